@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tiled contraction in Kokkos alone, for any execution space: a team computes one tile of C, the slabs of A and B that
+// it needs lie in scratch memory, every thread holds a block of outputs in registers. Each output is one chain in
+// ascending k, so the bits are the reference's.
+#pragma once
+
+#include <rigel/detail/arguments.hpp>
+#include <rigel/detail/execution.hpp>
+#include <rigel/detail/kernel.hpp>
+
+namespace rigel::backends::portable {
+
+/// Threads of a team along m and n, outputs of a thread along each, depth of a slab. On a host a team is one thread.
+template <class Exec>
+struct Shape {
+  static constexpr bool on_host = Kokkos::SpaceAccessibility<Exec, Kokkos::HostSpace>::accessible;
+  static constexpr int threads = on_host ? 1 : 16;
+  static constexpr int outputs = on_host ? 8 : 4;
+  static constexpr int tile = threads * outputs;
+  static constexpr int depth = 16;
+};
+
+template <class S, class Finish, class Exec>
+void contract(const Exec& exec, const std::string& label, const detail::Arguments<S, Finish>& g) {
+  using Policy = Kokkos::TeamPolicy<Exec>;
+  using Operand = operand_t<S>;
+  constexpr int threads = Shape<Exec>::threads, outputs = Shape<Exec>::outputs, tile = Shape<Exec>::tile,
+                depth = Shape<Exec>::depth;
+  constexpr std::int64_t max_league = 1 << 30;
+  const std::int64_t tiles_m = (g.m + tile - 1) / tile, tiles_n = (g.n + tile - 1) / tile;
+  const std::int64_t tiles = g.batch * tiles_m * tiles_n;
+  const int league = static_cast<int>(tiles < max_league ? tiles : max_league);
+  auto policy = Policy(exec, league, threads * threads)
+                    .set_scratch_size(0, Kokkos::PerTeam(2 * tile * depth * sizeof(Operand) + 2 * alignof(Operand)));
+  Kokkos::parallel_for(label, policy, KOKKOS_LAMBDA(const typename Policy::member_type& team) {
+    auto* const slab_a = static_cast<Operand*>(team.team_scratch(0).get_shmem_aligned(tile * depth * sizeof(Operand), alignof(Operand)));
+    auto* const slab_b = static_cast<Operand*>(team.team_scratch(0).get_shmem_aligned(tile * depth * sizeof(Operand), alignof(Operand)));
+    const int rank = team.team_rank(), row = rank / threads, column = rank % threads;
+
+    for (std::int64_t t = team.league_rank(); t < tiles; t += team.league_size()) {
+      const std::int64_t n0 = t % tiles_n * tile, m0 = t / tiles_n % tiles_m * tile, l = t / tiles_n / tiles_m;
+      const S s = g.semiring(l);
+      typename S::accumulator x[outputs][outputs];
+      for (int i = 0; i < outputs; ++i)
+        for (int j = 0; j < outputs; ++j) {
+          const std::int64_t m = m0 + row + i * threads, n = n0 + column + j * threads;
+          x[i][j] = m < g.m && n < g.n ? g.start(s, l, m, n) : typename S::accumulator(S::identity());
+        }
+      for (std::int64_t k0 = 0; k0 < g.k; k0 += depth) {
+        const int steps = static_cast<int>(g.k - k0 < depth ? g.k - k0 : depth);
+        team.team_barrier();
+        for (int e = rank; e < tile * depth; e += threads * threads) {
+          const int i = e % tile, k = e / tile;
+          if (k < steps && m0 + i < g.m) slab_a[e] = static_cast<Operand>(g.a.at(l, m0 + i, k0 + k));
+          if (k < steps && n0 + i < g.n) slab_b[e] = static_cast<Operand>(g.b.at(l, k0 + k, n0 + i));
+        }
+        team.team_barrier();
+        for (int k = 0; k < steps; ++k)
+          for (int i = 0; i < outputs; ++i)
+            for (int j = 0; j < outputs; ++j)
+              x[i][j] = step(s, x[i][j], slab_a[k * tile + row + i * threads], slab_b[k * tile + column + j * threads], k0 + k);
+      }
+      for (int i = 0; i < outputs; ++i)
+        for (int j = 0; j < outputs; ++j) {
+          const std::int64_t m = m0 + row + i * threads, n = n0 + column + j * threads;
+          if (m < g.m && n < g.n) g.store(s, x[i][j], l, m, n);
+        }
+      team.team_barrier();
+    }
+  });
+}
+
+/// The portable kernel for one semiring, on the spaces of the list.
+template <class S, class Finish, class Spaces>
+Kernel kernel() {
+  Kernel k;
+  k.info = detail::info_of<S>("portable", {}, detail::bits_of(Spaces{}));
+  k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
+  k.info.accuracy = detail::chain_accuracy<S>();
+  k.supports = detail::finish_supports<Finish>;
+  k.cost = [](const KernelInfo&, const Problem& p) { return detail::predicted_seconds(p, 5e8, 2e12); };
+  k.run = [](const KernelInfo& info, const Problem& p, void*) {
+    detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {
+      contract(exec, detail::label_of(info), detail::arguments_of<S, Finish>(p));
+    });
+  };
+  return k;
+}
+
+}  // namespace rigel::backends::portable

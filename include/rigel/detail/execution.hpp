@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Between Kokkos's execution spaces and the registry, which does not know their types.
+#pragma once
+
+#include <rigel/registry.hpp>
+#include <rigel/semirings.hpp>
+
+#include <Kokkos_Core.hpp>
+
+namespace rigel::detail {
+
+template <class Exec>
+inline constexpr Space space_of = Space::other;
+#ifdef KOKKOS_ENABLE_SERIAL
+template <> inline constexpr Space space_of<Kokkos::Serial> = Space::serial;
+#endif
+#ifdef KOKKOS_ENABLE_OPENMP
+template <> inline constexpr Space space_of<Kokkos::OpenMP> = Space::openmp;
+#endif
+#ifdef KOKKOS_ENABLE_THREADS
+template <> inline constexpr Space space_of<Kokkos::Threads> = Space::threads;
+#endif
+#ifdef KOKKOS_ENABLE_CUDA
+template <> inline constexpr Space space_of<Kokkos::Cuda> = Space::cuda;
+#endif
+
+template <class... List>
+struct concatenated;
+template <class... T>
+struct concatenated<type_list<T...>> {
+  using type = type_list<T...>;
+};
+template <class... T, class... U, class... Rest>
+struct concatenated<type_list<T...>, type_list<U...>, Rest...> : concatenated<type_list<T..., U...>, Rest...> {};
+
+/// The host and all execution spaces that this Kokkos has and the library is compiled for.
+using compiled_host_spaces = concatenated<type_list<>
+#ifdef KOKKOS_ENABLE_SERIAL
+                                          , type_list<Kokkos::Serial>
+#endif
+#ifdef KOKKOS_ENABLE_OPENMP
+                                          , type_list<Kokkos::OpenMP>
+#endif
+#ifdef KOKKOS_ENABLE_THREADS
+                                          , type_list<Kokkos::Threads>
+#endif
+                                          >::type;
+using compiled_spaces = concatenated<compiled_host_spaces
+#ifdef KOKKOS_ENABLE_CUDA
+                                     , type_list<Kokkos::Cuda>
+#endif
+                                     >::type;
+
+template <class... Exec>
+constexpr Spaces bits_of(type_list<Exec...>) {
+  return (0u | ... | bit(space_of<Exec>));
+}
+
+/// Calls visit(instance) with the Kokkos instance behind `execution`, if its type is in the list.
+template <class... Exec, class Visit>
+void with_instance(type_list<Exec...>, const Execution& execution, const Visit& visit) {
+  const auto try_one = [&]<class E>(const E* instance) {
+    if (execution.space == space_of<E>) visit(*instance);
+  };
+  (try_one(static_cast<const Exec*>(execution.instance)), ...);
+}
+
+/// What the registry must know of an execution space instance, which has to outlive the result.
+template <class Exec>
+Execution execution_of(const Exec& exec) {
+  Execution e;
+  e.space = space_of<Exec>;
+  e.instance = &exec;
+  e.instance_id = exec.impl_instance_id();
+  e.concurrency = exec.concurrency();
+#ifdef KOKKOS_ENABLE_CUDA
+  if constexpr (std::is_same_v<Exec, Kokkos::Cuda>) {
+    const auto& properties = exec.cuda_device_prop();
+    e.device = exec.cuda_device();
+    e.compute_capability = 10 * properties.major + properties.minor;
+    e.multiprocessors = properties.multiProcessorCount;
+    e.stream = exec.cuda_stream();
+  }
+#endif
+  return e;
+}
+
+}  // namespace rigel::detail

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the kernel records of all families have in common.
+#pragma once
+
+#include <rigel/detail/arguments.hpp>
+#include <rigel/semirings.hpp>
+
+namespace rigel::detail {
+
+/// Calls visit.operator()<T>() for each type of the list.
+template <class... T, class Visit>
+void for_each(type_list<T...>, const Visit& visit) {
+  (visit.template operator()<T>(), ...);
+}
+
+/// Semiring, types and name of a kernel: "family.semiring.type" and, where there is one, ".tile".
+template <class S>
+KernelInfo info_of(std::string_view family, std::string_view tile, Spaces spaces) {
+  KernelInfo info;
+  info.family = family;
+  info.semiring = semiring_name<S>();
+  info.element = scalar_of<typename S::element>;
+  info.accumulator = scalar_of<typename S::accumulator>;
+  info.spaces = spaces;
+  info.name = info.family + '.' + info.semiring + '.' + name(info.element);
+  if (!tile.empty()) info.name += '.' + std::string(tile);
+  return info;
+}
+
+/// The a-priori bound of one ascending chain (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
+/// section 3.1): K·u, and two roundings in ⊗ itself.
+template <class S>
+constexpr Accuracy chain_accuracy() {
+  if constexpr (is_exact<S>) return {0, 0};
+  else return {2, 1};
+}
+
+/// Whether the way into C covers the problem: compiled kernels take epilogues of the closed set and a C of known type.
+template <class Finish>
+Status finish_supports(const KernelInfo&, const Problem& p) {
+  if constexpr (std::is_same_v<Finish, ProgramFinish>) {
+    if (!p.program) return {Code::unsupported, "the epilogue is a functor; this kernel takes those of the closed set"};
+    if (p.c.type == Scalar::other) return {Code::unsupported, "C's element type is not one of Rigel's scalars"};
+  }
+  return {};
+}
+
+/// A launch, then pairs at a rate: per thread on a host, for the whole card at its full width on a GPU.
+inline double predicted_seconds(const Problem& p, double host_pairs_per_second, double device_pairs_per_second) {
+  const double pairs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) *
+                       static_cast<double>(p.k < 1 ? 1 : p.k);
+  if (p.execution.space == Space::cuda) return 4e-6 + pairs / device_pairs_per_second;
+  return 1e-6 + pairs / (host_pairs_per_second * p.execution.concurrency);
+}
+
+/// Name under which Kokkos Tools see a kernel.
+inline std::string label_of(const KernelInfo& info) { return "rigel::contract/" + info.name; }
+
+}  // namespace rigel::detail

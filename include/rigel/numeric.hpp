@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Number types and the elementary operations on them, for scalars on the host and the device and for Clang vectors on
+// the host: one formula serves both. No operation here is ever contracted into another: fma only where it is written.
+#pragma once
+
+#include <rigel/macros.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace rigel {
+
+/// IEEE 754 binary16. Converts exactly to float; from float by rounding to nearest even.
+struct half {
+  _Float16 value;
+  half() = default;
+  RIGEL_MEMBER constexpr half(float x) : value(static_cast<_Float16>(x)) {}
+  RIGEL_MEMBER constexpr operator float() const { return static_cast<float>(value); }
+};
+
+/// bfloat16: the upper half of a binary32. Converts exactly to float; from float by rounding to nearest even.
+struct bfloat16 {
+  std::uint16_t bits;
+  bfloat16() = default;
+  RIGEL_MEMBER constexpr bfloat16(float x) : bits(round(__builtin_bit_cast(std::uint32_t, x))) {}
+  RIGEL_MEMBER constexpr operator float() const {
+    return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
+  }
+
+ private:
+  RIGEL_MEMBER static constexpr std::uint16_t round(std::uint32_t u) {
+    if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((u >> 16) | 0x40u);  // a quiet NaN
+    return static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+  }
+};
+
+/// What a view, an operand or an accumulator holds, where types are known at run time only.
+enum class Scalar : std::uint8_t { f16, bf16, f32, f64, i8, u8, i32, i64, u32, u64, other };
+
+/// Short name of a scalar type as it stands in kernel names ("f32", "i8", …).
+constexpr const char* name(Scalar s) {
+  constexpr const char* names[] = {"f16", "bf16", "f32", "f64", "i8", "u8", "i32", "i64", "u32", "u64", "other"};
+  return names[static_cast<int>(s)];
+}
+
+/// Bytes of one value; 0 for Scalar::other.
+constexpr std::size_t size_of(Scalar s) {
+  constexpr std::size_t sizes[] = {2, 2, 4, 8, 1, 1, 4, 8, 4, 8, 0};
+  return sizes[static_cast<int>(s)];
+}
+
+/// The Scalar of a C++ type; Scalar::other for one that Rigel does not know.
+template <class T>
+inline constexpr Scalar scalar_of = Scalar::other;
+template <> inline constexpr Scalar scalar_of<half> = Scalar::f16;
+template <> inline constexpr Scalar scalar_of<bfloat16> = Scalar::bf16;
+template <> inline constexpr Scalar scalar_of<float> = Scalar::f32;
+template <> inline constexpr Scalar scalar_of<double> = Scalar::f64;
+template <> inline constexpr Scalar scalar_of<std::int8_t> = Scalar::i8;
+template <> inline constexpr Scalar scalar_of<std::uint8_t> = Scalar::u8;
+template <> inline constexpr Scalar scalar_of<bool> = Scalar::u8;
+template <> inline constexpr Scalar scalar_of<std::int32_t> = Scalar::i32;
+template <> inline constexpr Scalar scalar_of<std::int64_t> = Scalar::i64;
+template <> inline constexpr Scalar scalar_of<long long> = Scalar::i64;
+template <> inline constexpr Scalar scalar_of<std::uint32_t> = Scalar::u32;
+template <> inline constexpr Scalar scalar_of<std::uint64_t> = Scalar::u64;
+template <> inline constexpr Scalar scalar_of<unsigned long long> = Scalar::u64;
+
+/// The type of one lane of a Clang vector; of a scalar, the scalar itself.
+template <class T>
+struct lane {
+  using type = T;
+};
+template <class T>
+  requires requires(T v) { v[0]; }
+struct lane<T> {
+  using type = std::remove_cvref_t<decltype(std::declval<T&>()[0])>;
+};
+template <class T>
+using lane_t = typename lane<T>::type;
+
+/// A Clang vector (`ext_vector_type`) of arithmetic lanes, as the host kernels use.
+template <class T>
+concept Lanes = !std::is_same_v<lane_t<T>, T> && std::is_arithmetic_v<lane_t<T>>;
+
+/// A scalar or a vector of them.
+template <class T>
+concept Number = std::is_arithmetic_v<T> || Lanes<T>;
+
+/// Infinity as the identity of min and max: IEEE infinity, or for integers half of the largest value, so that the sum
+/// of two of them does not wrap. Integer operands stay within ±infinity.
+template <class T>
+RIGEL_FUNCTION constexpr T infinity() {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::numeric_limits<T>::infinity();
+  else
+    return static_cast<T>(std::numeric_limits<T>::max() / 2);
+}
+template <class T>
+RIGEL_FUNCTION constexpr T negative_infinity() {
+  return static_cast<T>(-infinity<T>());
+}
+
+/// Elementary operations. Each takes scalars or, on the host, vectors.
+namespace math {
+
+template <class T>
+inline constexpr bool is_floating = std::is_floating_point_v<lane_t<T>>;
+
+/// Signed integers wrap: the arithmetic is done in the unsigned type of the same width.
+template <class T, class Operation>
+RIGEL_FUNCTION T wrapping(T x, T y, Operation operation) {
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<std::common_type_t<T, int>>;
+    return static_cast<T>(operation(static_cast<U>(x), static_cast<U>(y)));
+  } else {
+    return operation(x, y);
+  }
+}
+
+/// x + y, x − y, x · y, each rounded once: on the device by the rounding intrinsics, which the compiler never fuses.
+template <Number T>
+RIGEL_FUNCTION T add(T x, T y) {
+#if RIGEL_ON_DEVICE
+  if constexpr (std::is_same_v<T, float>) return __fadd_rn(x, y);
+  else if constexpr (std::is_same_v<T, double>) return __dadd_rn(x, y);
+  else
+#endif
+    return wrapping(x, y, [](auto u, auto v) __attribute__((always_inline)) { return u + v; });
+}
+template <Number T>
+RIGEL_FUNCTION T subtract(T x, T y) {
+#if RIGEL_ON_DEVICE
+  if constexpr (std::is_same_v<T, float>) return __fsub_rn(x, y);
+  else if constexpr (std::is_same_v<T, double>) return __dsub_rn(x, y);
+  else
+#endif
+    return wrapping(x, y, [](auto u, auto v) __attribute__((always_inline)) { return u - v; });
+}
+template <Number T>
+RIGEL_FUNCTION T multiply(T x, T y) {
+#if RIGEL_ON_DEVICE
+  if constexpr (std::is_same_v<T, float>) return __fmul_rn(x, y);
+  else if constexpr (std::is_same_v<T, double>) return __dmul_rn(x, y);
+  else
+#endif
+    return wrapping(x, y, [](auto u, auto v) __attribute__((always_inline)) { return u * v; });
+}
+
+/// x · y + z, rounded once for floating-point numbers.
+template <Number T>
+RIGEL_FUNCTION T fma(T x, T y, T z) {
+  if constexpr (is_floating<T>)
+    return __builtin_elementwise_fma(x, y, z);
+  else
+    return add(multiply(x, y), z);
+}
+
+/// |x|
+template <Number T>
+RIGEL_FUNCTION T abs(T x) {
+  if constexpr (std::is_unsigned_v<lane_t<T>>)
+    return x;
+  else
+    return __builtin_elementwise_abs(x);
+}
+
+/// condition ? x : y, lane by lane. `condition` is bool, or the vector that a comparison of vectors gives.
+template <class C, class T>
+RIGEL_FUNCTION T select(C condition, T x, T y) {
+  return condition ? x : y;
+}
+
+/// The smaller one; NaN if either is NaN; of two zeros, either.
+template <Number T>
+RIGEL_FUNCTION T minimum(T x, T y) {
+  if constexpr (!is_floating<T>) {
+    return __builtin_elementwise_min(x, y);
+  } else {
+#if RIGEL_ON_DEVICE
+    return __builtin_elementwise_minimum(x, y);
+#else
+    return select(x != x, x, select(x < y, x, y));
+#endif
+  }
+}
+
+/// The larger one; NaN if either is NaN; of two zeros, either.
+template <Number T>
+RIGEL_FUNCTION T maximum(T x, T y) {
+  if constexpr (!is_floating<T>) {
+    return __builtin_elementwise_max(x, y);
+  } else {
+#if RIGEL_ON_DEVICE
+    return __builtin_elementwise_maximum(x, y);
+#else
+    return select(x != x, x, select(x > y, x, y));
+#endif
+  }
+}
+
+/// The smaller (larger) one where x is not NaN: one instruction on every host. A NaN in y is returned, one in x lost.
+template <Number T>
+RIGEL_FUNCTION T minimum_if_ordered(T x, T y) {
+  if constexpr (is_floating<T>)
+    return select(x < y, x, y);
+  else
+    return minimum(x, y);
+}
+template <Number T>
+RIGEL_FUNCTION T maximum_if_ordered(T x, T y) {
+  if constexpr (is_floating<T>)
+    return select(x > y, x, y);
+  else
+    return maximum(x, y);
+}
+
+}  // namespace math
+}  // namespace rigel

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The registry: which kernels exist, what each one promises, and which one a problem gets. Nothing here is a template
+// and nothing needs Kokkos: views, and later C and Python, all arrive here as a Problem.
+#pragma once
+
+#include <rigel/epilogue.hpp>
+#include <rigel/error.hpp>
+#include <rigel/numeric.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rigel {
+
+enum class Operation : std::uint8_t { contract };
+constexpr const char* name(Operation) { return "contract"; }
+
+/// Where a kernel runs. `other` is an execution space for which the library carries no compiled kernels.
+enum class Space : std::uint8_t { serial, openmp, threads, cuda, other };
+constexpr const char* name(Space s) {
+  constexpr const char* names[] = {"serial", "openmp", "threads", "cuda", "other"};
+  return names[static_cast<int>(s)];
+}
+/// A set of spaces, one bit each.
+using Spaces = unsigned;
+constexpr Spaces bit(Space s) { return 1u << static_cast<unsigned>(s); }
+inline constexpr Spaces host_spaces = bit(Space::serial) | bit(Space::openmp) | bit(Space::threads);
+
+/// An execution space instance: `instance` points to the Kokkos object, which outlives the call.
+struct Execution {
+  Space space = Space::serial;
+  const void* instance = nullptr;
+  std::uint32_t instance_id = 0;
+  int concurrency = 1;         // host: threads that the instance has
+  int device = -1;             // CUDA device ordinal
+  int compute_capability = 0;  // 90 for sm_90
+  int multiprocessors = 0;
+  void* stream = nullptr;      // cudaStream_t
+};
+
+/// A batch of matrices: element (l, i, j) stands at data + (l·batch_stride + i·row_stride + j·column_stride)·size.
+struct Operand {
+  void* data = nullptr;
+  Scalar type = Scalar::other;
+  std::size_t size = 0;  // bytes of an element
+  std::int64_t batches = 1, rows = 0, columns = 0;
+  std::int64_t batch_stride = 0, row_stride = 0, column_stride = 0;  // in elements; a broadcast batch has stride 0
+  std::string label = {};  // of the view, for messages
+
+  /// The largest power of two, at most 16 bytes, that divides the address and every stride but those of extent 1.
+  std::size_t alignment() const;
+};
+
+/// What a kernel may promise, and a caller may require: a set of bits.
+enum class Promise : unsigned {
+  none = 0,
+  reference_bits = 1,   // one ascending chain per output: equal to the reference's values, bit for bit
+  repeatable = 2,       // the same bits in every run
+  batch_invariant = 4   // a row's bits depend neither on the other rows nor on M
+};
+constexpr Promise operator|(Promise a, Promise b) { return Promise(unsigned(a) | unsigned(b)); }
+constexpr bool covers(Promise has, Promise wants) { return (unsigned(wants) & ~unsigned(has)) == 0; }
+/// The promises as text: "reference_bits|repeatable".
+std::string describe(Promise promise);
+
+/// |error| ≤ (constant + per_term·K) · u · Σ_k |a ⊗ b|, u the unit roundoff of the accumulator; 0, 0 where nothing rounds.
+struct Accuracy {
+  double constant = 0, per_term = 0;
+};
+
+struct Kernel;
+
+/// One call, without a template: everything that a kernel needs to know.
+struct Problem {
+  Operation operation = Operation::contract;
+  std::string_view semiring;
+  Scalar element = Scalar::other, accumulator = Scalar::other;
+  bool exact = false;
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  Operand a, b, c;                       // a: m × k, b: k × n, c: m × n
+  const void* semiring_object = nullptr; // one object, or `batch` of them in memory that the execution space reads
+  bool semiring_per_batch = false;
+  const epilogue::Program* program = nullptr;  // null: a functor of the user's
+  const void* epilogue_object = nullptr;       // the user's functor
+  bool accumulate = false;
+  Promise require = Promise::none;
+  std::string_view kernel;               // selection by name: a whole name or a leading part of it, "cuda.simt"
+  Execution execution;
+  std::span<const Kernel> instantiated;  // kernels that the caller's own translation unit brings along
+};
+
+struct Tile {
+  int m = 0, n = 0, k = 0;
+};
+
+/// What a kernel says of itself.
+struct KernelInfo {
+  std::string name;    // family.semiring.type.tile: "cuda.simt.min_plus.f32.128x128x8"
+  std::string family;  // "reference", "portable", "host", "cuda.simt"
+  Operation operation = Operation::contract;
+  std::string semiring;
+  Scalar element = Scalar::other, accumulator = Scalar::other;
+  Spaces spaces = 0;
+  Tile tile = {};
+  int stages = 1;
+  int min_compute_capability = 0, max_compute_capability = 0;  // 0: any
+  Promise promises = Promise::none;
+  Accuracy accuracy = {};
+};
+
+/// A kernel: what it says of itself, and what it can be asked.
+struct Kernel {
+  KernelInfo info;
+  /// Beyond what `info` says (semiring, type, space, architecture): does it cover the problem? Null: yes.
+  Status (*supports)(const KernelInfo&, const Problem&) = nullptr;
+  /// Predicted time in seconds.
+  double (*cost)(const KernelInfo&, const Problem&) = nullptr;
+  /// Bytes of workspace, in memory of the execution space, aligned to 256. Null: none.
+  std::size_t (*workspace)(const KernelInfo&, const Problem&) = nullptr;
+  /// Enqueues the work on the problem's execution space instance.
+  void (*run)(const KernelInfo&, const Problem&, void* workspace) = nullptr;
+};
+
+/// What to list; empty fields match all.
+struct Filter {
+  std::string_view name = {};  // a leading part
+  std::string_view semiring = {};
+  Scalar element = Scalar::other;
+  Spaces spaces = ~0u;
+  int compute_capability = 0;
+};
+
+/// The registered kernels that match, in the order of their registration.
+std::vector<KernelInfo> kernels(const Filter& filter = {});
+
+/// Where backends put their kernels when the library first needs them.
+class Registry {
+ public:
+  /// Throws as register_kernel() does.
+  void add(const Kernel& kernel);
+  /// The kernels for one key; a reference stays valid for the life of the process.
+  std::vector<const Kernel*> find(const Problem& problem) const;
+  std::vector<const Kernel*> all() const;
+  const Kernel* find(std::string_view name) const;
+
+ private:
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+  // Key: operation, semiring, element, accumulator.
+  std::map<std::string, std::vector<const Kernel*>, std::less<>> by_key_;
+};
+
+/// Adds a kernel, which contract() then considers like any other. Throws Error(invalid_argument) where its info is
+/// inconsistent (no run function, no space, a tile of negative extents, …), Error(duplicate) where the name is taken.
+void register_kernel(const Kernel& kernel);
+
+/// A candidate's own answer: does it cover the problem, all conditions taken together?
+Status supports(const Kernel& kernel, const Problem& problem);
+
+/// Every candidate for the problem with its predicted time or the reason why not, the chosen one marked by '*'.
+std::string explain(const Problem& problem);
+
+/// The chosen kernel; throws Error(unsupported) with every candidate's reason where there is none.
+const Kernel& select(const Problem& problem);
+
+/// What `verify` found.
+struct Verification {
+  bool ok = true;
+  int problems = 0;        // how many were run
+  std::string report = {}; // the first failures, each with its seed and extents
+};
+
+/// Holds a registered kernel to its promises, on the problem grid described in docs/design.md: sizes 0, 1, tile ± 1 and
+/// primes, layouts, batches, accumulation, epilogues, NaN and infinities; against the reference. Throws
+/// Error(not_found) where no kernel has that name, Error(unsupported) where none of its spaces exists here.
+Verification verify(std::string_view kernel, unsigned seed = 1);
+
+/// Throws Error(invalid_argument) unless the problem is well formed: extents that fit each other, batches that are equal
+/// or broadcast, a C that overlaps neither A nor B nor itself as sets of elements.
+void validate(const Problem& problem);
+
+/// Caller-owned scratch memory, in the memory of the execution space, aligned to 256 bytes.
+struct Workspace {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// Validates, selects and runs. A workspace of the caller's is used where it is large enough, else Error(invalid_argument);
+/// without one the memory comes from the instance's pool.
+void run(const Problem& problem, Workspace workspace = {});
+
+/// Bytes that `run` would need for this problem.
+std::size_t workspace_size(const Problem& problem);
+
+}  // namespace rigel

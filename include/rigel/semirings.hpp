@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The zoo: one short struct each, its formula in the first line. Element types: float, double, half, bfloat16 (the last
+// two with float accumulators), int32, int64, int8 and uint8 (with int32 accumulators), packed words for the Boolean ones.
+#pragma once
+
+#include <rigel/elementary.hpp>
+#include <rigel/semiring.hpp>
+
+namespace rigel {
+
+namespace detail {
+template <class T>
+struct wide {
+  using type = T;
+};
+template <> struct wide<half> { using type = float; };
+template <> struct wide<bfloat16> { using type = float; };
+template <> struct wide<std::int8_t> { using type = std::int32_t; };
+template <> struct wide<std::uint8_t> { using type = std::int32_t; };
+}  // namespace detail
+
+/// The accumulator of an element type: float for 16-bit floats, int32 for 8-bit integers, else the type itself.
+template <class Element>
+using accumulator_for = typename detail::wide<Element>::type;
+
+/// The types of a semiring whose operands and accumulator are one type.
+template <class Element, class Accumulator>
+struct scalar_semiring {
+  using element = Element;
+  using operand = Accumulator;
+  using accumulator = Accumulator;
+};
+
+/// C(m,n) = Σ_k A(m,k) · B(k,n), one fma a step. Integers wrap.
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct plus_times : scalar_semiring<Element, Accumulator> {
+  static constexpr const char* name = "plus_times";
+  static constexpr bool commutative = true, exact = std::is_integral_v<Accumulator>;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
+  RIGEL_MEMBER static constexpr Accumulator one() { return 1; }
+  RIGEL_MEMBER static constexpr Accumulator annihilator() { return 0; }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::multiply(a, b); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
+  template <Number T> RIGEL_MEMBER static T step(T x, T a, T b) { return math::fma(a, b, x); }
+};
+
+/// C(m,n) = min_k A(m,k) + B(k,n): shortest paths. NaN where −∞ meets +∞.
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct min_plus : scalar_semiring<Element, Accumulator> {
+  static constexpr const char* name = "min_plus";
+  static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return infinity<Accumulator>(); }
+  RIGEL_MEMBER static constexpr Accumulator one() { return 0; }
+  RIGEL_MEMBER static constexpr Accumulator annihilator() requires std::is_floating_point_v<Accumulator> {
+    return infinity<Accumulator>();
+  }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::add(a, b); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::minimum(x, y); }
+  template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::minimum_if_ordered(y, x); }
+};
+
+/// C(m,n) = max_k A(m,k) + B(k,n): longest paths, Viterbi scores.
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct max_plus : scalar_semiring<Element, Accumulator> {
+  static constexpr const char* name = "max_plus";
+  static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return negative_infinity<Accumulator>(); }
+  RIGEL_MEMBER static constexpr Accumulator one() { return 0; }
+  RIGEL_MEMBER static constexpr Accumulator annihilator() requires std::is_floating_point_v<Accumulator> {
+    return negative_infinity<Accumulator>();
+  }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::add(a, b); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::maximum(x, y); }
+  template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::maximum_if_ordered(y, x); }
+};
+
+/// C(m,n) = max_k min(A(m,k), B(k,n)): widest paths.
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct max_min : scalar_semiring<Element, Accumulator> {
+  static constexpr const char* name = "max_min";
+  static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return negative_infinity<Accumulator>(); }
+  RIGEL_MEMBER static constexpr Accumulator one() { return infinity<Accumulator>(); }
+  RIGEL_MEMBER static constexpr Accumulator annihilator() { return negative_infinity<Accumulator>(); }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::minimum(a, b); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::maximum(x, y); }
+  template <Number T> RIGEL_MEMBER static T multiply_if_ordered(T a, T b) { return math::minimum_if_ordered(a, b); }
+  template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::maximum_if_ordered(y, x); }
+};
+
+/// C(m,n) = min_k max(A(m,k), B(k,n)): minimax paths.
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct min_max : scalar_semiring<Element, Accumulator> {
+  static constexpr const char* name = "min_max";
+  static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return infinity<Accumulator>(); }
+  RIGEL_MEMBER static constexpr Accumulator one() { return negative_infinity<Accumulator>(); }
+  RIGEL_MEMBER static constexpr Accumulator annihilator() { return infinity<Accumulator>(); }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::maximum(a, b); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::minimum(x, y); }
+  template <Number T> RIGEL_MEMBER static T multiply_if_ordered(T a, T b) { return math::maximum_if_ordered(a, b); }
+  template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::minimum_if_ordered(y, x); }
+};
+
+/// C(m,n) = max_k A(m,k) · B(k,n), on the non-negative numbers: most reliable paths. Integers wrap.
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct max_times : scalar_semiring<Element, Accumulator> {
+  static constexpr const char* name = "max_times";
+  static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
+  RIGEL_MEMBER static constexpr Accumulator one() { return 1; }
+  RIGEL_MEMBER static constexpr Accumulator annihilator() { return 0; }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::multiply(a, b); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::maximum(x, y); }
+  template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::maximum_if_ordered(y, x); }
+};
+
+/// C(m,n) = min_k A(m,k) · B(k,n), on the non-negative numbers. Integers wrap.
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct min_times : scalar_semiring<Element, Accumulator> {
+  static constexpr const char* name = "min_times";
+  static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return infinity<Accumulator>(); }
+  RIGEL_MEMBER static constexpr Accumulator one() { return 1; }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::multiply(a, b); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::minimum(x, y); }
+  template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::minimum_if_ordered(y, x); }
+};
+
+/// C(m,n) = ⋁_k A(m,k) ∧ B(k,n): reachability; bit by bit on packed words.
+///
+/// On bytes, operands are 0 or 1. On words of 32 or 64 bits every bit is a product of its own; where the k axis is what
+/// was packed (K words hold 32·K or 64·K entries), the epilogue `any_bit()` joins the bits of a word into one.
+template <class Word>
+struct or_and {
+  using element = Word;
+  using accumulator = Word;
+  static constexpr const char* name = "or_and";
+  static constexpr bool commutative = true, idempotent = true, exact = true;
+  static constexpr bool selective = sizeof(Word) == 1;
+  RIGEL_MEMBER static constexpr Word identity() { return 0; }
+  RIGEL_MEMBER static constexpr Word one() { return sizeof(Word) == 1 ? Word(1) : static_cast<Word>(~Word(0)); }
+  RIGEL_MEMBER static constexpr Word annihilator() { return 0; }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return static_cast<T>(a & b); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return static_cast<T>(x | y); }
+};
+
+/// C(m,n) = ⊻_k A(m,k) ∧ B(k,n): products over GF(2). Words as in or_and, with the epilogue `parity()`.
+template <class Word>
+struct xor_and {
+  using element = Word;
+  using accumulator = Word;
+  static constexpr const char* name = "xor_and";
+  static constexpr bool commutative = true, exact = true;
+  RIGEL_MEMBER static constexpr Word identity() { return 0; }
+  RIGEL_MEMBER static constexpr Word one() { return sizeof(Word) == 1 ? Word(1) : static_cast<Word>(~Word(0)); }
+  RIGEL_MEMBER static constexpr Word annihilator() { return 0; }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return static_cast<T>(a & b); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return static_cast<T>(x ^ y); }
+};
+
+/// The accumulator of log_plus: Σ exp(t) = exp(maximum) · sum.
+template <class T>
+struct log_sum {
+  T maximum, sum;
+};
+
+/// C(m,n) = log Σ_k exp(A(m,k) + B(k,n)), with a running maximum: nothing overflows, −∞ is the identity. One
+/// exponential a step (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018).
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct log_plus {
+  using element = Element;
+  using operand = Accumulator;
+  using accumulator = log_sum<Accumulator>;
+  template <class V> using lanes_accumulator = log_sum<V>;
+  static constexpr const char* name = "log_plus";
+  static constexpr bool commutative = true;
+  RIGEL_MEMBER static constexpr accumulator identity() { return {-infinity<Accumulator>(), 0}; }
+  RIGEL_MEMBER static constexpr Accumulator one() { return 0; }
+  RIGEL_MEMBER static constexpr Accumulator annihilator() { return -infinity<Accumulator>(); }
+  RIGEL_MEMBER static accumulator multiply(Accumulator a, Accumulator b) { return lift(math::add(a, b)); }
+  RIGEL_MEMBER static accumulator add(accumulator x, accumulator y) {
+    const Accumulator larger = math::maximum(x.maximum, y.maximum);
+    return {larger, math::add(math::multiply(x.sum, weight(x.maximum, larger)),
+                              math::multiply(y.sum, weight(y.maximum, larger)))};
+  }
+  template <Number T> RIGEL_MEMBER static log_sum<T> step(log_sum<T> x, T a, T b) {
+    const T t = math::add(a, b), larger = math::maximum(x.maximum, t);
+    // The exponential of the smaller exponent, against the larger. Equal ones, infinite ones too, weigh 1.
+    const T gap = math::subtract(math::minimum(x.maximum, t), larger);
+    const T e = math::exponential(math::select(x.maximum == t, T{}, gap));
+    const T one = T{} + 1;
+    const auto keeps = x.maximum >= t;
+    const T grown = math::select(keeps, math::add(x.sum, e), math::fma(x.sum, e, one));
+    return {larger, math::select(t == T{} + -infinity<lane_t<T>>(), x.sum, grown)};
+  }
+  RIGEL_MEMBER static Accumulator result(accumulator x) {
+    return x.sum == 0 ? x.maximum : math::add(x.maximum, math::logarithm(x.sum));
+  }
+  RIGEL_MEMBER static constexpr accumulator lift(Accumulator c) { return {c, c == -infinity<Accumulator>() ? 0.f : 1.f}; }
+
+ private:
+  RIGEL_MEMBER static Accumulator weight(Accumulator of, Accumulator against) {
+    return of == against ? 1 : math::exponential(math::subtract(of, against));
+  }
+};
+
+/// D(m,n) = Σ_k |A(m,k) − B(k,n)|: Manhattan distance.
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct l1 : scalar_semiring<Element, Accumulator> {
+  static constexpr const char* name = "l1";
+  static constexpr bool commutative = true, exact = std::is_integral_v<Accumulator>;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::abs(math::subtract(a, b)); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
+};
+
+/// D(m,n) = Σ_k (A(m,k) − B(k,n))², by subtraction, one fma a step. Integers wrap.
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct l2_squared : scalar_semiring<Element, Accumulator> {
+  static constexpr const char* name = "l2_squared";
+  static constexpr bool commutative = true, exact = std::is_integral_v<Accumulator>;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) {
+    const T d = math::subtract(a, b);
+    return math::multiply(d, d);
+  }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
+  template <Number T> RIGEL_MEMBER static T step(T x, T a, T b) {
+    const T d = math::subtract(a, b);
+    return math::fma(d, d, x);
+  }
+};
+
+/// D(m,n) = Σ_k |A(m,k) − B(k,n)|^p, p > 0: the p-th power of Minkowski's distance.
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct lp : scalar_semiring<Element, Accumulator> {
+  static constexpr const char* name = "lp";
+  static constexpr bool commutative = true;
+  Accumulator p = 2;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
+  template <Number T> RIGEL_MEMBER T multiply(T a, T b) const { return math::power(math::abs(math::subtract(a, b)), p); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
+};
+
+/// D(m,n) = max_k |A(m,k) − B(k,n)|: Chebyshev distance.
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct linf : scalar_semiring<Element, Accumulator> {
+  static constexpr const char* name = "linf";
+  static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::abs(math::subtract(a, b)); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::maximum(x, y); }
+  template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::maximum_if_ordered(y, x); }
+};
+
+/// D(m,n) = #{k : A(m,k) ≠ B(k,n)}: Hamming distance, counted in the accumulator's type (exact below 2^24 in float).
+template <class Element, class Accumulator = accumulator_for<Element>>
+struct hamming : scalar_semiring<Element, Accumulator> {
+  static constexpr const char* name = "hamming";
+  static constexpr bool commutative = true, exact = true;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
+  template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::select(a != b, T{} + 1, T{}); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
+};
+
+/// A value and the summation index at which it was found.
+template <class T>
+struct argument {
+  T value;
+  std::int64_t index;
+};
+
+/// A selective semiring that also remembers which k won. The smallest k wins a tie; a NaN wins over any number, the
+/// first NaN over later ones; the index is −1 where K = 0.
+template <Semiring S>
+  requires is_selective<S> && MultipliesPairs<S>
+struct with_argument {
+  using element = typename S::element;
+  using operand = operand_t<S>;
+  using accumulator = argument<typename S::accumulator>;
+  static constexpr bool commutative = is_commutative<S>, idempotent = true, selective = true, exact = is_exact<S>;
+  S semiring = {};
+  RIGEL_MEMBER static constexpr accumulator identity() { return {S::identity(), -1}; }
+  RIGEL_MEMBER accumulator multiply(operand a, operand b, std::int64_t k) const { return {semiring.multiply(a, b), k}; }
+  RIGEL_MEMBER accumulator add(accumulator x, accumulator y) const {
+    const bool x_is_nan = x.value != x.value, y_is_nan = y.value != y.value;
+    const auto best = semiring.add(x.value, y.value);
+    const bool x_wins = x_is_nan || best == x.value, y_wins = y_is_nan || best == y.value;
+    // −1, the index of the identity, is the largest of all as an unsigned number.
+    const bool x_first = static_cast<std::uint64_t>(x.index) <= static_cast<std::uint64_t>(y.index);
+    if (x_wins && y_wins) return x_is_nan == y_is_nan ? (x_first ? x : y) : (x_is_nan ? x : y);
+    return x_wins ? x : y;
+  }
+};
+
+/// A list of types.
+template <class... T>
+struct type_list {};
+
+/// The element types for which Rigel carries compiled kernels, by kind of semiring.
+using number_elements = type_list<float, double, half, bfloat16, std::int32_t, std::int64_t, std::int8_t, std::uint8_t>;
+using floating_elements = type_list<float, double, half, bfloat16>;
+using word_elements = type_list<std::uint8_t, std::uint32_t, std::uint64_t>;
+
+namespace detail {
+template <template <class...> class S, class List>
+struct members;
+template <template <class...> class S, class... T>
+struct members<S, type_list<T...>> {
+  using type = type_list<S<T>...>;
+};
+template <class S, class List>
+inline constexpr bool contains = false;
+template <class S, class... T>
+inline constexpr bool contains<S, type_list<T...>> = (std::is_same_v<S, T> || ...);
+}  // namespace detail
+
+/// The compiled semirings of one name: `zoo::min_plus` lists min_plus<float>, min_plus<double>, …
+namespace zoo {
+using plus_times = detail::members<rigel::plus_times, number_elements>::type;
+using min_plus = detail::members<rigel::min_plus, number_elements>::type;
+using max_plus = detail::members<rigel::max_plus, number_elements>::type;
+using max_min = detail::members<rigel::max_min, number_elements>::type;
+using min_max = detail::members<rigel::min_max, number_elements>::type;
+using max_times = detail::members<rigel::max_times, number_elements>::type;
+using min_times = detail::members<rigel::min_times, number_elements>::type;
+using or_and = detail::members<rigel::or_and, word_elements>::type;
+using xor_and = detail::members<rigel::xor_and, word_elements>::type;
+using log_plus = detail::members<rigel::log_plus, floating_elements>::type;
+using l1 = detail::members<rigel::l1, number_elements>::type;
+using l2_squared = detail::members<rigel::l2_squared, number_elements>::type;
+using lp = detail::members<rigel::lp, floating_elements>::type;
+using linf = detail::members<rigel::linf, number_elements>::type;
+using hamming = detail::members<rigel::hamming, number_elements>::type;
+}  // namespace zoo
+
+/// Whether the library carries compiled kernels for S.
+template <class S>
+inline constexpr bool in_zoo =
+    detail::contains<S, zoo::plus_times> || detail::contains<S, zoo::min_plus> || detail::contains<S, zoo::max_plus> ||
+    detail::contains<S, zoo::max_min> || detail::contains<S, zoo::min_max> || detail::contains<S, zoo::max_times> ||
+    detail::contains<S, zoo::min_times> || detail::contains<S, zoo::or_and> || detail::contains<S, zoo::xor_and> ||
+    detail::contains<S, zoo::log_plus> || detail::contains<S, zoo::l1> || detail::contains<S, zoo::l2_squared> ||
+    detail::contains<S, zoo::lp> || detail::contains<S, zoo::linf> || detail::contains<S, zoo::hamming>;
+
+}  // namespace rigel
