@@ -86,7 +86,7 @@ Operand operand_of(const View& v, Batch batch) {
   const int i = batched && batch == Batch::first ? 1 : 0;
   if constexpr (batched) {
     o.batches = static_cast<std::int64_t>(v.extent(l));
-    o.batch_stride = static_cast<std::int64_t>(v.stride(l));
+    if (o.batches != 1) o.batch_stride = static_cast<std::int64_t>(v.stride(l));
   }
   o.rows = static_cast<std::int64_t>(v.extent(i));
   o.columns = static_cast<std::int64_t>(v.extent(i + 1));

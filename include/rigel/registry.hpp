@@ -51,7 +51,7 @@ struct Operand {
   Scalar type = Scalar::other;
   std::size_t size = 0;  // bytes of an element
   std::int64_t batches = 1, rows = 0, columns = 0;
-  std::int64_t batch_stride = 0, row_stride = 0, column_stride = 0;  // in elements; a broadcast batch has stride 0
+  std::int64_t batch_stride = 0, row_stride = 0, column_stride = 0;  // in elements; one batch alone has stride 0 and broadcasts
   std::string label = {};  // of the view, for messages
 
   /// The largest power of two, at most 16 bytes, that divides the address and every stride but those of extent 1.
@@ -113,6 +113,8 @@ struct KernelInfo {
   int min_compute_capability = 0, max_compute_capability = 0;  // 0: any
   Promise promises = Promise::none;
   Accuracy accuracy = {};
+  const void* sample = nullptr;  // a semiring object for verify(), where ⊗ has hyperparameters
+  bool raw_launch = false;       // not launched through Kokkos: contract() reports it to Kokkos Tools as a kernel
 };
 
 /// A kernel: what it says of itself, and what it can be asked.
@@ -143,17 +145,22 @@ std::vector<KernelInfo> kernels(const Filter& filter = {});
 /// Where backends put their kernels when the library first needs them.
 class Registry {
  public:
-  /// Throws as register_kernel() does.
+  /// Throws as register_kernel() does. Kernels stay where they are for the life of the registry.
   void add(const Kernel& kernel);
-  /// The kernels for one key; a reference stays valid for the life of the process.
-  std::vector<const Kernel*> find(const Problem& problem) const;
-  std::vector<const Kernel*> all() const;
-  const Kernel* find(std::string_view name) const;
+  /// The kernels of one operation, semiring, element and accumulator.
+  std::span<const Kernel* const> find(const Problem& problem) const;
+  /// All kernels in the order of their registration.
+  std::span<const std::unique_ptr<const Kernel>> all() const { return kernels_; }
 
  private:
-  std::vector<std::unique_ptr<Kernel>> kernels_;
-  // Key: operation, semiring, element, accumulator.
-  std::map<std::string, std::vector<const Kernel*>, std::less<>> by_key_;
+  struct Key {
+    std::string_view semiring;
+    Operation operation;
+    Scalar element, accumulator;
+    auto operator<=>(const Key&) const = default;
+  };
+  std::vector<std::unique_ptr<const Kernel>> kernels_;
+  std::map<Key, std::vector<const Kernel*>> by_key_;
 };
 
 /// Adds a kernel, which contract() then considers like any other. Throws Error(invalid_argument) where its info is

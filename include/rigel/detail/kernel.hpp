@@ -14,6 +14,12 @@ void for_each(type_list<T...>, const Visit& visit) {
   (visit.template operator()<T>(), ...);
 }
 
+/// A semiring object with typical hyperparameters.
+template <class S>
+inline constexpr S sample = {};
+template <class E, class A>
+inline constexpr lp<E, A> sample<lp<E, A>> = {{}, A(1.3)};
+
 /// Semiring, types and name of a kernel: "family.semiring.type" and, where there is one, ".tile".
 template <class S>
 KernelInfo info_of(std::string_view family, std::string_view tile, Spaces spaces) {
@@ -23,6 +29,7 @@ KernelInfo info_of(std::string_view family, std::string_view tile, Spaces spaces
   info.element = scalar_of<typename S::element>;
   info.accumulator = scalar_of<typename S::accumulator>;
   info.spaces = spaces;
+  if constexpr (std::is_default_constructible_v<S>) info.sample = &sample<S>;
   info.name = info.family + '.' + info.semiring + '.' + name(info.element);
   if (!tile.empty()) info.name += '.' + std::string(tile);
   return info;

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <rigel/registry.hpp>
+
+namespace rigel::detail {
+
+/// Whether an element of x and an element of y share a byte. Decided on the sets of elements, not on address spans:
+/// the even and the odd columns of one matrix do not overlap.
+bool overlap(const Operand& x, const Operand& y);
+
+/// Whether two different elements of x share a byte.
+bool overlaps_itself(const Operand& x);
+
+}  // namespace rigel::detail

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The one registry of the process: filled by the backends when it is first asked, then by users.
+#include "registry.hpp"
+
+#include <mutex>
+
+namespace rigel {
+
+std::size_t Operand::alignment() const {
+  std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(data) | 16;
+  const auto stride = [&](std::int64_t extent, std::int64_t s) {
+    if (extent > 1) bits |= static_cast<std::uintptr_t>(s) * size;
+  };
+  // The unit stride of a contiguous index is one element by definition and says nothing of the vectors along it.
+  stride(batches, batch_stride);
+  if (row_stride != 1) stride(rows, row_stride);
+  if (column_stride != 1) stride(columns, column_stride);
+  return bits & (~bits + 1);
+}
+
+std::string describe(Promise promise) {
+  std::string text;
+  const auto add = [&](Promise one, const char* word) {
+    if (covers(promise, one)) text += (text.empty() ? "" : "|") + std::string(word);
+  };
+  add(Promise::reference_bits, "reference_bits");
+  add(Promise::repeatable, "repeatable");
+  add(Promise::batch_invariant, "batch_invariant");
+  return text.empty() ? "none" : text;
+}
+
+void Registry::add(const Kernel& kernel) {
+  const KernelInfo& info = kernel.info;
+  const auto refuse = [&](const char* what) {
+    throw Error(Code::invalid_argument, "register_kernel: '" + info.name + "' " + what);
+  };
+  if (info.name.empty()) refuse("has no name");
+  if (info.family.empty() || !info.name.starts_with(info.family)) refuse("has a name that does not begin with its family");
+  if (info.semiring.empty()) refuse("names no semiring");
+  if (!kernel.run) refuse("has no run function");
+  if (!kernel.cost) refuse("has no cost function");
+  if (info.spaces == 0) refuse("runs in no execution space");
+  if (info.tile.m < 0 || info.tile.n < 0 || info.tile.k < 0 || info.stages < 1) refuse("has a tile or stages out of range");
+  if (info.max_compute_capability != 0 && info.max_compute_capability < info.min_compute_capability)
+    refuse("covers no compute capability");
+  for (const auto& other : kernels_)
+    if (other->info.name == info.name)
+      throw Error(Code::duplicate, "register_kernel: a kernel named '" + info.name + "' is registered already");
+  kernels_.push_back(std::make_unique<const Kernel>(kernel));
+  const KernelInfo& kept = kernels_.back()->info;
+  by_key_[Key{kept.semiring, kept.operation, kept.element, kept.accumulator}].push_back(kernels_.back().get());
+}
+
+std::span<const Kernel* const> Registry::find(const Problem& p) const {
+  const auto found = by_key_.find(Key{p.semiring, p.operation, p.element, p.accumulator});
+  if (found == by_key_.end()) return {};
+  return found->second;
+}
+
+namespace detail {
+
+GlobalRegistry& global_registry() {
+  static GlobalRegistry global;
+  static std::once_flag filled;
+  std::call_once(filled, [] { backends::register_all(global.registry); });
+  return global;
+}
+
+}  // namespace detail
+
+void register_kernel(const Kernel& kernel) {
+  auto& global = detail::global_registry();
+  const std::unique_lock lock(global.mutex);
+  global.registry.add(kernel);
+}
+
+std::vector<KernelInfo> kernels(const Filter& filter) {
+  auto& global = detail::global_registry();
+  const std::shared_lock lock(global.mutex);
+  std::vector<KernelInfo> list;
+  for (const auto& kernel : global.registry.all()) {
+    const KernelInfo& info = kernel->info;
+    if (!detail::name_matches(info.name, filter.name)) continue;
+    if (!filter.semiring.empty() && info.semiring != filter.semiring) continue;
+    if (filter.element != Scalar::other && info.element != filter.element) continue;
+    if ((info.spaces & filter.spaces) == 0) continue;
+    if (filter.compute_capability != 0 && !detail::runs_on(info, filter.compute_capability)) continue;
+    list.push_back(info);
+  }
+  return list;
+}
+
+}  // namespace rigel

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Running a problem: validate, select, workspace, launch, and what Kokkos Tools see of it.
+#include <rigel/detail/kernel.hpp>
+#include <rigel/detail/pool.hpp>
+#include <rigel/registry.hpp>
+
+#include <Kokkos_Core.hpp>
+
+namespace rigel {
+namespace {
+
+// A profiling region that carries the kernel's name; around a raw launch also the kernel itself.
+class Report {
+ public:
+  Report(const KernelInfo& info, const Problem& p) : on_(Kokkos::Tools::profileLibraryLoaded()), raw_(info.raw_launch) {
+    if (!on_) return;
+    Kokkos::Profiling::pushRegion("rigel::contract[" + info.name + "]");
+    if (raw_) Kokkos::Tools::beginParallelFor(detail::label_of(info), device_id(p), &id_);
+  }
+  ~Report() {
+    if (!on_) return;
+    if (raw_) Kokkos::Tools::endParallelFor(id_);
+    Kokkos::Profiling::popRegion();
+  }
+  Report(const Report&) = delete;
+
+ private:
+  static std::uint32_t device_id([[maybe_unused]] const Problem& p) {
+#ifdef KOKKOS_ENABLE_CUDA
+    if (p.execution.space == Space::cuda)
+      return Kokkos::Tools::Experimental::device_id(*static_cast<const Kokkos::Cuda*>(p.execution.instance));
+#endif
+    return Kokkos::Tools::Experimental::device_id_root<Kokkos::DefaultHostExecutionSpace>();
+  }
+  bool on_, raw_;
+  std::uint64_t id_ = 0;
+};
+
+bool is_empty(const Problem& p) { return p.batch == 0 || p.m == 0 || p.n == 0; }
+
+std::size_t workspace_of(const Kernel& kernel, const Problem& p) {
+  return kernel.workspace ? kernel.workspace(kernel.info, p) : 0;
+}
+
+}  // namespace
+
+std::size_t workspace_size(const Problem& p) {
+  validate(p);
+  return is_empty(p) ? 0 : workspace_of(select(p), p);
+}
+
+void run(const Problem& p, Workspace workspace) {
+  validate(p);
+  if (is_empty(p)) return;
+  const Kernel& kernel = select(p);
+  const std::size_t bytes = workspace_of(kernel, p);
+  detail::PoolLease lease;
+  if (workspace.data == nullptr) {
+    lease = detail::lease(p.execution, bytes);
+    workspace = {lease.data(), bytes};
+  } else if (workspace.bytes < bytes) {
+    throw Error(Code::invalid_argument, "contract: the workspace has " + std::to_string(workspace.bytes) +
+                                            " bytes, kernel '" + kernel.info.name + "' needs " + std::to_string(bytes));
+  }
+  const Report report(kernel.info, p);
+  kernel.run(kernel.info, p, workspace.data);
+}
+
+}  // namespace rigel

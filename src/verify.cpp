@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// verify(): a registered kernel against the reference, over a grid of hostile problems. Types are known at run time
+// only, so everything here works on bytes and doubles.
+#include "registry.hpp"
+#include "select.hpp"
+
+#include <rigel/detail/execution.hpp>
+#include <rigel/detail/pool.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+namespace rigel {
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+using detail::convert;
+
+// Calls visit(T{}) for the C++ type of a scalar.
+template <class Visit>
+void with_scalar(Scalar type, const Visit& visit) {
+  switch (type) {
+    case Scalar::f16: return visit(half{});
+    case Scalar::bf16: return visit(bfloat16{});
+    case Scalar::f32: return visit(float{});
+    case Scalar::f64: return visit(double{});
+    case Scalar::i8: return visit(std::int8_t{});
+    case Scalar::u8: return visit(std::uint8_t{});
+    case Scalar::i32: return visit(std::int32_t{});
+    case Scalar::i64: return visit(std::int64_t{});
+    case Scalar::u32: return visit(std::uint32_t{});
+    case Scalar::u64: return visit(std::uint64_t{});
+    case Scalar::other: return;
+  }
+}
+
+bool is_floating(Scalar s) { return s <= Scalar::f64; }
+
+double unit_roundoff(Scalar s) {
+  switch (s) {
+    case Scalar::f16: return 0x1p-11;
+    case Scalar::bf16: return 0x1p-8;
+    case Scalar::f32: return 0x1p-24;
+    default: return 0x1p-53;
+  }
+}
+
+// What the results of a kernel are: its accumulator, or for log_plus's pair the accumulator's own number type.
+Scalar result_type(const KernelInfo& info) {
+  if (info.accumulator != Scalar::other) return info.accumulator;
+  return info.element == Scalar::f64 ? Scalar::f64 : Scalar::f32;
+}
+
+enum class Layout { right, left, strided };
+enum class Special { none, nan, infinities };
+
+struct Case {
+  std::int64_t batch, m, n, k;
+  Layout a, b, c;
+  bool broadcast_a, broadcast_b, accumulate;
+  Special special;
+  std::string text() const {
+    constexpr const char* layouts[] = {"right", "left", "strided"};
+    constexpr const char* specials[] = {"", ", with NaN", ", with infinities"};
+    return std::to_string(batch) + " x " + std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(k) +
+           ", layouts " + layouts[int(a)] + '/' + layouts[int(b)] + '/' + layouts[int(c)] +
+           (broadcast_a ? ", A broadcast" : "") + (broadcast_b ? ", B broadcast" : "") +
+           (accumulate ? ", accumulated" : "") + specials[int(special)];
+  }
+};
+
+// Strides of a batch of matrices, and how many elements they span. Strided ones leave gaps and start unaligned.
+struct Shape {
+  Operand operand;
+  std::int64_t first = 0, span = 0;
+};
+
+Shape shape_of(Scalar type, Layout layout, std::int64_t batches, std::int64_t rows, std::int64_t columns) {
+  Shape s;
+  Operand& o = s.operand;
+  o.type = type;
+  o.size = size_of(type);
+  o.batches = batches;
+  o.rows = rows;
+  o.columns = columns;
+  switch (layout) {
+    case Layout::right: o.row_stride = columns; o.column_stride = 1; break;
+    case Layout::left: o.row_stride = 1; o.column_stride = rows; break;
+    case Layout::strided: o.row_stride = 3 * columns + 1; o.column_stride = 3; s.first = 1; break;
+  }
+  const std::int64_t matrix = layout == Layout::strided ? o.row_stride * rows + 2 : rows * columns;
+  if (batches != 1) o.batch_stride = matrix;
+  s.span = s.first + matrix * batches;
+  return s;
+}
+
+template <class Visit>
+void for_each_element(const Shape& s, const Visit& visit) {
+  const Operand& o = s.operand;
+  for (std::int64_t l = 0; l < o.batches; ++l)
+    for (std::int64_t i = 0; i < o.rows; ++i)
+      for (std::int64_t j = 0; j < o.columns; ++j)
+        visit(s.first + l * o.batch_stride + i * o.row_stride + j * o.column_stride);
+}
+
+double get(const Bytes& bytes, Scalar type, std::int64_t i) {
+  double value = 0;
+  with_scalar(type, [&](auto zero) {
+    std::memcpy(&zero, bytes.data() + i * sizeof zero, sizeof zero);
+    value = static_cast<double>(zero);
+  });
+  return value;
+}
+
+void set(Bytes& bytes, Scalar type, std::int64_t i, double value) {
+  with_scalar(type, [&](auto zero) {
+    zero = convert<decltype(zero)>(value);
+    std::memcpy(bytes.data() + i * sizeof zero, &zero, sizeof zero);
+  });
+}
+
+// Random operands: small numbers, of either sign but for the semirings of the non-negative numbers; random words; 0 and 1
+// where bytes are truth values. With specials, one element in sixteen is a NaN, or an infinity of either sign.
+Bytes random_values(const Shape& s, std::string_view semiring, Special special, std::mt19937_64& random) {
+  const Scalar type = s.operand.type;
+  Bytes bytes(static_cast<std::size_t>(s.span) * size_of(type), 0xff);
+  const bool boolean = semiring == "or_and" || semiring == "xor_and";
+  const bool non_negative = semiring == "max_times" || semiring == "min_times";
+  std::uniform_real_distribution<double> uniform(non_negative ? 0 : -1, 1);
+  for_each_element(s, [&](std::int64_t i) {
+    double value = uniform(random);
+    if (boolean) {
+      std::uint64_t word = random() & random();
+      if (type == Scalar::u8) word &= 1;
+      std::memcpy(bytes.data() + i * size_of(type), &word, size_of(type));
+      return;
+    }
+    if (!is_floating(type)) value = type == Scalar::u8 ? std::floor(std::abs(value) * 255) : std::floor(value * 100);
+    if (is_floating(type) && special != Special::none && random() % 16 == 0) {
+      const double infinity = std::numeric_limits<double>::infinity();
+      value = special == Special::nan ? std::numeric_limits<double>::quiet_NaN()
+              : non_negative || random() % 2 ? infinity : -infinity;
+    }
+    set(bytes, type, i, value);
+  });
+  return bytes;
+}
+
+// Memory of an execution space, filled from the host and read back.
+template <class Exec>
+class Buffer {
+  using Device = Kokkos::View<unsigned char*, typename Exec::memory_space>;
+  using Host = Kokkos::View<const unsigned char*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+
+ public:
+  explicit Buffer(const Bytes& bytes) : memory_("rigel::verify", bytes.size() + padding) {
+    Kokkos::deep_copy(Kokkos::subview(memory_, range(bytes.size())), Host(bytes.data(), bytes.size()));
+  }
+  void* at(std::int64_t byte) const { return memory_.data() + byte; }
+  Bytes read(std::size_t size) const {
+    Bytes bytes(size);
+    Kokkos::View<unsigned char*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> host(bytes.data(), size);
+    Kokkos::deep_copy(host, Kokkos::subview(memory_, range(size)));
+    return bytes;
+  }
+
+ private:
+  static constexpr std::size_t padding = 16;
+  static Kokkos::pair<std::size_t, std::size_t> range(std::size_t size) { return {0, size}; }
+  Device memory_;
+};
+
+struct Inputs {
+  Shape a, b, c;
+  Bytes a_bytes, b_bytes, c_bytes;
+};
+
+// The problem on `exec`, run by the kernel of that name (or a family), and what it left in C.
+template <class Exec>
+Bytes solve(const Exec& exec, const Kernel& kernel, const Inputs& in, bool accumulate) {
+  const Buffer<Exec> a(in.a_bytes), b(in.b_bytes), c(in.c_bytes);
+  const epilogue::Program none;
+  Problem p;
+  p.semiring = kernel.info.semiring;
+  p.element = kernel.info.element;
+  p.accumulator = kernel.info.accumulator;
+  const auto place = [](const Shape& s, const Buffer<Exec>& buffer) {
+    Operand o = s.operand;
+    o.data = buffer.at(s.first * static_cast<std::int64_t>(o.size));
+    return o;
+  };
+  p.a = place(in.a, a);
+  p.b = place(in.b, b);
+  p.c = place(in.c, c);
+  p.batch = p.c.batches;
+  p.m = p.c.rows;
+  p.n = p.c.columns;
+  p.k = p.a.columns;
+  const std::uint64_t no_hyperparameters[8] = {};
+  p.semiring_object = kernel.info.sample ? kernel.info.sample : no_hyperparameters;
+  p.program = &none;
+  p.epilogue_object = &none;
+  p.accumulate = accumulate;
+  p.kernel = kernel.info.name;
+  p.execution = detail::execution_of(exec);
+  run(p);
+  exec.fence("rigel::verify");
+  return c.read(in.c_bytes.size());
+}
+
+const Kernel* find_kernel(std::string_view name) {
+  auto& global = detail::global_registry();
+  const std::shared_lock lock(global.mutex);
+  for (const auto& kernel : global.registry.all())
+    if (kernel->info.name == name) return kernel.get();
+  return nullptr;
+}
+
+// The operands as doubles, for the reference in f64; by absolute value where the bound wants Σ|a ⊗ b|.
+Inputs in_f64(const Inputs& in, bool absolute) {
+  Inputs out = in;
+  const auto widen = [&](Shape& s, const Bytes& from, Bytes& to) {
+    const Scalar type = s.operand.type;
+    s.operand.type = Scalar::f64;
+    s.operand.size = sizeof(double);
+    to.assign(static_cast<std::size_t>(s.span) * sizeof(double), 0);
+    for_each_element(s, [&](std::int64_t i) {
+      const double v = get(from, type, i);
+      set(to, Scalar::f64, i, absolute ? std::abs(v) : v);
+    });
+  };
+  widen(out.a, in.a_bytes, out.a_bytes);
+  widen(out.b, in.b_bytes, out.b_bytes);
+  widen(out.c, in.c_bytes, out.c_bytes);
+  return out;
+}
+
+// Largest magnitude among the finite values of an operand.
+double largest(const Shape& s, const Bytes& bytes) {
+  double most = 0;
+  for_each_element(s, [&](std::int64_t i) {
+    const double v = std::abs(get(bytes, s.operand.type, i));
+    if (std::isfinite(v)) most = std::max(most, v);
+  });
+  return most;
+}
+
+bool equal(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
+
+template <class Exec>
+class Verifier {
+ public:
+  Verifier(const Kernel& kernel, Verification& result, unsigned seed) : kernel_(kernel), result_(result), seed_(seed) {
+    const std::string type = std::string(".") + name(kernel.info.element);
+    reference_ = find_kernel("reference." + kernel.info.semiring + type);
+    wide_reference_ = find_kernel("reference." + kernel.info.semiring + ".f64");
+    if (!reference_)
+      throw Error(Code::unsupported, "verify: '" + kernel.info.name + "' has no registered reference for its semiring");
+  }
+
+  void check(const Case& c) {
+    std::mt19937_64 random(seed_ + static_cast<unsigned>(result_.problems));
+    const Scalar element = kernel_.info.element, value = result_type(kernel_.info);
+    Inputs in;
+    in.a = shape_of(element, c.a, c.broadcast_a ? 1 : c.batch, c.m, c.k);
+    in.b = shape_of(element, c.b, c.broadcast_b ? 1 : c.batch, c.k, c.n);
+    in.c = shape_of(value, c.c, c.batch, c.m, c.n);
+    in.a_bytes = random_values(in.a, kernel_.info.semiring, c.special, random);
+    in.b_bytes = random_values(in.b, kernel_.info.semiring, c.special, random);
+    in.c_bytes = random_values(in.c, kernel_.info.semiring, Special::none, random);
+    ++result_.problems;
+
+    const Exec exec{};
+    const Bytes actual = solve(exec, kernel_, in, c.accumulate);
+    const Bytes expected = solve(exec, *reference_, in, c.accumulate);
+    if (covers(kernel_.info.promises, Promise::repeatable) && solve(exec, kernel_, in, c.accumulate) != actual)
+      fail(c, "two runs gave different bits");
+    if (covers(kernel_.info.promises, Promise::reference_bits) || !is_floating(value))
+      compare_bits(c, in, actual, expected);
+    else
+      compare_bound(c, in, actual);
+    compare_gaps(c, in, actual);
+  }
+
+ private:
+  void fail(const Case& c, const std::string& what) {
+    result_.ok = false;
+    constexpr std::size_t enough = 2000;  // characters of report
+    if (result_.report.size() < enough)
+      result_.report += kernel_.info.name + " on " + name(detail::space_of<Exec>) + ", seed " + std::to_string(seed_) +
+                        ", problem " + std::to_string(result_.problems) + ", " + c.text() + ": " + what + '\n';
+  }
+
+  void compare_bits(const Case& c, const Inputs& in, const Bytes& actual, const Bytes& expected) {
+    const Scalar type = in.c.operand.type;
+    const std::size_t size = size_of(type);
+    std::int64_t wrong = 0;
+    double first = 0, wanted = 0;
+    for_each_element(in.c, [&](std::int64_t i) {
+      if (std::memcmp(actual.data() + i * size, expected.data() + i * size, size) == 0) return;
+      const double x = get(actual, type, i), y = get(expected, type, i);
+      if (is_floating(type) && equal(x, y)) return;
+      if (wrong++ == 0) first = x, wanted = y;
+    });
+    if (wrong) fail(c, std::to_string(wrong) + " outputs differ, the first: " + std::to_string(first) + " for " + std::to_string(wanted));
+  }
+
+  // |error| ≤ (constant + per_term·K)·u·magnitude against the reference in f64, where magnitude is Σ|a ⊗ b|.
+  void compare_bound(const Case& c, const Inputs& in, const Bytes& actual) {
+    if (!wide_reference_) return fail(c, "there is no f64 reference to compute the bound from");
+    const Exec exec{};
+    const Inputs wide = in_f64(in, false);
+    const Bytes exact = solve(exec, *wide_reference_, wide, c.accumulate);
+    const bool logarithmic = kernel_.info.semiring == "log_plus";
+    const Bytes magnitudes = kernel_.info.semiring == "plus_times"
+                                 ? solve(exec, *wide_reference_, in_f64(in, true), c.accumulate) : exact;
+    // A logarithm's error is that of its argument, plus the roundings of exponents as large as the operands.
+    const double exponent = logarithmic ? 1 + largest(in.a, in.a_bytes) + largest(in.b, in.b_bytes) + largest(in.c, in.c_bytes) : 0;
+    const Accuracy accuracy = kernel_.info.accuracy;
+    const double gamma = (accuracy.constant + accuracy.per_term * static_cast<double>(c.k + c.accumulate)) *
+                         unit_roundoff(in.c.operand.type);
+    std::int64_t wrong = 0;
+    double worst = 0;
+    for_each_element(in.c, [&](std::int64_t i) {
+      const double x = get(actual, in.c.operand.type, i), y = get(exact, Scalar::f64, i);
+      const double bound = gamma * (logarithmic ? exponent : std::abs(get(magnitudes, Scalar::f64, i)));
+      if (equal(x, y) || std::abs(x - y) <= bound) return;
+      ++wrong;
+      worst = std::max(worst, std::abs(x - y) / bound);
+    });
+    if (wrong) fail(c, std::to_string(wrong) + " outputs are out of bound, up to " + std::to_string(worst) + " times");
+  }
+
+  // Memory of C between its elements is as it was.
+  void compare_gaps(const Case& c, const Inputs& in, const Bytes& actual) {
+    Bytes after = actual, before = in.c_bytes;
+    const std::size_t size = in.c.operand.size;
+    for_each_element(in.c, [&](std::int64_t i) {
+      std::memset(after.data() + i * size, 0, size);
+      std::memset(before.data() + i * size, 0, size);
+    });
+    if (after != before) fail(c, "memory between the elements of C was written");
+  }
+
+  const Kernel& kernel_;
+  const Kernel* reference_;
+  const Kernel* wide_reference_;
+  Verification& result_;
+  unsigned seed_;
+};
+
+// Sizes around the tile, the small ones and a prime; every pair of values of two factors occurs in some case.
+std::vector<Case> cases_for(const KernelInfo& info, unsigned seed) {
+  const std::int64_t tile_m = info.tile.m ? info.tile.m : 16, tile_n = info.tile.n ? info.tile.n : 16,
+                     tile_k = info.tile.k ? info.tile.k : 16;
+  const auto sizes = [](std::int64_t tile) { return std::vector<std::int64_t>{1, tile - 1, tile, tile + 1, 3, 37}; };
+  const std::vector<std::int64_t> m = sizes(tile_m), n = sizes(tile_n);
+  const std::vector<std::int64_t> k = {0, 1, tile_k - 1, tile_k, tile_k + 1, 2 * tile_k + 1, 67};
+  std::mt19937_64 random(seed);
+  const auto pick = [&](const std::vector<std::int64_t>& list) { return list[random() % list.size()]; };
+  const auto layout = [&] { return static_cast<Layout>(random() % 3); };
+  std::vector<Case> cases = {
+      {1, 0, 5, 3, {}, {}, {}, false, false, false, {}},  {1, 5, 0, 3, {}, {}, {}, false, false, false, {}},
+      {0, 5, 5, 3, {}, {}, {}, false, false, false, {}},  {1, 5, 7, 0, {}, {}, {}, false, false, false, {}},
+      {1, 1, 1, 1, {}, {}, {}, false, false, false, {}},  {2, 5, 7, 0, {}, {}, {}, false, false, true, {}},
+      {1, tile_m, tile_n, tile_k, {}, Layout::left, {}, false, false, false, {}}};
+  constexpr int random_cases = 20;
+  for (int i = 0; i < random_cases; ++i) {
+    const std::int64_t batch = i % 3 == 0 ? 3 : 1;
+    cases.push_back({batch, pick(m), pick(n), pick(k), layout(), layout(), layout(), batch > 1 && random() % 3 == 0,
+                     batch > 1 && random() % 3 == 0, random() % 4 == 0,
+                     i % 5 == 0 ? Special::nan : i % 5 == 1 ? Special::infinities : Special::none});
+  }
+  return cases;
+}
+
+template <class... Exec>
+void verify_on(type_list<Exec...>, const Kernel& kernel, unsigned seed, Verification& result, bool& ran) {
+  const auto on = [&]<class E>(type_list<E>) {
+    Problem probe;
+    const E exec{};
+    probe.execution = detail::execution_of(exec);
+    if ((kernel.info.spaces & bit(detail::space_of<E>)) == 0) return;
+    if (detail::space_of<E> == Space::cuda && !detail::runs_on(kernel.info, probe.execution.compute_capability)) return;
+    ran = true;
+    Verifier<E> verifier(kernel, result, seed);
+    for (const Case& c : cases_for(kernel.info, seed)) verifier.check(c);
+  };
+  (on(type_list<Exec>{}), ...);
+}
+
+}  // namespace
+
+Verification verify(std::string_view name, unsigned seed) {
+  const Kernel* kernel = find_kernel(name);
+  if (!kernel) throw Error(Code::not_found, "verify: no kernel is named '" + std::string(name) + "'");
+  Verification result;
+  bool ran = false;
+  verify_on(detail::compiled_spaces{}, *kernel, seed, result, ran);
+  if (!ran) throw Error(Code::unsupported, "verify: '" + std::string(name) + "' runs in none of this build's spaces");
+  return result;
+}
+
+}  // namespace rigel
