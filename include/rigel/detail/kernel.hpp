@@ -14,11 +14,11 @@ void for_each(type_list<T...>, const Visit& visit) {
   (visit.template operator()<T>(), ...);
 }
 
-/// A semiring object with typical hyperparameters.
+/// A semiring object with typical hyperparameters, the same number in float and double.
 template <class S>
 inline constexpr S sample = {};
 template <class E, class A>
-inline constexpr lp<E, A> sample<lp<E, A>> = {{}, A(1.3)};
+inline constexpr lp<E, A> sample<lp<E, A>> = {{}, A(1.3125)};
 
 /// Semiring, types and name of a kernel: "family.semiring.type" and, where there is one, ".tile".
 template <class S>
