@@ -33,12 +33,18 @@ Pool& pool() {
   return p;
 }
 
-void* allocate([[maybe_unused]] Space space, std::size_t bytes) {
+constexpr const char* label = "rigel::workspace";
+
+void* allocate(const Execution& execution, std::size_t bytes) {
   try {
 #ifdef KOKKOS_ENABLE_CUDA
-    if (space == Space::cuda) return Kokkos::kokkos_malloc<Kokkos::CudaSpace>("rigel::workspace", bytes);
+    if (execution.space == Space::cuda) {
+      const auto& exec = *static_cast<const Kokkos::Cuda*>(execution.instance);
+      return Kokkos::CudaSpace::impl_create(execution.device, exec.cuda_stream()).allocate(exec, label, bytes);
+    }
 #endif
-    return Kokkos::kokkos_malloc<Kokkos::HostSpace>("rigel::workspace", bytes);
+    static_cast<void>(execution);
+    return Kokkos::HostSpace().allocate(label, bytes);
   } catch (const std::exception& e) {
     throw Error(Code::out_of_memory, "workspace of " + std::to_string(bytes) + " bytes: " + e.what());
   }
@@ -46,9 +52,12 @@ void* allocate([[maybe_unused]] Space space, std::size_t bytes) {
 
 void release(const Buffer& b) {
 #ifdef KOKKOS_ENABLE_CUDA
-  if (std::get<Space>(b.owner) == Space::cuda) return Kokkos::kokkos_free<Kokkos::CudaSpace>(b.memory);
+  if (const auto [space, device, instance] = b.owner; space == Space::cuda) {
+    // The stream may be gone with its instance; the default one waits for it.
+    return Kokkos::CudaSpace::impl_create(device, nullptr).deallocate(label, b.memory, b.bytes);
+  }
 #endif
-  Kokkos::kokkos_free<Kokkos::HostSpace>(b.memory);
+  Kokkos::HostSpace().deallocate(label, b.memory, b.bytes);
 }
 
 void release_all() {
@@ -74,14 +83,14 @@ PoolLease lease(const Execution& execution, std::size_t bytes) {
   // The smallest idle buffer that is large enough; else idle ones that are too small give way to a new one.
   Buffer* best = nullptr;
   for (Buffer& b : p.buffers)
-    if (!b.leased && b.owner == owner && b.bytes >= bytes && (!best || b.bytes < best->bytes)) best = &b;
+    if (!b.leased && b.owner == owner && b.bytes >= bytes + alignment && (!best || b.bytes < best->bytes)) best = &b;
   if (!best) {
     p.buffers.remove_if([&](const Buffer& b) {
       if (b.leased || b.owner != owner) return false;
       release(b);
       return true;
     });
-    p.buffers.push_back({owner, allocate(execution.space, bytes + alignment), bytes, false});
+    p.buffers.push_back({owner, allocate(execution, bytes + alignment), bytes + alignment, false});
     best = &p.buffers.back();
   }
   best->leased = true;
