@@ -17,9 +17,10 @@ std::string describe(const char* name, const Operand& o) {
 [[noreturn]] void refuse(const std::string& message) { throw Error(Code::invalid_argument, "contract: " + message); }
 
 void require_extent(const char* name, const Operand& o, const char* what, std::int64_t actual, std::int64_t expected,
-                    const std::string& match) {
+                    const char* match_name, const Operand& match) {
   if (actual != expected)
-    refuse(describe(name, o) + ", expected " + std::to_string(expected) + ' ' + what + " to match " + match);
+    refuse(describe(name, o) + ", expected " + std::to_string(expected) + ' ' + what + " to match " +
+           describe(match_name, match));
 }
 
 void require_batches(const char* name, const Operand& o, const Problem& p) {
@@ -36,9 +37,9 @@ Operand without_broadcast(Operand o) {
 }  // namespace
 
 void validate(const Problem& p) {
-  require_extent("B", p.b, "rows", p.b.rows, p.k, describe("A", p.a));
-  require_extent("C", p.c, "rows", p.c.rows, p.a.rows, describe("A", p.a));
-  require_extent("C", p.c, "columns", p.c.columns, p.b.columns, describe("B", p.b));
+  require_extent("B", p.b, "rows", p.b.rows, p.k, "A", p.a);
+  require_extent("C", p.c, "rows", p.c.rows, p.a.rows, "A", p.a);
+  require_extent("C", p.c, "columns", p.c.columns, p.b.columns, "B", p.b);
   require_batches("A", p.a, p);
   require_batches("B", p.b, p);
   const bool writes = p.batch > 0 && p.m > 0 && p.n > 0;
