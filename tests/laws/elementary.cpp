@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// exponential, logarithm and power against long double (64 bits of significand), for scalars and for vectors.
+#include <rigel/elementary.hpp>
+
+#include <tests/support/compare.hpp>
+#include <tests/support/random.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace {
+
+using Floats = float __attribute__((ext_vector_type(8)));
+using Doubles = double __attribute__((ext_vector_type(4)));
+
+constexpr int trials = 20000;
+// Units in the last place that an elementary function of Rigel's may be off by.
+constexpr long double allowed_ulps = 4;
+
+// `f` of one number: of the number itself, or of a vector that holds it in one lane and harmless ones in the others.
+template <class V, class F>
+rigel::lane_t<V> in_lane(rigel::lane_t<V> x, int lane, const F& f) {
+  if constexpr (rigel::Lanes<V>) {
+    V v = V{} + 1;
+    v[lane] = x;
+    return f(v)[lane];
+  } else {
+    return f(x);
+  }
+}
+
+template <class T>
+bool close(T actual, long double exact) {
+  using Limits = std::numeric_limits<T>;
+  const long double ulp = std::numeric_limits<T>::epsilon();
+  if (std::isnan(exact)) return std::isnan(actual);
+  const long double tolerance = allowed_ulps * ulp * std::fabs(exact) + Limits::denorm_min();
+  if (std::fabs(exact) + tolerance >= Limits::max()) return std::isinf(actual) || actual >= Limits::max() * (1 - allowed_ulps * ulp);
+  return std::fabs(static_cast<long double>(actual) - exact) <= tolerance;
+}
+
+template <class V, class F, class Exact, class Draw>
+void check(const F& f, const Exact& exact, const Draw& draw) {
+  using T = rigel::lane_t<V>;
+  support::Random random(7);
+  int wrong = 0;
+  T worst = 0;
+  for (int i = 0; i < trials; ++i) {
+    const T x = static_cast<T>(draw(random));
+    if (!close(in_lane<V>(x, i % 4, f), exact(x))) ++wrong, worst = x;
+  }
+  CAPTURE(worst);
+  CHECK(wrong == 0);
+}
+
+template <class V>
+void check_exponential() {
+  using T = rigel::lane_t<V>;
+  const auto f = [](auto x) { return rigel::math::exponential(x); };
+  const double low = std::is_same_v<T, float> ? -105 : -750, high = std::is_same_v<T, float> ? 90 : 711;
+  check<V>(f, [](T x) { return std::exp(static_cast<long double>(x)); }, [=](auto& r) { return r.uniform(low, high); });
+  check<V>(f, [](T x) { return std::exp(static_cast<long double>(x)); }, [](auto& r) { return r.uniform(-1, 1); });
+  check<V>(f, [](T x) { return std::exp(static_cast<long double>(x)); }, [](auto& r) { return std::exp2(r.uniform(-140, 0)); });
+  const T inf = std::numeric_limits<T>::infinity();
+  CHECK(in_lane<V>(T(0), 1, f) == 1);
+  CHECK(in_lane<V>(-inf, 1, f) == 0);
+  CHECK(in_lane<V>(inf, 1, f) == inf);
+  CHECK(in_lane<V>(T(1e30), 1, f) == inf);
+  CHECK(in_lane<V>(T(-1e30), 1, f) == 0);
+  CHECK(std::isnan(in_lane<V>(std::numeric_limits<T>::quiet_NaN(), 1, f)));
+}
+
+template <class V>
+void check_logarithm() {
+  using T = rigel::lane_t<V>;
+  const auto f = [](auto x) { return rigel::math::logarithm(x); };
+  const auto exact = [](T x) { return std::log(static_cast<long double>(x)); };
+  const double range = std::is_same_v<T, float> ? 149 : 1074;  // subnormals too
+  check<V>(f, exact, [=](auto& r) { return std::exp2(r.uniform(-range, 127)); });
+  check<V>(f, exact, [](auto& r) { return r.uniform(0.5, 2); });
+  const T inf = std::numeric_limits<T>::infinity();
+  CHECK(in_lane<V>(T(1), 1, f) == 0);
+  CHECK(in_lane<V>(T(0), 1, f) == -inf);
+  CHECK(in_lane<V>(inf, 1, f) == inf);
+  CHECK(std::isnan(in_lane<V>(std::numeric_limits<T>::quiet_NaN(), 1, f)));
+  CHECK(std::isnan(in_lane<V>(T(-1), 1, f)));
+}
+
+template <class V>
+void check_power() {
+  using T = rigel::lane_t<V>;
+  const double range = std::is_same_v<T, float> ? 148 : 1073;
+  for (const T p : {T(0.1), T(0.5), T(1), T(1.3), T(2), T(2.5), T(7), T(30)}) {
+    CAPTURE(p);
+    const auto f = [p](auto x) { return rigel::math::power(x, p); };
+    const auto exact = [p](T x) { return std::pow(static_cast<long double>(x), static_cast<long double>(p)); };
+    check<V>(f, exact, [=](auto& r) { return std::exp2(r.uniform(-range, 127)); });
+    check<V>(f, exact, [](auto& r) { return r.uniform(0, 3); });
+    const T inf = std::numeric_limits<T>::infinity();
+    CHECK(in_lane<V>(T(0), 1, f) == 0);
+    CHECK(in_lane<V>(T(1), 1, f) == 1);
+    CHECK(in_lane<V>(inf, 1, f) == inf);
+    CHECK(std::isnan(in_lane<V>(std::numeric_limits<T>::quiet_NaN(), 1, f)));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("exponential") {
+  check_exponential<float>();
+  check_exponential<double>();
+  check_exponential<Floats>();
+  check_exponential<Doubles>();
+}
+TEST_CASE("logarithm") {
+  check_logarithm<float>();
+  check_logarithm<double>();
+  check_logarithm<Floats>();
+  check_logarithm<Doubles>();
+}
+TEST_CASE("power") {
+  check_power<float>();
+  check_power<double>();
+  check_power<Floats>();
+  check_power<Doubles>();
+}

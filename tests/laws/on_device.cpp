@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The elementary operations where kernels run them: on every execution space the same values as on the host, where they
+// take other instructions.
+#include <rigel/elementary.hpp>
+#include <rigel/semirings.hpp>
+
+#include <tests/support/compare.hpp>
+#include <tests/support/matrix.hpp>
+#include <tests/support/random.hpp>
+#include <tests/support/spaces.hpp>
+
+#include <cmath>
+#include <limits>
+
+namespace {
+
+// The operations that round at most once, by number: the host and a device must agree on them bit for bit.
+constexpr int operations = 9;
+template <class T>
+KOKKOS_FUNCTION T apply(int operation, T x, T y) {
+  namespace math = rigel::math;
+  switch (operation) {
+    case 0: return math::add(x, y);
+    case 1: return math::subtract(x, y);
+    case 2: return math::multiply(x, y);
+    case 3: return math::fma(x, y, T(1));
+    case 4: return math::minimum(x, y);
+    case 5: return math::maximum(x, y);
+    case 6: return math::abs(x);
+    case 7: return math::select(x < y, x, y);
+    default: return math::add(math::multiply(x, y), T(-1));  // must not become an fma
+  }
+}
+
+template <class T>
+std::vector<double> operands() {
+  std::vector<double> list;
+  support::Random random(3);
+  if constexpr (std::is_floating_point_v<T>) {
+    using Limits = std::numeric_limits<T>;
+    for (const T v : {T(0), T(-0.), T(1), T(-1), Limits::denorm_min(), Limits::min(), Limits::max(), Limits::lowest(), Limits::infinity(),
+                      -Limits::infinity(), Limits::quiet_NaN(), T(1) + Limits::epsilon()})
+      list.push_back(v);
+    for (int i = 0; i < 40; ++i) list.push_back(static_cast<T>(std::exp2(random.uniform(-40, 40)) * (i % 2 ? 1 : -1)));
+    for (int i = 0; i < 12; ++i) list.push_back(static_cast<T>(random.uniform(-1.5, 1.5)));
+  } else {
+    for (const std::int64_t v : {0, 1, -1, 7, -100, 0x7fffffff, -0x7fffffff - 1}) list.push_back(static_cast<double>(v));
+    for (int i = 0; i < 20; ++i) list.push_back(static_cast<double>(static_cast<std::int32_t>(random.next())));
+  }
+  return list;
+}
+
+template <class T, class Exec>
+void check_operations() {
+  const auto list = operands<T>();
+  const int size = static_cast<int>(list.size());
+  const auto x = support::matrix<T, Exec>(1, size, list);
+  const auto y = support::matrix<T, Exec>(operations, size * size);
+  Kokkos::parallel_for(
+      Kokkos::RangePolicy<Exec>(0, size * size), KOKKOS_LAMBDA(int i) {
+        for (int o = 0; o < operations; ++o) y(o, i) = apply<T>(o, x(0, i / size), x(0, i % size));
+      });
+  const auto actual = support::values(y);
+  for (int o = 0; o < operations; ++o) {
+    int wrong = 0;
+    for (int i = 0; i < size * size; ++i)
+      wrong += !support::same(actual[o * size * size + i], static_cast<double>(apply<T>(o, static_cast<T>(list[i / size]), static_cast<T>(list[i % size]))));
+    CAPTURE(o);
+    CHECK(wrong == 0);
+  }
+}
+
+template <class T, class Exec>
+void check_conversions() {
+  constexpr int count = 0x10000;
+  const Kokkos::View<std::uint16_t*, typename Exec::memory_space> back("back", count);
+  const Kokkos::View<float*, typename Exec::memory_space> wide("wide", count);
+  Kokkos::parallel_for(
+      Kokkos::RangePolicy<Exec>(0, count), KOKKOS_LAMBDA(int i) {
+        const T v = __builtin_bit_cast(T, static_cast<std::uint16_t>(i));
+        wide(i) = v;
+        // A value between this number and its neighbour, above the middle for odd ones: rounding is exercised too.
+        const float f = v;
+        back(i) = __builtin_bit_cast(std::uint16_t, T(f + f * (i % 2 ? 0.0015f : 0.0001f)));
+      });
+  Kokkos::fence();
+  const auto host_back = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, back);
+  const auto host_wide = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, wide);
+  int wrong = 0;
+  for (int i = 0; i < count; ++i) {
+    const T v = __builtin_bit_cast(T, static_cast<std::uint16_t>(i));
+    const float f = v;
+    wrong += !support::same(host_wide(i), f);
+    const T expected(f + f * (i % 2 ? 0.0015f : 0.0001f));
+    wrong += !support::same(float(__builtin_bit_cast(T, host_back(i))), float(expected));
+  }
+  CHECK(wrong == 0);
+}
+
+// Transcendental functions differ in the last places between a host and a device: both keep within 4 units.
+template <class T, class Exec>
+void check_functions() {
+  constexpr int count = 2000;
+  std::vector<double> list;
+  support::Random random(5);
+  for (int i = 0; i < count; ++i) list.push_back(static_cast<T>(random.uniform(0, 20)));
+  const auto x = support::matrix<T, Exec>(1, count, list);
+  const auto y = support::matrix<T, Exec>(3, count);
+  Kokkos::parallel_for(
+      Kokkos::RangePolicy<Exec>(0, count), KOKKOS_LAMBDA(int i) {
+        y(0, i) = rigel::math::exponential(-x(0, i));
+        y(1, i) = rigel::math::logarithm(x(0, i));
+        y(2, i) = rigel::math::power(x(0, i), T(1.3));
+      });
+  const auto actual = support::values(y);
+  const long double p = T(1.3);
+  int wrong = 0;
+  for (int i = 0; i < count; ++i) {
+    const long double exact[] = {std::exp(-static_cast<long double>(list[i])), std::log(static_cast<long double>(list[i])),
+                                 std::pow(static_cast<long double>(list[i]), p)};
+    for (int f = 0; f < 3; ++f)
+      wrong += !(std::fabs(actual[f * count + i] - exact[f]) <= 4 * std::numeric_limits<T>::epsilon() * std::fabs(exact[f]));
+  }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("elementary operations: the same on every execution space", Exec, RIGEL_TEST_SPACES) {
+  check_operations<float, Exec>();
+  check_operations<double, Exec>();
+  check_operations<std::int32_t, Exec>();
+}
+
+TEST_CASE_TEMPLATE("16-bit conversions: the same on every execution space", Exec, RIGEL_TEST_SPACES) {
+  check_conversions<rigel::half, Exec>();
+  check_conversions<rigel::bfloat16, Exec>();
+}
+
+TEST_CASE_TEMPLATE("transcendental functions: within four units on every execution space", Exec, RIGEL_TEST_SPACES) {
+  check_functions<float, Exec>();
+  check_functions<double, Exec>();
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// When two results count as the same (docs/numerics.md): equal values, any NaN equals any NaN, zeros are equal.
+#pragma once
+
+#include <vector>
+
+namespace support {
+
+template <class T>
+bool same(T x, T y) {
+  return x == y || (x != x && y != y);
+}
+
+inline bool same(const std::vector<double>& x, const std::vector<double>& y) {
+  if (x.size() != y.size()) return false;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (!same(x[i], y[i])) return false;
+  return true;
+}
+
+/// Finite, NaN, +∞ or −∞.
+template <class T>
+int kind(T x) {
+  return x != x ? 2 : x - x != 0 ? (x > 0 ? 1 : -1) : 0;
+}
+
+/// Unit roundoff of a type with this many bits of significand.
+constexpr double roundoff(int bits) {
+  double u = 1;
+  for (int i = 0; i < bits; ++i) u /= 2;
+  return u;
+}
+
+}  // namespace support
