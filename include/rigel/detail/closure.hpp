@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What closure() does beside contract(): the closure of one diagonal block, the panels next to it, and the two passes
+// before and after the elimination. rigel/closure.hpp derives the whole.
+#pragma once
+
+#include <rigel/contract.hpp>
+
+namespace rigel::detail {
+
+/// In place of an index type where no predecessors are kept.
+struct no_index {};
+
+/// What the kernels of one closure read and write, passed by value. Batch l counts graphs, b is the width of a block.
+template <class S, class Index>
+struct ClosureData {
+  using element = typename S::element;
+  using accumulator = typename S::accumulator;
+  static constexpr bool tracks = !std::is_same_v<Index, no_index>;
+
+  S semiring;
+  std::int64_t batches, n;
+  bool by_rows;              // D's rows are contiguous, or at least more so than its columns
+  Strided<element> d;        // n × n
+  Strided<Index> p;          // n × n predecessors
+  Strided<element> square;   // b × b: the closed diagonal block; with predecessors, its multipliers
+  Strided<element> left;     // n × b
+  Strided<element> right;    // b × n
+  Strided<Index> right_p;    // b × n
+  std::int64_t* cycle;       // l·n + v for the first vertex v that is better than one(), else the largest number
+
+  RIGEL_MEMBER element merge(element x, element y) const {
+    return convert<element>(semiring.add(static_cast<accumulator>(x), static_cast<accumulator>(y)));
+  }
+  /// Paths joined: rounded to the element type, as everything that is stored.
+  RIGEL_MEMBER element join(element x, element y) const {
+    using Operand = operand_t<S>;
+    return convert<element>(semiring.multiply(static_cast<Operand>(x), static_cast<Operand>(y)));
+  }
+  /// Whether x replaces y: a strict improvement, or the first NaN.
+  RIGEL_MEMBER bool improves(element x, element y) const {
+    const auto u = static_cast<accumulator>(x), v = static_cast<accumulator>(y);
+    return v == v && !(semiring.add(u, v) == v);
+  }
+  RIGEL_MEMBER static element one() { return convert<element>(accumulator(S::one())); }
+  RIGEL_MEMBER static element identity() { return convert<element>(accumulator(S::identity())); }
+
+  /// No path: the identity, and where infinity is an integer, which does not absorb, all that is nearer to it than to 0.
+  RIGEL_MEMBER static bool is_no_path(element x) {
+    if constexpr (std::is_integral_v<element> && !requires { S::annihilator(); })
+      return identity() > 0 ? x > identity() / 2 : x < identity() / 2;
+    else
+      return static_cast<accumulator>(x) == static_cast<accumulator>(identity());
+  }
+
+  /// Item e of a batch of matrices of the given extents, in the order of D's memory.
+  struct Item {
+    std::int64_t l, i, j;
+  };
+  RIGEL_MEMBER Item item(std::int64_t e, std::int64_t rows, std::int64_t columns) const {
+    const std::int64_t inner = by_rows ? columns : rows, l = e / (rows * columns), r = e % (rows * columns);
+    return by_rows ? Item{l, r / inner, r % inner} : Item{l, r % inner, r / inner};
+  }
+};
+
+template <class Exec>
+inline constexpr bool runs_on_host = Kokkos::SpaceAccessibility<Exec, Kokkos::HostSpace>::accessible;
+
+template <class Exec>
+auto closure_range(const Exec& exec, std::int64_t items) {
+  return Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, items);
+}
+
+/// Before the elimination: D(i,i) ← D(i,i) ⊕ one(), and P(i,j) = i where there is an arc from i to another j.
+template <class Exec, class S, class Index>
+void closure_begin(const Exec& exec, const ClosureData<S, Index>& g) {
+  const std::int64_t items = g.batches * g.n * (g.tracks ? g.n : 1);
+  Kokkos::parallel_for(
+      "rigel::closure/begin", closure_range(exec, items), KOKKOS_LAMBDA(const std::int64_t e) {
+        if (e == 0) *g.cycle = std::numeric_limits<std::int64_t>::max();
+        if constexpr (!ClosureData<S, Index>::tracks) {
+          auto& d = g.d.at(e / g.n, e % g.n, e % g.n);
+          d = g.merge(d, g.one());
+        } else {
+          const auto [l, i, j] = g.item(e, g.n, g.n);
+          auto& d = g.d.at(l, i, j);
+          g.p.at(l, i, j) = static_cast<Index>(i == j || g.is_no_path(d) ? -1 : i);
+          if (i == j) d = g.merge(d, g.one());
+        }
+      });
+}
+
+/// After it: what has no path gets the identity again, and no predecessor. Integers only.
+template <class Exec, class S, class Index>
+void closure_end(const Exec& exec, const ClosureData<S, Index>& g) {
+  Kokkos::parallel_for(
+      "rigel::closure/end", closure_range(exec, g.batches * g.n * g.n), KOKKOS_LAMBDA(const std::int64_t e) {
+        const auto [l, i, j] = g.item(e, g.n, g.n);
+        auto& d = g.d.at(l, i, j);
+        if (!g.is_no_path(d)) return;
+        d = g.identity();
+        if constexpr (ClosureData<S, Index>::tracks) g.p.at(l, i, j) = static_cast<Index>(-1);
+      });
+}
+
+/// The diagonal block K = [k0, k0 + b) of every batch, closed by one team each; meanwhile other teams copy a panel.
+///   without predecessors   square = D(K,K)*, right = D(K,:)
+///   with them              D(K,K) ← D(K,K)* in place, with P; square(i,k) = D(i,k) as it was when vertex k was
+///                          eliminated; left = D(:,K), but for the rows K, which are not used
+/// Vertices in ascending order, each an outer product (R. W. Floyd, Algorithm 97: Shortest path, 1962).
+template <class Exec, class S, class Index>
+void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int64_t k0, std::int64_t b) {
+  // One team closes a block, so that it has as many threads as a team can have; on a host a team is one thread.
+  constexpr int team_size = runs_on_host<Exec> ? 1 : 1024, lanes = runs_on_host<Exec> ? 1 : 32;
+  // Elements that a team copies: enough to be worth a team.
+  constexpr std::int64_t chunk = runs_on_host<Exec> ? 1 << 14 : 1 << 12;
+  constexpr bool tracks = ClosureData<S, Index>::tracks;
+  using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<team_size, 1>>;
+
+  const std::int64_t panel = g.batches * g.n * b;
+  const std::int64_t league = g.batches + (panel + chunk - 1) / chunk;
+  Kokkos::parallel_for(
+      "rigel::closure/diagonal", Policy(exec, static_cast<int>(league), team_size),
+      KOKKOS_LAMBDA(const typename Policy::member_type& team) {
+        const int rank = team.team_rank();
+        if (team.league_rank() >= g.batches) {
+          const std::int64_t first = (team.league_rank() - g.batches) * chunk;
+          const std::int64_t last = first + chunk < panel ? first + chunk : panel;
+          for (std::int64_t e = first + rank; e < last; e += team_size) {
+            if constexpr (tracks) {
+              const auto [l, i, k] = g.item(e, g.n, b);
+              g.left.at(l, i, k) = i >= k0 && i < k0 + b ? g.identity() : g.d.at(l, i, k0 + k);
+            } else {
+              const auto [l, k, j] = g.item(e, b, g.n);
+              g.right.at(l, k, j) = g.d.at(l, k0 + k, j);
+            }
+          }
+          return;
+        }
+
+        const std::int64_t l = team.league_rank();
+        const int row = rank / lanes, lane = rank % lanes;
+        constexpr int rows = team_size / lanes;
+        const auto block = tracks ? Strided{&g.d.at(l, k0, k0), 0, g.d.row, g.d.column}
+                                  : Strided{&g.square.at(l, 0, 0), 0, g.square.row, g.square.column};
+        if constexpr (!tracks)
+          for (std::int64_t i = row; i < b; i += rows)
+            for (std::int64_t j = lane; j < b; j += lanes) block.at(0, i, j) = g.d.at(l, k0 + i, k0 + j);
+        for (std::int64_t k = 0; k < b; ++k) {
+          team.team_barrier();
+          const auto self = block.at(0, k, k);
+          if (rank == 0 && self == self && g.improves(self, g.one()))
+            Kokkos::atomic_min(g.cycle, l * g.n + k0 + k);
+          for (std::int64_t i = row; i < b; i += rows) {
+            if (i == k) continue;
+            const auto to_k = block.at(0, i, k);
+            if constexpr (tracks)
+              if (lane == 0) g.square.at(l, i, k) = to_k;
+            for (std::int64_t j = lane; j < b; j += lanes) {
+              if (j == k) continue;
+              const auto through_k = g.join(to_k, block.at(0, k, j));
+              auto& d = block.at(0, i, j);
+              if constexpr (!tracks) {
+                d = g.merge(d, through_k);
+              } else if (g.improves(through_k, d)) {
+                d = through_k;
+                g.p.at(l, k0 + i, k0 + j) = g.p.at(l, k0 + k, k0 + j);
+              }
+            }
+          }
+        }
+      });
+}
+
+/// With predecessors, after closure_diagonal(): the rows K = [k0, k0 + b) of D and P in all other columns, closed by the
+/// same eliminations with the multipliers that it left in `square`; then right = D(K,:), right_p = P(K,:).
+template <class Exec, class S, class Index>
+void closure_panel(const Exec& exec, const ClosureData<S, Index>& g, std::int64_t k0, std::int64_t b) {
+  // Columns of a work item: a vector or two where columns lie side by side on a host.
+  const std::int64_t width = runs_on_host<Exec> && g.by_rows ? 32 : 1;
+  const std::int64_t chunks = (g.n + width - 1) / width;
+  Kokkos::parallel_for(
+      "rigel::closure/panel", closure_range(exec, g.batches * chunks), KOKKOS_LAMBDA(const std::int64_t e) {
+        const std::int64_t l = e / chunks, first = e % chunks * width;
+        const std::int64_t last = first + width < g.n ? first + width : g.n;
+        const auto is_closed = [&](std::int64_t j) { return j >= k0 && j < k0 + b; };
+        for (std::int64_t k = 0; k < b; ++k)
+          for (std::int64_t i = 0; i < b; ++i) {
+            if (i == k) continue;
+            const auto to_k = g.square.at(l, i, k);
+            for (std::int64_t j = first; j < last; ++j) {
+              if (is_closed(j)) continue;
+              const auto through_k = g.join(to_k, g.d.at(l, k0 + k, j));
+              auto& d = g.d.at(l, k0 + i, j);
+              if (!g.improves(through_k, d)) continue;
+              d = through_k;
+              g.p.at(l, k0 + i, j) = g.p.at(l, k0 + k, j);
+            }
+          }
+        for (std::int64_t i = 0; i < b; ++i)
+          for (std::int64_t j = first; j < last; ++j) {
+            g.right.at(l, i, j) = g.d.at(l, k0 + i, j);
+            g.right_p.at(l, i, j) = g.p.at(l, k0 + i, j);
+          }
+      });
+}
+
+/// The epilogue of the update with predecessors: D(m,n) and P(m,n) change on a strict improvement only. Rows K are
+/// closed already.
+template <class S, class Index>
+struct Improve {
+  ClosureData<S, Index> g;
+  std::int64_t k0, b;
+  RIGEL_MEMBER typename S::element operator()(const argument<typename S::accumulator>& x, std::int64_t m, std::int64_t n,
+                                              std::int64_t l) const {
+    const auto old = g.d.at(l, m, n);
+    const auto found = convert<typename S::element>(x.value);
+    if ((m >= k0 && m < k0 + b) || !g.improves(found, old)) return old;
+    g.p.at(l, m, n) = g.right_p.at(l, x.index, n);
+    return found;
+  }
+};
+
+}  // namespace rigel::detail

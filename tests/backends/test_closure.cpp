@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// closure(): against SciPy on a small graph, against elimination by hand on many, every path followed arc by arc.
+#include "../support/random.hpp"
+#include "../support/spaces.hpp"
+
+#include <rigel/closure.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+using support::Random;
+
+// n × n, row by row, on the host.
+template <class T>
+using Square = std::vector<T>;
+
+// A square matrix of a layout; LayoutStride: every second row and every third column of a larger matrix.
+template <class T, class Exec, class Layout = Kokkos::LayoutRight>
+auto square(std::int64_t n) {
+  using Space = typename Exec::memory_space;
+  if constexpr (std::is_same_v<Layout, Kokkos::LayoutStride>)
+    return Kokkos::subview(Kokkos::View<T****, Kokkos::LayoutRight, Space>("larger", n, 2, n, 3), Kokkos::ALL, 1, Kokkos::ALL, 2);
+  else
+    return Kokkos::View<T**, Layout, Space>("square", n, n);
+}
+
+// Copies through a contiguous view of the same memory space, for layouts that a copy between spaces does not take.
+template <class View, class T>
+void upload(const View& d, const Square<T>& values) {
+  using Space = typename View::memory_space;
+  const Kokkos::View<const T**, Kokkos::LayoutRight, Kokkos::HostSpace> host(values.data(), d.extent(0), d.extent(1));
+  const Kokkos::View<T**, Kokkos::LayoutRight, Space> same("upload", d.extent(0), d.extent(1));
+  Kokkos::deep_copy(same, host);
+  Kokkos::deep_copy(d, same);
+}
+template <class View>
+auto download(const View& d) {
+  using T = typename View::non_const_value_type;
+  const Kokkos::View<T**, Kokkos::LayoutRight, typename View::memory_space> same("download", d.extent(0), d.extent(1));
+  Kokkos::deep_copy(same, d);
+  Square<T> values(d.extent(0) * d.extent(1));
+  Kokkos::deep_copy(Kokkos::View<T**, Kokkos::LayoutRight, Kokkos::HostSpace>(values.data(), d.extent(0), d.extent(1)), same);
+  return values;
+}
+
+template <class S>
+using element_of = typename S::element;
+
+// The closure by the textbook: vertex after vertex, in the semiring's own numbers.
+template <class S>
+Square<element_of<S>> textbook(const S& s, Square<element_of<S>> d, std::int64_t n) {
+  using A = typename S::accumulator;
+  const auto merge = [&](element_of<S>& x, A y) { x = rigel::detail::convert<element_of<S>>(s.add(static_cast<A>(x), y)); };
+  for (std::int64_t i = 0; i < n; ++i) merge(d[i * n + i], S::one());
+  for (std::int64_t k = 0; k < n; ++k)
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j)
+        merge(d[i * n + j], s.multiply(static_cast<A>(d[i * n + k]), static_cast<A>(d[k * n + j])));
+  return d;
+}
+
+// A random graph: arcs with the given probability, weights drawn by `weight`.
+template <class S, class Weight>
+Square<element_of<S>> random_graph(Random& random, std::int64_t n, double density, const Weight& weight) {
+  Square<element_of<S>> d(n * n, rigel::detail::convert<element_of<S>>(S::identity()));
+  for (auto& x : d)
+    if (random.chance(density)) x = element_of<S>(weight());
+  return d;
+}
+
+template <class T>
+std::int64_t differences(const Square<T>& x, const Square<T>& y) {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) count += !(x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]));
+  return count;
+}
+
+template <class Exec, class Layout, class S, class Weight>
+void against_textbook(const S& s, std::int64_t n, std::int64_t block, double density, const Weight& weight) {
+  const std::uint64_t seed = 1000 * n + block;
+  CAPTURE(seed);
+  CAPTURE(std::string(S::name));
+  Random random(seed);
+  const auto graph = random_graph<S>(random, n, density, [&] { return weight(random); });
+  const auto d = square<element_of<S>, Exec, Layout>(n);
+  upload(d, graph);
+  const auto report = rigel::closure(Exec(), s, d, {.block = block});
+  CHECK_FALSE(report.negative_cycle);
+  CHECK(differences(download(d), textbook(s, graph, n)) == 0);
+}
+
+template <class F>
+std::string message_of(const F& f) {
+  try {
+    f();
+  } catch (const rigel::Error& e) {
+    return e.what();
+  }
+  return "nothing thrown";
+}
+
+// SciPy 1.17, scipy.sparse.csgraph.floyd_warshall(W, return_predecessors=True), and Johnson's algorithm the same.
+const std::vector<double> scipy_weights = {
+    inf, 7,   inf, 2,   inf, inf, inf,  //
+    inf, inf, -3,  inf, 4,   inf, inf,  //
+    inf, inf, inf, 6,   inf, 1.5, inf,  //
+    inf, 3,   8,   inf, inf, inf, inf,  //
+    0.5, inf, inf, -1,  inf, 2,   inf,  //
+    inf, inf, inf, inf, 5,   inf, inf,  //
+    inf, 9,   inf, inf, inf, -2,  inf};
+const std::vector<double> scipy_distances = {
+    0,   5,   2,  2,   8.5, 3.5,  inf,  //
+    4,   0,   -3, 2.5, 3.5, -1.5, inf,  //
+    7,   8.5, 0,  5.5, 6.5, 1.5,  inf,  //
+    7,   3,   0,  0,   6.5, 1.5,  inf,  //
+    0.5, 2,   -1, -1,  0,   0.5,  inf,  //
+    5.5, 7,   4,  4,   5,   0,    inf,  //
+    3.5, 5,   2,  2,   3,   -2,   0};
+const std::vector<int> scipy_predecessors = {
+    -1, 3,  1,  0,  5,  2,  -1,  //
+    4,  -1, 1,  4,  5,  2,  -1,  //
+    4,  3,  -1, 4,  5,  2,  -1,  //
+    4,  3,  1,  -1, 5,  2,  -1,  //
+    4,  3,  1,  4,  -1, 2,  -1,  //
+    4,  3,  1,  4,  5,  -1, -1,  //
+    4,  3,  1,  4,  5,  6,  -1};
+
+template <class T>
+Square<T> as(const std::vector<double>& values) {
+  Square<T> list;
+  for (const double v : values) list.push_back(T(v));
+  return list;
+}
+
+// Follows P from every j back to i, arc by arc: the number of pairs whose path is broken, circles, or whose arcs do not
+// join to D(i,j). `tolerance` is relative.
+template <class S>
+std::int64_t broken_paths(const S& s, const Square<element_of<S>>& graph, const Square<element_of<S>>& d,
+                          const Square<int>& p, std::int64_t n, double tolerance = 0) {
+  using A = typename S::accumulator;
+  std::int64_t broken = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      if (i == j || d[i * n + j] == S::identity()) {
+        broken += p[i * n + j] != -1;
+        continue;
+      }
+      A length = S::one();
+      std::int64_t at = j, arcs = 0;
+      bool good = true;
+      while (good && at != i) {
+        const int before = p[i * n + at];
+        good = before >= 0 && before < n && ++arcs < n && graph[before * n + at] != S::identity();
+        if (!good) break;
+        length = s.multiply(graph[before * n + at], length);
+        at = before;
+      }
+      const double expected = static_cast<double>(d[i * n + j]), found = static_cast<double>(length);
+      broken += !good || !(found == expected || std::abs(found - expected) <= tolerance * std::abs(expected));
+    }
+  return broken;
+}
+
+template <class Exec, class S>
+void check_paths(const S& s, const Square<element_of<S>>& graph, std::int64_t n, std::int64_t block, double tolerance = 0) {
+  CAPTURE(n);
+  CAPTURE(block);
+  const auto d = square<element_of<S>, Exec>(n);
+  const auto p = square<int, Exec, Kokkos::LayoutLeft>(n);
+  upload(d, graph);
+  CHECK_FALSE(rigel::closure(Exec(), s, d, p, {.block = block}).negative_cycle);
+  const auto lengths = download(d);
+  CHECK(broken_paths(s, graph, lengths, download(p), n, tolerance) == 0);
+  if (tolerance == 0) CHECK(differences(lengths, textbook(s, graph, n)) == 0);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("closure of a small graph equals SciPy's", Exec, RIGEL_TEST_SPACES) {
+  for (const int block : {1, 2, 3, 7, 64}) {
+    CAPTURE(block);
+    const auto d = square<double, Exec>(7);
+    upload(d, scipy_weights);
+    CHECK_FALSE(rigel::closure(Exec(), rigel::min_plus<double>{}, d, {.block = block}).negative_cycle);
+    CHECK(download(d) == scipy_distances);
+
+    const auto f = square<float, Exec, Kokkos::LayoutLeft>(7);
+    const auto p = square<int, Exec>(7);
+    upload(f, as<float>(scipy_weights));
+    CHECK_FALSE(rigel::closure(Exec(), rigel::min_plus<float>{}, f, p, {.block = block}).negative_cycle);
+    CHECK(download(f) == as<float>(scipy_distances));
+    CHECK(download(p) == scipy_predecessors);
+  }
+}
+
+TEST_CASE_TEMPLATE("closure equals the textbook's elimination", Exec, RIGEL_TEST_SPACES) {
+  using Right = Kokkos::LayoutRight;
+  using Left = Kokkos::LayoutLeft;
+  using Stride = Kokkos::LayoutStride;
+  const auto weight = [](Random& r) { return static_cast<float>(r.integer(0, 50)); };
+  for (const std::int64_t n : {1, 2, 5, 63, 64, 65, 131})
+    for (const std::int64_t block : {7, 64}) {
+      against_textbook<Exec, Right>(rigel::min_plus<float>{}, n, block, 0.1, weight);
+      against_textbook<Exec, Left>(rigel::min_plus<float>{}, n, block, 0.1, weight);
+      against_textbook<Exec, Stride>(rigel::min_plus<float>{}, n, block, 0.1, weight);
+      against_textbook<Exec, Stride>(rigel::max_min<float>{}, n, block, 0.05, weight);
+    }
+  for (const std::int64_t n : {3, 67}) {
+    const std::int64_t block = 32;
+    against_textbook<Exec, Left>(rigel::min_plus<rigel::half>{}, n, block, 0.1, weight);
+    against_textbook<Exec, Right>(rigel::min_plus<std::int32_t>{}, n, block, 0.1, weight);
+    against_textbook<Exec, Left>(rigel::max_min<std::int32_t>{}, n, block, 0.1, weight);
+    // Powers of two: products do not round.
+    against_textbook<Exec, Right>(rigel::max_times<double>{}, n, block, 0.1,
+                                  [](Random& r) { return std::ldexp(1.0, -static_cast<int>(r.integer(0, 4))); });
+    against_textbook<Exec, Left>(rigel::or_and<std::uint8_t>{}, n, block, 0.02, [](Random&) { return 1; });
+    against_textbook<Exec, Right>(rigel::or_and<std::uint32_t>{}, n, block, 0.05,
+                                  [](Random& r) { return static_cast<std::uint32_t>(r.next() & r.next() & r.next()); });
+  }
+}
+
+TEST_CASE_TEMPLATE("closure of longest paths in a graph without cycles", Exec, RIGEL_TEST_SPACES) {
+  const std::int64_t n = 40;
+  using S = rigel::max_plus<float>;
+  Random random(5);
+  auto graph = random_graph<S>(random, n, 0.3, [&] { return static_cast<float>(random.integer(-9, 9)); });
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j <= i; ++j) graph[i * n + j] = S::identity();
+  check_paths<Exec>(S{}, graph, n, 16);
+}
+
+TEST_CASE_TEMPLATE("closure of nothing", Exec, RIGEL_TEST_SPACES) {
+  const auto d = square<float, Exec>(0);
+  CHECK_FALSE(rigel::closure(Exec(), rigel::min_plus<float>{}, d).negative_cycle);
+  const Kokkos::View<float***, typename Exec::memory_space> none("none", 0, 4, 4);
+  CHECK_FALSE(rigel::closure(Exec(), rigel::min_plus<float>{}, none).negative_cycle);
+}
+
+TEST_CASE_TEMPLATE("closure of a batch, its index first or last", Exec, RIGEL_TEST_SPACES) {
+  constexpr std::int64_t batches = 3, n = 21;
+  using S = rigel::min_plus<float>;
+  Random random(9);
+  const auto run = [&](auto d, auto p, rigel::Batch order) {
+    const auto d_host = Kokkos::create_mirror_view(d);
+    const auto p_host = Kokkos::create_mirror_view(p);
+    const auto at = [&](auto& v, std::int64_t l, std::int64_t i, std::int64_t j) -> auto& {
+      return order == rigel::Batch::first ? v(l, i, j) : v(i, j, l);
+    };
+    std::vector<Square<float>> graphs;
+    for (std::int64_t l = 0; l < batches; ++l) {
+      graphs.push_back(random_graph<S>(random, n, 0.1, [&] { return static_cast<float>(random.integer(0, 9)); }));
+      for (std::int64_t e = 0; e < n * n; ++e) at(d_host, l, e / n, e % n) = graphs[l][e];
+    }
+    Kokkos::deep_copy(d, d_host);
+    CHECK_FALSE(rigel::closure(Exec(), S{}, d, p, {.block = 8, .batch = order}).negative_cycle);
+    Kokkos::deep_copy(d_host, d);
+    Kokkos::deep_copy(p_host, p);
+    for (std::int64_t l = 0; l < batches; ++l) {
+      Square<float> lengths(n * n);
+      Square<int> predecessors(n * n);
+      for (std::int64_t e = 0; e < n * n; ++e) {
+        lengths[e] = at(d_host, l, e / n, e % n);
+        predecessors[e] = at(p_host, l, e / n, e % n);
+      }
+      CHECK(differences(lengths, textbook(S{}, graphs[l], n)) == 0);
+      CHECK(broken_paths(S{}, graphs[l], lengths, predecessors, n) == 0);
+    }
+  };
+  using Space = typename Exec::memory_space;
+  run(Kokkos::View<float***, Kokkos::LayoutRight, Space>("d", batches, n, n),
+      Kokkos::View<int***, Kokkos::LayoutLeft, Space>("p", batches, n, n), rigel::Batch::first);
+  run(Kokkos::View<float***, Kokkos::LayoutLeft, Space>("d", n, n, batches),
+      Kokkos::View<int***, Kokkos::LayoutLeft, Space>("p", n, n, batches), rigel::Batch::last);
+}
+
+TEST_CASE_TEMPLATE("every path can be followed", Exec, RIGEL_TEST_SPACES) {
+  for (const std::int64_t n : {2, 17, 64, 150})
+    for (const std::int64_t block : {5, 64}) {
+      const std::uint64_t seed = 31 * n + block;
+      CAPTURE(seed);
+      Random random(seed);
+      const auto few = [&] { return static_cast<float>(random.integer(0, 2)); };
+      SUBCASE("many ties, many cycles of weight 0") {
+        check_paths<Exec>(rigel::min_plus<float>{}, random_graph<rigel::min_plus<float>>(random, n, 0.1, few), n, block);
+      }
+      SUBCASE("all weights 0") {
+        const auto graph = random_graph<rigel::min_plus<float>>(random, n, 0.1, [] { return 0.f; });
+        check_paths<Exec>(rigel::min_plus<float>{}, graph, n, block);
+      }
+      SUBCASE("widest paths, where ties are the rule") {
+        check_paths<Exec>(rigel::max_min<float>{}, random_graph<rigel::max_min<float>>(random, n, 0.1, few), n, block);
+      }
+      SUBCASE("negative weights and cycles of weight 0: w(i,j) + h(i) − h(j)") {
+        auto graph = random_graph<rigel::min_plus<float>>(random, n, 0.1, few);
+        std::vector<float> height(n);
+        for (auto& h : height) h = static_cast<float>(random.integer(-20, 20));
+        for (std::int64_t e = 0; e < n * n; ++e) graph[e] += height[e / n] - height[e % n];
+        check_paths<Exec>(rigel::min_plus<float>{}, graph, n, block);
+      }
+      SUBCASE("sums that round") {
+        const auto graph = random_graph<rigel::min_plus<float>>(
+            random, n, 0.1, [&] { return random.chance(0.3) ? 0.f : static_cast<float>(random.uniform(1e-9, 1)); });
+        // Sums in another order: at most n roundings of 2^-24 on either side.
+        check_paths<Exec>(rigel::min_plus<float>{}, graph, n, block, 2 * n * 0x1p-24);
+      }
+    }
+}
+
+TEST_CASE_TEMPLATE("integers: infinity stays what it is beside negative arcs", Exec, RIGEL_TEST_SPACES) {
+  using S = rigel::min_plus<std::int32_t>;
+  const std::int32_t none = rigel::infinity<std::int32_t>();
+  // Two parts; no arc leads from the second to the first. Heights make most arcs negative one way.
+  const std::int64_t n = 70;
+  Random random(3);
+  auto graph = random_graph<S>(random, n, 0.2, [&] { return random.integer(0, 3); });
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      auto& w = graph[i * n + j];
+      if (i >= n / 2 && j < n / 2) w = none;
+      if (w != none) w += static_cast<std::int32_t>(1000 * (i - j));
+    }
+  const auto d = square<std::int32_t, Exec>(n);
+  const auto p = square<int, Exec>(n);
+  upload(d, graph);
+  CHECK_FALSE(rigel::closure(Exec(), S{}, d, p, {.block = 16}).negative_cycle);
+  const auto lengths = download(d);
+  CHECK(broken_paths(S{}, graph, lengths, download(p), n) == 0);
+  std::int64_t wrong = 0;
+  for (std::int64_t i = n / 2; i < n; ++i)
+    for (std::int64_t j = 0; j < n / 2; ++j) wrong += lengths[i * n + j] != none;
+  CHECK(wrong == 0);
+
+  upload(d, graph);
+  rigel::closure(Exec(), S{}, d, {.block = 16});
+  CHECK(differences(download(d), lengths) == 0);
+}
+
+TEST_CASE_TEMPLATE("a negative cycle is reported with a vertex on it", Exec, RIGEL_TEST_SPACES) {
+  using S = rigel::min_plus<double>;
+  constexpr std::int64_t n = 100;
+  Random random(17);
+  auto graph = random_graph<S>(random, n, 0.05, [&] { return static_cast<double>(random.integer(1, 9)); });
+  const auto d = square<double, Exec>(n);
+  const auto p = square<int, Exec>(n);
+  const auto report_of = [&](const rigel::ClosureOptions& options) {
+    upload(d, graph);
+    return rigel::closure(Exec(), S{}, d, options);
+  };
+  CHECK_FALSE(report_of({}).negative_cycle);
+  // Vertex 90 closes 20 → 90 → 33 → 20.
+  graph[20 * n + 90] = -5;
+  graph[90 * n + 33] = 1;
+  graph[33 * n + 20] = 3;
+  for (const int block : {8, 64, 100}) {
+    const auto report = report_of({.block = block});
+    CHECK(report.negative_cycle);
+    CHECK(report.vertex == 90);
+    CHECK(report.batch == 0);
+    upload(d, graph);
+    CHECK(rigel::closure(Exec(), S{}, d, p, {.block = block}).vertex == 90);
+  }
+  CHECK_FALSE(report_of({.report = false}).negative_cycle);
+  graph[20 * n + 90] = -4;
+  CHECK_FALSE(report_of({}).negative_cycle);
+  graph[4 * n + 4] = -1;
+  CHECK(report_of({}).vertex == 4);
+}
+
+TEST_CASE_TEMPLATE("NaN reaches what its arc reaches", Exec, RIGEL_TEST_SPACES) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Square<double> graph = {inf, 1,   inf, inf,  //
+                                inf, inf, nan, inf,  //
+                                inf, inf, inf, 1,    //
+                                inf, inf, inf, inf};
+  const auto d = square<double, Exec>(4);
+  const auto p = square<int, Exec>(4);
+  for (const int block : {1, 2, 4}) {
+    upload(d, graph);
+    CHECK_FALSE(rigel::closure(Exec(), rigel::min_plus<double>{}, d, {.block = block}).negative_cycle);
+    CHECK(std::isnan(download(d)[0 * 4 + 2]));
+    CHECK(std::isnan(download(d)[1 * 4 + 3]));
+    upload(d, graph);
+    rigel::closure(Exec(), rigel::min_plus<double>{}, d, p, {.block = block});
+    CHECK(std::isnan(download(d)[0 * 4 + 3]));
+  }
+}
+
+TEST_CASE_TEMPLATE("closure with the caller's workspace, and with a named kernel", Exec, RIGEL_TEST_SPACES) {
+  using S = rigel::min_plus<float>;
+  constexpr std::int64_t n = 90;
+  Random random(23);
+  const auto graph = random_graph<S>(random, n, 0.1, [&] { return static_cast<float>(random.uniform(0, 1)); });
+  const auto d = square<float, Exec>(n);
+  upload(d, graph);
+  rigel::closure(Exec(), S{}, d, {.kernel = "reference"});
+  const auto expected = download(d);
+  for (const char* kernel : {"", "portable"}) {
+    rigel::ClosureOptions options{.kernel = kernel};
+    const std::size_t bytes = rigel::closure_workspace_size(Exec(), S{}, d, options);
+    const Kokkos::View<char*, typename Exec::memory_space> memory("workspace", bytes + 256);
+    const auto aligned = (reinterpret_cast<std::uintptr_t>(memory.data()) + 255) / 256 * 256;
+    options.workspace = {reinterpret_cast<void*>(aligned), bytes};
+    upload(d, graph);
+    rigel::closure(Exec(), S{}, d, options);
+    CHECK(differences(download(d), expected) == 0);
+
+    options.workspace.bytes = bytes - 1;
+    upload(d, graph);
+    CHECK(message_of([&] { rigel::closure(Exec(), S{}, d, options); }) ==
+          "closure: the workspace has " + std::to_string(bytes - 1) + " bytes, expected " + std::to_string(bytes));
+    CHECK(download(d) == graph);
+  }
+  CHECK_THROWS_AS(rigel::closure(Exec(), S{}, d, {.kernel = "no.such.kernel"}), rigel::Error);
+  CHECK(download(d) == graph);
+}
+
+TEST_CASE("closure says what is wrong") {
+  using Exec = Kokkos::DefaultHostExecutionSpace;
+  using Matrix = Kokkos::View<float**, Kokkos::LayoutRight, Exec::memory_space>;
+  const rigel::min_plus<float> s;
+  const Exec exec;
+  const Matrix oblong("roads", 3, 4), roads("roads", 4, 4);
+  CHECK(message_of([&] { rigel::closure(exec, s, oblong); }) == "closure: D 'roads' is 3x4, expected a square matrix");
+  const Kokkos::View<int**, Exec::memory_space> p("before", 4, 3);
+  CHECK(message_of([&] { rigel::closure(exec, s, roads, p); }) ==
+        "closure: P 'before' is 4x3, expected 4x4 as D 'roads'");
+  CHECK(message_of([&] { rigel::closure(exec, s, roads, {.block = 0}); }) ==
+        "closure: options.block is 0, expected at least 1");
+  const Kokkos::View<signed char**, Exec::memory_space> narrow("before", 200, 200);
+  const Matrix large("roads", 200, 200);
+  CHECK(message_of([&] { rigel::closure(exec, s, large, narrow); }) ==
+        "closure: P 'before' holds integers too narrow for 200 vertices");
+  const Kokkos::View<float**, Kokkos::LayoutStride, Exec::memory_space> folded(roads.data(),
+                                                                               Kokkos::LayoutStride(3, 1, 3, 1));
+  CHECK_THROWS_AS(rigel::closure(exec, s, folded), rigel::Error);
+}
