@@ -135,8 +135,8 @@ RIGEL_FUNCTION T add(T x, T y) {
 template <Number T>
 RIGEL_FUNCTION T subtract(T x, T y) {
 #if RIGEL_ON_DEVICE
-  if constexpr (std::is_same_v<T, float>) return __fsub_rn(x, y);
-  else if constexpr (std::is_same_v<T, double>) return __dsub_rn(x, y);
+  // Clang's __fsub_rn is inline assembly, behind which an abs() costs an instruction of its own.
+  if constexpr (std::is_floating_point_v<T>) return add(x, -y);
   else
 #endif
     return wrapping(x, y, [](auto u, auto v) __attribute__((always_inline)) { return u - v; });
@@ -182,7 +182,8 @@ RIGEL_FUNCTION T minimum(T x, T y) {
     return __builtin_elementwise_min(x, y);
   } else {
 #if RIGEL_ON_DEVICE
-    return __builtin_elementwise_minimum(x, y);
+    if constexpr (std::is_same_v<T, float>) return __builtin_elementwise_minimum(x, y);  // one instruction
+    else return x < y || x != x ? x : y;
 #else
     return select(x != x, x, select(x < y, x, y));
 #endif
@@ -196,7 +197,8 @@ RIGEL_FUNCTION T maximum(T x, T y) {
     return __builtin_elementwise_max(x, y);
   } else {
 #if RIGEL_ON_DEVICE
-    return __builtin_elementwise_maximum(x, y);
+    if constexpr (std::is_same_v<T, float>) return __builtin_elementwise_maximum(x, y);  // one instruction
+    else return x > y || x != x ? x : y;
 #else
     return select(x != x, x, select(x > y, x, y));
 #endif
