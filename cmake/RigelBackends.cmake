@@ -1,0 +1,51 @@
+# How a backend's CMakeLists.txt adds itself to the library.
+
+include(${CMAKE_CURRENT_LIST_DIR}/semirings.cmake)
+
+# rigel_backend(<name>): this build holds the backend <name>; its register_<name>() is called, and its headers,
+# which a user's functor instantiates, are installed.
+function(rigel_backend name)
+  set_property(GLOBAL APPEND PROPERTY RIGEL_BACKENDS ${name})
+endfunction()
+
+# rigel_instantiate(<out> <template> <stem> [LEVEL <level>]): configures <template> once per semiring of the zoo,
+# as <stem>_<semiring>.cpp in the build tree; <out> receives the list of the files.
+function(rigel_instantiate out template stem)
+  cmake_parse_arguments(arg "" "LEVEL" "" ${ARGN})
+  set(RIGEL_LEVEL "${arg_LEVEL}")
+  set(files)
+  foreach(RIGEL_SEMIRING IN LISTS RIGEL_SEMIRINGS)
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/instantiate/${stem}_${RIGEL_SEMIRING}.cpp)
+    configure_file(${template} ${file} @ONLY)
+    list(APPEND files ${file})
+  endforeach()
+  set(${out} ${files} PARENT_SCOPE)
+endfunction()
+
+# rigel_kokkos_free(<target>): an OBJECT library whose files include no Kokkos header and see none of Kokkos's
+# flags: plain C++ (or CUDA with flags of its own) even where Kokkos asks for everything to be CUDA.
+function(rigel_kokkos_free target)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_include_directories(${target} PRIVATE
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include ${PROJECT_SOURCE_DIR})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
+  target_sources(rigel PRIVATE $<TARGET_OBJECTS:${target}>)
+endfunction()
+
+# rigel_cuda_options(<target> <arch>…): the files of <target> are CUDA C++ for each architecture ("80", "90a"), with the
+# PTX of the lowest one for newer GPUs. ptxas's report of every file is kept beside its object, as <object>.ptxas, where
+# scripts/check_spills.py reads it.
+function(rigel_cuda_options target)
+  set(architectures ${ARGN})
+  list(SORT architectures COMPARE NATURAL)
+  list(GET architectures 0 lowest)
+  cmake_path(GET CUDAToolkit_BIN_DIR PARENT_PATH toolkit)
+  target_compile_options(${target} PRIVATE -x cuda --cuda-path=${toolkit} -Wno-unknown-cuda-version)
+  foreach(architecture IN LISTS architectures)
+    target_compile_options(${target} PRIVATE --offload-arch=sm_${architecture})
+  endforeach()
+  target_compile_options(${target} PRIVATE --cuda-include-ptx=sm_${lowest} "SHELL:-Xcuda-ptxas -v")
+  set(launcher ${PROJECT_SOURCE_DIR}/cmake/keep_ptxas_report ${CMAKE_CXX_COMPILER_LAUNCHER})
+  set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${launcher}")
+  set_property(GLOBAL APPEND PROPERTY RIGEL_CUDA_TARGETS ${target})
+endfunction()
