@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// All of Rigel: semirings, contract(), closure(), cdist(), the registry.
+#pragma once
+
+#include <rigel/closure.hpp>
+#include <rigel/config.hpp>
+#include <rigel/contract.hpp>
+#include <rigel/distance.hpp>
+#include <rigel/epilogue.hpp>
+#include <rigel/error.hpp>
+#include <rigel/registry.hpp>
+#include <rigel/semiring.hpp>
+#include <rigel/semirings.hpp>

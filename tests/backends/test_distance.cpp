@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// cdist(): SciPy's values on a small example, the formulas in double on larger ones, options and messages.
+#include "../support/matrix.hpp"
+#include "../support/random.hpp"
+#include "../support/spaces.hpp"
+
+#include <rigel/distance.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+namespace metric = rigel::metric;
+
+const std::vector<double> x_values = {1, 2, 3, 4, 0, -1.5, 2, .25, 10, 0, 0, -3};
+const std::vector<double> z_values = {1, 2, 3, 4, -1, 0.5, 2, 2, 7, 7, -7, 0.125, 0, 0, 0, 0, 1, 2, -3, 4};
+
+// SciPy 1.17, scipy.spatial.distance.cdist(X, Z, …) of the rows above.
+const std::vector<double> cityblock = {0.0,     6.5,  24.875, 10.0, 6.0,    9.25, 4.75, 24.625,
+                                       3.75, 13.25, 21.0, 18.5, 20.125, 13.0, 21.0};
+const std::vector<double> euclidean = {0.0,
+                                       3.3541019662496847,
+                                       13.267088037696894,
+                                       5.477225575051661,
+                                       6.0,
+                                       5.320949163448191,
+                                       2.839454172900137,
+                                       14.222011988463517,
+                                       2.5124689052802225,
+                                       7.232738070744716,
+                                       11.958260743101398,
+                                       12.257650672131263,
+                                       10.805814407068077,
+                                       10.44030650891055,
+                                       11.958260743101398};
+const std::vector<double> squared = {0.0,     11.25,  176.015625, 30.0,  36.0,   28.3125,    8.0625, 202.265625,
+                                     6.3125, 52.3125, 143.0,  150.25,     116.765625, 109.0, 143.0};
+const std::vector<double> chebyshev = {0.0, 2.0, 10.0, 4.0, 6.0, 3.75, 2.0, 9.0, 2.0, 5.0, 9.0, 11.0, 7.0, 10.0, 9.0};
+const std::vector<double> p_1_3 = {0.0,
+                                   4.768320427708198,
+                                   18.419922868903885,
+                                   7.487050309871409,
+                                   5.999999999999999,
+                                   7.0523345430195095,
+                                   3.727857094037768,
+                                   19.066068865231667,
+                                   3.082691930627686,
+                                   9.931420289047,
+                                   15.940795494067647,
+                                   14.916651742299376,
+                                   14.95511681187641,
+                                   11.572299226093275,
+                                   15.940795494067647};
+const std::vector<double> p_half = {0.0,
+                                    25.53454722255107,
+                                    96.36047894847512,
+                                    37.7765657052182,
+                                    5.999999999999999,
+                                    33.72496983905743,
+                                    13.965835822584722,
+                                    79.47331402122039,
+                                    9.85306004890244,
+                                    49.60931936426079,
+                                    77.29953973506532,
+                                    58.89047723416676,
+                                    77.28731407065101,
+                                    23.954451150103324,
+                                    77.29953973506532};
+const std::vector<double> p_3 = {0.0,
+                                 2.7312777856406987,
+                                 11.184719667376156,
+                                 4.641588833612778,
+                                 5.999999999999999,
+                                 4.6043024490803,
+                                 2.4305907780232054,
+                                 11.902278012037241,
+                                 2.25,
+                                 6.05149542979873,
+                                 10.344651721148189,
+                                 11.355145900262963,
+                                 9.059350867783435,
+                                 10.089201935541267,
+                                 10.344651721148189};
+const std::vector<double> hamming = {0.0, 1.0, 1.0, 1.0, 0.25, 1.0, 0.75, 1.0, 0.75, 1.0, 1.0, 1.0, 1.0, 0.5, 1.0};
+
+// Largest |found − expected|, relative to expected where that is not 0.
+double error_of(const std::vector<double>& found, const std::vector<double>& expected) {
+  REQUIRE(found.size() == expected.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double e = std::abs(found[i] - expected[i]) / (expected[i] == 0 ? 1 : std::abs(expected[i]));
+    worst = std::isnan(e) ? infinite : std::max(worst, e);
+  }
+  return worst;
+}
+
+template <class T, class Exec, class M>
+std::vector<double> small(const M& metric, const rigel::CdistOptions& options = {}) {
+  const auto x = support::matrix<T, Exec>(3, 4, x_values, "x");
+  const auto z = support::matrix<T, Exec>(5, 4, z_values, "z");
+  const auto d = support::matrix<T, Exec>(3, 5, {}, "d");
+  rigel::cdist(Exec(), x, z, d, metric, options);
+  return support::values(d);
+}
+
+// Four powers, three sums, a root: each within an ulp or two of its type, the root damping by 1/p (for p = 1/2 doubling).
+template <class T>
+constexpr double power_tolerance = 32 * std::numeric_limits<T>::epsilon();
+
+template <class T, class Exec>
+void against_scipy() {
+  // All inputs are small multiples of 1/8: sums and squares are exact, a root rounds once.
+  CHECK(small<T, Exec>(metric::manhattan{}) == cityblock);
+  CHECK(small<T, Exec>(metric::squared_euclidean{}) == squared);
+  CHECK(small<T, Exec>(metric::chebyshev{}) == chebyshev);
+  CHECK(small<T, Exec>(metric::hamming{}) == hamming);
+  CHECK(error_of(small<T, Exec>(metric::euclidean{}), euclidean) <= 2 * std::numeric_limits<T>::epsilon());
+  CHECK(small<T, Exec>(metric::euclidean{}, {.skip_epilogue = true}) == squared);
+  CHECK(small<T, Exec>(metric::minkowski{1}) == cityblock);
+  CHECK(small<T, Exec>(metric::minkowski{2}) == small<T, Exec>(metric::euclidean{}));
+  CHECK(small<T, Exec>(metric::minkowski{infinite}) == chebyshev);
+  CHECK(error_of(small<T, Exec>(metric::minkowski{1.3}), p_1_3) <= power_tolerance<T>);
+  CHECK(error_of(small<T, Exec>(metric::minkowski{0.5}), p_half) <= power_tolerance<T>);
+  CHECK(error_of(small<T, Exec>(metric::minkowski{3}), p_3) <= power_tolerance<T>);
+  std::vector<double> sums;
+  for (const double v : p_3) sums.push_back(v * v * v);
+  CHECK(error_of(small<T, Exec>(metric::minkowski{3}, {.skip_epilogue = true}), sums) <= power_tolerance<T>);
+}
+
+template <class F>
+std::string message_of(const F& f) {
+  try {
+    f();
+  } catch (const rigel::Error& e) {
+    return e.what();
+  }
+  return "nothing thrown";
+}
+
+// 1 / (1 + v), plus what a view holds for the row.
+template <class View>
+struct similarity {
+  View offset;
+  KOKKOS_FUNCTION double operator()(double v, std::int64_t m, std::int64_t, std::int64_t) const {
+    return offset(m) + 1 / (1 + v);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("cdist equals SciPy's", Exec, RIGEL_TEST_SPACES) {
+  against_scipy<double, Exec>();
+  against_scipy<float, Exec>();
+}
+
+TEST_CASE_TEMPLATE("cdist of 16-bit floats and of integers", Exec, RIGEL_TEST_SPACES) {
+  const auto x = support::matrix<rigel::half, Exec>(3, 4, x_values);
+  const auto z = support::matrix<rigel::half, Exec>(5, 4, z_values);
+  const auto d = support::matrix<float, Exec>(3, 5);
+  rigel::cdist(Exec(), x, z, d, metric::manhattan{});
+  CHECK(support::values(d) == cityblock);
+  rigel::cdist(Exec(), x, z, d, metric::minkowski{1.3});
+  CHECK(error_of(support::values(d), p_1_3) <= power_tolerance<float>);
+
+  const auto u = support::matrix<std::uint8_t, Exec>(2, 3, {0, 255, 7, 1, 2, 3}, "u");
+  const auto sums = support::matrix<std::int32_t, Exec>(2, 2, {}, "sums");
+  const auto roots = support::matrix<double, Exec>(2, 2);
+  rigel::cdist(Exec(), u, u, sums, metric::manhattan{});
+  CHECK(support::values(sums) == std::vector<double>{0, 258, 258, 0});
+  rigel::cdist(Exec(), u, u, roots, metric::euclidean{});
+  const double root = std::sqrt(1. + 253. * 253. + 16.);
+  CHECK(support::values(roots) == std::vector<double>{0, root, root, 0});
+  CHECK(message_of([&] { rigel::cdist(Exec(), u, u, sums, metric::euclidean{}); }) ==
+        "cdist: D 'sums' holds integers, expected floating-point numbers for this metric, or options.skip_epilogue");
+  CHECK_THROWS_AS(rigel::cdist(Exec(), u, u, roots, metric::minkowski{1.3}), rigel::Error);
+}
+
+TEST_CASE_TEMPLATE("cdist in batches, broadcast, in every layout", Exec, RIGEL_TEST_SPACES) {
+  constexpr int batches = 3, m = 19, n = 33, k = 7;
+  using Space = typename Exec::memory_space;
+  support::Random random(11);
+  const Kokkos::View<double***, Kokkos::LayoutRight, Space> x("x", batches, m, k);
+  const Kokkos::View<double**, Kokkos::LayoutLeft, Space> z("z", k, n);  // transposed below
+  const Kokkos::View<double***, Kokkos::LayoutLeft, Space> d("d", batches, m, n);
+  const auto x_host = Kokkos::create_mirror_view(x);
+  const auto z_host = Kokkos::create_mirror_view(z);
+  const auto d_host = Kokkos::create_mirror_view(d);
+  for (int l = 0; l < batches; ++l)
+    for (int i = 0; i < m; ++i)
+      for (int c = 0; c < k; ++c) x_host(l, i, c) = random.uniform(-1, 1);
+  for (int j = 0; j < n; ++j)
+    for (int c = 0; c < k; ++c) z_host(c, j) = random.uniform(-1, 1);
+  Kokkos::deep_copy(x, x_host);
+  Kokkos::deep_copy(z, z_host);
+  for (const double p : {0.7, 1.0, 1.5, 2.0, 4.0}) {
+    CAPTURE(p);
+    rigel::cdist(Exec(), x, rigel::transposed(z), d, metric::minkowski{p});
+    Kokkos::deep_copy(d_host, d);
+    double worst = 0;
+    for (int l = 0; l < batches; ++l)
+      for (int i = 0; i < m; ++i)
+        for (int j = 0; j < n; ++j) {
+          double sum = 0;
+          for (int c = 0; c < k; ++c) sum += std::pow(std::abs(x_host(l, i, c) - z_host(c, j)), p);
+          const double expected = std::pow(sum, 1 / p);
+          worst = std::max(worst, std::abs(d_host(l, i, j) - expected) / expected);
+        }
+    CHECK(worst <= 64 * std::numeric_limits<double>::epsilon());
+  }
+}
+
+TEST_CASE_TEMPLATE("cdist with an epilogue after the metric's own", Exec, RIGEL_TEST_SPACES) {
+  const auto x = support::matrix<double, Exec>(3, 4, x_values);
+  const auto z = support::matrix<double, Exec>(5, 4, z_values);
+  const auto d = support::matrix<double, Exec>(3, 5);
+  std::vector<double> expected;
+  for (const double v : euclidean) expected.push_back(std::exp(-v / 2));
+  rigel::cdist(Exec(), x, z, d, metric::euclidean{}, rigel::epilogue::laplace(2));
+  CHECK(error_of(support::values(d), expected) <= 1e-14);
+
+  const Kokkos::View<double*, typename Exec::memory_space> offset("offset", 3);
+  Kokkos::deep_copy(offset, 0.5);
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = 0.5 + 1 / (1 + euclidean[i]);
+  using Unmanaged = Kokkos::View<const double*, typename Exec::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  rigel::cdist(Exec(), x, z, d, metric::euclidean{}, similarity<Unmanaged>{offset});
+  CHECK(error_of(support::values(d), expected) <= 1e-14);
+}
+
+TEST_CASE_TEMPLATE("cdist of nothing", Exec, RIGEL_TEST_SPACES) {
+  const auto none = support::matrix<double, Exec>(3, 0), d = support::matrix<double, Exec>(3, 3, std::vector<double>(9, 7.));
+  rigel::cdist(Exec(), none, none, d, metric::minkowski{1.3});
+  CHECK(support::values(d) == std::vector<double>(9, 0.));
+  const auto x = support::matrix<double, Exec>(0, 4), z = support::matrix<double, Exec>(5, 4);
+  rigel::cdist(Exec(), x, z, support::matrix<double, Exec>(0, 5), metric::euclidean{});
+}
+
+TEST_CASE_TEMPLATE("cdist with the caller's workspace and a named kernel; its explanation", Exec, RIGEL_TEST_SPACES) {
+  const auto x = support::matrix<double, Exec>(3, 4, x_values);
+  const auto z = support::matrix<double, Exec>(5, 4, z_values);
+  const auto d = support::matrix<double, Exec>(3, 5);
+  for (const char* kernel : {"reference", "portable"}) {
+    rigel::CdistOptions options{.kernel = kernel};
+    const std::size_t bytes = rigel::cdist_workspace_size(Exec(), x, z, d, metric::manhattan{}, {}, options);
+    const Kokkos::View<char*, typename Exec::memory_space> memory("workspace", bytes + 256);
+    const auto aligned = (reinterpret_cast<std::uintptr_t>(memory.data()) + 255) / 256 * 256;
+    options.workspace = {reinterpret_cast<void*>(aligned), bytes};
+    rigel::cdist(Exec(), x, z, d, metric::manhattan{}, options);
+    CHECK(support::values(d) == cityblock);
+  }
+  const std::string text = rigel::explain_cdist(Exec(), x, z, d, metric::minkowski{1.3});
+  CHECK(text.find("lp") != std::string::npos);
+  CHECK(text.find("reference.lp.f64") != std::string::npos);
+}
+
+TEST_CASE("cdist says what is wrong") {
+  using Exec = Kokkos::DefaultHostExecutionSpace;
+  const Exec exec;
+  const auto x = support::matrix<float, Exec>(4, 6, {}, "x"), z = support::matrix<float, Exec>(5, 6, {}, "z"),
+             other = support::matrix<float, Exec>(5, 7, {}, "other"), d = support::matrix<float, Exec>(4, 5, {}, "d"),
+             flat = support::matrix<float, Exec>(5, 4, {}, "flat");
+  const auto three = support::batch<float, Exec>(3, 4, 6, {}, "three"), two = support::batch<float, Exec>(2, 4, 5, {}, "two");
+  const metric::manhattan m;
+  CHECK(message_of([&] { rigel::cdist(exec, x, other, d, m); }) ==
+        "cdist: Z 'other' is 5x7, expected 6 columns to match X 'x' 4x6");
+  CHECK(message_of([&] { rigel::cdist(exec, x, z, flat, m); }) ==
+        "cdist: D 'flat' is 5x4, expected 4 rows to match the rows of X 'x' 4x6");
+  CHECK(message_of([&] { rigel::cdist(exec, x, x, d, m); }) ==
+        "cdist: D 'd' is 4x5, expected 4 columns to match the rows of Z 'x' 4x6");
+  CHECK(message_of([&] { rigel::cdist(exec, three, z, two, m); }) ==
+        "cdist: X 'three' is 3x4x6, expected 2 batches or one to match D 'two' 2x4x5");
+  const auto square = support::matrix<float, Exec>(6, 6, {}, "square");
+  CHECK(message_of([&] { rigel::cdist(exec, square, square, square, m); }).find("cdist") == 0);
+  for (const double p : {0., -1., std::nan("")})
+    CHECK(message_of([&] { rigel::cdist(exec, x, z, d, metric::minkowski{p}); }).find("expected p > 0") != std::string::npos);
+}
