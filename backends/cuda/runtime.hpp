@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The CUDA runtime with errors as exceptions.
+#pragma once
+
+#include <rigel/error.hpp>
+
+#include <cuda_runtime_api.h>
+
+namespace rigel::backends::cuda {
+
+inline void check(cudaError_t status, const std::string& what) {
+  if (status != cudaSuccess) throw Error(Code::device, what + ": " + cudaGetErrorString(status));
+}
+
+/// Makes a device the current one of this thread for as long as the object lives.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int device) : device_(device) {
+    check(cudaGetDevice(&before_), "cudaGetDevice");
+    if (before_ != device_) check(cudaSetDevice(device_), "cudaSetDevice");
+  }
+  ~CurrentDevice() {
+    if (before_ != device_) cudaSetDevice(before_);
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+ private:
+  int device_, before_ = 0;
+};
+
+}  // namespace rigel::backends::cuda

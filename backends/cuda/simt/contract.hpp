@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The cuda.simt kernels of one semiring: what they say of themselves, and their launch.
+#pragma once
+
+#include <backends/cuda/runtime.hpp>
+#include <backends/cuda/simt/kernel.hpp>
+#include <rigel/detail/kernel.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace rigel::backends::simt {
+
+/// Tiles of C in one batch.
+template <class Shape>
+std::int64_t rows_of(const Problem& p) { return (p.m + Shape::m - 1) / Shape::m; }
+template <class Shape>
+std::int64_t columns_of(const Problem& p) { return (p.n + Shape::n - 1) / Shape::n; }
+
+inline constexpr std::int64_t max_grid = 2147483647;  // blocks of a launch along x (CUDA C++ Programming Guide, table of limits)
+
+template <class Finish, class Shape>
+Status supports(const KernelInfo& info, const Problem& p) {
+  if (p.m > max_grid || p.n > max_grid || rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid)
+    return {Code::unsupported, "a matrix of C has more than 2^31 - 1 rows, columns or tiles"};
+  return detail::finish_supports<Finish>(info, p);
+}
+
+/// Pairs that a multiprocessor finishes in a second when it is full, as measured on sm_90 for the lightest semirings.
+template <class S>
+constexpr double pairs_per_second() {
+  if constexpr (is_transcendental<S>) return sizeof(operand_t<S>) > 4 ? 1e9 : 1e10;
+  else return 1e11 / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
+}
+
+/// A launch, then tile after tile on the multiprocessor that gets most of them. One with few warps hides no latency, and
+/// the operands of fewer outputs cost more.
+template <class S, class Shape>
+double cost(const KernelInfo&, const Problem& p) {
+  constexpr double launch = 4e-6, start_of_tile = 2e-6;  // seconds
+  constexpr int warps_to_fill = 8;
+  constexpr int outputs = Shape::outputs_m * Shape::outputs_n;
+  constexpr double efficiency = is_transcendental<S> ? 1 : outputs / (outputs + 4.0);
+  const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
+  const double multiprocessors = std::max(p.execution.multiprocessors, 1);
+  const double tiles_each = static_cast<double>(static_cast<std::int64_t>((tiles + multiprocessors - 1) / multiprocessors));
+  const double warps = std::min<double>(warps_to_fill, tiles_each * Shape::threads / 32);
+  const double pairs = tiles_each * Shape::m * Shape::n * static_cast<double>(p.k);
+  return launch + start_of_tile + pairs / (pairs_per_second<S>() * efficiency * warps / warps_to_fill);
+}
+
+template <class S, class Finish, class Shape>
+void run(const KernelInfo& info, const Problem& p, void*) {
+  const cuda::CurrentDevice current(p.execution.device);
+  auto arguments = detail::arguments_of<S, Finish>(p);
+  tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
+  const std::int64_t tiles = p.batch * raster.rows * raster.columns;
+  void* parameters[] = {&arguments, &raster};
+  for (; raster.first < tiles; raster.first += max_grid) {
+    const dim3 grid(static_cast<unsigned>(std::min(tiles - raster.first, max_grid)));
+    const cudaError_t status = cudaLaunchKernel(reinterpret_cast<const void*>(&contract<S, Finish, Shape>), grid,
+                                                dim3(Shape::threads), parameters, 0,
+                                                static_cast<cudaStream_t>(p.execution.stream));
+    if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+  }
+}
+
+template <class S, class Finish, class Shape>
+Kernel kernel() {
+  Kernel k;
+  const std::string tile =
+      std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(Shape::depth);
+  k.info = detail::info_of<S>("cuda.simt", tile, bit(Space::cuda));
+  k.info.tile = {Shape::m, Shape::n, Shape::depth};
+  k.info.stages = 2;
+  k.info.min_compute_capability = 80;
+  k.info.promises = Promise::repeatable | Promise::batch_invariant;
+  if constexpr (!is_transcendental<S>) k.info.promises = k.info.promises | Promise::reference_bits;
+  k.info.accuracy = detail::chain_accuracy<S>();
+  k.supports = supports<Finish, Shape>;
+  k.cost = cost<S, Shape>;
+  k.run = run<S, Finish, Shape>;
+  return k;
+}
+
+/// Adds the kernels of one semiring, the large tile first.
+template <class S, class Finish>
+void add_kernels(std::vector<Kernel>& list) {
+  list.push_back(kernel<S, Finish, LargeTile<S>>());
+  list.push_back(kernel<S, Finish, SmallTile<S>>());
+}
+
+}  // namespace rigel::backends::simt

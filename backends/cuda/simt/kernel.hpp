@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ) on CUDA cores, for any semiring. A block computes one tile of C, a
+// thread a block of outputs in registers; slabs of A and B go through registers into a double buffer in shared memory
+// while the slab before them is worked on. Each output is one chain in ascending k.
+#pragma once
+
+#include <backends/cuda/simt/tiles.hpp>
+#include <backends/cuda/tile/exchange.hpp>
+#include <backends/cuda/tile/raster.hpp>
+#include <backends/cuda/tile/slab.hpp>
+#include <rigel/detail/arguments.hpp>
+
+namespace rigel::backends::simt {
+
+/// x ⊕ (a ⊗ b) for all outputs of a thread.
+template <class S, int M, int N>
+__device__ __forceinline__ void step_all(const S& s, typename S::accumulator (&x)[M][N], const operand_t<S> (&a)[M],
+                                         const operand_t<S> (&b)[N], std::int64_t k) {
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+#pragma unroll
+    for (int i = 0; i < M; ++i) x[i][j] = step(s, x[i][j], a[i], b[j], k);
+}
+
+/// Results straight from registers to C, a chunk at a time along n or along m, for a tile inside of C.
+template <bool along_n, int chunk, class Shape, class S, class Value>
+__device__ __forceinline__ void copy_out(const S& s, const typename S::accumulator (&x)[Shape::outputs_m][Shape::outputs_n],
+                                         Value* c, std::int64_t stride, tile::Place<Shape> place) {
+  constexpr int outer = along_n ? Shape::outputs_m : Shape::outputs_n, inner = along_n ? Shape::outputs_n : Shape::outputs_m;
+  constexpr int outer_threads = along_n ? Shape::threads_m : Shape::threads_n;
+  constexpr int inner_threads = along_n ? Shape::threads_n : Shape::threads_m;
+  const int outer_place = along_n ? place.m : place.n, inner_place = along_n ? place.n : place.m;
+#pragma unroll
+  for (int o = 0; o < outer; ++o) {
+    Value* const line = c + tile::line_of<outer_threads, chunk>(o, outer_place) * stride;
+#pragma unroll
+    for (int i = 0; i < inner; i += chunk) {
+      tile::Chunk<Value, chunk> values;
+#pragma unroll
+      for (int v = 0; v < chunk; ++v) values.value[v] = rigel::result(s, along_n ? x[o][i + v] : x[i + v][o]);
+      values.store(line + tile::line_of<inner_threads, chunk>(i, inner_place));
+    }
+  }
+}
+
+template <class S, class Finish, class Shape>
+__global__ void __launch_bounds__(Shape::threads, Shape::blocks)
+    contract(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster) {
+  using Accumulator = typename S::accumulator;
+  using Operand = operand_t<S>;
+  using SlabA = tile::Slab<Operand, Shape::m, Shape::depth>;
+  using SlabB = tile::Slab<Operand, Shape::n, Shape::depth>;
+  using Stored = typename SlabA::Stored;
+  using Exchange = tile::Exchange<Accumulator, Shape, SlabA::chunk>;
+  constexpr int slab_bytes = 2 * (SlabA::size + SlabB::size) * sizeof(Stored);
+  constexpr int exchange_bytes = Exchange::size * sizeof(Accumulator);
+  constexpr int bytes = slab_bytes > exchange_bytes ? slab_bytes : exchange_bytes;
+  static_assert(bytes <= 48 * 1024, "cuda.simt: the semiring's types are too large for a tile in shared memory");
+  __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
+  Stored* const slabs_a = reinterpret_cast<Stored*>(shared);
+  Stored* const slabs_b = slabs_a + 2 * SlabA::size;
+  Accumulator* const exchange = reinterpret_cast<Accumulator*>(shared);
+
+  const int thread = static_cast<int>(threadIdx.x);
+  const tile::Place<Shape> place(thread);
+  const auto [l, m0, n0] = raster.origin(blockIdx.x, Shape::m, Shape::n);
+  const std::int64_t rows = g.m - m0, columns = g.n - n0;  // from the tile's origin on
+  const bool along_n = g.c_strides.column <= g.c_strides.row;
+  const S s = g.semiring(l);
+
+  Accumulator x[Shape::outputs_m][Shape::outputs_n];
+#pragma unroll
+  for (int i = 0; i < Shape::outputs_m; ++i)
+#pragma unroll
+    for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = S::identity();
+  if constexpr (can_accumulate<S>)
+    if (g.accumulate)
+      Exchange::fill(x, exchange, place, thread, along_n, [&](int m, int n) {
+        return m < rows && n < columns ? g.start(s, l, m0 + m, n0 + n) : Accumulator(S::identity());
+      });
+
+  if (g.k > 0) {
+    using Element = typename S::element;
+    tile::Loader<Element, Operand, Shape::m, Shape::depth, Shape::threads> a(
+        &g.a.at(l, m0, 0), g.a.row, g.a.column, rows, g.k, thread);
+    tile::Loader<Element, Operand, Shape::n, Shape::depth, Shape::threads> b(
+        &g.b.at(l, 0, n0), g.b.column, g.b.row, columns, g.k, thread);
+    a.fetch(g.k);
+    b.fetch(g.k);
+    a.store(slabs_a);
+    b.store(slabs_b);
+    __syncthreads();
+
+    int current = 0;
+#pragma unroll 1
+    for (std::int64_t k0 = 0;; k0 += Shape::depth) {
+      const std::int64_t left = g.k - k0;
+      const bool more = left > Shape::depth;
+      if (more) {
+        a.fetch(left - Shape::depth);
+        b.fetch(left - Shape::depth);
+      }
+      const Stored* const slab_a = slabs_a + current * SlabA::size;
+      const Stored* const slab_b = slabs_b + current * SlabB::size;
+      const auto read = [&](int k, Operand(&fragment_a)[Shape::outputs_m], Operand(&fragment_b)[Shape::outputs_n]) {
+        SlabA::template read<Shape::threads_m>(slab_a, k, place.m, fragment_a);
+        SlabB::template read<Shape::threads_n>(slab_b, k, place.n, fragment_b);
+      };
+      const int steps = static_cast<int>(more ? Shape::depth : left);
+      if constexpr (!Shape::ahead) {
+#pragma unroll 1
+        for (int k = 0; k < steps; ++k) {
+          Operand fragment_a[Shape::outputs_m], fragment_b[Shape::outputs_n];
+          read(k, fragment_a, fragment_b);
+          step_all(s, x, fragment_a, fragment_b, k0 + k);
+        }
+      } else {
+        // Two fragments in turn: one is read while the other is worked on.
+        Operand fragment_a[2][Shape::outputs_m], fragment_b[2][Shape::outputs_n];
+        read(0, fragment_a[0], fragment_b[0]);
+#pragma unroll 1
+        for (int k = 0; k < steps; k += 2) {
+          read(k + 1, fragment_a[1], fragment_b[1]);
+          step_all(s, x, fragment_a[0], fragment_b[0], k0 + k);
+          if (k + 1 == steps) break;
+          read(k + 2, fragment_a[0], fragment_b[0]);
+          step_all(s, x, fragment_a[1], fragment_b[1], k0 + k + 1);
+        }
+      }
+      if (!more) break;
+      current ^= 1;
+      a.store(slabs_a + current * SlabA::size);
+      b.store(slabs_b + current * SlabB::size);
+      __syncthreads();
+    }
+  }
+
+  using Value = decltype(rigel::result(s, x[0][0]));
+  if constexpr (std::is_arithmetic_v<Value> && SlabA::chunk * sizeof(Value) <= 16) {
+    const std::int64_t stride = along_n ? g.c_strides.row : g.c_strides.column;
+    Value* const c = static_cast<Value*>(g.c) + g.c_offset(l, m0, n0);
+    const bool unit = (along_n ? g.c_strides.column : g.c_strides.row) == 1;
+    const bool aligned =
+        (reinterpret_cast<std::uintptr_t>(c) | static_cast<std::uintptr_t>(stride) * sizeof(Value)) % (SlabA::chunk * sizeof(Value)) == 0;
+    if (g.finish.template is_copy<Value>() && unit && aligned && rows >= Shape::m && columns >= Shape::n) {
+      if (along_n) copy_out<true, SlabA::chunk>(s, x, c, stride, place);
+      else copy_out<false, SlabA::chunk>(s, x, c, stride, place);
+      return;
+    }
+  }
+  Exchange::for_each(x, exchange, place, thread, along_n, [&](const Accumulator& value, int m, int n) {
+    if (m < rows && n < columns) g.store(s, value, l, m0 + m, n0 + n);
+  });
+}
+
+}  // namespace rigel::backends::simt

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The tiles in which a semiring is computed, from the sizes of its types: as many outputs a thread as 255 registers
+// hold beside its operands, without a spill. Where ⊗ takes dozens of instructions (an exponential, a power), reading
+// operands is cheap beside it and many unrolled copies would be long: few outputs a thread.
+#pragma once
+
+#include <backends/cuda/tile/shape.hpp>
+#include <backends/cuda/tile/slab.hpp>
+#include <rigel/semirings.hpp>
+
+namespace rigel::backends::simt {
+
+/// Registers of a value.
+template <class T>
+inline constexpr int registers_of = (static_cast<int>(sizeof(T)) + 3) / 4;
+
+template <class S>
+constexpr auto large_tile() {
+  constexpr int x = registers_of<typename S::accumulator>, operand = registers_of<tile::stored_t<operand_t<S>>>;
+  if constexpr (x > 4 || operand > 4) return tile::Shape<16, 16, 2, 2, 8, 1, false>{};
+  else if constexpr (is_transcendental<S> || x > 2 || operand > 2) return tile::Shape<16, 16, 4, 4, 8, 1, false>{};
+  else if constexpr (x == 2 || operand == 2) return tile::Shape<16, 16, 8, 8, 8, 1, false>{};
+  else return tile::Shape<16, 16, 8, 16, 8, 1, true>{};
+}
+
+/// For products whose large tiles would leave multiprocessors idle.
+template <class S>
+constexpr auto small_tile() {
+  constexpr int x = registers_of<typename S::accumulator>, operand = registers_of<tile::stored_t<operand_t<S>>>;
+  if constexpr (x > 4 || operand > 4) return tile::Shape<8, 8, 2, 2, 16, 4, false>{};
+  else if constexpr (is_transcendental<S> || x > 1 || operand > 1) return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
+  else return tile::Shape<8, 16, 8, 4, 16, 4, true>{};
+}
+
+template <class S>
+using LargeTile = decltype(large_tile<S>());
+template <class S>
+using SmallTile = decltype(small_tile<S>());
+
+}  // namespace rigel::backends::simt
