@@ -3,9 +3,10 @@
 // Small matrices written out in a test, and what a view holds after a call.
 #pragma once
 
+#include "memory.hpp"
+
 #include <Kokkos_Core.hpp>
 
-#include <initializer_list>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -17,31 +18,39 @@ using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, typename Exec::memory_spac
 template <class T, class Exec>
 using Batch = Kokkos::View<T***, Kokkos::LayoutRight, typename Exec::memory_space>;
 
-// T from a double: the 16-bit floats by way of float.
+// T from a double and back: the 16-bit floats by way of float.
 template <class T>
 T number(double v) {
   if constexpr (std::is_arithmetic_v<T>) return static_cast<T>(v);
   else return T(static_cast<float>(v));
 }
+template <class T>
+double to_double(T v) {
+  if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(v);
+  else return static_cast<float>(v);
+}
 
-/// rows × columns, filled row by row; missing values stay 0.
+/// Fills a contiguous view in the order of its memory; missing values become 0.
+template <class View>
+void fill(const View& v, const std::vector<double>& values) {
+  std::vector<typename View::non_const_value_type> host(v.size());
+  for (std::size_t i = 0; i < values.size(); ++i) host[i] = number<typename View::non_const_value_type>(values[i]);
+  if (!host.empty()) copy_in<typename View::execution_space>(v.data(), host.data(), host.size() * sizeof host[0]);
+}
+
+/// rows × columns, filled row by row.
 template <class T, class Exec>
 Matrix<T, Exec> matrix(int rows, int columns, const std::vector<double>& values = {}, const std::string& label = "matrix") {
-  Matrix<T, Exec> m(label, rows, columns);
-  const auto host = Kokkos::create_mirror_view(m);
-  for (std::size_t i = 0; i < values.size(); ++i) host.data()[i] = number<T>(values[i]);
-  Kokkos::deep_copy(m, host);
+  const Matrix<T, Exec> m(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), rows, columns);
+  fill(m, values);
   return m;
 }
 
 /// batches × rows × columns, filled in this order.
 template <class T, class Exec>
-Batch<T, Exec> batch(int batches, int rows, int columns, const std::vector<double>& values = {},
-                     const std::string& label = "batch") {
-  Batch<T, Exec> m(label, batches, rows, columns);
-  const auto host = Kokkos::create_mirror_view(m);
-  for (std::size_t i = 0; i < values.size(); ++i) host.data()[i] = number<T>(values[i]);
-  Kokkos::deep_copy(m, host);
+Batch<T, Exec> batch(int batches, int rows, int columns, const std::vector<double>& values = {}, const std::string& label = "batch") {
+  const Batch<T, Exec> m(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), batches, rows, columns);
+  fill(m, values);
   return m;
 }
 
@@ -49,13 +58,10 @@ Batch<T, Exec> batch(int batches, int rows, int columns, const std::vector<doubl
 /// after all work has ended.
 template <class View>
 std::vector<double> values(const View& v) {
-  Kokkos::fence();
-  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, v);
-  std::vector<double> list(v.size());
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    if constexpr (std::is_arithmetic_v<typename View::non_const_value_type>) list[i] = static_cast<double>(host.data()[i]);
-    else list[i] = static_cast<float>(host.data()[i]);
-  }
+  std::vector<typename View::non_const_value_type> host(v.size());
+  if (!host.empty()) copy_out<typename View::execution_space>(host.data(), v.data(), host.size() * sizeof host[0]);
+  std::vector<double> list;
+  for (const auto x : host) list.push_back(to_double(x));
   return list;
 }
 

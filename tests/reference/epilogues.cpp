@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The closed set of epilogues and its composition, on the outer product of (1, −2) and (3, 1/2).
+#include "call.hpp"
+
+using by_hand::contracted, by_hand::Values;
+using support::matrix;
+namespace epilogue = rigel::epilogue;
+
+namespace {
+
+const Values plain = {3, 0.5, -6, -1};
+
+template <class T, class Exec>
+Values applied(const epilogue::Program& program) {
+  return contracted(Exec{}, rigel::plus_times<T>{}, matrix<T, Exec>(2, 1, {1, -2}), matrix<T, Exec>(1, 2, {3, 0.5}),
+                    matrix<T, Exec>(2, 2), program);
+}
+
+template <class T, class Exec>
+void check(const epilogue::Program& program, const Values& expected) {
+  CHECK(support::same(applied<T, Exec>(program), expected));
+}
+
+// Functions that round: within eight units of the result in double.
+template <class T, class Exec, class F>
+void check_function(const epilogue::Program& program, const F& f) {
+  const Values actual = applied<T, Exec>(program);
+  for (int i = 0; i < 4; ++i) {
+    const double exact = f(plain[i]);
+    CAPTURE(exact);
+    CHECK(std::fabs(actual[i] - exact) <= 8 * std::numeric_limits<T>::epsilon() * std::fabs(exact));
+  }
+}
+
+template <class T, class Exec>
+void check_all() {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  check<T, Exec>({}, plain);
+  check<T, Exec>(epilogue::scale(2), {6, 1, -12, -2});
+  check<T, Exec>(epilogue::pow(1), plain);
+  check<T, Exec>(epilogue::pow(2), {9, 0.25, 36, 1});
+  check<T, Exec>(epilogue::scale(3) | epilogue::pow(0.5), {3, std::sqrt(T(1.5)), nan, nan});
+  check<T, Exec>(epilogue::reciprocal(), {1 / T(3), 2, -1 / T(6), -1});
+  check<T, Exec>(epilogue::reciprocal(2, 6), {T(6) / T(5), T(6) / T(2.5), -1.5, 6});
+  check<T, Exec>(epilogue::clamp(-1, 2), {2, 0.5, -1, -1});
+  check<T, Exec>(epilogue::add_diagonal(10), {13, 0.5, -6, 9});
+  check<T, Exec>(epilogue::relu(), {3, 0.5, 0, 0});
+  check_function<T, Exec>(epilogue::exponential(-1), [](double v) { return std::exp(-v); });
+  check_function<T, Exec>(epilogue::sigmoid(), [](double v) { return 1 / (1 + std::exp(-v)); });
+  check_function<T, Exec>(epilogue::tanh(), [](double v) { return std::tanh(v); });
+  check_function<T, Exec>(epilogue::laplace(2), [](double v) { return std::exp(-v / 2); });
+  check_function<T, Exec>(epilogue::gaussian(2), [](double v) { return std::exp(-v / 8); });
+  // Left first.
+  check<T, Exec>(epilogue::scale(2) | epilogue::add_diagonal(1), {7, 1, -12, -1});
+  check<T, Exec>(epilogue::add_diagonal(1) | epilogue::scale(2), {8, 1, -12, 0});
+  check<T, Exec>(epilogue::relu() | epilogue::add_diagonal(0.25) | epilogue::pow(0.5) | epilogue::scale(4), {4 * std::sqrt(T(3.25)), 4 * std::sqrt(T(0.5)), 0, 2});
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("epilogues: the closed set and its composition", Exec, RIGEL_TEST_SPACES) {
+  SUBCASE("float") { check_all<float, Exec>(); }
+  SUBCASE("double") { check_all<double, Exec>(); }
+}
+
+TEST_CASE_TEMPLATE("epilogues: NaN stays NaN", Exec, RIGEL_TEST_SPACES) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto a = matrix<float, Exec>(1, 1, {nan}), b = matrix<float, Exec>(1, 1, {1}), c = matrix<float, Exec>(1, 1);
+  for (const auto& program : {epilogue::clamp(0, 1), epilogue::relu(), epilogue::sigmoid(), epilogue::tanh(), epilogue::pow(0.5), epilogue::scale(2)})
+    CHECK(std::isnan(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program)[0]));
+}
+
+TEST_CASE_TEMPLATE("epilogues: the diagonal of each batch", Exec, RIGEL_TEST_SPACES) {
+  const auto a = support::batch<float, Exec>(2, 2, 1, {1, 2, 3, 4});
+  const auto b = matrix<float, Exec>(1, 2, {1, 1});
+  const auto c = support::batch<float, Exec>(2, 2, 2);
+  CHECK(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, epilogue::add_diagonal(10)) == Values{11, 1, 2, 12, 13, 3, 4, 14});
+}
+
+TEST_CASE_TEMPLATE("epilogues: integer results in double", Exec, RIGEL_TEST_SPACES) {
+  const auto a = matrix<std::int32_t, Exec>(1, 1, {7}), b = matrix<std::int32_t, Exec>(1, 2, {1, 3});
+  const rigel::plus_times<std::int32_t> s;
+  CHECK(contracted(Exec{}, s, a, b, matrix<double, Exec>(1, 2), epilogue::scale(0.5)) == Values{3.5, 10.5});
+  CHECK(contracted(Exec{}, s, a, b, matrix<float, Exec>(1, 2), epilogue::scale(0.5) | epilogue::add_diagonal(1)) == Values{4.5, 10.5});
+  // A product beyond 2^24, where float would round.
+  const auto big = matrix<std::int64_t, Exec>(1, 1, {0x1p26 + 1}), one = matrix<std::int64_t, Exec>(1, 1, {1});
+  CHECK(contracted(Exec{}, rigel::plus_times<std::int64_t>{}, big, one, matrix<double, Exec>(1, 1), epilogue::scale(2)) == Values{0x1p27 + 2});
+}
+
+TEST_CASE("epilogues: eight steps, no more") {
+  epilogue::Program p;
+  for (int i = 0; i < 8; ++i) p = p | epilogue::scale(2);
+  CHECK(p.size() == 8);
+  CHECK(p(1.f, 0, 0, 0) == 256);
+  CHECK_THROWS_AS(p | epilogue::scale(2), rigel::Error);
+  try {
+    p | epilogue::scale(2);
+  } catch (const rigel::Error& e) {
+    CHECK(e.code() == rigel::Code::invalid_argument);
+    CHECK(std::string(e.what()).find("more than 8 steps") != std::string::npos);
+  }
+}
