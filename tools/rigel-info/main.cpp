@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// rigel-info: what this build of Rigel is, the devices that it sees, its families of kernels, and the table of kernels.
+#include <rigel/rigel.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr const char* usage = R"(rigel-info [option]...: Rigel's version, devices, families and kernels
+
+  --operation <name>   only kernels of this operation: contract
+  --semiring <name>    only kernels of this semiring: min_plus, l1, ...
+  --type <name>        only kernels of this element type: f16 bf16 f32 f64 i8 u8 i32 i64 u32 u64
+  --family <name>      only kernels of this family: reference, portable, host, cuda.simt, ...
+  --name <prefix>      only kernels whose name begins so
+  --space <name>       only kernels that run here: serial, openmp, threads, cuda
+  --arch <number>      only kernels that run on this CUDA architecture: 80, 90, ...
+  --verify <kernel>    hold the kernel to its promises, against the reference; ends with 1 where it breaks one
+  --help               this text
+)";
+
+struct Options {
+  rigel::Filter filter;
+  std::string family, operation, verify;
+};
+
+// The index of `text` among the first `count` names of an enumeration.
+template <class Enum>
+std::optional<Enum> parse(const std::string& text, int count) {
+  for (int i = 0; i < count; ++i)
+    if (text == rigel::name(static_cast<Enum>(i))) return static_cast<Enum>(i);
+  return {};
+}
+
+// Reads the options; their texts stay in argv. False where one is not known.
+bool read(int argc, char** argv, Options& o) {
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string option = argv[i], value = argv[i + 1];
+    if (option == "--semiring") {
+      o.filter.semiring = argv[i + 1];
+    } else if (option == "--name") {
+      o.filter.name = argv[i + 1];
+    } else if (option == "--family") {
+      o.family = value;
+    } else if (option == "--operation") {
+      o.operation = value;
+    } else if (option == "--verify") {
+      o.verify = value;
+    } else if (option == "--type") {
+      const auto type = parse<rigel::Scalar>(value, static_cast<int>(rigel::Scalar::other));
+      if (!type) return false;
+      o.filter.element = *type;
+    } else if (option == "--space") {
+      const auto space = parse<rigel::Space>(value, static_cast<int>(rigel::Space::other));
+      if (!space) return false;
+      o.filter.spaces = rigel::bit(*space);
+    } else if (option == "--arch") {
+      o.filter.compute_capability = std::atoi(value.c_str());
+      o.filter.spaces = rigel::bit(rigel::Space::cuda);
+      if (o.filter.compute_capability <= 0) return false;
+    } else {
+      return false;
+    }
+  }
+  return argc % 2 == 1;
+}
+
+void print_version() {
+  std::printf("Rigel %s, Kokkos %d.%d.%d, Clang %s\n", RIGEL_VERSION_STRING, KOKKOS_VERSION / 10000, KOKKOS_VERSION / 100 % 100,
+              KOKKOS_VERSION % 100, __clang_version__);
+  std::printf("execution spaces:");
+#ifdef KOKKOS_ENABLE_SERIAL
+  std::printf(" %s", Kokkos::Serial::name());
+#endif
+#ifdef KOKKOS_ENABLE_OPENMP
+  std::printf(" %s", Kokkos::OpenMP::name());
+#endif
+#ifdef KOKKOS_ENABLE_THREADS
+  std::printf(" %s", Kokkos::Threads::name());
+#endif
+#ifdef KOKKOS_ENABLE_CUDA
+  std::printf(" %s", Kokkos::Cuda::name());
+#endif
+  std::printf("\n");
+}
+
+// Prints the devices; returns the number of GPUs.
+int print_devices() {
+  std::printf("devices:\n  host: %u hardware threads\n", std::thread::hardware_concurrency());
+  int count = 0;
+#ifdef KOKKOS_ENABLE_CUDA
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) {
+    std::printf("  no GPU: %s\n", cudaGetErrorString(error));
+    return 0;
+  }
+  for (int d = 0; d < count; ++d) {
+    cudaDeviceProp p;
+    if (cudaGetDeviceProperties(&p, d) != cudaSuccess) continue;
+    std::printf("  cuda %d: %s, compute capability %d.%d, %d multiprocessors, %.1f GiB\n", d, p.name, p.major, p.minor,
+                p.multiProcessorCount, static_cast<double>(p.totalGlobalMem) / (1 << 30));
+  }
+#else
+  std::printf("  no GPU: this Kokkos is built without CUDA\n");
+#endif
+  return count;
+}
+
+void print_families(const std::vector<rigel::KernelInfo>& kernels) {
+  std::vector<std::string> families;
+  for (const auto& k : kernels)
+    if (std::find(families.begin(), families.end(), k.family) == families.end()) families.push_back(k.family);
+  std::printf("families:\n");
+  for (const auto& f : families)
+    std::printf("  %-12s %td kernels\n", f.c_str(),
+                std::count_if(kernels.begin(), kernels.end(), [&](const auto& k) { return k.family == f; }));
+}
+
+std::string spaces_of(const rigel::KernelInfo& k) {
+  std::string text;
+  for (int s = 0; s <= static_cast<int>(rigel::Space::other); ++s)
+    if (k.spaces & rigel::bit(static_cast<rigel::Space>(s)))
+      text += (text.empty() ? "" : ",") + std::string(rigel::name(static_cast<rigel::Space>(s)));
+  return text;
+}
+
+std::string architectures_of(const rigel::KernelInfo& k) {
+  if ((k.spaces & rigel::bit(rigel::Space::cuda)) == 0) return "-";
+  if (k.min_compute_capability == 0 && k.max_compute_capability == 0) return "any";
+  const std::string least = std::to_string(k.min_compute_capability);
+  if (k.max_compute_capability == 0) return least + '+';
+  return least + '-' + std::to_string(k.max_compute_capability);
+}
+
+std::string tile_of(const rigel::KernelInfo& k) {
+  if (k.tile.m == 0) return "-";
+  std::string text = std::to_string(k.tile.m) + 'x' + std::to_string(k.tile.n) + 'x' + std::to_string(k.tile.k);
+  if (k.stages > 1) text += ".s" + std::to_string(k.stages);
+  return text;
+}
+
+std::string accuracy_of(const rigel::KernelInfo& k) {
+  if (k.accuracy.constant == 0 && k.accuracy.per_term == 0) return "exact";
+  char text[48];
+  std::snprintf(text, sizeof text, "%g+%gK", k.accuracy.constant, k.accuracy.per_term);
+  return text;
+}
+
+void print_kernels(const std::vector<rigel::KernelInfo>& kernels) {
+  std::printf("kernels (error bound in units of roundoff times the sum of |a*b|):\n");
+  std::vector<std::vector<std::string>> table = {
+      {"name", "operation", "semiring", "type", "sum", "spaces", "arch", "tile", "error", "promises"}};
+  for (const auto& k : kernels)
+    table.push_back({k.name, name(k.operation), k.semiring, name(k.element),
+                     k.accumulator == rigel::Scalar::other ? "struct" : name(k.accumulator), spaces_of(k),
+                     architectures_of(k), tile_of(k), accuracy_of(k), rigel::describe(k.promises)});
+  std::vector<std::size_t> widths(table[0].size());
+  for (const auto& row : table)
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  for (const auto& row : table) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      line += "  " + row[c];
+      if (c + 1 < row.size()) line.append(widths[c] - row[c].size(), ' ');
+    }
+    std::printf("%s\n", line.c_str());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "--help") {
+    std::fputs(usage, stdout);
+    return 0;
+  }
+  Options options;
+  if (!read(argc, argv, options)) {
+    std::fputs(usage, stderr);
+    return 2;
+  }
+  print_version();
+  [[maybe_unused]] const int gpus = print_devices();
+  try {
+    if (options.verify.empty()) {
+      print_families(rigel::kernels());
+      auto kernels = rigel::kernels(options.filter);
+      std::erase_if(kernels, [&](const rigel::KernelInfo& k) {
+        return (!options.family.empty() && k.family != options.family) ||
+               (!options.operation.empty() && options.operation != name(k.operation));
+      });
+      print_kernels(kernels);
+      return 0;
+    }
+#ifdef KOKKOS_ENABLE_CUDA
+    if (gpus == 0) {
+      std::printf("skipped: Kokkos is built with CUDA and needs a GPU to run anything\n");
+      return 77;
+    }
+#endif
+    const Kokkos::ScopeGuard kokkos;
+    const auto result = rigel::verify(options.verify);
+    std::printf("%s: %s on %d problems\n%s", options.verify.c_str(), result.ok ? "keeps its promises" : "FAILS", result.problems,
+                result.report.c_str());
+    return result.ok ? 0 : 1;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "rigel-info: %s\n", e.what());
+    return 1;
+  }
+}
