@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every refusal of contract() says which argument, its label, its extents and what was expected; C stays as it was.
+#include <rigel/contract.hpp>
+
+#include <tests/support/error.hpp>
+#include <tests/support/matrix.hpp>
+#include <tests/support/spaces.hpp>
+
+using rigel::Code;
+using support::batch, support::matrix;
+
+namespace {
+
+using Exec = Kokkos::DefaultExecutionSpace;
+const rigel::plus_times<float> s;
+const rigel::epilogue::Program none;
+
+// The error of a call with a C of sevens, which it must leave alone.
+template <class S, class A, class B, class C>
+support::Caught refusal(const S& semiring, const A& a, const B& b, const C& c, const rigel::ContractOptions& options = {}) {
+  const std::vector<double> sevens(c.size(), 7);
+  support::fill(c, sevens);
+  const auto error = support::caught([&] { rigel::contract(Exec{}, semiring, a, b, c, none, options); });
+  CHECK(support::values(c) == sevens);
+  return error;
+}
+
+}  // namespace
+
+TEST_CASE("messages: extents that do not fit") {
+  const auto a = matrix<float, Exec>(4, 6, {}, "left"), b = matrix<float, Exec>(6, 5, {}, "right");
+  const auto c = matrix<float, Exec>(4, 5, {}, "out");
+  SUBCASE("rows of B") {
+    const auto e = refusal(s, a, matrix<float, Exec>(7, 5, {}, "weights"), c);
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"contract: ", "B 'weights'", "7x5", "expected 6 rows", "to match A 'left' 4x6"}) == "");
+  }
+  SUBCASE("rows of C") {
+    const auto e = refusal(s, a, b, matrix<float, Exec>(3, 5, {}, "result"));
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"contract: ", "C 'result'", "3x5", "expected 4 rows", "to match A 'left' 4x6"}) == "");
+  }
+  SUBCASE("columns of C") {
+    const auto e = refusal(s, a, b, matrix<float, Exec>(4, 9, {}, "result"));
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"contract: ", "C 'result'", "4x9", "expected 5 columns", "to match B 'right' 6x5"}) == "");
+  }
+  SUBCASE("a transposed view is named with the extents that it is read with") {
+    const auto e = refusal(s, rigel::transposed(a), b, c);
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"B 'right'", "6x5", "expected 4 rows", "A 'left' 6x4"}) == "");
+  }
+  SUBCASE("even where nothing would be written") {
+    const auto e = refusal(s, matrix<float, Exec>(0, 6, {}, "left"), matrix<float, Exec>(5, 5, {}, "right"), matrix<float, Exec>(0, 5));
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"B 'right'", "5x5", "expected 6 rows"}) == "");
+  }
+}
+
+TEST_CASE("messages: batches") {
+  const auto a = batch<float, Exec>(3, 2, 2, {}, "left"), b = batch<float, Exec>(3, 2, 2, {}, "right");
+  SUBCASE("of A") {
+    const auto e = refusal(s, batch<float, Exec>(2, 2, 2, {}, "few"), b, batch<float, Exec>(3, 2, 2, {}, "out"));
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"contract: ", "A 'few'", "2x2x2", "expected 3 batches or one", "C 'out' 3x2x2"}) == "");
+  }
+  SUBCASE("of B") {
+    const auto e = refusal(s, a, batch<float, Exec>(4, 2, 2, {}, "many"), batch<float, Exec>(3, 2, 2, {}, "out"));
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"contract: ", "B 'many'", "4x2x2", "expected 3 batches or one", "C 'out' 3x2x2"}) == "");
+  }
+  SUBCASE("C does not broadcast") {
+    const auto e = refusal(s, a, b, matrix<float, Exec>(2, 2, {}, "out"));
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"A 'left'", "3x2x2", "expected 1 batches or one", "C 'out' 2x2"}) == "");
+  }
+  SUBCASE("of the semirings") {
+    using S = rigel::lp<float>;
+    const Kokkos::View<S*, Exec::memory_space> semirings("metrics", 2);
+    const auto e = refusal(semirings, a, b, batch<float, Exec>(3, 2, 2, {}, "out"));
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"contract: ", "'metrics'", "2", "expected 3", "one for each batch of C"}) == "");
+  }
+}
+
+TEST_CASE("messages: accumulate needs a number to start from") {
+  using S = rigel::with_argument<rigel::min_plus<float>>;
+  struct Value {
+    KOKKOS_FUNCTION float operator()(rigel::argument<float> x, std::int64_t, std::int64_t, std::int64_t) const { return x.value; }
+  };
+  const auto a = matrix<float, Exec>(1, 1), b = matrix<float, Exec>(1, 1), c = matrix<float, Exec>(1, 1, {7});
+  const auto e = support::caught([&] { rigel::contract(Exec{}, S{}, a, b, c, Value{}, {.accumulate = true}); });
+  CHECK(e.code == Code::invalid_argument);
+  CHECK(e.lacks({"contract: accumulate is not defined", "with_argument", "struct"}) == "");
+  CHECK(support::values(c) == std::vector<double>{7});
+}
+
+TEST_CASE("messages: a view without memory") {
+  using View = Kokkos::View<float**, Kokkos::LayoutRight, Exec::memory_space>;
+  const auto a = matrix<float, Exec>(2, 2), b = matrix<float, Exec>(2, 2);
+  const auto e = support::caught([&] { rigel::contract(Exec{}, s, a, b, Kokkos::View<float**, Kokkos::LayoutRight, Exec::memory_space, Kokkos::MemoryUnmanaged>(nullptr, 2, 2)); });
+  CHECK(e.code == Code::invalid_argument);
+  CHECK(e.lacks({"C ''", "2x2", "has no data"}) == "");
+  const auto f = refusal(s, Kokkos::View<const float**, Kokkos::LayoutRight, Exec::memory_space, Kokkos::MemoryUnmanaged>(nullptr, 2, 2), b, View("out", 2, 2));
+  CHECK(f.code == Code::invalid_argument);
+  CHECK(f.lacks({"A ''", "2x2", "has no data"}) == "");
+}
+
+TEST_CASE("messages: kernels that do not exist, or do not cover the call") {
+  const auto a = matrix<float, Exec>(2, 2), b = matrix<float, Exec>(2, 2), c = matrix<float, Exec>(2, 2);
+  SUBCASE("no kernel of that name") {
+    const auto e = refusal(s, a, b, c, {.kernel = "fastest"});
+    CHECK(e.code == Code::not_found);
+    CHECK(e.lacks({"contract", "no kernel is named 'fastest'"}) == "");
+  }
+  SUBCASE("part of a word is no name") { CHECK(refusal(s, a, b, c, {.kernel = "refer"}).code == Code::not_found); }
+  SUBCASE("a kernel of another semiring") {
+    const auto e = refusal(s, a, b, c, {.kernel = "reference.min_plus.f32"});
+    CHECK(e.code == Code::unsupported);
+    CHECK(e.lacks({"plus_times", "f32", "2x2x2", "reference.min_plus.f32", "reference.plus_times.f32: "}) == "");
+  }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "recorder.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <mutex>
+
+namespace support {
+namespace {
+
+namespace tools = Kokkos::Tools::Experimental;
+
+std::mutex mutex;
+Recorder::Events seen;
+tools::EventSet before;
+
+void begin_kernel(const char* name, std::uint32_t, std::uint64_t* id) {
+  const std::lock_guard lock(mutex);
+  seen.kernels.emplace_back(name);
+  ++seen.open_kernels;
+  *id = seen.kernels.size();
+}
+void end_kernel(std::uint64_t) {
+  const std::lock_guard lock(mutex);
+  --seen.open_kernels;
+}
+void push_region(const char* name) {
+  const std::lock_guard lock(mutex);
+  seen.regions.emplace_back(name);
+  ++seen.open_regions;
+}
+void pop_region() {
+  const std::lock_guard lock(mutex);
+  --seen.open_regions;
+}
+void allocate(Kokkos::Tools::SpaceHandle, const char* label, const void*, std::uint64_t) {
+  const std::lock_guard lock(mutex);
+  seen.allocations.emplace_back(label);
+}
+
+}  // namespace
+
+Recorder::Recorder() {
+  clear();
+  before = tools::get_callbacks();
+  tools::set_begin_parallel_for_callback(begin_kernel);
+  tools::set_end_parallel_for_callback(end_kernel);
+  tools::set_push_region_callback(push_region);
+  tools::set_pop_region_callback(pop_region);
+  tools::set_allocate_data_callback(allocate);
+}
+
+Recorder::~Recorder() { tools::set_callbacks(before); }
+
+Recorder::Events Recorder::events() const {
+  const std::lock_guard lock(mutex);
+  return seen;
+}
+
+void Recorder::clear() {
+  const std::lock_guard lock(mutex);
+  seen = {};
+}
+
+}  // namespace support
