@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// cuda.simt on the default CUDA device: a check against the reference on odd sizes, the rates of light semirings (device
+// time by events, random data, median), and what contract() costs the host beyond a raw launch. Prints JSON; returns 1
+// where a result is wrong, 77 where there is no GPU.
+#include <rigel/contract.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Exec = Kokkos::Cuda;
+template <class T, class Layout = Kokkos::LayoutRight>
+using Matrix = Kokkos::View<T**, Layout, Kokkos::CudaSpace>;
+
+// Uniform in [0, 1), the same in every run.
+template <class View>
+void fill(const Exec& exec, const View& view, std::uint32_t seed) {
+  Kokkos::parallel_for(
+      "bench::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, view.extent(0) * view.extent(1)),
+      KOKKOS_LAMBDA(const std::int64_t i) {
+        std::uint32_t x = static_cast<std::uint32_t>(i) * 747796405u + seed * 2891336453u + 1u;  // PCG output function
+        x = ((x >> ((x >> 28) + 4)) ^ x) * 277803737u;
+        view(i / view.extent(1), i % view.extent(1)) = static_cast<float>(((x >> 22) ^ x) >> 8) * 0x1p-24f;
+      });
+}
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+// Median seconds of one call, by events around each.
+template <class Call>
+double device_seconds(const Exec& exec, int repeats, const Call& call) {
+  cudaEvent_t begin, end;
+  cudaEventCreate(&begin);
+  cudaEventCreate(&end);
+  std::vector<double> seconds;
+  call();
+  for (int r = 0; r < repeats; ++r) {
+    cudaEventRecord(begin, exec.cuda_stream());
+    call();
+    cudaEventRecord(end, exec.cuda_stream());
+    cudaEventSynchronize(end);
+    float milliseconds = 0;
+    cudaEventElapsedTime(&milliseconds, begin, end);
+    seconds.push_back(1e-3 * milliseconds);
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return median(seconds);
+}
+
+// Median seconds that the host spends in one call; few enough calls at a time for the launch queue to hold them.
+template <class Call>
+double host_seconds(const Exec& exec, const Call& call) {
+  constexpr int calls = 200, repeats = 31;
+  std::vector<double> seconds;
+  for (int r = 0; r < repeats; ++r) {
+    exec.fence();
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls; ++i) call();
+    const auto end = std::chrono::steady_clock::now();
+    seconds.push_back(std::chrono::duration<double>(end - begin).count() / calls);
+  }
+  exec.fence();
+  return median(seconds);
+}
+
+int wrong = 0;
+
+// The named kernel's bits against the reference's, C starting with the same values.
+template <class LayoutA, class LayoutB, class LayoutC, class S, class E = rigel::epilogue::Program>
+void check(const Exec& exec, const S& s, int m, int n, int k, const char* kernel, bool accumulate, const E& epilogue = {}) {
+  using T = typename S::element;
+  Matrix<T, LayoutA> a("a", m, k);
+  Matrix<T, LayoutB> b("b", k, n);
+  Matrix<rigel::result_t<S>, LayoutC> c("c", m, n), expected("expected", m, n);
+  fill(exec, a, 1);
+  fill(exec, b, 2);
+  fill(exec, c, 3);
+  Kokkos::deep_copy(exec, expected, c);
+  rigel::ContractOptions options;
+  options.accumulate = accumulate;
+  options.kernel = kernel;
+  rigel::contract(exec, s, a, b, c, epilogue, options);
+  options.kernel = "reference";
+  rigel::contract(exec, s, a, b, expected, epilogue, options);
+  long differences = 0;
+  Kokkos::parallel_reduce(
+      "bench::compare", Kokkos::RangePolicy<Exec>(exec, 0, m * n),
+      KOKKOS_LAMBDA(const int i, long& sum) {
+        const auto x = c(i / n, i % n), y = expected(i / n, i % n);
+        sum += !(x == y || (x != x && y != y));
+      },
+      differences);
+  exec.fence();
+  if (differences == 0) return;
+  ++wrong;
+  std::fprintf(stderr, "%s, %s: %ld of %dx%d results differ from the reference, K = %d, accumulate %d\n", kernel,
+               std::string(rigel::semiring_name<S>()).c_str(), differences, m, n, k, accumulate);
+}
+
+template <class S>
+void check_all(const Exec& exec, const S& s, const std::string& kernel) {
+  using Right = Kokkos::LayoutRight;
+  using Left = Kokkos::LayoutLeft;
+  const auto epilogue = rigel::epilogue::scale(0.5) | rigel::epilogue::add_diagonal(1);
+  const char* const name = kernel.c_str();
+  for (const int m : {1, 127, 256, 300})
+    for (const int n : {3, 256, 301})
+      for (const int k : {0, 1, 7, 16, 65}) {
+        check<Right, Right, Right>(exec, s, m, n, k, name, false);
+        check<Left, Left, Left>(exec, s, m, n, k, name, false);
+        check<Right, Left, Right>(exec, s, m, n, k, name, true);
+        check<Left, Right, Left>(exec, s, m, n, k, name, true, epilogue);
+        check<Right, Left, Left>(exec, s, m, n, k, name, false, epilogue);
+      }
+}
+
+// A functor of the user's, with the formula of l1.
+struct manhattan {
+  using element = float;
+  using accumulator = float;
+  KOKKOS_FUNCTION static float identity() { return 0; }
+  KOKKOS_FUNCTION float multiply(float a, float b) const { return Kokkos::abs(a - b); }
+  KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
+};
+
+template <class S>
+void rate(const Exec& exec, const char* name, const S& s, int n, int repeats, const char* kernel = "cuda.simt") {
+  Matrix<float> a("a", n, n), c("c", n, n);
+  Matrix<float, Kokkos::LayoutLeft> b("b", n, n);
+  fill(exec, a, 1);
+  fill(exec, b, 2);
+  rigel::ContractOptions options;
+  options.kernel = kernel;
+  const double seconds =
+      device_seconds(exec, repeats, [&] { rigel::contract(exec, s, a, b, c, rigel::epilogue::Program{}, options); });
+  std::printf("    {\"name\": \"%s\", \"kernel\": \"%s\", \"n\": %d, \"seconds\": %.6g, \"pairs_per_second\": %.5g},\n", name,
+              kernel, n, seconds, static_cast<double>(n) * n * n / seconds);
+}
+
+__global__ void empty() {}
+
+void host_overhead(const Exec& exec) {
+  constexpr int n = 64;
+  Matrix<float> a("a", n, n), b("b", n, n), c("c", n, n);
+  fill(exec, a, 1);
+  fill(exec, b, 2);
+  rigel::ContractOptions options;
+  options.kernel = "cuda.simt";
+  const double named = host_seconds(
+      exec, [&] { rigel::contract(exec, rigel::l1<float>{}, a, b, c, rigel::epilogue::Program{}, options); });
+  const double chosen = host_seconds(exec, [&] { rigel::contract(exec, rigel::l1<float>{}, a, b, c); });
+  const double raw = host_seconds(exec, [&] { empty<<<1, 128, 0, exec.cuda_stream()>>>(); });
+  std::printf("    {\"name\": \"host\", \"n\": %d, \"raw_launch_seconds\": %.4g, \"contract_seconds\": %.4g, "
+              "\"contract_named_seconds\": %.4g}\n", n, raw, chosen, named);
+}
+
+int run() {
+  const Exec exec;
+  for (const char* tile : {".128x256x8", ".64x64x16"}) {
+    check_all(exec, rigel::l1<float>{}, std::string("cuda.simt.l1.f32") + tile);
+    check_all(exec, rigel::min_plus<float>{}, std::string("cuda.simt.min_plus.f32") + tile);
+    check_all(exec, rigel::plus_times<float>{}, std::string("cuda.simt.plus_times.f32") + tile);
+    check_all(exec, rigel::plus_times<rigel::half>{}, std::string("cuda.simt.plus_times.f16") + tile);
+  }
+  for (const char* tile : {".128x128x8", ".32x32x16"})
+    check_all(exec, rigel::max_min<double>{}, std::string("cuda.simt.max_min.f64") + tile);
+
+  const auto& device = exec.cuda_device_prop();
+  std::printf("{\n  \"gpu\": \"%s\",\n  \"multiprocessors\": %d,\n  \"wrong_checks\": %d,\n  \"results\": [\n", device.name,
+              device.multiProcessorCount, wrong);
+  rate(exec, "l1", rigel::l1<float>{}, 8192, 7);
+  rate(exec, "l1, user's functor", manhattan{}, 8192, 7);
+  rate(exec, "min_plus", rigel::min_plus<float>{}, 8192, 7);
+  rate(exec, "plus_times", rigel::plus_times<float>{}, 8192, 7);
+  rate(exec, "max_min", rigel::max_min<float>{}, 8192, 7);
+  rate(exec, "l1", rigel::l1<float>{}, 1024, 31);
+  rate(exec, "l1", rigel::l1<float>{}, 1024, 31, "cuda.simt.l1.f32.128x256x8");
+  rate(exec, "l1", rigel::l1<float>{}, 2048, 31);
+  rate(exec, "min_plus", rigel::min_plus<float>{}, 1024, 31);
+  rate(exec, "plus_times", rigel::plus_times<float>{}, 1024, 31);
+  host_overhead(exec);
+  std::printf("  ]\n}\n");
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::fprintf(stderr, "bench_simt: no GPU\n");
+    return 77;
+  }
+  const Kokkos::ScopeGuard guard(argc, argv);
+  return run();
+}
