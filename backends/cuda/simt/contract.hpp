@@ -8,6 +8,7 @@
 #include <rigel/detail/kernel.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace rigel::backends::simt {
@@ -34,20 +35,18 @@ constexpr double pairs_per_second() {
   else return 1e11 / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
 }
 
-/// A launch, then tile after tile on the multiprocessor that gets most of them. One with few warps hides no latency, and
-/// the operands of fewer outputs cost more.
+/// A launch, then tile after tile on the multiprocessor that gets most of them. With few warps there it waits for its
+/// operands, and the operands of few outputs cost more.
 template <class S, class Shape>
 double cost(const KernelInfo&, const Problem& p) {
-  constexpr double launch = 4e-6, start_of_tile = 2e-6;  // seconds
-  constexpr int warps_to_fill = 8;
+  constexpr double launch = 4e-6;  // seconds
   constexpr int outputs = Shape::outputs_m * Shape::outputs_n;
   constexpr double efficiency = is_transcendental<S> ? 1 : outputs / (outputs + 4.0);
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
-  const double multiprocessors = std::max(p.execution.multiprocessors, 1);
-  const double tiles_each = static_cast<double>(static_cast<std::int64_t>((tiles + multiprocessors - 1) / multiprocessors));
-  const double warps = std::min<double>(warps_to_fill, tiles_each * Shape::threads / 32);
+  const double tiles_each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
+  const double busy = std::min(1.0, 0.2 + 0.1 * tiles_each * Shape::threads / 32);  // full from 8 warps on
   const double pairs = tiles_each * Shape::m * Shape::n * static_cast<double>(p.k);
-  return launch + start_of_tile + pairs / (pairs_per_second<S>() * efficiency * warps / warps_to_fill);
+  return launch + pairs / (pairs_per_second<S>() * efficiency * busy);
 }
 
 template <class S, class Finish, class Shape>
@@ -75,6 +74,7 @@ Kernel kernel() {
   k.info.tile = {Shape::m, Shape::n, Shape::depth};
   k.info.stages = 2;
   k.info.min_compute_capability = 80;
+  k.info.raw_launch = true;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (!is_transcendental<S>) k.info.promises = k.info.promises | Promise::reference_bits;
   k.info.accuracy = detail::chain_accuracy<S>();

@@ -11,6 +11,13 @@
 
 namespace rigel::backends::simt {
 
+/// Whether ptxas keeps a temporary for each output while it evaluates ⊗: a comparison that is then counted (but for
+/// floats, whose comparison gives 1 or 0 in one instruction).
+template <class S>
+inline constexpr bool needs_temporaries = false;
+template <class E, class A>
+inline constexpr bool needs_temporaries<hamming<E, A>> = !std::is_same_v<A, float>;
+
 /// Registers of a value.
 template <class T>
 inline constexpr int registers_of = (static_cast<int>(sizeof(T)) + 3) / 4;
@@ -20,7 +27,9 @@ constexpr auto large_tile() {
   constexpr int x = registers_of<typename S::accumulator>, operand = registers_of<tile::stored_t<operand_t<S>>>;
   if constexpr (x > 4 || operand > 4) return tile::Shape<16, 16, 2, 2, 8, 1, false>{};
   else if constexpr (is_transcendental<S> || x > 2 || operand > 2) return tile::Shape<16, 16, 4, 4, 8, 1, false>{};
+  else if constexpr ((x == 2 || operand == 2) && needs_temporaries<S>) return tile::Shape<16, 16, 4, 8, 8, 1, false>{};
   else if constexpr (x == 2 || operand == 2) return tile::Shape<16, 16, 8, 8, 8, 1, false>{};
+  else if constexpr (needs_temporaries<S>) return tile::Shape<16, 16, 8, 8, 8, 1, true>{};
   else return tile::Shape<16, 16, 8, 16, 8, 1, true>{};
 }
 
