@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Workspace: announced, from the caller or from the instance's pool; contract() allocates nothing else.
+#include "host_kernel.hpp"
+
+#include <tests/support/error.hpp>
+#include <tests/support/kernels.hpp>
+#include <tests/support/matrix.hpp>
+#include <tests/support/recorder.hpp>
+#include <tests/support/spaces.hpp>
+
+#include <set>
+
+using support::matrix;
+
+namespace {
+
+constexpr std::size_t wanted = 10000;
+void* given = nullptr;  // the workspace of the last run
+
+void register_hungry() {
+  static const bool once = [] {
+    rigel::Kernel k = edge::host_kernel("hungry");
+    k.workspace = [](const rigel::KernelInfo&, const rigel::Problem&) { return wanted; };
+    k.run = [](const rigel::KernelInfo&, const rigel::Problem& p, void* workspace) {
+      given = workspace;
+      std::memset(workspace, 1, wanted);
+      *static_cast<float*>(p.c.data) = 1;
+    };
+    rigel::register_kernel(k);
+    return true;
+  }();
+  (void)once;
+}
+
+using Exec = Kokkos::DefaultHostExecutionSpace;
+const rigel::plus_times<float> s;
+const rigel::epilogue::Program none;
+
+}  // namespace
+
+TEST_CASE("workspace: announced, too small, large enough") {
+  register_hungry();
+  const auto a = matrix<float, Exec>(1, 1), b = matrix<float, Exec>(1, 1), c = matrix<float, Exec>(1, 1, {7}, "user.hungry");
+  CHECK(rigel::workspace_size(Exec{}, s, a, b, c) == wanted);
+  alignas(256) static char memory[wanted];
+  const auto e = support::caught([&] { rigel::contract(Exec{}, s, a, b, c, none, {.workspace = {memory, wanted - 1}}); });
+  CHECK(e.code == rigel::Code::invalid_argument);
+  CHECK(e.lacks({"contract: the workspace has 9999 bytes", "user.hungry", "needs 10000"}) == "");
+  CHECK(support::values(c) == std::vector<double>{7});
+  const support::Recorder recorder;
+  rigel::contract(Exec{}, s, a, b, c, none, {.workspace = {memory, wanted}});
+  CHECK(given == memory);
+  CHECK(support::values(c) == std::vector<double>{1});
+  for (const auto& label : recorder.events().allocations) CHECK(label.empty());
+}
+
+TEST_CASE("workspace: from a pool that grows once, aligned, labelled") {
+  register_hungry();
+  const auto a = matrix<float, Exec>(1, 1), b = matrix<float, Exec>(1, 1), c = matrix<float, Exec>(1, 1, {}, "user.hungry");
+  const Exec exec;
+  rigel::contract(exec, s, a, b, c);
+  CHECK(given != nullptr);
+  CHECK(reinterpret_cast<std::uintptr_t>(given) % 256 == 0);
+  const void* first = given;
+  support::Recorder recorder;
+  for (int i = 0; i < 10; ++i) rigel::contract(exec, s, a, b, c);
+  CHECK(given == first);
+  CHECK(recorder.events().allocations.empty());
+}
+
+TEST_CASE("workspace: an empty call needs none") {
+  register_hungry();
+  const auto a = matrix<float, Exec>(0, 1), b = matrix<float, Exec>(1, 1), c = matrix<float, Exec>(0, 1, {}, "user.hungry");
+  CHECK(rigel::workspace_size(Exec{}, s, a, b, c) == 0);
+}
+
+TEST_CASE_TEMPLATE("contract() allocates nothing but the announced workspace", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  const auto a = matrix<float, Exec>(33, 40), b = matrix<float, Exec>(40, 35), c = matrix<float, Exec>(33, 35);
+  for (const auto& info : support::kernels_on(exec, "plus_times", rigel::Scalar::f32)) {
+    if (info.family == "user") continue;
+    CAPTURE(info.name);
+    const rigel::ContractOptions options{.kernel = info.name};
+    const std::size_t bytes = rigel::workspace_size(exec, s, a, b, c, none, options);
+    rigel::contract(exec, s, a, b, c, none, options);  // the pool may grow here
+    exec.fence();
+    support::Recorder recorder;
+    rigel::contract(exec, s, a, b, c, none, options);
+    CHECK(recorder.events().allocations.empty());
+    // The caller's own.
+    const Kokkos::View<char*, typename Exec::memory_space> own("own", bytes + 256);
+    const auto aligned = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(own.data()) + 255) / 256 * 256);
+    recorder.clear();
+    rigel::contract(exec, s, a, b, c, none, {.kernel = info.name, .workspace = {aligned, bytes}});
+    exec.fence();
+    CHECK(recorder.events().allocations.empty());
+  }
+}
