@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# What setup, quickstart and test share. To be sourced, from bash.
+#
+#   RIGEL_DEPS         where Kokkos and, if need be, a CUDA toolkit are kept (default: ~/.cache/rigel)
+#   RIGEL_CUDA_ARCH    80 or 90: what a CUDA build is for (default: the GPU's; without a GPU 80, whose PTX runs on newer ones)
+#   Kokkos_ROOT        an installed Kokkos to use instead of building one
+
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+deps=${RIGEL_DEPS:-$HOME/.cache/rigel}
+jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+compiler=clang++-22
+
+say() { printf 'rigel: %s\n' "$*"; }
+die() {
+  printf 'rigel: error: %s\n' "$1" >&2
+  shift
+  for line in "$@"; do printf 'rigel:   %s\n' "$line" >&2; done
+  exit 1
+}
+
+# step <what> <log> <what to do if it fails> <command>…: says what is done, keeps the output in a log, and shows its end
+# when the command fails.
+step() {
+  local what=$1 log=$deps/logs/$2.log advice=$3 begin=$SECONDS
+  shift 3
+  mkdir -p "$deps/logs"
+  say "$what"
+  if ! "$@" > "$log" 2>&1 < /dev/null; then
+    tail -n 40 "$log" >&2
+    die "failed: $what" "the whole output is in $log" "$advice"
+  fi
+  local took=$((SECONDS - begin))
+  if ((took >= 5)); then say "  done in $took s"; fi
+}
+
+# The compute capability of the first GPU, as in 90; nothing where there is none.
+gpu_architecture() {
+  command -v nvidia-smi > /dev/null || return 0
+  local capability
+  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2> /dev/null | head -n 1) || return 0
+  capability=${capability//[!0-9]/}
+  printf '%s' "$capability"
+}
+
+# Sets cuda (0 or 1), arch (80 or 90) and preset from the arguments and the machine.
+choose() {
+  local gpu argument
+  gpu=$(gpu_architecture)
+  cuda=0
+  if [[ -n $gpu ]]; then
+    if ((gpu >= 80)); then cuda=1; else say "the GPU has compute capability $gpu; Rigel's CUDA side needs 80, so the host is built"; fi
+  fi
+  for argument in "$@"; do
+    case $argument in
+      --cuda) cuda=1 ;;
+      --no-cuda) cuda=0 ;;
+      -h | --help)
+        sed -n '3,/^[^#]/s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+      *) die "unknown argument: $argument" "usage: ${0##*/} [--cuda | --no-cuda]" ;;
+    esac
+  done
+  arch=${RIGEL_CUDA_ARCH:-}
+  if [[ -z $arch ]]; then
+    if [[ $gpu == 90 ]]; then arch=90; else arch=80; fi
+  fi
+  [[ $arch == 80 || $arch == 90 ]] || die "RIGEL_CUDA_ARCH is '$arch'" "set it to 80 or 90"
+  preset=host
+  if ((cuda)); then preset=cuda-sm$arch; fi
+  build=$root/build/$preset
+}
+
+# Where scripts/setup puts its Kokkos: a folder for each compiler, configuration and way of building it.
+kokkos_prefix() {
+  local variant=host key
+  if ((cuda)); then variant=sm$arch; fi
+  key=$(cat "$root/scripts/setup" "$root/cmake/kokkos_cuda13.hpp" "$root/cmake/kokkos_inject.cmake" \
+    <("$compiler" --version 2> /dev/null) <(if ((cuda)); then cuda_toolkit; fi) | sha256sum)
+  printf '%s' "$deps/kokkos-4.7.00-$variant-${key:0:12}"
+}
+
+# Whether a folder holds a CUDA toolkit, 12.0 or newer.
+is_toolkit() {
+  local version
+  [[ -x $1/bin/ptxas && -f $1/nvvm/libdevice/libdevice.10.bc ]] || return 1
+  version=$(sed -n 's/^#define CUDART_VERSION *//p' "$1/include/cuda_runtime_api.h" 2> /dev/null) || return 1
+  ((version >= 12000))
+}
+
+# The CUDA toolkit to use: one that is installed, else the place where scripts/setup lays one out.
+cuda_toolkit() {
+  local candidate
+  for candidate in "${CUDAToolkit_ROOT:-}" "${CUDA_HOME:-}" /usr/local/cuda; do
+    if [[ -n $candidate ]] && is_toolkit "$candidate"; then
+      printf '%s' "$candidate"
+      return
+    fi
+  done
+  printf '%s' "$deps/cuda-13.0"
+}
+
+configure() {
+  local options=(--preset "$preset" -DKokkos_ROOT="${Kokkos_ROOT:-$(kokkos_prefix)}")
+  if ((cuda)); then options+=(-DCUDAToolkit_ROOT="$(cuda_toolkit)"); fi
+  cd "$root"
+  step "configure the preset $preset in build/$preset" "configure-$preset" \
+    "if it is Kokkos that does not fit, unset Kokkos_ROOT; if build/$preset is stale, delete it and run this again" \
+    cmake "${options[@]}" "$@"
+}
