@@ -52,7 +52,7 @@ concept MultipliesPairs = requires(const S s, operand_t<S> a) {
 ///   result(x)               what C receives from an accumulator (default: the accumulator itself)
 ///   lift(c)                 the accumulator of a value of C, for `accumulate`
 ///   one(), annihilator()    static; identity of ⊗, and an operand that turns every product into identity()
-///   commutative, idempotent, selective, exact   flags, see below
+///   commutative, idempotent, selective, exact, takes_lanes, transcendental   flags, see below
 ///   name                    its name in the registry
 /// Functors are trivially copyable; hyperparameters are members; unmanaged views may be members.
 template <class S>
@@ -89,6 +89,22 @@ inline constexpr bool is_exact = false;
 template <class S>
   requires requires { S::exact; }
 inline constexpr bool is_exact<S> = S::exact;
+
+/// multiply, add and step also take Clang vectors in place of numbers, so that host kernels run them a register at a time.
+/// Without the flag they call the functor once for each lane, and the compiler joins the lanes where it can.
+template <class S>
+inline constexpr bool takes_lanes = false;
+template <class S>
+  requires requires { S::takes_lanes; }
+inline constexpr bool takes_lanes<S> = S::takes_lanes;
+
+/// ⊗ or ⊕ call exponentials or powers, whose last bits differ between the host's scalars, its vectors and the GPU: no
+/// kernel but the reference promises the reference's bits.
+template <class S>
+inline constexpr bool is_transcendental = false;
+template <class S>
+  requires requires { S::transcendental; }
+inline constexpr bool is_transcendental<S> = S::transcendental;
 
 namespace detail {
 

@@ -30,6 +30,7 @@ struct scalar_semiring {
   using element = Element;
   using operand = Accumulator;
   using accumulator = Accumulator;
+  static constexpr bool takes_lanes = true;
 };
 
 /// C(m,n) = Σ_k A(m,k) · B(k,n), one fma a step. Integers wrap.
@@ -138,7 +139,7 @@ struct or_and {
   using accumulator = Word;
   static constexpr const char* name = "or_and";
   static constexpr bool commutative = true, idempotent = true, exact = true;
-  static constexpr bool selective = sizeof(Word) == 1;
+  static constexpr bool selective = sizeof(Word) == 1, takes_lanes = true;
   RIGEL_MEMBER static constexpr Word identity() { return 0; }
   RIGEL_MEMBER static constexpr Word one() { return sizeof(Word) == 1 ? Word(1) : static_cast<Word>(~Word(0)); }
   RIGEL_MEMBER static constexpr Word annihilator() { return 0; }
@@ -152,7 +153,7 @@ struct xor_and {
   using element = Word;
   using accumulator = Word;
   static constexpr const char* name = "xor_and";
-  static constexpr bool commutative = true, exact = true;
+  static constexpr bool commutative = true, exact = true, takes_lanes = true;
   RIGEL_MEMBER static constexpr Word identity() { return 0; }
   RIGEL_MEMBER static constexpr Word one() { return sizeof(Word) == 1 ? Word(1) : static_cast<Word>(~Word(0)); }
   RIGEL_MEMBER static constexpr Word annihilator() { return 0; }
@@ -175,7 +176,7 @@ struct log_plus {
   using accumulator = log_sum<Accumulator>;
   template <class V> using lanes_accumulator = log_sum<V>;
   static constexpr const char* name = "log_plus";
-  static constexpr bool commutative = true;
+  static constexpr bool commutative = true, takes_lanes = true, transcendental = true;
   RIGEL_MEMBER static constexpr accumulator identity() { return {-infinity<Accumulator>(), 0}; }
   RIGEL_MEMBER static constexpr Accumulator one() { return 0; }
   RIGEL_MEMBER static constexpr Accumulator annihilator() { return -infinity<Accumulator>(); }
@@ -237,7 +238,7 @@ struct l2_squared : scalar_semiring<Element, Accumulator> {
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct lp : scalar_semiring<Element, Accumulator> {
   static constexpr const char* name = "lp";
-  static constexpr bool commutative = true;
+  static constexpr bool commutative = true, transcendental = true;
   Accumulator p = 2;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER T multiply(T a, T b) const { return math::power(math::abs(math::subtract(a, b)), p); }
@@ -290,8 +291,8 @@ struct with_argument {
     const bool x_wins = x_is_nan || best == x.value, y_wins = y_is_nan || best == y.value;
     // −1, the index of the identity, is the largest of all as an unsigned number.
     const bool x_first = static_cast<std::uint64_t>(x.index) <= static_cast<std::uint64_t>(y.index);
-    if (x_wins && y_wins) return x_is_nan == y_is_nan ? (x_first ? x : y) : (x_is_nan ? x : y);
-    return x_wins ? x : y;
+    const bool take_x = x_wins && y_wins ? (x_is_nan == y_is_nan ? x_first : x_is_nan) : x_wins;
+    return {take_x ? x.value : y.value, take_x ? x.index : y.index};  // by member: stays in registers
   }
 };
 
