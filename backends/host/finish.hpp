@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From accumulators to C and back, a row of a block at a time. For epilogues of the closed set the steps are applied in
+// the outer loop and the row's values in the inner one.
+#pragma once
+
+#include <backends/host/lanes.hpp>
+#include <rigel/detail/arguments.hpp>
+
+namespace rigel::backends::host {
+
+/// Where a row of outputs lies in C. `transposed`: the loops run on the transposed problem, so the epilogue's m and n
+/// are the loop's column and row.
+struct Place {
+  std::int64_t batch, row, column;   // of its first output, in the loops' terms
+  std::int64_t offset, stride;       // of its first output in C, and from one to the next
+  bool transposed;
+};
+
+/// Steps first … size − 1 of a program on `count` floating-point values. Defined in finish_loops.hpp, as the next two.
+template <class Level, class T>
+void apply_steps(const epilogue::Program& program, int first, T* v, int count, const Place& at);
+
+/// Converts a row of values to C's type and stores it.
+template <class Level, class T>
+void write_row(Scalar type, void* c, const T* v, int count, const Place& at);
+
+/// Values of C, for chains that continue them.
+template <class Level, class T>
+void read_row(Scalar type, const void* c, T* v, int count, const Place& at);
+
+/// epilogue and store of `count` ≤ Columns accumulators.
+template <class Level, int Columns, class S, class Finish>
+RIGEL_FUNCTION void store_row(const S& s, const Finish& finish, const typename S::accumulator* x, int count, void* c,
+                              const Place& at) {
+  if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {
+    using Value = result_t<S>;
+    const epilogue::Program& program = finish.program;
+    Value v[Columns];
+    for (int j = 0; j < count; ++j) v[j] = rigel::result(s, x[j]);
+    if constexpr (std::is_floating_point_v<Value>) {
+      if (!program.empty()) apply_steps<Level>(program, 0, v, count, at);
+      write_row<Level>(finish.type, c, v, count, at);
+    } else {
+      if (program.bit_steps() > 0)
+        for (int j = 0; j < count; ++j) v[j] = program.bits(v[j]);
+      if (program.size() == program.bit_steps()) return write_row<Level>(finish.type, c, v, count, at);
+      double wide[Columns];
+      for (int j = 0; j < count; ++j) wide[j] = static_cast<double>(v[j]);
+      apply_steps<Level>(program, program.bit_steps(), wide, count, at);
+      write_row<Level>(finish.type, c, wide, count, at);
+    }
+  } else {
+    for (int j = 0; j < count; ++j) {
+      const std::int64_t m = at.transposed ? at.column + j : at.row, n = at.transposed ? at.row : at.column + j;
+      finish.store(s, x[j], c, at.offset + j * at.stride, m, n, at.batch);
+    }
+  }
+}
+
+/// The accumulators with which the chains of `count` ≤ Columns outputs start, read from C.
+template <class Level, int Columns, class S, class Finish>
+RIGEL_FUNCTION void start_row(const S& s, const Finish& finish, typename S::accumulator* x, int count, const void* c,
+                              const Place& at) {
+  if constexpr (!can_accumulate<S>) {
+    for (int j = 0; j < count; ++j) x[j] = S::identity();
+  } else if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {
+    result_t<S> v[Columns];
+    read_row<Level>(finish.type, c, v, count, at);
+    for (int j = 0; j < count; ++j) x[j] = lift(s, v[j]);
+  } else {
+    for (int j = 0; j < count; ++j) x[j] = finish.load(s, c, at.offset + j * at.stride);
+  }
+}
+
+}  // namespace rigel::backends::host

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Clang vectors of a level's width, and the two ways in which a semiring is applied to them.
+#pragma once
+
+#include <rigel/semirings.hpp>
+
+#include <utility>
+
+namespace rigel::backends::host {
+
+template <class T, int Lanes>
+using vector = T __attribute__((ext_vector_type(Lanes)));
+
+/// How a semiring is applied to a row of outputs.
+enum class Mode {
+  vectors,    // its functor takes vectors: Rigel's own
+  each_lane,  // the functor takes numbers; the compiler joins the lanes again
+  numbers     // one output at a time: accumulators that are structs, or of another size than the operands
+};
+
+template <class S>
+constexpr Mode mode_of() {
+  if constexpr (!std::is_arithmetic_v<operand_t<S>>)
+    return Mode::numbers;
+  else if constexpr (takes_lanes<S>)
+    return Mode::vectors;
+  else if constexpr (std::is_arithmetic_v<typename S::accumulator> &&
+                     sizeof(typename S::accumulator) == sizeof(operand_t<S>))
+    return Mode::each_lane;
+  else
+    return Mode::numbers;
+}
+
+/// The types in which the loops of semiring S run at a level: `Row` is what one register holds of B, `Sums` the
+/// accumulators that belong to it.
+template <class Level, class S>
+struct Registers {
+  static constexpr Mode mode = mode_of<S>();
+  static constexpr int lanes = Level::vector_bytes / sizeof(operand_t<S>);
+  using Row = vector<operand_t<S>, lanes>;
+  template <class T>
+  struct sums {
+    using type = vector<typename T::accumulator, lanes>;
+  };
+  template <class T>
+    requires requires { typename T::template lanes_accumulator<Row>; }
+  struct sums<T> {
+    using type = typename T::template lanes_accumulator<Row>;
+  };
+  using Sums = typename sums<S>::type;
+};
+template <class Level, class S>
+  requires(mode_of<S>() == Mode::numbers)
+struct Registers<Level, S> {
+  static constexpr Mode mode = Mode::numbers;
+  static constexpr int lanes = 1;
+  using Row = operand_t<S>;
+  using Sums = typename S::accumulator;
+};
+
+/// A vector (or number) from unaligned memory.
+template <class V, class T>
+RIGEL_FUNCTION V load(const T* p) {
+  V v;
+  __builtin_memcpy(&v, p, sizeof(V));
+  return v;
+}
+template <class V, class T>
+RIGEL_FUNCTION void store(T* p, V v) {
+  __builtin_memcpy(p, &v, sizeof(V));
+}
+
+/// All lanes equal to x.
+template <class V, class T>
+RIGEL_FUNCTION V splat(T x) {
+  return V(x);
+}
+
+/// The accumulators of a row, from `lanes` consecutive ones in memory. A struct of vectors (log_sum<V>) has the fields
+/// of the accumulator in the same order, all of one type.
+template <class Sums, class Row, class Accumulator>
+RIGEL_FUNCTION Sums load_sums(const Accumulator* p) {
+  if constexpr (std::is_arithmetic_v<Accumulator> || std::is_same_v<Sums, Accumulator>) {
+    return load<Sums>(p);
+  } else {
+    constexpr int fields = sizeof(Sums) / sizeof(Row), lanes = sizeof(Row) / sizeof(lane_t<Row>);
+    static_assert(sizeof(Accumulator) == fields * sizeof(lane_t<Row>));
+    const auto* q = reinterpret_cast<const lane_t<Row>*>(p);
+    lane_t<Row> field[fields][lanes];
+    for (int f = 0; f < fields; ++f)
+      for (int j = 0; j < lanes; ++j) field[f][j] = q[j * fields + f];
+    return load<Sums>(&field[0][0]);
+  }
+}
+template <class Row, class Sums, class Accumulator>
+RIGEL_FUNCTION void store_sums(Accumulator* p, const Sums& x) {
+  if constexpr (std::is_arithmetic_v<Accumulator> || std::is_same_v<Sums, Accumulator>) {
+    store(p, x);
+  } else {
+    constexpr int fields = sizeof(Sums) / sizeof(Row), lanes = sizeof(Row) / sizeof(lane_t<Row>);
+    auto* q = reinterpret_cast<lane_t<Row>*>(p);
+    lane_t<Row> field[fields][lanes];
+    store(&field[0][0], x);
+    for (int f = 0; f < fields; ++f)
+      for (int j = 0; j < lanes; ++j) q[j * fields + f] = field[f][j];
+  }
+}
+
+// Rows i and i + Half of a square block exchange their off-diagonal halves, for every pair of rows.
+template <int Half, class V, int... J>
+RIGEL_FUNCTION void exchange(V* row, std::integer_sequence<int, J...>) {
+  constexpr int lanes = sizeof...(J);
+  for (int i = 0; i < lanes; ++i) {
+    if (i & Half) continue;
+    const V upper = row[i], lower = row[i + Half];
+    row[i] = __builtin_shufflevector(upper, lower, ((J & Half) ? lanes + J - Half : J)...);
+    row[i + Half] = __builtin_shufflevector(upper, lower, ((J & Half) ? lanes + J : J + Half)...);
+  }
+}
+template <int Half, class V, class Index>
+RIGEL_FUNCTION void exchange_from(V* row, Index index) {
+  if constexpr (Half > 0) {
+    exchange<Half>(row, index);
+    exchange_from<Half / 2>(row, index);
+  }
+}
+
+/// Transposes the square block whose rows are the vectors `row`.
+template <class V>
+RIGEL_FUNCTION void transpose(V* row) {
+  constexpr int lanes = sizeof(V) / sizeof(lane_t<V>);
+  exchange_from<lanes / 2>(row, std::make_integer_sequence<int, lanes>{});
+}
+
+}  // namespace rigel::backends::host

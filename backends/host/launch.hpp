@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <backends/host/grid.hpp>
+
+#include <string>
+
+namespace rigel::backends::host {
+
+/// Runs a loop's workers on the threads of a host execution space instance; `arguments` are the loop's Arguments.
+void launch(const Execution& execution, const std::string& label, const Loop& loop, const void* arguments, const Grid& grid,
+            void* workspace);
+
+}  // namespace rigel::backends::host

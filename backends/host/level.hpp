@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The instruction sets that the loops are compiled for, side by side in one library. Every function with code in
+// this family's Kokkos-free headers is a template on its level, or always inlined: so no symbol is shared between
+// translation units that were compiled for different instruction sets.
+#pragma once
+
+namespace rigel::backends::host {
+
+/// x86-64-v2: SSE4.2. Its fma is a library call, so plus_times and l2_squared are slow there.
+struct v2 {
+  static constexpr const char* name = "v2";
+  static constexpr int vector_bytes = 16, registers = 16;
+};
+/// x86-64-v3: AVX2 and FMA.
+struct v3 {
+  static constexpr const char* name = "v3";
+  static constexpr int vector_bytes = 32, registers = 16;
+};
+/// x86-64-v4: AVX-512 F, BW, CD, DQ and VL.
+struct v4 {
+  static constexpr const char* name = "v4";
+  static constexpr int vector_bytes = 64, registers = 32;
+};
+
+/// Whatever the translation unit is compiled for: for a user's functor, and for processors that are not x86-64.
+template <int Bytes, int Registers>
+struct native_level {
+  static constexpr const char* name = "native";
+  static constexpr int vector_bytes = Bytes, registers = Registers;
+};
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+using native = native_level<64, 32>;
+#elif defined(__AVX2__)
+using native = native_level<32, 16>;
+#elif defined(__x86_64__)
+using native = native_level<16, 16>;
+#else
+using native = native_level<16, 32>;
+#endif
+
+}  // namespace rigel::backends::host

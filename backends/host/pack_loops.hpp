@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How packing is done: square blocks are transposed in registers where k is contiguous, rows copied where it is not.
+#pragma once
+
+#include <backends/host/pack.hpp>
+
+namespace rigel::backends::host {
+
+/// `Lanes` consecutive elements in memory, converted.
+template <class To, int Lanes, class From>
+RIGEL_FUNCTION vector<To, Lanes> load_converted(const From* p) {
+  if constexpr (std::is_same_v<From, half>) {
+    return __builtin_convertvector((load<vector<_Float16, Lanes>>(p)), vector<To, Lanes>);
+  } else if constexpr (std::is_same_v<From, bfloat16>) {
+    const auto bits = __builtin_convertvector((load<vector<std::uint16_t, Lanes>>(p)), vector<std::uint32_t, Lanes>) << 16;
+    return __builtin_convertvector((__builtin_bit_cast(vector<float, Lanes>, bits)), vector<To, Lanes>);
+  } else {
+    return __builtin_convertvector((load<vector<From, Lanes>>(p)), vector<To, Lanes>);
+  }
+}
+
+template <class From, class To>
+inline constexpr bool converts_in_vectors =
+    (std::is_arithmetic_v<From> || std::is_same_v<From, half> || std::is_same_v<From, bfloat16>) &&
+    std::is_arithmetic_v<To> && !std::is_same_v<From, bool> && !std::is_same_v<To, bool>;
+
+/// One panel whose elements are contiguous in k: square blocks are transposed in registers.
+template <class Level, int Width, class From, class To>
+RIGEL_FUNCTION void pack_transposed(const From* source, std::int64_t stride, int steps, To* panel) {
+  constexpr int widest = Level::vector_bytes / sizeof(To) < 16 ? Level::vector_bytes / sizeof(To) : 16;
+  constexpr int divisor = Width & -Width;  // the largest power of two in Width
+  constexpr int lanes = divisor < widest ? divisor : widest;
+  int k = 0;
+  for (; k + lanes <= steps; k += lanes)
+    for (int i0 = 0; i0 < Width; i0 += lanes) {
+      vector<To, lanes> block[lanes];
+#pragma unroll
+      for (int i = 0; i < lanes; ++i) block[i] = load_converted<To, lanes>(source + (i0 + i) * stride + k);
+      transpose(block);
+#pragma unroll
+      for (int i = 0; i < lanes; ++i) store(panel + (k + i) * Width + i0, block[i]);
+    }
+  for (; k < steps; ++k)
+    for (int i = 0; i < Width; ++i) panel[k * Width + i] = static_cast<To>(source[i * stride + k]);
+}
+
+template <class Level, int Width, class From, class To>
+[[gnu::noinline, clang::min_vector_width(512)]] void pack(const From* source, std::int64_t row_stride, std::int64_t k_stride, int count,
+                                            int steps, To* panel) {
+  for (int i0 = 0; i0 < count; i0 += Width, panel += steps * Width, source += Width * row_stride) {
+    if (count - i0 < Width) {
+      for (int k = 0; k < steps; ++k)
+        for (int i = 0; i < Width; ++i)
+          panel[k * Width + i] = static_cast<To>(source[(i < count - i0 ? i : count - i0 - 1) * row_stride + k * k_stride]);
+      continue;
+    }
+    if constexpr (converts_in_vectors<From, To> && Width > 1) {
+      if (k_stride == 1) {
+        pack_transposed<Level, Width>(source, row_stride, steps, panel);
+        continue;
+      }
+      if (row_stride == 1) {
+        for (int k = 0; k < steps; ++k)
+          store(panel + k * Width, load_converted<To, Width>(source + k * k_stride));
+        continue;
+      }
+    }
+    for (int k = 0; k < steps; ++k)
+      for (int i = 0; i < Width; ++i) panel[k * Width + i] = static_cast<To>(source[i * row_stride + k * k_stride]);
+  }
+}
+
+template <class Level, class T>
+[[gnu::noinline, clang::min_vector_width(512)]] Specials specials_of(const T* values, std::int64_t count) {
+  using V = vector<T, Level::vector_bytes / sizeof(T)>;
+  constexpr int lanes = Level::vector_bytes / sizeof(T);
+  // The extremes tell whether there are infinities.
+  V largest = splat<V>(T(0)), smallest = splat<V>(T(0));
+  auto unordered = largest != largest;
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const V v = load<V>(values + i);
+    unordered |= v != v;
+    largest = math::maximum_if_ordered(v, largest);
+    smallest = math::minimum_if_ordered(v, smallest);
+  }
+  Specials found;
+  const auto note = [&](T v) {
+    found.nan |= v != v;
+    found.infinite |= v == infinity<T>();
+    found.negative_infinite |= v == -infinity<T>();
+  };
+  for (; i < count; ++i) note(values[i]);
+  for (int j = 0; j < lanes; ++j) {
+    found.nan |= unordered[j] != 0;
+    note(largest[j]);
+    note(smallest[j]);
+  }
+  return found;
+}
+
+}  // namespace rigel::backends::host

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the host family offers: every semiring of the zoo at every level, and BLAS.
+#include <backends/host/blas.hpp>
+#include <backends/host/contract.hpp>
+#include <backends/host/register.hpp>
+
+namespace rigel::backends {
+
+namespace host {
+
+/// The Loop of one semiring at a level, from the translation units of that level.
+template <class Level, class List, std::size_t Index>
+struct Compiled {
+  static const Loop& get() { return loops<Level, List>()[Index]; }
+};
+
+#if defined(__x86_64__)
+// Whether this processor runs code of a level.
+template <class Level>
+bool runs();
+template <> bool runs<v2>() { return __builtin_cpu_supports("x86-64-v2"); }
+template <> bool runs<v3>() { return __builtin_cpu_supports("x86-64-v3"); }
+template <> bool runs<v4>() { return __builtin_cpu_supports("x86-64-v4"); }
+#endif
+
+template <class Level>
+Status level_supports(const KernelInfo& info, const Problem& p) {
+#if defined(__x86_64__)
+  if (!runs<Level>())
+    return {Code::unsupported, "this processor lacks instructions of x86-64-" + std::string(Level::name)};
+#endif
+  return detail::finish_supports<detail::ProgramFinish>(info, p);
+}
+
+template <class Level, class List, std::size_t... Index, class... S>
+void add_list(Registry& registry, std::index_sequence<Index...>, type_list<S...>) {
+  const auto add = [&](Kernel kernel) {
+    kernel.supports = level_supports<Level>;
+    registry.add(kernel);
+  };
+  (add(kernel_from<Level, S, detail::ProgramFinish, Compiled<Level, List, Index>>(
+       detail::bits_of(detail::compiled_host_spaces{}))), ...);
+}
+
+template <class Level, class... S>
+void add(Registry& registry, type_list<S...> list) {
+  add_list<Level, type_list<S...>>(registry, std::index_sequence_for<S...>{}, list);
+}
+
+template <class Level>
+void add_level(Registry& registry) {
+  add<Level>(registry, zoo::plus_times{});
+  add<Level>(registry, zoo::min_plus{});
+  add<Level>(registry, zoo::max_plus{});
+  add<Level>(registry, zoo::max_min{});
+  add<Level>(registry, zoo::min_max{});
+  add<Level>(registry, zoo::max_times{});
+  add<Level>(registry, zoo::min_times{});
+  add<Level>(registry, zoo::or_and{});
+  add<Level>(registry, zoo::xor_and{});
+  add<Level>(registry, zoo::log_plus{});
+  add<Level>(registry, zoo::l1{});
+  add<Level>(registry, zoo::l2_squared{});
+  add<Level>(registry, zoo::lp{});
+  add<Level>(registry, zoo::linf{});
+  add<Level>(registry, zoo::hamming{});
+}
+
+}  // namespace host
+
+void register_host(Registry& registry) {
+#if defined(__x86_64__)
+  host::add_level<host::v4>(registry);
+  host::add_level<host::v3>(registry);
+  host::add_level<host::v2>(registry);
+#else
+  host::add_level<host::native>(registry);
+#endif
+  host::add_blas(registry);
+}
+
+}  // namespace rigel::backends
