@@ -11,12 +11,14 @@
 
 namespace rigel::backends::simt {
 
-/// Whether ptxas keeps a temporary for each output while it evaluates ⊗: a comparison that is then counted (but for
-/// floats, whose comparison gives 1 or 0 in one instruction).
+/// Whether ptxas keeps temporaries for many outputs while it evaluates ⊗: a comparison that is then counted (but for
+/// floats, whose comparison gives 1 or 0 in one instruction), a product of 64-bit integers.
 template <class S>
 inline constexpr bool needs_temporaries = false;
 template <class E, class A>
 inline constexpr bool needs_temporaries<hamming<E, A>> = !std::is_same_v<A, float>;
+template <class E, class A>
+inline constexpr bool needs_temporaries<l2_squared<E, A>> = std::is_integral_v<A> && sizeof(A) == 8;
 
 /// Registers of a value.
 template <class T>
