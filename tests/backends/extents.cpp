@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Extents and strides that do not fit into 16, 24 or 32 bits, in little memory.
+#include <rigel/contract.hpp>
+
+#include <tests/support/kernels.hpp>
+#include <tests/support/matrix.hpp>
+#include <tests/support/skip.hpp>
+#include <tests/support/spaces.hpp>
+
+#include <sys/mman.h>
+
+namespace {
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RIGEL_TEST_SANITIZED 1
+#endif
+#endif
+
+// Pages that are committed when they are touched, and only those.
+template <class T>
+struct Lazy {
+  explicit Lazy(std::size_t elements) : bytes(elements * sizeof(T)) {
+    void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    data = p == MAP_FAILED ? nullptr : static_cast<T*>(p);
+  }
+  ~Lazy() {
+    if (data) munmap(data, bytes);
+  }
+  Lazy(const Lazy&) = delete;
+  std::size_t bytes;
+  T* data;
+};
+
+using Host = Kokkos::DefaultHostExecutionSpace;
+using Strided = Kokkos::View<float**, Kokkos::LayoutStride, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+
+}  // namespace
+
+TEST_CASE("strides beyond 2^31 elements") {
+  constexpr std::size_t stride = (std::size_t{1} << 31) + 5, m = 3, n = 2, depth = 3;
+  const Lazy<float> a_memory(m * stride), b_memory(depth * stride), c_memory(n * stride);
+  if (!a_memory.data || !b_memory.data || !c_memory.data) return support::skip("64-bit strides: this machine maps no memory ahead of its use");
+  const Strided a(a_memory.data, Kokkos::LayoutStride(m, stride, depth, 1)), b(b_memory.data, Kokkos::LayoutStride(depth, stride, n, 1)),
+      c(c_memory.data, Kokkos::LayoutStride(m, 1, n, stride));
+  for (std::size_t k = 0; k < depth; ++k) {
+    for (std::size_t i = 0; i < m; ++i) a(i, k) = static_cast<float>(10 * i + k);
+    for (std::size_t j = 0; j < n; ++j) b(k, j) = static_cast<float>(k + 3 * j);
+  }
+  for (const auto& info : support::kernels_on(Host{}, "plus_times", rigel::Scalar::f32)) {
+    CAPTURE(info.name);
+    rigel::contract(Host{}, rigel::plus_times<float>{}, a, b, c, rigel::epilogue::Program{}, {.kernel = info.name});
+    Host{}.fence();
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        float sum = 0;
+        for (std::size_t k = 0; k < depth; ++k) sum += a(i, k) * b(k, j);
+        CHECK(c(i, j) == sum);
+        c(i, j) = -1;
+      }
+  }
+}
+
+// Of the reference alone: a tile of outputs would take minutes.
+TEST_CASE("K beyond 2^31") {
+#ifdef RIGEL_TEST_SANITIZED
+  support::skip("K beyond 2^31: too slow with sanitizers");
+#else
+  // One output; both operands are one element read over and over: 1 · 1, summed modulo 2^32.
+  constexpr std::size_t depth = (std::size_t{1} << 31) + 3;
+  std::int8_t one = 1;
+  std::int32_t sum = 0;
+  using Operand = Kokkos::View<std::int8_t**, Kokkos::LayoutStride, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  using Result = Kokkos::View<std::int32_t**, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  rigel::contract(Host{}, rigel::plus_times<std::int8_t>{}, Operand(&one, Kokkos::LayoutStride(1, 0, depth, 0)),
+                  Operand(&one, Kokkos::LayoutStride(depth, 0, 1, 0)), Result(&sum, 1, 1), rigel::epilogue::Program{},
+                  {.kernel = "reference"});
+  Host{}.fence();
+  CHECK(sum == std::numeric_limits<std::int32_t>::min() + 3);
+#endif
+}
+
+TEST_CASE_TEMPLATE("more than 65,535 batches, rows or columns of tiles", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  const auto two = support::batch<std::int8_t, Exec>(1, 1, 1, {2}), three = support::batch<std::int8_t, Exec>(1, 1, 1, {3});
+  using View = Kokkos::View<std::int8_t***, Kokkos::LayoutStride, typename Exec::memory_space, Kokkos::MemoryUnmanaged>;
+  for (const auto& info : support::kernels_on(exec, "plus_times", rigel::Scalar::i8)) {
+    CAPTURE(info.name);
+    // A grid's y and z end at 65,535, and tiles have up to 128 rows; a host has no such limit.
+    constexpr std::size_t many = 70001, rows = support::on_host<Exec> ? 70001 : 9000001;
+    for (const auto& [l, m, n] : {std::tuple<std::size_t, std::size_t, std::size_t>{many, 1, 1}, {1, rows, 1}, {1, 1, rows}}) {
+      const std::size_t size = l * m * n;
+      CAPTURE(size);
+      const View a(two.data(), Kokkos::LayoutStride(1, 0, m, 0, 1, 0)), b(three.data(), Kokkos::LayoutStride(1, 0, 1, 0, n, 0));
+      const auto c = support::batch<std::int8_t, Exec>(static_cast<int>(l), static_cast<int>(m), static_cast<int>(n));
+      rigel::contract(exec, rigel::plus_times<std::int8_t>{}, a, b, c, rigel::epilogue::Program{}, {.kernel = info.name});
+      std::vector<std::int8_t> host(size);
+      support::copy_out<Exec>(host.data(), c.data(), size);
+      std::size_t wrong = 0;
+      for (const std::int8_t v : host) wrong += v != 6;
+      CHECK(wrong == 0);
+    }
+  }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One problem of the covering design: extents, where the elements stand in memory, operands as bytes. Types are known at
+// run time only, so that a hundred semirings share this code.
+#pragma once
+
+#include "random.hpp"
+
+#include <rigel/contract.hpp>
+
+#include <string>
+#include <vector>
+
+namespace support {
+
+/// The order of a matrix in memory: rows or columns contiguous, with gaps, scattered with an odd offset, batches innermost.
+enum class Order { right, left, padded_right, padded_left, scattered, interleaved };
+constexpr int orders = 6;
+
+/// Element (l, i, j) stands at first + l·batch + i·row + j·column; `span` elements in all.
+struct Placement {
+  std::int64_t batches, rows, columns, first, batch, row, column, span;
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (std::int64_t l = 0; l < batches; ++l)
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j) visit(at(l, i, j));
+  }
+  std::int64_t at(std::int64_t l, std::int64_t i, std::int64_t j) const {
+    return first + (batches == 1 ? 0 : l * batch) + i * row + j * column;
+  }
+};
+Placement place(Order order, std::int64_t batches, std::int64_t rows, std::int64_t columns);
+
+enum class Share { none, a, b, both };           // which operand all batches have in common
+enum class Special { none, nan, infinities };
+
+struct Trial {
+  std::int64_t batch, m, n, k;
+  Order a, b, c;
+  Share share;
+  rigel::Batch index;  // where the views have their batch index
+  bool accumulate;
+  int epilogue;        // 0: none, 1: one exact step, 2: two steps
+  Special special;
+  std::uint64_t seed;  // of the operands
+  std::string text() const;
+  rigel::epilogue::Program program(std::string_view semiring) const;
+};
+/// Every two levels of any two factors meet in some trial; sizes are 0, 1, primes and numbers around vectors and tiles.
+std::vector<Trial> trials(std::uint64_t seed);
+
+using Bytes = std::vector<unsigned char>;
+
+struct Operands {
+  Placement a, b, c;
+  Bytes a_bytes, b_bytes, c_bytes;
+};
+/// Random operands in the semiring's domain. What lies between the elements is 0xff: NaN, or a number far off.
+Operands operands_for(const Trial& trial, std::string_view semiring, rigel::Scalar element, rigel::Scalar result);
+
+/// An element as a double, or where it is an integer as one.
+double real(const Bytes& bytes, rigel::Scalar type, std::int64_t at);
+std::int64_t integer(const Bytes& bytes, rigel::Scalar type, std::int64_t at);
+constexpr bool is_floating(rigel::Scalar s) { return s <= rigel::Scalar::f64; }
+
+/// How many elements of C have different values (docs/numerics.md: any NaN equals any NaN, zeros are equal).
+int differences(const Placement& c, rigel::Scalar type, const Bytes& x, const Bytes& y);
+/// Whether the memory between C's elements is the same.
+bool same_gaps(const Placement& c, rigel::Scalar type, const Bytes& x, const Bytes& y);
+
+/// The product by loops of its own, in double (`floating`) or wrapping integers of the accumulator's width, without an
+/// epilogue; and for each output Σ_k |a ⊗ b|, of C too where it is accumulated.
+struct Model {
+  std::vector<double> value, magnitude;
+  std::vector<std::int64_t> whole;
+};
+Model model(const Trial& trial, const Operands& operands, std::string_view semiring, rigel::Scalar element, rigel::Scalar result, double p);
+
+}  // namespace support
