@@ -32,6 +32,19 @@ constexpr Mode mode_of() {
     return Mode::numbers;
 }
 
+// The accumulators that belong to a vector V of operands: a vector, or a struct of them.
+template <class S, class V>
+struct sums {
+  using type = vector<typename S::accumulator, sizeof(V) / sizeof(lane_t<V>)>;
+};
+template <class S, class V>
+  requires requires { typename S::template lanes_accumulator<V>; }
+struct sums<S, V> {
+  using type = typename S::template lanes_accumulator<V>;
+};
+template <class S, class V>
+using sums_t = typename sums<S, V>::type;
+
 /// The types in which the loops of semiring S run at a level: `Row` is what one register holds of B, `Sums` the
 /// accumulators that belong to it.
 template <class Level, class S>
@@ -39,16 +52,7 @@ struct Registers {
   static constexpr Mode mode = mode_of<S>();
   static constexpr int lanes = Level::vector_bytes / sizeof(operand_t<S>);
   using Row = vector<operand_t<S>, lanes>;
-  template <class T>
-  struct sums {
-    using type = vector<typename T::accumulator, lanes>;
-  };
-  template <class T>
-    requires requires { typename T::template lanes_accumulator<Row>; }
-  struct sums<T> {
-    using type = typename T::template lanes_accumulator<Row>;
-  };
-  using Sums = typename sums<S>::type;
+  using Sums = sums_t<S, Row>;
 };
 template <class Level, class S>
   requires(mode_of<S>() == Mode::numbers)
@@ -75,36 +79,6 @@ RIGEL_FUNCTION void store(T* p, V v) {
 template <class V, class T>
 RIGEL_FUNCTION V splat(T x) {
   return V(x);
-}
-
-/// The accumulators of a row, from `lanes` consecutive ones in memory. A struct of vectors (log_sum<V>) has the fields
-/// of the accumulator in the same order, all of one type.
-template <class Sums, class Row, class Accumulator>
-RIGEL_FUNCTION Sums load_sums(const Accumulator* p) {
-  if constexpr (std::is_arithmetic_v<Accumulator> || std::is_same_v<Sums, Accumulator>) {
-    return load<Sums>(p);
-  } else {
-    constexpr int fields = sizeof(Sums) / sizeof(Row), lanes = sizeof(Row) / sizeof(lane_t<Row>);
-    static_assert(sizeof(Accumulator) == fields * sizeof(lane_t<Row>));
-    const auto* q = reinterpret_cast<const lane_t<Row>*>(p);
-    lane_t<Row> field[fields][lanes];
-    for (int f = 0; f < fields; ++f)
-      for (int j = 0; j < lanes; ++j) field[f][j] = q[j * fields + f];
-    return load<Sums>(&field[0][0]);
-  }
-}
-template <class Row, class Sums, class Accumulator>
-RIGEL_FUNCTION void store_sums(Accumulator* p, const Sums& x) {
-  if constexpr (std::is_arithmetic_v<Accumulator> || std::is_same_v<Sums, Accumulator>) {
-    store(p, x);
-  } else {
-    constexpr int fields = sizeof(Sums) / sizeof(Row), lanes = sizeof(Row) / sizeof(lane_t<Row>);
-    auto* q = reinterpret_cast<lane_t<Row>*>(p);
-    lane_t<Row> field[fields][lanes];
-    store(&field[0][0], x);
-    for (int f = 0; f < fields; ++f)
-      for (int j = 0; j < lanes; ++j) q[j * fields + f] = field[f][j];
-  }
 }
 
 // Rows i and i + Half of a square block exchange their off-diagonal halves, for every pair of rows.

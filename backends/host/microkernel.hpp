@@ -40,10 +40,9 @@ struct Microkernel {
   using Accumulator = typename S::accumulator;
 
   // Accumulators fill three quarters of the registers; the rest holds a row of B, a value of A and intermediate
-  // results. Transcendental functions need most of the registers themselves, and so may a functor that we do not know.
-  static constexpr bool few = Level::registers == 16, sse = Level::vector_bytes == 16;
-  static constexpr int rows = is_transcendental<S> ? (sse ? 2 : 4) : R::mode != Mode::vectors ? 4 : sse ? 4 : few ? 6 : 12;
-  static constexpr int vectors = R::mode == Mode::numbers ? 4 : is_transcendental<S> ? 1 : 2;
+  // results. A functor that we do not know may need more of those.
+  static constexpr int rows = R::mode != Mode::vectors ? 4 : Level::registers == 16 ? 6 : 12;
+  static constexpr int vectors = R::mode == Mode::numbers ? 4 : 2;
   static constexpr int columns = vectors * R::lanes;
 
   /// Continues the chains of `in` (those of the identity where it is null) over k0 … k0 + steps − 1 into `out`.
@@ -58,11 +57,11 @@ struct Microkernel {
 #pragma unroll
       for (int i = 0; i < rows; ++i)
 #pragma unroll
-        for (int j = 0; j < vectors; ++j) x[i][j] = load_sums<Sums, Row>(in + i * in_stride + j * R::lanes);
+        for (int j = 0; j < vectors; ++j) x[i][j] = load<Sums>(in + i * in_stride + j * R::lanes);
     } else {
       Accumulator identities[R::lanes];
       for (int j = 0; j < R::lanes; ++j) identities[j] = S::identity();
-      const Sums identity = load_sums<Sums, Row>(identities);
+      const Sums identity = load<Sums>(identities);
 #pragma unroll
       for (int i = 0; i < rows; ++i)
 #pragma unroll
@@ -80,7 +79,7 @@ struct Microkernel {
 #pragma unroll
     for (int i = 0; i < rows; ++i)
 #pragma unroll
-      for (int j = 0; j < vectors; ++j) store_sums<Row>(out + i * out_stride + j * R::lanes, x[i][j]);
+      for (int j = 0; j < vectors; ++j) store(out + i * out_stride + j * R::lanes, x[i][j]);
   }
 
  private:

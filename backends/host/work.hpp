@@ -7,7 +7,7 @@
 
 #include <backends/host/finish.hpp>
 #include <backends/host/grid.hpp>
-#include <backends/host/microkernel.hpp>
+#include <backends/host/grouped.hpp>
 #include <backends/host/pack.hpp>
 
 namespace rigel::backends::host {
@@ -15,7 +15,7 @@ namespace rigel::backends::host {
 /// One worker's view of a problem: `Arguments`, exchanged where the loops run on the transpose.
 template <class Level, class S, class Finish>
 struct Worker {
-  using M = Microkernel<Level, S>;
+  using M = microkernel_for<Level, S>;
   using Operand = operand_t<S>;
   using Accumulator = typename S::accumulator;
   using Element = typename S::element;
@@ -150,7 +150,7 @@ void work(const void* arguments, const Grid& grid, int worker, void* workspace) 
 
 template <class Level, class S, class Finish>
 inline constexpr Loop loop = {&work<Level, S, Finish>,
-                              {Microkernel<Level, S>::rows, Microkernel<Level, S>::columns, sizeof(operand_t<S>),
+                              {microkernel_for<Level, S>::rows, microkernel_for<Level, S>::columns, sizeof(operand_t<S>),
                                sizeof(typename S::accumulator), is_commutative<S>}};
 
 }  // namespace rigel::backends::host
