@@ -214,8 +214,8 @@ template <class Exec>
 std::vector<std::string> families() {
   constexpr bool on_host = Kokkos::SpaceAccessibility<Exec, Kokkos::HostSpace>::accessible;
   std::vector<std::string> list;
-  for (const auto& kernel : rigel::kernels(
-           {.semiring = "min_plus", .spaces = on_host ? rigel::host_spaces : rigel::bit(rigel::Space::cuda)}))
+  for (const auto& kernel :
+       rigel::kernels({.semiring = "min_plus", .spaces = on_host ? rigel::host_spaces : rigel::bit(rigel::Space::cuda)}))
     if (std::find(list.begin(), list.end(), kernel.family) == list.end()) list.push_back(kernel.family);
   return list;
 }
@@ -246,7 +246,8 @@ int report(const std::vector<Column>& columns, const std::map<std::string, doubl
     const auto wanted = expected.find(name);
     std::printf("%-12s", name.c_str());
     for (const auto& column : columns) {
-      const auto found = std::find_if(column.figures.begin(), column.figures.end(), [&](const Figure& f) { return f.name == name; });
+      const auto found =
+          std::find_if(column.figures.begin(), column.figures.end(), [&](const Figure& f) { return f.name == name; });
       if (found == column.figures.end()) {
         std::printf("  %-24s", "no kernel");
         ++left_out;

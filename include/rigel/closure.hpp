@@ -36,8 +36,8 @@
 namespace rigel {
 
 struct ClosureOptions {
-  std::int64_t block = 64;          // vertices eliminated at a time
-  bool report = true;               // wait for the result and look for cycles; false: asynchronous, an empty report
+  std::int64_t block = 64;  // vertices eliminated at a time
+  bool report = true;       // wait for the result and look for cycles; false: asynchronous, an empty report
   Batch batch = Batch::first;
   Promise require = Promise::none;  // of the contractions
   std::string_view kernel = {};     // of the contractions: a kernel's name or the leading part of it
@@ -53,10 +53,10 @@ struct ClosureReport {
 
 /// A semiring with closures: idempotent, with an identity of ⊗, its accumulators numbers.
 template <class S>
-concept ClosedSemiring = Semiring<S> && is_idempotent<S> && MultipliesPairs<S> &&
-                         std::is_arithmetic_v<typename S::accumulator> && requires {
-                           { S::one() } -> std::convertible_to<typename S::accumulator>;
-                         };
+concept ClosedSemiring =
+    Semiring<S> && is_idempotent<S> && MultipliesPairs<S> && std::is_arithmetic_v<typename S::accumulator> && requires {
+      { S::one() } -> std::convertible_to<typename S::accumulator>;
+    };
 
 namespace detail {
 
@@ -68,9 +68,11 @@ class Closure {
   using Data = ClosureData<S, Index>;
 
   Closure(const Exec& exec, const S& s, const Operand& d, const Operand& p, const ClosureOptions& options)
-      : exec_(exec), options_(options), block_(std::min(options.block, d.rows)),
-        data_{s, d.batches, d.rows, d.column_stride <= d.row_stride, strided_in<element>(d),
-              strided_in<Index>(p), {}, {}, {}, {}, nullptr} {
+      : exec_(exec),
+        options_(options),
+        block_(std::min(options.block, d.rows)),
+        data_{s,  d.batches, d.rows, d.column_stride <= d.row_stride, strided_in<element>(d), strided_in<Index>(p), {}, {},
+              {}, {},        nullptr} {
     const auto refuse = [](const std::string& message) { throw Error(Code::invalid_argument, "closure: " + message); };
     if (d.rows != d.columns) refuse("D " + describe(d) + ", expected a square matrix");
     if (Data::tracks && (p.batches != d.batches || p.rows != d.rows || p.columns != d.columns))
@@ -82,8 +84,10 @@ class Closure {
     product.m = product.n = d.rows;
     product.a = product.b = p;
     product.c = d;
-    if constexpr (Data::tracks) product.k = d.rows;
-    else product.a.rows = product.b.columns = d.rows;
+    if constexpr (Data::tracks)
+      product.k = d.rows;
+    else
+      product.a.rows = product.b.columns = d.rows;
     validate(product);
   }
 
@@ -133,14 +137,16 @@ class Closure {
 
  private:
   template <class T>
-  using Matrix = Kokkos::View<T***, Kokkos::LayoutStride, typename Exec::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  using Matrix =
+      Kokkos::View<T***, Kokkos::LayoutStride, typename Exec::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
   template <class T>
   static Strided<T> strided_in(const Operand& o) {
     return {static_cast<T*>(o.data), o.batch_stride, o.row_stride, o.column_stride};
   }
   static std::string extents(const Operand& o) {
-    return (o.batches != 1 ? std::to_string(o.batches) + 'x' : "") + std::to_string(o.rows) + 'x' + std::to_string(o.columns);
+    return (o.batches != 1 ? std::to_string(o.batches) + 'x' : "") + std::to_string(o.rows) + 'x' +
+           std::to_string(o.columns);
   }
   static std::string describe(const Operand& o) { return "'" + o.label + "' is " + extents(o); }
 
@@ -207,7 +213,8 @@ auto closure_of(const Exec& exec, const S& s, const DView& d, const ClosureOptio
                 "closure: integer elements are the semiring's accumulator too: a narrower type has no room for infinity");
   static_assert(!(std::is_integral_v<Element> && semiring_name<S>() == "min_times"),
                 "closure: min_times of integers wraps where there is no path; use float or double");
-  static_assert(holds<typename view_t<DView>::non_const_value_type, Element>, "closure: D holds the semiring's element type");
+  static_assert(holds<typename view_t<DView>::non_const_value_type, Element>,
+                "closure: D holds the semiring's element type");
   static_assert(!std::is_const_v<typename view_t<DView>::value_type>, "closure: D is written, its elements cannot be const");
   static_assert(Kokkos::SpaceAccessibility<Exec, typename view_t<DView>::memory_space>::accessible,
                 "closure: the execution space cannot access D");

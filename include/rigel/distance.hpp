@@ -12,7 +12,7 @@
 namespace rigel {
 
 struct CdistOptions {
-  bool skip_epilogue = false;       // leave out the metric's own last step: the sum of squares, not its root
+  bool skip_epilogue = false;  // leave out the metric's own last step: the sum of squares, not its root
   Batch batch = Batch::first;
   Promise require = Promise::none;  // only kernels that promise this are considered
   std::string_view kernel = {};     // a kernel's name or the leading part of it
@@ -93,11 +93,16 @@ namespace detail {
 template <class T>
 constexpr auto element_for() {
   constexpr Scalar scalar = scalar_of_value<T>();
-  if constexpr (scalar == Scalar::f16) return std::type_identity<half>{};
-  else if constexpr (scalar == Scalar::bf16) return std::type_identity<bfloat16>{};
-  else if constexpr (scalar == Scalar::u8) return std::type_identity<std::uint8_t>{};
-  else if constexpr (scalar == Scalar::i64) return std::type_identity<std::int64_t>{};
-  else return std::type_identity<T>{};
+  if constexpr (scalar == Scalar::f16)
+    return std::type_identity<half>{};
+  else if constexpr (scalar == Scalar::bf16)
+    return std::type_identity<bfloat16>{};
+  else if constexpr (scalar == Scalar::u8)
+    return std::type_identity<std::uint8_t>{};
+  else if constexpr (scalar == Scalar::i64)
+    return std::type_identity<std::int64_t>{};
+  else
+    return std::type_identity<T>{};
 }
 
 inline void validate_cdist(const Operand& x, const Operand& z, const Operand& d) {
@@ -123,13 +128,14 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
                 const CdistOptions& options, const Use& use) {
   using T = typename view_t<X>::non_const_value_type;
   using Element = typename decltype(element_for<T>())::type;
-  static_assert(scalar_of_value<T>() != Scalar::other && scalar_of_value<T>() != Scalar::u32 && scalar_of_value<T>() != Scalar::u64,
-                "cdist: X holds numbers: f16, bf16, f32, f64, i8, u8, i32 or i64");
+  static_assert(
+      scalar_of_value<T>() != Scalar::other && scalar_of_value<T>() != Scalar::u32 && scalar_of_value<T>() != Scalar::u64,
+      "cdist: X holds numbers: f16, bf16, f32, f64, i8, u8, i32 or i64");
   static_assert(holds<typename view_t<Z>::non_const_value_type, Element>, "cdist: X and Z hold the same type");
   const Operand rows = operand_of(x, options.batch);
   validate_cdist(rows, operand_of(z, options.batch), operand_of(d, options.batch));
-  const ContractOptions contraction{.batch = options.batch, .require = options.require, .kernel = options.kernel,
-                                    .workspace = options.workspace};
+  const ContractOptions contraction{
+      .batch = options.batch, .require = options.require, .kernel = options.kernel, .workspace = options.workspace};
   return metric.template with<Element>(rows.columns, [&](const auto& semiring, epilogue::Program own) {
     if (options.skip_epilogue) own = {};
     if (std::is_integral_v<typename view_t<D>::value_type> && !own.empty())
@@ -178,8 +184,7 @@ void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric
 template <class Exec, class X, class Z, class D, class M, class E = epilogue::Program>
 std::string explain_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last = {},
                           const CdistOptions& options = {}) {
-  return detail::with_cdist(exec, x, z, d, metric, last, options,
-                            [](auto&&... arguments) { return explain(arguments...); });
+  return detail::with_cdist(exec, x, z, d, metric, last, options, [](auto&&... arguments) { return explain(arguments...); });
 }
 
 /// Bytes of workspace that the same call of cdist() needs.

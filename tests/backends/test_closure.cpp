@@ -27,7 +27,8 @@ template <class T, class Exec, class Layout = Kokkos::LayoutRight>
 auto square(std::int64_t n) {
   using Space = typename Exec::memory_space;
   if constexpr (std::is_same_v<Layout, Kokkos::LayoutStride>)
-    return Kokkos::subview(Kokkos::View<T****, Kokkos::LayoutRight, Space>("larger", n, 2, n, 3), Kokkos::ALL, 1, Kokkos::ALL, 2);
+    return Kokkos::subview(Kokkos::View<T****, Kokkos::LayoutRight, Space>("larger", n, 2, n, 3), Kokkos::ALL, 1,
+                           Kokkos::ALL, 2);
   else
     return Kokkos::View<T**, Layout, Space>("square", n, n);
 }
@@ -47,7 +48,8 @@ auto download(const View& d) {
   const Kokkos::View<T**, Kokkos::LayoutRight, typename View::memory_space> same("download", d.extent(0), d.extent(1));
   Kokkos::deep_copy(same, d);
   Square<T> values(d.extent(0) * d.extent(1));
-  Kokkos::deep_copy(Kokkos::View<T**, Kokkos::LayoutRight, Kokkos::HostSpace>(values.data(), d.extent(0), d.extent(1)), same);
+  Kokkos::deep_copy(Kokkos::View<T**, Kokkos::LayoutRight, Kokkos::HostSpace>(values.data(), d.extent(0), d.extent(1)),
+                    same);
   return values;
 }
 
@@ -108,30 +110,27 @@ std::string message_of(const F& f) {
 }
 
 // SciPy 1.17, scipy.sparse.csgraph.floyd_warshall(W, return_predecessors=True), and Johnson's algorithm the same.
-const std::vector<double> scipy_weights = {
-    inf, 7,   inf, 2,   inf, inf, inf,  //
-    inf, inf, -3,  inf, 4,   inf, inf,  //
-    inf, inf, inf, 6,   inf, 1.5, inf,  //
-    inf, 3,   8,   inf, inf, inf, inf,  //
-    0.5, inf, inf, -1,  inf, 2,   inf,  //
-    inf, inf, inf, inf, 5,   inf, inf,  //
-    inf, 9,   inf, inf, inf, -2,  inf};
-const std::vector<double> scipy_distances = {
-    0,   5,   2,  2,   8.5, 3.5,  inf,  //
-    4,   0,   -3, 2.5, 3.5, -1.5, inf,  //
-    7,   8.5, 0,  5.5, 6.5, 1.5,  inf,  //
-    7,   3,   0,  0,   6.5, 1.5,  inf,  //
-    0.5, 2,   -1, -1,  0,   0.5,  inf,  //
-    5.5, 7,   4,  4,   5,   0,    inf,  //
-    3.5, 5,   2,  2,   3,   -2,   0};
-const std::vector<int> scipy_predecessors = {
-    -1, 3,  1,  0,  5,  2,  -1,  //
-    4,  -1, 1,  4,  5,  2,  -1,  //
-    4,  3,  -1, 4,  5,  2,  -1,  //
-    4,  3,  1,  -1, 5,  2,  -1,  //
-    4,  3,  1,  4,  -1, 2,  -1,  //
-    4,  3,  1,  4,  5,  -1, -1,  //
-    4,  3,  1,  4,  5,  6,  -1};
+const std::vector<double> scipy_weights = {inf, 7,   inf, 2,   inf, inf, inf,  //
+                                           inf, inf, -3,  inf, 4,   inf, inf,  //
+                                           inf, inf, inf, 6,   inf, 1.5, inf,  //
+                                           inf, 3,   8,   inf, inf, inf, inf,  //
+                                           0.5, inf, inf, -1,  inf, 2,   inf,  //
+                                           inf, inf, inf, inf, 5,   inf, inf,  //
+                                           inf, 9,   inf, inf, inf, -2,  inf};
+const std::vector<double> scipy_distances = {0,   5,   2,  2,   8.5, 3.5,  inf,  //
+                                             4,   0,   -3, 2.5, 3.5, -1.5, inf,  //
+                                             7,   8.5, 0,  5.5, 6.5, 1.5,  inf,  //
+                                             7,   3,   0,  0,   6.5, 1.5,  inf,  //
+                                             0.5, 2,   -1, -1,  0,   0.5,  inf,  //
+                                             5.5, 7,   4,  4,   5,   0,    inf,  //
+                                             3.5, 5,   2,  2,   3,   -2,   0};
+const std::vector<int> scipy_predecessors = {-1, 3,  1,  0,  5,  2,  -1,  //
+                                             4,  -1, 1,  4,  5,  2,  -1,  //
+                                             4,  3,  -1, 4,  5,  2,  -1,  //
+                                             4,  3,  1,  -1, 5,  2,  -1,  //
+                                             4,  3,  1,  4,  -1, 2,  -1,  //
+                                             4,  3,  1,  4,  5,  -1, -1,  //
+                                             4,  3,  1,  4,  5,  6,  -1};
 
 template <class T>
 Square<T> as(const std::vector<double>& values) {
@@ -381,9 +380,9 @@ TEST_CASE_TEMPLATE("NaN reaches what its arc reaches", Exec, RIGEL_TEST_SPACES) 
   const float nan = std::numeric_limits<float>::quiet_NaN();
   constexpr float inf = std::numeric_limits<float>::infinity();
   const Square<float> graph = {inf, 1,   inf, inf,  //
-                                inf, inf, nan, inf,  //
-                                inf, inf, inf, 1,    //
-                                inf, inf, inf, inf};
+                               inf, inf, nan, inf,  //
+                               inf, inf, inf, 1,    //
+                               inf, inf, inf, inf};
   const auto d = square<float, Exec>(4);
   const auto p = square<int, Exec>(4);
   for (const int block : {1, 2, 4}) {
@@ -434,8 +433,7 @@ TEST_CASE("closure says what is wrong") {
   const Matrix oblong("roads", 3, 4), roads("roads", 4, 4);
   CHECK(message_of([&] { rigel::closure(exec, s, oblong); }) == "closure: D 'roads' is 3x4, expected a square matrix");
   const Kokkos::View<int**, Exec::memory_space> p("before", 4, 3);
-  CHECK(message_of([&] { rigel::closure(exec, s, roads, p); }) ==
-        "closure: P 'before' is 4x3, expected 4x4 as D 'roads'");
+  CHECK(message_of([&] { rigel::closure(exec, s, roads, p); }) == "closure: P 'before' is 4x3, expected 4x4 as D 'roads'");
   CHECK(message_of([&] { rigel::closure(exec, s, roads, {.block = 0}); }) ==
         "closure: options.block is 0, expected at least 1");
   const Kokkos::View<signed char**, Exec::memory_space> narrow("before", 200, 200);

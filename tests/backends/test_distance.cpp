@@ -23,8 +23,8 @@ const std::vector<double> x_values = {1, 2, 3, 4, 0, -1.5, 2, .25, 10, 0, 0, -3}
 const std::vector<double> z_values = {1, 2, 3, 4, -1, 0.5, 2, 2, 7, 7, -7, 0.125, 0, 0, 0, 0, 1, 2, -3, 4};
 
 // SciPy 1.17, scipy.spatial.distance.cdist(X, Z, …) of the rows above.
-const std::vector<double> cityblock = {0.0,     6.5,  24.875, 10.0, 6.0,    9.25, 4.75, 24.625,
-                                       3.75, 13.25, 21.0, 18.5, 20.125, 13.0, 21.0};
+const std::vector<double> cityblock = {0.0,  6.5,   24.875, 10.0, 6.0,    9.25, 4.75, 24.625,
+                                       3.75, 13.25, 21.0,   18.5, 20.125, 13.0, 21.0};
 const std::vector<double> euclidean = {0.0,
                                        3.3541019662496847,
                                        13.267088037696894,
@@ -40,8 +40,8 @@ const std::vector<double> euclidean = {0.0,
                                        10.805814407068077,
                                        10.44030650891055,
                                        11.958260743101398};
-const std::vector<double> squared = {0.0,     11.25,  176.015625, 30.0,  36.0,   28.3125,    8.0625, 202.265625,
-                                     6.3125, 52.3125, 143.0,  150.25,     116.765625, 109.0, 143.0};
+const std::vector<double> squared = {0.0,    11.25,   176.015625, 30.0,   36.0,       28.3125, 8.0625, 202.265625,
+                                     6.3125, 52.3125, 143.0,      150.25, 116.765625, 109.0,   143.0};
 const std::vector<double> chebyshev = {0.0, 2.0, 10.0, 4.0, 6.0, 3.75, 2.0, 9.0, 2.0, 5.0, 9.0, 11.0, 7.0, 10.0, 9.0};
 const std::vector<double> p_1_3 = {0.0,
                                    4.768320427708198,
@@ -265,7 +265,8 @@ TEST_CASE("cdist says what is wrong") {
   const auto x = support::matrix<float, Exec>(4, 6, {}, "x"), z = support::matrix<float, Exec>(5, 6, {}, "z"),
              other = support::matrix<float, Exec>(5, 7, {}, "other"), d = support::matrix<float, Exec>(4, 5, {}, "d"),
              flat = support::matrix<float, Exec>(5, 4, {}, "flat");
-  const auto three = support::batch<float, Exec>(3, 4, 6, {}, "three"), two = support::batch<float, Exec>(2, 4, 5, {}, "two");
+  const auto three = support::batch<float, Exec>(3, 4, 6, {}, "three"),
+             two = support::batch<float, Exec>(2, 4, 5, {}, "two");
   const metric::manhattan m;
   CHECK(message_of([&] { rigel::cdist(exec, x, other, d, m); }) ==
         "cdist: Z 'other' is 5x7, expected 6 columns to match X 'x' 4x6");
@@ -278,5 +279,6 @@ TEST_CASE("cdist says what is wrong") {
   const auto square = support::matrix<float, Exec>(6, 6, {}, "square");
   CHECK(message_of([&] { rigel::cdist(exec, square, square, square, m); }).find("cdist") == 0);
   for (const double p : {0., -1., std::nan("")})
-    CHECK(message_of([&] { rigel::cdist(exec, x, z, d, metric::minkowski{p}); }).find("expected p > 0") != std::string::npos);
+    CHECK(message_of([&] { rigel::cdist(exec, x, z, d, metric::minkowski{p}); }).find("expected p > 0") !=
+          std::string::npos);
 }

@@ -75,8 +75,8 @@ bool read(int argc, char** argv, Options& o) {
 }
 
 void print_version() {
-  std::printf("Rigel %s, Kokkos %d.%d.%d, Clang %s\n", RIGEL_VERSION_STRING, KOKKOS_VERSION / 10000, KOKKOS_VERSION / 100 % 100,
-              KOKKOS_VERSION % 100, __clang_version__);
+  std::printf("Rigel %s, Kokkos %d.%d.%d, Clang %s\n", RIGEL_VERSION_STRING, KOKKOS_VERSION / 10000,
+              KOKKOS_VERSION / 100 % 100, KOKKOS_VERSION % 100, __clang_version__);
   std::printf("execution spaces:");
 #ifdef KOKKOS_ENABLE_SERIAL
   std::printf(" %s", Kokkos::Serial::name());
@@ -209,8 +209,8 @@ int main(int argc, char** argv) {
 #endif
     const Kokkos::ScopeGuard kokkos;
     const auto result = rigel::verify(options.verify);
-    std::printf("%s: %s on %d problems\n%s", options.verify.c_str(), result.ok ? "keeps its promises" : "FAILS", result.problems,
-                result.report.c_str());
+    std::printf("%s: %s on %d problems\n%s", options.verify.c_str(), result.ok ? "keeps its promises" : "FAILS",
+                result.problems, result.report.c_str());
     return result.ok ? 0 : 1;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "rigel-info: %s\n", e.what());

@@ -20,14 +20,14 @@ struct ClosureData {
 
   S semiring;
   std::int64_t batches, n;
-  bool by_rows;              // D's rows are contiguous, or at least more so than its columns
-  Strided<element> d;        // n × n
-  Strided<Index> p;          // n × n predecessors
-  Strided<element> square;   // b × b: the closed diagonal block; with predecessors, its multipliers
-  Strided<element> left;     // n × b
-  Strided<element> right;    // b × n
-  Strided<Index> right_p;    // b × n
-  std::int64_t* cycle;       // l·n + v for the first vertex v that is better than one(), else the largest number
+  bool by_rows;             // D's rows are contiguous, or at least more so than its columns
+  Strided<element> d;       // n × n
+  Strided<Index> p;         // n × n predecessors
+  Strided<element> square;  // b × b: the closed diagonal block; with predecessors, its multipliers
+  Strided<element> left;    // n × b
+  Strided<element> right;   // b × n
+  Strided<Index> right_p;   // b × n
+  std::int64_t* cycle;      // l·n + v for the first vertex v that is better than one(), else the largest number
 
   RIGEL_MEMBER element merge(element x, element y) const {
     return convert<element>(semiring.add(static_cast<accumulator>(x), static_cast<accumulator>(y)));
@@ -149,8 +149,7 @@ void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int
         for (std::int64_t k = 0; k < b; ++k) {
           team.team_barrier();
           const auto self = block.at(0, k, k);
-          if (rank == 0 && self == self && g.improves(self, g.one()))
-            Kokkos::atomic_min(g.cycle, l * g.n + k0 + k);
+          if (rank == 0 && self == self && g.improves(self, g.one())) Kokkos::atomic_min(g.cycle, l * g.n + k0 + k);
           for (std::int64_t i = row; i < b; i += rows) {
             if (i == k) continue;
             const auto to_k = block.at(0, i, k);
