@@ -11,7 +11,8 @@
 // since a path is cut, where it enters and leaves K for the first and last time, into a piece before, a walk among K, and
 // a piece after. This holds for the block's own rows and columns too: with i in K it joins D(K,:) and D(K,K) ⊗ T ⊗ D(K,:),
 // which is T ⊗ D(K,:), by 1 ⊕ D(K,K) ⊗ T = T. So one accumulating contract() over the whole of D does what is usually cut
-// into row panel, column panel and remainder. For each block:
+// into row panel, column panel and remainder. The empty path, D(i,i) ⊕ 1, is joined at the start: ⊕ is idempotent, so
+// that paths joined twice do no harm. For each block:
 //
 //     T = D(K,K)*, R = D(K,:)     one small kernel (detail/closure.hpp)
 //     W = D(:,K) ⊗ T              contract, n × b × b
