@@ -218,10 +218,10 @@ const Kernel* find_kernel(std::string_view name) {
   return nullptr;
 }
 
-// The operands as doubles, for the reference in f64; by absolute value where the bound wants Σ|a ⊗ b|.
-Inputs in_f64(const Inputs& in, bool absolute) {
+// The operands as doubles, for the reference in f64; by absolute value where the bound wants |C| + Σ|a ⊗ b|.
+Inputs in_f64(const Inputs& in, bool absolute_operands, bool absolute_start) {
   Inputs out = in;
-  const auto widen = [&](Shape& s, const Bytes& from, Bytes& to) {
+  const auto widen = [&](Shape& s, const Bytes& from, Bytes& to, bool absolute) {
     const Scalar type = s.operand.type;
     s.operand.type = Scalar::f64;
     s.operand.size = sizeof(double);
@@ -231,9 +231,9 @@ Inputs in_f64(const Inputs& in, bool absolute) {
       set(to, Scalar::f64, i, absolute ? std::abs(v) : v);
     });
   };
-  widen(out.a, in.a_bytes, out.a_bytes);
-  widen(out.b, in.b_bytes, out.b_bytes);
-  widen(out.c, in.c_bytes, out.c_bytes);
+  widen(out.a, in.a_bytes, out.a_bytes, absolute_operands);
+  widen(out.b, in.b_bytes, out.b_bytes, absolute_operands);
+  widen(out.c, in.c_bytes, out.c_bytes, absolute_start);
   return out;
 }
 
@@ -344,11 +344,12 @@ class Verifier {
   void compare_bound(const Case& c, const Inputs& in, const Bytes& actual, const epilogue::Program& program) {
     if (!wide_reference_) return fail(c, "there is no f64 reference to compute the bound from");
     const Exec exec{};
-    const Inputs wide = in_f64(in, false);
+    const Inputs wide = in_f64(in, false, false);
     const Bytes exact = solve(exec, *wide_reference_, wide, c.accumulate, program);
     const bool logarithmic = kernel_.info.semiring == "log_plus";
-    const Bytes magnitudes = kernel_.info.semiring == "plus_times"
-                                 ? solve(exec, *wide_reference_, in_f64(in, true), c.accumulate, program) : exact;
+    const bool has_signs = kernel_.info.semiring == "plus_times";
+    const Bytes magnitudes =
+        logarithmic ? exact : solve(exec, *wide_reference_, in_f64(in, has_signs, true), c.accumulate, program);
     // A logarithm's error is that of its argument, plus the roundings of exponents as large as the operands.
     const double exponent = logarithmic ? 1 + largest(in.a, in.a_bytes) + largest(in.b, in.b_bytes) + largest(in.c, in.c_bytes) : 0;
     const Accuracy accuracy = kernel_.info.accuracy;

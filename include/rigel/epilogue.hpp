@@ -37,7 +37,7 @@ RIGEL_FUNCTION T apply(const Step& step, T v, std::int64_t m, std::int64_t n) {
   const T x = static_cast<T>(step.x), y = static_cast<T>(step.y);
   switch (step.kind) {
     case Kind::scale: return v * x;
-    case Kind::power: return x == T(0.5) ? sqrt(v) : x == T(1) ? v : pow(v, x);
+    case Kind::power: return x == T(0.5) ? sqrt(v) : x == T(1) ? v : x == T(2) ? v * v : pow(v, x);
     case Kind::exponential: return exp(v * x);
     case Kind::reciprocal: return y / (x + v);
     case Kind::clamp: return v < x ? x : v > y ? y : v;
@@ -108,7 +108,7 @@ class Program {
 
 /// v · factor.
 constexpr Program scale(double factor) { return Step{Kind::scale, factor, 0}; }
-/// v^exponent; the square root where exponent = 1/2.
+/// v^exponent; rounded once where the exponent is 1/2, 1 or 2.
 constexpr Program pow(double exponent) { return Step{Kind::power, exponent, 0}; }
 /// exp(rate · v).
 constexpr Program exponential(double rate) { return Step{Kind::exponential, rate, 0}; }
