@@ -3,6 +3,8 @@
 // cuda.simt on the default CUDA device: a check against the reference on odd sizes, the rates of light semirings (device
 // time by events, random data, median), and what contract() costs the host beyond a raw launch. Prints JSON; returns 1
 // where a result is wrong, 77 where there is no GPU.
+//
+// usage: bench_simt [--commit <hash>]
 #include <rigel/contract.hpp>
 
 #include <algorithm>
@@ -164,7 +166,7 @@ void host_overhead(const Exec& exec) {
               "\"contract_named_seconds\": %.4g}\n", n, raw, chosen, named);
 }
 
-int run() {
+int run(const std::string& commit) {
   const Exec exec;
   for (const char* tile : {".128x256x8", ".64x64x16"}) {
     check_all(exec, rigel::l1<float>{}, std::string("cuda.simt.l1.f32") + tile);
@@ -176,8 +178,13 @@ int run() {
     check_all(exec, rigel::max_min<double>{}, std::string("cuda.simt.max_min.f64") + tile);
 
   const auto& device = exec.cuda_device_prop();
-  std::printf("{\n  \"gpu\": \"%s\",\n  \"multiprocessors\": %d,\n  \"wrong_checks\": %d,\n  \"results\": [\n", device.name,
-              device.multiProcessorCount, wrong);
+  int kilohertz = 0, runtime = 0, driver = 0;
+  cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, exec.cuda_device());
+  cudaRuntimeGetVersion(&runtime);
+  cudaDriverGetVersion(&driver);
+  std::printf("{\n  \"commit\": \"%s\",\n  \"compiler\": \"%s\",\n  \"cuda_runtime\": %d,\n  \"cuda_driver\": %d,\n  \"gpu\": \"%s\",\n"
+              "  \"multiprocessors\": %d,\n  \"sm_clock_mhz\": %d,\n  \"wrong_checks\": %d,\n  \"results\": [\n",
+              commit.c_str(), __VERSION__, runtime, driver, device.name, device.multiProcessorCount, kilohertz / 1000, wrong);
   rate(exec, "l1", rigel::l1<float>{}, 8192, 7);
   rate(exec, "l1, user's functor", manhattan{}, 8192, 7);
   rate(exec, "min_plus", rigel::min_plus<float>{}, 8192, 7);
@@ -202,5 +209,5 @@ int main(int argc, char** argv) {
     return 77;
   }
   const Kokkos::ScopeGuard guard(argc, argv);
-  return run();
+  return run(argc == 3 && std::strcmp(argv[1], "--commit") == 0 ? argv[2] : "not given");
 }
