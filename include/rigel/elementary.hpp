@@ -250,16 +250,21 @@ RIGEL_FUNCTION T power(T x, lane_t<T> p) {
     using L = lane_t<T>;
     const detail::PowerRange<L> range(p);
     const auto beyond = (detail::to_bits(x) - range.low > detail::bits_t<T>{} + (range.high - range.low)) & (x != T{});
+    T y = detail::power_in_range(x, p);
     if (detail::any(beyond)) [[unlikely]] {
-      L lanes[sizeof(T) / sizeof(L)];
-      __builtin_memcpy(lanes, &x, sizeof(T));
+      // Lane by lane, so that a lane's bits do not depend on its neighbours.
+      constexpr int count = sizeof(T) / sizeof(L);
+      L from[count], to[count];
+      detail::bits_t<L> left[count];
+      __builtin_memcpy(from, &x, sizeof(T));
+      __builtin_memcpy(to, &y, sizeof(T));
+      __builtin_memcpy(left, &beyond, sizeof(T));
 #pragma nounroll
-      for (L& y : lanes) y = std::pow(y, p);
-      T y;
-      __builtin_memcpy(&y, lanes, sizeof(T));
-      return y;
+      for (int i = 0; i < count; ++i)
+        if (left[i] != 0) to[i] = std::pow(from[i], p);
+      __builtin_memcpy(&y, to, sizeof(T));
     }
-    return detail::power_in_range(x, p);
+    return y;
   } else {
 #if RIGEL_ON_DEVICE
     return ::pow(x, p);

@@ -33,11 +33,11 @@ namespace detail {
 // `v` after one step. Floating-point values stay in their type.
 template <class T>
 RIGEL_FUNCTION T apply(const Step& step, T v, std::int64_t m, std::int64_t n) {
-  using std::exp, std::pow, std::sqrt, std::tanh;
+  using std::exp, std::pow, std::tanh;
   const T x = static_cast<T>(step.x), y = static_cast<T>(step.y);
   switch (step.kind) {
     case Kind::scale: return v * x;
-    case Kind::power: return x == T(0.5) ? sqrt(v) : x == T(1) ? v : x == T(2) ? v * v : pow(v, x);
+    case Kind::power: return x == T(0.5) ? __builtin_elementwise_sqrt(v) : x == T(1) ? v : x == T(2) ? v * v : pow(v, x);
     case Kind::exponential: return exp(v * x);
     case Kind::reciprocal: return y / (x + v);
     case Kind::clamp: return v < x ? x : v > y ? y : v;
