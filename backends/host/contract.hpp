@@ -33,8 +33,8 @@ Kernel kernel_from(Spaces spaces) {
     k.info.accuracy.constant += 18;  // of a power with p ≤ 8, rigel/elementary.hpp
   k.supports = detail::finish_supports<Finish>;
   k.cost = [](const KernelInfo&, const Problem& p) {
-    // Pairs per second and thread, on f32; a transcendental functor takes ten times as long.
-    const double rate = 2e10 * Level::vector_bytes / 64 / (is_transcendental<S> ? 5 : 1);
+    // Pairs per second and thread, on f32; a transcendental functor takes several times as long.
+    const double rate = 2e10 * Level::vector_bytes / 64 / (is_transcendental<S> ? 4 : 1);
     return detail::predicted_seconds(p, rate * 4 / sizeof(operand_t<S>), 0);
   };
   k.workspace = [](const KernelInfo&, const Problem& p) { return grid_of(p, Source::get().geometry).workspace(); };

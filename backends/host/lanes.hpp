@@ -19,14 +19,17 @@ enum class Mode {
   numbers     // one output at a time: accumulators that are structs, or of another size than the operands
 };
 
+/// What a lane of a vector may be.
+template <class T>
+inline constexpr bool is_lane = std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8;
+
 template <class S>
 constexpr Mode mode_of() {
-  if constexpr (!std::is_arithmetic_v<operand_t<S>>)
+  if constexpr (!is_lane<operand_t<S>>)
     return Mode::numbers;
   else if constexpr (takes_lanes<S>)
     return Mode::vectors;
-  else if constexpr (std::is_arithmetic_v<typename S::accumulator> &&
-                     sizeof(typename S::accumulator) == sizeof(operand_t<S>))
+  else if constexpr (is_lane<typename S::accumulator> && sizeof(typename S::accumulator) == sizeof(operand_t<S>))
     return Mode::each_lane;
   else
     return Mode::numbers;

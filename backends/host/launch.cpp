@@ -1,74 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cut of a problem into tiles, and the launch: as many work items as threads, which take tiles by a counter.
+// The launch: as many work items as threads, which take tiles by a counter.
 #include <backends/host/launch.hpp>
 #include <rigel/detail/execution.hpp>
 
-#include <algorithm>
-
 namespace rigel::backends::host {
-
-namespace {
-
-constexpr std::int64_t up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
-constexpr std::size_t align(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
-// The least multiple of `unit` that cuts `extent` into equal tiles of at most `most`.
-std::int64_t even_tile(std::int64_t extent, std::int64_t most, std::int64_t unit) {
-  const std::int64_t tiles = (extent + most - 1) / most;
-  return up((extent + tiles - 1) / tiles, unit);
-}
-
-}  // namespace
-
-Grid grid_of(const Problem& p, const Geometry& shape) {
-  // A panel of B (at most 32 KiB wide blocks of 128 bytes) stays in the first-level cache, packed A and B, at most
-  // 240 and 512 KiB, in a second-level cache of 1 MiB.
-  constexpr int max_depth = 256;
-  constexpr std::int64_t row_bytes_a = 960, row_bytes_b = 2048;
-  // Below this many pairs a tile is not worth a thread's start.
-  constexpr std::int64_t least_pairs = 1 << 15;
-
-  Grid g = {};
-  g.transposed = shape.commutative && p.c.row_stride == 1 && p.c.column_stride != 1 && p.m > 1;
-  const std::int64_t m = g.transposed ? p.n : p.m, n = g.transposed ? p.m : p.n;
-  g.depth_blocks = static_cast<int>(std::max<std::int64_t>(1, (p.k + max_depth - 1) / max_depth));
-  g.depth = static_cast<int>((p.k + g.depth_blocks - 1) / g.depth_blocks);
-
-  const auto most = [&](std::int64_t bytes, int unit) {
-    return std::max<std::int64_t>(unit, bytes / static_cast<std::int64_t>(shape.operand_bytes) / unit * unit);
-  };
-  std::int64_t most_m = most(row_bytes_a, shape.rows), most_n = most(row_bytes_b, shape.columns);
-  const auto cut = [&] {
-    g.tile_m = even_tile(m, most_m, shape.rows);
-    g.tile_n = even_tile(n, most_n, shape.columns);
-    g.tiles_m = (m + g.tile_m - 1) / g.tile_m;
-    g.tiles_n = (n + g.tile_n - 1) / g.tile_n;
-    g.tiles = g.tiles_m * g.tiles_n * p.batch;
-  };
-  cut();
-  // Smaller tiles until every thread has some, so that the last ones do not wait long for each other.
-  const int threads = std::max(1, p.execution.concurrency);
-  const std::int64_t wanted = threads == 1 ? 1 : 4 * std::int64_t(threads);
-  while (g.tiles < wanted && g.tile_m * g.tile_n * std::max<std::int64_t>(1, p.k) > 2 * least_pairs) {
-    if (g.tile_m > shape.rows && (g.tile_m >= g.tile_n || g.tile_n <= shape.columns)) most_m = up(g.tile_m / 2, shape.rows);
-    else if (g.tile_n > shape.columns) most_n = up(g.tile_n / 2, shape.columns);
-    else break;
-    const auto before = g.tiles;
-    cut();
-    if (g.tiles == before) break;
-  }
-  g.workers = static_cast<int>(std::min<std::int64_t>(threads, g.tiles));
-
-  const auto depth = static_cast<std::size_t>(g.depth), tile_m = static_cast<std::size_t>(g.tile_m),
-             tile_n = static_cast<std::size_t>(g.tile_n);
-  g.a = 0;
-  g.b = g.a + align(tile_m * depth * shape.operand_bytes);
-  g.block = g.b + align(tile_n * depth * shape.operand_bytes);
-  g.sums = g.block + align(static_cast<std::size_t>(shape.rows) * static_cast<std::size_t>(shape.columns) * shape.accumulator_bytes);
-  g.scratch = g.sums + (g.depth_blocks > 1 ? align(tile_m * tile_n * shape.accumulator_bytes) : 0);
-  return g;
-}
 
 void launch(const Execution& execution, const std::string& label, const Loop& loop, const void* arguments, const Grid& grid,
             void* workspace) {

@@ -25,12 +25,18 @@ inline constexpr bool converts_in_vectors =
     (std::is_arithmetic_v<From> || std::is_same_v<From, half> || std::is_same_v<From, bfloat16>) &&
     std::is_arithmetic_v<To> && !std::is_same_v<From, bool> && !std::is_same_v<To, bool>;
 
+/// Lanes of the vectors in which a panel is moved: a power of two that divides its width.
+template <class Level, int Width, class To>
+constexpr int packed_lanes() {
+  constexpr int widest = Level::vector_bytes / sizeof(To) < 16 ? Level::vector_bytes / sizeof(To) : 16;
+  constexpr int divisor = Width & -Width;
+  return divisor < widest ? divisor : widest;
+}
+
 /// One panel whose elements are contiguous in k: square blocks are transposed in registers.
 template <class Level, int Width, class From, class To>
 RIGEL_FUNCTION void pack_transposed(const From* source, std::int64_t stride, int steps, To* panel) {
-  constexpr int widest = Level::vector_bytes / sizeof(To) < 16 ? Level::vector_bytes / sizeof(To) : 16;
-  constexpr int divisor = Width & -Width;  // the largest power of two in Width
-  constexpr int lanes = divisor < widest ? divisor : widest;
+  constexpr int lanes = packed_lanes<Level, Width, To>();
   int k = 0;
   for (; k + lanes <= steps; k += lanes)
     for (int i0 = 0; i0 < Width; i0 += lanes) {
@@ -61,8 +67,11 @@ template <class Level, int Width, class From, class To>
         continue;
       }
       if (row_stride == 1) {
+        constexpr int lanes = packed_lanes<Level, Width, To>();
         for (int k = 0; k < steps; ++k)
-          store(panel + k * Width, load_converted<To, Width>(source + k * k_stride));
+#pragma unroll
+          for (int i = 0; i < Width; i += lanes)
+            store(panel + k * Width + i, load_converted<To, lanes>(source + k * k_stride + i));
         continue;
       }
     }

@@ -29,7 +29,7 @@ struct Worker {
   Accumulator* block;
   Accumulator* sums;
   // What packed_b holds, and what it contains; packing it again is skipped where the next tile needs the same.
-  const Element* packed_from = nullptr;
+  std::int64_t packed_batch = -1, packed_k = -1, packed_column = -1;
   Specials specials_b = {};
 
   RIGEL_MEMBER Worker(const detail::Arguments<S, Finish>& arguments, const Grid& cut, char* scratch)
@@ -95,9 +95,9 @@ struct Worker {
       start_row<Level, M::columns>(s, g.finish, block + r * M::columns, columns, g.c, place(l, i + r, j));
   }
 
-  /// Whether results are stored as they are, in the accumulator's own type.
+  /// Whether accumulators are stored as they are.
   RIGEL_MEMBER bool copies() const {
-    if constexpr (std::is_same_v<result_t<S>, Accumulator> && std::is_arithmetic_v<Accumulator>)
+    if constexpr (std::is_arithmetic_v<Accumulator> && !requires(const S s, Accumulator x) { s.result(x); })
       return g.finish.template is_copy<Accumulator>();
     else
       return false;
@@ -114,11 +114,13 @@ struct Worker {
       const std::int64_t k0 = std::int64_t(kb) * grid.depth;
       const int steps = static_cast<int>(g.k - k0 < grid.depth ? g.k - k0 : grid.depth);
       const bool first = kb == 0, last = kb + 1 == grid.depth_blocks;
-      const Element* const from = b.data + b.offset(l, k0, j0);
-      if (from != packed_from) {
-        pack<Level, M::columns>(from, b.column, b.row, static_cast<int>(columns), steps, packed_b);
+      const std::int64_t batch = b.batch == 0 ? 0 : l;
+      if (packed_batch != batch || packed_k != k0 || packed_column != j0) {
+        pack<Level, M::columns>(b.data + b.offset(l, k0, j0), b.column, b.row, static_cast<int>(columns), steps, packed_b);
         if constexpr (has_ordered_form<S>) specials_b = specials_of<Level>(packed_b, padded(columns, M::columns) * steps);
-        packed_from = from;
+        packed_batch = batch;
+        packed_k = k0;
+        packed_column = j0;
       }
       pack<Level, M::rows>(a.data + a.offset(l, i0, k0), a.row, a.column, static_cast<int>(rows), steps, packed_a);
       if constexpr (has_ordered_form<S>) {
