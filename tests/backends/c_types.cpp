@@ -16,7 +16,8 @@ template <class T>
 std::vector<double> random_values(int count, std::uint64_t seed) {
   support::Random random(seed);
   std::vector<double> list;
-  for (int i = 0; i < count; ++i) list.push_back(std::is_floating_point_v<T> ? random.uniform(-2, 2) : static_cast<double>(random.integer(-100, 100)));
+  for (int i = 0; i < count; ++i)
+    list.push_back(std::is_floating_point_v<T> ? random.uniform(-2, 2) : static_cast<double>(random.integer(-100, 100)));
   return list;
 }
 
@@ -25,18 +26,21 @@ template <class S, class C, class Exec>
 void check() {
   using T = typename S::element;
   const Exec exec;
-  const auto a = support::matrix<T, Exec>(m, depth, random_values<T>(m * depth, 1)), b = support::matrix<T, Exec>(depth, n, random_values<T>(depth * n, 2));
+  const auto a = support::matrix<T, Exec>(m, depth, random_values<T>(m * depth, 1)),
+             b = support::matrix<T, Exec>(depth, n, random_values<T>(depth * n, 2));
   const auto before = random_values<std::int8_t>(m * n, 3);
   CAPTURE(std::string(rigel::name(rigel::scalar_of<C>)));
   for (const bool accumulate : {false, true}) {
-    for (const auto& program : {rigel::epilogue::Program{}, rigel::epilogue::scale(0.25) | rigel::epilogue::add_diagonal(2)}) {
+    for (const auto& program :
+         {rigel::epilogue::Program{}, rigel::epilogue::scale(0.25) | rigel::epilogue::add_diagonal(2)}) {
       std::vector<double> expected;
       for (const auto& info : support::kernels_on(exec, rigel::semiring_name<S>(), rigel::scalar_of<T>)) {
         CAPTURE(info.name);
         CAPTURE(accumulate);
         CAPTURE(program.size());
         const auto c = support::matrix<C, Exec>(m, n, before);
-        rigel::contract(exec, S{}, a, b, c, program, {.accumulate = accumulate, .require = rigel::Promise::reference_bits, .kernel = info.name});
+        rigel::contract(exec, S{}, a, b, c, program,
+                        {.accumulate = accumulate, .require = rigel::Promise::reference_bits, .kernel = info.name});
         const auto actual = support::values(c);
         if (info.family == "reference") {
           expected = actual;
@@ -64,5 +68,6 @@ TEST_CASE_TEMPLATE("C holds any floating-point type for floating-point results",
 }
 
 TEST_CASE_TEMPLATE("C holds any type for integer results", Exec, RIGEL_TEST_SPACES) {
-  check_all<rigel::plus_times<std::int8_t>, Exec, std::int8_t, std::int32_t, std::int64_t, std::uint32_t, rigel::half, float, double>();
+  check_all<rigel::plus_times<std::int8_t>, Exec, std::int8_t, std::int32_t, std::int64_t, std::uint32_t, rigel::half, float,
+            double>();
 }

@@ -41,9 +41,10 @@ using Strided = Kokkos::View<float**, Kokkos::LayoutStride, Kokkos::HostSpace, K
 TEST_CASE("strides beyond 2^31 elements") {
   constexpr std::size_t stride = (std::size_t{1} << 31) + 5, m = 3, n = 2, depth = 3;
   const Lazy<float> a_memory(m * stride), b_memory(depth * stride), c_memory(n * stride);
-  if (!a_memory.data || !b_memory.data || !c_memory.data) return support::skip("64-bit strides: this machine maps no memory ahead of its use");
-  const Strided a(a_memory.data, Kokkos::LayoutStride(m, stride, depth, 1)), b(b_memory.data, Kokkos::LayoutStride(depth, stride, n, 1)),
-      c(c_memory.data, Kokkos::LayoutStride(m, 1, n, stride));
+  if (!a_memory.data || !b_memory.data || !c_memory.data)
+    return support::skip("64-bit strides: this machine maps no memory ahead of its use");
+  const Strided a(a_memory.data, Kokkos::LayoutStride(m, stride, depth, 1)),
+      b(b_memory.data, Kokkos::LayoutStride(depth, stride, n, 1)), c(c_memory.data, Kokkos::LayoutStride(m, 1, n, stride));
   for (std::size_t k = 0; k < depth; ++k) {
     for (std::size_t i = 0; i < m; ++i) a(i, k) = static_cast<float>(10 * i + k);
     for (std::size_t j = 0; j < n; ++j) b(k, j) = static_cast<float>(k + 3 * j);
@@ -89,10 +90,12 @@ TEST_CASE_TEMPLATE("more than 65,535 batches, rows or columns of tiles", Exec, R
     CAPTURE(info.name);
     // A grid's y and z end at 65,535, and tiles have up to 128 rows; a host has no such limit.
     constexpr std::size_t many = 70001, rows = support::on_host<Exec> ? 70001 : 9000001;
-    for (const auto& [l, m, n] : {std::tuple<std::size_t, std::size_t, std::size_t>{many, 1, 1}, {1, rows, 1}, {1, 1, rows}}) {
+    for (const auto& [l, m, n] :
+         {std::tuple<std::size_t, std::size_t, std::size_t>{many, 1, 1}, {1, rows, 1}, {1, 1, rows}}) {
       const std::size_t size = l * m * n;
       CAPTURE(size);
-      const View a(two.data(), Kokkos::LayoutStride(1, 0, m, 0, 1, 0)), b(three.data(), Kokkos::LayoutStride(1, 0, 1, 0, n, 0));
+      const View a(two.data(), Kokkos::LayoutStride(1, 0, m, 0, 1, 0)),
+          b(three.data(), Kokkos::LayoutStride(1, 0, 1, 0, n, 0));
       const auto c = support::batch<std::int8_t, Exec>(static_cast<int>(l), static_cast<int>(m), static_cast<int>(n));
       rigel::contract(exec, rigel::plus_times<std::int8_t>{}, a, b, c, rigel::epilogue::Program{}, {.kernel = info.name});
       std::vector<std::int8_t> host(size);

@@ -20,7 +20,9 @@ struct Weighted {
   using accumulator = float;
   float w = 0.75f;
   KOKKOS_FUNCTION static float identity() { return 0; }
-  KOKKOS_FUNCTION float multiply(float a, float b, std::int64_t k) const { return w * static_cast<float>(k + 1) * Kokkos::abs(a - b); }
+  KOKKOS_FUNCTION float multiply(float a, float b, std::int64_t k) const {
+    return w * static_cast<float>(k + 1) * Kokkos::abs(a - b);
+  }
   KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
 };
 
@@ -32,7 +34,9 @@ struct Complex {
   };
   using accumulator = element;
   KOKKOS_FUNCTION static element identity() { return {0, 0}; }
-  KOKKOS_FUNCTION static element multiply(element a, element b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+  KOKKOS_FUNCTION static element multiply(element a, element b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  }
   KOKKOS_FUNCTION static element add(element x, element y) { return {x.re + y.re, x.im + y.im}; }
   KOKKOS_FUNCTION static element lift(element c) { return c; }
 };
@@ -44,10 +48,14 @@ struct Joined {
   }
 };
 struct Kept {
-  KOKKOS_FUNCTION float operator()(float v, std::int64_t m, std::int64_t n, std::int64_t l) const { return v + static_cast<float>(m - 2 * n + 5 * l); }
+  KOKKOS_FUNCTION float operator()(float v, std::int64_t m, std::int64_t n, std::int64_t l) const {
+    return v + static_cast<float>(m - 2 * n + 5 * l);
+  }
 };
 struct Same {
-  KOKKOS_FUNCTION Complex::element operator()(Complex::element v, std::int64_t, std::int64_t, std::int64_t) const { return v; }
+  KOKKOS_FUNCTION Complex::element operator()(Complex::element v, std::int64_t, std::int64_t, std::int64_t) const {
+    return v;
+  }
 };
 
 const std::vector<const char*> families = {
@@ -65,8 +73,10 @@ const std::vector<const char*> families = {
 
 template <class T>
 T draw(support::Random& random) {
-  if constexpr (std::is_same_v<T, Complex::element>) return {static_cast<double>(random.integer(-9, 9)), static_cast<double>(random.integer(-9, 9))};
-  else return static_cast<T>(random.integer(-20, 20)) / 4;  // ties occur; sums are exact
+  if constexpr (std::is_same_v<T, Complex::element>)
+    return {static_cast<double>(random.integer(-9, 9)), static_cast<double>(random.integer(-9, 9))};
+  else
+    return static_cast<T>(random.integer(-20, 20)) / 4;  // ties occur; sums are exact
 }
 
 template <class T>
@@ -78,7 +88,8 @@ std::vector<T> filled(const support::Placement& p, support::Random& random) {
 
 template <class T, class Exec>
 auto on_device(const std::vector<T>& host) {
-  const Kokkos::View<T*, typename Exec::memory_space> memory(Kokkos::view_alloc("operand", Kokkos::WithoutInitializing), host.size());
+  const Kokkos::View<T*, typename Exec::memory_space> memory(Kokkos::view_alloc("operand", Kokkos::WithoutInitializing),
+                                                             host.size());
   support::copy_in<Exec>(memory.data(), host.data(), host.size() * sizeof(T));
   return memory;
 }
@@ -99,8 +110,10 @@ void check(const S& s, const E& epilogue, std::uint64_t seed) {
     if (!rigel::can_accumulate<S>) t.accumulate = false;
     CAPTURE(t.text());
     support::Random random(t.seed);
-    const bool shares_a = t.share == support::Share::a || t.share == support::Share::both, shares_b = t.share == support::Share::b || t.share == support::Share::both;
-    const auto pa = support::place(t.a, shares_a ? 1 : t.batch, t.m, t.k), pb = support::place(t.b, shares_b ? 1 : t.batch, t.k, t.n), pc = support::place(t.c, t.batch, t.m, t.n);
+    const bool shares_a = t.share == support::Share::a || t.share == support::Share::both,
+               shares_b = t.share == support::Share::b || t.share == support::Share::both;
+    const auto pa = support::place(t.a, shares_a ? 1 : t.batch, t.m, t.k),
+               pb = support::place(t.b, shares_b ? 1 : t.batch, t.k, t.n), pc = support::place(t.c, t.batch, t.m, t.n);
     const auto a = filled<T>(pa, random), b = filled<T>(pb, random);
     std::vector<C> before(static_cast<std::size_t>(pc.span));
     pc.for_each([&](std::int64_t at) { before[static_cast<std::size_t>(at)] = draw<C>(random); });
@@ -114,7 +127,8 @@ void check(const S& s, const E& epilogue, std::uint64_t seed) {
           if constexpr (rigel::can_accumulate<S>)
             if (t.accumulate) x = rigel::lift(s, c);
           for (std::int64_t k = 0; k < t.k; ++k)
-            x = rigel::step(s, x, static_cast<rigel::operand_t<S>>(a[static_cast<std::size_t>(pa.at(l, m, k))]), static_cast<rigel::operand_t<S>>(b[static_cast<std::size_t>(pb.at(l, k, n))]), k);
+            x = rigel::step(s, x, static_cast<rigel::operand_t<S>>(a[static_cast<std::size_t>(pa.at(l, m, k))]),
+                            static_cast<rigel::operand_t<S>>(b[static_cast<std::size_t>(pb.at(l, k, n))]), k);
           c = static_cast<C>(epilogue(rigel::result(s, x), m, n, l));
         }
 
@@ -123,10 +137,11 @@ void check(const S& s, const E& epilogue, std::uint64_t seed) {
       CAPTURE(std::string(family));
       const auto device_c = on_device<C, Exec>(before);
       const auto e = support::caught([&] {
-        rigel::contract(Exec{}, s, strided<Exec, const T>(device_a.data(), pa), strided<Exec, const T>(device_b.data(), pb), strided<Exec, C>(device_c.data(), pc),
-                        epilogue, {.accumulate = t.accumulate, .kernel = family});
+        rigel::contract(Exec{}, s, strided<Exec, const T>(device_a.data(), pa), strided<Exec, const T>(device_b.data(), pb),
+                        strided<Exec, C>(device_c.data(), pc), epilogue, {.accumulate = t.accumulate, .kernel = family});
       });
-      const bool elsewhere = (std::string(family) == "host" && !support::on_host<Exec>) || (std::string(family) == "cuda.simt" && support::on_host<Exec>);
+      const bool elsewhere = (std::string(family) == "host" && !support::on_host<Exec>) ||
+                             (std::string(family) == "cuda.simt" && support::on_host<Exec>);
       if (elsewhere && t.batch > 0 && t.m > 0 && t.n > 0) {
         CHECK((e.code == rigel::Code::unsupported || e.code == rigel::Code::not_found));
         continue;
@@ -148,7 +163,9 @@ void check(const S& s, const E& epilogue, std::uint64_t seed) {
 TEST_CASE_TEMPLATE("a user's semiring through every family", Exec, RIGEL_TEST_SPACES) {
   check<Weighted, float, Exec>(Weighted{}, rigel::epilogue::Program{}, 11);
 }
-TEST_CASE_TEMPLATE("elements and accumulators that are structs", Exec, RIGEL_TEST_SPACES) { check<Complex, Complex::element, Exec>(Complex{}, Same{}, 12); }
+TEST_CASE_TEMPLATE("elements and accumulators that are structs", Exec, RIGEL_TEST_SPACES) {
+  check<Complex, Complex::element, Exec>(Complex{}, Same{}, 12);
+}
 TEST_CASE_TEMPLATE("with_argument through every family", Exec, RIGEL_TEST_SPACES) {
   check<rigel::with_argument<rigel::min_plus<float>>, double, Exec>({}, Joined{}, 13);
 }

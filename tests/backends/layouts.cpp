@@ -42,12 +42,17 @@ struct Operand {
   }
   float& at(int l, int i, int j) {
     if (turned) std::swap(i, j);
-    if constexpr (batched) return host[static_cast<std::size_t>(l) * view.stride(0) + static_cast<std::size_t>(i) * view.stride(1) + static_cast<std::size_t>(j) * view.stride(2)];
-    else return host[static_cast<std::size_t>(i) * view.stride(0) + static_cast<std::size_t>(j) * view.stride(1)];
+    if constexpr (batched)
+      return host[static_cast<std::size_t>(l) * view.stride(0) + static_cast<std::size_t>(i) * view.stride(1) +
+                  static_cast<std::size_t>(j) * view.stride(2)];
+    else
+      return host[static_cast<std::size_t>(i) * view.stride(0) + static_cast<std::size_t>(j) * view.stride(1)];
   }
   auto argument() const {
-    if constexpr (turned) return rigel::transposed(view);
-    else return view;
+    if constexpr (turned)
+      return rigel::transposed(view);
+    else
+      return view;
   }
   void upload() { support::copy_in<Exec>(view.data(), host.data(), host.size() * sizeof(float)); }
   void download() { support::copy_out<Exec>(host.data(), view.data(), host.size() * sizeof(float)); }
@@ -76,7 +81,8 @@ void check() {
     CAPTURE(info.name);
     c.host = empty;
     c.upload();
-    rigel::contract(Exec{}, rigel::plus_times<float>{}, a.argument(), b.argument(), c.argument(), rigel::epilogue::Program{}, {.kernel = info.name});
+    rigel::contract(Exec{}, rigel::plus_times<float>{}, a.argument(), b.argument(), c.argument(), rigel::epilogue::Program{},
+                    {.kernel = info.name});
     c.download();
     int wrong = 0;
     for (int l = 0; l < (batched_c ? batches : 1); ++l)

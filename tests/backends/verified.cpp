@@ -16,7 +16,8 @@ bool runs_here(const rigel::KernelInfo& info) {
   if (info.spaces & rigel::host_spaces) return true;
 #ifdef KOKKOS_ENABLE_CUDA
   const int capability = rigel::detail::execution_of(Kokkos::Cuda{}).compute_capability;
-  return capability >= info.min_compute_capability && (info.max_compute_capability == 0 || capability <= info.max_compute_capability);
+  return capability >= info.min_compute_capability &&
+         (info.max_compute_capability == 0 || capability <= info.max_compute_capability);
 #else
   return false;
 #endif

@@ -35,18 +35,23 @@ int out_of_bound(const support::Trial& t, const support::Operands& o, const Call
     const double x = support::real(actual, call.result, at), y = factor * model.value[i];
     const double magnitude = bound.logarithmic > 0 ? bound.logarithmic : model.magnitude[i];
     ++i;
-    if (support::kind(x) != support::kind(y)) ++count;
-    else if (std::isfinite(y) && !(std::fabs(x - y) <= bound.gamma * factor * magnitude)) ++count;
+    if (support::kind(x) != support::kind(y))
+      ++count;
+    else if (std::isfinite(y) && !(std::fabs(x - y) <= bound.gamma * factor * magnitude))
+      ++count;
   });
   return count;
 }
 
-int differences_from_model(const support::Operands& o, const Call& call, const support::Model& model, const support::Bytes& actual) {
+int differences_from_model(const support::Operands& o, const Call& call, const support::Model& model,
+                           const support::Bytes& actual) {
   int count = 0;
   std::size_t i = 0;
   o.c.for_each([&](std::int64_t at) {
-    if (support::is_floating(call.result)) count += !support::same(support::real(actual, call.result, at), model.value[i]);
-    else count += support::integer(actual, call.result, at) != model.whole[i];
+    if (support::is_floating(call.result))
+      count += !support::same(support::real(actual, call.result, at), model.value[i]);
+    else
+      count += support::integer(actual, call.result, at) != model.whole[i];
     ++i;
   });
   return count;
@@ -66,13 +71,15 @@ void check(const Call& call) {
     const support::Operands o = support::operands_for(t, call.semiring, call.element, call.result);
     const support::Model model = support::model(t, o, call.semiring, call.element, call.result, call.p);
     const double u = support::roundoff(call.result == rigel::Scalar::f64 ? 53 : 24);
-    const double logarithmic = call.semiring == "log_plus" ? 1 + largest(o.a, o.a_bytes, call.element) + largest(o.b, o.b_bytes, call.element) +
-                                                                 largest(o.c, o.c_bytes, call.result)
-                                                           : 0;
+    const double logarithmic = call.semiring == "log_plus"
+                                   ? 1 + largest(o.a, o.a_bytes, call.element) + largest(o.b, o.b_bytes, call.element) +
+                                         largest(o.c, o.c_bytes, call.result)
+                                   : 0;
     const auto bound_of = [&](const rigel::KernelInfo& info) {
       // In f64 the model rounds as much as the kernel does.
       const double twice = call.result == rigel::Scalar::f64 ? 2 : 1;
-      return Bound{twice * (info.accuracy.constant + info.accuracy.per_term * static_cast<double>(t.k + t.accumulate)) * u, logarithmic};
+      return Bound{twice * (info.accuracy.constant + info.accuracy.per_term * static_cast<double>(t.k + t.accumulate)) * u,
+                   logarithmic};
     };
 
     support::Bytes expected;

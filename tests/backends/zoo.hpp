@@ -32,17 +32,21 @@ template <class T, class Exec>
 using Strided = Kokkos::View<T***, Kokkos::LayoutStride, typename Exec::memory_space, Kokkos::MemoryUnmanaged>;
 
 template <class T, class Exec>
-Strided<T, Exec> view(const Kokkos::View<unsigned char*, typename Exec::memory_space>& memory, const support::Placement& p, rigel::Batch index) {
+Strided<T, Exec> view(const Kokkos::View<unsigned char*, typename Exec::memory_space>& memory, const support::Placement& p,
+                      rigel::Batch index) {
   const auto u = [](std::int64_t v) { return static_cast<std::size_t>(v); };
   const auto data = reinterpret_cast<T*>(memory.data()) + p.first;
   if (index == rigel::Batch::first)
-    return Strided<T, Exec>(data, Kokkos::LayoutStride(u(p.batches), u(p.batch), u(p.rows), u(p.row), u(p.columns), u(p.column)));
-  return Strided<T, Exec>(data, Kokkos::LayoutStride(u(p.rows), u(p.row), u(p.columns), u(p.column), u(p.batches), u(p.batch)));
+    return Strided<T, Exec>(data,
+                            Kokkos::LayoutStride(u(p.batches), u(p.batch), u(p.rows), u(p.row), u(p.columns), u(p.column)));
+  return Strided<T, Exec>(data,
+                          Kokkos::LayoutStride(u(p.rows), u(p.row), u(p.columns), u(p.column), u(p.batches), u(p.batch)));
 }
 
 template <class Exec>
 Kokkos::View<unsigned char*, typename Exec::memory_space> on_device(const support::Bytes& bytes) {
-  const Kokkos::View<unsigned char*, typename Exec::memory_space> memory(Kokkos::view_alloc("operand", Kokkos::WithoutInitializing), bytes.size());
+  const Kokkos::View<unsigned char*, typename Exec::memory_space> memory(
+      Kokkos::view_alloc("operand", Kokkos::WithoutInitializing), bytes.size());
   support::copy_in<Exec>(memory.data(), bytes.data(), bytes.size());
   return memory;
 }
@@ -52,15 +56,21 @@ void check_semiring() {
   using T = typename S::element;
   using R = rigel::result_t<S>;
   constexpr double p = 1.5;
-  Call call{std::string(rigel::semiring_name<S>()), rigel::scalar_of<T>, rigel::scalar_of<R>, rigel::is_exact<S>, p,
-            support::kernels_on(Exec{}, rigel::semiring_name<S>(), rigel::scalar_of<T>), {}};
+  Call call{std::string(rigel::semiring_name<S>()),
+            rigel::scalar_of<T>,
+            rigel::scalar_of<R>,
+            rigel::is_exact<S>,
+            p,
+            support::kernels_on(Exec{}, rigel::semiring_name<S>(), rigel::scalar_of<T>),
+            {}};
   call.run = [](const support::Trial& t, const support::Operands& o, const std::string& kernel) {
     S s{};
     if constexpr (requires { s.p; }) s.p = p;
     const auto a = on_device<Exec>(o.a_bytes), b = on_device<Exec>(o.b_bytes), c = on_device<Exec>(o.c_bytes);
     const Exec exec;
-    rigel::contract(exec, s, view<const T, Exec>(a, o.a, t.index), view<const T, Exec>(b, o.b, t.index), view<R, Exec>(c, o.c, t.index),
-                    t.program(rigel::semiring_name<S>()), {.accumulate = t.accumulate, .batch = t.index, .kernel = kernel});
+    rigel::contract(exec, s, view<const T, Exec>(a, o.a, t.index), view<const T, Exec>(b, o.b, t.index),
+                    view<R, Exec>(c, o.c, t.index), t.program(rigel::semiring_name<S>()),
+                    {.accumulate = t.accumulate, .batch = t.index, .kernel = kernel});
     support::Bytes after(o.c_bytes.size());
     support::copy_out<Exec>(after.data(), c.data(), after.size());
     return after;

@@ -13,7 +13,18 @@
 namespace edge {
 
 enum class Bug {
-  none, last_term, last_column, accumulate, epilogue, strides, gap, drops_nan, loses_infinity, unrepeatable, depends_on_rows, inaccurate
+  none,
+  last_term,
+  last_column,
+  accumulate,
+  epilogue,
+  strides,
+  gap,
+  drops_nan,
+  loses_infinity,
+  unrepeatable,
+  depends_on_rows,
+  inaccurate
 };
 
 inline std::atomic<int> runs_of_host_kernel = 0;
@@ -37,7 +48,8 @@ void run_host_kernel(const rigel::KernelInfo&, const rigel::Problem& p, void*) {
         for (std::int64_t k = 0; k < terms; ++k) {
           const bool backwards = bug == Bug::depends_on_rows && p.m > 3;
           const std::int64_t i = backwards ? terms - 1 - k : k;
-          const float b = bug == Bug::strides ? static_cast<float*>(p.b.data)[l * p.b.batch_stride + i * p.n + n] : at(f, p.b, l, i, n);
+          const float b =
+              bug == Bug::strides ? static_cast<float*>(p.b.data)[l * p.b.batch_stride + i * p.n + n] : at(f, p.b, l, i, n);
           const float a = at(f, p.a, l, m, i);
           if (bug == Bug::drops_nan && (a != a || b != b)) continue;
           x = s.step(x, a, b);
@@ -65,7 +77,8 @@ rigel::Kernel host_kernel(const std::string& name) {
   k.supports = [](const rigel::KernelInfo& info, const rigel::Problem& p) -> rigel::Status {
     // Only when it is asked for by name or by label, so that the other tests of this program do not meet it.
     if (p.kernel.empty() && p.c.label != info.name) return {rigel::Code::unsupported, "C has another label"};
-    if (!p.program || p.c.type != rigel::Scalar::f32) return {rigel::Code::unsupported, "C is no f32, or the epilogue a functor"};
+    if (!p.program || p.c.type != rigel::Scalar::f32)
+      return {rigel::Code::unsupported, "C is no f32, or the epilogue a functor"};
     return {};
   };
   k.cost = [](const rigel::KernelInfo&, const rigel::Problem&) { return 1e-9; };

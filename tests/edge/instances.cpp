@@ -33,7 +33,8 @@ TEST_CASE_TEMPLATE("instances: several host threads on several instances at once
       running.emplace_back([&, t] {
         try {
           const rigel::ContractOptions options{.kernel = info.name};
-          for (int r = 0; r < rounds; ++r) rigel::contract(instances[t], rigel::min_plus<float>{}, a[t], b[t], c[t], rigel::epilogue::scale(2), options);
+          for (int r = 0; r < rounds; ++r)
+            rigel::contract(instances[t], rigel::min_plus<float>{}, a[t], b[t], c[t], rigel::epilogue::scale(2), options);
           instances[t].fence();
         } catch (...) {
           ++thrown;

@@ -52,7 +52,8 @@ TEST_CASE("messages: extents that do not fit") {
     CHECK(e.lacks({"B 'right'", "6x5", "expected 4 rows", "A 'left' 6x4"}) == "");
   }
   SUBCASE("even where nothing would be written") {
-    const auto e = refusal(s, matrix<float, Exec>(0, 6, {}, "left"), matrix<float, Exec>(5, 5, {}, "right"), matrix<float, Exec>(0, 5));
+    const auto e =
+        refusal(s, matrix<float, Exec>(0, 6, {}, "left"), matrix<float, Exec>(5, 5, {}, "right"), matrix<float, Exec>(0, 5));
     CHECK(e.code == Code::invalid_argument);
     CHECK(e.lacks({"B 'right'", "5x5", "expected 6 rows"}) == "");
   }
@@ -87,7 +88,9 @@ TEST_CASE("messages: batches") {
 TEST_CASE("messages: accumulate needs a number to start from") {
   using S = rigel::with_argument<rigel::min_plus<float>>;
   struct Value {
-    KOKKOS_FUNCTION float operator()(rigel::argument<float> x, std::int64_t, std::int64_t, std::int64_t) const { return x.value; }
+    KOKKOS_FUNCTION float operator()(rigel::argument<float> x, std::int64_t, std::int64_t, std::int64_t) const {
+      return x.value;
+    }
   };
   const auto a = matrix<float, Exec>(1, 1), b = matrix<float, Exec>(1, 1), c = matrix<float, Exec>(1, 1, {7});
   const auto e = support::caught([&] { rigel::contract(Exec{}, S{}, a, b, c, Value{}, {.accumulate = true}); });
@@ -99,10 +102,15 @@ TEST_CASE("messages: accumulate needs a number to start from") {
 TEST_CASE("messages: a view without memory") {
   using View = Kokkos::View<float**, Kokkos::LayoutRight, Exec::memory_space>;
   const auto a = matrix<float, Exec>(2, 2), b = matrix<float, Exec>(2, 2);
-  const auto e = support::caught([&] { rigel::contract(Exec{}, s, a, b, Kokkos::View<float**, Kokkos::LayoutRight, Exec::memory_space, Kokkos::MemoryUnmanaged>(nullptr, 2, 2)); });
+  const auto e = support::caught([&] {
+    rigel::contract(Exec{}, s, a, b,
+                    Kokkos::View<float**, Kokkos::LayoutRight, Exec::memory_space, Kokkos::MemoryUnmanaged>(nullptr, 2, 2));
+  });
   CHECK(e.code == Code::invalid_argument);
   CHECK(e.lacks({"C ''", "2x2", "has no data"}) == "");
-  const auto f = refusal(s, Kokkos::View<const float**, Kokkos::LayoutRight, Exec::memory_space, Kokkos::MemoryUnmanaged>(nullptr, 2, 2), b, View("out", 2, 2));
+  const auto f = refusal(
+      s, Kokkos::View<const float**, Kokkos::LayoutRight, Exec::memory_space, Kokkos::MemoryUnmanaged>(nullptr, 2, 2), b,
+      View("out", 2, 2));
   CHECK(f.code == Code::invalid_argument);
   CHECK(f.lacks({"A ''", "2x2", "has no data"}) == "");
 }

@@ -128,9 +128,11 @@ TEST_CASE("overlap: equal to the comparison of all elements") {
     for (std::int64_t l = 0; l < o.batches; ++l)
       for (std::int64_t i = 0; i < o.rows; ++i)
         for (std::int64_t j = 0; j < o.columns; ++j) {
-          const auto first = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(o.data)) +
-                             (l * o.batch_stride + i * o.row_stride + j * o.column_stride) * static_cast<std::int64_t>(o.size);
-          for (std::int64_t b = 0; b < static_cast<std::int64_t>(o.size); ++b) distinct = bytes.insert(first + b).second && distinct;
+          const auto first =
+              static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(o.data)) +
+              (l * o.batch_stride + i * o.row_stride + j * o.column_stride) * static_cast<std::int64_t>(o.size);
+          for (std::int64_t b = 0; b < static_cast<std::int64_t>(o.size); ++b)
+            distinct = bytes.insert(first + b).second && distinct;
         }
     return distinct;
   };

@@ -60,7 +60,8 @@ void check_semiring(const Expected& expected) {
     S s{};
     if constexpr (requires { s.p; }) s.p = 1.5;
     const auto c = matrix<T, Exec>(m, n);
-    rigel::contract(Exec{}, s, matrix<T, Exec>(m, depth, a), matrix<T, Exec>(depth, n, b), c, rigel::epilogue::Program{}, {.kernel = kernel});
+    rigel::contract(Exec{}, s, matrix<T, Exec>(m, depth, a), matrix<T, Exec>(depth, n, b), c, rigel::epilogue::Program{},
+                    {.kernel = kernel});
     return support::values(c);
   };
   check(support::kernels_on(Exec{}, rigel::semiring_name<S>(), rigel::scalar_of<T>), run, expected);
@@ -80,18 +81,42 @@ void check_both(const Expected& expected) {
 
 // Each output joins the one special product a ⊗ b and 18 products of ones.
 TEST_CASE_TEMPLATE("special values: through every kernel", Exec, RIGEL_TEST_SPACES) {
-  SUBCASE("plus_times") { check_both<Exec, rigel::plus_times>([](double a, double b) { return a * b + (depth - 1); }); }
-  SUBCASE("min_plus") { check_both<Exec, rigel::min_plus>([](double a, double b) { return least(a + b, 2); }); }
-  SUBCASE("max_plus") { check_both<Exec, rigel::max_plus>([](double a, double b) { return most(a + b, 2); }); }
-  SUBCASE("max_min") { check_both<Exec, rigel::max_min>([](double a, double b) { return most(least(a, b), 1); }); }
-  SUBCASE("min_max") { check_both<Exec, rigel::min_max>([](double a, double b) { return least(most(a, b), 1); }); }
-  SUBCASE("max_times") { check_both<Exec, rigel::max_times>([](double a, double b) { return most(a * b, 1); }); }
-  SUBCASE("min_times") { check_both<Exec, rigel::min_times>([](double a, double b) { return least(a * b, 1); }); }
-  SUBCASE("l1") { check_both<Exec, rigel::l1>([](double a, double b) { return std::fabs(a - b); }); }
-  SUBCASE("l2_squared") { check_both<Exec, rigel::l2_squared>([](double a, double b) { return (a - b) * (a - b); }); }
-  SUBCASE("lp") { check_both<Exec, rigel::lp>([](double a, double b) { return std::fabs(a - b); }); }
-  SUBCASE("linf") { check_both<Exec, rigel::linf>([](double a, double b) { return std::fabs(a - b); }); }
-  SUBCASE("hamming") { check_both<Exec, rigel::hamming>([](double a, double b) { return a != b; }); }
+  SUBCASE("plus_times") {
+    check_both<Exec, rigel::plus_times>([](double a, double b) { return a * b + (depth - 1); });
+  }
+  SUBCASE("min_plus") {
+    check_both<Exec, rigel::min_plus>([](double a, double b) { return least(a + b, 2); });
+  }
+  SUBCASE("max_plus") {
+    check_both<Exec, rigel::max_plus>([](double a, double b) { return most(a + b, 2); });
+  }
+  SUBCASE("max_min") {
+    check_both<Exec, rigel::max_min>([](double a, double b) { return most(least(a, b), 1); });
+  }
+  SUBCASE("min_max") {
+    check_both<Exec, rigel::min_max>([](double a, double b) { return least(most(a, b), 1); });
+  }
+  SUBCASE("max_times") {
+    check_both<Exec, rigel::max_times>([](double a, double b) { return most(a * b, 1); });
+  }
+  SUBCASE("min_times") {
+    check_both<Exec, rigel::min_times>([](double a, double b) { return least(a * b, 1); });
+  }
+  SUBCASE("l1") {
+    check_both<Exec, rigel::l1>([](double a, double b) { return std::fabs(a - b); });
+  }
+  SUBCASE("l2_squared") {
+    check_both<Exec, rigel::l2_squared>([](double a, double b) { return (a - b) * (a - b); });
+  }
+  SUBCASE("lp") {
+    check_both<Exec, rigel::lp>([](double a, double b) { return std::fabs(a - b); });
+  }
+  SUBCASE("linf") {
+    check_both<Exec, rigel::linf>([](double a, double b) { return std::fabs(a - b); });
+  }
+  SUBCASE("hamming") {
+    check_both<Exec, rigel::hamming>([](double a, double b) { return a != b; });
+  }
   SUBCASE("log_plus") {
     check_both<Exec, rigel::log_plus>([](double a, double b) {
       const double t = a + b;

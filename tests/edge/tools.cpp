@@ -46,8 +46,10 @@ TEST_CASE_TEMPLATE("tools: every family's calls are labelled with the kernel's n
       CAPTURE(info.name);
       const rigel::ContractOptions options{.kernel = info.name};
       const support::Recorder recorder;
-      if (info.semiring == "plus_times") rigel::contract(exec, rigel::plus_times<float>{}, a, b, c, rigel::epilogue::Program{}, options);
-      else rigel::contract(exec, rigel::min_plus<float>{}, a, b, c, rigel::epilogue::Program{}, options);
+      if (info.semiring == "plus_times")
+        rigel::contract(exec, rigel::plus_times<float>{}, a, b, c, rigel::epilogue::Program{}, options);
+      else
+        rigel::contract(exec, rigel::min_plus<float>{}, a, b, c, rigel::epilogue::Program{}, options);
       exec.fence();
       check(recorder.events(), info.name);
     }

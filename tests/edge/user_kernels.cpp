@@ -82,7 +82,8 @@ TEST_CASE("register_kernel: inconsistent information is refused") {
   CHECK(refusal([](auto& k) { k.info.tile.m = -1; }) == Code::invalid_argument);
   CHECK(refusal([](auto& k) { k.info.tile.k = -8; }) == Code::invalid_argument);
   CHECK(refusal([](auto& k) { k.info.stages = 0; }) == Code::invalid_argument);
-  CHECK(refusal([](auto& k) { k.info.min_compute_capability = 90, k.info.max_compute_capability = 80; }) == Code::invalid_argument);
+  CHECK(refusal([](auto& k) { k.info.min_compute_capability = 90, k.info.max_compute_capability = 80; }) ==
+        Code::invalid_argument);
   CHECK(rigel::kernels({.name = "user.inconsistent"}).empty());
 }
 
@@ -90,17 +91,24 @@ TEST_CASE("require: a kernel that does not promise it is not chosen; without ano
   rigel::Kernel k = edge::host_kernel("casual");
   k.info.promises = Promise::repeatable;
   rigel::register_kernel(k);
-  const auto a = matrix<float, Exec>(2, 2), b = matrix<float, Exec>(2, 2), c = matrix<float, Exec>(2, 2, {7, 7, 7, 7}, "user.casual");
+  const auto a = matrix<float, Exec>(2, 2), b = matrix<float, Exec>(2, 2),
+             c = matrix<float, Exec>(2, 2, {7, 7, 7, 7}, "user.casual");
   CHECK(marked(rigel::explain(Exec{}, s, a, b, c)).find("user.casual") != std::string::npos);
-  CHECK(marked(rigel::explain(Exec{}, s, a, b, c, none, {.require = Promise::repeatable})).find("user.casual") != std::string::npos);
+  CHECK(marked(rigel::explain(Exec{}, s, a, b, c, none, {.require = Promise::repeatable})).find("user.casual") !=
+        std::string::npos);
   const std::string text = rigel::explain(Exec{}, s, a, b, c, none, {.require = Promise::reference_bits});
   CHECK(marked(text).find("user.casual") == std::string::npos);
   CHECK(text.find("user.casual: promises only repeatable") != std::string::npos);
-  const auto e = support::caught([&] { rigel::contract(Exec{}, s, a, b, c, none, {.require = Promise::reference_bits | Promise::repeatable, .kernel = "user.casual"}); });
+  const auto e = support::caught([&] {
+    rigel::contract(Exec{}, s, a, b, c, none,
+                    {.require = Promise::reference_bits | Promise::repeatable, .kernel = "user.casual"});
+  });
   CHECK(e.code == Code::unsupported);
-  CHECK(e.lacks({"plus_times", "f32", "2x2x2", "reference_bits|repeatable", "user.casual: promises only repeatable", "reference.plus_times.f32: "}) == "");
+  CHECK(e.lacks({"plus_times", "f32", "2x2x2", "reference_bits|repeatable", "user.casual: promises only repeatable",
+                 "reference.plus_times.f32: "}) == "");
   CHECK(support::values(c) == std::vector<double>{7, 7, 7, 7});
-  CHECK(rigel::explain(Exec{}, s, a, b, c, none, {.require = Promise::reference_bits, .kernel = "user.casual"}).find("* ") == std::string::npos);
+  CHECK(rigel::explain(Exec{}, s, a, b, c, none, {.require = Promise::reference_bits, .kernel = "user.casual"}).find("* ") ==
+        std::string::npos);
 }
 
 TEST_CASE("require: with batch_invariant the choice does not depend on M") {
@@ -137,7 +145,8 @@ TEST_CASE_TEMPLATE("explain: every candidate with a time or a reason, one of the
   // explain() runs nothing and asks for nothing: a C that overlaps is the caller's business until contract().
   const std::string named = rigel::explain(Exec{}, rigel::min_plus<float>{}, a, b, c, none, {.kernel = "reference"});
   CHECK(marked(named).find("reference.min_plus.f32") != std::string::npos);
-  if (rigel::kernels({.name = "portable"}).size()) CHECK(named.find("portable.min_plus.f32: not the kernel that was asked for") != std::string::npos);
+  if (rigel::kernels({.name = "portable"}).size())
+    CHECK(named.find("portable.min_plus.f32: not the kernel that was asked for") != std::string::npos);
 }
 
 TEST_CASE_TEMPLATE("kernels(): the filter", Exec, RIGEL_TEST_SPACES) {

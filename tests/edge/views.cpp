@@ -30,11 +30,13 @@ void check_space() {
 
 TEST_CASE_TEMPLATE("views: const, unmanaged, memory traits", Exec, RIGEL_TEST_SPACES) {
   using Space = typename Exec::memory_space;
-  const auto a = matrix<float, Exec>(2, 3, {1, 2, 3, 4, 0, 2}), b = matrix<float, Exec>(3, 2, {2, 1, 0, 3, 5, 4}), c = matrix<float, Exec>(2, 2);
+  const auto a = matrix<float, Exec>(2, 3, {1, 2, 3, 4, 0, 2}), b = matrix<float, Exec>(3, 2, {2, 1, 0, 3, 5, 4}),
+             c = matrix<float, Exec>(2, 2);
   using Const = Kokkos::View<const float**, Kokkos::LayoutRight, Space>;
   rigel::contract(Exec{}, s, Const(a), Const(b), c);
   CHECK(support::values(c) == product);
-  using Unmanaged = Kokkos::View<float**, Kokkos::LayoutRight, Space, Kokkos::MemoryTraits<Kokkos::Unmanaged | Kokkos::Restrict>>;
+  using Unmanaged =
+      Kokkos::View<float**, Kokkos::LayoutRight, Space, Kokkos::MemoryTraits<Kokkos::Unmanaged | Kokkos::Restrict>>;
   using Random = Kokkos::View<const float**, Kokkos::LayoutRight, Space, Kokkos::MemoryTraits<Kokkos::RandomAccess>>;
   support::fill(c, {});
   rigel::contract(Exec{}, s, Unmanaged(a.data(), 2, 3), Random(b), Unmanaged(c.data(), 2, 2));
@@ -47,18 +49,20 @@ TEST_CASE_TEMPLATE("views: static extents and subviews", Exec, RIGEL_TEST_SPACES
   const auto a = Kokkos::subview(big, Kokkos::pair(1, 3), Kokkos::pair(1, 4));
   const auto b = matrix<float, Exec>(3, 2, {2, 1, 0, 3, 5, 4});
   const auto three = support::batch<float, Exec>(3, 2, 2);
-  rigel::contract(Exec{}, s, a, Kokkos::View<float[3][2], Kokkos::LayoutRight, Space>(b), Kokkos::subview(three, 1, Kokkos::ALL, Kokkos::ALL));
+  rigel::contract(Exec{}, s, a, Kokkos::View<float[3][2], Kokkos::LayoutRight, Space>(b),
+                  Kokkos::subview(three, 1, Kokkos::ALL, Kokkos::ALL));
   CHECK(support::values(three) == std::vector<double>{0, 0, 0, 0, 17, 19, 18, 12, 0, 0, 0, 0});
 }
 
 TEST_CASE_TEMPLATE("views: Kokkos's 16-bit types are taken where they are 16 bits wide", Exec, RIGEL_TEST_SPACES) {
   using Half = Kokkos::Experimental::half_t;
   if constexpr (sizeof(Half) == 2) {
-    const auto a = matrix<rigel::half, Exec>(2, 3, {1, 2, 3, 4, 0, 2}), b = matrix<rigel::half, Exec>(3, 2, {2, 1, 0, 3, 5, 4});
+    const auto a = matrix<rigel::half, Exec>(2, 3, {1, 2, 3, 4, 0, 2}),
+               b = matrix<rigel::half, Exec>(3, 2, {2, 1, 0, 3, 5, 4});
     const auto c = matrix<rigel::half, Exec>(2, 2);
     using View = Kokkos::View<Half**, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged>;
-    rigel::contract(Exec{}, rigel::plus_times<rigel::half>{}, View(reinterpret_cast<Half*>(a.data()), 2, 3), View(reinterpret_cast<Half*>(b.data()), 3, 2),
-                    View(reinterpret_cast<Half*>(c.data()), 2, 2));
+    rigel::contract(Exec{}, rigel::plus_times<rigel::half>{}, View(reinterpret_cast<Half*>(a.data()), 2, 3),
+                    View(reinterpret_cast<Half*>(b.data()), 3, 2), View(reinterpret_cast<Half*>(c.data()), 2, 2));
     CHECK(support::values(c) == product);
   } else {
     support::skip("Kokkos's half_t is float in this build");

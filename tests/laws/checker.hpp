@@ -66,8 +66,10 @@ class Checker {
   }
 
   Accumulator product(Operand a, Operand b) const {
-    if constexpr (rigel::MultipliesPairs<S>) return s_.multiply(a, b);
-    else return s_.multiply(a, b, 0);
+    if constexpr (rigel::MultipliesPairs<S>)
+      return s_.multiply(a, b);
+    else
+      return s_.multiply(a, b, 0);
   }
 
   auto value(Accumulator x) const { return rigel::result(s_, x); }
@@ -99,8 +101,10 @@ class Checker {
       if (support::kind(value(left)) != 0 || support::kind(value(right)) != 0)
         return sum >= 0.5 * std::numeric_limits<Value>::max();  // one order overflows on the way
       const double difference = std::abs(static_cast<double>(value(left)) - static_cast<double>(value(right)));
-      if constexpr (std::is_same_v<Accumulator, Value>) return difference <= 4 * u * sum;
-      else return difference <= 16 * u * (1 + largest);
+      if constexpr (std::is_same_v<Accumulator, Value>)
+        return difference <= 4 * u * sum;
+      else
+        return difference <= 16 * u * (1 + largest);
     } else {
       return false;
     }
@@ -139,8 +143,8 @@ class Checker {
         if constexpr (std::is_floating_point_v<Accumulator>)
           if (!rigel::is_exact<S>) {
             const auto tiny = std::numeric_limits<Accumulator>::denorm_min();
-            holds = holds || std::abs(left - right) <= 2 * tiny || support::kind(s_.add(b, c)) != 0 || support::kind(right) != 0 ||
-                    support::kind(ab) != 0 || support::kind(ac) != 0;
+            holds = holds || std::abs(left - right) <= 2 * tiny || support::kind(s_.add(b, c)) != 0 ||
+                    support::kind(right) != 0 || support::kind(ab) != 0 || support::kind(ac) != 0;
           }
         expect(holds, "distributivity");
       }

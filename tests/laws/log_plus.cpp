@@ -116,13 +116,15 @@ TEST_CASE_TEMPLATE("log_plus: nothing overflows", T, float, double) {
   check_value<T>({inf, inf}, inf);
   check_value<T>({inf, -inf}, inf);
   check_value<T>({-inf, inf}, inf);
-  for (const auto& terms : {std::vector<T>{nan}, {nan, T(1)}, {T(1), nan}, {inf, nan}, {nan, inf}, {-inf, nan}, {nan, -inf}, {nan, T(1), T(2)}})
+  for (const auto& terms :
+       {std::vector<T>{nan}, {nan, T(1)}, {T(1), nan}, {inf, nan}, {nan, inf}, {-inf, nan}, {nan, -inf}, {nan, T(1), T(2)}})
     check_value<T>(terms, nan);
 }
 
 TEST_CASE_TEMPLATE("log_plus: log 2 and log 3", T, float, double) {
   CHECK(by_steps<T>({0, 0}, {0, 0}) == doctest::Approx(0.69314718055994531).epsilon(4 * std::numeric_limits<T>::epsilon()));
-  CHECK(by_steps<T>({1, 1, 1}, {0, 0, 0}) == doctest::Approx(2.09861228866810969).epsilon(4 * std::numeric_limits<T>::epsilon()));
+  CHECK(by_steps<T>({1, 1, 1}, {0, 0, 0}) ==
+        doctest::Approx(2.09861228866810969).epsilon(4 * std::numeric_limits<T>::epsilon()));
 }
 
 TEST_CASE("log_plus: lift is the inverse of result") {

@@ -39,8 +39,8 @@ std::vector<double> operands() {
   support::Random random(3);
   if constexpr (std::is_floating_point_v<T>) {
     using Limits = std::numeric_limits<T>;
-    for (const T v : {T(0), T(-0.), T(1), T(-1), Limits::denorm_min(), Limits::min(), Limits::max(), Limits::lowest(), Limits::infinity(),
-                      -Limits::infinity(), Limits::quiet_NaN(), T(1) + Limits::epsilon()})
+    for (const T v : {T(0), T(-0.), T(1), T(-1), Limits::denorm_min(), Limits::min(), Limits::max(), Limits::lowest(),
+                      Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), T(1) + Limits::epsilon()})
       list.push_back(v);
     for (int i = 0; i < 40; ++i) list.push_back(static_cast<T>(std::exp2(random.uniform(-40, 40)) * (i % 2 ? 1 : -1)));
     for (int i = 0; i < 12; ++i) list.push_back(static_cast<T>(random.uniform(-1.5, 1.5)));
@@ -65,7 +65,9 @@ void check_operations() {
   for (int o = 0; o < operations; ++o) {
     int wrong = 0;
     for (int i = 0; i < size * size; ++i)
-      wrong += !support::same(actual[o * size * size + i], static_cast<double>(apply<T>(o, static_cast<T>(list[i / size]), static_cast<T>(list[i % size]))));
+      wrong +=
+          !support::same(actual[o * size * size + i],
+                         static_cast<double>(apply<T>(o, static_cast<T>(list[i / size]), static_cast<T>(list[i % size]))));
     CAPTURE(o);
     CHECK(wrong == 0);
   }

@@ -16,7 +16,8 @@ template <class Element>
 std::vector<float> sixteen_bit(float smallest, float smallest_normal, float largest) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> list;
-  for (const float v : {0.f, -0.f, 1.f, -1.f, .5f, -2.5f, 3.f, 1e-3f, 100.f, smallest, -smallest, smallest_normal, largest, -largest, inf, -inf, nan})
+  for (const float v : {0.f, -0.f, 1.f, -1.f, .5f, -2.5f, 3.f, 1e-3f, 100.f, smallest, -smallest, smallest_normal, largest,
+                        -largest, inf, -inf, nan})
     list.push_back(Element(v));
   return list;
 }
@@ -30,8 +31,23 @@ std::vector<rigel::accumulator_for<Element>> elements() {
   } else if constexpr (std::is_same_v<Element, rigel::bfloat16>) {
     return sixteen_bit<Element>(0x1p-133f, 0x1p-126f, 0x1.fep127f);
   } else if constexpr (std::is_floating_point_v<Element>) {
-    return {0, Element(-0.), 1, -1, Element(.5), Element(-2.5), 3, Element(.1), Element(1e5), Limits::denorm_min(), -Limits::denorm_min(),
-            Limits::min(), Limits::max(), Limits::lowest(), Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()};
+    return {0,
+            Element(-0.),
+            1,
+            -1,
+            Element(.5),
+            Element(-2.5),
+            3,
+            Element(.1),
+            Element(1e5),
+            Limits::denorm_min(),
+            -Limits::denorm_min(),
+            Limits::min(),
+            Limits::max(),
+            Limits::lowest(),
+            Limits::infinity(),
+            -Limits::infinity(),
+            Limits::quiet_NaN()};
   } else {
     const auto low = Limits::lowest(), high = Limits::max();
     std::vector<rigel::accumulator_for<Element>> list = {0, 1, 2, 3, 7, 100, high};
@@ -48,7 +64,7 @@ std::vector<rigel::operand_t<S>> samples() {
   using T = rigel::operand_t<S>;
   const std::string_view name = rigel::semiring_name<S>();
   const bool bytes = (name == "or_and" || name == "xor_and") && sizeof(T) == 1;
-  const bool products = name == "max_times" || name == "min_times";          // non-negative numbers, integers that do not wrap
+  const bool products = name == "max_times" || name == "min_times";  // non-negative numbers, integers that do not wrap
   const bool bounded = rigel::is_selective<S> && std::is_integral_v<T> && !bytes;  // integers within ±infinity
   std::vector<T> list;
   for (const auto v : elements<typename S::element>()) {

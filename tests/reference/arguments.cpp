@@ -32,7 +32,8 @@ TEST_CASE_TEMPLATE("with_argument: the value goes to C, the index through the ep
   CHECK(support::same(contracted(Exec{}, S{}, a, b, c, KeepIndex<Exec>{index}), Values{2, nan, inf}));
   CHECK(support::values(index) == Values{1, 1, 0});
   // K = 0: no index.
-  CHECK(contracted(Exec{}, S{}, matrix<float, Exec>(3, 0), matrix<float, Exec>(0, 1), c, KeepIndex<Exec>{index}) == Values{inf, inf, inf});
+  CHECK(contracted(Exec{}, S{}, matrix<float, Exec>(3, 0), matrix<float, Exec>(0, 1), c, KeepIndex<Exec>{index}) ==
+        Values{inf, inf, inf});
   CHECK(support::values(index) == Values{-1, -1, -1});
 }
 

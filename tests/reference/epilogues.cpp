@@ -54,7 +54,8 @@ void check_all() {
   // Left first.
   check<T, Exec>(epilogue::scale(2) | epilogue::add_diagonal(1), {7, 1, -12, -1});
   check<T, Exec>(epilogue::add_diagonal(1) | epilogue::scale(2), {8, 1, -12, 0});
-  check<T, Exec>(epilogue::relu() | epilogue::add_diagonal(0.25) | epilogue::pow(0.5) | epilogue::scale(4), {4 * std::sqrt(T(3.25)), 4 * std::sqrt(T(0.5)), 0, 2});
+  check<T, Exec>(epilogue::relu() | epilogue::add_diagonal(0.25) | epilogue::pow(0.5) | epilogue::scale(4),
+                 {4 * std::sqrt(T(3.25)), 4 * std::sqrt(T(0.5)), 0, 2});
 }
 
 }  // namespace
@@ -67,7 +68,8 @@ TEST_CASE_TEMPLATE("epilogues: the closed set and its composition", Exec, RIGEL_
 TEST_CASE_TEMPLATE("epilogues: NaN stays NaN", Exec, RIGEL_TEST_SPACES) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto a = matrix<float, Exec>(1, 1, {nan}), b = matrix<float, Exec>(1, 1, {1}), c = matrix<float, Exec>(1, 1);
-  for (const auto& program : {epilogue::clamp(0, 1), epilogue::relu(), epilogue::sigmoid(), epilogue::tanh(), epilogue::pow(0.5), epilogue::scale(2)})
+  for (const auto& program : {epilogue::clamp(0, 1), epilogue::relu(), epilogue::sigmoid(), epilogue::tanh(),
+                              epilogue::pow(0.5), epilogue::scale(2)})
     CHECK(std::isnan(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program)[0]));
 }
 
@@ -75,17 +77,20 @@ TEST_CASE_TEMPLATE("epilogues: the diagonal of each batch", Exec, RIGEL_TEST_SPA
   const auto a = support::batch<float, Exec>(2, 2, 1, {1, 2, 3, 4});
   const auto b = matrix<float, Exec>(1, 2, {1, 1});
   const auto c = support::batch<float, Exec>(2, 2, 2);
-  CHECK(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, epilogue::add_diagonal(10)) == Values{11, 1, 2, 12, 13, 3, 4, 14});
+  CHECK(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, epilogue::add_diagonal(10)) ==
+        Values{11, 1, 2, 12, 13, 3, 4, 14});
 }
 
 TEST_CASE_TEMPLATE("epilogues: integer results in double", Exec, RIGEL_TEST_SPACES) {
   const auto a = matrix<std::int32_t, Exec>(1, 1, {7}), b = matrix<std::int32_t, Exec>(1, 2, {1, 3});
   const rigel::plus_times<std::int32_t> s;
   CHECK(contracted(Exec{}, s, a, b, matrix<double, Exec>(1, 2), epilogue::scale(0.5)) == Values{3.5, 10.5});
-  CHECK(contracted(Exec{}, s, a, b, matrix<float, Exec>(1, 2), epilogue::scale(0.5) | epilogue::add_diagonal(1)) == Values{4.5, 10.5});
+  CHECK(contracted(Exec{}, s, a, b, matrix<float, Exec>(1, 2), epilogue::scale(0.5) | epilogue::add_diagonal(1)) ==
+        Values{4.5, 10.5});
   // A product beyond 2^24, where float would round.
   const auto big = matrix<std::int64_t, Exec>(1, 1, {0x1p26 + 1}), one = matrix<std::int64_t, Exec>(1, 1, {1});
-  CHECK(contracted(Exec{}, rigel::plus_times<std::int64_t>{}, big, one, matrix<double, Exec>(1, 1), epilogue::scale(2)) == Values{0x1p27 + 2});
+  CHECK(contracted(Exec{}, rigel::plus_times<std::int64_t>{}, big, one, matrix<double, Exec>(1, 1), epilogue::scale(2)) ==
+        Values{0x1p27 + 2});
 }
 
 TEST_CASE("epilogues: eight steps, no more") {

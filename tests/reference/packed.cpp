@@ -51,8 +51,8 @@ void check_along_k(const S& s, const rigel::epilogue::Program& join, bool exclus
     for (int n = 0; n < columns; ++n) b[k / bits * columns + n] |= static_cast<Word>(x.b[k][n]) << k % bits;
   }
   const auto c = support::matrix<C, Exec>(rows, columns);
-  CHECK(by_hand::contracted(Exec{}, s, words<Word, Exec>(rows, k_words, a), words<Word, Exec>(k_words, columns, b), c, join) ==
-        x.product(exclusive));
+  CHECK(by_hand::contracted(Exec{}, s, words<Word, Exec>(rows, k_words, a), words<Word, Exec>(k_words, columns, b), c,
+                            join) == x.product(exclusive));
 }
 
 // Words hold the entries along n: A is all ones or zero.
@@ -65,7 +65,8 @@ void check_along_n(const S& s, bool exclusive) {
     for (int n = 0; n < columns; ++n) b[k] |= static_cast<std::uint32_t>(x.b[k][n]) << n;
   }
   const auto c = support::matrix<std::uint32_t, Exec>(rows, 1);
-  const auto packed = by_hand::contracted(Exec{}, s, words<std::uint32_t, Exec>(rows, depth, a), words<std::uint32_t, Exec>(depth, 1, b), c);
+  const auto packed =
+      by_hand::contracted(Exec{}, s, words<std::uint32_t, Exec>(rows, depth, a), words<std::uint32_t, Exec>(depth, 1, b), c);
   Values unpacked;
   for (const double word : packed)
     for (int n = 0; n < columns; ++n) unpacked.push_back(static_cast<std::uint32_t>(word) >> n & 1);
@@ -83,9 +84,11 @@ TEST_CASE_TEMPLATE("packed words along k: any_bit and parity", Exec, RIGEL_TEST_
 }
 
 TEST_CASE_TEMPLATE("packed words along k: further steps after the bits are joined", Exec, RIGEL_TEST_SPACES) {
-  const auto a = words<std::uint64_t, Exec>(1, 1, {0x8000000000000001u}), b = words<std::uint64_t, Exec>(1, 2, {~std::uint64_t{0}, 2});
+  const auto a = words<std::uint64_t, Exec>(1, 1, {0x8000000000000001u}),
+             b = words<std::uint64_t, Exec>(1, 2, {~std::uint64_t{0}, 2});
   const auto c = support::matrix<double, Exec>(1, 2);
-  CHECK(by_hand::contracted(Exec{}, rigel::or_and<std::uint64_t>{}, a, b, c, rigel::epilogue::any_bit() | rigel::epilogue::scale(2.5)) == Values{2.5, 0});
+  CHECK(by_hand::contracted(Exec{}, rigel::or_and<std::uint64_t>{}, a, b, c,
+                            rigel::epilogue::any_bit() | rigel::epilogue::scale(2.5)) == Values{2.5, 0});
   CHECK(by_hand::contracted(Exec{}, rigel::xor_and<std::uint64_t>{}, a, b, c, rigel::epilogue::parity()) == Values{0, 0});
 }
 

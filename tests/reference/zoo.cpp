@@ -69,7 +69,8 @@ TEST_CASE_TEMPLATE("by hand: the zoo", Exec, RIGEL_TEST_SPACES) {
   SUBCASE("lp") {
     check_close<Exec>(zoo::lp{}, {17, 2, 35, 62}, 3);
     check_close<Exec>(zoo::lp{}, {9, 2, 13, 22}, 2);
-    check_close<Exec>(zoo::lp{}, {1 + 2 * std::sqrt(2.), 2, std::sqrt(2.) + std::sqrt(3.), 2 * std::sqrt(3.) + std::sqrt(2.)}, 0.5);
+    check_close<Exec>(zoo::lp{},
+                      {1 + 2 * std::sqrt(2.), 2, std::sqrt(2.) + std::sqrt(3.), 2 * std::sqrt(3.) + std::sqrt(2.)}, 0.5);
   }
   SUBCASE("log_plus") {
     const auto sum = [](double x, double y, double z) { return std::log(std::exp(x) + std::exp(y) + std::exp(z)); };
@@ -81,7 +82,8 @@ TEST_CASE_TEMPLATE("by hand: the zoo", Exec, RIGEL_TEST_SPACES) {
 }
 
 TEST_CASE_TEMPLATE("by hand: Boolean semirings of bytes", Exec, RIGEL_TEST_SPACES) {
-  const auto a = support::matrix<std::uint8_t, Exec>(2, 3, {1, 1, 0, 0, 1, 0}), b = support::matrix<std::uint8_t, Exec>(3, 2, {1, 0, 1, 0, 1, 1});
+  const auto a = support::matrix<std::uint8_t, Exec>(2, 3, {1, 1, 0, 0, 1, 0}),
+             b = support::matrix<std::uint8_t, Exec>(3, 2, {1, 0, 1, 0, 1, 1});
   const auto c = support::matrix<std::uint8_t, Exec>(2, 2);
   CHECK(by_hand::contracted(Exec{}, rigel::or_and<std::uint8_t>{}, a, b, c) == Values{1, 0, 1, 0});
   CHECK(by_hand::contracted(Exec{}, rigel::xor_and<std::uint8_t>{}, a, b, c) == Values{0, 0, 1, 0});

@@ -28,7 +28,8 @@ std::vector<std::vector<int>> covering_design(const std::vector<int>& levels, Ra
     row[f] = i, row[g] = j;
     std::vector<std::size_t> order(factors);
     std::iota(order.begin(), order.end(), 0);
-    for (std::size_t k = factors; k > 1; --k) std::swap(order[k - 1], order[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(k) - 1))]);
+    for (std::size_t k = factors; k > 1; --k)
+      std::swap(order[k - 1], order[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(k) - 1))]);
     for (const std::size_t h : order) {
       if (row[h] >= 0) continue;
       const int first = static_cast<int>(random.integer(0, levels[h] - 1));

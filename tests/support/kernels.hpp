@@ -14,7 +14,8 @@ namespace support {
 template <class Exec>
 std::vector<rigel::KernelInfo> kernels_on(const Exec& exec, std::string_view semiring, rigel::Scalar element) {
   const rigel::Execution e = rigel::detail::execution_of(exec);
-  return rigel::kernels({.semiring = semiring, .element = element, .spaces = rigel::bit(e.space), .compute_capability = e.compute_capability});
+  return rigel::kernels(
+      {.semiring = semiring, .element = element, .spaces = rigel::bit(e.space), .compute_capability = e.compute_capability});
 }
 
 }  // namespace support

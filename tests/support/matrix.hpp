@@ -21,13 +21,17 @@ using Batch = Kokkos::View<T***, Kokkos::LayoutRight, typename Exec::memory_spac
 // T from a double and back: the 16-bit floats by way of float.
 template <class T>
 T number(double v) {
-  if constexpr (std::is_arithmetic_v<T>) return static_cast<T>(v);
-  else return T(static_cast<float>(v));
+  if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<T>(v);
+  else
+    return T(static_cast<float>(v));
 }
 template <class T>
 double to_double(T v) {
-  if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(v);
-  else return static_cast<float>(v);
+  if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<double>(v);
+  else
+    return static_cast<float>(v);
 }
 
 /// Fills a contiguous view in the order of its memory; missing values become 0.
@@ -48,7 +52,8 @@ Matrix<T, Exec> matrix(int rows, int columns, const std::vector<double>& values 
 
 /// batches × rows × columns, filled in this order.
 template <class T, class Exec>
-Batch<T, Exec> batch(int batches, int rows, int columns, const std::vector<double>& values = {}, const std::string& label = "batch") {
+Batch<T, Exec> batch(int batches, int rows, int columns, const std::vector<double>& values = {},
+                     const std::string& label = "batch") {
   const Batch<T, Exec> m(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), batches, rows, columns);
   fill(m, values);
   return m;

@@ -3,8 +3,8 @@
 // The execution spaces of this build: TEST_CASE_TEMPLATE("…", Exec, RIGEL_TEST_SPACES) runs a test on each of them.
 #pragma once
 
-#include <Kokkos_Core.hpp>
 #include <doctest/doctest.h>
+#include <Kokkos_Core.hpp>
 
 #if defined(KOKKOS_ENABLE_SERIAL) && (defined(KOKKOS_ENABLE_OPENMP) || defined(KOKKOS_ENABLE_THREADS))
 #define RIGEL_TEST_AND_SERIAL , Kokkos::Serial

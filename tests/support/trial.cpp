@@ -32,9 +32,12 @@ void with_type(Scalar type, const Visit& visit) {
 
 void set(Bytes& bytes, Scalar type, std::int64_t at, double real, std::int64_t whole) {
   with_type(type, [&]<class T>(T v) {
-    if constexpr (std::is_integral_v<T>) v = static_cast<T>(whole);
-    else if constexpr (std::is_same_v<T, double>) v = real;
-    else v = static_cast<float>(real);
+    if constexpr (std::is_integral_v<T>)
+      v = static_cast<T>(whole);
+    else if constexpr (std::is_same_v<T, double>)
+      v = real;
+    else
+      v = static_cast<float>(real);
     std::memcpy(bytes.data() + at * static_cast<std::int64_t>(sizeof v), &v, sizeof v);
   });
 }
@@ -51,10 +54,14 @@ Bytes random_bytes(const Placement& p, std::string_view semiring, Scalar type, S
     if (special == Special::infinities && random.chance(0.05))
       real = (is_product_order(semiring) || random.chance(0.5) ? 1 : -1) * std::numeric_limits<double>::infinity();
     std::int64_t whole = random.integer(-1000, 1000);
-    if (is_boolean(semiring)) whole = type == Scalar::u8 ? random.integer(0, 1) : static_cast<std::int64_t>(random.next() & random.next());
-    else if (semiring == "hamming") whole = random.integer(0, 3), real = std::isfinite(real) ? static_cast<double>(whole) : real;
-    else if (is_product_order(semiring)) whole = random.integer(0, 100);
-    else if (narrow) whole = random.integer(type == Scalar::u8 ? 0 : -128, type == Scalar::u8 ? 255 : 127);
+    if (is_boolean(semiring))
+      whole = type == Scalar::u8 ? random.integer(0, 1) : static_cast<std::int64_t>(random.next() & random.next());
+    else if (semiring == "hamming")
+      whole = random.integer(0, 3), real = std::isfinite(real) ? static_cast<double>(whole) : real;
+    else if (is_product_order(semiring))
+      whole = random.integer(0, 100);
+    else if (narrow)
+      whole = random.integer(type == Scalar::u8 ? 0 : -128, type == Scalar::u8 ? 255 : 127);
     // Sums and products wrap; minima and maxima take infinities instead.
     else if (special != Special::none && random.chance(0.05)) {
       const std::int64_t infinity = type == Scalar::i32 ? rigel::infinity<std::int32_t>() : rigel::infinity<std::int64_t>();
@@ -103,8 +110,10 @@ std::int64_t times(std::string_view s, std::int64_t a, std::int64_t b, Scalar ty
   if (s == "min_plus" || s == "max_plus") return wrapped(x + y, type);
   if (s == "max_min") return std::min(a, b);
   if (s == "min_max") return std::max(a, b);
-  if (s == "l1" || s == "linf") return difference < 0 ? wrapped(0 - static_cast<std::uint64_t>(difference), type) : difference;
-  if (s == "l2_squared") return wrapped(static_cast<std::uint64_t>(difference) * static_cast<std::uint64_t>(difference), type);
+  if (s == "l1" || s == "linf")
+    return difference < 0 ? wrapped(0 - static_cast<std::uint64_t>(difference), type) : difference;
+  if (s == "l2_squared")
+    return wrapped(static_cast<std::uint64_t>(difference) * static_cast<std::uint64_t>(difference), type);
   if (is_boolean(s)) return a & b;
   return a != b;
 }
@@ -153,10 +162,10 @@ std::string Trial::text() const {
   constexpr const char* names[] = {"right", "left", "padded right", "padded left", "scattered", "interleaved"};
   constexpr const char* shares[] = {"", ", A shared", ", B shared", ", both shared"};
   constexpr const char* specials[] = {"", ", NaN", ", infinities"};
-  return std::to_string(batch) + " x " + std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(k) + ", A " + names[int(a)] +
-         ", B " + names[int(b)] + ", C " + names[int(c)] + shares[int(share)] + (index == rigel::Batch::last ? ", batch last" : "") +
-         (accumulate ? ", accumulated" : "") + ", epilogue " + std::to_string(epilogue) + specials[int(special)] + ", seed " +
-         std::to_string(seed);
+  return std::to_string(batch) + " x " + std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(k) + ", A " +
+         names[int(a)] + ", B " + names[int(b)] + ", C " + names[int(c)] + shares[int(share)] +
+         (index == rigel::Batch::last ? ", batch last" : "") + (accumulate ? ", accumulated" : "") + ", epilogue " +
+         std::to_string(epilogue) + specials[int(special)] + ", seed " + std::to_string(seed);
 }
 
 rigel::epilogue::Program Trial::program(std::string_view semiring) const {
@@ -173,8 +182,9 @@ std::vector<Trial> trials(std::uint64_t seed) {
   const std::vector<int> levels = {7, 7, 7, 3, orders, orders, orders, 4, 2, 2, 3, 3};
   std::vector<Trial> list;
   for (const auto& row : covering_design(levels, random))
-    list.push_back({batches[row[3]], outer[row[0]], outer[row[1]], inner[row[2]], Order(row[4]), Order(row[5]), Order(row[6]), Share(row[7]),
-                    rigel::Batch(row[8]), row[9] == 1, row[10], Special(row[11]), random.next()});
+    list.push_back({batches[row[3]], outer[row[0]], outer[row[1]], inner[row[2]], Order(row[4]), Order(row[5]),
+                    Order(row[6]), Share(row[7]), rigel::Batch(row[8]), row[9] == 1, row[10], Special(row[11]),
+                    random.next()});
   for (Trial t : {list[0], list[1], list[2]}) {  // nothing to write
     (list.size() % 3 == 0 ? t.m : list.size() % 3 == 1 ? t.n : t.batch) = 0;
     list.push_back(t);
@@ -185,7 +195,8 @@ std::vector<Trial> trials(std::uint64_t seed) {
 Operands operands_for(const Trial& t, std::string_view semiring, Scalar element, Scalar result) {
   Random random(t.seed);
   Operands o;
-  const bool shares_a = t.share == Share::a || t.share == Share::both, shares_b = t.share == Share::b || t.share == Share::both;
+  const bool shares_a = t.share == Share::a || t.share == Share::both,
+             shares_b = t.share == Share::b || t.share == Share::both;
   o.a = place(t.a, shares_a ? 1 : t.batch, t.m, t.k);
   o.b = place(t.b, shares_b ? 1 : t.batch, t.k, t.n);
   o.c = place(t.c, t.batch, t.m, t.n);
@@ -199,8 +210,10 @@ double real(const Bytes& bytes, Scalar type, std::int64_t at) {
   double value = 0;
   with_type(type, [&]<class T>(T v) {
     std::memcpy(&v, bytes.data() + at * static_cast<std::int64_t>(sizeof v), sizeof v);
-    if constexpr (std::is_arithmetic_v<T>) value = static_cast<double>(v);
-    else value = static_cast<float>(v);
+    if constexpr (std::is_arithmetic_v<T>)
+      value = static_cast<double>(v);
+    else
+      value = static_cast<float>(v);
   });
   return value;
 }
@@ -258,7 +271,10 @@ Model model(const Trial& t, const Operands& o, std::string_view s, Scalar elemen
           std::int64_t x = integer_identity(s, result);
           if (t.accumulate) x = integer(o.c_bytes, result, o.c.at(l, m, n));
           for (std::int64_t k = 0; k < t.k; ++k)
-            x = plus(s, x, times(s, integer(o.a_bytes, element, o.a.at(l, m, k)), integer(o.b_bytes, element, o.b.at(l, k, n)), result), result);
+            x = plus(
+                s, x,
+                times(s, integer(o.a_bytes, element, o.a.at(l, m, k)), integer(o.b_bytes, element, o.b.at(l, k, n)), result),
+                result);
           out.whole.push_back(x);
         }
       }

@@ -32,7 +32,7 @@ struct Placement {
 };
 Placement place(Order order, std::int64_t batches, std::int64_t rows, std::int64_t columns);
 
-enum class Share { none, a, b, both };           // which operand all batches have in common
+enum class Share { none, a, b, both };  // which operand all batches have in common
 enum class Special { none, nan, infinities };
 
 struct Trial {
@@ -41,7 +41,7 @@ struct Trial {
   Share share;
   rigel::Batch index;  // where the views have their batch index
   bool accumulate;
-  int epilogue;        // 0: none, 1: one exact step, 2: two steps
+  int epilogue;  // 0: none, 1: one exact step, 2: two steps
   Special special;
   std::uint64_t seed;  // of the operands
   std::string text() const;
@@ -75,6 +75,7 @@ struct Model {
   std::vector<double> value, magnitude;
   std::vector<std::int64_t> whole;
 };
-Model model(const Trial& trial, const Operands& operands, std::string_view semiring, rigel::Scalar element, rigel::Scalar result, double p);
+Model model(const Trial& trial, const Operands& operands, std::string_view semiring, rigel::Scalar element,
+            rigel::Scalar result, double p);
 
 }  // namespace support
