@@ -1,20 +1,28 @@
 # Programs: all of them in one folder, build/…/bin, that runs wherever it is copied to.
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-set(CMAKE_BUILD_RPATH "$ORIGIN")
+# One list of places for shared libraries, in the build tree and installed: beside the program first.
 set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 if(BUILD_SHARED_LIBS)
   set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endif()
 
-# Clang's OpenMP runtime, under the name that the loader looks for.
-if(Kokkos_ENABLE_OPENMP AND OpenMP_libomp_LIBRARY AND CMAKE_READELF)
-  execute_process(COMMAND ${CMAKE_READELF} -d ${OpenMP_libomp_LIBRARY} OUTPUT_VARIABLE dynamic ERROR_QUIET)
-  if(dynamic MATCHES "SONAME[^\n]*\\[([^]\n]+)\\]")
-    file(REAL_PATH ${OpenMP_libomp_LIBRARY} libomp)
-    file(MAKE_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-    file(COPY_FILE ${libomp} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${CMAKE_MATCH_1} ONLY_IF_DIFFERENT)
-  endif()
+# Clang's OpenMP runtime, under the name that the loader looks for (its soname, libomp.so.5).
+if(Kokkos_ENABLE_OPENMP AND CMAKE_READELF)
+  foreach(name IN LISTS OpenMP_CXX_LIB_NAMES)
+    set(library ${OpenMP_${name}_LIBRARY})
+    if(name MATCHES "omp$" AND EXISTS "${library}")
+      execute_process(COMMAND ${CMAKE_READELF} -d ${library} OUTPUT_VARIABLE dynamic ERROR_QUIET)
+      if(dynamic MATCHES "soname: *\\[([^]\n]+)\\]")
+        set(soname ${CMAKE_MATCH_1})
+        file(REAL_PATH ${library} library)
+        file(MAKE_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+        file(COPY_FILE ${library} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${soname} ONLY_IF_DIFFERENT)
+      endif()
+    endif()
+  endforeach()
 endif()
 
 # rigel_add_executable(<name> <source>… [DATA <file or folder>…]): a program on Rigel::rigel in bin/; DATA is copied beside it.
