@@ -41,7 +41,8 @@ struct Microkernel {
 
   // Accumulators fill three quarters of the registers; the rest holds a row of B, a value of A and intermediate
   // results. A functor that we do not know may need more of those.
-  static constexpr int rows = R::mode != Mode::vectors ? 4 : Level::registers == 16 ? 6 : 12;
+  static constexpr bool many = Level::registers == 32;
+  static constexpr int rows = R::mode == Mode::vectors ? (many ? 12 : 6) : R::mode == Mode::each_lane && many ? 8 : 4;
   static constexpr int vectors = R::mode == Mode::numbers ? 4 : 2;
   static constexpr int columns = vectors * R::lanes;
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the registers allow: independent chains of the operations of one step of a semiring, without a load.
+#pragma once
+
+namespace bench {
+
+/// Each function runs its loop for about a millisecond and returns how many pairs it computed.
+struct Ceilings {
+  double (*l1_f32)();
+  double (*l1_f64)();
+  double (*min_plus_f32)();
+  double (*plus_times_f32)();
+};
+
+namespace detail {
+
+template <class T, int Bytes>
+using vector = T __attribute__((ext_vector_type(Bytes / sizeof(T))));
+
+enum class Step { l1, min_plus, plus_times };
+
+// `chains` accumulators, each with an operand of its own; the empty assembly keeps the other operand unknown, so that
+// nothing moves out of the loop. A macro, because the instruction set is not a template's argument, and no function that
+// is inlined here may pass vectors that other code cannot hold.
+#define RIGEL_BENCH_LOOP(name, instructions, bytes, chains)                                  \
+  template <Step operation, class T>                                                         \
+  [[gnu::noinline, gnu::target(instructions), clang::min_vector_width(512)]] double name() { \
+    using V = vector<T, bytes>;                                                              \
+    constexpr long steps = 1 << 18;                                                          \
+    V x[chains], a[chains], b = V(T(0.5));                                                   \
+    for (int j = 0; j < chains; ++j) x[j] = V(T(j)), a[j] = V(T(0.25) * T(j + 1));           \
+    for (long i = 0; i < steps; ++i) {                                                       \
+      __asm__ volatile("" : "+v"(b));                                                        \
+      _Pragma("unroll") for (int j = 0; j < chains; ++j) {                                   \
+        if constexpr (operation == Step::l1) {                                               \
+          x[j] += __builtin_elementwise_abs(a[j] - b);                                       \
+        } else if constexpr (operation == Step::min_plus) {                                  \
+          const V y = a[j] + b;                                                              \
+          x[j] = y < x[j] ? y : x[j];                                                        \
+        } else {                                                                             \
+          x[j] = __builtin_elementwise_fma(a[j], b, x[j]);                                   \
+        }                                                                                    \
+      }                                                                                      \
+    }                                                                                        \
+    _Pragma("unroll") for (int j = 0; j < chains; ++j) __asm__ volatile("" : : "v"(x[j]));   \
+    return double(steps) * chains * (bytes / sizeof(T));                                     \
+  }
+RIGEL_BENCH_LOOP(loop_v4, "arch=x86-64-v4", 64, 12)
+RIGEL_BENCH_LOOP(loop_v3, "arch=x86-64-v3", 32, 6)
+RIGEL_BENCH_LOOP(loop_v2, "arch=x86-64-v2", 16, 6)
+#undef RIGEL_BENCH_LOOP
+
+}  // namespace detail
+
+inline Ceilings ceilings() {
+  using namespace detail;
+  if (__builtin_cpu_supports("x86-64-v4"))
+    return {loop_v4<Step::l1, float>, loop_v4<Step::l1, double>, loop_v4<Step::min_plus, float>, loop_v4<Step::plus_times, float>};
+  if (__builtin_cpu_supports("x86-64-v3"))
+    return {loop_v3<Step::l1, float>, loop_v3<Step::l1, double>, loop_v3<Step::min_plus, float>, loop_v3<Step::plus_times, float>};
+  return {loop_v2<Step::l1, float>, loop_v2<Step::l1, double>, loop_v2<Step::min_plus, float>, loop_v2<Step::plus_times, float>};
+}
+
+}  // namespace bench
