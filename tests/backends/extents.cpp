@@ -51,7 +51,10 @@ TEST_CASE("strides beyond 2^31 elements") {
   }
   for (const auto& info : support::kernels_on(Host{}, "plus_times", rigel::Scalar::f32)) {
     CAPTURE(info.name);
-    rigel::contract(Host{}, rigel::plus_times<float>{}, a, b, c, rigel::epilogue::Program{}, {.kernel = info.name});
+    const bool ran = support::ran(info, [&] {
+      rigel::contract(Host{}, rigel::plus_times<float>{}, a, b, c, rigel::epilogue::Program{}, {.kernel = info.name});
+    });
+    if (!ran) continue;
     Host{}.fence();
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t j = 0; j < n; ++j) {

@@ -85,7 +85,8 @@ void check(const Call& call) {
     support::Bytes expected;
     for (const rigel::KernelInfo& info : call.kernels) {
       CAPTURE(info.name);
-      const support::Bytes actual = call.run(t, o, info.name);
+      support::Bytes actual;
+      if (!support::ran(info, [&] { actual = call.run(t, o, info.name); })) continue;
       CHECK(support::same_gaps(o.c, call.result, actual, o.c_bytes));
       if (info.family == "reference") {
         expected = actual;
