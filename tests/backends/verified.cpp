@@ -33,10 +33,17 @@ TEST_CASE("verify: every registered kernel") {
       continue;
     }
     CAPTURE(info.name);
-    const rigel::Verification v = rigel::verify(info.name, seed);
+    rigel::Verification v;
+    const auto e = support::caught([&] { v = rigel::verify(info.name, seed); });
+    if (e.code == rigel::Code::unsupported && info.family.starts_with("host")) {  // it declined every problem
+      support::skip("kernels that need another processor than this machine's");
+      continue;
+    }
+    CHECK(e.message == "nothing was thrown");
     CHECK(v.report == "");
     CHECK(v.ok);
-    CHECK(v.problems > 20);
+    // A BLAS takes unit strides and nothing accumulated.
+    CHECK(v.problems > (info.family == "host.blas" ? 0 : 20));
     ++checked;
   }
   CHECK(checked >= 100);

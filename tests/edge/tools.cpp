@@ -46,10 +46,14 @@ TEST_CASE_TEMPLATE("tools: every family's calls are labelled with the kernel's n
       CAPTURE(info.name);
       const rigel::ContractOptions options{.kernel = info.name};
       const support::Recorder recorder;
-      if (info.semiring == "plus_times")
-        rigel::contract(exec, rigel::plus_times<float>{}, a, b, c, rigel::epilogue::Program{}, options);
-      else
-        rigel::contract(exec, rigel::min_plus<float>{}, a, b, c, rigel::epilogue::Program{}, options);
+      const bool ran = support::ran(info, [&] {
+        const rigel::epilogue::Program none;
+        if (info.semiring == "plus_times")
+          rigel::contract(exec, rigel::plus_times<float>{}, a, b, c, none, options);
+        else
+          rigel::contract(exec, rigel::min_plus<float>{}, a, b, c, none, options);
+      });
+      if (!ran) continue;
       exec.fence();
       check(recorder.events(), info.name);
     }

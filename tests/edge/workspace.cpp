@@ -82,7 +82,8 @@ TEST_CASE_TEMPLATE("contract() allocates nothing but the announced workspace", E
     if (info.family == "user") continue;
     CAPTURE(info.name);
     const rigel::ContractOptions options{.kernel = info.name};
-    const std::size_t bytes = rigel::workspace_size(exec, s, a, b, c, none, options);
+    std::size_t bytes = 0;
+    if (!support::ran(info, [&] { bytes = rigel::workspace_size(exec, s, a, b, c, none, options); })) continue;
     rigel::contract(exec, s, a, b, c, none, options);  // the pool may grow here
     exec.fence();
     support::Recorder recorder;
