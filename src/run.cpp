@@ -60,8 +60,9 @@ void run(const Problem& p, Workspace workspace) {
     lease = detail::lease(p.execution, bytes);
     workspace = {lease.data(), bytes};
   } else if (workspace.bytes < bytes) {
-    throw Error(Code::invalid_argument, "contract: the workspace has " + std::to_string(workspace.bytes) +
-                                            " bytes, kernel '" + kernel.info.name + "' needs " + std::to_string(bytes));
+    throw Error(Code::invalid_argument, std::string(p.names.call) + ": the workspace has " +
+                                            std::to_string(workspace.bytes) + " bytes, kernel '" + kernel.info.name +
+                                            "' needs " + std::to_string(bytes));
   }
   const Report report(kernel.info, p);
   kernel.run(kernel.info, p, workspace.data);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What contract() checks before anything runs.
+// What is checked before anything runs.
 #include "overlap.hpp"
 
 namespace rigel {
@@ -14,18 +14,21 @@ std::string describe(const char* name, const Operand& o) {
   return text + std::to_string(o.rows) + 'x' + std::to_string(o.columns);
 }
 
-[[noreturn]] void refuse(const std::string& message) { throw Error(Code::invalid_argument, "contract: " + message); }
+[[noreturn]] void refuse(const Problem& p, const std::string& message) {
+  throw Error(Code::invalid_argument, std::string(p.names.call) + ": " + message);
+}
 
-void require_extent(const char* name, const Operand& o, const char* what, std::int64_t actual, std::int64_t expected,
-                    const char* match_name, const Operand& match) {
+void require_extent(const Problem& p, const char* name, const Operand& o, const char* what, std::int64_t actual,
+                    std::int64_t expected, const char* match_name, const Operand& match) {
   if (actual != expected)
-    refuse(describe(name, o) + ", expected " + std::to_string(expected) + ' ' + what + " to match " +
-           describe(match_name, match));
+    refuse(p, describe(name, o) + ", expected " + std::to_string(expected) + ' ' + what + " to match " +
+                  describe(match_name, match));
 }
 
 void require_batches(const char* name, const Operand& o, const Problem& p) {
   if (o.batches != p.batch && o.batches != 1)
-    refuse(describe(name, o) + ", expected " + std::to_string(p.batch) + " batches or one to match " + describe("C", p.c));
+    refuse(p, describe(name, o) + ", expected " + std::to_string(p.batch) + " batches or one to match " +
+                  describe(p.names.c, p.c));
 }
 
 // A broadcast batch is one matrix read over and over.
@@ -37,23 +40,25 @@ Operand without_broadcast(Operand o) {
 }  // namespace
 
 void validate(const Problem& p) {
-  require_extent("B", p.b, "rows", p.b.rows, p.k, "A", p.a);
-  require_extent("C", p.c, "rows", p.c.rows, p.a.rows, "A", p.a);
-  require_extent("C", p.c, "columns", p.c.columns, p.b.columns, "B", p.b);
-  require_batches("A", p.a, p);
-  require_batches("B", p.b, p);
+  const auto [call, a, b, c] = p.names;
+  require_extent(p, b, p.b, "rows", p.b.rows, p.k, a, p.a);
+  require_extent(p, c, p.c, "rows", p.c.rows, p.a.rows, a, p.a);
+  require_extent(p, c, p.c, "columns", p.c.columns, p.b.columns, b, p.b);
+  require_batches(a, p.a, p);
+  require_batches(b, p.b, p);
   const bool writes = p.batch > 0 && p.m > 0 && p.n > 0;
   if (!writes) return;
-  if (!p.c.data) refuse(describe("C", p.c) + " has no data");
-  if (p.k > 0 && !p.a.data) refuse(describe("A", p.a) + " has no data");
-  if (p.k > 0 && !p.b.data) refuse(describe("B", p.b) + " has no data");
+  if (!p.c.data) refuse(p, describe(c, p.c) + " has no data");
+  if (p.k > 0 && !p.a.data) refuse(p, describe(a, p.a) + " has no data");
+  if (p.k > 0 && !p.b.data) refuse(p, describe(b, p.b) + " has no data");
   if (detail::overlap(p.c, without_broadcast(p.a)))
-    refuse(describe("C", p.c) + " overlaps " + describe("A", p.a) + ", expected distinct elements");
+    refuse(p, describe(c, p.c) + " overlaps " + describe(a, p.a) + ", expected distinct elements");
   if (detail::overlap(p.c, without_broadcast(p.b)))
-    refuse(describe("C", p.c) + " overlaps " + describe("B", p.b) + ", expected distinct elements");
+    refuse(p, describe(c, p.c) + " overlaps " + describe(b, p.b) + ", expected distinct elements");
   if (detail::overlaps_itself(p.c))
-    refuse(describe("C", p.c) + " overlaps itself (strides " + std::to_string(p.c.batch_stride) + ", " +
-           std::to_string(p.c.row_stride) + ", " + std::to_string(p.c.column_stride) + "), expected distinct elements");
+    refuse(p, describe(c, p.c) + " overlaps itself (strides " + std::to_string(p.c.batch_stride) + ", " +
+                  std::to_string(p.c.row_stride) + ", " + std::to_string(p.c.column_stride) +
+                  "), expected distinct elements");
 }
 
 }  // namespace rigel

@@ -85,6 +85,7 @@ class Closure {
     product.m = product.n = d.rows;
     product.a = product.b = p;
     product.c = d;
+    product.names = {"closure", "P", "P", "D"};
     if constexpr (Data::tracks)
       product.k = d.rows;
     else

@@ -17,7 +17,7 @@ namespace rigel {
 enum class Batch { first, last };
 
 struct ContractOptions {
-  bool accumulate = false;          // C = epilogue(C ⊕ ⊕_k …), the chain starting with C
+  bool accumulate = false;  // C = epilogue(C ⊕ ⊕_k …), the chain starting with C
   Batch batch = Batch::first;
   Promise require = Promise::none;  // only kernels that promise this are considered
   std::string_view kernel = {};     // a kernel's name or the leading part of it: "host", "cuda.simt"
@@ -52,22 +52,24 @@ struct underlying<Transposed<V>> {
 template <class V>
 using view_t = typename underlying<V>::type;
 
-#ifdef KOKKOS_ENABLE_CUDA
-#endif
-
 // Kokkos's 16-bit types where they are 16 bits wide (in a host-only Kokkos they are float).
 template <class T>
 constexpr Scalar scalar_of_value() {
-  if constexpr (scalar_of<T> != Scalar::other) return scalar_of<T>;
-  else if constexpr (std::is_same_v<T, _Float16>) return Scalar::f16;
-  else if constexpr (std::is_same_v<T, Kokkos::Experimental::half_t> && sizeof(T) == 2) return Scalar::f16;
-  else if constexpr (std::is_same_v<T, Kokkos::Experimental::bhalf_t> && sizeof(T) == 2) return Scalar::bf16;
-  else return Scalar::other;
+  if constexpr (scalar_of<T> != Scalar::other)
+    return scalar_of<T>;
+  else if constexpr (std::is_same_v<T, _Float16>)
+    return Scalar::f16;
+  else if constexpr (std::is_same_v<T, Kokkos::Experimental::half_t> && sizeof(T) == 2)
+    return Scalar::f16;
+  else if constexpr (std::is_same_v<T, Kokkos::Experimental::bhalf_t> && sizeof(T) == 2)
+    return Scalar::bf16;
+  else
+    return Scalar::other;
 }
 
 template <class T, class Element>
-inline constexpr bool holds = std::is_same_v<T, Element> ||
-                              (scalar_of_value<T>() == scalar_of<Element> && scalar_of<Element> != Scalar::other);
+inline constexpr bool holds =
+    std::is_same_v<T, Element> || (scalar_of_value<T>() == scalar_of<Element> && scalar_of<Element> != Scalar::other);
 
 /// The Operand of a view of rank 2 or 3.
 template <class View>
@@ -116,7 +118,7 @@ struct semiring_argument<S> {
 // Builds the Problem of a call and hands it to `use`.
 template <class Exec, class SemiringOrView, class A, class B, class C, class E, class Use>
 auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c, const E& epilogue,
-                  const ContractOptions& options, const Use& use) {
+                  const ContractOptions& options, const Use& use, const Names& names = {}) {
   using S = typename semiring_argument<SemiringOrView>::type;
   using CView = view_t<C>;
   static_assert(Kokkos::is_execution_space_v<Exec>, "contract: the first argument is a Kokkos execution space instance");
@@ -146,6 +148,7 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
   p.require = options.require;
   p.kernel = options.kernel;
   p.execution = execution_of(exec);
+  p.names = names;
   if constexpr (Kokkos::is_view_v<SemiringOrView>) {
     static_assert(SemiringOrView::rank() == 1, "contract: a view of semirings has rank 1, one object for each batch");
     static_assert(Kokkos::SpaceAccessibility<Exec, typename SemiringOrView::memory_space>::accessible,
@@ -191,8 +194,7 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
 template <class Exec, class SemiringOrView, class A, class B, class C, class E = epilogue::Program>
 void contract(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c, const E& epilogue = {},
               const ContractOptions& options = {}) {
-  detail::with_problem(exec, semiring, a, b, c, epilogue, options,
-                       [&](const Problem& p) { run(p, options.workspace); });
+  detail::with_problem(exec, semiring, a, b, c, epilogue, options, [&](const Problem& p) { run(p, options.workspace); });
 }
 
 /// Every kernel that the same call of contract() could use: predicted time, or the reason why not; '*' marks the choice.

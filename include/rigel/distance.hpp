@@ -167,12 +167,9 @@ template <class Exec, class X, class Z, class D, class M, class E>
   requires Epilogue<E, double>
 void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,
            const CdistOptions& options = {}) {
-  detail::with_cdist(exec, x, z, d, metric, last, options, [](auto&&... arguments) {
-    try {
-      contract(arguments...);
-    } catch (const Error& e) {
-      throw Error(e.code(), "cdist, with A = X, B = Z transposed, C = D: " + std::string(e.what()));
-    }
+  detail::with_cdist(exec, x, z, d, metric, last, options, [&](auto&&... arguments) {
+    detail::with_problem(
+        arguments..., [&](const Problem& p) { run(p, options.workspace); }, Names{"cdist", "X", "transposed Z", "D"});
   });
 }
 template <class Exec, class X, class Z, class D, class M>

@@ -42,7 +42,7 @@ struct Execution {
   int device = -1;             // CUDA device ordinal
   int compute_capability = 0;  // 90 for sm_90
   int multiprocessors = 0;
-  void* stream = nullptr;      // cudaStream_t
+  void* stream = nullptr;  // cudaStream_t
 };
 
 /// A batch of matrices: element (l, i, j) stands at data + (l·batch_stride + i·row_stride + j·column_stride)·size.
@@ -51,8 +51,9 @@ struct Operand {
   Scalar type = Scalar::other;
   std::size_t size = 0;  // bytes of an element
   std::int64_t batches = 1, rows = 0, columns = 0;
-  std::int64_t batch_stride = 0, row_stride = 0, column_stride = 0;  // in elements; one batch alone has stride 0 and broadcasts
-  std::string label = {};  // of the view, for messages
+  std::int64_t batch_stride = 0, row_stride = 0,
+               column_stride = 0;  // in elements; one batch alone has stride 0 and broadcasts
+  std::string label = {};          // of the view, for messages
 
   /// The largest power of two, at most 16 bytes, that divides the address and every stride but those of extent 1.
   std::size_t alignment() const;
@@ -61,9 +62,9 @@ struct Operand {
 /// What a kernel may promise, and a caller may require: a set of bits.
 enum class Promise : unsigned {
   none = 0,
-  reference_bits = 1,   // one ascending chain per output: equal to the reference's values, bit for bit
-  repeatable = 2,       // the same bits in every run
-  batch_invariant = 4   // a row's bits depend neither on the other rows nor on M
+  reference_bits = 1,  // one ascending chain per output: equal to the reference's values, bit for bit
+  repeatable = 2,      // the same bits in every run
+  batch_invariant = 4  // a row's bits depend neither on the other rows nor on M
 };
 constexpr Promise operator|(Promise a, Promise b) { return Promise(unsigned(a) | unsigned(b)); }
 constexpr bool covers(Promise has, Promise wants) { return (unsigned(wants) & ~unsigned(has)) == 0; }
@@ -77,6 +78,11 @@ struct Accuracy {
 
 struct Kernel;
 
+/// What messages call the function and its arguments.
+struct Names {
+  const char *call = "contract", *a = "A", *b = "B", *c = "C";
+};
+
 /// One call, without a template: everything that a kernel needs to know.
 struct Problem {
   Operation operation = Operation::contract;
@@ -84,16 +90,17 @@ struct Problem {
   Scalar element = Scalar::other, accumulator = Scalar::other;
   bool exact = false;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  Operand a, b, c;                       // a: m × k, b: k × n, c: m × n
-  const void* semiring_object = nullptr; // one object, or `batch` of them in memory that the execution space reads
+  Operand a, b, c;                        // a: m × k, b: k × n, c: m × n
+  const void* semiring_object = nullptr;  // one object, or `batch` of them in memory that the execution space reads
   bool semiring_per_batch = false;
   const epilogue::Program* program = nullptr;  // null: a functor of the user's
   const void* epilogue_object = nullptr;       // the user's functor
   bool accumulate = false;
   Promise require = Promise::none;
-  std::string_view kernel;               // selection by name: a whole name or a leading part of it, "cuda.simt"
+  std::string_view kernel;  // selection by name: a whole name or a leading part of it, "cuda.simt"
   Execution execution;
   std::span<const Kernel> instantiated;  // kernels that the caller's own translation unit brings along
+  Names names;
 };
 
 struct Tile {
@@ -179,8 +186,8 @@ const Kernel& select(const Problem& problem);
 /// What `verify` found.
 struct Verification {
   bool ok = true;
-  int problems = 0;        // how many were run
-  std::string report = {}; // the first failures, each with its seed and extents
+  int problems = 0;         // how many were run
+  std::string report = {};  // the first failures, each with its seed and extents
 };
 
 /// Holds a registered kernel to its promises, on the problem grid described in docs/design.md: sizes 0, 1, tile ± 1 and

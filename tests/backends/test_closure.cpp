@@ -434,6 +434,10 @@ TEST_CASE("closure says what is wrong") {
   CHECK(message_of([&] { rigel::closure(exec, s, oblong); }) == "closure: D 'roads' is 3x4, expected a square matrix");
   const Kokkos::View<int**, Exec::memory_space> p("before", 4, 3);
   CHECK(message_of([&] { rigel::closure(exec, s, roads, p); }) == "closure: P 'before' is 4x3, expected 4x4 as D 'roads'");
+  const rigel::min_plus<int> whole;
+  const Kokkos::View<int**, Exec::memory_space> both("both", 4, 4);
+  CHECK(message_of([&] { rigel::closure(exec, whole, both, both); }) ==
+        "closure: D 'both' 4x4 overlaps P 'both' 4x4, expected distinct elements");
   CHECK(message_of([&] { rigel::closure(exec, s, roads, {.block = 0}); }) ==
         "closure: options.block is 0, expected at least 1");
   const Kokkos::View<signed char**, Exec::memory_space> narrow("before", 200, 200);

@@ -277,7 +277,12 @@ TEST_CASE("cdist says what is wrong") {
   CHECK(message_of([&] { rigel::cdist(exec, three, z, two, m); }) ==
         "cdist: X 'three' is 3x4x6, expected 2 batches or one to match D 'two' 2x4x5");
   const auto square = support::matrix<float, Exec>(6, 6, {}, "square");
-  CHECK(message_of([&] { rigel::cdist(exec, square, square, square, m); }).find("cdist") == 0);
+  CHECK(message_of([&] { rigel::cdist(exec, square, square, square, m); }) ==
+        "cdist: D 'square' 6x6 overlaps X 'square' 6x6, expected distinct elements");
+  const auto tall = support::matrix<float, Exec>(5, 6, {}, "tall");
+  const auto top = Kokkos::subview(tall, std::pair{0, 4}, std::pair{0, 5});
+  CHECK(message_of([&] { rigel::cdist(exec, x, tall, top, m); }) ==
+        "cdist: D 'tall' 4x5 overlaps transposed Z 'tall' 6x5, expected distinct elements");
   for (const double p : {0., -1., std::nan("")})
     CHECK(message_of([&] { rigel::cdist(exec, x, z, d, metric::minkowski{p}); }).find("expected p > 0") !=
           std::string::npos);
