@@ -87,9 +87,19 @@ Shape shape_of(Scalar type, Layout layout, std::int64_t batches, std::int64_t ro
   o.rows = rows;
   o.columns = columns;
   switch (layout) {
-    case Layout::right: o.row_stride = columns; o.column_stride = 1; break;
-    case Layout::left: o.row_stride = 1; o.column_stride = rows; break;
-    case Layout::strided: o.row_stride = 3 * columns + 1; o.column_stride = 3; s.first = 1; break;
+    case Layout::right:
+      o.row_stride = columns;
+      o.column_stride = 1;
+      break;
+    case Layout::left:
+      o.row_stride = 1;
+      o.column_stride = rows;
+      break;
+    case Layout::strided:
+      o.row_stride = 3 * columns + 1;
+      o.column_stride = 3;
+      s.first = 1;
+      break;
   }
   const std::int64_t matrix = layout == Layout::strided ? o.row_stride * rows + 2 : rows * columns;
   if (batches != 1) o.batch_stride = matrix;
@@ -141,8 +151,9 @@ Bytes random_values(const Shape& s, std::string_view semiring, Special special, 
     if (!is_floating(type)) value = type == Scalar::u8 ? std::floor(std::abs(value) * 255) : std::floor(value * 100);
     if (is_floating(type) && special != Special::none && random() % 16 == 0) {
       const double infinity = std::numeric_limits<double>::infinity();
-      value = special == Special::nan ? std::numeric_limits<double>::quiet_NaN()
-              : non_negative || random() % 2 ? infinity : -infinity;
+      value = special == Special::nan        ? std::numeric_limits<double>::quiet_NaN()
+              : non_negative || random() % 2 ? infinity
+                                             : -infinity;
     }
     set(bytes, type, i, value);
   });
@@ -294,7 +305,8 @@ class Verifier {
     if (covers(kernel_.info.promises, Promise::batch_invariant) && c.m > 1 && !c.epilogue) {
       // One row alone, or the lower half, in a call of its own.
       const Inputs rows = last_rows(in, result_.problems % 2 ? c.m - 1 : c.m / 2);
-      compare_bits(c, rows, actual, solve(exec, kernel_, rows, c.accumulate, program), "outputs depend on the number of rows");
+      compare_bits(c, rows, actual, solve(exec, kernel_, rows, c.accumulate, program),
+                   "outputs depend on the number of rows");
     }
     if (bitwise())
       compare_bits(c, in, actual, solve(exec, *reference_, in, c.accumulate, program), "outputs differ");
@@ -336,7 +348,8 @@ class Verifier {
       if (wrong++ == 0) first = x, wanted = y;
     });
     if (wrong)
-      fail(c, std::to_string(wrong) + ' ' + what + ", the first: " + std::to_string(first) + " for " + std::to_string(wanted));
+      fail(c,
+           std::to_string(wrong) + ' ' + what + ", the first: " + std::to_string(first) + " for " + std::to_string(wanted));
   }
 
   // |error| ≤ (constant + per_term·K)·u·magnitude against the reference in f64, where magnitude is Σ|a ⊗ b|.
@@ -351,10 +364,11 @@ class Verifier {
     const Bytes magnitudes =
         logarithmic ? exact : solve(exec, *wide_reference_, in_f64(in, has_signs, true), c.accumulate, program);
     // A logarithm's error is that of its argument, plus the roundings of exponents as large as the operands.
-    const double exponent = logarithmic ? 1 + largest(in.a, in.a_bytes) + largest(in.b, in.b_bytes) + largest(in.c, in.c_bytes) : 0;
+    const double exponent =
+        logarithmic ? 1 + largest(in.a, in.a_bytes) + largest(in.b, in.b_bytes) + largest(in.c, in.c_bytes) : 0;
     const Accuracy accuracy = kernel_.info.accuracy;
-    const double gamma = (accuracy.constant + accuracy.per_term * static_cast<double>(c.k + c.accumulate)) *
-                         unit_roundoff(in.c.operand.type);
+    const double gamma =
+        (accuracy.constant + accuracy.per_term * static_cast<double>(c.k + c.accumulate)) * unit_roundoff(in.c.operand.type);
     std::int64_t wrong = 0;
     double worst = 0;
     for_each_element(in.c, [&](std::int64_t i) {
@@ -395,17 +409,26 @@ std::vector<Case> cases_for(const KernelInfo& info, unsigned seed) {
   std::mt19937_64 random(seed);
   const auto pick = [&](const std::vector<std::int64_t>& list) { return list[random() % list.size()]; };
   const auto layout = [&] { return static_cast<Layout>(random() % 3); };
-  std::vector<Case> cases = {
-      {1, 0, 5, 3, {}, {}, {}, false, false, false, {}},  {1, 5, 0, 3, {}, {}, {}, false, false, false, {}},
-      {0, 5, 5, 3, {}, {}, {}, false, false, false, {}},  {1, 5, 7, 0, {}, {}, {}, false, false, false, {}},
-      {1, 1, 1, 1, {}, {}, {}, false, false, false, {}},  {2, 5, 7, 0, {}, {}, {}, false, false, true, {}},
-      {1, tile_m, tile_n, tile_k, {}, Layout::left, {}, false, false, false, {}}};
+  std::vector<Case> cases = {{1, 0, 5, 3, {}, {}, {}, false, false, false, {}},
+                             {1, 5, 0, 3, {}, {}, {}, false, false, false, {}},
+                             {0, 5, 5, 3, {}, {}, {}, false, false, false, {}},
+                             {1, 5, 7, 0, {}, {}, {}, false, false, false, {}},
+                             {1, 1, 1, 1, {}, {}, {}, false, false, false, {}},
+                             {2, 5, 7, 0, {}, {}, {}, false, false, true, {}},
+                             {1, tile_m, tile_n, tile_k, {}, Layout::left, {}, false, false, false, {}}};
+  // Operands that allow vectors, in each pair of layouts.
+  for (const Layout a : {Layout::right, Layout::left})
+    for (const Layout b : {Layout::right, Layout::left})
+      cases.push_back({2, tile_m + 4, tile_n + 4, 5 * tile_k, a, b, Layout::right, a == b, false, false, {}});
   constexpr int random_cases = 20;
   for (int i = 0; i < random_cases; ++i) {
     const std::int64_t batch = i % 3 == 0 ? 3 : 1;
     cases.push_back({batch, pick(m), pick(n), pick(k), layout(), layout(), layout(), batch > 1 && random() % 3 == 0,
                      batch > 1 && random() % 3 == 0, random() % 4 == 0,
-                     i % 5 == 0 ? Special::nan : i % 5 == 1 ? Special::infinities : Special::none, random() % 4 == 0});
+                     i % 5 == 0   ? Special::nan
+                     : i % 5 == 1 ? Special::infinities
+                                  : Special::none,
+                     random() % 4 == 0});
   }
   return cases;
 }

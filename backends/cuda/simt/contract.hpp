@@ -15,11 +15,16 @@ namespace rigel::backends::simt {
 
 /// Tiles of C in one batch.
 template <class Shape>
-std::int64_t rows_of(const Problem& p) { return (p.m + Shape::m - 1) / Shape::m; }
+std::int64_t rows_of(const Problem& p) {
+  return (p.m + Shape::m - 1) / Shape::m;
+}
 template <class Shape>
-std::int64_t columns_of(const Problem& p) { return (p.n + Shape::n - 1) / Shape::n; }
+std::int64_t columns_of(const Problem& p) {
+  return (p.n + Shape::n - 1) / Shape::n;
+}
 
-inline constexpr std::int64_t max_grid = 2147483647;  // blocks of a launch along x (CUDA C++ Programming Guide, table of limits)
+inline constexpr std::int64_t max_grid =
+    2147483647;  // blocks of a launch along x (CUDA C++ Programming Guide, table of limits)
 
 template <class Finish, class Shape>
 Status supports(const KernelInfo& info, const Problem& p) {
@@ -28,11 +33,57 @@ Status supports(const KernelInfo& info, const Problem& p) {
   return detail::finish_supports<Finish>(info, p);
 }
 
+/// How an operand whose lines have stride `line_stride`, and whose values of k have `k_stride`, can come to shared memory.
+template <class Shape>
+tile::Way way_of(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride) {
+  constexpr std::int64_t width = 4;  // floats in a vector of 16 bytes
+  const auto aligned = [&](std::int64_t stride) {
+    return reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0 && stride % width == 0 && o.batch_stride % width == 0;
+  };
+  if (k % Shape::depth != 0) return tile::Way::single;
+  if (k_stride == 1 && aligned(line_stride)) return tile::Way::along_k;
+  if (line_stride == 1 && aligned(k_stride) && lines % width == 0) return tile::Way::along_lines;
+  return tile::Way::single;
+}
+
+struct Ways {
+  tile::Way a = tile::Way::single, b = tile::Way::single;
+};
+/// The ways in which a kernel brings a problem's operands: in vectors where both allow it.
+template <class S, class Shape>
+Ways ways_for(const Problem& p) {
+  if constexpr (in_vectors<S> && std::is_same_v<Shape, LargeTile<S>>) {
+    const Ways ways{way_of<Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride),
+                    way_of<Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride)};
+    if (ways.a != tile::Way::single && ways.b != tile::Way::single) return ways;
+  }
+  return {};
+}
+
+/// The CUDA kernel for a problem.
+template <class S, class Finish, class Shape>
+const void* function_for(const Problem& p) {
+  using tile::Way;
+  const auto function = []<Way a, Way b>() { return reinterpret_cast<const void*>(&contract<S, Finish, Shape, a, b>); };
+  if constexpr (in_vectors<S> && std::is_same_v<Shape, LargeTile<S>>) {
+    const Ways ways = ways_for<S, Shape>(p);
+    if (ways.a == Way::along_k && ways.b == Way::along_k) return function.template operator()<Way::along_k, Way::along_k>();
+    if (ways.a == Way::along_k && ways.b == Way::along_lines)
+      return function.template operator()<Way::along_k, Way::along_lines>();
+    if (ways.a == Way::along_lines && ways.b == Way::along_k)
+      return function.template operator()<Way::along_lines, Way::along_k>();
+    if (ways.a == Way::along_lines) return function.template operator()<Way::along_lines, Way::along_lines>();
+  }
+  return function.template operator()<Way::single, Way::single>();
+}
+
 /// Pairs that a multiprocessor finishes in a second when it is full, as measured on sm_90 for the lightest semirings.
 template <class S>
 constexpr double pairs_per_second() {
-  if constexpr (is_transcendental<S>) return sizeof(operand_t<S>) > 4 ? 1e9 : 1e10;
-  else return 1e11 / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
+  if constexpr (is_transcendental<S>)
+    return sizeof(operand_t<S>) > 4 ? 1e9 : 1e10;
+  else
+    return 1e11 / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
 }
 
 /// A launch, then tile after tile on the multiprocessor that gets most of them. With few warps there it waits for its
@@ -45,8 +96,9 @@ double cost(const KernelInfo&, const Problem& p) {
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
   const double tiles_each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
   const double busy = std::min(1.0, 0.2 + 0.1 * tiles_each * Shape::threads / 32);  // full from 8 warps on
+  const double copies = in_vectors<S> && ways_for<S, Shape>(p).a == tile::Way::single ? 0.9 : 1;
   const double pairs = tiles_each * Shape::m * Shape::n * static_cast<double>(p.k);
-  return launch + pairs / (pairs_per_second<S>() * efficiency * busy);
+  return launch + pairs / (pairs_per_second<S>() * efficiency * busy * copies);
 }
 
 template <class S, class Finish, class Shape>
@@ -56,11 +108,11 @@ void run(const KernelInfo& info, const Problem& p, void*) {
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
   const std::int64_t tiles = p.batch * raster.rows * raster.columns;
   void* parameters[] = {&arguments, &raster};
+  const void* const function = function_for<S, Finish, Shape>(p);
   for (; raster.first < tiles; raster.first += max_grid) {
     const dim3 grid(static_cast<unsigned>(std::min(tiles - raster.first, max_grid)));
-    const cudaError_t status = cudaLaunchKernel(reinterpret_cast<const void*>(&contract<S, Finish, Shape>), grid,
-                                                dim3(Shape::threads), parameters, 0,
-                                                static_cast<cudaStream_t>(p.execution.stream));
+    const cudaError_t status =
+        cudaLaunchKernel(function, grid, dim3(Shape::threads), parameters, 0, static_cast<cudaStream_t>(p.execution.stream));
     if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
   }
 }
@@ -68,11 +120,10 @@ void run(const KernelInfo& info, const Problem& p, void*) {
 template <class S, class Finish, class Shape>
 Kernel kernel() {
   Kernel k;
-  const std::string tile =
-      std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(Shape::depth);
+  const std::string tile = std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(Shape::depth);
   k.info = detail::info_of<S>("cuda.simt", tile, bit(Space::cuda));
   k.info.tile = {Shape::m, Shape::n, Shape::depth};
-  k.info.stages = 2;
+  k.info.stages = Slabs<S, Shape, tile::Way::single, tile::Way::single>::stages;
   k.info.min_compute_capability = 80;
   k.info.raw_launch = true;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;

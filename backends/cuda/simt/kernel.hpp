@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ) on CUDA cores, for any semiring. A block computes one tile of C, a
-// thread a block of outputs in registers; slabs of A and B go through registers into a double buffer in shared memory
-// while the slab before them is worked on. Each output is one chain in ascending k.
+// thread a block of outputs in registers; slabs of A and B come to shared memory while those before them are worked on.
+// Each output is one chain in ascending k.
 #pragma once
 
 #include <backends/cuda/simt/tiles.hpp>
@@ -13,14 +13,18 @@
 
 namespace rigel::backends::simt {
 
-/// x ⊕ (a ⊗ b) for all outputs of a thread.
+/// x ⊕ (a ⊗ b) for all outputs of a thread, back and forth: neighbours in time share an operand, which then need not be
+/// read from the register file twice.
 template <class S, int M, int N>
 __device__ __forceinline__ void step_all(const S& s, typename S::accumulator (&x)[M][N], const operand_t<S> (&a)[M],
                                          const operand_t<S> (&b)[N], std::int64_t k) {
 #pragma unroll
   for (int j = 0; j < N; ++j)
 #pragma unroll
-    for (int i = 0; i < M; ++i) x[i][j] = step(s, x[i][j], a[i], b[j], k);
+    for (int turn = 0; turn < M; ++turn) {
+      const int i = j % 2 == 0 ? turn : M - 1 - turn;
+      x[i][j] = step(s, x[i][j], a[i], b[j], k);
+    }
 }
 
 /// Results straight from registers to C, a chunk at a time along n or along m, for a tile inside of C.
@@ -44,22 +48,44 @@ __device__ __forceinline__ void copy_out(const S& s, const typename S::accumulat
   }
 }
 
-template <class S, class Finish, class Shape>
+/// The loaders of a kernel, and how many slabs it keeps in shared memory: three where copies are asynchronous and 48 KB
+/// hold them.
+template <class S, class Shape, tile::Way WayA, tile::Way WayB>
+struct Slabs {
+  using Element = typename S::element;
+  using Operand = operand_t<S>;
+  using A = tile::Slab<Operand, Shape::m, Shape::depth>;
+  using B = tile::Slab<Operand, Shape::n, Shape::depth>;
+  using LoaderA = tile::Loader<WayA, Element, Operand, Shape::m, Shape::depth, Shape::threads>;
+  using LoaderB = tile::Loader<WayB, Element, Operand, Shape::n, Shape::depth, Shape::threads>;
+  static constexpr int size = A::size + B::size;  // of a stage, in values
+  static constexpr int bytes = size * static_cast<int>(sizeof(typename A::Stored));
+  static constexpr int staging = LoaderA::staging_size + LoaderB::staging_size;
+  static constexpr int stages = LoaderA::async && 3 * bytes <= 48 * 1024 ? 3 : 2;
+  static_assert(staging == 0 || stages == 3);
+};
+
+template <class S, class Finish, class Shape, tile::Way WayA, tile::Way WayB>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     contract(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster) {
   using Accumulator = typename S::accumulator;
   using Operand = operand_t<S>;
-  using SlabA = tile::Slab<Operand, Shape::m, Shape::depth>;
-  using SlabB = tile::Slab<Operand, Shape::n, Shape::depth>;
+  using Memory = Slabs<S, Shape, WayA, WayB>;
+  using SlabA = typename Memory::A;
+  using SlabB = typename Memory::B;
+  using LoaderA = typename Memory::LoaderA;
+  using LoaderB = typename Memory::LoaderB;
   using Stored = typename SlabA::Stored;
   using Exchange = tile::Exchange<Accumulator, Shape, SlabA::chunk>;
-  constexpr int slab_bytes = 2 * (SlabA::size + SlabB::size) * sizeof(Stored);
+  constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;  // then K is any
+  constexpr int stage_size = Memory::size, stages = Memory::stages;
+  constexpr int ahead = stages - 1;  // slabs that are under way while one is worked on
+  constexpr int slab_bytes = stages * Memory::bytes + Memory::staging * sizeof(Stored);
   constexpr int exchange_bytes = Exchange::size * sizeof(Accumulator);
   constexpr int bytes = slab_bytes > exchange_bytes ? slab_bytes : exchange_bytes;
   static_assert(bytes <= 48 * 1024, "cuda.simt: the semiring's types are too large for a tile in shared memory");
   __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
-  Stored* const slabs_a = reinterpret_cast<Stored*>(shared);
-  Stored* const slabs_b = slabs_a + 2 * SlabA::size;
+  Stored* const slabs = reinterpret_cast<Stored*>(shared);
   Accumulator* const exchange = reinterpret_cast<Accumulator*>(shared);
 
   const int thread = static_cast<int>(threadIdx.x);
@@ -81,58 +107,65 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       });
 
   if (g.k > 0) {
-    using Element = typename S::element;
-    tile::Loader<Element, Operand, Shape::m, Shape::depth, Shape::threads> a(
-        &g.a.at(l, m0, 0), g.a.row, g.a.column, rows, g.k, thread);
-    tile::Loader<Element, Operand, Shape::n, Shape::depth, Shape::threads> b(
-        &g.b.at(l, 0, n0), g.b.column, g.b.row, columns, g.k, thread);
-    a.fetch(g.k);
-    b.fetch(g.k);
-    a.store(slabs_a);
-    b.store(slabs_b);
-    __syncthreads();
+    Stored* const staging = slabs + stages * stage_size;
+    LoaderA a(&g.a.at(l, m0, 0), g.a.row, g.a.column, rows, g.k, staging);
+    LoaderB b(&g.b.at(l, 0, n0), g.b.column, g.b.row, columns, g.k, staging + LoaderA::staging_size);
+    const auto slab_a = [&](int stage) { return slabs + stage * stage_size; };
+    const auto slab_b = [&](int stage) { return slabs + stage * stage_size + SlabA::size; };
+    const auto start = [&](int stage, std::int64_t left) __attribute__((always_inline)) {
+      a.start(slab_a(stage), left);
+      b.start(slab_b(stage), left);
+      arch::commit_copies();
+    };
+    const auto finish = [&](int stage) __attribute__((always_inline)) {
+      arch::wait_for_copies<ahead - 1>();
+      a.finish(slab_a(stage));
+      b.finish(slab_b(stage));
+    };
+    const auto read = [&](int stage, int k, Operand(&fragment_a)[Shape::outputs_m], Operand(&fragment_b)[Shape::outputs_n])
+                          __attribute__((always_inline)) {
+                            SlabA::template read<Shape::threads_m>(slab_a(stage), k, place.m, fragment_a);
+                            SlabB::template read<Shape::threads_n>(slab_b(stage), k, place.n, fragment_b);
+                          };
+    const auto next = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
 
-    int current = 0;
+#pragma unroll
+    for (int stage = 0; stage < ahead; ++stage) start(stage, g.k - stage * Shape::depth);
+    finish(0);
+    __syncthreads();
+    // Two fragments in turn: one is read while the other is worked on.
+    Operand fragment_a[2][Shape::outputs_m], fragment_b[2][Shape::outputs_n];
+    if constexpr (Shape::ahead) read(0, 0, fragment_a[0], fragment_b[0]);
+    int current = 0, free = ahead;
 #pragma unroll 1
     for (std::int64_t k0 = 0;; k0 += Shape::depth) {
       const std::int64_t left = g.k - k0;
-      const bool more = left > Shape::depth;
-      if (more) {
-        a.fetch(left - Shape::depth);
-        b.fetch(left - Shape::depth);
-      }
-      const Stored* const slab_a = slabs_a + current * SlabA::size;
-      const Stored* const slab_b = slabs_b + current * SlabB::size;
-      const auto read = [&](int k, Operand(&fragment_a)[Shape::outputs_m], Operand(&fragment_b)[Shape::outputs_n]) {
-        SlabA::template read<Shape::threads_m>(slab_a, k, place.m, fragment_a);
-        SlabB::template read<Shape::threads_n>(slab_b, k, place.n, fragment_b);
-      };
-      const int steps = static_cast<int>(more ? Shape::depth : left);
-      if constexpr (!Shape::ahead) {
-#pragma unroll 1
-        for (int k = 0; k < steps; ++k) {
-          Operand fragment_a[Shape::outputs_m], fragment_b[Shape::outputs_n];
-          read(k, fragment_a, fragment_b);
-          step_all(s, x, fragment_a, fragment_b, k0 + k);
+      start(free, left - ahead * Shape::depth);
+      if (Shape::ahead && (!singly || left >= Shape::depth)) {
+#pragma unroll
+        for (int k = 0; k < Shape::depth; ++k) {
+          if (k == Shape::depth / 2) finish(next(current));
+          if (k + 1 < Shape::depth) {
+            read(current, k + 1, fragment_a[(k + 1) % 2], fragment_b[(k + 1) % 2]);
+          } else {
+            __syncthreads();
+            read(next(current), 0, fragment_a[0], fragment_b[0]);
+          }
+          step_all(s, x, fragment_a[k % 2], fragment_b[k % 2], k0 + k);
         }
       } else {
-        // Two fragments in turn: one is read while the other is worked on.
-        Operand fragment_a[2][Shape::outputs_m], fragment_b[2][Shape::outputs_n];
-        read(0, fragment_a[0], fragment_b[0]);
+        const int steps = static_cast<int>(left < Shape::depth ? left : Shape::depth);
 #pragma unroll 1
-        for (int k = 0; k < steps; k += 2) {
-          read(k + 1, fragment_a[1], fragment_b[1]);
+        for (int k = 0; k < steps; ++k) {
+          read(current, k, fragment_a[0], fragment_b[0]);
           step_all(s, x, fragment_a[0], fragment_b[0], k0 + k);
-          if (k + 1 == steps) break;
-          read(k + 2, fragment_a[0], fragment_b[0]);
-          step_all(s, x, fragment_a[1], fragment_b[1], k0 + k + 1);
         }
+        finish(next(current));
+        __syncthreads();
       }
-      if (!more) break;
-      current ^= 1;
-      a.store(slabs_a + current * SlabA::size);
-      b.store(slabs_b + current * SlabB::size);
-      __syncthreads();
+      if (left <= Shape::depth) break;
+      free = current;
+      current = next(current);
     }
   }
 
@@ -141,11 +174,14 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     const std::int64_t stride = along_n ? g.c_strides.row : g.c_strides.column;
     Value* const c = static_cast<Value*>(g.c) + g.c_offset(l, m0, n0);
     const bool unit = (along_n ? g.c_strides.column : g.c_strides.row) == 1;
-    const bool aligned =
-        (reinterpret_cast<std::uintptr_t>(c) | static_cast<std::uintptr_t>(stride) * sizeof(Value)) % (SlabA::chunk * sizeof(Value)) == 0;
+    const bool aligned = (reinterpret_cast<std::uintptr_t>(c) | static_cast<std::uintptr_t>(stride) * sizeof(Value)) %
+                             (SlabA::chunk * sizeof(Value)) ==
+                         0;
     if (g.finish.template is_copy<Value>() && unit && aligned && rows >= Shape::m && columns >= Shape::n) {
-      if (along_n) copy_out<true, SlabA::chunk>(s, x, c, stride, place);
-      else copy_out<false, SlabA::chunk>(s, x, c, stride, place);
+      if (along_n)
+        copy_out<true, SlabA::chunk>(s, x, c, stride, place);
+      else
+        copy_out<false, SlabA::chunk>(s, x, c, stride, place);
       return;
     }
   }

@@ -24,24 +24,41 @@ inline constexpr bool needs_temporaries<l2_squared<E, A>> = std::is_integral_v<A
 template <class T>
 inline constexpr int registers_of = (static_cast<int>(sizeof(T)) + 3) / 4;
 
+/// Whether the large tile also has kernels that bring operands in vectors: for floats that are used as they are.
+template <class S>
+inline constexpr bool in_vectors =
+    std::is_same_v<typename S::element, float> && std::is_same_v<operand_t<S>, float> &&
+    registers_of<typename S::accumulator> == 1 && !is_transcendental<S> && !needs_temporaries<S>;
+
 template <class S>
 constexpr auto large_tile() {
   constexpr int x = registers_of<typename S::accumulator>, operand = registers_of<tile::stored_t<operand_t<S>>>;
-  if constexpr (x > 4 || operand > 4) return tile::Shape<16, 16, 2, 2, 8, 1, false>{};
-  else if constexpr (is_transcendental<S> || x > 2 || operand > 2) return tile::Shape<16, 16, 4, 4, 8, 1, false>{};
-  else if constexpr ((x == 2 || operand == 2) && needs_temporaries<S>) return tile::Shape<16, 16, 4, 8, 8, 1, false>{};
-  else if constexpr (x == 2 || operand == 2) return tile::Shape<16, 16, 8, 8, 8, 1, false>{};
-  else if constexpr (needs_temporaries<S>) return tile::Shape<16, 16, 8, 8, 8, 1, true>{};
-  else return tile::Shape<16, 16, 8, 16, 8, 1, true>{};
+  if constexpr (x > 4 || operand > 4)
+    return tile::Shape<16, 16, 2, 2, 8, 1, false>{};
+  else if constexpr (is_transcendental<S> || x > 2 || operand > 2)
+    return tile::Shape<16, 16, 4, 4, 8, 1, false>{};
+  else if constexpr ((x == 2 || operand == 2) && needs_temporaries<S>)
+    return tile::Shape<16, 16, 4, 8, 8, 1, false>{};
+  else if constexpr (x == 2 || operand == 2)
+    return tile::Shape<16, 16, 8, 8, 8, 1, false>{};
+  else if constexpr (needs_temporaries<S>)
+    return tile::Shape<16, 16, 8, 8, 8, 1, true>{};
+  else if constexpr (in_vectors<S>)
+    return tile::Shape<16, 8, 8, 16, 8, 2, true>{};
+  else
+    return tile::Shape<16, 16, 8, 16, 8, 1, true>{};
 }
 
 /// For products whose large tiles would leave multiprocessors idle.
 template <class S>
 constexpr auto small_tile() {
   constexpr int x = registers_of<typename S::accumulator>, operand = registers_of<tile::stored_t<operand_t<S>>>;
-  if constexpr (x > 4 || operand > 4) return tile::Shape<8, 8, 2, 2, 16, 4, false>{};
-  else if constexpr (is_transcendental<S> || x > 1 || operand > 1) return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
-  else return tile::Shape<8, 16, 8, 4, 16, 4, true>{};
+  if constexpr (x > 4 || operand > 4)
+    return tile::Shape<8, 8, 2, 2, 16, 4, false>{};
+  else if constexpr (is_transcendental<S> || x > 1 || operand > 1)
+    return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
+  else
+    return tile::Shape<8, 16, 8, 4, 16, 4, true>{};
 }
 
 template <class S>

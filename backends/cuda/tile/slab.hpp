@@ -5,6 +5,8 @@
 // lies together.
 #pragma once
 
+#include <backends/cuda/arch/copy_async.hpp>
+
 #include <cstdint>
 #include <type_traits>
 
@@ -18,17 +20,27 @@ using stored_t = std::conditional_t<std::is_integral_v<Operand> && sizeof(Operan
 /// Neighbours that a thread reads from a slab at a time: 16 bytes at most, a power of two, at most 4.
 template <class Stored>
 inline constexpr int chunk_of = (sizeof(Stored) & (sizeof(Stored) - 1)) != 0 || sizeof(Stored) > 8 ? 1
-                                : sizeof(Stored) == 8                                            ? 2
-                                                                                                 : 4;
+                                : sizeof(Stored) == 8                                              ? 2
+                                                                                                   : 4;
 
 /// What one load or store instruction moves: a vector of numbers, or words for `bytes` of anything else.
 template <int bytes>
 struct word {};
-template <> struct word<1> { using type = std::uint8_t; };
-template <> struct word<2> { using type = std::uint16_t; };
-template <> struct word<4> { using type = std::uint32_t; };
-template <> struct word<8> { typedef std::uint32_t type __attribute__((ext_vector_type(2))); };
-template <> struct word<16> { typedef std::uint32_t type __attribute__((ext_vector_type(4))); };
+template <> struct word<1> {
+  using type = std::uint8_t;
+};
+template <> struct word<2> {
+  using type = std::uint16_t;
+};
+template <> struct word<4> {
+  using type = std::uint32_t;
+};
+template <> struct word<8> {
+  typedef std::uint32_t type __attribute__((ext_vector_type(2)));
+};
+template <> struct word<16> {
+  typedef std::uint32_t type __attribute__((ext_vector_type(4)));
+};
 template <class T, int count>
 struct vector : word<count * sizeof(T)> {};
 template <class T, int count>
@@ -68,8 +80,7 @@ struct Slab {
   // Between the lines of k and of k + 1, in values: 16 bytes more than the lines themselves, so that a warp that writes
   // 8 values of k of 4 lines meets 32 banks.
   static constexpr int pitch = lines + chunk;
-  // One line of k more than is used: the fragment of k + 1 is read ahead of the test that there is one.
-  static constexpr int size = (depth + 1) * pitch;
+  static constexpr int size = depth * pitch;
 
   /// The operands of one thread for one k.
   template <int threads, int outputs>
@@ -84,31 +95,42 @@ struct Slab {
   }
 };
 
-/// Brings slab after slab of one operand from global memory: `fetch` reads into registers, `store` converts into shared
-/// memory. Nothing outside of the matrix is read; what stands in the slab for it is never used.
+/// How an operand comes to shared memory: value by value, whatever its strides, its alignment and its extents, or in
+/// vectors of 16 bytes along k or along the lines.
+enum class Way { single, along_k, along_lines };
+
+/// Brings slab after slab of one operand from global to shared memory: `start` begins with one, `finish` ends the one
+/// that is needed next. `staging`: shared memory of its own, `staging_size` values.
+template <Way way, class Element, class Operand, int lines, int depth, int threads>
+class Loader;
+
+/// Values that lie in both memories alike go asynchronously, others through registers, where they are converted. Nothing
+/// outside of the matrix is read; what a slab holds there is never used.
 template <class Element, class Operand, int lines, int depth, int threads>
-class Loader {
+class Loader<Way::single, Element, Operand, lines, depth, threads> {
   using Layout = Slab<Operand, lines, depth>;
   using Stored = typename Layout::Stored;
   static constexpr int each = lines * depth / threads;  // values that a thread moves
-  static_assert(threads % lines == 0 && threads % depth == 0 && lines * depth % threads == 0);
+  static_assert(lines * depth % threads == 0 && threads % depth == 0 && threads % lines == 0);
 
  public:
+  static constexpr bool async = std::is_same_v<Element, Stored> && (sizeof(Element) == 4 || sizeof(Element) == 8);
+  static constexpr int staging_size = 0;
+
   /// `lines_left` and `k_left`: the extents of the matrix from `source` on.
   __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t k_stride,
-                                    std::int64_t lines_left, std::int64_t k_left, int thread) {
-    const bool along_k = k_stride < line_stride;
-    const int line = along_k ? thread / depth : thread % lines, k = along_k ? thread % depth : thread / lines;
-    const int next_line = along_k ? threads / depth : 0, next_k = along_k ? 0 : threads / lines;
+                                    std::int64_t lines_left, std::int64_t k_left, Stored*)
+      : along_k_(k_stride < line_stride) {
+    // Neighbouring threads along the elements' own direction.
+    const int thread = static_cast<int>(threadIdx.x);
+    const int line = along_k_ ? thread / depth : thread % lines, k = along_k_ ? thread % depth : thread / lines;
+    const int next_line = along_k_ ? threads / depth : 0, next_k = along_k_ ? 0 : threads / lines;
     source_ = source + line * line_stride + k * k_stride;
-    source_step_ = next_line * line_stride + next_k * k_stride;
+    step_ = next_line * line_stride + next_k * k_stride;
     slab_step_ = depth * k_stride;
     slot_ = k * Layout::pitch + line;
-    slot_step_ = next_k * Layout::pitch + next_line;
     const int present = static_cast<int>(lines_left < lines ? lines_left : lines);
     const int tail = static_cast<int>(k_left % depth);
-    full_ = 0;
-    tail_ = 0;
 #pragma unroll
     for (int e = 0; e < each; ++e) {
       full_ += line + e * next_line < present;
@@ -116,30 +138,138 @@ class Loader {
     }
   }
 
-  /// Reads the next slab, of which `left` values of k exist (or more).
-  __device__ __forceinline__ void fetch(std::int64_t left) {
+  /// Starts to read the next slab into `slab`; `left` values of k exist, or more.
+  __device__ __forceinline__ void start(Stored* slab, std::int64_t left) {
+    if (left <= 0) return;
     const int count = left < depth ? tail_ : full_;
-    const Element* p = source_;
-#pragma unroll
-    for (int e = 0; e < each; ++e) {
-      if (e < count) values_[e] = *p;
-      p += source_step_;
-    }
+    if (along_k_)
+      move<threads / depth>(slab, count);
+    else
+      move<threads / lines * Layout::pitch>(slab, count);
     source_ += slab_step_;
   }
 
-  __device__ __forceinline__ void store(Stored* slab) const {
+  /// Converts what came through registers.
+  __device__ __forceinline__ void finish(Stored* slab) const {
+    if constexpr (!async) {
+      const int slot_step = along_k_ ? threads / depth : threads / lines * Layout::pitch;
 #pragma unroll
-    for (int e = 0; e < each; ++e)
-      slab[slot_ + e * slot_step_] = static_cast<Stored>(static_cast<Operand>(values_[e]));
+      for (int e = 0; e < each; ++e) slab[slot_ + e * slot_step] = static_cast<Stored>(static_cast<Operand>(values_[e]));
+    }
   }
 
  private:
+  template <int slot_step>
+  __device__ __forceinline__ void move(Stored* slab, int count) {
+    const Element* p = source_;
+#pragma unroll
+    for (int e = 0; e < each; ++e) {
+      if (e < count) {
+        if constexpr (async)
+          arch::copy_async<sizeof(Element)>(slab + slot_ + e * slot_step, p);
+        else
+          values_[e] = *p;
+      }
+      p += step_;
+    }
+  }
+
   const Element* source_;
-  std::int64_t source_step_, slab_step_;  // in elements; the same for all threads
-  int slot_, slot_step_;                  // in shared memory
-  int full_, tail_;                       // how many of this thread's values exist in a full slab, in the last one
-  Element values_[each] = {};
+  std::int64_t step_, slab_step_;  // in elements; the same for all threads
+  int slot_;                       // of this thread's first value, in shared memory
+  int full_ = 0, tail_ = 0;        // how many of this thread's values exist in a full slab, in the last one
+  bool along_k_;
+  Element values_[async ? 1 : each] = {};
+};
+
+/// 16 bytes of k at a time, asynchronously, to a place of the thread's own; from there, through registers, to the slab,
+/// which turns them over. K is a multiple of depth, addresses are aligned. A line beyond the last one repeats that one.
+template <class Element, int lines, int depth, int threads>
+class Loader<Way::along_k, Element, Element, lines, depth, threads> {
+  using Layout = Slab<Element, lines, depth>;
+  static constexpr int width = 16 / static_cast<int>(sizeof(Element));
+  static constexpr int in_line = depth / width, lines_apart = threads / in_line, each = lines / lines_apart;
+  static_assert(depth % width == 0 && threads % in_line == 0 && lines % lines_apart == 0);
+
+ public:
+  static constexpr bool async = true;
+  static constexpr int staging_size = 2 * lines * depth;  // of the slab that is finished next, and of the one after it
+
+  __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t, std::int64_t lines_left,
+                                    std::int64_t, Element* staging)
+      : staging_(staging + threadIdx.x * width), other_(staging_ + lines * depth) {
+    const int thread = static_cast<int>(threadIdx.x), line = thread / in_line, k = thread % in_line * width;
+    slot_ = k * Layout::pitch + line;
+#pragma unroll
+    for (int e = 0; e < each; ++e) {
+      const std::int64_t from = line + e * lines_apart;
+      source_[e] = source + (from < lines_left ? from : lines_left - 1) * line_stride + k;
+    }
+  }
+
+  __device__ __forceinline__ void start(Element*, std::int64_t left) {
+    if (left > 0)
+#pragma unroll
+      for (int e = 0; e < each; ++e) {
+        arch::copy_async<16>(staging_ + e * threads * width, source_[e]);
+        source_[e] += depth;
+      }
+    Element* const started = staging_;
+    staging_ = other_;
+    other_ = started;
+  }
+
+  __device__ __forceinline__ void finish(Element* slab) const {
+#pragma unroll
+    for (int e = 0; e < each; ++e) {
+      const auto values = Chunk<Element, width>::load(staging_ + e * threads * width);
+#pragma unroll
+      for (int v = 0; v < width; ++v) slab[slot_ + v * Layout::pitch + e * lines_apart] = values.value[v];
+    }
+  }
+
+ private:
+  const Element* source_[each];
+  Element *staging_, *other_;  // for the next slab to be started; for the one that was started last
+  int slot_;
+};
+
+/// 16 bytes of neighbouring lines at a time, asynchronously. K is a multiple of depth, the number of lines one of a vector,
+/// addresses are aligned. Lines beyond the last ones repeat those.
+template <class Element, int lines, int depth, int threads>
+class Loader<Way::along_lines, Element, Element, lines, depth, threads> {
+  using Layout = Slab<Element, lines, depth>;
+  static constexpr int width = 16 / static_cast<int>(sizeof(Element));
+  static constexpr int in_k = lines / width, k_apart = threads / in_k, each = depth / k_apart;
+  static_assert(lines % width == 0 && threads % in_k == 0 && depth % k_apart == 0);
+
+ public:
+  static constexpr bool async = true;
+  static constexpr int staging_size = 0;
+
+  __device__ __forceinline__ Loader(const Element* source, std::int64_t, std::int64_t k_stride, std::int64_t lines_left,
+                                    std::int64_t, Element*)
+      : k_stride_(k_stride) {
+    const int thread = static_cast<int>(threadIdx.x), line = thread % in_k * width, k = thread / in_k;
+    slot_ = k * Layout::pitch + line;
+    source_ = source + (line < lines_left ? line : lines_left - width) + k * k_stride;
+  }
+
+  __device__ __forceinline__ void start(Element* slab, std::int64_t left) {
+    if (left > 0)
+#pragma unroll
+      for (int e = 0; e < each; ++e) {
+        arch::copy_async<16>(slab + slot_ + e * k_apart * Layout::pitch, source_);
+        source_ += k_apart * k_stride_;
+      }
+  }
+
+  __device__ __forceinline__ void finish(Element*) const {}
+
+ private:
+  const Element* source_;
+  std::int64_t k_stride_;
+  int slot_;
 };
 
 }  // namespace rigel::tile

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// cp.async (PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy", sm_80): from global to shared memory
+// past the registers.
+#pragma once
+
+#include <cstdint>
+
+namespace rigel::arch {
+
+/// Copies 4, 8 or 16 bytes, aligned to their number.
+template <int bytes>
+__device__ __forceinline__ void copy_async(void* shared, const void* global) {
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16);
+  const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  if constexpr (bytes == 16)  // past the L1 cache too
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(global) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(to), "l"(global), "n"(bytes) : "memory");
+}
+
+/// Ends a group of this thread's copies.
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+/// Waits until at most `groups` of this thread's groups are under way.
+template <int groups>
+__device__ __forceinline__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(groups) : "memory");
+}
+
+}  // namespace rigel::arch

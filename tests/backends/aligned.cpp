@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Operands whose lines are aligned and whole, in each pair of layouts: what kernels may read in vectors. Around the extents
+// of tiles, and with one slab of k to many. Every kernel that promises the reference's bits has to give them.
+#include <rigel/contract.hpp>
+
+#include <tests/support/kernels.hpp>
+#include <tests/support/memory.hpp>
+#include <tests/support/random.hpp>
+#include <tests/support/spaces.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+namespace {
+
+struct Extents {
+  int m, n, k;
+};
+constexpr Extents all_extents[] = {{4, 8, 8}, {128, 128, 16}, {132, 260, 64}, {300, 124, 40}, {129, 131, 24}, {12, 4, 1024}};
+
+// l1's formula as a functor of the user's.
+struct city_block {
+  using element = float;
+  using accumulator = float;
+  KOKKOS_FUNCTION static float identity() { return 0; }
+  KOKKOS_FUNCTION float multiply(float a, float b) const { return Kokkos::abs(a - b); }
+  KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
+};
+
+template <class Exec, class Layout>
+auto random_matrix(int rows, int columns, std::uint64_t seed) {
+  const Kokkos::View<float**, Layout, typename Exec::memory_space> view("operand", rows, columns);
+  support::Random random(seed);
+  std::vector<float> values(view.span());
+  for (float& v : values) v = static_cast<float>(random.uniform(-4, 4));
+  support::copy_in<Exec>(view.data(), values.data(), values.size() * sizeof(float));
+  return view;
+}
+
+template <class Exec, class LayoutA, class LayoutB, class S>
+void check(const S& semiring, const std::vector<rigel::KernelInfo>& kernels) {
+  for (const auto [m, n, k] : all_extents) {
+    CAPTURE(m);
+    CAPTURE(n);
+    CAPTURE(k);
+    const auto a = random_matrix<Exec, LayoutA>(m, k, 1);
+    const auto b = random_matrix<Exec, LayoutB>(k, n, 2);
+    const Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space> c("c", m, n);
+    std::vector<float> expected(c.span()), actual(c.span());
+    const auto product = [&](const std::string& kernel, std::vector<float>& result) {
+      Kokkos::deep_copy(c, -1.f);
+      rigel::contract(Exec{}, semiring, a, b, c, rigel::epilogue::Program{}, {.kernel = kernel});
+      support::copy_out<Exec>(result.data(), c.data(), result.size() * sizeof(float));
+    };
+    product("reference", expected);
+    for (const auto& info : kernels) {
+      if (!covers(info.promises, rigel::Promise::reference_bits)) continue;
+      CAPTURE(info.name);
+      if (!support::ran(info, [&] { product(info.name, actual); })) continue;
+      CHECK(actual == expected);
+    }
+  }
+}
+
+template <class Exec, class S>
+void check_layouts(const S& semiring, const std::vector<rigel::KernelInfo>& kernels) {
+  using Left = Kokkos::LayoutLeft;
+  using Right = Kokkos::LayoutRight;
+  check<Exec, Right, Right>(semiring, kernels);
+  check<Exec, Right, Left>(semiring, kernels);
+  check<Exec, Left, Right>(semiring, kernels);
+  check<Exec, Left, Left>(semiring, kernels);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("aligned operands in each pair of layouts", Exec, RIGEL_TEST_SPACES) {
+  check_layouts<Exec>(rigel::l1<float>{}, support::kernels_on(Exec{}, "l1", rigel::Scalar::f32));
+  check_layouts<Exec>(rigel::plus_times<float>{}, support::kernels_on(Exec{}, "plus_times", rigel::Scalar::f32));
+}
+
+TEST_CASE_TEMPLATE("aligned operands of a user's functor", Exec, RIGEL_TEST_SPACES) {
+  std::vector<rigel::KernelInfo> families(2);
+  families[0].name = "portable";
+  families[1].name = rigel::detail::space_of<Exec> == rigel::Space::cuda
+                         ? "cuda.simt." + std::string(rigel::semiring_name<city_block>()) + ".f32.128x128x8"
+                         : "host";
+  for (auto& info : families) info.promises = rigel::Promise::reference_bits;
+  check_layouts<Exec>(city_block{}, families);
+}
