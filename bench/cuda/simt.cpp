@@ -4,7 +4,7 @@
 // time by events, random data, median), and what contract() costs the host beyond a raw launch. Prints JSON; returns 1
 // where a result is wrong, 77 where there is no GPU.
 //
-// usage: bench_simt [--commit <hash>]
+// usage: bench_simt [--commit <hash>] [--no-checks]
 #include <rigel/contract.hpp>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -135,18 +136,33 @@ struct manhattan {
   KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
 };
 
-template <class S>
-void rate(const Exec& exec, const char* name, const S& s, int n, int repeats, const char* kernel = "cuda.simt") {
-  Matrix<float> a("a", n, n), c("c", n, n);
-  Matrix<float, Kokkos::LayoutLeft> b("b", n, n);
-  fill(exec, a, 1);
-  fill(exec, b, 2);
+struct Task {
+  const char* name;
+  int m, n, k, repeats;
+  const char* kernel = "cuda.simt";
+  int offset = 0;  // of the operands, in elements: 1 forbids vectors
+};
+
+// A is LayoutRight; B is LayoutLeft for distances (both operands K-major), LayoutRight for products of matrices.
+template <class LayoutB, class S>
+void rate(const Exec& exec, const S& s, const Task& t) {
+  const auto part = [&](int i) { return std::pair{t.offset, i + t.offset}; };
+  const Matrix<float> whole_a("a", t.m + t.offset, t.k + t.offset), c("c", t.m, t.n);
+  const Matrix<float, LayoutB> whole_b("b", t.k + t.offset, t.n + t.offset);
+  fill(exec, whole_a, 1);
+  fill(exec, whole_b, 2);
+  const auto a = Kokkos::subview(whole_a, part(t.m), part(t.k)), b = Kokkos::subview(whole_b, part(t.k), part(t.n));
   rigel::ContractOptions options;
-  options.kernel = kernel;
+  options.kernel = t.kernel;
   const double seconds =
-      device_seconds(exec, repeats, [&] { rigel::contract(exec, s, a, b, c, rigel::epilogue::Program{}, options); });
-  std::printf("    {\"name\": \"%s\", \"kernel\": \"%s\", \"n\": %d, \"seconds\": %.6g, \"pairs_per_second\": %.5g},\n", name,
-              kernel, n, seconds, static_cast<double>(n) * n * n / seconds);
+      device_seconds(exec, t.repeats, [&] { rigel::contract(exec, s, a, b, c, rigel::epilogue::Program{}, options); });
+  const double pairs = static_cast<double>(t.m) * t.n * t.k;
+  std::printf(
+      "    {\"name\": \"%s\", \"kernel\": \"%s\", \"layouts\": \"%s%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"seconds\": "
+      "%.6g, "
+      "\"pairs_per_second\": %.5g},\n",
+      t.name, t.kernel, std::is_same_v<LayoutB, Kokkos::LayoutLeft> ? "K-major" : "right", t.offset ? ", unaligned" : "",
+      t.m, t.n, t.k, seconds, pairs / seconds);
 }
 
 __global__ void empty() {}
@@ -158,43 +174,62 @@ void host_overhead(const Exec& exec) {
   fill(exec, b, 2);
   rigel::ContractOptions options;
   options.kernel = "cuda.simt";
-  const double named = host_seconds(
-      exec, [&] { rigel::contract(exec, rigel::l1<float>{}, a, b, c, rigel::epilogue::Program{}, options); });
+  const double named =
+      host_seconds(exec, [&] { rigel::contract(exec, rigel::l1<float>{}, a, b, c, rigel::epilogue::Program{}, options); });
   const double chosen = host_seconds(exec, [&] { rigel::contract(exec, rigel::l1<float>{}, a, b, c); });
   const double raw = host_seconds(exec, [&] { empty<<<1, 128, 0, exec.cuda_stream()>>>(); });
-  std::printf("    {\"name\": \"host\", \"n\": %d, \"raw_launch_seconds\": %.4g, \"contract_seconds\": %.4g, "
-              "\"contract_named_seconds\": %.4g}\n", n, raw, chosen, named);
+  std::printf(
+      "    {\"name\": \"host\", \"n\": %d, \"raw_launch_seconds\": %.4g, \"contract_seconds\": %.4g, "
+      "\"contract_named_seconds\": %.4g}\n",
+      n, raw, chosen, named);
 }
 
-int run(const std::string& commit) {
-  const Exec exec;
-  for (const char* tile : {".128x256x8", ".64x64x16"}) {
+void check_kernels(const Exec& exec) {
+  for (const char* tile : {".128x128x8", ".64x64x16"}) {
     check_all(exec, rigel::l1<float>{}, std::string("cuda.simt.l1.f32") + tile);
     check_all(exec, rigel::min_plus<float>{}, std::string("cuda.simt.min_plus.f32") + tile);
     check_all(exec, rigel::plus_times<float>{}, std::string("cuda.simt.plus_times.f32") + tile);
-    check_all(exec, rigel::plus_times<rigel::half>{}, std::string("cuda.simt.plus_times.f16") + tile);
   }
+  for (const char* tile : {".128x256x8", ".64x64x16"})
+    check_all(exec, rigel::plus_times<rigel::half>{}, std::string("cuda.simt.plus_times.f16") + tile);
   for (const char* tile : {".128x128x8", ".32x32x16"})
     check_all(exec, rigel::max_min<double>{}, std::string("cuda.simt.max_min.f64") + tile);
+}
+
+int run(const std::string& commit, bool checks) {
+  const Exec exec;
+  if (checks) check_kernels(exec);
 
   const auto& device = exec.cuda_device_prop();
   int kilohertz = 0, runtime = 0, driver = 0;
   cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, exec.cuda_device());
   cudaRuntimeGetVersion(&runtime);
   cudaDriverGetVersion(&driver);
-  std::printf("{\n  \"commit\": \"%s\",\n  \"compiler\": \"%s\",\n  \"cuda_runtime\": %d,\n  \"cuda_driver\": %d,\n  \"gpu\": \"%s\",\n"
-              "  \"multiprocessors\": %d,\n  \"sm_clock_mhz\": %d,\n  \"wrong_checks\": %d,\n  \"results\": [\n",
-              commit.c_str(), __VERSION__, runtime, driver, device.name, device.multiProcessorCount, kilohertz / 1000, wrong);
-  rate(exec, "l1", rigel::l1<float>{}, 8192, 7);
-  rate(exec, "l1, user's functor", manhattan{}, 8192, 7);
-  rate(exec, "min_plus", rigel::min_plus<float>{}, 8192, 7);
-  rate(exec, "plus_times", rigel::plus_times<float>{}, 8192, 7);
-  rate(exec, "max_min", rigel::max_min<float>{}, 8192, 7);
-  rate(exec, "l1", rigel::l1<float>{}, 1024, 31);
-  rate(exec, "l1", rigel::l1<float>{}, 1024, 31, "cuda.simt.l1.f32.128x256x8");
-  rate(exec, "l1", rigel::l1<float>{}, 2048, 31);
-  rate(exec, "min_plus", rigel::min_plus<float>{}, 1024, 31);
-  rate(exec, "plus_times", rigel::plus_times<float>{}, 1024, 31);
+  std::printf(
+      "{\n  \"commit\": \"%s\",\n  \"compiler\": \"%s\",\n  \"cuda_runtime\": %d,\n  \"cuda_driver\": %d,\n  \"gpu\": "
+      "\"%s\",\n"
+      "  \"multiprocessors\": %d,\n  \"sm_clock_mhz\": %d,\n  \"wrong_checks\": %d,\n  \"results\": [\n",
+      commit.c_str(), __VERSION__, runtime, driver, device.name, device.multiProcessorCount, kilohertz / 1000, wrong);
+  using Left = Kokkos::LayoutLeft;
+  using Right = Kokkos::LayoutRight;
+  rate<Left>(exec, rigel::l1<float>{}, {"l1", 8192, 8192, 8192, 7});
+  rate<Left>(exec, manhattan{}, {"l1, user's functor", 8192, 8192, 8192, 7});
+  rate<Left>(exec, rigel::l1<float>{}, {"l1", 8192, 8192, 8192, 7, "cuda.simt", 1});
+  rate<Right>(exec, rigel::min_plus<float>{}, {"min_plus", 8192, 8192, 8192, 7});
+  rate<Left>(exec, rigel::min_plus<float>{}, {"min_plus", 8192, 8192, 8192, 7});
+  rate<Right>(exec, rigel::plus_times<float>{}, {"plus_times", 8192, 8192, 8192, 7});
+  rate<Left>(exec, rigel::plus_times<float>{}, {"plus_times", 8192, 8192, 8192, 7});
+  rate<Right>(exec, rigel::max_min<float>{}, {"max_min", 8192, 8192, 8192, 5});
+  rate<Right>(exec, rigel::min_plus<float>{}, {"min_plus", 4096, 4096, 4096, 15});
+  rate<Left>(exec, rigel::l1<float>{}, {"l1", 30000, 30000, 1024, 5});
+  rate<Left>(exec, rigel::l2_squared<float>{}, {"l2_squared", 30000, 30000, 1024, 5});
+  rate<Left>(exec, rigel::l1<float>{}, {"l1", 8192, 8192, 64, 31});
+  rate<Left>(exec, rigel::l1<float>{}, {"l1", 2048, 2048, 256, 31});
+  rate<Left>(exec, rigel::l1<float>{}, {"l1", 1000, 1000, 1000, 31});
+  rate<Left>(exec, rigel::l1<float>{}, {"l1", 1024, 1024, 1024, 31});
+  rate<Left>(exec, rigel::l1<float>{}, {"l1", 1024, 1024, 1024, 31, "cuda.simt.l1.f32.128x128x8"});
+  rate<Right>(exec, rigel::min_plus<float>{}, {"min_plus", 1024, 1024, 1024, 31});
+  rate<Right>(exec, rigel::log_plus<float>{}, {"log_plus", 1024, 1024, 1024, 11});
   host_overhead(exec);
   std::printf("  ]\n}\n");
   return wrong == 0 ? 0 : 1;
@@ -209,5 +244,13 @@ int main(int argc, char** argv) {
     return 77;
   }
   const Kokkos::ScopeGuard guard(argc, argv);
-  return run(argc == 3 && std::strcmp(argv[1], "--commit") == 0 ? argv[2] : "not given");
+  std::string commit = "not given";
+  bool checks = true;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--no-checks") == 0)
+      checks = false;
+    else if (std::strcmp(argv[i], "--commit") == 0 && i + 1 < argc)
+      commit = argv[++i];
+  }
+  return run(commit, checks);
 }
