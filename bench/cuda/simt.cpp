@@ -5,6 +5,7 @@
 // where a result is wrong, 77 where there is no GPU.
 //
 // usage: bench_simt [--commit <hash>] [--no-checks]
+#include <rigel/closure.hpp>
 #include <rigel/contract.hpp>
 
 #include <algorithm>
@@ -38,25 +39,29 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-// Median seconds of one call, by events around each.
+// Seconds of one call, by events around it.
 template <class Call>
-double device_seconds(const Exec& exec, int repeats, const Call& call) {
+double device_seconds(const Exec& exec, const Call& call) {
   cudaEvent_t begin, end;
   cudaEventCreate(&begin);
   cudaEventCreate(&end);
-  std::vector<double> seconds;
+  cudaEventRecord(begin, exec.cuda_stream());
   call();
-  for (int r = 0; r < repeats; ++r) {
-    cudaEventRecord(begin, exec.cuda_stream());
-    call();
-    cudaEventRecord(end, exec.cuda_stream());
-    cudaEventSynchronize(end);
-    float milliseconds = 0;
-    cudaEventElapsedTime(&milliseconds, begin, end);
-    seconds.push_back(1e-3 * milliseconds);
-  }
+  cudaEventRecord(end, exec.cuda_stream());
+  cudaEventSynchronize(end);
+  float milliseconds = 0;
+  cudaEventElapsedTime(&milliseconds, begin, end);
   cudaEventDestroy(begin);
   cudaEventDestroy(end);
+  return 1e-3 * milliseconds;
+}
+
+// Median of `repeats` calls, after one more.
+template <class Call>
+double device_seconds(const Exec& exec, int repeats, const Call& call) {
+  std::vector<double> seconds;
+  call();
+  for (int r = 0; r < repeats; ++r) seconds.push_back(device_seconds(exec, call));
   return median(seconds);
 }
 
@@ -165,6 +170,20 @@ void rate(const Exec& exec, const S& s, const Task& t) {
       t.m, t.n, t.k, seconds, pairs / seconds);
 }
 
+// All-pairs shortest paths of a graph with random weights, in place; the copy that restores D is outside of the clock.
+void paths(const Exec& exec, int n, int repeats) {
+  const Matrix<float> weights("weights", n, n), d("d", n, n);
+  fill(exec, weights, 5);
+  std::vector<double> seconds;
+  for (int r = 0; r < repeats; ++r) {
+    Kokkos::deep_copy(exec, d, weights);
+    seconds.push_back(device_seconds(exec, [&] { rigel::closure(exec, rigel::min_plus<float>{}, d, {.report = false}); }));
+  }
+  const double time = median(seconds), pairs = static_cast<double>(n) * n * n;
+  std::printf("    {\"name\": \"closure min_plus\", \"n\": %d, \"seconds\": %.6g, \"pairs_per_second\": %.5g},\n", n, time,
+              pairs / time);
+}
+
 __global__ void empty() {}
 
 void host_overhead(const Exec& exec) {
@@ -230,6 +249,8 @@ int run(const std::string& commit, bool checks) {
   rate<Left>(exec, rigel::l1<float>{}, {"l1", 1024, 1024, 1024, 31, "cuda.simt.l1.f32.128x128x8"});
   rate<Right>(exec, rigel::min_plus<float>{}, {"min_plus", 1024, 1024, 1024, 31});
   rate<Right>(exec, rigel::log_plus<float>{}, {"log_plus", 1024, 1024, 1024, 11});
+  paths(exec, 4096, 5);
+  paths(exec, 16384, 3);
   host_overhead(exec);
   std::printf("  ]\n}\n");
   return wrong == 0 ? 0 : 1;
