@@ -8,15 +8,21 @@ function(rigel_backend name)
   set_property(GLOBAL APPEND PROPERTY RIGEL_BACKENDS ${name})
 endfunction()
 
-# rigel_instantiate(<out> <template> <stem> [LEVEL <level>]): configures <template> once per semiring of the zoo,
-# as <stem>_<semiring>.cpp in the build tree; <out> receives the list of the files.
+# rigel_instantiate(<out> <template> <stem> [LEVEL <level>] [TOGETHER <n>]): configures <template> once per semiring of the
+# zoo, as <stem>_<semiring>.cpp in the build tree; <out> receives the list of the files. TOGETHER: <n> of them are compiled
+# as one, for files of `rigel` itself, where Kokkos's headers take longer than the instances.
 function(rigel_instantiate out template stem)
-  cmake_parse_arguments(arg "" "LEVEL" "" ${ARGN})
+  cmake_parse_arguments(arg "" "LEVEL;TOGETHER" "" ${ARGN})
   set(RIGEL_LEVEL "${arg_LEVEL}")
   set(files)
   foreach(RIGEL_SEMIRING IN LISTS RIGEL_SEMIRINGS)
     set(file ${CMAKE_CURRENT_BINARY_DIR}/instantiate/${stem}_${RIGEL_SEMIRING}.cpp)
     configure_file(${template} ${file} @ONLY)
+    if(arg_TOGETHER)
+      list(LENGTH files count)
+      math(EXPR group "${count} / ${arg_TOGETHER}")
+      set_source_files_properties(${file} TARGET_DIRECTORY rigel PROPERTIES UNITY_GROUP ${stem}_${group})
+    endif()
     list(APPEND files ${file})
   endforeach()
   set(${out} ${files} PARENT_SCOPE)

@@ -156,7 +156,8 @@ void rate(const Exec& exec, const S& s, const Task& t) {
   const Matrix<float, LayoutB> whole_b("b", t.k + t.offset, t.n + t.offset);
   fill(exec, whole_a, 1);
   fill(exec, whole_b, 2);
-  const auto a = Kokkos::subview(whole_a, part(t.m), part(t.k)), b = Kokkos::subview(whole_b, part(t.k), part(t.n));
+  const auto a = Kokkos::subview(whole_a, part(t.m), part(t.k));
+  const auto b = Kokkos::subview(whole_b, part(t.k), part(t.n));
   rigel::ContractOptions options;
   options.kernel = t.kernel;
   const double seconds =
