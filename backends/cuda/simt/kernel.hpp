@@ -27,10 +27,11 @@ __device__ __forceinline__ void step_all(const S& s, typename S::accumulator (&x
     }
 }
 
-/// Results straight from registers to C, a chunk at a time along n or along m, for a tile inside of C.
-template <bool along_n, int chunk, class Shape, class S, class Value>
-__device__ __forceinline__ void copy_out(const S& s, const typename S::accumulator (&x)[Shape::outputs_m][Shape::outputs_n],
-                                         Value* c, std::int64_t stride, tile::Place<Shape> place) {
+/// Results straight from registers to C, a chunk at a time along n or along m, for a tile inside of C: result(x, c) of an
+/// accumulator and what C holds, which is read where `reads`.
+template <bool along_n, int chunk, class Shape, class Accumulator, class Value, class Result>
+__device__ __forceinline__ void copy_out(const Accumulator (&x)[Shape::outputs_m][Shape::outputs_n], Value* c,
+                                         std::int64_t stride, tile::Place<Shape> place, bool reads, const Result& result) {
   constexpr int outer = along_n ? Shape::outputs_m : Shape::outputs_n, inner = along_n ? Shape::outputs_n : Shape::outputs_m;
   constexpr int outer_threads = along_n ? Shape::threads_m : Shape::threads_n;
   constexpr int inner_threads = along_n ? Shape::threads_n : Shape::threads_m;
@@ -40,10 +41,11 @@ __device__ __forceinline__ void copy_out(const S& s, const typename S::accumulat
     Value* const line = c + tile::line_of<outer_threads, chunk>(o, outer_place) * stride;
 #pragma unroll
     for (int i = 0; i < inner; i += chunk) {
-      tile::Chunk<Value, chunk> values;
+      Value* const at = line + tile::line_of<inner_threads, chunk>(i, inner_place);
+      auto values = reads ? tile::Chunk<Value, chunk>::load(at) : tile::Chunk<Value, chunk>{};
 #pragma unroll
-      for (int v = 0; v < chunk; ++v) values.value[v] = rigel::result(s, along_n ? x[o][i + v] : x[i + v][o]);
-      values.store(line + tile::line_of<inner_threads, chunk>(i, inner_place));
+      for (int v = 0; v < chunk; ++v) values.value[v] = result(along_n ? x[o][i + v] : x[i + v][o], values.value[v]);
+      values.store(at);
     }
   }
 }
@@ -100,7 +102,9 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   for (int i = 0; i < Shape::outputs_m; ++i)
 #pragma unroll
     for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = S::identity();
-  if constexpr (can_accumulate<S>)
+  // Where no order rounds differently, C may join its chains at their end, on the way out.
+  constexpr bool joins_late = can_accumulate<S> && is_exact<S>;
+  if constexpr (can_accumulate<S> && !joins_late)
     if (g.accumulate)
       Exchange::fill(x, exchange, place, thread, along_n, [&](int m, int n) {
         return m < rows && n < columns ? g.start(s, l, m0 + m, n0 + n) : Accumulator(S::identity());
@@ -178,15 +182,26 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
                              (SlabA::chunk * sizeof(Value)) ==
                          0;
     if (g.finish.template is_copy<Value>() && unit && aligned && rows >= Shape::m && columns >= Shape::n) {
+      const bool reads = joins_late && g.accumulate;
+      const auto result = [&](const Accumulator& value, Value before) {
+        if constexpr (joins_late)
+          return rigel::result(s, reads ? s.add(rigel::lift(s, before), value) : value);
+        else
+          return rigel::result(s, value);
+      };
       if (along_n)
-        copy_out<true, SlabA::chunk>(s, x, c, stride, place);
+        copy_out<true, SlabA::chunk, Shape>(x, c, stride, place, reads, result);
       else
-        copy_out<false, SlabA::chunk>(s, x, c, stride, place);
+        copy_out<false, SlabA::chunk, Shape>(x, c, stride, place, reads, result);
       return;
     }
   }
   Exchange::for_each(x, exchange, place, thread, along_n, [&](const Accumulator& value, int m, int n) {
-    if (m < rows && n < columns) g.store(s, value, l, m0 + m, n0 + n);
+    if (m >= rows || n >= columns) return;
+    if constexpr (joins_late) {
+      if (g.accumulate) return g.store(s, s.add(g.start(s, l, m0 + m, n0 + n), value), l, m0 + m, n0 + n);
+    }
+    g.store(s, value, l, m0 + m, n0 + n);
   });
 }
 
