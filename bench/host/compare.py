@@ -63,7 +63,8 @@ def rigel(program, repetitions):
         rates[name] = max(rates.get(name, 0), run["pairs/s"])
         if "relative error" in run:
             errors[name] = run["relative error"]
-    return report["context"], rates, errors
+    context = {key: value for key, value in report["context"].items() if key not in ("host_name", "executable")}
+    return context, rates, errors
 
 
 def rate(pairs, repetitions, call):
