@@ -119,8 +119,12 @@ void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int
 
   const std::int64_t panel = g.batches * g.n * b;
   const std::int64_t league = g.batches + (panel + chunk - 1) / chunk;
+  // A device closes the block in its fast memory, where it fits.
+  const auto block_bytes = static_cast<std::int64_t>(sizeof(typename S::element)) * b * b;
+  const bool fast = !runs_on_host<Exec> && !tracks && block_bytes <= 32 * 1024;
+  const auto scratch = Kokkos::PerTeam(static_cast<int>(fast ? block_bytes : 0));
   Kokkos::parallel_for(
-      "rigel::closure/diagonal", Policy(exec, static_cast<int>(league), team_size),
+      "rigel::closure/diagonal", Policy(exec, static_cast<int>(league), team_size).set_scratch_size(0, scratch),
       KOKKOS_LAMBDA(const typename Policy::member_type& team) {
         const int rank = team.team_rank();
         if (team.league_rank() >= g.batches) {
@@ -141,8 +145,10 @@ void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int
         const std::int64_t l = team.league_rank();
         const int row = rank / lanes, lane = rank % lanes;
         constexpr int rows = team_size / lanes;
-        const auto block = tracks ? Strided{&g.d.at(l, k0, k0), 0, g.d.row, g.d.column}
-                                  : Strided{&g.square.at(l, 0, 0), 0, g.square.row, g.square.column};
+        using Element = typename S::element;
+        const Strided<Element> square{&g.square.at(l, 0, 0), 0, g.square.row, g.square.column};
+        Strided<Element> block = tracks ? Strided<Element>{&g.d.at(l, k0, k0), 0, g.d.row, g.d.column} : square;
+        if (fast) block = {static_cast<Element*>(team.team_shmem().get_shmem(block_bytes)), 0, b, 1};
         if constexpr (!tracks)
           for (std::int64_t i = row; i < b; i += rows)
             for (std::int64_t j = lane; j < b; j += lanes) block.at(0, i, j) = g.d.at(l, k0 + i, k0 + j);
@@ -168,6 +174,10 @@ void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int
             }
           }
         }
+        if (!fast) return;
+        team.team_barrier();
+        for (std::int64_t i = row; i < b; i += rows)
+          for (std::int64_t j = lane; j < b; j += lanes) square.at(0, i, j) = block.at(0, i, j);
       });
 }
 
