@@ -243,6 +243,9 @@ int run(const std::string& commit, bool checks) {
   rate<Right>(exec, rigel::min_plus<float>{}, {"min_plus", 4096, 4096, 4096, 15});
   rate<Left>(exec, rigel::l1<float>{}, {"l1", 30000, 30000, 1024, 5});
   rate<Left>(exec, rigel::l2_squared<float>{}, {"l2_squared", 30000, 30000, 1024, 5});
+  rigel::lp<float> fractional;
+  fractional.p = 1.3f;
+  rate<Left>(exec, fractional, {"lp, p = 1.3", 30000, 30000, 1024, 3});
   rate<Left>(exec, rigel::l1<float>{}, {"l1", 8192, 8192, 64, 31});
   rate<Left>(exec, rigel::l1<float>{}, {"l1", 2048, 2048, 256, 31});
   rate<Left>(exec, rigel::l1<float>{}, {"l1", 1000, 1000, 1000, 31});
@@ -250,6 +253,7 @@ int run(const std::string& commit, bool checks) {
   rate<Left>(exec, rigel::l1<float>{}, {"l1", 1024, 1024, 1024, 31, "cuda.simt.l1.f32.128x128x8"});
   rate<Right>(exec, rigel::min_plus<float>{}, {"min_plus", 1024, 1024, 1024, 31});
   rate<Right>(exec, rigel::log_plus<float>{}, {"log_plus", 1024, 1024, 1024, 11});
+  rate<Right>(exec, rigel::log_plus<float>{}, {"log_plus", 4096, 4096, 4096, 3});
   paths(exec, 4096, 5);
   paths(exec, 16384, 3);
   host_overhead(exec);

@@ -127,7 +127,50 @@ void check_functions() {
   CHECK(wrong == 0);
 }
 
+// power_approximately() within its bound, over the normal floats whose power is normal too.
+template <class Exec>
+void check_approximate_power() {
+  constexpr int count = 20000;
+  const auto normal = [](double v) {
+    return v > std::numeric_limits<float>::min() && v < std::numeric_limits<float>::max();
+  };
+  for (const float p : {0.3f, 1.3f, 1.5f, 2.7f, 8.f}) {
+    CAPTURE(p);
+    support::Random random(6);
+    std::vector<double> list;
+    while (list.size() < count) {
+      const float x = static_cast<float>(std::exp2(random.uniform(-126, 128)));
+      if (std::isfinite(x) && normal(std::pow(x, static_cast<double>(p)))) list.push_back(x);
+    }
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    list[0] = 0, list[1] = infinity, list[2] = std::numeric_limits<float>::quiet_NaN(), list[3] = 1;
+    const auto x = support::matrix<float, Exec>(1, count, list), y = support::matrix<float, Exec>(1, count);
+    Kokkos::parallel_for(
+        Kokkos::RangePolicy<Exec>(0, count),
+        KOKKOS_LAMBDA(int i) { y(0, i) = rigel::math::power_approximately(x(0, i), p); });
+    const auto actual = support::values(y);
+    CHECK(actual[0] == 0);
+    CHECK(actual[1] == infinity);
+    CHECK(std::isnan(actual[2]));
+    CHECK(actual[3] == 1);
+    int wrong = 0;
+    double worst = 0;
+    for (int i = 4; i < count; ++i) {
+      const double exact = std::pow(list[i], static_cast<double>(p));
+      const double bound = (4 + 3. * p + 0.7 * std::fabs(std::log2(exact))) * 0x1p-24;
+      const double error = std::fabs(actual[i] - exact) / exact;
+      if (!(error <= bound)) ++wrong, worst = list[i];
+    }
+    CAPTURE(worst);
+    CHECK(wrong == 0);
+  }
+}
+
 }  // namespace
+
+TEST_CASE_TEMPLATE("powers by the special-function unit: within their bound", Exec, RIGEL_TEST_SPACES) {
+  check_approximate_power<Exec>();
+}
 
 TEST_CASE_TEMPLATE("elementary operations: the same on every execution space", Exec, RIGEL_TEST_SPACES) {
   check_operations<float, Exec>();

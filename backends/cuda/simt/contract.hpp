@@ -127,7 +127,9 @@ Kernel kernel() {
   k.info.min_compute_capability = 80;
   k.info.raw_launch = true;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
-  if constexpr (is_transcendental<S>) {
+  if constexpr (approximates<S>) {
+    k.info.accuracy = {120, 1};  // a power of p ≤ 8 is within (4 + 3p + 0.7·126) u
+  } else if constexpr (is_transcendental<S>) {
     k.info.accuracy = {10, 6};  // 4 units in the last place of a power; 2 of an exponential in each step of log_plus
   } else {
     k.info.promises = k.info.promises | Promise::reference_bits;

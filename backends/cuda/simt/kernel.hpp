@@ -23,7 +23,10 @@ __device__ __forceinline__ void step_all(const S& s, typename S::accumulator (&x
 #pragma unroll
     for (int turn = 0; turn < M; ++turn) {
       const int i = j % 2 == 0 ? turn : M - 1 - turn;
-      x[i][j] = step(s, x[i][j], a[i], b[j], k);
+      if constexpr (approximates<S>)
+        x[i][j] = s.add(x[i][j], s.multiply_approximately(a[i], b[j]));
+      else
+        x[i][j] = step(s, x[i][j], a[i], b[j], k);
     }
 }
 

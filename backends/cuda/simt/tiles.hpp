@@ -20,6 +20,10 @@ inline constexpr bool needs_temporaries<hamming<E, A>> = !std::is_same_v<A, floa
 template <class E, class A>
 inline constexpr bool needs_temporaries<l2_squared<E, A>> = std::is_integral_v<A> && sizeof(A) == 8;
 
+/// Whether ⊗ has a form for the special-function unit, of an accuracy of its own.
+template <class S>
+inline constexpr bool approximates = requires(const S s, operand_t<S> a) { s.multiply_approximately(a, a); };
+
 /// Registers of a value.
 template <class T>
 inline constexpr int registers_of = (static_cast<int>(sizeof(T)) + 3) / 4;
