@@ -11,6 +11,8 @@
 #include <backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
 
+#include <limits>
+
 namespace rigel::backends::simt {
 
 /// x ⊕ (a ⊗ b) for all outputs of a thread, back and forth: neighbours in time share an operand, which then need not be
@@ -51,6 +53,17 @@ __device__ __forceinline__ void copy_out(const Accumulator (&x)[Shape::outputs_m
       values.store(at);
     }
   }
+}
+
+/// Whether ⊕'s identity is known to be infinite: then it leaves every number as it is.
+template <class S>
+constexpr bool has_infinite_identity() {
+  using Accumulator = typename S::accumulator;
+  if constexpr (std::is_floating_point_v<Accumulator> && requires { typename std::bool_constant<(S::identity() > 0)>; })
+    return S::identity() > std::numeric_limits<Accumulator>::max() ||
+           S::identity() < std::numeric_limits<Accumulator>::lowest();
+  else
+    return false;
 }
 
 /// The loaders of a kernel, and how many slabs it keeps in shared memory: three where copies are asynchronous and 48 KB
@@ -105,8 +118,9 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   for (int i = 0; i < Shape::outputs_m; ++i)
 #pragma unroll
     for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = S::identity();
-  // Where no order rounds differently, C may join its chains at their end, on the way out.
-  constexpr bool joins_late = can_accumulate<S> && is_exact<S>;
+  // Where no order rounds differently and the identity is one for every number, C may join its chains at their end, on
+  // the way out: the same bits. (Kernels that take any operands have no registers left for it.)
+  constexpr bool joins_late = !singly && is_exact<S> && has_infinite_identity<S>();
   if constexpr (can_accumulate<S> && !joins_late)
     if (g.accumulate)
       Exchange::fill(x, exchange, place, thread, along_n, [&](int m, int n) {
