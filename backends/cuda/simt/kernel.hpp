@@ -156,13 +156,13 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     __syncthreads();
     // Two fragments in turn: one is read while the other is worked on.
     Operand fragment_a[2][Shape::outputs_m], fragment_b[2][Shape::outputs_n];
-    if constexpr (Shape::ahead) read(0, 0, fragment_a[0], fragment_b[0]);
+    if constexpr (!singly) read(0, 0, fragment_a[0], fragment_b[0]);
     int current = 0, free = ahead;
 #pragma unroll 1
     for (std::int64_t k0 = 0;; k0 += Shape::depth) {
       const std::int64_t left = g.k - k0;
       start(free, left - ahead * Shape::depth);
-      if (Shape::ahead && (!singly || left >= Shape::depth)) {
+      if constexpr (!singly) {
 #pragma unroll
         for (int k = 0; k < Shape::depth; ++k) {
           if (k == Shape::depth / 2) finish(next(current));
@@ -176,10 +176,22 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         }
       } else {
         const int steps = static_cast<int>(left < Shape::depth ? left : Shape::depth);
+        if constexpr (Shape::ahead) {
+          read(current, 0, fragment_a[0], fragment_b[0]);
 #pragma unroll 1
-        for (int k = 0; k < steps; ++k) {
-          read(current, k, fragment_a[0], fragment_b[0]);
-          step_all(s, x, fragment_a[0], fragment_b[0], k0 + k);
+          for (int k = 0; k < steps; k += 2) {
+            read(current, k + 1, fragment_a[1], fragment_b[1]);
+            step_all(s, x, fragment_a[0], fragment_b[0], k0 + k);
+            if (k + 1 == steps) break;
+            read(current, k + 2, fragment_a[0], fragment_b[0]);
+            step_all(s, x, fragment_a[1], fragment_b[1], k0 + k + 1);
+          }
+        } else {
+#pragma unroll 1
+          for (int k = 0; k < steps; ++k) {
+            read(current, k, fragment_a[0], fragment_b[0]);
+            step_all(s, x, fragment_a[0], fragment_b[0], k0 + k);
+          }
         }
         finish(next(current));
         __syncthreads();

@@ -12,18 +12,13 @@
 namespace rigel::backends::simt {
 
 /// Whether ptxas keeps temporaries for many outputs while it evaluates ⊗: a comparison that is then counted (but for
-/// floats, whose comparison gives 1 or 0 in one instruction), products of integers before their sum,
-/// conjunctions of words.
+/// floats, whose comparison gives 1 or 0 in one instruction), a product of 64-bit integers.
 template <class S>
 inline constexpr bool needs_temporaries = false;
 template <class E, class A>
 inline constexpr bool needs_temporaries<hamming<E, A>> = !std::is_same_v<A, float>;
 template <class E, class A>
-inline constexpr bool needs_temporaries<l2_squared<E, A>> = std::is_integral_v<A>;
-template <class E>
-inline constexpr bool needs_temporaries<or_and<E>> = sizeof(E) == 4;
-template <class E>
-inline constexpr bool needs_temporaries<xor_and<E>> = sizeof(E) == 4;
+inline constexpr bool needs_temporaries<l2_squared<E, A>> = std::is_integral_v<A> && sizeof(A) == 8;
 
 /// Whether ⊗ has a form for the special-function unit, of an accuracy of its own.
 template <class S>
@@ -66,8 +61,6 @@ constexpr auto small_tile() {
     return tile::Shape<8, 8, 2, 2, 16, 4, false>{};
   else if constexpr (is_transcendental<S> || x > 1 || operand > 1)
     return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
-  else if constexpr (needs_temporaries<S>)
-    return tile::Shape<8, 16, 4, 4, 16, 4, true>{};
   else
     return tile::Shape<8, 16, 8, 4, 16, 4, true>{};
 }

@@ -80,7 +80,8 @@ struct Slab {
   // Between the lines of k and of k + 1, in values: 16 bytes more than the lines themselves, so that a warp that writes
   // 8 values of k of 4 lines meets 32 banks.
   static constexpr int pitch = lines + chunk;
-  static constexpr int size = depth * pitch;
+  // One line of k more than is used: the fragment of k + 1 is read ahead of the test that there is one.
+  static constexpr int size = (depth + 1) * pitch;
 
   /// The operands of one thread for one k.
   template <int threads, int outputs>
