@@ -96,6 +96,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   using Stored = typename SlabA::Stored;
   using Exchange = tile::Exchange<Accumulator, Shape, SlabA::chunk>;
   constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;  // then K is any
+  constexpr bool counts_down = WayA == tile::Way::along_lines && WayB == tile::Way::along_lines;
   constexpr int stage_size = Memory::size, stages = Memory::stages;
   constexpr int ahead = stages - 1;  // slabs that are under way while one is worked on
   constexpr int slab_bytes = stages * Memory::bytes + Memory::staging * sizeof(Stored);
@@ -159,8 +160,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     if constexpr (!singly) read(0, 0, fragment_a[0], fragment_b[0]);
     int current = 0, free = ahead;
 #pragma unroll 1
-    for (std::int64_t k0 = 0;; k0 += Shape::depth) {
-      const std::int64_t left = g.k - k0;
+    for (std::int64_t k0 = 0, rest = g.k;; k0 += Shape::depth, rest -= Shape::depth) {
+      const std::int64_t left = counts_down ? rest : g.k - k0;  // the same; either form spills in the other's kernels
       start(free, left - ahead * Shape::depth);
       if constexpr (!singly) {
 #pragma unroll
