@@ -273,7 +273,8 @@ RIGEL_FUNCTION T power(T x, lane_t<T> p) {
 }
 
 /// x^p as power() gives it, on GPUs by the special-function unit: x = 2^e·m, x^p = 2^(p·e + p·log2 m). The relative error
-/// is at most (4 + 3p + 0.7·|log2 x^p|)·u (measured, over all normal floats): below 1e-6 for p = 1.5 and x from 1e-3 to 1e3.
+/// is at most (4 + 3p + 0.7·|log2 x^p|)·u, tested on random x. The largest over all normal floats, measured on sm_90, is 2.9e-6
+/// for p = 1.3 and 1.5; for x from 1e-3 to 1e3, 6.4e-7.
 /// Subnormal x count as 2^-127, subnormal results as 0.
 RIGEL_FUNCTION float power_approximately(float x, float p) {
 #if RIGEL_ON_DEVICE
