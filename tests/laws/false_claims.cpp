@@ -31,7 +31,7 @@ struct Difference : Minimum {
 };
 struct Midpoint : Minimum {  // commutative, idempotent, not associative
   static constexpr bool idempotent = true;
-  static int add(int x, int y) { return (x + y) / 2; }
+  static int add(int x, int y) { return static_cast<int>((std::int64_t{x} + y) / 2); }
 };
 struct NotCommutative : Plus {
   static constexpr bool commutative = true;

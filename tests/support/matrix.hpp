@@ -7,6 +7,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <cstdint>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -18,10 +19,12 @@ using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, typename Exec::memory_spac
 template <class T, class Exec>
 using Batch = Kokkos::View<T***, Kokkos::LayoutRight, typename Exec::memory_space>;
 
-// T from a double and back: the 16-bit floats by way of float.
+// T from a double and back: the 16-bit floats by way of float, integers modulo their range.
 template <class T>
 T number(double v) {
-  if constexpr (std::is_arithmetic_v<T>)
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<std::int64_t>(v));
+  else if constexpr (std::is_arithmetic_v<T>)
     return static_cast<T>(v);
   else
     return T(static_cast<float>(v));
