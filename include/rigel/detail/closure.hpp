@@ -103,6 +103,54 @@ void closure_end(const Exec& exec, const ClosureData<S, Index>& g) {
       });
 }
 
+/// A diagonal block of at most `width` vertices, closed by a team of a device's whose threads keep it in registers: thread
+/// (r, c) of a square has every side-th element of every side-th row. The row and the column of the vertex that is
+/// eliminated go round in fast memory, in one of two places by turns, so that one barrier a vertex is enough.
+template <class S, class Index>
+struct ClosureInRegisters {
+  using Element = typename S::element;
+  static constexpr int width = 64, side = 16, each = width / side, team_size = side * side;
+  static constexpr int scratch_bytes = 4 * width * static_cast<int>(sizeof(Element));
+
+  template <class Team>
+  RIGEL_MEMBER static void close(const Team& team, const ClosureData<S, Index>& g, std::int64_t l, std::int64_t k0, int b) {
+    Element* const shared = static_cast<Element*>(team.team_shmem().get_shmem(scratch_bytes));
+    const int row = team.team_rank() / side, column = team.team_rank() % side;
+    Element d[each][each];
+    // visit(i, j, D(i,j)) for the elements of this thread; the loops are unrolled, so that D stays in registers.
+    const auto for_each = [&](const auto& visit) {
+#pragma unroll
+      for (int r = 0; r < each; ++r)
+#pragma unroll
+        for (int c = 0; c < each; ++c) visit(row + r * side, column + c * side, d[r][c]);
+    };
+    const auto to = [&](int k) { return shared + k % 2 * 2 * width; };  // D(:,k)
+    const auto from = [&](int k) { return to(k) + width; };             // D(k,:)
+    const auto publish = [&](int k) {
+      for_each([&](int i, int j, Element x) {
+        if (j == k) to(k)[i] = x;
+        if (i == k) from(k)[j] = x;
+      });
+    };
+
+    for_each([&](int i, int j, Element& x) { x = i < b && j < b ? g.d.at(l, k0 + i, k0 + j) : g.identity(); });
+    publish(0);
+    for (int k = 0; k < b; ++k) {
+      team.team_barrier();
+      const Element self = to(k)[k];
+      if (team.team_rank() == 0 && self == self && g.improves(self, g.one())) Kokkos::atomic_min(g.cycle, l * g.n + k0 + k);
+      for_each([&](int i, int j, Element& x) {
+        const Element joined = g.merge(x, g.join(to(k)[i], from(k)[j]));
+        if (i != k && j != k) x = joined;
+      });
+      publish(k + 1);
+    }
+    for_each([&](int i, int j, Element x) {
+      if (i < b && j < b) g.square.at(l, i, j) = x;
+    });
+  }
+};
+
 /// The diagonal block K = [k0, k0 + b) of every batch, closed by one team each; meanwhile other teams copy a panel.
 ///   without predecessors   square = D(K,K)*, right = D(K,:)
 ///   with them              D(K,K) ← D(K,K)* in place, with P; square(i,k) = D(i,k) as it was when vertex k was
@@ -110,19 +158,18 @@ void closure_end(const Exec& exec, const ClosureData<S, Index>& g) {
 /// Vertices in ascending order, each an outer product (R. W. Floyd, Algorithm 97: Shortest path, 1962).
 template <class Exec, class S, class Index>
 void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int64_t k0, std::int64_t b) {
-  // One team closes a block, so that it has as many threads as a team can have; on a host a team is one thread.
-  constexpr int team_size = runs_on_host<Exec> ? 1 : 1024, lanes = runs_on_host<Exec> ? 1 : 32;
+  constexpr bool tracks = ClosureData<S, Index>::tracks, in_registers = !runs_on_host<Exec> && !tracks;
+  using Registers = ClosureInRegisters<S, Index>;
+  // One team closes a block; where it does in memory, it has as many threads as a team can have. On a host that is one.
+  constexpr int team_size = runs_on_host<Exec> ? 1 : in_registers ? Registers::team_size : 1024;
+  constexpr int lanes = runs_on_host<Exec> ? 1 : 32;
   // Elements that a team copies: enough to be worth a team.
-  constexpr std::int64_t chunk = runs_on_host<Exec> ? 1 << 14 : 1 << 12;
-  constexpr bool tracks = ClosureData<S, Index>::tracks;
+  constexpr std::int64_t chunk = runs_on_host<Exec> ? 1 << 14 : 4 * team_size;
   using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<team_size, 1>>;
 
   const std::int64_t panel = g.batches * g.n * b;
   const std::int64_t league = g.batches + (panel + chunk - 1) / chunk;
-  // A device closes the block in its fast memory, where it fits.
-  const auto block_bytes = static_cast<std::int64_t>(sizeof(typename S::element)) * b * b;
-  const bool fast = !runs_on_host<Exec> && !tracks && block_bytes <= 32 * 1024;
-  const auto scratch = Kokkos::PerTeam(static_cast<int>(fast ? block_bytes : 0));
+  const auto scratch = Kokkos::PerTeam(in_registers ? Registers::scratch_bytes : 0);
   Kokkos::parallel_for(
       "rigel::closure/diagonal", Policy(exec, static_cast<int>(league), team_size).set_scratch_size(0, scratch),
       KOKKOS_LAMBDA(const typename Policy::member_type& team) {
@@ -143,12 +190,13 @@ void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int
         }
 
         const std::int64_t l = team.league_rank();
+        if constexpr (in_registers)
+          if (b <= Registers::width) return Registers::close(team, g, l, k0, static_cast<int>(b));
         const int row = rank / lanes, lane = rank % lanes;
         constexpr int rows = team_size / lanes;
         using Element = typename S::element;
-        const Strided<Element> square{&g.square.at(l, 0, 0), 0, g.square.row, g.square.column};
-        Strided<Element> block = tracks ? Strided<Element>{&g.d.at(l, k0, k0), 0, g.d.row, g.d.column} : square;
-        if (fast) block = {static_cast<Element*>(team.team_shmem().get_shmem(block_bytes)), 0, b, 1};
+        const Strided<Element> block = tracks ? Strided<Element>{&g.d.at(l, k0, k0), 0, g.d.row, g.d.column}
+                                              : Strided<Element>{&g.square.at(l, 0, 0), 0, g.square.row, g.square.column};
         if constexpr (!tracks)
           for (std::int64_t i = row; i < b; i += rows)
             for (std::int64_t j = lane; j < b; j += lanes) block.at(0, i, j) = g.d.at(l, k0 + i, k0 + j);
@@ -174,10 +222,6 @@ void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int
             }
           }
         }
-        if (!fast) return;
-        team.team_barrier();
-        for (std::int64_t i = row; i < b; i += rows)
-          for (std::int64_t j = lane; j < b; j += lanes) square.at(0, i, j) = block.at(0, i, j);
       });
 }
 
