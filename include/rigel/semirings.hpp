@@ -242,10 +242,6 @@ struct lp : scalar_semiring<Element, Accumulator> {
   Accumulator p = 2;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER T multiply(T a, T b) const { return math::power(math::abs(math::subtract(a, b)), p); }
-  /// For kernels that state its accuracy.
-  RIGEL_MEMBER float multiply_approximately(float a, float b) const requires std::is_same_v<Accumulator, float> {
-    return math::power_approximately(math::abs(math::subtract(a, b)), p);
-  }
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
 };
 

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 #include <vector>
 
 namespace rigel::backends::simt {
@@ -40,7 +42,7 @@ tile::Way way_of(const Operand& o, std::int64_t lines, std::int64_t line_stride,
   const auto aligned = [&](std::int64_t stride) {
     return reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0 && stride % width == 0 && o.batch_stride % width == 0;
   };
-  if (k % Shape::depth != 0) return tile::Way::single;
+  if (k % Shape::depth != 0 || k > std::numeric_limits<std::int32_t>::max()) return tile::Way::single;
   if (k_stride == 1 && aligned(line_stride)) return tile::Way::along_k;
   if (line_stride == 1 && aligned(k_stride) && lines % width == 0) return tile::Way::along_lines;
   return tile::Way::single;
@@ -52,7 +54,7 @@ struct Ways {
 /// The ways in which a kernel brings a problem's operands: in vectors where both allow it.
 template <class S, class Shape>
 Ways ways_for(const Problem& p) {
-  if constexpr (in_vectors<S> && std::is_same_v<Shape, LargeTile<S>>) {
+  if constexpr (in_vectors<S>) {
     const Ways ways{way_of<Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride),
                     way_of<Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride)};
     if (ways.a != tile::Way::single && ways.b != tile::Way::single) return ways;
@@ -60,21 +62,41 @@ Ways ways_for(const Problem& p) {
   return {};
 }
 
-/// The CUDA kernel for a problem.
-template <class S, class Finish, class Shape>
-const void* function_for(const Problem& p) {
+/// visit(kernel, parameters): the CUDA kernel for a problem, and what the host tells its steps.
+template <class S, class Finish, class Shape, class Visit>
+void with_function(const Problem& p, const Visit& visit) {
   using tile::Way;
-  const auto function = []<Way a, Way b>() { return reinterpret_cast<const void*>(&contract<S, Finish, Shape, a, b>); };
-  if constexpr (in_vectors<S> && std::is_same_v<Shape, LargeTile<S>>) {
-    const Ways ways = ways_for<S, Shape>(p);
-    if (ways.a == Way::along_k && ways.b == Way::along_k) return function.template operator()<Way::along_k, Way::along_k>();
-    if (ways.a == Way::along_k && ways.b == Way::along_lines)
-      return function.template operator()<Way::along_k, Way::along_lines>();
-    if (ways.a == Way::along_lines && ways.b == Way::along_k)
-      return function.template operator()<Way::along_lines, Way::along_k>();
-    if (ways.a == Way::along_lines) return function.template operator()<Way::along_lines, Way::along_lines>();
+  const auto use = [&]<class Step, Way a = Way::single, Way b = Way::single>(const typename Step::Parameters& parameters) {
+    visit(reinterpret_cast<const void*>(&contract<S, Finish, Shape, Step, a, b>), parameters);
+  };
+  if constexpr (sums_powers<S>) {
+    if (!p.semiring_per_batch) {
+      const float exponent = static_cast<const S*>(p.semiring_object)->p;
+      if constexpr (powers_by_products<S, Finish>) {
+        const bool found = [&]<int... i>(std::integer_sequence<int, i...>) {
+          return ((exponent * 2 == i + 1 && (use.template operator()<PowersByProducts<S, i + 1>>({}), true)) || ...);
+        }(std::make_integer_sequence<int, 8>());
+        if (found) return;
+      }
+      if (PowersByTable<S>::supports(exponent))
+        return use.template operator()<PowersByTable<S>>(typename PowersByTable<S>::Parameters(exponent));
+    }
+    use.template operator()<PowersBySpecialFunctions<S>>({});
+  } else if constexpr (sums_exponentials<S>) {
+    use.template operator()<LogSums<S>>({});
+  } else {
+    if constexpr (in_vectors<S>) {
+      const Ways ways = ways_for<S, Shape>(p);
+      if (ways.a == Way::along_k && ways.b == Way::along_k)
+        return use.template operator()<Steps<S>, Way::along_k, Way::along_k>({});
+      if (ways.a == Way::along_k && ways.b == Way::along_lines)
+        return use.template operator()<Steps<S>, Way::along_k, Way::along_lines>({});
+      if (ways.a == Way::along_lines && ways.b == Way::along_k)
+        return use.template operator()<Steps<S>, Way::along_lines, Way::along_k>({});
+      if (ways.a == Way::along_lines) return use.template operator()<Steps<S>, Way::along_lines, Way::along_lines>({});
+    }
+    use.template operator()<Steps<S>>({});
   }
-  return function.template operator()<Way::single, Way::single>();
 }
 
 /// Pairs that a multiprocessor finishes in a second when it is full, as measured on sm_90 for the lightest semirings.
@@ -86,19 +108,24 @@ constexpr double pairs_per_second() {
     return 1e11 / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
 }
 
-/// A launch, then tile after tile on the multiprocessor that gets most of them. With few warps there it waits for its
-/// operands, and the operands of few outputs cost more.
+/// A launch, then tiles on the multiprocessor that gets most of them, as many at a time as it holds. With few warps it waits
+/// for its operands, and the operands of few outputs cost more. A tile also takes the time to fill its first slabs and to
+/// write C.
 template <class S, class Shape>
 double cost(const KernelInfo&, const Problem& p) {
-  constexpr double launch = 4e-6;  // seconds
-  constexpr int outputs = Shape::outputs_m * Shape::outputs_n;
+  constexpr double launch = 4e-6, fill = 0.9e-6, output = 1.9e-10;  // seconds, measured on sm_90
+  constexpr int area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
   constexpr double efficiency = is_transcendental<S> ? 1 : outputs / (outputs + 4.0);
+  const auto busy = [](double tiles) {
+    return std::min(1.0, 0.2 + 0.1 * tiles * Shape::threads / 32);
+  };  // full from 8 warps on
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
   const double tiles_each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
-  const double busy = std::min(1.0, 0.2 + 0.1 * tiles_each * Shape::threads / 32);  // full from 8 warps on
-  const double copies = in_vectors<S> && ways_for<S, Shape>(p).a == tile::Way::single ? 0.9 : 1;
-  const double pairs = tiles_each * Shape::m * Shape::n * static_cast<double>(p.k);
-  return launch + pairs / (pairs_per_second<S>() * efficiency * busy * copies);
+  const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
+  const double copies = in_vectors<S> && ways_for<S, Shape>(p).a == tile::Way::single ? 0.8 : 1;
+  const double rate = pairs_per_second<S>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(p.k));
+  return launch + (full / busy(Shape::blocks) + rest / busy(rest)) / rate +
+         tiles_each / Shape::blocks * (fill + area * output);
 }
 
 template <class S, class Finish, class Shape>
@@ -107,14 +134,15 @@ void run(const KernelInfo& info, const Problem& p, void*) {
   auto arguments = detail::arguments_of<S, Finish>(p);
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
   const std::int64_t tiles = p.batch * raster.rows * raster.columns;
-  void* parameters[] = {&arguments, &raster};
-  const void* const function = function_for<S, Finish, Shape>(p);
-  for (; raster.first < tiles; raster.first += max_grid) {
-    const dim3 grid(static_cast<unsigned>(std::min(tiles - raster.first, max_grid)));
-    const cudaError_t status =
-        cudaLaunchKernel(function, grid, dim3(Shape::threads), parameters, 0, static_cast<cudaStream_t>(p.execution.stream));
-    if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
-  }
+  with_function<S, Finish, Shape>(p, [&](const void* function, auto parameters) {
+    void* list[] = {&arguments, &raster, &parameters};
+    for (; raster.first < tiles; raster.first += max_grid) {
+      const dim3 grid(static_cast<unsigned>(std::min(tiles - raster.first, max_grid)));
+      const cudaError_t status =
+          cudaLaunchKernel(function, grid, dim3(Shape::threads), list, 0, static_cast<cudaStream_t>(p.execution.stream));
+      if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+    }
+  });
 }
 
 template <class S, class Finish, class Shape>
@@ -127,8 +155,8 @@ Kernel kernel() {
   k.info.min_compute_capability = 80;
   k.info.raw_launch = true;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
-  if constexpr (approximates<S>) {
-    k.info.accuracy = {120, 1};  // a power of p ≤ 8 is within (4 + 3p + 0.7·126) u
+  if constexpr (sums_powers<S>) {
+    k.info.accuracy = {120, 1};  // by special functions a power of p ≤ 8 is within (4 + 3p + 0.7·126) u
   } else if constexpr (is_transcendental<S>) {
     k.info.accuracy = {10, 6};  // 4 units in the last place of a power; 2 of an exponential in each step of log_plus
   } else {

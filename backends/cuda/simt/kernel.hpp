@@ -5,6 +5,8 @@
 // Each output is one chain in ascending k.
 #pragma once
 
+#include <backends/cuda/arch/index.hpp>
+#include <backends/cuda/simt/steps.hpp>
 #include <backends/cuda/simt/tiles.hpp>
 #include <backends/cuda/tile/exchange.hpp>
 #include <backends/cuda/tile/raster.hpp>
@@ -15,20 +17,32 @@
 
 namespace rigel::backends::simt {
 
-/// x ⊕ (a ⊗ b) for all outputs of a thread, back and forth: neighbours in time share an operand, which then need not be
-/// read from the register file twice.
-template <class S, int M, int N>
-__device__ __forceinline__ void step_all(const S& s, typename S::accumulator (&x)[M][N], const operand_t<S> (&a)[M],
-                                         const operand_t<S> (&b)[N], std::int64_t k) {
+/// All outputs of a thread, back and forth: neighbours in time share an operand, which then need not be read from the
+/// register file twice.
+template <class Step, class Accumulator, class Operand, int M, int N>
+__device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N], const Operand (&a)[M],
+                                         const Operand (&b)[N], std::int64_t k) {
 #pragma unroll
   for (int j = 0; j < N; ++j)
 #pragma unroll
     for (int turn = 0; turn < M; ++turn) {
       const int i = j % 2 == 0 ? turn : M - 1 - turn;
-      if constexpr (approximates<S>)
-        x[i][j] = s.add(x[i][j], s.multiply_approximately(a[i], b[j]));
-      else
-        x[i][j] = step(s, x[i][j], a[i], b[j], k);
+      x[i][j] = step(x[i][j], a[i], b[j], k);
+    }
+}
+
+/// The same for `count` values of k at a time.
+template <class Step, class Accumulator, class Operand, int count, int M, int N>
+__device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N], const Operand (&a)[count][M],
+                                         const Operand (&b)[count][N]) {
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+#pragma unroll
+    for (int i = 0; i < M; ++i) {
+      Operand a_values[count], b_values[count];
+#pragma unroll
+      for (int c = 0; c < count; ++c) a_values[c] = a[c][i], b_values[c] = b[c][j];
+      x[i][j] = step(x[i][j], a_values, b_values);
     }
 }
 
@@ -83,9 +97,10 @@ struct Slabs {
   static_assert(staging == 0 || stages == 3);
 };
 
-template <class S, class Finish, class Shape, tile::Way WayA, tile::Way WayB>
+template <class S, class Finish, class Shape, class Step, tile::Way WayA, tile::Way WayB>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
-    contract(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster) {
+    contract(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster,
+             const __grid_constant__ typename Step::Parameters parameters) {
   using Accumulator = typename S::accumulator;
   using Operand = operand_t<S>;
   using Memory = Slabs<S, Shape, WayA, WayB>;
@@ -96,7 +111,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   using Stored = typename SlabA::Stored;
   using Exchange = tile::Exchange<Accumulator, Shape, SlabA::chunk>;
   constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;  // then K is any
-  constexpr bool counts_down = WayA == tile::Way::along_lines && WayB == tile::Way::along_lines;
+  using Count = std::conditional_t<singly, std::int64_t, std::int32_t>;            // of values of k: a register less
   constexpr int stage_size = Memory::size, stages = Memory::stages;
   constexpr int ahead = stages - 1;  // slabs that are under way while one is worked on
   constexpr int slab_bytes = stages * Memory::bytes + Memory::staging * sizeof(Stored);
@@ -106,13 +121,16 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
   Stored* const slabs = reinterpret_cast<Stored*>(shared);
   Accumulator* const exchange = reinterpret_cast<Accumulator*>(shared);
+  __shared__ typename Step::Table table;
 
   const int thread = static_cast<int>(threadIdx.x);
   const tile::Place<Shape> place(thread);
-  const auto [l, m0, n0] = raster.origin(blockIdx.x, Shape::m, Shape::n);
-  const std::int64_t rows = g.m - m0, columns = g.n - n0;  // from the tile's origin on
+  // Found twice, at the start and after the loop, so that it takes no registers in between.
+  const auto origin = [&] { return raster.origin(arch::block_index(), Shape::m, Shape::n); };
   const bool along_n = g.c_strides.column <= g.c_strides.row;
-  const S s = g.semiring(l);
+  const auto start = origin();
+  const S s = g.semiring(start.batch);
+  const Step step(s, parameters, table, thread, Shape::threads);
 
   Accumulator x[Shape::outputs_m][Shape::outputs_n];
 #pragma unroll
@@ -125,16 +143,17 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   if constexpr (can_accumulate<S> && !joins_late)
     if (g.accumulate)
       Exchange::fill(x, exchange, place, thread, along_n, [&](int m, int n) {
-        return m < rows && n < columns ? g.start(s, l, m0 + m, n0 + n) : Accumulator(S::identity());
+        const std::int64_t row = start.m + m, column = start.n + n;
+        return row < g.m && column < g.n ? g.start(s, start.batch, row, column) : Accumulator(S::identity());
       });
 
   if (g.k > 0) {
     Stored* const staging = slabs + stages * stage_size;
-    LoaderA a(&g.a.at(l, m0, 0), g.a.row, g.a.column, rows, g.k, staging);
-    LoaderB b(&g.b.at(l, 0, n0), g.b.column, g.b.row, columns, g.k, staging + LoaderA::staging_size);
+    LoaderA a(&g.a.at(start.batch, start.m, 0), g.a.row, g.a.column, g.m - start.m, g.k, staging);
+    LoaderB b(&g.b.at(start.batch, 0, start.n), g.b.column, g.b.row, g.n - start.n, g.k, staging + LoaderA::staging_size);
     const auto slab_a = [&](int stage) { return slabs + stage * stage_size; };
     const auto slab_b = [&](int stage) { return slabs + stage * stage_size + SlabA::size; };
-    const auto start = [&](int stage, std::int64_t left) __attribute__((always_inline)) {
+    const auto start_copies = [&](int stage, std::int64_t left) __attribute__((always_inline)) {
       a.start(slab_a(stage), left);
       b.start(slab_b(stage), left);
       arch::commit_copies();
@@ -152,7 +171,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     const auto next = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
 
 #pragma unroll
-    for (int stage = 0; stage < ahead; ++stage) start(stage, g.k - stage * Shape::depth);
+    for (int stage = 0; stage < ahead; ++stage) start_copies(stage, g.k - stage * Shape::depth);
     finish(0);
     __syncthreads();
     // Two fragments in turn: one is read while the other is worked on.
@@ -160,38 +179,54 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     if constexpr (!singly) read(0, 0, fragment_a[0], fragment_b[0]);
     int current = 0, free = ahead;
 #pragma unroll 1
-    for (std::int64_t k0 = 0, rest = g.k;; k0 += Shape::depth, rest -= Shape::depth) {
-      const std::int64_t left = counts_down ? rest : g.k - k0;  // the same; either form spills in the other's kernels
-      start(free, left - ahead * Shape::depth);
+    for (Count k0 = 0;; k0 += Shape::depth) {
+      const Count left = static_cast<Count>(g.k) - k0;
       if constexpr (!singly) {
 #pragma unroll
         for (int k = 0; k < Shape::depth; ++k) {
-          if (k == Shape::depth / 2) finish(next(current));
+          if (k == schedule<S>.start) start_copies(free, left - ahead * Shape::depth);
+          if (k == schedule<S>.turn) finish(next(current));
           if (k + 1 < Shape::depth) {
             read(current, k + 1, fragment_a[(k + 1) % 2], fragment_b[(k + 1) % 2]);
           } else {
             __syncthreads();
             read(next(current), 0, fragment_a[0], fragment_b[0]);
           }
-          step_all(s, x, fragment_a[k % 2], fragment_b[k % 2], k0 + k);
+          step_all(step, x, fragment_a[k % 2], fragment_b[k % 2], k0 + k);
         }
       } else {
+        start_copies(free, left - ahead * Shape::depth);
         const int steps = static_cast<int>(left < Shape::depth ? left : Shape::depth);
-        if constexpr (Shape::ahead) {
+        if constexpr (Step::chunk > 1) {
+          Operand chunk_a[Step::chunk][Shape::outputs_m], chunk_b[Step::chunk][Shape::outputs_n];
+          int k = 0;
+#pragma unroll 1
+          for (; k + Step::chunk <= steps; k += Step::chunk) {
+#pragma unroll
+            for (int c = 0; c < Step::chunk; ++c) read(current, k + c, chunk_a[c], chunk_b[c]);
+            step_all(step, x, chunk_a, chunk_b);
+          }
+          Operand single_a[1][Shape::outputs_m], single_b[1][Shape::outputs_n];
+#pragma unroll 1
+          for (; k < steps; ++k) {
+            read(current, k, single_a[0], single_b[0]);
+            step_all(step, x, single_a, single_b);
+          }
+        } else if constexpr (Shape::ahead) {
           read(current, 0, fragment_a[0], fragment_b[0]);
 #pragma unroll 1
           for (int k = 0; k < steps; k += 2) {
             read(current, k + 1, fragment_a[1], fragment_b[1]);
-            step_all(s, x, fragment_a[0], fragment_b[0], k0 + k);
+            step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
             if (k + 1 == steps) break;
             read(current, k + 2, fragment_a[0], fragment_b[0]);
-            step_all(s, x, fragment_a[1], fragment_b[1], k0 + k + 1);
+            step_all(step, x, fragment_a[1], fragment_b[1], k0 + k + 1);
           }
         } else {
 #pragma unroll 1
           for (int k = 0; k < steps; ++k) {
             read(current, k, fragment_a[0], fragment_b[0]);
-            step_all(s, x, fragment_a[0], fragment_b[0], k0 + k);
+            step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
           }
         }
         finish(next(current));
@@ -203,6 +238,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     }
   }
 
+  const auto [l, m0, n0] = origin();
+  const std::int64_t rows = g.m - m0, columns = g.n - n0;  // from the tile's origin on
   using Value = decltype(rigel::result(s, x[0][0]));
   if constexpr (std::is_arithmetic_v<Value> && SlabA::chunk * sizeof(Value) <= 16) {
     const std::int64_t stride = along_n ? g.c_strides.row : g.c_strides.column;

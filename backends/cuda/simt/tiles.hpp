@@ -7,6 +7,7 @@
 
 #include <backends/cuda/tile/shape.hpp>
 #include <backends/cuda/tile/slab.hpp>
+#include <rigel/detail/arguments.hpp>
 #include <rigel/semirings.hpp>
 
 namespace rigel::backends::simt {
@@ -20,25 +21,54 @@ inline constexpr bool needs_temporaries<hamming<E, A>> = !std::is_same_v<A, floa
 template <class E, class A>
 inline constexpr bool needs_temporaries<l2_squared<E, A>> = std::is_integral_v<A> && sizeof(A) == 8;
 
-/// Whether ⊗ has a form for the special-function unit, of an accuracy of its own.
+/// Sums of powers and of exponentials in float, for which steps.hpp has a GPU's own ways.
 template <class S>
-inline constexpr bool approximates = requires(const S s, operand_t<S> a) { s.multiply_approximately(a, a); };
+inline constexpr bool sums_powers = false;
+template <class E>
+inline constexpr bool sums_powers<lp<E, float>> = true;
+/// Whether powers of k/2 have kernels of their own: for floats, not once more for each epilogue of a user's.
+template <class S, class Finish>
+inline constexpr bool powers_by_products =
+    std::is_same_v<typename S::element, float> && std::is_same_v<Finish, detail::ProgramFinish>;
+template <class S>
+inline constexpr bool sums_exponentials = false;
+template <class E>
+inline constexpr bool sums_exponentials<log_plus<E, float>> = true;
 
 /// Registers of a value.
 template <class T>
 inline constexpr int registers_of = (static_cast<int>(sizeof(T)) + 3) / 4;
 
-/// Whether the large tile also has kernels that bring operands in vectors: for floats that are used as they are.
+/// Whether there are also kernels that bring operands in vectors: for 32-bit numbers that are used as they are.
 template <class S>
 inline constexpr bool in_vectors =
-    std::is_same_v<typename S::element, float> && std::is_same_v<operand_t<S>, float> &&
-    registers_of<typename S::accumulator> == 1 && !is_transcendental<S> && !needs_temporaries<S>;
+    (std::is_same_v<typename S::element, float> || std::is_same_v<typename S::element, std::int32_t>) &&
+    std::is_same_v<operand_t<S>, typename S::element> && registers_of<typename S::accumulator> == 1 &&
+    !is_transcendental<S> && !needs_temporaries<S>;
+
+/// The steps of a slab at which a kernel in vectors starts to copy a later slab, and at which it turns over the next.
+struct Schedule {
+  int start, turn;
+};
+/// As measured: ptxas's choice of registers hangs on it, and with it up to 7 % of the time.
+template <class S>
+inline constexpr Schedule schedule = {1, 6};
+template <class E, class A>
+inline constexpr Schedule schedule<plus_times<E, A>> = {0, 3};
+template <class E, class A>
+inline constexpr Schedule schedule<max_min<E, A>> = {0, 4};
+template <class E, class A>
+inline constexpr Schedule schedule<min_max<E, A>> = {0, 4};
 
 template <class S>
 constexpr auto large_tile() {
   constexpr int x = registers_of<typename S::accumulator>, operand = registers_of<tile::stored_t<operand_t<S>>>;
   if constexpr (x > 4 || operand > 4)
     return tile::Shape<16, 16, 2, 2, 8, 1, false>{};
+  else if constexpr (sums_powers<S>)
+    return tile::Shape<16, 16, 4, 8, 8, 2, true>{};
+  else if constexpr (sums_exponentials<S>)
+    return tile::Shape<16, 16, 4, 4, 16, 2, false>{};
   else if constexpr (is_transcendental<S> || x > 2 || operand > 2)
     return tile::Shape<16, 16, 4, 4, 8, 1, false>{};
   else if constexpr ((x == 2 || operand == 2) && needs_temporaries<S>)
@@ -61,6 +91,8 @@ constexpr auto small_tile() {
     return tile::Shape<8, 8, 2, 2, 16, 4, false>{};
   else if constexpr (is_transcendental<S> || x > 1 || operand > 1)
     return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
+  else if constexpr (in_vectors<S>)
+    return tile::Shape<8, 8, 8, 8, 8, 6, true>{};
   else
     return tile::Shape<8, 16, 8, 4, 16, 4, true>{};
 }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How a thread works one value of k, or a few, into one of its outputs: x ⊕ (a ⊗ b). For most semirings as they define
+// it. For sums of powers and of exponentials in float there are ways of a GPU's own, whose accuracy is stated here:
+// a multiprocessor evaluates 16 special functions a clock and issues 128 other operations.
+#pragma once
+
+#include <rigel/semirings.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace rigel::backends::simt {
+
+/// What the host tells a kernel about its steps: nothing.
+struct NoParameters {};
+/// What the threads of a block share for their steps: nothing.
+struct NoTable {};
+
+/// As the semiring defines it.
+template <class S>
+class Steps {
+ public:
+  using Accumulator = typename S::accumulator;
+  using Operand = operand_t<S>;
+  using Parameters = NoParameters;
+  using Table = NoTable;
+  static constexpr int chunk = 1;  // values of k at a time
+
+  __device__ __forceinline__ Steps(const S& s, const Parameters&, Table&, int, int) : s_(s) {}
+
+  __device__ __forceinline__ Accumulator operator()(Accumulator x, Operand a, Operand b, std::int64_t k) const {
+    return step(s_, x, a, b, k);
+  }
+
+ private:
+  const S& s_;
+};
+
+/// Σ |a − b|^p for any p > 0 by two special functions, with the accuracy of math::power_approximately().
+template <class S>
+class PowersBySpecialFunctions {
+ public:
+  using Parameters = NoParameters;
+  using Table = NoTable;
+  static constexpr int chunk = 1;
+
+  __device__ __forceinline__ PowersBySpecialFunctions(const S& s, const Parameters&, Table&, int, int) : p_(s.p) {}
+
+  __device__ __forceinline__ float operator()(float x, float a, float b, std::int64_t) const {
+    return math::add(x, math::power_approximately(math::abs(math::subtract(a, b)), p_));
+  }
+
+ private:
+  float p_;
+};
+
+/// Σ |a − b|^p for p = halves / 2: products, and one square root where `halves` is odd. The relative error of a term is at
+/// most (halves + 2)·u. Subnormal differences count as 0 where p is above 1.
+template <class S, int halves>
+class PowersByProducts {
+ public:
+  using Parameters = NoParameters;
+  using Table = NoTable;
+  static constexpr int chunk = 1;
+  static_assert(halves >= 1 && halves <= 8);
+
+  __device__ __forceinline__ PowersByProducts(const S&, const Parameters&, Table&, int, int) {}
+
+  __device__ __forceinline__ float operator()(float x, float a, float b, std::int64_t) const {
+    const float d = math::subtract(a, b), square = d * d;
+    if constexpr (halves == 1) return x + root(d);
+    if constexpr (halves == 2) return x + math::abs(d);
+    if constexpr (halves == 3) return x + math::abs(d) * root(d);
+    if constexpr (halves == 4) return math::fma(d, d, x);
+    if constexpr (halves == 5) return math::fma(square, root(d), x);
+    if constexpr (halves == 6) return x + square * math::abs(d);
+    if constexpr (halves == 7) return math::fma(square, math::abs(d) * root(d), x);
+    return math::fma(square, square, x);
+  }
+
+ private:
+  // √|d|, within 2 u.
+  __device__ __forceinline__ static float root(float d) {
+    float y;
+    if constexpr (halves == 1)
+      asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(math::abs(d)));
+    else
+      asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(math::abs(d)));
+    return y;
+  }
+};
+
+/// Σ |a − b|^p for 1 < p ≤ 3.5 without special functions. |d| = c·m, where c, the middle of the half octave that |d| lies
+/// in, follows from the number's upper bits, and m is in [0.8, 1.2]: |d|^p = c^p · m^p, with c^p and 1/c from a table in
+/// shared memory, and m^p by the polynomial of degree 4 that is right at the five zeros of the minimax polynomial's
+/// error for p = 1.5. The relative error of a term is below 1e-6 (5.0e-7 for p = 1.3), over all normal numbers.
+/// Subnormal differences count as 0. A term is ten instructions, and one read of shared memory that meets conflicts only
+/// between differences of a warp's that lie eight octaves apart. Terms are summed by fours first: each sum then has a
+/// quarter of the roundings of one chain.
+template <class S>
+class PowersByTable {
+ public:
+  static constexpr int terms = 5, chunk = 4;
+  struct Parameters {
+    float p, coefficient[terms];  // 4·m^p = Σ_i coefficient[i]·(4·m)^i
+
+    explicit Parameters(float exponent);
+  };
+  // x: c^p / 4, y: 4 / c. So neither leaves the normal numbers before the result does.
+  typedef float Entry __attribute__((ext_vector_type(2)));
+  struct Table {
+    Entry entry[512];  // by the 8 bits of the exponent and the first one of the mantissa
+  };
+
+  /// Whether it serves this exponent.
+  static bool supports(float p) { return p > 1 && p <= 3.5f; }
+
+  __device__ __forceinline__ PowersByTable(const S&, const Parameters& g, Table& table, int thread, int threads)
+      : g_(g), table_(table) {
+#pragma unroll 1
+    for (int i = thread; i < 512; i += threads) table.entry[i] = entry(i, g);
+  }
+
+  template <int count>
+  __device__ __forceinline__ float operator()(float x, const float (&a)[count], const float (&b)[count]) const {
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const float d = math::subtract(a[i], b[i]);
+      // The entry's place in bytes, so that shifting and masking is all that it takes.
+      const auto place = __float_as_uint(d) >> 19 & 511 << 3;
+      const void* const at = reinterpret_cast<const char*>(table_.entry) + place;
+      const Entry c = *static_cast<const Entry*>(__builtin_assume_aligned(at, sizeof(Entry)));
+      const float m = math::abs(d) * c.y;
+      float power = g_.coefficient[terms - 1];
+#pragma unroll
+      for (int j = terms - 2; j >= 0; --j) power = math::fma(power, m, g_.coefficient[j]);
+      sum = i == 0 ? c.x * power : math::fma(c.x, power, sum);
+    }
+    return math::add(x, sum);
+  }
+
+ private:
+  __device__ static Entry entry(int i, const Parameters& g) {
+    const int exponent = i / 2;
+    if (exponent == 0) return {0, 0};
+    // Infinity and NaN are their own powers: m is what they are, and the polynomial has its last term's sign.
+    if (exponent == 255) return {copysignf(std::numeric_limits<float>::infinity(), g.coefficient[terms - 1]), 1};
+    const double log2_c = exponent - 127 + (i % 2 ? 0.80735492205760410744 : 0.32192809488736234787);  // log2 1.75, 1.25
+    return {static_cast<float>(::exp2(double{g.p} * log2_c - 2)), static_cast<float>(::exp2(2 - log2_c))};
+  }
+
+  const Parameters& g_;
+  const Table& table_;
+};
+
+template <class S>
+PowersByTable<S>::Parameters::Parameters(float exponent) : p(exponent), coefficient{} {
+  constexpr double node[terms] = {4 * 0.80824, 4 * 0.87164, 4 * 0.98315, 4 * 1.1063, 4 * 1.18853};
+  // Newton's divided differences, then his form multiplied out.
+  double difference[terms], c[terms] = {};
+  for (int i = 0; i < terms; ++i) difference[i] = 4 * std::pow(node[i] / 4, double{exponent});
+  for (int order = 1; order < terms; ++order)
+    for (int i = terms - 1; i >= order; --i)
+      difference[i] = (difference[i] - difference[i - 1]) / (node[i] - node[i - order]);
+  for (int i = terms - 1; i >= 0; --i) {
+    for (int j = terms - 1; j > 0; --j) c[j] = c[j - 1] - node[i] * c[j];
+    c[0] = difference[i] - node[i] * c[0];
+  }
+  for (int i = 0; i < terms; ++i) coefficient[i] = static_cast<float>(c[i]);
+  // A last term of 0 would make NaN of infinity.
+  if (!(std::abs(coefficient[terms - 1]) > 1e-30f)) coefficient[terms - 1] = 1e-30f;
+}
+
+/// log Σ exp(a + b) of a few values of k at a time: one maximum, one change of scale and one exponential each, by the
+/// special-function unit. An exponential is within 4 u, its argument, x ≤ 0, within |x|·u.
+template <class S>
+class LogSums {
+ public:
+  using Parameters = NoParameters;
+  using Table = NoTable;
+  using Accumulator = log_sum<float>;
+  static constexpr int chunk = 8;
+
+  __device__ __forceinline__ LogSums(const S&, const Parameters&, Table&, int, int) {}
+
+  template <int count>
+  __device__ __forceinline__ Accumulator operator()(Accumulator x, const float (&a)[count], const float (&b)[count]) const {
+    float t[count], larger = x.maximum;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      t[i] = math::add(a[i], b[i]);
+      larger = math::maximum(larger, t[i]);
+    }
+    // Against a finite number: infinity less infinity is none.
+    constexpr float most = std::numeric_limits<float>::max();
+    const float scale = fminf(fmaxf(larger, -most), most);
+    float sum = x.sum * exponential(math::subtract(x.maximum, scale));
+#pragma unroll
+    for (int i = 0; i < count; ++i) sum = math::add(sum, exponential(math::subtract(t[i], scale)));
+    return {larger, sum};
+  }
+
+ private:
+  __device__ __forceinline__ static float exponential(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504088896340736f));
+    return y;
+  }
+};
+
+}  // namespace rigel::backends::simt

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One term of lp, |a − b|^p, by every kernel of float: over the normal floats within a stated error of the power in double,
+// for exponents that kernels may take ways of their own for; and in the right class for 0, subnormal and huge differences,
+// infinity and NaN.
+#include <rigel/contract.hpp>
+
+#include <tests/support/kernels.hpp>
+#include <tests/support/matrix.hpp>
+#include <tests/support/random.hpp>
+#include <tests/support/spaces.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using Limits = std::numeric_limits<float>;
+constexpr int count = 5000;
+
+// The relative error that a term may have. By special functions it is (4 + 3p + 0.7·|log2 x^p|)·u (rigel/elementary.hpp).
+// Where p ≤ 3.5 or 2p is an integer it is below 1e-6 for x from 1e-3 to 1e3, and below 5e-6 everywhere.
+double bound(double x, double p) {
+  const double by_special_functions = (4 + 3 * p + 0.7 * std::fabs(p * std::log2(x))) * 0x1p-24;
+  if (p > 3.5 && 2 * p != std::floor(2 * p)) return by_special_functions;
+  return std::fmin(std::fmax(by_special_functions, 1e-6), x >= 1e-3 && x <= 1e3 ? 1e-6 : 5e-6);
+}
+
+// x · sign, from differences of both signs.
+std::vector<double> differences() {
+  support::Random random(11);
+  std::vector<double> list = {0,
+                              Limits::infinity(),
+                              -Limits::infinity(),
+                              Limits::quiet_NaN(),
+                              Limits::denorm_min(),
+                              -Limits::min() / 3,
+                              Limits::min(),
+                              Limits::max(),
+                              -Limits::max(),
+                              1,
+                              -1};
+  while (list.size() < count / 2)
+    list.push_back(static_cast<float>(random.uniform(-1, 1) < 0 ? -1 : 1) *
+                   static_cast<float>(std::exp2(random.uniform(-126, 127.99))));
+  while (list.size() < count)
+    list.push_back(static_cast<float>(random.uniform(-1, 1) < 0 ? -1 : 1) *
+                   static_cast<float>(std::pow(10, random.uniform(-3, 3))));
+  return list;
+}
+
+bool right(double x, double p, float power) {
+  if (std::isnan(x)) return std::isnan(power);
+  const double exact = std::pow(std::fabs(x), p);
+  if (std::isinf(x) || exact > Limits::max() * (1 + 5e-6)) return power == Limits::infinity();
+  if (x == 0) return power == 0;
+  // A subnormal difference is known to few bits, and may count as 0 where its power is subnormal or 0 as well.
+  if (std::fabs(x) < Limits::min()) return p < 1 ? power > 0 && power < 1 : power >= 0 && power <= 2 * Limits::min();
+  if (exact < Limits::min()) return power >= 0 && power <= Limits::min() * (1 + 5e-6f);
+  return std::fabs(power - exact) <= bound(std::fabs(x), p) * exact ||
+         (power == Limits::infinity() && exact > Limits::max() * (1 - 5e-6));
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a power by every kernel: its error, and its class", Exec, RIGEL_TEST_SPACES) {
+  const std::vector<double> list = differences();
+  const auto a = support::matrix<float, Exec>(count, 1, list), b = support::matrix<float, Exec>(1, 1, {0});
+  const auto c = support::matrix<float, Exec>(count, 1);
+  for (const double p : {0.3, 0.5, 0.7, 1.0, 1.0001, 1.3, 1.5, 1.9, 2.0, 2.5, 2.7, 3.0, 3.3, 3.5, 3.7, 4.0, 6.5}) {
+    CAPTURE(p);
+    rigel::lp<float> semiring;
+    semiring.p = static_cast<float>(p);
+    for (const auto& info : support::kernels_on(Exec{}, "lp", rigel::Scalar::f32)) {
+      CAPTURE(info.name);
+      const auto product = [&] {
+        rigel::contract(Exec{}, semiring, a, b, c, rigel::epilogue::Program{}, {.kernel = info.name});
+      };
+      if (!support::ran(info, product)) continue;
+      const auto actual = support::values(c);
+      int wrong = 0;
+      for (int i = 0; i < count; ++i)
+        if (!right(list[i], semiring.p, static_cast<float>(actual[i])) && wrong++ == 0)
+          MESSAGE(list[i] << " gave " << actual[i] << ", expected " << std::pow(std::fabs(list[i]), semiring.p));
+      CHECK(wrong == 0);
+    }
+  }
+}
