@@ -13,9 +13,10 @@
 // layout      rows or columns: how the M × K of A, the K × N of B lie. C lies by rows.
 // files       raw little-endian f32; "-" for C writes none
 //
-// Prints a line of JSON for each job: its line, the name of the kernel, the median of the repetitions' device seconds. Each
-// call comes behind a fill of a gibibyte: it finds the L2 cache without its matrices, and the host is ahead of the device.
-// A job that fails prints its error instead and the others go on; the exit status is then 1. 77 where there is no GPU.
+// Prints lines of JSON: first what it runs on, then for each job its line, the name of the kernel and the median of the
+// repetitions' device seconds. Each call comes behind a fill of a gibibyte: it finds the L2 cache without its matrices, and
+// the host is ahead of the device. A job that fails prints its error instead and the others go on; the exit status is then
+// 1. It is 77 where there is no GPU.
 #include <bench/cuda/device.hpp>
 #include <rigel/contract.hpp>
 #include <rigel/distance.hpp>
@@ -199,9 +200,22 @@ std::string quoted(const std::string& text) {
   return json + '"';
 }
 
+void print_machine(const Exec& exec) {
+  int runtime = 0, driver = 0, kilohertz = 0;
+  cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, exec.cuda_device());
+  cudaRuntimeGetVersion(&runtime);
+  cudaDriverGetVersion(&driver);
+  const auto& device = exec.cuda_device_prop();
+  std::cout << "{\"compiler\": " << quoted(__VERSION__) << ", \"gpu\": " << quoted(device.name)
+            << ", \"multiprocessors\": " << device.multiProcessorCount << ", \"largest_sm_clock_mhz\": " << kilohertz / 1000
+            << ", \"cuda_runtime\": " << runtime << ", \"cuda_driver\": " << driver << "}" << std::endl;
+}
+
 /// Returns the exit status.
 int serve(std::istream& jobs) {
-  const Server server{Exec()};
+  const Exec exec;
+  const Server server(exec);
+  print_machine(exec);
   int status = 0, number = 0;
   for (std::string line; std::getline(jobs, line);) {
     ++number;
