@@ -438,7 +438,7 @@ def commit():
 
 
 def context(arguments, rigel, peers, missing):
-    return {"commit": arguments.commit or commit(), **rigel.machine,
+    return {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "commit": arguments.commit or commit(), **rigel.machine,
             "versions": {p.package: importlib.metadata.version(p.package) for p in peers}, "missing": missing}
 
 

@@ -187,7 +187,8 @@ void add_products(const Exec& exec, const std::string& name, const S& s, const s
 
 void add_closures(const Exec& exec, const std::vector<int>& extents) {
   for (const int n : extents)
-    add("closure/min_plus/f32/" + std::to_string(n), benchmark::kMillisecond, [=](State& state) { paths(state, exec, n); });
+    add("closure of min_plus/f32/" + std::to_string(n), benchmark::kMillisecond,
+        [=](State& state) { paths(state, exec, n); });
 }
 
 template <class... Pairs>
