@@ -64,14 +64,16 @@ def condense(report):
         if "cv" in of:
             line["variation"] = of["cv"]["real_time"]
         benchmarks.append({key: float(f"{value:.5g}") if isinstance(value, float) else value for key, value in line.items()})
-    return {"context": {key: value for key, value in report["context"].items() if key not in LOCAL}, "benchmarks": benchmarks}
+    context = {key: value for key, value in report["context"].items() if key not in LOCAL}
+    return {"context": context, "benchmarks": benchmarks}
 
 
 def write_condensed(report, path):
     result = condense(json.loads(pathlib.Path(report).read_text(encoding="utf-8")))
     lines = ",\n  ".join(json.dumps(line) for line in result["benchmarks"])
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'{{"context": {json.dumps(result["context"], indent=1)},\n"benchmarks": [\n  {lines}]}}\n', encoding="utf-8")
+    context = json.dumps(result["context"], indent=1)
+    path.write_text(f'{{"context": {context},\n"benchmarks": [\n  {lines}]}}\n', encoding="utf-8")
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -171,12 +173,14 @@ def swept():
     sweep = load("h200/compare.json", "sweep")["sweep"]
     for operation in dict.fromkeys(row["operation"] for row in sweep):
         those = [row for row in sweep if row["operation"] == operation]
-        ratios = [row["ratio"] for row in those if "ratio" in row]
-        worst = min((row for row in those if "ratio" in row), key=lambda row: row["ratio"], default=None)
+        compared_ones = [row for row in those if "ratio" in row]
+        median = least = ""
+        if compared_ones:
+            worst = min(compared_ones, key=lambda row: row["ratio"])
+            median = f"{statistics.median(row['ratio'] for row in compared_ones):.2f}"
+            least = f"{worst['ratio']:.2f}: {shape(worst['m'], worst['n'], worst['k'])}, {worst['best_peer']}"
         rows.append([operation, str(len(those)), str(sum("rigel" in row["failed"] for row in those)),
-                     str(sum(row.get("slower", False) for row in those)),
-                     f"{statistics.median(ratios):.2f}" if ratios else "",
-                     f"{worst['ratio']:.2f}: {shape(worst['m'], worst['n'], worst['k'])}, {worst['best_peer']}" if worst else ""])
+                     str(sum(row.get("slower", False) for row in those)), median, least])
     return table(["operation", "shapes", "Rigel failed", "Rigel slower than a peer", "median of best peer / Rigel",
                   "least of it"], rows)
 
@@ -217,7 +221,7 @@ def render(text):
 
     text = re.sub(r"<!-- table: (\S+) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
     if sorted(seen) != sorted(TABLES):
-        sys.exit(f"report.py: docs/performance.md has the tables {', '.join(seen)}, expected each of {', '.join(TABLES)} once")
+        sys.exit(f"report.py: docs/performance.md has the tables {', '.join(seen)}, expected {', '.join(TABLES)} once each")
     return text
 
 

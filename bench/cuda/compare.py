@@ -324,7 +324,7 @@ class Rigel:
                                         stderr=subprocess.DEVNULL, text=True)
         first = self.process.stdout.readline()
         if not first:
-            sys.exit(f"{self.program} ends with status {self.process.wait()}: run it by hand to see why")
+            raise RuntimeError(f"{self.program} ends with status {self.process.wait()}: run it by hand to see why")
         self.machine = json.loads(first)
 
     def run(self, job, a, b, repetitions):
@@ -369,10 +369,13 @@ class Clock:
         return statistics.median(seconds)
 
 
-def import_peers():
+def import_peers(without):
     """Those that are here, and why the others are not."""
     peers, missing = [], {}
     for peer in (Torch, TorchProduct, Kermac, MmKermac, SgemmBi):
+        if peer.name in without:
+            missing[peer.name] = "left out"
+            continue
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 peers.append(peer())
@@ -438,8 +441,8 @@ def commit():
 
 
 def context(arguments, rigel, peers, missing):
-    return {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "commit": arguments.commit or commit(), **rigel.machine,
-            "versions": {p.package: importlib.metadata.version(p.package) for p in peers}, "missing": missing}
+    return {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "commit": arguments.commit or commit(),
+            **rigel.machine, "versions": {p.package: importlib.metadata.version(p.package) for p in peers}, "missing": missing}
 
 
 def roomy_folder():
@@ -455,6 +458,7 @@ def main():
     parser.add_argument("--commit", help="of Rigel, where git is not here to ask")
     parser.add_argument("--repetitions", type=int, default=9, help="of a task of the table; the sweep takes a third")
     parser.add_argument("--shapes", type=int, default=200, help="of the sweep")
+    parser.add_argument("--without", action="append", default=[], metavar="PEER", help="leave this peer out")
     parser.add_argument("--no-table", action="store_true", help="the sweep alone")
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no further row is begun")
     parser.add_argument("--folder", default=roomy_folder(), help="for the matrices' files (default: memory)")
@@ -465,8 +469,12 @@ def main():
 
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        rigel = Rigel(arguments.program, pathlib.Path(folder))
-        peers, missing = import_peers()
+        try:
+            rigel = Rigel(arguments.program, pathlib.Path(folder))
+        except (OSError, RuntimeError) as error:
+            print(f"compare.py: {error}", file=sys.stderr)
+            return 1
+        peers, missing = import_peers(arguments.without)
         clock = Clock()
         report = {"context": context(arguments, rigel, peers, missing), "table": [], "sweep": [], "not_run": 0}
         print(json.dumps(report["context"], indent=1), flush=True)
@@ -478,11 +486,11 @@ def main():
                 report["not_run"] += 1
                 continue
             try:
+                torch.cuda.empty_cache()
                 row = compare(job, rigel, peers, clock, repetitions)
-            except torch.OutOfMemoryError as error:
+            except Exception as error:  # no memory, or a peer left the device in disorder: the rows so far are kept
                 row = {**job._asdict(), "kernel": None, "seconds": {}, "largest_error": {}, "mean_error": {},
-                       "failed": {"all": str(error)}}
-            torch.cuda.empty_cache()
+                       "failed": {"all": f"{type(error).__name__}: {error}"}}
             report[part].append(row)
             print_row(row)
 

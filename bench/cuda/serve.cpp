@@ -243,11 +243,13 @@ int main(int argc, char** argv) {
   }
   if (!bench::has_gpu("bench_serve")) return 77;
   const Kokkos::ScopeGuard kokkos;
-  if (std::string_view(argv[1]) == "-") return serve(std::cin);
-  std::ifstream file(argv[1]);
-  if (!file) {
-    std::cerr << "bench_serve: the file of jobs '" << argv[1] << "' cannot be read\n";
+  try {
+    if (std::string_view(argv[1]) == "-") return serve(std::cin);
+    std::ifstream file(argv[1]);
+    if (!file) throw std::runtime_error("the file of jobs '" + std::string(argv[1]) + "' cannot be read");
+    return serve(file);
+  } catch (const std::exception& e) {
+    std::cerr << "bench_serve: " << e.what() << '\n';
     return 1;
   }
-  return serve(file);
 }

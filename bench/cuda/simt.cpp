@@ -16,6 +16,7 @@
 #include <benchmark/benchmark.h>
 
 #include <chrono>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -336,5 +337,10 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 1;
   const Kokkos::ScopeGuard kokkos;
-  return run(checks);
+  try {
+    return run(checks);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench_simt: %s\n", e.what());
+    return 1;
+  }
 }
