@@ -1,138 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuda.simt on the default CUDA device: a check against the reference on odd sizes, the rates of light semirings (device
-// time by events, random data, median), and what contract() costs the host beyond a raw launch. Prints JSON; returns 1
-// where a result is wrong, 77 where there is no GPU.
+// cuda.simt on the default CUDA device, beside what the card's registers allow: a check against the reference, then Google
+// Benchmark's table of the tasks below and of the ceilings. Times are device time by events around calls that follow each
+// other; where the matrices of a call fit into the L2 cache, calls take copies of them in turn. Of several repetitions the
+// median counts.
 //
-// usage: bench_simt [--commit <hash>] [--no-checks]
+//     bench_simt --benchmark_out=simt.json --benchmark_context=commit=$(git rev-parse --short HEAD)
+//
+// --no-checks leaves the checks out. The exit status is 1 where a check or a benchmark fails, 77 where there is no GPU.
+#include <bench/cuda/ceiling.hpp>
+#include <bench/cuda/check.hpp>
 #include <rigel/closure.hpp>
 #include <rigel/contract.hpp>
 
-#include <algorithm>
+#include <benchmark/benchmark.h>
+
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace {
 
-using Exec = Kokkos::Cuda;
-template <class T, class Layout = Kokkos::LayoutRight>
-using Matrix = Kokkos::View<T**, Layout, Kokkos::CudaSpace>;
+using bench::Exec, bench::Matrix;
+using benchmark::State;
+namespace pair = bench::pair;
 
-// Uniform in [0, 1), the same in every run.
-template <class View>
-void fill(const Exec& exec, const View& view, std::uint32_t seed) {
-  Kokkos::parallel_for(
-      "bench::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, view.extent(0) * view.extent(1)),
-      KOKKOS_LAMBDA(const std::int64_t i) {
-        std::uint32_t x = static_cast<std::uint32_t>(i) * 747796405u + seed * 2891336453u + 1u;  // PCG output function
-        x = ((x >> ((x >> 28) + 4)) ^ x) * 277803737u;
-        view(i / view.extent(1), i % view.extent(1)) = static_cast<float>(((x >> 22) ^ x) >> 8) * 0x1p-24f;
-      });
-}
-
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-
-// Seconds of one call, by events around it.
-template <class Call>
-double device_seconds(const Exec& exec, const Call& call) {
-  cudaEvent_t begin, end;
-  cudaEventCreate(&begin);
-  cudaEventCreate(&end);
-  cudaEventRecord(begin, exec.cuda_stream());
-  call();
-  cudaEventRecord(end, exec.cuda_stream());
-  cudaEventSynchronize(end);
-  float milliseconds = 0;
-  cudaEventElapsedTime(&milliseconds, begin, end);
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  return 1e-3 * milliseconds;
-}
-
-// Median of `repeats` calls, after one more.
-template <class Call>
-double device_seconds(const Exec& exec, int repeats, const Call& call) {
-  std::vector<double> seconds;
-  call();
-  for (int r = 0; r < repeats; ++r) seconds.push_back(device_seconds(exec, call));
-  return median(seconds);
-}
-
-// Median seconds that the host spends in one call; few enough calls at a time for the launch queue to hold them.
-template <class Call>
-double host_seconds(const Exec& exec, const Call& call) {
-  constexpr int calls = 200, repeats = 31;
-  std::vector<double> seconds;
-  for (int r = 0; r < repeats; ++r) {
-    exec.fence();
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < calls; ++i) call();
-    const auto end = std::chrono::steady_clock::now();
-    seconds.push_back(std::chrono::duration<double>(end - begin).count() / calls);
-  }
-  exec.fence();
-  return median(seconds);
-}
-
-int wrong = 0;
-
-// The named kernel's bits against the reference's, C starting with the same values.
-template <class LayoutA, class LayoutB, class LayoutC, class S, class E = rigel::epilogue::Program>
-void check(const Exec& exec, const S& s, int m, int n, int k, const char* kernel, bool accumulate, const E& epilogue = {}) {
-  using T = typename S::element;
-  Matrix<T, LayoutA> a("a", m, k);
-  Matrix<T, LayoutB> b("b", k, n);
-  Matrix<rigel::result_t<S>, LayoutC> c("c", m, n), expected("expected", m, n);
-  fill(exec, a, 1);
-  fill(exec, b, 2);
-  fill(exec, c, 3);
-  Kokkos::deep_copy(exec, expected, c);
-  rigel::ContractOptions options;
-  options.accumulate = accumulate;
-  options.kernel = kernel;
-  rigel::contract(exec, s, a, b, c, epilogue, options);
-  options.kernel = "reference";
-  rigel::contract(exec, s, a, b, expected, epilogue, options);
-  long differences = 0;
-  Kokkos::parallel_reduce(
-      "bench::compare", Kokkos::RangePolicy<Exec>(exec, 0, m * n),
-      KOKKOS_LAMBDA(const int i, long& sum) {
-        const auto x = c(i / n, i % n), y = expected(i / n, i % n);
-        sum += !(x == y || (x != x && y != y));
-      },
-      differences);
-  exec.fence();
-  if (differences == 0) return;
-  ++wrong;
-  std::fprintf(stderr, "%s, %s: %ld of %dx%d results differ from the reference, K = %d, accumulate %d\n", kernel,
-               std::string(rigel::semiring_name<S>()).c_str(), differences, m, n, k, accumulate);
-}
-
-template <class S>
-void check_all(const Exec& exec, const S& s, const std::string& kernel) {
-  using Right = Kokkos::LayoutRight;
-  using Left = Kokkos::LayoutLeft;
-  const auto epilogue = rigel::epilogue::scale(0.5) | rigel::epilogue::add_diagonal(1);
-  const char* const name = kernel.c_str();
-  for (const int m : {1, 127, 256, 300})
-    for (const int n : {3, 256, 301})
-      for (const int k : {0, 1, 7, 16, 65}) {
-        check<Right, Right, Right>(exec, s, m, n, k, name, false);
-        check<Left, Left, Left>(exec, s, m, n, k, name, false);
-        check<Right, Left, Right>(exec, s, m, n, k, name, true);
-        check<Left, Right, Left>(exec, s, m, n, k, name, true, epilogue);
-        check<Right, Left, Left>(exec, s, m, n, k, name, false, epilogue);
-      }
-}
-
-// A functor of the user's, with the formula of l1.
+/// A functor of a user's, with the formula of l1.
 struct manhattan {
   using element = float;
   using accumulator = float;
@@ -141,142 +35,312 @@ struct manhattan {
   KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
 };
 
+/// How B's elements lie; A and C are stored by rows.
+enum class B { by_rows, by_columns };  // by_columns: both operands along k, as distances between rows have them
+
 struct Task {
-  const char* name;
-  int m, n, k, repeats;
-  const char* kernel = "cuda.simt";
-  int offset = 0;  // of the operands, in elements: 1 forbids vectors
+  int m, n, k;
+  B b;
+  bool aligned = true;               // false: one element off, odd leading dimensions
+  const char* kernel = "cuda.simt";  // its name or the leading part of it
 };
 
-// A is LayoutRight; B is LayoutLeft for distances (both operands K-major), LayoutRight for products of matrices.
-template <class LayoutB, class S>
-void rate(const Exec& exec, const S& s, const Task& t) {
-  const auto part = [&](int i) { return std::pair{t.offset, i + t.offset}; };
-  const Matrix<float> whole_a("a", t.m + t.offset, t.k + t.offset), c("c", t.m, t.n);
-  const Matrix<float, LayoutB> whole_b("b", t.k + t.offset, t.n + t.offset);
-  fill(exec, whole_a, 1);
-  fill(exec, whole_b, 2);
-  const auto a = Kokkos::subview(whole_a, part(t.m), part(t.k));
-  const auto b = Kokkos::subview(whole_b, part(t.k), part(t.n));
-  rigel::ContractOptions options;
-  options.kernel = t.kernel;
-  const double seconds =
-      device_seconds(exec, t.repeats, [&] { rigel::contract(exec, s, a, b, c, rigel::epilogue::Program{}, options); });
-  const double pairs = static_cast<double>(t.m) * t.n * t.k;
-  std::printf(
-      "    {\"name\": \"%s\", \"kernel\": \"%s\", \"layouts\": \"%s%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"seconds\": "
-      "%.6g, "
-      "\"pairs_per_second\": %.5g},\n",
-      t.name, t.kernel, std::is_same_v<LayoutB, Kokkos::LayoutLeft> ? "K-major" : "right", t.offset ? ", unaligned" : "",
-      t.m, t.n, t.k, seconds, pairs / seconds);
+std::string describe(const Task& t) {
+  std::string text = std::to_string(t.m) + 'x' + std::to_string(t.n) + 'x' + std::to_string(t.k);
+  text += t.b == B::by_rows ? "/rows" : "/columns";
+  if (!t.aligned) text += "/unaligned";
+  if (std::string_view(t.kernel) != "cuda.simt") text += std::string("/") + t.kernel;
+  return text;
 }
 
-// All-pairs shortest paths of a graph with random weights, in place; the copy that restores D is outside of the clock.
-void paths(const Exec& exec, int n, int repeats) {
-  const Matrix<float> weights("weights", n, n), d("d", n, n);
-  fill(exec, weights, 5);
-  std::vector<double> seconds;
-  for (int r = 0; r < repeats; ++r) {
-    Kokkos::deep_copy(exec, d, weights);
-    seconds.push_back(device_seconds(exec, [&] { rigel::closure(exec, rigel::min_plus<float>{}, d, {.report = false}); }));
+// Pairs per second, as a share of what the registers gave in this run and of what the units could issue at this clock.
+template <class Pair>
+void set_rate(State& state, const Exec& exec, double rate) {
+  state.counters["pairs/s"] = rate;
+  state.counters["of ceiling"] = rate / bench::ceiling<Pair>(exec);
+  const auto& device = exec.cuda_device_prop();
+  if (device.major == 9 && device.minor == 0)
+    state.counters["of issue limit"] = rate / (Pair::lanes * device.multiProcessorCount * bench::clock_rate(exec));
+}
+
+// Runs all iterations of a repetition between two events; call(i) enqueues the i-th. Returns the seconds of one.
+template <class Call>
+double time_calls(State& state, const Exec& exec, const Call& call) {
+  const bench::Stopwatch watch(exec);
+  const auto calls = state.max_iterations;
+  double seconds = 0;
+  call(0);
+  while (state.KeepRunningBatch(calls)) {
+    seconds = watch.seconds([&] {
+      for (benchmark::IterationCount i = 0; i < calls; ++i) call(i);
+    });
+    state.SetIterationTime(seconds);
   }
-  const double time = median(seconds), pairs = static_cast<double>(n) * n * n;
-  std::printf("    {\"name\": \"closure min_plus\", \"n\": %d, \"seconds\": %.6g, \"pairs_per_second\": %.5g},\n", n, time,
-              pairs / time);
+  return seconds / static_cast<double>(calls);
+}
+
+/// C = A ⊗ B of random matrices. Names the kernel.
+template <class Pair, class S>
+void product(State& state, const Exec& exec, const S& s, const Task& t) {
+  using T = typename S::element;
+  const std::int64_t off = t.aligned ? 0 : 1;
+  const double bytes = sizeof(T) * (double(t.m) * t.k + double(t.k) * t.n) + sizeof(rigel::result_t<S>) * double(t.m) * t.n;
+  const int copies = std::min(32, 1 + static_cast<int>(2 * exec.cuda_device_prop().l2CacheSize / bytes));
+  struct Call {
+    Matrix<T> a, b;
+    Matrix<rigel::result_t<S>> c;
+  };
+  std::vector<Call> calls(copies);
+  for (Call& call : calls) {
+    const bool by_rows = t.b == B::by_rows;
+    call = {bench::uninitialized<T>(t.m + off, t.k + off),
+            bench::uninitialized<T>((by_rows ? t.k : t.n) + off, (by_rows ? t.n : t.k) + off),
+            bench::uninitialized<rigel::result_t<S>>(t.m, t.n)};
+    bench::fill(exec, call.a, 1);
+    bench::fill(exec, call.b, 2);
+  }
+  const auto inner = [&](const Matrix<T>& x) {
+    return Kokkos::subview(x, std::pair(off, std::int64_t(x.extent(0))), std::pair(off, std::int64_t(x.extent(1))));
+  };
+  rigel::ContractOptions options;
+  options.kernel = t.kernel;
+  const auto with_arguments = [&](const Call& call, const auto& use) {
+    const rigel::epilogue::Program epilogue;
+    if (t.b == B::by_rows)
+      use(exec, s, inner(call.a), inner(call.b), call.c, epilogue, options);
+    else
+      use(exec, s, inner(call.a), rigel::transposed(inner(call.b)), call.c, epilogue, options);
+  };
+  with_arguments(calls[0], [&](const auto&... arguments) {
+    rigel::detail::with_problem(arguments..., [&](const rigel::Problem& p) { state.SetLabel(rigel::select(p).info.name); });
+  });
+  const double seconds = time_calls(state, exec, [&](std::int64_t i) {
+    with_arguments(calls[i % copies], [](const auto&... arguments) { rigel::contract(arguments...); });
+  });
+  set_rate<Pair>(state, exec, double(t.m) * t.n * t.k / seconds);
+}
+
+/// All-pairs shortest paths in place; what restores the weights is outside of the clock.
+void paths(State& state, const Exec& exec, int n) {
+  const auto weights = bench::uninitialized<float>(n, n), d = bench::uninitialized<float>(n, n);
+  bench::fill(exec, weights, 5);
+  const bench::Stopwatch watch(exec);
+  double sum = 0;
+  const auto once = [&] {
+    Kokkos::deep_copy(exec, d, weights);
+    return watch.seconds([&] { rigel::closure(exec, rigel::min_plus<float>{}, d, {.report = false}); });
+  };
+  once();
+  for (auto _ : state) {
+    const double seconds = once();
+    state.SetIterationTime(seconds);
+    sum += seconds;
+  }
+  set_rate<pair::min_plus_f32>(state, exec, double(n) * n * n * static_cast<double>(state.iterations()) / sum);
+}
+
+/// A register loop.
+template <class Pair>
+void ceiling(State& state, const Exec& exec) {
+  const bench::Ceiling<Pair> loop(exec);
+  const double seconds = time_calls(state, exec, [&](std::int64_t) { loop.enqueue(); });
+  set_rate<Pair>(state, exec, loop.pairs() / seconds);
+}
+
+/// What a call costs the host; few enough calls at a time for the launch queue to hold them.
+template <class Call>
+void host(State& state, const Exec& exec, const Call& call) {
+  constexpr int calls = 200;
+  call();
+  while (state.KeepRunningBatch(calls)) {
+    exec.fence();
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls; ++i) call();
+    state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  exec.fence();
 }
 
 __global__ void empty() {}
 
-void host_overhead(const Exec& exec) {
-  constexpr int n = 64;
-  Matrix<float> a("a", n, n), b("b", n, n), c("c", n, n);
-  fill(exec, a, 1);
-  fill(exec, b, 2);
-  rigel::ContractOptions options;
-  options.kernel = "cuda.simt";
-  const double named =
-      host_seconds(exec, [&] { rigel::contract(exec, rigel::l1<float>{}, a, b, c, rigel::epilogue::Program{}, options); });
-  const double chosen = host_seconds(exec, [&] { rigel::contract(exec, rigel::l1<float>{}, a, b, c); });
-  const double raw = host_seconds(exec, [&] { empty<<<1, 128, 0, exec.cuda_stream()>>>(); });
-  std::printf(
-      "    {\"name\": \"host\", \"n\": %d, \"raw_launch_seconds\": %.4g, \"contract_seconds\": %.4g, "
-      "\"contract_named_seconds\": %.4g}\n",
-      n, raw, chosen, named);
+bool failed = false;
+
+// Registers a benchmark; an exception becomes its error.
+void add(const std::string& name, benchmark::TimeUnit unit, const auto& run) {
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [=](State& state) {
+                                 try {
+                                   run(state);
+                                 } catch (const std::exception& e) {
+                                   failed = true;
+                                   state.SkipWithError(e.what());
+                                 }
+                               })
+      ->UseManualTime()
+      ->Unit(unit);
 }
 
-void check_kernels(const Exec& exec) {
+template <class Pair, class S>
+void add_products(const Exec& exec, const std::string& name, const S& s, const std::vector<Task>& tasks) {
+  for (const Task& t : tasks)
+    add(name + '/' + describe(t), benchmark::kMillisecond, [=](State& state) { product<Pair>(state, exec, s, t); });
+}
+
+void add_closures(const Exec& exec, const std::vector<int>& extents) {
+  for (const int n : extents)
+    add("closure of min_plus/f32/" + std::to_string(n), benchmark::kMillisecond,
+        [=](State& state) { paths(state, exec, n); });
+}
+
+template <class... Pairs>
+void add_ceilings(const Exec& exec) {
+  const auto& device = exec.cuda_device_prop();
+  const auto one = [&]<class Pair>(Pair) {
+    if (10 * device.major + device.minor < Pair::capability) return;
+    add(std::string("ceiling/") + Pair::name, benchmark::kMillisecond, [=](State& s) { ceiling<Pair>(s, exec); });
+  };
+  (one(Pairs{}), ...);
+}
+
+void add_host(const Exec& exec) {
+  constexpr int n = 64;
+  const auto a = bench::uninitialized<float>(n, n), b = bench::uninitialized<float>(n, n),
+             c = bench::uninitialized<float>(n, n);
+  bench::fill(exec, a, 1);
+  bench::fill(exec, b, 2);
+  const auto contract = [=](std::string_view kernel) {
+    rigel::ContractOptions options;
+    options.kernel = kernel;
+    rigel::contract(exec, rigel::l1<float>{}, a, b, c, rigel::epilogue::Program{}, options);
+  };
+  const auto time = [&](const char* name, const auto& call) {
+    add(name, benchmark::kMicrosecond, [=](State& s) { host(s, exec, call); });
+  };
+  time("host/launch", [=] { empty<<<1, 128, 0, exec.cuda_stream()>>>(); });
+  time("host/contract/64x64x64", [=] { contract({}); });
+  time("host/contract/64x64x64/named", [=] { contract("cuda.simt"); });
+}
+
+// clang-format off
+void add_tasks(const Exec& exec) {
+  using namespace rigel;
+  constexpr B rows = B::by_rows, columns = B::by_columns;
+  constexpr bool unaligned = false;
+  const auto power = [](float p) { return lp<float>{{}, p}; };
+
+  add_ceilings<pair::plus_times_f32, pair::l1_f32, pair::l2_squared_f32, pair::l3_f32, pair::min_plus_f32,
+               pair::max_min_f32, pair::min_plus_s32, pair::min_plus_s16x2, pair::min_plus_f16x2, pair::lp_f32,
+               pair::sqrt_f32, pair::exp2_f32>(exec);
+
+  // Distances between rows: the pair that limits them, the semiring, M, N and K.
+  add_products<pair::l1_f32>(exec, "l1/f32", l1<float>{}, {
+      {30000, 30000, 1024, columns},
+      {8192, 8192, 8192, columns},
+      {8192, 8192, 8192, columns, unaligned},
+      {8192, 8192, 64, columns},
+      {2048, 2048, 256, columns},
+      {1000, 1000, 1000, columns},
+      {1024, 1024, 1024, columns},
+      {1024, 1024, 1024, columns, true, "cuda.simt.l1.f32.128x128x8"}});
+  add_products<pair::l1_f32>(exec, "l1 of a user/f32", manhattan{}, {{8192, 8192, 8192, columns}});
+  add_products<pair::l1_f32>(exec, "l1/f16", l1<rigel::half>{}, {
+      {8192, 8192, 8192, columns},
+      {8192, 8192, 8192, columns, unaligned}});
+  add_products<pair::l2_squared_f32>(exec, "l2_squared/f32", l2_squared<float>{}, {{30000, 30000, 1024, columns}});
+  add_products<pair::lp_f32>(exec, "lp/f32/p=1.3", power(1.3f), {{30000, 30000, 1024, columns}});
+  add_products<pair::sqrt_f32>(exec, "lp/f32/p=1.5", power(1.5f), {{30000, 30000, 1024, columns}});
+  add_products<pair::l3_f32>(exec, "lp/f32/p=3", power(3), {{30000, 30000, 1024, columns}});
+
+  // Products of matrices.
+  add_products<pair::min_plus_f32>(exec, "min_plus/f32", min_plus<float>{}, {
+      {8192, 8192, 8192, rows},
+      {8192, 8192, 8192, rows, unaligned},
+      {8192, 8192, 8192, columns},
+      {4096, 4096, 4096, rows},
+      {1024, 1024, 1024, rows}});
+  add_products<pair::min_plus_f32>(exec, "min_plus/f16", min_plus<rigel::half>{}, {
+      {8192, 8192, 8192, rows},
+      {8192, 8192, 8192, rows, unaligned}});
+  add_products<pair::min_plus_s32>(exec, "min_plus/s32", min_plus<std::int32_t>{}, {{8192, 8192, 8192, rows}});
+  add_products<pair::min_plus_f32>(exec, "max_plus/f32", max_plus<float>{}, {{8192, 8192, 8192, rows}});
+  add_products<pair::max_min_f32>(exec, "max_min/f32", max_min<float>{}, {{8192, 8192, 8192, rows}});
+  add_products<pair::plus_times_f32>(exec, "plus_times/f32", plus_times<float>{}, {
+      {8192, 8192, 8192, rows},
+      {8192, 8192, 8192, columns}});
+  add_products<pair::exp2_f32>(exec, "log_plus/f32", log_plus<float>{}, {
+      {1024, 1024, 1024, rows},
+      {4096, 4096, 4096, rows}});
+
+  add_closures(exec, {4096, 16384});
+  add_host(exec);
+}
+// clang-format on
+
+int wrong_checks(const Exec& exec) {
+  bench::Checks check(exec);
   for (const char* tile : {".128x128x8", ".64x64x16"}) {
-    check_all(exec, rigel::l1<float>{}, std::string("cuda.simt.l1.f32") + tile);
-    check_all(exec, rigel::min_plus<float>{}, std::string("cuda.simt.min_plus.f32") + tile);
-    check_all(exec, rigel::plus_times<float>{}, std::string("cuda.simt.plus_times.f32") + tile);
+    check.kernel(rigel::l1<float>{}, std::string("cuda.simt.l1.f32") + tile);
+    check.kernel(rigel::min_plus<float>{}, std::string("cuda.simt.min_plus.f32") + tile);
+    check.kernel(rigel::plus_times<float>{}, std::string("cuda.simt.plus_times.f32") + tile);
   }
   for (const char* tile : {".128x256x8", ".64x64x16"})
-    check_all(exec, rigel::plus_times<rigel::half>{}, std::string("cuda.simt.plus_times.f16") + tile);
+    check.kernel(rigel::plus_times<rigel::half>{}, std::string("cuda.simt.plus_times.f16") + tile);
   for (const char* tile : {".128x128x8", ".32x32x16"})
-    check_all(exec, rigel::max_min<double>{}, std::string("cuda.simt.max_min.f64") + tile);
+    check.kernel(rigel::max_min<double>{}, std::string("cuda.simt.max_min.f64") + tile);
+  return check.wrong();
 }
 
-int run(const std::string& commit, bool checks) {
-  const Exec exec;
-  if (checks) check_kernels(exec);
-
+void add_context(const Exec& exec) {
   const auto& device = exec.cuda_device_prop();
-  int kilohertz = 0, runtime = 0, driver = 0;
-  cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, exec.cuda_device());
+  int runtime = 0, driver = 0;
   cudaRuntimeGetVersion(&runtime);
   cudaDriverGetVersion(&driver);
-  std::printf(
-      "{\n  \"commit\": \"%s\",\n  \"compiler\": \"%s\",\n  \"cuda_runtime\": %d,\n  \"cuda_driver\": %d,\n  \"gpu\": "
-      "\"%s\",\n"
-      "  \"multiprocessors\": %d,\n  \"sm_clock_mhz\": %d,\n  \"wrong_checks\": %d,\n  \"results\": [\n",
-      commit.c_str(), __VERSION__, runtime, driver, device.name, device.multiProcessorCount, kilohertz / 1000, wrong);
-  using Left = Kokkos::LayoutLeft;
-  using Right = Kokkos::LayoutRight;
-  rate<Left>(exec, rigel::l1<float>{}, {"l1", 8192, 8192, 8192, 7});
-  rate<Left>(exec, manhattan{}, {"l1, user's functor", 8192, 8192, 8192, 7});
-  rate<Left>(exec, rigel::l1<float>{}, {"l1", 8192, 8192, 8192, 7, "cuda.simt", 1});
-  rate<Right>(exec, rigel::min_plus<float>{}, {"min_plus", 8192, 8192, 8192, 7});
-  rate<Left>(exec, rigel::min_plus<float>{}, {"min_plus", 8192, 8192, 8192, 7});
-  rate<Right>(exec, rigel::plus_times<float>{}, {"plus_times", 8192, 8192, 8192, 7});
-  rate<Left>(exec, rigel::plus_times<float>{}, {"plus_times", 8192, 8192, 8192, 7});
-  rate<Right>(exec, rigel::max_min<float>{}, {"max_min", 8192, 8192, 8192, 5});
-  rate<Right>(exec, rigel::min_plus<float>{}, {"min_plus", 4096, 4096, 4096, 15});
-  rate<Left>(exec, rigel::l1<float>{}, {"l1", 30000, 30000, 1024, 5});
-  rate<Left>(exec, rigel::l2_squared<float>{}, {"l2_squared", 30000, 30000, 1024, 5});
-  rigel::lp<float> fractional;
-  fractional.p = 1.3f;
-  rate<Left>(exec, fractional, {"lp, p = 1.3", 30000, 30000, 1024, 3});
-  rate<Left>(exec, rigel::l1<float>{}, {"l1", 8192, 8192, 64, 31});
-  rate<Left>(exec, rigel::l1<float>{}, {"l1", 2048, 2048, 256, 31});
-  rate<Left>(exec, rigel::l1<float>{}, {"l1", 1000, 1000, 1000, 31});
-  rate<Left>(exec, rigel::l1<float>{}, {"l1", 1024, 1024, 1024, 31});
-  rate<Left>(exec, rigel::l1<float>{}, {"l1", 1024, 1024, 1024, 31, "cuda.simt.l1.f32.128x128x8"});
-  rate<Right>(exec, rigel::min_plus<float>{}, {"min_plus", 1024, 1024, 1024, 31});
-  rate<Right>(exec, rigel::log_plus<float>{}, {"log_plus", 1024, 1024, 1024, 11});
-  rate<Right>(exec, rigel::log_plus<float>{}, {"log_plus", 4096, 4096, 4096, 3});
-  paths(exec, 4096, 5);
-  paths(exec, 16384, 3);
-  host_overhead(exec);
-  std::printf("  ]\n}\n");
-  return wrong == 0 ? 0 : 1;
+  const auto add = [](const char* key, const std::string& value) { benchmark::AddCustomContext(key, value); };
+  add("compiler", __VERSION__);
+  add("gpu", device.name);
+  add("multiprocessors", std::to_string(device.multiProcessorCount));
+  add("sm_clock_mhz", std::to_string(static_cast<int>(bench::clock_rate(exec) * 1e-6 + 0.5)));
+  add("l2_bytes", std::to_string(device.l2CacheSize));
+  add("cuda_runtime", std::to_string(runtime));
+  add("cuda_driver", std::to_string(driver));
+}
+
+int run(bool checks) {
+  const Exec exec;
+  const int wrong = checks ? wrong_checks(exec) : 0;
+  add_context(exec);
+  benchmark::AddCustomContext("wrong_checks", checks ? std::to_string(wrong) : "not run");
+  add_tasks(exec);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::ClearRegisteredBenchmarks();  // they hold views
+  return wrong == 0 && !failed ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    std::fprintf(stderr, "bench_simt: no GPU\n");
-    return 77;
-  }
-  const Kokkos::ScopeGuard guard(argc, argv);
-  std::string commit = "not given";
+  if (!bench::has_gpu("bench_simt")) return 77;
+  // What the command line does not say otherwise.
+  std::vector<char*> arguments{argv[0]};
+  std::string defaults[] = {"--benchmark_repetitions=5", "--benchmark_min_time=0.05",
+                            "--benchmark_display_aggregates_only=true", "--benchmark_counters_tabular=true"};
+  for (std::string& option : defaults) arguments.push_back(option.data());
   bool checks = true;
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--no-checks") == 0)
+    if (std::string_view(argv[i]) == "--no-checks")
       checks = false;
-    else if (std::strcmp(argv[i], "--commit") == 0 && i + 1 < argc)
-      commit = argv[++i];
+    else
+      arguments.push_back(argv[i]);
   }
-  return run(commit, checks);
+  int count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 1;
+  const Kokkos::ScopeGuard kokkos;
+  try {
+    return run(checks);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench_simt: %s\n", e.what());
+    return 1;
+  }
 }

@@ -1,0 +1,510 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sets Rigel beside the other libraries that have such kernels, on one GPU, on the same numbers, in one run: the tasks of a
+table and a sweep of shapes. Every result is held against f64. Prints a table and writes it as JSON.
+
+    compare.py build/…/bin/bench_serve bench/results/<gpu>/compare.json
+
+Peers are torch (cdist, matmul, broadcasts in blocks), kermac, mm-kermac and sgemm-bi: each where it can be imported; what is
+missing or fails is recorded as such. torch alone is needed. Rigel runs in bench_serve, which reads the matrices from files.
+
+Seconds are device time by events around a call, the median of several; each call comes behind a fill of gibibytes, which
+empties the L2 cache and lets the host run ahead. What a peer does once (compile its kernels, copy its scalars to the device)
+is outside of the clock. Numbers are uniform in (-1, 0], where it makes no difference to a minimum that mm-kermac's
+accumulators start from 0; for max_min in [0, 1).
+"""
+import argparse
+import contextlib
+import importlib.metadata
+import io
+import itertools
+import json
+import math
+import os
+import pathlib
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import typing
+
+import numpy
+import torch
+
+# Tasks of the table: operation, M, N, K. cdist:<p> is between rows, root included; the others are products of matrices.
+TABLE = [
+    ("cdist:1", 30000, 30000, 1024),
+    ("cdist:2", 30000, 30000, 1024),
+    ("cdist:1.3", 30000, 30000, 1024),
+    ("cdist:1.5", 30000, 30000, 1024),
+    ("cdist:3", 30000, 30000, 1024),
+    ("cdist:1", 8192, 8192, 64),
+    ("cdist:1", 2048, 2048, 256),
+    ("cdist:1", 1000, 1000, 1000),
+    ("min_plus", 8192, 8192, 8192),
+    ("min_plus", 4096, 4096, 4096),
+    ("max_min", 8192, 8192, 8192),
+    ("plus_times", 8192, 8192, 8192),
+    ("log_plus", 1024, 1024, 1024),
+    ("log_plus", 4096, 4096, 4096),
+]
+SWEEP = ["cdist:1", "cdist:2", "cdist:1.3", "min_plus"]
+LARGEST, MOST_PAIRS = 20000, 3e11  # of the sweep: an extent, M·N·K
+
+NOISE = 0.02  # repeated runs differ by about this much: Rigel counts as slower from there on
+PATIENCE = 0.25  # seconds of a call that is timed only once
+DEVICE = "cuda"
+
+
+def sweep_shapes(count):
+    """Extents from 1 on and from 64 on in turn, their logarithms uniform: the same list in every run."""
+    source = random.Random(1)
+    shapes = []
+    while len(shapes) < count:
+        least = 1 if len(shapes) % 2 else 64
+        shape = tuple(round(math.exp(source.uniform(math.log(least), math.log(LARGEST)))) for _ in range(3))
+        if math.prod(shape) <= MOST_PAIRS:
+            shapes.append(shape)
+    return shapes
+
+
+class Job(typing.NamedTuple):
+    operation: str
+    m: int
+    n: int
+    k: int
+
+    @property
+    def name(self):
+        return self.operation.partition(":")[0]
+
+    @property
+    def p(self):
+        return float(self.operation.partition(":")[2] or 0)
+
+
+def matrices(job):
+    """A, M × K, and B, K × N: for distances the transpose of the matrix whose rows they are between."""
+    sign = 1 if job.name == "max_min" else -1
+    generator = torch.Generator(DEVICE).manual_seed(1)
+    a = torch.rand(job.m, job.k, device=DEVICE, generator=generator).mul_(sign)
+    if job.name == "cdist":
+        return a, torch.rand(job.n, job.k, device=DEVICE, generator=generator).mul_(sign).t()
+    return a, torch.rand(job.k, job.n, device=DEVICE, generator=generator).mul_(sign)
+
+
+# ---- what is right ---------------------------------------------------------------------------------------------------
+
+EXACT = {
+    "plus_times": lambda a, b: (a * b).sum(0),
+    "min_plus": lambda a, b: (a + b).amin(0),
+    "max_min": lambda a, b: torch.minimum(a, b).amax(0),
+    "log_plus": lambda a, b: (a + b).logsumexp(0),
+}
+
+
+class Reference:
+    """Some rows of the result in f64."""
+
+    def __init__(self, job, a, b):
+        count = max(1, min(16, job.m, 2**28 // (job.n * job.k)))
+        self.rows = sorted(random.Random(2).sample(range(job.m), count))
+        b = b.double()
+        if job.name == "cdist":
+            row = lambda x: (x - b).abs_().pow_(job.p).sum(0).pow_(1 / job.p)
+        else:
+            row = lambda x: EXACT[job.name](x, b)
+        self.values = torch.stack([row(a[i].double()[:, None]) for i in self.rows])
+        # A chain of K sums, and a thousand units for what approximate powers and logarithms may be off.
+        self.tolerance = ((0 if job.name in ("min_plus", "max_min") else job.k) + 1024) * 2.0**-24
+
+    def errors(self, rows):
+        """The largest and the mean relative error of these rows; raises where they are no result at all."""
+        relative = (rows.double() - self.values).abs_() / self.values.abs()
+        relative = torch.where(rows == self.values, torch.zeros_like(relative), relative)
+        largest, mean = relative.max().item(), relative.mean().item()
+        if not largest <= self.tolerance:
+            raise ValueError(f"wrong: a relative error of {largest:.1e}, at most {self.tolerance:.1e} expected")
+        return largest, mean
+
+
+# ---- peers -----------------------------------------------------------------------------------------------------------
+
+
+class Unsupported(Exception):
+    pass
+
+
+class Torch:
+    name, package = "torch", "torch"
+
+    def call(self, job, a, b, out):
+        if job.name == "cdist":
+            return lambda: torch.cdist(a, b.t(), p=job.p, compute_mode="donot_use_mm_for_euclid_dist")
+        if job.name == "plus_times":
+            return lambda: torch.matmul(a, b, out=out)
+        block = max(1, 2**28 // (job.n * job.k))  # rows whose broadcast takes a gibibyte
+        operate = {
+            "min_plus": lambda x, to: torch.amin(x[:, :, None] + b, 1, out=to),
+            "max_min": lambda x, to: torch.amax(torch.minimum(x[:, :, None], b), 1, out=to),
+            "log_plus": lambda x, to: torch.logsumexp(x[:, :, None] + b, 1, out=to),
+        }[job.name]
+
+        def blocks():
+            for i in range(0, job.m, block):
+                operate(a[i:i + block], out[i:i + block])
+            return out
+        return blocks
+
+
+class TorchProduct:
+    """Distances for p = 2 by one matrix product: another algorithm, for tensor cores, and the wrong one for near points."""
+    name, package = "torch, by a product", "torch"
+
+    def call(self, job, a, b, out):
+        if job.operation != "cdist:2":
+            raise Unsupported
+        return lambda: torch.cdist(a, b.t(), p=2, compute_mode="use_mm_for_euclid_dist")
+
+
+class Kermac:
+    name, package = "kermac", "kermac"
+
+    def __init__(self):
+        stand_in_for_cuda_core()
+        import kermac
+        import kermac.build_a_kernel
+        import kermac.module_cache.module_cache as cache
+        cache.Program, cache.ObjectCode = Compiler, Module
+        kermac.build_a_kernel.torch = ScalarsOnce()
+        self.kermac = kermac
+
+    def call(self, job, a, b, out):
+        kermac, scalars = self.kermac, {}
+        if job.name == "plus_times":
+            descriptor = kermac.kernel_descriptor_mma
+        elif job.name != "cdist":
+            raise Unsupported
+        elif job.p == 1:
+            descriptor = kermac.kernel_descriptor_l1_norm
+        elif job.p == 2:
+            descriptor = kermac.kernel_descriptor_l2_norm
+        else:
+            descriptor = kermac.kernel_descriptor_p_norm
+            scalars = {"inner_p": torch.tensor(job.p, device=DEVICE), "outer_p": torch.tensor(1 / job.p, device=DEVICE)}
+        return lambda: kermac.run_kernel(descriptor, a, b.t(), out=out, try_to_align=True, **scalars)
+
+
+class MmKermac:
+    name, package = "mm-kermac", "mm-kermac"
+
+    def __init__(self):
+        stand_in_for_cuda_core()
+        import mm_kermac
+        import mm_kermac.hyper_semiring as semirings
+        import mm_kermac.hyper_semiring.hyper_semiring as kernels
+        import mm_kermac.ptx_inject_cache.ptx_inject_cache as cache
+        cache.Program, kernels.Program, kernels.ObjectCode = Compiler, Compiler, Module
+        instruction = mm_kermac.PtxInstruction
+        for selection in (instruction.min_ftz_f32, instruction.max_ftz_f32):  # declared with one operand in 1.0.0
+            selection.args = instruction.add_ftz_f32.args
+
+        def pairs(multiply, add):
+            kernel = semirings.HyperSemiringKernel(mma_lambda=lambda a, b, c, _: [a, b, multiply, c, add],
+                                                   epilogue_lambda=lambda e, _: [e])
+            return lambda x, z, out, try_to_align: kernel(a=x, b=z, out=out, try_to_align=try_to_align)
+        self.kernels = {
+            "cdist:1": semirings.NormL1(),
+            "cdist:2": semirings.NormL2(),
+            "plus_times": semirings.Gemm(),
+            "min_plus": pairs(instruction.add_ftz_f32, instruction.min_ftz_f32),
+            "max_min": pairs(instruction.min_ftz_f32, instruction.max_ftz_f32),
+        }
+        self.power = semirings.NormLp(epsilon=0.0)
+
+    def call(self, job, a, b, out):
+        kernel, scalars = self.kernels.get(job.operation), {}
+        if kernel is None:
+            if job.name != "cdist":
+                raise Unsupported
+            kernel = self.power
+            scalars = {"p_inner": torch.tensor(job.p, device=DEVICE), "p_outer": torch.tensor(1 / job.p, device=DEVICE)}
+        return lambda: kernel(x=a, z=b.t(), out=out, try_to_align=True, **scalars)
+
+
+class SgemmBi:
+    name, package = "sgemm-bi", "sgemm-bi"
+
+    def __init__(self):
+        import sgemm_bi
+        self.engine = sgemm_bi.Engine(0)
+
+    def call(self, job, a, b, out):
+        if job.name != "plus_times":
+            raise Unsupported
+        pointers, extents = (out.data_ptr(), a.data_ptr(), b.data_ptr(), None), (job.m, job.k, job.n)
+        stream = torch.cuda.current_stream().cuda_stream
+
+        def forward():
+            self.engine.forward(pointers, extents, "float32", stream)
+            return out
+        return forward
+
+
+# kermac and mm-kermac were written for earlier releases of cuda.core, whose names these are.
+
+
+def stand_in_for_cuda_core():
+    """cuda.core.experimental became cuda.core."""
+    import cuda.core
+    try:
+        import cuda.core.experimental._module
+    except ImportError:
+        import cuda.core._module
+        sys.modules["cuda.core.experimental"] = cuda.core
+        sys.modules["cuda.core.experimental._module"] = cuda.core._module
+
+
+class Module:
+    """An ObjectCode with `_sym_map`, the lowered names by the names in the source; it became an argument."""
+    from_cubin = classmethod(lambda cls, code: cls(code, {}))
+
+    def __init__(self, code, symbols):
+        self.code, self._sym_map = code, symbols
+
+    def get_kernel(self, name):
+        import cuda.core
+        self.loaded = cuda.core.ObjectCode.from_cubin(self.code, symbol_mapping=self._sym_map)
+        return self.loaded.get_kernel(name)
+
+
+class Compiler:
+    """A Program whose products are such modules."""
+
+    def __init__(self, *arguments, **options):
+        import cuda.core
+        self.program = cuda.core.Program(*arguments, **options)
+
+    def compile(self, *arguments, **options):
+        product = self.program.compile(*arguments, **options)
+        symbols = product.symbol_mapping if hasattr(product, "symbol_mapping") else product._sym_map
+        return Module(product.code, {name: lowered if isinstance(lowered, bytes) else lowered.encode()
+                                     for name, lowered in symbols.items()})
+
+
+class ScalarsOnce:
+    """torch for kermac, which in each call copies the same scalars to the device and waits for it: here the first time."""
+
+    def __init__(self):
+        self.scalars = {}
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+    def tensor(self, value, **options):
+        key = value, *sorted((name, str(option)) for name, option in options.items())
+        if key not in self.scalars:
+            self.scalars[key] = torch.tensor(value, **options)
+        return self.scalars[key]
+
+
+class Rigel:
+    """bench_serve, a job at a time."""
+    name = "rigel"
+
+    def __init__(self, program, folder):
+        self.program, self.folder, self.process, self.machine = program, folder, None, {}
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen([self.program, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+        first = self.process.stdout.readline()
+        if not first:
+            raise RuntimeError(f"{self.program} ends with status {self.process.wait()}: run it by hand to see why")
+        self.machine = json.loads(first)
+
+    def run(self, job, a, b, repetitions):
+        """Kernel, seconds, C. The matrices go through files."""
+        files = [str(self.folder / name) for name in "abc"]
+        a.cpu().numpy().tofile(files[0])
+        (b.t() if job.name == "cdist" else b).cpu().numpy().tofile(files[1])
+        if self.process.poll() is not None:
+            self.start()
+        layout = "columns" if job.name == "cdist" else "rows"
+        print(job.operation, job.m, job.n, job.k, "rows", layout, *files, repetitions, file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline()
+        if not answer.endswith("}\n"):
+            raise RuntimeError(f"bench_serve ended with status {self.process.wait()}")
+        answer = json.loads(answer)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        c = numpy.memmap(files[2], dtype=numpy.float32, mode="r", shape=(job.m, job.n))
+        return answer["kernel"], answer["seconds"], c
+
+
+# ---- the run ---------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    def __init__(self):
+        self.filler = torch.empty(2**31, dtype=torch.uint8, device=DEVICE)
+        self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def seconds(self, call):
+        self.filler.fill_(1)
+        self.begin.record()
+        call()
+        self.end.record()
+        self.end.synchronize()
+        return 1e-3 * self.begin.elapsed_time(self.end)
+
+    def median(self, call, repetitions):
+        seconds = [self.seconds(call)]
+        if seconds[0] < PATIENCE:
+            seconds += [self.seconds(call) for _ in range(repetitions - 1)]
+        return statistics.median(seconds)
+
+
+def import_peers(without):
+    """Those that are here, and why the others are not."""
+    peers, missing = [], {}
+    for peer in (Torch, TorchProduct, Kermac, MmKermac, SgemmBi):
+        if peer.name in without:
+            missing[peer.name] = "left out"
+            continue
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                peers.append(peer())
+        except Exception as error:
+            missing[peer.name] = f"{type(error).__name__}: {error}"
+    return peers, missing
+
+
+def rounded(value):
+    return float(f"{value:.4g}")
+
+
+def compare(job, rigel, peers, clock, repetitions):
+    """One row: seconds and errors by name, the ratio of the best peer to Rigel."""
+    a, b = matrices(job)
+    reference = Reference(job, a, b)
+    row = {"operation": job.operation, "m": job.m, "n": job.n, "k": job.k, "kernel": None, "seconds": {},
+           "largest_error": {}, "mean_error": {}, "failed": {}}
+
+    def record(name, seconds, rows):
+        largest, mean = reference.errors(rows)
+        row["seconds"][name], row["largest_error"][name], row["mean_error"][name] = map(rounded, (seconds, largest, mean))
+
+    try:
+        row["kernel"], seconds, c = rigel.run(job, a, b, repetitions)
+        record(rigel.name, seconds, torch.from_numpy(c[reference.rows]).to(DEVICE))
+    except Exception as error:
+        row["failed"][rigel.name] = str(error)
+    out = torch.empty(job.m, job.n, device=DEVICE)
+    for peer in peers:
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):  # compilers talk
+                call = peer.call(job, a, b, out.fill_(math.nan))
+                rows = call()[reference.rows]
+                record(peer.name, clock.median(call, repetitions), rows)
+        except Unsupported:
+            pass
+        except Exception as error:
+            row["failed"][peer.name] = f"{type(error).__name__}: {error}"
+    opponents = {name: s for name, s in row["seconds"].items() if name not in (rigel.name, TorchProduct.name)}
+    if opponents and rigel.name in row["seconds"]:
+        row["best_peer"] = min(opponents, key=opponents.get)
+        row["ratio"] = rounded(opponents[row["best_peer"]] / row["seconds"][rigel.name])
+        row["slower"] = row["ratio"] < 1 - NOISE
+    return row
+
+
+def print_row(row):
+    times = "  ".join(f"{name} {1e3 * seconds:.4g}" for name, seconds in row["seconds"].items())
+    print(f"{row['operation']:10} {row['m']:6} x {row['n']:5} x {row['k']:5}  ms: {times}"
+          + (f"  ratio {row['ratio']:.3g}" if "ratio" in row else "")
+          + (f"  error {row['largest_error']['rigel']:.1e}" if "rigel" in row["largest_error"] else "")
+          + ("  SLOWER" if row.get("slower") else "")
+          + "".join(f"  {name} FAILED: {why.splitlines()[0][:120]}" for name, why in row["failed"].items()), flush=True)
+
+
+def commit():
+    here = pathlib.Path(__file__).resolve().parent
+
+    def git(*words):
+        return subprocess.run(["git", "-C", here, *words], capture_output=True, text=True, check=False).stdout.strip()
+    return git("rev-parse", "--short=12", "HEAD") + ("-modified" if git("status", "--porcelain", "-uno") else "")
+
+
+def context(arguments, rigel, peers, missing):
+    return {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "commit": arguments.commit or commit(),
+            **rigel.machine, "versions": {p.package: importlib.metadata.version(p.package) for p in peers}, "missing": missing}
+
+
+def roomy_folder():
+    """Memory, where there is enough for the table's largest matrix and more."""
+    memory = "/dev/shm"
+    return memory if os.path.isdir(memory) and shutil.disk_usage(memory).free > 2**33 else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", help="bench_serve")
+    parser.add_argument("output", type=pathlib.Path, help="JSON file to write")
+    parser.add_argument("--commit", help="of Rigel, where git is not here to ask")
+    parser.add_argument("--repetitions", type=int, default=9, help="of a task of the table; the sweep takes a third")
+    parser.add_argument("--shapes", type=int, default=200, help="of the sweep")
+    parser.add_argument("--without", action="append", default=[], metavar="PEER", help="leave this peer out")
+    parser.add_argument("--no-table", action="store_true", help="the sweep alone")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no further row is begun")
+    parser.add_argument("--folder", default=roomy_folder(), help="for the matrices' files (default: memory)")
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("compare.py: no GPU", file=sys.stderr)
+        return 77
+
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        try:
+            rigel = Rigel(arguments.program, pathlib.Path(folder))
+        except (OSError, RuntimeError) as error:
+            print(f"compare.py: {error}", file=sys.stderr)
+            return 1
+        peers, missing = import_peers(arguments.without)
+        clock = Clock()
+        report = {"context": context(arguments, rigel, peers, missing), "table": [], "sweep": [], "not_run": 0}
+        print(json.dumps(report["context"], indent=1), flush=True)
+        jobs = [] if arguments.no_table else [("table", Job(*task), arguments.repetitions) for task in TABLE]
+        jobs += [("sweep", Job(operation, *shape), max(1, arguments.repetitions // 3))
+                 for shape, operation in itertools.product(sweep_shapes(arguments.shapes), SWEEP)]
+        for part, job, repetitions in jobs:
+            if time.monotonic() - begin > arguments.limit:
+                report["not_run"] += 1
+                continue
+            try:
+                torch.cuda.empty_cache()
+                row = compare(job, rigel, peers, clock, repetitions)
+            except Exception as error:  # no memory, or a peer left the device in disorder: the rows so far are kept
+                row = {**job._asdict(), "kernel": None, "seconds": {}, "largest_error": {}, "mean_error": {},
+                       "failed": {"all": f"{type(error).__name__}: {error}"}}
+            report[part].append(row)
+            print_row(row)
+
+    rows = report["table"] + report["sweep"]
+    slower, failed = [r for r in rows if r.get("slower")], [r for r in rows if r["failed"]]
+    print(f"{len(rows)} tasks in {time.monotonic() - begin:.0f} s: Rigel slower than a peer in {len(slower)}, a failure in "
+          f"{len(failed)}, {report['not_run']} not run; missing peers: {', '.join(missing) or 'none'}")
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    with open(arguments.output, "w", encoding="utf-8") as file:
+        lines = {part: ",\n  ".join(map(json.dumps, report[part])) for part in ("table", "sweep")}
+        file.write(f'{{"context": {json.dumps(report["context"], indent=1)},\n"not_run": {report["not_run"]},\n'
+                   f'"table": [\n  {lines["table"]}],\n"sweep": [\n  {lines["sweep"]}]}}\n')
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What programs that measure a GPU share: its memory, random numbers in it, its clock.
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <cstdio>
+
+namespace bench {
+
+using Exec = Kokkos::Cuda;
+template <class T, class Layout = Kokkos::LayoutRight>
+using Matrix = Kokkos::View<T**, Layout, Kokkos::CudaSpace>;
+
+/// Whether there is a GPU; says so where there is none. To be asked before Kokkos starts.
+inline bool has_gpu(const char* program) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) return true;
+  std::fprintf(stderr, "%s: no GPU\n", program);
+  return false;
+}
+
+/// A matrix whose elements nobody has written.
+template <class T, class Layout = Kokkos::LayoutRight>
+Matrix<T, Layout> uninitialized(std::int64_t rows, std::int64_t columns) {
+  return Matrix<T, Layout>(Kokkos::view_alloc("bench", Kokkos::WithoutInitializing), static_cast<std::size_t>(rows),
+                           static_cast<std::size_t>(columns));
+}
+
+/// Uniform in [0, 1), for integers in [0, 2^14): the same in every run.
+template <class View>
+void fill(const Exec& exec, const View& view, std::uint32_t seed) {
+  using T = typename View::non_const_value_type;
+  Kokkos::parallel_for(
+      "bench::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, view.extent(0) * view.extent(1)),
+      KOKKOS_LAMBDA(const std::int64_t i) {
+        std::uint32_t x = static_cast<std::uint32_t>(i) * 747796405u + seed * 2891336453u + 1u;  // PCG output function
+        x = ((x >> ((x >> 28) + 4)) ^ x) * 277803737u;
+        x = (x >> 22) ^ x;
+        T& to = view(i / view.extent(1), i % view.extent(1));
+        if constexpr (std::is_integral_v<T>)
+          to = static_cast<T>(x >> 18);
+        else
+          to = static_cast<T>(static_cast<float>(x >> 8) * 0x1p-24f);
+      });
+}
+
+/// Two events around work on a stream.
+class Stopwatch {
+ public:
+  explicit Stopwatch(const Exec& exec) : stream_(exec.cuda_stream()) {
+    cudaEventCreate(&begin_);
+    cudaEventCreate(&end_);
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() {
+    cudaEventDestroy(begin_);
+    cudaEventDestroy(end_);
+  }
+
+  /// Seconds that the device spends on what `enqueue` enqueues; waits for it.
+  template <class Enqueue>
+  double seconds(const Enqueue& enqueue) const {
+    cudaEventRecord(begin_, stream_);
+    enqueue();
+    cudaEventRecord(end_, stream_);
+    cudaEventSynchronize(end_);
+    float milliseconds = 0;
+    cudaEventElapsedTime(&milliseconds, begin_, end_);
+    return 1e-3 * milliseconds;
+  }
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t begin_, end_;
+};
+
+}  // namespace bench

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Runs products and distances on matrices in files, on the default CUDA device with the kernels that the library chooses,
+// so that a script can set them beside other libraries on the same numbers.
+//
+//     bench_serve <file of jobs>            a line a job; "-" is the standard input; # begins a comment
+//
+//     <operation> <M> <N> <K> <layout of A> <layout of B> <file of A> <file of B> <file of C> <repetitions>
+//
+// operation   a semiring of the zoo, C = A ⊗ B: plus_times, min_plus, max_plus, max_min, min_max, max_times, min_times,
+//             log_plus, l1, l2_squared, linf, hamming, or lp:<p>; or cdist:<p>, Minkowski distances between the rows of A
+//             and the columns of B, root included
+// layout      rows or columns: how the M × K of A, the K × N of B lie. C lies by rows.
+// files       raw little-endian f32; "-" for C writes none
+//
+// Prints lines of JSON: first what it runs on, then for each job its line, the name of the kernel and the median of the
+// repetitions' device seconds. Each call comes behind a fill of a gibibyte: it finds the L2 cache without its matrices, and
+// the host is ahead of the device. A job that fails prints its error instead and the others go on; the exit status is then
+// 1. It is 77 where there is no GPU.
+#include <bench/cuda/device.hpp>
+#include <rigel/contract.hpp>
+#include <rigel/distance.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+using bench::Exec, bench::Matrix;
+
+struct Job {
+  std::string operation;
+  double p = 0;
+  std::int64_t m = 0, n = 0, k = 0;
+  bool a_by_rows = true, b_by_rows = true;
+  std::string a, b, c;
+  int repetitions = 0;
+};
+
+template <class T>
+T number(const std::string& what, const std::string& word, T least) {
+  T value{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size() || !(value >= least))
+    throw std::runtime_error(what + " is '" + word + "', expected a number from " + std::to_string(least) + " on");
+  return value;
+}
+
+bool by_rows(const std::string& what, const std::string& word) {
+  if (word != "rows" && word != "columns")
+    throw std::runtime_error("the layout of " + what + " is '" + word + "', expected rows or columns");
+  return word == "rows";
+}
+
+Job parse(const std::string& line) {
+  std::istringstream stream(line);
+  const std::vector<std::string> words(std::istream_iterator<std::string>(stream), {});
+  if (words.size() != 10)
+    throw std::runtime_error("the job has " + std::to_string(words.size()) +
+                             " words, expected 10: operation M N K layout-of-A layout-of-B A B C repetitions");
+  Job job;
+  const std::size_t colon = words[0].find(':');
+  job.operation = words[0].substr(0, colon);
+  const bool has_p = colon != std::string::npos, needs_p = job.operation == "lp" || job.operation == "cdist";
+  if (has_p != needs_p)
+    throw std::runtime_error("the operation is '" + words[0] + "', expected " + job.operation + (needs_p ? ":<p>" : ""));
+  if (has_p) job.p = number("p", words[0].substr(colon + 1), 0.);
+  job.m = number<std::int64_t>("M", words[1], 0);
+  job.n = number<std::int64_t>("N", words[2], 0);
+  job.k = number<std::int64_t>("K", words[3], 0);
+  job.a_by_rows = by_rows("A", words[4]);
+  job.b_by_rows = by_rows("B", words[5]);
+  job.a = words[6];
+  job.b = words[7];
+  job.c = words[8];
+  job.repetitions = number("the number of repetitions", words[9], 1);
+  return job;
+}
+
+/// The lines of a matrix, as a file holds them.
+Matrix<float> read(const char* what, const std::string& name, std::int64_t lines, std::int64_t length) {
+  std::ifstream file(name, std::ios::binary | std::ios::ate);
+  if (!file) throw std::runtime_error(std::string(what) + ": the file '" + name + "' cannot be read");
+  const std::int64_t bytes = file.tellg(), expected = 4 * lines * length;
+  if (bytes != expected)
+    throw std::runtime_error(std::string(what) + ": the file '" + name + "' has " + std::to_string(bytes) +
+                             " bytes, expected " + std::to_string(expected) + " of " + std::to_string(lines) + " x " +
+                             std::to_string(length) + " f32");
+  const auto matrix = bench::uninitialized<float>(lines, length);
+  const auto host = Kokkos::create_mirror_view(matrix);
+  file.seekg(0).read(reinterpret_cast<char*>(host.data()), bytes);
+  if (!file) throw std::runtime_error(std::string(what) + ": the file '" + name + "' cannot be read to its end");
+  Kokkos::deep_copy(matrix, host);
+  return matrix;
+}
+
+void write(const std::string& name, const Matrix<float>& c) {
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, c);
+  std::ofstream file(name, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(host.data()), static_cast<std::streamsize>(4 * host.size()));
+  if (!file.flush()) throw std::runtime_error("C: the file '" + name + "' cannot be written");
+}
+
+// Hands `use` the arguments of the contract() that the operation is on A and B.
+template <class AView, class BView, class Use>
+void with_operation(const Exec& exec, const Job& job, const AView& a, const BView& b, const Matrix<float>& c,
+                    const Use& use) {
+  const auto product = [&](const auto& semiring) {
+    use(exec, semiring, a, b, c, rigel::epilogue::Program{}, rigel::ContractOptions{});
+  };
+  const std::string& name = job.operation;
+  if (name == "cdist")
+    rigel::detail::with_cdist(exec, a, rigel::transposed(b), c, rigel::metric::minkowski{job.p}, rigel::epilogue::Program{},
+                              {}, use);
+  else if (name == "lp")
+    product(rigel::lp<float>{{}, static_cast<float>(job.p)});
+  else if (name == "plus_times")
+    product(rigel::plus_times<float>{});
+  else if (name == "min_plus")
+    product(rigel::min_plus<float>{});
+  else if (name == "max_plus")
+    product(rigel::max_plus<float>{});
+  else if (name == "max_min")
+    product(rigel::max_min<float>{});
+  else if (name == "min_max")
+    product(rigel::min_max<float>{});
+  else if (name == "max_times")
+    product(rigel::max_times<float>{});
+  else if (name == "min_times")
+    product(rigel::min_times<float>{});
+  else if (name == "log_plus")
+    product(rigel::log_plus<float>{});
+  else if (name == "l1")
+    product(rigel::l1<float>{});
+  else if (name == "l2_squared")
+    product(rigel::l2_squared<float>{});
+  else if (name == "linf")
+    product(rigel::linf<float>{});
+  else if (name == "hamming")
+    product(rigel::hamming<float>{});
+  else
+    throw std::runtime_error("the operation is '" + name + "', expected cdist:<p> or the name of a semiring on f32");
+}
+
+class Server {
+ public:
+  explicit Server(const Exec& exec)
+      : exec_(exec), watch_(exec), filler_(Kokkos::view_alloc("filler", Kokkos::WithoutInitializing), 1 << 30) {}
+
+  /// Runs a job and returns its results as members of a JSON object.
+  std::string run(const Job& job) const {
+    const auto a = read("A", job.a, job.a_by_rows ? job.m : job.k, job.a_by_rows ? job.k : job.m);
+    const auto b = read("B", job.b, job.b_by_rows ? job.k : job.n, job.b_by_rows ? job.n : job.k);
+    const auto c = bench::uninitialized<float>(job.m, job.n);
+    std::string kernel;
+    std::vector<double> seconds;
+    const auto measure = [&](const auto&... arguments) {
+      rigel::detail::with_problem(arguments..., [&](const rigel::Problem& p) { kernel = rigel::select(p).info.name; });
+      rigel::contract(arguments...);
+      for (int r = 0; r < job.repetitions; ++r) {
+        cudaMemsetAsync(filler_.data(), r, filler_.size(), exec_.cuda_stream());
+        seconds.push_back(watch_.seconds([&] { rigel::contract(arguments...); }));
+      }
+    };
+    if (job.a_by_rows && job.b_by_rows)
+      with_operation(exec_, job, a, b, c, measure);
+    else if (job.a_by_rows)
+      with_operation(exec_, job, a, rigel::transposed(b), c, measure);
+    else if (job.b_by_rows)
+      with_operation(exec_, job, rigel::transposed(a), b, c, measure);
+    else
+      with_operation(exec_, job, rigel::transposed(a), rigel::transposed(b), c, measure);
+    exec_.fence();
+    if (job.c != "-") write(job.c, c);
+    std::sort(seconds.begin(), seconds.end());
+    std::ostringstream json;
+    json << "\"kernel\": \"" << kernel << "\", \"seconds\": " << seconds[seconds.size() / 2]
+         << ", \"repetitions\": " << job.repetitions;
+    return json.str();
+  }
+
+ private:
+  Exec exec_;
+  bench::Stopwatch watch_;
+  Kokkos::View<unsigned char*, Kokkos::CudaSpace> filler_;
+};
+
+std::string quoted(const std::string& text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') json += '\\';
+    json += c == '\n' ? ' ' : c;
+  }
+  return json + '"';
+}
+
+void print_machine(const Exec& exec) {
+  int runtime = 0, driver = 0, kilohertz = 0;
+  cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, exec.cuda_device());
+  cudaRuntimeGetVersion(&runtime);
+  cudaDriverGetVersion(&driver);
+  const auto& device = exec.cuda_device_prop();
+  std::cout << "{\"compiler\": " << quoted(__VERSION__) << ", \"gpu\": " << quoted(device.name)
+            << ", \"multiprocessors\": " << device.multiProcessorCount << ", \"largest_sm_clock_mhz\": " << kilohertz / 1000
+            << ", \"cuda_runtime\": " << runtime << ", \"cuda_driver\": " << driver << "}" << std::endl;
+}
+
+/// Returns the exit status.
+int serve(std::istream& jobs) {
+  const Exec exec;
+  const Server server(exec);
+  print_machine(exec);
+  int status = 0, number = 0;
+  for (std::string line; std::getline(jobs, line);) {
+    ++number;
+    line = line.substr(0, line.find('#'));
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    std::cout << "{\"line\": " << number << ", ";
+    try {
+      std::cout << server.run(parse(line));
+    } catch (const std::exception& e) {
+      status = 1;
+      std::cout << "\"error\": " << quoted(e.what());
+      std::cerr << "bench_serve: line " << number << ": " << e.what() << '\n';
+    }
+    std::cout << "}" << std::endl;
+  }
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: bench_serve <file of jobs, or - for the standard input>\n";
+    return 1;
+  }
+  if (!bench::has_gpu("bench_serve")) return 77;
+  const Kokkos::ScopeGuard kokkos;
+  try {
+    if (std::string_view(argv[1]) == "-") return serve(std::cin);
+    std::ifstream file(argv[1]);
+    if (!file) throw std::runtime_error("the file of jobs '" + std::string(argv[1]) + "' cannot be read");
+    return serve(file);
+  } catch (const std::exception& e) {
+    std::cerr << "bench_serve: " << e.what() << '\n';
+    return 1;
+  }
+}
