@@ -278,7 +278,7 @@ void add_tasks(const Exec& exec) {
 
 int wrong_checks(const Exec& exec) {
   bench::Checks check(exec);
-  for (const char* tile : {".128x128x8", ".64x64x16"}) {
+  for (const char* tile : {".128x128x8", ".64x64x8"}) {
     check.kernel(rigel::l1<float>{}, std::string("cuda.simt.l1.f32") + tile);
     check.kernel(rigel::min_plus<float>{}, std::string("cuda.simt.min_plus.f32") + tile);
     check.kernel(rigel::plus_times<float>{}, std::string("cuda.simt.plus_times.f32") + tile);

@@ -54,7 +54,7 @@ struct Schedule {
 template <class S>
 inline constexpr Schedule schedule = {1, 6};
 template <class E, class A>
-inline constexpr Schedule schedule<plus_times<E, A>> = {0, 3};
+inline constexpr Schedule schedule<plus_times<E, A>> = {1, 2};
 template <class E, class A>
 inline constexpr Schedule schedule<max_min<E, A>> = {0, 4};
 template <class E, class A>
