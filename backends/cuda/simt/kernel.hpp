@@ -7,6 +7,7 @@
 
 #include <backends/cuda/simt/tiles.hpp>
 #include <backends/cuda/tile/exchange.hpp>
+#include <backends/cuda/tile/pair_loader.hpp>
 #include <backends/cuda/tile/raster.hpp>
 #include <backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
@@ -66,16 +67,23 @@ constexpr bool has_infinite_identity() {
     return false;
 }
 
+/// The loader of an operand with `lines` lines in a slab; of pairs, those of one value (A) or of two neighbours (B).
+template <class S, tile::Way way, int values, int lines, class Shape>
+using LoaderFor =
+    std::conditional_t<is_packed<S>,
+                       tile::PairLoader<way, operand_t<OnPairs<S>>, values, lines, Shape::depth, Shape::threads>,
+                       tile::Loader<way, typename S::element, operand_t<S>, lines, Shape::depth, Shape::threads>>;
+
 /// The loaders of a kernel, and how many slabs it keeps in shared memory: three where copies are asynchronous and 48 KB
 /// hold them.
 template <class S, class Shape, tile::Way WayA, tile::Way WayB>
 struct Slabs {
   using Element = typename S::element;
-  using Operand = operand_t<S>;
+  using Operand = operand_t<OnPairs<S>>;
   using A = tile::Slab<Operand, Shape::m, Shape::depth>;
   using B = tile::Slab<Operand, Shape::n, Shape::depth>;
-  using LoaderA = tile::Loader<WayA, Element, Operand, Shape::m, Shape::depth, Shape::threads>;
-  using LoaderB = tile::Loader<WayB, Element, Operand, Shape::n, Shape::depth, Shape::threads>;
+  using LoaderA = LoaderFor<S, WayA, 1, Shape::m, Shape>;
+  using LoaderB = LoaderFor<S, WayB, 2, Shape::n, Shape>;
   static constexpr int size = A::size + B::size;  // of a stage, in values
   static constexpr int bytes = size * static_cast<int>(sizeof(typename A::Stored));
   static constexpr int staging = LoaderA::staging_size + LoaderB::staging_size;
@@ -86,8 +94,9 @@ struct Slabs {
 template <class S, class Finish, class Shape, tile::Way WayA, tile::Way WayB>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     contract(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster) {
-  using Accumulator = typename S::accumulator;
-  using Operand = operand_t<S>;
+  using W = OnPairs<S>;
+  using Accumulator = typename W::accumulator;
+  using Operand = operand_t<W>;
   using Memory = Slabs<S, Shape, WayA, WayB>;
   using SlabA = typename Memory::A;
   using SlabB = typename Memory::B;
@@ -96,7 +105,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   using Stored = typename SlabA::Stored;
   using Exchange = tile::Exchange<Accumulator, Shape, SlabA::chunk>;
   constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;  // then K is any
-  constexpr bool counts_down = WayA == tile::Way::along_lines && WayB == tile::Way::along_lines;
+  constexpr bool unrolled = !singly && !is_emulated<S>;
+  constexpr bool counts_down = WayA == WayB && (WayA == tile::Way::along_lines || WayA == tile::Way::either);
   constexpr int stage_size = Memory::size, stages = Memory::stages;
   constexpr int ahead = stages - 1;  // slabs that are under way while one is worked on
   constexpr int slab_bytes = stages * Memory::bytes + Memory::staging * sizeof(Stored);
@@ -109,23 +119,30 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
 
   const int thread = static_cast<int>(threadIdx.x);
   const tile::Place<Shape> place(thread);
-  const auto [l, m0, n0] = raster.origin(blockIdx.x, Shape::m, Shape::n);
+  const auto [l, m0, n0] = raster.origin(blockIdx.x, Shape::m, outputs_of<S> * Shape::n);
   const std::int64_t rows = g.m - m0, columns = g.n - n0;  // from the tile's origin on
   const bool along_n = g.c_strides.column <= g.c_strides.row;
   const S s = g.semiring(l);
+  const W w{s};
 
   Accumulator x[Shape::outputs_m][Shape::outputs_n];
 #pragma unroll
   for (int i = 0; i < Shape::outputs_m; ++i)
 #pragma unroll
-    for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = S::identity();
+    for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = W::identity();
   // Where no order rounds differently and the identity is one for every number, C may join its chains at their end, on
   // the way out: the same bits. (Kernels that take any operands have no registers left for it.)
   constexpr bool joins_late = !singly && is_exact<S> && has_infinite_identity<S>();
   if constexpr (can_accumulate<S> && !joins_late)
     if (g.accumulate)
       Exchange::fill(x, exchange, place, thread, along_n, [&](int m, int n) {
-        return m < rows && n < columns ? g.start(s, l, m0 + m, n0 + n) : Accumulator(S::identity());
+        const auto start = [&](int column) {
+          return m < rows && column < columns ? g.start(s, l, m0 + m, n0 + column) : typename S::accumulator(S::identity());
+        };
+        if constexpr (is_packed<S>)
+          return paired<typename S::accumulator>(start(2 * n), start(2 * n + 1));
+        else
+          return start(n);
       });
 
   if (g.k > 0) {
@@ -157,13 +174,13 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     __syncthreads();
     // Two fragments in turn: one is read while the other is worked on.
     Operand fragment_a[2][Shape::outputs_m], fragment_b[2][Shape::outputs_n];
-    if constexpr (!singly) read(0, 0, fragment_a[0], fragment_b[0]);
+    if constexpr (unrolled) read(0, 0, fragment_a[0], fragment_b[0]);
     int current = 0, free = ahead;
 #pragma unroll 1
     for (std::int64_t k0 = 0, rest = g.k;; k0 += Shape::depth, rest -= Shape::depth) {
       const std::int64_t left = counts_down ? rest : g.k - k0;  // the same; either form spills in the other's kernels
       start(free, left - ahead * Shape::depth);
-      if constexpr (!singly) {
+      if constexpr (unrolled) {
 #pragma unroll
         for (int k = 0; k < Shape::depth; ++k) {
           if (k == Shape::depth / 2) finish(next(current));
@@ -173,25 +190,25 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
             __syncthreads();
             read(next(current), 0, fragment_a[0], fragment_b[0]);
           }
-          step_all(s, x, fragment_a[k % 2], fragment_b[k % 2], k0 + k);
+          step_all(w, x, fragment_a[k % 2], fragment_b[k % 2], k0 + k);
         }
       } else {
-        const int steps = static_cast<int>(left < Shape::depth ? left : Shape::depth);
-        if constexpr (Shape::ahead) {
+        const int steps = singly && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
+        if constexpr (Shape::ahead && !is_emulated<S>) {
           read(current, 0, fragment_a[0], fragment_b[0]);
 #pragma unroll 1
           for (int k = 0; k < steps; k += 2) {
             read(current, k + 1, fragment_a[1], fragment_b[1]);
-            step_all(s, x, fragment_a[0], fragment_b[0], k0 + k);
+            step_all(w, x, fragment_a[0], fragment_b[0], k0 + k);
             if (k + 1 == steps) break;
             read(current, k + 2, fragment_a[0], fragment_b[0]);
-            step_all(s, x, fragment_a[1], fragment_b[1], k0 + k + 1);
+            step_all(w, x, fragment_a[1], fragment_b[1], k0 + k + 1);
           }
         } else {
 #pragma unroll 1
           for (int k = 0; k < steps; ++k) {
             read(current, k, fragment_a[0], fragment_b[0]);
-            step_all(s, x, fragment_a[0], fragment_b[0], k0 + k);
+            step_all(w, x, fragment_a[0], fragment_b[0], k0 + k);
           }
         }
         finish(next(current));
@@ -203,35 +220,56 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     }
   }
 
-  using Value = decltype(rigel::result(s, x[0][0]));
-  if constexpr (std::is_arithmetic_v<Value> && SlabA::chunk * sizeof(Value) <= 16) {
+  using Value = decltype(rigel::result(s, typename S::accumulator(S::identity())));
+  if constexpr (Number<Value> && SlabA::chunk * sizeof(Value) <= 16) {
     const std::int64_t stride = along_n ? g.c_strides.row : g.c_strides.column;
     Value* const c = static_cast<Value*>(g.c) + g.c_offset(l, m0, n0);
     const bool unit = (along_n ? g.c_strides.column : g.c_strides.row) == 1;
-    const bool aligned = (reinterpret_cast<std::uintptr_t>(c) | static_cast<std::uintptr_t>(stride) * sizeof(Value)) %
-                             (SlabA::chunk * sizeof(Value)) ==
-                         0;
-    if (g.finish.template is_copy<Value>() && unit && aligned && rows >= Shape::m && columns >= Shape::n) {
-      const bool reads = joins_late && g.accumulate;
-      const auto result = [&](const Accumulator& value, Value before) {
-        if constexpr (joins_late)
-          return rigel::result(s, reads ? s.add(rigel::lift(s, before), value) : value);
+    constexpr int chunk_bytes = SlabA::chunk * outputs_of<S> * sizeof(Value);
+    const bool aligned =
+        (reinterpret_cast<std::uintptr_t>(c) | static_cast<std::uintptr_t>(stride) * sizeof(Value)) % chunk_bytes == 0;
+    if (g.finish.template is_copy<Value>() && unit && aligned && rows >= Shape::m && columns >= outputs_of<S> * Shape::n) {
+      if constexpr (is_packed<S>) {
+        if (along_n) {
+          copy_out<true, SlabA::chunk, Shape>(x, reinterpret_cast<Accumulator*>(c), stride / 2, place, false,
+                                              [](Accumulator value, Accumulator) { return value; });
+        } else {
+#pragma unroll
+          for (int h = 0; h < 2; ++h)
+            copy_out<false, SlabA::chunk, Shape>(x, c + h * stride, 2 * stride, place, false,
+                                                 [&](Accumulator value, Value) { return half_of<Value>(value, h); });
+        }
+        return;
+      } else {
+        const bool reads = joins_late && g.accumulate;
+        const auto result = [&](const Accumulator& value, Value before) {
+          if constexpr (joins_late)
+            return rigel::result(s, reads ? s.add(rigel::lift(s, before), value) : value);
+          else
+            return rigel::result(s, value);
+        };
+        if (along_n)
+          copy_out<true, SlabA::chunk, Shape>(x, c, stride, place, reads, result);
         else
-          return rigel::result(s, value);
-      };
-      if (along_n)
-        copy_out<true, SlabA::chunk, Shape>(x, c, stride, place, reads, result);
-      else
-        copy_out<false, SlabA::chunk, Shape>(x, c, stride, place, reads, result);
-      return;
+          copy_out<false, SlabA::chunk, Shape>(x, c, stride, place, reads, result);
+        return;
+      }
     }
   }
   Exchange::for_each(x, exchange, place, thread, along_n, [&](const Accumulator& value, int m, int n) {
-    if (m >= rows || n >= columns) return;
-    if constexpr (joins_late) {
-      if (g.accumulate) return g.store(s, s.add(g.start(s, l, m0 + m, n0 + n), value), l, m0 + m, n0 + n);
+    const auto store = [&](const typename S::accumulator& one, int column) {
+      if (m >= rows || column >= columns) return;
+      if constexpr (joins_late) {
+        if (g.accumulate) return g.store(s, s.add(g.start(s, l, m0 + m, n0 + column), one), l, m0 + m, n0 + column);
+      }
+      g.store(s, one, l, m0 + m, n0 + column);
+    };
+    if constexpr (is_packed<S>) {
+#pragma unroll 1
+      for (int h = 0; h < 2; ++h) store(half_of<typename S::accumulator>(value, h), 2 * n + h);
+    } else {
+      store(value, n);
     }
-    g.store(s, value, l, m0 + m, n0 + n);
   });
 }
 
