@@ -22,15 +22,16 @@ using Exec = Kokkos::Cuda;
 template <class T, class Layout = Kokkos::LayoutRight>
 using Matrix = Kokkos::View<T**, Layout, Kokkos::CudaSpace>;
 
-// Uniform in [0, 1), the same in every run.
+// Uniform in [0, 1), integers in [0, 1000), the same in every run.
 template <class View>
 void fill(const Exec& exec, const View& view, std::uint32_t seed) {
+  constexpr float range = std::is_integral_v<typename View::value_type> ? 1000 : 1;
   Kokkos::parallel_for(
       "bench::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, view.extent(0) * view.extent(1)),
       KOKKOS_LAMBDA(const std::int64_t i) {
         std::uint32_t x = static_cast<std::uint32_t>(i) * 747796405u + seed * 2891336453u + 1u;  // PCG output function
         x = ((x >> ((x >> 28) + 4)) ^ x) * 277803737u;
-        view(i / view.extent(1), i % view.extent(1)) = static_cast<float>(((x >> 22) ^ x) >> 8) * 0x1p-24f;
+        view(i / view.extent(1), i % view.extent(1)) = range * (static_cast<float>(((x >> 22) ^ x) >> 8) * 0x1p-24f);
       });
 }
 
@@ -152,8 +153,10 @@ struct Task {
 template <class LayoutB, class S>
 void rate(const Exec& exec, const S& s, const Task& t) {
   const auto part = [&](int i) { return std::pair{t.offset, i + t.offset}; };
-  const Matrix<float> whole_a("a", t.m + t.offset, t.k + t.offset), c("c", t.m, t.n);
-  const Matrix<float, LayoutB> whole_b("b", t.k + t.offset, t.n + t.offset);
+  using T = typename S::element;
+  const Matrix<T> whole_a("a", t.m + t.offset, t.k + t.offset);
+  const Matrix<rigel::result_t<S>> c("c", t.m, t.n);
+  const Matrix<T, LayoutB> whole_b("b", t.k + t.offset, t.n + t.offset);
   fill(exec, whole_a, 1);
   fill(exec, whole_b, 2);
   const auto a = Kokkos::subview(whole_a, part(t.m), part(t.k));
@@ -212,6 +215,10 @@ void check_kernels(const Exec& exec) {
   }
   for (const char* tile : {".128x256x8", ".64x64x16"})
     check_all(exec, rigel::plus_times<rigel::half>{}, std::string("cuda.simt.plus_times.f16") + tile);
+  for (const char* tile : {".128x256x8", ".64x128x16"}) {
+    check_all(exec, rigel::min_plus<std::int16_t>{}, std::string("cuda.simt.min_plus.i16") + tile);
+    check_all(exec, rigel::min_plus<rigel::half, rigel::half>{}, std::string("cuda.simt.min_plus.f16_f16") + tile);
+  }
   for (const char* tile : {".128x128x8", ".32x32x16"})
     check_all(exec, rigel::max_min<double>{}, std::string("cuda.simt.max_min.f64") + tile);
 }
@@ -241,6 +248,11 @@ int run(const std::string& commit, bool checks) {
   rate<Left>(exec, rigel::plus_times<float>{}, {"plus_times", 8192, 8192, 8192, 7});
   rate<Right>(exec, rigel::max_min<float>{}, {"max_min", 8192, 8192, 8192, 5});
   rate<Right>(exec, rigel::min_plus<float>{}, {"min_plus", 4096, 4096, 4096, 15});
+  rate<Right>(exec, rigel::min_plus<std::int16_t>{}, {"min_plus, int16", 8192, 8192, 8192, 7});
+  rate<Left>(exec, rigel::min_plus<std::int16_t>{}, {"min_plus, int16", 8192, 8192, 8192, 7});
+  rate<Left>(exec, rigel::min_plus<std::int16_t>{}, {"min_plus, int16", 8192, 8192, 8192, 7, "cuda.simt", 1});
+  rate<Right>(exec, rigel::min_plus<rigel::half, rigel::half>{}, {"min_plus, half in half", 8192, 8192, 8192, 7});
+  rate<Left>(exec, rigel::min_plus<rigel::half, rigel::half>{}, {"min_plus, half in half", 8192, 8192, 8192, 7});
   rate<Left>(exec, rigel::l1<float>{}, {"l1", 30000, 30000, 1024, 5});
   rate<Left>(exec, rigel::l2_squared<float>{}, {"l2_squared", 30000, 30000, 1024, 5});
   rigel::lp<float> fractional;
