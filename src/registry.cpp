@@ -84,6 +84,7 @@ std::vector<KernelInfo> kernels(const Filter& filter) {
     if (!detail::name_matches(info.name, filter.name)) continue;
     if (!filter.semiring.empty() && info.semiring != filter.semiring) continue;
     if (filter.element != Scalar::other && info.element != filter.element) continue;
+    if (filter.accumulator != Scalar::other && info.accumulator != filter.accumulator) continue;
     if ((info.spaces & filter.spaces) == 0) continue;
     if (filter.compute_capability != 0 && !detail::runs_on(info, filter.compute_capability)) continue;
     list.push_back(info);

@@ -28,6 +28,7 @@ void with_scalar(Scalar type, const Visit& visit) {
     case Scalar::f64: return visit(double{});
     case Scalar::i8: return visit(std::int8_t{});
     case Scalar::u8: return visit(std::uint8_t{});
+    case Scalar::i16: return visit(std::int16_t{});
     case Scalar::i32: return visit(std::int32_t{});
     case Scalar::i64: return visit(std::int64_t{});
     case Scalar::u32: return visit(std::uint32_t{});
@@ -229,6 +230,13 @@ const Kernel* find_kernel(std::string_view name) {
   return nullptr;
 }
 
+// The reference of a semiring with these types.
+const Kernel* find_reference(std::string_view semiring, Scalar element, Scalar accumulator) {
+  const std::vector<KernelInfo> found =
+      kernels({.name = "reference", .semiring = semiring, .element = element, .accumulator = accumulator});
+  return found.empty() ? nullptr : find_kernel(found[0].name);
+}
+
 // The operands as doubles, for the reference in f64; by absolute value where the bound wants |C| + Σ|a ⊗ b|.
 Inputs in_f64(const Inputs& in, bool absolute_operands, bool absolute_start) {
   Inputs out = in;
@@ -273,8 +281,7 @@ template <class Exec>
 class Verifier {
  public:
   Verifier(const Kernel& kernel, Verification& result, unsigned seed) : kernel_(kernel), result_(result), seed_(seed) {
-    const std::string type = std::string(".") + name(kernel.info.element);
-    reference_ = find_kernel("reference." + kernel.info.semiring + type);
+    reference_ = find_reference(kernel.info.semiring, kernel.info.element, kernel.info.accumulator);
     wide_reference_ = find_kernel("reference." + kernel.info.semiring + ".f64");
     if (!reference_)
       throw Error(Code::unsupported, "verify: '" + kernel.info.name + "' has no registered reference for its semiring");
@@ -419,7 +426,7 @@ std::vector<Case> cases_for(const KernelInfo& info, unsigned seed) {
   // Operands that allow vectors, in each pair of layouts.
   for (const Layout a : {Layout::right, Layout::left})
     for (const Layout b : {Layout::right, Layout::left})
-      cases.push_back({2, tile_m + 4, tile_n + 4, 5 * tile_k, a, b, Layout::right, a == b, false, false, {}});
+      cases.push_back({2, tile_m + 8, tile_n + 8, 5 * tile_k, a, b, Layout::right, a == b, false, false, {}});
   constexpr int random_cases = 20;
   for (int i = 0; i < random_cases; ++i) {
     const std::int64_t batch = i % 3 == 0 ? 3 : 1;

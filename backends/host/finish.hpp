@@ -29,12 +29,16 @@ void write_row(Scalar type, void* c, const T* v, int count, const Place& at);
 template <class Level, class T>
 void read_row(Scalar type, const void* c, T* v, int count, const Place& at);
 
+/// What a row of results is computed in: half and bfloat16 in float.
+template <class S>
+using row_t = std::conditional_t<ShortFloat<result_t<S>>, float, result_t<S>>;
+
 /// epilogue and store of `count` ≤ Columns accumulators.
 template <class Level, int Columns, class S, class Finish>
 RIGEL_FUNCTION void store_row(const S& s, const Finish& finish, const typename S::accumulator* x, int count, void* c,
                               const Place& at) {
   if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {
-    using Value = result_t<S>;
+    using Value = row_t<S>;
     const epilogue::Program& program = finish.program;
     Value v[Columns];
     for (int j = 0; j < count; ++j) v[j] = rigel::result(s, x[j]);
@@ -65,7 +69,7 @@ RIGEL_FUNCTION void start_row(const S& s, const Finish& finish, typename S::accu
   if constexpr (!can_accumulate<S>) {
     for (int j = 0; j < count; ++j) x[j] = S::identity();
   } else if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {
-    result_t<S> v[Columns];
+    row_t<S> v[Columns];
     read_row<Level>(finish.type, c, v, count, at);
     for (int j = 0; j < count; ++j) x[j] = lift(s, v[j]);
   } else {

@@ -41,7 +41,7 @@ template <class Level, class T>
     using From = std::remove_cvref_t<decltype(*typed)>;
     const auto* const row = typed + at.offset;
     for (int j = 0; j < count; ++j) {
-      if constexpr (std::is_same_v<From, half> || std::is_same_v<From, bfloat16>)
+      if constexpr (ShortFloat<From>)
         v[j] = static_cast<T>(static_cast<float>(row[j * at.stride]));
       else
         v[j] = static_cast<T>(row[j * at.stride]);

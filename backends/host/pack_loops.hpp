@@ -22,7 +22,7 @@ RIGEL_FUNCTION vector<To, Lanes> load_converted(const From* p) {
 
 template <class From, class To>
 inline constexpr bool converts_in_vectors =
-    (std::is_arithmetic_v<From> || std::is_same_v<From, half> || std::is_same_v<From, bfloat16>) &&
+    (std::is_arithmetic_v<From> || ShortFloat<From>) &&
     std::is_arithmetic_v<To> && !std::is_same_v<From, bool> && !std::is_same_v<To, bool>;
 
 /// Lanes of the vectors in which a panel is moved: a power of two that divides its width.

@@ -262,6 +262,14 @@ void add_tasks(const Exec& exec) {
       {8192, 8192, 8192, rows},
       {8192, 8192, 8192, rows, unaligned}});
   add_products<pair::min_plus_s32>(exec, "min_plus/s32", min_plus<std::int32_t>{}, {{8192, 8192, 8192, rows}});
+  add_products<pair::min_plus_s16x2>(exec, "min_plus/s16", min_plus<std::int16_t>{}, {
+      {8192, 8192, 8192, rows},
+      {8192, 8192, 8192, rows, unaligned},
+      {8192, 8192, 8192, columns}});
+  add_products<pair::min_plus_f16x2>(exec, "min_plus/f16 in f16", min_plus<half, half>{}, {
+      {8192, 8192, 8192, rows},
+      {8192, 8192, 8192, rows, unaligned},
+      {8192, 8192, 8192, columns}});
   add_products<pair::min_plus_f32>(exec, "max_plus/f32", max_plus<float>{}, {{8192, 8192, 8192, rows}});
   add_products<pair::max_min_f32>(exec, "max_min/f32", max_min<float>{}, {{8192, 8192, 8192, rows}});
   add_products<pair::plus_times_f32>(exec, "plus_times/f32", plus_times<float>{}, {
@@ -285,6 +293,10 @@ int wrong_checks(const Exec& exec) {
   }
   for (const char* tile : {".128x256x8", ".64x64x16"})
     check.kernel(rigel::plus_times<rigel::half>{}, std::string("cuda.simt.plus_times.f16") + tile);
+  for (const char* tile : {".128x256x8", ".64x128x16"}) {
+    check.kernel(rigel::min_plus<std::int16_t>{}, std::string("cuda.simt.min_plus.i16") + tile);
+    check.kernel(rigel::min_plus<rigel::half, rigel::half>{}, std::string("cuda.simt.min_plus.f16_f16") + tile);
+  }
   for (const char* tile : {".128x128x8", ".32x32x16"})
     check.kernel(rigel::max_min<double>{}, std::string("cuda.simt.max_min.f64") + tile);
   return check.wrong();

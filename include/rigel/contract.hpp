@@ -170,7 +170,7 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
   constexpr bool closed = std::is_same_v<E, epilogue::Program>;
   if constexpr (closed) p.program = &epilogue;
   p.epilogue_object = &epilogue;
-  if constexpr (closed && std::is_floating_point_v<result_t<S>>)
+  if constexpr (closed && math::is_floating<result_t<S>>)
     static_assert(c_type == Scalar::other || c_type <= Scalar::f64,
                   "contract: the results are floating-point numbers, C cannot hold integers");
   // Compiled kernels take the zoo with epilogues of the closed set; all else is instantiated here.

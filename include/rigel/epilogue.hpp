@@ -77,6 +77,10 @@ class Program {
   RIGEL_MEMBER T operator()(T v, std::int64_t m, std::int64_t n, std::int64_t) const {
     return run(v, 0, m, n);
   }
+  template <ShortFloat T>
+  RIGEL_MEMBER float operator()(T v, std::int64_t m, std::int64_t n, std::int64_t) const {
+    return run(static_cast<float>(v), 0, m, n);
+  }
   template <std::integral T>
   RIGEL_MEMBER double operator()(T v, std::int64_t m, std::int64_t n, std::int64_t) const {
     return run(static_cast<double>(bits(v)), bit_steps(), m, n);

@@ -38,18 +38,22 @@ struct bfloat16 {
   }
 };
 
+/// A floating-point number of 16 bits.
+template <class T>
+concept ShortFloat = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+
 /// What a view, an operand or an accumulator holds, where types are known at run time only.
-enum class Scalar : std::uint8_t { f16, bf16, f32, f64, i8, u8, i32, i64, u32, u64, other };
+enum class Scalar : std::uint8_t { f16, bf16, f32, f64, i8, u8, i16, i32, i64, u32, u64, other };
 
 /// Short name of a scalar type as it stands in kernel names ("f32", "i8", …).
 constexpr const char* name(Scalar s) {
-  constexpr const char* names[] = {"f16", "bf16", "f32", "f64", "i8", "u8", "i32", "i64", "u32", "u64", "other"};
+  constexpr const char* names[] = {"f16", "bf16", "f32", "f64", "i8", "u8", "i16", "i32", "i64", "u32", "u64", "other"};
   return names[static_cast<int>(s)];
 }
 
 /// Bytes of one value; 0 for Scalar::other.
 constexpr std::size_t size_of(Scalar s) {
-  constexpr std::size_t sizes[] = {2, 2, 4, 8, 1, 1, 4, 8, 4, 8, 0};
+  constexpr std::size_t sizes[] = {2, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 0};
   return sizes[static_cast<int>(s)];
 }
 
@@ -63,6 +67,7 @@ template <> inline constexpr Scalar scalar_of<double> = Scalar::f64;
 template <> inline constexpr Scalar scalar_of<std::int8_t> = Scalar::i8;
 template <> inline constexpr Scalar scalar_of<std::uint8_t> = Scalar::u8;
 template <> inline constexpr Scalar scalar_of<bool> = Scalar::u8;
+template <> inline constexpr Scalar scalar_of<std::int16_t> = Scalar::i16;
 template <> inline constexpr Scalar scalar_of<std::int32_t> = Scalar::i32;
 template <> inline constexpr Scalar scalar_of<std::int64_t> = Scalar::i64;
 template <> inline constexpr Scalar scalar_of<long long> = Scalar::i64;
@@ -83,19 +88,28 @@ struct lane<T> {
 template <class T>
 using lane_t = typename lane<T>::type;
 
-/// A Clang vector (`ext_vector_type`) of arithmetic lanes, as the host kernels use.
+namespace detail {
 template <class T>
-concept Lanes = !std::is_same_v<lane_t<T>, T> && std::is_arithmetic_v<lane_t<T>>;
+inline constexpr bool is_floating_point =
+    std::is_floating_point_v<T> || ShortFloat<T> || std::is_same_v<T, _Float16> || std::is_same_v<T, __bf16>;
+}  // namespace detail
+
+/// A Clang vector (`ext_vector_type`) of numbers, as the host kernels use, and the CUDA kernels for two of 16 bits.
+template <class T>
+concept Lanes = !std::is_same_v<lane_t<T>, T> &&
+                (std::is_integral_v<lane_t<T>> || (detail::is_floating_point<lane_t<T>> && !ShortFloat<lane_t<T>>));
 
 /// A scalar or a vector of them.
 template <class T>
-concept Number = std::is_arithmetic_v<T> || Lanes<T>;
+concept Number = std::is_arithmetic_v<T> || ShortFloat<T> || Lanes<T>;
 
 /// Infinity as the identity of min and max: IEEE infinity, or for integers half of the largest value, so that the sum
 /// of two of them does not wrap. Integer operands stay within ±infinity.
 template <class T>
 RIGEL_FUNCTION constexpr T infinity() {
-  if constexpr (std::is_floating_point_v<T>)
+  if constexpr (ShortFloat<T>)
+    return std::numeric_limits<float>::infinity();
+  else if constexpr (std::is_floating_point_v<T>)
     return std::numeric_limits<T>::infinity();
   else
     return static_cast<T>(std::numeric_limits<T>::max() / 2);
@@ -109,7 +123,7 @@ RIGEL_FUNCTION constexpr T negative_infinity() {
 namespace math {
 
 template <class T>
-inline constexpr bool is_floating = std::is_floating_point_v<lane_t<T>>;
+inline constexpr bool is_floating = detail::is_floating_point<lane_t<T>>;
 
 /// Signed integers wrap: the arithmetic is done in the unsigned type of the same width.
 template <class T, class Operation>
@@ -182,7 +196,7 @@ RIGEL_FUNCTION T minimum(T x, T y) {
     return __builtin_elementwise_min(x, y);
   } else {
 #if RIGEL_ON_DEVICE
-    if constexpr (std::is_same_v<T, float>) return __builtin_elementwise_minimum(x, y);  // one instruction
+    if constexpr (sizeof(lane_t<T>) < 8) return __builtin_elementwise_minimum(x, y);  // one instruction
     else return x < y || x != x ? x : y;
 #else
     return select(x != x, x, select(x < y, x, y));
@@ -197,13 +211,22 @@ RIGEL_FUNCTION T maximum(T x, T y) {
     return __builtin_elementwise_max(x, y);
   } else {
 #if RIGEL_ON_DEVICE
-    if constexpr (std::is_same_v<T, float>) return __builtin_elementwise_maximum(x, y);  // one instruction
+    if constexpr (sizeof(lane_t<T>) < 8) return __builtin_elementwise_maximum(x, y);  // one instruction
     else return x > y || x != x ? x : y;
 #else
     return select(x != x, x, select(x > y, x, y));
 #endif
   }
 }
+
+/// half and bfloat16: in float, then rounded to their own type. For sums and differences that is the same as rounding once,
+/// since float has more than twice their digits (S. A. Figueroa, When is double rounding innocuous?, SIGNUM Newsletter
+/// 30(3), 1995).
+template <ShortFloat T> RIGEL_FUNCTION T add(T x, T y) { return add(static_cast<float>(x), static_cast<float>(y)); }
+template <ShortFloat T> RIGEL_FUNCTION T subtract(T x, T y) { return subtract(static_cast<float>(x), static_cast<float>(y)); }
+template <ShortFloat T> RIGEL_FUNCTION T abs(T x) { return abs(static_cast<float>(x)); }
+template <ShortFloat T> RIGEL_FUNCTION T minimum(T x, T y) { return minimum(static_cast<float>(x), static_cast<float>(y)); }
+template <ShortFloat T> RIGEL_FUNCTION T maximum(T x, T y) { return maximum(static_cast<float>(x), static_cast<float>(y)); }
 
 /// The smaller (larger) one where x is not NaN: one instruction on every host. A NaN in y is returned, one in x lost.
 template <Number T>

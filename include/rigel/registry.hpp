@@ -141,7 +141,7 @@ struct Kernel {
 struct Filter {
   std::string_view name = {};  // a leading part
   std::string_view semiring = {};
-  Scalar element = Scalar::other;
+  Scalar element = Scalar::other, accumulator = Scalar::other;
   Spaces spaces = ~0u;
   int compute_capability = 0;
 };

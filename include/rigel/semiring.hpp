@@ -169,7 +169,7 @@ RIGEL_FUNCTION typename S::accumulator lift(const S& s, Value c) {
 /// Whether `accumulate` is defined: the accumulator is a number, or the semiring can lift a value of C into it.
 template <class S>
 inline constexpr bool can_accumulate =
-    std::is_arithmetic_v<typename S::accumulator> || requires(const S s, result_t<S> c) { s.lift(c); };
+    Number<typename S::accumulator> || requires(const S s, result_t<S> c) { s.lift(c); };
 
 /// A commutative monoid: the ⊕ of a composed semiring.
 template <class M, class T>

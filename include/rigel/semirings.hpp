@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The zoo: one short struct each, its formula in the first line. Element types: float, double, half, bfloat16 (the last
-// two with float accumulators), int32, int64, int8 and uint8 (with int32 accumulators), packed words for the Boolean ones.
+// two with float accumulators), int32, int64, int8 and uint8 (with int32 accumulators), packed words for the Boolean ones;
+// those that select among sums or among the operands also int16, half and bfloat16 with accumulators of the same type.
 #pragma once
 
 #include <rigel/elementary.hpp>
@@ -53,7 +54,7 @@ struct min_plus : scalar_semiring<Element, Accumulator> {
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return infinity<Accumulator>(); }
   RIGEL_MEMBER static constexpr Accumulator one() { return 0; }
-  RIGEL_MEMBER static constexpr Accumulator annihilator() requires std::is_floating_point_v<Accumulator> {
+  RIGEL_MEMBER static constexpr Accumulator annihilator() requires(!std::is_integral_v<Accumulator>) {
     return infinity<Accumulator>();
   }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::add(a, b); }
@@ -68,7 +69,7 @@ struct max_plus : scalar_semiring<Element, Accumulator> {
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return negative_infinity<Accumulator>(); }
   RIGEL_MEMBER static constexpr Accumulator one() { return 0; }
-  RIGEL_MEMBER static constexpr Accumulator annihilator() requires std::is_floating_point_v<Accumulator> {
+  RIGEL_MEMBER static constexpr Accumulator annihilator() requires(!std::is_integral_v<Accumulator>) {
     return negative_infinity<Accumulator>();
   }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::add(a, b); }
@@ -304,13 +305,14 @@ struct type_list {};
 using number_elements = type_list<float, double, half, bfloat16, std::int32_t, std::int64_t, std::int8_t, std::uint8_t>;
 using floating_elements = type_list<float, double, half, bfloat16>;
 using word_elements = type_list<std::uint8_t, std::uint32_t, std::uint64_t>;
+using packed_elements = type_list<std::int16_t, half, bfloat16>;  // with accumulators of the same type
 
 namespace detail {
-template <template <class...> class S, class List>
+template <template <class...> class S, class List, class Packed = type_list<>>
 struct members;
-template <template <class...> class S, class... T>
-struct members<S, type_list<T...>> {
-  using type = type_list<S<T>...>;
+template <template <class...> class S, class... T, class... Packed>
+struct members<S, type_list<T...>, type_list<Packed...>> {
+  using type = type_list<S<T>..., S<Packed, Packed>...>;
 };
 template <class S, class List>
 inline constexpr bool contains = false;
@@ -321,10 +323,10 @@ inline constexpr bool contains<S, type_list<T...>> = (std::is_same_v<S, T> || ..
 /// The compiled semirings of one name: `zoo::min_plus` lists min_plus<float>, min_plus<double>, …
 namespace zoo {
 using plus_times = detail::members<rigel::plus_times, number_elements>::type;
-using min_plus = detail::members<rigel::min_plus, number_elements>::type;
-using max_plus = detail::members<rigel::max_plus, number_elements>::type;
-using max_min = detail::members<rigel::max_min, number_elements>::type;
-using min_max = detail::members<rigel::min_max, number_elements>::type;
+using min_plus = detail::members<rigel::min_plus, number_elements, packed_elements>::type;
+using max_plus = detail::members<rigel::max_plus, number_elements, packed_elements>::type;
+using max_min = detail::members<rigel::max_min, number_elements, packed_elements>::type;
+using min_max = detail::members<rigel::min_max, number_elements, packed_elements>::type;
 using max_times = detail::members<rigel::max_times, number_elements>::type;
 using min_times = detail::members<rigel::min_times, number_elements>::type;
 using or_and = detail::members<rigel::or_and, word_elements>::type;

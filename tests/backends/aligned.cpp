@@ -18,7 +18,8 @@ namespace {
 struct Extents {
   int m, n, k;
 };
-constexpr Extents all_extents[] = {{4, 8, 8}, {128, 128, 16}, {132, 260, 64}, {300, 124, 40}, {129, 131, 24}, {12, 4, 1024}};
+constexpr Extents all_extents[] = {{4, 8, 8},     {128, 128, 16}, {132, 260, 64}, {300, 124, 40}, {129, 131, 24},
+                                   {12, 4, 1024}, {136, 264, 64}, {8, 520, 16},   {256, 512, 40}};
 
 // l1's formula as a functor of the user's.
 struct city_block {
@@ -29,13 +30,14 @@ struct city_block {
   KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
 };
 
-template <class Exec, class Layout>
+template <class T, class Exec, class Layout>
 auto random_matrix(int rows, int columns, std::uint64_t seed) {
-  const Kokkos::View<float**, Layout, typename Exec::memory_space> view("operand", rows, columns);
+  const Kokkos::View<T**, Layout, typename Exec::memory_space> view("operand", rows, columns);
   support::Random random(seed);
-  std::vector<float> values(view.span());
-  for (float& v : values) v = static_cast<float>(random.uniform(-4, 4));
-  support::copy_in<Exec>(view.data(), values.data(), values.size() * sizeof(float));
+  std::vector<T> values(view.span());
+  constexpr float scale = std::is_integral_v<T> ? 1000 : 1;
+  for (T& v : values) v = static_cast<T>(scale * static_cast<float>(random.uniform(-4, 4)));
+  support::copy_in<Exec>(view.data(), values.data(), values.size() * sizeof(T));
   return view;
 }
 
@@ -45,14 +47,15 @@ void check(const S& semiring, const std::vector<rigel::KernelInfo>& kernels) {
     CAPTURE(m);
     CAPTURE(n);
     CAPTURE(k);
-    const auto a = random_matrix<Exec, LayoutA>(m, k, 1);
-    const auto b = random_matrix<Exec, LayoutB>(k, n, 2);
-    const Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space> c("c", m, n);
-    std::vector<float> expected(c.span()), actual(c.span());
-    const auto product = [&](const std::string& kernel, std::vector<float>& result) {
-      Kokkos::deep_copy(c, -1.f);
+    using T = typename S::element;
+    const auto a = random_matrix<T, Exec, LayoutA>(m, k, 1);
+    const auto b = random_matrix<T, Exec, LayoutB>(k, n, 2);
+    const auto c = random_matrix<T, Exec, LayoutA>(m, n, 3);  // for two of the four pairs in the order of columns
+    std::vector<T> expected(c.span()), actual(c.span());
+    const auto product = [&](const std::string& kernel, std::vector<T>& result) {
+      support::copy_in<Exec>(c.data(), std::vector<T>(c.span()).data(), c.span() * sizeof(T));
       rigel::contract(Exec{}, semiring, a, b, c, rigel::epilogue::Program{}, {.kernel = kernel});
-      support::copy_out<Exec>(result.data(), c.data(), result.size() * sizeof(float));
+      support::copy_out<Exec>(result.data(), c.data(), result.size() * sizeof(T));
     };
     product("reference", expected);
     for (const auto& info : kernels) {
@@ -79,6 +82,15 @@ void check_layouts(const S& semiring, const std::vector<rigel::KernelInfo>& kern
 TEST_CASE_TEMPLATE("aligned operands in each pair of layouts", Exec, RIGEL_TEST_SPACES) {
   check_layouts<Exec>(rigel::l1<float>{}, support::kernels_on(Exec{}, "l1", rigel::Scalar::f32));
   check_layouts<Exec>(rigel::plus_times<float>{}, support::kernels_on(Exec{}, "plus_times", rigel::Scalar::f32));
+}
+
+TEST_CASE_TEMPLATE("aligned operands of 16 bits, accumulated in 16 bits", Exec, RIGEL_TEST_SPACES) {
+  using Scalar = rigel::Scalar;
+  check_layouts<Exec>(rigel::min_plus<std::int16_t>{}, support::kernels_on(Exec{}, "min_plus", Scalar::i16, Scalar::i16));
+  check_layouts<Exec>(rigel::min_plus<rigel::half, rigel::half>{},
+                      support::kernels_on(Exec{}, "min_plus", Scalar::f16, Scalar::f16));
+  check_layouts<Exec>(rigel::max_min<rigel::bfloat16, rigel::bfloat16>{},
+                      support::kernels_on(Exec{}, "max_min", Scalar::bf16, Scalar::bf16));
 }
 
 TEST_CASE_TEMPLATE("aligned operands of a user's functor", Exec, RIGEL_TEST_SPACES) {

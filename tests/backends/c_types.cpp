@@ -34,7 +34,8 @@ void check() {
     for (const auto& program :
          {rigel::epilogue::Program{}, rigel::epilogue::scale(0.25) | rigel::epilogue::add_diagonal(2)}) {
       std::vector<double> expected;
-      for (const auto& info : support::kernels_on(exec, rigel::semiring_name<S>(), rigel::scalar_of<T>)) {
+      for (const auto& info : support::kernels_on(exec, rigel::semiring_name<S>(), rigel::scalar_of<T>,
+                                                  rigel::scalar_of<typename S::accumulator>)) {
         CAPTURE(info.name);
         CAPTURE(accumulate);
         CAPTURE(program.size());
@@ -65,9 +66,11 @@ void check_all() {
 TEST_CASE_TEMPLATE("C holds any floating-point type for floating-point results", Exec, RIGEL_TEST_SPACES) {
   check_all<rigel::min_plus<float>, Exec, rigel::half, rigel::bfloat16, float, double>();
   check_all<rigel::max_min<double>, Exec, rigel::half, float, double>();
+  check_all<rigel::min_plus<rigel::half, rigel::half>, Exec, rigel::half, rigel::bfloat16, float, double>();
 }
 
 TEST_CASE_TEMPLATE("C holds any type for integer results", Exec, RIGEL_TEST_SPACES) {
-  check_all<rigel::plus_times<std::int8_t>, Exec, std::int8_t, std::int32_t, std::int64_t, std::uint32_t, rigel::half, float,
-            double>();
+  check_all<rigel::max_plus<std::int16_t>, Exec, std::int8_t, std::int16_t, float>();
+  check_all<rigel::plus_times<std::int8_t>, Exec, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint32_t,
+            rigel::half, float, double>();
 }

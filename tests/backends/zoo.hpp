@@ -56,13 +56,14 @@ void check_semiring() {
   using T = typename S::element;
   using R = rigel::result_t<S>;
   constexpr double p = 1.5;
-  Call call{std::string(rigel::semiring_name<S>()),
-            rigel::scalar_of<T>,
-            rigel::scalar_of<R>,
-            rigel::is_exact<S>,
-            p,
-            support::kernels_on(Exec{}, rigel::semiring_name<S>(), rigel::scalar_of<T>),
-            {}};
+  Call call{
+      std::string(rigel::semiring_name<S>()),
+      rigel::scalar_of<T>,
+      rigel::scalar_of<R>,
+      rigel::is_exact<S>,
+      p,
+      support::kernels_on(Exec{}, rigel::semiring_name<S>(), rigel::scalar_of<T>, rigel::scalar_of<typename S::accumulator>),
+      {}};
   call.run = [](const support::Trial& t, const support::Operands& o, const std::string& kernel) {
     S s{};
     if constexpr (requires { s.p; }) s.p = p;

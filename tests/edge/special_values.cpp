@@ -65,7 +65,9 @@ void check_semiring(const Expected& expected) {
                     {.kernel = kernel});
     return support::values(c);
   };
-  check(support::kernels_on(Exec{}, rigel::semiring_name<S>(), rigel::scalar_of<T>), run, expected);
+  check(
+      support::kernels_on(Exec{}, rigel::semiring_name<S>(), rigel::scalar_of<T>, rigel::scalar_of<typename S::accumulator>),
+      run, expected);
 }
 
 double least(double x, double y) { return x != x || y != y ? not_a_number : std::fmin(x, y); }

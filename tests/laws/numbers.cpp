@@ -4,6 +4,7 @@
 #include <rigel/numeric.hpp>
 
 #include <tests/support/compare.hpp>
+#include <tests/support/random.hpp>
 
 #include <doctest/doctest.h>
 
@@ -93,6 +94,60 @@ TEST_CASE("bfloat16: rounds to nearest even") {
   CHECK(float(bfloat16(0x1.ffp127f)) == infinity);
   CHECK(float(bfloat16(std::numeric_limits<float>::max())) == infinity);
   CHECK(float(bfloat16(std::numeric_limits<float>::denorm_min())) == 0.f);
+}
+
+namespace {
+
+// The sum of two numbers is the nearest one to their sum in double, of two equally near ones the even one.
+template <class T>
+void check_sums(int fraction_bits) {
+  const auto number = [](unsigned bits) { return double(float(__builtin_bit_cast(T, static_cast<std::uint16_t>(bits)))); };
+  support::Random random(1);
+  int wrong = 0, ties = 0;
+  for (int i = 0; i < 300000; ++i) {
+    // Exponents of y near x's: its last bits lie around x's rounding.
+    const auto x = static_cast<unsigned>(random.next()) & 0xffffu;
+    const auto y = (x + static_cast<unsigned>(random.integer(-14, 2) * (1 << fraction_bits))) ^
+                   static_cast<unsigned>(random.next() & 0x8000u) ^ static_cast<unsigned>(random.integer(0, 7));
+    const double exact = number(x) + number(y & 0xffffu);
+    const T sum = rigel::math::add(__builtin_bit_cast(T, static_cast<std::uint16_t>(x)),
+                                   __builtin_bit_cast(T, static_cast<std::uint16_t>(y)));
+    const unsigned bits = bits_of(sum), size = bits & 0x7fffu;
+    if (!std::isfinite(exact) || !std::isfinite(float(sum))) continue;
+    const double error = std::fabs(std::fabs(exact) - number(size));
+    for (const unsigned next : {size - (size > 0), size + 1}) {
+      if (next == size || !std::isfinite(number(next))) continue;
+      const double other = std::fabs(std::fabs(exact) - number(next));
+      wrong += error > other || (error == other && bits % 2 != 0);
+      ties += error == other;
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(ties > 1000);
+}
+
+}  // namespace
+
+TEST_CASE("16-bit floats: sums are rounded once") {
+  check_sums<half>(10);
+  check_sums<bfloat16>(7);
+  // 2049 lies between 2048 and 2050, 2051 between 2050 and 2052: to even.
+  CHECK(float(rigel::math::add(half(2048), half(1))) == 2048);
+  CHECK(float(rigel::math::add(half(2048), half(3))) == 2052);
+  CHECK(float(rigel::math::subtract(half(65504), half(-16))) == infinity);
+  CHECK(float(rigel::math::abs(half(-0x1p-24f))) == 0x1p-24f);
+}
+
+TEST_CASE("16-bit floats: minimum and maximum propagate NaN") {
+  const half one = 1, two = 2, none = not_a_number;
+  CHECK(float(rigel::math::minimum(one, two)) == 1);
+  CHECK(float(rigel::math::maximum(one, two)) == 2);
+  for (const half x : {one, two}) {
+    CHECK(std::isnan(float(rigel::math::minimum(x, none))));
+    CHECK(std::isnan(float(rigel::math::maximum(none, x))));
+  }
+  CHECK(float(rigel::infinity<half>()) == infinity);
+  CHECK(float(rigel::negative_infinity<bfloat16>()) == -infinity);
 }
 
 TEST_CASE("16-bit floats: NaN and infinities stay what they are") {

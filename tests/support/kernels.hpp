@@ -12,10 +12,14 @@
 namespace support {
 
 template <class Exec>
-std::vector<rigel::KernelInfo> kernels_on(const Exec& exec, std::string_view semiring, rigel::Scalar element) {
+std::vector<rigel::KernelInfo> kernels_on(const Exec& exec, std::string_view semiring, rigel::Scalar element,
+                                          rigel::Scalar accumulator = rigel::Scalar::other) {
   const rigel::Execution e = rigel::detail::execution_of(exec);
-  return rigel::kernels(
-      {.semiring = semiring, .element = element, .spaces = rigel::bit(e.space), .compute_capability = e.compute_capability});
+  return rigel::kernels({.semiring = semiring,
+                         .element = element,
+                         .accumulator = accumulator,
+                         .spaces = rigel::bit(e.space),
+                         .compute_capability = e.compute_capability});
 }
 
 /// Runs `call` of a named kernel; false where the kernel declines the problem. Only two may: a BLAS, which takes unit strides

@@ -22,6 +22,7 @@ void with_type(Scalar type, const Visit& visit) {
     case Scalar::f64: return visit(double{});
     case Scalar::i8: return visit(std::int8_t{});
     case Scalar::u8: return visit(std::uint8_t{});
+    case Scalar::i16: return visit(std::int16_t{});
     case Scalar::i32: return visit(std::int32_t{});
     case Scalar::i64: return visit(std::int64_t{});
     case Scalar::u32: return visit(std::uint32_t{});
@@ -40,6 +41,14 @@ void set(Bytes& bytes, Scalar type, std::int64_t at, double real, std::int64_t w
       v = static_cast<float>(real);
     std::memcpy(bytes.data() + at * static_cast<std::int64_t>(sizeof v), &v, sizeof v);
   });
+}
+
+std::int64_t infinity_of(Scalar type) {
+  switch (type) {
+    case Scalar::i16: return rigel::infinity<std::int16_t>();
+    case Scalar::i32: return rigel::infinity<std::int32_t>();
+    default: return rigel::infinity<std::int64_t>();
+  }
 }
 
 bool is_boolean(std::string_view semiring) { return semiring == "or_and" || semiring == "xor_and"; }
@@ -63,17 +72,19 @@ Bytes random_bytes(const Placement& p, std::string_view semiring, Scalar type, S
     else if (narrow)
       whole = random.integer(type == Scalar::u8 ? 0 : -128, type == Scalar::u8 ? 255 : 127);
     // Sums and products wrap; minima and maxima take infinities instead.
-    else if (special != Special::none && random.chance(0.05)) {
-      const std::int64_t infinity = type == Scalar::i32 ? rigel::infinity<std::int32_t>() : rigel::infinity<std::int64_t>();
-      whole = random.chance(0.5) ? infinity : -infinity;
-    }
+    else if (special != Special::none && random.chance(0.05))
+      whole = random.chance(0.5) ? infinity_of(type) : -infinity_of(type);
     set(bytes, type, at, real, whole);
   });
   return bytes;
 }
 
 std::int64_t wrapped(std::uint64_t v, Scalar type) {
-  return type == Scalar::i32 ? static_cast<std::int32_t>(v) : static_cast<std::int64_t>(v);
+  switch (type) {
+    case Scalar::i16: return static_cast<std::int16_t>(v);
+    case Scalar::i32: return static_cast<std::int32_t>(v);
+    default: return static_cast<std::int64_t>(v);
+  }
 }
 
 double least(double x, double y) { return x != x || y != y ? std::numeric_limits<double>::quiet_NaN() : std::fmin(x, y); }
@@ -126,6 +137,15 @@ std::int64_t plus(std::string_view s, std::int64_t x, std::int64_t y, Scalar typ
   return wrapped(static_cast<std::uint64_t>(x) + static_cast<std::uint64_t>(y), type);
 }
 
+double rounded(double v, Scalar type) {
+  switch (type) {
+    case Scalar::f16: return rigel::half(static_cast<float>(v));
+    case Scalar::bf16: return rigel::bfloat16(static_cast<float>(v));
+    case Scalar::f32: return static_cast<float>(v);
+    default: return v;
+  }
+}
+
 double real_identity(std::string_view s) {
   const double infinity = std::numeric_limits<double>::infinity();
   if (s.starts_with("min")) return infinity;
@@ -133,9 +153,8 @@ double real_identity(std::string_view s) {
   return 0;
 }
 std::int64_t integer_identity(std::string_view s, Scalar type) {
-  const std::int64_t infinity = type == Scalar::i32 ? rigel::infinity<std::int32_t>() : rigel::infinity<std::int64_t>();
-  if (s.starts_with("min")) return infinity;
-  if (s == "max_plus" || s == "max_min") return -infinity;
+  if (s.starts_with("min")) return infinity_of(type);
+  if (s == "max_plus" || s == "max_min") return -infinity_of(type);
   return 0;
 }
 
@@ -260,8 +279,8 @@ Model model(const Trial& t, const Operands& o, std::string_view s, Scalar elemen
           if (t.accumulate) x = real(o.c_bytes, result, o.c.at(l, m, n)), magnitude = std::fabs(x);
           for (std::int64_t k = 0; k < t.k; ++k) {
             double y = times(s, real(o.a_bytes, element, o.a.at(l, m, k)), real(o.b_bytes, element, o.b.at(l, k, n)), p);
-            // One rounding to float, of a sum or product that double holds to more than twice its digits.
-            if (result == Scalar::f32 && (s == "linf" || s.starts_with("m"))) y = static_cast<float>(y);
+            // One rounding to the result's type, of a sum or product that double holds to more than twice its digits.
+            if (s == "linf" || s.starts_with("m")) y = rounded(y, result);
             x = plus(s, x, y);
             magnitude += std::fabs(y);
           }

@@ -20,25 +20,26 @@ template <class Shape>
 std::int64_t rows_of(const Problem& p) {
   return (p.m + Shape::m - 1) / Shape::m;
 }
-template <class Shape>
+template <class S, class Shape>
 std::int64_t columns_of(const Problem& p) {
-  return (p.n + Shape::n - 1) / Shape::n;
+  constexpr int n = outputs_of<S> * Shape::n;
+  return (p.n + n - 1) / n;
 }
 
 inline constexpr std::int64_t max_grid =
     2147483647;  // blocks of a launch along x (CUDA C++ Programming Guide, table of limits)
 
-template <class Finish, class Shape>
+template <class S, class Finish, class Shape>
 Status supports(const KernelInfo& info, const Problem& p) {
-  if (p.m > max_grid || p.n > max_grid || rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid)
+  if (p.m > max_grid || p.n > max_grid || rows_of<Shape>(p) * columns_of<S, Shape>(p) > max_grid)
     return {Code::unsupported, "a matrix of C has more than 2^31 - 1 rows, columns or tiles"};
   return detail::finish_supports<Finish>(info, p);
 }
 
 /// How an operand whose lines have stride `line_stride`, and whose values of k have `k_stride`, can come to shared memory.
-template <class Shape>
+template <class S, class Shape>
 tile::Way way_of(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride) {
-  constexpr std::int64_t width = 4;  // floats in a vector of 16 bytes
+  constexpr std::int64_t width = 16 / sizeof(typename S::element);  // of a vector
   const auto aligned = [&](std::int64_t stride) {
     return reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0 && stride % width == 0 && o.batch_stride % width == 0;
   };
@@ -54,9 +55,9 @@ struct Ways {
 /// The ways in which a kernel brings a problem's operands: in vectors where both allow it.
 template <class S, class Shape>
 Ways ways_for(const Problem& p) {
-  if constexpr (in_vectors<S>) {
-    const Ways ways{way_of<Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride),
-                    way_of<Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride)};
+  if constexpr (in_vectors<S> || (is_packed<S> && std::is_same_v<Shape, LargeTile<S>>)) {
+    const Ways ways{way_of<S, Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride),
+                    way_of<S, Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride)};
     if (ways.a != tile::Way::single && ways.b != tile::Way::single) return ways;
   }
   return {};
@@ -95,13 +96,17 @@ void with_function(const Problem& p, const Visit& visit) {
         return use.template operator()<Steps<S>, Way::along_lines, Way::along_k>({});
       if (ways.a == Way::along_lines) return use.template operator()<Steps<S>, Way::along_lines, Way::along_lines>({});
     }
-    use.template operator()<Steps<S>>({});
+    if constexpr (is_packed<S> && std::is_same_v<Shape, LargeTile<S>>)
+      if (ways_for<S, Shape>(p).a != Way::single)
+        return use.template operator()<Steps<OnPairs<S>>, Way::either, Way::either>({});
+    use.template operator()<Steps<OnPairs<S>>>({});
   }
 }
 
-/// Pairs that a multiprocessor finishes in a second when it is full, as measured on sm_90 for the lightest semirings.
+/// Steps of an accumulator of `OnPairs<S>` that a multiprocessor finishes in a second when it is full, as measured on sm_90
+/// for the lightest semirings.
 template <class S>
-constexpr double pairs_per_second() {
+constexpr double steps_per_second() {
   if constexpr (is_transcendental<S>)
     return sizeof(operand_t<S>) > 4 ? 1e9 : 1e10;
   else
@@ -119,11 +124,11 @@ double cost(const KernelInfo&, const Problem& p) {
   const auto busy = [](double tiles) {
     return std::min(1.0, 0.2 + 0.1 * tiles * Shape::threads / 32);
   };  // full from 8 warps on
-  const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
+  const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<S, Shape>(p));
   const double tiles_each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
   const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
-  const double copies = in_vectors<S> && ways_for<S, Shape>(p).a == tile::Way::single ? 0.8 : 1;
-  const double rate = pairs_per_second<S>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(p.k));
+  const double copies = (in_vectors<S> || is_packed<S>) && ways_for<S, Shape>(p).a == tile::Way::single ? 0.8 : 1;
+  const double rate = steps_per_second<S>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(p.k));
   return launch + (full / busy(Shape::blocks) + rest / busy(rest)) / rate +
          tiles_each / Shape::blocks * (fill + area * output);
 }
@@ -132,7 +137,7 @@ template <class S, class Finish, class Shape>
 void run(const KernelInfo& info, const Problem& p, void*) {
   const cuda::CurrentDevice current(p.execution.device);
   auto arguments = detail::arguments_of<S, Finish>(p);
-  tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
+  tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
   const std::int64_t tiles = p.batch * raster.rows * raster.columns;
   with_function<S, Finish, Shape>(p, [&](const void* function, auto parameters) {
     void* list[] = {&arguments, &raster, &parameters};
@@ -148,9 +153,10 @@ void run(const KernelInfo& info, const Problem& p, void*) {
 template <class S, class Finish, class Shape>
 Kernel kernel() {
   Kernel k;
-  const std::string tile = std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(Shape::depth);
+  constexpr int m = Shape::m, n = outputs_of<S> * Shape::n;
+  const std::string tile = std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(Shape::depth);
   k.info = detail::info_of<S>("cuda.simt", tile, bit(Space::cuda));
-  k.info.tile = {Shape::m, Shape::n, Shape::depth};
+  k.info.tile = {m, n, Shape::depth};
   k.info.stages = Slabs<S, Shape, tile::Way::single, tile::Way::single>::stages;
   k.info.min_compute_capability = 80;
   k.info.raw_launch = true;
@@ -163,7 +169,7 @@ Kernel kernel() {
     k.info.promises = k.info.promises | Promise::reference_bits;
     k.info.accuracy = detail::chain_accuracy<S>();
   }
-  k.supports = supports<Finish, Shape>;
+  k.supports = supports<S, Finish, Shape>;
   k.cost = cost<S, Shape>;
   k.run = run<S, Finish, Shape>;
   return k;

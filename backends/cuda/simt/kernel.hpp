@@ -9,6 +9,7 @@
 #include <backends/cuda/simt/steps.hpp>
 #include <backends/cuda/simt/tiles.hpp>
 #include <backends/cuda/tile/exchange.hpp>
+#include <backends/cuda/tile/pair_loader.hpp>
 #include <backends/cuda/tile/raster.hpp>
 #include <backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
@@ -80,16 +81,23 @@ constexpr bool has_infinite_identity() {
     return false;
 }
 
+/// The loader of an operand with `lines` lines in a slab; of pairs, those of one value (A) or of two neighbours (B).
+template <class S, tile::Way way, int values, int lines, class Shape>
+using LoaderFor =
+    std::conditional_t<is_packed<S>,
+                       tile::PairLoader<way, operand_t<OnPairs<S>>, values, lines, Shape::depth, Shape::threads>,
+                       tile::Loader<way, typename S::element, operand_t<S>, lines, Shape::depth, Shape::threads>>;
+
 /// The loaders of a kernel, and how many slabs it keeps in shared memory: three where copies are asynchronous and 48 KB
 /// hold them.
 template <class S, class Shape, tile::Way WayA, tile::Way WayB>
 struct Slabs {
   using Element = typename S::element;
-  using Operand = operand_t<S>;
+  using Operand = operand_t<OnPairs<S>>;
   using A = tile::Slab<Operand, Shape::m, Shape::depth>;
   using B = tile::Slab<Operand, Shape::n, Shape::depth>;
-  using LoaderA = tile::Loader<WayA, Element, Operand, Shape::m, Shape::depth, Shape::threads>;
-  using LoaderB = tile::Loader<WayB, Element, Operand, Shape::n, Shape::depth, Shape::threads>;
+  using LoaderA = LoaderFor<S, WayA, 1, Shape::m, Shape>;
+  using LoaderB = LoaderFor<S, WayB, 2, Shape::n, Shape>;
   static constexpr int size = A::size + B::size;  // of a stage, in values
   static constexpr int bytes = size * static_cast<int>(sizeof(typename A::Stored));
   static constexpr int staging = LoaderA::staging_size + LoaderB::staging_size;
@@ -101,8 +109,9 @@ template <class S, class Finish, class Shape, class Step, tile::Way WayA, tile::
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     contract(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster,
              const __grid_constant__ typename Step::Parameters parameters) {
-  using Accumulator = typename S::accumulator;
-  using Operand = operand_t<S>;
+  using W = OnPairs<S>;
+  using Accumulator = typename W::accumulator;
+  using Operand = operand_t<W>;
   using Memory = Slabs<S, Shape, WayA, WayB>;
   using SlabA = typename Memory::A;
   using SlabB = typename Memory::B;
@@ -111,7 +120,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   using Stored = typename SlabA::Stored;
   using Exchange = tile::Exchange<Accumulator, Shape, SlabA::chunk>;
   constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;  // then K is any
-  using Count = std::conditional_t<singly, std::int64_t, std::int32_t>;            // of values of k: a register less
+  constexpr bool unrolled = !singly && !is_emulated<S>;
+  using Count = std::conditional_t<singly, std::int64_t, std::int32_t>;  // of values of k: a register less
   constexpr int stage_size = Memory::size, stages = Memory::stages;
   constexpr int ahead = stages - 1;  // slabs that are under way while one is worked on
   constexpr int slab_bytes = stages * Memory::bytes + Memory::staging * sizeof(Stored);
@@ -126,25 +136,32 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   const int thread = static_cast<int>(threadIdx.x);
   const tile::Place<Shape> place(thread);
   // Found twice, at the start and after the loop, so that it takes no registers in between.
-  const auto origin = [&] { return raster.origin(arch::block_index(), Shape::m, Shape::n); };
+  const auto origin = [&] { return raster.origin(arch::block_index(), Shape::m, outputs_of<S> * Shape::n); };
   const bool along_n = g.c_strides.column <= g.c_strides.row;
   const auto start = origin();
   const S s = g.semiring(start.batch);
-  const Step step(s, parameters, table, thread, Shape::threads);
+  const W w{s};
+  const Step step(w, parameters, table, thread, Shape::threads);
 
   Accumulator x[Shape::outputs_m][Shape::outputs_n];
 #pragma unroll
   for (int i = 0; i < Shape::outputs_m; ++i)
 #pragma unroll
-    for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = S::identity();
+    for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = W::identity();
   // Where no order rounds differently and the identity is one for every number, C may join its chains at their end, on
   // the way out: the same bits. (Kernels that take any operands have no registers left for it.)
   constexpr bool joins_late = !singly && is_exact<S> && has_infinite_identity<S>();
   if constexpr (can_accumulate<S> && !joins_late)
     if (g.accumulate)
       Exchange::fill(x, exchange, place, thread, along_n, [&](int m, int n) {
-        const std::int64_t row = start.m + m, column = start.n + n;
-        return row < g.m && column < g.n ? g.start(s, start.batch, row, column) : Accumulator(S::identity());
+        const auto value = [&](int column) {
+          const std::int64_t i = start.m + m, j = start.n + column;
+          return i < g.m && j < g.n ? g.start(s, start.batch, i, j) : typename S::accumulator(S::identity());
+        };
+        if constexpr (is_packed<S>)
+          return paired<typename S::accumulator>(value(2 * n), value(2 * n + 1));
+        else
+          return value(n);
       });
 
   if (g.k > 0) {
@@ -176,12 +193,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     __syncthreads();
     // Two fragments in turn: one is read while the other is worked on.
     Operand fragment_a[2][Shape::outputs_m], fragment_b[2][Shape::outputs_n];
-    if constexpr (!singly) read(0, 0, fragment_a[0], fragment_b[0]);
+    if constexpr (unrolled) read(0, 0, fragment_a[0], fragment_b[0]);
     int current = 0, free = ahead;
 #pragma unroll 1
     for (Count k0 = 0;; k0 += Shape::depth) {
       const Count left = static_cast<Count>(g.k) - k0;
-      if constexpr (!singly) {
+      if constexpr (unrolled) {
 #pragma unroll
         for (int k = 0; k < Shape::depth; ++k) {
           if (k == schedule<S>.start) start_copies(free, left - ahead * Shape::depth);
@@ -196,7 +213,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         }
       } else {
         start_copies(free, left - ahead * Shape::depth);
-        const int steps = static_cast<int>(left < Shape::depth ? left : Shape::depth);
+        const int steps = singly && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
         if constexpr (Step::chunk > 1) {
           Operand chunk_a[Step::chunk][Shape::outputs_m], chunk_b[Step::chunk][Shape::outputs_n];
           int k = 0;
@@ -212,7 +229,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
             read(current, k, single_a[0], single_b[0]);
             step_all(step, x, single_a, single_b);
           }
-        } else if constexpr (Shape::ahead) {
+        } else if constexpr (Shape::ahead && !is_emulated<S>) {
           read(current, 0, fragment_a[0], fragment_b[0]);
 #pragma unroll 1
           for (int k = 0; k < steps; k += 2) {
@@ -240,35 +257,56 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
 
   const auto [l, m0, n0] = origin();
   const std::int64_t rows = g.m - m0, columns = g.n - n0;  // from the tile's origin on
-  using Value = decltype(rigel::result(s, x[0][0]));
-  if constexpr (std::is_arithmetic_v<Value> && SlabA::chunk * sizeof(Value) <= 16) {
+  using Value = decltype(rigel::result(s, typename S::accumulator(S::identity())));
+  if constexpr (Number<Value> && SlabA::chunk * sizeof(Value) <= 16) {
     const std::int64_t stride = along_n ? g.c_strides.row : g.c_strides.column;
     Value* const c = static_cast<Value*>(g.c) + g.c_offset(l, m0, n0);
     const bool unit = (along_n ? g.c_strides.column : g.c_strides.row) == 1;
-    const bool aligned = (reinterpret_cast<std::uintptr_t>(c) | static_cast<std::uintptr_t>(stride) * sizeof(Value)) %
-                             (SlabA::chunk * sizeof(Value)) ==
-                         0;
-    if (g.finish.template is_copy<Value>() && unit && aligned && rows >= Shape::m && columns >= Shape::n) {
-      const bool reads = joins_late && g.accumulate;
-      const auto result = [&](const Accumulator& value, Value before) {
-        if constexpr (joins_late)
-          return rigel::result(s, reads ? s.add(rigel::lift(s, before), value) : value);
+    constexpr int chunk_bytes = SlabA::chunk * outputs_of<S> * sizeof(Value);
+    const bool aligned =
+        (reinterpret_cast<std::uintptr_t>(c) | static_cast<std::uintptr_t>(stride) * sizeof(Value)) % chunk_bytes == 0;
+    if (g.finish.template is_copy<Value>() && unit && aligned && rows >= Shape::m && columns >= outputs_of<S> * Shape::n) {
+      if constexpr (is_packed<S>) {
+        if (along_n) {
+          copy_out<true, SlabA::chunk, Shape>(x, reinterpret_cast<Accumulator*>(c), stride / 2, place, false,
+                                              [](Accumulator value, Accumulator) { return value; });
+        } else {
+#pragma unroll
+          for (int h = 0; h < 2; ++h)
+            copy_out<false, SlabA::chunk, Shape>(x, c + h * stride, 2 * stride, place, false,
+                                                 [&](Accumulator value, Value) { return half_of<Value>(value, h); });
+        }
+        return;
+      } else {
+        const bool reads = joins_late && g.accumulate;
+        const auto result = [&](const Accumulator& value, Value before) {
+          if constexpr (joins_late)
+            return rigel::result(s, reads ? s.add(rigel::lift(s, before), value) : value);
+          else
+            return rigel::result(s, value);
+        };
+        if (along_n)
+          copy_out<true, SlabA::chunk, Shape>(x, c, stride, place, reads, result);
         else
-          return rigel::result(s, value);
-      };
-      if (along_n)
-        copy_out<true, SlabA::chunk, Shape>(x, c, stride, place, reads, result);
-      else
-        copy_out<false, SlabA::chunk, Shape>(x, c, stride, place, reads, result);
-      return;
+          copy_out<false, SlabA::chunk, Shape>(x, c, stride, place, reads, result);
+        return;
+      }
     }
   }
   Exchange::for_each(x, exchange, place, thread, along_n, [&](const Accumulator& value, int m, int n) {
-    if (m >= rows || n >= columns) return;
-    if constexpr (joins_late) {
-      if (g.accumulate) return g.store(s, s.add(g.start(s, l, m0 + m, n0 + n), value), l, m0 + m, n0 + n);
+    const auto store = [&](const typename S::accumulator& one, int column) {
+      if (m >= rows || column >= columns) return;
+      if constexpr (joins_late) {
+        if (g.accumulate) return g.store(s, s.add(g.start(s, l, m0 + m, n0 + column), one), l, m0 + m, n0 + column);
+      }
+      g.store(s, one, l, m0 + m, n0 + column);
+    };
+    if constexpr (is_packed<S>) {
+#pragma unroll 1
+      for (int h = 0; h < 2; ++h) store(half_of<typename S::accumulator>(value, h), 2 * n + h);
+    } else {
+      store(value, n);
     }
-    g.store(s, value, l, m0 + m, n0 + n);
   });
 }
 

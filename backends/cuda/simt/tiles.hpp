@@ -5,6 +5,7 @@
 // operands is cheap beside it and many unrolled copies would be long: few outputs a thread.
 #pragma once
 
+#include <backends/cuda/simt/packed.hpp>
 #include <backends/cuda/tile/shape.hpp>
 #include <backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
@@ -60,6 +61,7 @@ inline constexpr Schedule schedule<max_min<E, A>> = {0, 4};
 template <class E, class A>
 inline constexpr Schedule schedule<min_max<E, A>> = {0, 4};
 
+/// The tile of a semiring, in accumulators of `OnPairs<S>`.
 template <class S>
 constexpr auto large_tile() {
   constexpr int x = registers_of<typename S::accumulator>, operand = registers_of<tile::stored_t<operand_t<S>>>;
@@ -77,7 +79,7 @@ constexpr auto large_tile() {
     return tile::Shape<16, 16, 8, 8, 8, 1, false>{};
   else if constexpr (needs_temporaries<S>)
     return tile::Shape<16, 16, 8, 8, 8, 1, true>{};
-  else if constexpr (in_vectors<S>)
+  else if constexpr (in_vectors<S> || is_packed<S>)
     return tile::Shape<16, 8, 8, 16, 8, 2, true>{};
   else
     return tile::Shape<16, 16, 8, 16, 8, 1, true>{};

@@ -97,8 +97,8 @@ struct Slab {
 };
 
 /// How an operand comes to shared memory: value by value, whatever its strides, its alignment and its extents, or in
-/// vectors of 16 bytes along k or along the lines.
-enum class Way { single, along_k, along_lines };
+/// vectors of 16 bytes along k or along the lines; `either`: along one of the two, as its strides say.
+enum class Way { single, along_k, along_lines, either };
 
 /// Brings slab after slab of one operand from global to shared memory: `start` begins with one, `finish` ends the one
 /// that is needed next. `staging`: shared memory of its own, `staging_size` values.

@@ -34,6 +34,7 @@ RIGEL_FUNCTION void with_type(Scalar type, void* data, Visit visit) {
     switch (type) {
       case Scalar::i8: return visit(static_cast<std::int8_t*>(data));
       case Scalar::u8: return visit(static_cast<std::uint8_t*>(data));
+      case Scalar::i16: return visit(static_cast<std::int16_t*>(data));
       case Scalar::i32: return visit(static_cast<std::int32_t*>(data));
       case Scalar::i64: return visit(static_cast<std::int64_t*>(data));
       case Scalar::u32: return visit(static_cast<std::uint32_t*>(data));
@@ -46,7 +47,7 @@ RIGEL_FUNCTION void with_type(Scalar type, void* data, Visit visit) {
 // C's conversion: to the 16-bit types by way of float.
 template <class To, class From>
 RIGEL_FUNCTION To convert(From v) {
-  if constexpr (std::is_same_v<To, half> || std::is_same_v<To, bfloat16>)
+  if constexpr (ShortFloat<To>)
     return To(static_cast<float>(v));
   else
     return static_cast<To>(v);
@@ -73,7 +74,7 @@ struct ProgramFinish {
         typed[offset] = convert<std::remove_cvref_t<decltype(*typed)>>(value);
       });
     };
-    if constexpr (std::is_floating_point_v<Value>) {
+    if constexpr (math::is_floating<Value>) {
       write(program(v, m, n, l));
     } else {
       if (program.size() == program.bit_steps()) write(program.bits(v));
@@ -87,7 +88,7 @@ struct ProgramFinish {
     Value v{};
     with_type<Value>(type, const_cast<void*>(c), [&](auto* typed) {
       using T = std::remove_cvref_t<decltype(*typed)>;
-      if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>)
+      if constexpr (ShortFloat<T>)
         v = static_cast<Value>(static_cast<float>(typed[offset]));
       else
         v = static_cast<Value>(typed[offset]);

@@ -20,7 +20,8 @@ inline constexpr S sample = {};
 template <class E, class A>
 inline constexpr lp<E, A> sample<lp<E, A>> = {{}, A(1.3125)};
 
-/// Semiring, types and name of a kernel: "family.semiring.type" and, where there is one, ".tile".
+/// Semiring, types and name of a kernel: "family.semiring.type" and, where there is one, ".tile". The type is the
+/// element's; with an accumulator of half or bfloat16, which is not the usual one, it is both: "f16_f16".
 template <class S>
 KernelInfo info_of(std::string_view family, std::string_view tile, Spaces spaces) {
   KernelInfo info;
@@ -31,6 +32,7 @@ KernelInfo info_of(std::string_view family, std::string_view tile, Spaces spaces
   info.spaces = spaces;
   if constexpr (std::is_default_constructible_v<S>) info.sample = &sample<S>;
   info.name = info.family + '.' + info.semiring + '.' + name(info.element);
+  if (ShortFloat<typename S::accumulator>) info.name += std::string("_") + name(info.accumulator);
   if (!tile.empty()) info.name += '.' + std::string(tile);
   return info;
 }

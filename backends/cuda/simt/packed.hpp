@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Semirings whose operands and accumulator have 16 bits, two outputs at a time: neighbours along n share a register, and
+// an instruction works on both halves of it (VIADDMNMX.S16x2; HADD2 and HMNMX2).
+#pragma once
+
+#include <rigel/semirings.hpp>
+
+namespace rigel::backends::simt {
+
+/// Two numbers of 16 bits in a register, as Clang vectors, for which the compiler has the paired instructions.
+template <class T>
+struct pair {};
+template <> struct pair<std::int16_t> {
+  typedef std::int16_t type __attribute__((ext_vector_type(2)));
+};
+template <> struct pair<half> {
+  typedef _Float16 type __attribute__((ext_vector_type(2)));
+};
+template <> struct pair<bfloat16> {
+  typedef __bf16 type __attribute__((ext_vector_type(2)));
+};
+template <class T>
+using pair_t = typename pair<T>::type;
+
+/// (x, y), and its halves.
+template <class T>
+RIGEL_FUNCTION pair_t<T> paired(T x, T y) {
+  struct {
+    T first, second;
+  } const both{x, y};
+  return __builtin_bit_cast(pair_t<T>, both);
+}
+template <class T>
+RIGEL_FUNCTION T half_of(pair_t<T> pair, int which) {
+  const auto bits = __builtin_bit_cast(std::uint32_t, pair);
+  return __builtin_bit_cast(T, static_cast<std::uint16_t>(bits >> (16 * which)));
+}
+
+/// S on pairs: ⊕ and ⊗ half by half. Both halves of `a` hold the same number.
+template <class S>
+struct Packed {
+  using element = typename S::element;
+  using accumulator = pair_t<typename S::accumulator>;
+  using operand = accumulator;
+  /// Whether the GPU lacks the instructions: those for integers came with sm_90.
+  static constexpr bool emulated =
+#if RIGEL_ON_DEVICE && __CUDA_ARCH__ < 900
+      std::is_integral_v<element>;
+#else
+      false;
+#endif
+  S semiring;
+  RIGEL_MEMBER static accumulator identity() { return paired<element>(S::identity(), S::identity()); }
+  RIGEL_MEMBER accumulator multiply(operand a, operand b) const { return semiring.multiply(a, b); }
+  RIGEL_MEMBER accumulator add(accumulator x, accumulator y) const { return semiring.add(x, y); }
+  RIGEL_MEMBER accumulator step(accumulator x, operand a, operand b) const {
+    if constexpr (emulated) {
+      // In the upper half of a word, sums wrap and compare as they do in 16 bits.
+      const std::int32_t high = rigel::step(semiring, upper(x), upper(a), upper(b), 0);
+      const std::int32_t low = rigel::step(semiring, raised(x), upper(a), raised(b), 0);
+      return __builtin_bit_cast(accumulator, __byte_perm(low, high, 0x7632));
+    } else {
+      return rigel::step(semiring, x, a, b, 0);
+    }
+  }
+
+ private:
+  RIGEL_MEMBER static std::int32_t upper(operand p) { return __builtin_bit_cast(std::uint32_t, p) & 0xffff0000u; }
+  RIGEL_MEMBER static std::int32_t raised(operand p) { return __builtin_bit_cast(std::uint32_t, p) << 16; }
+};
+
+/// Whether S is computed on pairs.
+template <class S>
+inline constexpr bool is_packed = false;
+template <class T>
+  requires requires { typename pair_t<T>; }
+inline constexpr bool is_packed<min_plus<T, T>> = true;
+template <class T>
+  requires requires { typename pair_t<T>; }
+inline constexpr bool is_packed<max_plus<T, T>> = true;
+template <class T>
+  requires requires { typename pair_t<T>; }
+inline constexpr bool is_packed<max_min<T, T>> = true;
+template <class T>
+  requires requires { typename pair_t<T>; }
+inline constexpr bool is_packed<min_max<T, T>> = true;
+
+/// What a thread computes with: S, or its form on pairs.
+template <class S>
+using OnPairs = std::conditional_t<is_packed<S>, Packed<S>, S>;
+/// Outputs of an accumulator of `OnPairs<S>`, along n.
+template <class S>
+inline constexpr int outputs_of = is_packed<S> ? 2 : 1;
+/// Whether their halves are worked on one by one.
+template <class S>
+inline constexpr bool is_emulated = false;
+template <class S>
+  requires is_packed<S>
+inline constexpr bool is_emulated<S> = Packed<S>::emulated;
+
+}  // namespace rigel::backends::simt
