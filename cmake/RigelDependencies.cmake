@@ -29,6 +29,9 @@ if(Kokkos_ENABLE_CUDA)
   endif()
   # Programs carry their PTX for newer GPUs, and all device code compressed: a third of its size.
   set(RIGEL_CUDA_COMPRESS "SHELL:-Xcuda-fatbinary --compress-all")
+  if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.9)
+    list(APPEND RIGEL_CUDA_COMPRESS "SHELL:-Xcuda-fatbinary --compress-mode=size")
+  endif()
   set(RIGEL_CUDA_IMAGE_OPTIONS --cuda-include-ptx=all ${RIGEL_CUDA_COMPRESS})
   # The CUDA runtime goes into the programs, which then need no more than a driver. A shared Kokkos, or a shared
   # Rigel, has to share one runtime with them instead.

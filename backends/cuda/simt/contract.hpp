@@ -52,12 +52,14 @@ tile::Way way_of(const Operand& o, std::int64_t lines, std::int64_t line_stride,
 struct Ways {
   tile::Way a = tile::Way::single, b = tile::Way::single;
 };
-/// The ways in which a kernel brings a problem's operands: in vectors where both allow it.
+/// The ways in which a kernel brings a problem's operands: in vectors where both allow it and there is a kernel for them.
 template <class S, class Shape>
 Ways ways_for(const Problem& p) {
-  if constexpr (in_vectors<S> || (is_packed<S> && std::is_same_v<Shape, LargeTile<S>>)) {
+  if constexpr (takes_vectors<S, Shape>) {
     const Ways ways{way_of<S, Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride),
                     way_of<S, Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride)};
+    const bool along_lines = ways.a == tile::Way::along_lines && ways.b == tile::Way::along_lines;
+    if (along_lines && !std::is_same_v<Shape, LargeTile<S>>) return {};
     if (ways.a != tile::Way::single && ways.b != tile::Way::single) return ways;
   }
   return {};
@@ -86,19 +88,21 @@ void with_function(const Problem& p, const Visit& visit) {
   } else if constexpr (sums_exponentials<S>) {
     use.template operator()<LogSums<S>>({});
   } else {
-    if constexpr (in_vectors<S>) {
+    if constexpr (takes_vectors<S, Shape>) {
       const Ways ways = ways_for<S, Shape>(p);
-      if (ways.a == Way::along_k && ways.b == Way::along_k)
-        return use.template operator()<Steps<S>, Way::along_k, Way::along_k>({});
-      if (ways.a == Way::along_k && ways.b == Way::along_lines)
-        return use.template operator()<Steps<S>, Way::along_k, Way::along_lines>({});
-      if (ways.a == Way::along_lines && ways.b == Way::along_k)
-        return use.template operator()<Steps<S>, Way::along_lines, Way::along_k>({});
-      if (ways.a == Way::along_lines) return use.template operator()<Steps<S>, Way::along_lines, Way::along_lines>({});
+      if constexpr (is_packed<S>) {
+        if (ways.a != Way::single) return use.template operator()<Steps<OnPairs<S>>, Way::either, Way::either>({});
+      } else {
+        if (ways.a == Way::along_k && ways.b == Way::along_k)
+          return use.template operator()<Steps<S>, Way::along_k, Way::along_k>({});
+        if (ways.a == Way::along_k && ways.b == Way::along_lines)
+          return use.template operator()<Steps<S>, Way::along_k, Way::along_lines>({});
+        if (ways.a == Way::along_lines && ways.b == Way::along_k)
+          return use.template operator()<Steps<S>, Way::along_lines, Way::along_k>({});
+        if constexpr (std::is_same_v<Shape, LargeTile<S>>)
+          if (ways.a == Way::along_lines) return use.template operator()<Steps<S>, Way::along_lines, Way::along_lines>({});
+      }
     }
-    if constexpr (is_packed<S> && std::is_same_v<Shape, LargeTile<S>>)
-      if (ways_for<S, Shape>(p).a != Way::single)
-        return use.template operator()<Steps<OnPairs<S>>, Way::either, Way::either>({});
     use.template operator()<Steps<OnPairs<S>>>({});
   }
 }
@@ -127,7 +131,7 @@ double cost(const KernelInfo&, const Problem& p) {
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<S, Shape>(p));
   const double tiles_each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
   const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
-  const double copies = (in_vectors<S> || is_packed<S>) && ways_for<S, Shape>(p).a == tile::Way::single ? 0.8 : 1;
+  const double copies = takes_vectors<S, Shape> && ways_for<S, Shape>(p).a == tile::Way::single ? 0.8 : 1;
   const double rate = steps_per_second<S>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(p.k));
   return launch + (full / busy(Shape::blocks) + rest / busy(rest)) / rate +
          tiles_each / Shape::blocks * (fill + area * output);

@@ -40,7 +40,7 @@ inline constexpr bool sums_exponentials<log_plus<E, float>> = true;
 template <class T>
 inline constexpr int registers_of = (static_cast<int>(sizeof(T)) + 3) / 4;
 
-/// Whether there are also kernels that bring operands in vectors: for 32-bit numbers that are used as they are.
+/// Whether ⊗ takes 32-bit numbers as they are, so that they can come in vectors.
 template <class S>
 inline constexpr bool in_vectors =
     (std::is_same_v<typename S::element, float> || std::is_same_v<typename S::element, std::int32_t>) &&
@@ -70,7 +70,7 @@ constexpr auto large_tile() {
   else if constexpr (sums_powers<S>)
     return tile::Shape<16, 16, 4, 8, 8, 2, true>{};
   else if constexpr (sums_exponentials<S>)
-    return tile::Shape<16, 16, 4, 4, 16, 2, false>{};
+    return tile::Shape<16, 16, 4, 4, std::is_same_v<typename S::element, float> ? 16 : 8, 2, false>{};
   else if constexpr (is_transcendental<S> || x > 2 || operand > 2)
     return tile::Shape<16, 16, 4, 4, 8, 1, false>{};
   else if constexpr ((x == 2 || operand == 2) && needs_temporaries<S>)
@@ -93,7 +93,7 @@ constexpr auto small_tile() {
     return tile::Shape<8, 8, 2, 2, 16, 4, false>{};
   else if constexpr (is_transcendental<S> || x > 1 || operand > 1)
     return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
-  else if constexpr (in_vectors<S>)
+  else if constexpr (in_vectors<S> && std::is_same_v<typename S::element, float>)
     return tile::Shape<8, 8, 8, 8, 8, 6, true>{};
   else
     return tile::Shape<8, 16, 8, 4, 16, 4, true>{};
@@ -103,5 +103,11 @@ template <class S>
 using LargeTile = decltype(large_tile<S>());
 template <class S>
 using SmallTile = decltype(small_tile<S>());
+
+/// Whether a tile also has kernels that bring operands in vectors: the large one, and the small one of floats.
+template <class S, class Shape>
+inline constexpr bool takes_vectors =
+    std::is_same_v<Shape, LargeTile<S>> ? in_vectors<S> || is_packed<S>
+                                        : in_vectors<S> && std::is_same_v<typename S::element, float>;
 
 }  // namespace rigel::backends::simt
