@@ -131,7 +131,7 @@ double cost(const KernelInfo&, const Problem& p) {
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<S, Shape>(p));
   const double tiles_each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
   const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
-  const double copies = takes_vectors<S, Shape> && ways_for<S, Shape>(p).a == tile::Way::single ? 0.8 : 1;
+  const double copies = takes_vectors<S, Shape> && ways_for<S, Shape>(p).a == tile::Way::single ? 0.9 : 1;
   const double rate = steps_per_second<S>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(p.k));
   return launch + (full / busy(Shape::blocks) + rest / busy(rest)) / rate +
          tiles_each / Shape::blocks * (fill + area * output);

@@ -120,7 +120,9 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   using Stored = typename SlabA::Stored;
   using Exchange = tile::Exchange<Accumulator, Shape, SlabA::chunk>;
   constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;  // then K is any
-  constexpr bool unrolled = !singly && !is_emulated<S>;
+  // Whole slabs are unrolled where no registers spill then; the last slab of any K is not.
+  constexpr bool unrolled = !is_emulated<S> && (!singly || in_vectors<S>);
+  constexpr Schedule when = singly ? Schedule{0, Shape::depth / 2} : schedule<S>;
   using Count = std::conditional_t<singly, std::int64_t, std::int32_t>;  // of values of k: a register less
   constexpr int stage_size = Memory::size, stages = Memory::stages;
   constexpr int ahead = stages - 1;  // slabs that are under way while one is worked on
@@ -198,20 +200,22 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
 #pragma unroll 1
     for (Count k0 = 0;; k0 += Shape::depth) {
       const Count left = static_cast<Count>(g.k) - k0;
-      if constexpr (unrolled) {
+      if (unrolled && (!singly || left >= Shape::depth)) {
+        if constexpr (unrolled) {
 #pragma unroll
-        for (int k = 0; k < Shape::depth; ++k) {
-          if (k == schedule<S>.start) start_copies(free, left - ahead * Shape::depth);
-          if (k == schedule<S>.turn) finish(next(current));
-          if (k + 1 < Shape::depth) {
-            read(current, k + 1, fragment_a[(k + 1) % 2], fragment_b[(k + 1) % 2]);
-          } else {
-            __syncthreads();
-            read(next(current), 0, fragment_a[0], fragment_b[0]);
+          for (int k = 0; k < Shape::depth; ++k) {
+            if (k == when.start) start_copies(free, left - ahead * Shape::depth);
+            if (k == when.turn) finish(next(current));
+            if (k + 1 < Shape::depth) {
+              read(current, k + 1, fragment_a[(k + 1) % 2], fragment_b[(k + 1) % 2]);
+            } else {
+              __syncthreads();
+              read(next(current), 0, fragment_a[0], fragment_b[0]);
+            }
+            step_all(step, x, fragment_a[k % 2], fragment_b[k % 2], k0 + k);
           }
-          step_all(step, x, fragment_a[k % 2], fragment_b[k % 2], k0 + k);
         }
-      } else {
+      } else if constexpr (singly || !unrolled) {
         start_copies(free, left - ahead * Shape::depth);
         const int steps = singly && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
         if constexpr (Step::chunk > 1) {

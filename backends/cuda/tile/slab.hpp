@@ -163,6 +163,12 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
   template <int slot_step>
   __device__ __forceinline__ void move(Stored* slab, int count) {
     const Element* p = source_;
+    if constexpr (async)
+      if (count == each) {  // the same without predicates
+#pragma unroll
+        for (int e = 0; e < each; ++e, p += step_) arch::copy_async<sizeof(Element)>(slab + slot_ + e * slot_step, p);
+        return;
+      }
 #pragma unroll
     for (int e = 0; e < each; ++e) {
       if (e < count) {
