@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fails when a CUDA kernel of Rigel has a stack frame or spills registers.
+"""Fails when a CUDA kernel of Rigel has a stack frame or spills registers, or takes more registers or shared memory than its
+tile allows: a multiprocessor has to hold as many blocks at a time as tile::Shape says.
 
 usage: check_spills.py FOLDER...
 
 Each FOLDER holds object files of CUDA kernels, each with ptxas's report beside it (<object>.ptxas, written while the object
 was compiled; see cmake/keep_ptxas_report). Prints one line for every kernel and architecture: registers, static shared memory,
-stack frame and spills, in bytes. Exit status: 0, all kernels are clean; 1, one is not; 2, there is nothing to check or an
+stack frame and spills, in bytes, and the blocks that a multiprocessor holds, beside those that the tile asks for. Exit status: 0, all kernels are clean; 1, one is not; 2, there is nothing to check or an
 object has no report.
 """
 
@@ -22,6 +23,13 @@ PROPERTIES = re.compile(r"Function properties for (\S+)")
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (\d+) registers")
 SHARED = re.compile(r"(\d+) bytes smem")
+# tile::Shape<threads m, threads n, outputs m, outputs n, depth, blocks, ahead>
+SHAPE = re.compile(r"4tile5ShapeILi(\d+)ELi(\d+)ELi\d+ELi\d+ELi\d+ELi(\d+)ELb")
+
+# A multiprocessor has 65,536 registers, which a warp takes in units of 8 a thread, and this much shared memory, of which 1 KB
+# goes with every block (CUDA C++ Programming Guide, Compute Capabilities).
+REGISTERS_OF_ALL = 65536
+SHARED_OF_ALL = {"80": 164, "86": 100, "87": 164, "89": 100, "90": 228, "100": 228, "103": 228, "120": 100}  # KB
 
 
 @dataclass
@@ -37,6 +45,21 @@ class Function:
 
     def clean(self):
         return self.stack == 0 and self.spill_stores == 0 and self.spill_loads == 0
+
+    def blocks(self):
+        """How many blocks a multiprocessor holds, and how many the tile asks for; None where the name has no tile."""
+        shape = SHAPE.search(self.name)
+        shared = SHARED_OF_ALL.get(self.architecture.removeprefix("sm_").rstrip("af"))
+        if shape is None or shared is None:
+            return None
+        warps = int(shape[1]) * int(shape[2]) // 32
+        by_registers = REGISTERS_OF_ALL // (warps * 32 * ((self.registers + 7) // 8 * 8))
+        by_shared = shared * 1024 // (self.shared + 1024)
+        return min(by_registers, by_shared), int(shape[3])
+
+    def fits(self):
+        blocks = self.blocks()
+        return blocks is None or blocks[0] >= blocks[1]
 
 
 def parse(text):
@@ -79,20 +102,25 @@ def main(folders):
     functions = [f for o in objects if o not in missing for f in parse(Path(f"{o}.ptxas").read_text())]
     kernels = [f for f in functions if f.entry]
     bad = [f for f in functions if not f.clean()]
+    crowded = [f for f in kernels if not f.fits()]
 
     names = demangled(sorted({f.name for f in functions}))
-    print(f"{'arch':<8}{'registers':>9}{'smem':>7}{'stack':>7}{'stores':>8}{'loads':>7}  kernel")
-    for f in sorted(functions, key=lambda f: (f.clean(), names[f.name], f.architecture)):
+    print(f"{'arch':<8}{'registers':>9}{'smem':>7}{'stack':>7}{'stores':>8}{'loads':>7}{'blocks':>8}  kernel")
+    for f in sorted(functions, key=lambda f: (f.clean() and f.fits(), names[f.name], f.architecture)):
         if f.entry or not f.clean():
             mark = "" if f.clean() else "   <-- spills or has a stack frame"
-            print(f"{f.architecture:<8}{f.registers:>9}{f.shared:>7}{f.stack:>7}{f.spill_stores:>8}{f.spill_loads:>7}  {names[f.name]}{mark}")
+            mark += "" if f.fits() else "   <-- too few blocks fit into a multiprocessor"
+            blocks = "{}/{}".format(*f.blocks()) if f.entry and f.blocks() else ""
+            print(f"{f.architecture:<8}{f.registers:>9}{f.shared:>7}{f.stack:>7}{f.spill_stores:>8}{f.spill_loads:>7}{blocks:>8}  "
+                  f"{names[f.name]}{mark}")
 
     for o in missing:
         print(f"check_spills: {o} has no report beside it: compile it again (delete the object, then build)", file=sys.stderr)
     if not kernels:
         print(f"check_spills: no kernel is reported under {' '.join(folders)}: nothing was checked", file=sys.stderr)
-    print(f"check_spills: {len(kernels)} kernels in {len(objects)} objects, {len(bad)} with a stack frame or spills")
-    return 2 if missing or not kernels else 1 if bad else 0
+    print(f"check_spills: {len(kernels)} kernels in {len(objects)} objects, {len(bad)} with a stack frame or spills, "
+          f"{len(crowded)} of which too few blocks fit into a multiprocessor")
+    return 2 if missing or not kernels else 1 if bad or crowded else 0
 
 
 if __name__ == "__main__":
