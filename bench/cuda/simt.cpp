@@ -266,7 +266,7 @@ void add_tasks(const Exec& exec) {
       {8192, 8192, 8192, rows},
       {8192, 8192, 8192, rows, unaligned},
       {8192, 8192, 8192, columns}});
-  add_products<pair::min_plus_f16x2>(exec, "min_plus/f16 in f16", min_plus<half, half>{}, {
+  add_products<pair::min_plus_f16x2>(exec, "min_plus/f16 in f16", min_plus<rigel::half, rigel::half>{}, {
       {8192, 8192, 8192, rows},
       {8192, 8192, 8192, rows, unaligned},
       {8192, 8192, 8192, columns}});

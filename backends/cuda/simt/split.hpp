@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Few outputs, many values of k: K is cut into parts, which the kernels of contract.hpp work on as a batch; then the
+// parts' accumulators are joined in ascending order. Every part is one chain, so the result is the same in every run, but
+// where sums round it is not the reference's: these kernels are registered apart.
+#pragma once
+
+#include <backends/cuda/simt/contract.hpp>
+
+namespace rigel::backends::simt {
+
+/// Whether parts can be joined: C may hold an accumulator as it is.
+template <class S>
+inline constexpr bool splits = std::is_arithmetic_v<typename S::accumulator> && sizeof(typename S::element) >= 4 &&
+                               std::is_same_v<result_t<S>, typename S::accumulator> && in_zoo<S>;
+
+/// epilogue( C ⊕ part 0 ⊕ part 1 ⊕ … ), a thread for each output. Parts are M × N by rows.
+template <class S>
+__global__ void __launch_bounds__(256) join_parts(const __grid_constant__ detail::Arguments<S, detail::ProgramFinish> g,
+                                                  const typename S::accumulator* __restrict__ parts, int count) {
+  const std::int64_t size = g.m * g.n, at = std::int64_t{blockIdx.x} * 256 + threadIdx.x;
+  if (at >= size) return;
+  const S s = g.semiring(0);
+  auto x = g.start(s, 0, at / g.n, at % g.n);
+  for (int p = 0; p < count; ++p) x = s.add(x, parts[p * size + at]);
+  g.store(s, x, 0, at / g.n, at % g.n);
+}
+
+/// How K is cut: `whole` parts of `length` values and one of `rest`, if that is not 0.
+struct Parts {
+  std::int64_t length = 0, whole = 0, rest = 0;
+  int count() const { return static_cast<int>(whole + (rest > 0)); }
+};
+
+/// As many parts as fill the card with small tiles, of whole slabs.
+template <class S>
+Parts parts_of(const Problem& p) {
+  using Shape = SmallTile<S>;
+  constexpr std::int64_t most = 256, slab = Shape::depth;
+  const std::int64_t tiles = std::max<std::int64_t>(rows_of<Shape>(p) * columns_of<S, Shape>(p), 1);
+  const std::int64_t wanted = std::clamp<std::int64_t>(Shape::blocks * p.execution.multiprocessors / tiles, 1, most);
+  Parts parts;
+  parts.length = std::max((p.k + wanted * slab - 1) / (wanted * slab), std::int64_t{1}) * slab;
+  parts.whole = p.k / parts.length;
+  parts.rest = p.k % parts.length;
+  return parts;
+}
+
+/// The product of `count` parts of `length` values, from value `first` on, into memory for accumulators.
+template <class S>
+Problem part_of(const Problem& p, std::int64_t first, std::int64_t length, std::int64_t count, void* to) {
+  static const epilogue::Program no_epilogue;
+  const auto cut = [&](Operand o, std::int64_t k_stride) {
+    o.data = static_cast<std::byte*>(o.data) + first * k_stride * static_cast<std::int64_t>(o.size);
+    o.batches = count;
+    o.batch_stride = length * k_stride;
+    return o;
+  };
+  Problem part = p;
+  part.batch = count;
+  part.k = length;
+  part.a = cut(p.a, p.a.column_stride);
+  part.b = cut(p.b, p.b.row_stride);
+  part.a.columns = part.b.rows = length;
+  part.c = {.data = to,
+            .type = scalar_of<typename S::accumulator>,
+            .size = sizeof(typename S::accumulator),
+            .batches = count,
+            .rows = p.m,
+            .columns = p.n,
+            .batch_stride = p.m * p.n,
+            .row_stride = p.n,
+            .column_stride = 1};
+  part.program = &no_epilogue;
+  part.accumulate = false;
+  return part;
+}
+
+template <class S>
+Status split_supports(const KernelInfo& info, const Problem& p) {
+  if (p.batch != 1 || p.semiring_per_batch) return {Code::unsupported, "a batch of products has no need of parts"};
+  if (p.m * p.n > max_grid) return {Code::unsupported, "C has too many elements for its parts to be few"};
+  return supports<S, detail::ProgramFinish, SmallTile<S>>(info, p);
+}
+
+template <class S>
+std::size_t split_workspace(const KernelInfo&, const Problem& p) {
+  return static_cast<std::size_t>(p.m * p.n * parts_of<S>(p).count()) * sizeof(typename S::accumulator);
+}
+
+template <class S>
+double split_cost(const KernelInfo& info, const Problem& p) {
+  constexpr double launches = 6e-6, bytes_per_second = 2e12;
+  const Parts parts = parts_of<S>(p);
+  const Problem part = part_of<S>(p, 0, parts.length, parts.count(), nullptr);
+  return cost<S, SmallTile<S>>(info, part) + launches +
+         2 * static_cast<double>(split_workspace<S>(info, p)) / bytes_per_second;
+}
+
+template <class S>
+void split_run(const KernelInfo& info, const Problem& p, void* workspace) {
+  using Accumulator = typename S::accumulator;
+  const Parts parts = parts_of<S>(p);
+  auto* const first = static_cast<Accumulator*>(workspace);
+  const auto enqueue = [&](std::int64_t part, std::int64_t length, std::int64_t count) {
+    if (count == 0 || length == 0 || p.m == 0 || p.n == 0) return;
+    run<S, detail::ProgramFinish, SmallTile<S>>(
+        info, part_of<S>(p, part * parts.length, length, count, first + part * p.m * p.n), nullptr);
+  };
+  enqueue(0, parts.length, parts.whole);
+  enqueue(parts.whole, parts.rest, 1);
+
+  const cuda::CurrentDevice current(p.execution.device);
+  const auto blocks = static_cast<unsigned>((p.m * p.n + 255) / 256);
+  if (blocks == 0) return;
+  join_parts<S><<<blocks, 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
+      detail::arguments_of<S, detail::ProgramFinish>(p), first, parts.count());
+  cuda::check(cudaGetLastError(), "contract: launch of " + info.name);
+}
+
+template <class S>
+Kernel split_kernel() {
+  Kernel k = kernel<S, detail::ProgramFinish, SmallTile<S>>();
+  k.info.name = detail::info_of<S>("cuda.simt", "split_k", bit(Space::cuda)).name;
+  // Where no order rounds differently, parts do not show.
+  if constexpr (!is_exact<S>) k.info.promises = Promise::repeatable;
+  k.supports = split_supports<S>;
+  k.cost = split_cost<S>;
+  k.workspace = split_workspace<S>;
+  k.run = split_run<S>;
+  return k;
+}
+
+}  // namespace rigel::backends::simt
