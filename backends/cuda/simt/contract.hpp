@@ -124,7 +124,9 @@ template <class S, class Shape>
 double cost(const KernelInfo&, const Problem& p) {
   constexpr double launch = 4e-6, fill = 0.9e-6, output = 1.9e-10;  // seconds, measured on sm_90
   constexpr int area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
-  constexpr double efficiency = is_transcendental<S> ? 1 : outputs / (outputs + 4.0);
+  constexpr bool full_of_warps = Shape::blocks * Shape::threads >= 512;
+  constexpr double efficiency =
+      is_transcendental<S> ? (full_of_warps ? 1 : 0.95) * outputs / (outputs + 0.5) : outputs / (outputs + 4.0);
   const auto busy = [](double tiles) {
     return std::min(1.0, 0.2 + 0.1 * tiles * Shape::threads / 32);
   };  // full from 8 warps on

@@ -53,7 +53,11 @@ struct Schedule {
 };
 /// As measured: ptxas's choice of registers hangs on it, and with it up to 7 % of the time.
 template <class S>
-inline constexpr Schedule schedule = {1, 6};
+inline constexpr Schedule schedule = {1, 4};
+template <class E, class A>
+inline constexpr Schedule schedule<min_plus<E, A>> = {1, 6};
+template <class E, class A>
+inline constexpr Schedule schedule<max_plus<E, A>> = {1, 6};
 template <class E, class A>
 inline constexpr Schedule schedule<plus_times<E, A>> = {1, 2};
 template <class E, class A>
