@@ -79,7 +79,10 @@ Kernel kernel() {
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
   k.info.accuracy = detail::chain_accuracy<S>();
   k.supports = detail::finish_supports<Finish>;
-  k.cost = [](const KernelInfo&, const Problem& p) { return detail::predicted_seconds(p, 5e8, 2e12); };
+  k.cost = [](const KernelInfo&, const Problem& p) {
+    const double chain = p.execution.space == Space::cuda ? 4e-7 * static_cast<double>(p.k) : 0;
+    return chain + detail::predicted_seconds(p, 5e8, is_transcendental<S> ? 3e11 : 2e12);
+  };
   k.run = [](const KernelInfo& info, const Problem& p, void*) {
     detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {
       contract(exec, detail::label_of(info), detail::arguments_of<S, Finish>(p));

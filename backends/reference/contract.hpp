@@ -33,7 +33,10 @@ Kernel kernel() {
   k.info.accuracy = detail::chain_accuracy<S>();
   k.supports = detail::finish_supports<Finish>;
   // Pairs per second and thread on a host, and on a GPU, as measured; far behind every other family.
-  k.cost = [](const KernelInfo&, const Problem& p) { return detail::predicted_seconds(p, 2e8, 3e11); };
+  k.cost = [](const KernelInfo&, const Problem& p) {
+    const double chain = p.execution.space == Space::cuda ? 4e-7 * static_cast<double>(p.k) : 0;
+    return chain + detail::predicted_seconds(p, 2e8, is_transcendental<S> ? 1e11 : 3e11);
+  };
   k.run = [](const KernelInfo& info, const Problem& p, void*) {
     detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {
       contract(exec, detail::label_of(info), detail::arguments_of<S, Finish>(p));
