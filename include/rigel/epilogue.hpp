@@ -19,7 +19,17 @@ concept Epilogue = std::is_trivially_copyable_v<E> && requires(const E e, Value 
 namespace epilogue {
 
 enum class Kind : std::int32_t {
-  scale, power, exponential, reciprocal, clamp, diagonal, relu, sigmoid, tanh, any_bit, parity
+  scale,
+  power,
+  exponential,
+  reciprocal,
+  clamp,
+  diagonal,
+  relu,
+  sigmoid,
+  tanh,
+  any_bit,
+  parity
 };
 
 /// One step of a Program; x and y are its parameters.
@@ -64,6 +74,8 @@ class Program {
   RIGEL_MEMBER constexpr bool empty() const { return size_ == 0; }
   RIGEL_MEMBER constexpr int size() const { return size_; }
   RIGEL_MEMBER constexpr const Step& operator[](int i) const { return steps_[i]; }
+  /// Whether it is pow(0.5) alone.
+  RIGEL_MEMBER constexpr bool is_root() const { return size_ == 1 && steps_[0].kind == Kind::power && steps_[0].x == 0.5; }
 
   /// The steps of `f`, then those of `g`. Throws Error(invalid_argument) where there would be more than eight.
   friend constexpr Program operator|(Program f, const Program& g) {

@@ -298,12 +298,21 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       }
     }
   }
+  // Copies and square roots need not ask for each output what the epilogue and C's type are.
+  const bool copies = g.finish.template is_copy<Value>(), roots = g.finish.template is_root<Value>();
   Exchange::for_each(x, exchange, place, thread, along_n, [&](const Accumulator& value, int m, int n) {
-    const auto store = [&](const typename S::accumulator& one, int column) {
+    const auto store = [&](typename S::accumulator one, int column) {
       if (m >= rows || column >= columns) return;
-      if constexpr (joins_late) {
-        if (g.accumulate) return g.store(s, s.add(g.start(s, l, m0 + m, n0 + column), one), l, m0 + m, n0 + column);
-      }
+      if constexpr (joins_late)
+        if (g.accumulate) one = s.add(g.start(s, l, m0 + m, n0 + column), one);
+      if constexpr (std::is_arithmetic_v<Value>)
+        if (copies || roots) {
+          Value to = rigel::result(s, one);
+          if constexpr (std::is_floating_point_v<Value>)
+            if (roots) to = __builtin_elementwise_sqrt(to);
+          static_cast<Value*>(g.c)[g.c_offset(l, m0 + m, n0 + column)] = to;
+          return;
+        }
       g.store(s, one, l, m0 + m, n0 + column);
     };
     if constexpr (is_packed<S>) {

@@ -63,6 +63,11 @@ struct ProgramFinish {
   RIGEL_MEMBER bool is_copy() const {
     return program.empty() && type == scalar_of<T>;
   }
+  /// True where it is a copy of square roots.
+  template <class T>
+  RIGEL_MEMBER bool is_root() const {
+    return std::is_floating_point_v<T> && program.is_root() && type == scalar_of<T>;
+  }
 
   template <class S>
   RIGEL_MEMBER void store(const S& s, typename S::accumulator x, void* c, std::int64_t offset, std::int64_t m,
@@ -70,15 +75,16 @@ struct ProgramFinish {
     auto v = rigel::result(s, x);
     using Value = decltype(v);
     const auto write = [&](auto value) {
-      with_type<decltype(value)>(type, c, [&](auto* typed) {
-        typed[offset] = convert<std::remove_cvref_t<decltype(*typed)>>(value);
-      });
+      with_type<decltype(value)>(
+          type, c, [&](auto* typed) { typed[offset] = convert<std::remove_cvref_t<decltype(*typed)>>(value); });
     };
     if constexpr (math::is_floating<Value>) {
       write(program(v, m, n, l));
     } else {
-      if (program.size() == program.bit_steps()) write(program.bits(v));
-      else write(program(v, m, n, l));
+      if (program.size() == program.bit_steps())
+        write(program.bits(v));
+      else
+        write(program(v, m, n, l));
     }
   }
 
@@ -104,6 +110,10 @@ struct FunctorFinish {
 
   template <class T>
   RIGEL_MEMBER bool is_copy() const {
+    return false;
+  }
+  template <class T>
+  RIGEL_MEMBER bool is_root() const {
     return false;
   }
 
@@ -177,9 +187,18 @@ S semiring_of(const Problem& p) {
 template <class S, class Finish>
 Arguments<S, Finish> arguments_of(const Problem& p) {
   const S* objects = static_cast<const S*>(p.semiring_object);
-  return {p.batch, p.m, p.n, p.k, strided<typename S::element>(p.a), strided<typename S::element>(p.b),
-          p.c.data, {nullptr, p.c.batch_stride, p.c.row_stride, p.c.column_stride},
-          semiring_of<S>(p), p.semiring_per_batch ? objects : nullptr, finish_of<Finish>(p), p.accumulate};
+  return {p.batch,
+          p.m,
+          p.n,
+          p.k,
+          strided<typename S::element>(p.a),
+          strided<typename S::element>(p.b),
+          p.c.data,
+          {nullptr, p.c.batch_stride, p.c.row_stride, p.c.column_stride},
+          semiring_of<S>(p),
+          p.semiring_per_batch ? objects : nullptr,
+          finish_of<Finish>(p),
+          p.accumulate};
 }
 
 }  // namespace rigel::detail
