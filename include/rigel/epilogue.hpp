@@ -19,17 +19,7 @@ concept Epilogue = std::is_trivially_copyable_v<E> && requires(const E e, Value 
 namespace epilogue {
 
 enum class Kind : std::int32_t {
-  scale,
-  power,
-  exponential,
-  reciprocal,
-  clamp,
-  diagonal,
-  relu,
-  sigmoid,
-  tanh,
-  any_bit,
-  parity
+  scale, power, exponential, reciprocal, clamp, diagonal, relu, sigmoid, tanh, any_bit, parity
 };
 
 /// One step of a Program; x and y are its parameters.

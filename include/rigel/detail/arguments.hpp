@@ -75,16 +75,15 @@ struct ProgramFinish {
     auto v = rigel::result(s, x);
     using Value = decltype(v);
     const auto write = [&](auto value) {
-      with_type<decltype(value)>(
-          type, c, [&](auto* typed) { typed[offset] = convert<std::remove_cvref_t<decltype(*typed)>>(value); });
+      with_type<decltype(value)>(type, c, [&](auto* typed) {
+        typed[offset] = convert<std::remove_cvref_t<decltype(*typed)>>(value);
+      });
     };
     if constexpr (math::is_floating<Value>) {
       write(program(v, m, n, l));
     } else {
-      if (program.size() == program.bit_steps())
-        write(program.bits(v));
-      else
-        write(program(v, m, n, l));
+      if (program.size() == program.bit_steps()) write(program.bits(v));
+      else write(program(v, m, n, l));
     }
   }
 
@@ -187,18 +186,9 @@ S semiring_of(const Problem& p) {
 template <class S, class Finish>
 Arguments<S, Finish> arguments_of(const Problem& p) {
   const S* objects = static_cast<const S*>(p.semiring_object);
-  return {p.batch,
-          p.m,
-          p.n,
-          p.k,
-          strided<typename S::element>(p.a),
-          strided<typename S::element>(p.b),
-          p.c.data,
-          {nullptr, p.c.batch_stride, p.c.row_stride, p.c.column_stride},
-          semiring_of<S>(p),
-          p.semiring_per_batch ? objects : nullptr,
-          finish_of<Finish>(p),
-          p.accumulate};
+  return {p.batch, p.m, p.n, p.k, strided<typename S::element>(p.a), strided<typename S::element>(p.b),
+          p.c.data, {nullptr, p.c.batch_stride, p.c.row_stride, p.c.column_stride},
+          semiring_of<S>(p), p.semiring_per_batch ? objects : nullptr, finish_of<Finish>(p), p.accumulate};
 }
 
 }  // namespace rigel::detail
