@@ -108,10 +108,24 @@ using LargeTile = decltype(large_tile<S>());
 template <class S>
 using SmallTile = decltype(small_tile<S>());
 
+/// Semirings whose operands always come one by one, a tenth slower, to keep the library and its build small.
+template <class S>
+inline constexpr bool singles_only = false;
+template <class E, class A>
+inline constexpr bool singles_only<hamming<E, A>> = true;
+template <class E, class A>
+inline constexpr bool singles_only<max_times<E, A>> = true;
+template <class E, class A>
+inline constexpr bool singles_only<min_times<E, A>> = true;
+template <class A>
+inline constexpr bool singles_only<l2_squared<std::int32_t, A>> = true;
+template <class A>
+inline constexpr bool singles_only<linf<std::int32_t, A>> = true;
+
 /// Whether a tile also has kernels that bring operands in vectors: the large one, and the small one of floats.
 template <class S, class Shape>
 inline constexpr bool takes_vectors =
-    std::is_same_v<Shape, LargeTile<S>> ? in_vectors<S> || is_packed<S>
-                                        : in_vectors<S> && std::is_same_v<typename S::element, float>;
+    std::is_same_v<Shape, LargeTile<S>> ? (in_vectors<S> && !singles_only<S>) || is_packed<S>
+                                        : in_vectors<S> && !singles_only<S> && std::is_same_v<typename S::element, float>;
 
 }  // namespace rigel::backends::simt
