@@ -108,6 +108,14 @@ using LargeTile = decltype(large_tile<S>());
 template <class S>
 using SmallTile = decltype(small_tile<S>());
 
+/// Whether kernels whose operands come one by one unroll whole slabs: where no registers spill then.
+template <class S>
+inline constexpr bool unrolls_singles = is_packed<S> || (in_vectors<S> && std::is_same_v<typename S::element, float>);
+template <>
+inline constexpr bool unrolls_singles<max_min<std::int16_t>> = false;
+template <>
+inline constexpr bool unrolls_singles<min_max<std::int16_t>> = false;
+
 /// Semirings whose operands always come one by one, a tenth slower, to keep the library and its build small.
 template <class S>
 inline constexpr bool singles_only = false;
