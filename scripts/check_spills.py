@@ -50,7 +50,7 @@ class Function:
         """How many blocks a multiprocessor holds, and how many the tile asks for; None where the name has no tile."""
         shape = SHAPE.search(self.name)
         shared = SHARED_OF_ALL.get(self.architecture.removeprefix("sm_").rstrip("af"))
-        if shape is None or shared is None:
+        if not self.entry or shape is None or shared is None:
             return None
         warps = int(shape[1]) * int(shape[2]) // 32
         by_registers = REGISTERS_OF_ALL // (warps * 32 * ((self.registers + 7) // 8 * 8))

@@ -62,7 +62,7 @@ struct Operand {
 /// What a kernel may promise, and a caller may require: a set of bits.
 enum class Promise : unsigned {
   none = 0,
-  reference_bits = 1,  // one ascending chain per output: equal to the reference's values, bit for bit
+  reference_bits = 1,  // equal to the reference's values, bit for bit: one ascending chain per output, or nothing rounds
   repeatable = 2,      // the same bits in every run
   batch_invariant = 4  // a row's bits depend neither on the other rows nor on M
 };

@@ -170,7 +170,8 @@ Kernel kernel() {
   if constexpr (sums_powers<S>) {
     k.info.accuracy = {120, 1};  // by special functions a power of p ≤ 8 is within (4 + 3p + 0.7·126) u
   } else if constexpr (is_transcendental<S>) {
-    k.info.accuracy = {10, 6};  // 4 units in the last place of a power; 2 of an exponential in each step of log_plus
+    k.info.accuracy = {
+        10, 6};  // 4 units in the last place of a power; in each step of log_plus 2 of an exponential, or 6 u (LogSums)
   } else {
     k.info.promises = k.info.promises | Promise::reference_bits;
     k.info.accuracy = detail::chain_accuracy<S>();
