@@ -128,8 +128,8 @@ double cost(const KernelInfo&, const Problem& p) {
   constexpr double efficiency =
       is_transcendental<S> ? (full_of_warps ? 1 : 0.95) * outputs / (outputs + 0.5) : outputs / (outputs + 4.0);
   const auto busy = [](double tiles) {
-    return std::min(1.0, 0.2 + 0.1 * tiles * Shape::threads / 32);
-  };  // full from 8 warps on
+    return std::min(1.0, 0.2 + 0.17 * tiles * Shape::threads / 32);
+  };  // full from 5 warps on
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<S, Shape>(p));
   const double tiles_each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
   const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;

@@ -9,10 +9,16 @@
 
 namespace rigel::backends::simt {
 
+/// Counts in floating point, which C may continue from any number: exact as the reference's chain has them only.
+template <class S>
+inline constexpr bool counts_in_floats = false;
+template <class E, std::floating_point A>
+inline constexpr bool counts_in_floats<hamming<E, A>> = true;
+
 /// Whether parts can be joined: C may hold an accumulator as it is.
 template <class S>
 inline constexpr bool splits = std::is_arithmetic_v<typename S::accumulator> && sizeof(typename S::element) >= 4 &&
-                               std::is_same_v<result_t<S>, typename S::accumulator> && in_zoo<S>;
+                               std::is_same_v<result_t<S>, typename S::accumulator> && in_zoo<S> && !counts_in_floats<S>;
 
 /// epilogue( C ⊕ part 0 ⊕ part 1 ⊕ … ), a thread for each output. Parts are M × N by rows.
 template <class S>
@@ -90,7 +96,7 @@ std::size_t split_workspace(const KernelInfo&, const Problem& p) {
 
 template <class S>
 double split_cost(const KernelInfo& info, const Problem& p) {
-  constexpr double launches = 6e-6, bytes_per_second = 2e12;
+  constexpr double launches = 1.2e-5, bytes_per_second = 2e12;
   const Parts parts = parts_of<S>(p);
   const Problem part = part_of<S>(p, 0, parts.length, parts.count(), nullptr);
   return cost<S, SmallTile<S>>(info, part) + launches +

@@ -59,7 +59,7 @@ inline constexpr Schedule schedule<min_plus<E, A>> = {1, 6};
 template <class E, class A>
 inline constexpr Schedule schedule<max_plus<E, A>> = {1, 6};
 template <class E, class A>
-inline constexpr Schedule schedule<plus_times<E, A>> = {1, 2};
+inline constexpr Schedule schedule<plus_times<E, A>> = {2, 5};
 template <class E, class A>
 inline constexpr Schedule schedule<max_min<E, A>> = {0, 4};
 template <class E, class A>
