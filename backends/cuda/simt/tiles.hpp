@@ -73,8 +73,8 @@ constexpr auto large_tile() {
     return tile::Shape<16, 16, 2, 2, 8, 1, false>{};
   else if constexpr (sums_powers<S>)
     return tile::Shape<16, 16, 4, 8, 8, 2, true>{};
-  else if constexpr (sums_exponentials<S>)
-    return tile::Shape<16, 16, 4, 4, std::is_same_v<typename S::element, float> ? 16 : 8, 2, false>{};
+  else if constexpr (sums_exponentials<S> && std::is_same_v<typename S::element, float>)
+    return tile::Shape<16, 16, 4, 4, 16, 2, false>{};
   else if constexpr (is_transcendental<S> || x > 2 || operand > 2)
     return tile::Shape<16, 16, 4, 4, 8, 1, false>{};
   else if constexpr ((x == 2 || operand == 2) && needs_temporaries<S>)
