@@ -3,14 +3,19 @@
 """Fails when a CUDA kernel of Rigel has a stack frame or spills registers, or takes more registers or shared memory than its
 tile allows: a multiprocessor has to hold as many blocks at a time as tile::Shape says.
 
-usage: check_spills.py FOLDER...
+usage: check_spills.py [--budgets FILE] FOLDER...
+
+FILE is a table, as JSON, of the registers a thread and the bytes of static shared memory a block that kernels may take, by
+tile or, where they have none, by name: a kernel that takes more, or that the table does not know, fails too.
 
 Each FOLDER holds object files of CUDA kernels, each with ptxas's report beside it (<object>.ptxas, written while the object
 was compiled; see cmake/keep_ptxas_report). Prints one line for every kernel and architecture: registers, static shared memory,
-stack frame and spills, in bytes, and the blocks that a multiprocessor holds, beside those that the tile asks for. Exit status: 0, all kernels are clean; 1, one is not; 2, there is nothing to check or an
-object has no report.
+stack frame and spills, in bytes, and the blocks that a multiprocessor holds, beside those that the tile asks for. Exit
+status: 0, all kernels are clean; 1, one is not; 2, there is nothing to check or an object has no report.
 """
 
+import argparse
+import json
 import re
 import shutil
 import subprocess
@@ -24,7 +29,7 @@ FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) by
 REGISTERS = re.compile(r"Used (\d+) registers")
 SHARED = re.compile(r"(\d+) bytes smem")
 # tile::Shape<threads m, threads n, outputs m, outputs n, depth, blocks, ahead>
-SHAPE = re.compile(r"4tile5ShapeILi(\d+)ELi(\d+)ELi\d+ELi\d+ELi\d+ELi(\d+)ELb")
+SHAPE = re.compile(r"4tile5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELb")
 
 # A multiprocessor has 65,536 registers, which a warp takes in units of 8 a thread, and this much shared memory, of which 1 KB
 # goes with every block (CUDA C++ Programming Guide, Compute Capabilities).
@@ -55,11 +60,16 @@ class Function:
         warps = int(shape[1]) * int(shape[2]) // 32
         by_registers = REGISTERS_OF_ALL // (warps * 32 * ((self.registers + 7) // 8 * 8))
         by_shared = shared * 1024 // (self.shared + 1024)
-        return min(by_registers, by_shared), int(shape[3])
+        return min(by_registers, by_shared), int(shape[6])
 
     def fits(self):
         blocks = self.blocks()
         return blocks is None or blocks[0] >= blocks[1]
+
+    def kind(self, name):
+        """What a table of budgets knows it by: its tile, or its name without namespaces and arguments."""
+        shape = SHAPE.search(self.name)
+        return f"Shape<{', '.join(shape.groups())}>" if shape else re.sub(r"<.*", "", name, flags=re.S).split("::")[-1]
 
 
 def parse(text):
@@ -93,23 +103,36 @@ def demangled(names):
     return {name: text.removeprefix("void ").split("(rigel::")[0] for name, text in zip(names, output)}
 
 
-def main(folders):
-    if not folders:
-        print(__doc__.strip(), file=sys.stderr)
-        return 2
-    objects = sorted(o for folder in folders for o in Path(folder).rglob("*.o"))
+def over_budget(function, name, budgets):
+    """Why, or an empty text."""
+    kind = function.kind(name)
+    if kind not in budgets:
+        return f"no budget for {kind}"
+    return ", ".join(f"more {what} than {kind} may take, {most}" for what, most in budgets[kind].items()
+                     if getattr(function, what) > most)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", metavar="FOLDER")
+    parser.add_argument("--budgets", type=Path)
+    arguments = parser.parse_args()
+    objects = sorted(o for folder in arguments.folders for o in Path(folder).rglob("*.o"))
     missing = [o for o in objects if not Path(f"{o}.ptxas").is_file()]
     functions = [f for o in objects if o not in missing for f in parse(Path(f"{o}.ptxas").read_text())]
     kernels = [f for f in functions if f.entry]
     bad = [f for f in functions if not f.clean()]
     crowded = [f for f in kernels if not f.fits()]
-
     names = demangled(sorted({f.name for f in functions}))
+    budgets = json.loads(arguments.budgets.read_text()) if arguments.budgets else {}
+    over = {id(f): why for f in kernels if arguments.budgets and (why := over_budget(f, names[f.name], budgets))}
+
     print(f"{'arch':<8}{'registers':>9}{'smem':>7}{'stack':>7}{'stores':>8}{'loads':>7}{'blocks':>8}  kernel")
-    for f in sorted(functions, key=lambda f: (f.clean() and f.fits(), names[f.name], f.architecture)):
+    for f in sorted(functions, key=lambda f: (f.clean() and f.fits() and id(f) not in over, names[f.name], f.architecture)):
         if f.entry or not f.clean():
             mark = "" if f.clean() else "   <-- spills or has a stack frame"
             mark += "" if f.fits() else "   <-- too few blocks fit into a multiprocessor"
+            mark += f"   <-- {over[id(f)]}" if id(f) in over else ""
             blocks = "{}/{}".format(*f.blocks()) if f.entry and f.blocks() else ""
             print(f"{f.architecture:<8}{f.registers:>9}{f.shared:>7}{f.stack:>7}{f.spill_stores:>8}{f.spill_loads:>7}{blocks:>8}  "
                   f"{names[f.name]}{mark}")
@@ -117,11 +140,12 @@ def main(folders):
     for o in missing:
         print(f"check_spills: {o} has no report beside it: compile it again (delete the object, then build)", file=sys.stderr)
     if not kernels:
-        print(f"check_spills: no kernel is reported under {' '.join(folders)}: nothing was checked", file=sys.stderr)
+        print(f"check_spills: no kernel is reported under {' '.join(arguments.folders)}: nothing was checked", file=sys.stderr)
     print(f"check_spills: {len(kernels)} kernels in {len(objects)} objects, {len(bad)} with a stack frame or spills, "
-          f"{len(crowded)} of which too few blocks fit into a multiprocessor")
-    return 2 if missing or not kernels else 1 if bad or crowded else 0
+          f"{len(crowded)} of which too few blocks fit into a multiprocessor"
+          + (f", {len(over)} beyond their budgets" if arguments.budgets else ""))
+    return 2 if missing or not kernels else 1 if bad or crowded or over else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
