@@ -3,6 +3,8 @@
 // The one registry of the process: filled by the backends when it is first asked, then by users.
 #include "registry.hpp"
 
+#include <rigel/detail/kernel.hpp>
+
 #include <mutex>
 
 namespace rigel {
@@ -59,6 +61,21 @@ std::span<const Kernel* const> Registry::find(const Problem& p) const {
 }
 
 namespace detail {
+
+KernelInfo make_info(std::string_view family, std::string_view tile, Spaces spaces, std::string_view semiring,
+                     Scalar element, Scalar accumulator, const void* sample) {
+  KernelInfo info;
+  info.family = family;
+  info.semiring = semiring;
+  info.element = element;
+  info.accumulator = accumulator;
+  info.spaces = spaces;
+  info.sample = sample;
+  info.name = info.family + '.' + info.semiring + '.' + name(element);
+  if (accumulator == Scalar::f16 || accumulator == Scalar::bf16) info.name += std::string("_") + name(accumulator);
+  if (!tile.empty()) info.name += '.' + std::string(tile);
+  return info;
+}
 
 GlobalRegistry& global_registry() {
   static GlobalRegistry global;

@@ -22,19 +22,14 @@ inline constexpr lp<E, A> sample<lp<E, A>> = {{}, A(1.3125)};
 
 /// Semiring, types and name of a kernel: "family.semiring.type" and, where there is one, ".tile". The type is the
 /// element's; with an accumulator of half or bfloat16, which is not the usual one, it is both: "f16_f16".
+KernelInfo make_info(std::string_view family, std::string_view tile, Spaces spaces, std::string_view semiring, Scalar element,
+                     Scalar accumulator, const void* sample);
 template <class S>
 KernelInfo info_of(std::string_view family, std::string_view tile, Spaces spaces) {
-  KernelInfo info;
-  info.family = family;
-  info.semiring = semiring_name<S>();
-  info.element = scalar_of<typename S::element>;
-  info.accumulator = scalar_of<typename S::accumulator>;
-  info.spaces = spaces;
-  if constexpr (std::is_default_constructible_v<S>) info.sample = &sample<S>;
-  info.name = info.family + '.' + info.semiring + '.' + name(info.element);
-  if (ShortFloat<typename S::accumulator>) info.name += std::string("_") + name(info.accumulator);
-  if (!tile.empty()) info.name += '.' + std::string(tile);
-  return info;
+  const void* object = nullptr;
+  if constexpr (std::is_default_constructible_v<S>) object = &sample<S>;
+  return make_info(family, tile, spaces, semiring_name<S>(), scalar_of<typename S::element>,
+                   scalar_of<typename S::accumulator>, object);
 }
 
 /// The a-priori bound of one ascending chain (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
