@@ -133,15 +133,25 @@ void check(const S& s, const E& epilogue, std::uint64_t seed) {
         }
 
     const auto device_a = on_device<T, Exec>(a), device_b = on_device<T, Exec>(b);
-    for (const char* family : families) {
-      CAPTURE(std::string(family));
-      const auto device_c = on_device<C, Exec>(before);
-      const auto e = support::caught([&] {
-        rigel::contract(Exec{}, s, strided<Exec, const T>(device_a.data(), pa), strided<Exec, const T>(device_b.data(), pb),
-                        strided<Exec, C>(device_c.data(), pc), epilogue, {.accumulate = t.accumulate, .kernel = family});
+    const auto with = [&](C* c, const std::string& kernel, const auto& use) {
+      use(Exec{}, s, strided<Exec, const T>(device_a.data(), pa), strided<Exec, const T>(device_b.data(), pb),
+          strided<Exec, C>(c, pc), epilogue, rigel::ContractOptions{.accumulate = t.accumulate, .kernel = kernel});
+    };
+    // The families, and each of this file's own kernels for a GPU: tiles, too, where the prediction prefers others.
+    std::vector<std::string> kernels(families.begin(), families.end());
+    with(nullptr, "", [&](const auto&... arguments) {
+      rigel::detail::with_problem(arguments..., [&](const rigel::Problem& p) {
+        for (const rigel::Kernel& kernel : p.instantiated)
+          if (kernel.info.family == "cuda.simt") kernels.push_back(kernel.info.name);
       });
-      const bool elsewhere = (std::string(family) == "host" && !support::on_host<Exec>) ||
-                             (std::string(family) == "cuda.simt" && support::on_host<Exec>);
+    });
+    for (const std::string& kernel : kernels) {
+      CAPTURE(kernel);
+      const auto device_c = on_device<C, Exec>(before);
+      const auto e = support::caught(
+          [&] { with(device_c.data(), kernel, [](const auto&... arguments) { rigel::contract(arguments...); }); });
+      const bool elsewhere =
+          (kernel == "host" && !support::on_host<Exec>) || (kernel == "cuda.simt" && support::on_host<Exec>);
       if (elsewhere && t.batch > 0 && t.m > 0 && t.n > 0) {
         CHECK((e.code == rigel::Code::unsupported || e.code == rigel::Code::not_found));
         continue;

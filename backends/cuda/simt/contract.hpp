@@ -72,7 +72,12 @@ void with_function(const Problem& p, const Visit& visit) {
   const auto use = [&]<class Step, Way a = Way::single, Way b = Way::single>(const typename Step::Parameters& parameters) {
     visit(reinterpret_cast<const void*>(&contract<S, Finish, Shape, Step, a, b>), parameters);
   };
-  if constexpr (sums_powers<S>) {
+  if constexpr (std::is_same_v<Shape, WholePowersTile> && sums_powers<S>) {
+    if (static_cast<const S*>(p.semiring_object)->p == 3)
+      use.template operator()<PowersByProducts<S, 6>, Way::along_k, Way::along_k>({});
+    else
+      use.template operator()<PowersByProducts<S, 8>, Way::along_k, Way::along_k>({});
+  } else if constexpr (sums_powers<S>) {
     if (!p.semiring_per_batch) {
       const float exponent = static_cast<const S*>(p.semiring_object)->p;
       if constexpr (powers_by_products<S, Finish>) {
@@ -107,22 +112,37 @@ void with_function(const Problem& p, const Visit& visit) {
   }
 }
 
+template <class S, class Finish>
+Status whole_powers_supports(const KernelInfo& info, const Problem& p) {
+  if (p.semiring_per_batch) return {Code::unsupported, "p must be 3 or 4, the same for all batches"};
+  const float exponent = static_cast<const S*>(p.semiring_object)->p;
+  if (exponent != 3 && exponent != 4) return {Code::unsupported, "p must be 3 or 4"};
+  if (way_of<S, WholePowersTile>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride) != tile::Way::along_k ||
+      way_of<S, WholePowersTile>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride) != tile::Way::along_k)
+    return {Code::unsupported, "K must be a multiple of 8, rows of A and columns of B contiguous and aligned to 16 bytes"};
+  return supports<S, Finish, WholePowersTile>(info, p);
+}
+
 /// Steps of an accumulator of `OnPairs<S>` that a multiprocessor finishes in a second when it is full, as measured on sm_90
 /// for the lightest semirings.
-template <class S>
+template <class S, class Shape>
 constexpr double steps_per_second() {
-  if constexpr (is_transcendental<S>)
+  if constexpr (std::is_same_v<Shape, WholePowersTile> && sums_powers<S>)
+    return 7e10;
+  else if constexpr (sums_powers<S> || sums_exponentials<S>)
+    return 2e10;
+  else if constexpr (is_transcendental<S>)
     return sizeof(operand_t<S>) > 4 ? 1e9 : 1e10;
   else
     return 1e11 / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
 }
 
-/// A launch, then tiles on the multiprocessor that gets most of them, as many at a time as it holds. With few warps it waits
-/// for its operands, and the operands of few outputs cost more. A tile also takes the time to fill its first slabs and to
-/// write C.
+/// A launch, with the first tiles' wait for their instructions, then tiles on the multiprocessor that gets most of them, as
+/// many at a time as it holds. With few warps it waits for its operands, and the operands of few outputs cost more. A tile
+/// also takes the time to fill its first slabs and to write C.
 template <class S, class Shape>
 double cost(const KernelInfo&, const Problem& p) {
-  constexpr double launch = 4e-6, fill = 0.9e-6, output = 1.9e-10;  // seconds, measured on sm_90
+  constexpr double launch = 8e-6, fill = 0.9e-6, output = 1.9e-10;  // seconds, measured on sm_90
   constexpr int area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
   constexpr bool full_of_warps = Shape::blocks * Shape::threads >= 512;
   constexpr double efficiency =
@@ -133,26 +153,34 @@ double cost(const KernelInfo&, const Problem& p) {
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<S, Shape>(p));
   const double tiles_each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
   const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
-  const double copies = takes_vectors<S, Shape> && ways_for<S, Shape>(p).a == tile::Way::single ? 0.9 : 1;
-  const double rate = steps_per_second<S>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(p.k));
+  constexpr double singles = std::is_same_v<Shape, LargeTile<S>> ? 0.82 : 0.9;
+  const double copies = takes_vectors<S, Shape> && ways_for<S, Shape>(p).a == tile::Way::single ? singles : 1;
+  const double rate =
+      steps_per_second<S, Shape>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(p.k));
   return launch + (full / busy(Shape::blocks) + rest / busy(rest)) / rate +
          tiles_each / Shape::blocks * (fill + area * output);
 }
 
+/// Launches a kernel on all tiles of a batch; its arguments, in this order.
+template <class Arguments, class Parameters>
+void launch_tiles(const KernelInfo& info, const Problem& p, const void* function, tile::Raster raster, int threads,
+                  Arguments arguments, Parameters parameters) {
+  const cuda::CurrentDevice current(p.execution.device);
+  const std::int64_t tiles = p.batch * raster.rows * raster.columns;
+  void* list[] = {&arguments, &raster, &parameters};
+  for (; raster.first < tiles; raster.first += max_grid) {
+    const dim3 grid(static_cast<unsigned>(std::min(tiles - raster.first, max_grid)));
+    const cudaError_t status = cudaLaunchKernel(function, grid, dim3(static_cast<unsigned>(threads)), list, 0,
+                                                static_cast<cudaStream_t>(p.execution.stream));
+    if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+  }
+}
+
 template <class S, class Finish, class Shape>
 void run(const KernelInfo& info, const Problem& p, void*) {
-  const cuda::CurrentDevice current(p.execution.device);
-  auto arguments = detail::arguments_of<S, Finish>(p);
-  tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
-  const std::int64_t tiles = p.batch * raster.rows * raster.columns;
-  with_function<S, Finish, Shape>(p, [&](const void* function, auto parameters) {
-    void* list[] = {&arguments, &raster, &parameters};
-    for (; raster.first < tiles; raster.first += max_grid) {
-      const dim3 grid(static_cast<unsigned>(std::min(tiles - raster.first, max_grid)));
-      const cudaError_t status =
-          cudaLaunchKernel(function, grid, dim3(Shape::threads), list, 0, static_cast<cudaStream_t>(p.execution.stream));
-      if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
-    }
+  const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
+  with_function<S, Finish, Shape>(p, [&](const void* function, const auto& parameters) {
+    launch_tiles(info, p, function, raster, Shape::threads, detail::arguments_of<S, Finish>(p), parameters);
   });
 }
 
@@ -180,13 +208,6 @@ Kernel kernel() {
   k.cost = cost<S, Shape>;
   k.run = run<S, Finish, Shape>;
   return k;
-}
-
-/// Adds the kernels of one semiring, the large tile first.
-template <class S, class Finish>
-void add_kernels(std::vector<Kernel>& list) {
-  list.push_back(kernel<S, Finish, LargeTile<S>>());
-  list.push_back(kernel<S, Finish, SmallTile<S>>());
 }
 
 }  // namespace rigel::backends::simt

@@ -70,6 +70,43 @@ __device__ __forceinline__ void copy_out(const Accumulator (&x)[Shape::outputs_m
   }
 }
 
+/// Puts results into C. Copies and square roots ask for each output neither what the epilogue nor what C's type is.
+template <class S, class Finish>
+class Store {
+ public:
+  using Accumulator = typename S::accumulator;
+  using Value = result_t<S>;
+
+  __device__ __forceinline__ explicit Store(const detail::Arguments<S, Finish>& g)
+      : g_(g), roots_(g.finish.template is_root<Value>()), plain_(roots_ || g.finish.template is_copy<Value>()) {}
+
+  __device__ __forceinline__ bool is_plain() const { return plain_; }
+  __device__ __forceinline__ bool is_root() const { return std::is_floating_point_v<Value> && roots_; }
+  /// What C receives where is_plain().
+  template <bool root>
+  __device__ __forceinline__ static Value plain(const S& s, const Accumulator& x) {
+    const Value value = rigel::result(s, x);
+    if constexpr (root && std::is_floating_point_v<Value>)
+      return __builtin_elementwise_sqrt(value);
+    else
+      return value;
+  }
+  __device__ __forceinline__ void operator()(const S& s, const Accumulator& x, std::int64_t l, std::int64_t m,
+                                             std::int64_t n) const {
+    if constexpr (Number<Value>)
+      if (plain_) {
+        Value& to = static_cast<Value*>(g_.c)[g_.c_offset(l, m, n)];
+        to = is_root() ? plain<true>(s, x) : plain<false>(s, x);
+        return;
+      }
+    g_.store(s, x, l, m, n);
+  }
+
+ private:
+  const detail::Arguments<S, Finish>& g_;
+  bool roots_, plain_;
+};
+
 /// Whether ⊕'s identity is known to be infinite: then it leaves every number as it is.
 template <class S>
 constexpr bool has_infinite_identity() {
@@ -135,12 +172,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   Accumulator* const exchange = reinterpret_cast<Accumulator*>(shared);
   __shared__ typename Step::Table table;
 
-  const int thread = static_cast<int>(threadIdx.x);
-  const tile::Place<Shape> place(thread);
   // Found twice, at the start and after the loop, so that it takes no registers in between.
   const auto origin = [&] { return raster.origin(arch::block_index(), Shape::m, outputs_of<S> * Shape::n); };
   const bool along_n = g.c_strides.column <= g.c_strides.row;
   const auto start = origin();
+  const int thread = static_cast<int>(threadIdx.x);
+  const tile::Place<Shape> place(thread);
   const S s = g.semiring(start.batch);
   const W w{s};
   const Step step(w, parameters, table, thread, Shape::threads);
@@ -261,7 +298,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
 
   const auto [l, m0, n0] = origin();
   const std::int64_t rows = g.m - m0, columns = g.n - n0;  // from the tile's origin on
-  using Value = decltype(rigel::result(s, typename S::accumulator(S::identity())));
+  using Value = typename Store<S, Finish>::Value;
   if constexpr (Number<Value> && SlabA::chunk * sizeof(Value) <= 16) {
     const std::int64_t stride = along_n ? g.c_strides.row : g.c_strides.column;
     Value* const c = static_cast<Value*>(g.c) + g.c_offset(l, m0, n0);
@@ -297,29 +334,46 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       }
     }
   }
-  // Copies and square roots need not ask for each output what the epilogue and C's type are.
-  const bool copies = g.finish.template is_copy<Value>(), roots = g.finish.template is_root<Value>();
-  Exchange::for_each(x, exchange, place, thread, along_n, [&](const Accumulator& value, int m, int n) {
-    const auto store = [&](typename S::accumulator one, int column) {
-      if (m >= rows || column >= columns) return;
-      if constexpr (joins_late)
-        if (g.accumulate) one = s.add(g.start(s, l, m0 + m, n0 + column), one);
-      if constexpr (std::is_arithmetic_v<Value>)
-        if (copies || roots) {
-          Value to = rigel::result(s, one);
-          if constexpr (std::is_floating_point_v<Value>)
-            if (roots) to = __builtin_elementwise_sqrt(to);
-          static_cast<Value*>(g.c)[g.c_offset(l, m0 + m, n0 + column)] = to;
-          return;
-        }
-      g.store(s, one, l, m0 + m, n0 + column);
-    };
-    if constexpr (is_packed<S>) {
+  const Store<S, Finish> store(g);
+  Exchange::for_each(x, exchange, place, thread, [&](const auto& piece) __attribute__((always_inline)) {
+    if constexpr (Number<Value>)
+      if (store.is_plain()) {
+        Value* const c = static_cast<Value*>(g.c) + g.c_offset(l, m0, n0);
+        constexpr int halves = outputs_of<S>;
+        const int last_m = static_cast<int>(std::min<std::int64_t>(rows, Shape::m));
+        const int last_n = static_cast<int>(std::min<std::int64_t>(columns, halves * Shape::n));
+        const auto put = [&]<bool root>() __attribute__((always_inline)) {
+#pragma unroll
+          for (int h = 0; h < halves; ++h)
+            piece.for_each(c + h * g.c_strides.column, g.c_strides.row, halves * g.c_strides.column, last_m,
+                           (last_n - h + halves - 1) / halves, along_n,
+                           [&](const Accumulator& value, Value& to) __attribute__((always_inline)) {
+                             typename S::accumulator one;
+                             if constexpr (is_packed<S>)
+                               one = half_of<typename S::accumulator>(value, h);
+                             else
+                               one = value;
+                             if constexpr (joins_late)
+                               if (g.accumulate) one = s.add(rigel::lift(s, to), one);
+                             to = Store<S, Finish>::template plain<root>(s, one);
+                           });
+        };
+        return store.is_root() ? put.template operator()<true>() : put.template operator()<false>();
+      }
+    piece.for_each(along_n, [&](const Accumulator& value, int m, int column) __attribute__((always_inline)) {
+      const auto put = [&](typename S::accumulator one, int n) {
+        if (m >= rows || n >= columns) return;
+        if constexpr (joins_late)
+          if (g.accumulate) one = s.add(g.start(s, l, m0 + m, n0 + n), one);
+        g.store(s, one, l, m0 + m, n0 + n);
+      };
+      if constexpr (is_packed<S>) {
 #pragma unroll 1
-      for (int h = 0; h < 2; ++h) store(half_of<typename S::accumulator>(value, h), 2 * n + h);
-    } else {
-      store(value, n);
-    }
+        for (int h = 0; h < 2; ++h) put(half_of<typename S::accumulator>(value, h), 2 * column + h);
+      } else {
+        put(value, column);
+      }
+    });
   });
 }
 

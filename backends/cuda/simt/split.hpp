@@ -5,15 +5,9 @@
 // where sums round it is not the reference's: these kernels are registered apart.
 #pragma once
 
-#include <backends/cuda/simt/contract.hpp>
+#include <backends/cuda/simt/narrow.hpp>
 
 namespace rigel::backends::simt {
-
-/// Counts in floating point, which C may continue from any number: exact as the reference's chain has them only.
-template <class S>
-inline constexpr bool counts_in_floats = false;
-template <class E, std::floating_point A>
-inline constexpr bool counts_in_floats<hamming<E, A>> = true;
 
 /// Whether parts can be joined: C may hold an accumulator as it is.
 template <class S>
@@ -96,7 +90,7 @@ std::size_t split_workspace(const KernelInfo&, const Problem& p) {
 
 template <class S>
 double split_cost(const KernelInfo& info, const Problem& p) {
-  constexpr double launches = 1.2e-5, bytes_per_second = 2e12;
+  constexpr double launches = 8e-6, bytes_per_second = 2e12;
   const Parts parts = parts_of<S>(p);
   const Problem part = part_of<S>(p, 0, parts.length, parts.count(), nullptr);
   return cost<S, SmallTile<S>>(info, part) + launches +

@@ -75,7 +75,7 @@ class PowersByProducts {
     if constexpr (halves == 3) return x + math::abs(d) * root(d);
     if constexpr (halves == 4) return math::fma(d, d, x);
     if constexpr (halves == 5) return math::fma(square, root(d), x);
-    if constexpr (halves == 6) return x + square * math::abs(d);
+    if constexpr (halves == 6) return math::fma(d * math::abs(d), d, x);  // a product takes |d| as it is, an fma does not
     if constexpr (halves == 7) return math::fma(square, math::abs(d) * root(d), x);
     return math::fma(square, square, x);
   }

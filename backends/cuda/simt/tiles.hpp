@@ -58,10 +58,22 @@ template <class E, class A>
 inline constexpr Schedule schedule<min_plus<E, A>> = {1, 6};
 template <class E, class A>
 inline constexpr Schedule schedule<max_plus<E, A>> = {1, 6};
+template <class A>
+inline constexpr Schedule schedule<min_plus<float, A>> = {2, 6};
+template <class A>
+inline constexpr Schedule schedule<max_plus<float, A>> = {2, 6};
+template <class T>
+  requires is_packed<min_plus<T, T>>
+inline constexpr Schedule schedule<min_plus<T, T>> = {1, 7};
+template <class T>
+  requires is_packed<max_plus<T, T>>
+inline constexpr Schedule schedule<max_plus<T, T>> = {1, 7};
 template <class E, class A>
-inline constexpr Schedule schedule<plus_times<E, A>> = {2, 5};
+inline constexpr Schedule schedule<plus_times<E, A>> = {5, 7};
 template <class E, class A>
 inline constexpr Schedule schedule<max_min<E, A>> = {0, 4};
+template <class E, class A>
+inline constexpr Schedule schedule<lp<E, A>> = {2, 5};
 template <class E, class A>
 inline constexpr Schedule schedule<min_max<E, A>> = {0, 4};
 
@@ -102,6 +114,9 @@ constexpr auto small_tile() {
   else
     return tile::Shape<8, 16, 8, 4, 16, 4, true>{};
 }
+
+/// For Σ |a − b|³ and Σ |a − b|⁴ of float, which take no special function.
+using WholePowersTile = tile::Shape<8, 16, 16, 8, 8, 2, true>;
 
 template <class S>
 using LargeTile = decltype(large_tile<S>());

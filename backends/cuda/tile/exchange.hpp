@@ -7,6 +7,8 @@
 
 #include <backends/cuda/tile/shape.hpp>
 
+#include <cstdint>
+
 namespace rigel::tile {
 
 template <class Accumulator, class Shape, int chunk>
@@ -24,16 +26,56 @@ class Exchange {
   using Registers = Accumulator[Shape::outputs_m][Shape::outputs_n];
   static constexpr int size = rows * pitch;  // accumulators in shared memory
 
-  /// use(x, m, n) for every output of the tile; consecutive threads take neighbours along n, or along m.
+  /// A piece of the tile in shared memory.
+  class Piece {
+   public:
+    /// use(x, m, n) for every output of the piece; consecutive threads take neighbours along n, or along m.
+    template <class Use>
+    __device__ __forceinline__ void for_each(bool along_n, const Use& use) const {
+      elements_of(number_, thread_, along_n, [&](int m, int n, int at) { use(shared_[at], m, n); });
+    }
+
+    /// use(x, c) for those of the tile's first `last_m` × `last_n` outputs that the piece has, in the same order: c is
+    /// where an output lies in a matrix, `tile` the tile's first one. Strides in elements.
+    template <class T, class Use>
+    __device__ __forceinline__ void for_each(T* tile, std::int64_t row_stride, std::int64_t column_stride, int last_m,
+                                             int last_n, bool along_n, const Use& use) const {
+      static_assert(Shape::threads % rows == 0 && Shape::threads % columns == 0);
+      constexpr int m_apart = height == chunk ? 1 : chunk, n_apart = width == chunk ? 1 : chunk;
+      const int row = along_n ? thread_ / columns : thread_ % rows, column = along_n ? thread_ % columns : thread_ / rows;
+      const int m = line_in_tile<Shape::threads_m, height>(number_ / pieces_n * height, row);
+      const int n = line_in_tile<Shape::threads_n, width>(number_ % pieces_n * width, column);
+      // The thread goes from line to line, across which its outputs lie.
+      const int step = Shape::threads / (along_n ? columns : rows);
+      const int lines_left = along_n ? (last_m - m + m_apart - 1) / m_apart : (last_n - n + n_apart - 1) / n_apart;
+      const int count = (along_n ? n < last_n : m < last_m) ? (lines_left + step - 1) / step : 0;
+      const int most = (along_n ? rows : columns) / step;
+      const int slot_step = step * (along_n ? pitch : 1);
+      const std::int64_t c_step = step * (along_n ? m_apart * row_stride : n_apart * column_stride);
+      T* c = tile + m * row_stride + n * column_stride;
+      const Accumulator* slot = shared_ + row * pitch + column;
+#pragma unroll 4
+      for (int i = 0; i < (count < most ? count : most); ++i, c += c_step, slot += slot_step) use(*slot, *c);
+    }
+
+   private:
+    friend Exchange;
+    const Accumulator* shared_;
+    int number_, thread_;
+    __device__ __forceinline__ Piece(const Accumulator* shared, int number, int thread)
+        : shared_(shared), number_(number), thread_(thread) {}
+  };
+
+  /// use(piece) for every piece of the tile.
   template <class Use>
   __device__ __forceinline__ static void for_each(const Registers& x, Accumulator* shared, Place<Shape> place, int thread,
-                                                  bool along_n, const Use& use) {
+                                                  const Use& use) {
 #pragma unroll 1
     for (int piece = 0; piece < pieces; ++piece) {
       __syncthreads();
       registers_of(piece, place, [&](int i, int j, int at) { shared[at] = x[i][j]; });
       __syncthreads();
-      elements_of(piece, thread, along_n, [&](int m, int n, int at) { use(shared[at], m, n); });
+      use(Piece(shared, piece, thread));
     }
   }
 
@@ -61,20 +103,28 @@ class Exchange {
       for (int i = 0; i < height; ++i)
 #pragma unroll
         for (int j = 0; j < width; ++j)
-          visit(p / pieces_n * height + i, p % pieces_n * width + j,
-                (place.m * height + i) * pitch + place.n * width + j);
+          visit(p / pieces_n * height + i, p % pieces_n * width + j, (place.m * height + i) * pitch + place.n * width + j);
     }
+  }
+
+  // The line of the tile that line `l` of a piece is, which starts with output `first` of each thread.
+  template <int threads, int outputs>
+  __device__ __forceinline__ static int line_in_tile(int first, int l) {
+    if constexpr (outputs == chunk)
+      return first * threads + l;  // the chunks of all threads
+    else
+      return line_of<threads, chunk>(first, l);
   }
 
   // visit(m, n, place in shared memory) for this thread's share of a piece.
   template <class Visit>
   __device__ __forceinline__ static void elements_of(int piece, int thread, bool along_n, const Visit& visit) {
+    static_assert((height == 1 || height == chunk) && (width == 1 || width == chunk));
 #pragma unroll 1
     for (int e = thread; e < rows * columns; e += Shape::threads) {
       const int row = along_n ? e / columns : e % rows, column = along_n ? e % columns : e / rows;
-      visit(line_of<Shape::threads_m, chunk>(piece / pieces_n * height + row % height, row / height),
-            line_of<Shape::threads_n, chunk>(piece % pieces_n * width + column % width, column / width),
-            row * pitch + column);
+      visit(line_in_tile<Shape::threads_m, height>(piece / pieces_n * height, row),
+            line_in_tile<Shape::threads_n, width>(piece % pieces_n * width, column), row * pitch + column);
     }
   }
 };

@@ -18,7 +18,7 @@
 #include <backends/host/contract.hpp>
 #endif
 #if RIGEL_BACKEND_CUDA_SIMT
-#include <backends/cuda/simt/contract.hpp>
+#include <backends/cuda/simt/narrow.hpp>
 #endif
 
 #include <vector>

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Few outputs, or a matrix so narrow that a tile of registers would stay empty: a thread computes one output, or a part
+// of its chain, and slabs of A and B lie in shared memory. A block's shape is chosen at run time, and the code is short:
+// the first block of a launch waits for its instructions as it waits for its operands, microseconds where they are long.
+//
+// With one thread for an output its chain is in ascending k. Where K is cut, thread q of an output's 2^parts takes
+// k = q, q + 2^parts, …, and their results are joined pairwise: the same result in every run, but where sums round not
+// the reference's. These kernels are registered apart.
+#pragma once
+
+#include <backends/cuda/simt/contract.hpp>
+
+#include <bit>
+
+namespace rigel::backends::simt {
+
+/// The shape of a block, as logarithms to the base 2: outputs along m and n, threads for each, values of k in a slab.
+struct Narrow {
+  int m = 0, n = 0, parts = 0, depth = 0;
+  static constexpr int threads = 8;  // of a block, at most
+
+  int outputs() const { return m + n; }
+};
+
+/// Counts in floating point, which C may continue from any number: exact as the reference's chain has them only.
+template <class S>
+inline constexpr bool counts_in_floats = false;
+template <class E, std::floating_point A>
+inline constexpr bool counts_in_floats<hamming<E, A>> = true;
+
+/// A slab of each operand in shared memory: lines of 2^depth values, padded so that neither threads that read down the
+/// lines nor ones that write down them meet in a bank.
+template <class Operand>
+struct NarrowSlab {
+  using Stored = tile::stored_t<Operand>;
+  static constexpr int size = static_cast<int>(sizeof(Stored));
+  static constexpr int values = size <= 16 ? 16384 / size : 0;  // of both operands
+  static constexpr int padding = 288;                           // the most that 2^m + 2^n lines take
+  static constexpr int bytes = (values + padding) * size;
+
+  __device__ __forceinline__ static int pitch(int lines, int depth) { return (1 << depth) + (lines < 5 ? 32 >> lines : 1); }
+
+  /// Starts to bring 2^lines lines of 2^depth values of k, as far as they exist.
+  template <class Element>
+  __device__ __forceinline__ static void bring(Stored* slab, const Element* source, std::int64_t line_stride,
+                                               std::int64_t k_stride, std::int64_t lines_left, std::int64_t k_left,
+                                               int lines, int depth) {
+    // Neighbouring threads along the elements' own direction.
+    const bool along_k = k_stride < line_stride;
+    const int low_bits = along_k ? depth : lines;
+    const int threads = static_cast<int>(blockDim.x), count = 1 << (lines + depth);
+#pragma unroll 1
+    for (int first = static_cast<int>(threadIdx.x); first < count; first += 4 * threads)
+#pragma unroll
+      for (int turn = 0; turn < 4; ++turn) {
+        const int i = first + turn * threads;
+        const int low = i & ((1 << low_bits) - 1), high = i >> low_bits;
+        const int line = along_k ? high : low, k = along_k ? low : high;
+        if (i >= count || line >= lines_left || k >= k_left) continue;
+        Stored* const to = slab + line * pitch(lines, depth) + k;
+        const Element* const from = source + line * line_stride + k * k_stride;
+        if constexpr (std::is_same_v<Element, Stored> && (size == 4 || size == 8))
+          arch::copy_async<size>(to, from);
+        else
+          *to = static_cast<Stored>(static_cast<Operand>(*from));
+      }
+  }
+};
+
+template <class S, class Finish>
+__global__ void __launch_bounds__(1 << Narrow::threads)
+    contract_narrow(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster,
+                    const __grid_constant__ Narrow shape) {
+  using Accumulator = typename S::accumulator;
+  using Operand = operand_t<S>;
+  using Slab = NarrowSlab<Operand>;
+  using Stored = typename Slab::Stored;
+  constexpr int sums_bytes = static_cast<int>(sizeof(Accumulator)) << Narrow::threads;
+  __shared__ __attribute__((aligned(16))) unsigned char shared[std::max(2 * Slab::bytes, sums_bytes)];
+  const auto slab = [&](int stage) { return reinterpret_cast<Stored*>(shared + stage * Slab::bytes); };
+
+  const auto [l, m0, n0] = raster.origin(arch::block_index(), 1 << shape.m, 1 << shape.n);
+  const int thread = static_cast<int>(threadIdx.x), part = thread >> (shape.m + shape.n);
+  const int m = thread >> shape.n & ((1 << shape.m) - 1), n = thread & ((1 << shape.n) - 1);
+  const bool present = part == 0 && m0 + m < g.m && n0 + n < g.n;
+  const S s = g.semiring(l);
+  Accumulator x = S::identity();
+  if constexpr (can_accumulate<S>)
+    if (present) x = g.start(s, l, m0 + m, n0 + n);
+
+  const int pitch_a = Slab::pitch(shape.m, shape.depth), pitch_b = Slab::pitch(shape.n, shape.depth);
+  const int begin_b = pitch_a << shape.m;
+  const auto bring = [&](int stage, std::int64_t k0) {
+    if (k0 < g.k) {
+      Slab::bring(slab(stage), &g.a.at(l, m0, k0), g.a.row, g.a.column, g.m - m0, g.k - k0, shape.m, shape.depth);
+      Slab::bring(slab(stage) + begin_b, &g.b.at(l, k0, n0), g.b.column, g.b.row, g.n - n0, g.k - k0, shape.n, shape.depth);
+    }
+    arch::commit_copies();
+  };
+  bring(0, 0);
+  int stage = 0;
+#pragma unroll 1
+  for (std::int64_t k0 = 0; k0 < g.k; k0 += 1 << shape.depth, stage ^= 1) {
+    bring(stage ^ 1, k0 + (1 << shape.depth));
+    arch::wait_for_copies<1>();
+    __syncthreads();
+    const Stored *const a = slab(stage) + m * pitch_a, *const b = slab(stage) + begin_b + n * pitch_b;
+    const int count = g.k - k0 < 1 << shape.depth ? static_cast<int>(g.k - k0) : 1 << shape.depth;
+    constexpr int unroll = is_transcendental<S> ? 1 : 4;
+#pragma unroll unroll
+    for (int k = part; k < count; k += 1 << shape.parts)
+      x = step(s, x, static_cast<Operand>(a[k]), static_cast<Operand>(b[k]), k0 + k);
+    __syncthreads();
+  }
+
+  if (shape.parts > 0) {
+    Accumulator* const sums = reinterpret_cast<Accumulator*>(shared);
+    sums[thread] = x;
+#pragma unroll 1
+    for (int half = static_cast<int>(blockDim.x) / 2; half >= 1 << (shape.m + shape.n); half /= 2) {
+      __syncthreads();
+      if (thread < half) sums[thread] = x = s.add(x, sums[thread + half]);
+    }
+  }
+  const Store<S, Finish> store(g);
+  if (present) store(s, x, l, m0 + m, n0 + n);
+}
+
+/// Whether a semiring has these kernels: of the zoo, numbers of at least four bytes.
+template <class S>
+inline constexpr bool narrows = NarrowSlab<operand_t<S>>::values > 0 && sizeof(typename S::accumulator) <= 64 &&
+                                (!in_zoo<S> || (sizeof(typename S::element) >= 4 &&
+                                                (std::is_arithmetic_v<typename S::accumulator> || is_transcendental<S>)));
+
+/// Outputs in squares, as far as there are any; where K is cut, parts of at least 8 values of k, so many that the card
+/// gets a block for each multiprocessor. `slab_values`: what both slabs hold.
+[[gnu::noinline]] inline Narrow narrow_for(const Problem& p, int slab_values, bool cuts) {
+  const auto bits = [](std::int64_t extent) {
+    return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1) - 1)));
+  };
+  const int most_m = bits(p.m), most_n = bits(p.n);
+  constexpr int half = Narrow::threads / 2, longest = 6;  // lines of 32 bytes are read as whole sectors
+  Narrow shape;
+  shape.m = std::min(most_m, half);
+  shape.n = std::min({most_n, Narrow::threads - shape.m, longest});
+  shape.m = std::min({most_m, Narrow::threads - shape.n, longest});
+  if (cuts) {
+    const auto longer = [&] { return p.k >> (shape.parts + 1) >= 8; };
+    while (shape.outputs() + shape.parts < Narrow::threads && longer()) ++shape.parts;
+    const auto blocks = [&] { return p.batch * (((p.m - 1) >> shape.m) + 1) * (((p.n - 1) >> shape.n) + 1); };
+    while (shape.outputs() > 0 && longer() && blocks() < p.execution.multiprocessors) {
+      --(shape.m > shape.n ? shape.m : shape.n);
+      ++shape.parts;
+    }
+  }
+  const int lines = (1 << shape.m) + (1 << shape.n);
+  shape.depth = std::min(bits(p.k), bits(slab_values / lines + 1) - 1);
+  return shape;
+}
+
+inline tile::Raster raster_of(const Problem& p, Narrow shape) {
+  return {0, static_cast<unsigned>((p.m + (1 << shape.m) - 1) >> shape.m),
+          static_cast<unsigned>((p.n + (1 << shape.n) - 1) >> shape.n)};
+}
+
+[[gnu::noinline]] inline Status narrow_fits(const Problem& p, int slab_values, bool cuts) {
+  if (p.m > max_grid || p.n > max_grid) return {Code::unsupported, "a matrix of C has more than 2^31 - 1 rows or columns"};
+  const tile::Raster raster = raster_of(p, narrow_for(p, slab_values, cuts));
+  if (std::int64_t{raster.rows} * raster.columns > max_grid)
+    return {Code::unsupported, "a matrix of C has more than 2^31 - 1 tiles"};
+  return {};
+}
+
+/// As measured on sm_90: a launch, the wait for first slabs, and on the multiprocessor that gets most blocks either the
+/// instructions that bring the slabs and the reads of shared memory for each step, or how long a thread takes for its own.
+/// `step`: clocks that a warp's step occupies, `step_of_thread`: until the next one can begin.
+[[gnu::noinline]] inline double narrow_seconds(const Problem& p, Narrow shape, double step, double step_of_thread) {
+  constexpr double launch = 3.5e-6, wait = 2e-6, clock = 1.8e9, copy = 36.0 / 128, copy_of_thread = 150;
+  constexpr int resident = 6;  // blocks
+  const tile::Raster raster = raster_of(p, shape);
+  const double blocks = static_cast<double>(p.batch) * raster.rows * raster.columns;
+  const double each = std::ceil(blocks / std::max(p.execution.multiprocessors, 1)), rounds = std::ceil(each / resident);
+  const int threads = 1 << (shape.outputs() + shape.parts), lines = (1 << shape.m) + (1 << shape.n);
+  const double k = static_cast<double>(p.k), steps = k / (1 << shape.parts), copies = k * lines;
+  const double throughput = each * (steps * step * std::max(threads / 32, 1) + copies * copy);
+  const double latency = rounds * (steps * step_of_thread + copies / threads * copy_of_thread);
+  return launch + std::max(throughput, latency) / clock + wait * rounds;
+}
+
+template <class S>
+inline constexpr int slab_values = NarrowSlab<operand_t<S>>::values;
+
+/// With a thread for an output, or with several (`cuts`).
+template <class S, class Finish, bool cuts>
+Kernel narrow_kernel() {
+  Kernel k = kernel<S, Finish, SmallTile<S>>();
+  k.info.name = detail::info_of<S>("cuda.simt", cuts ? "narrow_split_k" : "narrow", bit(Space::cuda)).name;
+  k.info.tile = {1 << Narrow::threads / 2, 1 << Narrow::threads / 2, 1};  // where C has as many rows and columns
+  k.info.stages = 2;
+  if constexpr (is_transcendental<S>) k.info.accuracy = {10, 6};  // as the semiring defines it, whatever the tiles take
+  // Where no order rounds differently, parts do not show. Tiles take other powers and exponentials of floats.
+  if constexpr ((cuts && !is_exact<S>) || sums_powers<S> || sums_exponentials<S>) k.info.promises = Promise::repeatable;
+  k.supports = [](const KernelInfo& info, const Problem& p) {
+    const Status status = narrow_fits(p, slab_values<S>, cuts);
+    return status ? detail::finish_supports<Finish>(info, p) : status;
+  };
+  k.cost = [](const KernelInfo&, const Problem& p) {
+    const Narrow shape = narrow_for(p, slab_values<S>, cuts);
+    return is_transcendental<S> ? narrow_seconds(p, shape, 30, 400)
+                                : narrow_seconds(p, shape, 2.5 * registers_of<operand_t<S>>, 14);
+  };
+  k.run = [](const KernelInfo& info, const Problem& p, void*) {
+    const Narrow shape = narrow_for(p, slab_values<S>, cuts);
+    launch_tiles(info, p, reinterpret_cast<const void*>(&contract_narrow<S, Finish>), raster_of(p, shape),
+                 1 << (shape.outputs() + shape.parts), detail::arguments_of<S, Finish>(p), shape);
+  };
+  return k;
+}
+
+/// Adds the kernels of one semiring: the large tile first, the narrow ones last.
+template <class S, class Finish>
+void add_kernels(std::vector<Kernel>& list) {
+  list.push_back(kernel<S, Finish, LargeTile<S>>());
+  list.push_back(kernel<S, Finish, SmallTile<S>>());
+  if constexpr (powers_by_products<S, Finish> && sums_powers<S>) {
+    list.push_back(kernel<S, Finish, WholePowersTile>());
+    list.back().supports = whole_powers_supports<S, Finish>;
+  }
+  if constexpr (narrows<S>) {
+    list.push_back(narrow_kernel<S, Finish, false>());
+    if constexpr (!counts_in_floats<S>) list.push_back(narrow_kernel<S, Finish, true>());
+  }
+}
+
+}  // namespace rigel::backends::simt
