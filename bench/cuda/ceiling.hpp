@@ -51,7 +51,7 @@ struct l3_f32 {
   static constexpr double lanes = 128. / 3;
   static __device__ void step(float& x, float a, float b) {
     const float d = a - b;
-    x = __builtin_fmaf(d * d, __builtin_fabsf(d), x);
+    x = __builtin_fmaf(d * __builtin_fabsf(d), d, x);
   }
 };
 

@@ -241,7 +241,10 @@ void add_tasks(const Exec& exec) {
       {2048, 2048, 256, columns},
       {1000, 1000, 1000, columns},
       {1024, 1024, 1024, columns},
-      {1024, 1024, 1024, columns, true, "cuda.simt.l1.f32.128x128x8"}});
+      {1024, 1024, 1024, columns, true, "cuda.simt.l1.f32.128x128x8"},
+      {14898, 8139, 18, columns},
+      {20000, 1, 20000, columns},
+      {94, 14, 227, columns}});
   add_products<pair::l1_f32>(exec, "l1 of a user/f32", manhattan{}, {{8192, 8192, 8192, columns}});
   add_products<pair::l1_f32>(exec, "l1/f16", l1<rigel::half>{}, {
       {8192, 8192, 8192, columns},
