@@ -8,7 +8,7 @@ table and a sweep of shapes. Every result is held against f64. Prints a table an
 Peers are torch (cdist, matmul, broadcasts in blocks), kermac, mm-kermac and sgemm-bi: each where it can be imported; what is
 missing or fails is recorded as such. torch alone is needed. Rigel runs in bench_serve, which reads the matrices from files.
 
-Seconds are device time by events around a call, the median of several; each call comes behind a fill of gibibytes, which
+Seconds are device time by events around a call, the median of several, or of one that takes long; each call comes behind a fill of gibibytes, which
 empties the L2 cache and lets the host run ahead. What a peer does once (compile its kernels, copy its scalars to the device)
 is outside of the clock. Numbers are uniform in (-1, 0], where it makes no difference to a minimum that mm-kermac's
 accumulators start from 0; for max_min in [0, 1).
@@ -479,6 +479,11 @@ def main():
             return 1
         peers, missing = import_peers(arguments.without)
         clock = Clock()
+        for operation, peer in itertools.product(sorted({task[0] for task in TABLE} | set(SWEEP)), peers):
+            with contextlib.suppress(Exception):  # what a peer does once; a job of its own says what fails
+                job = Job(operation, 64, 64, 64)
+                with contextlib.redirect_stdout(io.StringIO()):
+                    peer.call(job, *matrices(job), torch.empty(64, 64, device=DEVICE))()
         report = {"context": context(arguments, rigel, peers, missing), "table": [], "sweep": [], "not_run": 0}
         print(json.dumps(report["context"], indent=1), flush=True)
         jobs = [] if arguments.no_table else [("table", Job(*task), arguments.repetitions) for task in TABLE]

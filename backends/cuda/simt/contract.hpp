@@ -72,11 +72,18 @@ void with_function(const Problem& p, const Visit& visit) {
   const auto use = [&]<class Step, Way a = Way::single, Way b = Way::single>(const typename Step::Parameters& parameters) {
     visit(reinterpret_cast<const void*>(&contract<S, Finish, Shape, Step, a, b>), parameters);
   };
-  if constexpr (std::is_same_v<Shape, WholePowersTile> && sums_powers<S>) {
+  if constexpr (is_whole_powers_tile<S, Shape>) {
+    const auto use_step = [&]<class Step>() {
+      if (way_of<S, Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride) == Way::along_k &&
+          way_of<S, Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride) == Way::along_k)
+        use.template operator()<Step, Way::along_k, Way::along_k>({});
+      else
+        use.template operator()<Step>({});
+    };
     if (static_cast<const S*>(p.semiring_object)->p == 3)
-      use.template operator()<PowersByProducts<S, 6>, Way::along_k, Way::along_k>({});
+      use_step.template operator()<PowersByProducts<S, 6>>();
     else
-      use.template operator()<PowersByProducts<S, 8>, Way::along_k, Way::along_k>({});
+      use_step.template operator()<PowersByProducts<S, 8>>();
   } else if constexpr (sums_powers<S>) {
     if (!p.semiring_per_batch) {
       const float exponent = static_cast<const S*>(p.semiring_object)->p;
@@ -114,20 +121,20 @@ void with_function(const Problem& p, const Visit& visit) {
 
 template <class S, class Finish>
 Status whole_powers_supports(const KernelInfo& info, const Problem& p) {
-  if (p.semiring_per_batch) return {Code::unsupported, "p must be 3 or 4, the same for all batches"};
-  const float exponent = static_cast<const S*>(p.semiring_object)->p;
-  if (exponent != 3 && exponent != 4) return {Code::unsupported, "p must be 3 or 4"};
-  if (way_of<S, WholePowersTile>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride) != tile::Way::along_k ||
-      way_of<S, WholePowersTile>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride) != tile::Way::along_k)
-    return {Code::unsupported, "K must be a multiple of 8, rows of A and columns of B contiguous and aligned to 16 bytes"};
+  const bool whole = !p.semiring_per_batch &&
+                     (static_cast<const S*>(p.semiring_object)->p == 3 || static_cast<const S*>(p.semiring_object)->p == 4);
+  if (!whole) return {Code::unsupported, "p must be 3 or 4, the same for all batches"};
   return supports<S, Finish, WholePowersTile>(info, p);
 }
+/// A semiring object that they support.
+template <class S>
+inline constexpr S whole_powers_sample = {{}, 3};
 
 /// Steps of an accumulator of `OnPairs<S>` that a multiprocessor finishes in a second when it is full, as measured on sm_90
 /// for the lightest semirings.
 template <class S, class Shape>
 constexpr double steps_per_second() {
-  if constexpr (std::is_same_v<Shape, WholePowersTile> && sums_powers<S>)
+  if constexpr (is_whole_powers_tile<S, Shape>)
     return 7e10;
   else if constexpr (sums_powers<S> || sums_exponentials<S>)
     return 2e10;

@@ -30,13 +30,13 @@ template <class E, std::floating_point A>
 inline constexpr bool counts_in_floats<hamming<E, A>> = true;
 
 /// A slab of each operand in shared memory: lines of 2^depth values, padded so that neither threads that read down the
-/// lines nor ones that write down them meet in a bank.
+/// lines nor ones that write down them meet in a bank (from 32 values on).
 template <class Operand>
 struct NarrowSlab {
   using Stored = tile::stored_t<Operand>;
   static constexpr int size = static_cast<int>(sizeof(Stored));
   static constexpr int values = size <= 16 ? 16384 / size : 0;  // of both operands
-  static constexpr int padding = 288;                           // the most that 2^m + 2^n lines take
+  static constexpr int padding = 96;                            // the most that 2^m + 2^n lines take, m + n <= 8, each <= 6
   static constexpr int bytes = (values + padding) * size;
 
   __device__ __forceinline__ static int pitch(int lines, int depth) { return (1 << depth) + (lines < 5 ? 32 >> lines : 1); }
@@ -140,7 +140,7 @@ inline constexpr bool narrows = NarrowSlab<operand_t<S>>::values > 0 && sizeof(t
     return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1) - 1)));
   };
   const int most_m = bits(p.m), most_n = bits(p.n);
-  constexpr int half = Narrow::threads / 2, longest = 6;  // lines of 32 bytes are read as whole sectors
+  constexpr int half = Narrow::threads / 2, longest = 6;  // so that lines of full slabs are long, too
   Narrow shape;
   shape.m = std::min(most_m, half);
   shape.n = std::min({most_n, Narrow::threads - shape.m, longest});
@@ -196,7 +196,7 @@ template <class S, class Finish, bool cuts>
 Kernel narrow_kernel() {
   Kernel k = kernel<S, Finish, SmallTile<S>>();
   k.info.name = detail::info_of<S>("cuda.simt", cuts ? "narrow_split_k" : "narrow", bit(Space::cuda)).name;
-  k.info.tile = {1 << Narrow::threads / 2, 1 << Narrow::threads / 2, 1};  // where C has as many rows and columns
+  k.info.tile = {1 << Narrow::threads / 2, 1 << Narrow::threads / 2, 128};  // of 4-byte operands, where C is as large
   k.info.stages = 2;
   if constexpr (is_transcendental<S>) k.info.accuracy = {10, 6};  // as the semiring defines it, whatever the tiles take
   // Where no order rounds differently, parts do not show. Tiles take other powers and exponentials of floats.
@@ -226,10 +226,12 @@ void add_kernels(std::vector<Kernel>& list) {
   if constexpr (powers_by_products<S, Finish> && sums_powers<S>) {
     list.push_back(kernel<S, Finish, WholePowersTile>());
     list.back().supports = whole_powers_supports<S, Finish>;
+    list.back().info.sample = &whole_powers_sample<S>;
   }
   if constexpr (narrows<S>) {
     list.push_back(narrow_kernel<S, Finish, false>());
-    if constexpr (!counts_in_floats<S>) list.push_back(narrow_kernel<S, Finish, true>());
+    // A user's ⊕ that rounds keeps its order.
+    if constexpr ((in_zoo<S> || is_exact<S>) && !counts_in_floats<S>) list.push_back(narrow_kernel<S, Finish, true>());
   }
 }
 

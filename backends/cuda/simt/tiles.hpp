@@ -117,6 +117,8 @@ constexpr auto small_tile() {
 
 /// For Σ |a − b|³ and Σ |a − b|⁴ of float, which take no special function.
 using WholePowersTile = tile::Shape<8, 16, 16, 8, 8, 2, true>;
+template <class S, class Shape>
+inline constexpr bool is_whole_powers_tile = sums_powers<S> && std::is_same_v<Shape, WholePowersTile>;
 
 template <class S>
 using LargeTile = decltype(large_tile<S>());
