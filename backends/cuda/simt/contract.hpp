@@ -119,17 +119,6 @@ void with_function(const Problem& p, const Visit& visit) {
   }
 }
 
-template <class S, class Finish>
-Status whole_powers_supports(const KernelInfo& info, const Problem& p) {
-  const bool whole = !p.semiring_per_batch &&
-                     (static_cast<const S*>(p.semiring_object)->p == 3 || static_cast<const S*>(p.semiring_object)->p == 4);
-  if (!whole) return {Code::unsupported, "p must be 3 or 4, the same for all batches"};
-  return supports<S, Finish, WholePowersTile>(info, p);
-}
-/// A semiring object that they support.
-template <class S>
-inline constexpr S whole_powers_sample = {{}, 3};
-
 /// Steps of an accumulator of `OnPairs<S>` that a multiprocessor finishes in a second when it is full, as measured on sm_90
 /// for the lightest semirings.
 template <class S, class Shape>
@@ -214,6 +203,30 @@ Kernel kernel() {
   k.supports = supports<S, Finish, Shape>;
   k.cost = cost<S, Shape>;
   k.run = run<S, Finish, Shape>;
+  return k;
+}
+
+template <class S>
+bool is_whole(const Problem& p) {
+  if (p.semiring_per_batch) return false;
+  const float exponent = static_cast<const S*>(p.semiring_object)->p;
+  return exponent == 3 || exponent == 4;
+}
+
+/// lp in the tile for whole powers; for other p in its usual one, so that the kernel covers what the others cover.
+template <class S, class Finish>
+Kernel whole_powers_kernel() {
+  Kernel k = kernel<S, Finish, WholePowersTile>();
+  k.supports = [](const KernelInfo& info, const Problem& p) {
+    return is_whole<S>(p) ? supports<S, Finish, WholePowersTile>(info, p) : supports<S, Finish, LargeTile<S>>(info, p);
+  };
+  k.cost = [](const KernelInfo& info, const Problem& p) {
+    return is_whole<S>(p) ? cost<S, WholePowersTile>(info, p) : 1.01 * cost<S, LargeTile<S>>(info, p);
+  };
+  k.run = [](const KernelInfo& info, const Problem& p, void* workspace) {
+    return is_whole<S>(p) ? run<S, Finish, WholePowersTile>(info, p, workspace)
+                          : run<S, Finish, LargeTile<S>>(info, p, workspace);
+  };
   return k;
 }
 

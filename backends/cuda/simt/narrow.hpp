@@ -223,11 +223,7 @@ template <class S, class Finish>
 void add_kernels(std::vector<Kernel>& list) {
   list.push_back(kernel<S, Finish, LargeTile<S>>());
   list.push_back(kernel<S, Finish, SmallTile<S>>());
-  if constexpr (powers_by_products<S, Finish> && sums_powers<S>) {
-    list.push_back(kernel<S, Finish, WholePowersTile>());
-    list.back().supports = whole_powers_supports<S, Finish>;
-    list.back().info.sample = &whole_powers_sample<S>;
-  }
+  if constexpr (powers_by_products<S, Finish> && sums_powers<S>) list.push_back(whole_powers_kernel<S, Finish>());
   if constexpr (narrows<S>) {
     list.push_back(narrow_kernel<S, Finish, false>());
     // A user's ⊕ that rounds keeps its order.
