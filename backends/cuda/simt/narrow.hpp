@@ -127,11 +127,12 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
   if (present) store(s, x, l, m0 + m, n0 + n);
 }
 
-/// Whether a semiring has these kernels: of the zoo, numbers of at least four bytes.
+/// Whether a semiring has these kernels: of the zoo, numbers of at least four bytes, powers and exponentials in float.
 template <class S>
 inline constexpr bool narrows = NarrowSlab<operand_t<S>>::values > 0 && sizeof(typename S::accumulator) <= 64 &&
                                 (!in_zoo<S> || (sizeof(typename S::element) >= 4 &&
-                                                (std::is_arithmetic_v<typename S::accumulator> || is_transcendental<S>)));
+                                                (is_transcendental<S> ? sizeof(operand_t<S>) == 4
+                                                                      : std::is_arithmetic_v<typename S::accumulator>)));
 
 /// Outputs in squares, as far as there are any; where K is cut, parts of at least 8 values of k, so many that the card
 /// gets a block for each multiprocessor. `slab_values`: what both slabs hold.
