@@ -139,7 +139,8 @@ void check(const S& s, const E& epilogue, std::uint64_t seed) {
     };
     // The families, and each of this file's own kernels for a GPU: tiles, too, where the prediction prefers others.
     std::vector<std::string> kernels(families.begin(), families.end());
-    with(nullptr, "", [&](const auto&... arguments) {
+    const auto untouched = on_device<C, Exec>(before);
+    with(untouched.data(), "", [&](const auto&... arguments) {
       rigel::detail::with_problem(arguments..., [&](const rigel::Problem& p) {
         for (const rigel::Kernel& kernel : p.instantiated)
           if (kernel.info.family == "cuda.simt") kernels.push_back(kernel.info.name);
