@@ -25,7 +25,7 @@
 
 #include <rigel/contract.hpp>
 #include <rigel/detail/closure.hpp>
-#include <rigel/detail/pool.hpp>
+#include <rigel/detail/elimination.hpp>
 
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
@@ -114,17 +114,8 @@ class Closure {
   ClosureReport run() {
     if (data_.batches == 0 || data_.n == 0) return {};
     const Kokkos::Profiling::ScopedRegion region("rigel::closure");
-    const std::size_t bytes = place();
-    Workspace workspace = options_.workspace;
-    PoolLease pooled;
-    if (!workspace.data) {
-      pooled = lease(execution_of(exec_), bytes);
-      workspace = {pooled.data(), bytes};
-    } else if (workspace.bytes < bytes) {
-      throw Error(Code::invalid_argument, "closure: the workspace has " + std::to_string(workspace.bytes) +
-                                              " bytes, expected " + std::to_string(bytes));
-    }
-    place(reinterpret_cast<std::uintptr_t>(workspace.data));
+    const CallMemory memory("closure", execution_of(exec_), options_.workspace, place());
+    place(memory.address());
 
     closure_begin(exec_, data_);
     for (std::int64_t k0 = 0; k0 < data_.n; k0 += block_) {
@@ -138,26 +129,9 @@ class Closure {
   }
 
  private:
-  template <class T>
-  using Matrix =
-      Kokkos::View<T***, Kokkos::LayoutStride, typename Exec::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-
-  template <class T>
-  static Strided<T> strided_in(const Operand& o) {
-    return {static_cast<T*>(o.data), o.batch_stride, o.row_stride, o.column_stride};
-  }
-  static std::string extents(const Operand& o) {
-    return (o.batches != 1 ? std::to_string(o.batches) + 'x' : "") + std::to_string(o.rows) + 'x' +
-           std::to_string(o.columns);
-  }
-  static std::string describe(const Operand& o) { return "'" + o.label + "' is " + extents(o); }
-
-  template <class T>
-  Matrix<T> view(const Strided<T>& m, std::int64_t first_column, std::int64_t rows, std::int64_t columns) const {
-    const auto extent = [](std::int64_t n) { return static_cast<std::size_t>(n); };
-    return Matrix<T>(m.data + first_column * m.column,
-                     Kokkos::LayoutStride(extent(data_.batches), extent(m.batch), extent(rows), extent(m.row),
-                                          extent(columns), extent(m.column)));
+  auto view(Strided<element> m, std::int64_t first_column, std::int64_t rows, std::int64_t columns) const {
+    m.data += first_column * m.column;
+    return batch_of<Exec>(m, data_.batches, rows, columns);
   }
 
   // The contractions that eliminate block [k0, k0 + b), each handed to `use` with contract()'s arguments.

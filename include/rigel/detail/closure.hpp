@@ -4,7 +4,7 @@
 // before and after the elimination. rigel/closure.hpp derives the whole.
 #pragma once
 
-#include <rigel/contract.hpp>
+#include <rigel/detail/elimination.hpp>
 
 namespace rigel::detail {
 
@@ -62,9 +62,6 @@ struct ClosureData {
     return by_rows ? Item{l, r / inner, r % inner} : Item{l, r % inner, r / inner};
   }
 };
-
-template <class Exec>
-inline constexpr bool runs_on_host = Kokkos::SpaceAccessibility<Exec, Kokkos::HostSpace>::accessible;
 
 template <class Exec>
 auto closure_range(const Exec& exec, std::int64_t items) {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the blocked eliminations share, closure() and transitive_closure(): matrices by pointer and strides, and memory.
+#pragma once
+
+#include <rigel/contract.hpp>
+#include <rigel/detail/arguments.hpp>
+#include <rigel/detail/pool.hpp>
+
+#include <string>
+
+namespace rigel::detail {
+
+template <class Exec>
+inline constexpr bool runs_on_host = Kokkos::SpaceAccessibility<Exec, Kokkos::HostSpace>::accessible;
+
+template <class T>
+Strided<T> strided_in(const Operand& o) {
+  return {static_cast<T*>(o.data), o.batch_stride, o.row_stride, o.column_stride};
+}
+
+/// "3x64x64", or without batches "64x64".
+inline std::string extents(const Operand& o) {
+  return (o.batches != 1 ? std::to_string(o.batches) + 'x' : "") + std::to_string(o.rows) + 'x' + std::to_string(o.columns);
+}
+inline std::string describe(const Operand& o) { return "'" + o.label + "' is " + extents(o); }
+
+/// A batch of matrices as contract() takes it.
+template <class Exec, class T>
+auto batch_of(const Strided<T>& m, std::int64_t batches, std::int64_t rows, std::int64_t columns) {
+  using Traits = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
+  const auto extent = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+  return Kokkos::View<T***, Kokkos::LayoutStride, typename Exec::memory_space, Traits>(
+      m.data, Kokkos::LayoutStride(extent(batches), extent(m.batch), extent(rows), extent(m.row), extent(columns),
+                                   extent(m.column)));
+}
+
+/// The memory of one call: the caller's, or for as long as this object lives the pool's.
+class CallMemory {
+ public:
+  CallMemory(const char* call, const Execution& execution, Workspace given, std::size_t bytes) : data_(given.data) {
+    if (data_ && given.bytes < bytes)
+      throw Error(Code::invalid_argument, std::string(call) + ": the workspace has " + std::to_string(given.bytes) +
+                                              " bytes, expected " + std::to_string(bytes));
+    if (data_) return;
+    pooled_ = lease(execution, bytes);
+    data_ = pooled_.data();
+  }
+  std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data_); }
+
+ private:
+  PoolLease pooled_;
+  void* data_;
+};
+
+}  // namespace rigel::detail
