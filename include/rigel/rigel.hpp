@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All of Rigel: semirings, contract(), closure(), cdist(), the registry.
+// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), the registry.
 #pragma once
 
 #include <rigel/closure.hpp>
@@ -12,3 +12,4 @@
 #include <rigel/registry.hpp>
 #include <rigel/semiring.hpp>
 #include <rigel/semirings.hpp>
+#include <rigel/transitive_closure.hpp>
