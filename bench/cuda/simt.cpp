@@ -12,11 +12,14 @@
 #include <bench/cuda/check.hpp>
 #include <rigel/closure.hpp>
 #include <rigel/contract.hpp>
+#include <rigel/transitive_closure.hpp>
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -139,6 +142,70 @@ void paths(State& state, const Exec& exec, int n) {
   set_rate<pair::min_plus_f32>(state, exec, double(n) * n * n * static_cast<double>(state.iterations()) / sum);
 }
 
+/// The head of arc `which` of vertex i in a random graph of n vertices.
+KOKKOS_FUNCTION std::int64_t random_head(std::int64_t i, int which, std::int64_t n) {
+  std::uint64_t x = static_cast<std::uint64_t>(2 * i + which + 1) * 0x9e3779b97f4a7c15u;  // splitmix64's output function
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return static_cast<std::int64_t>((x ^ (x >> 31)) % static_cast<std::uint64_t>(n));
+}
+
+/// Row i of the closure of random_head()'s graph, by a search from vertex i.
+std::vector<std::uint32_t> reached_from(std::int64_t i, std::int64_t n) {
+  std::vector<std::uint32_t> row((n + 31) / 32);
+  std::vector<std::int64_t> open;
+  const auto reach = [&](std::int64_t j) {
+    if (row[j / 32] >> j % 32 & 1) return;
+    row[j / 32] |= 1u << j % 32;
+    open.push_back(j);
+  };
+  reach(i);
+  while (!open.empty()) {
+    const std::int64_t at = open.back();
+    open.pop_back();
+    for (const int which : {0, 1}) reach(random_head(at, which, n));
+  }
+  return row;
+}
+
+/// Throws unless some rows of the closure of random_head()'s graph are right.
+void check_reachability(const Matrix<std::uint32_t>& d) {
+  const auto n = static_cast<std::int64_t>(d.extent(0));
+  for (const std::int64_t i : {std::int64_t(0), n / 2 + 1, n - 1}) {
+    const auto expected = reached_from(i, n);
+    const auto row = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), Kokkos::subview(d, i, Kokkos::ALL));
+    if (!std::equal(expected.begin(), expected.end(), row.data()))
+      throw std::runtime_error("transitive_closure: row " + std::to_string(i) + " is wrong");
+  }
+}
+
+/// Reachability in place on packed bits, in a graph of two arcs a vertex; a pair is one of single bits.
+void reachability(State& state, const Exec& exec, int n) {
+  const auto arcs = Matrix<std::uint32_t>("arcs", n, (n + 31) / 32);
+  const auto d = bench::uninitialized<std::uint32_t>(n, (n + 31) / 32);
+  Kokkos::parallel_for(
+      "bench::arcs", Kokkos::RangePolicy<Exec>(exec, 0, n), KOKKOS_LAMBDA(const int i) {
+        for (const int which : {0, 1}) {
+          const std::int64_t j = random_head(i, which, n);
+          arcs(i, j / 32) |= 1u << j % 32;
+        }
+      });
+  const bench::Stopwatch watch(exec);
+  double sum = 0;
+  const auto once = [&] {
+    Kokkos::deep_copy(exec, d, arcs);
+    return watch.seconds([&] { rigel::transitive_closure(exec, d); });
+  };
+  once();
+  check_reachability(d);
+  for (auto _ : state) {
+    const double seconds = once();
+    state.SetIterationTime(seconds);
+    sum += seconds;
+  }
+  state.counters["pairs/s"] = double(n) * n * n * static_cast<double>(state.iterations()) / sum;
+}
+
 /// A register loop.
 template <class Pair>
 void ceiling(State& state, const Exec& exec) {
@@ -190,6 +257,12 @@ void add_closures(const Exec& exec, const std::vector<int>& extents) {
   for (const int n : extents)
     add("closure of min_plus/f32/" + std::to_string(n), benchmark::kMillisecond,
         [=](State& state) { paths(state, exec, n); });
+}
+
+void add_transitive_closures(const Exec& exec, const std::vector<int>& extents) {
+  for (const int n : extents)
+    add("transitive_closure/u32/" + std::to_string(n), benchmark::kMillisecond,
+        [=](State& state) { reachability(state, exec, n); });
 }
 
 template <class... Pairs>
@@ -283,6 +356,7 @@ void add_tasks(const Exec& exec) {
       {4096, 4096, 4096, rows}});
 
   add_closures(exec, {4096, 16384});
+  add_transitive_closures(exec, {16384, 65536});
   add_host(exec);
 }
 // clang-format on
