@@ -33,9 +33,10 @@ void for_each_candidate(const Problem& p, const Visit& visit) {
 std::string summary(const Problem& p) {
   std::string text = std::string(name(p.operation)) + ' ' + std::string(p.semiring) + ' ' + name(p.element);
   if (p.batch != 1) text += ", batch " + std::to_string(p.batch);
-  text += ", " + std::to_string(p.m) + 'x' + std::to_string(p.n) + 'x' + std::to_string(p.k) + " on " +
-          name(p.execution.space);
+  text +=
+      ", " + std::to_string(p.m) + 'x' + std::to_string(p.n) + 'x' + std::to_string(p.k) + " on " + name(p.execution.space);
   if (p.require != Promise::none) text += ", requires " + describe(p.require);
+  if (p.precision != Precision::accumulator) text += std::string(", precision ") + name(p.precision);
   if (!p.kernel.empty()) text += ", kernel '" + std::string(p.kernel) + "'";
   return text;
 }
@@ -61,6 +62,7 @@ Status supports(const Kernel& kernel, const Problem& p) {
     return no("needs compute capability " + std::to_string(info.min_compute_capability) +
               (info.max_compute_capability ? " to " + std::to_string(info.max_compute_capability) : " or newer"));
   if (!covers(info.promises, p.require)) return no("promises only " + describe(info.promises));
+  if (info.precision > p.precision) return no("rounds terms to the operands' type, which options.precision does not allow");
   return kernel.supports ? kernel.supports(info, p) : Status{};
 }
 

@@ -198,6 +198,7 @@ Bytes solve(const Exec& exec, const Kernel& kernel, const Inputs& in, bool accum
   p.semiring = kernel.info.semiring;
   p.element = kernel.info.element;
   p.accumulator = kernel.info.accumulator;
+  p.precision = kernel.info.precision;
   const auto place = [](const Shape& s, const Buffer<Exec>& buffer) {
     Operand o = s.operand;
     o.data = buffer.at(s.first * static_cast<std::int64_t>(o.size));

@@ -112,6 +112,36 @@ struct min_plus_f16x2 {
   }
 };
 
+/// x + Σ |a − b| of the four bytes in a word: one instruction
+struct l1_u8x4 {
+  using type = unsigned;
+  static constexpr const char* name = "l1/u8x4";
+  static constexpr int pairs = 4, lanes = 256, capability = 80;
+  static __device__ void step(unsigned& x, unsigned a, unsigned b) {
+    asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %0;" : "+r"(x) : "r"(a), "r"(b));
+  }
+};
+
+/// x + Σ (a − b)² of the four bytes in a word: two instructions
+struct l2_squared_u8x4 {
+  using type = unsigned;
+  static constexpr const char* name = "l2_squared/u8x4";
+  static constexpr int pairs = 4, lanes = 256, capability = 80;
+  static __device__ void step(unsigned& x, unsigned a, unsigned b) {
+    unsigned d;
+    asm("vabsdiff4.u32.u32.u32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(0));
+    asm("dp4a.u32.u32 %0, %1, %1, %0;" : "+r"(x) : "r"(d));
+  }
+};
+
+/// x ∨ (a ∧ b) of the 32 bits in a word: one instruction
+struct or_and_b32 {
+  using type = unsigned;
+  static constexpr const char* name = "or_and/b32";
+  static constexpr int pairs = 32, lanes = 2048, capability = 80;
+  static __device__ void step(unsigned& x, unsigned a, unsigned b) { x |= a & b; }
+};
+
 /// x + exp2(1.3·log2|a − b|): two special functions
 struct lp_f32 {
   using type = float;

@@ -46,6 +46,7 @@ struct Task {
   B b;
   bool aligned = true;               // false: one element off, odd leading dimensions
   const char* kernel = "cuda.simt";  // its name or the leading part of it
+  rigel::Precision precision = rigel::Precision::accumulator;
 };
 
 std::string describe(const Task& t) {
@@ -53,6 +54,7 @@ std::string describe(const Task& t) {
   text += t.b == B::by_rows ? "/rows" : "/columns";
   if (!t.aligned) text += "/unaligned";
   if (std::string_view(t.kernel) != "cuda.simt") text += std::string("/") + t.kernel;
+  if (t.precision == rigel::Precision::operands) text += "/precision of the operands";
   return text;
 }
 
@@ -82,6 +84,12 @@ double time_calls(State& state, const Exec& exec, const Call& call) {
   return seconds / static_cast<double>(calls);
 }
 
+/// Pairs of one ⊗: a word of bits has many.
+template <class Pair, class S>
+constexpr double pairs_of() {
+  return std::is_same_v<S, rigel::or_and<std::uint32_t>> ? Pair::pairs : 1;
+}
+
 /// C = A ⊗ B of random matrices. Names the kernel.
 template <class Pair, class S>
 void product(State& state, const Exec& exec, const S& s, const Task& t) {
@@ -107,6 +115,7 @@ void product(State& state, const Exec& exec, const S& s, const Task& t) {
   };
   rigel::ContractOptions options;
   options.kernel = t.kernel;
+  options.precision = t.precision;
   const auto with_arguments = [&](const Call& call, const auto& use) {
     const rigel::epilogue::Program epilogue;
     if (t.b == B::by_rows)
@@ -120,7 +129,7 @@ void product(State& state, const Exec& exec, const S& s, const Task& t) {
   const double seconds = time_calls(state, exec, [&](std::int64_t i) {
     with_arguments(calls[i % copies], [](const auto&... arguments) { rigel::contract(arguments...); });
   });
-  set_rate<Pair>(state, exec, double(t.m) * t.n * t.k / seconds);
+  set_rate<Pair>(state, exec, pairs_of<Pair, S>() * double(t.m) * t.n * t.k / seconds);
 }
 
 /// All-pairs shortest paths in place; what restores the weights is outside of the clock.
@@ -203,7 +212,7 @@ void reachability(State& state, const Exec& exec, int n) {
     state.SetIterationTime(seconds);
     sum += seconds;
   }
-  state.counters["pairs/s"] = double(n) * n * n * static_cast<double>(state.iterations()) / sum;
+  set_rate<pair::or_and_b32>(state, exec, double(n) * n * n * static_cast<double>(state.iterations()) / sum);
 }
 
 /// A register loop.
@@ -302,7 +311,7 @@ void add_tasks(const Exec& exec) {
   const auto power = [](float p) { return lp<float>{{}, p}; };
 
   add_ceilings<pair::plus_times_f32, pair::l1_f32, pair::l2_squared_f32, pair::l3_f32, pair::min_plus_f32,
-               pair::max_min_f32, pair::min_plus_s32, pair::min_plus_s16x2, pair::min_plus_f16x2, pair::lp_f32,
+               pair::max_min_f32, pair::l1_u8x4, pair::l2_squared_u8x4, pair::or_and_b32, pair::min_plus_s32, pair::min_plus_s16x2, pair::min_plus_f16x2, pair::lp_f32,
                pair::sqrt_f32, pair::exp2_f32>(exec);
 
   // Distances between rows: the pair that limits them, the semiring, M, N and K.
@@ -321,7 +330,18 @@ void add_tasks(const Exec& exec) {
   add_products<pair::l1_f32>(exec, "l1 of a user/f32", manhattan{}, {{8192, 8192, 8192, columns}});
   add_products<pair::l1_f32>(exec, "l1/f16", l1<rigel::half>{}, {
       {8192, 8192, 8192, columns},
-      {8192, 8192, 8192, columns, unaligned}});
+      {8192, 8192, 8192, columns, unaligned},
+      {8192, 8192, 8192, columns, true, "cuda.simt", Precision::operands}});
+  add_products<pair::l1_u8x4>(exec, "l1/u8", l1<std::uint8_t>{}, {
+      {8192, 8192, 8192, columns},
+      {8192, 8192, 8192, columns, unaligned},
+      {8192, 8192, 8192, rows},
+      {2048, 2048, 256, columns}});
+  add_products<pair::l2_squared_u8x4>(exec, "l2_squared/s8", l2_squared<std::int8_t>{}, {{8192, 8192, 8192, columns}});
+  add_products<pair::l2_squared_f32>(exec, "l2_squared/bf16", l2_squared<bfloat16>{}, {
+      {8192, 8192, 8192, columns},
+      {8192, 8192, 8192, columns, true, "cuda.simt", Precision::operands}});
+  add_products<pair::or_and_b32>(exec, "or_and/b32", or_and<std::uint32_t>{}, {{8192, 8192, 8192, rows}});
   add_products<pair::l2_squared_f32>(exec, "l2_squared/f32", l2_squared<float>{}, {{30000, 30000, 1024, columns}});
   add_products<pair::lp_f32>(exec, "lp/f32/p=1.3", power(1.3f), {{30000, 30000, 1024, columns}});
   add_products<pair::sqrt_f32>(exec, "lp/f32/p=1.5", power(1.5f), {{30000, 30000, 1024, columns}});

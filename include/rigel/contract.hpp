@@ -19,9 +19,10 @@ enum class Batch { first, last };
 struct ContractOptions {
   bool accumulate = false;  // C = epilogue(C ⊕ ⊕_k …), the chain starting with C
   Batch batch = Batch::first;
-  Promise require = Promise::none;  // only kernels that promise this are considered
-  std::string_view kernel = {};     // a kernel's name or the leading part of it: "host", "cuda.simt"
-  Workspace workspace = {};         // in memory of the execution space; else from the instance's pool
+  Promise require = Promise::none;               // only kernels that promise this are considered
+  Precision precision = Precision::accumulator;  // the least that terms are rounded to
+  std::string_view kernel = {};                  // a kernel's name or the leading part of it: "host", "cuda.simt"
+  Workspace workspace = {};                      // in memory of the execution space; else from the instance's pool
 };
 
 /// A view read with rows and columns exchanged.
@@ -146,6 +147,7 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
   p.k = p.a.columns;
   p.accumulate = options.accumulate;
   p.require = options.require;
+  p.precision = options.precision;
   p.kernel = options.kernel;
   p.execution = execution_of(exec);
   p.names = names;

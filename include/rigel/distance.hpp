@@ -14,9 +14,10 @@ namespace rigel {
 struct CdistOptions {
   bool skip_epilogue = false;  // leave out the metric's own last step: the sum of squares, not its root
   Batch batch = Batch::first;
-  Promise require = Promise::none;  // only kernels that promise this are considered
-  std::string_view kernel = {};     // a kernel's name or the leading part of it
-  Workspace workspace = {};         // cdist_workspace_size() bytes; else from the instance's pool
+  Promise require = Promise::none;               // only kernels that promise this are considered
+  Precision precision = Precision::accumulator;  // the least that terms are rounded to
+  std::string_view kernel = {};                  // a kernel's name or the leading part of it
+  Workspace workspace = {};                      // cdist_workspace_size() bytes; else from the instance's pool
 };
 
 /// Metrics. One is a struct with `with<Element>(K, use)`, which returns use(semiring, program): what is accumulated over
@@ -134,8 +135,11 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
   static_assert(holds<typename view_t<Z>::non_const_value_type, Element>, "cdist: X and Z hold the same type");
   const Operand rows = operand_of(x, options.batch);
   validate_cdist(rows, operand_of(z, options.batch), operand_of(d, options.batch));
-  const ContractOptions contraction{
-      .batch = options.batch, .require = options.require, .kernel = options.kernel, .workspace = options.workspace};
+  const ContractOptions contraction{.batch = options.batch,
+                                    .require = options.require,
+                                    .precision = options.precision,
+                                    .kernel = options.kernel,
+                                    .workspace = options.workspace};
   return metric.template with<Element>(rows.columns, [&](const auto& semiring, epilogue::Program own) {
     if (options.skip_epilogue) own = {};
     if (std::is_integral_v<typename view_t<D>::value_type> && !own.empty())

@@ -76,6 +76,13 @@ struct Accuracy {
   double constant = 0, per_term = 0;
 };
 
+/// How terms a ⊗ b may be rounded before they are summed.
+enum class Precision : std::uint8_t {
+  accumulator,  // as the semiring has them: in the accumulator's type
+  operands  // to the operands' own 16-bit type, a few of them added up there; terms up to a quarter of its largest number
+};
+constexpr const char* name(Precision p) { return p == Precision::operands ? "operands" : "accumulator"; }
+
 struct Kernel;
 
 /// What messages call the function and its arguments.
@@ -97,7 +104,8 @@ struct Problem {
   const void* epilogue_object = nullptr;       // the user's functor
   bool accumulate = false;
   Promise require = Promise::none;
-  std::string_view kernel;  // selection by name: a whole name or a leading part of it, "cuda.simt"
+  Precision precision = Precision::accumulator;  // the least that the caller accepts
+  std::string_view kernel;                       // selection by name: a whole name or a leading part of it, "cuda.simt"
   Execution execution;
   std::span<const Kernel> instantiated;  // kernels that the caller's own translation unit brings along
   Names names;
@@ -119,6 +127,7 @@ struct KernelInfo {
   int stages = 1;
   int min_compute_capability = 0, max_compute_capability = 0;  // 0: any
   Promise promises = Promise::none;
+  Precision precision = Precision::accumulator;
   Accuracy accuracy = {};
   const void* sample = nullptr;  // a semiring object for verify(), where ⊗ has hyperparameters
   bool raw_launch = false;       // not launched through Kokkos: contract() reports it to Kokkos Tools as a kernel

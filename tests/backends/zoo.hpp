@@ -71,7 +71,10 @@ void check_semiring() {
     const Exec exec;
     rigel::contract(exec, s, view<const T, Exec>(a, o.a, t.index), view<const T, Exec>(b, o.b, t.index),
                     view<R, Exec>(c, o.c, t.index), t.program(rigel::semiring_name<S>()),
-                    {.accumulate = t.accumulate, .batch = t.index, .kernel = kernel});
+                    {.accumulate = t.accumulate,
+                     .batch = t.index,
+                     .precision = rigel::Precision::operands,  // whatever the named kernel has
+                     .kernel = kernel});
     support::Bytes after(o.c_bytes.size());
     support::copy_out<Exec>(after.data(), c.data(), after.size());
     return after;

@@ -180,26 +180,34 @@ void run(const KernelInfo& info, const Problem& p, void*) {
   });
 }
 
+/// What a kernel of one chain for each output says of itself; in a step of k it takes `values` of them.
+template <class S, class Shape>
+KernelInfo tile_info(const std::string& variant = "", int values = 1) {
+  constexpr int m = Shape::m, n = outputs_of<S> * Shape::n;
+  const int depth = values * Shape::depth;
+  KernelInfo info = detail::info_of<S>(
+      "cuda.simt", variant + std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(depth), bit(Space::cuda));
+  info.tile = {m, n, depth};
+  info.stages = Slabs<S, Shape, tile::Way::single, tile::Way::single>::stages;
+  info.min_compute_capability = 80;
+  info.raw_launch = true;
+  info.promises = Promise::repeatable | Promise::batch_invariant;
+  if constexpr (sums_powers<S>) {
+    info.accuracy = {120, 1};  // by special functions a power of p ≤ 8 is within (4 + 3p + 0.7·126) u
+  } else if constexpr (is_transcendental<S>) {
+    info.accuracy = {
+        10, 6};  // 4 units in the last place of a power; in each step of log_plus 2 of an exponential, or 6 u (LogSums)
+  } else {
+    info.promises = info.promises | Promise::reference_bits;
+    info.accuracy = detail::chain_accuracy<S>();
+  }
+  return info;
+}
+
 template <class S, class Finish, class Shape>
 Kernel kernel() {
   Kernel k;
-  constexpr int m = Shape::m, n = outputs_of<S> * Shape::n;
-  const std::string tile = std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(Shape::depth);
-  k.info = detail::info_of<S>("cuda.simt", tile, bit(Space::cuda));
-  k.info.tile = {m, n, Shape::depth};
-  k.info.stages = Slabs<S, Shape, tile::Way::single, tile::Way::single>::stages;
-  k.info.min_compute_capability = 80;
-  k.info.raw_launch = true;
-  k.info.promises = Promise::repeatable | Promise::batch_invariant;
-  if constexpr (sums_powers<S>) {
-    k.info.accuracy = {120, 1};  // by special functions a power of p ≤ 8 is within (4 + 3p + 0.7·126) u
-  } else if constexpr (is_transcendental<S>) {
-    k.info.accuracy = {
-        10, 6};  // 4 units in the last place of a power; in each step of log_plus 2 of an exponential, or 6 u (LogSums)
-  } else {
-    k.info.promises = k.info.promises | Promise::reference_bits;
-    k.info.accuracy = detail::chain_accuracy<S>();
-  }
+  k.info = tile_info<S, Shape>();
   k.supports = supports<S, Finish, Shape>;
   k.cost = cost<S, Shape>;
   k.run = run<S, Finish, Shape>;

@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   using Exchange = tile::Exchange<Accumulator, Shape, SlabA::chunk>;
   constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;  // then K is any
   // Whole slabs are unrolled; the last slab of any K is not.
-  constexpr bool unrolled = !is_emulated<S> && (!singly || unrolls_singles<S>);
+  constexpr bool unrolled = Step::chunk == 1 && !is_emulated<S> && (!singly || unrolls_singles<S>);
   constexpr Schedule when = singly ? Schedule{0, Shape::depth / 2} : schedule<S>;
   using Count = std::conditional_t<singly, std::int64_t, std::int32_t>;  // of values of k: a register less
   constexpr int stage_size = Memory::size, stages = Memory::stages;

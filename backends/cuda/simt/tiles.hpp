@@ -43,7 +43,8 @@ inline constexpr int registers_of = (static_cast<int>(sizeof(T)) + 3) / 4;
 /// Whether ⊗ takes 32-bit numbers as they are, so that they can come in vectors.
 template <class S>
 inline constexpr bool in_vectors =
-    (std::is_same_v<typename S::element, float> || std::is_same_v<typename S::element, std::int32_t>) &&
+    (std::is_same_v<typename S::element, float> || std::is_same_v<typename S::element, std::int32_t> ||
+     std::is_same_v<typename S::element, std::uint32_t>) &&
     std::is_same_v<operand_t<S>, typename S::element> && registers_of<typename S::accumulator> == 1 &&
     !is_transcendental<S> && !needs_temporaries<S>;
 

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Sums that an instruction computes for several neighbours along k at a time: of differences of bytes, and of 16-bit floats
+// where a caller allows terms in the operands' own precision. One pass brings both operands into the workspace as words of
+// neighbours along k, whatever their strides, alignment and K; then the tiles of contract.hpp work on words. The pass reads
+// and writes (M + N)·K elements beside M·N·K pairs.
+#pragma once
+
+#include <backends/cuda/arch/bytes.hpp>
+#include <backends/cuda/simt/contract.hpp>
+
+namespace rigel::backends::simt {
+
+/// Σ |a − b| or Σ (a − b)² of unsigned bytes by fours. Differences are below 256: their squares are products of bytes.
+template <bool squares>
+class ByteSums {
+ public:
+  using Semiring = l1<std::int32_t>;  // on words, as far as tiles know
+  using Accumulator = std::int32_t;
+  using Operand = std::int32_t;
+  using Parameters = NoParameters;
+  using Table = NoTable;
+  static constexpr int chunk = 1;
+
+  __device__ __forceinline__ ByteSums(const Semiring&, const Parameters&, Table&, int, int) {}
+
+  __device__ __forceinline__ std::int32_t operator()(std::int32_t x, std::int32_t a, std::int32_t b, std::int64_t) const {
+    if constexpr (squares) {
+      const std::uint32_t d = arch::byte_distances(a, b);
+      return arch::add_byte_products(x, d, d);
+    } else {
+      return arch::add_byte_distances(x, a, b);
+    }
+  }
+};
+
+/// Σ |a − b| of halves or Σ (a − b)² of bfloat16 by pairs, four words of them in their own type, then in float. With u the
+/// unit roundoff of the operands the relative error of such a partial sum is at most 4 u (a difference, three additions), or
+/// 6 u (a difference counts twice, its square, three additions). The other two would not keep such a bound, or not win:
+/// squares of halves underflow, and absolute values of bfloat16 are no part of an addition.
+template <class Element>
+class PairSums {
+ public:
+  using Semiring = l1<float>;
+  using Accumulator = float;
+  using Operand = float;  // whose bits are a pair
+  using Parameters = NoParameters;
+  using Table = NoTable;
+  static constexpr int chunk = 4;
+  static constexpr bool squares = std::is_same_v<Element, bfloat16>;
+  static constexpr double constant = squares ? 6 * 0x1p16 : 4 * 0x1p13;  // in units of 2^-24
+
+  __device__ __forceinline__ PairSums(const Semiring&, const Parameters&, Table&, int, int) {}
+
+  template <int count>
+  __device__ __forceinline__ float operator()(float x, const float (&a)[count], const float (&b)[count]) const {
+    using Pair = pair_t<Element>;
+    Pair sum;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const Pair d = __builtin_bit_cast(Pair, a[i]) - __builtin_bit_cast(Pair, b[i]);
+      if constexpr (squares)
+        sum = i == 0 ? d * d : __builtin_elementwise_fma(d, d, sum);
+      else
+        sum = i == 0 ? __builtin_elementwise_abs(d) : sum + __builtin_elementwise_abs(d);
+    }
+    return math::add(x, math::add(static_cast<float>(sum[0]), static_cast<float>(sum[1])));
+  }
+};
+
+/// How the sums of a semiring are computed by words; `void` where they are not.
+template <class S>
+struct by_words {
+  using Steps = void;
+};
+template <class Byte>
+  requires(sizeof(Byte) == 1)
+struct by_words<l1<Byte>> {
+  using Steps = ByteSums<false>;
+};
+template <class Byte>
+  requires(sizeof(Byte) == 1)
+struct by_words<l2_squared<Byte>> {
+  using Steps = ByteSums<true>;
+};
+template <> struct by_words<l1<half>> {
+  using Steps = PairSums<half>;
+};
+template <> struct by_words<l2_squared<bfloat16>> {
+  using Steps = PairSums<bfloat16>;
+};
+
+/// Their tile, of outputs and words.
+using PairTile = tile::Shape<16, 8, 8, 8, 8, 2, false>;
+
+/// An operand, and the words that it becomes: lines of `pitch` words along k, zeros behind the last value.
+struct ToWords {
+  const void* from;
+  std::int64_t batch_stride, line_stride, k_stride, lines, words;  // words of all batches
+  std::uint32_t* to;
+};
+
+/// `flip` is added to each element without a carry: 128 makes signed bytes unsigned, their differences as they were.
+template <class Bits, unsigned flip>
+__global__ void __launch_bounds__(256)
+    pack_words(const __grid_constant__ ToWords a, const __grid_constant__ ToWords b, std::int64_t k, int pitch) {
+  constexpr int values = 4 / sizeof(Bits);
+  const ToWords& g = blockIdx.y == 0 ? a : b;
+  const std::int64_t word = std::int64_t{blockIdx.x} * 256 + threadIdx.x;
+  if (word >= g.words) return;
+  // Neighbouring threads along the elements' own direction.
+  const std::int64_t of_batch = g.lines * pitch, batch = word / of_batch, in_batch = word % of_batch;
+  const bool along_k = g.k_stride < g.line_stride;
+  const std::int64_t line = along_k ? in_batch / pitch : in_batch % g.lines;
+  const std::int64_t first = values * (along_k ? in_batch % pitch : in_batch / g.lines);
+  const Bits* from = static_cast<const Bits*>(g.from) + batch * g.batch_stride + line * g.line_stride + first * g.k_stride;
+  std::uint32_t value = 0;
+#pragma unroll
+  for (int i = 0; i < values; ++i)
+    if (first + i < k) value |= (from[i * g.k_stride] ^ flip) << (8 * sizeof(Bits) * i);
+  g.to[batch * of_batch + line * pitch + first / values] = value;
+}
+
+/// What the tiles of a semiring's words compute, as far as they know.
+template <class S>
+using WordSemiring = typename by_words<S>::Steps::Semiring;
+
+/// Values of k in a word.
+template <class S>
+inline constexpr int in_word = 4 / static_cast<int>(sizeof(typename S::element));
+
+/// Words in a line, whole slabs of them.
+template <class S, class Shape>
+std::int64_t word_pitch(const Problem& p) {
+  constexpr std::int64_t slab = in_word<S> * Shape::depth;
+  return (p.k + slab - 1) / slab * Shape::depth;
+}
+/// Bytes of an operand's words.
+inline std::size_t bytes_of_words(std::int64_t batches, std::int64_t lines, std::int64_t pitch) {
+  return static_cast<std::size_t>((4 * batches * lines * pitch + 255) / 256 * 256);
+}
+
+/// The problem on words, the operands in the workspace one after the other.
+template <class S, class Shape>
+Problem on_words(const Problem& p, void* workspace) {
+  const std::int64_t pitch = word_pitch<S, Shape>(p);
+  const auto operand = [&](const Operand& o, std::int64_t lines, std::int64_t first, bool by_rows) {
+    Operand words;
+    words.data = static_cast<std::byte*>(workspace) + first;
+    words.type = scalar_of<typename WordSemiring<S>::element>;
+    words.size = 4;
+    words.batches = o.batches;
+    words.batch_stride = o.batches > 1 ? lines * pitch : 0;
+    words.rows = by_rows ? lines : pitch;
+    words.columns = by_rows ? pitch : lines;
+    words.row_stride = by_rows ? pitch : 1;
+    words.column_stride = by_rows ? 1 : pitch;
+    return words;
+  };
+  Problem q = p;
+  q.k = pitch;
+  q.a = operand(p.a, p.m, 0, true);
+  q.b = operand(p.b, p.n, static_cast<std::int64_t>(bytes_of_words(p.a.batches, p.m, pitch)), false);
+  return q;
+}
+
+template <class S, class Shape>
+std::size_t words_workspace(const KernelInfo&, const Problem& p) {
+  const std::int64_t pitch = word_pitch<S, Shape>(p);
+  return bytes_of_words(p.a.batches, p.m, pitch) + bytes_of_words(p.b.batches, p.n, pitch);
+}
+
+template <class S, class Shape>
+Status words_supports(const KernelInfo& info, const Problem& p) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t pitch = word_pitch<S, Shape>(p);
+  if (pitch > most - Shape::depth) return {Code::unsupported, "K has more than 2^31 - 1 words of values"};
+  for (const Operand* o : {&p.a, &p.b})
+    if (o->batches * (o == &p.a ? p.m : p.n) > most * 256 / std::max<std::int64_t>(pitch, 1))
+      return {Code::unsupported, "an operand has more than 256·(2^31 - 1) words of values"};
+  return supports<WordSemiring<S>, detail::ProgramFinish, Shape>(info, p);
+}
+
+template <class S, class Shape>
+double words_cost(const KernelInfo& info, const Problem& p) {
+  constexpr double launch = 3e-6, bytes_per_second = 1e12;
+  return launch + static_cast<double>(words_workspace<S, Shape>(info, p)) / bytes_per_second +
+         cost<WordSemiring<S>, Shape>(info, on_words<S, Shape>(p, nullptr));
+}
+
+template <class S, class Shape>
+void words_run(const KernelInfo& info, const Problem& p, void* workspace) {
+  using tile::Way;
+  using Words = WordSemiring<S>;
+  const Problem q = on_words<S, Shape>(p, workspace);
+  const auto packing = [&](const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k_stride, void* to) {
+    return ToWords{
+        o.data, o.batch_stride, line_stride, k_stride, lines, o.batches * lines * q.k, static_cast<std::uint32_t*>(to)};
+  };
+  const ToWords a = packing(p.a, p.m, p.a.row_stride, p.a.column_stride, q.a.data);
+  const ToWords b = packing(p.b, p.n, p.b.column_stride, p.b.row_stride, q.b.data);
+  const cuda::CurrentDevice current(p.execution.device);
+  if (const std::int64_t words = std::max(a.words, b.words); words > 0) {
+    using Bits = std::conditional_t<sizeof(typename S::element) == 1, std::uint8_t, std::uint16_t>;
+    constexpr unsigned flip = std::is_same_v<typename S::element, std::int8_t> ? 128 : 0;
+    pack_words<Bits, flip>
+        <<<dim3(static_cast<unsigned>((words + 255) / 256), 2), 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
+            a, b, p.k, static_cast<int>(q.k));
+    cuda::check(cudaGetLastError(), "contract: launch of " + info.name);
+  }
+  const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(q)), static_cast<unsigned>(columns_of<Words, Shape>(q))};
+  launch_tiles(info, q,
+               reinterpret_cast<const void*>(
+                   &contract<Words, detail::ProgramFinish, Shape, typename by_words<S>::Steps, Way::along_k, Way::along_k>),
+               raster, Shape::threads, detail::arguments_of<Words, detail::ProgramFinish>(q), NoParameters{});
+}
+
+template <class S, class Shape>
+Kernel words_kernel() {
+  Kernel k;
+  k.info = tile_info<S, Shape>("words.", in_word<S>);
+  k.info.stages = 3;
+  k.supports = words_supports<S, Shape>;
+  k.cost = words_cost<S, Shape>;
+  k.workspace = words_workspace<S, Shape>;
+  k.run = words_run<S, Shape>;
+  return k;
+}
+
+/// Adds them for the semirings that have them.
+template <class S>
+void add_words_kernels(std::vector<Kernel>& list) {
+  using Steps = typename by_words<S>::Steps;
+  if constexpr (std::is_same_v<Steps, void>) {
+    return;
+  } else if constexpr (sizeof(typename S::element) == 1) {
+    list.push_back(words_kernel<S, LargeTile<WordSemiring<S>>>());
+    list.push_back(words_kernel<S, SmallTile<l1<float>>>());
+  } else {
+    Kernel k = words_kernel<S, PairTile>();
+    k.info.precision = Precision::operands;
+    k.info.promises = Promise::repeatable | Promise::batch_invariant;
+    k.info.accuracy = {Steps::constant, 1};
+    list.push_back(k);
+  }
+}
+
+}  // namespace rigel::backends::simt
