@@ -291,4 +291,23 @@ RIGEL_FUNCTION float power_approximately(float x, float p) {
 #endif
 }
 
+/// x^p as power() gives it, on GPUs by three special functions: x = 2^e·m, x^p = 2^h · 2^(p·e − h + p·log2 m) with the integer
+/// h next to p·e, so that the size of x^p costs no accuracy. The relative error is at most (6 + 3.5p)·u, tested on random
+/// x. Subnormal x count as 2^-127, subnormal results as 0.
+RIGEL_FUNCTION float power_by_parts(float x, float p) {
+#if RIGEL_ON_DEVICE
+  const std::uint32_t bits = __float_as_uint(x);
+  constexpr std::uint32_t mantissa = 0x7fffffu, one = 0x3f800000u, infinity = 0x7f800000u;
+  const float e = static_cast<float>(static_cast<std::int32_t>(bits >> 23) - 127);
+  const float h = ::rintf(p * e), scaled = ::fminf(h, 127);  // 2^h may be infinite where the product is not
+  float log, y, scale;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(log) : "f"(__uint_as_float((bits & mantissa) | one)));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(math::fma(p, log, math::fma(p, e, -h)) + (h - scaled)));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(scale) : "f"(scaled));
+  return bits - 1 >= infinity - 1 ? x : math::multiply(y, scale);  // 0, infinity and NaN are their own powers
+#else
+  return std::pow(x, p);
+#endif
+}
+
 }  // namespace rigel::math

@@ -64,8 +64,8 @@ class Program {
   RIGEL_MEMBER constexpr bool empty() const { return size_ == 0; }
   RIGEL_MEMBER constexpr int size() const { return size_; }
   RIGEL_MEMBER constexpr const Step& operator[](int i) const { return steps_[i]; }
-  /// Whether it is pow(0.5) alone.
-  RIGEL_MEMBER constexpr bool is_root() const { return size_ == 1 && steps_[0].kind == Kind::power && steps_[0].x == 0.5; }
+  /// The exponent where it is pow(exponent) alone, else 0.
+  RIGEL_MEMBER constexpr double power() const { return size_ == 1 && steps_[0].kind == Kind::power ? steps_[0].x : 0; }
 
   /// The steps of `f`, then those of `g`. Throws Error(invalid_argument) where there would be more than eight.
   friend constexpr Program operator|(Program f, const Program& g) {
@@ -114,7 +114,8 @@ class Program {
 
 /// v · factor.
 constexpr Program scale(double factor) { return Step{Kind::scale, factor, 0}; }
-/// v^exponent; rounded once where the exponent is 1/2, 1 or 2.
+/// v^exponent; rounded once where the exponent is 1/2, 1 or 2. Alone, with an exponent up to 1, behind sums of powers in
+/// float on a GPU: as math::power_by_parts() gives it.
 constexpr Program pow(double exponent) { return Step{Kind::power, exponent, 0}; }
 /// exp(rate · v).
 constexpr Program exponential(double rate) { return Step{Kind::exponential, rate, 0}; }

@@ -127,14 +127,22 @@ void check_functions() {
   CHECK(wrong == 0);
 }
 
-// power_approximately() within its bound, over the normal floats whose power is normal too.
-template <class Exec>
-void check_approximate_power() {
+struct ByPower {
+  KOKKOS_FUNCTION float operator()(float x, float p) const { return rigel::math::power_approximately(x, p); }
+};
+struct ByParts {
+  KOKKOS_FUNCTION float operator()(float x, float p) const { return rigel::math::power_by_parts(x, p); }
+};
+
+// A power by the special-function unit, function(x, p), within its bound(x^p) of the power in double, over the normal floats
+// whose power is normal too.
+template <class Exec, class Function, class Bound>
+void check_approximate_power(std::initializer_list<float> exponents, const Function& function, const Bound& bound_of) {
   constexpr int count = 20000;
   const auto normal = [](double v) {
     return v > std::numeric_limits<float>::min() && v < std::numeric_limits<float>::max();
   };
-  for (const float p : {0.3f, 1.3f, 1.5f, 2.7f, 8.f}) {
+  for (const float p : exponents) {
     CAPTURE(p);
     support::Random random(6);
     std::vector<double> list;
@@ -147,7 +155,7 @@ void check_approximate_power() {
     const auto x = support::matrix<float, Exec>(1, count, list), y = support::matrix<float, Exec>(1, count);
     Kokkos::parallel_for(
         Kokkos::RangePolicy<Exec>(0, count),
-        KOKKOS_LAMBDA(int i) { y(0, i) = rigel::math::power_approximately(x(0, i), p); });
+        KOKKOS_LAMBDA(int i) { y(0, i) = function(x(0, i), p); });
     const auto actual = support::values(y);
     CHECK(actual[0] == 0);
     CHECK(actual[1] == infinity);
@@ -157,7 +165,7 @@ void check_approximate_power() {
     double worst = 0;
     for (int i = 4; i < count; ++i) {
       const double exact = std::pow(list[i], static_cast<double>(p));
-      const double bound = (4 + 3. * p + 0.7 * std::fabs(std::log2(exact))) * 0x1p-24;
+      const double bound = bound_of(p, exact) * 0x1p-24;
       const double error = std::fabs(actual[i] - exact) / exact;
       if (!(error <= bound)) ++wrong, worst = list[i];
     }
@@ -169,7 +177,11 @@ void check_approximate_power() {
 }  // namespace
 
 TEST_CASE_TEMPLATE("powers by the special-function unit: within their bound", Exec, RIGEL_TEST_SPACES) {
-  check_approximate_power<Exec>();
+  check_approximate_power<Exec>({0.3f, 1.3f, 1.5f, 2.7f, 8.f}, ByPower{}, [](double p, double exact) {
+    return 4 + 3 * p + 0.7 * std::fabs(std::log2(exact));
+  });
+  check_approximate_power<Exec>({0.01f, 0.3f, 1 / 3.f, 1 / 1.3f, 1.f, 1.3f, 2.7f, 8.f}, ByParts{},
+                                [](double p, double) { return 6 + 3.5 * p; });
 }
 
 TEST_CASE_TEMPLATE("elementary operations: the same on every execution space", Exec, RIGEL_TEST_SPACES) {

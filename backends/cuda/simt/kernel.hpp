@@ -70,7 +70,29 @@ __device__ __forceinline__ void copy_out(const Accumulator (&x)[Shape::outputs_m
   }
 }
 
-/// Puts results into C. Copies and square roots ask for each output neither what the epilogue nor what C's type is.
+/// What C receives: an output itself, its square root, or its power with an exponent up to 1.
+enum class Output { copy, root, power };
+/// Whether a semiring's kernels have a short way for the last: sums of powers, whose roots are distances.
+template <class S>
+inline constexpr bool has_roots = sums_powers<S> && std::is_same_v<result_t<S>, float>;
+
+/// Whether its tiles take the root of all outputs of a thread before they copy them: distances.
+template <class S>
+inline constexpr bool has_square_roots = std::is_same_v<S, l2_squared<float>>;
+
+/// √x as IEEE 754 rounds it, without a branch (P. Markstein, IA-64 and Elementary Functions, 2000, chapter 9): from the reciprocal
+/// root r of the special-function unit, y = x·r, then y + (x − y²)·r/2. Small x are scaled by 2^64, so that nothing underflows.
+__device__ __forceinline__ float rounded_root(float x) {
+  const bool small = x < 0x1p-64f;
+  const float scaled = x * (small ? 0x1p64f : 1.f);
+  float r;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(scaled));
+  const float y = scaled * r, rest = math::fma(-y, y, scaled);
+  const float root = math::fma(rest, 0.5f * r, y) * (small ? 0x1p-32f : 1.f);
+  return x == 0 || x == std::numeric_limits<float>::infinity() ? x : root;
+}
+
+/// Puts results into C. Those three ask for each output neither what the epilogue nor what C's type is.
 template <class S, class Finish>
 class Store {
  public:
@@ -78,16 +100,28 @@ class Store {
   using Value = result_t<S>;
 
   __device__ __forceinline__ explicit Store(const detail::Arguments<S, Finish>& g)
-      : g_(g), roots_(g.finish.template is_root<Value>()), plain_(roots_ || g.finish.template is_copy<Value>()) {}
+      : g_(g),
+        roots_(g.finish.template power<Value>() == 0.5),
+        powers_(has_roots<S> && g.finish.template power<Value>() > 0 && g.finish.template power<Value>() <= 1),
+        plain_(roots_ || powers_ || g.finish.template is_copy<Value>()) {}
 
   __device__ __forceinline__ bool is_plain() const { return plain_; }
-  __device__ __forceinline__ bool is_root() const { return std::is_floating_point_v<Value> && roots_; }
-  /// What C receives where is_plain().
-  template <bool root>
-  __device__ __forceinline__ static Value plain(const S& s, const Accumulator& x) {
+  /// use.template operator()<output>(): which of the three it is, where is_plain().
+  template <class Use>
+  __device__ __forceinline__ void with_output(const Use& use) const {
+    if (std::is_floating_point_v<Value> && roots_) return use.template operator()<Output::root>();
+    if constexpr (has_roots<S>)
+      if (powers_) return use.template operator()<Output::power>();
+    return use.template operator()<Output::copy>();
+  }
+  /// What C receives then.
+  template <Output output>
+  __device__ __forceinline__ Value plain(const S& s, const Accumulator& x) const {
     const Value value = rigel::result(s, x);
-    if constexpr (root && std::is_floating_point_v<Value>)
+    if constexpr (output == Output::root && std::is_floating_point_v<Value>)
       return __builtin_elementwise_sqrt(value);
+    else if constexpr (output == Output::power)
+      return math::power_by_parts(value, static_cast<float>(g_.finish.template power<Value>()));
     else
       return value;
   }
@@ -96,15 +130,14 @@ class Store {
     if constexpr (Number<Value>)
       if (plain_) {
         Value& to = static_cast<Value*>(g_.c)[g_.c_offset(l, m, n)];
-        to = is_root() ? plain<true>(s, x) : plain<false>(s, x);
-        return;
+        return with_output([&]<Output output>() __attribute__((always_inline)) { to = plain<output>(s, x); });
       }
     g_.store(s, x, l, m, n);
   }
 
  private:
   const detail::Arguments<S, Finish>& g_;
-  bool roots_, plain_;
+  bool roots_, powers_, plain_;
 };
 
 /// Whether ⊕'s identity is known to be infinite: then it leaves every number as it is.
@@ -306,7 +339,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     constexpr int chunk_bytes = SlabA::chunk * outputs_of<S> * sizeof(Value);
     const bool aligned =
         (reinterpret_cast<std::uintptr_t>(c) | static_cast<std::uintptr_t>(stride) * sizeof(Value)) % chunk_bytes == 0;
-    if (g.finish.template is_copy<Value>() && unit && aligned && rows >= Shape::m && columns >= outputs_of<S> * Shape::n) {
+    const bool roots = has_square_roots<S> && !singly && g.finish.template power<Value>() == 0.5;
+    if ((roots || g.finish.template is_copy<Value>()) && unit && aligned && rows >= Shape::m && columns >= outputs_of<S> * Shape::n) {
       if constexpr (is_packed<S>) {
         if (along_n) {
           copy_out<true, SlabA::chunk, Shape>(x, reinterpret_cast<Accumulator*>(c), stride / 2, place, false,
@@ -319,6 +353,13 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         }
         return;
       } else {
+        if constexpr (has_square_roots<S> && !singly)
+          if (roots) {
+#pragma unroll
+            for (int i = 0; i < Shape::outputs_m; ++i)
+#pragma unroll
+              for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = rounded_root(x[i][j]);
+          }
         const bool reads = joins_late && g.accumulate;
         const auto result = [&](const Accumulator& value, Value before) {
           if constexpr (joins_late)
@@ -342,7 +383,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         constexpr int halves = outputs_of<S>;
         const int last_m = static_cast<int>(std::min<std::int64_t>(rows, Shape::m));
         const int last_n = static_cast<int>(std::min<std::int64_t>(columns, halves * Shape::n));
-        const auto put = [&]<bool root>() __attribute__((always_inline)) {
+        const auto put = [&]<Output output>() __attribute__((always_inline)) {
 #pragma unroll
           for (int h = 0; h < halves; ++h)
             piece.for_each(c + h * g.c_strides.column, g.c_strides.row, halves * g.c_strides.column, last_m,
@@ -355,10 +396,10 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
                                one = value;
                              if constexpr (joins_late)
                                if (g.accumulate) one = s.add(rigel::lift(s, to), one);
-                             to = Store<S, Finish>::template plain<root>(s, one);
+                             to = store.template plain<output>(s, one);
                            });
         };
-        return store.is_root() ? put.template operator()<true>() : put.template operator()<false>();
+        return store.with_output(put);
       }
     piece.for_each(along_n, [&](const Accumulator& value, int m, int column) __attribute__((always_inline)) {
       const auto put = [&](typename S::accumulator one, int n) {

@@ -107,10 +107,15 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
     __syncthreads();
     const Stored *const a = slab(stage) + m * pitch_a, *const b = slab(stage) + begin_b + n * pitch_b;
     const int count = g.k - k0 < 1 << shape.depth ? static_cast<int>(g.k - k0) : 1 << shape.depth;
-    constexpr int unroll = is_transcendental<S> ? 1 : 4;
+    constexpr int unroll = sums_powers<S> ? 2 : is_transcendental<S> ? 1 : 4;
 #pragma unroll unroll
-    for (int k = part; k < count; k += 1 << shape.parts)
-      x = step(s, x, static_cast<Operand>(a[k]), static_cast<Operand>(b[k]), k0 + k);
+    for (int k = part; k < count; k += 1 << shape.parts) {
+      const auto value_a = static_cast<Operand>(a[k]), value_b = static_cast<Operand>(b[k]);
+      if constexpr (sums_powers<S>)
+        x = math::add(x, math::power_by_parts(math::abs(math::subtract(value_a, value_b)), s.p));
+      else
+        x = step(s, x, value_a, value_b, k0 + k);
+    }
     __syncthreads();
   }
 
@@ -199,7 +204,10 @@ Kernel narrow_kernel() {
   k.info.name = detail::info_of<S>("cuda.simt", cuts ? "narrow_split_k" : "narrow", bit(Space::cuda)).name;
   k.info.tile = {1 << Narrow::threads / 2, 1 << Narrow::threads / 2, 128};  // of 4-byte operands, where C is as large
   k.info.stages = 2;
-  if constexpr (is_transcendental<S>) k.info.accuracy = {10, 6};  // as the semiring defines it, whatever the tiles take
+  if constexpr (sums_powers<S>)
+    k.info.accuracy = {34, 1};  // power_by_parts() for p ≤ 8
+  else if constexpr (is_transcendental<S>)
+    k.info.accuracy = {10, 6};  // as the semiring defines it, whatever the tiles take
   // Where no order rounds differently, parts do not show. Tiles take other powers and exponentials of floats.
   if constexpr ((cuts && !is_exact<S>) || sums_powers<S> || sums_exponentials<S>) k.info.promises = Promise::repeatable;
   k.supports = [](const KernelInfo& info, const Problem& p) {
@@ -208,8 +216,9 @@ Kernel narrow_kernel() {
   };
   k.cost = [](const KernelInfo&, const Problem& p) {
     const Narrow shape = narrow_for(p, slab_values<S>, cuts);
-    return is_transcendental<S> ? narrow_seconds(p, shape, 30, 400)
-                                : narrow_seconds(p, shape, 2.5 * registers_of<operand_t<S>>, 14);
+    return sums_powers<S>         ? narrow_seconds(p, shape, 8, 100)
+           : is_transcendental<S> ? narrow_seconds(p, shape, 30, 400)
+                                  : narrow_seconds(p, shape, 2.5 * registers_of<operand_t<S>>, 14);
   };
   k.run = [](const KernelInfo& info, const Problem& p, void*) {
     const Narrow shape = narrow_for(p, slab_values<S>, cuts);

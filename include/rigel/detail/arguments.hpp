@@ -63,10 +63,10 @@ struct ProgramFinish {
   RIGEL_MEMBER bool is_copy() const {
     return program.empty() && type == scalar_of<T>;
   }
-  /// True where it is a copy of square roots.
+  /// The exponent where it is a copy of powers, else 0.
   template <class T>
-  RIGEL_MEMBER bool is_root() const {
-    return std::is_floating_point_v<T> && program.is_root() && type == scalar_of<T>;
+  RIGEL_MEMBER double power() const {
+    return std::is_floating_point_v<T> && type == scalar_of<T> ? program.power() : 0;
   }
 
   template <class S>
@@ -112,8 +112,8 @@ struct FunctorFinish {
     return false;
   }
   template <class T>
-  RIGEL_MEMBER bool is_root() const {
-    return false;
+  RIGEL_MEMBER double power() const {
+    return 0;
   }
 
   template <class S>
