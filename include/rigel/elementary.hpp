@@ -299,7 +299,7 @@ RIGEL_FUNCTION float power_by_parts(float x, float p) {
   const std::uint32_t bits = __float_as_uint(x);
   constexpr std::uint32_t mantissa = 0x7fffffu, one = 0x3f800000u, infinity = 0x7f800000u;
   const float e = static_cast<float>(static_cast<std::int32_t>(bits >> 23) - 127);
-  const float h = ::rintf(p * e), scaled = ::fminf(h, 127);  // 2^h may be infinite where the product is not
+  const float h = ::rintf(p * e), scaled = ::fminf(::fmaxf(h, -126), 127);  // 2^h itself may be infinite, or subnormal
   float log, y, scale;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(log) : "f"(__uint_as_float((bits & mantissa) | one)));
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(math::fma(p, log, math::fma(p, e, -h)) + (h - scaled)));

@@ -28,7 +28,7 @@
 namespace rigel {
 
 struct TransitiveClosureOptions {
-  std::int64_t block = 128;  // vertices eliminated at a time: a multiple of a word's bits, at most 512
+  std::int64_t block = 256;  // vertices eliminated at a time: a multiple of a word's bits, at most 512
   Batch batch = Batch::first;
   Promise require = Promise::none;  // of the contractions
   std::string_view kernel = {};     // of the contractions: a kernel's name or the leading part of it

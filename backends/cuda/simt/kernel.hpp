@@ -140,15 +140,18 @@ class Store {
   bool roots_, powers_, plain_;
 };
 
-/// Whether ⊕'s identity is known to be infinite: then it leaves every number as it is.
+/// Whether ⊕'s identity is known to leave every value of C as it is, and ⊕ to be the same in any order: an infinite one of
+/// numbers, or no bits. Then C may join its chains at their end.
 template <class S>
-constexpr bool has_infinite_identity() {
+constexpr bool joins_at_the_end() {
   using Accumulator = typename S::accumulator;
-  if constexpr (std::is_floating_point_v<Accumulator> && requires { typename std::bool_constant<(S::identity() > 0)>; })
+  if constexpr (!is_exact<S>)
+    return false;
+  else if constexpr (std::is_floating_point_v<Accumulator> && requires { typename std::bool_constant<(S::identity() > 0)>; })
     return S::identity() > std::numeric_limits<Accumulator>::max() ||
            S::identity() < std::numeric_limits<Accumulator>::lowest();
   else
-    return false;
+    return std::is_same_v<S, or_and<Accumulator>> || std::is_same_v<S, xor_and<Accumulator>>;
 }
 
 /// The loader of an operand with `lines` lines in a slab; of pairs, those of one value (A) or of two neighbours (B).
@@ -220,9 +223,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   for (int i = 0; i < Shape::outputs_m; ++i)
 #pragma unroll
     for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = W::identity();
-  // Where no order rounds differently and the identity is one for every number, C may join its chains at their end, on
-  // the way out: the same bits. (Kernels that take any operands have no registers left for it.)
-  constexpr bool joins_late = !singly && is_exact<S> && has_infinite_identity<S>();
+  // On the way out, which takes the same bits. (Kernels that take any operands have no registers left for it.)
+  constexpr bool joins_late = !singly && joins_at_the_end<S>();
   if constexpr (can_accumulate<S> && !joins_late)
     if (g.accumulate)
       Exchange::fill(x, exchange, place, thread, along_n, [&](int m, int n) {
