@@ -11,6 +11,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <iterator>
 #include <vector>
 
 namespace {
@@ -101,4 +103,39 @@ TEST_CASE_TEMPLATE("aligned operands of a user's functor", Exec, RIGEL_TEST_SPAC
                          : "host";
   for (auto& info : families) info.promises = rigel::Promise::reference_bits;
   check_layouts<Exec>(city_block{}, families);
+}
+
+// Distances from subnormal sums of squares to infinite ones, 0 among them, in whole tiles.
+TEST_CASE_TEMPLATE("aligned operands: square roots in the reference's bits", Exec, RIGEL_TEST_SPACES) {
+  constexpr int lines = 256, k = 8;
+  constexpr int exponents[] = {0, -1, 13, -31, -40, 31, 62, 64, -62, -70, -74, -200};
+  const auto points = [](std::uint64_t seed) {
+    const Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space> view("points", lines, k);
+    support::Random random(seed);
+    std::vector<float> values(view.span());
+    for (int i = 0; i < lines * k; ++i)
+      values[i] = static_cast<float>(std::ldexp(random.uniform(-4, 4), exponents[(i / k + seed) % std::size(exponents)]));
+    support::copy_in<Exec>(view.data(), values.data(), values.size() * sizeof(float));
+    return view;
+  };
+  const auto a = points(1), b = points(2);
+  const Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space> c("distances", lines, lines);
+  const auto distances = [&](const std::string& kernel) {
+    rigel::contract(Exec{}, rigel::l2_squared<float>{}, a, rigel::transposed(b), c, rigel::epilogue::pow(0.5),
+                    {.kernel = kernel});
+    std::vector<float> values(c.span());
+    support::copy_out<Exec>(values.data(), c.data(), values.size() * sizeof(float));
+    return values;
+  };
+  const auto expected = distances("reference");
+  int tiny = 0, infinite = 0, zero = 0;
+  for (const float v : expected) tiny += v > 0 && v < 0x1p-63f, infinite += std::isinf(v), zero += v == 0;
+  CHECK(tiny > 100);
+  CHECK(infinite > 100);
+  CHECK(zero > 100);
+  for (const auto& info : support::kernels_on(Exec{}, "l2_squared", rigel::Scalar::f32)) {
+    if (!covers(info.promises, rigel::Promise::reference_bits)) continue;
+    CAPTURE(info.name);
+    CHECK(distances(info.name) == expected);
+  }
 }

@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;  // then K is any
   // Whole slabs are unrolled; the last slab of any K is not.
   constexpr bool unrolled = Step::chunk == 1 && !is_emulated<S> && (!singly || unrolls_singles<S>);
-  constexpr Schedule when = singly ? Schedule{0, Shape::depth / 2} : schedule<S>;
+  constexpr Schedule when = singly ? schedule_of_singles<S, Shape> : schedule<S>;
   using Count = std::conditional_t<singly, std::int64_t, std::int32_t>;  // of values of k: a register less
   constexpr int stage_size = Memory::size, stages = Memory::stages;
   constexpr int ahead = stages - 1;  // slabs that are under way while one is worked on
@@ -342,7 +342,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     const bool aligned =
         (reinterpret_cast<std::uintptr_t>(c) | static_cast<std::uintptr_t>(stride) * sizeof(Value)) % chunk_bytes == 0;
     const bool roots = has_square_roots<S> && !singly && g.finish.template power<Value>() == 0.5;
-    if ((roots || g.finish.template is_copy<Value>()) && unit && aligned && rows >= Shape::m && columns >= outputs_of<S> * Shape::n) {
+    if ((roots || g.finish.template is_copy<Value>()) && unit && aligned && rows >= Shape::m &&
+        columns >= outputs_of<S> * Shape::n) {
       if constexpr (is_packed<S>) {
         if (along_n) {
           copy_out<true, SlabA::chunk, Shape>(x, reinterpret_cast<Accumulator*>(c), stride / 2, place, false,

@@ -126,6 +126,16 @@ using LargeTile = decltype(large_tile<S>());
 template <class S>
 using SmallTile = decltype(small_tile<S>());
 
+/// The schedule of a kernel whose operands come one by one.
+template <class S, class Shape>
+inline constexpr Schedule schedule_of_singles = is_packed<S> ? Schedule{2, 6} : Schedule{0, 6};
+template <class Shape>
+  requires std::is_same_v<Shape, SmallTile<l1<float>>>
+inline constexpr Schedule schedule_of_singles<l1<float>, Shape> = {3, 7};
+template <class Shape>
+  requires std::is_same_v<Shape, SmallTile<l2_squared<float>>>
+inline constexpr Schedule schedule_of_singles<l2_squared<float>, Shape> = {3, 7};
+
 /// Whether kernels whose operands come one by one unroll whole slabs: where no registers spill then.
 template <class S>
 inline constexpr bool unrolls_singles = is_packed<S> || (in_vectors<S> && std::is_same_v<typename S::element, float>);
