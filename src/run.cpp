@@ -59,6 +59,10 @@ void run(const Problem& p, Workspace workspace) {
   if (workspace.data == nullptr) {
     lease = detail::lease(p.execution, bytes);
     workspace = {lease.data(), bytes};
+  } else if (bytes > 0 && reinterpret_cast<std::uintptr_t>(workspace.data) % 256 != 0) {
+    throw Error(Code::invalid_argument, std::string(p.names.call) +
+                                            ": the workspace is not aligned to 256 bytes, as kernel '" + kernel.info.name +
+                                            "' needs it");
   } else if (workspace.bytes < bytes) {
     throw Error(Code::invalid_argument, std::string(p.names.call) + ": the workspace has " +
                                             std::to_string(workspace.bytes) + " bytes, kernel '" + kernel.info.name +

@@ -311,8 +311,8 @@ void add_tasks(const Exec& exec) {
   const auto power = [](float p) { return lp<float>{{}, p}; };
 
   add_ceilings<pair::plus_times_f32, pair::l1_f32, pair::l2_squared_f32, pair::l3_f32, pair::min_plus_f32,
-               pair::max_min_f32, pair::l1_u8x4, pair::l2_squared_u8x4, pair::or_and_b32, pair::min_plus_s32, pair::min_plus_s16x2, pair::min_plus_f16x2, pair::lp_f32,
-               pair::sqrt_f32, pair::exp2_f32>(exec);
+               pair::max_min_f32, pair::l1_u8x4, pair::l2_squared_u8x4, pair::or_and_b32, pair::min_plus_s32,
+               pair::min_plus_s16x2, pair::min_plus_f16x2, pair::lp_f32, pair::sqrt_f32, pair::exp2_f32>(exec);
 
   // Distances between rows: the pair that limits them, the semiring, M, N and K.
   add_products<pair::l1_f32>(exec, "l1/f32", l1<float>{}, {

@@ -305,13 +305,15 @@ RIGEL_FUNCTION float power_approximately(float x, float p) {
 }
 
 /// x^p as power() gives it, on GPUs by three special functions: x = 2^e·m, x^p = 2^h · 2^(p·e − h + p·log2 m) with the integer
-/// h next to p·e, so that the size of x^p costs no accuracy. The relative error is at most (6 + 3.5p)·u, tested on random
-/// x. Subnormal x count as 2^-127, subnormal results as 0.
+/// h next to p·e, so that the size of x^p costs no accuracy. The relative error is at most (6 + 3.5p)·u where x^p is normal,
+/// tested on random x. x ≥ 0, or NaN.
 RIGEL_FUNCTION float power_by_parts(float x, float p) {
 #if RIGEL_ON_DEVICE
-  const std::uint32_t bits = __float_as_uint(x);
-  const float e = detail::exponent_of(bits), h = math::add(math::fma(p, e, 0x1.8p23f), -0x1.8p23f);  // rounded to an integer
-  const float scaled = ::fminf(::fmaxf(h, -126), 127);  // 2^h itself may be infinite, or subnormal
+  const bool subnormal = x < 0x1p-126f;
+  const std::uint32_t bits = __float_as_uint(subnormal ? x * 0x1p24f : x);
+  const float e = detail::exponent_of(bits) - (subnormal ? 24 : 0),
+              h = math::add(math::fma(p, e, 0x1.8p23f), -0x1.8p23f);  // rounded to an integer
+  const float scaled = ::fminf(::fmaxf(h, -126), 127);                // 2^h itself may be infinite, or subnormal
   float log, y, scale;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(log) : "f"(detail::mantissa_of(bits)));
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(math::fma(p, log, math::fma(p, e, -h)) + (h - scaled)));

@@ -114,8 +114,8 @@ class Program {
 
 /// v · factor.
 constexpr Program scale(double factor) { return Step{Kind::scale, factor, 0}; }
-/// v^exponent; rounded once where the exponent is 1/2, 1 or 2. Alone, with an exponent up to 1, behind sums of powers in
-/// float on a GPU: as math::power_by_parts() gives it.
+/// v^exponent; rounded once where the exponent is 1/2, 1 or 2. Alone, with another exponent below 1, cuda.simt's kernels of sums
+/// of powers give what math::power_by_parts() does.
 constexpr Program pow(double exponent) { return Step{Kind::power, exponent, 0}; }
 /// exp(rate · v).
 constexpr Program exponential(double rate) { return Step{Kind::exponential, rate, 0}; }

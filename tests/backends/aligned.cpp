@@ -38,7 +38,11 @@ auto random_matrix(int rows, int columns, std::uint64_t seed) {
   support::Random random(seed);
   std::vector<T> values(view.span());
   constexpr float scale = std::is_integral_v<T> ? 1000 : 1;
-  for (T& v : values) v = static_cast<T>(scale * static_cast<float>(random.uniform(-4, 4)));
+  for (T& v : values)
+    if constexpr (std::is_unsigned_v<T>)
+      v = static_cast<T>(random.next() & random.next() & random.next());  // few bits, so that sums of them are not all ones
+    else
+      v = static_cast<T>(scale * static_cast<float>(random.uniform(-4, 4)));
   support::copy_in<Exec>(view.data(), values.data(), values.size() * sizeof(T));
   return view;
 }
@@ -54,17 +58,22 @@ void check(const S& semiring, const std::vector<rigel::KernelInfo>& kernels) {
     const auto b = random_matrix<T, Exec, LayoutB>(k, n, 2);
     const auto c = random_matrix<T, Exec, LayoutA>(m, n, 3);  // for two of the four pairs in the order of columns
     std::vector<T> expected(c.span()), actual(c.span());
-    const auto product = [&](const std::string& kernel, std::vector<T>& result) {
-      support::copy_in<Exec>(c.data(), std::vector<T>(c.span()).data(), c.span() * sizeof(T));
-      rigel::contract(Exec{}, semiring, a, b, c, rigel::epilogue::Program{}, {.kernel = kernel});
-      support::copy_out<Exec>(result.data(), c.data(), result.size() * sizeof(T));
-    };
-    product("reference", expected);
-    for (const auto& info : kernels) {
-      if (!covers(info.promises, rigel::Promise::reference_bits)) continue;
-      CAPTURE(info.name);
-      if (!support::ran(info, [&] { product(info.name, actual); })) continue;
-      CHECK(actual == expected);
+    std::vector<T> before(c.span());
+    support::copy_out<Exec>(before.data(), c.data(), before.size() * sizeof(T));
+    for (const bool accumulate : {false, true}) {
+      CAPTURE(accumulate);
+      const auto product = [&](const std::string& kernel, std::vector<T>& result) {
+        support::copy_in<Exec>(c.data(), before.data(), before.size() * sizeof(T));
+        rigel::contract(Exec{}, semiring, a, b, c, rigel::epilogue::Program{}, {.accumulate = accumulate, .kernel = kernel});
+        support::copy_out<Exec>(result.data(), c.data(), result.size() * sizeof(T));
+      };
+      product("reference", expected);
+      for (const auto& info : kernels) {
+        if (!covers(info.promises, rigel::Promise::reference_bits)) continue;
+        CAPTURE(info.name);
+        if (!support::ran(info, [&] { product(info.name, actual); })) continue;
+        CHECK(actual == expected);
+      }
     }
   }
 }
@@ -95,6 +104,12 @@ TEST_CASE_TEMPLATE("aligned operands of 16 bits, accumulated in 16 bits", Exec, 
                       support::kernels_on(Exec{}, "max_min", Scalar::bf16, Scalar::bf16));
 }
 
+TEST_CASE_TEMPLATE("aligned words of bits", Exec, RIGEL_TEST_SPACES) {
+  using Word = std::uint32_t;
+  check_layouts<Exec>(rigel::or_and<Word>{}, support::kernels_on(Exec{}, "or_and", rigel::Scalar::u32));
+  check_layouts<Exec>(rigel::xor_and<Word>{}, support::kernels_on(Exec{}, "xor_and", rigel::Scalar::u32));
+}
+
 TEST_CASE_TEMPLATE("aligned operands of a user's functor", Exec, RIGEL_TEST_SPACES) {
   std::vector<rigel::KernelInfo> families(2);
   families[0].name = "portable";
@@ -109,7 +124,7 @@ TEST_CASE_TEMPLATE("aligned operands of a user's functor", Exec, RIGEL_TEST_SPAC
 TEST_CASE_TEMPLATE("aligned operands: square roots in the reference's bits", Exec, RIGEL_TEST_SPACES) {
   constexpr int lines = 256, k = 8;
   constexpr int exponents[] = {0, -1, 13, -31, -40, 31, 62, 64, -62, -70, -74, -200};
-  const auto points = [](std::uint64_t seed) {
+  const auto points = [&](std::uint64_t seed) {
     const Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space> view("points", lines, k);
     support::Random random(seed);
     std::vector<float> values(view.span());

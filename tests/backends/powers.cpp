@@ -129,3 +129,45 @@ TEST_CASE_TEMPLATE("sums of whole powers by every kernel", Exec, RIGEL_TEST_SPAC
       CHECK(ran >= 2);
     }
 }
+
+// The p-th root on the way into C, by every kernel: into rows, columns, and rows that no vector fits.
+TEST_CASE_TEMPLATE("distances by every kernel", Exec, RIGEL_TEST_SPACES) {
+  constexpr int m = 132, n = 140, k = 24;
+  using Space = typename Exec::memory_space;
+  support::Random random(13);
+  std::vector<double> x(m * k), z(n * k);
+  for (std::vector<double>* list : {&x, &z})
+    for (double& v : *list) v = static_cast<float>(random.uniform(-4, 4));
+  const auto a = support::matrix<float, Exec>(m, k, x), b = support::matrix<float, Exec>(n, k, z);
+  const auto check = [&](double p, const auto& c) {
+    rigel::lp<float> semiring;
+    semiring.p = static_cast<float>(p);
+    for (const auto& info : support::kernels_on(Exec{}, "lp", rigel::Scalar::f32)) {
+      CAPTURE(info.name);
+      CAPTURE(p);
+      const auto product = [&] {
+        rigel::contract(Exec{}, semiring, a, rigel::transposed(b), c, rigel::epilogue::pow(1 / p), {.kernel = info.name});
+      };
+      if (!support::ran(info, product)) continue;
+      const Kokkos::View<float**, Kokkos::LayoutRight, Space> copy("copy", m, n);
+      Kokkos::deep_copy(Exec{}, copy, c);
+      const auto actual = support::values(copy);
+      double worst = 0;
+      for (int i = 0; i < m; ++i)
+        for (int j = 0; j < n; ++j) {
+          double sum = 0;
+          for (int l = 0; l < k; ++l) sum += std::pow(std::fabs(x[i * k + l] - z[j * k + l]), double(semiring.p));
+          const double exact = std::pow(sum, 1 / p);
+          worst = std::fmax(worst, std::fabs(actual[i * n + j] - exact) / exact);
+        }
+      // Of the sum, a p-th part; of the root 10 u; of its exponent's rounding |ln| u, below 8 u here.
+      CHECK(worst <= (k * 0x1p-24 + 1.4e-6) / p + 18 * 0x1p-24);
+    }
+  };
+  for (const double p : {1.3, 1.5, 3.0, 4.0}) {
+    check(p, Kokkos::View<float**, Kokkos::LayoutRight, Space>("rows", m, n));
+    check(p, Kokkos::View<float**, Kokkos::LayoutLeft, Space>("columns", m, n));
+    const Kokkos::View<float**, Kokkos::LayoutRight, Space> larger("larger", m, n + 3);
+    check(p, Kokkos::subview(larger, Kokkos::ALL, Kokkos::pair<int, int>(1, n + 1)));
+  }
+}

@@ -145,6 +145,16 @@ TEST_CASE_TEMPLATE("transitive closure equals the textbook's", Exec, RIGEL_TEST_
     }
 }
 
+TEST_CASE_TEMPLATE("transitive closure in several of the largest blocks", Exec, RIGEL_TEST_SPACES) {
+  constexpr std::int64_t n = 600;
+  Random random(8);
+  const Bits graph = random_graph(random, n, 1.5 / n), expected = textbook(graph, n);
+  check<Exec, std::uint32_t>(graph, expected, n, 256);
+  check<Exec, std::uint32_t>(graph, expected, n, 512);
+  check<Exec, std::uint64_t>(graph, expected, n, 256);
+  check<Exec, std::uint64_t>(graph, expected, n, 512);
+}
+
 TEST_CASE_TEMPLATE("transitive closure of one long path, its vertices in any order", Exec, RIGEL_TEST_SPACES) {
   constexpr std::int64_t n = 200;
   Random random(7);

@@ -98,7 +98,7 @@ void check_precision(double roundoff, int roundings, const std::string& kernel) 
         const double d = product.a[i * k + l] - product.b[l * n + j];
         exact += std::is_same_v<S, rigel::l1<T>> ? std::fabs(d) : d * d;
       }
-      const double bound = roundings * roundoff * (1 + roundings * roundoff) + (k + 2) * 0x1p-24;
+      const double bound = roundings * roundoff / (1 - roundings * roundoff) + (k + 2) * 0x1p-24;
       CHECK(std::fabs(rounded[i * n + j] - exact) <= bound * exact);
     }
   CHECK(product({.precision = operands, .kernel = kernel}) == rounded);

@@ -48,6 +48,11 @@ TEST_CASE("workspace: announced, too small, large enough") {
   CHECK(e.code == rigel::Code::invalid_argument);
   CHECK(e.lacks({"contract: the workspace has 9999 bytes", "user.hungry", "needs 10000"}) == "");
   CHECK(support::values(c) == std::vector<double>{7});
+  alignas(256) static char larger[wanted + 16];
+  const auto f = support::caught([&] { rigel::contract(Exec{}, s, a, b, c, none, {.workspace = {larger + 16, wanted}}); });
+  CHECK(f.code == rigel::Code::invalid_argument);
+  CHECK(f.lacks({"contract: the workspace is not aligned to 256 bytes", "user.hungry"}) == "");
+  CHECK(support::values(c) == std::vector<double>{7});
   const support::Recorder recorder;
   rigel::contract(Exec{}, s, a, b, c, none, {.workspace = {memory, wanted}});
   CHECK(given == memory);

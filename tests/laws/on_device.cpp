@@ -174,6 +174,29 @@ void check_approximate_power(std::initializer_list<float> exponents, const Funct
   }
 }
 
+// Roots of subnormal numbers, which are normal.
+template <class Exec>
+void check_subnormal_roots() {
+  constexpr int count = 149 - 126;
+  for (const float q : {0.01f, 0.25f, 1 / 1.3f}) {
+    CAPTURE(q);
+    const auto x = support::matrix<float, Exec>(1, count), y = support::matrix<float, Exec>(1, count);
+    std::vector<double> list(count);
+    for (int i = 0; i < count; ++i) list[i] = std::ldexp(1, -149 + i) + (i > 2 ? 0x1p-149 : 0);
+    support::fill(x, list);
+    Kokkos::parallel_for(
+        Kokkos::RangePolicy<Exec>(0, count),
+        KOKKOS_LAMBDA(int i) { y(0, i) = rigel::math::power_by_parts(x(0, i), q); });
+    const auto actual = support::values(y);
+    int wrong = 0;
+    for (int i = 0; i < count; ++i) {
+      const double exact = std::pow(list[i], static_cast<double>(q));
+      wrong += !(std::fabs(actual[i] - exact) <= 10 * 0x1p-24 * exact);
+    }
+    CHECK(wrong == 0);
+  }
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("powers by the special-function unit: within their bound", Exec, RIGEL_TEST_SPACES) {
@@ -182,6 +205,7 @@ TEST_CASE_TEMPLATE("powers by the special-function unit: within their bound", Ex
   });
   check_approximate_power<Exec>({0.01f, 0.3f, 1 / 3.f, 1 / 1.3f, 1.f, 1.3f, 2.7f, 8.f}, ByParts{},
                                 [](double p, double) { return 6 + 3.5 * p; });
+  check_subnormal_roots<Exec>();
 }
 
 TEST_CASE_TEMPLATE("elementary operations: the same on every execution space", Exec, RIGEL_TEST_SPACES) {

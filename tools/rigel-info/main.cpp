@@ -155,6 +155,13 @@ std::string accuracy_of(const rigel::KernelInfo& k) {
   return text;
 }
 
+// What a caller has to allow first stands behind.
+std::string promises_of(const rigel::KernelInfo& k) {
+  std::string text = rigel::describe(k.promises);
+  if (k.precision != rigel::Precision::accumulator) text += std::string(", precision ") + name(k.precision);
+  return text;
+}
+
 void print_kernels(const std::vector<rigel::KernelInfo>& kernels) {
   std::printf("kernels (error bound in units of roundoff times the sum of |a*b|):\n");
   std::vector<std::vector<std::string>> table = {
@@ -162,7 +169,7 @@ void print_kernels(const std::vector<rigel::KernelInfo>& kernels) {
   for (const auto& k : kernels)
     table.push_back({k.name, name(k.operation), k.semiring, name(k.element),
                      k.accumulator == rigel::Scalar::other ? "struct" : name(k.accumulator), spaces_of(k),
-                     architectures_of(k), tile_of(k), accuracy_of(k), rigel::describe(k.promises)});
+                     architectures_of(k), tile_of(k), accuracy_of(k), promises_of(k)});
   std::vector<std::size_t> widths(table[0].size());
   for (const auto& row : table)
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());

@@ -70,7 +70,7 @@ __device__ __forceinline__ void copy_out(const Accumulator (&x)[Shape::outputs_m
   }
 }
 
-/// What C receives: an output itself, its square root, or its power with an exponent up to 1.
+/// What C receives: an output itself, its square root, or its power with an exponent below 1.
 enum class Output { copy, root, power };
 /// Whether a semiring's kernels have a short way for the last: sums of powers, whose roots are distances.
 template <class S>
@@ -102,7 +102,7 @@ class Store {
   __device__ __forceinline__ explicit Store(const detail::Arguments<S, Finish>& g)
       : g_(g),
         roots_(g.finish.template power<Value>() == 0.5),
-        powers_(has_roots<S> && g.finish.template power<Value>() > 0 && g.finish.template power<Value>() <= 1),
+        powers_(has_roots<S> && g.finish.template power<Value>() > 0 && g.finish.template power<Value>() < 1),
         plain_(roots_ || powers_ || g.finish.template is_copy<Value>()) {}
 
   __device__ __forceinline__ bool is_plain() const { return plain_; }
@@ -121,7 +121,8 @@ class Store {
     if constexpr (output == Output::root && std::is_floating_point_v<Value>)
       return __builtin_elementwise_sqrt(value);
     else if constexpr (output == Output::power)
-      return math::power_by_parts(value, static_cast<float>(g_.finish.template power<Value>()));
+      return value < 0 ? std::numeric_limits<Value>::quiet_NaN()
+                       : math::power_by_parts(value, static_cast<float>(g_.finish.template power<Value>()));
     else
       return value;
   }
@@ -195,6 +196,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;  // then K is any
   // Whole slabs are unrolled; the last slab of any K is not.
   constexpr bool unrolled = Step::chunk == 1 && !is_emulated<S> && (!singly || unrolls_singles<S>);
+  static_assert(!unrolled || Shape::depth >= 8, "a schedule's steps are those of a slab");
   constexpr Schedule when = singly ? schedule_of_singles<S, Shape> : schedule<S>;
   using Count = std::conditional_t<singly, std::int64_t, std::int32_t>;  // of values of k: a register less
   constexpr int stage_size = Memory::size, stages = Memory::stages;

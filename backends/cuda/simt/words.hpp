@@ -21,6 +21,7 @@ class ByteSums {
   using Parameters = NoParameters;
   using Table = NoTable;
   static constexpr int chunk = 1;
+  static constexpr double work = squares ? 1.2 : 1;  // of a step, in those of l1 of floats, as measured on sm_90
 
   __device__ __forceinline__ ByteSums(const Semiring&, const Parameters&, Table&, int, int) {}
 
@@ -36,7 +37,7 @@ class ByteSums {
 
 /// Σ |a − b| of halves or Σ (a − b)² of bfloat16 by pairs, four words of them in their own type, then in float. With u the
 /// unit roundoff of the operands the relative error of such a partial sum is at most 4 u (a difference, three additions), or
-/// 6 u (a difference counts twice, its square, three additions). The other two would not keep such a bound, or not win:
+/// 6 u (a difference counts twice, its square, three additions), n u standing for n u / (1 − n u). The other two would not keep such a bound, or not win:
 /// squares of halves underflow, and absolute values of bfloat16 are no part of an addition.
 template <class Element>
 class PairSums {
@@ -48,7 +49,9 @@ class PairSums {
   using Table = NoTable;
   static constexpr int chunk = 4;
   static constexpr bool squares = std::is_same_v<Element, bfloat16>;
-  static constexpr double constant = squares ? 6 * 0x1p16 : 4 * 0x1p13;  // in units of 2^-24
+  static constexpr double roundings = squares ? 6 * 0x1p-8 : 4 * 0x1p-11;
+  static constexpr double constant = roundings / (1 - roundings) * 0x1p24 + 2;  // in units of 2^-24, float's own too
+  static constexpr double work = 1.4;
 
   __device__ __forceinline__ PairSums(const Semiring&, const Parameters&, Table&, int, int) {}
 
@@ -135,9 +138,11 @@ std::int64_t word_pitch(const Problem& p) {
   constexpr std::int64_t slab = in_word<S> * Shape::depth;
   return (p.k + slab - 1) / slab * Shape::depth;
 }
+/// Matrices to pack: one where batches share it.
+inline std::int64_t matrices_of(const Operand& o) { return o.batch_stride == 0 ? 1 : o.batches; }
 /// Bytes of an operand's words.
-inline std::size_t bytes_of_words(std::int64_t batches, std::int64_t lines, std::int64_t pitch) {
-  return static_cast<std::size_t>((4 * batches * lines * pitch + 255) / 256 * 256);
+inline std::size_t bytes_of_words(const Operand& o, std::int64_t lines, std::int64_t pitch) {
+  return static_cast<std::size_t>((4 * matrices_of(o) * lines * pitch + 255) / 256 * 256);
 }
 
 /// The problem on words, the operands in the workspace one after the other.
@@ -150,7 +155,7 @@ Problem on_words(const Problem& p, void* workspace) {
     words.type = scalar_of<typename WordSemiring<S>::element>;
     words.size = 4;
     words.batches = o.batches;
-    words.batch_stride = o.batches > 1 ? lines * pitch : 0;
+    words.batch_stride = matrices_of(o) > 1 ? lines * pitch : 0;
     words.rows = by_rows ? lines : pitch;
     words.columns = by_rows ? pitch : lines;
     words.row_stride = by_rows ? pitch : 1;
@@ -160,14 +165,14 @@ Problem on_words(const Problem& p, void* workspace) {
   Problem q = p;
   q.k = pitch;
   q.a = operand(p.a, p.m, 0, true);
-  q.b = operand(p.b, p.n, static_cast<std::int64_t>(bytes_of_words(p.a.batches, p.m, pitch)), false);
+  q.b = operand(p.b, p.n, static_cast<std::int64_t>(bytes_of_words(p.a, p.m, pitch)), false);
   return q;
 }
 
 template <class S, class Shape>
 std::size_t words_workspace(const KernelInfo&, const Problem& p) {
   const std::int64_t pitch = word_pitch<S, Shape>(p);
-  return bytes_of_words(p.a.batches, p.m, pitch) + bytes_of_words(p.b.batches, p.n, pitch);
+  return bytes_of_words(p.a, p.m, pitch) + bytes_of_words(p.b, p.n, pitch);
 }
 
 template <class S, class Shape>
@@ -176,16 +181,21 @@ Status words_supports(const KernelInfo& info, const Problem& p) {
   const std::int64_t pitch = word_pitch<S, Shape>(p);
   if (pitch > most - Shape::depth) return {Code::unsupported, "K has more than 2^31 - 1 words of values"};
   for (const Operand* o : {&p.a, &p.b})
-    if (o->batches * (o == &p.a ? p.m : p.n) > most * 256 / std::max<std::int64_t>(pitch, 1))
+    if (matrices_of(*o) * (o == &p.a ? p.m : p.n) > most * 256 / std::max<std::int64_t>(pitch, 1))
       return {Code::unsupported, "an operand has more than 256·(2^31 - 1) words of values"};
   return supports<WordSemiring<S>, detail::ProgramFinish, Shape>(info, p);
 }
 
 template <class S, class Shape>
 double words_cost(const KernelInfo& info, const Problem& p) {
-  constexpr double launch = 3e-6, bytes_per_second = 1e12;
-  return launch + static_cast<double>(words_workspace<S, Shape>(info, p)) / bytes_per_second +
-         cost<WordSemiring<S>, Shape>(info, on_words<S, Shape>(p, nullptr));
+  constexpr double launch = 3e-6;
+  const std::int64_t pitch = word_pitch<S, Shape>(p);
+  const auto packing = [&](const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k_stride) {
+    return static_cast<double>(bytes_of_words(o, lines, pitch)) / (k_stride < line_stride ? 1e12 : 4e11);
+  };
+  return launch + packing(p.a, p.m, p.a.row_stride, p.a.column_stride) +
+         packing(p.b, p.n, p.b.column_stride, p.b.row_stride) +
+         by_words<S>::Steps::work * cost<WordSemiring<S>, Shape>(info, on_words<S, Shape>(p, nullptr));
 }
 
 template <class S, class Shape>
@@ -195,7 +205,7 @@ void words_run(const KernelInfo& info, const Problem& p, void* workspace) {
   const Problem q = on_words<S, Shape>(p, workspace);
   const auto packing = [&](const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k_stride, void* to) {
     return ToWords{
-        o.data, o.batch_stride, line_stride, k_stride, lines, o.batches * lines * q.k, static_cast<std::uint32_t*>(to)};
+        o.data, o.batch_stride, line_stride, k_stride, lines, matrices_of(o) * lines * q.k, static_cast<std::uint32_t*>(to)};
   };
   const ToWords a = packing(p.a, p.m, p.a.row_stride, p.a.column_stride, q.a.data);
   const ToWords b = packing(p.b, p.n, p.b.column_stride, p.b.row_stride, q.b.data);
