@@ -76,7 +76,8 @@ enum class Output { copy, root, power };
 template <class S>
 inline constexpr bool has_roots = sums_powers<S> && std::is_same_v<result_t<S>, float>;
 
-/// Whether its tiles take the root of all outputs of a thread before they copy them: distances.
+/// Whether its roots are distances: rounded_root() takes them, in tiles inside of C for all outputs of a thread before they
+/// are copied.
 template <class S>
 inline constexpr bool has_square_roots = std::is_same_v<S, l2_squared<float>>;
 
@@ -85,8 +86,7 @@ inline constexpr bool has_square_roots = std::is_same_v<S, l2_squared<float>>;
 __device__ __forceinline__ float rounded_root(float x) {
   const bool small = x < 0x1p-64f;
   const float scaled = x * (small ? 0x1p64f : 1.f);
-  float r;
-  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(scaled));
+  const float r = __nvvm_rsqrt_approx_ftz_f(scaled);  // as inline assembly it would keep loops around it from being unrolled
   const float y = scaled * r, rest = math::fma(-y, y, scaled);
   const float root = math::fma(rest, 0.5f * r, y) * (small ? 0x1p-32f : 1.f);
   return x == 0 || x == std::numeric_limits<float>::infinity() ? x : root;
@@ -118,7 +118,9 @@ class Store {
   template <Output output>
   __device__ __forceinline__ Value plain(const S& s, const Accumulator& x) const {
     const Value value = rigel::result(s, x);
-    if constexpr (output == Output::root && std::is_floating_point_v<Value>)
+    if constexpr (output == Output::root && has_square_roots<S>)
+      return rounded_root(value);
+    else if constexpr (output == Output::root && std::is_floating_point_v<Value>)
       return __builtin_elementwise_sqrt(value);
     else if constexpr (output == Output::power)
       return value < 0 ? std::numeric_limits<Value>::quiet_NaN()
