@@ -131,7 +131,7 @@ class Store {
   __device__ __forceinline__ void operator()(const S& s, const Accumulator& x, std::int64_t l, std::int64_t m,
                                              std::int64_t n) const {
     if constexpr (Number<Value>)
-      if (plain_) {
+      if (plain_) [[likely]] {
         Value& to = static_cast<Value*>(g_.c)[g_.c_offset(l, m, n)];
         return with_output([&]<Output output>() __attribute__((always_inline)) { to = plain<output>(s, x); });
       }

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Few outputs, or a matrix so narrow that a tile of registers would stay empty: a thread computes one output, or a part
-// of its chain, and slabs of A and B lie in shared memory. A block's shape is chosen at run time, and the code is short:
+// Few outputs, or a matrix so narrow that a tile of registers would stay empty: a thread computes one output, in
+// ascending k, and slabs of A and B lie in shared memory. A block's shape is chosen at run time, and the code is short:
 // the first block of a launch waits for its instructions as it waits for its operands, microseconds where they are long.
-//
-// With one thread for an output its chain is in ascending k. Where K is cut, thread q of an output's 2^parts takes
-// k = q, q + 2^parts, …, and their results are joined pairwise: the same result in every run, but where sums round not
-// the reference's. These kernels are registered apart.
 #pragma once
 
-#include <backends/cuda/simt/contract.hpp>
-
-#include <bit>
+#include <backends/cuda/simt/narrow_split_k.hpp>
 
 namespace rigel::backends::simt {
 
-/// The shape of a block, as logarithms to the base 2: outputs along m and n, threads for each, values of k in a slab.
+/// The shape of a block, as logarithms to the base 2: outputs along m and n, values of k in a slab.
 struct Narrow {
-  int m = 0, n = 0, parts = 0, depth = 0;
+  int m = 0, n = 0, depth = 0;
   static constexpr int threads = 8;  // of a block, at most
 
   int outputs() const { return m + n; }
@@ -76,14 +70,12 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
   using Operand = operand_t<S>;
   using Slab = NarrowSlab<Operand>;
   using Stored = typename Slab::Stored;
-  constexpr int sums_bytes = static_cast<int>(sizeof(Accumulator)) << Narrow::threads;
-  __shared__ __attribute__((aligned(16))) unsigned char shared[std::max(2 * Slab::bytes, sums_bytes)];
+  __shared__ __attribute__((aligned(16))) unsigned char shared[2 * Slab::bytes];
   const auto slab = [&](int stage) { return reinterpret_cast<Stored*>(shared + stage * Slab::bytes); };
 
   const auto [l, m0, n0] = raster.origin(arch::block_index(), 1 << shape.m, 1 << shape.n);
-  const int thread = static_cast<int>(threadIdx.x), part = thread >> (shape.m + shape.n);
-  const int m = thread >> shape.n & ((1 << shape.m) - 1), n = thread & ((1 << shape.n) - 1);
-  const bool present = part == 0 && m0 + m < g.m && n0 + n < g.n;
+  const int thread = static_cast<int>(threadIdx.x), m = thread >> shape.n, n = thread & ((1 << shape.n) - 1);
+  const bool present = m0 + m < g.m && n0 + n < g.n;
   const S s = g.semiring(l);
   Accumulator x = S::identity();
   if constexpr (can_accumulate<S>)
@@ -109,7 +101,7 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
     const int count = g.k - k0 < 1 << shape.depth ? static_cast<int>(g.k - k0) : 1 << shape.depth;
     constexpr int unroll = sums_powers<S> ? 2 : is_transcendental<S> ? 1 : 4;
 #pragma unroll unroll
-    for (int k = part; k < count; k += 1 << shape.parts) {
+    for (int k = 0; k < count; ++k) {
       const auto value_a = static_cast<Operand>(a[k]), value_b = static_cast<Operand>(b[k]);
       if constexpr (sums_powers<S>)
         x = math::add(x, math::power_by_parts(math::abs(math::subtract(value_a, value_b)), s.p));
@@ -119,15 +111,6 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
     __syncthreads();
   }
 
-  if (shape.parts > 0) {
-    Accumulator* const sums = reinterpret_cast<Accumulator*>(shared);
-    sums[thread] = x;
-#pragma unroll 1
-    for (int half = static_cast<int>(blockDim.x) / 2; half >= 1 << (shape.m + shape.n); half /= 2) {
-      __syncthreads();
-      if (thread < half) sums[thread] = x = s.add(x, sums[thread + half]);
-    }
-  }
   const Store<S, Finish> store(g);
   if (present) store(s, x, l, m0 + m, n0 + n);
 }
@@ -139,29 +122,16 @@ inline constexpr bool narrows = NarrowSlab<operand_t<S>>::values > 0 && sizeof(t
                                                 (is_transcendental<S> ? sizeof(operand_t<S>) == 4
                                                                       : std::is_arithmetic_v<typename S::accumulator>)));
 
-/// Outputs in squares, as far as there are any; where K is cut, parts of at least 8 values of k, so many that the card
-/// gets a block for each multiprocessor. `slab_values`: what both slabs hold.
-[[gnu::noinline]] inline Narrow narrow_for(const Problem& p, int slab_values, bool cuts) {
-  const auto bits = [](std::int64_t extent) {
-    return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1) - 1)));
-  };
-  const int most_m = bits(p.m), most_n = bits(p.n);
+/// Outputs in squares, as far as there are any. `slab_values`: what both slabs hold.
+[[gnu::noinline]] inline Narrow narrow_for(const Problem& p, int slab_values) {
+  const int most_m = bits_of(p.m), most_n = bits_of(p.n);
   constexpr int half = Narrow::threads / 2, longest = 6;  // so that lines of full slabs are long, too
   Narrow shape;
   shape.m = std::min(most_m, half);
   shape.n = std::min({most_n, Narrow::threads - shape.m, longest});
   shape.m = std::min({most_m, Narrow::threads - shape.n, longest});
-  if (cuts) {
-    const auto longer = [&] { return p.k >> (shape.parts + 1) >= 8; };
-    while (shape.outputs() + shape.parts < Narrow::threads && longer()) ++shape.parts;
-    const auto blocks = [&] { return p.batch * (((p.m - 1) >> shape.m) + 1) * (((p.n - 1) >> shape.n) + 1); };
-    while (shape.outputs() > 0 && longer() && blocks() < p.execution.multiprocessors) {
-      --(shape.m > shape.n ? shape.m : shape.n);
-      ++shape.parts;
-    }
-  }
   const int lines = (1 << shape.m) + (1 << shape.n);
-  shape.depth = std::min(bits(p.k), bits(slab_values / lines + 1) - 1);
+  shape.depth = std::min(bits_of(p.k), bits_of(slab_values / lines + 1) - 1);
   return shape;
 }
 
@@ -170,9 +140,9 @@ inline tile::Raster raster_of(const Problem& p, Narrow shape) {
           static_cast<unsigned>((p.n + (1 << shape.n) - 1) >> shape.n)};
 }
 
-[[gnu::noinline]] inline Status narrow_fits(const Problem& p, int slab_values, bool cuts) {
+[[gnu::noinline]] inline Status narrow_fits(const Problem& p, int slab_values) {
   if (p.m > max_grid || p.n > max_grid) return {Code::unsupported, "a matrix of C has more than 2^31 - 1 rows or columns"};
-  const tile::Raster raster = raster_of(p, narrow_for(p, slab_values, cuts));
+  const tile::Raster raster = raster_of(p, narrow_for(p, slab_values));
   if (std::int64_t{raster.rows} * raster.columns > max_grid)
     return {Code::unsupported, "a matrix of C has more than 2^31 - 1 tiles"};
   return {};
@@ -182,48 +152,47 @@ inline tile::Raster raster_of(const Problem& p, Narrow shape) {
 /// instructions that bring the slabs and the reads of shared memory for each step, or how long a thread takes for its own.
 /// `step`: clocks that a warp's step occupies, `step_of_thread`: until the next one can begin.
 [[gnu::noinline]] inline double narrow_seconds(const Problem& p, Narrow shape, double step, double step_of_thread) {
-  constexpr double launch = 3.5e-6, wait = 2e-6, clock = 1.8e9, copy = 36.0 / 128, copy_of_thread = 150;
+  constexpr double launch = 3.3e-6, wait = 1.2e-6, clock = 1.8e9, copy = 0.5, copy_of_thread = 140;
   constexpr int resident = 6;  // blocks
   const tile::Raster raster = raster_of(p, shape);
   const double blocks = static_cast<double>(p.batch) * raster.rows * raster.columns;
   const double each = std::ceil(blocks / std::max(p.execution.multiprocessors, 1)), rounds = std::ceil(each / resident);
-  const int threads = 1 << (shape.outputs() + shape.parts), lines = (1 << shape.m) + (1 << shape.n);
-  const double k = static_cast<double>(p.k), steps = k / (1 << shape.parts), copies = k * lines;
-  const double throughput = each * (steps * step * std::max(threads / 32, 1) + copies * copy);
-  const double latency = rounds * (steps * step_of_thread + copies / threads * copy_of_thread);
+  const int threads = 1 << shape.outputs(), lines = (1 << shape.m) + (1 << shape.n);
+  const double k = static_cast<double>(p.k), copies = k * lines;
+  const double throughput = each * (k * step * std::max(threads / 32, 1) + copies * copy);
+  const double latency = rounds * (k * step_of_thread + copies / threads * copy_of_thread);
   return launch + std::max(throughput, latency) / clock + wait * rounds;
 }
 
 template <class S>
 inline constexpr int slab_values = NarrowSlab<operand_t<S>>::values;
 
-/// With a thread for an output, or with several (`cuts`).
-template <class S, class Finish, bool cuts>
+template <class S, class Finish>
 Kernel narrow_kernel() {
   Kernel k = kernel<S, Finish, SmallTile<S>>();
-  k.info.name = detail::info_of<S>("cuda.simt", cuts ? "narrow_split_k" : "narrow", bit(Space::cuda)).name;
+  k.info.name = detail::info_of<S>("cuda.simt", "narrow", bit(Space::cuda)).name;
   k.info.tile = {1 << Narrow::threads / 2, 1 << Narrow::threads / 2, 128};  // of 4-byte operands, where C is as large
   k.info.stages = 2;
   if constexpr (sums_powers<S>)
     k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
   else if constexpr (is_transcendental<S>)
     k.info.accuracy = {10, 6};  // as the semiring defines it, whatever the tiles take
-  // Where no order rounds differently, parts do not show. Tiles take other powers and exponentials of floats.
-  if constexpr ((cuts && !is_exact<S>) || sums_powers<S> || sums_exponentials<S>) k.info.promises = Promise::repeatable;
+  // Tiles take other powers and exponentials of floats.
+  if constexpr (sums_powers<S> || sums_exponentials<S>) k.info.promises = Promise::repeatable;
   k.supports = [](const KernelInfo& info, const Problem& p) {
-    const Status status = narrow_fits(p, slab_values<S>, cuts);
+    const Status status = narrow_fits(p, slab_values<S>);
     return status ? detail::finish_supports<Finish>(info, p) : status;
   };
   k.cost = [](const KernelInfo&, const Problem& p) {
-    const Narrow shape = narrow_for(p, slab_values<S>, cuts);
-    return sums_powers<S>         ? narrow_seconds(p, shape, 8, 100)
+    const Narrow shape = narrow_for(p, slab_values<S>);
+    return sums_powers<S>         ? narrow_seconds(p, shape, 10, 125)
            : is_transcendental<S> ? narrow_seconds(p, shape, 30, 400)
-                                  : narrow_seconds(p, shape, 2.5 * registers_of<operand_t<S>>, 14);
+                                  : narrow_seconds(p, shape, 1.5 * registers_of<operand_t<S>>, 25);
   };
   k.run = [](const KernelInfo& info, const Problem& p, void*) {
-    const Narrow shape = narrow_for(p, slab_values<S>, cuts);
+    const Narrow shape = narrow_for(p, slab_values<S>);
     launch_tiles(info, p, reinterpret_cast<const void*>(&contract_narrow<S, Finish>), raster_of(p, shape),
-                 1 << (shape.outputs() + shape.parts), detail::arguments_of<S, Finish>(p), shape);
+                 1 << shape.outputs(), detail::arguments_of<S, Finish>(p), shape);
   };
   return k;
 }
@@ -235,9 +204,9 @@ void add_kernels(std::vector<Kernel>& list) {
   list.push_back(kernel<S, Finish, SmallTile<S>>());
   if constexpr (powers_by_products<S, Finish> && sums_powers<S>) list.push_back(whole_powers_kernel<S, Finish>());
   if constexpr (narrows<S>) {
-    list.push_back(narrow_kernel<S, Finish, false>());
+    list.push_back(narrow_kernel<S, Finish>());
     // A user's ⊕ that rounds keeps its order.
-    if constexpr ((in_zoo<S> || is_exact<S>) && !counts_in_floats<S>) list.push_back(narrow_kernel<S, Finish, true>());
+    if constexpr ((in_zoo<S> || is_exact<S>) && !counts_in_floats<S>) list.push_back(narrow_split_k_kernel<S, Finish>());
   }
 }
 

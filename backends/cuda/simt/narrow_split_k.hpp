@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Few outputs, any K: threads read operands straight from global memory, and several share an output's K. What such a call
+// takes is a launch, the instructions that its blocks have to fetch first, and the round trips to memory that wait for each
+// other; so the code is short, a thread has several values of k under way at a time, and nothing is staged.
+//
+// Thread q of an output's 2^parts takes k = q, q + 2^parts, …; their results are joined pairwise in a warp, then warp after
+// warp: the same result in every run, but where sums round not the reference's.
+#pragma once
+
+#include <backends/cuda/simt/contract.hpp>
+
+#include <bit>
+
+namespace rigel::backends::simt {
+
+/// How a block is cut: 2^columns lines of the one operand by SplitK<S>::rows of the other, and 2^parts threads for each of
+/// its columns. `swapped`: the columns are rows of C; the arguments' A is then Bᵀ, their B is Aᵀ.
+struct SplitKShape {
+  int columns = 0, parts = 0;
+  bool k_first = true;  // neighbouring threads take neighbouring values of k, else neighbouring columns
+  bool swapped = false;
+  bool flipped = false;                   // the grid's x counts blocks along the columns, else along the rows
+  unsigned first_y = 0, first_batch = 0;  // of this launch's blocks
+
+  int threads() const { return columns + parts; }  // of a block, as a logarithm to the base 2
+};
+
+/// What a thread keeps in registers, and the most threads of a block that they leave room for.
+template <class S>
+struct SplitK {
+  static constexpr int operand = registers_of<typename S::element>, accumulator = registers_of<typename S::accumulator>;
+  static constexpr int rows = 2;                                                                // outputs of a thread
+  static constexpr int depth = operand > 2 ? 1 : operand == 2 || is_transcendental<S> ? 2 : 4;  // values of k at a time
+  static constexpr int threads = operand > 2 || accumulator > 2 ? 8 : 10;
+};
+
+/// Has a value by here: the compiler may not move its load to where the value is used.
+template <class T>
+__device__ __forceinline__ void keep(T& value) {
+  if constexpr (sizeof(T) == 4) {
+    auto word = __builtin_bit_cast(std::uint32_t, value);
+    asm volatile("" : "+r"(word));
+    value = __builtin_bit_cast(T, word);
+  } else if constexpr (sizeof(T) == 8) {
+    auto word = __builtin_bit_cast(std::uint64_t, value);
+    asm volatile("" : "+l"(word));
+    value = __builtin_bit_cast(T, word);
+  }
+}
+
+/// What thread `lane ^ mask` of the warp has.
+template <class T>
+__device__ __forceinline__ T of_lane(const T& value, int mask) {
+  constexpr int words = (sizeof(T) + 3) / 4;
+  unsigned word[words] = {};
+  __builtin_memcpy(word, &value, sizeof(T));
+#pragma unroll
+  for (int i = 0; i < words; ++i) word[i] = __shfl_xor_sync(~0u, word[i], mask);
+  T other;
+  __builtin_memcpy(&other, word, sizeof(T));
+  return other;
+}
+
+// `shape` comes first: a block that starts reads it and the head of `g` from the same lines of the constant cache.
+template <class S, class Finish>
+__global__ void __launch_bounds__(1 << SplitK<S>::threads)
+    contract_narrow_split_k(const __grid_constant__ SplitKShape shape,
+                            const __grid_constant__ detail::Arguments<S, Finish> g) {
+  using Accumulator = typename S::accumulator;
+  using Operand = operand_t<S>;
+  using Element = typename S::element;
+  constexpr int rows = SplitK<S>::rows, depth = SplitK<S>::depth;
+  extern __shared__ __attribute__((aligned(16))) unsigned char shared[];
+
+  const int thread = static_cast<int>(threadIdx.x);
+  const int part_bit = shape.k_first ? 0 : shape.columns, column_bit = shape.k_first ? shape.parts : 0;
+  const int part = thread >> part_bit & ((1 << shape.parts) - 1);
+  const int column = thread >> column_bit & ((1 << shape.columns) - 1);
+  const unsigned y = blockIdx.y + shape.first_y;
+  const std::int64_t l = blockIdx.z + shape.first_batch;
+  const std::int64_t m0 = std::int64_t{shape.flipped ? y : blockIdx.x} * rows;
+  const std::int64_t n0 = std::int64_t{shape.flipped ? blockIdx.x : y} << shape.columns;
+  const S s = g.semiring(l);
+  Accumulator x[rows];
+#pragma unroll
+  for (int i = 0; i < rows; ++i) x[i] = S::identity();
+
+  // Beyond the last line or value of k that one is read again.
+  const Element* a[rows];
+  a[0] = &g.a.at(l, m0, 0);
+#pragma unroll
+  for (int i = 1; i < rows; ++i) a[i] = a[i - 1] + (m0 + i < g.m ? g.a.row : 0);
+  const Element* const b = &g.b.at(l, 0, n0 + column < g.n ? n0 + column : g.n - 1);
+  const auto count = static_cast<unsigned>(g.k);
+#pragma unroll 1
+  for (unsigned k = static_cast<unsigned>(part); k < count; k += static_cast<unsigned>(depth) << shape.parts) {
+    const auto index = [&](int d) { return k + (static_cast<unsigned>(d) << shape.parts); };
+    Element values_a[depth][rows], values_b[depth];
+#pragma unroll
+    for (int d = 0; d < depth; ++d) {
+      const unsigned at = std::min(index(d), count - 1);
+      values_b[d] = b[at * g.b.row];
+#pragma unroll
+      for (int i = 0; i < rows; ++i) values_a[d][i] = a[i][at * g.a.column];
+    }
+#pragma unroll
+    for (int d = 0; d < depth; ++d) {
+      keep(values_b[d]);
+#pragma unroll
+      for (int i = 0; i < rows; ++i) keep(values_a[d][i]);
+    }
+    if (static_cast<int>(k) < 0) break;  // never, but ptxas mixes no loads with what stands behind a branch
+#pragma unroll
+    for (int d = 0; d < depth; ++d)
+#pragma unroll
+      for (int i = 0; i < rows; ++i) {
+        auto value_a = static_cast<Operand>(values_a[d][i]), value_b = static_cast<Operand>(values_b[d]);
+        if constexpr (!is_commutative<S>)
+          if (shape.swapped) std::swap(value_a, value_b);
+        Accumulator next;
+        if constexpr (sums_powers<S>)
+          next = math::add(x[i], math::power_by_parts(math::abs(math::subtract(value_a, value_b)), s.p));
+        else
+          next = step(s, x[i], value_a, value_b, index(d));
+        if (index(d) < count) x[i] = next;
+      }
+  }
+
+  const int joined = std::max(std::min(shape.parts, 5 - part_bit), 0);  // bits of a part's number, within a warp
+#pragma unroll 1
+  for (int bit = part_bit; bit < part_bit + joined; ++bit)
+#pragma unroll
+    for (int i = 0; i < rows; ++i) x[i] = s.add(x[i], of_lane(x[i], 1 << bit));
+  Accumulator* const sums = reinterpret_cast<Accumulator*>(shared);
+  if ((part & ((1 << joined) - 1)) == 0)
+#pragma unroll
+    for (int i = 0; i < rows; ++i) sums[((part >> joined) * rows + i) << shape.columns | column] = x[i];
+  __syncthreads();
+
+  const Store<S, Finish> store(g);
+  const int outputs = rows << shape.columns, end = outputs << (shape.parts - joined);
+  for (int o = thread; o < outputs; o += static_cast<int>(blockDim.x)) {
+    std::int64_t m = m0 + (o >> shape.columns), n = n0 + (o & ((1 << shape.columns) - 1));
+    if (m >= g.m || n >= g.n) continue;
+    if (shape.swapped) std::swap(m, n);
+    Accumulator sum = sums[o];
+#pragma unroll 4
+    for (int i = o + outputs; i < end; i += outputs) sum = s.add(sum, sums[i]);
+    if constexpr (can_accumulate<S>)
+      if (g.accumulate) [[unlikely]]
+        sum = s.add(g.finish.load(s, g.c, g.c_offset(l, m, n)), sum);
+    store(s, sum, l, m, n);
+  }
+}
+
+inline std::int64_t blocks_of(std::int64_t extent, int bits) { return ((extent - 1) >> bits) + 1; }
+inline int bits_of(std::int64_t extent) {
+  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1) - 1)));
+}
+
+/// What the choice of a shape and its time follow from, beside the problem: SplitK<S>, and the seconds of a multiprocessor
+/// that a warp takes for the values that its threads have under way.
+struct SplitKCosts {
+  int row_bits, depth_bits, most_threads;
+  double warp;
+};
+template <class S>
+constexpr SplitKCosts split_k_costs() {
+  using K = SplitK<S>;
+  return {std::bit_width(unsigned{K::rows}) - 1, std::bit_width(unsigned{K::depth}) - 1, K::threads,
+          sums_powers<S>         ? 18e-9
+          : is_transcendental<S> ? 40e-9
+                                 : 16e-9 * std::max(K::operand, K::accumulator)};
+}
+
+/// As measured on sm_90: a launch, and the longest of what multiprocessors have to do, how long a block's rounds take, each a
+/// wait for memory, and the operands' way from there; where there are few blocks they hide less of each other.
+inline double split_k_seconds(const Problem& p, const SplitKShape& shape, const SplitKCosts& costs) {
+  constexpr double launch = 3.7e-6, round = 0.52e-6, bytes_per_second = 4.2e12;
+  constexpr double start = 22e-9, join = 36e-9, output = 4e-10;  // of a warp; for each bit of `parts`; of a multiprocessor
+  const std::int64_t m = shape.swapped ? p.n : p.m, n = shape.swapped ? p.m : p.n;
+  const double multiprocessors = std::max(p.execution.multiprocessors, 1), batch = static_cast<double>(p.batch);
+  const double blocks = batch * static_cast<double>(blocks_of(m, costs.row_bits) * blocks_of(n, shape.columns));
+  const double rounds = p.k > 0 ? static_cast<double>(blocks_of(p.k, costs.depth_bits + shape.parts)) : 0;
+  const double waves = std::max(blocks / (multiprocessors * (1 << std::max(10 - shape.threads(), 0))), 1.0);
+  // Where columns lie together a warp takes one value of the other operand at a time, and of few columns reads many lines.
+  const double lines = shape.k_first ? 1 : 1.2 + ((32 >> shape.columns) - 1) / 28.0;
+  const double warps = std::max(1 << shape.threads(), 32) / 32;
+  const double work = std::ceil(blocks / multiprocessors) * warps * (rounds * costs.warp * lines + start);
+  const double wait = waves * (rounds + 0.6) * round;
+  const double bytes = batch * static_cast<double>(p.m + p.n) * static_cast<double>(p.k) * static_cast<double>(p.a.size);
+  return launch + std::max({work, wait, bytes / bytes_per_second}) + 0.37 * std::min(work, wait) / waves + 0.25 * work +
+         join * shape.parts + output * batch * static_cast<double>(p.m) * static_cast<double>(p.n) / multiprocessors;
+}
+
+/// The shape of the least predicted time, and that time: of those whose neighbouring threads read neighbours.
+[[gnu::noinline]] inline std::pair<SplitKShape, double> split_k_choice(const Problem& p, const SplitKCosts& costs) {
+  const bool a_along_k = p.a.column_stride <= p.a.row_stride || p.m == 1,
+             b_along_k = p.b.row_stride <= p.b.column_stride || p.n == 1;
+  std::pair<SplitKShape, double> best{{}, std::numeric_limits<double>::infinity()};
+  const auto consider = [&](SplitKShape shape) {
+    const double seconds = split_k_seconds(p, shape, costs);
+    if (seconds < best.second) best = {shape, seconds};
+  };
+  for (const bool swapped : {false, true}) {
+    const std::int64_t columns = swapped ? p.m : p.n;
+    SplitKShape shape{.k_first = a_along_k && b_along_k, .swapped = swapped};
+    if (shape.k_first) {
+      const int most_parts = std::min(costs.most_threads, std::max(bits_of(p.k), 5));
+      for (shape.parts = 0; shape.parts <= most_parts; ++shape.parts) {
+        shape.columns = std::clamp(7 - shape.parts, 0, std::min(bits_of(columns), 5));
+        if (shape.threads() >= 5) consider(shape);
+      }
+    } else if (swapped ? !a_along_k : !b_along_k) {
+      for (shape.columns = 0; shape.columns <= std::min(bits_of(columns), 5); ++shape.columns)
+        for (const int threads : {5, 7, 8, 10}) {
+          shape.parts = threads - shape.columns;
+          if (shape.parts >= 0 && threads <= costs.most_threads && (threads == 5 || shape.parts <= bits_of(p.k)))
+            consider(shape);
+        }
+    }
+  }
+  const std::int64_t along_m = blocks_of(best.first.swapped ? p.n : p.m, costs.row_bits);
+  const std::int64_t along_n = blocks_of(best.first.swapped ? p.m : p.n, best.first.columns);
+  best.first.flipped = along_n > along_m;
+  return best;
+}
+
+inline Status split_k_fits(const Problem& p) {
+  if (p.k > max_grid) return {Code::unsupported, "K is above 2^31 - 1"};
+  if (p.m > max_grid || p.n > max_grid) return {Code::unsupported, "a matrix of C has more than 2^31 - 1 rows or columns"};
+  return {};
+}
+
+template <class S, class Finish>
+void split_k_run(const KernelInfo& info, const Problem& p, void*) {
+  constexpr std::int64_t most = 65535;  // blocks of a launch along y and z
+  if (p.m == 0 || p.n == 0) return;
+  auto arguments = detail::arguments_of<S, Finish>(p);
+  SplitKShape shape = split_k_choice(p, split_k_costs<S>()).first;
+  if (shape.swapped) {
+    std::swap(arguments.m, arguments.n);
+    std::swap(arguments.a, arguments.b);
+    std::swap(arguments.a.row, arguments.a.column);
+    std::swap(arguments.b.row, arguments.b.column);
+  }
+  constexpr int rows = SplitK<S>::rows;
+  std::int64_t x = (arguments.m + rows - 1) / rows, y = blocks_of(arguments.n, shape.columns);
+  if (shape.flipped) std::swap(x, y);
+  const int joined = std::clamp(5 - (shape.k_first ? 0 : shape.columns), 0, shape.parts);
+  const std::size_t bytes = sizeof(typename S::accumulator) * rows << (shape.columns + shape.parts - joined);
+  const cuda::CurrentDevice current(p.execution.device);
+  for (std::int64_t l = 0; l < p.batch; l += most)
+    for (std::int64_t first = 0; first < y; first += most) {
+      shape.first_batch = static_cast<unsigned>(l);
+      shape.first_y = static_cast<unsigned>(first);
+      const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(std::min(y - first, most)),
+                      static_cast<unsigned>(std::min(p.batch - l, most)));
+      contract_narrow_split_k<S, Finish>
+          <<<grid, 1 << shape.threads(), bytes, static_cast<cudaStream_t>(p.execution.stream)>>>(shape, arguments);
+      cuda::check(cudaGetLastError(), "contract: launch of " + info.name);
+    }
+}
+
+template <class S, class Finish>
+Kernel narrow_split_k_kernel() {
+  Kernel k = kernel<S, Finish, SmallTile<S>>();
+  k.info.name = detail::info_of<S>("cuda.simt", "narrow_split_k", bit(Space::cuda)).name;
+  k.info.tile = {SplitK<S>::rows, 16, SplitK<S>::depth << 5};  // one of its shapes
+  k.info.stages = 1;
+  if constexpr (sums_powers<S>)
+    k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
+  else if constexpr (is_transcendental<S>)
+    k.info.accuracy = {10, 6};  // as the semiring defines it, whatever the tiles take
+  // Where no order rounds differently, parts do not show. Tiles take other powers and exponentials of floats.
+  if constexpr (!is_exact<S> || sums_powers<S> || sums_exponentials<S>) k.info.promises = Promise::repeatable;
+  k.supports = [](const KernelInfo& info, const Problem& p) {
+    const Status status = split_k_fits(p);
+    return status ? detail::finish_supports<Finish>(info, p) : status;
+  };
+  k.cost = [](const KernelInfo&, const Problem& p) { return split_k_choice(p, split_k_costs<S>()).second; };
+  k.run = split_k_run<S, Finish>;
+  return k;
+}
+
+}  // namespace rigel::backends::simt
