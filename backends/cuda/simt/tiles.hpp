@@ -74,7 +74,7 @@ inline constexpr Schedule schedule<plus_times<E, A>> = {5, 7};
 template <class E, class A>
 inline constexpr Schedule schedule<max_min<E, A>> = {0, 4};
 template <class E, class A>
-inline constexpr Schedule schedule<lp<E, A>> = {2, 5};
+inline constexpr Schedule schedule<lp<E, A>> = {1, 4};
 template <class E, class A>
 inline constexpr Schedule schedule<min_max<E, A>> = {0, 4};
 
