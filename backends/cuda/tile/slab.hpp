@@ -190,7 +190,8 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
 };
 
 /// 16 bytes of k at a time, asynchronously, to a place of the thread's own; from there, through registers, to the slab,
-/// which turns them over. K is a multiple of depth, addresses are aligned. A line beyond the last one repeats that one.
+/// which turns them over. K is a multiple of depth, addresses are aligned. Lines beyond the last one repeat the others in
+/// turn: reads of one and the same would queue up.
 template <class Element, int lines, int depth, int threads>
 class Loader<Way::along_k, Element, Element, lines, depth, threads> {
   using Layout = Slab<Element, lines, depth>;
@@ -209,8 +210,8 @@ class Loader<Way::along_k, Element, Element, lines, depth, threads> {
     slot_ = k * Layout::pitch + line;
 #pragma unroll
     for (int e = 0; e < each; ++e) {
-      const std::int64_t from = line + e * lines_apart;
-      source_[e] = source + (from < lines_left ? from : lines_left - 1) * line_stride + k;
+      const int from = line + e * lines_apart;
+      source_[e] = source + (from < lines_left ? from : from % static_cast<int>(lines_left)) * line_stride + k;
     }
   }
 
