@@ -27,11 +27,70 @@ struct Shape {
 template <class Shape>
 inline constexpr int shared_bytes = Shape::stages*(Shape::m + Shape::n) * 128 + Shape::warps * StoreBuffer<Shape::outputs_n>::bytes;
 
-template <class S, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b>
+/// Where the lines of an operand begin: a matrix's own first, then `stride` elements apart, or k by k.
+template <class Element>
+struct Source {
+  const Element* data;
+  std::int64_t batch, stride;
+};
+/// Both operands, and how many values of k they have.
+template <class Element>
+struct Operands {
+  Source<Element> a, b;
+  int k;
+};
+
+/// A float, of which tf32 sees the upper 11 bits, and the rest, of which it sees all but two. They are cut, so that no product of upper
+/// parts overflows before that of the floats does. Products with a rest take no infinity, which times 0 would be NaN; all of a NaN's
+/// bits may be in its rest.
+__device__ __forceinline__ void split(std::uint32_t bits, std::uint32_t& finite, std::uint32_t& rest) {
+  const float x = __uint_as_float(bits);
+  finite = math::abs(x) == std::numeric_limits<float>::infinity() ? 0 : bits;
+  rest = __float_as_uint(math::subtract(__uint_as_float(finite), __uint_as_float(finite & 0xffffe000u)));
+}
+
+/// x += A·B for all fragments of a step, neighbours in time with one of A.
+template <class Mma, int rows, int columns>
+__device__ __forceinline__ void add_products(typename Mma::Accumulator (&x)[rows][columns][4], const std::uint32_t (&a)[rows][4],
+                                             const std::uint32_t (&b)[columns / 2][4]) {
+#pragma unroll
+  for (int i = 0; i < rows; ++i)
+#pragma unroll
+    for (int turn = 0; turn < columns; ++turn) {
+      const int j = i % 2 == 0 ? turn : columns - 1 - turn;
+      Mma::add(x[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+    }
+}
+
+/// The same of floats in two parts, but for the products of both rests.
+template <class Mma, int rows, int columns>
+__device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x)[rows][columns][4],
+                                                   const std::uint32_t (&a)[rows][4], const std::uint32_t (&b)[columns / 2][4]) {
+  std::uint32_t finite_b[columns / 2][4], rest_b[columns / 2][4];
+#pragma unroll
+  for (int j = 0; j < columns / 2; ++j)
+#pragma unroll
+    for (int r = 0; r < 4; ++r) split(b[j][r], finite_b[j][r], rest_b[j][r]);
+#pragma unroll
+  for (int i = 0; i < rows; ++i) {
+    std::uint32_t finite_a[4], rest_a[4];
+#pragma unroll
+    for (int r = 0; r < 4; ++r) split(a[i][r], finite_a[r], rest_a[r]);
+    const auto add = [&](const std::uint32_t(&of_a)[4], const std::uint32_t(&of_b)[columns / 2][4]) {
+#pragma unroll
+      for (int j = 0; j < columns; ++j) Mma::add(x[i][j], of_a, of_b[j / 2][j % 2 * 2], of_b[j / 2][j % 2 * 2 + 1]);
+    };
+    add(rest_a, finite_b);
+    add(finite_a, rest_b);
+    add(a[i], b);
+  }
+}
+
+/// What a step multiplies are numbers of type `Element`; to the semiring's own C the sums go through store_tile().
+template <class S, class Element, bool splits, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
-    multiply(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster,
-             unsigned tiles) {
-  using Element = typename S::element;
+    multiply(const __grid_constant__ Operands<Element> operands, const __grid_constant__ detail::Arguments<S, Finish> g,
+             const __grid_constant__ tile::Raster raster, unsigned tiles) {
   using Mma = arch::Mma<Element>;
   using SlabA = tile::MatrixSlab<Element, of_a, Shape::m, Shape::threads>;
   using SlabB = tile::MatrixSlab<Element, of_b, Shape::n, Shape::threads>;
@@ -44,37 +103,39 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   const int warp_m = warp / Shape::warps_n * Shape::outputs_m, warp_n = warp % Shape::warps_n * Shape::outputs_n;
   const typename SlabA::template Reader<SlabA::Order::rows> reader_a(warp_m, lane);
   const typename SlabB::template Reader<SlabB::Order::columns> reader_b(warp_n, lane);
-  const std::int64_t slabs_of_tile = (g.k + SlabA::depth - 1) / SlabA::depth;
+  const int slabs_of_tile = (operands.k + SlabA::depth - 1) / SlabA::depth;
 
   // The copies run ahead of the products, from one tile into the next.
   const auto origin = [&](unsigned index) { return raster.origin(index, Shape::m, Shape::n); };
   const auto source_a = [&](tile::Origin o) {
-    return typename SlabA::Source(&g.a.at(o.batch, o.m, 0), of_a == tile::Direction::along_k ? g.a.row : g.a.column, g.m - o.m);
+    const auto& from = operands.a;
+    const std::int64_t first = of_a == tile::Direction::along_k ? o.m * from.stride : o.m;
+    return typename SlabA::Source(from.data + o.batch * from.batch + first, from.stride, g.m - o.m);
   };
   const auto source_b = [&](tile::Origin o) {
-    return typename SlabB::Source(&g.b.at(o.batch, 0, o.n), of_b == tile::Direction::along_k ? g.b.column : g.b.row, g.n - o.n);
+    const auto& from = operands.b;
+    const std::int64_t first = of_b == tile::Direction::along_k ? o.n * from.stride : o.n;
+    return typename SlabB::Source(from.data + o.batch * from.batch + first, from.stride, g.n - o.n);
   };
+  const auto stride_a = static_cast<std::uint32_t>(operands.a.stride), stride_b = static_cast<std::uint32_t>(operands.b.stride);
   unsigned copied = blockIdx.x;
-  std::int64_t k_left = g.k;  // of the tile that is being copied; 0 behind the last
+  int k_left = operands.k;  // of the tile that is being copied; 0 behind the last
   const tile::Origin first = origin(copied);
   typename SlabA::Source a = source_a(first);
   typename SlabB::Source b = source_b(first);
   // One of `parts` parts of a slab's copies.
   const auto start_copies = [&](int stage, int part, int parts) __attribute__((always_inline)) {
     const std::uint32_t to = slabs + stage * stage_bytes;
-    const int left = static_cast<int>(std::min<std::int64_t>(k_left, SlabA::depth));
     constexpr int all = SlabA::copies + SlabB::copies;
 #pragma unroll
     for (int e = all * part / parts; e < all * (part + 1) / parts; ++e)
       if (e < SlabA::copies)
-        a.copy(e, to, left);
+        a.copy(e, to, stride_a, k_left);
       else
-        b.copy(e - SlabA::copies, to + SlabA::bytes, left);
+        b.copy(e - SlabA::copies, to + SlabA::bytes, stride_b, k_left);
     if (part == parts - 1) arch::commit_copies();
   };
   const auto advance = [&]() __attribute__((always_inline)) {
-    a.advance();
-    b.advance();
     k_left -= SlabA::depth;
     if (k_left <= 0) {
       k_left = 0;
@@ -83,17 +144,25 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         const tile::Origin next = origin(copied);
         a = source_a(next);
         b = source_b(next);
-        k_left = g.k;
+        k_left = operands.k;
       }
     }
   };
-  std::uint32_t fragment_a[2][rows][4], fragment_b[2][columns / 2][4];
+  // Fragments of the next step are read while those of one are multiplied; where they are split, there are no registers for it.
+  constexpr bool ahead = !splits;
+  std::uint32_t fragment_a[1 + ahead][rows][4], fragment_b[1 + ahead][columns / 2][4];
   const auto read = [&](int which, int stage, int step) __attribute__((always_inline)) {
     const std::uint32_t from = slabs + stage * stage_bytes;
 #pragma unroll
     for (int i = 0; i < rows; ++i) reader_a.read(from, 16 * i, step, fragment_a[which][i]);
 #pragma unroll
     for (int j = 0; j < columns / 2; ++j) reader_b.read(from + SlabA::bytes, 16 * j, step, fragment_b[which][j]);
+  };
+
+  // The slab that is multiplied next is there, and nobody reads the one before.
+  const auto wait_for_slab = []() __attribute__((always_inline)) {
+    arch::wait_for_copies<stages - 2>();
+    __syncthreads();
   };
 
   int stage = 0;
@@ -103,35 +172,32 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       start_copies(s, 0, 1);
       advance();
     }
-    arch::wait_for_copies<stages - 2>();
-    __syncthreads();
-    read(0, 0, 0);
+    wait_for_slab();
+    if (ahead) read(0, 0, 0);
   }
 #pragma unroll 1
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
     typename Mma::Accumulator x[rows][columns][4] = {};
 #pragma unroll 1
-    for (std::int64_t slab = 0; slab < slabs_of_tile; ++slab) {
+    for (int slab = 0; slab < slabs_of_tile; ++slab) {
       const int next = stage + 1 == stages ? 0 : stage + 1, free = stage == 0 ? stages - 1 : stage - 1;
 #pragma unroll
       for (int step = 0; step < steps; ++step) {
-        if (step + 1 < steps) {
+        if (!ahead) {
+          read(0, stage, step);
+        } else if (step + 1 < steps) {
           read((step + 1) % 2, stage, step + 1);
         } else {
-          arch::wait_for_copies<stages - 2>();
-          __syncthreads();
+          wait_for_slab();
           read(0, next, 0);
         }
         if (step + 1 < steps) start_copies(free, step, steps - 1);
-#pragma unroll
-        for (int i = 0; i < rows; ++i)
-#pragma unroll
-          for (int turn = 0; turn < columns; ++turn) {
-            const int j = i % 2 == 0 ? turn : columns - 1 - turn;
-            const auto& of_column = fragment_b[step % 2][j / 2];
-            Mma::add(x[i][j], fragment_a[step % 2][i], of_column[j % 2 * 2], of_column[j % 2 * 2 + 1]);
-          }
+        if constexpr (splits)
+          add_split_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
+        else
+          add_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
       }
+      if (!ahead) wait_for_slab();
       advance();
       stage = next;
     }

@@ -64,8 +64,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   using Own = typename S::accumulator;
   const bool own = vectors_of.template operator()<Own>();
   bool elements = false;
-  if constexpr (std::is_same_v<typename S::element, half> || std::is_same_v<typename S::element, bfloat16>)
-    elements = vectors_of.template operator()<typename S::element>();
+  if constexpr (ShortFloat<typename S::element>) elements = vectors_of.template operator()<typename S::element>();
 
 #pragma unroll 1
   for (int piece = 0; piece < 2 * rows; ++piece) {
@@ -87,7 +86,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
       in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), 8 * piece);
       continue;
     }
-    if constexpr (std::is_same_v<typename S::element, half> || std::is_same_v<typename S::element, bfloat16>)
+    if constexpr (ShortFloat<typename S::element>)
       if (elements) {
         in_vectors(static_cast<typename S::element*>(g.c) + g.c_offset(l, 0, n), 8 * piece);
         continue;

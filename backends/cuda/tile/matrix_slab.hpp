@@ -20,7 +20,7 @@ template <class Element, Direction direction, int lines, int threads>
 class MatrixSlab {
   static constexpr int size = static_cast<int>(sizeof(Element)), width = 16 / size;  // of a piece, in elements
   static constexpr int row_bytes = 128, rows_apart = threads / 8, each = lines / rows_apart;
-  static constexpr int panel = 64;  // lines whose k make up rows
+  static constexpr int panel = 64, panels = lines / panel;  // lines whose k make up rows
   static constexpr bool by_lines = direction == Direction::along_lines;
   static_assert(lines % rows_apart == 0 && rows_apart % 8 == 0);
   static_assert(!by_lines || (size == 2 && lines % panel == 0 && panel % rows_apart == 0));
@@ -37,31 +37,31 @@ class MatrixSlab {
    public:
     /// `first`: the matrix's element at the tile's first line, k = 0; `stride`: between lines, or between values of k.
     __device__ __forceinline__ Source(const Element* first, std::int64_t stride, std::int64_t lines_left)
-        : from_(first + row() * stride + piece() * width), stride_(static_cast<std::uint32_t>(stride)) {
+        : from_(first + row() * stride + piece() * width) {
       const int present = static_cast<int>(std::min<std::int64_t>(lines_left, lines));
       present_ = by_lines ? present - piece() * width : present - row();
     }
 
-    /// Starts copy `e` of a slab to `shared`, of which `left` values of k exist, or more. What does not exist becomes zeros.
-    __device__ __forceinline__ void copy(int e, std::uint32_t shared, int left) const {
-      const std::uint32_t to = shared + row() * row_bytes + ((piece() ^ (row() % 8)) * 16) + e * rows_apart * row_bytes;
-      // Of row `e` its place along k, or the line it begins with.
-      const int k = by_lines ? e * rows_apart % panel : 0;
-      const int line = by_lines ? e * rows_apart / panel * panel : e * rows_apart;
-      const bool of_k = (by_lines ? row() + k : piece() * width) < left;
-      const Element* const from =
-          from_ + static_cast<std::uint64_t>(stride_) * (by_lines ? k : line) + (by_lines ? line : 0);
-      arch::copy_async_or_zero(to, from, of_k && line < present_);
+    /// Starts copy `e` of a slab to `shared`, of which `left` values of k exist, or more; e = 0, 1, … in turn. What does not exist
+    /// becomes zeros.
+    __device__ __forceinline__ void copy(int e, std::uint32_t shared, std::uint32_t stride, int left) {
+      const std::uint32_t to = shared + row() * row_bytes + ((piece() ^ (row() % 8)) * 16);
+      if constexpr (by_lines) {
+        const int k = e / panels * rows_apart, line = e % panels * panel;
+        arch::copy_async_or_zero(to + (line + k) * row_bytes, from_ + line, row() + k < left && line < present_);
+        if (e % panels == panels - 1) from_ += std::uint64_t{stride} * rows_apart;
+      } else {
+        arch::copy_async_or_zero(to + e * rows_apart * row_bytes, from_, piece() * width < left && e * rows_apart < present_);
+        from_ += std::uint64_t{stride} * rows_apart;
+        if (e == each - 1) from_ += depth - std::int64_t{stride} * lines;
+      }
     }
-    /// On to the next slab.
-    __device__ __forceinline__ void advance() { from_ += by_lines ? static_cast<std::uint64_t>(stride_) * depth : depth; }
 
    private:
     __device__ __forceinline__ static int row() { return static_cast<int>(threadIdx.x) / 8; }
     __device__ __forceinline__ static int piece() { return static_cast<int>(threadIdx.x) % 8; }
 
     const Element* from_;
-    std::uint32_t stride_;
     int present_;  // lines from this thread's first one on
   };
 
