@@ -61,8 +61,22 @@ inline constexpr std::int64_t max_grid = 2147483647;  // blocks of a launch alon
 template <class S>
 inline constexpr bool joins_bits = std::is_same_v<S, or_and<typename S::element>> || std::is_same_v<S, xor_and<typename S::element>>;
 
+/// Bytes of shared memory that a block may have on a device, at most 64 of which are remembered.
+inline int shared_memory_of(int device) {
+  static std::array<std::atomic<int>, 64> known{};
+  const bool remembered = device >= 0 && device < static_cast<int>(known.size());
+  if (remembered)
+    if (const int bytes = known[device].load(std::memory_order_relaxed)) return bytes;
+  int bytes = 0;
+  cuda::check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
+  if (remembered) known[device].store(bytes, std::memory_order_relaxed);
+  return bytes;
+}
+
 template <class S, class Shape>
 Status supports(const KernelInfo& info, const Problem& p) {
+  if (shared_memory_of(p.execution.device) < shared_bytes<Shape>)
+    return {Code::unsupported, "needs " + std::to_string(shared_bytes<Shape>) + " bytes of shared memory"};
   if (p.m > max_grid || p.n > max_grid || rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
     return {Code::unsupported, "C has more than 2^31 - 1 rows, columns or tiles"};
   if (p.k > std::numeric_limits<std::int32_t>::max() / 4) return {Code::unsupported, "K is 2^29 or more"};

@@ -40,13 +40,10 @@ struct Operands {
   int k;
 };
 
-/// A float, of which tf32 sees the upper 11 bits, and the rest, of which it sees all but two. They are cut, so that no product of upper
-/// parts overflows before that of the floats does. Products with a rest take no infinity, which times 0 would be NaN; all of a NaN's
-/// bits may be in its rest.
-__device__ __forceinline__ void split(std::uint32_t bits, std::uint32_t& finite, std::uint32_t& rest) {
-  const float x = __uint_as_float(bits);
-  finite = math::abs(x) == std::numeric_limits<float>::infinity() ? 0 : bits;
-  rest = __float_as_uint(math::subtract(__uint_as_float(finite), __uint_as_float(finite & 0xffffe000u)));
+/// What tf32 does not see of a float: x less its upper 11 bits, of which it sees all but two. Upper parts are cut, so that no product
+/// of them overflows before that of the floats does.
+__device__ __forceinline__ std::uint32_t rest_of(std::uint32_t bits) {
+  return __float_as_uint(math::subtract(__uint_as_float(bits), __uint_as_float(bits & 0xffffe000u)));
 }
 
 /// x += A·B for all fragments of a step, neighbours in time with one of A.
@@ -62,26 +59,26 @@ __device__ __forceinline__ void add_products(typename Mma::Accumulator (&x)[rows
     }
 }
 
-/// The same of floats in two parts, but for the products of both rests.
+/// The same of floats in two parts, but for the products of both rests. (As upper parts the instruction takes the floats.)
 template <class Mma, int rows, int columns>
 __device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x)[rows][columns][4],
                                                    const std::uint32_t (&a)[rows][4], const std::uint32_t (&b)[columns / 2][4]) {
-  std::uint32_t finite_b[columns / 2][4], rest_b[columns / 2][4];
+  std::uint32_t rest_b[columns / 2][4];
 #pragma unroll
   for (int j = 0; j < columns / 2; ++j)
 #pragma unroll
-    for (int r = 0; r < 4; ++r) split(b[j][r], finite_b[j][r], rest_b[j][r]);
+    for (int r = 0; r < 4; ++r) rest_b[j][r] = rest_of(b[j][r]);
 #pragma unroll
   for (int i = 0; i < rows; ++i) {
-    std::uint32_t finite_a[4], rest_a[4];
+    std::uint32_t rest_a[4];
 #pragma unroll
-    for (int r = 0; r < 4; ++r) split(a[i][r], finite_a[r], rest_a[r]);
+    for (int r = 0; r < 4; ++r) rest_a[r] = rest_of(a[i][r]);
     const auto add = [&](const std::uint32_t(&of_a)[4], const std::uint32_t(&of_b)[columns / 2][4]) {
 #pragma unroll
       for (int j = 0; j < columns; ++j) Mma::add(x[i][j], of_a, of_b[j / 2][j % 2 * 2], of_b[j / 2][j % 2 * 2 + 1]);
     };
-    add(rest_a, finite_b);
-    add(finite_a, rest_b);
+    add(rest_a, b);
+    add(a[i], rest_b);
     add(a[i], b);
   }
 }
@@ -202,7 +199,19 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       stage = next;
     }
     const tile::Origin o = origin(index);
-    store_tile<Shape::outputs_n>(g, x, o.batch, o.m + warp_m, o.n + warp_n,
+    // What is not finite may be so because a part of an infinite or very large number was: it is summed anew, in floats.
+    const auto mended = [&](typename Mma::Accumulator sum, std::int64_t m, std::int64_t n) __attribute__((always_inline)) {
+      if constexpr (std::is_same_v<Element, float>) {
+        if (math::abs(sum) <= std::numeric_limits<float>::max()) return sum;
+        const float* p = operands.a.data + o.batch * operands.a.batch + m * operands.a.stride;
+        const float* q = operands.b.data + o.batch * operands.b.batch + n * operands.b.stride;
+        sum = 0;
+#pragma unroll 1
+        for (int k = 0; k < operands.k && sum == sum; ++k) sum = math::fma(p[k], q[k], sum);
+      }
+      return sum;
+    };
+    store_tile<Shape::outputs_n>(g, x, mended, o.batch, o.m + warp_m, o.n + warp_n,
                                  shared + stages * stage_bytes + warp * StoreBuffer<Shape::outputs_n>::bytes, lane);
   }
   arch::wait_for_copies<0>();

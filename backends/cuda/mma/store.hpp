@@ -29,10 +29,11 @@ __device__ __forceinline__ typename S::accumulator accumulator_of(Sum sum) {
 }
 
 /// A warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] are those of rows 16·i and columns 8·j on, as
-/// arch::Mma has them.
-template <int outputs_n, class S, class Finish, class Sum, int rows, int columns>
-__device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4], std::int64_t l,
-                                           std::int64_t m, std::int64_t n, unsigned char* buffer, int lane) {
+/// arch::Mma has them. What is stored is mended(sum, m, n).
+template <int outputs_n, class S, class Finish, class Sum, int rows, int columns, class Mended>
+__device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
+                                           const Mended& mended, std::int64_t l, std::int64_t m, std::int64_t n,
+                                           unsigned char* buffer, int lane) {
   constexpr int pitch = StoreBuffer<outputs_n>::pitch;
   Sum* const sums = reinterpret_cast<Sum*>(buffer);
   const S s = g.semiring(l);
@@ -49,7 +50,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
       auto values = g.accumulate ? tile::Chunk<Value, width>::load(to) : tile::Chunk<Value, width>{};
 #pragma unroll
       for (int v = 0; v < width; ++v) {
-        const auto value = accumulator_of<S>(sums[r * pitch + column + v]);
+        const auto value = accumulator_of<S>(mended(sums[r * pitch + column + v], m + row + r, n + column + v));
         values.value[v] =
             detail::convert<Value>(g.accumulate ? s.add(static_cast<typename S::accumulator>(values.value[v]), value) : value);
       }
@@ -96,7 +97,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
       const int row = along_n ? e / outputs_n : e % 8, column = along_n ? e % outputs_n : e / 8;
       const std::int64_t i = m + 8 * piece + row, j = n + column;
       if (i >= g.m || j >= g.n) continue;
-      auto value = accumulator_of<S>(sums[row * pitch + column]);
+      auto value = accumulator_of<S>(mended(sums[row * pitch + column], i, j));
       if (g.accumulate) value = s.add(g.start(s, l, i, j), value);
       g.store(s, value, l, i, j);
     }
