@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fails when a CUDA kernel of Rigel has a stack frame or spills registers, or takes more registers or shared memory than its
-tile allows: a multiprocessor has to hold as many blocks at a time as tile::Shape says.
+tile allows: a multiprocessor has to hold as many blocks at a time as tile::Shape or mma::Shape says.
 
 usage: check_spills.py [--budgets FILE] FOLDER...
 
@@ -30,6 +30,8 @@ REGISTERS = re.compile(r"Used (\d+) registers")
 SHARED = re.compile(r"(\d+) bytes smem")
 # tile::Shape<threads m, threads n, outputs m, outputs n, depth, blocks, ahead>
 SHAPE = re.compile(r"4tile5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELb")
+# mma::Shape<warps m, warps n, outputs m, outputs n, stages, blocks>
+WARPS = re.compile(r"5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EE")  # its namespace may be abbreviated
 
 # A multiprocessor has 65,536 registers, which a warp takes in units of 8 a thread, and this much shared memory, of which 1 KB
 # goes with every block (CUDA C++ Programming Guide, Compute Capabilities).
@@ -53,14 +55,19 @@ class Function:
 
     def blocks(self):
         """How many blocks a multiprocessor holds, and how many the tile asks for; None where the name has no tile."""
-        shape = SHAPE.search(self.name)
+        shape = SHAPE.search(self.name) or WARPS.search(self.name)
         shared = SHARED_OF_ALL.get(self.architecture.removeprefix("sm_").rstrip("af"))
         if not self.entry or shape is None or shared is None:
             return None
-        warps = int(shape[1]) * int(shape[2]) // 32
+        a, b, outputs_m, outputs_n, stages, blocks = map(int, shape.groups())
+        warps = a * b // 32 if shape.re is SHAPE else a * b
         by_registers = REGISTERS_OF_ALL // (warps * 32 * ((self.registers + 7) // 8 * 8))
-        by_shared = shared * 1024 // (self.shared + 1024)
-        return min(by_registers, by_shared), int(shape[6])
+        if shape.re is SHAPE:
+            return min(by_registers, shared * 1024 // (self.shared + 1024)), blocks
+        # Slabs of 128 bytes of k and a warp's eight rows on their way out are not static. Two blocks of some shapes fit into
+        # the shared memory of newer architectures only; one has to fit everywhere.
+        needed = stages * (a * outputs_m + b * outputs_n) * 128 + warps * 8 * (outputs_n + 8) * 4
+        return by_registers if shared * 1024 >= needed + 1024 else 0, blocks
 
     def fits(self):
         blocks = self.blocks()
@@ -68,6 +75,8 @@ class Function:
 
     def kind(self, name):
         """What a table of budgets knows it by: its tile, or its name without namespaces and arguments."""
+        if shape := WARPS.search(self.name):
+            return f"mma::Shape<{', '.join(shape.groups())}>"
         shape = SHAPE.search(self.name)
         return f"Shape<{', '.join(shape.groups())}>" if shape else re.sub(r"<.*", "", name, flags=re.S).split("::")[-1]
 

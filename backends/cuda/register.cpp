@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the CUDA backend offers.
+#include <backends/cuda/mma/register.hpp>
 #include <backends/cuda/simt/register.hpp>
 #include <rigel/semirings.hpp>
 
@@ -22,6 +23,10 @@ void register_cuda(Registry& registry) {
   simt::add<zoo::lp>(registry);
   simt::add<zoo::linf>(registry);
   simt::add<zoo::hamming>(registry);
+  mma::add_floats(registry);
+  mma::add_short_floats(registry);
+  mma::add_bytes(registry);
+  mma::add_bits(registry);
 }
 
 }  // namespace rigel::backends

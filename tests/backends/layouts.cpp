@@ -83,7 +83,7 @@ void check() {
     c.upload();
     const bool ran = support::ran(info, [&] {
       rigel::contract(Exec{}, rigel::plus_times<float>{}, a.argument(), b.argument(), c.argument(),
-                      rigel::epilogue::Program{}, {.kernel = info.name});
+                      rigel::epilogue::Program{}, {.precision = info.precision, .kernel = info.name});
     });
     if (!ran) continue;
     c.download();

@@ -62,7 +62,7 @@ void check_semiring(const Expected& expected) {
     if constexpr (requires { s.p; }) s.p = 1.5;
     const auto c = matrix<T, Exec>(m, n);
     rigel::contract(Exec{}, s, matrix<T, Exec>(m, depth, a), matrix<T, Exec>(depth, n, b), c, rigel::epilogue::Program{},
-                    {.kernel = kernel});
+                    {.precision = rigel::Precision::operands, .kernel = kernel});
     return support::values(c);
   };
   check(

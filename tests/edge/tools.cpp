@@ -44,7 +44,7 @@ TEST_CASE_TEMPLATE("tools: every family's calls are labelled with the kernel's n
     for (const auto& info : support::kernels_on(exec, semiring, rigel::Scalar::f32)) {
       if (info.family == "user") continue;
       CAPTURE(info.name);
-      const rigel::ContractOptions options{.kernel = info.name};
+      const rigel::ContractOptions options{.precision = info.precision, .kernel = info.name};
       const support::Recorder recorder;
       const bool ran = support::ran(info, [&] {
         const rigel::epilogue::Program none;

@@ -86,7 +86,7 @@ TEST_CASE_TEMPLATE("contract() allocates nothing but the announced workspace", E
   for (const auto& info : support::kernels_on(exec, "plus_times", rigel::Scalar::f32)) {
     if (info.family == "user") continue;
     CAPTURE(info.name);
-    const rigel::ContractOptions options{.kernel = info.name};
+    const rigel::ContractOptions options{.precision = info.precision, .kernel = info.name};
     std::size_t bytes = 0;
     if (!support::ran(info, [&] { bytes = rigel::workspace_size(exec, s, a, b, c, none, options); })) continue;
     rigel::contract(exec, s, a, b, c, none, options);  // the pool may grow here

@@ -22,8 +22,9 @@ std::vector<rigel::KernelInfo> kernels_on(const Exec& exec, std::string_view sem
                          .compute_capability = e.compute_capability});
 }
 
-/// Runs `call` of a named kernel; false where the kernel declines the problem. Only three may: a BLAS, which takes unit strides
-/// and stores results as they are; code for processors other than this one; and split_k, which cuts single products.
+/// Runs `call` of a named kernel; false where the kernel declines the problem. Only four may: a BLAS, which takes unit strides
+/// and stores results as they are; code for processors other than this one; split_k, which cuts single products; and tensor
+/// cores, which count bits along k.
 template <class Call>
 bool ran(const rigel::KernelInfo& info, const Call& call) {
   try {
@@ -32,7 +33,8 @@ bool ran(const rigel::KernelInfo& info, const Call& call) {
   } catch (const rigel::Error& e) {
     const std::string_view why = e.what();
     const bool may_decline = info.family == "host.blas" || why.find("this processor") != std::string_view::npos ||
-                             why.find("a batch of products has no need of parts") != std::string_view::npos;
+                             why.find("a batch of products has no need of parts") != std::string_view::npos ||
+                             why.find("the epilogue has to begin with any_bit() or parity()") != std::string_view::npos;
     if (!may_decline || e.code() != rigel::Code::unsupported) throw;
     return false;
   }

@@ -19,6 +19,15 @@ __device__ __forceinline__ void copy_async(void* shared, const void* global) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(to), "l"(global), "n"(bytes) : "memory");
 }
 
+/// Copies 16 bytes, or writes zeros and reads nothing.
+__device__ __forceinline__ void copy_async_or_zero(std::uint32_t shared, const void* global, bool present) {
+  asm volatile(
+      "{.reg .pred absent; setp.eq.b32 absent, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, absent;}"
+      :
+      : "r"(shared), "l"(global), "r"(static_cast<int>(present))
+      : "memory");
+}
+
 /// Ends a group of this thread's copies.
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 

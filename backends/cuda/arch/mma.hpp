@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// mma.sync (PTX ISA, "Warp Level Matrix Instructions: mma", sm_80): x += A·B by the 32 threads of a warp, A of 16 rows, B of 8
+// columns, 32 bytes of k. Thread t has of x the rows t/4 and t/4 + 8, columns 2(t mod 4) and the next one; of A, in this order,
+// four bytes of k at 4(t mod 4) of rows t/4 and t/4 + 8, then the same 16 bytes on; of B the same of column t/4.
+#pragma once
+
+#include <rigel/numeric.hpp>
+
+#include <cstdint>
+
+namespace rigel::arch {
+
+/// m16n8k16, f16 or bf16 in f32.
+template <class Element>
+struct Mma;
+
+template <> struct Mma<half> {
+  using Accumulator = float;
+  __device__ __forceinline__ static void add(float (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+};
+
+template <> struct Mma<bfloat16> {
+  using Accumulator = float;
+  __device__ __forceinline__ static void add(float (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+};
+
+/// m16n8k32, bytes in 32-bit integers that wrap.
+template <> struct Mma<std::int8_t> {
+  using Accumulator = std::int32_t;
+  __device__ __forceinline__ static void add(std::int32_t (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                             std::uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(x[0]), "+r"(x[1]), "+r"(x[2]), "+r"(x[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+};
+template <> struct Mma<std::uint8_t> {
+  using Accumulator = std::int32_t;
+  __device__ __forceinline__ static void add(std::int32_t (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                             std::uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(x[0]), "+r"(x[1]), "+r"(x[2]), "+r"(x[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+};
+
+/// m16n8k8, f32 read as tf32: the lower 13 bits of a mantissa are ignored.
+template <> struct Mma<float> {
+  using Accumulator = float;
+  __device__ __forceinline__ static void add(float (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+};
+
+/// m16n8k256, bits: x += the number of k where both are set.
+template <> struct Mma<std::uint32_t> {
+  using Accumulator = std::int32_t;
+  __device__ __forceinline__ static void add(std::int32_t (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                             std::uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(x[0]), "+r"(x[1]), "+r"(x[2]), "+r"(x[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+};
+
+/// ldmatrix (PTX ISA, sm_75): four blocks of 8 rows of 16 bytes from shared memory; thread t gives the address of row t mod 8 of
+/// block t/8, and gets bytes 4(t mod 4) … of row t/4 of each. With `transposed` the blocks are 8 × 8 numbers of 16 bits, and
+/// thread t gets of each the numbers of column t/4 in rows 2(t mod 4) and the next one.
+template <bool transposed>
+__device__ __forceinline__ void load_matrix(std::uint32_t (&x)[4], std::uint32_t shared) {
+  if constexpr (transposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(shared)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(shared)
+                 : "memory");
+}
+
+}  // namespace rigel::arch

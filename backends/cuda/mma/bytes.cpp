@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// cuda.mma: products of bytes, summed in 32 bits: exact.
+#include <backends/cuda/mma/contract.hpp>
+#include <backends/cuda/mma/register.hpp>
+
+namespace rigel::backends::mma {
+
+void add_bytes(Registry& registry) {
+  for (const Kernel& k : kernels<plus_times<std::int8_t>>()) registry.add(k);
+  for (const Kernel& k : kernels<plus_times<std::uint8_t>>()) registry.add(k);
+}
+
+}  // namespace rigel::backends::mma

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The cuda.mma kernels of one semiring: what they say of themselves, and their launch.
+#pragma once
+
+#include <backends/cuda/mma/kernel.hpp>
+#include <backends/cuda/mma/pack.hpp>
+#include <rigel/detail/kernel.hpp>
+
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace rigel::backends::mma {
+
+/// The unsigned integer of an element's size, as which it is packed.
+template <class Element>
+using bits_t = std::conditional_t<
+    sizeof(Element) == 1, std::uint8_t,
+    std::conditional_t<sizeof(Element) == 2, std::uint16_t, std::conditional_t<sizeof(Element) == 4, std::uint32_t, std::uint64_t>>>;
+
+/// How an operand comes into the kernel.
+enum class Way : std::uint8_t { along_k, along_lines, packed };
+
+/// One operand of a problem, seen as lines.
+struct Lines {
+  const Operand* operand;
+  std::int64_t lines, line_stride, k, k_stride;
+};
+inline Lines lines_of_a(const Problem& p) { return {&p.a, p.m, p.a.row_stride, p.k, p.a.column_stride}; }
+inline Lines lines_of_b(const Problem& p) { return {&p.b, p.n, p.b.column_stride, p.k, p.b.row_stride}; }
+
+/// 16 bytes at a time, where addresses and extents are multiples of that; lines of 16-bit numbers also across k.
+inline Way way_of(const Lines& g) {
+  const Operand& o = *g.operand;
+  const std::int64_t width = 16 / static_cast<std::int64_t>(o.size);
+  const auto fits = [&](std::int64_t extent, std::int64_t stride) {
+    return reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0 && o.batch_stride % width == 0 && extent % width == 0 &&
+           stride % width == 0 && stride >= 0 && stride <= std::numeric_limits<std::int32_t>::max();
+  };
+  if (g.k_stride == 1 && fits(g.k, g.line_stride)) return Way::along_k;
+  if (o.size == 2 && g.line_stride == 1 && fits(g.lines, g.k_stride)) return Way::along_lines;
+  return Way::packed;
+}
+
+/// Tiles of C in one batch.
+template <class Shape>
+std::int64_t rows_of(const Problem& p) {
+  return (p.m + Shape::m - 1) / Shape::m;
+}
+template <class Shape>
+std::int64_t columns_of(const Problem& p) {
+  return (p.n + Shape::n - 1) / Shape::n;
+}
+
+inline constexpr std::int64_t max_grid = 2147483647;  // blocks of a launch along x (CUDA C++ Programming Guide, table of limits)
+
+/// Whether the words of S are bits along k, which an epilogue joins.
+template <class S>
+inline constexpr bool joins_bits = std::is_same_v<S, or_and<typename S::element>> || std::is_same_v<S, xor_and<typename S::element>>;
+
+/// Bytes of shared memory that a block may have on a device, at most 64 of which are remembered.
+inline int shared_memory_of(int device) {
+  static std::array<std::atomic<int>, 64> known{};
+  const bool remembered = device >= 0 && device < static_cast<int>(known.size());
+  if (remembered)
+    if (const int bytes = known[device].load(std::memory_order_relaxed)) return bytes;
+  int bytes = 0;
+  cuda::check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
+  if (remembered) known[device].store(bytes, std::memory_order_relaxed);
+  return bytes;
+}
+
+template <class S, class Shape>
+Status supports(const KernelInfo& info, const Problem& p) {
+  if (shared_memory_of(p.execution.device) < shared_bytes<Shape>)
+    return {Code::unsupported, "needs " + std::to_string(shared_bytes<Shape>) + " bytes of shared memory"};
+  if (p.m > max_grid || p.n > max_grid || rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
+    return {Code::unsupported, "C has more than 2^31 - 1 rows, columns or tiles"};
+  if (p.k > std::numeric_limits<std::int32_t>::max() / 4) return {Code::unsupported, "K is 2^29 or more"};
+  for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
+    if (packing_blocks(*g.operand, g.lines, g.k) > max_grid)
+      return {Code::unsupported, "an operand has more than 2^31 - 1 tiles of 64 by 64"};
+  if (joins_bits<S> && (!p.program || p.program->bit_steps() == 0))
+    return {Code::unsupported, "tensor cores count the bits along k: the epilogue has to begin with any_bit() or parity()"};
+  return detail::finish_supports<detail::ProgramFinish>(info, p);
+}
+
+inline std::size_t workspace(const KernelInfo&, const Problem& p) {
+  std::size_t bytes = 0;
+  for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
+    if (way_of(g) == Way::packed) bytes += packed_bytes(*g.operand, g.lines, g.k);
+  return bytes;
+}
+
+/// A launch, the time to fill the slabs and to write C for each round of tiles, and the products of the multiprocessor that gets
+/// most tiles; with few warps it waits for its operands. `rate`: 32-byte steps of an output that a multiprocessor finishes in a
+/// second when it is full, as measured on sm_90.
+template <class Shape, bool splits>
+double cost(const KernelInfo&, const Problem& p) {
+  constexpr double launch = 3.5e-6, fill = 1.5e-6, output = 2e-11, packing = 3e-6, packed_bytes_per_second = 1.2e12;
+  constexpr int area = Shape::m * Shape::n;
+  constexpr double rate = (area >= 128 * 256 ? 1.22e11 : area >= 128 * 128 ? 1.15e11 : area >= 128 * 64 ? 0.98e11 : 0.75e11);
+  const auto busy = [](double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * Shape::warps); };
+  const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
+  const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
+  const double full = std::floor(each / Shape::blocks) * Shape::blocks, rest = each - full;
+  const double steps = (splits ? 3 : 1) * std::ceil(static_cast<double>(p.k) * static_cast<double>(p.a.size) / 32);
+  double seconds = launch + (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * steps / rate +
+                   std::ceil(each / Shape::blocks) * fill + each * area * output;
+  for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
+    if (way_of(g) == Way::packed)
+      seconds += packing + 2 * static_cast<double>(packed_bytes(*g.operand, g.lines, g.k)) / packed_bytes_per_second;
+  return seconds;
+}
+
+/// Lets a kernel have more than 48 KB of shared memory, once for each device.
+inline void allow_shared_memory(const void* function, int bytes, std::atomic<std::uint64_t>& allowed, int device,
+                                const KernelInfo& info) {
+  const std::uint64_t mine = device < 64 ? std::uint64_t{1} << device : 0;
+  if (allowed.load(std::memory_order_relaxed) & mine) return;
+  cuda::check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+              "contract: shared memory of " + info.name);
+  allowed.fetch_or(mine, std::memory_order_relaxed);
+}
+
+template <class S, class Element, bool splits, class Shape>
+void run(const KernelInfo& info, const Problem& p, void* workspace) {
+  using tile::Direction;
+  constexpr int ratio = static_cast<int>(sizeof(typename S::element) / sizeof(Element));  // words of an element
+  const cuda::CurrentDevice current(p.execution.device);
+  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  auto* memory = static_cast<std::byte*>(workspace);
+  const auto source = [&](const Lines& g, Way way) {
+    const Operand& o = *g.operand;
+    if (way != Way::packed)
+      return Source<Element>{static_cast<const Element*>(o.data), o.batch_stride * ratio,
+                             (way == Way::along_k ? g.line_stride : g.k_stride) * ratio};
+    pack_operand<bits_t<typename S::element>>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream);
+    const std::int64_t pitch = pitch_of(g.k, o.size) * ratio;
+    const Source<Element> packed{reinterpret_cast<const Element*>(memory), matrices_of(o) > 1 ? g.lines * pitch : 0, pitch};
+    memory += packed_bytes(o, g.lines, g.k);
+    return packed;
+  };
+  const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
+  const Way way_a = way_of(lines_a), way_b = way_of(lines_b);
+  Operands<Element> operands{source(lines_a, way_a), source(lines_b, way_b), static_cast<int>(p.k) * ratio};
+
+  auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
+  tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
+  auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
+  if (tiles == 0) return;
+  const auto launch = [&]<Direction of_a, Direction of_b>() {
+    static std::atomic<std::uint64_t> allowed{0};
+    const auto function = reinterpret_cast<const void*>(&multiply<S, Element, splits, detail::ProgramFinish, Shape, of_a, of_b>);
+    allow_shared_memory(function, shared_bytes<Shape>, allowed, p.execution.device, info);
+    void* list[] = {&operands, &arguments, &raster, &tiles};
+    const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
+    const cudaError_t status =
+        cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), list, shared_bytes<Shape>, stream);
+    if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+  };
+  if constexpr (sizeof(Element) == 2) {
+    if (way_a == Way::along_lines && way_b == Way::along_lines)
+      return launch.template operator()<Direction::along_lines, Direction::along_lines>();
+    if (way_a == Way::along_lines) return launch.template operator()<Direction::along_lines, Direction::along_k>();
+    if (way_b == Way::along_lines) return launch.template operator()<Direction::along_k, Direction::along_lines>();
+  }
+  launch.template operator()<Direction::along_k, Direction::along_k>();
+}
+
+/// The a-priori bound of sums by mma.sync into f32. In each instruction an accumulator and `terms` exact products are aligned to the
+/// largest of them and cut, each at 2^-23 of it or later, and so is their sum (M. Fasi, N. J. Higham, M. Mikaitis, S. Pranesh,
+/// Numerical behavior of NVIDIA tensor cores, 2021): at most (terms + 2)·2u of Σ|a·b|. A value of k takes part in `products` of them;
+/// `rounding`: of the operands, relative to a product, in u.
+constexpr Accuracy truncating_accuracy(int terms, int products = 1, double rounding = 0) {
+  const double of_one = 2.0 * products * (terms + 2);
+  return {of_one + 2 + rounding, of_one / terms};
+}
+
+template <class S, class Element, Precision precision, class Shape>
+Kernel kernel() {
+  using Own = typename S::element;
+  constexpr int depth = 128 / static_cast<int>(sizeof(Own)), terms = 32 / static_cast<int>(sizeof(Own));
+  constexpr bool splits = precision == Precision::split;
+  constexpr const char* variant = splits ? "split." : precision == Precision::tf32 ? "tf32." : "";
+  Kernel k;
+  k.info = detail::info_of<S>(
+      "cuda.mma", variant + std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth), bit(Space::cuda));
+  k.info.tile = {Shape::m, Shape::n, depth};
+  k.info.stages = Shape::stages;
+  k.info.min_compute_capability = 80;
+  k.info.raw_launch = true;
+  k.info.precision = precision;
+  k.info.promises = Promise::repeatable | Promise::batch_invariant;
+  if constexpr (is_exact<S>)
+    k.info.promises = k.info.promises | Promise::reference_bits;
+  else if constexpr (precision == Precision::tf32)
+    k.info.accuracy = truncating_accuracy(terms, 1, 2 * 0x1p14 + 0x1p4);  // two operands cut to 11 bits
+  else if constexpr (splits)
+    k.info.accuracy = truncating_accuracy(terms, 3, 16 + 2 * 6);  // the product of the lower parts; two bits of each of them
+  else
+    k.info.accuracy = truncating_accuracy(terms);
+  k.supports = supports<S, Shape>;
+  k.cost = cost<Shape, splits>;
+  k.workspace = workspace;
+  k.run = run<S, Element, splits, Shape>;
+  return k;
+}
+
+/// The kernels of a semiring, the largest tile first.
+template <class S, class Element = typename S::element, Precision precision = Precision::accumulator>
+std::vector<Kernel> kernels() {
+  return {kernel<S, Element, precision, Shape<2, 4, 64, 64, 3, 1>>(), kernel<S, Element, precision, Shape<2, 2, 64, 64, 3, 2>>(),
+          kernel<S, Element, precision, Shape<2, 2, 64, 32, 3, 2>>(), kernel<S, Element, precision, Shape<2, 2, 32, 32, 3, 3>>()};
+}
+
+}  // namespace rigel::backends::mma

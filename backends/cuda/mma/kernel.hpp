@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on tensor cores by mma.sync. A block computes tile after tile of C, a warp a part of
+// it in registers; slabs of A and B come to shared memory while those before them are worked on, those of the next tile while
+// this one is stored. Every output is summed in ascending steps of 32 bytes of k, whatever the tile.
+#pragma once
+
+#include <backends/cuda/mma/store.hpp>
+#include <backends/cuda/tile/matrix_slab.hpp>
+#include <backends/cuda/tile/raster.hpp>
+#include <rigel/detail/arguments.hpp>
+
+namespace rigel::backends::mma {
+
+/// A block of WarpsM × WarpsN warps with OutputsM × OutputsN outputs each, `Stages` slabs of 128 bytes of k in shared memory.
+/// `Blocks` is how many blocks a multiprocessor must be able to hold.
+template <int WarpsM, int WarpsN, int OutputsM, int OutputsN, int Stages, int Blocks>
+struct Shape {
+  static constexpr int warps_n = WarpsN, warps = WarpsM * WarpsN, threads = 32 * warps;
+  static constexpr int outputs_m = OutputsM, outputs_n = OutputsN;  // of a warp
+  static constexpr int m = WarpsM * OutputsM, n = WarpsN * OutputsN;
+  static constexpr int stages = Stages, blocks = Blocks;
+  static_assert(OutputsM % 16 == 0 && OutputsN % 16 == 0 && Stages >= 2);
+};
+
+/// Bytes of shared memory that a kernel asks for.
+template <class Shape>
+inline constexpr int shared_bytes = Shape::stages*(Shape::m + Shape::n) * 128 + Shape::warps * StoreBuffer<Shape::outputs_n>::bytes;
+
+/// Where the lines of an operand begin: a matrix's own first, then `stride` elements apart, or k by k.
+template <class Element>
+struct Source {
+  const Element* data;
+  std::int64_t batch, stride;
+};
+/// Both operands, and how many values of k they have.
+template <class Element>
+struct Operands {
+  Source<Element> a, b;
+  int k;
+};
+
+/// What tf32 does not see of a float: x less its upper 11 bits, of which it sees all but two. Upper parts are cut, so that no product
+/// of them overflows before that of the floats does.
+__device__ __forceinline__ std::uint32_t rest_of(std::uint32_t bits) {
+  return __float_as_uint(math::subtract(__uint_as_float(bits), __uint_as_float(bits & 0xffffe000u)));
+}
+
+/// x += A·B for all fragments of a step, neighbours in time with one of A.
+template <class Mma, int rows, int columns>
+__device__ __forceinline__ void add_products(typename Mma::Accumulator (&x)[rows][columns][4], const std::uint32_t (&a)[rows][4],
+                                             const std::uint32_t (&b)[columns / 2][4]) {
+#pragma unroll
+  for (int i = 0; i < rows; ++i)
+#pragma unroll
+    for (int turn = 0; turn < columns; ++turn) {
+      const int j = i % 2 == 0 ? turn : columns - 1 - turn;
+      Mma::add(x[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+    }
+}
+
+/// The same of floats in two parts, but for the products of both rests. (As upper parts the instruction takes the floats.)
+template <class Mma, int rows, int columns>
+__device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x)[rows][columns][4],
+                                                   const std::uint32_t (&a)[rows][4], const std::uint32_t (&b)[columns / 2][4]) {
+  std::uint32_t rest_b[columns / 2][4];
+#pragma unroll
+  for (int j = 0; j < columns / 2; ++j)
+#pragma unroll
+    for (int r = 0; r < 4; ++r) rest_b[j][r] = rest_of(b[j][r]);
+#pragma unroll
+  for (int i = 0; i < rows; ++i) {
+    std::uint32_t rest_a[4];
+#pragma unroll
+    for (int r = 0; r < 4; ++r) rest_a[r] = rest_of(a[i][r]);
+    const auto add = [&](const std::uint32_t(&of_a)[4], const std::uint32_t(&of_b)[columns / 2][4]) {
+#pragma unroll
+      for (int j = 0; j < columns; ++j) Mma::add(x[i][j], of_a, of_b[j / 2][j % 2 * 2], of_b[j / 2][j % 2 * 2 + 1]);
+    };
+    add(rest_a, b);
+    add(a[i], rest_b);
+    add(a[i], b);
+  }
+}
+
+/// What a step multiplies are numbers of type `Element`; to the semiring's own C the sums go through store_tile().
+template <class S, class Element, bool splits, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b>
+__global__ void __launch_bounds__(Shape::threads, Shape::blocks)
+    multiply(const __grid_constant__ Operands<Element> operands, const __grid_constant__ detail::Arguments<S, Finish> g,
+             const __grid_constant__ tile::Raster raster, unsigned tiles) {
+  using Mma = arch::Mma<Element>;
+  using SlabA = tile::MatrixSlab<Element, of_a, Shape::m, Shape::threads>;
+  using SlabB = tile::MatrixSlab<Element, of_b, Shape::n, Shape::threads>;
+  constexpr int stages = Shape::stages, stage_bytes = SlabA::bytes + SlabB::bytes, steps = SlabA::steps;
+  constexpr int rows = Shape::outputs_m / 16, columns = Shape::outputs_n / 8;
+  extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
+  const auto slabs = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_m = warp / Shape::warps_n * Shape::outputs_m, warp_n = warp % Shape::warps_n * Shape::outputs_n;
+  const typename SlabA::template Reader<SlabA::Order::rows> reader_a(warp_m, lane);
+  const typename SlabB::template Reader<SlabB::Order::columns> reader_b(warp_n, lane);
+  const int slabs_of_tile = (operands.k + SlabA::depth - 1) / SlabA::depth;
+
+  // The copies run ahead of the products, from one tile into the next.
+  const auto origin = [&](unsigned index) { return raster.origin(index, Shape::m, Shape::n); };
+  const auto source_a = [&](tile::Origin o) {
+    const auto& from = operands.a;
+    const std::int64_t first = of_a == tile::Direction::along_k ? o.m * from.stride : o.m;
+    return typename SlabA::Source(from.data + o.batch * from.batch + first, from.stride, g.m - o.m);
+  };
+  const auto source_b = [&](tile::Origin o) {
+    const auto& from = operands.b;
+    const std::int64_t first = of_b == tile::Direction::along_k ? o.n * from.stride : o.n;
+    return typename SlabB::Source(from.data + o.batch * from.batch + first, from.stride, g.n - o.n);
+  };
+  const auto stride_a = static_cast<std::uint32_t>(operands.a.stride), stride_b = static_cast<std::uint32_t>(operands.b.stride);
+  unsigned copied = blockIdx.x;
+  int k_left = operands.k;  // of the tile that is being copied; 0 behind the last
+  const tile::Origin first = origin(copied);
+  typename SlabA::Source a = source_a(first);
+  typename SlabB::Source b = source_b(first);
+  // One of `parts` parts of a slab's copies.
+  const auto start_copies = [&](int stage, int part, int parts) __attribute__((always_inline)) {
+    const std::uint32_t to = slabs + stage * stage_bytes;
+    constexpr int all = SlabA::copies + SlabB::copies;
+#pragma unroll
+    for (int e = all * part / parts; e < all * (part + 1) / parts; ++e)
+      if (e < SlabA::copies)
+        a.copy(e, to, stride_a, k_left);
+      else
+        b.copy(e - SlabA::copies, to + SlabA::bytes, stride_b, k_left);
+    if (part == parts - 1) arch::commit_copies();
+  };
+  const auto advance = [&]() __attribute__((always_inline)) {
+    k_left -= SlabA::depth;
+    if (k_left <= 0) {
+      k_left = 0;
+      copied += gridDim.x;
+      if (copied < tiles) {
+        const tile::Origin next = origin(copied);
+        a = source_a(next);
+        b = source_b(next);
+        k_left = operands.k;
+      }
+    }
+  };
+  // Fragments of the next step are read while those of one are multiplied; where they are split, there are no registers for it.
+  constexpr bool ahead = !splits;
+  std::uint32_t fragment_a[1 + ahead][rows][4], fragment_b[1 + ahead][columns / 2][4];
+  const auto read = [&](int which, int stage, int step) __attribute__((always_inline)) {
+    const std::uint32_t from = slabs + stage * stage_bytes;
+#pragma unroll
+    for (int i = 0; i < rows; ++i) reader_a.read(from, 16 * i, step, fragment_a[which][i]);
+#pragma unroll
+    for (int j = 0; j < columns / 2; ++j) reader_b.read(from + SlabA::bytes, 16 * j, step, fragment_b[which][j]);
+  };
+
+  // The slab that is multiplied next is there, and nobody reads the one before.
+  const auto wait_for_slab = []() __attribute__((always_inline)) {
+    arch::wait_for_copies<stages - 2>();
+    __syncthreads();
+  };
+
+  int stage = 0;
+  if (slabs_of_tile > 0) {
+#pragma unroll 1
+    for (int s = 0; s < stages - 1; ++s) {
+      start_copies(s, 0, 1);
+      advance();
+    }
+    wait_for_slab();
+    if (ahead) read(0, 0, 0);
+  }
+#pragma unroll 1
+  for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
+    typename Mma::Accumulator x[rows][columns][4] = {};
+#pragma unroll 1
+    for (int slab = 0; slab < slabs_of_tile; ++slab) {
+      const int next = stage + 1 == stages ? 0 : stage + 1, free = stage == 0 ? stages - 1 : stage - 1;
+#pragma unroll
+      for (int step = 0; step < steps; ++step) {
+        if (!ahead) {
+          read(0, stage, step);
+        } else if (step + 1 < steps) {
+          read((step + 1) % 2, stage, step + 1);
+        } else {
+          wait_for_slab();
+          read(0, next, 0);
+        }
+        if (step + 1 < steps) start_copies(free, step, steps - 1);
+        if constexpr (splits)
+          add_split_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
+        else
+          add_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
+      }
+      if (!ahead) wait_for_slab();
+      advance();
+      stage = next;
+    }
+    const tile::Origin o = origin(index);
+    // What is not finite may be so because a part of an infinite or very large number was: it is summed anew, in floats.
+    const auto mended = [&](typename Mma::Accumulator sum, std::int64_t m, std::int64_t n) __attribute__((always_inline)) {
+      if constexpr (std::is_same_v<Element, float>) {
+        if (math::abs(sum) <= std::numeric_limits<float>::max()) return sum;
+        const float* p = operands.a.data + o.batch * operands.a.batch + m * operands.a.stride;
+        const float* q = operands.b.data + o.batch * operands.b.batch + n * operands.b.stride;
+        sum = 0;
+#pragma unroll 1
+        for (int k = 0; k < operands.k && sum == sum; ++k) sum = math::fma(p[k], q[k], sum);
+      }
+      return sum;
+    };
+    store_tile<Shape::outputs_n>(g, x, mended, o.batch, o.m + warp_m, o.n + warp_n,
+                                 shared + stages * stage_bytes + warp * StoreBuffer<Shape::outputs_n>::bytes, lane);
+  }
+  arch::wait_for_copies<0>();
+}
+
+}  // namespace rigel::backends::mma

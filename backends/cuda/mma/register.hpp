@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <rigel/registry.hpp>
+
+namespace rigel::backends::mma {
+
+/// Add the cuda.mma kernels, a translation unit each: products of floats, of 16-bit ones, of bytes, and of bits.
+void add_floats(Registry& registry);
+void add_short_floats(Registry& registry);
+void add_bytes(Registry& registry);
+void add_bits(Registry& registry);
+
+}  // namespace rigel::backends::mma

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From the accumulators of mma.sync to C: eight rows of a warp's outputs at a time pass through shared memory of the warp's own, so
+// that neighbouring lanes get neighbours in C and the code for one output stands once.
+#pragma once
+
+#include <backends/cuda/tile/slab.hpp>
+#include <rigel/detail/arguments.hpp>
+#include <rigel/semirings.hpp>
+
+namespace rigel::backends::mma {
+
+/// Eight rows of `columns` outputs of 32 bits.
+template <int columns>
+struct StoreBuffer {
+  static constexpr int pitch = columns + 8;  // four rows of eight numbers each then meet 32 banks
+  static constexpr int bytes = 8 * pitch * 4;
+};
+
+/// What ⊕ of all k is, from what the instruction counts: a sum itself; of words of bits 1 where any product, or an odd number, is 1.
+template <class S, class Sum>
+__device__ __forceinline__ typename S::accumulator accumulator_of(Sum sum) {
+  if constexpr (std::is_same_v<S, or_and<typename S::element>>)
+    return sum != 0;
+  else if constexpr (std::is_same_v<S, xor_and<typename S::element>>)
+    return static_cast<typename S::accumulator>(sum & 1);
+  else
+    return sum;
+}
+
+/// A warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] are those of rows 16·i and columns 8·j on, as
+/// arch::Mma has them. What is stored is mended(sum, m, n).
+template <int outputs_n, class S, class Finish, class Sum, int rows, int columns, class Mended>
+__device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
+                                           const Mended& mended, std::int64_t l, std::int64_t m, std::int64_t n,
+                                           unsigned char* buffer, int lane) {
+  constexpr int pitch = StoreBuffer<outputs_n>::pitch;
+  Sum* const sums = reinterpret_cast<Sum*>(buffer);
+  const S s = g.semiring(l);
+  const bool along_n = g.c_strides.column <= g.c_strides.row;
+  const int last_n = static_cast<int>(std::min<std::int64_t>(g.n - n, outputs_n));
+  // A row's outputs in vectors: C of a floating-point type, or of the accumulator's, by rows, aligned, without an epilogue.
+  const auto in_vectors = [&]<class Value>(Value* c, int row) __attribute__((always_inline)) {
+    constexpr int width = 16 / sizeof(Value), in_row = outputs_n / width;
+#pragma unroll
+    for (int r = lane / in_row; r < 8; r += 32 / in_row) {
+      const int column = lane % in_row * width;
+      if (m + row + r >= g.m || column >= last_n) continue;
+      Value* const to = c + (m + row + r) * g.c_strides.row + column;
+      auto values = g.accumulate ? tile::Chunk<Value, width>::load(to) : tile::Chunk<Value, width>{};
+#pragma unroll
+      for (int v = 0; v < width; ++v) {
+        const auto value = accumulator_of<S>(mended(sums[r * pitch + column + v], m + row + r, n + column + v));
+        values.value[v] =
+            detail::convert<Value>(g.accumulate ? s.add(static_cast<typename S::accumulator>(values.value[v]), value) : value);
+      }
+      values.store(to);
+    }
+  };
+  const auto vectors_of = [&]<class Value>() {
+    const auto address = reinterpret_cast<std::uintptr_t>(static_cast<Value*>(g.c) + g.c_offset(l, m, n));
+    return g.finish.template is_copy<Value>() && g.c_strides.column == 1 && address % 16 == 0 &&
+           g.c_strides.row * sizeof(Value) % 16 == 0 && last_n % (16 / static_cast<int>(sizeof(Value))) == 0;
+  };
+  using Own = typename S::accumulator;
+  const bool own = vectors_of.template operator()<Own>();
+  bool elements = false;
+  if constexpr (ShortFloat<typename S::element>) elements = vectors_of.template operator()<typename S::element>();
+
+#pragma unroll 1
+  for (int piece = 0; piece < 2 * rows; ++piece) {
+    __syncwarp();
+#pragma unroll
+    for (int p = 0; p < 2 * rows; ++p) {
+      if (p != piece) continue;
+#pragma unroll
+      for (int j = 0; j < columns; ++j) {
+        Sum* const to = sums + lane / 4 * pitch + 8 * j + lane % 4 * 2;
+        struct alignas(8) Two {
+          Sum first, second;
+        };
+        *reinterpret_cast<Two*>(to) = {x[p / 2][j][p % 2 * 2], x[p / 2][j][p % 2 * 2 + 1]};
+      }
+    }
+    __syncwarp();
+    if (own) {
+      in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), 8 * piece);
+      continue;
+    }
+    if constexpr (ShortFloat<typename S::element>)
+      if (elements) {
+        in_vectors(static_cast<typename S::element*>(g.c) + g.c_offset(l, 0, n), 8 * piece);
+        continue;
+      }
+#pragma unroll 1
+    for (int e = lane; e < 8 * outputs_n; e += 32) {
+      const int row = along_n ? e / outputs_n : e % 8, column = along_n ? e % outputs_n : e / 8;
+      const std::int64_t i = m + 8 * piece + row, j = n + column;
+      if (i >= g.m || j >= g.n) continue;
+      auto value = accumulator_of<S>(mended(sums[row * pitch + column], i, j));
+      if (g.accumulate) value = s.add(g.start(s, l, i, j), value);
+      g.store(s, value, l, i, j);
+    }
+  }
+}
+
+}  // namespace rigel::backends::mma

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Slabs for tensor cores: `lines` lines (rows of A, columns of B) of 128 bytes of k in shared memory, as rows of 128 bytes whose
+// pieces of 16 are permuted by the row (piece p of row r at p ^ (r mod 8)), so that neither copies nor ldmatrix, which takes eight
+// rows at a time, meet in a bank. Where k is contiguous in the operand a row is a line; where lines are, it is one k of 64
+// neighbouring lines, which ldmatrix transposes (numbers of 16 bits only).
+#pragma once
+
+#include <backends/cuda/arch/copy_async.hpp>
+#include <backends/cuda/arch/mma.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace rigel::tile {
+
+enum class Direction : std::uint8_t { along_k, along_lines };
+
+template <class Element, Direction direction, int lines, int threads>
+class MatrixSlab {
+  static constexpr int size = static_cast<int>(sizeof(Element)), width = 16 / size;  // of a piece, in elements
+  static constexpr int row_bytes = 128, rows_apart = threads / 8, each = lines / rows_apart;
+  static constexpr int panel = 64, panels = lines / panel;  // lines whose k make up rows
+  static constexpr bool by_lines = direction == Direction::along_lines;
+  static_assert(lines % rows_apart == 0 && rows_apart % 8 == 0);
+  static_assert(!by_lines || (size == 2 && lines % panel == 0 && panel % rows_apart == 0));
+
+ public:
+  static constexpr int depth = row_bytes / size;     // values of k
+  static constexpr int bytes = lines * row_bytes;    // of shared memory
+  static constexpr int steps = row_bytes / 32;       // of mma
+
+  static constexpr int copies = each;  // of a thread and slab
+
+  /// One thread's share of copying slab after slab of a matrix, 16 bytes at a time.
+  class Source {
+   public:
+    /// `first`: the matrix's element at the tile's first line, k = 0; `stride`: between lines, or between values of k.
+    __device__ __forceinline__ Source(const Element* first, std::int64_t stride, std::int64_t lines_left)
+        : from_(first + row() * stride + piece() * width) {
+      const int present = static_cast<int>(std::min<std::int64_t>(lines_left, lines));
+      present_ = by_lines ? present - piece() * width : present - row();
+    }
+
+    /// Starts copy `e` of a slab to `shared`, of which `left` values of k exist, or more; e = 0, 1, … in turn. What does not exist
+    /// becomes zeros.
+    __device__ __forceinline__ void copy(int e, std::uint32_t shared, std::uint32_t stride, int left) {
+      const std::uint32_t to = shared + row() * row_bytes + ((piece() ^ (row() % 8)) * 16);
+      if constexpr (by_lines) {
+        const int k = e / panels * rows_apart, line = e % panels * panel;
+        arch::copy_async_or_zero(to + (line + k) * row_bytes, from_ + line, row() + k < left && line < present_);
+        if (e % panels == panels - 1) from_ += std::uint64_t{stride} * rows_apart;
+      } else {
+        arch::copy_async_or_zero(to + e * rows_apart * row_bytes, from_, piece() * width < left && e * rows_apart < present_);
+        from_ += std::uint64_t{stride} * rows_apart;
+        if (e == each - 1) from_ += depth - std::int64_t{stride} * lines;
+      }
+    }
+
+   private:
+    __device__ __forceinline__ static int row() { return static_cast<int>(threadIdx.x) / 8; }
+    __device__ __forceinline__ static int piece() { return static_cast<int>(threadIdx.x) % 8; }
+
+    const Element* from_;
+    int present_;  // lines from this thread's first one on
+  };
+
+  /// What a warp's lane reads: fragments of 16 lines × 32 bytes of k, from line `first` on. Four registers: those of lines 0–7 and 8–15
+  /// for the first 16 bytes of k, then for the others (`rows`, as mma takes A); or those of both for lines 0–7, then for 8–15
+  /// (`columns`: twice what it takes of B).
+  enum class Order : std::uint8_t { rows, columns };
+  template <Order order>
+  class Reader {
+   public:
+    __device__ __forceinline__ Reader(int first, int lane) {
+      const int quarter = lane / 8, bit[2] = {quarter % 2, quarter / 2};
+      const int upper_lines = bit[order == Order::columns], upper_k = bit[order == Order::rows];
+      if constexpr (by_lines)
+        place_ = (first / panel * panel + upper_k * 8 + lane % 8) * row_bytes +
+                 (((first % panel / 8 + upper_lines) ^ (lane % 8)) * 16);
+      else
+        place_ = (first + upper_lines * 8 + lane % 8) * row_bytes + ((upper_k ^ (lane % 8)) * 16);
+    }
+
+    /// The fragment `at` lines on, a multiple of 16, in a step of k.
+    __device__ __forceinline__ void read(std::uint32_t shared, int at, int step, std::uint32_t (&fragment)[4]) const {
+      if constexpr (by_lines)
+        arch::load_matrix<true>(fragment, shared + (place_ ^ (at % panel / 8 * 16)) +
+                                              (at / panel * panel + step * 16) * row_bytes);
+      else
+        arch::load_matrix<false>(fragment, shared + (place_ ^ (step * 32)) + at * row_bytes);
+    }
+
+   private:
+    int place_;
+  };
+};
+
+}  // namespace rigel::tile

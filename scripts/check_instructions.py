@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fails unless the tensor-core kernels of Rigel hold the instructions that they are made of: their kind of mma.sync, ldmatrix and
+asynchronous copies, as many products as a slab has, and no load or store of a register that was spilled.
+
+usage: check_instructions.py --cuobjdump PROGRAM FOLDER...
+
+Each FOLDER holds object files of CUDA kernels for one architecture or several; PROGRAM (NVIDIA's cuobjdump, which wants nvdisasm on
+the PATH) lists their machine code. Prints a line for every kind of kernel. Exit status: 0, all have them; 1, one has not; 2, there
+is no tensor-core kernel.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+# mma::multiply<semiring, element, splits, finish, mma::Shape<warps m, warps n, outputs m, outputs n, …>, …>, as mangled
+KERNEL = re.compile(r"3mma8multiplyI.*5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi\d+ELi\d+EE")
+SPLITS = re.compile(r"Lb1ENS")
+# By a part of the instruction's name: how many steps of k a slab of 128 bytes has.
+PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32": 4, "IMMA.16832.S8.S8": 4, "IMMA.16832.U8.U8": 4,
+            "BMMA.168256.AND.POPC": 4}
+
+
+def functions(text):
+    """(architecture, name, instructions) of each function in a listing."""
+    architecture, name, found = "?", None, Counter()
+    for line in text.splitlines():
+        if match := re.match(r"\s*code for (sm_\w+)", line):
+            architecture = match[1]
+        elif match := re.match(r"\s*Function : (\S+)", line):
+            if name:
+                yield of, name, found
+            of, name, found = architecture, match[1], Counter()
+        elif match := re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][\w.]*)", line):
+            found[match[1]] += 1
+    if name:
+        yield of, name, found
+
+
+def lacks(name, found):
+    """What a kernel lacks, as texts."""
+    warps_m, warps_n, outputs_m, outputs_n = map(int, KERNEL.search(name).groups())
+    products = [kind for kind in found if "MMA" in kind]
+    if len(products) != 1 or products[0] not in PRODUCTS:
+        return [f"one kind of products: {products}"]
+    wanted = PRODUCTS[products[0]] * (outputs_m // 16) * (outputs_n // 8) * (3 if SPLITS.search(name) else 1)
+    texts = []
+    if found[products[0]] != wanted:
+        texts.append(f"{wanted} {products[0]}: {found[products[0]]}")
+    if not any(kind.startswith("LDSM") for kind in found):
+        texts.append("LDSM")
+    if not any(kind.startswith("LDGSTS") and ".128" in kind for kind in found):
+        texts.append("LDGSTS of 16 bytes")
+    texts += [f"no {kind}" for kind in found if re.match(r"(LDL|STL)\b", kind)]
+    return texts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cuobjdump", default="cuobjdump")
+    parser.add_argument("folders", nargs="+", metavar="FOLDER")
+    arguments = parser.parse_args()
+    kinds, bad, checked = Counter(), 0, 0
+    for folder in arguments.folders:
+        for path in sorted(Path(folder).rglob("*.o")):
+            if not re.search(rb"3mma8multiplyI", path.read_bytes()):
+                continue
+            listing = subprocess.run([arguments.cuobjdump, "-sass", path], capture_output=True, text=True, check=True).stdout
+            for architecture, name, found in functions(listing):
+                if not KERNEL.search(name):
+                    continue
+                checked += 1
+                kinds.update((architecture, kind) for kind in found if "MMA" in kind)
+                if missing := lacks(name, found):
+                    bad += 1
+                    print(f"check_instructions: {architecture} {name} lacks {', '.join(missing)}")
+    for (architecture, kind), count in sorted(kinds.items()):
+        print(f"{architecture:<8} {count:>4} kernels of {kind}")
+    print(f"check_instructions: {checked} tensor-core kernels, {bad} without their instructions")
+    return 2 if checked == 0 else 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

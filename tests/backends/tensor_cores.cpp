@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products on tensor cores: what they may round and what they keep. That they are right on every shape and layout is what the zoo's
+// trials and verify() show.
+#include <rigel/contract.hpp>
+
+#include <tests/support/compare.hpp>
+#include <tests/support/error.hpp>
+#include <tests/support/kernels.hpp>
+#include <tests/support/matrix.hpp>
+#include <tests/support/random.hpp>
+#include <tests/support/skip.hpp>
+#include <tests/support/spaces.hpp>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace {
+
+using rigel::Precision;
+using Values = std::vector<double>;
+
+/// The kernels of plus_times on tensor cores.
+template <class T, class Exec>
+std::vector<rigel::KernelInfo> tensor_core_kernels() {
+  std::vector<rigel::KernelInfo> list;
+  for (const auto& info : support::kernels_on(Exec{}, "plus_times", rigel::scalar_of<T>))
+    if (info.family == "cuda.mma") list.push_back(info);
+  return list;
+}
+
+/// A·B by one kernel; a: m × k, b: k × n, in the order of rows.
+template <class T, class Exec>
+Values product(const rigel::KernelInfo& info, int m, int n, int k, const Values& a, const Values& b) {
+  using C = typename rigel::plus_times<T>::accumulator;
+  const auto c = support::matrix<C, Exec>(m, n);
+  rigel::contract(Exec{}, rigel::plus_times<T>{}, support::matrix<T, Exec>(m, k, a), support::matrix<T, Exec>(k, n, b), c,
+                  rigel::epilogue::Program{}, {.precision = info.precision, .kernel = info.name});
+  return support::values(c);
+}
+
+/// Numbers of T with all of their digits.
+template <class T>
+Values random_numbers(int count, std::uint64_t seed) {
+  support::Random random(seed);
+  Values list(count);
+  for (double& v : list) v = support::to_double(support::number<T>(random.uniform(-4, 4)));
+  return list;
+}
+
+// Sums come in steps of k alone: any tile gives the same bits, and so does a row by itself.
+template <class T, class Exec>
+void check_bits() {
+  constexpr int m = 70, n = 45, k = 203;
+  const Values a = random_numbers<T>(m * k, 1), b = random_numbers<T>(k * n, 2);
+  std::map<Precision, Values> of;
+  for (const auto& info : tensor_core_kernels<T, Exec>()) {
+    CAPTURE(info.name);
+    CHECK(covers(info.promises, rigel::Promise::batch_invariant | rigel::Promise::repeatable));
+    const Values c = product<T, Exec>(info, m, n, k, a, b);
+    const auto& first = of.emplace(info.precision, c).first->second;
+    CHECK(c == first);
+    const Values row = product<T, Exec>(info, 1, n, k, Values(a.begin() + 5 * k, a.begin() + 6 * k), b);
+    CHECK(row == Values(c.begin() + 5 * n, c.begin() + 6 * n));
+  }
+  if (of.empty()) support::skip("tensor cores: none here");
+}
+
+// |error| ≤ (rounding + per_term·K + constant)·2^-24·Σ|a·b|, by hand: an instruction cuts `terms` products and an accumulator at
+// 2^-23 of the largest, and their sum; `products` instructions for each k.
+template <class T, class Exec>
+void check_error(Precision precision, int terms, int products, double rounding) {
+  constexpr int m = 33, n = 18;
+  for (const auto& info : tensor_core_kernels<T, Exec>()) {
+    if (info.precision != precision) continue;
+    CAPTURE(info.name);
+    for (const int k : {1, 2, 8, 32, 1001}) {
+      CAPTURE(k);
+      const Values a = random_numbers<T>(m * k, 3), b = random_numbers<T>(k * n, 4);
+      const Values c = product<T, Exec>(info, m, n, k, a, b);
+      const int steps = (k + terms - 1) / terms;
+      const double bound = (2.0 * products * steps * (terms + 2) + rounding) * 0x1p-24;
+      double squares = 0;
+      for (int i = 0; i < m; ++i)
+        for (int j = 0; j < n; ++j) {
+          double exact = 0, magnitude = 0;
+          for (int l = 0; l < k; ++l) {
+            const double term = a[i * k + l] * b[l * n + j];
+            exact += term, magnitude += std::fabs(term);
+          }
+          const double error = std::fabs(c[i * n + j] - exact) / magnitude;
+          CHECK(error <= bound);
+          squares += error * error;
+        }
+      // Terms err by half of what they may at most, on the average.
+      CHECK(std::sqrt(squares / (m * n)) <= bound / 2);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("tensor cores: the same bits in every tile", Exec, RIGEL_TEST_SPACES) {
+  check_bits<rigel::half, Exec>();
+  check_bits<rigel::bfloat16, Exec>();
+  check_bits<float, Exec>();
+}
+
+// A number cut to 11 bits is off by 2^-10 of itself at most; split, the product of two rests is lost, 2^-20 of theirs, and of each
+// rest the last two of 13 bits, 3/4 of 2^-21.
+TEST_CASE_TEMPLATE("tensor cores: errors, for few values of k too", Exec, RIGEL_TEST_SPACES) {
+  check_error<rigel::half, Exec>(Precision::accumulator, 16, 1, 0);
+  check_error<rigel::bfloat16, Exec>(Precision::accumulator, 16, 1, 0);
+  check_error<float, Exec>(Precision::tf32, 8, 1, 2 * 0x1p14);
+  check_error<float, Exec>(Precision::split, 8, 3, 16 + 2 * 6);
+}
+
+TEST_CASE_TEMPLATE("tensor cores: rounded floats are asked for", Exec, RIGEL_TEST_SPACES) {
+  const auto kernels = tensor_core_kernels<float, Exec>();
+  const auto one = support::matrix<float, Exec>(1, 1, {1});
+  const auto c = support::matrix<float, Exec>(1, 1);
+  const auto call = [&](const rigel::ContractOptions& options) {
+    rigel::contract(Exec{}, rigel::plus_times<float>{}, one, one, c, rigel::epilogue::Program{}, options);
+  };
+  for (const auto& info : kernels) {
+    CAPTURE(info.name);
+    CHECK(info.precision != Precision::accumulator);
+    const auto e = support::caught([&] { call({.kernel = info.name}); });
+    CHECK(e.code == rigel::Code::unsupported);
+    CHECK(e.lacks({info.name.c_str(), "options.precision", rigel::name(info.precision)}) == "");
+    if (info.precision == Precision::tf32)
+      CHECK(support::caught([&] { call({.precision = Precision::split, .kernel = info.name}); }).lacks({"precision tf32"}) == "");
+    call({.precision = info.precision, .kernel = info.name});
+    CHECK(support::values(c) == Values{1});
+  }
+}
+
+// A row of A against columns of B, two values of k; what FFMA gives. 1 and 2 have no rest, and its product with infinity would be NaN;
+// products with the rest of the largest float must not overflow.
+TEST_CASE_TEMPLATE("tensor cores: infinities, NaN, the largest and the smallest floats", Exec, RIGEL_TEST_SPACES) {
+  constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double largest = std::numeric_limits<float>::max(), smallest = std::numeric_limits<float>::denorm_min();
+  struct Case {
+    double a[2], b[2], expected;
+  };
+  const std::vector<Case> cases = {{{infinity, 1}, {1, 1}, infinity},
+                                   {{infinity, 1}, {-2, 1}, -infinity},
+                                   {{infinity, 1}, {0, 1}, nan},
+                                   {{infinity, infinity}, {1, -1}, nan},
+                                   {{1.1f, infinity}, {1.3f, smallest}, infinity},
+                                   {{-infinity, 1}, {1.1f, 1}, -infinity},
+                                   {{nan, 1}, {0, 1}, nan},
+                                   {{largest, 1}, {1, 0}, largest},
+                                   {{largest, largest}, {1, -1}, 0},
+                                   {{largest, 0}, {2, 0}, infinity},
+                                   {{largest, largest}, {1, 1}, infinity},
+                                   {{0x1p100, 0}, {0x1p27, 0}, 0x1p127},
+                                   {{0x1p-60, 0}, {0x1p-60, 0}, 0x1p-120}};
+  for (const auto& info : tensor_core_kernels<float, Exec>()) {
+    CAPTURE(info.name);
+    for (const Case& c : cases) {
+      CAPTURE(c.a[0]);
+      CAPTURE(c.a[1]);
+      CAPTURE(c.b[0]);
+      CAPTURE(c.b[1]);
+      // Both ways round, so that each operand has each part.
+      for (const auto& [x, y] : {std::pair{c.a, c.b}, std::pair{c.b, c.a}}) {
+        const double actual = product<float, Exec>(info, 1, 1, 2, {x[0], x[1]}, {y[0], y[1]})[0];
+        const double relative = info.precision == Precision::tf32 ? 0x1p-9 : 0x1p-19;
+        CHECK_MESSAGE((support::same(actual, c.expected) ||
+                       (std::isfinite(c.expected) && std::fabs(actual - c.expected) <= relative * std::fabs(c.expected))),
+                      actual);
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("tensor cores: a NaN whose bits tf32 does not see", Exec, RIGEL_TEST_SPACES) {
+  const auto hidden = support::matrix<float, Exec>(1, 1), one = support::matrix<float, Exec>(1, 1, {1});
+  const std::uint32_t bits = 0x7f800001u;
+  support::copy_in<Exec>(hidden.data(), &bits, sizeof bits);
+  for (const auto& info : tensor_core_kernels<float, Exec>()) {
+    CAPTURE(info.name);
+    for (const bool in_a : {false, true}) {
+      const auto c = support::matrix<float, Exec>(1, 1);
+      rigel::contract(Exec{}, rigel::plus_times<float>{}, in_a ? hidden : one, in_a ? one : hidden, c, rigel::epilogue::Program{},
+                      {.precision = info.precision, .kernel = info.name});
+      CHECK(std::isnan(support::values(c)[0]));
+    }
+  }
+}
+
+// The largest products of bytes, beyond 2^31, where sums wrap as int32 does.
+TEST_CASE_TEMPLATE("tensor cores: sums of bytes wrap", Exec, RIGEL_TEST_SPACES) {
+  constexpr int k = 131072 + 32;
+  for (const auto& info : tensor_core_kernels<std::int8_t, Exec>()) {
+    CAPTURE(info.name);
+    const double sum = 16384. * k - 0x1p32;
+    CHECK(product<std::int8_t, Exec>(info, 1, 1, k, Values(k, -128), Values(k, -128)) == Values{sum});
+  }
+  for (const auto& info : tensor_core_kernels<std::uint8_t, Exec>()) {
+    CAPTURE(info.name);
+    CHECK(product<std::uint8_t, Exec>(info, 1, 1, 33030, Values(33030, 255), Values(33030, 255)) ==
+          Values{65025. * 33030 - 0x1p32});
+  }
+}
+
+TEST_CASE_TEMPLATE("tensor cores: words of bits want an epilogue that joins them", Exec, RIGEL_TEST_SPACES) {
+  using Word = std::uint32_t;
+  for (const auto& info : support::kernels_on(Exec{}, "or_and", rigel::Scalar::u32)) {
+    if (info.family != "cuda.mma") continue;
+    CAPTURE(info.name);
+    const auto a = support::matrix<Word, Exec>(1, 1, {6}), b = support::matrix<Word, Exec>(1, 2, {9, 12});
+    const auto c = support::matrix<Word, Exec>(1, 2, {7, 7});
+    const auto call = [&](const rigel::epilogue::Program& program) {
+      rigel::contract(Exec{}, rigel::or_and<Word>{}, a, b, c, program, {.kernel = info.name});
+    };
+    const auto e = support::caught([&] { call({}); });
+    CHECK(e.code == rigel::Code::unsupported);
+    CHECK(e.lacks({info.name.c_str(), "any_bit()"}) == "");
+    CHECK(support::values(c) == Values{7, 7});
+    call(rigel::epilogue::any_bit());
+    CHECK(support::values(c) == Values{0, 1});
+  }
+}
