@@ -148,20 +148,22 @@ inline tile::Raster raster_of(const Problem& p, Narrow shape) {
   return {};
 }
 
-/// As measured on sm_90: a launch, the wait for first slabs, and on the multiprocessor that gets most blocks either the
-/// instructions that bring the slabs and the reads of shared memory for each step, or how long a thread takes for its own.
-/// `step`: clocks that a warp's step occupies, `step_of_thread`: until the next one can begin.
+/// As measured on sm_90: a launch, the wait for first slabs, the outputs' way into C, and on the multiprocessor that gets most
+/// blocks either the instructions that bring the slabs and the reads of shared memory for each step, or how long a thread
+/// takes for its own. `step`: clocks that a warp's step occupies, `step_of_thread`: until the next one can begin.
 [[gnu::noinline]] inline double narrow_seconds(const Problem& p, Narrow shape, double step, double step_of_thread) {
-  constexpr double launch = 3.3e-6, wait = 1.2e-6, clock = 1.8e9, copy = 0.5, copy_of_thread = 140;
+  constexpr double launch = 3.3e-6, wait = 1.2e-6, clock = 1.8e9, copy = 0.5, copy_of_thread = 140, output = 1.4e-9;
   constexpr int resident = 6;  // blocks
   const tile::Raster raster = raster_of(p, shape);
   const double blocks = static_cast<double>(p.batch) * raster.rows * raster.columns;
-  const double each = std::ceil(blocks / std::max(p.execution.multiprocessors, 1)), rounds = std::ceil(each / resident);
+  const double multiprocessors = std::max(p.execution.multiprocessors, 1), each = std::ceil(blocks / multiprocessors);
+  const double rounds = std::ceil(each / resident);
   const int threads = 1 << shape.outputs(), lines = (1 << shape.m) + (1 << shape.n);
   const double k = static_cast<double>(p.k), copies = k * lines;
   const double throughput = each * (k * step * std::max(threads / 32, 1) + copies * copy);
   const double latency = rounds * (k * step_of_thread + copies / threads * copy_of_thread);
-  return launch + std::max(throughput, latency) / clock + wait * rounds;
+  const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
+  return launch + std::max(throughput, latency) / clock + wait * rounds + output * outputs / multiprocessors;
 }
 
 template <class S>

@@ -177,8 +177,8 @@ constexpr SplitKCosts split_k_costs() {
 /// As measured on sm_90: a launch, and the longest of what multiprocessors have to do, how long a block's rounds take, each a
 /// wait for memory, and the operands' way from there; where there are few blocks they hide less of each other.
 inline double split_k_seconds(const Problem& p, const SplitKShape& shape, const SplitKCosts& costs) {
-  constexpr double launch = 3.7e-6, round = 0.52e-6, bytes_per_second = 4.2e12;
-  constexpr double start = 22e-9, join = 36e-9, output = 4e-10;  // of a warp; for each bit of `parts`; of a multiprocessor
+  constexpr double launch = 3.3e-6, round = 0.52e-6, bytes_per_second = 4.2e12;
+  constexpr double start = 22e-9, join = 36e-9, output = 1.1e-9;  // of a warp; for each bit of `parts`; of a multiprocessor
   const std::int64_t m = shape.swapped ? p.n : p.m, n = shape.swapped ? p.m : p.n;
   const double multiprocessors = std::max(p.execution.multiprocessors, 1), batch = static_cast<double>(p.batch);
   const double blocks = batch * static_cast<double>(blocks_of(m, costs.row_bits) * blocks_of(n, shape.columns));
