@@ -23,6 +23,7 @@ void register_cuda(Registry& registry) {
   simt::add<zoo::lp>(registry);
   simt::add<zoo::linf>(registry);
   simt::add<zoo::hamming>(registry);
+  mma::add_doubles(registry);
   mma::add_floats(registry);
   mma::add_short_floats(registry);
   mma::add_bytes(registry);

@@ -2,7 +2,8 @@
 //
 // mma.sync (PTX ISA, "Warp Level Matrix Instructions: mma", sm_80): x += A·B by the 32 threads of a warp, A of 16 rows, B of 8
 // columns, 32 bytes of k. Thread t has of x the rows t/4 and t/4 + 8, columns 2(t mod 4) and the next one; of A, in this order,
-// four bytes of k at 4(t mod 4) of rows t/4 and t/4 + 8, then the same 16 bytes on; of B the same of column t/4.
+// four bytes of k at 4(t mod 4) of rows t/4 and t/4 + 8, then the same 16 bytes on; of B the same of column t/4. Of double it
+// has numbers instead of four bytes: 64 bytes of k.
 #pragma once
 
 #include <rigel/numeric.hpp>
@@ -74,6 +75,28 @@ template <> struct Mma<std::uint32_t> {
   }
 };
 
+/// m16n8k8, f64, each product added by an fma (sm_90; before, four m8n8k4).
+template <> struct Mma<double> {
+  using Accumulator = double;
+  __device__ __forceinline__ static void add(double (&x)[4], const double (&a)[4], double b0, double b1) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+d"(x[0]), "+d"(x[1]), "+d"(x[2]), "+d"(x[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b0), "d"(b1));
+#else
+    const auto quarter = [](double& x0, double& x1, double of_a, double of_b) {
+      asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+          : "+d"(x0), "+d"(x1)
+          : "d"(of_a), "d"(of_b));
+    };
+    quarter(x[0], x[1], a[0], b0);
+    quarter(x[2], x[3], a[1], b0);
+    quarter(x[0], x[1], a[2], b1);
+    quarter(x[2], x[3], a[3], b1);
+#endif
+  }
+};
+
 /// ldmatrix (PTX ISA, sm_75): four blocks of 8 rows of 16 bytes from shared memory; thread t gives the address of row t mod 8 of
 /// block t/8, and gets bytes 4(t mod 4) … of row t/4 of each. With `transposed` the blocks are 8 × 8 numbers of 16 bits, and
 /// thread t gets of each the numbers of column t/4 in rows 2(t mod 4) and the next one.
@@ -89,6 +112,11 @@ __device__ __forceinline__ void load_matrix(std::uint32_t (&x)[4], std::uint32_t
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
                  : "r"(shared)
                  : "memory");
+}
+
+/// Two doubles from shared memory.
+__device__ __forceinline__ void load_two(double& x, double& y, std::uint32_t shared) {
+  asm volatile("ld.shared.v2.f64 {%0,%1}, [%2];" : "=d"(x), "=d"(y) : "r"(shared) : "memory");
 }
 
 }  // namespace rigel::arch

@@ -73,10 +73,11 @@ inline int shared_memory_of(int device) {
   return bytes;
 }
 
-template <class S, class Shape>
+template <class S, class Element, class Shape>
 Status supports(const KernelInfo& info, const Problem& p) {
-  if (shared_memory_of(p.execution.device) < shared_bytes<Shape>)
-    return {Code::unsupported, "needs " + std::to_string(shared_bytes<Shape>) + " bytes of shared memory"};
+  constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator>;
+  if (shared_memory_of(p.execution.device) < bytes)
+    return {Code::unsupported, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   if (p.m > max_grid || p.n > max_grid || rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
     return {Code::unsupported, "C has more than 2^31 - 1 rows, columns or tiles"};
   if (p.k > std::numeric_limits<std::int32_t>::max() / 4) return {Code::unsupported, "K is 2^29 or more"};
@@ -98,7 +99,7 @@ inline std::size_t workspace(const KernelInfo&, const Problem& p) {
 /// A launch, the time to fill the slabs and to write C for each round of tiles, and the products of the multiprocessor that gets
 /// most tiles; with few warps it waits for its operands. `rate`: 32-byte steps of an output that a multiprocessor finishes in a
 /// second when it is full, as measured on sm_90.
-template <class Shape, bool splits>
+template <class Shape, int work>
 double cost(const KernelInfo&, const Problem& p) {
   constexpr double launch = 3.5e-6, fill = 1.5e-6, output = 2e-11, packing = 3e-6, packed_bytes_per_second = 1.2e12;
   constexpr int area = Shape::m * Shape::n;
@@ -107,7 +108,7 @@ double cost(const KernelInfo&, const Problem& p) {
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
   const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
   const double full = std::floor(each / Shape::blocks) * Shape::blocks, rest = each - full;
-  const double steps = (splits ? 3 : 1) * std::ceil(static_cast<double>(p.k) * static_cast<double>(p.a.size) / 32);
+  const double steps = work * std::ceil(static_cast<double>(p.k) * static_cast<double>(p.a.size) / 32);
   double seconds = launch + (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * steps / rate +
                    std::ceil(each / Shape::blocks) * fill + each * area * output;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
@@ -153,13 +154,14 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   if (tiles == 0) return;
   const auto launch = [&]<Direction of_a, Direction of_b>() {
+    constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator>;
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(&multiply<S, Element, splits, detail::ProgramFinish, Shape, of_a, of_b>);
-    allow_shared_memory(function, shared_bytes<Shape>, allowed, p.execution.device, info);
+    allow_shared_memory(function, bytes, allowed, p.execution.device, info);
     void* list[] = {&operands, &arguments, &raster, &tiles};
     const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
     const cudaError_t status =
-        cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), list, shared_bytes<Shape>, stream);
+        cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), list, bytes, stream);
     if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
   };
   if constexpr (sizeof(Element) == 2) {
@@ -201,10 +203,12 @@ Kernel kernel() {
     k.info.accuracy = truncating_accuracy(terms, 1, 2 * 0x1p14 + 0x1p4);  // two operands cut to 11 bits
   else if constexpr (splits)
     k.info.accuracy = truncating_accuracy(terms, 3, 16 + 2 * 6);  // the product of the lower parts; two bits of each of them
+  else if constexpr (std::is_same_v<Element, double>)
+    k.info.accuracy = detail::chain_accuracy<S>();  // of fma, in an order that is not ascending
   else
     k.info.accuracy = truncating_accuracy(terms);
-  k.supports = supports<S, Shape>;
-  k.cost = cost<Shape, splits>;
+  k.supports = supports<S, Element, Shape>;
+  k.cost = cost<Shape, splits ? 3 : sizeof(Own) == 8 ? 2 : 1>;  // of four products an output's step has three, a double's takes as long as two
   k.workspace = workspace;
   k.run = run<S, Element, splits, Shape>;
   return k;

@@ -24,8 +24,9 @@ struct Shape {
 };
 
 /// Bytes of shared memory that a kernel asks for.
-template <class Shape>
-inline constexpr int shared_bytes = Shape::stages*(Shape::m + Shape::n) * 128 + Shape::warps * StoreBuffer<Shape::outputs_n>::bytes;
+template <class Shape, class Accumulator>
+inline constexpr int shared_bytes =
+    Shape::stages*(Shape::m + Shape::n) * 128 + Shape::warps * StoreBuffer<Shape::outputs_n, Accumulator>::bytes;
 
 /// Where the lines of an operand begin: a matrix's own first, then `stride` elements apart, or k by k.
 template <class Element>
@@ -47,9 +48,9 @@ __device__ __forceinline__ std::uint32_t rest_of(std::uint32_t bits) {
 }
 
 /// x += A·B for all fragments of a step, neighbours in time with one of A.
-template <class Mma, int rows, int columns>
-__device__ __forceinline__ void add_products(typename Mma::Accumulator (&x)[rows][columns][4], const std::uint32_t (&a)[rows][4],
-                                             const std::uint32_t (&b)[columns / 2][4]) {
+template <class Mma, class Register, int rows, int columns>
+__device__ __forceinline__ void add_products(typename Mma::Accumulator (&x)[rows][columns][4], const Register (&a)[rows][4],
+                                             const Register (&b)[columns / 2][4]) {
 #pragma unroll
   for (int i = 0; i < rows; ++i)
 #pragma unroll
@@ -92,6 +93,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   using SlabA = tile::MatrixSlab<Element, of_a, Shape::m, Shape::threads>;
   using SlabB = tile::MatrixSlab<Element, of_b, Shape::n, Shape::threads>;
   constexpr int stages = Shape::stages, stage_bytes = SlabA::bytes + SlabB::bytes, steps = SlabA::steps;
+  using Buffer = StoreBuffer<Shape::outputs_n, typename Mma::Accumulator>;
   constexpr int rows = Shape::outputs_m / 16, columns = Shape::outputs_n / 8;
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
   const auto slabs = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
@@ -145,9 +147,10 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       }
     }
   };
-  // Fragments of the next step are read while those of one are multiplied; where they are split, there are no registers for it.
-  constexpr bool ahead = !splits;
-  std::uint32_t fragment_a[1 + ahead][rows][4], fragment_b[1 + ahead][columns / 2][4];
+  // Fragments of the next step are read while those of one are multiplied. There are no registers for it where they are split, or
+  // doubles, whose products take four times as long.
+  constexpr bool ahead = !splits && sizeof(Element) < 8;
+  typename SlabA::Register fragment_a[1 + ahead][rows][4], fragment_b[1 + ahead][columns / 2][4];
   const auto read = [&](int which, int stage, int step) __attribute__((always_inline)) {
     const std::uint32_t from = slabs + stage * stage_bytes;
 #pragma unroll
@@ -212,7 +215,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       return sum;
     };
     store_tile<Shape::outputs_n>(g, x, mended, o.batch, o.m + warp_m, o.n + warp_n,
-                                 shared + stages * stage_bytes + warp * StoreBuffer<Shape::outputs_n>::bytes, lane);
+                                 shared + stages * stage_bytes + warp * Buffer::bytes, lane);
   }
   arch::wait_for_copies<0>();
 }

@@ -5,7 +5,8 @@
 
 namespace rigel::backends::mma {
 
-/// Add the cuda.mma kernels, a translation unit each: products of floats, of 16-bit ones, of bytes, and of bits.
+/// Add the cuda.mma kernels, a translation unit each: products of doubles, of floats, of 16-bit ones, of bytes, and of bits.
+void add_doubles(Registry& registry);
 void add_floats(Registry& registry);
 void add_short_floats(Registry& registry);
 void add_bytes(Registry& registry);

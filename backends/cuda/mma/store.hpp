@@ -10,11 +10,11 @@
 
 namespace rigel::backends::mma {
 
-/// Eight rows of `columns` outputs of 32 bits.
-template <int columns>
+/// Eight rows of `columns` outputs.
+template <int columns, class Sum>
 struct StoreBuffer {
   static constexpr int pitch = columns + 8;  // four rows of eight numbers each then meet 32 banks
-  static constexpr int bytes = 8 * pitch * 4;
+  static constexpr int bytes = 8 * pitch * static_cast<int>(sizeof(Sum));
 };
 
 /// What ⊕ of all k is, from what the instruction counts: a sum itself; of words of bits 1 where any product, or an odd number, is 1.
@@ -34,7 +34,7 @@ template <int outputs_n, class S, class Finish, class Sum, int rows, int columns
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Mended& mended, std::int64_t l, std::int64_t m, std::int64_t n,
                                            unsigned char* buffer, int lane) {
-  constexpr int pitch = StoreBuffer<outputs_n>::pitch;
+  constexpr int pitch = StoreBuffer<outputs_n, Sum>::pitch;
   Sum* const sums = reinterpret_cast<Sum*>(buffer);
   const S s = g.semiring(l);
   const bool along_n = g.c_strides.column <= g.c_strides.row;
@@ -76,7 +76,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
 #pragma unroll
       for (int j = 0; j < columns; ++j) {
         Sum* const to = sums + lane / 4 * pitch + 8 * j + lane % 4 * 2;
-        struct alignas(8) Two {
+        struct alignas(2 * sizeof(Sum)) Two {
           Sum first, second;
         };
         *reinterpret_cast<Two*>(to) = {x[p / 2][j][p % 2 * 2], x[p / 2][j][p % 2 * 2 + 1]};

@@ -2,7 +2,7 @@
 //
 // Slabs for tensor cores: `lines` lines (rows of A, columns of B) of 128 bytes of k in shared memory, as rows of 128 bytes whose
 // pieces of 16 are permuted by the row (piece p of row r at p ^ (r mod 8)), so that neither copies nor ldmatrix, which takes eight
-// rows at a time, meet in a bank. Where k is contiguous in the operand a row is a line; where lines are, it is one k of 64
+// rows at a time, meet in a bank; of doubles, of which a thread reads two itself, four pieces of two rows are taken at a time. Where k is contiguous in the operand a row is a line; where lines are, it is one k of 64
 // neighbouring lines, which ldmatrix transposes (numbers of 16 bits only).
 #pragma once
 
@@ -28,9 +28,11 @@ class MatrixSlab {
  public:
   static constexpr int depth = row_bytes / size;     // values of k
   static constexpr int bytes = lines * row_bytes;    // of shared memory
-  static constexpr int steps = row_bytes / 32;       // of mma
+  static constexpr int step_bytes = size == 8 ? 64 : 32, steps = row_bytes / step_bytes;  // of mma
+  using Register = std::conditional_t<size == 8, double, std::uint32_t>;
 
   static constexpr int copies = each;  // of a thread and slab
+  __device__ __forceinline__ static int permutation(int row) { return size == 8 ? row % 2 * 4 + row / 2 % 4 : row % 8; }
 
   /// One thread's share of copying slab after slab of a matrix, 16 bytes at a time.
   class Source {
@@ -45,7 +47,7 @@ class MatrixSlab {
     /// Starts copy `e` of a slab to `shared`, of which `left` values of k exist, or more; e = 0, 1, … in turn. What does not exist
     /// becomes zeros.
     __device__ __forceinline__ void copy(int e, std::uint32_t shared, std::uint32_t stride, int left) {
-      const std::uint32_t to = shared + row() * row_bytes + ((piece() ^ (row() % 8)) * 16);
+      const std::uint32_t to = shared + row() * row_bytes + ((piece() ^ permutation(row())) * 16);
       if constexpr (by_lines) {
         const int k = e / panels * rows_apart, line = e % panels * panel;
         arch::copy_async_or_zero(to + (line + k) * row_bytes, from_ + line, row() + k < left && line < present_);
@@ -65,9 +67,9 @@ class MatrixSlab {
     int present_;  // lines from this thread's first one on
   };
 
-  /// What a warp's lane reads: fragments of 16 lines × 32 bytes of k, from line `first` on. Four registers: those of lines 0–7 and 8–15
-  /// for the first 16 bytes of k, then for the others (`rows`, as mma takes A); or those of both for lines 0–7, then for 8–15
-  /// (`columns`: twice what it takes of B).
+  /// What a warp's lane reads: fragments of 16 lines × a step of k, from line `first` on. Four registers: those of lines 0–7 and 8–15
+  /// for the first half of k, then for the other (`rows`, as mma takes A); or those of both for lines 0–7, then for 8–15
+  /// (`columns`: twice what it takes of B). Of doubles the halves are those with even k and with odd k.
   enum class Order : std::uint8_t { rows, columns };
   template <Order order>
   class Reader {
@@ -75,7 +77,9 @@ class MatrixSlab {
     __device__ __forceinline__ Reader(int first, int lane) {
       const int quarter = lane / 8, bit[2] = {quarter % 2, quarter / 2};
       const int upper_lines = bit[order == Order::columns], upper_k = bit[order == Order::rows];
-      if constexpr (by_lines)
+      if constexpr (size == 8)
+        place_ = (first + lane / 4) * row_bytes + ((lane % 4 ^ permutation(lane / 4)) * 16);
+      else if constexpr (by_lines)
         place_ = (first / panel * panel + upper_k * 8 + lane % 8) * row_bytes +
                  (((first % panel / 8 + upper_lines) ^ (lane % 8)) * 16);
       else
@@ -83,8 +87,13 @@ class MatrixSlab {
     }
 
     /// The fragment `at` lines on, a multiple of 16, in a step of k.
-    __device__ __forceinline__ void read(std::uint32_t shared, int at, int step, std::uint32_t (&fragment)[4]) const {
-      if constexpr (by_lines)
+    __device__ __forceinline__ void read(std::uint32_t shared, int at, int step, Register (&fragment)[4]) const {
+      if constexpr (size == 8) {
+        constexpr bool of_rows = order == Order::rows;
+        const std::uint32_t from = shared + (place_ ^ (step * 64)) + at * row_bytes;
+        arch::load_two(fragment[0], fragment[of_rows ? 2 : 1], from);
+        arch::load_two(fragment[of_rows ? 1 : 2], fragment[3], from + 8 * row_bytes);
+      } else if constexpr (by_lines)
         arch::load_matrix<true>(fragment, shared + (place_ ^ (at % panel / 8 * 16)) +
                                               (at / panel * panel + step * 16) * row_bytes);
       else
