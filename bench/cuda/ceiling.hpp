@@ -211,8 +211,8 @@ __global__ void __launch_bounds__(128, 3)
     for (int j = 0; j < columns; ++j) to[i * columns + j] = x[i][j];
 }
 
-/// The loop of a pair, and what a launch of it is: threads of a block, `operands` values that are read, `results` values that a
-/// thread stores; a thread's pairs in a step; steps, for milliseconds beside which the stores are nothing.
+/// The loop of a pair, and what a launch of it is: threads of a block, `operands` values that are read, `results` values
+/// that a thread stores; a thread's pairs in a step; steps, for milliseconds beside which the stores are nothing.
 template <class Pair>
 struct Loop {
   using Operand = typename Pair::type;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the tensor cores allow by mma.sync: products of fragments that stay in registers, without a load, a barrier or a store. That
-// is the inner loop of a cuda.mma kernel, with nothing around it.
+// What the tensor cores allow by mma.sync: products of fragments that stay in registers, without a load, a barrier or a
+// store. That is the inner loop of a cuda.mma kernel, with nothing around it.
 #pragma once
 
 #include <backends/cuda/arch/mma.hpp>
@@ -10,13 +10,14 @@
 namespace bench {
 namespace pair {
 
-/// x + a·b of numbers of one type; of bits, x + 1 where both are set. Split floats take three products for a pair. How many mma.sync a
-/// multiprocessor can issue is not documented: these pairs have no `lanes`.
+/// x + a·b of numbers of one type; of bits, x + 1 where both are set. Split floats take three products for a pair. How
+/// many mma.sync a multiprocessor can issue is not documented: these pairs have no `lanes`.
 template <class Element, int products = 1>
 struct tensor {
   using element = Element;
   static constexpr int products_of_pair = products, capability = 80;
-  static constexpr int k = std::is_same_v<Element, std::uint32_t> ? 256 : 32 / static_cast<int>(sizeof(Element));  // of a product
+  /// Of a product: 32 bytes.
+  static constexpr int k = std::is_same_v<Element, std::uint32_t> ? 256 : 32 / static_cast<int>(sizeof(Element));
 };
 struct tensor_f16 : tensor<rigel::half> {
   static constexpr const char* name = "mma/f16";

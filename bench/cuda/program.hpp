@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program that measures kernels on the default CUDA device: a check against the reference, then Google Benchmark's table of its
-// tasks and of the ceilings beside them. Times are device time by events around calls that follow each other; where the matrices
-// of a call fit into the L2 cache, calls take copies of them in turn. Of several repetitions the median counts.
+// A program that measures kernels on the default CUDA device: a check against the reference, then Google Benchmark's
+// table of its tasks and of the ceilings beside them. Times are device time by events around calls that follow each
+// other; where the matrices of a call fit into the L2 cache, calls take copies of them in turn. Of several repetitions
+// the median counts.
 //
 // --no-checks leaves the checks out. The exit status is 1 where a check or a benchmark fails, 77 where there is no GPU.
 #pragma once
@@ -52,8 +53,8 @@ inline std::string describe(const Task& t) {
   return text;
 }
 
-// Pairs per second, as a share of what the registers gave in this run and, where that is known, of what the units could issue at
-// this clock.
+// Pairs per second, as a share of what the registers gave in this run and, where that is known, of what the units could
+// issue at this clock.
 template <class Pair>
 void set_rate(State& state, const Exec& exec, double rate) {
   state.counters["pairs/s"] = rate;
@@ -185,8 +186,8 @@ void add_context(const Exec& exec) {
   add("cuda_driver", std::to_string(driver));
 }
 
-/// What main() does: wrong_checks(exec) runs the checks and says how many failed, add_tasks(exec) registers the benchmarks. The
-/// clock is that under Load's loop.
+/// What main() does: wrong_checks(exec) runs the checks and says how many failed, add_tasks(exec) registers the
+/// benchmarks. The clock is that under Load's loop.
 template <class Load, class WrongChecks, class AddTasks>
 int run_program(const char* name, int argc, char** argv, const WrongChecks& wrong_checks, const AddTasks& add_tasks) {
   if (!has_gpu(name)) return 77;
