@@ -5,7 +5,7 @@
 
     report.py                           writes them
     report.py --check                   fails where docs/performance.md is not what this would write
-    report.py --take <report> <result>  keeps of a report of bench_simt (--benchmark_out) what is to be kept in a result:
+    report.py --take <report> <result>  keeps of a report of bench_simt or bench_mma (--benchmark_out) what is to be kept:
                                         medians, and what ran where, but for the machine's names and folders
 """
 import argparse
@@ -120,10 +120,10 @@ def share(line, key):
     return f"{line[key]:.2f}" if key in line else ""
 
 
-def rates(prefix="", skip=()):
-    """Rows of the benchmarks whose names begin with `prefix` and with none of `skip`."""
+def rates(result, prefix="", skip=()):
+    """Rows of a result's benchmarks whose names begin with `prefix` and with none of `skip`."""
     rows = []
-    for line in load("h200/simt.json", "benchmarks")["benchmarks"]:
+    for line in load(result, "benchmarks")["benchmarks"]:
         name = line["name"]
         if not name.startswith(prefix) or name.startswith(skip):
             continue
@@ -139,11 +139,23 @@ def rates(prefix="", skip=()):
 def simt():
     context = load("h200/simt.json", "benchmarks")["context"]
     header = ["task", "ms", "T pairs/s", "of the registers' ceiling", "of the issue limit"]
-    return provenance("h200/simt.json", context) + "\n\n" + table(header, rates(skip=("ceiling/", "host/")))
+    return provenance("h200/simt.json", context) + "\n\n" + table(
+        header, rates("h200/simt.json", skip=("ceiling/", "host/")))
 
 
 def ceilings():
-    return table(["pair", "T pairs/s", "of the issue limit"], [[row[0], row[2], row[4]] for row in rates("ceiling/")])
+    return table(["pair", "T pairs/s", "of the issue limit"], [[row[0], row[2], row[4]] for row in rates("h200/simt.json", "ceiling/")])
+
+
+def mma():
+    context = load("h200/mma.json", "benchmarks")["context"]
+    header = ["task", "ms", "T pairs/s", "of the registers' ceiling"]
+    return provenance("h200/mma.json", context) + "\n\n" + table(
+        header, [row[:4] for row in rates("h200/mma.json", skip="ceiling/")])
+
+
+def mma_ceilings():
+    return table(["pair", "T pairs/s"], [[row[0], row[2]] for row in rates("h200/mma.json", "ceiling/")])
 
 
 def overhead():
@@ -185,6 +197,24 @@ def swept():
                   "least of it"], rows)
 
 
+def products():
+    result = load("h200/products.json", "products")
+    rows = []
+    for row in result["products"]:
+        seconds = row["seconds"]
+        pairs = row["m"] * row["n"] * row["k"]
+        what = row["element"] if row["precision"] == "accumulator" else f"{row['element']}, {row['precision']}"
+        time = lambda name: milliseconds(seconds[name]) if name in seconds else "failed"
+        rate = lambda name: f"{1e-12 * pairs / seconds[name]:.3g}" if name in seconds else ""
+        error = lambda name: (f"{row['largest_error'][name]:.1e}, {row['mean_error'][name]:.1e}"
+                              if name in row["largest_error"] else "")
+        rows.append([what, row["result"], shape(row["m"], row["n"], row["k"]), time("rigel"), rate("rigel"), time("torch"),
+                     rate("torch"), f"{row['ratio']:.2f}" if "ratio" in row else "", error("rigel"), error("torch")])
+    return provenance("h200/products.json", result["context"]) + "\n\n" + table(
+        ["A and B", "C", "task", "Rigel, ms", "T pairs/s", "torch, ms", "T pairs/s", "torch / Rigel",
+         "Rigel's errors: largest, mean", "torch's"], rows)
+
+
 def host():
     rows = []
     result = load("host/xeon-cascade-lake.json", "targets")
@@ -198,7 +228,8 @@ def host():
         ["kernel", "G pairs/s", "beside", "ratio, or value", "target"], rows)
 
 
-TABLES = {"simt": simt, "ceilings": ceilings, "overhead": overhead, "compared": compared, "swept": swept, "host": host}
+TABLES = {"simt": simt, "ceilings": ceilings, "overhead": overhead, "mma": mma, "mma_ceilings": mma_ceilings,
+          "compared": compared, "swept": swept, "products": products, "host": host}
 
 
 # ---- the document ----------------------------------------------------------------------------------------------------

@@ -211,7 +211,17 @@ __global__ void __launch_bounds__(128, 3)
     for (int j = 0; j < columns; ++j) to[i * columns + j] = x[i][j];
 }
 
-constexpr int ceiling_threads = 128, ceiling_outputs = 64, ceiling_slabs = 4, ceiling_operands = 64;
+/// The loop of a pair, and what a launch of it is: threads of a block, `operands` values that are read, `results` values
+/// that a thread stores; a thread's pairs in a step; steps, for milliseconds beside which the stores are nothing.
+template <class Pair>
+struct Loop {
+  using Operand = typename Pair::type;
+  using Result = typename Pair::type;
+  static constexpr int threads = 128, operands = 64, results = 64, steps = Pair::lanes < 32 ? 1 << 11 : 1 << 13;
+  static constexpr double pairs = 4. * results * Pair::pairs;
+  static constexpr Numbers numbers = Numbers::uniform;
+  static auto kernel() { return ceiling_loop<Pair>; }
+};
 
 // The multiprocessor's clocks and nanoseconds in which `steps` dependent additions ran.
 static __global__ void clock_loop(int steps, long long* clocks, long long* nanoseconds, float* result) {
@@ -234,33 +244,28 @@ static __global__ void clock_loop(int steps, long long* clocks, long long* nanos
 /// A launch of a pair's loop that keeps every multiprocessor busy.
 template <class Pair>
 class Ceiling {
+  using Loop = detail::Loop<Pair>;
+
  public:
-  explicit Ceiling(const Exec& exec) : exec_(exec), operands_("operands", 2 * detail::ceiling_operands) {
+  explicit Ceiling(const Exec& exec) : exec_(exec), operands_(uninitialized<typename Loop::Operand>(1, 2 * Loop::operands)) {
     int blocks = 0;
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, detail::ceiling_loop<Pair>, detail::ceiling_threads, 0);
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, Loop::kernel(), Loop::threads, 0);
     blocks_ = std::max(blocks, 1) * exec.cuda_device_prop().multiProcessorCount;
-    results_ = Vector("results", static_cast<std::size_t>(blocks_) * detail::ceiling_threads * detail::ceiling_outputs);
-    fill(
-        exec,
-        Kokkos::View<typename Pair::type**, Kokkos::LayoutRight, Kokkos::CudaSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
-            operands_.data(), 1, operands_.size()),
-        1);
+    results_ = uninitialized<typename Loop::Result>(std::int64_t{blocks_} * Loop::threads, Loop::results);
+    fill(exec, operands_, 1, Loop::numbers);
   }
   void enqueue() const {
-    detail::ceiling_loop<Pair>
-        <<<blocks_, detail::ceiling_threads, 0, exec_.cuda_stream()>>>(steps, -1, operands_.data(), results_.data());
+    const auto kernel = Loop::kernel();
+    kernel<<<blocks_, Loop::threads, 0, exec_.cuda_stream()>>>(Loop::steps, -1, operands_.data(), results_.data());
   }
   /// Of one launch.
-  double pairs() const {
-    return double(Pair::pairs) * steps * blocks_ * detail::ceiling_threads * detail::ceiling_outputs * detail::ceiling_slabs;
-  }
+  double pairs() const { return Loop::pairs * Loop::steps * blocks_ * Loop::threads; }
 
  private:
-  using Vector = Kokkos::View<typename Pair::type*, Kokkos::CudaSpace>;
-  static constexpr int steps = Pair::lanes < 32 ? 1 << 11 : 1 << 13;  // milliseconds, beside which the stores are nothing
   Exec exec_;
   int blocks_;
-  Vector operands_, results_;
+  Matrix<typename Loop::Operand> operands_;
+  Matrix<typename Loop::Result> results_;
 };
 
 /// Pairs per second that the registers allow: the median of a few launches, measured once a run.
@@ -278,10 +283,11 @@ double ceiling(const Exec& exec) {
   return rate;
 }
 
-/// The clock of the multiprocessors under load, in Hz: after a while of arithmetic on all of them.
-inline double clock_rate(const Exec& exec) {
+/// The clock of the multiprocessors under load, in Hz: after a while of a pair's loop on all of them.
+template <class Load = pair::plus_times_f32>
+double clock_rate(const Exec& exec) {
   static const double rate = [&] {
-    const Ceiling<pair::plus_times_f32> load(exec);
+    const Ceiling<Load> load(exec);
     Kokkos::View<long long*, Kokkos::CudaSpace> times("times", 2);
     Kokkos::View<float*, Kokkos::CudaSpace> result("result", 1);
     for (int i = 0; i < 20; ++i) load.enqueue();

@@ -4,6 +4,7 @@
 table and a sweep of shapes. Every result is held against f64. Prints a table and writes it as JSON.
 
     compare.py build/…/bin/bench_serve bench/results/<gpu>/compare.json
+    compare.py --products build/…/bin/bench_serve bench/results/<gpu>/products.json
 
 Peers are torch (cdist, matmul, broadcasts in blocks), kermac, mm-kermac and sgemm-bi: each where it can be imported; what is
 missing or fails is recorded as such. torch alone is needed. Rigel runs in bench_serve, which reads the matrices from files.
@@ -12,6 +13,10 @@ Seconds are device time by events around a call, the median of several, or of on
 empties the L2 cache and lets the host run ahead. What a peer does once (compile its kernels, copy its scalars to the device)
 is outside of the clock. Numbers are uniform in (-1, 0], where it makes no difference to a minimum that mm-kermac's
 accumulators start from 0; for max_min in [0, 1).
+
+With --products: products of matrices in the types that tensor cores take, beside torch (cuBLAS), which sums 16-bit numbers
+in f32 and computes in tf32 only where Rigel may. Both operands lie along k. Numbers are normal, of mean 0 and variance 1;
+bytes uniform in -128 … 127. Errors are relative to the sum of |a·b|.
 """
 import argparse
 import contextlib
@@ -54,6 +59,22 @@ TABLE = [
 SWEEP = ["cdist:1", "cdist:2", "cdist:1.3", "min_plus"]
 LARGEST, MOST_PAIRS = 20000, 3e11  # of the sweep: an extent, M·N·K
 
+# Products: type of A and B, type of C, precision, M, N, K.
+PRODUCTS = [
+    *((element, result, "accumulator", *shape)
+      for element, result in (("bf16", "bf16"), ("bf16", "f32"))
+      for shape in ((8192, 8192, 8192), (4096, 3072, 1536), (2048, 3072, 768), (2048, 512, 768))),
+    ("f16", "f16", "accumulator", 8192, 8192, 8192),
+    ("f16", "f32", "accumulator", 8192, 8192, 8192),
+    ("f32", "f32", "tf32", 8192, 8192, 8192),
+    ("f32", "f32", "split", 8192, 8192, 8192),
+    ("f32", "f32", "accumulator", 8192, 8192, 8192),
+    ("i8", "i32", "accumulator", 8192, 8192, 8192),
+]
+TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i8": torch.int8, "i32": torch.int32}
+# Relative errors of a term by its precision, of a result by its type.
+ROUNDING = {"accumulator": 0, "split": 2.0**-19, "tf32": 2.0**-9, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8, "i32": 0}
+
 NOISE = 0.02  # repeated runs differ by about this much: Rigel counts as slower from there on
 PATIENCE = 0.25  # seconds of a call that is timed only once
 DEVICE = "cuda"
@@ -76,6 +97,8 @@ class Job(typing.NamedTuple):
     m: int
     n: int
     k: int
+    element = result = "f32"
+    precision = "accumulator"
 
     @property
     def name(self):
@@ -84,6 +107,21 @@ class Job(typing.NamedTuple):
     @property
     def p(self):
         return float(self.operation.partition(":")[2] or 0)
+
+    @property
+    def layout_of_b(self):
+        return "columns" if self.name == "cdist" else "rows"
+
+
+class Product(typing.NamedTuple):
+    element: str
+    result: str
+    precision: str
+    m: int
+    n: int
+    k: int
+    operation = "plus_times"
+    layout_of_b = "columns"
 
 
 def matrices(job):
@@ -94,6 +132,17 @@ def matrices(job):
     if job.name == "cdist":
         return a, torch.rand(job.n, job.k, device=DEVICE, generator=generator).mul_(sign).t()
     return a, torch.rand(job.k, job.n, device=DEVICE, generator=generator).mul_(sign)
+
+
+def random_factors(product):
+    """A, M × K, and B, K × N, of a product: both lie along k."""
+    generator = torch.Generator(DEVICE).manual_seed(1)
+
+    def along_k(lines):
+        if product.element == "i8":
+            return torch.randint(-128, 128, (lines, product.k), dtype=torch.int8, device=DEVICE, generator=generator)
+        return torch.randn(lines, product.k, device=DEVICE, generator=generator).to(TYPES[product.element])
+    return along_k(product.m), along_k(product.n).t()
 
 
 # ---- what is right ---------------------------------------------------------------------------------------------------
@@ -128,6 +177,25 @@ class Reference:
         largest, mean = relative.max().item(), relative.mean().item()
         if not largest <= self.tolerance:
             raise ValueError(f"wrong: a relative error of {largest:.1e}, at most {self.tolerance:.1e} expected")
+        return largest, mean
+
+
+class SumsReference:
+    """Some rows of a product in f64, and of the product of absolute values."""
+
+    def __init__(self, product, a, b):
+        self.rows = sorted(random.Random(2).sample(range(product.m), min(16, product.m)))
+        a, b = a[self.rows].double(), b.double()
+        self.values, self.sizes = a @ b, a.abs() @ b.abs()
+        # Tensor cores cut what they add: some units for each sum, three sums a term where floats are split.
+        self.tolerance = ROUNDING[product.precision] + ROUNDING[product.result] + (8 * product.k + 64) * 2.0**-24
+
+    def errors(self, rows):
+        """The largest and the mean error of these rows, relative to sums of |a·b|; raises where they are no result at all."""
+        relative = (rows.double() - self.values).abs_() / self.sizes
+        largest, mean = relative.max().item(), relative.mean().item()
+        if not largest <= self.tolerance:
+            raise ValueError(f"wrong: an error of {largest:.1e}, at most {self.tolerance:.1e} expected")
         return largest, mean
 
 
@@ -328,21 +396,21 @@ class Rigel:
         self.machine = json.loads(first)
 
     def run(self, job, a, b, repetitions):
-        """Kernel, seconds, C. The matrices go through files."""
+        """Kernel, seconds, the bytes of C's rows. The matrices go through files."""
         files = [str(self.folder / name) for name in "abc"]
-        a.cpu().numpy().tofile(files[0])
-        (b.t() if job.name == "cdist" else b).cpu().numpy().tofile(files[1])
+        for matrix, file in zip((a, b.t() if job.layout_of_b == "columns" else b), files):
+            matrix.contiguous().view(torch.uint8).cpu().numpy().tofile(file)
         if self.process.poll() is not None:
             self.start()
-        layout = "columns" if job.name == "cdist" else "rows"
-        print(job.operation, job.m, job.n, job.k, "rows", layout, *files, repetitions, file=self.process.stdin, flush=True)
+        print(job.operation, job.element, job.result, job.precision, job.m, job.n, job.k, "rows", job.layout_of_b, *files,
+              repetitions, file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer.endswith("}\n"):
             raise RuntimeError(f"bench_serve ended with status {self.process.wait()}")
         answer = json.loads(answer)
         if "error" in answer:
             raise RuntimeError(answer["error"])
-        c = numpy.memmap(files[2], dtype=numpy.float32, mode="r", shape=(job.m, job.n))
+        c = numpy.memmap(files[2], dtype=numpy.uint8, mode="r", shape=(job.m, job.n * TYPES[job.result].itemsize))
         return answer["kernel"], answer["seconds"], c
 
 
@@ -388,6 +456,11 @@ def rounded(value):
     return float(f"{value:.4g}")
 
 
+def rows_of(c, reference, job):
+    """The rows that a reference has, of the bytes of C."""
+    return torch.from_numpy(c[reference.rows]).view(TYPES[job.result]).to(DEVICE)
+
+
 def compare(job, rigel, peers, clock, repetitions):
     """One row: seconds and errors by name, the ratio of the best peer to Rigel."""
     a, b = matrices(job)
@@ -401,7 +474,7 @@ def compare(job, rigel, peers, clock, repetitions):
 
     try:
         row["kernel"], seconds, c = rigel.run(job, a, b, repetitions)
-        record(rigel.name, seconds, torch.from_numpy(c[reference.rows]).to(DEVICE))
+        record(rigel.name, seconds, rows_of(c, reference, job))
     except Exception as error:
         row["failed"][rigel.name] = str(error)
     out = torch.empty(job.m, job.n, device=DEVICE)
@@ -426,9 +499,52 @@ def compare(job, rigel, peers, clock, repetitions):
     return row
 
 
+def product_of_torch(product, a, b):
+    """The call of torch with the types and the precision of a product."""
+    of = torch.backends.cuda.matmul
+    of.allow_bf16_reduced_precision_reduction = of.allow_fp16_reduced_precision_reduction = False
+    of.allow_tf32 = product.precision == "tf32"
+    if product.element == "i8":
+        return lambda: torch._int_mm(a, b)
+    if product.element != product.result:
+        return lambda: torch.mm(a, b, out_dtype=TYPES[product.result])
+    return lambda: torch.mm(a, b)
+
+
+def compare_product(product, rigel, clock, repetitions):
+    """One row: seconds and errors of Rigel and of torch, the ratio of their times."""
+    a, b = random_factors(product)
+    reference = SumsReference(product, a, b)
+    row = {**product._asdict(), "kernel": None, "seconds": {}, "largest_error": {}, "mean_error": {}, "failed": {}}
+
+    def record(name, seconds, rows):
+        largest, mean = reference.errors(rows)
+        row["seconds"][name], row["largest_error"][name], row["mean_error"][name] = map(rounded, (seconds, largest, mean))
+
+    def by_rigel():
+        row["kernel"], seconds, c = rigel.run(product, a, b, repetitions)
+        record(rigel.name, seconds, rows_of(c, reference, product))
+
+    def by_torch():
+        call = product_of_torch(product, a, b)
+        rows = call()[reference.rows]
+        record(Torch.name, clock.median(call, repetitions), rows)
+
+    for name, run in ((rigel.name, by_rigel), (Torch.name, by_torch)):
+        try:
+            run()
+        except Exception as error:
+            row["failed"][name] = f"{type(error).__name__}: {error}"
+    if len(row["seconds"]) == 2:
+        row["ratio"] = rounded(row["seconds"][Torch.name] / row["seconds"][rigel.name])
+        row["slower"] = row["ratio"] < 1 - NOISE
+    return row
+
+
 def print_row(row):
     times = "  ".join(f"{name} {1e3 * seconds:.4g}" for name, seconds in row["seconds"].items())
-    print(f"{row['operation']:10} {row['m']:6} x {row['n']:5} x {row['k']:5}  ms: {times}"
+    what = row["operation"] if "operation" in row else f"{row['element']} {row['result']} {row['precision']}"
+    print(f"{what:10} {row['m']:6} x {row['n']:5} x {row['k']:5}  ms: {times}"
           + (f"  ratio {row['ratio']:.3g}" if "ratio" in row else "")
           + (f"  error {row['largest_error']['rigel']:.1e}" if "rigel" in row["largest_error"] else "")
           + ("  SLOWER" if row.get("slower") else "")
@@ -454,6 +570,32 @@ def roomy_folder():
     return memory if os.path.isdir(memory) and shutil.disk_usage(memory).free > 2**33 else None
 
 
+def begin_peers(peers):
+    """What a peer does once; a job of its own says what fails."""
+    for operation, peer in itertools.product(sorted({task[0] for task in TABLE} | set(SWEEP)), peers):
+        with contextlib.suppress(Exception):
+            job = Job(operation, 64, 64, 64)
+            with contextlib.redirect_stdout(io.StringIO()):
+                peer.call(job, *matrices(job), torch.empty(64, 64, device=DEVICE))()
+
+
+def jobs_of(arguments):
+    """Part of the report, job, repetitions."""
+    if arguments.products:
+        return [("products", Product(*product), arguments.repetitions) for product in PRODUCTS]
+    table = [] if arguments.no_table else TABLE
+    return [("table", Job(*task), arguments.repetitions) for task in table] + [
+        ("sweep", Job(operation, *shape), max(1, arguments.repetitions // 3))
+        for shape, operation in itertools.product(sweep_shapes(arguments.shapes), SWEEP)]
+
+
+def text_of(report):
+    """As JSON, a row a line."""
+    members = [f'"{name}": ' + ("[\n  " + ",\n  ".join(map(json.dumps, value)) + "]" if isinstance(value, list) else
+                               json.dumps(value, indent=1)) for name, value in report.items()]
+    return "{" + ",\n".join(members) + "}\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="bench_serve")
@@ -462,6 +604,7 @@ def main():
     parser.add_argument("--repetitions", type=int, default=9, help="of a task of the table; the sweep takes a third")
     parser.add_argument("--shapes", type=int, default=200, help="of the sweep")
     parser.add_argument("--without", action="append", default=[], metavar="PEER", help="leave this peer out")
+    parser.add_argument("--products", action="store_true", help="the products of tensor cores instead, beside torch")
     parser.add_argument("--no-table", action="store_true", help="the sweep alone")
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no further row is begun")
     parser.add_argument("--folder", default=roomy_folder(), help="for the matrices' files (default: memory)")
@@ -477,40 +620,33 @@ def main():
         except (OSError, RuntimeError) as error:
             print(f"compare.py: {error}", file=sys.stderr)
             return 1
-        peers, missing = import_peers(arguments.without)
+        peers, missing = ([Torch()], {}) if arguments.products else import_peers(arguments.without)
         clock = Clock()
-        for operation, peer in itertools.product(sorted({task[0] for task in TABLE} | set(SWEEP)), peers):
-            with contextlib.suppress(Exception):  # what a peer does once; a job of its own says what fails
-                job = Job(operation, 64, 64, 64)
-                with contextlib.redirect_stdout(io.StringIO()):
-                    peer.call(job, *matrices(job), torch.empty(64, 64, device=DEVICE))()
-        report = {"context": context(arguments, rigel, peers, missing), "table": [], "sweep": [], "not_run": 0}
+        if not arguments.products:
+            begin_peers(peers)
+        parts = ["products"] if arguments.products else ["table", "sweep"]
+        report = {"context": context(arguments, rigel, peers, missing), "not_run": 0} | {part: [] for part in parts}
         print(json.dumps(report["context"], indent=1), flush=True)
-        jobs = [] if arguments.no_table else [("table", Job(*task), arguments.repetitions) for task in TABLE]
-        jobs += [("sweep", Job(operation, *shape), max(1, arguments.repetitions // 3))
-                 for shape, operation in itertools.product(sweep_shapes(arguments.shapes), SWEEP)]
-        for part, job, repetitions in jobs:
+        for part, job, repetitions in jobs_of(arguments):
             if time.monotonic() - begin > arguments.limit:
                 report["not_run"] += 1
                 continue
             try:
                 torch.cuda.empty_cache()
-                row = compare(job, rigel, peers, clock, repetitions)
+                row = (compare_product(job, rigel, clock, repetitions) if arguments.products
+                       else compare(job, rigel, peers, clock, repetitions))
             except Exception as error:  # no memory, or a peer left the device in disorder: the rows so far are kept
                 row = {**job._asdict(), "kernel": None, "seconds": {}, "largest_error": {}, "mean_error": {},
                        "failed": {"all": f"{type(error).__name__}: {error}"}}
             report[part].append(row)
             print_row(row)
 
-    rows = report["table"] + report["sweep"]
+    rows = [row for part in parts for row in report[part]]
     slower, failed = [r for r in rows if r.get("slower")], [r for r in rows if r["failed"]]
     print(f"{len(rows)} tasks in {time.monotonic() - begin:.0f} s: Rigel slower than a peer in {len(slower)}, a failure in "
           f"{len(failed)}, {report['not_run']} not run; missing peers: {', '.join(missing) or 'none'}")
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    with open(arguments.output, "w", encoding="utf-8") as file:
-        lines = {part: ",\n  ".join(map(json.dumps, report[part])) for part in ("table", "sweep")}
-        file.write(f'{{"context": {json.dumps(report["context"], indent=1)},\n"not_run": {report["not_run"]},\n'
-                   f'"table": [\n  {lines["table"]}],\n"sweep": [\n  {lines["sweep"]}]}}\n')
+    arguments.output.write_text(text_of(report), encoding="utf-8")
     return 0
 
 

@@ -29,21 +29,37 @@ Matrix<T, Layout> uninitialized(std::int64_t rows, std::int64_t columns) {
                            static_cast<std::size_t>(columns));
 }
 
-/// Uniform in [0, 1), for integers in [0, 2^14): the same in every run.
+/// Which random numbers.
+enum class Numbers {
+  uniform,  // in [0, 1), for integers in [0, 2^14)
+  normal    // mean 0, variance 1; for integers all of their bits are random
+};
+
+/// Random bits: PCG's output function.
+KOKKOS_INLINE_FUNCTION std::uint32_t random_bits(std::uint32_t i, std::uint32_t seed) {
+  std::uint32_t x = i * 747796405u + seed * 2891336453u + 1u;
+  x = ((x >> ((x >> 28) + 4)) ^ x) * 277803737u;
+  return (x >> 22) ^ x;
+}
+
+/// Random numbers: the same in every run.
 template <class View>
-void fill(const Exec& exec, const View& view, std::uint32_t seed) {
+void fill(const Exec& exec, const View& view, std::uint32_t seed, Numbers numbers = Numbers::uniform) {
   using T = typename View::non_const_value_type;
   Kokkos::parallel_for(
       "bench::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, view.extent(0) * view.extent(1)),
       KOKKOS_LAMBDA(const std::int64_t i) {
-        std::uint32_t x = static_cast<std::uint32_t>(i) * 747796405u + seed * 2891336453u + 1u;  // PCG output function
-        x = ((x >> ((x >> 28) + 4)) ^ x) * 277803737u;
-        x = (x >> 22) ^ x;
+        const std::uint32_t x = random_bits(static_cast<std::uint32_t>(i), seed);
         T& to = view(i / view.extent(1), i % view.extent(1));
-        if constexpr (std::is_integral_v<T>)
-          to = static_cast<T>(x >> 18);
-        else
+        if constexpr (std::is_integral_v<T>) {
+          to = static_cast<T>(numbers == Numbers::uniform ? x >> 18 : x);
+        } else if (numbers == Numbers::uniform) {
           to = static_cast<T>(static_cast<float>(x >> 8) * 0x1p-24f);
+        } else {  // by Box and Muller
+          const float radius = Kokkos::sqrt(-2 * Kokkos::log((static_cast<float>(x >> 8) + 1) * 0x1p-24f));
+          const float turn = static_cast<float>(random_bits(x, seed + 1) >> 8) * 0x1p-24f;
+          to = static_cast<T>(radius * Kokkos::cos(2 * Kokkos::numbers::pi_v<float> * turn));
+        }
       });
 }
 

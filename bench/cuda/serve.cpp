@@ -5,13 +5,16 @@
 //
 //     bench_serve <file of jobs>            a line a job; "-" is the standard input; # begins a comment
 //
-//     <operation> <M> <N> <K> <layout of A> <layout of B> <file of A> <file of B> <file of C> <repetitions>
+//     <operation> <type of A and B> <type of C> <precision> <M> <N> <K> <layout of A> <layout of B> <file of A> <file of B>
+//         <file of C> <repetitions>
 //
 // operation   a semiring of the zoo, C = A ⊗ B: plus_times, min_plus, max_plus, max_min, min_max, max_times, min_times,
 //             log_plus, l1, l2_squared, linf, hamming, or lp:<p>; or cdist:<p>, Minkowski distances between the rows of A
 //             and the columns of B, root included
+// types       f32 and f32; for plus_times also f16 or bf16 and the same or f32, i8 and i32
+// precision   the least that terms are rounded to: accumulator, split, tf32 or operands
 // layout      rows or columns: how the M × K of A, the K × N of B lie. C lies by rows.
-// files       raw little-endian f32; "-" for C writes none
+// files       raw little-endian numbers; "-" for C writes none
 //
 // Prints lines of JSON: first what it runs on, then for each job its line, the name of the kernel and the median of the
 // repetitions' device seconds. Each call comes behind a fill of a gibibyte: it finds the L2 cache without its matrices, and
@@ -25,6 +28,7 @@
 #include <charconv>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -35,7 +39,8 @@ namespace {
 using bench::Exec, bench::Matrix;
 
 struct Job {
-  std::string operation;
+  std::string operation, element, result;
+  rigel::Precision precision = rigel::Precision::accumulator;
   double p = 0;
   std::int64_t m = 0, n = 0, k = 0;
   bool a_by_rows = true, b_by_rows = true;
@@ -58,12 +63,20 @@ bool by_rows(const std::string& what, const std::string& word) {
   return word == "rows";
 }
 
+rigel::Precision precision(const std::string& word) {
+  using enum rigel::Precision;
+  for (const auto p : {accumulator, split, tf32, operands})
+    if (word == name(p)) return p;
+  throw std::runtime_error("the precision is '" + word + "', expected accumulator, split, tf32 or operands");
+}
+
 Job parse(const std::string& line) {
   std::istringstream stream(line);
   const std::vector<std::string> words(std::istream_iterator<std::string>(stream), {});
-  if (words.size() != 10)
+  if (words.size() != 13)
     throw std::runtime_error("the job has " + std::to_string(words.size()) +
-                             " words, expected 10: operation M N K layout-of-A layout-of-B A B C repetitions");
+                             " words, expected 13: operation type-of-A-and-B type-of-C precision M N K layout-of-A "
+                             "layout-of-B A B C repetitions");
   Job job;
   const std::size_t colon = words[0].find(':');
   job.operation = words[0].substr(0, colon);
@@ -71,57 +84,62 @@ Job parse(const std::string& line) {
   if (has_p != needs_p)
     throw std::runtime_error("the operation is '" + words[0] + "', expected " + job.operation + (needs_p ? ":<p>" : ""));
   if (has_p) job.p = number("p", words[0].substr(colon + 1), 0.);
-  job.m = number<std::int64_t>("M", words[1], 0);
-  job.n = number<std::int64_t>("N", words[2], 0);
-  job.k = number<std::int64_t>("K", words[3], 0);
-  job.a_by_rows = by_rows("A", words[4]);
-  job.b_by_rows = by_rows("B", words[5]);
-  job.a = words[6];
-  job.b = words[7];
-  job.c = words[8];
-  job.repetitions = number("the number of repetitions", words[9], 1);
+  job.element = words[1];
+  job.result = words[2];
+  job.precision = precision(words[3]);
+  job.m = number<std::int64_t>("M", words[4], 0);
+  job.n = number<std::int64_t>("N", words[5], 0);
+  job.k = number<std::int64_t>("K", words[6], 0);
+  job.a_by_rows = by_rows("A", words[7]);
+  job.b_by_rows = by_rows("B", words[8]);
+  job.a = words[9];
+  job.b = words[10];
+  job.c = words[11];
+  job.repetitions = number("the number of repetitions", words[12], 1);
   return job;
 }
 
 /// The lines of a matrix, as a file holds them.
-Matrix<float> read(const char* what, const std::string& name, std::int64_t lines, std::int64_t length) {
-  std::ifstream file(name, std::ios::binary | std::ios::ate);
-  if (!file) throw std::runtime_error(std::string(what) + ": the file '" + name + "' cannot be read");
-  const std::int64_t bytes = file.tellg(), expected = 4 * lines * length;
+template <class T>
+Matrix<T> read(const char* what, const std::string& path, std::int64_t lines, std::int64_t length) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) throw std::runtime_error(std::string(what) + ": the file '" + path + "' cannot be read");
+  const std::int64_t bytes = file.tellg(), expected = static_cast<std::int64_t>(sizeof(T)) * lines * length;
   if (bytes != expected)
-    throw std::runtime_error(std::string(what) + ": the file '" + name + "' has " + std::to_string(bytes) +
+    throw std::runtime_error(std::string(what) + ": the file '" + path + "' has " + std::to_string(bytes) +
                              " bytes, expected " + std::to_string(expected) + " of " + std::to_string(lines) + " x " +
-                             std::to_string(length) + " f32");
-  const auto matrix = bench::uninitialized<float>(lines, length);
+                             std::to_string(length) + ' ' + name(rigel::scalar_of<T>));
+  const auto matrix = bench::uninitialized<T>(lines, length);
   const auto host = Kokkos::create_mirror_view(matrix);
   file.seekg(0).read(reinterpret_cast<char*>(host.data()), bytes);
-  if (!file) throw std::runtime_error(std::string(what) + ": the file '" + name + "' cannot be read to its end");
+  if (!file) throw std::runtime_error(std::string(what) + ": the file '" + path + "' cannot be read to its end");
   Kokkos::deep_copy(matrix, host);
   return matrix;
 }
 
-void write(const std::string& name, const Matrix<float>& c) {
+template <class T>
+void write(const std::string& name, const Matrix<T>& c) {
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, c);
   std::ofstream file(name, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(host.data()), static_cast<std::streamsize>(4 * host.size()));
+  file.write(reinterpret_cast<const char*>(host.data()), static_cast<std::streamsize>(sizeof(T) * host.size()));
   if (!file.flush()) throw std::runtime_error("C: the file '" + name + "' cannot be written");
 }
 
 // Hands `use` the arguments of the contract() that the operation is on A and B.
-template <class AView, class BView, class Use>
-void with_operation(const Exec& exec, const Job& job, const AView& a, const BView& b, const Matrix<float>& c,
-                    const Use& use) {
-  const auto product = [&](const auto& semiring) {
-    use(exec, semiring, a, b, c, rigel::epilogue::Program{}, rigel::ContractOptions{});
-  };
+template <class T, class AView, class BView, class CView, class Use>
+void with_operation(const Exec& exec, const Job& job, const AView& a, const BView& b, const CView& c, const Use& use) {
+  rigel::ContractOptions options;
+  options.precision = job.precision;
+  const auto product = [&](const auto& semiring) { use(exec, semiring, a, b, c, rigel::epilogue::Program{}, options); };
   const std::string& name = job.operation;
-  if (name == "cdist")
+  if (name == "plus_times") return product(rigel::plus_times<T>{});
+  if constexpr (!std::is_same_v<T, float>)
+    throw std::runtime_error("the operation is '" + name + "', expected plus_times for " + job.element);
+  else if (name == "cdist")
     rigel::detail::with_cdist(exec, a, rigel::transposed(b), c, rigel::metric::minkowski{job.p}, rigel::epilogue::Program{},
-                              {}, use);
+                              {.precision = job.precision}, use);
   else if (name == "lp")
     product(rigel::lp<float>{{}, static_cast<float>(job.p)});
-  else if (name == "plus_times")
-    product(rigel::plus_times<float>{});
   else if (name == "min_plus")
     product(rigel::min_plus<float>{});
   else if (name == "max_plus")
@@ -148,6 +166,20 @@ void with_operation(const Exec& exec, const Job& job, const AView& a, const BVie
     throw std::runtime_error("the operation is '" + name + "', expected cdist:<p> or the name of a semiring on f32");
 }
 
+// Hands `use` values of the types of A and B and of C.
+template <class Use>
+auto with_types(const Job& job, const Use& use) {
+  const auto are = [&](const char* element, const char* result) { return job.element == element && job.result == result; };
+  if (are("f32", "f32")) return use(float{}, float{});
+  if (are("f16", "f16")) return use(rigel::half{}, rigel::half{});
+  if (are("f16", "f32")) return use(rigel::half{}, float{});
+  if (are("bf16", "bf16")) return use(rigel::bfloat16{}, rigel::bfloat16{});
+  if (are("bf16", "f32")) return use(rigel::bfloat16{}, float{});
+  if (are("i8", "i32")) return use(std::int8_t{}, std::int32_t{});
+  throw std::runtime_error("the types are " + job.element + " and " + job.result +
+                           ", expected f32 and f32, f16 or bf16 and the same or f32, or i8 and i32");
+}
+
 class Server {
  public:
   explicit Server(const Exec& exec)
@@ -155,9 +187,15 @@ class Server {
 
   /// Runs a job and returns its results as members of a JSON object.
   std::string run(const Job& job) const {
-    const auto a = read("A", job.a, job.a_by_rows ? job.m : job.k, job.a_by_rows ? job.k : job.m);
-    const auto b = read("B", job.b, job.b_by_rows ? job.k : job.n, job.b_by_rows ? job.n : job.k);
-    const auto c = bench::uninitialized<float>(job.m, job.n);
+    return with_types(job, [&]<class T, class C>(T, C) { return run_on<T, C>(job); });
+  }
+
+ private:
+  template <class T, class C>
+  std::string run_on(const Job& job) const {
+    const auto a = read<T>("A", job.a, job.a_by_rows ? job.m : job.k, job.a_by_rows ? job.k : job.m);
+    const auto b = read<T>("B", job.b, job.b_by_rows ? job.k : job.n, job.b_by_rows ? job.n : job.k);
+    const auto c = bench::uninitialized<C>(job.m, job.n);
     std::string kernel;
     std::vector<double> seconds;
     const auto measure = [&](const auto&... arguments) {
@@ -169,13 +207,13 @@ class Server {
       }
     };
     if (job.a_by_rows && job.b_by_rows)
-      with_operation(exec_, job, a, b, c, measure);
+      with_operation<T>(exec_, job, a, b, c, measure);
     else if (job.a_by_rows)
-      with_operation(exec_, job, a, rigel::transposed(b), c, measure);
+      with_operation<T>(exec_, job, a, rigel::transposed(b), c, measure);
     else if (job.b_by_rows)
-      with_operation(exec_, job, rigel::transposed(a), b, c, measure);
+      with_operation<T>(exec_, job, rigel::transposed(a), b, c, measure);
     else
-      with_operation(exec_, job, rigel::transposed(a), rigel::transposed(b), c, measure);
+      with_operation<T>(exec_, job, rigel::transposed(a), rigel::transposed(b), c, measure);
     exec_.fence();
     if (job.c != "-") write(job.c, c);
     std::sort(seconds.begin(), seconds.end());
@@ -185,7 +223,6 @@ class Server {
     return json.str();
   }
 
- private:
   Exec exec_;
   bench::Stopwatch watch_;
   Kokkos::View<unsigned char*, Kokkos::CudaSpace> filler_;

@@ -1,32 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuda.simt on the default CUDA device, beside what the card's registers allow: a check against the reference, then Google
-// Benchmark's table of the tasks below and of the ceilings. Times are device time by events around calls that follow each
-// other; where the matrices of a call fit into the L2 cache, calls take copies of them in turn. Of several repetitions the
-// median counts.
+// cuda.simt on the default CUDA device, beside what the card's registers allow (program.hpp).
 //
 //     bench_simt --benchmark_out=simt.json --benchmark_context=commit=$(git rev-parse --short HEAD)
-//
-// --no-checks leaves the checks out. The exit status is 1 where a check or a benchmark fails, 77 where there is no GPU.
-#include <bench/cuda/ceiling.hpp>
 #include <bench/cuda/check.hpp>
+#include <bench/cuda/program.hpp>
 #include <rigel/closure.hpp>
-#include <rigel/contract.hpp>
 #include <rigel/transitive_closure.hpp>
 
-#include <benchmark/benchmark.h>
-
-#include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace {
 
-using bench::Exec, bench::Matrix;
-using benchmark::State;
+using bench::add, bench::add_ceilings, bench::add_products, bench::set_rate;
+using bench::B, bench::Exec, bench::Matrix, bench::State;
 namespace pair = bench::pair;
 
 /// A functor of a user's, with the formula of l1.
@@ -37,100 +24,6 @@ struct manhattan {
   KOKKOS_FUNCTION float multiply(float a, float b) const { return Kokkos::abs(a - b); }
   KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
 };
-
-/// How B's elements lie; A and C are stored by rows.
-enum class B { by_rows, by_columns };  // by_columns: both operands along k, as distances between rows have them
-
-struct Task {
-  int m, n, k;
-  B b;
-  bool aligned = true;               // false: one element off, odd leading dimensions
-  const char* kernel = "cuda.simt";  // its name or the leading part of it
-  rigel::Precision precision = rigel::Precision::accumulator;
-};
-
-std::string describe(const Task& t) {
-  std::string text = std::to_string(t.m) + 'x' + std::to_string(t.n) + 'x' + std::to_string(t.k);
-  text += t.b == B::by_rows ? "/rows" : "/columns";
-  if (!t.aligned) text += "/unaligned";
-  if (std::string_view(t.kernel) != "cuda.simt") text += std::string("/") + t.kernel;
-  if (t.precision == rigel::Precision::operands) text += "/precision of the operands";
-  return text;
-}
-
-// Pairs per second, as a share of what the registers gave in this run and of what the units could issue at this clock.
-template <class Pair>
-void set_rate(State& state, const Exec& exec, double rate) {
-  state.counters["pairs/s"] = rate;
-  state.counters["of ceiling"] = rate / bench::ceiling<Pair>(exec);
-  const auto& device = exec.cuda_device_prop();
-  if (device.major == 9 && device.minor == 0)
-    state.counters["of issue limit"] = rate / (Pair::lanes * device.multiProcessorCount * bench::clock_rate(exec));
-}
-
-// Runs all iterations of a repetition between two events; call(i) enqueues the i-th. Returns the seconds of one.
-template <class Call>
-double time_calls(State& state, const Exec& exec, const Call& call) {
-  const bench::Stopwatch watch(exec);
-  const auto calls = state.max_iterations;
-  double seconds = 0;
-  call(0);
-  while (state.KeepRunningBatch(calls)) {
-    seconds = watch.seconds([&] {
-      for (benchmark::IterationCount i = 0; i < calls; ++i) call(i);
-    });
-    state.SetIterationTime(seconds);
-  }
-  return seconds / static_cast<double>(calls);
-}
-
-/// Pairs of one ⊗: a word of bits has many.
-template <class Pair, class S>
-constexpr double pairs_of() {
-  return std::is_same_v<S, rigel::or_and<std::uint32_t>> ? Pair::pairs : 1;
-}
-
-/// C = A ⊗ B of random matrices. Names the kernel.
-template <class Pair, class S>
-void product(State& state, const Exec& exec, const S& s, const Task& t) {
-  using T = typename S::element;
-  const std::int64_t off = t.aligned ? 0 : 1;
-  const double bytes = sizeof(T) * (double(t.m) * t.k + double(t.k) * t.n) + sizeof(rigel::result_t<S>) * double(t.m) * t.n;
-  const int copies = std::min(32, 1 + static_cast<int>(2 * exec.cuda_device_prop().l2CacheSize / bytes));
-  struct Call {
-    Matrix<T> a, b;
-    Matrix<rigel::result_t<S>> c;
-  };
-  std::vector<Call> calls(copies);
-  for (Call& call : calls) {
-    const bool by_rows = t.b == B::by_rows;
-    call = {bench::uninitialized<T>(t.m + off, t.k + off),
-            bench::uninitialized<T>((by_rows ? t.k : t.n) + off, (by_rows ? t.n : t.k) + off),
-            bench::uninitialized<rigel::result_t<S>>(t.m, t.n)};
-    bench::fill(exec, call.a, 1);
-    bench::fill(exec, call.b, 2);
-  }
-  const auto inner = [&](const Matrix<T>& x) {
-    return Kokkos::subview(x, std::pair(off, std::int64_t(x.extent(0))), std::pair(off, std::int64_t(x.extent(1))));
-  };
-  rigel::ContractOptions options;
-  options.kernel = t.kernel;
-  options.precision = t.precision;
-  const auto with_arguments = [&](const Call& call, const auto& use) {
-    const rigel::epilogue::Program epilogue;
-    if (t.b == B::by_rows)
-      use(exec, s, inner(call.a), inner(call.b), call.c, epilogue, options);
-    else
-      use(exec, s, inner(call.a), rigel::transposed(inner(call.b)), call.c, epilogue, options);
-  };
-  with_arguments(calls[0], [&](const auto&... arguments) {
-    rigel::detail::with_problem(arguments..., [&](const rigel::Problem& p) { state.SetLabel(rigel::select(p).info.name); });
-  });
-  const double seconds = time_calls(state, exec, [&](std::int64_t i) {
-    with_arguments(calls[i % copies], [](const auto&... arguments) { rigel::contract(arguments...); });
-  });
-  set_rate<Pair>(state, exec, pairs_of<Pair, S>() * double(t.m) * t.n * t.k / seconds);
-}
 
 /// All-pairs shortest paths in place; what restores the weights is outside of the clock.
 void paths(State& state, const Exec& exec, int n) {
@@ -215,14 +108,6 @@ void reachability(State& state, const Exec& exec, int n) {
   set_rate<pair::or_and_b32>(state, exec, double(n) * n * n * static_cast<double>(state.iterations()) / sum);
 }
 
-/// A register loop.
-template <class Pair>
-void ceiling(State& state, const Exec& exec) {
-  const bench::Ceiling<Pair> loop(exec);
-  const double seconds = time_calls(state, exec, [&](std::int64_t) { loop.enqueue(); });
-  set_rate<Pair>(state, exec, loop.pairs() / seconds);
-}
-
 /// What a call costs the host; few enough calls at a time for the launch queue to hold them.
 template <class Call>
 void host(State& state, const Exec& exec, const Call& call) {
@@ -239,29 +124,6 @@ void host(State& state, const Exec& exec, const Call& call) {
 
 __global__ void empty() {}
 
-bool failed = false;
-
-// Registers a benchmark; an exception becomes its error.
-void add(const std::string& name, benchmark::TimeUnit unit, const auto& run) {
-  benchmark::RegisterBenchmark(name.c_str(),
-                               [=](State& state) {
-                                 try {
-                                   run(state);
-                                 } catch (const std::exception& e) {
-                                   failed = true;
-                                   state.SkipWithError(e.what());
-                                 }
-                               })
-      ->UseManualTime()
-      ->Unit(unit);
-}
-
-template <class Pair, class S>
-void add_products(const Exec& exec, const std::string& name, const S& s, const std::vector<Task>& tasks) {
-  for (const Task& t : tasks)
-    add(name + '/' + describe(t), benchmark::kMillisecond, [=](State& state) { product<Pair>(state, exec, s, t); });
-}
-
 void add_closures(const Exec& exec, const std::vector<int>& extents) {
   for (const int n : extents)
     add("closure of min_plus/f32/" + std::to_string(n), benchmark::kMillisecond,
@@ -272,16 +134,6 @@ void add_transitive_closures(const Exec& exec, const std::vector<int>& extents) 
   for (const int n : extents)
     add("transitive_closure/u32/" + std::to_string(n), benchmark::kMillisecond,
         [=](State& state) { reachability(state, exec, n); });
-}
-
-template <class... Pairs>
-void add_ceilings(const Exec& exec) {
-  const auto& device = exec.cuda_device_prop();
-  const auto one = [&]<class Pair>(Pair) {
-    if (10 * device.major + device.minor < Pair::capability) return;
-    add(std::string("ceiling/") + Pair::name, benchmark::kMillisecond, [=](State& s) { ceiling<Pair>(s, exec); });
-  };
-  (one(Pairs{}), ...);
 }
 
 void add_host(const Exec& exec) {
@@ -308,6 +160,7 @@ void add_tasks(const Exec& exec) {
   using namespace rigel;
   constexpr B rows = B::by_rows, columns = B::by_columns;
   constexpr bool unaligned = false;
+  const bench::Setting setting{exec, "cuda.simt"};
   const auto power = [](float p) { return lp<float>{{}, p}; };
 
   add_ceilings<pair::plus_times_f32, pair::l1_f32, pair::l2_squared_f32, pair::l3_f32, pair::min_plus_f32,
@@ -315,7 +168,7 @@ void add_tasks(const Exec& exec) {
                pair::min_plus_s16x2, pair::min_plus_f16x2, pair::lp_f32, pair::sqrt_f32, pair::exp2_f32>(exec);
 
   // Distances between rows: the pair that limits them, the semiring, M, N and K.
-  add_products<pair::l1_f32>(exec, "l1/f32", l1<float>{}, {
+  add_products<pair::l1_f32>(setting, "l1/f32", l1<float>{}, {
       {30000, 30000, 1024, columns},
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, columns, unaligned},
@@ -327,51 +180,51 @@ void add_tasks(const Exec& exec) {
       {14898, 8139, 18, columns},
       {20000, 1, 20000, columns},
       {94, 14, 227, columns}});
-  add_products<pair::l1_f32>(exec, "l1 of a user/f32", manhattan{}, {{8192, 8192, 8192, columns}});
-  add_products<pair::l1_f32>(exec, "l1/f16", l1<rigel::half>{}, {
+  add_products<pair::l1_f32>(setting, "l1 of a user/f32", manhattan{}, {{8192, 8192, 8192, columns}});
+  add_products<pair::l1_f32>(setting, "l1/f16", l1<rigel::half>{}, {
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, columns, unaligned},
-      {8192, 8192, 8192, columns, true, "cuda.simt", Precision::operands}});
-  add_products<pair::l1_u8x4>(exec, "l1/u8", l1<std::uint8_t>{}, {
+      {8192, 8192, 8192, columns, true, nullptr, Precision::operands}});
+  add_products<pair::l1_u8x4>(setting, "l1/u8", l1<std::uint8_t>{}, {
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, columns, unaligned},
       {8192, 8192, 8192, rows},
       {2048, 2048, 256, columns}});
-  add_products<pair::l2_squared_u8x4>(exec, "l2_squared/s8", l2_squared<std::int8_t>{}, {{8192, 8192, 8192, columns}});
-  add_products<pair::l2_squared_f32>(exec, "l2_squared/bf16", l2_squared<bfloat16>{}, {
+  add_products<pair::l2_squared_u8x4>(setting, "l2_squared/s8", l2_squared<std::int8_t>{}, {{8192, 8192, 8192, columns}});
+  add_products<pair::l2_squared_f32>(setting, "l2_squared/bf16", l2_squared<bfloat16>{}, {
       {8192, 8192, 8192, columns},
-      {8192, 8192, 8192, columns, true, "cuda.simt", Precision::operands}});
-  add_products<pair::or_and_b32>(exec, "or_and/b32", or_and<std::uint32_t>{}, {{8192, 8192, 8192, rows}});
-  add_products<pair::l2_squared_f32>(exec, "l2_squared/f32", l2_squared<float>{}, {{30000, 30000, 1024, columns}});
-  add_products<pair::lp_f32>(exec, "lp/f32/p=1.3", power(1.3f), {{30000, 30000, 1024, columns}});
-  add_products<pair::sqrt_f32>(exec, "lp/f32/p=1.5", power(1.5f), {{30000, 30000, 1024, columns}});
-  add_products<pair::l3_f32>(exec, "lp/f32/p=3", power(3), {{30000, 30000, 1024, columns}});
+      {8192, 8192, 8192, columns, true, nullptr, Precision::operands}});
+  add_products<pair::or_and_b32>(setting, "or_and/b32", or_and<std::uint32_t>{}, {{8192, 8192, 8192, rows}});
+  add_products<pair::l2_squared_f32>(setting, "l2_squared/f32", l2_squared<float>{}, {{30000, 30000, 1024, columns}});
+  add_products<pair::lp_f32>(setting, "lp/f32/p=1.3", power(1.3f), {{30000, 30000, 1024, columns}});
+  add_products<pair::sqrt_f32>(setting, "lp/f32/p=1.5", power(1.5f), {{30000, 30000, 1024, columns}});
+  add_products<pair::l3_f32>(setting, "lp/f32/p=3", power(3), {{30000, 30000, 1024, columns}});
 
   // Products of matrices.
-  add_products<pair::min_plus_f32>(exec, "min_plus/f32", min_plus<float>{}, {
+  add_products<pair::min_plus_f32>(setting, "min_plus/f32", min_plus<float>{}, {
       {8192, 8192, 8192, rows},
       {8192, 8192, 8192, rows, unaligned},
       {8192, 8192, 8192, columns},
       {4096, 4096, 4096, rows},
       {1024, 1024, 1024, rows}});
-  add_products<pair::min_plus_f32>(exec, "min_plus/f16", min_plus<rigel::half>{}, {
+  add_products<pair::min_plus_f32>(setting, "min_plus/f16", min_plus<rigel::half>{}, {
       {8192, 8192, 8192, rows},
       {8192, 8192, 8192, rows, unaligned}});
-  add_products<pair::min_plus_s32>(exec, "min_plus/s32", min_plus<std::int32_t>{}, {{8192, 8192, 8192, rows}});
-  add_products<pair::min_plus_s16x2>(exec, "min_plus/s16", min_plus<std::int16_t>{}, {
+  add_products<pair::min_plus_s32>(setting, "min_plus/s32", min_plus<std::int32_t>{}, {{8192, 8192, 8192, rows}});
+  add_products<pair::min_plus_s16x2>(setting, "min_plus/s16", min_plus<std::int16_t>{}, {
       {8192, 8192, 8192, rows},
       {8192, 8192, 8192, rows, unaligned},
       {8192, 8192, 8192, columns}});
-  add_products<pair::min_plus_f16x2>(exec, "min_plus/f16 in f16", min_plus<rigel::half, rigel::half>{}, {
+  add_products<pair::min_plus_f16x2>(setting, "min_plus/f16 in f16", min_plus<rigel::half, rigel::half>{}, {
       {8192, 8192, 8192, rows},
       {8192, 8192, 8192, rows, unaligned},
       {8192, 8192, 8192, columns}});
-  add_products<pair::min_plus_f32>(exec, "max_plus/f32", max_plus<float>{}, {{8192, 8192, 8192, rows}});
-  add_products<pair::max_min_f32>(exec, "max_min/f32", max_min<float>{}, {{8192, 8192, 8192, rows}});
-  add_products<pair::plus_times_f32>(exec, "plus_times/f32", plus_times<float>{}, {
+  add_products<pair::min_plus_f32>(setting, "max_plus/f32", max_plus<float>{}, {{8192, 8192, 8192, rows}});
+  add_products<pair::max_min_f32>(setting, "max_min/f32", max_min<float>{}, {{8192, 8192, 8192, rows}});
+  add_products<pair::plus_times_f32>(setting, "plus_times/f32", plus_times<float>{}, {
       {8192, 8192, 8192, rows},
       {8192, 8192, 8192, columns}});
-  add_products<pair::exp2_f32>(exec, "log_plus/f32", log_plus<float>{}, {
+  add_products<pair::exp2_f32>(setting, "log_plus/f32", log_plus<float>{}, {
       {1024, 1024, 1024, rows},
       {4096, 4096, 4096, rows}});
 
@@ -399,57 +252,8 @@ int wrong_checks(const Exec& exec) {
   return check.wrong();
 }
 
-void add_context(const Exec& exec) {
-  const auto& device = exec.cuda_device_prop();
-  int runtime = 0, driver = 0;
-  cudaRuntimeGetVersion(&runtime);
-  cudaDriverGetVersion(&driver);
-  const auto add = [](const char* key, const std::string& value) { benchmark::AddCustomContext(key, value); };
-  add("compiler", __VERSION__);
-  add("gpu", device.name);
-  add("multiprocessors", std::to_string(device.multiProcessorCount));
-  add("sm_clock_mhz", std::to_string(static_cast<int>(bench::clock_rate(exec) * 1e-6 + 0.5)));
-  add("l2_bytes", std::to_string(device.l2CacheSize));
-  add("cuda_runtime", std::to_string(runtime));
-  add("cuda_driver", std::to_string(driver));
-}
-
-int run(bool checks) {
-  const Exec exec;
-  const int wrong = checks ? wrong_checks(exec) : 0;
-  add_context(exec);
-  benchmark::AddCustomContext("wrong_checks", checks ? std::to_string(wrong) : "not run");
-  add_tasks(exec);
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::ClearRegisteredBenchmarks();  // they hold views
-  return wrong == 0 && !failed ? 0 : 1;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (!bench::has_gpu("bench_simt")) return 77;
-  // What the command line does not say otherwise.
-  std::vector<char*> arguments{argv[0]};
-  std::string defaults[] = {"--benchmark_repetitions=5", "--benchmark_min_time=0.05",
-                            "--benchmark_display_aggregates_only=true", "--benchmark_counters_tabular=true"};
-  for (std::string& option : defaults) arguments.push_back(option.data());
-  bool checks = true;
-  for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "--no-checks")
-      checks = false;
-    else
-      arguments.push_back(argv[i]);
-  }
-  int count = static_cast<int>(arguments.size());
-  arguments.push_back(nullptr);
-  benchmark::Initialize(&count, arguments.data());
-  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 1;
-  const Kokkos::ScopeGuard kokkos;
-  try {
-    return run(checks);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_simt: %s\n", e.what());
-    return 1;
-  }
+  return bench::run_program<pair::plus_times_f32>("bench_simt", argc, argv, wrong_checks, add_tasks);
 }

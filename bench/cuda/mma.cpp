@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// cuda.mma on the default CUDA device, beside what mma.sync gives from registers (program.hpp). Numbers are normal, of
+// mean 0 and variance 1; of integers and words all bits are random.
+//
+//     bench_mma --benchmark_out=mma.json --benchmark_context=commit=$(git rev-parse --short HEAD)
+#include <bench/cuda/check.hpp>
+#include <bench/cuda/mma_ceiling.hpp>
+#include <bench/cuda/program.hpp>
+
+namespace {
+
+using bench::add_products;
+using bench::B, bench::Exec;
+using rigel::bfloat16, rigel::half, rigel::or_and, rigel::plus_times, rigel::xor_and;
+namespace pair = bench::pair;
+namespace epilogue = rigel::epilogue;
+
+// clang-format off
+void add_tasks(const Exec& exec) {
+  constexpr B rows = B::by_rows, columns = B::by_columns;
+  constexpr bool unaligned = false;
+  constexpr auto tf32 = rigel::Precision::tf32, split = rigel::Precision::split;
+  const bench::Setting setting{exec, "cuda.mma", bench::Numbers::normal};
+
+  bench::add_ceilings<pair::tensor_f16, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split, pair::tensor_s8,
+                      pair::tensor_b1>(exec);
+
+  // The pair that limits them, the semiring, M, N and K.
+  add_products<pair::tensor_bf16>(setting, "plus_times/bf16", plus_times<bfloat16>{}, {
+      {8192, 8192, 8192, columns},
+      {8192, 8192, 8192, rows},
+      {8192, 8192, 8192, columns, unaligned},
+      {8192, 8192, 8192, rows, unaligned},
+      {4096, 3072, 1536, columns},
+      {4096, 3072, 1536, rows},
+      {2048, 3072, 768, columns},
+      {2048, 3072, 768, rows},
+      {2048, 512, 768, columns},
+      {2048, 512, 768, rows}});
+  add_products<pair::tensor_bf16, bfloat16>(setting, "plus_times/bf16/C in bf16", plus_times<bfloat16>{}, {
+      {8192, 8192, 8192, columns},
+      {8192, 8192, 8192, rows}});
+  add_products<pair::tensor_f16>(setting, "plus_times/f16", plus_times<half>{}, {
+      {8192, 8192, 8192, columns},
+      {8192, 8192, 8192, rows}});
+  add_products<pair::tensor_tf32>(setting, "plus_times/f32", plus_times<float>{}, {
+      {8192, 8192, 8192, columns, true, nullptr, tf32},
+      {8192, 8192, 8192, rows, true, nullptr, tf32}});
+  add_products<pair::tensor_split>(setting, "plus_times/f32", plus_times<float>{}, {
+      {8192, 8192, 8192, columns, true, nullptr, split},
+      {8192, 8192, 8192, rows, true, nullptr, split}});
+  add_products<pair::tensor_s8>(setting, "plus_times/s8", plus_times<std::int8_t>{}, {
+      {8192, 8192, 8192, columns},
+      {8192, 8192, 8192, rows}});
+  // 2048 words of 32 bits along k; C takes 17 GB.
+  add_products<pair::tensor_b1>(setting, "or_and/words along k", or_and<std::uint32_t>{}, {{65536, 65536, 2048, columns}},
+                                epilogue::any_bit());
+}
+// clang-format on
+
+int wrong_checks(const Exec& exec) {
+  bench::Checks check(exec, bench::Numbers::normal);
+  const auto all_kernels = [&]<class C = void, class S>(const S& s, const epilogue::Program& first = {}) {
+    const rigel::Filter filter{.name = "cuda.mma", .semiring = S::name, .element = rigel::scalar_of<typename S::element>};
+    for (const rigel::KernelInfo& kernel : rigel::kernels(filter)) check.kernel<C>(s, kernel.name, kernel.precision, first);
+  };
+  all_kernels(plus_times<half>{});
+  all_kernels(plus_times<bfloat16>{});
+  all_kernels.operator()<bfloat16>(plus_times<bfloat16>{});
+  all_kernels(plus_times<float>{});
+  all_kernels(plus_times<std::int8_t>{});
+  all_kernels(or_and<std::uint32_t>{}, epilogue::any_bit());
+  all_kernels(xor_and<std::uint32_t>{}, epilogue::parity());
+  return check.wrong();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return bench::run_program<pair::tensor_bf16>("bench_mma", argc, argv, wrong_checks, add_tasks);
+}
