@@ -17,12 +17,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-# mma::multiply<semiring, element, splits, finish, mma::Shape<warps m, warps n, outputs m, outputs n, …>, …>, as mangled
+# mma::multiply<semiring, element, products, finish, mma::Shape<warps m, warps n, outputs m, outputs n, …>, …>, as mangled
 KERNEL = re.compile(r"3mma8multiplyI.*5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi\d+ELi\d+EE")
-SPLITS = re.compile(r"Lb1ENS")
-# By a part of the instruction's name: how many steps of k a slab of 128 bytes has.
+WHOLE = re.compile(r"8ProductsE0E")  # else a float's product is three
+# Instructions for 16 rows by 8 columns of outputs and a slab of 128 bytes of k.
 PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32": 4, "IMMA.16832.S8.S8": 4, "IMMA.16832.U8.U8": 4,
-            "BMMA.168256.AND.POPC": 4}
+            "BMMA.168256.AND.POPC": 4, "DMMA.16x8x8": 2, "DMMA.884": 8}
 
 
 def functions(text):
@@ -47,12 +47,12 @@ def lacks(name, found):
     products = [kind for kind in found if "MMA" in kind]
     if len(products) != 1 or products[0] not in PRODUCTS:
         return [f"one kind of products: {products}"]
-    wanted = PRODUCTS[products[0]] * (outputs_m // 16) * (outputs_n // 8) * (3 if SPLITS.search(name) else 1)
+    wanted = PRODUCTS[products[0]] * (outputs_m // 16) * (outputs_n // 8) * (1 if WHOLE.search(name) else 3)
     texts = []
     if found[products[0]] != wanted:
         texts.append(f"{wanted} {products[0]}: {found[products[0]]}")
-    if not any(kind.startswith("LDSM") for kind in found):
-        texts.append("LDSM")
+    if not any(kind.startswith("LDS.128" if products[0].startswith("DMMA") else "LDSM") for kind in found):
+        texts.append("LDSM, or LDS.128 of doubles")
     if not any(kind.startswith("LDGSTS") and ".128" in kind for kind in found):
         texts.append("LDGSTS of 16 bytes")
     texts += [f"no {kind}" for kind in found if re.match(r"(LDL|STL)\b", kind)]

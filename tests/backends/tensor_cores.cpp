@@ -12,6 +12,7 @@
 #include <tests/support/skip.hpp>
 #include <tests/support/spaces.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -67,10 +68,10 @@ void check_bits() {
   if (of.empty()) support::skip("tensor cores: none here");
 }
 
-// |error| ≤ (rounding + per_term·K + constant)·2^-24·Σ|a·b|, by hand: an instruction cuts `terms` products and an accumulator at
-// 2^-23 of the largest, and their sum; `products` instructions for each k.
+// |error| ≤ bound·Σ|a·b|, by hand: an instruction cuts `terms` products and an accumulator at 2^-23 of the largest, and their sum;
+// `products` instructions for each k. With `slab` sums of so many values of k are added in float. `rounding`: of a product, in 2^-24.
 template <class T, class Exec>
-void check_error(Precision precision, int terms, int products, double rounding) {
+void check_error(Precision precision, int terms, int products, double rounding, int slab = 0) {
   constexpr int m = 33, n = 18;
   for (const auto& info : tensor_core_kernels<T, Exec>()) {
     if (info.precision != precision) continue;
@@ -79,8 +80,9 @@ void check_error(Precision precision, int terms, int products, double rounding) 
       CAPTURE(k);
       const Values a = random_numbers<T>(m * k, 3), b = random_numbers<T>(k * n, 4);
       const Values c = product<T, Exec>(info, m, n, k, a, b);
-      const int steps = (k + terms - 1) / terms;
-      const double bound = (2.0 * products * steps * (terms + 2) + rounding) * 0x1p-24;
+      const int steps = ((slab > 0 ? std::min(k, slab) : k) + terms - 1) / terms;
+      const double sums = slab > 0 ? (k + slab - 1) / slab : 0;
+      const double bound = (2.0 * products * steps * (terms + 2) + sums + rounding) * 0x1p-24;
       double squares = 0;
       for (int i = 0; i < m; ++i)
         for (int j = 0; j < n; ++j) {
@@ -105,6 +107,7 @@ TEST_CASE_TEMPLATE("tensor cores: the same bits in every tile", Exec, RIGEL_TEST
   check_bits<rigel::half, Exec>();
   check_bits<rigel::bfloat16, Exec>();
   check_bits<float, Exec>();
+  check_bits<double, Exec>();
 }
 
 // A number cut to 11 bits is off by 2^-10 of itself at most; split, the product of two rests is lost, 2^-20 of theirs, and of each
@@ -114,6 +117,35 @@ TEST_CASE_TEMPLATE("tensor cores: errors, for few values of k too", Exec, RIGEL_
   check_error<rigel::bfloat16, Exec>(Precision::accumulator, 16, 1, 0);
   check_error<float, Exec>(Precision::tf32, 8, 1, 2 * 0x1p14);
   check_error<float, Exec>(Precision::split, 8, 3, 16 + 2 * 6);
+  check_error<float, Exec>(Precision::promoted, 8, 3, 16 + 2 * 6, 32);
+}
+
+// A long sum of products of one sign, where tensor cores cut and float rounds: promoted sums are closer than a chain of fma.
+TEST_CASE_TEMPLATE("tensor cores: promoted sums err less than a chain", Exec, RIGEL_TEST_SPACES) {
+  constexpr int m = 16, n = 24, k = 8192;
+  support::Random random(9);
+  Values a(m * k), b(k * n);
+  for (double& v : a) v = static_cast<float>(random.uniform(0, 1));
+  for (double& v : b) v = static_cast<float>(random.uniform(0, 1));
+  const auto mean_error = [&](const Values& c) {
+    double sum = 0;
+    for (int i = 0; i < m; ++i)
+      for (int j = 0; j < n; ++j) {
+        double exact = 0;
+        for (int l = 0; l < k; ++l) exact += a[i * k + l] * b[l * n + j];
+        sum += std::fabs(c[i * n + j] - exact) / exact;
+      }
+    return sum / (m * n);
+  };
+  rigel::KernelInfo chain;
+  chain.name = "reference";
+  double of_chain = 0;
+  for (const auto& info : tensor_core_kernels<float, Exec>()) {
+    if (info.precision != Precision::promoted) continue;
+    CAPTURE(info.name);
+    if (of_chain == 0) of_chain = mean_error(product<float, Exec>(chain, m, n, k, a, b));
+    CHECK(mean_error(product<float, Exec>(info, m, n, k, a, b)) < of_chain);
+  }
 }
 
 TEST_CASE_TEMPLATE("tensor cores: rounded floats are asked for", Exec, RIGEL_TEST_SPACES) {
@@ -129,6 +161,8 @@ TEST_CASE_TEMPLATE("tensor cores: rounded floats are asked for", Exec, RIGEL_TES
     const auto e = support::caught([&] { call({.kernel = info.name}); });
     CHECK(e.code == rigel::Code::unsupported);
     CHECK(e.lacks({info.name.c_str(), "options.precision", rigel::name(info.precision)}) == "");
+    if (info.precision == Precision::split)
+      CHECK(support::caught([&] { call({.precision = Precision::promoted, .kernel = info.name}); }).lacks({"precision split"}) == "");
     if (info.precision == Precision::tf32)
       CHECK(support::caught([&] { call({.precision = Precision::split, .kernel = info.name}); }).lacks({"precision tf32"}) == "");
     call({.precision = info.precision, .kernel = info.name});

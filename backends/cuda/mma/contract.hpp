@@ -127,7 +127,7 @@ inline void allow_shared_memory(const void* function, int bytes, std::atomic<std
   allowed.fetch_or(mine, std::memory_order_relaxed);
 }
 
-template <class S, class Element, bool splits, class Shape>
+template <class S, class Element, Products products, class Shape>
 void run(const KernelInfo& info, const Problem& p, void* workspace) {
   using tile::Direction;
   constexpr int ratio = static_cast<int>(sizeof(typename S::element) / sizeof(Element));  // words of an element
@@ -156,7 +156,7 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   const auto launch = [&]<Direction of_a, Direction of_b>() {
     constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator>;
     static std::atomic<std::uint64_t> allowed{0};
-    const auto function = reinterpret_cast<const void*>(&multiply<S, Element, splits, detail::ProgramFinish, Shape, of_a, of_b>);
+    const auto function = reinterpret_cast<const void*>(&multiply<S, Element, products, detail::ProgramFinish, Shape, of_a, of_b>);
     allow_shared_memory(function, bytes, allowed, p.execution.device, info);
     void* list[] = {&operands, &arguments, &raster, &tiles};
     const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
@@ -185,9 +185,13 @@ constexpr Accuracy truncating_accuracy(int terms, int products = 1, double round
 template <class S, class Element, Precision precision, class Shape>
 Kernel kernel() {
   using Own = typename S::element;
+  constexpr double lost = 16 + 2 * 6;  // of a product in two parts, in u: that of the rests; two bits of each of them
   constexpr int depth = 128 / static_cast<int>(sizeof(Own)), terms = 32 / static_cast<int>(sizeof(Own));
-  constexpr bool splits = precision == Precision::split;
-  constexpr const char* variant = splits ? "split." : precision == Precision::tf32 ? "tf32." : "";
+  constexpr Products products = precision == Precision::promoted ? Products::promoted
+                                : precision == Precision::split  ? Products::split
+                                                                 : Products::whole;
+  constexpr bool splits = products != Products::whole;
+  const std::string variant = precision == Precision::accumulator ? "" : std::string(name(precision)) + '.';
   Kernel k;
   k.info = detail::info_of<S>(
       "cuda.mma", variant + std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth), bit(Space::cuda));
@@ -201,8 +205,10 @@ Kernel kernel() {
     k.info.promises = k.info.promises | Promise::reference_bits;
   else if constexpr (precision == Precision::tf32)
     k.info.accuracy = truncating_accuracy(terms, 1, 2 * 0x1p14 + 0x1p4);  // two operands cut to 11 bits
-  else if constexpr (splits)
-    k.info.accuracy = truncating_accuracy(terms, 3, 16 + 2 * 6);  // the product of the lower parts; two bits of each of them
+  else if constexpr (products == Products::split)
+    k.info.accuracy = truncating_accuracy(terms, 3, lost);
+  else if constexpr (products == Products::promoted)
+    k.info.accuracy = {depth * truncating_accuracy(terms, 3).per_term + 2 + lost, 1.0 / depth};  // of a slab; of sums of slabs
   else if constexpr (std::is_same_v<Element, double>)
     k.info.accuracy = detail::chain_accuracy<S>();  // of fma, in an order that is not ascending
   else
@@ -210,7 +216,7 @@ Kernel kernel() {
   k.supports = supports<S, Element, Shape>;
   k.cost = cost<Shape, splits ? 3 : sizeof(Own) == 8 ? 2 : 1>;  // of four products an output's step has three, a double's takes as long as two
   k.workspace = workspace;
-  k.run = run<S, Element, splits, Shape>;
+  k.run = run<S, Element, products, Shape>;
   return k;
 }
 

@@ -9,7 +9,7 @@ namespace rigel::backends::mma {
 void add_doubles(Registry& registry) {
   using S = plus_times<double>;
   constexpr Precision as_they_are = Precision::accumulator;
-  registry.add(kernel<S, double, as_they_are, Shape<2, 4, 64, 32, 3, 1>>());
+  registry.add(kernel<S, double, as_they_are, Shape<4, 2, 32, 48, 4, 1>>());
   registry.add(kernel<S, double, as_they_are, Shape<2, 2, 32, 32, 3, 2>>());
 }
 

@@ -84,8 +84,12 @@ __device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x
   }
 }
 
+/// How floats are multiplied: as the instruction takes them; in two parts; so, and every slab's products summed by themselves before
+/// they are added to those before, in float.
+enum class Products : std::uint8_t { whole, split, promoted };
+
 /// What a step multiplies are numbers of type `Element`; to the semiring's own C the sums go through store_tile().
-template <class S, class Element, bool splits, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b>
+template <class S, class Element, Products products, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     multiply(const __grid_constant__ Operands<Element> operands, const __grid_constant__ detail::Arguments<S, Finish> g,
              const __grid_constant__ tile::Raster raster, unsigned tiles) {
@@ -147,9 +151,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       }
     }
   };
-  // Fragments of the next step are read while those of one are multiplied. There are no registers for it where they are split, or
-  // doubles, whose products take four times as long.
-  constexpr bool ahead = !splits && sizeof(Element) < 8;
+  // Fragments of the next step are read while those of one are multiplied; where they are split, there are no registers for it.
+  constexpr bool ahead = products == Products::whole;
   typename SlabA::Register fragment_a[1 + ahead][rows][4], fragment_b[1 + ahead][columns / 2][4];
   const auto read = [&](int which, int stage, int step) __attribute__((always_inline)) {
     const std::uint32_t from = slabs + stage * stage_bytes;
@@ -177,9 +180,11 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   }
 #pragma unroll 1
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
-    typename Mma::Accumulator x[rows][columns][4] = {};
+    typename Mma::Accumulator sums[rows][columns][4] = {};
 #pragma unroll 1
     for (int slab = 0; slab < slabs_of_tile; ++slab) {
+      typename Mma::Accumulator of_slab[rows][columns][4] = {};
+      auto& x = products == Products::promoted ? of_slab : sums;
       const int next = stage + 1 == stages ? 0 : stage + 1, free = stage == 0 ? stages - 1 : stage - 1;
 #pragma unroll
       for (int step = 0; step < steps; ++step) {
@@ -192,12 +197,19 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
           read(0, next, 0);
         }
         if (step + 1 < steps) start_copies(free, step, steps - 1);
-        if constexpr (splits)
+        if constexpr (products != Products::whole)
           add_split_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
         else
           add_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
       }
       if (!ahead) wait_for_slab();
+      if constexpr (products == Products::promoted)
+#pragma unroll
+        for (int i = 0; i < rows; ++i)
+#pragma unroll
+          for (int j = 0; j < columns; ++j)
+#pragma unroll
+            for (int r = 0; r < 4; ++r) sums[i][j][r] = math::add(sums[i][j][r], of_slab[i][j][r]);
       advance();
       stage = next;
     }
@@ -214,7 +226,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       }
       return sum;
     };
-    store_tile<Shape::outputs_n>(g, x, mended, o.batch, o.m + warp_m, o.n + warp_n,
+    store_tile<Shape::outputs_n>(g, sums, mended, o.batch, o.m + warp_m, o.n + warp_n,
                                  shared + stages * stage_bytes + warp * Buffer::bytes, lane);
   }
   arch::wait_for_copies<0>();

@@ -41,11 +41,11 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   const int last_n = static_cast<int>(std::min<std::int64_t>(g.n - n, outputs_n));
   // A row's outputs in vectors: C of a floating-point type, or of the accumulator's, by rows, aligned, without an epilogue.
   const auto in_vectors = [&]<class Value>(Value* c, int row) __attribute__((always_inline)) {
-    constexpr int width = 16 / sizeof(Value), in_row = outputs_n / width;
+    constexpr int width = 16 / sizeof(Value), in_row = outputs_n / width, rows_at_once = 32 / in_row;
 #pragma unroll
-    for (int r = lane / in_row; r < 8; r += 32 / in_row) {
-      const int column = lane % in_row * width;
-      if (m + row + r >= g.m || column >= last_n) continue;
+    for (int first = 0; first < 8; first += rows_at_once) {
+      const int r = first + lane / in_row, column = lane % in_row * width;
+      if (lane >= rows_at_once * in_row || m + row + r >= g.m || column >= last_n) continue;
       Value* const to = c + (m + row + r) * g.c_strides.row + column;
       auto values = g.accumulate ? tile::Chunk<Value, width>::load(to) : tile::Chunk<Value, width>{};
 #pragma unroll
