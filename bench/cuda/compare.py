@@ -68,12 +68,15 @@ PRODUCTS = [
     ("f16", "f32", "accumulator", 8192, 8192, 8192),
     ("f32", "f32", "tf32", 8192, 8192, 8192),
     ("f32", "f32", "split", 8192, 8192, 8192),
+    ("f32", "f32", "promoted", 8192, 8192, 8192),
     ("f32", "f32", "accumulator", 8192, 8192, 8192),
+    ("f64", "f64", "accumulator", 8192, 8192, 8192),
     ("i8", "i32", "accumulator", 8192, 8192, 8192),
 ]
-TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i8": torch.int8, "i32": torch.int32}
+TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i8": torch.int8, "i32": torch.int32}
 # Relative errors of a term by its precision, of a result by its type.
-ROUNDING = {"accumulator": 0, "split": 2.0**-19, "tf32": 2.0**-9, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8, "i32": 0}
+ROUNDING = {"accumulator": 0, "promoted": 2.0**-19, "split": 2.0**-19, "tf32": 2.0**-9, "f64": 2.0**-53, "f32": 2.0**-24,
+            "f16": 2.0**-11, "bf16": 2.0**-8, "i32": 0}
 
 NOISE = 0.02  # repeated runs differ by about this much: Rigel counts as slower from there on
 PATIENCE = 0.25  # seconds of a call that is timed only once
@@ -188,7 +191,8 @@ class SumsReference:
         a, b = a[self.rows].double(), b.double()
         self.values, self.sizes = a @ b, a.abs() @ b.abs()
         # Tensor cores cut what they add: some units for each sum, three sums a term where floats are split.
-        self.tolerance = ROUNDING[product.precision] + ROUNDING[product.result] + (8 * product.k + 64) * 2.0**-24
+        unit = 2.0**-53 if product.element == "f64" else 2.0**-24
+        self.tolerance = ROUNDING[product.precision] + ROUNDING[product.result] + (8 * product.k + 64) * unit
 
     def errors(self, rows):
         """The largest and the mean error of these rows, relative to sums of |a·b|; raises where they are no result at all."""

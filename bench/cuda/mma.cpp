@@ -20,11 +20,12 @@ namespace epilogue = rigel::epilogue;
 void add_tasks(const Exec& exec) {
   constexpr B rows = B::by_rows, columns = B::by_columns;
   constexpr bool unaligned = false;
-  constexpr auto tf32 = rigel::Precision::tf32, split = rigel::Precision::split;
+  constexpr auto tf32 = rigel::Precision::tf32, split = rigel::Precision::split,
+                 promoted = rigel::Precision::promoted;
   const bench::Setting setting{exec, "cuda.mma", bench::Numbers::normal};
 
   bench::add_ceilings<pair::tensor_f16, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split, pair::tensor_s8,
-                      pair::tensor_b1>(exec);
+                      pair::tensor_b1, pair::tensor_f64>(exec);
 
   // The pair that limits them, the semiring, M, N and K.
   add_products<pair::tensor_bf16>(setting, "plus_times/bf16", plus_times<bfloat16>{}, {
@@ -49,7 +50,11 @@ void add_tasks(const Exec& exec) {
       {8192, 8192, 8192, rows, true, nullptr, tf32}});
   add_products<pair::tensor_split>(setting, "plus_times/f32", plus_times<float>{}, {
       {8192, 8192, 8192, columns, true, nullptr, split},
-      {8192, 8192, 8192, rows, true, nullptr, split}});
+      {8192, 8192, 8192, rows, true, nullptr, split},
+      {8192, 8192, 8192, columns, true, nullptr, promoted}});
+  add_products<pair::tensor_f64>(setting, "plus_times/f64", plus_times<double>{}, {
+      {8192, 8192, 8192, columns},
+      {8192, 8192, 8192, rows}});
   add_products<pair::tensor_s8>(setting, "plus_times/s8", plus_times<std::int8_t>{}, {
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, rows}});
@@ -69,6 +74,7 @@ int wrong_checks(const Exec& exec) {
   all_kernels(plus_times<bfloat16>{});
   all_kernels.operator()<bfloat16>(plus_times<bfloat16>{});
   all_kernels(plus_times<float>{});
+  all_kernels(plus_times<double>{});
   all_kernels(plus_times<std::int8_t>{});
   all_kernels(or_and<std::uint32_t>{}, epilogue::any_bit());
   all_kernels(xor_and<std::uint32_t>{}, epilogue::parity());

@@ -16,8 +16,8 @@ template <class Element, int products = 1>
 struct tensor {
   using element = Element;
   static constexpr int products_of_pair = products, capability = 80;
-  /// Of a product: 32 bytes.
-  static constexpr int k = std::is_same_v<Element, std::uint32_t> ? 256 : 32 / static_cast<int>(sizeof(Element));
+  /// Of a product: 32 bytes, of doubles 64.
+  static constexpr int k = std::is_same_v<Element, std::uint32_t> ? 256 : sizeof(Element) == 8 ? 8 : 32 / static_cast<int>(sizeof(Element));
 };
 struct tensor_f16 : tensor<rigel::half> {
   static constexpr const char* name = "mma/f16";
@@ -34,6 +34,9 @@ struct tensor_split : tensor<float, 3> {
 struct tensor_s8 : tensor<std::int8_t> {
   static constexpr const char* name = "mma/s8";
 };
+struct tensor_f64 : tensor<double> {
+  static constexpr const char* name = "mma/f64";
+};
 struct tensor_b1 : tensor<std::uint32_t> {
   static constexpr const char* name = "mma/b1";
 };
@@ -42,19 +45,29 @@ struct tensor_b1 : tensor<std::uint32_t> {
 
 namespace detail {
 
-// Of a warp: 64 × 64 outputs, `slabs` pairs of fragments of 32 bytes of k.
-constexpr int tensor_rows = 4, tensor_columns = 8, tensor_slabs = 2, tensor_words = 4 * tensor_rows + 2 * tensor_columns;
+// Of a warp: 64 × 64 outputs, or 32 × 32 doubles; `slabs` pairs of fragments of a product's k. A register of them is a word, or a
+// double.
+template <class Element>
+constexpr int tensor_rows = sizeof(Element) == 8 ? 2 : 4;
+template <class Element>
+constexpr int tensor_columns = 2 * tensor_rows<Element>;
+template <class Element>
+constexpr int tensor_registers = 4 * tensor_rows<Element> + 2 * tensor_columns<Element>;
+template <class Element>
+using tensor_register = std::conditional_t<sizeof(Element) == 8, double, std::uint32_t>;
+constexpr int tensor_slabs = 2;
 
 // The loop, which nothing moves out of, as in ceiling_loop. Each product adds to other sums than the 31 before it.
 template <class Element, int products>
 __global__ void __launch_bounds__(256, 1)
     tensor_loop(int steps, int never, const Element* operands, typename rigel::arch::Mma<Element>::Accumulator* results) {
   using Mma = rigel::arch::Mma<Element>;
-  constexpr int rows = tensor_rows, columns = tensor_columns, slabs = tensor_slabs;
+  using Register = tensor_register<Element>;
+  constexpr int rows = tensor_rows<Element>, columns = tensor_columns<Element>, slabs = tensor_slabs;
   typename Mma::Accumulator x[rows][columns][4] = {};
-  std::uint32_t a[slabs][rows][4], b[slabs][columns][2];
+  Register a[slabs][rows][4], b[slabs][columns][2];
   const auto read = [&](int from) {
-    const auto* word = reinterpret_cast<const std::uint32_t*>(operands) + from + threadIdx.x % 32;
+    const auto* word = reinterpret_cast<const Register*>(operands) + from + threadIdx.x % 32;
 #pragma unroll
     for (int s = 0; s < slabs; ++s) {
 #pragma unroll
@@ -94,8 +107,9 @@ struct Loop<Pair> {
   using Operand = typename Pair::element;
   using Result = typename rigel::arch::Mma<Operand>::Accumulator;
   static constexpr int threads = 256;  // eight warps, one block a multiprocessor
-  static constexpr int operands = tensor_slabs * tensor_words * 32 * 4 / static_cast<int>(sizeof(Operand));
-  static constexpr int results = 4 * tensor_rows * tensor_columns, steps = (1 << 12) / Pair::products_of_pair;
+  static constexpr int operands = tensor_slabs * tensor_registers<Operand> * 32 *
+                                  static_cast<int>(sizeof(tensor_register<Operand>) / sizeof(Operand));
+  static constexpr int results = 4 * tensor_rows<Operand> * tensor_columns<Operand>, steps = (1 << 12) / Pair::products_of_pair;
   static constexpr double pairs = double(tensor_slabs) * results * Pair::k;
   static constexpr Numbers numbers = Numbers::normal;
   static auto kernel() { return tensor_loop<Operand, Pair::products_of_pair>; }

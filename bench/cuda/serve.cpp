@@ -12,7 +12,7 @@
 //             log_plus, l1, l2_squared, linf, hamming, or lp:<p>; or cdist:<p>, Minkowski distances between the rows of A
 //             and the columns of B, root included
 // types       f32 and f32; for plus_times also f16 or bf16 and the same or f32, i8 and i32
-// precision   the least that terms are rounded to: accumulator, split, tf32 or operands
+// precision   the least that terms are rounded to: accumulator, promoted, split, tf32 or operands
 // layout      rows or columns: how the M × K of A, the K × N of B lie. C lies by rows.
 // files       raw little-endian numbers; "-" for C writes none
 //
@@ -65,9 +65,9 @@ bool by_rows(const std::string& what, const std::string& word) {
 
 rigel::Precision precision(const std::string& word) {
   using enum rigel::Precision;
-  for (const auto p : {accumulator, split, tf32, operands})
+  for (const auto p : {accumulator, promoted, split, tf32, operands})
     if (word == name(p)) return p;
-  throw std::runtime_error("the precision is '" + word + "', expected accumulator, split, tf32 or operands");
+  throw std::runtime_error("the precision is '" + word + "', expected accumulator, promoted, split, tf32 or operands");
 }
 
 Job parse(const std::string& line) {
@@ -171,13 +171,14 @@ template <class Use>
 auto with_types(const Job& job, const Use& use) {
   const auto are = [&](const char* element, const char* result) { return job.element == element && job.result == result; };
   if (are("f32", "f32")) return use(float{}, float{});
+  if (are("f64", "f64")) return use(double{}, double{});
   if (are("f16", "f16")) return use(rigel::half{}, rigel::half{});
   if (are("f16", "f32")) return use(rigel::half{}, float{});
   if (are("bf16", "bf16")) return use(rigel::bfloat16{}, rigel::bfloat16{});
   if (are("bf16", "f32")) return use(rigel::bfloat16{}, float{});
   if (are("i8", "i32")) return use(std::int8_t{}, std::int32_t{});
   throw std::runtime_error("the types are " + job.element + " and " + job.result +
-                           ", expected f32 and f32, f16 or bf16 and the same or f32, or i8 and i32");
+                           ", expected f32 or f64 and the same, f16 or bf16 and the same or f32, or i8 and i32");
 }
 
 class Server {
