@@ -112,7 +112,7 @@ void check_shapes(const S& s, const std::string& kernel) {
             expected.push_back(x);
           }
         CHECK(product<Exec>(s, e, a_by_rows, b_by_rows, layout != 2, static_cast<std::size_t>(layout == 3) * 2,
-                            {.accumulate = accumulate, .kernel = kernel}) == expected);
+                            {.accumulate = accumulate, .precision = rigel::Precision::operands, .kernel = kernel}) == expected);
       }
 }
 
@@ -185,7 +185,7 @@ TEST_CASE_TEMPLATE("few outputs: more batches than a grid has along z", Exec, RI
     const bool ran = support::ran(info, [&] {
       rigel::contract(Exec{}, rigel::plus_times<float>{}, View(a_memory.view.data(), batches, 1, k),
                       b_memory.matrix(k, 1, true), View(c_memory.view.data(), batches, 1, 1), rigel::epilogue::Program{},
-                      {.kernel = info.name});
+                      {.precision = info.precision, .kernel = info.name});
     });
     if (!ran) continue;
     Exec{}.fence();

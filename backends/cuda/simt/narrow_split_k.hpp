@@ -148,8 +148,10 @@ __global__ void __launch_bounds__(1 << SplitK<S>::threads)
 #pragma unroll 4
     for (int i = o + outputs; i < end; i += outputs) sum = s.add(sum, sums[i]);
     if constexpr (can_accumulate<S>)
-      if (g.accumulate) [[unlikely]]
-        sum = s.add(g.finish.load(s, g.c, g.c_offset(l, m, n)), sum);
+      if (g.accumulate) [[unlikely]] {
+        const Accumulator before = g.finish.load(s, g.c, g.c_offset(l, m, n));
+        sum = g.k > 0 ? s.add(before, sum) : before;  // linf's identity is one of distances, not of all numbers
+      }
     store(s, sum, l, m, n);
   }
 }

@@ -208,10 +208,12 @@ class Loader<Way::along_k, Element, Element, lines, depth, threads> {
       : staging_(staging + threadIdx.x * width), other_(staging_ + lines * depth) {
     const int thread = static_cast<int>(threadIdx.x), line = thread / in_line, k = thread % in_line * width;
     slot_ = k * Layout::pitch + line;
+    const int present = static_cast<int>(lines_left < lines ? lines_left : lines);
+    const int others = (1 << (31 - __clz(present))) - 1;  // a mask: as many as are surely present
 #pragma unroll
     for (int e = 0; e < each; ++e) {
       const int from = line + e * lines_apart;
-      source_[e] = source + (from < lines_left ? from : from % static_cast<int>(lines_left)) * line_stride + k;
+      source_[e] = source + (from < present ? from : from & others) * line_stride + k;
     }
   }
 
