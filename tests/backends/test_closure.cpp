@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // closure(): against SciPy on a small graph, against elimination by hand on many, every path followed arc by arc.
+#include "../support/error.hpp"
+#include "../support/layouts.hpp"
 #include "../support/random.hpp"
 #include "../support/spaces.hpp"
 
@@ -16,41 +18,16 @@
 namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
-using support::Random;
+using support::Random, support::download, support::upload;
 
 // n × n, row by row, on the host.
 template <class T>
 using Square = std::vector<T>;
 
-// A square matrix of a layout; LayoutStride: every second row and every third column of a larger matrix.
+// A square matrix of a layout.
 template <class T, class Exec, class Layout = Kokkos::LayoutRight>
 auto square(std::int64_t n) {
-  using Space = typename Exec::memory_space;
-  if constexpr (std::is_same_v<Layout, Kokkos::LayoutStride>)
-    return Kokkos::subview(Kokkos::View<T****, Kokkos::LayoutRight, Space>("larger", n, 2, n, 3), Kokkos::ALL, 1,
-                           Kokkos::ALL, 2);
-  else
-    return Kokkos::View<T**, Layout, Space>("square", n, n);
-}
-
-// Copies through a contiguous view of the same memory space, for layouts that a copy between spaces does not take.
-template <class View, class T>
-void upload(const View& d, const Square<T>& values) {
-  using Space = typename View::memory_space;
-  const Kokkos::View<const T**, Kokkos::LayoutRight, Kokkos::HostSpace> host(values.data(), d.extent(0), d.extent(1));
-  const Kokkos::View<T**, Kokkos::LayoutRight, Space> same("upload", d.extent(0), d.extent(1));
-  Kokkos::deep_copy(same, host);
-  Kokkos::deep_copy(d, same);
-}
-template <class View>
-auto download(const View& d) {
-  using T = typename View::non_const_value_type;
-  const Kokkos::View<T**, Kokkos::LayoutRight, typename View::memory_space> same("download", d.extent(0), d.extent(1));
-  Kokkos::deep_copy(same, d);
-  Square<T> values(d.extent(0) * d.extent(1));
-  Kokkos::deep_copy(Kokkos::View<T**, Kokkos::LayoutRight, Kokkos::HostSpace>(values.data(), d.extent(0), d.extent(1)),
-                    same);
-  return values;
+  return support::laid_out<T, Exec, Layout>(n, n);
 }
 
 template <class S>
@@ -97,16 +74,6 @@ void against_textbook(const S& s, std::int64_t n, std::int64_t block, double den
   const auto report = rigel::closure(Exec(), s, d, {.block = block});
   CHECK_FALSE(report.negative_cycle);
   CHECK(differences(download(d), textbook(s, graph, n)) == 0);
-}
-
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const rigel::Error& e) {
-    return e.what();
-  }
-  return "nothing thrown";
 }
 
 // SciPy 1.17, scipy.sparse.csgraph.floyd_warshall(W, return_predecessors=True), and Johnson's algorithm the same.
@@ -417,7 +384,7 @@ TEST_CASE_TEMPLATE("closure with the caller's workspace, and with a named kernel
 
     options.workspace.bytes = bytes - 1;
     upload(d, graph);
-    CHECK(message_of([&] { rigel::closure(Exec(), S{}, d, options); }) ==
+    CHECK(support::caught([&] { rigel::closure(Exec(), S{}, d, options); }).message ==
           "closure: the workspace has " + std::to_string(bytes - 1) + " bytes, expected " + std::to_string(bytes));
     CHECK(download(d) == graph);
   }
@@ -431,18 +398,20 @@ TEST_CASE("closure says what is wrong") {
   const rigel::min_plus<float> s;
   const Exec exec;
   const Matrix oblong("roads", 3, 4), roads("roads", 4, 4);
-  CHECK(message_of([&] { rigel::closure(exec, s, oblong); }) == "closure: D 'roads' is 3x4, expected a square matrix");
+  CHECK(support::caught([&] { rigel::closure(exec, s, oblong); }).message ==
+        "closure: D 'roads' is 3x4, expected a square matrix");
   const Kokkos::View<int**, Exec::memory_space> p("before", 4, 3);
-  CHECK(message_of([&] { rigel::closure(exec, s, roads, p); }) == "closure: P 'before' is 4x3, expected 4x4 as D 'roads'");
+  CHECK(support::caught([&] { rigel::closure(exec, s, roads, p); }).message ==
+        "closure: P 'before' is 4x3, expected 4x4 as D 'roads'");
   const rigel::min_plus<int> whole;
   const Kokkos::View<int**, Exec::memory_space> both("both", 4, 4);
-  CHECK(message_of([&] { rigel::closure(exec, whole, both, both); }) ==
+  CHECK(support::caught([&] { rigel::closure(exec, whole, both, both); }).message ==
         "closure: D 'both' 4x4 overlaps P 'both' 4x4, expected distinct elements");
-  CHECK(message_of([&] { rigel::closure(exec, s, roads, {.block = 0}); }) ==
+  CHECK(support::caught([&] { rigel::closure(exec, s, roads, {.block = 0}); }).message ==
         "closure: options.block is 0, expected at least 1");
   const Kokkos::View<signed char**, Exec::memory_space> narrow("before", 200, 200);
   const Matrix large("roads", 200, 200);
-  CHECK(message_of([&] { rigel::closure(exec, s, large, narrow); }) ==
+  CHECK(support::caught([&] { rigel::closure(exec, s, large, narrow); }).message ==
         "closure: P 'before' holds integers too narrow for 200 vertices");
   const Kokkos::View<float**, Kokkos::LayoutStride, Exec::memory_space> folded(roads.data(),
                                                                                Kokkos::LayoutStride(3, 1, 3, 1));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cdist(): SciPy's values on a small example, the formulas in double on larger ones, options and messages.
+#include "../support/error.hpp"
 #include "../support/matrix.hpp"
 #include "../support/random.hpp"
 #include "../support/spaces.hpp"
@@ -134,16 +135,6 @@ void against_scipy() {
   CHECK(error_of(small<T, Exec>(metric::minkowski{3}, {.skip_epilogue = true}), sums) <= power_tolerance<T>);
 }
 
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const rigel::Error& e) {
-    return e.what();
-  }
-  return "nothing thrown";
-}
-
 // 1 / (1 + v), plus what a view holds for the row.
 template <class View>
 struct similarity {
@@ -177,7 +168,7 @@ TEST_CASE_TEMPLATE("cdist of 16-bit floats and of integers", Exec, RIGEL_TEST_SP
   rigel::cdist(Exec(), u, u, roots, metric::euclidean{});
   const double root = std::sqrt(1. + 253. * 253. + 16.);
   CHECK(support::values(roots) == std::vector<double>{0, root, root, 0});
-  CHECK(message_of([&] { rigel::cdist(Exec(), u, u, sums, metric::euclidean{}); }) ==
+  CHECK(support::caught([&] { rigel::cdist(Exec(), u, u, sums, metric::euclidean{}); }).message ==
         "cdist: D 'sums' holds integers, expected floating-point numbers for this metric, or options.skip_epilogue");
   CHECK_THROWS_AS(rigel::cdist(Exec(), u, u, roots, metric::minkowski{1.3}), rigel::Error);
 }
@@ -268,22 +259,22 @@ TEST_CASE("cdist says what is wrong") {
   const auto three = support::batch<float, Exec>(3, 4, 6, {}, "three"),
              two = support::batch<float, Exec>(2, 4, 5, {}, "two");
   const metric::manhattan m;
-  CHECK(message_of([&] { rigel::cdist(exec, x, other, d, m); }) ==
+  CHECK(support::caught([&] { rigel::cdist(exec, x, other, d, m); }).message ==
         "cdist: Z 'other' is 5x7, expected 6 columns to match X 'x' 4x6");
-  CHECK(message_of([&] { rigel::cdist(exec, x, z, flat, m); }) ==
+  CHECK(support::caught([&] { rigel::cdist(exec, x, z, flat, m); }).message ==
         "cdist: D 'flat' is 5x4, expected 4 rows to match the rows of X 'x' 4x6");
-  CHECK(message_of([&] { rigel::cdist(exec, x, x, d, m); }) ==
+  CHECK(support::caught([&] { rigel::cdist(exec, x, x, d, m); }).message ==
         "cdist: D 'd' is 4x5, expected 4 columns to match the rows of Z 'x' 4x6");
-  CHECK(message_of([&] { rigel::cdist(exec, three, z, two, m); }) ==
+  CHECK(support::caught([&] { rigel::cdist(exec, three, z, two, m); }).message ==
         "cdist: X 'three' is 3x4x6, expected 2 batches or one to match D 'two' 2x4x5");
   const auto square = support::matrix<float, Exec>(6, 6, {}, "square");
-  CHECK(message_of([&] { rigel::cdist(exec, square, square, square, m); }) ==
+  CHECK(support::caught([&] { rigel::cdist(exec, square, square, square, m); }).message ==
         "cdist: D 'square' 6x6 overlaps X 'square' 6x6, expected distinct elements");
   const auto tall = support::matrix<float, Exec>(5, 6, {}, "tall");
   const auto top = Kokkos::subview(tall, std::pair{0, 4}, std::pair{0, 5});
-  CHECK(message_of([&] { rigel::cdist(exec, x, tall, top, m); }) ==
+  CHECK(support::caught([&] { rigel::cdist(exec, x, tall, top, m); }).message ==
         "cdist: D 'tall' 4x5 overlaps transposed Z 'tall' 6x5, expected distinct elements");
   for (const double p : {0., -1., std::nan("")})
-    CHECK(message_of([&] { rigel::cdist(exec, x, z, d, metric::minkowski{p}); }).find("expected p > 0") !=
+    CHECK(support::caught([&] { rigel::cdist(exec, x, z, d, metric::minkowski{p}); }).message.find("expected p > 0") !=
           std::string::npos);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // transitive_closure(): by hand on a small graph, against elimination on single bits on many.
+#include "../support/error.hpp"
+#include "../support/layouts.hpp"
 #include "../support/random.hpp"
 #include "../support/recorder.hpp"
 #include "../support/spaces.hpp"
@@ -15,7 +17,7 @@
 
 namespace {
 
-using support::Random;
+using support::Random, support::download, support::laid_out, support::upload;
 using Bits = std::vector<char>;  // n × n, row by row, a byte each
 
 template <class Word>
@@ -51,37 +53,6 @@ Bits random_graph(Random& random, std::int64_t n, double density) {
   return graph;
 }
 
-// A packed matrix of a layout; LayoutStride: every second row and every third column of a larger matrix.
-template <class Word, class Exec, class Layout = Kokkos::LayoutRight>
-auto matrix(std::int64_t rows, std::int64_t columns) {
-  using Space = typename Exec::memory_space;
-  if constexpr (std::is_same_v<Layout, Kokkos::LayoutStride>)
-    return Kokkos::subview(Kokkos::View<Word****, Kokkos::LayoutRight, Space>("larger", rows, 2, columns, 3), Kokkos::ALL, 1,
-                           Kokkos::ALL, 2);
-  else
-    return Kokkos::View<Word**, Layout, Space>("packed", rows, columns);
-}
-
-// Copies through a contiguous view of the same memory space, for layouts that a copy between spaces does not take.
-template <class View, class Word>
-void upload(const View& d, const std::vector<Word>& values) {
-  using Space = typename View::memory_space;
-  const Kokkos::View<const Word**, Kokkos::LayoutRight, Kokkos::HostSpace> host(values.data(), d.extent(0), d.extent(1));
-  const Kokkos::View<Word**, Kokkos::LayoutRight, Space> same("upload", d.extent(0), d.extent(1));
-  Kokkos::deep_copy(same, host);
-  Kokkos::deep_copy(d, same);
-}
-template <class View>
-auto download(const View& d) {
-  using Word = typename View::non_const_value_type;
-  const Kokkos::View<Word**, Kokkos::LayoutRight, typename View::memory_space> same("download", d.extent(0), d.extent(1));
-  Kokkos::deep_copy(same, d);
-  std::vector<Word> values(d.extent(0) * d.extent(1));
-  Kokkos::deep_copy(Kokkos::View<Word**, Kokkos::LayoutRight, Kokkos::HostSpace>(values.data(), d.extent(0), d.extent(1)),
-                    same);
-  return values;
-}
-
 // Bits that differ, those beyond n left out.
 template <class Word>
 std::int64_t differences(const std::vector<Word>& packed, const Bits& expected, std::int64_t n) {
@@ -97,7 +68,7 @@ void check(const Bits& graph, const Bits& expected, std::int64_t n, std::int64_t
   CAPTURE(n);
   CAPTURE(block);
   CAPTURE(width<Word>);
-  const auto d = matrix<Word, Exec, Layout>(n, words_of<Word>(n));
+  const auto d = laid_out<Word, Exec, Layout>(n, words_of<Word>(n));
   upload(d, pack<Word>(graph, n));
   rigel::transitive_closure(Exec(), d, {.block = block});
   CHECK(download(d) == pack<Word>(expected, n));  // zero bits beyond n stay zero
@@ -106,22 +77,12 @@ void check(const Bits& graph, const Bits& expected, std::int64_t n, std::int64_t
   CHECK(differences(download(d), expected, n) == 0);
 }
 
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const rigel::Error& e) {
-    return e.what();
-  }
-  return "nothing thrown";
-}
-
 }  // namespace
 
 TEST_CASE_TEMPLATE("transitive closure of a small graph", Exec, RIGEL_TEST_SPACES) {
   // 0 → 1 → 2 → 0, 2 → 3 → 4, 5 → 4; bit j of row i. Nothing leads to 5, nothing leads away from 4.
   const std::vector<std::uint32_t> arcs = {0b000010, 0b000100, 0b001001, 0b010000, 0, 0b010000};
-  const auto d = matrix<std::uint32_t, Exec>(6, 1);
+  const auto d = laid_out<std::uint32_t, Exec>(6, 1);
   upload(d, arcs);
   rigel::transitive_closure(Exec(), d);
   CHECK(download(d) == std::vector<std::uint32_t>{0b011111, 0b011111, 0b011111, 0b011000, 0b010000, 0b110000});
@@ -220,7 +181,7 @@ TEST_CASE_TEMPLATE("transitive closure with the caller's workspace, and with a n
   Random random(23);
   const Bits graph = random_graph(random, n, 0.01);
   const auto packed = pack<std::uint64_t>(graph, n), expected = pack<std::uint64_t>(textbook(graph, n), n);
-  const auto d = matrix<std::uint64_t, Exec>(n, words_of<std::uint64_t>(n));
+  const auto d = laid_out<std::uint64_t, Exec>(n, words_of<std::uint64_t>(n));
   for (const char* kernel : {"", "reference", "portable"}) {
     CAPTURE(kernel);
     rigel::TransitiveClosureOptions options{.kernel = kernel};
@@ -246,7 +207,7 @@ TEST_CASE_TEMPLATE("transitive closure with the caller's workspace, and with a n
 
     options.workspace.bytes = bytes - 1;
     upload(d, packed);
-    CHECK(message_of([&] { rigel::transitive_closure(Exec(), d, options); }) ==
+    CHECK(support::caught([&] { rigel::transitive_closure(Exec(), d, options); }).message ==
           "transitive_closure: the workspace has " + std::to_string(bytes - 1) + " bytes, expected " +
               std::to_string(bytes));
     CHECK(download(d) == packed);
@@ -260,17 +221,17 @@ TEST_CASE_TEMPLATE("transitive closure says what is wrong, and leaves D as it wa
   const Exec exec;
   const Kokkos::View<std::uint32_t**, Space> narrow("roads", 33, 1);
   Kokkos::deep_copy(narrow, 2u);
-  CHECK(message_of([&] { rigel::transitive_closure(exec, narrow); }) ==
+  CHECK(support::caught([&] { rigel::transitive_closure(exec, narrow); }).message ==
         "transitive_closure: D 'roads' is 33x1, expected 33x2: rows of 33 bits in words of 32");
   CHECK(download(narrow) == std::vector<std::uint32_t>(33, 2));
   const Kokkos::View<std::uint64_t***, Space> batch("roads", 5, 64, 2);
-  CHECK(message_of([&] { rigel::transitive_closure(exec, batch); }) ==
+  CHECK(support::caught([&] { rigel::transitive_closure(exec, batch); }).message ==
         "transitive_closure: D 'roads' is 5x64x2, expected 5x64x1: rows of 64 bits in words of 64");
   const Kokkos::View<std::uint64_t**, Space> roads("roads", 64, 1);
   for (const int block : {-64, 0, 32, 100, 576})
-    CHECK(message_of([&] { rigel::transitive_closure(exec, roads, {.block = block}); }) ==
+    CHECK(support::caught([&] { rigel::transitive_closure(exec, roads, {.block = block}); }).message ==
           "transitive_closure: options.block is " + std::to_string(block) + ", expected a multiple of 64 up to 512");
   const Kokkos::View<std::uint32_t**, Kokkos::LayoutStride, Space> folded(narrow.data(), Kokkos::LayoutStride(33, 0, 2, 1));
-  CHECK(message_of([&] { rigel::transitive_closure(exec, folded); }) ==
+  CHECK(support::caught([&] { rigel::transitive_closure(exec, folded); }).message ==
         "transitive_closure: D '' 33x2 overlaps itself (strides 0, 0, 1), expected distinct elements");
 }
