@@ -3,7 +3,7 @@
 """Fails unless the tensor-core kernels of Rigel hold the instructions that they are made of: their kind of mma.sync, ldmatrix and
 asynchronous copies, as many products as a slab has, and no load or store of a register that was spilled.
 
-usage: check_instructions.py --cuobjdump PROGRAM FOLDER...
+usage: check_instructions.py [--cuobjdump PROGRAM] FOLDER...
 
 Each FOLDER holds object files of CUDA kernels for one architecture or several; PROGRAM (NVIDIA's cuobjdump, which wants nvdisasm on
 the PATH) lists their machine code. Prints a line for every kind of kernel. Exit status: 0, all have them; 1, one has not; 2, there
@@ -23,6 +23,8 @@ WHOLE = re.compile(r"8ProductsE0E")  # else a float's product is three
 # Instructions for 16 rows by 8 columns of outputs and a slab of 128 bytes of k.
 PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32": 4, "IMMA.16832.S8.S8": 4, "IMMA.16832.U8.U8": 4,
             "BMMA.168256.AND.POPC": 4, "DMMA.16x8x8": 2, "DMMA.884": 8}
+# What each architecture has a kernel of, beside doubles.
+KINDS = [kind for kind in PRODUCTS if not kind.startswith("DMMA")]
 
 
 def functions(text):
@@ -78,6 +80,11 @@ def main():
                 if missing := lacks(name, found):
                     bad += 1
                     print(f"check_instructions: {architecture} {name} lacks {', '.join(missing)}")
+    for architecture in {architecture for architecture, _ in kinds}:
+        for kind in (*KINDS, "DMMA.884" if architecture == "sm_80" else "DMMA.16x8x8"):
+            if not kinds[architecture, kind]:
+                bad += 1
+                print(f"check_instructions: {architecture} has no kernel of {kind}")
     for (architecture, kind), count in sorted(kinds.items()):
         print(f"{architecture:<8} {count:>4} kernels of {kind}")
     print(f"check_instructions: {checked} tensor-core kernels, {bad} without their instructions")

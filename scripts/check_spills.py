@@ -64,10 +64,12 @@ class Function:
         by_registers = REGISTERS_OF_ALL // (warps * 32 * ((self.registers + 7) // 8 * 8))
         if shape.re is SHAPE:
             return min(by_registers, shared * 1024 // (self.shared + 1024)), blocks
-        # Slabs of 128 bytes of k and a warp's eight rows on their way out are not static. Two blocks of some shapes fit into
-        # the shared memory of newer architectures only; one has to fit everywhere.
-        needed = stages * (a * outputs_m + b * outputs_n) * 128 + warps * 8 * (outputs_n + 8) * 4
-        return by_registers if shared * 1024 >= needed + 1024 else 0, blocks
+        # Slabs of 128 bytes of k and a warp's eight rows on their way out are not static. Where there is less shared memory than
+        # sm_90 has, one block has to fit.
+        size = 8 if "plus_timesIdd" in self.name else 4  # of an accumulator
+        needed = stages * (a * outputs_m + b * outputs_n) * 128 + warps * 8 * (outputs_n + 8) * size + 1024
+        by_shared = shared * 1024 // needed
+        return (min(by_registers, by_shared) if shared >= 228 else by_registers if by_shared else 0), blocks
 
     def fits(self):
         blocks = self.blocks()

@@ -17,7 +17,9 @@ struct tensor {
   using element = Element;
   static constexpr int products_of_pair = products, capability = 80;
   /// Of a product: 32 bytes, of doubles 64.
-  static constexpr int k = std::is_same_v<Element, std::uint32_t> ? 256 : sizeof(Element) == 8 ? 8 : 32 / static_cast<int>(sizeof(Element));
+  static constexpr int k = std::is_same_v<Element, std::uint32_t> ? 256
+                           : sizeof(Element) == 8                 ? 8
+                                                                  : 32 / static_cast<int>(sizeof(Element));
 };
 struct tensor_f16 : tensor<rigel::half> {
   static constexpr const char* name = "mma/f16";
@@ -107,9 +109,10 @@ struct Loop<Pair> {
   using Operand = typename Pair::element;
   using Result = typename rigel::arch::Mma<Operand>::Accumulator;
   static constexpr int threads = 256;  // eight warps, one block a multiprocessor
-  static constexpr int operands = tensor_slabs * tensor_registers<Operand> * 32 *
-                                  static_cast<int>(sizeof(tensor_register<Operand>) / sizeof(Operand));
-  static constexpr int results = 4 * tensor_rows<Operand> * tensor_columns<Operand>, steps = (1 << 12) / Pair::products_of_pair;
+  static constexpr int operands =
+      tensor_slabs * tensor_registers<Operand> * 32 * static_cast<int>(sizeof(tensor_register<Operand>) / sizeof(Operand));
+  static constexpr int results = 4 * tensor_rows<Operand> * tensor_columns<Operand>,
+                       steps = (1 << 12) / Pair::products_of_pair;
   static constexpr double pairs = double(tensor_slabs) * results * Pair::k;
   static constexpr Numbers numbers = Numbers::normal;
   static auto kernel() { return tensor_loop<Operand, Pair::products_of_pair>; }

@@ -18,7 +18,8 @@ struct Mma;
 
 template <> struct Mma<half> {
   using Accumulator = float;
-  __device__ __forceinline__ static void add(float (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  __device__ __forceinline__ static void add(float (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                             std::uint32_t b1) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -27,7 +28,8 @@ template <> struct Mma<half> {
 
 template <> struct Mma<bfloat16> {
   using Accumulator = float;
-  __device__ __forceinline__ static void add(float (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  __device__ __forceinline__ static void add(float (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                             std::uint32_t b1) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -57,7 +59,8 @@ template <> struct Mma<std::uint8_t> {
 /// m16n8k8, f32 read as tf32: the lower 13 bits of a mantissa are ignored.
 template <> struct Mma<float> {
   using Accumulator = float;
-  __device__ __forceinline__ static void add(float (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  __device__ __forceinline__ static void add(float (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                             std::uint32_t b1) {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));

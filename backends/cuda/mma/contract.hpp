@@ -17,9 +17,10 @@ namespace rigel::backends::mma {
 
 /// The unsigned integer of an element's size, as which it is packed.
 template <class Element>
-using bits_t = std::conditional_t<
-    sizeof(Element) == 1, std::uint8_t,
-    std::conditional_t<sizeof(Element) == 2, std::uint16_t, std::conditional_t<sizeof(Element) == 4, std::uint32_t, std::uint64_t>>>;
+using bits_t =
+    std::conditional_t<sizeof(Element) == 1, std::uint8_t,
+                       std::conditional_t<sizeof(Element) == 2, std::uint16_t,
+                                          std::conditional_t<sizeof(Element) == 4, std::uint32_t, std::uint64_t>>>;
 
 /// How an operand comes into the kernel.
 enum class Way : std::uint8_t { along_k, along_lines, packed };
@@ -55,11 +56,8 @@ std::int64_t columns_of(const Problem& p) {
   return (p.n + Shape::n - 1) / Shape::n;
 }
 
-inline constexpr std::int64_t max_grid = 2147483647;  // blocks of a launch along x (CUDA C++ Programming Guide, table of limits)
-
-/// Whether the words of S are bits along k, which an epilogue joins.
-template <class S>
-inline constexpr bool joins_bits = std::is_same_v<S, or_and<typename S::element>> || std::is_same_v<S, xor_and<typename S::element>>;
+inline constexpr std::int64_t max_grid =
+    2147483647;  // blocks of a launch along x (CUDA C++ Programming Guide, table of limits)
 
 /// Bytes of shared memory that a block may have on a device, at most 64 of which are remembered.
 inline int shared_memory_of(int device) {
@@ -78,14 +76,23 @@ Status supports(const KernelInfo& info, const Problem& p) {
   constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator>;
   if (shared_memory_of(p.execution.device) < bytes)
     return {Code::unsupported, "needs " + std::to_string(bytes) + " bytes of shared memory"};
-  if (p.m > max_grid || p.n > max_grid || rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
+  if (p.m > max_grid || p.n > max_grid ||
+      rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
     return {Code::unsupported, "C has more than 2^31 - 1 rows, columns or tiles"};
   if (p.k > std::numeric_limits<std::int32_t>::max() / 4) return {Code::unsupported, "K is 2^29 or more"};
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (packing_blocks(*g.operand, g.lines, g.k) > max_grid)
       return {Code::unsupported, "an operand has more than 2^31 - 1 tiles of 64 by 64"};
-  if (joins_bits<S> && (!p.program || p.program->bit_steps() == 0))
-    return {Code::unsupported, "tensor cores count the bits along k: the epilogue has to begin with any_bit() or parity()"};
+  if constexpr (joins_bits<S>) {
+    constexpr bool is_or = std::is_same_v<S, or_and<typename S::element>>;
+    if (!p.program || p.program->empty() ||
+        (*p.program)[0].kind != (is_or ? epilogue::Kind::any_bit : epilogue::Kind::parity))
+      return {Code::unsupported, std::string("tensor cores count the bits along k: the epilogue has to begin with ") +
+                                     (is_or ? "any_bit()" : "parity()")};
+    // The count wraps, which a parity does not mind.
+    if (is_or && p.k > (std::int64_t{1} << 32) / (8 * static_cast<std::int64_t>(sizeof(typename S::element))) - 1)
+      return {Code::unsupported, "a line has 2^32 bits or more"};
+  }
   return detail::finish_supports<detail::ProgramFinish>(info, p);
 }
 
@@ -111,8 +118,15 @@ double cost(const KernelInfo&, const Problem& p) {
   const double steps = work * std::ceil(static_cast<double>(p.k) * static_cast<double>(p.a.size) / 32);
   double seconds = launch + (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * steps / rate +
                    std::ceil(each / Shape::blocks) * fill + each * area * output;
+  // Where the choice must not hang on M, neither may it on how the lines of A lie beside each other: A is then packed as far as this
+  // time is concerned, unless it lies along k.
+  const auto packs = [&](const Lines& g) {
+    const Way way = way_of(g);
+    const bool hangs = g.operand == &p.a && covers(p.require, Promise::batch_invariant) && g.k_stride != 1;
+    return way == Way::packed || hangs;
+  };
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
-    if (way_of(g) == Way::packed)
+    if (packs(g))
       seconds += packing + 2 * static_cast<double>(packed_bytes(*g.operand, g.lines, g.k)) / packed_bytes_per_second;
   return seconds;
 }
@@ -120,11 +134,11 @@ double cost(const KernelInfo&, const Problem& p) {
 /// Lets a kernel have more than 48 KB of shared memory, once for each device.
 inline void allow_shared_memory(const void* function, int bytes, std::atomic<std::uint64_t>& allowed, int device,
                                 const KernelInfo& info) {
-  const std::uint64_t mine = device < 64 ? std::uint64_t{1} << device : 0;
-  if (allowed.load(std::memory_order_relaxed) & mine) return;
+  const std::uint64_t mine = device >= 0 && device < 64 ? std::uint64_t{1} << device : 0;
+  if (allowed.load(std::memory_order_acquire) & mine) return;
   cuda::check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
               "contract: shared memory of " + info.name);
-  allowed.fetch_or(mine, std::memory_order_relaxed);
+  allowed.fetch_or(mine, std::memory_order_release);
 }
 
 template <class S, class Element, Products products, class Shape>
@@ -139,7 +153,7 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
     if (way != Way::packed)
       return Source<Element>{static_cast<const Element*>(o.data), o.batch_stride * ratio,
                              (way == Way::along_k ? g.line_stride : g.k_stride) * ratio};
-    pack_operand<bits_t<typename S::element>>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream);
+    pack_operand<bits_t<typename S::element>>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, info.name);
     const std::int64_t pitch = pitch_of(g.k, o.size) * ratio;
     const Source<Element> packed{reinterpret_cast<const Element*>(memory), matrices_of(o) > 1 ? g.lines * pitch : 0, pitch};
     memory += packed_bytes(o, g.lines, g.k);
@@ -156,7 +170,8 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   const auto launch = [&]<Direction of_a, Direction of_b>() {
     constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator>;
     static std::atomic<std::uint64_t> allowed{0};
-    const auto function = reinterpret_cast<const void*>(&multiply<S, Element, products, detail::ProgramFinish, Shape, of_a, of_b>);
+    const auto function =
+        reinterpret_cast<const void*>(&multiply<S, Element, products, detail::ProgramFinish, Shape, of_a, of_b>);
     allow_shared_memory(function, bytes, allowed, p.execution.device, info);
     void* list[] = {&operands, &arguments, &raster, &tiles};
     const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
@@ -173,13 +188,13 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   launch.template operator()<Direction::along_k, Direction::along_k>();
 }
 
-/// The a-priori bound of sums by mma.sync into f32. In each instruction an accumulator and `terms` exact products are aligned to the
-/// largest of them and cut, each at 2^-23 of it or later, and so is their sum (M. Fasi, N. J. Higham, M. Mikaitis, S. Pranesh,
-/// Numerical behavior of NVIDIA tensor cores, 2021): at most (terms + 2)·2u of Σ|a·b|. A value of k takes part in `products` of them;
-/// `rounding`: of the operands, relative to a product, in u.
+/// The a-priori bound of sums by mma.sync into f32. An accumulator and a block of n exact products, 4 of them or more, are aligned to
+/// the largest and cut, each at 2^-23 of it or later, and so is their sum (M. Fasi, N. J. Higham, M. Mikaitis, S. Pranesh, Numerical
+/// behavior of NVIDIA tensor cores, 2021): at most (n + 2)·2u of Σ|a·b|, 3u for each of the products. An instruction has `terms` of
+/// them, absent ones included; a value of k takes part in `products` instructions; `rounding`: of the operands, relative to a product, in u.
 constexpr Accuracy truncating_accuracy(int terms, int products = 1, double rounding = 0) {
-  const double of_one = 2.0 * products * (terms + 2);
-  return {of_one + 2 + rounding, of_one / terms};
+  const double of_term = 3.0 * products;
+  return {of_term * terms + 2 + rounding, of_term};
 }
 
 template <class S, class Element, Precision precision, class Shape>
@@ -194,7 +209,8 @@ Kernel kernel() {
   const std::string variant = precision == Precision::accumulator ? "" : std::string(name(precision)) + '.';
   Kernel k;
   k.info = detail::info_of<S>(
-      "cuda.mma", variant + std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth), bit(Space::cuda));
+      "cuda.mma", variant + std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth),
+      bit(Space::cuda));
   k.info.tile = {Shape::m, Shape::n, depth};
   k.info.stages = Shape::stages;
   k.info.min_compute_capability = 80;
@@ -208,13 +224,15 @@ Kernel kernel() {
   else if constexpr (products == Products::split)
     k.info.accuracy = truncating_accuracy(terms, 3, lost);
   else if constexpr (products == Products::promoted)
-    k.info.accuracy = {depth * truncating_accuracy(terms, 3).per_term + 2 + lost, 1.0 / depth};  // of a slab; of sums of slabs
+    k.info.accuracy = {depth * truncating_accuracy(terms, 3).per_term + 2 + lost,
+                       1.0 / depth};  // of a slab; of sums of slabs
   else if constexpr (std::is_same_v<Element, double>)
     k.info.accuracy = detail::chain_accuracy<S>();  // of fma, in an order that is not ascending
   else
     k.info.accuracy = truncating_accuracy(terms);
   k.supports = supports<S, Element, Shape>;
-  k.cost = cost<Shape, splits ? 3 : sizeof(Own) == 8 ? 2 : 1>;  // of four products an output's step has three, a double's takes as long as two
+  // Of four products a step has three; one of doubles takes as long as two others.
+  k.cost = cost < Shape, splits ? 3 : sizeof(Own) == 8 ? 2 : 1 > ;
   k.workspace = workspace;
   k.run = run<S, Element, products, Shape>;
   return k;
@@ -223,8 +241,10 @@ Kernel kernel() {
 /// The kernels of a semiring, the largest tile first.
 template <class S, class Element = typename S::element, Precision precision = Precision::accumulator>
 std::vector<Kernel> kernels() {
-  return {kernel<S, Element, precision, Shape<2, 4, 64, 64, 3, 1>>(), kernel<S, Element, precision, Shape<2, 2, 64, 64, 3, 2>>(),
-          kernel<S, Element, precision, Shape<2, 2, 64, 32, 3, 2>>(), kernel<S, Element, precision, Shape<2, 2, 32, 32, 3, 3>>()};
+  return {kernel<S, Element, precision, Shape<2, 4, 64, 64, 3, 1>>(),
+          kernel<S, Element, precision, Shape<2, 2, 64, 64, 3, 2>>(),
+          kernel<S, Element, precision, Shape<2, 2, 64, 32, 3, 2>>(),
+          kernel<S, Element, precision, Shape<2, 2, 32, 32, 3, 3>>()};
 }
 
 }  // namespace rigel::backends::mma

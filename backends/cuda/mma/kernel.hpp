@@ -26,7 +26,7 @@ struct Shape {
 /// Bytes of shared memory that a kernel asks for.
 template <class Shape, class Accumulator>
 inline constexpr int shared_bytes =
-    Shape::stages*(Shape::m + Shape::n) * 128 + Shape::warps * StoreBuffer<Shape::outputs_n, Accumulator>::bytes;
+    Shape::stages * (Shape::m + Shape::n) * 128 + Shape::warps * StoreBuffer<Shape::outputs_n, Accumulator>::bytes;
 
 /// Where the lines of an operand begin: a matrix's own first, then `stride` elements apart, or k by k.
 template <class Element>
@@ -41,8 +41,8 @@ struct Operands {
   int k;
 };
 
-/// What tf32 does not see of a float: x less its upper 11 bits, of which it sees all but two. Upper parts are cut, so that no product
-/// of them overflows before that of the floats does.
+/// What tf32 does not see of a float: x less its upper 11 bits, 13 bits, of which it then sees 11. Upper parts are cut, so that no
+/// product of them overflows before that of the floats does.
 __device__ __forceinline__ std::uint32_t rest_of(std::uint32_t bits) {
   return __float_as_uint(math::subtract(__uint_as_float(bits), __uint_as_float(bits & 0xffffe000u)));
 }
@@ -63,7 +63,8 @@ __device__ __forceinline__ void add_products(typename Mma::Accumulator (&x)[rows
 /// The same of floats in two parts, but for the products of both rests. (As upper parts the instruction takes the floats.)
 template <class Mma, int rows, int columns>
 __device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x)[rows][columns][4],
-                                                   const std::uint32_t (&a)[rows][4], const std::uint32_t (&b)[columns / 2][4]) {
+                                                   const std::uint32_t (&a)[rows][4],
+                                                   const std::uint32_t (&b)[columns / 2][4]) {
   std::uint32_t rest_b[columns / 2][4];
 #pragma unroll
   for (int j = 0; j < columns / 2; ++j)
@@ -74,7 +75,7 @@ __device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x
     std::uint32_t rest_a[4];
 #pragma unroll
     for (int r = 0; r < 4; ++r) rest_a[r] = rest_of(a[i][r]);
-    const auto add = [&](const std::uint32_t(&of_a)[4], const std::uint32_t(&of_b)[columns / 2][4]) {
+    const auto add = [&](const std::uint32_t (&of_a)[4], const std::uint32_t (&of_b)[columns / 2][4]) {
 #pragma unroll
       for (int j = 0; j < columns; ++j) Mma::add(x[i][j], of_a, of_b[j / 2][j % 2 * 2], of_b[j / 2][j % 2 * 2 + 1]);
     };
@@ -120,7 +121,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     const std::int64_t first = of_b == tile::Direction::along_k ? o.n * from.stride : o.n;
     return typename SlabB::Source(from.data + o.batch * from.batch + first, from.stride, g.n - o.n);
   };
-  const auto stride_a = static_cast<std::uint32_t>(operands.a.stride), stride_b = static_cast<std::uint32_t>(operands.b.stride);
+  const auto stride_a = static_cast<std::uint32_t>(operands.a.stride),
+             stride_b = static_cast<std::uint32_t>(operands.b.stride);
   unsigned copied = blockIdx.x;
   int k_left = operands.k;  // of the tile that is being copied; 0 behind the last
   const tile::Origin first = origin(copied);

@@ -26,7 +26,8 @@ template <class Bits>
 __global__ void __launch_bounds__(256) pack(const __grid_constant__ Packing<Bits> g) {
   constexpr int edge = 64;
   __shared__ Bits tile[edge][edge + 4 / std::min<int>(sizeof(Bits), 4)];
-  const std::int64_t of_matrix = g.tiles_of_k * g.tiles_of_lines, matrix = blockIdx.x / of_matrix, t = blockIdx.x % of_matrix;
+  const std::int64_t of_matrix = g.tiles_of_k * g.tiles_of_lines, matrix = blockIdx.x / of_matrix,
+                     t = blockIdx.x % of_matrix;
   const std::int64_t line0 = t / g.tiles_of_k * edge, k0 = t % g.tiles_of_k * edge;
   const Bits* const from = g.from + matrix * g.matrix_stride + line0 * g.line_stride + k0 * g.k_stride;
   const bool along_k = g.k_stride < g.line_stride;
@@ -60,8 +61,8 @@ inline std::int64_t packing_blocks(const Operand& o, std::int64_t lines, std::in
 
 /// Enqueues the pass.
 template <class Bits>
-void pack_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride, void* to,
-                  cudaStream_t stream) {
+void pack_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride,
+                  void* to, cudaStream_t stream, const std::string& kernel) {
   const std::int64_t blocks = packing_blocks(o, lines, k);
   if (blocks == 0) return;
   const Packing<Bits> g{static_cast<const Bits*>(o.data),
@@ -75,7 +76,7 @@ void pack_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride
                         (lines + 63) / 64,
                         static_cast<Bits*>(to)};
   pack<Bits><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(g);
-  cuda::check(cudaGetLastError(), "contract: launch of the pass that packs an operand");
+  cuda::check(cudaGetLastError(), "contract: launch of the pass that packs an operand of " + kernel);
 }
 
 }  // namespace rigel::backends::mma

@@ -17,6 +17,11 @@ struct StoreBuffer {
   static constexpr int bytes = 8 * pitch * static_cast<int>(sizeof(Sum));
 };
 
+/// Whether the words of S are bits along k, which an epilogue joins.
+template <class S>
+inline constexpr bool joins_bits =
+    std::is_same_v<S, or_and<typename S::element>> || std::is_same_v<S, xor_and<typename S::element>>;
+
 /// What ⊕ of all k is, from what the instruction counts: a sum itself; of words of bits 1 where any product, or an odd number, is 1.
 template <class S, class Sum>
 __device__ __forceinline__ typename S::accumulator accumulator_of(Sum sum) {
@@ -51,8 +56,8 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
 #pragma unroll
       for (int v = 0; v < width; ++v) {
         const auto value = accumulator_of<S>(mended(sums[r * pitch + column + v], m + row + r, n + column + v));
-        values.value[v] =
-            detail::convert<Value>(g.accumulate ? s.add(static_cast<typename S::accumulator>(values.value[v]), value) : value);
+        values.value[v] = detail::convert<Value>(
+            g.accumulate ? s.add(static_cast<typename S::accumulator>(values.value[v]), value) : value);
       }
       values.store(to);
     }
@@ -63,7 +68,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
            g.c_strides.row * sizeof(Value) % 16 == 0 && last_n % (16 / static_cast<int>(sizeof(Value))) == 0;
   };
   using Own = typename S::accumulator;
-  const bool own = vectors_of.template operator()<Own>();
+  const bool own = !joins_bits<S> && vectors_of.template operator()<Own>();
   bool elements = false;
   if constexpr (ShortFloat<typename S::element>) elements = vectors_of.template operator()<typename S::element>();
 
@@ -83,10 +88,11 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
       }
     }
     __syncwarp();
-    if (own) {
-      in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), 8 * piece);
-      continue;
-    }
+    if constexpr (!joins_bits<S>)
+      if (own) {
+        in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), 8 * piece);
+        continue;
+      }
     if constexpr (ShortFloat<typename S::element>)
       if (elements) {
         in_vectors(static_cast<typename S::element*>(g.c) + g.c_offset(l, 0, n), 8 * piece);

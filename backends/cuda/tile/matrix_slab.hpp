@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Slabs for tensor cores: `lines` lines (rows of A, columns of B) of 128 bytes of k in shared memory, as rows of 128 bytes whose
-// pieces of 16 are permuted by the row (piece p of row r at p ^ (r mod 8)), so that neither copies nor ldmatrix, which takes eight
-// rows at a time, meet in a bank; of doubles, of which a thread reads two itself, four pieces of two rows are taken at a time. Where k is contiguous in the operand a row is a line; where lines are, it is one k of 64
-// neighbouring lines, which ldmatrix transposes (numbers of 16 bits only).
+// Slabs for tensor cores: `lines` lines (rows of A, columns of B) of 128 bytes of k in shared memory, as rows of 128 bytes
+// whose pieces of 16 are permuted by the row (piece p of row r at p ^ (r mod 8)), so that neither copies nor ldmatrix, which
+// takes eight rows at a time, meet in a bank; of doubles, of which a thread reads two itself, four pieces of two rows are
+// taken at a time. Where k is contiguous in the operand a row is a line; where lines are, it is one k of 64 neighbouring
+// lines, which ldmatrix transposes (numbers of 16 bits only).
 #pragma once
 
 #include <backends/cuda/arch/copy_async.hpp>
@@ -26,8 +27,8 @@ class MatrixSlab {
   static_assert(!by_lines || (size == 2 && lines % panel == 0 && panel % rows_apart == 0));
 
  public:
-  static constexpr int depth = row_bytes / size;     // values of k
-  static constexpr int bytes = lines * row_bytes;    // of shared memory
+  static constexpr int depth = row_bytes / size;                                          // values of k
+  static constexpr int bytes = lines * row_bytes;                                         // of shared memory
   static constexpr int step_bytes = size == 8 ? 64 : 32, steps = row_bytes / step_bytes;  // of mma
   using Register = std::conditional_t<size == 8, double, std::uint32_t>;
 
@@ -53,7 +54,8 @@ class MatrixSlab {
         arch::copy_async_or_zero(to + (line + k) * row_bytes, from_ + line, row() + k < left && line < present_);
         if (e % panels == panels - 1) from_ += std::uint64_t{stride} * rows_apart;
       } else {
-        arch::copy_async_or_zero(to + e * rows_apart * row_bytes, from_, piece() * width < left && e * rows_apart < present_);
+        arch::copy_async_or_zero(to + e * rows_apart * row_bytes, from_,
+                                 piece() * width < left && e * rows_apart < present_);
         from_ += std::uint64_t{stride} * rows_apart;
         if (e == each - 1) from_ += depth - std::int64_t{stride} * lines;
       }
@@ -94,8 +96,8 @@ class MatrixSlab {
         arch::load_two(fragment[0], fragment[of_rows ? 2 : 1], from);
         arch::load_two(fragment[of_rows ? 1 : 2], fragment[3], from + 8 * row_bytes);
       } else if constexpr (by_lines)
-        arch::load_matrix<true>(fragment, shared + (place_ ^ (at % panel / 8 * 16)) +
-                                              (at / panel * panel + step * 16) * row_bytes);
+        arch::load_matrix<true>(fragment,
+                                shared + (place_ ^ (at % panel / 8 * 16)) + (at / panel * panel + step * 16) * row_bytes);
       else
         arch::load_matrix<false>(fragment, shared + (place_ ^ (step * 32)) + at * row_bytes);
     }
