@@ -151,6 +151,7 @@ TEST_CASE_TEMPLATE("aligned operands: square roots in the reference's bits", Exe
   for (const auto& info : support::kernels_on(Exec{}, "l2_squared", rigel::Scalar::f32)) {
     if (!covers(info.promises, rigel::Promise::reference_bits)) continue;
     CAPTURE(info.name);
-    CHECK(distances(info.name) == expected);
+    std::vector<float> actual;
+    if (support::ran(info, [&] { actual = distances(info.name); })) CHECK(actual == expected);
   }
 }

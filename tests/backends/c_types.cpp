@@ -40,8 +40,11 @@ void check() {
         CAPTURE(accumulate);
         CAPTURE(program.size());
         const auto c = support::matrix<C, Exec>(m, n, before);
-        rigel::contract(exec, S{}, a, b, c, program,
-                        {.accumulate = accumulate, .require = rigel::Promise::reference_bits, .kernel = info.name});
+        const bool ran = support::ran(info, [&] {
+          rigel::contract(exec, S{}, a, b, c, program,
+                          {.accumulate = accumulate, .require = rigel::Promise::reference_bits, .kernel = info.name});
+        });
+        if (!ran) continue;
         const auto actual = support::values(c);
         if (info.family == "reference") {
           expected = actual;
