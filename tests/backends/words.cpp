@@ -37,9 +37,11 @@ void check_extremes(double term) {
     for (const auto& info : support::kernels_on(exec, S::name, rigel::scalar_of<T>)) {
       CAPTURE(info.name);
       const auto c = support::matrix<std::int32_t, Exec>(m, n);
-      rigel::contract(exec, S{}, support::matrix<T, Exec>(m, k, a), support::matrix<T, Exec>(k, n, b), c,
-                      rigel::epilogue::Program{}, {.kernel = info.name});
-      CHECK(support::values(c) == expected);
+      const bool ran = support::ran(info, [&] {
+        rigel::contract(exec, S{}, support::matrix<T, Exec>(m, k, a), support::matrix<T, Exec>(k, n, b), c,
+                        rigel::epilogue::Program{}, {.kernel = info.name});
+      });
+      if (ran) CHECK(support::values(c) == expected);
     }
   }
 }
