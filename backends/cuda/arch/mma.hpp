@@ -12,10 +12,11 @@
 
 namespace rigel::arch {
 
-/// m16n8k16, f16 or bf16 in f32.
+/// The instruction for operands of a type.
 template <class Element>
 struct Mma;
 
+/// m16n8k16, f16 or bf16 in f32.
 template <> struct Mma<half> {
   using Accumulator = float;
   __device__ __forceinline__ static void add(float (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0,

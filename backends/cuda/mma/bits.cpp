@@ -7,13 +7,10 @@
 namespace rigel::backends::mma {
 
 void add_bits(Registry& registry) {
-  const auto add = [&]<class... S>(type_list<S...>) {
-    const auto one = [&](const std::vector<Kernel>& list) {
-      for (const Kernel& k : list) registry.add(k);
-    };
-    (one(kernels<S, std::uint32_t>()), ...);
-  };
-  add(type_list<or_and<std::uint32_t>, or_and<std::uint64_t>, xor_and<std::uint32_t>, xor_and<std::uint64_t>>{});
+  using Words = type_list<or_and<std::uint32_t>, or_and<std::uint64_t>, xor_and<std::uint32_t>, xor_and<std::uint64_t>>;
+  detail::for_each(Words{}, [&]<class S>() {
+    for (const Kernel& k : kernels<S, std::uint32_t>()) registry.add(k);
+  });
 }
 
 }  // namespace rigel::backends::mma

@@ -56,8 +56,8 @@ std::int64_t columns_of(const Problem& p) {
   return (p.n + Shape::n - 1) / Shape::n;
 }
 
-inline constexpr std::int64_t max_grid =
-    2147483647;  // blocks of a launch along x (CUDA C++ Programming Guide, table of limits)
+/// Blocks of a launch along x (CUDA C++ Programming Guide, table of limits).
+inline constexpr std::int64_t max_grid = 2147483647;
 
 /// Bytes of shared memory that a block may have on a device, at most 64 of which are remembered.
 inline int shared_memory_of(int device) {
@@ -205,7 +205,6 @@ Kernel kernel() {
   constexpr Products products = precision == Precision::promoted ? Products::promoted
                                 : precision == Precision::split  ? Products::split
                                                                  : Products::whole;
-  constexpr bool splits = products != Products::whole;
   const std::string variant = precision == Precision::accumulator ? "" : std::string(name(precision)) + '.';
   Kernel k;
   k.info = detail::info_of<S>(
@@ -232,7 +231,8 @@ Kernel kernel() {
     k.info.accuracy = truncating_accuracy(terms);
   k.supports = supports<S, Element, Shape>;
   // Of four products a step has three; one of doubles takes as long as two others.
-  k.cost = cost < Shape, splits ? 3 : sizeof(Own) == 8 ? 2 : 1 > ;
+  constexpr int work = products != Products::whole ? 3 : sizeof(Own) == 8 ? 2 : 1;
+  k.cost = cost<Shape, work>;
   k.workspace = workspace;
   k.run = run<S, Element, products, Shape>;
   return k;
