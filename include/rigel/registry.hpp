@@ -79,13 +79,15 @@ struct Accuracy {
 /// How terms a ⊗ b may be rounded before they are summed, the most precise first.
 enum class Precision : std::uint8_t {
   accumulator,  // as the semiring has them: in the accumulator's type
-  promoted,     // products of floats, each float the sum of two shorter numbers: within 2^-19 of themselves
+  promoted,     // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves
   split,        // the same, and sums on tensor cores, which cut where float rounds
+  bf16x3,       // products of floats, each float the sum of two of 8 bits: within 2^-15
   tf32,         // products of floats cut to 11 bits: within 2^-9
+  unguarded,    // distances from products as they are, however much of them cancels
   operands      // to the operands' own 16-bit type, a few of them added up there; terms up to a quarter of its largest number
 };
 constexpr const char* name(Precision p) {
-  constexpr const char* names[] = {"accumulator", "promoted", "split", "tf32", "operands"};
+  constexpr const char* names[] = {"accumulator", "promoted", "split", "bf16x3", "tf32", "unguarded", "operands"};
   return names[static_cast<int>(p)];
 }
 

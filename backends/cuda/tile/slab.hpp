@@ -190,8 +190,8 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
 };
 
 /// 16 bytes of k at a time, asynchronously, to a place of the thread's own; from there, through registers, to the slab,
-/// which turns them over. K is a multiple of depth, addresses are aligned. Lines beyond the last one repeat the others in
-/// turn: reads of one and the same would queue up.
+/// which turns them over. K is a multiple of depth, addresses are aligned. Lines beyond the last one repeat it; in small tiles,
+/// of which they are a larger part, the others in turn, since reads of one and the same would queue up.
 template <class Element, int lines, int depth, int threads>
 class Loader<Way::along_k, Element, Element, lines, depth, threads> {
   using Layout = Slab<Element, lines, depth>;
@@ -210,10 +210,11 @@ class Loader<Way::along_k, Element, Element, lines, depth, threads> {
     slot_ = k * Layout::pitch + line;
     const int present = static_cast<int>(lines_left < lines ? lines_left : lines);
     const int others = (1 << (31 - __clz(present))) - 1;  // a mask: as many as are surely present
+    constexpr bool small = lines < 128;
 #pragma unroll
     for (int e = 0; e < each; ++e) {
       const int from = line + e * lines_apart;
-      source_[e] = source + (from < present ? from : from & others) * line_stride + k;
+      source_[e] = source + (from < present ? from : small ? from & others : present - 1) * line_stride + k;
     }
   }
 
