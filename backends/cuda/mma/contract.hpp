@@ -161,7 +161,8 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   };
   const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
   const Way way_a = way_of(lines_a), way_b = way_of(lines_b);
-  Operands<Element> operands{source(lines_a, way_a), source(lines_b, way_b), static_cast<int>(p.k) * ratio};
+  FiniteOrSummedAnew<Element> result{{source(lines_a, way_a), source(lines_b, way_b), static_cast<int>(p.k) * ratio}};
+  Operands<Element>& operands = result.operands;
 
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
@@ -170,10 +171,10 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   const auto launch = [&]<Direction of_a, Direction of_b>() {
     constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator>;
     static std::atomic<std::uint64_t> allowed{0};
-    const auto function =
-        reinterpret_cast<const void*>(&multiply<S, Element, products, detail::ProgramFinish, Shape, of_a, of_b>);
+    const auto function = reinterpret_cast<const void*>(
+        &multiply<S, Element, products, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);
     allow_shared_memory(function, bytes, allowed, p.execution.device, info);
-    void* list[] = {&operands, &arguments, &raster, &tiles};
+    void* list[] = {&operands, &arguments, &result, &raster, &tiles};
     const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
     const cudaError_t status =
         cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), list, bytes, stream);

@@ -85,15 +85,37 @@ __device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x
   }
 }
 
+/// What becomes of a sum on its way to the semiring's accumulator: itself, but one of floats that is not finite may be so because a
+/// part of an infinite or very large number was. It is summed anew, in floats.
+template <class Element>
+struct FiniteOrSummedAnew {
+  Operands<Element> operands;
+
+  template <class Sum>
+  __device__ __forceinline__ Sum operator()(Sum sum, std::int64_t l, std::int64_t m, std::int64_t n) const {
+    if constexpr (std::is_same_v<Element, float>) {
+      if (math::abs(sum) <= std::numeric_limits<float>::max()) return sum;
+      const float* p = operands.a.data + l * operands.a.batch + m * operands.a.stride;
+      const float* q = operands.b.data + l * operands.b.batch + n * operands.b.stride;
+      sum = 0;
+#pragma unroll 1
+      for (int k = 0; k < operands.k && sum == sum; ++k) sum = math::fma(p[k], q[k], sum);
+    }
+    return sum;
+  }
+};
+
 /// How floats are multiplied: as the instruction takes them; in two parts; so, and every slab's products summed by themselves before
 /// they are added to those before, in float.
 enum class Products : std::uint8_t { whole, split, promoted };
 
-/// What a step multiplies are numbers of type `Element`; to the semiring's own C the sums go through store_tile().
-template <class S, class Element, Products products, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b>
+/// What a step multiplies are numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n); to the semiring's own
+/// C they go through store_tile().
+template <class S, class Element, Products products, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b,
+          class Result>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     multiply(const __grid_constant__ Operands<Element> operands, const __grid_constant__ detail::Arguments<S, Finish> g,
-             const __grid_constant__ tile::Raster raster, unsigned tiles) {
+             const __grid_constant__ Result result, const __grid_constant__ tile::Raster raster, unsigned tiles) {
   using Mma = arch::Mma<Element>;
   using SlabA = tile::MatrixSlab<Element, of_a, Shape::m, Shape::threads>;
   using SlabB = tile::MatrixSlab<Element, of_b, Shape::n, Shape::threads>;
@@ -216,19 +238,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       stage = next;
     }
     const tile::Origin o = origin(index);
-    // What is not finite may be so because a part of an infinite or very large number was: it is summed anew, in floats.
-    const auto mended = [&](typename Mma::Accumulator sum, std::int64_t m, std::int64_t n) __attribute__((always_inline)) {
-      if constexpr (std::is_same_v<Element, float>) {
-        if (math::abs(sum) <= std::numeric_limits<float>::max()) return sum;
-        const float* p = operands.a.data + o.batch * operands.a.batch + m * operands.a.stride;
-        const float* q = operands.b.data + o.batch * operands.b.batch + n * operands.b.stride;
-        sum = 0;
-#pragma unroll 1
-        for (int k = 0; k < operands.k && sum == sum; ++k) sum = math::fma(p[k], q[k], sum);
-      }
-      return sum;
-    };
-    store_tile<Shape::outputs_n>(g, sums, mended, o.batch, o.m + warp_m, o.n + warp_n,
+    store_tile<Shape::outputs_n>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
                                  shared + stages * stage_bytes + warp * Buffer::bytes, lane);
   }
   arch::wait_for_copies<0>();

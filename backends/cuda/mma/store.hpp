@@ -34,10 +34,10 @@ __device__ __forceinline__ typename S::accumulator accumulator_of(Sum sum) {
 }
 
 /// A warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] are those of rows 16·i and columns 8·j on, as
-/// arch::Mma has them. What is stored is mended(sum, m, n).
-template <int outputs_n, class S, class Finish, class Sum, int rows, int columns, class Mended>
+/// arch::Mma has them. What is stored is result(sum, l, m, n).
+template <int outputs_n, class S, class Finish, class Sum, int rows, int columns, class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
-                                           const Mended& mended, std::int64_t l, std::int64_t m, std::int64_t n,
+                                           const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                            unsigned char* buffer, int lane) {
   constexpr int pitch = StoreBuffer<outputs_n, Sum>::pitch;
   Sum* const sums = reinterpret_cast<Sum*>(buffer);
@@ -55,7 +55,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
       auto values = g.accumulate ? tile::Chunk<Value, width>::load(to) : tile::Chunk<Value, width>{};
 #pragma unroll
       for (int v = 0; v < width; ++v) {
-        const auto value = accumulator_of<S>(mended(sums[r * pitch + column + v], m + row + r, n + column + v));
+        const auto value = accumulator_of<S>(result(sums[r * pitch + column + v], l, m + row + r, n + column + v));
         values.value[v] = detail::convert<Value>(
             g.accumulate ? s.add(static_cast<typename S::accumulator>(values.value[v]), value) : value);
       }
@@ -103,7 +103,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
       const int row = along_n ? e / outputs_n : e % 8, column = along_n ? e % outputs_n : e / 8;
       const std::int64_t i = m + 8 * piece + row, j = n + column;
       if (i >= g.m || j >= g.n) continue;
-      auto value = accumulator_of<S>(mended(sums[row * pitch + column], i, j));
+      auto value = accumulator_of<S>(result(sums[row * pitch + column], l, i, j));
       if (g.accumulate) value = s.add(g.start(s, l, i, j), value);
       g.store(s, value, l, i, j);
     }
