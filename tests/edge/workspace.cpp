@@ -98,7 +98,8 @@ TEST_CASE_TEMPLATE("contract() allocates nothing but the announced workspace", E
     const Kokkos::View<char*, typename Exec::memory_space> own("own", bytes + 256);
     const auto aligned = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(own.data()) + 255) / 256 * 256);
     recorder.clear();
-    rigel::contract(exec, s, a, b, c, none, {.kernel = info.name, .workspace = {aligned, bytes}});
+    rigel::contract(exec, s, a, b, c, none,
+                    {.precision = info.precision, .kernel = info.name, .workspace = {aligned, bytes}});
     exec.fence();
     CHECK(recorder.events().allocations.empty());
   }

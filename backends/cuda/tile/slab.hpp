@@ -210,11 +210,10 @@ class Loader<Way::along_k, Element, Element, lines, depth, threads> {
     slot_ = k * Layout::pitch + line;
     const int present = static_cast<int>(lines_left < lines ? lines_left : lines);
     const int others = (1 << (31 - __clz(present))) - 1;  // a mask: as many as are surely present
-    constexpr bool small = lines < 128;
 #pragma unroll
     for (int e = 0; e < each; ++e) {
-      const int from = line + e * lines_apart;
-      source_[e] = source + (from < present ? from : small ? from & others : present - 1) * line_stride + k;
+      const std::int64_t from = line + e * lines_apart, instead = lines < 128 ? from & others : lines_left - 1;
+      source_[e] = source + (from < lines_left ? from : instead) * line_stride + k;
     }
   }
 
