@@ -20,6 +20,7 @@ from pathlib import Path
 # mma::multiply<semiring, element, products, finish, mma::Shape<warps m, warps n, outputs m, outputs n, …>, …>, as mangled
 KERNEL = re.compile(r"3mma8multiplyI.*5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi\d+ELi\d+EE")
 WHOLE = re.compile(r"8ProductsE0E")  # else a float's product is three
+LINES = re.compile(r"9DirectionE(\d)ELS\w*_(\d)E")  # of A and of B: 1 where its lines are contiguous, not its k
 # Instructions for 16 rows by 8 columns of outputs and a slab of 128 bytes of k.
 PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32": 4, "IMMA.16832.S8.S8": 4, "IMMA.16832.U8.U8": 4,
             "BMMA.168256.AND.POPC": 4, "DMMA.16x8x8": 2, "DMMA.884": 8}
@@ -53,8 +54,13 @@ def lacks(name, found):
     texts = []
     if found[products[0]] != wanted:
         texts.append(f"{wanted} {products[0]}: {found[products[0]]}")
-    if not any(kind.startswith("LDS.128" if products[0].startswith("DMMA") else "LDSM") for kind in found):
-        texts.append("LDSM, or LDS.128 of doubles")
+    doubles, halves = products[0].startswith("DMMA"), products[0].startswith("HMMA.16816")
+    for outputs, by_lines in zip((outputs_m, outputs_n), LINES.search(name).groups()):
+        one_by_one = by_lines == "1" and not halves
+        reads = ("LDS.64" if doubles else "LDS") if one_by_one else "LDS.128" if doubles else "LDSM"
+        wanted = outputs // 16 * (2 if doubles else 4) * (4 if one_by_one else 2 if doubles else 1)
+        if (count := sum(found[kind] for kind in found if kind == reads or kind.startswith(reads + ".") and reads != "LDS")) < wanted:
+            texts.append(f"at least {wanted} {reads}: {count}")
     if not any(kind.startswith("LDGSTS") and ".128" in kind for kind in found):
         texts.append("LDGSTS of 16 bytes")
     texts += [f"no {kind}" for kind in found if re.match(r"(LDL|STL)\b", kind)]

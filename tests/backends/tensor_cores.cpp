@@ -77,6 +77,48 @@ void check_bits() {
   check_met<Exec>(static_cast<int>(of.size()));
 }
 
+// … and however the operands lie: along k, along lines, and where neither can be copied 16 bytes at a time.
+template <class T, class Exec>
+void check_bits_of_layouts() {
+  constexpr int m = 80, n = 48, k = 112;
+  const Values a = random_numbers<T>(m * k, 5), b = random_numbers<T>(k * n, 6);
+  using C = typename rigel::plus_times<T>::accumulator;
+  const auto turned = [](const Values& rows, int count, int length) {
+    Values columns;
+    for (int j = 0; j < length; ++j)
+      for (int i = 0; i < count; ++i) columns.push_back(rows[i * length + j]);
+    return columns;
+  };
+  const auto a_rows = support::matrix<T, Exec>(m, k, a), b_rows = support::matrix<T, Exec>(k, n, b);
+  const auto a_columns = support::matrix<T, Exec>(k, m, turned(a, m, k)),
+             b_columns = support::matrix<T, Exec>(n, k, turned(b, k, n));
+  int kernels = 0;
+  for (const auto& info : tensor_core_kernels<T, Exec>()) {
+    ++kernels;
+    CAPTURE(info.name);
+    const auto run = [&](const auto& of_a, const auto& of_b) {
+      const auto c = support::matrix<C, Exec>(m, n);
+      rigel::contract(Exec{}, rigel::plus_times<T>{}, of_a, of_b, c, rigel::epilogue::Program{},
+                      {.precision = info.precision, .kernel = info.name});
+      return support::values(c);
+    };
+    const Values c = run(a_rows, b_rows);
+    CHECK(run(a_rows, rigel::transposed(b_columns)) == c);
+    CHECK(run(rigel::transposed(a_columns), b_rows) == c);
+    CHECK(run(rigel::transposed(a_columns), rigel::transposed(b_columns)) == c);
+    // 79 rows, 47 columns: no multiples.
+    const auto part = support::matrix<C, Exec>(m - 1, n - 1);
+    rigel::contract(Exec{}, rigel::plus_times<T>{},
+                    rigel::transposed(Kokkos::subview(a_columns, Kokkos::ALL, std::pair(1, m))),
+                    Kokkos::subview(b_rows, Kokkos::ALL, std::pair(1, n)), part, rigel::epilogue::Program{},
+                    {.precision = info.precision, .kernel = info.name});
+    const Values found = support::values(part);
+    for (int i = 0; i < m - 1; ++i)
+      for (int j = 0; j < n - 1; ++j) CHECK(found[i * (n - 1) + j] == c[(i + 1) * n + j + 1]);
+  }
+  check_met<Exec>(kernels);
+}
+
 // |error| ≤ bound·Σ|a·b|, by hand: blocks of 4 products at least and an accumulator are cut at 2^-23 of the largest, and their sum,
 // 3·2^-24 for each product of an instruction of `terms`; `products` instructions for each k. With `slab` sums of so many values of k are added in float. `rounding`: of a product, in 2^-24.
 template <class T, class Exec>
@@ -120,6 +162,13 @@ TEST_CASE_TEMPLATE("tensor cores: the same bits in every tile", Exec, RIGEL_TEST
   check_bits<rigel::bfloat16, Exec>();
   check_bits<float, Exec>();
   check_bits<double, Exec>();
+}
+
+TEST_CASE_TEMPLATE("tensor cores: the same bits however operands lie", Exec, RIGEL_TEST_SPACES) {
+  check_bits_of_layouts<rigel::half, Exec>();
+  check_bits_of_layouts<rigel::bfloat16, Exec>();
+  check_bits_of_layouts<float, Exec>();
+  check_bits_of_layouts<double, Exec>();
 }
 
 // A number cut to 11 bits is off by 2^-10 of itself at most; split, the product of two rests is lost, 2^-20 of theirs, and of each

@@ -123,4 +123,12 @@ __device__ __forceinline__ void load_two(double& x, double& y, std::uint32_t sha
   asm volatile("ld.shared.v2.f64 {%0,%1}, [%2];" : "=d"(x), "=d"(y) : "r"(shared) : "memory");
 }
 
+/// One number, or four bytes, from shared memory.
+__device__ __forceinline__ void load_one(std::uint32_t& x, std::uint32_t shared) {
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(shared) : "memory");
+}
+__device__ __forceinline__ void load_one(double& x, std::uint32_t shared) {
+  asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(shared) : "memory");
+}
+
 }  // namespace rigel::arch

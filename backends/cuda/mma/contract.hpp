@@ -33,8 +33,8 @@ struct Lines {
 inline Lines lines_of_a(const Problem& p) { return {&p.a, p.m, p.a.row_stride, p.k, p.a.column_stride}; }
 inline Lines lines_of_b(const Problem& p) { return {&p.b, p.n, p.b.column_stride, p.k, p.b.row_stride}; }
 
-/// 16 bytes at a time, where addresses and extents are multiples of that; lines of 16-bit numbers also across k.
-inline Way way_of(const Lines& g) {
+/// 16 bytes at a time, where addresses and extents are multiples of that; across k only for a kernel that takes `lines` as they lie.
+inline Way way_of(const Lines& g, bool lines) {
   const Operand& o = *g.operand;
   const std::int64_t width = 16 / static_cast<std::int64_t>(o.size);
   const auto fits = [&](std::int64_t extent, std::int64_t stride) {
@@ -42,9 +42,16 @@ inline Way way_of(const Lines& g) {
            stride % width == 0 && stride >= 0 && stride <= std::numeric_limits<std::int32_t>::max();
   };
   if (g.k_stride == 1 && fits(g.k, g.line_stride)) return Way::along_k;
-  if (o.size == 2 && g.line_stride == 1 && fits(g.lines, g.k_stride)) return Way::along_lines;
+  if (lines && g.line_stride == 1 && fits(g.lines, g.k_stride)) return Way::along_lines;
   return Way::packed;
 }
+
+/// Whether a kernel takes lines as they lie: of 16-bit numbers by ldmatrix; larger ones one by one, where its outputs leave
+/// registers for that. Bytes, and words of which a register has a part, it does not.
+template <class S, class Element, class Shape>
+inline constexpr bool takes_lines =
+    sizeof(Element) == sizeof(typename S::element) &&
+    (sizeof(Element) == 2 || (sizeof(Element) > 2 && Shape::outputs_m * Shape::outputs_n * sizeof(Element) <= 64 * 32 * 4));
 
 /// Tiles of C in one batch.
 template <class Shape>
@@ -96,17 +103,18 @@ Status supports(const KernelInfo& info, const Problem& p) {
   return detail::finish_supports<detail::ProgramFinish>(info, p);
 }
 
-inline std::size_t workspace(const KernelInfo&, const Problem& p) {
+template <bool takes_lines>
+std::size_t workspace(const KernelInfo&, const Problem& p) {
   std::size_t bytes = 0;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
-    if (way_of(g) == Way::packed) bytes += packed_bytes(*g.operand, g.lines, g.k);
+    if (way_of(g, takes_lines) == Way::packed) bytes += packed_bytes(*g.operand, g.lines, g.k);
   return bytes;
 }
 
 /// A launch, the time to fill the slabs and to write C for each round of tiles, and the products of the multiprocessor that gets
 /// most tiles; with few warps it waits for its operands. `rate`: 32-byte steps of an output that a multiprocessor finishes in a
 /// second when it is full, as measured on sm_90.
-template <class Shape, int work>
+template <class Shape, int work, bool takes_lines>
 double cost(const KernelInfo&, const Problem& p) {
   constexpr double launch = 3.5e-6, fill = 1.5e-6, output = 2e-11, packing = 3e-6, packed_bytes_per_second = 1.2e12;
   constexpr int area = Shape::m * Shape::n;
@@ -121,7 +129,7 @@ double cost(const KernelInfo&, const Problem& p) {
   // Where the choice must not hang on M, neither may it on how the lines of A lie beside each other: A is then packed as far as this
   // time is concerned, unless it lies along k.
   const auto packs = [&](const Lines& g) {
-    const Way way = way_of(g);
+    const Way way = way_of(g, takes_lines);
     const bool hangs = g.operand == &p.a && covers(p.require, Promise::batch_invariant) && g.k_stride != 1;
     return way == Way::packed || hangs;
   };
@@ -160,11 +168,12 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
     return packed;
   };
   const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
-  const Way way_a = way_of(lines_a), way_b = way_of(lines_b);
-  FiniteOrSummedAnew<Element> result{{source(lines_a, way_a), source(lines_b, way_b), static_cast<int>(p.k) * ratio}};
-  Operands<Element>& operands = result.operands;
+  constexpr bool lines = takes_lines<S, Element, Shape>;
+  const Way way_a = way_of(lines_a, lines), way_b = way_of(lines_b, lines);
+  Operands<Element> operands{source(lines_a, way_a), source(lines_b, way_b), static_cast<int>(p.k) * ratio};
 
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
+  FiniteOrSummedAnew<S> result{arguments.a, arguments.b, p.k};
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   if (tiles == 0) return;
@@ -180,7 +189,7 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
         cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), list, bytes, stream);
     if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
   };
-  if constexpr (sizeof(Element) == 2) {
+  if constexpr (lines) {
     if (way_a == Way::along_lines && way_b == Way::along_lines)
       return launch.template operator()<Direction::along_lines, Direction::along_lines>();
     if (way_a == Way::along_lines) return launch.template operator()<Direction::along_lines, Direction::along_k>();
@@ -233,8 +242,9 @@ Kernel kernel() {
   k.supports = supports<S, Element, Shape>;
   // Of four products a step has three; one of doubles takes as long as two others.
   constexpr int work = products != Products::whole ? 3 : sizeof(Own) == 8 ? 2 : 1;
-  k.cost = cost<Shape, work>;
-  k.workspace = workspace;
+  constexpr bool lines = takes_lines<S, Element, Shape>;
+  k.cost = cost<Shape, work, lines>;
+  k.workspace = workspace<lines>;
   k.run = run<S, Element, products, Shape>;
   return k;
 }

@@ -87,19 +87,18 @@ __device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x
 
 /// What becomes of a sum on its way to the semiring's accumulator: itself, but one of floats that is not finite may be so because a
 /// part of an infinite or very large number was. It is summed anew, in floats.
-template <class Element>
+template <class S>
 struct FiniteOrSummedAnew {
-  Operands<Element> operands;
+  detail::Strided<const typename S::element> a, b;
+  std::int64_t k;
 
   template <class Sum>
   __device__ __forceinline__ Sum operator()(Sum sum, std::int64_t l, std::int64_t m, std::int64_t n) const {
-    if constexpr (std::is_same_v<Element, float>) {
+    if constexpr (std::is_same_v<typename S::element, float>) {
       if (math::abs(sum) <= std::numeric_limits<float>::max()) return sum;
-      const float* p = operands.a.data + l * operands.a.batch + m * operands.a.stride;
-      const float* q = operands.b.data + l * operands.b.batch + n * operands.b.stride;
       sum = 0;
 #pragma unroll 1
-      for (int k = 0; k < operands.k && sum == sum; ++k) sum = math::fma(p[k], q[k], sum);
+      for (std::int64_t i = 0; i < k && sum == sum; ++i) sum = math::fma(a.at(l, m, i), b.at(l, i, n), sum);
     }
     return sum;
   }

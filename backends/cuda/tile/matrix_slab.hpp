@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Slabs for tensor cores: `lines` lines (rows of A, columns of B) of 128 bytes of k in shared memory, as rows of 128 bytes
-// whose pieces of 16 are permuted by the row (piece p of row r at p ^ (r mod 8)), so that neither copies nor ldmatrix, which
-// takes eight rows at a time, meet in a bank; of doubles, of which a thread reads two itself, four pieces of two rows are
-// taken at a time. Where k is contiguous in the operand a row is a line; where lines are, it is one k of 64 neighbouring
-// lines, which ldmatrix transposes (numbers of 16 bits only).
+// whose pieces of 16 are permuted by the row (piece p of row r at p ^ permutation(r)), so that neither copies nor reads of
+// fragments meet in a bank. Where k is contiguous in the operand a row is a line: ldmatrix takes eight rows at a time, and of
+// doubles, of which a thread reads two itself, four pieces of two rows are taken. Where lines are contiguous a row is one k of
+// 64 neighbouring lines, which ldmatrix transposes, or, of larger numbers, as many k of 16 lines as fill it: a warp reads them
+// one by one, four k of eight lines (of four doubles). Bytes have to lie along k.
 #pragma once
 
 #include <backends/cuda/arch/copy_async.hpp>
@@ -21,10 +22,11 @@ template <class Element, Direction direction, int lines, int threads>
 class MatrixSlab {
   static constexpr int size = static_cast<int>(sizeof(Element)), width = 16 / size;  // of a piece, in elements
   static constexpr int row_bytes = 128, rows_apart = threads / 8, each = lines / rows_apart;
-  static constexpr int panel = 64, panels = lines / panel;  // lines whose k make up rows
-  static constexpr bool by_lines = direction == Direction::along_lines;
+  static constexpr bool by_lines = direction == Direction::along_lines, one_by_one = by_lines && size > 2;
+  static constexpr int panel = size == 2 ? 64 : 16, panels = lines / panel;  // lines whose k make up rows
   static_assert(lines % rows_apart == 0 && rows_apart % 8 == 0);
-  static_assert(!by_lines || (size == 2 && lines % panel == 0 && panel % rows_apart == 0));
+  static_assert(!by_lines ||
+                (size > 1 && lines % panel == 0 && (one_by_one ? rows_apart % panel : panel % rows_apart) == 0));
 
  public:
   static constexpr int depth = row_bytes / size;                                          // values of k
@@ -33,29 +35,33 @@ class MatrixSlab {
   using Register = std::conditional_t<size == 8, double, std::uint32_t>;
 
   static constexpr int copies = each;  // of a thread and slab
-  __device__ __forceinline__ static int permutation(int row) { return size == 8 ? row % 2 * 4 + row / 2 % 4 : row % 8; }
+  __device__ __forceinline__ static int permutation(int row) {
+    if (one_by_one) return size == 4 ? row % 2 * 2 : row / 2 % 4 * 2;
+    return size == 8 ? row % 2 * 4 + row / 2 % 4 : row % 8;
+  }
 
   /// One thread's share of copying slab after slab of a matrix, 16 bytes at a time.
   class Source {
    public:
     /// `first`: the matrix's element at the tile's first line, k = 0; `stride`: between lines, or between values of k.
     __device__ __forceinline__ Source(const Element* first, std::int64_t stride, std::int64_t lines_left)
-        : from_(first + row() * stride + piece() * width) {
-      const int present = static_cast<int>(std::min<std::int64_t>(lines_left, lines));
-      present_ = by_lines ? present - piece() * width : present - row();
-    }
+        : from_(first + (by_lines ? k() : line()) * stride + (by_lines ? line() : k())),
+          present_(static_cast<int>(std::min<std::int64_t>(lines_left, lines)) - line()) {}
 
     /// Starts copy `e` of a slab to `shared`, of which `left` values of k exist, or more; e = 0, 1, … in turn. What does not exist
     /// becomes zeros.
     __device__ __forceinline__ void copy(int e, std::uint32_t shared, std::uint32_t stride, int left) {
       const std::uint32_t to = shared + row() * row_bytes + ((piece() ^ permutation(row())) * 16);
-      if constexpr (by_lines) {
-        const int k = e / panels * rows_apart, line = e % panels * panel;
-        arch::copy_async_or_zero(to + (line + k) * row_bytes, from_ + line, row() + k < left && line < present_);
+      if constexpr (one_by_one) {
+        arch::copy_async_or_zero(to + e * rows_apart * row_bytes, from_ + e * rows_apart,
+                                 k() < left && e * rows_apart < present_);
+        if (e == each - 1) from_ += std::uint64_t{stride} * depth;
+      } else if constexpr (by_lines) {
+        const int rows = e / panels * rows_apart, line = e % panels * panel;
+        arch::copy_async_or_zero(to + (line + rows) * row_bytes, from_ + line, k() + rows < left && line < present_);
         if (e % panels == panels - 1) from_ += std::uint64_t{stride} * rows_apart;
       } else {
-        arch::copy_async_or_zero(to + e * rows_apart * row_bytes, from_,
-                                 piece() * width < left && e * rows_apart < present_);
+        arch::copy_async_or_zero(to + e * rows_apart * row_bytes, from_, k() < left && e * rows_apart < present_);
         from_ += std::uint64_t{stride} * rows_apart;
         if (e == each - 1) from_ += depth - std::int64_t{stride} * lines;
       }
@@ -64,6 +70,13 @@ class MatrixSlab {
    private:
     __device__ __forceinline__ static int row() { return static_cast<int>(threadIdx.x) / 8; }
     __device__ __forceinline__ static int piece() { return static_cast<int>(threadIdx.x) % 8; }
+    // Where its first copy of a slab comes from.
+    __device__ __forceinline__ static int line() {
+      return one_by_one ? row() / panel * panel + piece() % size * width : by_lines ? piece() * width : row();
+    }
+    __device__ __forceinline__ static int k() {
+      return one_by_one ? row() % panel * (8 / size) + piece() / size : by_lines ? row() : piece() * width;
+    }
 
     const Element* from_;
     int present_;  // lines from this thread's first one on
@@ -79,7 +92,11 @@ class MatrixSlab {
     __device__ __forceinline__ Reader(int first, int lane) {
       const int quarter = lane / 8, bit[2] = {quarter % 2, quarter / 2};
       const int upper_lines = bit[order == Order::columns], upper_k = bit[order == Order::rows];
-      if constexpr (size == 8)
+      if constexpr (one_by_one) {
+        const int k = lane % 4 * (size / 4), row = k * size / 8;  // of a half's first number, of both numbers of a half
+        place_ = (first + row) * row_bytes + (((k * size % 8 + lane / 4 / width) ^ permutation(row)) * 16) +
+                 lane / 4 % width * size;
+      } else if constexpr (size == 8)
         place_ = (first + lane / 4) * row_bytes + ((lane % 4 ^ permutation(lane / 4)) * 16);
       else if constexpr (by_lines)
         place_ = (first / panel * panel + upper_k * 8 + lane % 8) * row_bytes +
@@ -90,8 +107,15 @@ class MatrixSlab {
 
     /// The fragment `at` lines on, a multiple of 16, in a step of k.
     __device__ __forceinline__ void read(std::uint32_t shared, int at, int step, Register (&fragment)[4]) const {
-      if constexpr (size == 8) {
-        constexpr bool of_rows = order == Order::rows;
+      constexpr bool of_rows = order == Order::rows;
+      if constexpr (one_by_one) {
+        const std::uint32_t from = shared + (at + step * (depth / steps) * size / 8) * row_bytes;
+        constexpr int other_half = (size == 4 ? 2 : 1) * row_bytes, other_lines = 8 * size;
+        arch::load_one(fragment[0], from + place_);
+        arch::load_one(fragment[of_rows ? 2 : 1], from + place_ + other_half);
+        arch::load_one(fragment[of_rows ? 1 : 2], from + (place_ ^ other_lines));
+        arch::load_one(fragment[3], from + (place_ ^ other_lines) + other_half);
+      } else if constexpr (size == 8) {
         const std::uint32_t from = shared + (place_ ^ (step * 64)) + at * row_bytes;
         arch::load_two(fragment[0], fragment[of_rows ? 2 : 1], from);
         arch::load_two(fragment[of_rows ? 1 : 2], fragment[3], from + 8 * row_bytes);
