@@ -62,6 +62,7 @@ Status supports(const Kernel& kernel, const Problem& p) {
     return no("needs compute capability " + std::to_string(info.min_compute_capability) +
               (info.max_compute_capability ? " to " + std::to_string(info.max_compute_capability) : " or newer"));
   if (!covers(info.promises, p.require)) return no("promises only " + describe(info.promises));
+  if (p.accumulate && !info.accumulates) return no("no value of C can be continued, so accumulate is not defined");
   if (info.precision > p.precision)
     return no(std::string("rounds terms (precision ") + name(info.precision) + "), which options.precision does not allow");
   return kernel.supports ? kernel.supports(info, p) : Status{};

@@ -23,11 +23,14 @@ void register_cuda(Registry& registry) {
   simt::add<zoo::lp>(registry);
   simt::add<zoo::linf>(registry);
   simt::add<zoo::hamming>(registry);
+  simt::add<zoo::bit_hamming>(registry);
+  simt::add<zoo::bit_jaccard>(registry);
   mma::add_doubles(registry);
   mma::add_floats(registry);
   mma::add_short_floats(registry);
   mma::add_bytes(registry);
   mma::add_bits(registry);
+  mma::add_codes(registry);
 }
 
 }  // namespace rigel::backends

@@ -65,6 +65,8 @@ void add_level(Registry& registry) {
   add<Level>(registry, zoo::lp{});
   add<Level>(registry, zoo::linf{});
   add<Level>(registry, zoo::hamming{});
+  add<Level>(registry, zoo::bit_hamming{});
+  add<Level>(registry, zoo::bit_jaccard{});
 }
 
 }  // namespace host

@@ -23,6 +23,8 @@ void register_portable(Registry& registry) {
   add<zoo::lp>(registry);
   add<zoo::linf>(registry);
   add<zoo::hamming>(registry);
+  add<zoo::bit_hamming>(registry);
+  add<zoo::bit_jaccard>(registry);
 }
 
 }  // namespace rigel::backends

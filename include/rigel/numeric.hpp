@@ -183,6 +183,18 @@ RIGEL_FUNCTION T abs(T x) {
     return __builtin_elementwise_abs(x);
 }
 
+/// The number of set bits, as an int32 or a vector of them.
+template <Number T>
+  requires std::is_unsigned_v<lane_t<T>>
+RIGEL_FUNCTION auto population_count(T x) {
+  if constexpr (Lanes<T>) {
+    using Counts = std::int32_t __attribute__((ext_vector_type(sizeof(T) / sizeof(lane_t<T>))));
+    return __builtin_convertvector(__builtin_elementwise_popcount(x), Counts);
+  } else {
+    return static_cast<std::int32_t>(__builtin_elementwise_popcount(x));
+  }
+}
+
 /// condition ? x : y, lane by lane. `condition` is bool, or the vector that a comparison of vectors gives.
 template <class C, class T>
 RIGEL_FUNCTION T select(C condition, T x, T y) {

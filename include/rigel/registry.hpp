@@ -138,6 +138,7 @@ struct KernelInfo {
   Precision precision = Precision::accumulator;
   Accuracy accuracy = {};
   const void* sample = nullptr;  // a semiring object for verify(), where ⊗ has hyperparameters
+  bool accumulates = true;       // a value of C can be continued
   bool raw_launch = false;       // not launched through Kokkos: contract() reports it to Kokkos Tools as a kernel
 };
 

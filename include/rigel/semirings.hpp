@@ -267,6 +267,54 @@ struct hamming : scalar_semiring<Element, Accumulator> {
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
 };
 
+/// The type in which bits of a word are counted: bytes come as words of 32 bits.
+template <class Word>
+using counted_word = std::conditional_t<sizeof(Word) == 8, std::uint64_t, std::uint32_t>;
+
+/// D(m,n) = Σ_k |A(m,k) ⊻ B(k,n)|, |·| the number of set bits: Hamming distance of codes whose bits lie along k, in words of
+/// 8, 32 or 64 (R. W. Hamming, Error detecting and error correcting codes, 1950). The count wraps beyond 2^31 − 1.
+template <class Word>
+struct bit_hamming {
+  using element = Word;
+  using operand = counted_word<Word>;
+  using accumulator = std::int32_t;
+  static constexpr const char* name = "bit_hamming";
+  static constexpr bool commutative = true, exact = true, takes_lanes = true;
+  RIGEL_MEMBER static constexpr accumulator identity() { return 0; }
+  template <Number T> RIGEL_MEMBER static auto multiply(T a, T b) { return math::population_count(a ^ b); }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
+};
+
+/// The accumulator of bit_jaccard: how many bits are set in both codes, and in either.
+template <class T>
+struct bit_counts {
+  T both, either;
+};
+
+/// D(m,n) = 1 − Σ_k |A(m,k) ∧ B(k,n)| / Σ_k |A(m,k) ∨ B(k,n)|, words as in bit_hamming: Jaccard distance of sets (P. Jaccard, The
+/// distribution of the flora in the alpine zone, 1912), 0 of two empty ones. The result is (either − both) / either in float:
+/// rounded once where the counts are at most 2^24, within 3u of it beyond (they are rounded, too), and the same on every
+/// backend, since only exact counts enter. They wrap beyond 2^31 − 1. No value of C says both counts: accumulate is not defined.
+template <class Word>
+struct bit_jaccard {
+  using element = Word;
+  using operand = counted_word<Word>;
+  using accumulator = bit_counts<std::int32_t>;
+  static constexpr const char* name = "bit_jaccard";
+  static constexpr bool commutative = true, exact = true;
+  RIGEL_MEMBER static constexpr accumulator identity() { return {0, 0}; }
+  RIGEL_MEMBER static accumulator multiply(operand a, operand b) {
+    return {math::population_count(a & b), math::population_count(a | b)};
+  }
+  RIGEL_MEMBER static accumulator add(accumulator x, accumulator y) {
+    return {math::add(x.both, y.both), math::add(x.either, y.either)};
+  }
+  RIGEL_MEMBER static float result(accumulator x) {
+    const auto one_only = static_cast<float>(math::subtract(x.either, x.both));
+    return x.either == 0 ? 0.f : one_only / static_cast<float>(x.either);
+  }
+};
+
 /// A value and the summation index at which it was found.
 template <class T>
 struct argument {
@@ -337,6 +385,8 @@ using l2_squared = detail::members<rigel::l2_squared, number_elements>::type;
 using lp = detail::members<rigel::lp, floating_elements>::type;
 using linf = detail::members<rigel::linf, number_elements>::type;
 using hamming = detail::members<rigel::hamming, number_elements>::type;
+using bit_hamming = detail::members<rigel::bit_hamming, word_elements>::type;
+using bit_jaccard = detail::members<rigel::bit_jaccard, word_elements>::type;
 }  // namespace zoo
 
 /// Whether the library carries compiled kernels for S.
@@ -346,6 +396,7 @@ inline constexpr bool in_zoo =
     detail::contains<S, zoo::max_min> || detail::contains<S, zoo::min_max> || detail::contains<S, zoo::max_times> ||
     detail::contains<S, zoo::min_times> || detail::contains<S, zoo::or_and> || detail::contains<S, zoo::xor_and> ||
     detail::contains<S, zoo::log_plus> || detail::contains<S, zoo::l1> || detail::contains<S, zoo::l2_squared> ||
-    detail::contains<S, zoo::lp> || detail::contains<S, zoo::linf> || detail::contains<S, zoo::hamming>;
+    detail::contains<S, zoo::lp> || detail::contains<S, zoo::linf> || detail::contains<S, zoo::hamming> ||
+    detail::contains<S, zoo::bit_hamming> || detail::contains<S, zoo::bit_jaccard>;
 
 }  // namespace rigel

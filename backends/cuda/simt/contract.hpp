@@ -129,6 +129,8 @@ constexpr double steps_per_second() {
     return 2e10;
   else if constexpr (is_transcendental<S>)
     return sizeof(operand_t<S>) > 4 ? 1e9 : 1e10;
+  else if constexpr (bit_counts_of<S> > 0)
+    return 2.7e10 / bit_counts_of<S>;
   else
     return 1e11 / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
 }

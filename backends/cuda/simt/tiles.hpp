@@ -14,11 +14,15 @@
 namespace rigel::backends::simt {
 
 /// Whether ptxas keeps temporaries for many outputs while it evaluates ⊗: a comparison that is then counted (but for
-/// floats, whose comparison gives 1 or 0 in one instruction), a product of 64-bit integers.
+/// floats, whose comparison gives 1 or 0 in one instruction), a count of bits, a product of 64-bit integers.
 template <class S>
 inline constexpr bool needs_temporaries = false;
 template <class E, class A>
 inline constexpr bool needs_temporaries<hamming<E, A>> = !std::is_same_v<A, float>;
+template <class W>
+inline constexpr bool needs_temporaries<bit_hamming<W>> = true;
+template <class W>
+inline constexpr bool needs_temporaries<bit_jaccard<W>> = true;
 template <class E, class A>
 inline constexpr bool needs_temporaries<l2_squared<E, A>> = std::is_integral_v<A> && sizeof(A) == 8;
 
@@ -35,6 +39,14 @@ template <class S>
 inline constexpr bool sums_exponentials = false;
 template <class E>
 inline constexpr bool sums_exponentials<log_plus<E, float>> = true;
+
+/// Counts of the bits of 32 that a ⊗ takes: a GPU has a quarter of the units for them.
+template <class S>
+inline constexpr int bit_counts_of = 0;
+template <class W>
+inline constexpr int bit_counts_of<bit_hamming<W>> = sizeof(W) == 8 ? 2 : 1;
+template <class W>
+inline constexpr int bit_counts_of<bit_jaccard<W>> = sizeof(W) == 8 ? 4 : 2;
 
 /// Registers of a value.
 template <class T>

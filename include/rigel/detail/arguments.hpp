@@ -90,15 +90,19 @@ struct ProgramFinish {
   template <class S>
   RIGEL_MEMBER typename S::accumulator load(const S& s, const void* c, std::int64_t offset) const {
     using Value = result_t<S>;
-    Value v{};
-    with_type<Value>(type, const_cast<void*>(c), [&](auto* typed) {
-      using T = std::remove_cvref_t<decltype(*typed)>;
-      if constexpr (ShortFloat<T>)
-        v = static_cast<Value>(static_cast<float>(typed[offset]));
-      else
-        v = static_cast<Value>(typed[offset]);
-    });
-    return rigel::lift(s, v);
+    if constexpr (!can_accumulate<S>) {
+      return S::identity();
+    } else {
+      Value v{};
+      with_type<Value>(type, const_cast<void*>(c), [&](auto* typed) {
+        using T = std::remove_cvref_t<decltype(*typed)>;
+        if constexpr (ShortFloat<T>)
+          v = static_cast<Value>(static_cast<float>(typed[offset]));
+        else
+          v = static_cast<Value>(typed[offset]);
+      });
+      return rigel::lift(s, v);
+    }
   }
 };
 

@@ -28,8 +28,10 @@ template <class S>
 KernelInfo info_of(std::string_view family, std::string_view tile, Spaces spaces) {
   const void* object = nullptr;
   if constexpr (std::is_default_constructible_v<S>) object = &sample<S>;
-  return make_info(family, tile, spaces, semiring_name<S>(), scalar_of<typename S::element>,
-                   scalar_of<typename S::accumulator>, object);
+  KernelInfo info = make_info(family, tile, spaces, semiring_name<S>(), scalar_of<typename S::element>,
+                              scalar_of<typename S::accumulator>, object);
+  info.accumulates = can_accumulate<S>;
+  return info;
 }
 
 /// The a-priori bound of one ascending chain (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
