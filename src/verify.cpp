@@ -138,14 +138,14 @@ void set(Bytes& bytes, Scalar type, std::int64_t i, double value) {
 Bytes random_values(const Shape& s, std::string_view semiring, Special special, std::mt19937_64& random) {
   const Scalar type = s.operand.type;
   Bytes bytes(static_cast<std::size_t>(s.span) * size_of(type), 0xff);
-  const bool boolean = semiring == "or_and" || semiring == "xor_and";
+  const bool boolean = semiring == "or_and" || semiring == "xor_and", codes = semiring.starts_with("bit_");
   const bool non_negative = semiring == "max_times" || semiring == "min_times";
   std::uniform_real_distribution<double> uniform(non_negative ? 0 : -1, 1);
   for_each_element(s, [&](std::int64_t i) {
     double value = uniform(random);
-    if (boolean) {
+    if (boolean || (codes && !is_floating(type))) {
       std::uint64_t word = random() & random();
-      if (type == Scalar::u8) word &= 1;
+      if (boolean && type == Scalar::u8) word &= 1;
       std::memcpy(bytes.data() + i * size_of(type), &word, size_of(type));
       return;
     }
@@ -289,6 +289,7 @@ class Verifier {
   }
 
   void check(Case c) {
+    c.accumulate = c.accumulate && kernel_.info.accumulates;
     std::mt19937_64 random(seed_ + static_cast<unsigned>(result_.problems));
     const Scalar element = kernel_.info.element, value = result_type(kernel_.info);
     Inputs in;

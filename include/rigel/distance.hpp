@@ -64,6 +64,26 @@ struct hamming {
   }
 };
 
+/// Σ_k |x_k ⊻ z_k| / (bits of K words), |·| the number of set bits: the part of the bits in which two codes differ. The count alone
+/// with skip_epilogue, which D may then hold as integers. X and Z hold words of 8, 32 or 64 bits.
+struct bit_hamming {
+  static constexpr bool takes_words = true;
+  template <class Element, class Use>
+  auto with(std::int64_t k, const Use& use) const {
+    return use(rigel::bit_hamming<Element>{}, epilogue::scale(1 / (8.0 * sizeof(Element) * static_cast<double>(k))));
+  }
+};
+
+/// 1 − Σ_k |x_k ∧ z_k| / Σ_k |x_k ∨ z_k|, 0 of two empty sets (P. Jaccard, The distribution of the flora in the alpine zone, 1912): bits
+/// are members of sets. In float; X and Z as for bit_hamming.
+struct bit_jaccard {
+  static constexpr bool takes_words = true;
+  template <class Element, class Use>
+  auto with(std::int64_t, const Use& use) const {
+    return use(rigel::bit_jaccard<Element>{}, epilogue::Program{});
+  }
+};
+
 /// (Σ_k |x_k − z_k|^p)^(1/p) for any p > 0 (a metric from p = 1 on), the largest |x_k − z_k| for p = ∞ (H. Minkowski,
 /// Geometrie der Zahlen, 1896). p = 1, 2 and ∞ are manhattan, euclidean and chebyshev; integers take no other p.
 struct minkowski {
@@ -90,6 +110,13 @@ struct minkowski {
 
 namespace detail {
 
+// Whether a metric is one of codes, packed in words.
+template <class M>
+inline constexpr bool takes_words = false;
+template <class M>
+  requires requires { M::takes_words; }
+inline constexpr bool takes_words<M> = M::takes_words;
+
 // Rigel's type for what a view holds: its own 16-bit floats for Kokkos's, one name for integers of one width.
 template <class T>
 constexpr auto element_for() {
@@ -102,6 +129,8 @@ constexpr auto element_for() {
     return std::type_identity<std::uint8_t>{};
   else if constexpr (scalar == Scalar::i64)
     return std::type_identity<std::int64_t>{};
+  else if constexpr (scalar == Scalar::u64)
+    return std::type_identity<std::uint64_t>{};
   else
     return std::type_identity<T>{};
 }
@@ -129,9 +158,13 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
                 const CdistOptions& options, const Use& use) {
   using T = typename view_t<X>::non_const_value_type;
   using Element = typename decltype(element_for<T>())::type;
-  static_assert(
-      scalar_of_value<T>() != Scalar::other && scalar_of_value<T>() != Scalar::u32 && scalar_of_value<T>() != Scalar::u64,
-      "cdist: X holds numbers: f16, bf16, f32, f64, i8, u8, i32 or i64");
+  constexpr Scalar type = scalar_of_value<T>();
+  constexpr bool is_word = type == Scalar::u8 || type == Scalar::u32 || type == Scalar::u64;
+  if constexpr (takes_words<M>)
+    static_assert(is_word, "cdist: this metric is one of bits, X holds words of them: u8, u32 or u64");
+  else
+    static_assert(type != Scalar::other && (!is_word || type == Scalar::u8),
+                  "cdist: X holds numbers: f16, bf16, f32, f64, i8, u8, i32 or i64; words of bits have metrics of their own");
   static_assert(holds<typename view_t<Z>::non_const_value_type, Element>, "cdist: X and Z hold the same type");
   const Operand rows = operand_of(x, options.batch);
   validate_cdist(rows, operand_of(z, options.batch), operand_of(d, options.batch));
@@ -160,11 +193,13 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// exec      any execution space instance; every view must be accessible from it
 /// x, z, d   views of rank 2, or 3 with a batch index, of any layout, or transposed() ones: x is M × K, z is N × K, d is
 ///           M × N. A batch extent of 1, or a missing one, broadcasts x or z. x and z may be the same; d overlaps neither.
-/// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, hamming
+/// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, hamming; of packed codes
+///           bit_hamming, bit_jaccard
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)
 /// Differences are taken before they are squared: near points keep their relative accuracy. x and z hold f32 or f64 numbers
-/// (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which wrap).
-/// K = 0 gives 0 (hamming: NaN, as 0/0); M = 0 or N = 0 is a no-op.
+/// (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which wrap); codes are words of u8, u32 or u64, whose
+/// bits are counted.
+/// K = 0 gives 0 (hamming and bit_hamming: NaN, as 0/0); M = 0 or N = 0 is a no-op.
 /// Throws Error(invalid_argument) for extents that do not fit, p ≤ 0 or a d that overlaps; Error(unsupported) for
 /// integers that would need a root, or where no kernel covers the call.
 template <class Exec, class X, class Z, class D, class M, class E>

@@ -65,6 +65,7 @@ void check(const Call& call) {
   REQUIRE(!call.kernels.empty());
   CHECK(call.kernels[0].family == "reference");
   for (support::Trial t : support::trials(design_seed)) {
+    t.accumulate = t.accumulate && call.accumulates;
     const bool transcendental = call.semiring == "lp" || call.semiring == "log_plus";
     if (transcendental && t.epilogue == 2) t.epilogue = 1;  // a step that rounds nothing, so that the bound stays what it is
     CAPTURE(t.text());

@@ -18,7 +18,7 @@ namespace backends {
 struct Call {
   std::string semiring;
   rigel::Scalar element, result;
-  bool exact;
+  bool exact, accumulates;
   double p;  // lp's
   std::vector<rigel::KernelInfo> kernels;
   /// C's memory after the call.
@@ -61,6 +61,7 @@ void check_semiring() {
       rigel::scalar_of<T>,
       rigel::scalar_of<R>,
       rigel::is_exact<S>,
+      rigel::can_accumulate<S>,
       p,
       support::kernels_on(Exec{}, rigel::semiring_name<S>(), rigel::scalar_of<T>, rigel::scalar_of<typename S::accumulator>),
       {}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// or_and and xor_and on packed words, against products of single bits.
+// or_and, xor_and and the distances of codes on packed words, against products of single bits.
 #include "call.hpp"
 
 #include <tests/support/random.hpp>
@@ -31,6 +31,17 @@ struct Bits {
       }
     return c;
   }
+  // In how many bits a row of A and a column of B differ, or how many of those in either are not in both.
+  Values distances(bool jaccard) const {
+    Values c;
+    for (int m = 0; m < rows; ++m)
+      for (int n = 0; n < columns; ++n) {
+        int differ = 0, either = 0;
+        for (int k = 0; k < depth; ++k) differ += a[m][k] != b[k][n], either += a[m][k] || b[k][n];
+        c.push_back(jaccard ? static_cast<float>(differ) / static_cast<float>(either) : differ);
+      }
+    return c;
+  }
 };
 
 template <class Word, class Exec>
@@ -41,18 +52,30 @@ support::Matrix<Word, Exec> words(int m, int n, const std::vector<Word>& list) {
 }
 
 // K words hold the entries along k.
-template <class Word, class Exec, class S, class C>
-void check_along_k(const S& s, const rigel::epilogue::Program& join, bool exclusive) {
+template <class C, class Exec, class S>
+Values along_k(const S& s, const Bits& x, const rigel::epilogue::Program& join = {}) {
+  using Word = typename S::element;
   constexpr int bits = 8 * sizeof(Word), k_words = (depth + bits - 1) / bits;
-  const Bits x(exclusive ? 17 : 18);
   std::vector<Word> a(rows * k_words), b(k_words * columns);
   for (int k = 0; k < depth; ++k) {
-    for (int m = 0; m < rows; ++m) a[m * k_words + k / bits] |= static_cast<Word>(x.a[m][k]) << k % bits;
-    for (int n = 0; n < columns; ++n) b[k / bits * columns + n] |= static_cast<Word>(x.b[k][n]) << k % bits;
+    for (int m = 0; m < rows; ++m) a[m * k_words + k / bits] |= static_cast<Word>(static_cast<Word>(x.a[m][k]) << k % bits);
+    for (int n = 0; n < columns; ++n)
+      b[k / bits * columns + n] |= static_cast<Word>(static_cast<Word>(x.b[k][n]) << k % bits);
   }
   const auto c = support::matrix<C, Exec>(rows, columns);
-  CHECK(by_hand::contracted(Exec{}, s, words<Word, Exec>(rows, k_words, a), words<Word, Exec>(k_words, columns, b), c,
-                            join) == x.product(exclusive));
+  return by_hand::contracted(Exec{}, s, words<Word, Exec>(rows, k_words, a), words<Word, Exec>(k_words, columns, b), c,
+                             join);
+}
+template <class Word, class Exec, class S, class C>
+void check_along_k(const S& s, const rigel::epilogue::Program& join, bool exclusive) {
+  const Bits x(exclusive ? 17 : 18);
+  CHECK(along_k<C, Exec>(s, x, join) == x.product(exclusive));
+}
+template <class Word, class Exec>
+void check_distances() {
+  const Bits x(20);
+  CHECK(along_k<std::int32_t, Exec>(rigel::bit_hamming<Word>{}, x) == x.distances(false));
+  CHECK(along_k<float, Exec>(rigel::bit_jaccard<Word>{}, x) == x.distances(true));
 }
 
 // Words hold the entries along n: A is all ones or zero.
@@ -81,6 +104,12 @@ TEST_CASE_TEMPLATE("packed words along k: any_bit and parity", Exec, RIGEL_TEST_
   check_along_k<std::uint64_t, Exec, rigel::or_and<std::uint64_t>, std::uint8_t>({}, any_bit(), false);
   check_along_k<std::uint32_t, Exec, rigel::xor_and<std::uint32_t>, std::int32_t>({}, parity(), true);
   check_along_k<std::uint64_t, Exec, rigel::xor_and<std::uint64_t>, float>({}, parity(), true);
+}
+
+TEST_CASE_TEMPLATE("packed words along k: Hamming and Jaccard distances", Exec, RIGEL_TEST_SPACES) {
+  check_distances<std::uint8_t, Exec>();
+  check_distances<std::uint32_t, Exec>();
+  check_distances<std::uint64_t, Exec>();
 }
 
 TEST_CASE_TEMPLATE("packed words along k: further steps after the bits are joined", Exec, RIGEL_TEST_SPACES) {

@@ -79,6 +79,10 @@ TEST_CASE_TEMPLATE("by hand: the zoo", Exec, RIGEL_TEST_SPACES) {
   // Bit by bit: 1∧2 = 0, 2∧0 = 0, 3∧5 = 1; 1∧1 = 1, 2∧3 = 2, 3∧4 = 0; 4∧2 = 0, 0, 2∧5 = 0; 4∧1 = 0, 0, 2∧4 = 0.
   SUBCASE("or_and") { check<Exec>(zoo::or_and{}, {1, 3, 0, 0}); }
   SUBCASE("xor_and") { check<Exec>(zoo::xor_and{}, {1, 3, 0, 0}); }
+  // 1⊻2 has 2 bits, 2⊻0 one, 3⊻5 2; 1⊻1 none, 2⊻3 one, 3⊻4 3; 4⊻2 has 2, 0⊻0 none, 2⊻5 3; 4⊻1, 0⊻3 and 2⊻4 2 each.
+  SUBCASE("bit_hamming") { check<Exec>(zoo::bit_hamming{}, {5, 4, 5, 6}); }
+  // One bit in both of 6 in either; two of 6; none in both, twice.
+  SUBCASE("bit_jaccard") { check<Exec>(zoo::bit_jaccard{}, {5.f / 6, 4.f / 6, 1, 1}); }
 }
 
 TEST_CASE_TEMPLATE("by hand: Boolean semirings of bytes", Exec, RIGEL_TEST_SPACES) {

@@ -52,6 +52,7 @@ std::int64_t infinity_of(Scalar type) {
 }
 
 bool is_boolean(std::string_view semiring) { return semiring == "or_and" || semiring == "xor_and"; }
+bool is_of_codes(std::string_view semiring) { return semiring == "bit_hamming" || semiring == "bit_jaccard"; }
 bool is_product_order(std::string_view semiring) { return semiring == "max_times" || semiring == "min_times"; }
 
 Bytes random_bytes(const Placement& p, std::string_view semiring, Scalar type, Special special, Random& random) {
@@ -65,6 +66,8 @@ Bytes random_bytes(const Placement& p, std::string_view semiring, Scalar type, S
     std::int64_t whole = random.integer(-1000, 1000);
     if (is_boolean(semiring))
       whole = type == Scalar::u8 ? random.integer(0, 1) : static_cast<std::int64_t>(random.next() & random.next());
+    else if (is_of_codes(semiring))
+      whole = random.chance(0.2) ? 0 : static_cast<std::int64_t>(random.next() & random.next());
     else if (semiring == "hamming")
       whole = random.integer(0, 3), real = std::isfinite(real) ? static_cast<double>(whole) : real;
     else if (is_product_order(semiring))
@@ -89,6 +92,12 @@ std::int64_t wrapped(std::uint64_t v, Scalar type) {
 
 double least(double x, double y) { return x != x || y != y ? std::numeric_limits<double>::quiet_NaN() : std::fmin(x, y); }
 double most(double x, double y) { return x != x || y != y ? std::numeric_limits<double>::quiet_NaN() : std::fmax(x, y); }
+
+int count_bits(std::int64_t word) {
+  int count = 0;
+  for (int bit = 0; bit < 64; ++bit) count += static_cast<std::uint64_t>(word) >> bit & 1;
+  return count;
+}
 
 double times(std::string_view s, double a, double b, double p) {
   if (s == "plus_times" || s == "max_times" || s == "min_times") return a * b;
@@ -126,6 +135,7 @@ std::int64_t times(std::string_view s, std::int64_t a, std::int64_t b, Scalar ty
   if (s == "l2_squared")
     return wrapped(static_cast<std::uint64_t>(difference) * static_cast<std::uint64_t>(difference), type);
   if (is_boolean(s)) return a & b;
+  if (s == "bit_hamming") return count_bits(a ^ b);
   return a != b;
 }
 
@@ -274,7 +284,18 @@ Model model(const Trial& t, const Operands& o, std::string_view s, Scalar elemen
   for (std::int64_t l = 0; l < t.batch; ++l)
     for (std::int64_t m = 0; m < t.m; ++m)
       for (std::int64_t n = 0; n < t.n; ++n) {
-        if (is_floating(result)) {
+        if (s == "bit_jaccard") {
+          int both = 0, either = 0;
+          for (std::int64_t k = 0; k < t.k; ++k) {
+            const std::int64_t x = integer(o.a_bytes, element, o.a.at(l, m, k)),
+                               y = integer(o.b_bytes, element, o.b.at(l, k, n));
+            both += count_bits(x & y);
+            either += count_bits(x | y);
+          }
+          // Rounding a quotient to double first changes nothing: it has more than twice the digits of float.
+          out.value.push_back(either == 0 ? 0 : rounded(static_cast<double>(either - both) / either, result));
+          out.magnitude.push_back(0);
+        } else if (is_floating(result)) {
           double x = real_identity(s), magnitude = 0;
           if (t.accumulate) x = real(o.c_bytes, result, o.c.at(l, m, n)), magnitude = std::fabs(x);
           for (std::int64_t k = 0; k < t.k; ++k) {

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The cuda.mma kernels of codes, whose bits lie along k. What mma.sync counts is where both have a bit; with |x| and |z|, how many
+// each has, |x ⊻ z| = |x| + |z| − 2|x ∧ z| and |x ∨ z| = |x| + |z| − |x ∧ z|. One small pass counts the bits of every line.
+#pragma once
+
+#include <backends/cuda/mma/contract.hpp>
+
+#include <bit>
+
+namespace rigel::backends::mma {
+
+/// The bits of an operand's lines: those of matrix l from data + l·batch on.
+struct LineCounts {
+  const std::int32_t* data;
+  std::int64_t batch;
+  __device__ __forceinline__ const std::int32_t* at(std::int64_t l, std::int64_t line) const {
+    return data + l * batch + line;
+  }
+};
+
+/// What that pass reads and writes: `matrices` times `lines` lines of `pieces` times 16 bytes, 2^threads threads for each.
+struct Counting {
+  Source<std::uint32_t> from;
+  std::int64_t matrices, lines;
+  std::int32_t pieces, threads;
+  std::int32_t* to;
+
+  static constexpr int block = 256;
+  std::int64_t blocks() const { return ((matrices * lines << threads) + block - 1) / block; }
+};
+
+/// The lines of A where blockIdx.y = 0, else of B.
+__global__ void __launch_bounds__(Counting::block)
+    count_lines(const __grid_constant__ Counting a, const __grid_constant__ Counting b) {
+  __shared__ std::int32_t sums[Counting::block / 32];
+  const Counting& g = blockIdx.y == 0 ? a : b;
+  const int thread = static_cast<int>(threadIdx.x), of_line = 1 << g.threads, mine = thread & (of_line - 1);
+  const std::int64_t line = (std::int64_t{blockIdx.x} * Counting::block + thread) >> g.threads;
+  const bool present = line < g.matrices * g.lines;
+  std::int32_t count = 0;
+  if (present) {
+    const std::int64_t matrix = line / g.lines;
+    const auto* const from =
+        reinterpret_cast<const uint4*>(g.from.data + matrix * g.from.batch + (line - matrix * g.lines) * g.from.stride);
+#pragma unroll 4
+    for (int i = mine; i < g.pieces; i += of_line) {
+      const uint4 piece = from[i];
+      count += __popc(piece.x) + __popc(piece.y) + __popc(piece.z) + __popc(piece.w);
+    }
+  }
+  for (int apart = std::min(of_line, 32) / 2; apart > 0; apart /= 2) count += __shfl_xor_sync(~0u, count, apart);
+  if (of_line > 32) {
+    if (thread % 32 == 0) sums[thread / 32] = count;
+    __syncthreads();
+    for (int warp = 1; mine == 0 && warp < of_line / 32; ++warp) count += sums[thread / 32 + warp];
+  }
+  if (present && mine == 0) g.to[line] = count;
+}
+
+/// S's accumulator of two lines that have `both` bits in common and `of_each` in all.
+template <class S>
+__device__ __forceinline__ typename S::accumulator joined(std::int32_t both, std::int32_t of_each) {
+  if constexpr (std::is_same_v<S, bit_jaccard<typename S::element>>)
+    return {both, math::subtract(of_each, both)};
+  else
+    return math::subtract(of_each, math::multiply(2, both));
+}
+
+/// What becomes of a sum: the accumulator of S.
+template <class S>
+struct FromCounts {
+  LineCounts a, b;
+  __device__ __forceinline__ typename S::accumulator operator()(std::int32_t both, std::int64_t l, std::int64_t m,
+                                                                std::int64_t n) const {
+    return joined<S>(both, math::add(*a.at(l, m), *b.at(l, n)));
+  }
+};
+/// Whether C takes vectors of 16 bytes, and of what: counts, numbers that are `factor` times a count, or S's results.
+enum class Vectors : std::uint8_t { none, counts, multiples, results };
+/// The same, with what the host knows of C: it costs no registers in the main loop then.
+template <class S>
+struct FromCountsInVectors : FromCounts<S> {
+  Vectors vectors;
+  double factor;
+};
+
+/// store_tile() for codes. Most of what a call with short codes does is writing C: numbers of 32 bits by rows, 16 bytes at a time,
+/// without an epilogue or with a factor alone, as metric::bit_hamming has it. A lane's columns are the same in all rows, so their
+/// counts stay in registers. All else goes the way of other sums.
+template <int outputs_n, class S, class Finish, int rows, int columns>
+__device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
+                                           const FromCountsInVectors<S>& result, std::int64_t l, std::int64_t m,
+                                           std::int64_t n, unsigned char* buffer, int lane) {
+  constexpr int pitch = StoreBuffer<outputs_n, std::int32_t>::pitch, width = 4, in_row = outputs_n / width,
+                rows_at_once = 32 / in_row;
+  if (result.vectors == Vectors::none)
+    return store_tile<outputs_n>(g, x, static_cast<const FromCounts<S>&>(result), l, m, n, buffer, lane);
+
+  auto* const sums = reinterpret_cast<std::int32_t*>(buffer);
+  const S s{};
+  const int row_of_lane = lane / in_row, column = lane % in_row * width;
+  const bool present = n + column < g.n;
+  const std::int32_t* const rows_of_a = result.a.at(l, 0);
+  auto* const c = static_cast<float*>(g.c) + g.c_offset(l, 0, n + column);
+  std::int32_t of_b[width];
+#pragma unroll
+  for (int v = 0; v < width; ++v) of_b[v] = present ? result.b.at(l, n + column)[v] : 0;
+#pragma unroll 1
+  for (int piece = 0; piece < 2 * rows; ++piece) {
+    const std::int64_t row0 = m + 8 * piece + row_of_lane;
+    __syncwarp();
+#pragma unroll
+    for (int p = 0; p < 2 * rows; ++p) {
+      if (p != piece) continue;
+#pragma unroll
+      for (int j = 0; j < columns; ++j)
+        *reinterpret_cast<int2*>(sums + lane / 4 * pitch + 8 * j + lane % 4 * 2) = {x[p / 2][j][p % 2 * 2],
+                                                                                    x[p / 2][j][p % 2 * 2 + 1]};
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 8 / rows_at_once; ++i) {
+      const std::int64_t row = row0 + i * rows_at_once;
+      if (!present || row >= g.m) continue;
+      const std::int32_t of_a = rows_of_a[row];
+      const auto both = tile::Chunk<std::int32_t, width>::load(sums + (row_of_lane + i * rows_at_once) * pitch + column);
+      tile::Chunk<float, width> values;
+#pragma unroll
+      for (int v = 0; v < width; ++v) {
+        const auto value = rigel::result(s, joined<S>(both.value[v], math::add(of_a, of_b[v])));
+        if constexpr (std::is_same_v<typename S::accumulator, std::int32_t>)
+          values.value[v] = result.vectors == Vectors::counts
+                                ? __int_as_float(value)
+                                : static_cast<float>(static_cast<double>(value) * result.factor);
+        else
+          values.value[v] = value;
+      }
+      values.store(c + row * g.c_strides.row);
+    }
+  }
+}
+
+/// What FromCountsInVectors says of a problem's C.
+inline Vectors vectors_of(const Problem& p, bool counts) {
+  constexpr std::int64_t width = 4;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(p.c.data) % 16 == 0 && p.c.row_stride % width == 0 &&
+                       p.c.batch_stride % width == 0 && p.c.column_stride == 1 && p.n % width == 0;
+  if (!aligned || p.accumulate) return Vectors::none;
+  const epilogue::Program& program = *p.program;
+  if (!counts) return p.c.type == Scalar::f32 && program.empty() ? Vectors::results : Vectors::none;
+  if (p.c.type == Scalar::i32 && program.empty()) return Vectors::counts;
+  const bool multiples = program.empty() || (program.size() == 1 && program[0].kind == epilogue::Kind::scale);
+  return p.c.type == Scalar::f32 && multiples ? Vectors::multiples : Vectors::none;
+}
+
+/// The same semiring on words of 32 bits: what a kernel computes, whatever the words of its operands are.
+template <class S>
+struct on_words;
+template <template <class> class S, class Word>
+struct on_words<S<Word>> {
+  using type = S<std::uint32_t>;
+};
+
+/// Bytes of an operand's counts.
+inline std::size_t counts_bytes(const Lines& g) {
+  return (static_cast<std::size_t>(matrices_of(*g.operand) * g.lines) * sizeof(std::int32_t) + 255) / 256 * 256;
+}
+inline std::size_t codes_workspace(const KernelInfo& info, const Problem& p) {
+  return workspace(info, p) + counts_bytes(lines_of_a(p)) + counts_bytes(lines_of_b(p));
+}
+
+/// The pass over an operand whose lines are there, each read by neighbouring threads, 16 bytes a thread.
+inline Counting counting_of(const Lines& g, Source<std::uint32_t> from, std::int32_t* to) {
+  constexpr int most = 8;  // a block for a line
+  const std::int64_t pieces = pitch_of(g.k, g.operand->size) * static_cast<std::int64_t>(g.operand->size) / 16;
+  const int threads = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(pieces, 1) - 1));
+  return {from, matrices_of(*g.operand), g.lines, static_cast<std::int32_t>(pieces), std::min(threads, most), to};
+}
+
+template <class S, class Shape>
+Status codes_support(const KernelInfo& info, const Problem& p) {
+  for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
+    if (counting_of(g, {}, nullptr).blocks() > max_grid)
+      return {Code::unsupported, "an operand has too many lines for one pass that counts their bits"};
+  return supports<S, std::uint32_t, Shape>(info, p);
+}
+
+template <class Shape>
+double codes_cost(const KernelInfo& info, const Problem& p) {
+  constexpr double launch = 2.5e-6, bytes_per_second = 2.5e12;
+  double bytes = 0;
+  for (const Lines& g : {lines_of_a(p), lines_of_b(p)}) bytes += static_cast<double>(packed_bytes(*g.operand, g.lines, g.k));
+  return cost<Shape, 1>(info, p) + launch + bytes / bytes_per_second;
+}
+
+template <class S, class Shape>
+void run_codes(const KernelInfo& info, const Problem& p, void* workspace) {
+  using tile::Direction;
+  using Counted = typename on_words<S>::type;
+  constexpr auto size = static_cast<std::int64_t>(sizeof(typename S::element)), word = std::int64_t{4};
+  tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
+  auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
+  if (tiles == 0) return;
+  const cuda::CurrentDevice current(p.execution.device);
+  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  auto* memory = static_cast<std::byte*>(workspace);
+  // Strides of operands that are read as they are, and those of packed ones, are multiples of 16 bytes.
+  const auto source = [&](const Lines& g) {
+    const Operand& o = *g.operand;
+    if (way_of(g) != Way::packed)
+      return Source<std::uint32_t>{static_cast<const std::uint32_t*>(o.data), o.batch_stride * size / word,
+                                   g.line_stride * size / word};
+    pack_operand<bits_t<typename S::element>>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, info.name);
+    const std::int64_t pitch = pitch_of(g.k, o.size) * size / word;
+    const Source<std::uint32_t> packed{reinterpret_cast<const std::uint32_t*>(memory),
+                                       matrices_of(o) > 1 ? g.lines * pitch : 0, pitch};
+    memory += packed_bytes(o, g.lines, g.k);
+    return packed;
+  };
+  const auto counting = [&](const Lines& g, const Source<std::uint32_t>& from) {
+    const Counting pass = counting_of(g, from, reinterpret_cast<std::int32_t*>(memory));
+    memory += counts_bytes(g);
+    return pass;
+  };
+  const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
+  const Source<std::uint32_t> source_a = source(lines_a), source_b = source(lines_b);
+  const Counting a = counting(lines_a, source_a), b = counting(lines_b, source_b);
+  const dim3 grid(static_cast<unsigned>(std::max(a.blocks(), b.blocks())), 2);
+  count_lines<<<grid, Counting::block, 0, stream>>>(a, b);
+  cuda::check(cudaGetLastError(), "contract: launch of the pass that counts bits for " + info.name);
+
+  Operands<std::uint32_t> operands{source_a, source_b, static_cast<int>((p.k * size + word - 1) / word)};
+  const FromCounts<Counted> counts{{a.to, a.matrices > 1 ? a.lines : 0}, {b.to, b.matrices > 1 ? b.lines : 0}};
+  FromCountsInVectors<Counted> result{counts, vectors_of(p, std::is_same_v<typename S::accumulator, std::int32_t>),
+                                      p.program->empty() ? 1 : (*p.program)[0].x};
+  auto arguments = detail::arguments_of<Counted, detail::ProgramFinish>(p);
+  constexpr int bytes = shared_bytes<Shape, std::int32_t>;
+  static std::atomic<std::uint64_t> allowed{0};
+  const auto function =
+      reinterpret_cast<const void*>(&multiply<Counted, std::uint32_t, Products::whole, detail::ProgramFinish, Shape,
+                                              Direction::along_k, Direction::along_k, decltype(result)>);
+  allow_shared_memory(function, bytes, allowed, p.execution.device, info);
+  void* list[] = {&operands, &arguments, &result, &raster, &tiles};
+  const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
+  const cudaError_t status =
+      cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), list, bytes, stream);
+  if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+}
+
+template <class S, class Shape>
+Kernel codes_kernel() {
+  constexpr int depth = 128 / static_cast<int>(sizeof(typename S::element));
+  Kernel k;
+  k.info = detail::info_of<S>(
+      "cuda.mma", std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth), bit(Space::cuda));
+  k.info.tile = {Shape::m, Shape::n, depth};
+  k.info.stages = Shape::stages;
+  k.info.min_compute_capability = 80;
+  k.info.raw_launch = true;
+  k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
+  k.supports = codes_support<S, Shape>;
+  k.cost = codes_cost<Shape>;
+  k.workspace = codes_workspace;
+  k.run = run_codes<S, Shape>;
+  return k;
+}
+
+/// The kernels of a semiring of codes, the largest tile first.
+template <class S>
+std::vector<Kernel> codes_kernels() {
+  return {codes_kernel<S, Shape<2, 4, 64, 64, 3, 1>>(), codes_kernel<S, Shape<2, 2, 64, 64, 3, 2>>(),
+          codes_kernel<S, Shape<2, 2, 64, 32, 3, 2>>(), codes_kernel<S, Shape<2, 2, 32, 32, 3, 3>>()};
+}
+
+}  // namespace rigel::backends::mma
