@@ -48,7 +48,7 @@ double unit_roundoff(Scalar s) {
   }
 }
 
-// What the results of a kernel are: its accumulator, or for log_plus's pair the accumulator's own number type.
+// What the results of a kernel are: its accumulator, or where that is a struct a floating-point number, double if the elements are.
 Scalar result_type(const KernelInfo& info) {
   if (info.accumulator != Scalar::other) return info.accumulator;
   return info.element == Scalar::f64 ? Scalar::f64 : Scalar::f32;

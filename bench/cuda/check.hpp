@@ -36,8 +36,10 @@ class Checks {
         for (const int k : {0, 1, 7, 16, 65, 192}) {
           call<Right, Right, Right, Value>(s, m, n, k, options, first);
           call<Left, Left, Left, Value>(s, m, n, k, options, first);
-          call<Right, Left, Right, Value>(s, m, n, k, accumulating, first);
-          call<Left, Right, Left, Value>(s, m, n, k, accumulating, epilogue);
+          if constexpr (rigel::can_accumulate<S>) {
+            call<Right, Left, Right, Value>(s, m, n, k, accumulating, first);
+            call<Left, Right, Left, Value>(s, m, n, k, accumulating, epilogue);
+          }
           call<Right, Left, Left, Value>(s, m, n, k, options, epilogue);
         }
   }
@@ -65,12 +67,13 @@ class Checks {
     options.kernel = "reference";
     Matrix<double> sizes;
     double tolerance = 0;
-    if (!covers(info.promises, rigel::Promise::reference_bits)) {
-      sizes = absolute_sums(s, a, b, expected, epilogue, options.accumulate);
-      const rigel::Accuracy other = chosen(expected).accuracy;
-      const double units = info.accuracy.constant + other.constant + (info.accuracy.per_term + other.per_term) * k;
-      tolerance = units * unit<typename S::accumulator> + 2 * unit<C>;
-    }
+    if constexpr (rigel::Number<typename S::accumulator>)
+      if (!covers(info.promises, rigel::Promise::reference_bits)) {
+        sizes = absolute_sums(s, a, b, expected, epilogue, options.accumulate);
+        const rigel::Accuracy other = chosen(expected).accuracy;
+        const double units = info.accuracy.constant + other.constant + (info.accuracy.per_term + other.per_term) * k;
+        tolerance = units * unit<typename S::accumulator> + 2 * unit<C>;
+      }
     rigel::contract(exec_, s, a, b, expected, epilogue, options);
     long differences = 0;
     Kokkos::parallel_reduce(

@@ -12,7 +12,7 @@ namespace {
 
 using bench::add_products;
 using bench::B, bench::Exec;
-using rigel::bfloat16, rigel::half, rigel::or_and, rigel::plus_times, rigel::xor_and;
+using rigel::bfloat16, rigel::bit_hamming, rigel::bit_jaccard, rigel::half, rigel::or_and, rigel::plus_times, rigel::xor_and;
 namespace pair = bench::pair;
 namespace epilogue = rigel::epilogue;
 
@@ -61,6 +61,12 @@ void add_tasks(const Exec& exec) {
   // 2048 words of 32 bits along k; C takes 17 GB.
   add_products<pair::tensor_b1>(setting, "or_and/words along k", or_and<std::uint32_t>{}, {{65536, 65536, 2048, columns}},
                                 epilogue::any_bit());
+  // Codes of 1024 and 8192 bits; C of the first takes 17 GB.
+  const std::vector<bench::Task> codes = {{65536, 65536, 32, columns}, {8192, 8192, 256, columns}};
+  add_products<pair::tensor_b1>(setting, "bit_hamming/u32", bit_hamming<std::uint32_t>{}, codes);
+  add_products<pair::tensor_b1, float>(setting, "bit_hamming/u32/part of 1024 bits", bit_hamming<std::uint32_t>{}, {codes[0]},
+                                       epilogue::scale(1 / 1024.0));
+  add_products<pair::tensor_b1>(setting, "bit_jaccard/u32", bit_jaccard<std::uint32_t>{}, codes);
 }
 // clang-format on
 
@@ -78,6 +84,12 @@ int wrong_checks(const Exec& exec) {
   all_kernels(plus_times<std::int8_t>{});
   all_kernels(or_and<std::uint32_t>{}, epilogue::any_bit());
   all_kernels(xor_and<std::uint32_t>{}, epilogue::parity());
+  all_kernels(bit_hamming<std::uint8_t>{});
+  all_kernels(bit_hamming<std::uint32_t>{});
+  all_kernels.operator()<float>(bit_hamming<std::uint64_t>{});
+  all_kernels(bit_jaccard<std::uint8_t>{});
+  all_kernels(bit_jaccard<std::uint32_t>{});
+  all_kernels(bit_jaccard<std::uint64_t>{});
   return check.wrong();
 }
 

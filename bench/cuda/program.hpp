@@ -84,7 +84,10 @@ double time_calls(State& state, const Exec& exec, const Call& call) {
 /// Pairs of one ⊗: a word of bits has many.
 template <class S>
 constexpr double pairs_of() {
-  return std::is_same_v<S, rigel::or_and<std::uint32_t>> ? 32 : 1;
+  using Word = std::uint32_t;
+  constexpr bool of_bits = std::is_same_v<S, rigel::or_and<Word>> || std::is_same_v<S, rigel::bit_hamming<Word>> ||
+                           std::is_same_v<S, rigel::bit_jaccard<Word>>;
+  return of_bits ? 32 : 1;
 }
 
 /// C = epilogue(A ⊗ B) of random matrices, C of type Value. Names the kernel.

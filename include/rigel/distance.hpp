@@ -163,8 +163,9 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
   if constexpr (takes_words<M>)
     static_assert(is_word, "cdist: this metric is one of bits, X holds words of them: u8, u32 or u64");
   else
-    static_assert(type != Scalar::other && (!is_word || type == Scalar::u8),
-                  "cdist: X holds numbers: f16, bf16, f32, f64, i8, u8, i32 or i64; words of bits have metrics of their own");
+    static_assert(
+        type != Scalar::other && (!is_word || type == Scalar::u8),
+        "cdist: X holds numbers: f16, bf16, f32, f64, i8, u8, i32 or i64; words of bits have metrics of their own");
   static_assert(holds<typename view_t<Z>::non_const_value_type, Element>, "cdist: X and Z hold the same type");
   const Operand rows = operand_of(x, options.batch);
   validate_cdist(rows, operand_of(z, options.batch), operand_of(d, options.batch));

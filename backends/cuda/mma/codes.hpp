@@ -76,82 +76,101 @@ struct FromCounts {
     return joined<S>(both, math::add(*a.at(l, m), *b.at(l, n)));
   }
 };
-/// Whether C takes vectors of 16 bytes, and of what: counts, numbers that are `factor` times a count, or S's results.
-enum class Vectors : std::uint8_t { none, counts, multiples, results };
+/// Whether outputs leave in pairs straight from registers, and as what: counts, numbers that are `factor` times a count, S's results.
+enum class Pairs : std::uint8_t { none, counts, multiples, results };
 /// The same, with what the host knows of C: it costs no registers in the main loop then.
 template <class S>
-struct FromCountsInVectors : FromCounts<S> {
-  Vectors vectors;
+struct FromCountsInPairs : FromCounts<S> {
+  Pairs pairs;
   double factor;
 };
 
-/// store_tile() for codes. Most of what a call with short codes does is writing C: numbers of 32 bits by rows, 16 bytes at a time,
-/// without an epilogue or with a factor alone, as metric::bit_hamming has it. A lane's columns are the same in all rows, so their
-/// counts stay in registers. All else goes the way of other sums.
-template <int outputs_n, class S, class Finish, int rows, int columns>
-__device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
-                                           const FromCountsInVectors<S>& result, std::int64_t l, std::int64_t m,
-                                           std::int64_t n, unsigned char* buffer, int lane) {
-  constexpr int pitch = StoreBuffer<outputs_n, std::int32_t>::pitch, width = 4, in_row = outputs_n / width,
-                rows_at_once = 32 / in_row;
-  if (result.vectors == Vectors::none)
-    return store_tile<outputs_n>(g, x, static_cast<const FromCounts<S>&>(result), l, m, n, buffer, lane);
+/// S::result() where `either` is positive: (either − both) / either as IEEE 754 rounds it, without a branch (P. Markstein, IA-64 and
+/// Elementary Functions, 2000, chapter 8). Counts and their reciprocals are far from what overflows or underflows.
+__device__ __forceinline__ float rounded_quotient(float n, float d) {
+  float r = __nvvm_rcp_approx_ftz_f(d);
+  r = math::fma(math::fma(-d, r, 1.f), r, r);
+  float q = math::multiply(n, r);
+  q = math::fma(math::fma(-d, q, n), r, q);
+  return math::fma(math::fma(-d, q, n), r, q);
+}
 
-  auto* const sums = reinterpret_cast<std::int32_t*>(buffer);
-  const S s{};
-  const int row_of_lane = lane / in_row, column = lane % in_row * width;
-  const bool present = n + column < g.n;
-  const std::int32_t* const rows_of_a = result.a.at(l, 0);
-  auto* const c = static_cast<float*>(g.c) + g.c_offset(l, 0, n + column);
-  std::int32_t of_b[width];
-#pragma unroll
-  for (int v = 0; v < width; ++v) of_b[v] = present ? result.b.at(l, n + column)[v] : 0;
-#pragma unroll 1
-  for (int piece = 0; piece < 2 * rows; ++piece) {
-    const std::int64_t row0 = m + 8 * piece + row_of_lane;
-    __syncwarp();
-#pragma unroll
-    for (int p = 0; p < 2 * rows; ++p) {
-      if (p != piece) continue;
-#pragma unroll
-      for (int j = 0; j < columns; ++j)
-        *reinterpret_cast<int2*>(sums + lane / 4 * pitch + 8 * j + lane % 4 * 2) = {x[p / 2][j][p % 2 * 2],
-                                                                                    x[p / 2][j][p % 2 * 2 + 1]};
-    }
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < 8 / rows_at_once; ++i) {
-      const std::int64_t row = row0 + i * rows_at_once;
-      if (!present || row >= g.m) continue;
-      const std::int32_t of_a = rows_of_a[row];
-      const auto both = tile::Chunk<std::int32_t, width>::load(sums + (row_of_lane + i * rows_at_once) * pitch + column);
-      tile::Chunk<float, width> values;
-#pragma unroll
-      for (int v = 0; v < width; ++v) {
-        const auto value = rigel::result(s, joined<S>(both.value[v], math::add(of_a, of_b[v])));
-        if constexpr (std::is_same_v<typename S::accumulator, std::int32_t>)
-          values.value[v] = result.vectors == Vectors::counts
-                                ? __int_as_float(value)
-                                : static_cast<float>(static_cast<double>(value) * result.factor);
-        else
-          values.value[v] = value;
-      }
-      values.store(c + row * g.c_strides.row);
-    }
+/// The 32 bits that C receives for an output.
+template <class S, Pairs pairs>
+__device__ __forceinline__ float stored(std::int32_t both, std::int32_t of_each, [[maybe_unused]] double factor) {
+  const auto x = joined<S>(both, of_each);
+  if constexpr (pairs == Pairs::results) {
+    const float quotient =
+        rounded_quotient(static_cast<float>(math::subtract(x.either, x.both)), static_cast<float>(x.either));
+    return x.either == 0 ? 0.f : quotient;
+  } else if constexpr (pairs == Pairs::multiples) {
+    return static_cast<float>(static_cast<double>(x) * factor);
+  } else {
+    return __int_as_float(x);
   }
 }
 
-/// What FromCountsInVectors says of a problem's C.
-inline Vectors vectors_of(const Problem& p, bool counts) {
-  constexpr std::int64_t width = 4;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(p.c.data) % 16 == 0 && p.c.row_stride % width == 0 &&
+/// A warp's outputs, straight from the registers in which mma.sync has them: a lane has two neighbours of a row, and four lanes write
+/// 32 bytes of it. The counts of its rows and columns come first, all at once.
+template <Pairs pairs, class S, class Finish, int rows, int columns>
+__device__ __forceinline__ void store_pairs(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
+                                            const FromCountsInPairs<S>& result, std::int64_t l, std::int64_t m,
+                                            std::int64_t n, int lane) {
+  const int row = lane / 4, column = lane % 4 * 2;
+  const int rows_left = static_cast<int>(std::min<std::int64_t>(g.m - m, 16 * rows)) - row;
+  const int columns_left = static_cast<int>(std::min<std::int64_t>(g.n - n, 8 * columns)) - column;
+  const std::int32_t* const counts_a = result.a.at(l, m + row);
+  const std::int32_t* const counts_b = result.b.at(l, n + column);
+  std::int32_t of_a[2 * rows], of_b[columns][2];
+#pragma unroll
+  for (int p = 0; p < 2 * rows; ++p) of_a[p] = 8 * p < rows_left ? counts_a[8 * p] : 0;
+#pragma unroll
+  for (int j = 0; j < columns; ++j)
+#pragma unroll
+    for (int v = 0; v < 2; ++v) of_b[j][v] = 8 * j < columns_left ? counts_b[8 * j + v] : 0;
+  auto* c = static_cast<float*>(g.c) + g.c_offset(l, m + row, n + column);
+#pragma unroll
+  for (int p = 0; p < 2 * rows; ++p) {
+    if (8 * p < rows_left)
+#pragma unroll
+      for (int j = 0; j < columns; ++j) {
+        const auto value = [&](int v) {
+          return stored<S, pairs>(x[p / 2][j][p % 2 * 2 + v], math::add(of_a[p], of_b[j][v]), result.factor);
+        };
+        const float2 two = {value(0), value(1)};
+        if (8 * j < columns_left) *reinterpret_cast<float2*>(c + 8 * j) = two;
+      }
+    c += 8 * g.c_strides.row;
+  }
+}
+
+/// store_tile() for codes. Most of what a call with short codes does is writing C, so numbers of 32 bits by rows, without an epilogue
+/// or with a factor alone, as metric::bit_hamming has it, have a short way. All else goes the way of other sums.
+template <int outputs_n, class S, class Finish, int rows, int columns>
+__device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
+                                           const FromCountsInPairs<S>& result, std::int64_t l, std::int64_t m,
+                                           std::int64_t n, unsigned char* buffer, int lane) {
+  if (result.pairs == Pairs::none)
+    return store_tile<outputs_n>(g, x, static_cast<const FromCounts<S>&>(result), l, m, n, buffer, lane);
+  if constexpr (std::is_same_v<typename S::accumulator, std::int32_t>) {
+    if (result.pairs == Pairs::counts) return store_pairs<Pairs::counts>(g, x, result, l, m, n, lane);
+    store_pairs<Pairs::multiples>(g, x, result, l, m, n, lane);
+  } else {
+    store_pairs<Pairs::results>(g, x, result, l, m, n, lane);
+  }
+}
+
+/// What FromCountsInPairs says of a problem's C.
+inline Pairs pairs_of(const Problem& p, bool counts) {
+  constexpr std::int64_t width = 2;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(p.c.data) % 8 == 0 && p.c.row_stride % width == 0 &&
                        p.c.batch_stride % width == 0 && p.c.column_stride == 1 && p.n % width == 0;
-  if (!aligned || p.accumulate) return Vectors::none;
+  if (!aligned || p.accumulate) return Pairs::none;
   const epilogue::Program& program = *p.program;
-  if (!counts) return p.c.type == Scalar::f32 && program.empty() ? Vectors::results : Vectors::none;
-  if (p.c.type == Scalar::i32 && program.empty()) return Vectors::counts;
+  if (!counts) return p.c.type == Scalar::f32 && program.empty() ? Pairs::results : Pairs::none;
+  if (p.c.type == Scalar::i32 && program.empty()) return Pairs::counts;
   const bool multiples = program.empty() || (program.size() == 1 && program[0].kind == epilogue::Kind::scale);
-  return p.c.type == Scalar::f32 && multiples ? Vectors::multiples : Vectors::none;
+  return p.c.type == Scalar::f32 && multiples ? Pairs::multiples : Pairs::none;
 }
 
 /// The same semiring on words of 32 bits: what a kernel computes, whatever the words of its operands are.
@@ -232,8 +251,8 @@ void run_codes(const KernelInfo& info, const Problem& p, void* workspace) {
 
   Operands<std::uint32_t> operands{source_a, source_b, static_cast<int>((p.k * size + word - 1) / word)};
   const FromCounts<Counted> counts{{a.to, a.matrices > 1 ? a.lines : 0}, {b.to, b.matrices > 1 ? b.lines : 0}};
-  FromCountsInVectors<Counted> result{counts, vectors_of(p, std::is_same_v<typename S::accumulator, std::int32_t>),
-                                      p.program->empty() ? 1 : (*p.program)[0].x};
+  FromCountsInPairs<Counted> result{counts, pairs_of(p, std::is_same_v<typename S::accumulator, std::int32_t>),
+                                    p.program->empty() ? 1 : (*p.program)[0].x};
   auto arguments = detail::arguments_of<Counted, detail::ProgramFinish>(p);
   constexpr int bytes = shared_bytes<Shape, std::int32_t>;
   static std::atomic<std::uint64_t> allowed{0};
