@@ -73,15 +73,18 @@ struct FromCounts {
   LineCounts a, b;
   __device__ __forceinline__ typename S::accumulator operator()(std::int32_t both, std::int64_t l, std::int64_t m,
                                                                 std::int64_t n) const {
+    asm volatile("" : "+l"(l));  // what hangs on it is found for each output: before the loops it would take registers
     return joined<S>(both, math::add(*a.at(l, m), *b.at(l, n)));
   }
 };
-/// Whether outputs leave in pairs straight from registers, and as what: counts, numbers that are `factor` times a count, S's results.
-enum class Pairs : std::uint8_t { none, counts, multiples, results };
+/// What C receives where it holds numbers of 32 bits by rows and outputs leave straight from registers: counts, numbers that are
+/// `factor` times a count (in float, where that is as exact as in double), or S's results.
+enum class Stored : std::uint8_t { otherwise, counts, multiples, float_multiples, results };
 /// The same, with what the host knows of C: it costs no registers in the main loop then.
 template <class S>
-struct FromCountsInPairs : FromCounts<S> {
-  Pairs pairs;
+struct FromCountsInRegisters : FromCounts<S> {
+  Stored stored;
+  bool vectors;  // every fourth element of C has an address that is a multiple of 16 bytes
   double factor;
 };
 
@@ -95,51 +98,79 @@ __device__ __forceinline__ float rounded_quotient(float n, float d) {
   return math::fma(math::fma(-d, q, n), r, q);
 }
 
+/// x as a double, by an addition: there are four times as many units for them as for conversions.
+__device__ __forceinline__ double double_of(std::int32_t x) {
+  constexpr int exponent_of_2_52 = 0x43300000;
+  constexpr std::uint32_t sign = 0x80000000u;
+  return __dadd_rn(__hiloint2double(exponent_of_2_52, static_cast<int>(static_cast<std::uint32_t>(x) ^ sign)),
+                   -(0x1p52 + 0x1p31));
+}
+
 /// The 32 bits that C receives for an output.
-template <class S, Pairs pairs>
-__device__ __forceinline__ float stored(std::int32_t both, std::int32_t of_each, [[maybe_unused]] double factor) {
+template <class S, Stored stored>
+__device__ __forceinline__ float value_of(std::int32_t both, std::int32_t of_each, [[maybe_unused]] double factor) {
   const auto x = joined<S>(both, of_each);
-  if constexpr (pairs == Pairs::results) {
+  if constexpr (stored == Stored::results) {
     const float quotient =
         rounded_quotient(static_cast<float>(math::subtract(x.either, x.both)), static_cast<float>(x.either));
     return x.either == 0 ? 0.f : quotient;
-  } else if constexpr (pairs == Pairs::multiples) {
-    return static_cast<float>(static_cast<double>(x) * factor);
+  } else if constexpr (stored == Stored::multiples) {
+    return static_cast<float>(math::multiply(double_of(x), factor));
+  } else if constexpr (stored == Stored::float_multiples) {
+    return math::multiply(static_cast<float>(x), static_cast<float>(factor));
   } else {
     return __int_as_float(x);
   }
 }
 
-/// A warp's outputs, straight from the registers in which mma.sync has them: a lane has two neighbours of a row, and four lanes write
-/// 32 bytes of it. The counts of its rows and columns come first, all at once.
-template <Pairs pairs, class S, class Finish, int rows, int columns>
-__device__ __forceinline__ void store_pairs(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
-                                            const FromCountsInPairs<S>& result, std::int64_t l, std::int64_t m,
-                                            std::int64_t n, int lane) {
-  const int row = lane / 4, column = lane % 4 * 2;
+/// A warp's outputs from the registers in which mma.sync has them. Of two blocks of eight columns, where four lanes have two neighbours
+/// each of both, a lane and the next exchange what makes four neighbours of one: 64 bytes of a row leave at a time. The counts of all
+/// rows and columns come first.
+template <Stored stored, class S, class Finish, int rows, int columns>
+__device__ __forceinline__ void store_from_registers(const detail::Arguments<S, Finish>& g,
+                                                     const std::int32_t (&x)[rows][columns][4],
+                                                     const FromCountsInRegisters<S>& result, std::int64_t l, std::int64_t m,
+                                                     std::int64_t n, int lane) {
+  constexpr int width = 4;
+  const bool odd = lane % 2 != 0;
+  const int row = lane / 4, column = lane % 4 / 2 * width + (odd ? 8 : 0);
   const int rows_left = static_cast<int>(std::min<std::int64_t>(g.m - m, 16 * rows)) - row;
   const int columns_left = static_cast<int>(std::min<std::int64_t>(g.n - n, 8 * columns)) - column;
   const std::int32_t* const counts_a = result.a.at(l, m + row);
   const std::int32_t* const counts_b = result.b.at(l, n + column);
-  std::int32_t of_a[2 * rows], of_b[columns][2];
+  std::int32_t of_a[2 * rows], of_b[columns / 2][width];
 #pragma unroll
   for (int p = 0; p < 2 * rows; ++p) of_a[p] = 8 * p < rows_left ? counts_a[8 * p] : 0;
 #pragma unroll
-  for (int j = 0; j < columns; ++j)
+  for (int j = 0; j < columns / 2; ++j)
 #pragma unroll
-    for (int v = 0; v < 2; ++v) of_b[j][v] = 8 * j < columns_left ? counts_b[8 * j + v] : 0;
+    for (int v = 0; v < width; ++v) of_b[j][v] = 16 * j + v < columns_left ? counts_b[16 * j + v] : 0;
   auto* c = static_cast<float*>(g.c) + g.c_offset(l, m + row, n + column);
 #pragma unroll
   for (int p = 0; p < 2 * rows; ++p) {
-    if (8 * p < rows_left)
 #pragma unroll
-      for (int j = 0; j < columns; ++j) {
-        const auto value = [&](int v) {
-          return stored<S, pairs>(x[p / 2][j][p % 2 * 2 + v], math::add(of_a[p], of_b[j][v]), result.factor);
-        };
-        const float2 two = {value(0), value(1)};
-        if (8 * j < columns_left) *reinterpret_cast<float2*>(c + 8 * j) = two;
+    for (int j = 0; j < columns / 2; ++j) {
+      std::int32_t both[width];
+#pragma unroll
+      for (int v = 0; v < 2; ++v) {
+        const std::int32_t lower = x[p / 2][2 * j][p % 2 * 2 + v], upper = x[p / 2][2 * j + 1][p % 2 * 2 + v];
+        const std::int32_t other = __shfl_xor_sync(~0u, odd ? lower : upper, 1);
+        both[v] = odd ? other : lower;
+        both[2 + v] = odd ? upper : other;
       }
+      tile::Chunk<float, width> values;
+#pragma unroll
+      for (int v = 0; v < width; ++v)
+        values.value[v] = value_of<S, stored>(both[v], math::add(of_a[p], of_b[j][v]), result.factor);
+      if (8 * p >= rows_left) continue;
+      if (result.vectors) {
+        if (16 * j < columns_left) values.store(c + 16 * j);
+      } else {
+#pragma unroll
+        for (int v = 0; v < width; ++v)
+          if (16 * j + v < columns_left) c[16 * j + v] = values.value[v];
+      }
+    }
     c += 8 * g.c_strides.row;
   }
 }
@@ -148,29 +179,53 @@ __device__ __forceinline__ void store_pairs(const detail::Arguments<S, Finish>& 
 /// or with a factor alone, as metric::bit_hamming has it, have a short way. All else goes the way of other sums.
 template <int outputs_n, class S, class Finish, int rows, int columns>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
-                                           const FromCountsInPairs<S>& result, std::int64_t l, std::int64_t m,
+                                           const FromCountsInRegisters<S>& result, std::int64_t l, std::int64_t m,
                                            std::int64_t n, unsigned char* buffer, int lane) {
-  if (result.pairs == Pairs::none)
+  if (result.stored == Stored::otherwise)
     return store_tile<outputs_n>(g, x, static_cast<const FromCounts<S>&>(result), l, m, n, buffer, lane);
   if constexpr (std::is_same_v<typename S::accumulator, std::int32_t>) {
-    if (result.pairs == Pairs::counts) return store_pairs<Pairs::counts>(g, x, result, l, m, n, lane);
-    store_pairs<Pairs::multiples>(g, x, result, l, m, n, lane);
+    if (result.stored == Stored::counts) return store_from_registers<Stored::counts>(g, x, result, l, m, n, lane);
+    if (result.stored == Stored::float_multiples)
+      return store_from_registers<Stored::float_multiples>(g, x, result, l, m, n, lane);
+    store_from_registers<Stored::multiples>(g, x, result, l, m, n, lane);
   } else {
-    store_pairs<Pairs::results>(g, x, result, l, m, n, lane);
+    store_from_registers<Stored::results>(g, x, result, l, m, n, lane);
   }
 }
 
-/// What FromCountsInPairs says of a problem's C.
-inline Pairs pairs_of(const Problem& p, bool counts) {
-  constexpr std::int64_t width = 2;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(p.c.data) % 8 == 0 && p.c.row_stride % width == 0 &&
-                       p.c.batch_stride % width == 0 && p.c.column_stride == 1 && p.n % width == 0;
-  if (!aligned || p.accumulate) return Pairs::none;
+/// The problem, or where C lies by columns its transpose: both semirings are commutative, and no epilogue of the closed set tells
+/// rows from columns.
+inline Problem by_rows(Problem p) {
+  if (p.c.column_stride <= p.c.row_stride) return p;
+  const auto transpose = [](Operand& o) {
+    std::swap(o.rows, o.columns);
+    std::swap(o.row_stride, o.column_stride);
+  };
+  std::swap(p.a, p.b);
+  std::swap(p.m, p.n);
+  transpose(p.a);
+  transpose(p.b);
+  transpose(p.c);
+  return p;
+}
+
+/// What FromCountsInRegisters says of a problem's C. A product of a count below 2^24 and a float is exact in double.
+template <class S>
+Stored stored_as(const Problem& p) {
   const epilogue::Program& program = *p.program;
-  if (!counts) return p.c.type == Scalar::f32 && program.empty() ? Pairs::results : Pairs::none;
-  if (p.c.type == Scalar::i32 && program.empty()) return Pairs::counts;
-  const bool multiples = program.empty() || (program.size() == 1 && program[0].kind == epilogue::Kind::scale);
-  return p.c.type == Scalar::f32 && multiples ? Pairs::multiples : Pairs::none;
+  if (p.c.column_stride != 1 || p.accumulate) return Stored::otherwise;
+  if constexpr (!std::is_same_v<typename S::accumulator, std::int32_t>)
+    return p.c.type == Scalar::f32 && program.empty() ? Stored::results : Stored::otherwise;
+  if (p.c.type == Scalar::i32 && program.empty()) return Stored::counts;
+  const bool scales = program.size() == 1 && program[0].kind == epilogue::Kind::scale;
+  if (p.c.type != Scalar::f32 || !(program.empty() || scales)) return Stored::otherwise;
+  const bool is_float = program.empty() || static_cast<double>(static_cast<float>(program[0].x)) == program[0].x;
+  return is_float && p.k * static_cast<std::int64_t>(8 * p.a.size) < 1 << 24 ? Stored::float_multiples : Stored::multiples;
+}
+inline bool takes_vectors(const Operand& c) {
+  constexpr std::int64_t width = 4;
+  return reinterpret_cast<std::uintptr_t>(c.data) % 16 == 0 && c.row_stride % width == 0 && c.batch_stride % width == 0 &&
+         c.columns % width == 0;
 }
 
 /// The same semiring on words of 32 bits: what a kernel computes, whatever the words of its operands are.
@@ -198,7 +253,8 @@ inline Counting counting_of(const Lines& g, Source<std::uint32_t> from, std::int
 }
 
 template <class S, class Shape>
-Status codes_support(const KernelInfo& info, const Problem& p) {
+Status codes_support(const KernelInfo& info, const Problem& problem) {
+  const Problem p = by_rows(problem);
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (counting_of(g, {}, nullptr).blocks() > max_grid)
       return {Code::unsupported, "an operand has too many lines for one pass that counts their bits"};
@@ -206,7 +262,8 @@ Status codes_support(const KernelInfo& info, const Problem& p) {
 }
 
 template <class Shape>
-double codes_cost(const KernelInfo& info, const Problem& p) {
+double codes_cost(const KernelInfo& info, const Problem& problem) {
+  const Problem p = by_rows(problem);
   constexpr double launch = 2.5e-6, bytes_per_second = 2.5e12;
   double bytes = 0;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)}) bytes += static_cast<double>(packed_bytes(*g.operand, g.lines, g.k));
@@ -214,7 +271,8 @@ double codes_cost(const KernelInfo& info, const Problem& p) {
 }
 
 template <class S, class Shape>
-void run_codes(const KernelInfo& info, const Problem& p, void* workspace) {
+void run_codes(const KernelInfo& info, const Problem& problem, void* workspace) {
+  const Problem p = by_rows(problem);
   using tile::Direction;
   using Counted = typename on_words<S>::type;
   constexpr auto size = static_cast<std::int64_t>(sizeof(typename S::element)), word = std::int64_t{4};
@@ -251,8 +309,8 @@ void run_codes(const KernelInfo& info, const Problem& p, void* workspace) {
 
   Operands<std::uint32_t> operands{source_a, source_b, static_cast<int>((p.k * size + word - 1) / word)};
   const FromCounts<Counted> counts{{a.to, a.matrices > 1 ? a.lines : 0}, {b.to, b.matrices > 1 ? b.lines : 0}};
-  FromCountsInPairs<Counted> result{counts, pairs_of(p, std::is_same_v<typename S::accumulator, std::int32_t>),
-                                    p.program->empty() ? 1 : (*p.program)[0].x};
+  FromCountsInRegisters<Counted> result{counts, stored_as<Counted>(p), takes_vectors(p.c),
+                                        p.program->empty() ? 1 : (*p.program)[0].x};
   auto arguments = detail::arguments_of<Counted, detail::ProgramFinish>(p);
   constexpr int bytes = shared_bytes<Shape, std::int32_t>;
   static std::atomic<std::uint64_t> allowed{0};
