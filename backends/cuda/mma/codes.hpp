@@ -241,7 +241,7 @@ inline std::size_t counts_bytes(const Lines& g) {
   return (static_cast<std::size_t>(matrices_of(*g.operand) * g.lines) * sizeof(std::int32_t) + 255) / 256 * 256;
 }
 inline std::size_t codes_workspace(const KernelInfo& info, const Problem& p) {
-  return workspace(info, p) + counts_bytes(lines_of_a(p)) + counts_bytes(lines_of_b(p));
+  return workspace<false>(info, p) + counts_bytes(lines_of_a(p)) + counts_bytes(lines_of_b(p));
 }
 
 /// The pass over an operand whose lines are there, each read by neighbouring threads, 16 bytes a thread.
@@ -267,7 +267,7 @@ double codes_cost(const KernelInfo& info, const Problem& problem) {
   constexpr double launch = 2.5e-6, bytes_per_second = 2.5e12;
   double bytes = 0;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)}) bytes += static_cast<double>(packed_bytes(*g.operand, g.lines, g.k));
-  return cost<Shape, 1>(info, p) + launch + bytes / bytes_per_second;
+  return cost<Shape, 1, false>(info, p) + launch + bytes / bytes_per_second;
 }
 
 template <class S, class Shape>
@@ -285,7 +285,7 @@ void run_codes(const KernelInfo& info, const Problem& problem, void* workspace) 
   // Strides of operands that are read as they are, and those of packed ones, are multiples of 16 bytes.
   const auto source = [&](const Lines& g) {
     const Operand& o = *g.operand;
-    if (way_of(g) != Way::packed)
+    if (way_of(g, false) != Way::packed)
       return Source<std::uint32_t>{static_cast<const std::uint32_t*>(o.data), o.batch_stride * size / word,
                                    g.line_stride * size / word};
     pack_operand<bits_t<typename S::element>>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, info.name);
