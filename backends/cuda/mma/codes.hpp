@@ -70,31 +70,31 @@ __device__ __forceinline__ typename S::accumulator joined(std::int32_t both, std
 /// What becomes of a sum: the accumulator of S.
 template <class S>
 struct FromCounts {
+  static constexpr bool one_by_one = true;
   LineCounts a, b;
   __device__ __forceinline__ typename S::accumulator operator()(std::int32_t both, std::int64_t l, std::int64_t m,
                                                                 std::int64_t n) const {
-    asm volatile("" : "+l"(l));  // what hangs on it is found for each output: before the loops it would take registers
     return joined<S>(both, math::add(*a.at(l, m), *b.at(l, n)));
   }
 };
-/// What C receives where it holds numbers of 32 bits by rows and outputs leave straight from registers: counts, numbers that are
-/// `factor` times a count (in float, where that is as exact as in double), or S's results.
+/// What C receives where it holds numbers of 32 bits by rows, 16 bytes at a time, and outputs leave straight from registers: counts,
+/// numbers that are `factor` times a count (in float, where that is as exact as in double), or S's results.
 enum class Stored : std::uint8_t { otherwise, counts, multiples, float_multiples, results };
 /// The same, with what the host knows of C: it costs no registers in the main loop then.
 template <class S>
 struct FromCountsInRegisters : FromCounts<S> {
   Stored stored;
-  bool vectors;  // every fourth element of C has an address that is a multiple of 16 bytes
   double factor;
 };
 
-/// S::result() where `either` is positive: (either − both) / either as IEEE 754 rounds it, without a branch (P. Markstein, IA-64 and
-/// Elementary Functions, 2000, chapter 8). Counts and their reciprocals are far from what overflows or underflows.
-__device__ __forceinline__ float rounded_quotient(float n, float d) {
-  float r = __nvvm_rcp_approx_ftz_f(d);
-  r = math::fma(math::fma(-d, r, 1.f), r, r);
-  float q = math::multiply(n, r);
-  q = math::fma(math::fma(-d, q, n), r, q);
+/// The most bits of codes for which short_quotient() is rounded correctly.
+inline constexpr std::int64_t short_code = std::int64_t{1} << 18;
+/// n / d for whole n ≤ d ≤ short_code, d > 0, as IEEE 754 rounds it: a product with the reciprocal of the special-function unit, which is
+/// off by one unit in the last place, and one correction (P. Markstein, IA-64 and Elementary Functions, 2000, chapter 8). The product
+/// is within three units of the quotient and the remainder exact, so the sum that is rounded is within 2^-21 of a unit of it; but
+/// whatever lies in the middle between two floats is at least 1/(2d), 2^-19, of one away.
+__device__ __forceinline__ float short_quotient(float n, float d) {
+  const float r = __nvvm_rcp_approx_ftz_f(d), q = math::multiply(n, r);
   return math::fma(math::fma(-d, q, n), r, q);
 }
 
@@ -111,9 +111,7 @@ template <class S, Stored stored>
 __device__ __forceinline__ float value_of(std::int32_t both, std::int32_t of_each, [[maybe_unused]] double factor) {
   const auto x = joined<S>(both, of_each);
   if constexpr (stored == Stored::results) {
-    const float quotient =
-        rounded_quotient(static_cast<float>(math::subtract(x.either, x.both)), static_cast<float>(x.either));
-    return x.either == 0 ? 0.f : quotient;
+    return short_quotient(static_cast<float>(x.either - x.both), static_cast<float>(std::max(x.either, 1)));
   } else if constexpr (stored == Stored::multiples) {
     return static_cast<float>(math::multiply(double_of(x), factor));
   } else if constexpr (stored == Stored::float_multiples) {
@@ -123,9 +121,8 @@ __device__ __forceinline__ float value_of(std::int32_t both, std::int32_t of_eac
   }
 }
 
-/// A warp's outputs from the registers in which mma.sync has them. Of two blocks of eight columns, where four lanes have two neighbours
-/// each of both, a lane and the next exchange what makes four neighbours of one: 64 bytes of a row leave at a time. The counts of all
-/// rows and columns come first.
+/// A warp's outputs, all of which exist, from the registers in which mma.sync has them. Of two blocks of eight columns, where four lanes
+/// have two neighbours each of both, a lane and the next exchange what makes four neighbours of one: 64 bytes of a row leave at a time.
 template <Stored stored, class S, class Finish, int rows, int columns>
 __device__ __forceinline__ void store_from_registers(const detail::Arguments<S, Finish>& g,
                                                      const std::int32_t (&x)[rows][columns][4],
@@ -134,17 +131,15 @@ __device__ __forceinline__ void store_from_registers(const detail::Arguments<S, 
   constexpr int width = 4;
   const bool odd = lane % 2 != 0;
   const int row = lane / 4, column = lane % 4 / 2 * width + (odd ? 8 : 0);
-  const int rows_left = static_cast<int>(std::min<std::int64_t>(g.m - m, 16 * rows)) - row;
-  const int columns_left = static_cast<int>(std::min<std::int64_t>(g.n - n, 8 * columns)) - column;
   const std::int32_t* const counts_a = result.a.at(l, m + row);
   const std::int32_t* const counts_b = result.b.at(l, n + column);
   std::int32_t of_a[2 * rows], of_b[columns / 2][width];
 #pragma unroll
-  for (int p = 0; p < 2 * rows; ++p) of_a[p] = 8 * p < rows_left ? counts_a[8 * p] : 0;
+  for (int p = 0; p < 2 * rows; ++p) of_a[p] = counts_a[8 * p];
 #pragma unroll
   for (int j = 0; j < columns / 2; ++j)
 #pragma unroll
-    for (int v = 0; v < width; ++v) of_b[j][v] = 16 * j + v < columns_left ? counts_b[16 * j + v] : 0;
+    for (int v = 0; v < width; ++v) of_b[j][v] = counts_b[16 * j + v];
   auto* c = static_cast<float*>(g.c) + g.c_offset(l, m + row, n + column);
 #pragma unroll
   for (int p = 0; p < 2 * rows; ++p) {
@@ -162,26 +157,19 @@ __device__ __forceinline__ void store_from_registers(const detail::Arguments<S, 
 #pragma unroll
       for (int v = 0; v < width; ++v)
         values.value[v] = value_of<S, stored>(both[v], math::add(of_a[p], of_b[j][v]), result.factor);
-      if (8 * p >= rows_left) continue;
-      if (result.vectors) {
-        if (16 * j < columns_left) values.store(c + 16 * j);
-      } else {
-#pragma unroll
-        for (int v = 0; v < width; ++v)
-          if (16 * j + v < columns_left) c[16 * j + v] = values.value[v];
-      }
+      values.store(c + 16 * j);
     }
     c += 8 * g.c_strides.row;
   }
 }
 
 /// store_tile() for codes. Most of what a call with short codes does is writing C, so numbers of 32 bits by rows, without an epilogue
-/// or with a factor alone, as metric::bit_hamming has it, have a short way. All else goes the way of other sums.
+/// or with a factor alone, as metric::bit_hamming has it, have a short way; but for the edges of C. All else goes the way of other sums.
 template <int outputs_n, class S, class Finish, int rows, int columns>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
                                            const FromCountsInRegisters<S>& result, std::int64_t l, std::int64_t m,
                                            std::int64_t n, unsigned char* buffer, int lane) {
-  if (result.stored == Stored::otherwise)
+  if (result.stored == Stored::otherwise || g.m - m < 16 * rows || g.n - n < 8 * columns)
     return store_tile<outputs_n>(g, x, static_cast<const FromCounts<S>&>(result), l, m, n, buffer, lane);
   if constexpr (std::is_same_v<typename S::accumulator, std::int32_t>) {
     if (result.stored == Stored::counts) return store_from_registers<Stored::counts>(g, x, result, l, m, n, lane);
@@ -212,20 +200,19 @@ inline Problem by_rows(Problem p) {
 /// What FromCountsInRegisters says of a problem's C. A product of a count below 2^24 and a float is exact in double.
 template <class S>
 Stored stored_as(const Problem& p) {
+  constexpr std::int64_t width = 4, exact_in_float = std::int64_t{1} << 24;
+  const bool vectors = reinterpret_cast<std::uintptr_t>(p.c.data) % 16 == 0 && p.c.column_stride == 1 &&
+                       p.c.row_stride % width == 0 && p.c.batch_stride % width == 0;
+  if (!vectors || p.accumulate) return Stored::otherwise;
   const epilogue::Program& program = *p.program;
-  if (p.c.column_stride != 1 || p.accumulate) return Stored::otherwise;
+  const std::int64_t bits = p.k * static_cast<std::int64_t>(8 * p.a.size);
   if constexpr (!std::is_same_v<typename S::accumulator, std::int32_t>)
-    return p.c.type == Scalar::f32 && program.empty() ? Stored::results : Stored::otherwise;
+    return p.c.type == Scalar::f32 && program.empty() && bits <= short_code ? Stored::results : Stored::otherwise;
   if (p.c.type == Scalar::i32 && program.empty()) return Stored::counts;
   const bool scales = program.size() == 1 && program[0].kind == epilogue::Kind::scale;
   if (p.c.type != Scalar::f32 || !(program.empty() || scales)) return Stored::otherwise;
   const bool is_float = program.empty() || static_cast<double>(static_cast<float>(program[0].x)) == program[0].x;
-  return is_float && p.k * static_cast<std::int64_t>(8 * p.a.size) < 1 << 24 ? Stored::float_multiples : Stored::multiples;
-}
-inline bool takes_vectors(const Operand& c) {
-  constexpr std::int64_t width = 4;
-  return reinterpret_cast<std::uintptr_t>(c.data) % 16 == 0 && c.row_stride % width == 0 && c.batch_stride % width == 0 &&
-         c.columns % width == 0;
+  return is_float && bits < exact_in_float ? Stored::float_multiples : Stored::multiples;
 }
 
 /// The same semiring on words of 32 bits: what a kernel computes, whatever the words of its operands are.
@@ -264,10 +251,11 @@ Status codes_support(const KernelInfo& info, const Problem& problem) {
 template <class Shape>
 double codes_cost(const KernelInfo& info, const Problem& problem) {
   const Problem p = by_rows(problem);
-  constexpr double launch = 2.5e-6, bytes_per_second = 2.5e12;
+  constexpr double launch = 2.5e-6, bytes_per_second = 2.5e12, output = 4e-13;  // of the card
   double bytes = 0;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)}) bytes += static_cast<double>(packed_bytes(*g.operand, g.lines, g.k));
-  return cost<Shape, 1, false>(info, p) + launch + bytes / bytes_per_second;
+  const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
+  return cost<Shape, 1, false>(info, p) + launch + bytes / bytes_per_second + output * outputs;
 }
 
 template <class S, class Shape>
@@ -309,8 +297,7 @@ void run_codes(const KernelInfo& info, const Problem& problem, void* workspace) 
 
   Operands<std::uint32_t> operands{source_a, source_b, static_cast<int>((p.k * size + word - 1) / word)};
   const FromCounts<Counted> counts{{a.to, a.matrices > 1 ? a.lines : 0}, {b.to, b.matrices > 1 ? b.lines : 0}};
-  FromCountsInRegisters<Counted> result{counts, stored_as<Counted>(p), takes_vectors(p.c),
-                                        p.program->empty() ? 1 : (*p.program)[0].x};
+  FromCountsInRegisters<Counted> result{counts, stored_as<Counted>(p), p.program->empty() ? 1 : (*p.program)[0].x};
   auto arguments = detail::arguments_of<Counted, detail::ProgramFinish>(p);
   constexpr int bytes = shared_bytes<Shape, std::int32_t>;
   static std::atomic<std::uint64_t> allowed{0};
