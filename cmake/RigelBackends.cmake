@@ -39,7 +39,7 @@ function(rigel_kokkos_free target)
 endfunction()
 
 # rigel_cuda_options(<target> <arch>…): the files of <target> are CUDA C++ for each architecture ("80", "90a"), with the
-# PTX of the lowest one for newer GPUs. ptxas's report of every file is kept beside its object, as <object>.ptxas, where
+# PTX of the lowest one for newer GPUs, unless that is an "a" alone, whose PTX no newer GPU takes. ptxas's report of every file is kept beside its object, as <object>.ptxas, where
 # scripts/check_spills.py reads it.
 function(rigel_cuda_options target)
   set(architectures ${ARGN})
@@ -50,7 +50,12 @@ function(rigel_cuda_options target)
   foreach(architecture IN LISTS architectures)
     target_compile_options(${target} PRIVATE --offload-arch=sm_${architecture})
   endforeach()
-  target_compile_options(${target} PRIVATE --cuda-include-ptx=sm_${lowest} ${RIGEL_CUDA_COMPRESS} "SHELL:-Xcuda-ptxas -v")
+  if(lowest MATCHES "a$")
+    set(ptx --no-cuda-include-ptx=all)
+  else()
+    set(ptx --cuda-include-ptx=sm_${lowest})
+  endif()
+  target_compile_options(${target} PRIVATE ${ptx} ${RIGEL_CUDA_COMPRESS} "SHELL:-Xcuda-ptxas -v")
   set(launcher ${PROJECT_SOURCE_DIR}/cmake/keep_ptxas_report ${CMAKE_CXX_COMPILER_LAUNCHER})
   set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${launcher}")
   set_property(GLOBAL APPEND PROPERTY RIGEL_CUDA_TARGETS ${target})

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fails unless the tensor-core kernels of Rigel hold the instructions that they are made of: their kind of mma.sync, ldmatrix and
-asynchronous copies, as many products as a slab has, and no load or store of a register that was spilled.
+asynchronous copies, or of wgmma and tensor copies, as many products as a slab has, and no load or store of a register that was
+spilled.
 
 usage: check_instructions.py [--cuobjdump PROGRAM] FOLDER...
 
@@ -21,11 +22,15 @@ from pathlib import Path
 KERNEL = re.compile(r"3mma8multiplyI.*5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi\d+ELi\d+EE")
 WHOLE = re.compile(r"8ProductsE0E")  # else a float's product is three
 LINES = re.compile(r"9DirectionE(\d)ELS\w*_(\d)E")  # of A and of B: 1 where its lines are contiguous, not its k
+# hopper::multiply<semiring, element, hopper::Parts<planes, promoted>, finish, hopper::Shape<tiles, rows, n, stages, cluster>, …>
+GROUPS = re.compile(r"6hopper8multiplyI.*5PartsILi(\d+)ELb\d.*5ShapeIL\w+?5TilesE\dELi(\d+)ELi(\d+)ELi\d+ELi(\d+)EE")
 # Instructions for 16 rows by 8 columns of outputs and a slab of 128 bytes of k.
 PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32": 4, "IMMA.16832.S8.S8": 4, "IMMA.16832.U8.U8": 4,
             "BMMA.168256.AND.POPC": 4, "DMMA.16x8x8": 2, "DMMA.884": 8}
 # What each architecture has a kernel of, beside doubles.
 KINDS = [kind for kind in PRODUCTS if not kind.startswith("DMMA")]
+# Kinds of wgmma, without their columns, that there are kernels of where there are any.
+WGMMA = ["HGMMA.16.F32", "HGMMA.16.F32.BF16", "HGMMA.8.F32.TF32", "IGMMA.32.S8.S8", "IGMMA.32.U8.U8"]
 
 
 def functions(text):
@@ -44,8 +49,30 @@ def functions(text):
         yield of, name, found
 
 
+def kind_of(instruction):
+    """A product's kind: of wgmma without the extents of its outputs."""
+    return re.sub(r"GMMA\.64x\d+x", "GMMA.", instruction)
+
+
+def wgmma_lacks(name, found):
+    """What a kernel of wgmma lacks, as texts: a slab has 128 bytes of k, or of each of several planes 64."""
+    planes, rows, n, cluster = map(int, GROUPS.search(name).groups())
+    products = [kind for kind in found if "MMA" in kind]
+    if len(products) != 1 or kind_of(products[0]) not in WGMMA or f".64x{n}x" not in products[0]:
+        return [f"one kind of products, of {n} columns: {products}"]
+    wanted = rows * (4 if planes == 1 else 2 * (planes * (planes + 1) // 2))
+    texts = []
+    if found[products[0]] != wanted:
+        texts.append(f"{wanted} {products[0]}: {found[products[0]]}")
+    if not found["UTMALDG.3D"] or bool(found["UTMALDG.3D.MULTICAST"]) != (cluster > 1):
+        texts.append("UTMALDG, to all blocks of a cluster where there are several")
+    return texts + [f"no {kind}" for kind in found if re.match(r"(LDL|STL)\b", kind)]
+
+
 def lacks(name, found):
     """What a kernel lacks, as texts."""
+    if GROUPS.search(name):
+        return wgmma_lacks(name, found)
     warps_m, warps_n, outputs_m, outputs_n = map(int, KERNEL.search(name).groups())
     products = [kind for kind in found if "MMA" in kind]
     if len(products) != 1 or products[0] not in PRODUCTS:
@@ -75,19 +102,20 @@ def main():
     kinds, bad, checked = Counter(), 0, 0
     for folder in arguments.folders:
         for path in sorted(Path(folder).rglob("*.o")):
-            if not re.search(rb"3mma8multiplyI", path.read_bytes()):
+            if not re.search(rb"(3mma|6hopper)8multiplyI", path.read_bytes()):
                 continue
             listing = subprocess.run([arguments.cuobjdump, "-sass", path], capture_output=True, text=True, check=True).stdout
             for architecture, name, found in functions(listing):
-                if not KERNEL.search(name):
+                if not KERNEL.search(name) and not GROUPS.search(name):
                     continue
                 checked += 1
-                kinds.update((architecture, kind) for kind in found if "MMA" in kind)
+                kinds.update((architecture, kind_of(kind)) for kind in found if "MMA" in kind)
                 if missing := lacks(name, found):
                     bad += 1
                     print(f"check_instructions: {architecture} {name} lacks {', '.join(missing)}")
     for architecture in {architecture for architecture, _ in kinds}:
-        for kind in (*KINDS, "DMMA.884" if architecture == "sm_80" else "DMMA.16x8x8"):
+        wgmma = WGMMA if any(of == architecture and "GMMA" in kind for of, kind in kinds) else []
+        for kind in (*KINDS, "DMMA.884" if architecture == "sm_80" else "DMMA.16x8x8", *wgmma):
             if not kinds[architecture, kind]:
                 bad += 1
                 print(f"check_instructions: {architecture} has no kernel of {kind}")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the CUDA backend offers.
+#include <backends/cuda/hopper/register.hpp>
 #include <backends/cuda/mma/register.hpp>
 #include <backends/cuda/simt/register.hpp>
 #include <rigel/semirings.hpp>
@@ -31,6 +32,11 @@ void register_cuda(Registry& registry) {
   mma::add_bytes(registry);
   mma::add_bits(registry);
   mma::add_codes(registry);
+#ifdef RIGEL_CUDA_HOPPER
+  hopper::add_floats(registry);
+  hopper::add_short_floats(registry);
+  hopper::add_bytes(registry);
+#endif
 }
 
 }  // namespace rigel::backends

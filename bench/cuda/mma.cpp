@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuda.mma on the default CUDA device, beside what mma.sync gives from registers (program.hpp). Numbers are normal, of
-// mean 0 and variance 1; of integers and words all bits are random.
+// cuda.mma and, where the GPU has its instructions, cuda.hopper on the default CUDA device, both beside what mma.sync gives from
+// registers (program.hpp). Numbers are normal, of mean 0 and variance 1; of integers and words all bits are random.
 //
 //     bench_mma --benchmark_out=mma.json --benchmark_context=commit=$(git rev-parse --short HEAD)
 #include <bench/cuda/check.hpp>
@@ -21,7 +21,7 @@ void add_tasks(const Exec& exec) {
   constexpr B rows = B::by_rows, columns = B::by_columns;
   constexpr bool unaligned = false;
   constexpr auto tf32 = rigel::Precision::tf32, split = rigel::Precision::split,
-                 promoted = rigel::Precision::promoted;
+                 promoted = rigel::Precision::promoted, bf16x3 = rigel::Precision::bf16x3;
   const bench::Setting setting{exec, "cuda.mma", bench::Numbers::normal};
 
   bench::add_ceilings<pair::tensor_f16, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split, pair::tensor_s8,
@@ -67,14 +67,46 @@ void add_tasks(const Exec& exec) {
   add_products<pair::tensor_b1, float>(setting, "bit_hamming/u32/part of 1024 bits", bit_hamming<std::uint32_t>{}, {codes[0]},
                                        epilogue::scale(1 / 1024.0));
   add_products<pair::tensor_b1>(setting, "bit_jaccard/u32", bit_jaccard<std::uint32_t>{}, codes);
+
+  if (rigel::kernels({.name = "cuda.hopper", .compute_capability = rigel::detail::execution_of(exec).compute_capability}).empty())
+    return;
+  const bench::Setting hopper{exec, "cuda.hopper", bench::Numbers::normal};
+  add_products<pair::tensor_bf16>(hopper, "hopper/plus_times/bf16", plus_times<bfloat16>{}, {
+      {8192, 8192, 8192, columns},
+      {8192, 8192, 8192, rows},
+      {8192, 8192, 8192, columns, unaligned},
+      {4096, 3072, 1536, columns},
+      {2048, 3072, 768, columns},
+      {2048, 512, 768, columns}});
+  add_products<pair::tensor_bf16, bfloat16>(hopper, "hopper/plus_times/bf16/C in bf16", plus_times<bfloat16>{}, {
+      {8192, 8192, 8192, columns},
+      {4096, 3072, 1536, columns},
+      {2048, 3072, 768, columns},
+      {2048, 512, 768, columns}});
+  add_products<pair::tensor_f16>(hopper, "hopper/plus_times/f16", plus_times<half>{}, {{8192, 8192, 8192, columns}});
+  add_products<pair::tensor_tf32>(hopper, "hopper/plus_times/f32", plus_times<float>{}, {
+      {8192, 8192, 8192, columns, true, nullptr, tf32},
+      {8192, 8192, 8192, rows, true, nullptr, tf32}});
+  add_products<pair::tensor_split>(hopper, "hopper/plus_times/f32", plus_times<float>{}, {
+      {8192, 8192, 8192, columns, true, nullptr, bf16x3},
+      {8192, 8192, 8192, columns, true, nullptr, split},
+      {8192, 8192, 8192, rows, true, nullptr, split},
+      {8192, 8192, 8192, columns, true, nullptr, promoted}});
+  add_products<pair::tensor_s8>(hopper, "hopper/plus_times/s8", plus_times<std::int8_t>{}, {{8192, 8192, 8192, columns}});
 }
 // clang-format on
 
 int wrong_checks(const Exec& exec) {
   bench::Checks check(exec, bench::Numbers::normal);
   const auto all_kernels = [&]<class C = void, class S>(const S& s, const epilogue::Program& first = {}) {
-    const rigel::Filter filter{.name = "cuda.mma", .semiring = S::name, .element = rigel::scalar_of<typename S::element>};
-    for (const rigel::KernelInfo& kernel : rigel::kernels(filter)) check.kernel<C>(s, kernel.name, kernel.precision, first);
+    for (const char* family : {"cuda.mma", "cuda.hopper"}) {
+      const rigel::Filter filter{.name = family,
+                                 .semiring = S::name,
+                                 .element = rigel::scalar_of<typename S::element>,
+                                 .compute_capability = rigel::detail::execution_of(exec).compute_capability};
+      for (const rigel::KernelInfo& kernel : rigel::kernels(filter))
+        check.kernel<C>(s, kernel.name, kernel.precision, first);
+    }
   };
   all_kernels(plus_times<half>{});
   all_kernels(plus_times<bfloat16>{});

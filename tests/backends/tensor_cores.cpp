@@ -27,17 +27,19 @@ template <class T, class Exec>
 std::vector<rigel::KernelInfo> tensor_core_kernels() {
   std::vector<rigel::KernelInfo> list;
   for (const auto& info : support::kernels_on(Exec{}, "plus_times", rigel::scalar_of<T>))
-    if (info.family == "cuda.mma") list.push_back(info);
+    if (info.family == "cuda.mma" || info.family == "cuda.hopper") list.push_back(info);
   return list;
 }
 
-// Where the GPU has tensor cores, each case has to meet its kernels.
+// Where the GPU has tensor cores, each case has to meet its kernels; those of cuda.hopper where the library was built with them.
 template <class Exec>
-void check_met(int kernels) {
-  if (rigel::detail::space_of<Exec> == rigel::Space::cuda)
-    CHECK(kernels > 0);
-  else
+void check_met(int kernels, const std::string& family = "cuda.mma") {
+  if (rigel::detail::space_of<Exec> != rigel::Space::cuda)
     support::skip("tensor cores: a host has none");
+  else if (kernels == 0 && family == "cuda.hopper")
+    support::skip("cuda.hopper: another GPU, or a library without sm_90a");
+  else
+    CHECK(kernels > 0);
 }
 
 /// A·B by one kernel; a: m × k, b: k × n, in the order of rows.
@@ -64,12 +66,12 @@ template <class T, class Exec>
 void check_bits() {
   constexpr int m = 70, n = 45, k = 203;
   const Values a = random_numbers<T>(m * k, 1), b = random_numbers<T>(k * n, 2);
-  std::map<Precision, Values> of;
+  std::map<std::pair<std::string, Precision>, Values> of;
   for (const auto& info : tensor_core_kernels<T, Exec>()) {
     CAPTURE(info.name);
     CHECK(covers(info.promises, rigel::Promise::batch_invariant | rigel::Promise::repeatable));
     const Values c = product<T, Exec>(info, m, n, k, a, b);
-    const auto& first = of.emplace(info.precision, c).first->second;
+    const auto& first = of.emplace(std::pair(info.family, info.precision), c).first->second;
     CHECK(c == first);
     const Values row = product<T, Exec>(info, 1, n, k, Values(a.begin() + 5 * k, a.begin() + 6 * k), b);
     CHECK(row == Values(c.begin() + 5 * n, c.begin() + 6 * n));
@@ -122,11 +124,11 @@ void check_bits_of_layouts() {
 // |error| ≤ bound·Σ|a·b|, by hand: blocks of 4 products at least and an accumulator are cut at 2^-23 of the largest, and their sum,
 // 3·2^-24 for each product of an instruction of `terms`; `products` instructions for each k. With `slab` sums of so many values of k are added in float. `rounding`: of a product, in 2^-24.
 template <class T, class Exec>
-void check_error(Precision precision, int terms, int products, double rounding, int slab = 0) {
+void check_error(const std::string& family, Precision precision, int terms, int products, double rounding, int slab = 0) {
   constexpr int m = 33, n = 18;
   int kernels = 0;
   for (const auto& info : tensor_core_kernels<T, Exec>()) {
-    if (info.precision != precision) continue;
+    if (info.family != family || info.precision != precision) continue;
     ++kernels;
     CAPTURE(info.name);
     for (const int k : {1, 2, 8, 32, 1001}) {
@@ -152,7 +154,7 @@ void check_error(Precision precision, int terms, int products, double rounding, 
       CHECK(std::sqrt(squares / (m * n)) <= bound / 2);
     }
   }
-  check_met<Exec>(kernels);
+  check_met<Exec>(kernels, family);
 }
 
 }  // namespace
@@ -172,13 +174,19 @@ TEST_CASE_TEMPLATE("tensor cores: the same bits however operands lie", Exec, RIG
 }
 
 // A number cut to 11 bits is off by 2^-10 of itself at most; split, the product of two rests is lost, 2^-20 of theirs, and of each
-// rest the last two of 13 bits, 3/4 of 2^-21.
+// rest the last two of 13 bits, 3/4 of 2^-21. Rounded to 8 bits it is off by 2^-8 at most, what is left then by 2^-17 when that is
+// rounded too: of three such numbers the products of 2^-8 and 2^-17 are lost, of two that of 2^-8 and 2^-8, and 2^-17 of each number.
 TEST_CASE_TEMPLATE("tensor cores: errors, for few values of k too", Exec, RIGEL_TEST_SPACES) {
-  check_error<rigel::half, Exec>(Precision::accumulator, 16, 1, 0);
-  check_error<rigel::bfloat16, Exec>(Precision::accumulator, 16, 1, 0);
-  check_error<float, Exec>(Precision::tf32, 8, 1, 2 * 0x1p14);
-  check_error<float, Exec>(Precision::split, 8, 3, 16 + 2 * 6);
-  check_error<float, Exec>(Precision::promoted, 8, 3, 16 + 2 * 6, 32);
+  check_error<float, Exec>("cuda.mma", Precision::split, 8, 3, 16 + 2 * 6);
+  check_error<float, Exec>("cuda.mma", Precision::promoted, 8, 3, 16 + 2 * 6, 32);
+  check_error<float, Exec>("cuda.hopper", Precision::split, 16, 6, 1.01);
+  check_error<float, Exec>("cuda.hopper", Precision::promoted, 16, 6, 1.01, 32);
+  check_error<float, Exec>("cuda.hopper", Precision::bf16x3, 16, 3, 0x1p8 + 2 * 0x1p7 + 1);
+  for (const char* family : {"cuda.mma", "cuda.hopper"}) {
+    check_error<rigel::half, Exec>(family, Precision::accumulator, 16, 1, 0);
+    check_error<rigel::bfloat16, Exec>(family, Precision::accumulator, 16, 1, 0);
+    check_error<float, Exec>(family, Precision::tf32, 8, 1, 2 * 0x1p14);
+  }
 }
 
 // A long sum of products of one sign, where tensor cores cut and float rounds: promoted sums are closer than a chain of fma.
@@ -237,7 +245,7 @@ TEST_CASE_TEMPLATE("tensor cores: rounded floats are asked for", Exec, RIGEL_TES
 }
 
 // A row of A against columns of B, two values of k; what FFMA gives. 1 and 2 have no rest, and its product with infinity would be NaN;
-// products with the rest of the largest float must not overflow. Of the smallest float tf32 sees nothing.
+// products with the rest of the largest float must not overflow. Of the smallest float neither tf32 nor bfloat16 has anything.
 TEST_CASE_TEMPLATE("tensor cores: infinities, NaN, the largest and the smallest floats", Exec, RIGEL_TEST_SPACES) {
   constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   constexpr double largest = std::numeric_limits<float>::max(), smallest = std::numeric_limits<float>::denorm_min();
@@ -268,7 +276,9 @@ TEST_CASE_TEMPLATE("tensor cores: infinities, NaN, the largest and the smallest 
       // Both ways round, so that each operand has each part.
       for (const auto& [x, y] : {std::pair{c.a, c.b}, std::pair{c.b, c.a}}) {
         const double actual = product<float, Exec>(info, 1, 1, 2, {x[0], x[1]}, {y[0], y[1]})[0];
-        const double relative = info.precision == Precision::tf32 ? 0x1p-9 : 0x1p-19;
+        const double relative = info.precision == Precision::tf32     ? 0x1p-9
+                                : info.precision == Precision::bf16x3 ? 0x1p-15
+                                                                      : 0x1p-19;
         CHECK_MESSAGE((support::same(actual, c.expected) ||
                        (std::isfinite(c.expected) && std::fabs(actual - c.expected) <= relative * std::fabs(c.expected))),
                       actual);

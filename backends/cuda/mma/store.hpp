@@ -37,29 +37,30 @@ __device__ __forceinline__ typename S::accumulator accumulator_of(Sum sum) {
     return sum;
 }
 
-/// A warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] are those of rows 16·i and columns 8·j on, as
-/// arch::Mma has them. What is stored is result(sum, l, m, n).
-template <int outputs_n, class S, class Finish, class Sum, int rows, int columns, class Result>
+/// A warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] are those of rows `apart`·i and columns 8·j on, as
+/// arch::Mma has them; `outputs_n` columns at a time pass through `buffer`. What is stored is result(sum, l, m, n).
+template <int outputs_n, int apart = 16, class S, class Finish, class Sum, int rows, int columns, class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                            unsigned char* buffer, int lane) {
-  constexpr int pitch = StoreBuffer<outputs_n, Sum>::pitch;
+  constexpr int pitch = StoreBuffer<outputs_n, Sum>::pitch, parts = 8 * columns / outputs_n;
+  static_assert(parts * outputs_n == 8 * columns);
   Sum* const sums = reinterpret_cast<Sum*>(buffer);
   const S s = g.semiring(l);
   const bool along_n = g.c_strides.column <= g.c_strides.row;
-  const int last_n = static_cast<int>(std::min<std::int64_t>(g.n - n, outputs_n));
+  const int last_n = static_cast<int>(std::min<std::int64_t>(g.n - n, 8 * columns));
   // A row's outputs in vectors: C of a floating-point type, or of the accumulator's, by rows, aligned, without an epilogue.
-  const auto in_vectors = [&]<class Value>(Value* c, int row) __attribute__((always_inline)) {
+  const auto in_vectors = [&]<class Value>(Value* c, int row, int before) __attribute__((always_inline)) {
     constexpr int width = 16 / sizeof(Value), in_row = outputs_n / width, rows_at_once = 32 / in_row;
 #pragma unroll
     for (int first = 0; first < 8; first += rows_at_once) {
       const int r = first + lane / in_row, column = lane % in_row * width;
-      if (lane >= rows_at_once * in_row || m + row + r >= g.m || column >= last_n) continue;
-      Value* const to = c + (m + row + r) * g.c_strides.row + column;
+      if (lane >= rows_at_once * in_row || m + row + r >= g.m || before + column >= last_n) continue;
+      Value* const to = c + (m + row + r) * g.c_strides.row + before + column;
       auto values = g.accumulate ? tile::Chunk<Value, width>::load(to) : tile::Chunk<Value, width>{};
 #pragma unroll
       for (int v = 0; v < width; ++v) {
-        const auto value = accumulator_of<S>(result(sums[r * pitch + column + v], l, m + row + r, n + column + v));
+        const auto value = accumulator_of<S>(result(sums[r * pitch + column + v], l, m + row + r, n + before + column + v));
         values.value[v] = detail::convert<Value>(
             g.accumulate ? s.add(static_cast<typename S::accumulator>(values.value[v]), value) : value);
       }
@@ -77,35 +78,37 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   if constexpr (ShortFloat<typename S::element>) elements = vectors_of.template operator()<typename S::element>();
 
 #pragma unroll 1
-  for (int piece = 0; piece < 2 * rows; ++piece) {
+  for (int piece = 0; piece < 2 * rows * parts; ++piece) {
+    const int half = piece / parts, row0 = half / 2 * apart + half % 2 * 8, before = piece % parts * outputs_n;
     __syncwarp();
 #pragma unroll
-    for (int p = 0; p < 2 * rows; ++p) {
+    for (int p = 0; p < 2 * rows * parts; ++p) {
       if (p != piece) continue;
+      const int i = p / parts / 2, r = p / parts % 2 * 2, first = p % parts * (outputs_n / 8);
 #pragma unroll
-      for (int j = 0; j < columns; ++j) {
+      for (int j = 0; j < outputs_n / 8; ++j) {
         Sum* const to = sums + lane / 4 * pitch + 8 * j + lane % 4 * 2;
         struct alignas(2 * sizeof(Sum)) Two {
           Sum first, second;
         };
-        *reinterpret_cast<Two*>(to) = {x[p / 2][j][p % 2 * 2], x[p / 2][j][p % 2 * 2 + 1]};
+        *reinterpret_cast<Two*>(to) = {x[i][first + j][r], x[i][first + j][r + 1]};
       }
     }
     __syncwarp();
     if constexpr (leaves_in_vectors<S, Result>)
       if (own) {
-        in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), 8 * piece);
+        in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), row0, before);
         continue;
       }
     if constexpr (ShortFloat<typename S::element>)
       if (elements) {
-        in_vectors(static_cast<typename S::element*>(g.c) + g.c_offset(l, 0, n), 8 * piece);
+        in_vectors(static_cast<typename S::element*>(g.c) + g.c_offset(l, 0, n), row0, before);
         continue;
       }
 #pragma unroll 1
     for (int e = lane; e < 8 * outputs_n; e += 32) {
       const int row = along_n ? e / outputs_n : e % 8, column = along_n ? e % outputs_n : e / 8;
-      const std::int64_t i = m + 8 * piece + row, j = n + column;
+      const std::int64_t i = m + row0 + row, j = n + before + column;
       if (i >= g.m || j >= g.n) continue;
       auto value = accumulator_of<S>(result(sums[row * pitch + column], l, i, j));
       if (g.accumulate) value = s.add(g.start(s, l, i, j), value);

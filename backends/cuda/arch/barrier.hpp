@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// mbarrier and the barrier of a cluster (PTX ISA, "Parallel Synchronization and Communication Instructions", sm_90). A phase of an
+// mbarrier is complete when as many threads have arrived as it was initialised for and all bytes that were expected are there.
+#pragma once
+
+#include <cstdint>
+
+namespace rigel::arch {
+
+__device__ __forceinline__ void initialize_barrier(std::uint32_t barrier, unsigned arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(arrivals) : "memory");
+}
+
+/// Initialised barriers are seen by the other blocks of the cluster and by copies.
+__device__ __forceinline__ void fence_initialized_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/// Arrives, and announces bytes that copies will bring in this phase.
+__device__ __forceinline__ void arrive_and_expect(std::uint32_t barrier, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void arrive(std::uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
+}
+
+/// Arrives at the same barrier of block `rank` of the cluster.
+__device__ __forceinline__ void arrive_at(std::uint32_t barrier, unsigned rank) {
+  asm volatile(
+      "{.reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
+      "mbarrier.arrive.shared::cluster.b64 _, [there];}"
+      :
+      : "r"(barrier), "r"(rank)
+      : "memory");
+}
+
+/// Waits until the phase of the given parity is complete.
+__device__ __forceinline__ void wait(std::uint32_t barrier, unsigned parity) {
+  asm volatile("{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; @!done bra again;}"
+               :
+               : "r"(barrier), "r"(parity)
+               : "memory");
+}
+
+/// The place of this block in its cluster.
+__device__ __forceinline__ unsigned rank_in_cluster() {
+  unsigned rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+/// Waits for all threads of the cluster.
+__device__ __forceinline__ void synchronize_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+}  // namespace rigel::arch

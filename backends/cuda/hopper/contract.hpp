@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The cuda.hopper kernels of one semiring: what they say of themselves, and their launch.
+#pragma once
+
+#include <backends/cuda/hopper/kernel.hpp>
+#include <backends/cuda/hopper/planes.hpp>
+#include <backends/cuda/hopper/tensor_map.hpp>
+#include <backends/cuda/mma/contract.hpp>
+#include <rigel/detail/kernel.hpp>
+
+#include <vector>
+
+namespace rigel::backends::hopper {
+
+using mma::Lines, mma::lines_of_a, mma::lines_of_b, mma::max_grid, mma::packed_bytes, mma::Way;
+
+/// As it lies, along k or, of 16-bit numbers, along lines, where address and strides are multiples of 16 bytes and no line reaches
+/// into the next one; extents do not matter.
+inline Way way_to_copy(const Lines& g) {
+  const Operand& o = *g.operand;
+  const auto size = static_cast<std::int64_t>(o.size);
+  const auto fits = [&](std::int64_t extent, std::int64_t rows, std::int64_t stride) {
+    constexpr std::int64_t longest = std::int64_t{1} << 40;  // bytes of a stride
+    const auto valid = [&](std::int64_t s) { return s * size % 16 == 0 && s * size < longest; };
+    return reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0 && extent * size < longest &&
+           (rows <= 1 || (valid(stride) && stride >= extent)) && valid(o.batch_stride) && o.batch_stride >= 0;
+  };
+  if ((g.k_stride == 1 || g.k <= 1) && fits(g.k, g.lines, g.line_stride)) return Way::along_k;
+  if (o.size == 2 && (g.line_stride == 1 || g.lines <= 1) && fits(g.lines, g.k, g.k_stride)) return Way::along_lines;
+  return Way::packed;
+}
+
+/// Tiles of clusters in one batch.
+template <class Shape>
+std::int64_t rows_of(const Problem& p) {
+  constexpr std::int64_t m = Shape::m * Shape::cluster;
+  return (p.m + m - 1) / m;
+}
+template <class Shape>
+std::int64_t columns_of(const Problem& p) {
+  return (p.n + Shape::n - 1) / Shape::n;
+}
+
+template <class Shape>
+Status supports(const KernelInfo& info, const Problem& p) {
+  constexpr std::int64_t longest = std::numeric_limits<std::int32_t>::max() / 2;
+  if (p.m > longest || p.n > longest || p.k > longest / 2)
+    return {Code::unsupported, "M or N is 2^30 or more, or K 2^29 or more"};
+  if (rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
+    return {Code::unsupported, "C has more than 2^31 - 1 tiles"};
+  for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
+    if (mma::packing_blocks(*g.operand, g.lines, g.k) > max_grid)
+      return {Code::unsupported, "an operand has more than 2^31 - 1 tiles of 64 by 64"};
+  return detail::finish_supports<detail::ProgramFinish>(info, p);
+}
+
+/// Bytes of the workspace that an operand takes: its planes, or where it cannot be copied as it lies.
+template <class Parts>
+std::size_t workspace_of(const Lines& g) {
+  if constexpr (Parts::planes > 1)
+    return plane_bytes(*g.operand, g.lines, g.k, Parts::planes);
+  else
+    return way_to_copy(g) == Way::packed ? packed_bytes(*g.operand, g.lines, g.k) : 0;
+}
+template <class Parts>
+std::size_t workspace(const KernelInfo&, const Problem& p) {
+  return workspace_of<Parts>(lines_of_a(p)) + workspace_of<Parts>(lines_of_b(p));
+}
+
+/// A launch, the time to fill the slabs, then for each round of tiles the products of a multiprocessor and the time to write C, of
+/// which only the last remains where warpgroups take turns; and what the passes before take. `rate`: 32-byte steps of an output that a
+/// multiprocessor finishes in a second, as measured on an H200.
+template <class Element, class Parts, class Shape>
+double cost(const KernelInfo&, const Problem& p) {
+  constexpr double launch = 3.5e-6, fill = 1.5e-6, output = 1.2e-10, pass = 3e-6;
+  constexpr double pass_bytes_per_second = Parts::planes > 1 ? 2.4e12 : 1.2e12;
+  constexpr int area = Shape::m * Shape::n;
+  constexpr double rate = (area >= 128 * 192    ? 1.7e11
+                           : area >= 128 * 128  ? 1.65e11
+                           : Parts::planes == 3 ? 1.35e11
+                                                : 1.2e11) *
+                          (Parts::promoted ? 0.9 : 1);
+  const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
+  const double clusters = std::max(p.execution.multiprocessors / Shape::cluster, 1);
+  const double each = std::ceil(tiles / clusters);
+  const double steps = Parts::products * std::ceil(static_cast<double>(p.k) * sizeof(Element) / 32);
+  double seconds = launch + fill + each * area * steps / rate + (Shape::in_turn ? 1 : each) * area * output;
+  for (const Lines& g : {lines_of_a(p), lines_of_b(p)}) {
+    // Where the choice must not hang on M, neither may it on how the lines of A lie beside each other: A is then packed as far as
+    // this time is concerned, unless it lies along k.
+    const bool hangs =
+        Parts::planes == 1 && g.operand == &p.a && covers(p.require, Promise::batch_invariant) && g.k_stride != 1;
+    if (const std::size_t bytes = hangs ? packed_bytes(*g.operand, g.lines, g.k) : workspace_of<Parts>(g))
+      seconds += pass + static_cast<double>(bytes + mma::matrices_of(*g.operand) * g.lines * g.k * g.operand->size) /
+                            pass_bytes_per_second;
+  }
+  return seconds;
+}
+
+/// Enqueues a kernel in clusters of `Shape::cluster` blocks.
+template <class Shape>
+void launch(const void* function, unsigned blocks, int bytes, void** arguments, cudaStream_t stream,
+            const KernelInfo& info) {
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = Shape::cluster;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(Shape::threads);
+  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = Shape::cluster > 1 ? 1 : 0;
+  const cudaError_t status = cudaLaunchKernelExC(&config, function, arguments);
+  if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+}
+
+/// The map of an operand's matrices as a kernel copies it: as it lies, or after a pass to `memory`, which it advances. Lines of
+/// slabs are copied in `parts` parts.
+template <class Element, class Parts, int lines, int parts>
+CUtensorMap operand_map(const Lines& g, Way way, std::byte*& memory, cudaStream_t stream, const std::string& kernel) {
+  using tile::Direction;
+  const Operand& o = *g.operand;
+  if (g.k == 0) return {};  // nothing is copied
+  constexpr int size = sizeof(Element);
+  constexpr Permuted permuted = Parts::row_bytes == 64 ? Permuted::bytes_64 : Permuted::bytes_128;
+  const std::int64_t count = mma::matrices_of(o);
+  if constexpr (size == 2 && Parts::planes == 1)
+    if (way == Way::along_lines) {
+      using Slab = tile::SwizzledSlab<Element, Direction::along_lines, lines>;
+      return tensor_map({o.data, size, g.lines, g.k, count, g.k_stride * size, o.batch_stride * size}, Slab::box_columns,
+                        Slab::template box_rows<parts>, permuted, kernel);
+    }
+  Matrices m{o.data, size, g.k, g.lines, count * Parts::planes, g.line_stride * size, o.batch_stride * size};
+  if (const std::size_t bytes = workspace_of<Parts>(g)) {
+    if constexpr (Parts::planes > 1) {
+      cut_operand<Parts::planes>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
+      m.row_stride = plane_pitch(g.k) * size;
+    } else {
+      mma::pack_operand<mma::bits_t<Element>>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
+      m.row_stride = mma::pitch_of(g.k, o.size) * size;
+    }
+    m.data = memory;
+    m.stride = g.lines * m.row_stride;
+    memory += bytes;
+  }
+  using Slab = tile::SwizzledSlab<Element, Direction::along_k, lines, Parts::row_bytes>;
+  return tensor_map(m, Slab::box_columns, Slab::template box_rows<parts>, permuted, kernel);
+}
+
+template <class S, class Element, class Parts, class Shape>
+void run(const KernelInfo& info, const Problem& p, void* workspace) {
+  using tile::Direction;
+  const cuda::CurrentDevice current(p.execution.device);
+  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
+  auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
+  if (tiles == 0) return;
+
+  auto* memory = static_cast<std::byte*>(workspace);
+  const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
+  const Way way_a = way_to_copy(lines_a), way_b = way_to_copy(lines_b);
+  const auto matrices = [](const Operand& o) { return static_cast<int>(mma::matrices_of(o)); };
+  Operands operands{operand_map<Element, Parts, Shape::m, 1>(lines_a, way_a, memory, stream, info.name),
+                    operand_map<Element, Parts, Shape::n, Shape::cluster>(lines_b, way_b, memory, stream, info.name),
+                    static_cast<int>(p.k),
+                    matrices(p.a),
+                    matrices(p.b),
+                    matrices(p.a) > 1,
+                    matrices(p.b) > 1};
+  auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
+  FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, operands.k};
+  const auto enqueue = [&]<Direction of_a, Direction of_b>() {
+    constexpr int bytes = Memory<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
+    static std::atomic<std::uint64_t> allowed{0};
+    const auto function = reinterpret_cast<const void*>(
+        &multiply<S, Element, Parts, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);
+    mma::allow_shared_memory(function, bytes, allowed, p.execution.device, info);
+    void* list[] = {&operands, &arguments, &result, &raster, &tiles};
+    const auto resident = static_cast<unsigned>(std::max(p.execution.multiprocessors / Shape::cluster, 1));
+    launch<Shape>(function, std::min(tiles, resident) * Shape::cluster, bytes, list, stream, info);
+  };
+  if constexpr (sizeof(Element) == 2 && Parts::planes == 1) {
+    if (way_a == Way::along_lines && way_b == Way::along_lines)
+      return enqueue.template operator()<Direction::along_lines, Direction::along_lines>();
+    if (way_a == Way::along_lines) return enqueue.template operator()<Direction::along_lines, Direction::along_k>();
+    if (way_b == Way::along_lines) return enqueue.template operator()<Direction::along_k, Direction::along_lines>();
+  }
+  enqueue.template operator()<Direction::along_k, Direction::along_k>();
+}
+
+/// A kernel of S: floats are cut to tf32, or into planes of bfloat16, as `precision` says.
+template <class S, Precision precision, class Shape>
+Kernel kernel() {
+  using Own = typename S::element;
+  constexpr bool promoted = precision == Precision::promoted, in_three = promoted || precision == Precision::split;
+  constexpr bool in_two = precision == Precision::bf16x3;
+  using Element = std::conditional_t<in_three || in_two, bfloat16, Own>;
+  using Parts = hopper::Parts<in_three ? 3 : in_two ? 2 : 1, promoted>;
+  constexpr int depth = Parts::row_bytes / static_cast<int>(sizeof(Element)), terms = 32 / static_cast<int>(sizeof(Element));
+  // Of a product, in u. In three planes: x₁y₂ and x₂y₁, 2^-25 each at most, and x₂y₂; in two: x₁y₁, 2^-16, and 2^-17 for what is lost
+  // of x and of y each.
+  constexpr double lost = in_three ? 1 + 0x1p-8 : 0x1p9 + 2;
+  const std::string variant = precision == Precision::accumulator ? "" : std::string(name(precision)) + '.';
+  Kernel k;
+  k.info = detail::info_of<S>(
+      "cuda.hopper", variant + std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth),
+      bit(Space::cuda));
+  k.info.tile = {Shape::m, Shape::n, depth};
+  k.info.stages = Shape::stages;
+  k.info.min_compute_capability = k.info.max_compute_capability = 90;
+  k.info.raw_launch = true;
+  k.info.precision = precision;
+  k.info.promises = Promise::repeatable | Promise::batch_invariant;
+  if constexpr (is_exact<S>)
+    k.info.promises = k.info.promises | Promise::reference_bits;
+  else if constexpr (precision == Precision::tf32)
+    k.info.accuracy = mma::truncating_accuracy(terms, 1, 2 * 0x1p14 + 0x1p4);  // two operands cut to 11 bits
+  else if constexpr (promoted)
+    k.info.accuracy = {depth * mma::truncating_accuracy(terms, Parts::products).per_term + 2 + lost,
+                       1.0 / depth};  // of a slab; of sums of slabs
+  else
+    k.info.accuracy = mma::truncating_accuracy(terms, Parts::products, in_three || in_two ? lost : 0);
+  k.supports = supports<Shape>;
+  k.cost = cost<Element, Parts, Shape>;
+  k.workspace = workspace<Parts>;
+  k.run = run<S, Element, Parts, Shape>;
+  return k;
+}
+
+/// The kernels of a semiring, the largest tile first.
+template <class S, Precision precision = Precision::accumulator>
+std::vector<Kernel> kernels() {
+  constexpr Tiles shared = Tiles::shared, in_turn = Tiles::in_turn;
+  if constexpr (precision == Precision::promoted)
+    return {kernel<S, precision, Shape<shared, 1, 192, 3, 1>>(), kernel<S, precision, Shape<shared, 1, 128, 4, 1>>(),
+            kernel<S, precision, Shape<shared, 1, 64, 6, 1>>()};
+  else if constexpr (precision == Precision::split)
+    return {kernel<S, precision, Shape<shared, 1, 256, 3, 1>>(), kernel<S, precision, Shape<shared, 1, 128, 4, 1>>(),
+            kernel<S, precision, Shape<shared, 1, 64, 6, 1>>()};
+  else if constexpr (precision == Precision::bf16x3)
+    return {kernel<S, precision, Shape<shared, 1, 256, 4, 1>>(), kernel<S, precision, Shape<shared, 1, 128, 6, 1>>(),
+            kernel<S, precision, Shape<shared, 1, 64, 8, 1>>()};
+  else
+    return {kernel<S, precision, Shape<shared, 1, 256, 4, 2>>(), kernel<S, precision, Shape<in_turn, 2, 128, 6, 1>>(),
+            kernel<S, precision, Shape<in_turn, 1, 256, 5, 1>>(), kernel<S, precision, Shape<shared, 1, 64, 8, 1>>(),
+            kernel<S, precision, Shape<in_turn, 1, 128, 8, 1>>()};
+}
+
+}  // namespace rigel::backends::hopper

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// cuda.hopper: products of floats, cut to tf32 or into planes of bfloat16. All need options.precision to allow it.
+#include <backends/cuda/hopper/contract.hpp>
+#include <backends/cuda/hopper/register.hpp>
+
+namespace rigel::backends::hopper {
+
+void add_floats(Registry& registry) {
+  using S = plus_times<float>;
+  for (const Kernel& k : kernels<S, Precision::promoted>()) registry.add(k);
+  for (const Kernel& k : kernels<S, Precision::split>()) registry.add(k);
+  for (const Kernel& k : kernels<S, Precision::bf16x3>()) registry.add(k);
+  for (const Kernel& k : kernels<S, Precision::tf32>()) registry.add(k);
+}
+
+}  // namespace rigel::backends::hopper

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on the tensor cores of sm_90a. Two warpgroups of a block multiply by wgmma
+// and store what they have, their halves of a tile or a tile each in turn; a thread of one more brings slabs of A and B to shared memory by tensor copies.
+// Barriers in shared memory say which slabs are there, and which are free again. Blocks go from tile to tile; the copies run ahead
+// into the next tile while this one is stored. Blocks of a cluster compute tiles below each other, and each copies a part of the
+// columns of B for all of them. Every output is summed in ascending steps of 32 bytes of k, whatever the tile.
+#pragma once
+
+#include <backends/cuda/arch/barrier.hpp>
+#include <backends/cuda/arch/tensor_copy.hpp>
+#include <backends/cuda/arch/wgmma.hpp>
+#include <backends/cuda/hopper/store.hpp>
+#include <backends/cuda/mma/store.hpp>
+#include <backends/cuda/tile/raster.hpp>
+#include <backends/cuda/tile/swizzled_slab.hpp>
+#include <rigel/detail/arguments.hpp>
+
+namespace rigel::backends::hopper {
+
+/// How the warpgroups of a block share work: they compute one tile, below each other; or a tile each in turn, so that one multiplies
+/// while another stores.
+enum class Tiles : std::uint8_t { shared, in_turn };
+
+/// A block of two warpgroups with Rows·64 × N outputs each, `Stages` slabs in shared memory, in clusters of `Cluster` blocks.
+template <Tiles Sharing, int Rows, int N, int Stages, int Cluster>
+struct Shape {
+  static constexpr int groups = 2, rows = Rows, n = N;
+  static constexpr bool in_turn = Sharing == Tiles::in_turn;
+  static constexpr int m = 64 * Rows * (in_turn ? 1 : groups);
+  static constexpr int stages = Stages, cluster = Cluster;
+  /// A thread has 168 registers at launch. Those that multiply take 240: the warps that copy are a warpgroup because registers change
+  /// hands by warpgroups.
+  static constexpr int threads = 128 * (groups + 1), copying_registers = 24, multiplying_registers = 240;
+  static_assert(N % 64 == 0 && N <= 256 && Stages >= 2 && (N / 64) % Cluster == 0);
+};
+
+/// Each number is the sum of `Planes` numbers, which lie in planes; products of two of them count whose numbers p, q have
+/// p + q < Planes. Where `Promoted` the products of a slab are summed by themselves before they are added to those before, in float.
+template <int Planes, bool Promoted>
+struct Parts {
+  static constexpr int planes = Planes, products = Planes * (Planes + 1) / 2;
+  static constexpr bool promoted = Promoted;
+  static constexpr int row_bytes = Planes == 1 ? 128 : 64;  // of a slab
+};
+using Whole = Parts<1, false>;
+
+/// Outputs of a row that pass through shared memory at a time, and where things are there.
+template <class Shape, class Parts, class Accumulator>
+struct Memory {
+  static constexpr int outputs = Shape::n % 64 == 0 && Parts::planes == 1 ? 64 : 32;
+  using Buffer = mma::StoreBuffer<outputs, Accumulator>;
+  static constexpr int stage = (Shape::m + Shape::n) * Parts::row_bytes * Parts::planes;
+  static constexpr int buffers = Shape::stages * stage, barriers = buffers + 4 * Shape::groups * Buffer::bytes;
+  static constexpr int bytes = barriers + (2 * Shape::stages + Shape::groups) * 8;
+};
+
+/// Both operands: k values of k; the planes of one are `a_planes` and `b_planes` matrices apart; one matrix is for all batches
+/// where it is not `a_batched` or `b_batched`.
+struct Operands {
+  CUtensorMap a, b;
+  int k, a_planes, b_planes;
+  bool a_batched, b_batched;
+};
+
+/// What becomes of a sum on its way to the semiring's accumulator: itself, but one of floats that is not finite may be so because a
+/// part of an infinite or very large number was. It is summed anew, in floats.
+template <class Element>
+struct FiniteOrSummedAnew {
+  detail::Strided<const Element> a, b;
+  int k;
+
+  template <class Sum>
+  __device__ __forceinline__ Sum operator()(Sum sum, std::int64_t l, std::int64_t m, std::int64_t n) const {
+    if constexpr (std::is_same_v<Element, float>) {
+      if (math::abs(sum) <= std::numeric_limits<float>::max()) return sum;
+      const float *p = &a.at(l, m, 0), *q = &b.at(l, 0, n);
+      sum = 0;
+#pragma unroll 1
+      for (int i = 0; i < k && sum == sum; ++i) sum = math::fma(p[i * a.column], q[i * b.row], sum);
+    }
+    return sum;
+  }
+  /// Whether all of a thread's sums stay what they are.
+  template <class Sum, int rows, int columns>
+  __device__ __forceinline__ bool keeps(const Sum (&x)[rows][columns][4]) const {
+    if constexpr (std::is_same_v<Element, float>) {
+      float nothing = 0;  // or NaN
+#pragma unroll
+      for (int i = 0; i < rows; ++i)
+#pragma unroll
+        for (int j = 0; j < columns; ++j)
+#pragma unroll
+          for (int r = 0; r < 4; ++r) nothing = math::fma(x[i][j][r], 0.f, nothing);
+      return nothing == 0;
+    }
+    return true;
+  }
+};
+
+/// A place in the ring of slabs, and the parity of its barriers' phase.
+template <int stages>
+struct Place {
+  int stage = 0;
+  unsigned parity = 0;
+  __device__ __forceinline__ void advance() {
+    if (++stage == stages) stage = 0, parity ^= 1;
+  }
+  __device__ __forceinline__ void advance(int slabs) {
+    const unsigned to = static_cast<unsigned>(stage + slabs);
+    stage = static_cast<int>(to % stages);
+    parity ^= to / stages % 2;
+  }
+};
+
+/// What a step multiplies are numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n). `tiles`: of clusters;
+/// raster.rows are rows of those.
+template <class S, class Element, class Parts, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b,
+          class Result>
+__global__ void __launch_bounds__(Shape::threads, 1)
+    multiply(const __grid_constant__ Operands operands, const __grid_constant__ detail::Arguments<S, Finish> g,
+             const __grid_constant__ Result result, const __grid_constant__ tile::Raster raster, unsigned tiles) {
+  using SlabA = tile::SwizzledSlab<Element, of_a, Shape::m, Parts::row_bytes>;
+  using SlabB = tile::SwizzledSlab<Element, of_b, Shape::n, Parts::row_bytes>;
+  using Accumulator = typename arch::WgmmaTypes<Element>::Accumulator;
+  using Memory = hopper::Memory<Shape, Parts, Accumulator>;
+  constexpr int stages = Shape::stages, columns = Shape::n / 8;
+  constexpr int readers = Shape::in_turn ? 1 : Shape::groups;  // warpgroups that multiply a slab
+  constexpr bool clustered = Shape::cluster > 1;
+  extern __shared__ __attribute__((aligned(1024))) unsigned char shared[];
+  const auto slabs = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  const auto slab_a = [&](int stage, int plane) { return slabs + stage * Memory::stage + plane * SlabA::bytes; };
+  const auto slab_b = [&](int stage, int plane) {
+    return slabs + stage * Memory::stage + Parts::planes * SlabA::bytes + plane * SlabB::bytes;
+  };
+  const auto present = [&](int stage) { return slabs + Memory::barriers + stage * 8; };
+  const auto free = [&](int stage) { return slabs + Memory::barriers + (stages + stage) * 8; };
+  const auto turn = [&](int group) { return slabs + Memory::barriers + (2 * stages + group) * 8; };
+
+  const unsigned rank = clustered ? arch::rank_in_cluster() : 0;
+  const unsigned first = blockIdx.x / Shape::cluster, apart = gridDim.x / Shape::cluster;
+  const auto origin = [&](unsigned index) {
+    tile::Origin o = raster.origin(index, Shape::cluster * Shape::m, Shape::n);
+    o.m += rank * Shape::m;
+    return o;
+  };
+  const int slabs_of_tile = (operands.k + SlabA::depth - 1) / SlabA::depth;
+
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < stages; ++stage) {
+      arch::initialize_barrier(present(stage), 1);
+      arch::initialize_barrier(free(stage), 4 * readers * Shape::cluster);
+    }
+    if constexpr (Shape::in_turn)
+      for (int group = 0; group < Shape::groups; ++group) arch::initialize_barrier(turn(group), 4);
+    arch::fence_initialized_barriers();
+  }
+  if constexpr (clustered)
+    arch::synchronize_cluster();
+  else
+    __syncthreads();
+
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  Place<stages> place;
+  if (warp >= 4 * Shape::groups) {
+    arch::fewer_registers<Shape::copying_registers>();
+    if (threadIdx.x == 128 * Shape::groups) {
+      arch::prefetch_tensor_map(&operands.a);
+      arch::prefetch_tensor_map(&operands.b);
+#pragma unroll 1
+      for (unsigned index = first; index < tiles; index += apart) {
+        const tile::Origin o = origin(index);
+        const int m = static_cast<int>(o.m), n = static_cast<int>(o.n);
+        const int batch_a = operands.a_batched ? static_cast<int>(o.batch) : 0;
+        const int batch_b = operands.b_batched ? static_cast<int>(o.batch) : 0;
+#pragma unroll 1
+        for (int slab = 0; slab < slabs_of_tile; ++slab) {
+          const std::uint32_t barrier = present(place.stage);
+          const int k = slab * SlabA::depth;
+          arch::wait(free(place.stage), place.parity ^ 1);
+          arch::arrive_and_expect(barrier, Memory::stage);
+#pragma unroll
+          for (int plane = 0; plane < Parts::planes; ++plane) {
+#pragma unroll
+            for (int copy = 0; copy < SlabA::template copies<1>; ++copy) {
+              const int line = m + SlabA::template line_of<1>(0, copy);
+              arch::copy_tensor(slab_a(place.stage, plane) + SlabA::template place_of<1>(0, copy), &operands.a,
+                                SlabA::by_lines ? line : k, SlabA::by_lines ? k : line, batch_a + plane * operands.a_planes,
+                                barrier);
+            }
+#pragma unroll
+            for (int copy = 0; copy < SlabB::template copies<Shape::cluster>; ++copy) {
+              const int part = static_cast<int>(rank);
+              const int line = n + SlabB::template line_of<Shape::cluster>(part, copy);
+              const std::uint32_t to = slab_b(place.stage, plane) + SlabB::template place_of<Shape::cluster>(part, copy);
+              const int x = SlabB::by_lines ? line : k, y = SlabB::by_lines ? k : line;
+              const int z = batch_b + plane * operands.b_planes;
+              if constexpr (clustered)
+                arch::copy_tensor_to((1 << Shape::cluster) - 1, to, &operands.b, x, y, z, barrier);
+              else
+                arch::copy_tensor(to, &operands.b, x, y, z, barrier);
+            }
+          }
+          place.advance();
+        }
+      }
+    }
+    __syncwarp();
+  } else {
+    arch::more_registers<Shape::multiplying_registers>();
+    const int group = warp / 4, group_m = Shape::in_turn ? 0 : group * Shape::rows * 64;
+    // A slab is read: each warp says so to every block that brings a part of it.
+    const auto release = [&](int stage) __attribute__((always_inline)) {
+      if (lane < Shape::cluster) {
+        if constexpr (clustered)
+          arch::arrive_at(free(stage), lane);
+        else
+          arch::arrive(free(stage));
+      }
+    };
+    // Warpgroups that take turns begin with a tile when the other has seen all slabs of the one before: a parity says what is there
+    // for the next slabs only.
+    if (Shape::in_turn && group > 0) place.advance(slabs_of_tile);
+    bool first_turn = group == 0;
+    unsigned turn_parity = 0;
+#pragma unroll 1
+    for (unsigned index = first + (Shape::in_turn ? group * apart : 0); index < tiles;
+         index += (Shape::in_turn ? Shape::groups : 1) * apart) {
+      Accumulator sums[Shape::rows][columns][4] = {};
+      int before = 0;
+      if constexpr (Shape::in_turn) {
+        if (!first_turn) {
+          arch::wait(turn(group), turn_parity);
+          turn_parity ^= 1;
+        }
+        first_turn = false;
+      }
+#pragma unroll 1
+      for (int slab = 0; slab < slabs_of_tile; ++slab) {
+        [[maybe_unused]] Accumulator of_slab[Shape::rows][columns][4];
+        auto& x = *[&] {
+          if constexpr (Parts::promoted)
+            return &of_slab;
+          else
+            return &sums;
+        }();
+        arch::wait(present(place.stage), place.parity);
+        arch::fence_wgmma();
+        // Small products first.
+#pragma unroll
+        for (int both = Parts::planes - 1; both >= 0; --both)
+#pragma unroll
+          for (int plane = 0; plane <= both; ++plane)
+#pragma unroll
+            for (int step = 0; step < SlabA::steps; ++step) {
+              const bool begins = both == Parts::planes - 1 && plane == 0 && step == 0;
+#pragma unroll
+              for (int row = 0; row < Shape::rows; ++row)
+                arch::wgmma<Element, SlabA::by_lines, SlabB::by_lines>(
+                    x[row], SlabA::descriptor(slab_a(place.stage, plane), group_m + 64 * row, step),
+                    SlabB::descriptor(slab_b(place.stage, both - plane), 0, step), !Parts::promoted || !begins);
+            }
+        arch::commit_wgmma();
+        if constexpr (Parts::promoted) {
+          arch::wait_for_wgmma<0>();
+          release(place.stage);
+#pragma unroll
+          for (int row = 0; row < Shape::rows; ++row) {
+            arch::hold(x[row]);
+#pragma unroll
+            for (int j = 0; j < columns; ++j)
+#pragma unroll
+              for (int r = 0; r < 4; ++r) sums[row][j][r] = math::add(sums[row][j][r], x[row][j][r]);
+          }
+        } else {
+          arch::wait_for_wgmma<1>();
+          if (slab > 0) release(before);
+          before = place.stage;
+        }
+        place.advance();
+      }
+      if constexpr (Shape::in_turn)
+        if (lane == 0) arch::arrive(turn(1 - group));
+      if constexpr (!Parts::promoted) {
+        arch::wait_for_wgmma<0>();
+#pragma unroll
+        for (int row = 0; row < Shape::rows; ++row) arch::hold(sums[row]);
+        if (slabs_of_tile > 0) release(before);
+      }
+      const tile::Origin o = origin(index);
+      const std::int64_t m = o.m + group_m + warp % 4 * 16;
+      if (!__all_sync(0xffffffffu, result.keeps(sums)) || !stored_as_they_are(g, sums, o.batch, m, o.n, lane))
+        mma::store_tile<Memory::outputs, 64>(g, sums, result, o.batch, m, o.n,
+                                             shared + Memory::buffers + warp * Memory::Buffer::bytes, lane);
+      if constexpr (Shape::in_turn) place.advance(slabs_of_tile);
+    }
+  }
+  // No block ends while another may still arrive at its barriers.
+  if constexpr (clustered) arch::synchronize_cluster();
+}
+
+}  // namespace rigel::backends::hopper

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One pass that brings an operand of floats into the workspace as planes of bfloat16, whose sum it is: x₀ is x rounded to 8 bits, x₁
+// what is left of it rounded to 8 bits, and x₂ what is left then. Lines along k, 16 bytes aligned.
+#pragma once
+
+#include <backends/cuda/mma/pack.hpp>
+#include <rigel/numeric.hpp>
+
+#include <algorithm>
+
+namespace rigel::backends::hopper {
+
+/// An operand and its planes: `matrices` of `lines` lines of `pitch` numbers each, `plane` numbers apart.
+struct Planes {
+  const float* from;
+  std::int64_t matrix_stride, line_stride, k_stride;
+  std::int64_t lines, k, pitch, tiles_of_k, tiles_of_lines, plane;
+  std::uint16_t* to;
+};
+
+/// The bits of x as bfloat16, rounded to nearest, but cut where that would make a finite number infinite.
+__device__ __forceinline__ std::uint32_t rounded_bits(float x) {
+  const std::uint32_t bits = __float_as_uint(x), rounded = (bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u;
+  return (rounded & 0x7fffffffu) < 0x7f800000u && (bits & 0x7f800000u) != 0x7f800000u ? rounded : bits & 0xffff0000u;
+}
+
+/// A tile of 64 lines by 64 values of k passes through shared memory, so that both sides are read and written in the order in which
+/// their elements lie.
+template <int planes>
+__global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
+  constexpr int edge = 64, threads = 256, each = edge * edge / threads, width = 8;
+  __shared__ float tile[edge][edge + 1];
+  const std::int64_t of_matrix = g.tiles_of_k * g.tiles_of_lines, matrix = blockIdx.x / of_matrix,
+                     t = blockIdx.x % of_matrix;
+  const std::int64_t line0 = t / g.tiles_of_k * edge, k0 = t % g.tiles_of_k * edge;
+  const float* const from = g.from + matrix * g.matrix_stride + line0 * g.line_stride + k0 * g.k_stride;
+  const auto lines = static_cast<int>(std::min<std::int64_t>(g.lines - line0, edge));
+  const auto ks = static_cast<int>(std::min<std::int64_t>(g.k - k0, edge));
+  const bool along_k = g.k_stride < g.line_stride;
+  const int inner = static_cast<int>(threadIdx.x) % edge, outer = static_cast<int>(threadIdx.x) / edge;
+  float x[each];
+#pragma unroll
+  for (int i = 0; i < each; ++i) {
+    const int other = outer + i * (threads / edge), line = along_k ? other : inner, k = along_k ? inner : other;
+    x[i] = line < lines && k < ks ? from[line * g.line_stride + k * g.k_stride] : 0;
+  }
+#pragma unroll
+  for (int i = 0; i < each; ++i) {
+    const int other = outer + i * (threads / edge), line = along_k ? other : inner, k = along_k ? inner : other;
+    tile[line][k] = x[i];
+  }
+  __syncthreads();
+  struct alignas(16) Eight {
+    std::uint32_t pair[width / 2];
+  };
+  std::uint16_t* const to = g.to + (matrix * g.lines + line0) * g.pitch + k0;
+#pragma unroll
+  for (int i = 0; i < each / width; ++i) {
+    const int piece = static_cast<int>(threadIdx.x) + i * threads, line = piece / (edge / width),
+              k = piece % (edge / width) * width;
+    if (line >= lines || k >= ks) continue;
+    float left[width];
+#pragma unroll
+    for (int v = 0; v < width; ++v) left[v] = tile[line][k + v];
+#pragma unroll
+    for (int plane = 0; plane < planes; ++plane) {
+      Eight eight;
+#pragma unroll
+      for (int v = 0; v < width; v += 2) {
+        const std::uint32_t first = rounded_bits(left[v]), second = rounded_bits(left[v + 1]);
+        eight.pair[v / 2] = first >> 16 | second;
+        left[v] = math::subtract(left[v], __uint_as_float(first));
+        left[v + 1] = math::subtract(left[v + 1], __uint_as_float(second));
+      }
+      *reinterpret_cast<Eight*>(to + plane * g.plane + line * g.pitch + k) = eight;
+    }
+  }
+}
+
+/// Numbers in a line of a plane.
+inline std::int64_t plane_pitch(std::int64_t k) { return (k + 7) / 8 * 8; }
+/// Bytes of an operand's planes.
+inline std::size_t plane_bytes(const Operand& o, std::int64_t lines, std::int64_t k, int planes) {
+  return (static_cast<std::size_t>(planes * mma::matrices_of(o) * lines * plane_pitch(k)) * 2 + 255) / 256 * 256;
+}
+
+/// Enqueues the pass.
+template <int planes>
+void cut_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride,
+                 void* to, cudaStream_t stream, const std::string& kernel) {
+  const std::int64_t blocks = mma::packing_blocks(o, lines, k), pitch = plane_pitch(k);
+  if (blocks == 0) return;
+  const Planes g{static_cast<const float*>(o.data),
+                 o.batch_stride,
+                 line_stride,
+                 k_stride,
+                 lines,
+                 k,
+                 pitch,
+                 (k + 63) / 64,
+                 (lines + 63) / 64,
+                 mma::matrices_of(o) * lines * pitch,
+                 static_cast<std::uint16_t*>(to)};
+  cut<planes><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(g);
+  cuda::check(cudaGetLastError(), "contract: launch of the pass that cuts an operand of " + kernel);
+}
+
+}  // namespace rigel::backends::hopper

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// cuda.hopper: operands as tensor copies see them. Numbers are small integers, so that every kernel gives the reference's bits.
+#include <rigel/contract.hpp>
+
+#include <tests/support/kernels.hpp>
+#include <tests/support/matrix.hpp>
+#include <tests/support/random.hpp>
+#include <tests/support/skip.hpp>
+#include <tests/support/spaces.hpp>
+
+namespace {
+
+using Kokkos::LayoutStride;
+
+/// batches × rows × columns that lie in memory with the given strides, the first element `first` elements into it.
+struct Lying {
+  int batches, rows, columns;
+  long batch, row, column;
+  long first = 0;
+  long span() const { return first + (batches - 1) * batch + (rows - 1) * row + (columns - 1) * column + 1; }
+};
+
+template <class T, class Exec>
+struct Placed {
+  Kokkos::View<T*, typename Exec::memory_space> memory;
+  Kokkos::View<T***, LayoutStride, typename Exec::memory_space, Kokkos::MemoryUnmanaged> view;
+};
+
+template <class T, class Exec>
+Placed<T, Exec> place(const Lying& l, std::uint64_t seed) {
+  const bool empty = l.batches == 0 || l.rows == 0 || l.columns == 0;
+  const long span = empty ? 1 : l.span();
+  support::Random random(seed);
+  std::vector<double> values(span);
+  for (double& v : values) v = static_cast<double>(random.integer(std::is_unsigned_v<T> ? 0 : -4, 4));
+  const auto u = [](long x) { return static_cast<std::size_t>(x); };
+  const Kokkos::View<T*, typename Exec::memory_space> memory("placed", u(span));
+  support::fill(memory, values);
+  const LayoutStride layout(u(l.batches), u(l.batch), u(l.rows), u(l.row), u(l.columns), u(l.column));
+  return {memory, decltype(Placed<T, Exec>::view)(memory.data() + l.first, layout)};
+}
+
+/// All kernels of cuda.hopper for elements T on one problem, C by rows with a gap; the memory around C too.
+template <class T, class Exec>
+void check(const Lying& a, const Lying& b, int& kernels) {
+  using S = rigel::plus_times<T>;
+  using C = typename S::accumulator;
+  const int batches = std::max(a.batches, b.batches), m = a.rows, n = b.columns;
+  const Lying c{batches, m, n, m * (n + 3L), n + 3L, 1};
+  const auto of_a = place<T, Exec>(a, 1), of_b = place<T, Exec>(b, 2);
+  const auto expected = place<C, Exec>(c, 3);
+  const auto call = [&](const auto& to, const std::string& kernel, rigel::Precision precision) {
+    rigel::contract(Exec{}, S{}, of_a.view, of_b.view, to, rigel::epilogue::Program{},
+                    {.precision = precision, .kernel = kernel});
+  };
+  call(expected.view, "reference", rigel::Precision::accumulator);
+  const auto right = support::values(expected.memory);
+  CAPTURE(m);
+  CAPTURE(n);
+  CAPTURE(a.columns);
+  CAPTURE(batches);
+  for (const auto& info : support::kernels_on(Exec{}, "plus_times", rigel::scalar_of<T>)) {
+    if (info.family != "cuda.hopper") continue;
+    ++kernels;
+    CAPTURE(info.name);
+    const auto actual = place<C, Exec>(c, 3);
+    call(actual.view, info.name, info.precision);
+    CHECK(support::values(actual.memory) == right);
+  }
+}
+
+template <class T, class Exec>
+void check_all(int& kernels) {
+  constexpr long piece = 16 / sizeof(T);
+  const auto pitch = [](long x) { return (x + piece - 1) / piece * piece; };
+  struct Extents {
+    int m, n, k;
+  };
+  // Around tiles, slabs and steps; without a value of k, and with more slabs than fit; more tiles than multiprocessors.
+  for (const auto& [m, n, k] : std::vector<Extents>{{1, 1, 1},
+                                                    {64, 64, 32},
+                                                    {127, 129, 0},
+                                                    {129, 257, 65},
+                                                    {70, 33, 130},
+                                                    {300, 520, 97},
+                                                    {65, 40, 1111},
+                                                    {1500, 1300, 70}}) {
+    const Lying a_along_k{1, m, k, 0, pitch(k), 1}, b_along_k{1, k, n, 0, 1, pitch(k)};
+    const Lying a_along_m{1, m, k, 0, 1, pitch(m)}, b_along_n{1, k, n, 0, pitch(n), 1};
+    check<T, Exec>(a_along_k, b_along_k, kernels);
+    check<T, Exec>(a_along_m, b_along_n, kernels);
+    check<T, Exec>(a_along_k, b_along_n, kernels);
+    check<T, Exec>(a_along_m, b_along_k, kernels);
+    // Strides, and a beginning, that tensor copies cannot take; neither dense.
+    check<T, Exec>({1, m, k, 0, k + 1L, 1}, {1, k, n, 0, 1, pitch(k), 1}, kernels);
+    check<T, Exec>({1, m, k, 0, 2L * k, 2}, {1, k, n, 0, 3, 3L * k + 1, 1}, kernels);
+    // Lines that are one line.
+    check<T, Exec>({1, m, k, 0, 0, 1}, b_along_k, kernels);
+  }
+  constexpr int m = 130, n = 70, k = 80;
+  const Lying a{3, m, k, m * pitch(k), pitch(k), 1}, b{3, k, n, n * pitch(k), 1, pitch(k)};
+  const Lying one_a{1, m, k, 0, pitch(k), 1}, one_b{1, k, n, 0, 1, pitch(k)};
+  check<T, Exec>(a, b, kernels);
+  check<T, Exec>(a, one_b, kernels);
+  check<T, Exec>(one_a, b, kernels);
+  check<T, Exec>({3, m, k, m * pitch(k) + 1, pitch(k), 1}, b, kernels);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("cuda.hopper: operands as they lie, packed and cut", Exec, RIGEL_TEST_SPACES) {
+  int kernels = 0;
+  if (rigel::detail::space_of<Exec> == rigel::Space::cuda) {
+    check_all<rigel::half, Exec>(kernels);
+    check_all<rigel::bfloat16, Exec>(kernels);
+    check_all<float, Exec>(kernels);
+    check_all<std::int8_t, Exec>(kernels);
+    check_all<std::uint8_t, Exec>(kernels);
+  }
+  if (kernels == 0) support::skip("cuda.hopper: another GPU, or a library without sm_90a");
+}
