@@ -70,20 +70,21 @@ __device__ __forceinline__ typename S::accumulator joined(std::int32_t both, std
 /// What becomes of a sum: the accumulator of S.
 template <class S>
 struct FromCounts {
-  static constexpr bool one_by_one = true;
   LineCounts a, b;
   __device__ __forceinline__ typename S::accumulator operator()(std::int32_t both, std::int64_t l, std::int64_t m,
                                                                 std::int64_t n) const {
     return joined<S>(both, math::add(*a.at(l, m), *b.at(l, n)));
   }
 };
-/// What C receives where it holds numbers of 32 bits by rows, 16 bytes at a time, and outputs leave straight from registers: counts,
-/// numbers that are `factor` times a count (in float, where that is as exact as in double), or S's results.
+/// What C receives where it holds numbers of 32 bits by rows, and outputs leave straight from registers: counts, numbers that are
+/// `factor` times a count (in float, where that is as exact as in double), or S's results.
 enum class Stored : std::uint8_t { otherwise, counts, multiples, float_multiples, results };
-/// The same, with what the host knows of C: it costs no registers in the main loop then.
+/// The same for kernels that store nothing else.
 template <class S>
-struct FromCountsInRegisters : FromCounts<S> {
+struct FromCountsInRegisters {
+  LineCounts a, b;
   Stored stored;
+  bool vectors;  // every fourth element of C has an address that is a multiple of 16 bytes
   double factor;
 };
 
@@ -163,21 +164,54 @@ __device__ __forceinline__ void store_from_registers(const detail::Arguments<S, 
   }
 }
 
+/// The same of outputs that may not exist, one by one.
+template <Stored stored, class S, class Finish, int rows, int columns>
+__device__ __forceinline__ void store_some(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
+                                           const FromCountsInRegisters<S>& result, std::int64_t l, std::int64_t m,
+                                           std::int64_t n, int lane) {
+  const int row = lane / 4, column = lane % 4 * 2;
+  const int rows_left = static_cast<int>(std::min<std::int64_t>(g.m - m, 16 * rows)) - row;
+  const int columns_left = static_cast<int>(std::min<std::int64_t>(g.n - n, 8 * columns)) - column;
+  const std::int32_t* const counts_a = result.a.at(l, m + row);
+  const std::int32_t* const counts_b = result.b.at(l, n + column);
+  auto* c = static_cast<float*>(g.c) + g.c_offset(l, m + row, n + column);
+  std::int32_t of_b[columns][2];
+#pragma unroll
+  for (int j = 0; j < columns; ++j)
+#pragma unroll
+    for (int v = 0; v < 2; ++v) of_b[j][v] = 8 * j + v < columns_left ? counts_b[8 * j + v] : 0;
+#pragma unroll
+  for (int p = 0; p < 2 * rows; ++p) {
+    if (8 * p >= rows_left) break;
+    const std::int32_t of_a = counts_a[8 * p];
+#pragma unroll
+    for (int j = 0; j < columns; ++j)
+#pragma unroll
+      for (int v = 0; v < 2; ++v)
+        if (8 * j + v < columns_left)
+          c[8 * j + v] = value_of<S, stored>(x[p / 2][j][p % 2 * 2 + v], math::add(of_a, of_b[j][v]), result.factor);
+    c += 8 * g.c_strides.row;
+  }
+}
+
 /// store_tile() for codes. Most of what a call with short codes does is writing C, so numbers of 32 bits by rows, without an epilogue
-/// or with a factor alone, as metric::bit_hamming has it, have a short way; but for the edges of C. All else goes the way of other sums.
+/// or with a factor alone, as metric::bit_hamming has it, have kernels of their own, which know no other epilogue.
 template <int outputs_n, class S, class Finish, int rows, int columns>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
                                            const FromCountsInRegisters<S>& result, std::int64_t l, std::int64_t m,
-                                           std::int64_t n, unsigned char* buffer, int lane) {
-  if (result.stored == Stored::otherwise || g.m - m < 16 * rows || g.n - n < 8 * columns)
-    return store_tile<outputs_n>(g, x, static_cast<const FromCounts<S>&>(result), l, m, n, buffer, lane);
+                                           std::int64_t n, unsigned char*, int lane) {
+  const auto store = [&]<Stored stored>() __attribute__((always_inline)) {
+    if (result.vectors && g.m - m >= 16 * rows && g.n - n >= 8 * columns)
+      store_from_registers<stored>(g, x, result, l, m, n, lane);
+    else
+      store_some<stored>(g, x, result, l, m, n, lane);
+  };
   if constexpr (std::is_same_v<typename S::accumulator, std::int32_t>) {
-    if (result.stored == Stored::counts) return store_from_registers<Stored::counts>(g, x, result, l, m, n, lane);
-    if (result.stored == Stored::float_multiples)
-      return store_from_registers<Stored::float_multiples>(g, x, result, l, m, n, lane);
-    store_from_registers<Stored::multiples>(g, x, result, l, m, n, lane);
+    if (result.stored == Stored::counts) return store.template operator()<Stored::counts>();
+    if (result.stored == Stored::float_multiples) return store.template operator()<Stored::float_multiples>();
+    store.template operator()<Stored::multiples>();
   } else {
-    store_from_registers<Stored::results>(g, x, result, l, m, n, lane);
+    store.template operator()<Stored::results>();
   }
 }
 
@@ -197,13 +231,11 @@ inline Problem by_rows(Problem p) {
   return p;
 }
 
-/// What FromCountsInRegisters says of a problem's C. A product of a count below 2^24 and a float is exact in double.
+/// How outputs leave. A product of a count below 2^24 and a float is exact in double.
 template <class S>
 Stored stored_as(const Problem& p) {
-  constexpr std::int64_t width = 4, exact_in_float = std::int64_t{1} << 24;
-  const bool vectors = reinterpret_cast<std::uintptr_t>(p.c.data) % 16 == 0 && p.c.column_stride == 1 &&
-                       p.c.row_stride % width == 0 && p.c.batch_stride % width == 0;
-  if (!vectors || p.accumulate) return Stored::otherwise;
+  constexpr std::int64_t exact_in_float = std::int64_t{1} << 24;
+  if (p.c.column_stride != 1 || p.accumulate) return Stored::otherwise;
   const epilogue::Program& program = *p.program;
   const std::int64_t bits = p.k * static_cast<std::int64_t>(8 * p.a.size);
   if constexpr (!std::is_same_v<typename S::accumulator, std::int32_t>)
@@ -213,6 +245,10 @@ Stored stored_as(const Problem& p) {
   if (p.c.type != Scalar::f32 || !(program.empty() || scales)) return Stored::otherwise;
   const bool is_float = program.empty() || static_cast<double>(static_cast<float>(program[0].x)) == program[0].x;
   return is_float && bits < exact_in_float ? Stored::float_multiples : Stored::multiples;
+}
+inline bool takes_vectors(const Operand& c) {
+  constexpr std::int64_t width = 4;
+  return reinterpret_cast<std::uintptr_t>(c.data) % 16 == 0 && c.row_stride % width == 0 && c.batch_stride % width == 0;
 }
 
 /// The same semiring on words of 32 bits: what a kernel computes, whatever the words of its operands are.
@@ -296,20 +332,27 @@ void run_codes(const KernelInfo& info, const Problem& problem, void* workspace) 
   cuda::check(cudaGetLastError(), "contract: launch of the pass that counts bits for " + info.name);
 
   Operands<std::uint32_t> operands{source_a, source_b, static_cast<int>((p.k * size + word - 1) / word)};
-  const FromCounts<Counted> counts{{a.to, a.matrices > 1 ? a.lines : 0}, {b.to, b.matrices > 1 ? b.lines : 0}};
-  FromCountsInRegisters<Counted> result{counts, stored_as<Counted>(p), p.program->empty() ? 1 : (*p.program)[0].x};
+  const LineCounts of_a{a.to, a.matrices > 1 ? a.lines : 0}, of_b{b.to, b.matrices > 1 ? b.lines : 0};
   auto arguments = detail::arguments_of<Counted, detail::ProgramFinish>(p);
-  constexpr int bytes = shared_bytes<Shape, std::int32_t>;
-  static std::atomic<std::uint64_t> allowed{0};
-  const auto function =
-      reinterpret_cast<const void*>(&multiply<Counted, std::uint32_t, Products::whole, detail::ProgramFinish, Shape,
-                                              Direction::along_k, Direction::along_k, decltype(result)>);
-  allow_shared_memory(function, bytes, allowed, p.execution.device, info);
-  void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-  const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
-  const cudaError_t status =
-      cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), list, bytes, stream);
-  if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+  const auto launch = [&]<class Result>(Result result) {
+    constexpr int bytes = shared_bytes<Shape, std::int32_t>;
+    static std::atomic<std::uint64_t> allowed{0};
+    const auto function =
+        reinterpret_cast<const void*>(&multiply<Counted, std::uint32_t, Products::whole, detail::ProgramFinish, Shape,
+                                                Direction::along_k, Direction::along_k, Result>);
+    allow_shared_memory(function, bytes, allowed, p.execution.device, info);
+    void* list[] = {&operands, &arguments, &result, &raster, &tiles};
+    const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
+    const cudaError_t status =
+        cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), list, bytes, stream);
+    if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+  };
+  const Stored stored = stored_as<Counted>(p);
+  if (stored == Stored::otherwise)
+    launch(FromCounts<Counted>{of_a, of_b});
+  else
+    launch(
+        FromCountsInRegisters<Counted>{of_a, of_b, stored, takes_vectors(p.c), p.program->empty() ? 1 : (*p.program)[0].x});
 }
 
 template <class S, class Shape>

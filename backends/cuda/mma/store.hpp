@@ -22,10 +22,6 @@ template <class S>
 inline constexpr bool joins_bits =
     std::is_same_v<S, or_and<typename S::element>> || std::is_same_v<S, xor_and<typename S::element>>;
 
-/// Whether outputs leave in vectors here: not those that are bits, nor those whose `Result` has a way of its own for that.
-template <class S, class Result>
-inline constexpr bool leaves_in_vectors = !joins_bits<S> && !requires { Result::one_by_one; };
-
 /// What ⊕ of all k is, from what the instruction counts: a sum itself; of words of bits 1 where any product, or an odd number, is 1.
 template <class S, class Sum>
 __device__ __forceinline__ typename S::accumulator accumulator_of(Sum sum) {
@@ -73,7 +69,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
            g.c_strides.row * sizeof(Value) % 16 == 0 && last_n % (16 / static_cast<int>(sizeof(Value))) == 0;
   };
   using Own = typename S::accumulator;
-  const bool own = leaves_in_vectors<S, Result> && vectors_of.template operator()<Own>();
+  const bool own = !joins_bits<S> && vectors_of.template operator()<Own>();
   bool elements = false;
   if constexpr (ShortFloat<typename S::element>) elements = vectors_of.template operator()<typename S::element>();
 
@@ -95,7 +91,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
       }
     }
     __syncwarp();
-    if constexpr (leaves_in_vectors<S, Result>)
+    if constexpr (!joins_bits<S>)
       if (own) {
         in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), row0, before);
         continue;
