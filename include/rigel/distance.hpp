@@ -64,8 +64,8 @@ struct hamming {
   }
 };
 
-/// Σ_k |x_k ⊻ z_k| / (bits of K words), |·| the number of set bits: the part of the bits in which two codes differ. The count alone
-/// with skip_epilogue, which D may then hold as integers. X and Z hold words of 8, 32 or 64 bits.
+/// Σ_k |x_k ⊻ z_k| / (bits of K words), |·| the number of set bits: the part of the bits in which two codes differ. The count
+/// alone with skip_epilogue, which D may then hold as integers. X and Z hold words of 8, 32 or 64 bits.
 struct bit_hamming {
   static constexpr bool takes_words = true;
   template <class Element, class Use>
@@ -74,8 +74,8 @@ struct bit_hamming {
   }
 };
 
-/// 1 − Σ_k |x_k ∧ z_k| / Σ_k |x_k ∨ z_k|, 0 of two empty sets (P. Jaccard, The distribution of the flora in the alpine zone, 1912): bits
-/// are members of sets. In float; X and Z as for bit_hamming.
+/// 1 − Σ_k |x_k ∧ z_k| / Σ_k |x_k ∨ z_k|, 0 of two empty sets: bits are members of sets (P. Jaccard, The distribution of the
+/// flora in the alpine zone, 1912). In float; X and Z as for bit_hamming.
 struct bit_jaccard {
   static constexpr bool takes_words = true;
   template <class Element, class Use>

@@ -291,10 +291,10 @@ struct bit_counts {
   T both, either;
 };
 
-/// D(m,n) = 1 − Σ_k |A(m,k) ∧ B(k,n)| / Σ_k |A(m,k) ∨ B(k,n)|, words as in bit_hamming: Jaccard distance of sets (P. Jaccard, The
-/// distribution of the flora in the alpine zone, 1912), 0 of two empty ones. The result is (either − both) / either in float:
-/// rounded once where the counts are at most 2^24, within 3u of it beyond (they are rounded, too), and the same on every
-/// backend, since only exact counts enter. They wrap beyond 2^31 − 1. No value of C says both counts: accumulate is not defined.
+/// D(m,n) = 1 − Σ_k |A(m,k) ∧ B(k,n)| / Σ_k |A(m,k) ∨ B(k,n)|, words as in bit_hamming: Jaccard distance of sets (P. Jaccard,
+/// The distribution of the flora in the alpine zone, 1912), 0 of two empty ones. The result is (either − both) / either in
+/// float: rounded once where the counts are at most 2^24, within 3u of it beyond (they are rounded, too), and the same on every
+/// backend, since only exact counts enter. They wrap beyond 2^31 − 1. No value of C says both counts: no accumulate.
 template <class Word>
 struct bit_jaccard {
   using element = Word;

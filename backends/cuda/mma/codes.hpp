@@ -90,10 +90,10 @@ struct FromCountsInRegisters {
 
 /// The most bits of codes for which short_quotient() is rounded correctly.
 inline constexpr std::int64_t short_code = std::int64_t{1} << 18;
-/// n / d for whole n ≤ d ≤ short_code, d > 0, as IEEE 754 rounds it: a product with the reciprocal of the special-function unit, which is
-/// off by one unit in the last place, and one correction (P. Markstein, IA-64 and Elementary Functions, 2000, chapter 8). The product
-/// is within three units of the quotient and the remainder exact, so the sum that is rounded is within 2^-21 of a unit of it; but
-/// whatever lies in the middle between two floats is at least 1/(2d), 2^-19, of one away.
+/// n / d for whole n ≤ d ≤ short_code, d > 0, as IEEE 754 rounds it: a product with the reciprocal of the special-function unit,
+/// which is off by one unit in the last place, and one correction (P. Markstein, IA-64 and Elementary Functions, 2000, chapter 8).
+/// The product is within three units of the quotient and the remainder exact, so the sum that is rounded is within 2^-21 of a unit of
+/// it; but whatever lies in the middle between two floats is at least 1/(2d), 2^-19, of one away.
 __device__ __forceinline__ float short_quotient(float n, float d) {
   const float r = __nvvm_rcp_approx_ftz_f(d), q = math::multiply(n, r);
   return math::fma(math::fma(-d, q, n), r, q);
@@ -122,8 +122,9 @@ __device__ __forceinline__ float value_of(std::int32_t both, std::int32_t of_eac
   }
 }
 
-/// A warp's outputs, all of which exist, from the registers in which mma.sync has them. Of two blocks of eight columns, where four lanes
-/// have two neighbours each of both, a lane and the next exchange what makes four neighbours of one: 64 bytes of a row leave at a time.
+/// A warp's outputs, all of which exist, from the registers in which mma.sync has them. Of two blocks of eight columns, where four
+/// lanes have two neighbours each of both, a lane and the next exchange what makes four neighbours of one: 64 bytes of a row leave at
+/// a time. (Whole lines of 128 bytes, by another exchange between two rows, were slower.)
 template <Stored stored, class S, class Finish, int rows, int columns>
 __device__ __forceinline__ void store_from_registers(const detail::Arguments<S, Finish>& g,
                                                      const std::int32_t (&x)[rows][columns][4],
@@ -194,8 +195,8 @@ __device__ __forceinline__ void store_some(const detail::Arguments<S, Finish>& g
   }
 }
 
-/// store_tile() for codes. Most of what a call with short codes does is writing C, so numbers of 32 bits by rows, without an epilogue
-/// or with a factor alone, as metric::bit_hamming has it, have kernels of their own, which know no other epilogue.
+/// store_tile() for codes. Most of what a call with short codes does is writing C, so numbers of 32 bits by rows, without an
+/// epilogue or with a factor alone, as metric::bit_hamming has it, have kernels of their own, which know no other epilogue.
 template <int outputs_n, class S, class Finish, int rows, int columns>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
                                            const FromCountsInRegisters<S>& result, std::int64_t l, std::int64_t m,
@@ -284,14 +285,18 @@ Status codes_support(const KernelInfo& info, const Problem& problem) {
   return supports<S, std::uint32_t, Shape>(info, p);
 }
 
-template <class Shape>
+/// As the sums of other kernels, the pass that counts, and the way into C as measured on sm_90: in vectors, during which a block that has a
+/// multiprocessor for itself multiplies nothing, or one by one.
+template <class S, class Shape>
 double codes_cost(const KernelInfo& info, const Problem& problem) {
   const Problem p = by_rows(problem);
-  constexpr double launch = 2.5e-6, bytes_per_second = 2.5e12, output = 4e-13;  // of the card
+  constexpr double launch = 2.5e-6, bytes_per_second = 2.5e12;
+  constexpr double in_vectors = Shape::blocks == 1 ? 6e-13 : 4e-13, one_by_one = 4.5e-12;  // seconds of an output
+  const bool vectors = takes_vectors(p.c) && p.program && stored_as<S>(p) != Stored::otherwise;
   double bytes = 0;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)}) bytes += static_cast<double>(packed_bytes(*g.operand, g.lines, g.k));
   const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
-  return cost<Shape, 1, false>(info, p) + launch + bytes / bytes_per_second + output * outputs;
+  return cost<Shape, 1, false>(info, p) + launch + bytes / bytes_per_second + (vectors ? in_vectors : one_by_one) * outputs;
 }
 
 template <class S, class Shape>
@@ -367,7 +372,7 @@ Kernel codes_kernel() {
   k.info.raw_launch = true;
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
   k.supports = codes_support<S, Shape>;
-  k.cost = codes_cost<Shape>;
+  k.cost = codes_cost<S, Shape>;
   k.workspace = codes_workspace;
   k.run = run_codes<S, Shape>;
   return k;
