@@ -37,6 +37,7 @@ void register_cuda(Registry& registry) {
   hopper::add_short_floats(registry);
   hopper::add_bytes(registry);
 #endif
+  mma::add_distances(registry);
 }
 
 }  // namespace rigel::backends

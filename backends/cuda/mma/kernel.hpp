@@ -16,7 +16,7 @@ namespace rigel::backends::mma {
 /// `Blocks` is how many blocks a multiprocessor must be able to hold.
 template <int WarpsM, int WarpsN, int OutputsM, int OutputsN, int Stages, int Blocks>
 struct Shape {
-  static constexpr int warps_n = WarpsN, warps = WarpsM * WarpsN, threads = 32 * warps;
+  static constexpr int warps_m = WarpsM, warps_n = WarpsN, warps = WarpsM * WarpsN, threads = 32 * warps;
   static constexpr int outputs_m = OutputsM, outputs_n = OutputsN;  // of a warp
   static constexpr int m = WarpsM * OutputsM, n = WarpsN * OutputsN;
   static constexpr int stages = Stages, blocks = Blocks;

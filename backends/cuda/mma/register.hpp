@@ -7,11 +7,13 @@ namespace rigel::backends::mma {
 
 /// Add the cuda.mma kernels, a translation unit each: products of doubles, of floats, of 16-bit ones, of bytes, of bits, and the
 /// distances of codes.
+/// Add the cuda.mma kernels, a translation unit each: products of doubles, of floats, of 16-bit ones, of bytes, and of bits; distances.
 void add_doubles(Registry& registry);
 void add_floats(Registry& registry);
 void add_short_floats(Registry& registry);
 void add_bytes(Registry& registry);
 void add_bits(Registry& registry);
 void add_codes(Registry& registry);
+void add_distances(Registry& registry);
 
 }  // namespace rigel::backends::mma

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The pass before distances on tensor cores: both operands, less a common centre c, as pairs of halves, and their norms.
+//     x − c = (upper + lower)·factor,   norm = Σ_k (x_k − c_k)²
+// A line is scaled by a power of two of its own, so that its largest value has the exponent 14: halves then hold 22 bits of every
+// value that counts for the norm (H. Ootomo, R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the
+// FP32 theoretical peak performance, 2022).
+#pragma once
+
+#include <rigel/numeric.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace rigel::backends::mma {
+
+/// What |x|² + |z|² − 2x·z takes of a line besides its halves.
+struct Line {
+  float norm, factor;
+};
+
+/// Values of k whose upper parts lie together, and behind them their lower parts: 128 bytes.
+inline constexpr int halves_together = 32;
+/// Halves in a line.
+constexpr std::int64_t halves_of(std::int64_t k) {
+  return (k + halves_together - 1) / halves_together * halves_together * 2;
+}
+
+/// `matrices` of `lines` lines of k floats, and what becomes of them.
+struct Prepared {
+  const float* from;
+  std::int64_t matrix_stride, line_stride, k_stride;
+  std::int64_t matrices, lines;
+  half* halves;
+  Line* line;
+};
+
+/// Both operands; where one of them alone serves all batches, it is the first.
+struct Preparation {
+  Prepared of[2];
+  std::int64_t k;
+  unsigned blocks_of_first;
+  unsigned* counters;  // two of them, which become 0
+};
+
+/// Lines of a block; values of a line in shared memory; lines whose mean is the centre.
+inline constexpr int prepared_lines = 8, prepared_values = 1024, centre_samples = 8;
+inline std::int64_t preparing_blocks(const Prepared& o) {
+  return o.matrices * ((o.lines + prepared_lines - 1) / prepared_lines);
+}
+
+/// 2^exponent of a normal number.
+__device__ __forceinline__ float power_of_two(int exponent) { return __int_as_float((exponent + 127) << 23); }
+
+/// The sum, or the largest, over a warp.
+__device__ __forceinline__ double warp_sum(double x) {
+#pragma unroll
+  for (int apart = 16; apart > 0; apart /= 2) x += __shfl_xor_sync(~0u, x, apart);
+  return x;
+}
+__device__ __forceinline__ float warp_largest(float x) {
+#pragma unroll
+  for (int apart = 16; apart > 0; apart /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, apart));
+  return x;
+}
+
+/// A warp has a line. The centre is the mean of a few lines of the first operand, those that are finite: the same in all blocks.
+__global__ void __launch_bounds__(32 * prepared_lines, 3) prepare(const __grid_constant__ Preparation g) {
+  constexpr int threads = 32 * prepared_lines;
+  __shared__ __attribute__((aligned(16))) float values[prepared_lines][prepared_values + 4], centre[prepared_values];
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  if (blockIdx.x == 0 && thread < 2) g.counters[thread] = 0;
+
+  const bool second = blockIdx.x >= g.blocks_of_first;
+  const Prepared& o = g.of[second];
+  const Prepared& sampled = g.of[0];
+  const std::int64_t block = blockIdx.x - (second ? g.blocks_of_first : 0);
+  const std::int64_t in_matrix = (o.lines + prepared_lines - 1) / prepared_lines;
+  const std::int64_t matrix = block / in_matrix, line0 = block % in_matrix * prepared_lines;
+  const float* const from = o.from + matrix * o.matrix_stride + line0 * o.line_stride;
+  const float* const samples = sampled.from + (sampled.matrices > 1 ? matrix * sampled.matrix_stride : 0);
+  const int sample_count = static_cast<int>(std::min<std::int64_t>(sampled.lines, centre_samples));
+  const bool along_k = o.k_stride <= o.line_stride;
+
+  const std::int64_t samples_apart = sampled.lines / sample_count * sampled.line_stride;
+  const float weight = 1.f / static_cast<float>(sample_count);
+
+  const auto centre_of = [&](std::int64_t k) {
+    const float* sample = samples + k * sampled.k_stride;
+    float mean = 0;
+#pragma unroll
+    for (int i = 0; i < centre_samples; ++i, sample += samples_apart)
+      if (i < sample_count) mean = math::fma(*sample, weight, mean);
+    return math::abs(mean) <= std::numeric_limits<float>::max() ? mean : 0;
+  };
+  // Values of k from k0 on, zeros behind the last up to a multiple of `halves_together`; how many there are.
+  const auto load = [&](std::int64_t k0) {
+    const int count = static_cast<int>(std::min<std::int64_t>(g.k - k0, prepared_values));
+    const int padded = (count + halves_together - 1) / halves_together * halves_together;
+#pragma unroll 1
+    for (int k = thread; k < padded; k += threads) centre[k] = k < count ? centre_of(k0 + k) : 0;
+    // Neighbouring threads along the operand's own direction.
+    const int line = along_k ? warp : thread % prepared_lines, first = along_k ? lane : thread / prepared_lines;
+    const int step = along_k ? 32 : threads / prepared_lines;
+    const float* value = from + line * o.line_stride + (k0 + first) * o.k_stride;
+    const bool present = line0 + line < o.lines;
+#pragma unroll 4
+    for (int k = first; k < padded; k += step, value += step * o.k_stride)
+      values[line][k] = present && k < count ? *value : 0;
+    __syncthreads();
+    return padded;
+  };
+  const auto centred = [&](int k) { return math::subtract(values[warp][k], centre[k]); };
+
+  const bool exists = line0 + warp < o.lines;
+  const std::int64_t pitch = halves_of(g.k);
+  half* const to = o.halves + (matrix * o.lines + line0 + warp) * pitch;
+  double squares = 0;
+  float largest = 0, scale = 1;
+  // First the norm and the largest value, then the halves.
+#pragma unroll 1
+  for (int sweep = 0; sweep < 2; ++sweep) {
+    int count = static_cast<int>(std::min<std::int64_t>(pitch / 2, prepared_values));
+#pragma unroll 1
+    for (std::int64_t k0 = 0; k0 < g.k; k0 += prepared_values) {
+      if (sweep == 0 || g.k > prepared_values) {
+        __syncthreads();
+        count = load(k0);
+      }
+      if (sweep == 0) {
+#pragma unroll 4
+        for (int k = lane; k < count; k += 32) {
+          const float v = centred(k);
+          squares = fma(static_cast<double>(v), static_cast<double>(v), squares);
+          largest = fmaxf(largest, math::abs(v));
+        }
+        continue;
+      }
+#pragma unroll 1
+      for (int k = 8 * lane; k < count && exists; k += 8 * 32) {
+        struct alignas(16) Eight {
+          half value[8];
+        } upper, lower;
+#pragma unroll
+        for (int v = 0; v < 8; ++v) {
+          const float x = math::multiply(centred(k + v), scale);
+          upper.value[v] = half(x);
+          lower.value[v] = half(math::subtract(x, static_cast<float>(upper.value[v])));
+        }
+        half* const at = to + (k0 + k) / halves_together * (2 * halves_together) + k % halves_together;
+        *reinterpret_cast<Eight*>(at) = upper;
+        *reinterpret_cast<Eight*>(at + halves_together) = lower;
+      }
+    }
+    if (sweep > 0) break;
+    squares = warp_sum(squares);
+    // Powers of two that floats have, both ways; what is smaller than 2^-100 counts for nothing.
+    const int exponent = max(min((__float_as_int(warp_largest(largest)) >> 23) - 127, 127), -100);
+    scale = power_of_two(14 - exponent);
+    if (exists && lane == 0)
+      o.line[matrix * o.lines + line0 + warp] = {static_cast<float>(squares), power_of_two(exponent - 14)};
+  }
+}
+
+}  // namespace rigel::backends::mma

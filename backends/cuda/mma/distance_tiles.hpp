@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which outputs distances on tensor cores compute, which of them they keep, and where they note the others.
+#pragma once
+
+#include <backends/cuda/mma/distance_pass.hpp>
+#include <backends/cuda/tile/raster.hpp>
+
+namespace rigel::backends::mma {
+
+/// All tiles of C; or, where both operands are the same, groups of rows of tiles from the one on that meets the diagonal.
+struct DistanceRaster {
+  tile::Raster all;
+  bool mirrored;
+
+  /// Tiles of a batch.
+  template <int tile_m, int tile_n>
+  __host__ __device__ std::int64_t tiles() const {
+    if (!mirrored) return std::int64_t{all.rows} * all.columns;
+    std::int64_t sum = 0;
+    for (unsigned top = 0; top < all.rows; top += tile::Raster::group) sum += group_size<tile_m, tile_n>(top);
+    return sum;
+  }
+  template <int tile_m, int tile_n>
+  __device__ __forceinline__ tile::Origin origin(unsigned index) const {
+    if (!mirrored) return all.origin(index, tile_m, tile_n);
+    unsigned top = 0, size;
+    std::int64_t batch = 0;
+    while (index >= (size = group_size<tile_m, tile_n>(top))) {
+      index -= size;
+      top += tile::Raster::group;
+      if (top >= all.rows) top = 0, ++batch;
+    }
+    const unsigned height = height_of(top);
+    return {batch, std::int64_t{top + index % height} * tile_m,
+            std::int64_t{first_column<tile_m, tile_n>(top) + index / height} * tile_n};
+  }
+
+ private:
+  __host__ __device__ unsigned height_of(unsigned top) const {
+    return all.rows - top < tile::Raster::group ? all.rows - top : tile::Raster::group;
+  }
+  template <int tile_m, int tile_n>
+  __host__ __device__ static unsigned first_column(unsigned top) {
+    return static_cast<unsigned>(std::uint64_t{top} * tile_m / tile_n);
+  }
+  template <int tile_m, int tile_n>
+  __host__ __device__ unsigned group_size(unsigned top) const {
+    return height_of(top) * (all.columns - first_column<tile_m, tile_n>(top));
+  }
+};
+
+/// |x|² + |z|² − 2x·z is kept where it is above threshold·(|x|² + |z|²): below, too much of it has cancelled.
+struct Guard {
+  const Line *x, *z;
+  std::int64_t batch_x, batch_z;  // from one matrix's lines to the next one's; 0 where there is one
+  float threshold;
+
+  struct Distance {
+    float value;
+    bool kept;
+  };
+  /// From a sum of products of scaled lines. What is not finite is not kept, nor what is so small that floats lose bits of it.
+  __device__ __forceinline__ Distance operator()(float sum, Line of_x, Line of_z) const {
+    const float norms = math::add(of_x.norm, of_z.norm);
+    const float value = math::fma(math::multiply(sum, -2 * of_x.factor), of_z.factor, norms);
+    return {value, value > math::fma(threshold, norms, 0x1p-100f)};
+  }
+};
+
+/// Outputs of a warp's tile that are not kept: `most` of them at most are noted one by one, else the tile is.
+struct Rejected {
+  static constexpr int most = 63;
+  unsigned* counters;     // of tiles in the lists: of those with few, of those with many
+  unsigned *few, *many;   // numbers of warps' tiles
+  std::uint16_t* places;  // of each tile, 1 + most: how many, and where in the tile
+
+  __device__ __forceinline__ std::uint16_t* places_of(unsigned number) const {
+    return places + std::int64_t{number} * (most + 1);
+  }
+};
+
+}  // namespace rigel::backends::mma
