@@ -7,12 +7,17 @@
 
 #include <backends/cuda/mma/distance_tiles.hpp>
 #include <backends/cuda/mma/kernel.hpp>
-#include <backends/cuda/simt/kernel.hpp>
 
 namespace rigel::backends::mma {
 
 /// Slabs whose sums a tile of two levels adds up before it adds them to those before.
 inline constexpr int slabs_of_level = 16;
+
+/// √x as IEEE 754 rounds it, of a distance that is kept: simt::rounded_root() without what small numbers need.
+__device__ __forceinline__ float root_of_kept(float x) {
+  const float r = __nvvm_rsqrt_approx_ftz_f(x), y = math::multiply(x, r);
+  return math::fma(math::fma(-y, y, x), math::multiply(0.5f, r), y);
+}
 
 /// What a warp has in shared memory for its outputs' way into C: the norms and factors of its lines, and eight rows.
 template <class Shape>
@@ -105,24 +110,28 @@ __device__ __forceinline__ void store_distances(const detail::Arguments<S, Finis
 #pragma unroll 1
       for (int piece = 0; piece < pieces; ++piece) {
         to_buffer(piece);
+        // All of them before any is stored: each takes long by itself.
+        tile::Chunk<float, 4> values[8 / rows_at_once];
+        const float* const from = buffer + lane / in_row * pitch + column;
 #pragma unroll
-        for (int first = 0; first < 8; first += rows_at_once) {
-          const int row = first + lane / in_row;
-          if (!present || 8 * piece + row >= last_m) continue;
+        for (int r = 0; r < 8 / rows_at_once; ++r) {
+          const int row = r * rows_at_once + lane / in_row;
           const Line of_x = lines_x[8 * piece + row];
-          float* const at = buffer + row * pitch + column;
-          auto values = tile::Chunk<float, 4>::load(at);
+          values[r] = tile::Chunk<float, 4>::load(from + r * rows_at_once * pitch);
+          bool all_kept = true;
 #pragma unroll
           for (int v = 0; v < 4; ++v) {
-            const Guard::Distance d = guard(values.value[v], of_x, of_z[v]);
-            kept = kept && d.kept;
-            values.value[v] = d.value;
+            const Guard::Distance d = guard(values[r].value[v], of_x, of_z[v]);
+            all_kept = all_kept && d.kept;
+            values[r].value[v] = root ? root_of_kept(d.value) : d.value;
           }
-          if (root)
+          kept = kept && (all_kept || !present || 8 * piece + row >= last_m);
+        }
 #pragma unroll
-            for (int v = 0; v < 4; ++v) values.value[v] = simt::rounded_root(values.value[v]);
-          values.store(c + (8 * piece + row) * g.c_strides.row + column);
-          if (mirrored) values.store(at);
+        for (int r = 0; r < 8 / rows_at_once; ++r) {
+          const int row = 8 * piece + r * rows_at_once + lane / in_row;
+          if (present && row < last_m) values[r].store(c + row * g.c_strides.row + column);
+          if (mirrored) values[r].store(const_cast<float*>(from) + r * rows_at_once * pitch);
         }
         if (!mirrored) continue;
         __syncwarp();
@@ -290,12 +299,16 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
           reader_a.read(from, 16 * i, step, upper_a[i]);
           reader_a.read(from, 16 * i, steps + step, lower_a[i]);
         }
+        std::uint32_t upper_b[2][4], lower_b[2][4];  // of two columns, and of the next two
+        const auto read_b = [&](int j) __attribute__((always_inline)) {
+          reader_b.read(from + SlabA::bytes, 8 * j, step, upper_b[j / 2 % 2]);
+          reader_b.read(from + SlabA::bytes, 8 * j, steps + step, lower_b[j / 2 % 2]);
+        };
+        read_b(0);
+        if (step == 0) start_copies(free, 0, 1);
 #pragma unroll
         for (int j = 0; j < columns; j += 2) {
-          std::uint32_t upper_b[4], lower_b[4];
-          reader_b.read(from + SlabA::bytes, 8 * j, step, upper_b);
-          reader_b.read(from + SlabA::bytes, 8 * j, steps + step, lower_b);
-          if (step == 0) start_copies(free, j / 2, columns / 2);
+          if (j + 2 < columns) read_b(j + 2);
           float x[rows][2][4] = {};
           const auto add = [&](const std::uint32_t (&of_a)[rows][4], const std::uint32_t (&of_b)[4])
                                __attribute__((always_inline)) {
@@ -304,9 +317,9 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
 #pragma unroll
                                    for (int c = 0; c < 2; ++c) Mma::add(x[i][c], of_a[i], of_b[2 * c], of_b[2 * c + 1]);
                                };
-          add(lower_a, upper_b);
-          add(upper_a, lower_b);
-          add(upper_a, upper_b);
+          add(lower_a, upper_b[j / 2 % 2]);
+          add(upper_a, lower_b[j / 2 % 2]);
+          add(upper_a, upper_b[j / 2 % 2]);
 #pragma unroll
           for (int i = 0; i < rows; ++i)
 #pragma unroll
