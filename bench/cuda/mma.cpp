@@ -7,14 +7,33 @@
 #include <bench/cuda/check.hpp>
 #include <bench/cuda/mma_ceiling.hpp>
 #include <bench/cuda/program.hpp>
+#include <rigel/distance.hpp>
 
 namespace {
 
 using bench::add_products;
 using bench::B, bench::Exec;
 using rigel::bfloat16, rigel::bit_hamming, rigel::bit_jaccard, rigel::half, rigel::or_and, rigel::plus_times, rigel::xor_and;
+using bench::B, bench::Exec, bench::State;
+using rigel::bfloat16, rigel::half, rigel::l2_squared, rigel::or_and, rigel::plus_times, rigel::xor_and;
 namespace pair = bench::pair;
 namespace epilogue = rigel::epilogue;
+
+/// Of points and themselves; `near`: in two groups on either side of the origin, so that half of the outputs cancel.
+void self_distances(State& state, const Exec& exec, int n, int k, bool near) {
+  const auto x = bench::uninitialized<float>(n, k), d = bench::uninitialized<float>(n, n);
+  bench::fill(exec, x, 1, bench::Numbers::normal);
+  if (near)
+    Kokkos::parallel_for(
+        "bench::groups", Kokkos::MDRangePolicy<Exec, Kokkos::Rank<2>>(exec, {0, 0}, {n, k}), KOKKOS_LAMBDA(int i, int c) {
+          const float group = static_cast<unsigned>(i) * 2654435761u >> 31 ? 100.f : -100.f;
+          x(i, c) = group + 1e-3f * x(i, c);
+        });
+  const rigel::CdistOptions options{.precision = rigel::Precision::promoted, .kernel = "cuda.mma"};
+  const double seconds = bench::time_calls(
+      state, exec, [&](std::int64_t) { rigel::cdist(exec, x, x, d, rigel::metric::euclidean{}, options); });
+  bench::set_rate<pair::tensor_halves>(state, exec, double(n) * n * k / seconds);
+}
 
 // clang-format off
 void add_tasks(const Exec& exec) {
@@ -24,8 +43,8 @@ void add_tasks(const Exec& exec) {
                  promoted = rigel::Precision::promoted, bf16x3 = rigel::Precision::bf16x3;
   const bench::Setting setting{exec, "cuda.mma", bench::Numbers::normal};
 
-  bench::add_ceilings<pair::tensor_f16, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split, pair::tensor_s8,
-                      pair::tensor_b1, pair::tensor_f64>(exec);
+  bench::add_ceilings<pair::tensor_f16, pair::tensor_halves, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split,
+                      pair::tensor_s8, pair::tensor_b1, pair::tensor_f64>(exec);
 
   // The pair that limits them, the semiring, M, N and K.
   add_products<pair::tensor_bf16>(setting, "plus_times/bf16", plus_times<bfloat16>{}, {
@@ -58,6 +77,15 @@ void add_tasks(const Exec& exec) {
   add_products<pair::tensor_s8>(setting, "plus_times/s8", plus_times<std::int8_t>{}, {
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, rows}});
+  // Euclidean distances.
+  add_products<pair::tensor_halves>(setting, "l2_squared/f32/root", l2_squared<float>{}, {
+      {30000, 30000, 1024, columns, true, nullptr, promoted},
+      {8192, 8192, 64, columns, true, nullptr, promoted},
+      {2048, 2048, 256, columns, true, nullptr, promoted}}, epilogue::pow(0.5));
+  for (const int k : {64, 1024})
+    for (const bool near : {false, true})
+      bench::add("distances of a matrix's rows to themselves/f32/30000x30000x" + std::to_string(k) + (near ? "/half of them near" : ""),
+                 benchmark::kMillisecond, [=](State& state) { self_distances(state, exec, 30000, k, near); });
   // 2048 words of 32 bits along k; C takes 17 GB.
   add_products<pair::tensor_b1>(setting, "or_and/words along k", or_and<std::uint32_t>{}, {{65536, 65536, 2048, columns}},
                                 epilogue::any_bit());
@@ -113,6 +141,7 @@ int wrong_checks(const Exec& exec) {
   all_kernels.operator()<bfloat16>(plus_times<bfloat16>{});
   all_kernels(plus_times<float>{});
   all_kernels(plus_times<double>{});
+  all_kernels(l2_squared<float>{});
   all_kernels(plus_times<std::int8_t>{});
   all_kernels(or_and<std::uint32_t>{}, epilogue::any_bit());
   all_kernels(xor_and<std::uint32_t>{}, epilogue::parity());

@@ -10,7 +10,7 @@
 namespace bench {
 namespace pair {
 
-/// x + a·b of numbers of one type; of bits, x + 1 where both are set. Split floats take three products for a pair. How
+/// x + a·b of numbers of one type; of bits, x + 1 where both are set. Floats in two parts take three products for a pair. How
 /// many mma.sync a multiprocessor can issue is not documented: these pairs have no `lanes`.
 template <class Element, int products = 1>
 struct tensor {
@@ -23,6 +23,9 @@ struct tensor {
 };
 struct tensor_f16 : tensor<rigel::half> {
   static constexpr const char* name = "mma/f16";
+};
+struct tensor_halves : tensor<rigel::half, 3> {
+  static constexpr const char* name = "mma/f16/three products a pair";
 };
 struct tensor_bf16 : tensor<rigel::bfloat16> {
   static constexpr const char* name = "mma/bf16";
