@@ -156,20 +156,20 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
   cuda::check(cudaGetLastError(), "contract: launch of the outputs that cancel in " + info.name);
 }
 
-/// Three launches and the pass; then as in cost(), at `rate` pairs that a multiprocessor finishes in a second when it is full, and
-/// C at what the memory takes.
-template <class Shape>
+/// Three launches and the pass; then as in cost(). `rate`: pairs that a multiprocessor finishes in a second when it is full, and
+/// `output`: seconds that an output takes of it, as measured on sm_90.
+template <class Shape, int levels>
 double distance_cost(const KernelInfo&, const Problem& p) {
-  constexpr double launches = 14e-6, fill = 1.5e-6, pass_bytes_per_second = 2e12, c_bytes_per_second = 3e12;
-  constexpr double rate = Shape::m * Shape::n >= 128 * 256 ? 5.4e11 : 4.2e11;
+  constexpr double launches = 12e-6, fill = 1.5e-6, output = 1e-10, pass_bytes_per_second = 2e12;
+  constexpr double rate = levels > 1 ? 3.3e11 : 4.3e11;
   const double tiles = static_cast<double>(tiles_of<Shape>(p));
   const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
-  const double busy = std::min(1.0, each / Shape::blocks * 0.5 + 0.5);
+  const double busy = std::min(1.0, 0.5 + 0.5 * each / Shape::blocks);
   const double k = static_cast<double>(halves_of(p.k)) / 2;
-  const double lines = static_cast<double>(matrices_of(p.a) * p.m + matrices_of(p.b) * p.n);
-  const double c_bytes = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) * 4;
+  const double lines = static_cast<double>(matrices_of(p.a) * p.m + (is_self_distance(p) ? 0 : matrices_of(p.b) * p.n));
+  const double outputs = each * Shape::m * Shape::n * (is_self_distance(p) ? 2 : 1);
   return launches + 8 * lines * k / pass_bytes_per_second + each * Shape::m * Shape::n * k / (rate * busy) +
-         std::ceil(each / Shape::blocks) * fill + c_bytes / c_bytes_per_second;
+         outputs * output + std::ceil(each / Shape::blocks) * fill;
 }
 
 template <class Shape, int levels>
@@ -190,7 +190,7 @@ Kernel distance_kernel() {
   k.info.promises = Promise::repeatable;
   k.info.accuracy = {kept_accuracy, 1};  // of those computed anew: one chain
   k.supports = supports_distances<Shape, levels>;
-  k.cost = distance_cost<Shape>;
+  k.cost = distance_cost<Shape, levels>;
   k.workspace = distance_workspace<Shape>;
   k.run = run_distances<Shape, levels>;
   return k;

@@ -135,12 +135,17 @@ __device__ __forceinline__ void store_distances(const detail::Arguments<S, Finis
         }
         if (!mirrored) continue;
         __syncwarp();
-        // The same as columns: sectors of eight floats.
+        // The same as columns, by whole sectors: M = N is a multiple of 4 as well.
         float* const mirror = static_cast<float*>(g.c) + g.c_offset(l, n, m + 8 * piece);
-#pragma unroll 4
-        for (int e = lane; e < 8 * outputs_n; e += 32)
-          if (8 * piece + e % 8 < last_m && e / 8 < last_n)
-            mirror[e / 8 * g.c_strides.row + e % 8] = buffer[e % 8 * pitch + e / 8];
+#pragma unroll 1
+        for (int e = lane; e < 2 * outputs_n; e += 32) {
+          const int row = e % 2 * 4, mirrored_row = e / 2;
+          tile::Chunk<float, 4> of_column;
+#pragma unroll
+          for (int v = 0; v < 4; ++v) of_column.value[v] = buffer[(row + v) * pitch + mirrored_row];
+          if (8 * piece + row < last_m && mirrored_row < last_n)
+            of_column.store(mirror + mirrored_row * g.c_strides.row + row);
+        }
       }
     } else {
 #pragma unroll 1
@@ -221,7 +226,6 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   const int warp_m = warp / Shape::warps_n * Shape::outputs_m, warp_n = warp % Shape::warps_n * Shape::outputs_n;
   const typename SlabA::template Reader<SlabA::Order::rows> reader_a(warp_m, lane);
   const typename SlabB::template Reader<SlabB::Order::columns> reader_b(warp_n, lane);
-  const int slabs_of_tile = operands.k / SlabA::depth;
 
   // The copies run ahead of the products, from one tile into the next.
   const auto origin = [&](unsigned index) { return raster.template origin<Shape::m, Shape::n>(index); };
@@ -271,7 +275,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   };
 
   int stage = 0;
-  if (slabs_of_tile > 0) {
+  if (operands.k > 0) {
 #pragma unroll 1
     for (int s = 0; s < stages - 1; ++s) {
       start_copies(s, 0, 1);
@@ -280,14 +284,24 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   }
 #pragma unroll 1
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
-    const tile::Origin o = origin(index);
-    unsigned char* const buffer = shared + stages * stage_bytes + warp * DistanceBuffer<Shape>::bytes;
+    // A warp's place in the tile, its lane and its part of shared memory; found anew each time, so that they take no registers while
+    // products are summed.
+    const auto with_warp = [&](const auto& use) __attribute__((always_inline)) {
+      int thread = static_cast<int>(threadIdx.x);
+      asm volatile("" : "+r"(thread));
+      const int number = thread / 32;
+      tile::Origin o = origin(index);
+      o.m += number / Shape::warps_n * Shape::outputs_m;
+      o.n += number % Shape::warps_n * Shape::outputs_n;
+      use(o, number, shared + stages * stage_bytes + number * DistanceBuffer<Shape>::bytes, thread % 32);
+    };
     __syncwarp();
-    copy_lines<Shape>(guard, o.batch, o.m + warp_m, o.n + warp_n, g.m, g.n, buffer, lane);
+    with_warp([&](tile::Origin o, int, unsigned char* buffer, int l)
+                  __attribute__((always_inline)) { copy_lines<Shape>(guard, o.batch, o.m, o.n, g.m, g.n, buffer, l); });
     float sums[rows][columns][4] = {};
     float of_level[rows][columns][4] = {};
 #pragma unroll 1
-    for (int slab = 0; slab < slabs_of_tile; ++slab) {
+    for (int k0 = 0; k0 < operands.k; k0 += SlabA::depth) {
       wait_for_slab();
       const std::uint32_t from = slabs + stage * stage_bytes;
       const int free = stage == 0 ? stages - 1 : stage - 1;
@@ -335,7 +349,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       advance();
       stage = stage + 1 == stages ? 0 : stage + 1;
       if constexpr (levels > 1)
-        if (slab % slabs_of_level == slabs_of_level - 1 || slab == slabs_of_tile - 1)
+        if (const int next = k0 + SlabA::depth; next % (slabs_of_level * SlabA::depth) == 0 || next == operands.k)
 #pragma unroll
           for (int i = 0; i < rows; ++i)
 #pragma unroll
@@ -347,14 +361,15 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
               }
     }
     // With the copies that follow them the lines' own have ended too, unless the tile is so short.
-    if (slabs_of_tile < stages) {
+    if (operands.k < stages * SlabA::depth) {
       arch::commit_copies();
       arch::wait_for_copies<0>();
     }
     __syncwarp();
-    const tile::Origin at = origin(index);
-    store_distances<Shape>(g, guard, rejected, raster.mirrored, sums, at.batch, at.m + warp_m, at.n + warp_n,
-                           index * Shape::warps + warp, buffer, lane);
+    with_warp([&](tile::Origin o, int number, unsigned char* buffer, int l) __attribute__((always_inline)) {
+      store_distances<Shape>(g, guard, rejected, raster.mirrored, sums, o.batch, o.m, o.n, index * Shape::warps + number,
+                             buffer, l);
+    });
   }
   arch::wait_for_copies<0>();
 }

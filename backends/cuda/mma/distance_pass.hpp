@@ -7,6 +7,7 @@
 // FP32 theoretical peak performance, 2022).
 #pragma once
 
+#include <backends/cuda/tile/slab.hpp>
 #include <rigel/numeric.hpp>
 
 #include <algorithm>
@@ -65,7 +66,7 @@ __device__ __forceinline__ float warp_largest(float x) {
 }
 
 /// A warp has a line. The centre is the mean of a few lines of the first operand, those that are finite: the same in all blocks.
-__global__ void __launch_bounds__(32 * prepared_lines, 3) prepare(const __grid_constant__ Preparation g) {
+__global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_constant__ Preparation g) {
   constexpr int threads = 32 * prepared_lines;
   __shared__ __attribute__((aligned(16))) float values[prepared_lines][prepared_values + 4], centre[prepared_values];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
@@ -74,15 +75,16 @@ __global__ void __launch_bounds__(32 * prepared_lines, 3) prepare(const __grid_c
   const bool second = blockIdx.x >= g.blocks_of_first;
   const Prepared& o = g.of[second];
   const Prepared& sampled = g.of[0];
-  const std::int64_t block = blockIdx.x - (second ? g.blocks_of_first : 0);
-  const std::int64_t in_matrix = (o.lines + prepared_lines - 1) / prepared_lines;
-  const std::int64_t matrix = block / in_matrix, line0 = block % in_matrix * prepared_lines;
+  // Blocks and lines are fewer than 2^31, which makes divisions short.
+  const unsigned block = blockIdx.x - (second ? g.blocks_of_first : 0);
+  const auto lines = static_cast<unsigned>(o.lines), in_matrix = (lines + prepared_lines - 1) / prepared_lines;
+  const unsigned matrix = block / in_matrix, line0 = block % in_matrix * prepared_lines;
   const float* const from = o.from + matrix * o.matrix_stride + line0 * o.line_stride;
   const float* const samples = sampled.from + (sampled.matrices > 1 ? matrix * sampled.matrix_stride : 0);
-  const int sample_count = static_cast<int>(std::min<std::int64_t>(sampled.lines, centre_samples));
+  const auto all_samples = static_cast<unsigned>(sampled.lines);
+  const unsigned sample_count = all_samples < centre_samples ? all_samples : centre_samples;
   const bool along_k = o.k_stride <= o.line_stride;
-
-  const std::int64_t samples_apart = sampled.lines / sample_count * sampled.line_stride;
+  const std::int64_t samples_apart = all_samples / sample_count * sampled.line_stride;
   const float weight = 1.f / static_cast<float>(sample_count);
 
   const auto centre_of = [&](std::int64_t k) {
@@ -97,22 +99,20 @@ __global__ void __launch_bounds__(32 * prepared_lines, 3) prepare(const __grid_c
   const auto load = [&](std::int64_t k0) {
     const int count = static_cast<int>(std::min<std::int64_t>(g.k - k0, prepared_values));
     const int padded = (count + halves_together - 1) / halves_together * halves_together;
-#pragma unroll 1
+#pragma unroll 2
     for (int k = thread; k < padded; k += threads) centre[k] = k < count ? centre_of(k0 + k) : 0;
     // Neighbouring threads along the operand's own direction.
     const int line = along_k ? warp : thread % prepared_lines, first = along_k ? lane : thread / prepared_lines;
     const int step = along_k ? 32 : threads / prepared_lines;
     const float* value = from + line * o.line_stride + (k0 + first) * o.k_stride;
-    const bool present = line0 + line < o.lines;
-#pragma unroll 4
+    const bool present = line0 + line < lines;
+#pragma unroll 8
     for (int k = first; k < padded; k += step, value += step * o.k_stride)
       values[line][k] = present && k < count ? *value : 0;
     __syncthreads();
     return padded;
   };
-  const auto centred = [&](int k) { return math::subtract(values[warp][k], centre[k]); };
-
-  const bool exists = line0 + warp < o.lines;
+  const bool exists = line0 + warp < lines;
   const std::int64_t pitch = halves_of(g.k);
   half* const to = o.halves + (matrix * o.lines + line0 + warp) * pitch;
   double squares = 0;
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(32 * prepared_lines, 3) prepare(const __grid_c
       if (sweep == 0) {
 #pragma unroll 4
         for (int k = lane; k < count; k += 32) {
-          const float v = centred(k);
+          const float v = math::subtract(values[warp][k], centre[k]);
           squares = fma(static_cast<double>(v), static_cast<double>(v), squares);
           largest = fmaxf(largest, math::abs(v));
         }
@@ -141,9 +141,15 @@ __global__ void __launch_bounds__(32 * prepared_lines, 3) prepare(const __grid_c
         struct alignas(16) Eight {
           half value[8];
         } upper, lower;
+        tile::Chunk<float, 4> line[2], c[2];
+#pragma unroll
+        for (int part = 0; part < 2; ++part) {
+          line[part] = tile::Chunk<float, 4>::load(&values[warp][k + 4 * part]);
+          c[part] = tile::Chunk<float, 4>::load(&centre[k + 4 * part]);
+        }
 #pragma unroll
         for (int v = 0; v < 8; ++v) {
-          const float x = math::multiply(centred(k + v), scale);
+          const float x = math::multiply(math::subtract(line[v / 4].value[v % 4], c[v / 4].value[v % 4]), scale);
           upper.value[v] = half(x);
           lower.value[v] = half(math::subtract(x, static_cast<float>(upper.value[v])));
         }

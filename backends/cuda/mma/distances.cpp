@@ -7,7 +7,6 @@
 namespace rigel::backends::mma {
 
 void add_distances(Registry& registry) {
-  registry.add(distance_kernel<Shape<2, 4, 64, 64, 3, 1>, 1>());
   registry.add(distance_kernel<Shape<2, 2, 64, 64, 3, 2>, 1>());
   registry.add(distance_kernel<Shape<2, 2, 64, 32, 3, 2>, 2>());
 }
