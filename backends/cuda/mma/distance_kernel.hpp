@@ -110,28 +110,31 @@ __device__ __forceinline__ void store_distances(const detail::Arguments<S, Finis
 #pragma unroll 1
       for (int piece = 0; piece < pieces; ++piece) {
         to_buffer(piece);
-        // All of them before any is stored: each takes long by itself.
-        tile::Chunk<float, 4> values[8 / rows_at_once];
-        const float* const from = buffer + lane / in_row * pitch + column;
+        // Two vectors of each lane at a time, since each takes long by itself.
+#pragma unroll 1
+        for (int first = lane / in_row; first < 8; first += 2 * rows_at_once) {
+          float* const from = buffer + first * pitch + column;
+          tile::Chunk<float, 4> values[2];
 #pragma unroll
-        for (int r = 0; r < 8 / rows_at_once; ++r) {
-          const int row = r * rows_at_once + lane / in_row;
-          const Line of_x = lines_x[8 * piece + row];
-          values[r] = tile::Chunk<float, 4>::load(from + r * rows_at_once * pitch);
-          bool all_kept = true;
+          for (int r = 0; r < 2; ++r) {
+            const int row = 8 * piece + first + r * rows_at_once;
+            const Line of_x = lines_x[row];
+            values[r] = tile::Chunk<float, 4>::load(from + r * rows_at_once * pitch);
+            bool all_kept = true;
 #pragma unroll
-          for (int v = 0; v < 4; ++v) {
-            const Guard::Distance d = guard(values[r].value[v], of_x, of_z[v]);
-            all_kept = all_kept && d.kept;
-            values[r].value[v] = root ? root_of_kept(d.value) : d.value;
+            for (int v = 0; v < 4; ++v) {
+              const Guard::Distance d = guard(values[r].value[v], of_x, of_z[v]);
+              all_kept = all_kept && d.kept;
+              values[r].value[v] = root ? root_of_kept(d.value) : d.value;
+            }
+            kept = kept && (all_kept || !present || row >= last_m);
           }
-          kept = kept && (all_kept || !present || 8 * piece + row >= last_m);
-        }
 #pragma unroll
-        for (int r = 0; r < 8 / rows_at_once; ++r) {
-          const int row = 8 * piece + r * rows_at_once + lane / in_row;
-          if (present && row < last_m) values[r].store(c + row * g.c_strides.row + column);
-          if (mirrored) values[r].store(const_cast<float*>(from) + r * rows_at_once * pitch);
+          for (int r = 0; r < 2; ++r) {
+            const int row = 8 * piece + first + r * rows_at_once;
+            if (present && row < last_m) values[r].store(c + row * g.c_strides.row + column);
+            if (mirrored) values[r].store(from + r * rows_at_once * pitch);
+          }
         }
         if (!mirrored) continue;
         __syncwarp();
