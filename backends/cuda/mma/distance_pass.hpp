@@ -44,7 +44,7 @@ struct Preparation {
   unsigned* counters;  // two of them, which become 0
 };
 
-/// Lines of a block; values of a line in shared memory; lines whose mean is the centre.
+/// Lines of a block; values of a line in shared memory; lines whose median is the centre.
 inline constexpr int prepared_lines = 8, prepared_values = 1024, centre_samples = 8;
 inline std::int64_t preparing_blocks(const Prepared& o) {
   return o.matrices * ((o.lines + prepared_lines - 1) / prepared_lines);
@@ -65,7 +65,25 @@ __device__ __forceinline__ float warp_largest(float x) {
   return x;
 }
 
-/// A warp has a line. The centre is the mean of a few lines of the first operand, those that are finite: the same in all blocks.
+/// The mean of the two in the middle of eight, which a few that lie far off do not move (K. E. Batcher, Sorting networks and their
+/// applications, 1968: odd-even merge sort). NaN counts for nothing.
+__device__ __forceinline__ float middle_of(float (&x)[centre_samples]) {
+  static_assert(centre_samples == 8);
+  const auto order = [&](int i, int j) __attribute__((always_inline)) {
+    const float low = fminf(x[i], x[j]), high = fmaxf(x[i], x[j]);
+    x[i] = low, x[j] = high;
+  };
+  order(0, 1), order(2, 3), order(4, 5), order(6, 7);
+  order(0, 2), order(1, 3), order(4, 6), order(5, 7);
+  order(1, 2), order(5, 6), order(0, 4), order(3, 7);
+  order(1, 5), order(2, 6);
+  order(1, 4), order(3, 6);
+  order(2, 4), order(3, 5);
+  order(3, 4);
+  return math::fma(0.5f, x[3], math::multiply(0.5f, x[4]));
+}
+
+/// A warp has a line. The centre is the median of a few lines of the first operand: the same in all blocks.
 __global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_constant__ Preparation g) {
   constexpr int threads = 32 * prepared_lines;
   __shared__ __attribute__((aligned(16))) float values[prepared_lines][prepared_values + 4], centre[prepared_values];
@@ -81,19 +99,21 @@ __global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_c
   const unsigned matrix = block / in_matrix, line0 = block % in_matrix * prepared_lines;
   const float* const from = o.from + matrix * o.matrix_stride + line0 * o.line_stride;
   const float* const samples = sampled.from + (sampled.matrices > 1 ? matrix * sampled.matrix_stride : 0);
-  const auto all_samples = static_cast<unsigned>(sampled.lines);
-  const unsigned sample_count = all_samples < centre_samples ? all_samples : centre_samples;
+  const int sample_count = static_cast<int>(std::min<std::int64_t>(sampled.lines, centre_samples));
+  const std::int64_t samples_apart =
+      static_cast<unsigned>(sampled.lines) / static_cast<unsigned>(sample_count) * sampled.line_stride;
   const bool along_k = o.k_stride <= o.line_stride;
-  const std::int64_t samples_apart = all_samples / sample_count * sampled.line_stride;
-  const float weight = 1.f / static_cast<float>(sample_count);
 
   const auto centre_of = [&](std::int64_t k) {
     const float* sample = samples + k * sampled.k_stride;
-    float mean = 0;
+    float x[centre_samples];
 #pragma unroll
-    for (int i = 0; i < centre_samples; ++i, sample += samples_apart)
-      if (i < sample_count) mean = math::fma(*sample, weight, mean);
-    return math::abs(mean) <= std::numeric_limits<float>::max() ? mean : 0;
+    for (int i = 0; i < centre_samples; ++i) {
+      x[i] = *sample;
+      if (i + 1 < sample_count) sample += samples_apart;
+    }
+    const float median = middle_of(x);
+    return math::abs(median) <= std::numeric_limits<float>::max() ? median : 0;
   };
   // Values of k from k0 on, zeros behind the last up to a multiple of `halves_together`; how many there are.
   const auto load = [&](std::int64_t k0) {
