@@ -32,12 +32,12 @@ void register_cuda(Registry& registry) {
   mma::add_bytes(registry);
   mma::add_bits(registry);
   mma::add_codes(registry);
+  mma::add_distances(registry);
 #ifdef RIGEL_CUDA_HOPPER
   hopper::add_floats(registry);
   hopper::add_short_floats(registry);
   hopper::add_bytes(registry);
 #endif
-  mma::add_distances(registry);
 }
 
 }  // namespace rigel::backends

@@ -12,10 +12,9 @@
 namespace {
 
 using bench::add_products;
-using bench::B, bench::Exec;
-using rigel::bfloat16, rigel::bit_hamming, rigel::bit_jaccard, rigel::half, rigel::or_and, rigel::plus_times, rigel::xor_and;
 using bench::B, bench::Exec, bench::State;
-using rigel::bfloat16, rigel::half, rigel::l2_squared, rigel::or_and, rigel::plus_times, rigel::xor_and;
+using rigel::bfloat16, rigel::half;
+using rigel::bit_hamming, rigel::bit_jaccard, rigel::l2_squared, rigel::or_and, rigel::plus_times, rigel::xor_and;
 namespace pair = bench::pair;
 namespace epilogue = rigel::epilogue;
 

@@ -5,9 +5,8 @@
 
 namespace rigel::backends::mma {
 
-/// Add the cuda.mma kernels, a translation unit each: products of doubles, of floats, of 16-bit ones, of bytes, of bits, and the
-/// distances of codes.
-/// Add the cuda.mma kernels, a translation unit each: products of doubles, of floats, of 16-bit ones, of bytes, and of bits; distances.
+/// Add the cuda.mma kernels, a translation unit each: products of doubles, of floats, of 16-bit ones, of bytes, and of bits; distances of
+/// codes, and of points.
 void add_doubles(Registry& registry);
 void add_floats(Registry& registry);
 void add_short_floats(Registry& registry);
