@@ -38,6 +38,7 @@ void register_cuda(Registry& registry) {
   hopper::add_short_floats(registry);
   hopper::add_bytes(registry);
 #endif
+  mma::add_log_sums(registry);
 }
 
 }  // namespace rigel::backends

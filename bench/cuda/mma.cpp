@@ -15,6 +15,8 @@ using bench::add_products;
 using bench::B, bench::Exec, bench::State;
 using rigel::bfloat16, rigel::half;
 using rigel::bit_hamming, rigel::bit_jaccard, rigel::l2_squared, rigel::or_and, rigel::plus_times, rigel::xor_and;
+using bench::B, bench::Exec;
+using rigel::bfloat16, rigel::half, rigel::log_plus, rigel::or_and, rigel::plus_times, rigel::xor_and;
 namespace pair = bench::pair;
 namespace epilogue = rigel::epilogue;
 
@@ -43,6 +45,7 @@ void add_tasks(const Exec& exec) {
   const bench::Setting setting{exec, "cuda.mma", bench::Numbers::normal};
 
   bench::add_ceilings<pair::tensor_f16, pair::tensor_halves, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split,
+  bench::add_ceilings<pair::tensor_f16, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split, pair::tensor_pairs,
                       pair::tensor_s8, pair::tensor_b1, pair::tensor_f64>(exec);
 
   // The pair that limits them, the semiring, M, N and K.
@@ -70,6 +73,11 @@ void add_tasks(const Exec& exec) {
       {8192, 8192, 8192, columns, true, nullptr, split},
       {8192, 8192, 8192, rows, true, nullptr, split},
       {8192, 8192, 8192, columns, true, nullptr, promoted}});
+  add_products<pair::tensor_pairs>(setting, "log_plus/f32", log_plus<float>{}, {
+      {1024, 1024, 1024, rows, true, nullptr, split},
+      {1024, 1024, 1024, columns, true, nullptr, promoted},
+      {4096, 4096, 4096, rows, true, nullptr, split},
+      {4096, 4096, 4096, columns, true, nullptr, promoted}});
   add_products<pair::tensor_f64>(setting, "plus_times/f64", plus_times<double>{}, {
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, rows}});
@@ -139,6 +147,7 @@ int wrong_checks(const Exec& exec) {
   all_kernels(plus_times<bfloat16>{});
   all_kernels.operator()<bfloat16>(plus_times<bfloat16>{});
   all_kernels(plus_times<float>{});
+  all_kernels(log_plus<float>{});
   all_kernels(plus_times<double>{});
   all_kernels(l2_squared<float>{});
   all_kernels(plus_times<std::int8_t>{});

@@ -3,11 +3,16 @@
 
 namespace rigel::arch {
 
-/// blockIdx.x, read anew at each call: the compiler neither keeps it in a register from one call to the next nor what
-/// follows from it.
+/// blockIdx.x and threadIdx.x, read anew at each call: the compiler neither keeps them in a register from one call to the next nor
+/// what follows from them.
 __device__ __forceinline__ unsigned block_index() {
   unsigned index;
   asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
+  return index;
+}
+__device__ __forceinline__ int thread_index() {
+  int index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
   return index;
 }
 

@@ -105,8 +105,10 @@ struct FiniteOrSummedAnew {
 };
 
 /// How floats are multiplied: as the instruction takes them; in two parts; so, and every slab's products summed by themselves before
-/// they are added to those before, in float.
-enum class Products : std::uint8_t { whole, split, promoted };
+/// they are added to those before, in float; so, and the parts come as numbers of 16 bits: a slab's first half is the upper parts of
+/// some values of k, its second half `rest_scale` times what is left of the same values.
+enum class Products : std::uint8_t { whole, split, promoted, pairs };
+inline constexpr float rest_scale = 0x1p11f;
 
 /// What a step multiplies are numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n); to the semiring's own
 /// C they go through store_tile().
@@ -175,8 +177,10 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     }
   };
   // Fragments of the next step are read while those of one are multiplied; where they are split, there are no registers for it.
-  constexpr bool ahead = products == Products::whole;
-  typename SlabA::Register fragment_a[1 + ahead][rows][4], fragment_b[1 + ahead][columns / 2][4];
+  // Of pairs the upper parts of a slab stay until the rests have been multiplied by them.
+  constexpr bool ahead = products == Products::whole, in_pairs = products == Products::pairs;
+  constexpr int held = in_pairs ? steps / 2 + 1 : 1 + ahead;
+  typename SlabA::Register fragment_a[held][rows][4], fragment_b[held][columns / 2][4];
   const auto read = [&](int which, int stage, int step) __attribute__((always_inline)) {
     const std::uint32_t from = slabs + stage * stage_bytes;
 #pragma unroll
@@ -207,10 +211,30 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
 #pragma unroll 1
     for (int slab = 0; slab < slabs_of_tile; ++slab) {
       typename Mma::Accumulator of_slab[rows][columns][4] = {};
-      auto& x = products == Products::promoted ? of_slab : sums;
+      constexpr bool by_slabs = products == Products::promoted || in_pairs;
+      auto& x = by_slabs ? of_slab : sums;
       const int next = stage + 1 == stages ? 0 : stage + 1, free = stage == 0 ? stages - 1 : stage - 1;
+      if constexpr (in_pairs) {
+        constexpr int half = steps / 2;
 #pragma unroll
-      for (int step = 0; step < steps; ++step) {
+        for (int step = 0; step < half; ++step) {
+          read(step, stage, step);
+          read(half, stage, half + step);
+          start_copies(free, step, half);
+          add_products<Mma>(x, fragment_a[step], fragment_b[half]);
+          add_products<Mma>(x, fragment_a[half], fragment_b[step]);
+        }
+#pragma unroll
+        for (int i = 0; i < rows; ++i)
+#pragma unroll
+          for (int j = 0; j < columns; ++j)
+#pragma unroll
+            for (int r = 0; r < 4; ++r) x[i][j][r] = math::multiply(x[i][j][r], 1 / rest_scale);
+#pragma unroll
+        for (int step = 0; step < half; ++step) add_products<Mma>(x, fragment_a[step], fragment_b[step]);
+      }
+#pragma unroll
+      for (int step = 0; step < (in_pairs ? 0 : steps); ++step) {
         if (!ahead) {
           read(0, stage, step);
         } else if (step + 1 < steps) {
@@ -220,13 +244,13 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
           read(0, next, 0);
         }
         if (step + 1 < steps) start_copies(free, step, steps - 1);
-        if constexpr (products != Products::whole)
+        if constexpr (products != Products::whole && !in_pairs)
           add_split_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
         else
           add_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
       }
       if (!ahead) wait_for_slab();
-      if constexpr (products == Products::promoted)
+      if constexpr (by_slabs)
 #pragma unroll
         for (int i = 0; i < rows; ++i)
 #pragma unroll

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// cuda.mma: log_plus of floats as products of exponentials. All need options.precision to allow it.
+#include <backends/cuda/mma/contract.hpp>
+#include <backends/cuda/mma/log_sums.hpp>
+#include <backends/cuda/mma/register.hpp>
+
+namespace rigel::backends::mma {
+namespace {
+
+constexpr int threads = 256;  // of a block of the passes
+
+std::int64_t slabs_of(const Problem& p) { return (p.k + Exponentials::slab - 1) / Exponentials::slab; }
+/// Numbers of 16 bits in a line of exponentials.
+std::int64_t pitch_of_pairs(const Problem& p) { return slabs_of(p) * 2 * Exponentials::slab; }
+std::int64_t groups_of(const Lines& g) {
+  const std::int64_t lines = g.k_stride <= g.line_stride ? Exponentials::lines_along_k : Exponentials::lines_across;
+  return (g.lines + lines - 1) / lines;
+}
+std::int64_t cells_along(std::int64_t extent) { return (extent + Marks::edge - 1) / Marks::edge; }
+std::int64_t cells_of(const Problem& p) { return p.batch * cells_along(p.m) * cells_along(p.n); }
+
+/// What lies where in the workspace, in bytes.
+struct Places {
+  std::size_t exponentials_a, exponentials_b, lines_a, lines_b, bits, met, count, list, before, end;
+
+  explicit Places(const Problem& p) {
+    std::size_t at = 0;
+    const auto take = [&](std::int64_t numbers, std::size_t size) {
+      const std::size_t from = at;
+      at = (at + static_cast<std::size_t>(numbers) * size + 255) / 256 * 256;
+      return from;
+    };
+    const std::int64_t a = matrices_of(p.a) * p.m, b = matrices_of(p.b) * p.n, cells = cells_of(p);
+    exponentials_a = take(a * pitch_of_pairs(p), sizeof(half));
+    exponentials_b = take(b * pitch_of_pairs(p), sizeof(half));
+    lines_a = take(a, sizeof(Line));
+    lines_b = take(b, sizeof(Line));
+    bits = take(cells * Marks::words, sizeof(std::uint32_t));
+    met = take(cells, sizeof(std::uint32_t));
+    count = take(1, sizeof(std::uint32_t));
+    list = take(cells, sizeof(std::uint32_t));
+    before = take(p.accumulate ? p.batch * p.m * p.n : 0, sizeof(float));
+    end = at;
+  }
+};
+
+std::size_t workspace_of_log_sums(const KernelInfo&, const Problem& p) { return Places(p).end; }
+
+template <class Shape>
+Status supports_log_sums(const KernelInfo& info, const Problem& p) {
+  constexpr int bytes = shared_bytes<Shape, float>;
+  if (shared_memory_of(p.execution.device) < bytes)
+    return {Code::unsupported, "needs " + std::to_string(bytes) + " bytes of shared memory"};
+  if (p.m > max_grid || p.n > max_grid ||
+      cells_along(p.m) * cells_along(p.n) > max_grid / std::max<std::int64_t>(p.batch, 1))
+    return {Code::unsupported, "C has more than 2^31 - 1 rows, columns or cells of 64 by 64"};
+  if (p.k > std::numeric_limits<std::int32_t>::max() / 4) return {Code::unsupported, "K is 2^29 or more"};
+  if (matrices_of(p.a) * groups_of(lines_of_a(p)) + matrices_of(p.b) * groups_of(lines_of_b(p)) > max_grid)
+    return {Code::unsupported, "the operands have too many lines for one launch"};
+  return detail::finish_supports<detail::ProgramFinish>(info, p);
+}
+
+/// Three launches; both operands read twice and written once; the products; C. `rate`: products of pairs that a multiprocessor
+/// finishes in a second. As if no output were marked.
+template <class Shape>
+double cost_of_log_sums(const KernelInfo&, const Problem& p) {
+  constexpr double launches = 9e-6, fill = 1.5e-6, output = 4e-11, bytes_per_second = 2.5e12;
+  constexpr int area = Shape::m * Shape::n;
+  constexpr double rate = area >= 128 * 128 ? 5.5e11 : area >= 128 * 64 ? 5e11 : 4e11;
+  const auto busy = [](double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * Shape::warps); };
+  const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
+  const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
+  const double full = std::floor(each / Shape::blocks) * Shape::blocks, rest = each - full;
+  const double elements = static_cast<double>(matrices_of(p.a) * p.m + matrices_of(p.b) * p.n) * static_cast<double>(p.k);
+  return launches + elements * 4 * 3 / bytes_per_second +
+         (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * Exponentials::slab *
+             static_cast<double>(slabs_of(p)) / rate +
+         std::ceil(each / Shape::blocks) * fill + each * area * output;
+}
+
+template <class Shape>
+void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
+  using tile::Direction;
+  if (p.batch * p.m * p.n == 0) return;
+  const cuda::CurrentDevice current(p.execution.device);
+  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  const auto check = [&](cudaError_t status) {
+    if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+  };
+  const Places places(p);
+  const auto at = [&]<class T>(T*, std::size_t place) {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + place);
+  };
+  constexpr half* numbers = nullptr;
+  constexpr Line* lines = nullptr;
+  constexpr std::uint32_t* words = nullptr;
+
+  const std::int64_t pitch = pitch_of_pairs(p);
+  const auto exponentials_of = [&](const Lines& g, std::size_t to, std::size_t of_lines) {
+    const Operand& o = *g.operand;
+    return Exponentials{
+        static_cast<const float*>(o.data),   o.batch_stride,  g.line_stride,      g.k_stride, g.lines, p.k, pitch,
+        static_cast<unsigned>(groups_of(g)), at(numbers, to), at(lines, of_lines)};
+  };
+  ExponentialsOfBoth both{exponentials_of(lines_of_a(p), places.exponentials_a, places.lines_a),
+                          exponentials_of(lines_of_b(p), places.exponentials_b, places.lines_b), 0, at(words, places.bits),
+                          static_cast<std::int64_t>((places.list - places.bits) / sizeof(std::uint32_t))};
+  both.blocks_of_a = static_cast<unsigned>(matrices_of(p.a) * both.a.groups);
+  const auto blocks = both.blocks_of_a + static_cast<unsigned>(matrices_of(p.b) * both.b.groups);
+  exponentials<threads><<<blocks, threads, 0, stream>>>(both);
+  check(cudaGetLastError());
+
+  const auto g = detail::arguments_of<LogPlus, detail::ProgramFinish>(p);
+  // C is written as it is where the accumulator is a number.
+  using S = plus_times<float>;
+  detail::Arguments<S, detail::ProgramFinish> arguments{g.batch, g.m,         g.n, g.k,     g.a,      g.b,
+                                                        g.c,     g.c_strides, S{}, nullptr, g.finish, false};
+  const bool split = info.precision == Precision::split;
+  constexpr float most = 16;
+  LogOfSum result{g,
+                  both.a.of_lines,
+                  both.b.of_lines,
+                  matrices_of(p.a) > 1 ? p.m : 0,
+                  matrices_of(p.b) > 1 ? p.n : 0,
+                  split ? std::numeric_limits<float>::infinity() : most,
+                  at(static_cast<float*>(nullptr), places.before),
+                  {at(words, places.bits), at(words, places.met), at(words, places.list), at(words, places.count),
+                   static_cast<unsigned>(cells_along(p.m)), static_cast<unsigned>(cells_along(p.n))}};
+  Operands<half> operands{{both.a.to, matrices_of(p.a) > 1 ? p.m * pitch : 0, pitch},
+                          {both.b.to, matrices_of(p.b) > 1 ? p.n * pitch : 0, pitch},
+                          static_cast<int>(pitch)};
+  tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
+  auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
+  constexpr int bytes = shared_bytes<Shape, float>;
+  static std::atomic<std::uint64_t> allowed{0};
+  const auto function = reinterpret_cast<const void*>(
+      &multiply<S, half, Products::pairs, detail::ProgramFinish, Shape, Direction::along_k, Direction::along_k, LogOfSum>);
+  allow_shared_memory(function, bytes, allowed, p.execution.device, info);
+  void* list[] = {&operands, &arguments, &result, &raster, &tiles};
+  const auto processors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
+  check(cudaLaunchKernel(function, dim3(std::min(tiles, processors * Shape::blocks)), dim3(Shape::threads), list, bytes,
+                         stream));
+
+  const auto cells = static_cast<unsigned>(cells_of(p));
+  compute_marked<threads><<<std::min(cells, 2 * processors), threads, 0, stream>>>(result);
+  check(cudaGetLastError());
+}
+
+/// In u. Relative to a sum: a slab of pairs has half as many products in an instruction's steps as one of floats in two parts, by which
+/// outputs are computed anew; either kind of part leaves 28 at most, and exponentials are within 4 each. By slabs K/32; against a
+/// running maximum a sum and a weight for every 8 terms. Relative to the largest a and b together: 1 for the sum of the maxima, 2 for the
+/// differences from them, 4 for the logarithm, 1 for the result.
+constexpr Accuracy accuracy_of_log_sums() {
+  constexpr double parts = 28, functions = 2 * 4, exponents = 1 + 2 + 4 + 1, of_weight = 4;
+  constexpr double of_slab = Exponentials::slab * truncating_accuracy(8, 3).per_term;
+  return {of_slab + 2 + parts + functions + exponents, (1 + of_weight) / DirectSum::chunk};
+}
+
+template <Precision precision, class Shape>
+Kernel kernel_of_log_sums() {
+  Kernel k;
+  k.info = detail::info_of<LogPlus>("cuda.mma",
+                                    std::string(name(precision)) + '.' + std::to_string(Shape::m) + 'x' +
+                                        std::to_string(Shape::n) + 'x' + std::to_string(Exponentials::slab),
+                                    bit(Space::cuda));
+  k.info.tile = {Shape::m, Shape::n, Exponentials::slab};
+  k.info.stages = Shape::stages;
+  k.info.min_compute_capability = 80;
+  k.info.raw_launch = true;
+  k.info.precision = precision;
+  k.info.promises = Promise::repeatable | Promise::batch_invariant;
+  k.info.accuracy = accuracy_of_log_sums();
+  k.supports = supports_log_sums<Shape>;
+  k.cost = cost_of_log_sums<Shape>;
+  k.workspace = workspace_of_log_sums;
+  k.run = run_log_sums<Shape>;
+  return k;
+}
+
+template <Precision precision>
+void add_kernels(Registry& registry) {
+  registry.add(kernel_of_log_sums<precision, Shape<2, 2, 64, 32, 3, 2>>());
+  registry.add(kernel_of_log_sums<precision, Shape<2, 2, 32, 32, 3, 3>>());
+}
+
+}  // namespace
+
+void add_log_sums(Registry& registry) {
+  add_kernels<Precision::promoted>(registry);
+  add_kernels<Precision::split>(registry);
+}
+
+}  // namespace rigel::backends::mma

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// log_plus of floats as products of exponentials on tensor cores: what is lost where the maxima of a row and of a column stand at
+// different k, and is computed anew; infinities; the same bits whatever the other rows hold. That it is right on every shape and
+// layout is what the zoo's trials and verify() show.
+#include <rigel/contract.hpp>
+
+#include <tests/support/compare.hpp>
+#include <tests/support/error.hpp>
+#include <tests/support/kernels.hpp>
+#include <tests/support/matrix.hpp>
+#include <tests/support/random.hpp>
+#include <tests/support/skip.hpp>
+#include <tests/support/spaces.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace {
+
+using rigel::Precision;
+using Values = std::vector<double>;
+constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double u = 0x1p-24;
+
+template <class Exec>
+std::vector<rigel::KernelInfo> log_sum_kernels() {
+  std::vector<rigel::KernelInfo> list;
+  for (const auto& info : support::kernels_on(Exec{}, "log_plus", rigel::Scalar::f32))
+    if (info.family == "cuda.mma") list.push_back(info);
+  return list;
+}
+
+template <class Exec>
+void check_met(int kernels) {
+  if (rigel::detail::space_of<Exec> == rigel::Space::cuda)
+    CHECK(kernels > 0);
+  else
+    support::skip("tensor cores: a host has none");
+}
+
+/// Operands in the order of rows, as floats hold them; without values of C nothing is accumulated.
+struct Product {
+  int m, n, k;
+  Values a, b, c = {};
+
+  Product(int rows, int columns, int length, double spread, std::uint64_t seed = 1) : m(rows), n(columns), k(length) {
+    support::Random random(seed);
+    for (Values* list : {&a, &b}) {
+      list->resize(static_cast<std::size_t>(list == &a ? m : n) * k);
+      for (double& v : *list) v = static_cast<float>(random.uniform(-spread, spread));
+    }
+  }
+  /// Rows have their maxima at k = 0, columns at the last k, so far above the rest.
+  Product& part(double gap) {
+    for (int i = 0; i < m; ++i) a[i * k] = static_cast<float>(gap);
+    for (int j = 0; j < n; ++j) b[(k - 1) * n + j] = static_cast<float>(gap);
+    return *this;
+  }
+
+  double exact(int i, int j) const {
+    const double start = c.empty() ? -infinity : c[i * n + j];
+    double largest = start;
+    for (int l = 0; l < k; ++l) {
+      const double t = a[i * k + l] + b[l * n + j];
+      if (t != t) return t;
+      largest = std::fmax(largest, t);
+    }
+    if (std::isinf(largest)) return largest;
+    double sum = std::exp(start - largest);
+    for (int l = 0; l < k; ++l) sum += std::exp(a[i * k + l] + b[l * n + j] - largest);
+    return largest + std::log(sum);
+  }
+
+  /// `transposed_operands`: both lie the other way round in memory.
+  template <class Exec>
+  Values by(const rigel::KernelInfo& info, bool transposed_operands = false) const {
+    const auto result = support::matrix<float, Exec>(m, n, c);
+    const rigel::ContractOptions options{.accumulate = !c.empty(), .precision = info.precision, .kernel = info.name};
+    const rigel::epilogue::Program none;
+    if (transposed_operands) {
+      Values of_a(a.size()), of_b(b.size());
+      for (int l = 0; l < k; ++l) {
+        for (int i = 0; i < m; ++i) of_a[l * m + i] = a[i * k + l];
+        for (int j = 0; j < n; ++j) of_b[j * k + l] = b[l * n + j];
+      }
+      rigel::contract(Exec{}, rigel::log_plus<float>{}, rigel::transposed(support::matrix<float, Exec>(k, m, of_a)),
+                      rigel::transposed(support::matrix<float, Exec>(n, k, of_b)), result, none, options);
+    } else {
+      rigel::contract(Exec{}, rigel::log_plus<float>{}, support::matrix<float, Exec>(m, k, a),
+                      support::matrix<float, Exec>(k, n, b), result, none, options);
+    }
+    return support::values(result);
+  }
+};
+
+// Errors in u. A slab's sum of 32 values of k, three products each, is off by 3 u for each product; products in two parts by 28,
+// exponentials by 4 each; sums of slabs by K/32, and those against a running maximum by a sum and a weight for every eight k. The sum of
+// the maxima is rounded once, as are differences from them, whose mean weighed by their terms is log K less the logarithm of the sum
+// at most; that is off by 2 of itself. It is 16 times max(1, |result|) at most where the precision is promoted, else twice as large as
+// the largest a and b together.
+template <class Exec>
+void check_errors(const Product& p, bool transposed_operands = false) {
+  double largest = 1;
+  for (const Values* list : {&p.a, &p.b, &p.c})
+    for (const double v : *list)
+      if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
+  for (const auto& info : log_sum_kernels<Exec>()) {
+    CAPTURE(info.name);
+    const Values actual = p.by<Exec>(info, transposed_operands);
+    const double of_sum = 3 * 32 * 3 + 2 + 28 + 8 + 5 * p.k / 8. + std::log(std::max(p.k, 1));
+    for (int i = 0; i < p.m; ++i)
+      for (int j = 0; j < p.n; ++j) {
+        const double exact = p.exact(i, j), error = std::fabs(actual[i * p.n + j] - exact);
+        const double own = std::max(1., std::fabs(exact));
+        const double bound =
+            info.precision == Precision::promoted ? of_sum + (17 + 16 + 32 + 1) * own : of_sum + (2 + 4 + 8 + 2) * largest;
+        const bool good = std::isfinite(exact) ? error <= bound * u : support::same(actual[i * p.n + j], exact);
+        if (good) continue;
+        CAPTURE(i);
+        CAPTURE(j);
+        CAPTURE(exact);
+        CHECK_MESSAGE(good, actual[i * p.n + j]);
+        return;
+      }
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("log sums on tensor cores: errors", Exec, RIGEL_TEST_SPACES) {
+  for (const double spread : {1., 10., 100.})
+    for (const int k : {1, 31, 32, 33, 300}) {
+      CAPTURE(spread);
+      CAPTURE(k);
+      check_errors<Exec>(Product(70, 67, k, spread));
+      check_errors<Exec>(Product(70, 67, k, spread), true);
+    }
+  check_errors<Exec>(Product(3, 130, 5000, 5));
+  check_met<Exec>(static_cast<int>(log_sum_kernels<Exec>().size()));
+}
+
+// Terms then have factors as small as exp(−gap): too small for two numbers of 16 bits from 20 on, for two of tf32 from 90 on.
+TEST_CASE_TEMPLATE("log sums on tensor cores: maxima at different k", Exec, RIGEL_TEST_SPACES) {
+  for (const double gap : {10., 20., 40., 80., 90., 200., 5000.}) {
+    CAPTURE(gap);
+    check_errors<Exec>(Product(70, 67, 100, 1).part(gap));
+    check_errors<Exec>(Product(70, 67, 100, 1).part(gap), true);
+    // Accumulated: what C held has to outlive the first value that is written.
+    Product p = Product(65, 64, 300, 1).part(gap);
+    support::Random random(5);
+    p.c.resize(65 * 64);
+    for (double& v : p.c) v = static_cast<float>(random.uniform(-2, 2));
+    check_errors<Exec>(p);
+  }
+}
+
+// Few of a cell's outputs are computed by warps, many by threads of a tile.
+TEST_CASE_TEMPLATE("log sums on tensor cores: some outputs are computed anew", Exec, RIGEL_TEST_SPACES) {
+  for (const int columns : {1, 7, 60}) {
+    CAPTURE(columns);
+    Product p(90, 100, 400, 1);
+    for (int i = 0; i < p.m; i += 3) p.a[i * p.k + 5] = 500;
+    for (int j = 0; j < columns; ++j) p.b[5 * p.n + j] = -700;
+    check_errors<Exec>(p);
+  }
+}
+
+TEST_CASE_TEMPLATE("log sums on tensor cores: the same bits in every tile and for a row alone", Exec, RIGEL_TEST_SPACES) {
+  for (const double gap : {0., 20., 40., 200.}) {
+    CAPTURE(gap);
+    Product p = Product(100, 75, 203, 3).part(gap);
+    // One row far from its neighbours, whose outputs alone are computed anew.
+    for (int l = 0; l < p.k; ++l) p.a[17 * p.k + l] = l == 3 ? 300 : 0;
+    for (int j = 0; j < p.n; ++j) p.b[3 * p.n + j] = -400;
+    std::map<Precision, Values> of;
+    for (const auto& info : log_sum_kernels<Exec>()) {
+      CAPTURE(info.name);
+      CHECK(covers(info.promises, rigel::Promise::batch_invariant | rigel::Promise::repeatable));
+      const Values c = p.by<Exec>(info);
+      CHECK(p.by<Exec>(info) == c);
+      CHECK(c == of.emplace(info.precision, c).first->second);
+      for (const int row : {0, 17, 99}) {
+        Product one = p;
+        one.m = 1;
+        one.a.assign(p.a.begin() + row * p.k, p.a.begin() + (row + 1) * p.k);
+        CHECK(one.by<Exec>(info) == Values(c.begin() + row * p.n, c.begin() + (row + 1) * p.n));
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("log sums on tensor cores: infinities and NaN", Exec, RIGEL_TEST_SPACES) {
+  // Entries of −∞, some rows of nothing else.
+  Product p(70, 66, 90, 2);
+  support::Random random(7);
+  for (Values* list : {&p.a, &p.b})
+    for (double& v : *list)
+      if (random.chance(0.6)) v = -infinity;
+  std::fill(p.a.begin() + 3 * p.k, p.a.begin() + 5 * p.k, -infinity);
+  check_errors<Exec>(p);
+  // One +∞, which meets −∞ in most columns; a NaN, which no −∞ hides.
+  p.a[9 * p.k + 8] = infinity;
+  p.b[11 * p.n + 10] = infinity;
+  p.a[20 * p.k] = nan;
+  check_errors<Exec>(p);
+  check_errors<Exec>(p, true);
+  // The largest floats: exponents and maxima overflow.
+  Product q(2, 2, 2, 0);
+  q.a = {3e38f, -3e38f, 3e38f, 0};
+  q.b = {0, 3e38f, 3e38f, 0};
+  for (const auto& info : log_sum_kernels<Exec>()) {
+    CAPTURE(info.name);
+    const Values c = q.by<Exec>(info), expected = {3e38f, infinity, 3e38f, infinity};
+    CHECK_MESSAGE(support::same(c, expected), c[0], " ", c[1], " ", c[2], " ", c[3]);
+  }
+}
+
+TEST_CASE_TEMPLATE("log sums on tensor cores: no k, and one", Exec, RIGEL_TEST_SPACES) {
+  Product none(70, 3, 0, 1), one(70, 3, 1, 50);
+  check_errors<Exec>(none);
+  check_errors<Exec>(one);
+  none.c.assign(210, 2.5);
+  check_errors<Exec>(none);
+}
+
+TEST_CASE_TEMPLATE("log sums on tensor cores are asked for", Exec, RIGEL_TEST_SPACES) {
+  const auto kernels = log_sum_kernels<Exec>();
+  const auto one = support::matrix<float, Exec>(1, 1, {1}), c = support::matrix<float, Exec>(1, 1);
+  const auto call = [&](const rigel::ContractOptions& options) {
+    rigel::contract(Exec{}, rigel::log_plus<float>{}, one, one, c, rigel::epilogue::Program{}, options);
+  };
+  for (const auto& info : kernels) {
+    CAPTURE(info.name);
+    CHECK(info.precision != Precision::accumulator);
+    const auto e = support::caught([&] { call({.kernel = info.name}); });
+    CHECK(e.code == rigel::Code::unsupported);
+    CHECK(e.lacks({info.name.c_str(), "options.precision", rigel::name(info.precision)}) == "");
+    call({.precision = info.precision, .kernel = info.name});
+    CHECK(support::values(c) == Values{2});
+  }
+  check_met<Exec>(static_cast<int>(kernels.size()));
+}
