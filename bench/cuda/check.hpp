@@ -101,7 +101,7 @@ class Checks {
                                                                     : 0x1p-24;
 
   // epilogue(Σ_k |a ⊗ b|), |C| among the terms where it starts the chain: what errors are relative to, as long as the
-  // epilogue grows with its argument.
+  // epilogue grows with its argument. Of logarithms 1 + |C| + max_k |a| + max_k |b| instead of the sum.
   template <class S, class AView, class BView, class CView>
   Matrix<double> absolute_sums(const S& s, const AView& a, const BView& b, const CView& c,
                                const rigel::epilogue::Program& epilogue, bool accumulate) const {
@@ -112,9 +112,18 @@ class Checks {
         "bench::absolute_sums", Kokkos::RangePolicy<Exec>(exec_, 0, sizes.size()), KOKKOS_LAMBDA(const int i) {
           const int row = i / n, column = i % n;
           double sum = accumulate ? Kokkos::abs(static_cast<double>(c(row, column))) : 0;
-          for (int j = 0; j < k; ++j)
-            sum += Kokkos::abs(
-                static_cast<double>(s.multiply(static_cast<Operand>(a(row, j)), static_cast<Operand>(b(j, column)))));
+          if constexpr (rigel::Number<typename S::accumulator>) {
+            for (int j = 0; j < k; ++j)
+              sum += Kokkos::abs(
+                  static_cast<double>(s.multiply(static_cast<Operand>(a(row, j)), static_cast<Operand>(b(j, column)))));
+          } else {
+            double largest_a = 0, largest_b = 0;
+            for (int j = 0; j < k; ++j) {
+              largest_a = Kokkos::max(largest_a, Kokkos::abs(static_cast<double>(a(row, j))));
+              largest_b = Kokkos::max(largest_b, Kokkos::abs(static_cast<double>(b(j, column))));
+            }
+            sum += 1 + largest_a + largest_b;
+          }
           sizes(row, column) = epilogue(sum, row, column, 0);
         });
     return sizes;

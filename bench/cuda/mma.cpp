@@ -34,6 +34,26 @@ void self_distances(State& state, const Exec& exec, int n, int k, bool near) {
   const double seconds = bench::time_calls(
       state, exec, [&](std::int64_t) { rigel::cdist(exec, x, x, d, rigel::metric::euclidean{}, options); });
   bench::set_rate<pair::tensor_halves>(state, exec, double(n) * n * k / seconds);
+// log_plus where rows have their maxima at the first k and columns at the last, so far above the rest that every output is computed
+// anew: by products of floats in two parts for 40, directly for 200.
+void add_log_sums_apart(const Exec& exec, int n, float gap) {
+  const std::string name = "log_plus/f32/" + std::to_string(n) + "^3/maxima apart by " + std::to_string(static_cast<int>(gap));
+  bench::add(name, benchmark::kMillisecond, [=](benchmark::State& state) {
+    const auto a = bench::uninitialized<float>(n, n), b = bench::uninitialized<float>(n, n);
+    const auto c = bench::uninitialized<float>(n, n);
+    bench::fill(exec, a, 1, bench::Numbers::normal);
+    bench::fill(exec, b, 2, bench::Numbers::normal);
+    Kokkos::parallel_for(
+        "bench::maxima_apart", Kokkos::RangePolicy<Exec>(exec, 0, n), KOKKOS_LAMBDA(const int i) {
+          a(i, 0) += gap;
+          b(n - 1, i) += gap;
+        });
+    const rigel::ContractOptions options{.precision = rigel::Precision::split, .kernel = "cuda.mma"};
+    const double seconds = bench::time_calls(state, exec, [&](std::int64_t) {
+      rigel::contract(exec, log_plus<float>{}, a, b, c, epilogue::Program{}, options);
+    });
+    bench::set_rate<pair::tensor_pairs>(state, exec, double(n) * n * n / seconds);
+  });
 }
 
 // clang-format off
@@ -78,6 +98,10 @@ void add_tasks(const Exec& exec) {
       {1024, 1024, 1024, columns, true, nullptr, promoted},
       {4096, 4096, 4096, rows, true, nullptr, split},
       {4096, 4096, 4096, columns, true, nullptr, promoted}});
+  for (const float gap : {40.f, 200.f}) {
+    add_log_sums_apart(exec, 1024, gap);
+    add_log_sums_apart(exec, 4096, gap);
+  }
   add_products<pair::tensor_f64>(setting, "plus_times/f64", plus_times<double>{}, {
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, rows}});

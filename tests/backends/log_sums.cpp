@@ -22,7 +22,7 @@ namespace {
 
 using rigel::Precision;
 using Values = std::vector<double>;
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity(), not_a_number = std::numeric_limits<double>::quiet_NaN();
 constexpr double u = 0x1p-24;
 
 template <class Exec>
@@ -96,11 +96,11 @@ struct Product {
   }
 };
 
-// Errors in u. A slab's sum of 32 values of k, three products each, is off by 3 u for each product; products in two parts by 28,
-// exponentials by 4 each; sums of slabs by K/32, and those against a running maximum by a sum and a weight for every eight k. The sum of
-// the maxima is rounded once, as are differences from them, whose mean weighed by their terms is log K less the logarithm of the sum
-// at most; that is off by 2 of itself. It is 16 times max(1, |result|) at most where the precision is promoted, else twice as large as
-// the largest a and b together.
+// Errors in u. An instruction's products, of 16 values of k, are off by 3 each; as promoted they are summed over 32 values of k, and as
+// floats in two parts, three products each, they are always. Products in two parts are off by 28, exponentials by 4 each; sums of slabs by
+// K/32, and those against a running maximum by a sum and a weight for every eight k. The sum of the maxima is rounded once, differences
+// from them twice, whose mean weighed by their terms is log K less the logarithm of the sum at most; that is off by 2 of itself. It is 16
+// times max(1, |result|) at most where the precision is promoted, else twice as large as the largest a and b together.
 template <class Exec>
 void check_errors(const Product& p, bool transposed_operands = false) {
   double largest = 1;
@@ -110,13 +110,14 @@ void check_errors(const Product& p, bool transposed_operands = false) {
   for (const auto& info : log_sum_kernels<Exec>()) {
     CAPTURE(info.name);
     const Values actual = p.by<Exec>(info, transposed_operands);
-    const double of_sum = 3 * 32 * 3 + 2 + 28 + 8 + 5 * p.k / 8. + std::log(std::max(p.k, 1));
+    const double of_k = info.precision == Precision::promoted ? 5. / 8 : 3;
+    const double of_sum = 3 * 32 * 3 + 2 + 28 + 8 + of_k * p.k + 2 * std::log(std::max(p.k, 1));
     for (int i = 0; i < p.m; ++i)
       for (int j = 0; j < p.n; ++j) {
         const double exact = p.exact(i, j), error = std::fabs(actual[i * p.n + j] - exact);
         const double own = std::max(1., std::fabs(exact));
         const double bound =
-            info.precision == Precision::promoted ? of_sum + (17 + 16 + 32 + 1) * own : of_sum + (2 + 4 + 8 + 2) * largest;
+            info.precision == Precision::promoted ? of_sum + (17 + 32 + 32 + 1) * own : of_sum + (2 + 8 + 8 + 2) * largest;
         const bool good = std::isfinite(exact) ? error <= bound * u : support::same(actual[i * p.n + j], exact);
         if (good) continue;
         CAPTURE(i);
@@ -204,7 +205,7 @@ TEST_CASE_TEMPLATE("log sums on tensor cores: infinities and NaN", Exec, RIGEL_T
   // One +∞, which meets −∞ in most columns; a NaN, which no −∞ hides.
   p.a[9 * p.k + 8] = infinity;
   p.b[11 * p.n + 10] = infinity;
-  p.a[20 * p.k] = nan;
+  p.a[20 * p.k] = not_a_number;
   check_errors<Exec>(p);
   check_errors<Exec>(p, true);
   // The largest floats: exponents and maxima overflow.

@@ -10,8 +10,8 @@ __device__ __forceinline__ unsigned block_index() {
   asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
   return index;
 }
-__device__ __forceinline__ int thread_index() {
-  int index;
+__device__ __forceinline__ unsigned thread_index() {
+  unsigned index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
   return index;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One pass over both operands of a log_plus: every line's maximum over k, and exp(x − maximum) as two numbers of 16 bits, lines along
-// k. Any strides: where k is contiguous a warp takes a line; else a block takes 16 lines, which pass through shared memory.
+// k. Any strides: where k is contiguous a few warps take a line; else a block takes eight lines, which pass through shared memory.
 #pragma once
 
 #include <backends/cuda/mma/kernel.hpp>
@@ -9,14 +9,20 @@
 
 namespace rigel::backends::mma {
 
-/// A line of an operand: its maximum over k, and Σ_k exp(x − maximum).
+/// A line of an operand: its maximum over k, and Σ_k exp(x − maximum), rounded up a little, in the same bits whatever the order.
 struct Line {
   float maximum, sum;
 };
 
-/// exp(x − maximum), the difference rounded once; −∞ gives 0 whatever the maximum. NaN where both are +∞.
-__device__ __forceinline__ float exponential_against(float maximum, float x) {
-  return x == -infinity<float>() ? 0.f : math::exponential(math::subtract(x, maximum));
+/// What is subtracted from a line's numbers. A line of −∞ alone has exponentials of 0.
+__device__ __forceinline__ float subtrahend(float maximum) { return maximum == -infinity<float>() ? 0 : maximum; }
+
+/// exp(x − maximum) by the special-function unit: within 4 u, its argument within twice |x − maximum|·u. Below 2^-126 it is 0; NaN where
+/// both are +∞.
+__device__ __forceinline__ float exponential_against(float subtrahend, float x) {
+  float e;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(math::subtract(x, subtrahend) * 1.44269504088896340736f));
+  return e;
 }
 
 /// What exponentials are multiplied by before they are rounded to 16 bits: the largest number then is 2^15, whose rest, times
@@ -25,127 +31,179 @@ inline constexpr float pair_scale = 0x1p15f;
 
 /// An operand, and what becomes of it: of each 32 values of k, the last ones absent, first the upper parts, then the rests.
 struct Exponentials {
-  static constexpr int slab = 32;  // values of k
-  static constexpr int lines_along_k = 8, lines_across = 16,
-                       run = 16;  // lines of a block; loads of a thread that are under way
+  static constexpr int slab = 32, threads = 256, warps = threads / 32;  // values of k; of a block
+  static constexpr int run = 16;                                        // values that a thread holds
+  static constexpr int lines_across = 8;
+
+  /// Warps that share a line of contiguous k: so many that they hold it, as far as a block can.
+  static constexpr int warps_of_line(std::int64_t k) {
+    return k <= 32 * run ? 1 : k <= 64 * run ? 2 : k <= 128 * run ? 4 : warps;
+  }
 
   const float* from;
   std::int64_t matrix_stride, line_stride, k_stride;
-  std::int64_t lines, k, pitch;
+  std::int64_t lines, pitch;
+  int k;
   unsigned groups;  // blocks of a matrix
+  float count;      // 1 / unit()
   half* to;
   Line* of_lines;
 
-  RIGEL_FUNCTION bool along_k() const { return k_stride <= line_stride; }
-
-  /// Stores the parts of e, the exponential of (line, k).
-  __device__ __forceinline__ static void put(half* line, std::int64_t k, float e) {
-    const float x = e * pair_scale;
-    const half upper = x;
-    half* const at = line + k / slab * (2 * slab) + k % slab;
-    at[0] = upper;
-    at[slab] = half((x - upper) * rest_scale);
+  /// Sums of a line's exponentials are counted in this share of 1, so that integers hold them.
+  constexpr float unit() const {
+    float u = 0x1p-31f;
+    for (std::int64_t many = 1; many < k; many *= 2) u *= 2;
+    return u;
   }
+  constexpr bool along_k() const { return k_stride <= line_stride; }
+  constexpr int lines_of_block() const { return along_k() ? warps / warps_of_line(k) : lines_across; }
 
-  /// A line by a warp.
-  __device__ __forceinline__ void take_line(std::int64_t matrix, std::int64_t group) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const std::int64_t line = group * lines_along_k + threadIdx.x / 32;
-    if (line >= lines) return;
-    const float* const p = from + matrix * matrix_stride + line * line_stride;
-    float x[run];
-    const auto load = [&](std::int64_t k0) __attribute__((always_inline)) {
-#pragma unroll
-      for (int i = 0; i < run; ++i) {
-        const std::int64_t at = k0 + 32 * i + lane;
-        x[i] = at < k ? p[at * k_stride] : -infinity<float>();
-      }
-    };
-    float maximum = -infinity<float>(), sum = 0;
-#pragma unroll 1
-    for (std::int64_t k0 = 0; k0 < k; k0 += 32 * run) {
-      load(k0);
-#pragma unroll
-      for (int i = 0; i < run; ++i) maximum = math::maximum(maximum, x[i]);
-    }
-#pragma unroll
-    for (int apart = 16; apart > 0; apart /= 2) maximum = math::maximum(maximum, __shfl_xor_sync(~0u, maximum, apart));
-    half* const out = to + (matrix * lines + line) * pitch;
-#pragma unroll 1
-    for (std::int64_t k0 = 0; k0 < k; k0 += 32 * run) {
-      load(k0);
-#pragma unroll
-      for (int i = 0; i < run; ++i) {
-        if (k0 + 32 * i >= k) break;
-        const float e = exponential_against(maximum, x[i]);
-        sum = math::add(sum, e);
-        put(out, k0 + 32 * i + lane, e);
-      }
-    }
-#pragma unroll
-    for (int apart = 16; apart > 0; apart /= 2) sum = math::add(sum, __shfl_xor_sync(~0u, sum, apart));
-    if (lane == 0) of_lines[matrix * lines + line] = {maximum, sum};
-  }
-
-  /// What take_lines() shares: exponentials of a stretch of k, a number more than banks apart; one number of each thread.
+  /// What a block shares: exponentials of a stretch of k, a few numbers more than banks apart; a number of each warp, or of its lines.
   struct Shared {
-    float tile[lines_across][16 * run + 2], of_thread[16][lines_across + 1];
+    float tile[run * threads + 32], of_warp[warps][lines_across];
+    std::uint32_t counts[warps][lines_across];
   };
 
-  /// Neighbouring lines by a block of 256 threads: thread t has line t mod 16, and every 16th value of k.
-  __device__ __forceinline__ void take_lines(std::int64_t matrix, std::int64_t group, Shared& shared) const {
-    const int line = static_cast<int>(threadIdx.x) % 16, first = static_cast<int>(threadIdx.x) / 16;
+  /// Σ from the number of units; each term was rounded by half of one.
+  __device__ __forceinline__ float sum_of(std::uint32_t units) const {
+    return static_cast<float>(units + static_cast<std::uint32_t>(k)) / count;
+  }
+
+  typedef float Two __attribute__((ext_vector_type(2)));
+
+  /// Stores both parts of the exponentials of two values of k, the first of which is even, if there are such.
+  __device__ __forceinline__ void put(half* line, int at, Two e) const {
+    typedef _Float16 Parts __attribute__((ext_vector_type(2)));
+    if (at >= (k + slab - 1) / slab * slab) return;
+    const Two x = e * pair_scale;
+    const Parts upper = __builtin_convertvector(x, Parts);
+    const Parts rest = __builtin_convertvector((x - __builtin_convertvector(upper, Two)) * rest_scale, Parts);
+    half* const place = line + at / slab * (2 * slab) + at % slab;
+    *reinterpret_cast<Parts*>(place) = upper;
+    *reinterpret_cast<Parts*>(place + slab) = rest;
+  }
+
+  /// Lines of contiguous k, each by a few warps: a thread takes two neighbours in k at a time.
+  __device__ __forceinline__ void take_along_k(std::int64_t matrix, std::int64_t group, Shared& shared) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+    const int together = warps_of_line(k), stretch = together * 32 * run, first = (warp % together * 32 + lane) * 2;
+    const std::int64_t line = group * (warps / together) + warp / together;
+    const bool present = line < lines;
+    const float* const p = from + matrix * matrix_stride + line * line_stride;
+    const bool in_twos = present && k_stride == 1 && reinterpret_cast<std::uintptr_t>(p) % sizeof(Two) == 0;
+    Two x[run / 2];
+    const auto place = [&](int k0, int i) { return k0 + i * together * 64 + first; };
+    const auto load = [&](int k0) __attribute__((always_inline)) {
+      if (in_twos && k0 + stretch <= k) {
+#pragma unroll
+        for (int i = 0; i < run / 2; ++i) x[i] = *reinterpret_cast<const Two*>(p + place(k0, i));
+      } else {
+#pragma unroll
+        for (int i = 0; i < run / 2; ++i)
+#pragma unroll
+          for (int j = 0; j < 2; ++j)
+            x[i][j] = present && place(k0, i) + j < k ? p[(place(k0, i) + j) * k_stride] : -infinity<float>();
+      }
+    };
+    // ⊕ of what the line's threads have.
+    const auto joined = [&](auto mine, auto& of_warp, const auto& add) __attribute__((always_inline)) {
+#pragma unroll
+      for (int apart = 16; apart > 0; apart /= 2) mine = add(mine, __shfl_xor_sync(~0u, mine, apart));
+      if (together == 1) return mine;
+      __syncthreads();
+      if (lane == 0) of_warp[warp][0] = mine;
+      __syncthreads();
+      auto all = of_warp[warp / together * together][0];
+#pragma unroll 1
+      for (int i = 1; i < together; ++i) all = add(all, of_warp[warp / together * together + i][0]);
+      return all;
+    };
+    float maximum = -infinity<float>();
+    std::uint32_t sum = 0;
+#pragma unroll 1
+    for (int k0 = 0; k0 < k; k0 += stretch) {
+      load(k0);
+#pragma unroll
+      for (int i = 0; i < run / 2; ++i) maximum = math::maximum(maximum, math::maximum(x[i].x, x[i].y));
+    }
+    maximum = joined(maximum, shared.of_warp, [](float u, float v) { return math::maximum(u, v); });
+    const float against = subtrahend(maximum);
+    half* const out = to + (matrix * lines + line) * pitch;
+#pragma unroll 1
+    for (int k0 = 0; k0 < k; k0 += stretch) {
+      if (k > stretch) load(k0);
+#pragma unroll
+      for (int i = 0; i < run / 2; ++i) {
+        const Two e = {exponential_against(against, x[i].x), exponential_against(against, x[i].y)};
+        sum += __float2uint_rn(e.x * count) + __float2uint_rn(e.y * count);
+        if (present) put(out, place(k0, i), e);
+      }
+    }
+    sum = joined(sum, shared.counts, [](std::uint32_t u, std::uint32_t v) { return u + v; });
+    if (lane == 0 && warp % together == 0 && present) of_lines[matrix * lines + line] = {maximum, sum_of(sum)};
+  }
+
+  /// Neighbouring lines: thread t has line t mod `lines_across`.
+  __device__ __forceinline__ void take_across(std::int64_t matrix, std::int64_t group, Shared& shared) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+    const int line = lane % lines_across, first = static_cast<int>(threadIdx.x) / lines_across;
     const std::int64_t line0 = group * lines_across;
     const bool present = line0 + line < lines;
     const float* const p = from + matrix * matrix_stride + (line0 + line) * line_stride;
+    constexpr int apart_in_k = threads / lines_across, stretch = run * apart_in_k,
+                  pitch_of_tile = stretch + 32 / lines_across;
     float x[run];
-    const auto load = [&](std::int64_t k0) __attribute__((always_inline)) {
+    const auto load = [&](int k0) __attribute__((always_inline)) {
+      // How many of this thread's numbers exist.
+      const int left = k - k0 - first, count = present && left > 0 ? (left + apart_in_k - 1) / apart_in_k : 0;
+      const float* at = p + (k0 + first) * k_stride;
 #pragma unroll
       for (int i = 0; i < run; ++i) {
-        const std::int64_t at = k0 + 16 * i + first;
-        x[i] = present && at < k ? p[at * k_stride] : -infinity<float>();
+        x[i] = i < count ? *at : -infinity<float>();
+        at += apart_in_k * k_stride;
       }
     };
-    // The value that ⊕ of the line's 16 threads gives.
-    const auto joined = [&](float mine, const auto& add) __attribute__((always_inline)) {
-      __syncthreads();
-      shared.of_thread[first][line] = mine;
-      __syncthreads();
-      float all = shared.of_thread[0][line];
+    const auto joined = [&](auto mine, auto& of_warp, const auto& add) __attribute__((always_inline)) {
 #pragma unroll
-      for (int i = 1; i < 16; ++i) all = add(all, shared.of_thread[i][line]);
+      for (int apart = 16; apart >= lines_across; apart /= 2) mine = add(mine, __shfl_xor_sync(~0u, mine, apart));
+      __syncthreads();
+      if (lane < lines_across) of_warp[warp][line] = mine;
+      __syncthreads();
+      auto all = of_warp[0][line];
+#pragma unroll
+      for (int i = 1; i < warps; ++i) all = add(all, of_warp[i][line]);
       return all;
     };
-    float maximum = -infinity<float>(), sum = 0;
+    float maximum = -infinity<float>();
+    std::uint32_t sum = 0;
 #pragma unroll 1
-    for (std::int64_t k0 = 0; k0 < k; k0 += 16 * run) {
+    for (int k0 = 0; k0 < k; k0 += stretch) {
       load(k0);
 #pragma unroll
       for (int i = 0; i < run; ++i) maximum = math::maximum(maximum, x[i]);
     }
-    maximum = joined(maximum, [](float u, float v) { return math::maximum(u, v); });
+    maximum = joined(maximum, shared.of_warp, [](float u, float v) { return math::maximum(u, v); });
+    const float against = subtrahend(maximum);
 #pragma unroll 1
-    for (std::int64_t k0 = 0; k0 < k; k0 += 16 * run) {
-      load(k0);
+    for (int k0 = 0; k0 < k; k0 += stretch) {
+      if (k > stretch) load(k0);
       __syncthreads();
 #pragma unroll
       for (int i = 0; i < run; ++i) {
-        const float e = exponential_against(maximum, x[i]);
-        sum = math::add(sum, e);
-        shared.tile[line][16 * i + first] = e;
+        const float e = exponential_against(against, x[i]);
+        sum += __float2uint_rn(e * count);
+        shared.tile[line * pitch_of_tile + apart_in_k * i + first] = e;
       }
       __syncthreads();
-      const int lane = static_cast<int>(threadIdx.x) % 32;
-      for (int i = static_cast<int>(threadIdx.x) / 32; i < lines_across; i += 8) {
-        if (line0 + i >= lines) break;
+      for (int i = warp; i < lines_across && line0 + i < lines; i += warps) {
         half* const out = to + (matrix * lines + line0 + i) * pitch;
 #pragma unroll
-        for (int j = 0; j < run / 2; ++j)
-          if (k0 + 32 * j < k) put(out, k0 + 32 * j + lane, shared.tile[i][32 * j + lane]);
+        for (int j = 0; j < stretch; j += 64)
+          put(out, k0 + j + 2 * lane, *reinterpret_cast<const Two*>(&shared.tile[i * pitch_of_tile + j + 2 * lane]));
       }
     }
-    sum = joined(sum, [](float u, float v) { return math::add(u, v); });
-    if (first == 0 && present) of_lines[matrix * lines + line0 + line] = {maximum, sum};
+    sum = joined(sum, shared.counts, [](std::uint32_t u, std::uint32_t v) { return u + v; });
+    if (warp == 0 && lane < lines_across && present) of_lines[matrix * lines + line0 + line] = {maximum, sum_of(sum)};
   }
 };
 
@@ -159,8 +217,8 @@ struct ExponentialsOfBoth {
 
 template <int threads>
 __global__ void __launch_bounds__(threads) exponentials(const __grid_constant__ ExponentialsOfBoth g) {
-  static_assert(threads == 256);
-  __shared__ Exponentials::Shared shared;
+  static_assert(threads == Exponentials::threads);
+  __shared__ __attribute__((aligned(16))) Exponentials::Shared shared;
   for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < g.words;
        i += std::int64_t{gridDim.x} * threads)
     g.zeros[i] = 0;
@@ -168,9 +226,9 @@ __global__ void __launch_bounds__(threads) exponentials(const __grid_constant__ 
   const Exponentials& mine = of_a ? g.a : g.b;
   const unsigned block = of_a ? blockIdx.x : blockIdx.x - g.blocks_of_a;
   if (mine.along_k())
-    mine.take_line(block / mine.groups, block % mine.groups);
+    mine.take_along_k(block / mine.groups, block % mine.groups, shared);
   else
-    mine.take_lines(block / mine.groups, block % mine.groups, shared);
+    mine.take_across(block / mine.groups, block % mine.groups, shared);
 }
 
 }  // namespace rigel::backends::mma

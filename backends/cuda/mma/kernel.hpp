@@ -47,6 +47,17 @@ __device__ __forceinline__ std::uint32_t rest_of(std::uint32_t bits) {
   return __float_as_uint(math::subtract(__uint_as_float(bits), __uint_as_float(bits & 0xffffe000u)));
 }
 
+/// visit(i, j, r) for all accumulators of a thread.
+template <int rows, int columns, class Visit>
+__device__ __forceinline__ void for_each_accumulator(const Visit& visit) {
+#pragma unroll
+  for (int i = 0; i < rows; ++i)
+#pragma unroll
+    for (int j = 0; j < columns; ++j)
+#pragma unroll
+      for (int r = 0; r < 4; ++r) visit(i, j, r);
+}
+
 /// x += A·B for all fragments of a step, neighbours in time with one of A.
 template <class Mma, class Register, int rows, int columns>
 __device__ __forceinline__ void add_products(typename Mma::Accumulator (&x)[rows][columns][4], const Register (&a)[rows][4],
@@ -105,9 +116,9 @@ struct FiniteOrSummedAnew {
 };
 
 /// How floats are multiplied: as the instruction takes them; in two parts; so, and every slab's products summed by themselves before
-/// they are added to those before, in float; so, and the parts come as numbers of 16 bits: a slab's first half is the upper parts of
-/// some values of k, its second half `rest_scale` times what is left of the same values.
-enum class Products : std::uint8_t { whole, split, promoted, pairs };
+/// they are added to those before, in float. Of numbers that come as pairs of 16 bits, a slab's first half is the upper parts of some
+/// values of k, its second half `rest_scale` times what is left of the same values: as split, and as promoted.
+enum class Products : std::uint8_t { whole, split, promoted, pairs, promoted_pairs };
 inline constexpr float rest_scale = 0x1p11f;
 
 /// What a step multiplies are numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n); to the semiring's own
@@ -178,15 +189,23 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   };
   // Fragments of the next step are read while those of one are multiplied; where they are split, there are no registers for it.
   // Of pairs the upper parts of a slab stay until the rests have been multiplied by them.
-  constexpr bool ahead = products == Products::whole, in_pairs = products == Products::pairs;
-  constexpr int held = in_pairs ? steps / 2 + 1 : 1 + ahead;
+  constexpr bool ahead = products == Products::whole;
+  constexpr bool in_pairs = products == Products::pairs || products == Products::promoted_pairs;
+  constexpr bool by_slabs = products == Products::promoted || products == Products::promoted_pairs;
+  constexpr int held = in_pairs ? 3 : 1 + ahead;
   typename SlabA::Register fragment_a[held][rows][4], fragment_b[held][columns / 2][4];
+  const auto read_a = [&](int which, int stage, int step) __attribute__((always_inline)) {
+#pragma unroll
+    for (int i = 0; i < rows; ++i) reader_a.read(slabs + stage * stage_bytes, 16 * i, step, fragment_a[which][i]);
+  };
+  const auto read_b = [&](int which, int stage, int step) __attribute__((always_inline)) {
+#pragma unroll
+    for (int j = 0; j < columns / 2; ++j)
+      reader_b.read(slabs + stage * stage_bytes + SlabA::bytes, 16 * j, step, fragment_b[which][j]);
+  };
   const auto read = [&](int which, int stage, int step) __attribute__((always_inline)) {
-    const std::uint32_t from = slabs + stage * stage_bytes;
-#pragma unroll
-    for (int i = 0; i < rows; ++i) reader_a.read(from, 16 * i, step, fragment_a[which][i]);
-#pragma unroll
-    for (int j = 0; j < columns / 2; ++j) reader_b.read(from + SlabA::bytes, 16 * j, step, fragment_b[which][j]);
+    read_a(which, stage, step);
+    read_b(which, stage, step);
   };
 
   // The slab that is multiplied next is there, and nobody reads the one before.
@@ -203,35 +222,38 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       advance();
     }
     wait_for_slab();
-    if (ahead) read(0, 0, 0);
+    if (ahead || in_pairs) read(0, 0, 0);
+    if (in_pairs) read(2, 0, 2);
   }
 #pragma unroll 1
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
-    typename Mma::Accumulator sums[rows][columns][4] = {};
+    typename Mma::Accumulator sums[rows][columns][4] = {}, with_rests[rows][columns][4] = {};
 #pragma unroll 1
     for (int slab = 0; slab < slabs_of_tile; ++slab) {
       typename Mma::Accumulator of_slab[rows][columns][4] = {};
-      constexpr bool by_slabs = products == Products::promoted || in_pairs;
       auto& x = by_slabs ? of_slab : sums;
       const int next = stage + 1 == stages ? 0 : stage + 1, free = stage == 0 ? stages - 1 : stage - 1;
       if constexpr (in_pairs) {
-        constexpr int half = steps / 2;
-#pragma unroll
-        for (int step = 0; step < half; ++step) {
-          read(step, stage, step);
-          read(half, stage, half + step);
-          start_copies(free, step, half);
-          add_products<Mma>(x, fragment_a[step], fragment_b[half]);
-          add_products<Mma>(x, fragment_a[half], fragment_b[step]);
-        }
-#pragma unroll
-        for (int i = 0; i < rows; ++i)
-#pragma unroll
-          for (int j = 0; j < columns; ++j)
-#pragma unroll
-            for (int r = 0; r < 4; ++r) x[i][j][r] = math::multiply(x[i][j][r], 1 / rest_scale);
-#pragma unroll
-        for (int step = 0; step < half; ++step) add_products<Mma>(x, fragment_a[step], fragment_b[step]);
+        // Upper parts are 0 and 1, a rest is 2: each is read while others are multiplied.
+        static_assert(steps == 4);
+        auto& y = by_slabs ? of_slab : with_rests;
+        read(1, stage, 1);
+        add_products<Mma>(y, fragment_a[0], fragment_b[2]);
+        read_b(2, stage, 3);
+        start_copies(free, 0, 2);
+        add_products<Mma>(y, fragment_a[2], fragment_b[0]);
+        read_a(2, stage, 3);
+        start_copies(free, 1, 2);
+        add_products<Mma>(y, fragment_a[1], fragment_b[2]);
+        add_products<Mma>(y, fragment_a[2], fragment_b[1]);
+        if constexpr (by_slabs)
+          for_each_accumulator<rows, columns>(
+              [&](int i, int j, int r) { x[i][j][r] = math::multiply(x[i][j][r], 1 / rest_scale); });
+        add_products<Mma>(x, fragment_a[0], fragment_b[0]);
+        wait_for_slab();
+        read(0, next, 0);
+        read(2, next, 2);
+        add_products<Mma>(x, fragment_a[1], fragment_b[1]);
       }
 #pragma unroll
       for (int step = 0; step < (in_pairs ? 0 : steps); ++step) {
@@ -249,17 +271,16 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         else
           add_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
       }
-      if (!ahead) wait_for_slab();
+      if (!ahead && !in_pairs) wait_for_slab();
       if constexpr (by_slabs)
-#pragma unroll
-        for (int i = 0; i < rows; ++i)
-#pragma unroll
-          for (int j = 0; j < columns; ++j)
-#pragma unroll
-            for (int r = 0; r < 4; ++r) sums[i][j][r] = math::add(sums[i][j][r], of_slab[i][j][r]);
+        for_each_accumulator<rows, columns>(
+            [&](int i, int j, int r) { sums[i][j][r] = math::add(sums[i][j][r], of_slab[i][j][r]); });
       advance();
       stage = next;
     }
+    if constexpr (products == Products::pairs)
+      for_each_accumulator<rows, columns>(
+          [&](int i, int j, int r) { sums[i][j][r] = math::fma(with_rests[i][j][r], 1 / rest_scale, sums[i][j][r]); });
     const tile::Origin o = origin(index);
     store_tile<Shape::outputs_n>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
                                  shared + stages * stage_bytes + warp * Buffer::bytes, lane);

@@ -8,14 +8,15 @@
 namespace rigel::backends::mma {
 namespace {
 
-constexpr int threads = 256;  // of a block of the passes
+constexpr int threads = Exponentials::threads;
 
 std::int64_t slabs_of(const Problem& p) { return (p.k + Exponentials::slab - 1) / Exponentials::slab; }
 /// Numbers of 16 bits in a line of exponentials.
 std::int64_t pitch_of_pairs(const Problem& p) { return slabs_of(p) * 2 * Exponentials::slab; }
 std::int64_t groups_of(const Lines& g) {
-  const std::int64_t lines = g.k_stride <= g.line_stride ? Exponentials::lines_along_k : Exponentials::lines_across;
-  return (g.lines + lines - 1) / lines;
+  Exponentials e{};
+  e.line_stride = g.line_stride, e.k_stride = g.k_stride, e.k = static_cast<int>(g.k);
+  return (g.lines + e.lines_of_block() - 1) / e.lines_of_block();
 }
 std::int64_t cells_along(std::int64_t extent) { return (extent + Marks::edge - 1) / Marks::edge; }
 std::int64_t cells_of(const Problem& p) { return p.batch * cells_along(p.m) * cells_along(p.n); }
@@ -61,25 +62,25 @@ Status supports_log_sums(const KernelInfo& info, const Problem& p) {
   return detail::finish_supports<detail::ProgramFinish>(info, p);
 }
 
-/// Three launches; both operands read twice and written once; the products; C. `rate`: products of pairs that a multiprocessor
-/// finishes in a second. As if no output were marked.
-template <class Shape>
+/// Three launches; both operands read twice and written once; the products; C. `rate`: products that a multiprocessor finishes in a
+/// second when it is full, as measured on sm_90. As if no output were marked.
+template <Precision precision, class Shape>
 double cost_of_log_sums(const KernelInfo&, const Problem& p) {
-  constexpr double launches = 9e-6, fill = 1.5e-6, output = 4e-11, bytes_per_second = 2.5e12;
+  constexpr double launches = 9e-6, fill = 1.5e-6, output = 4e-11, bytes_per_second = 3.5e12;
   constexpr int area = Shape::m * Shape::n;
-  constexpr double rate = area >= 128 * 128 ? 5.5e11 : area >= 128 * 64 ? 5e11 : 4e11;
+  constexpr double rate = precision == Precision::promoted ? 4.5e11 : area >= 128 * 64 ? 5e11 : 4.6e11;
   const auto busy = [](double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * Shape::warps); };
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
   const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
   const double full = std::floor(each / Shape::blocks) * Shape::blocks, rest = each - full;
   const double elements = static_cast<double>(matrices_of(p.a) * p.m + matrices_of(p.b) * p.n) * static_cast<double>(p.k);
+  const double steps = Exponentials::slab * static_cast<double>(slabs_of(p));
   return launches + elements * 4 * 3 / bytes_per_second +
-         (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * Exponentials::slab *
-             static_cast<double>(slabs_of(p)) / rate +
+         (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * steps / rate +
          std::ceil(each / Shape::blocks) * fill + each * area * output;
 }
 
-template <class Shape>
+template <Products products, class Shape>
 void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
   using tile::Direction;
   if (p.batch * p.m * p.n == 0) return;
@@ -99,9 +100,19 @@ void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
   const std::int64_t pitch = pitch_of_pairs(p);
   const auto exponentials_of = [&](const Lines& g, std::size_t to, std::size_t of_lines) {
     const Operand& o = *g.operand;
-    return Exponentials{
-        static_cast<const float*>(o.data),   o.batch_stride,  g.line_stride,      g.k_stride, g.lines, p.k, pitch,
-        static_cast<unsigned>(groups_of(g)), at(numbers, to), at(lines, of_lines)};
+    Exponentials e{static_cast<const float*>(o.data),
+                   o.batch_stride,
+                   g.line_stride,
+                   g.k_stride,
+                   g.lines,
+                   pitch,
+                   static_cast<int>(p.k),
+                   static_cast<unsigned>(groups_of(g)),
+                   0,
+                   at(numbers, to),
+                   at(lines, of_lines)};
+    e.count = 1 / e.unit();
+    return e;
   };
   ExponentialsOfBoth both{exponentials_of(lines_of_a(p), places.exponentials_a, places.lines_a),
                           exponentials_of(lines_of_b(p), places.exponentials_b, places.lines_b), 0, at(words, places.bits),
@@ -135,7 +146,7 @@ void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
   constexpr int bytes = shared_bytes<Shape, float>;
   static std::atomic<std::uint64_t> allowed{0};
   const auto function = reinterpret_cast<const void*>(
-      &multiply<S, half, Products::pairs, detail::ProgramFinish, Shape, Direction::along_k, Direction::along_k, LogOfSum>);
+      &multiply<S, half, products, detail::ProgramFinish, Shape, Direction::along_k, Direction::along_k, LogOfSum>);
   allow_shared_memory(function, bytes, allowed, p.execution.device, info);
   void* list[] = {&operands, &arguments, &result, &raster, &tiles};
   const auto processors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
@@ -147,14 +158,15 @@ void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
   check(cudaGetLastError());
 }
 
-/// In u. Relative to a sum: a slab of pairs has half as many products in an instruction's steps as one of floats in two parts, by which
-/// outputs are computed anew; either kind of part leaves 28 at most, and exponentials are within 4 each. By slabs K/32; against a
-/// running maximum a sum and a weight for every 8 terms. Relative to the largest a and b together: 1 for the sum of the maxima, 2 for the
-/// differences from them, 4 for the logarithm, 1 for the result.
-constexpr Accuracy accuracy_of_log_sums() {
-  constexpr double parts = 28, functions = 2 * 4, exponents = 1 + 2 + 4 + 1, of_weight = 4;
+/// In u. Relative to a sum: pairs are summed by the instruction over all of K, or as promoted over a slab; floats in two parts, by which
+/// outputs are computed anew, over a slab, which weighs more than one of pairs. Either kind of parts leaves 28 at most, and exponentials
+/// are within 4 each. Slabs add K/32; sums against a running maximum a sum and a weight for every 8 terms. Relative to the largest a
+/// and b together: 1 for the sum of the maxima, 4 for the differences from them, 4 for the logarithm, 1 for the result.
+constexpr Accuracy accuracy_of_log_sums(Precision precision) {
+  constexpr double parts = 28, functions = 2 * 4, exponents = 1 + 4 + 4 + 1, of_weight = 4;
   constexpr double of_slab = Exponentials::slab * truncating_accuracy(8, 3).per_term;
-  return {of_slab + 2 + parts + functions + exponents, (1 + of_weight) / DirectSum::chunk};
+  constexpr double of_chunk = (1 + of_weight) / DirectSum::chunk, of_pairs = truncating_accuracy(16).per_term;
+  return {of_slab + 2 + parts + functions + exponents, precision == Precision::split ? of_pairs : of_chunk};
 }
 
 template <Precision precision, class Shape>
@@ -170,11 +182,11 @@ Kernel kernel_of_log_sums() {
   k.info.raw_launch = true;
   k.info.precision = precision;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
-  k.info.accuracy = accuracy_of_log_sums();
+  k.info.accuracy = accuracy_of_log_sums(precision);
   k.supports = supports_log_sums<Shape>;
-  k.cost = cost_of_log_sums<Shape>;
+  k.cost = cost_of_log_sums<precision, Shape>;
   k.workspace = workspace_of_log_sums;
-  k.run = run_log_sums<Shape>;
+  k.run = run_log_sums < precision == Precision::split ? Products::pairs : Products::promoted_pairs, Shape > ;
   return k;
 }
 

@@ -38,13 +38,14 @@ struct LogOfSum {
   /// Sums of products of pairs below this share of both lines' sums may have lost more than 2^-22: each exponential is off by 2^-51,
   /// and so is the product of two rests.
   static constexpr float least_share = 0x1p-28f;
-  /// The same of products of floats in two parts: an exponential is off by 2^-149, K of them by 2^-27·K·u.
-  static constexpr float least_of_floats = 0x1p-120f;
+  /// Sums of products of floats in two parts below this: exponentials below 2^-113 have no whole rest, which is 2^-123 of them, and so
+  /// 2^-122·K may be lost, 2^-2·K·u of this.
+  static constexpr float least_of_floats = 0x1p-96f;
 
   __device__ __forceinline__ Line line_a(std::int64_t l, std::int64_t m) const { return a[l * a_batch + m]; }
   __device__ __forceinline__ Line line_b(std::int64_t l, std::int64_t n) const { return b[l * b_batch + n]; }
-  __device__ __forceinline__ static log_sum<float> total(Line x, Line y, float sum) {
-    const float maximum = math::add(x.maximum, y.maximum);
+  __device__ __forceinline__ static log_sum<float> total(float max_a, float max_b, float sum) {
+    const float maximum = math::add(max_a, max_b);
     return {maximum, maximum == -infinity<float>() ? 0 : sum};
   }
   /// Maxima of −∞ or NaN say what the result is.
@@ -59,7 +60,7 @@ struct LogOfSum {
 
   __device__ __forceinline__ float operator()(float sum, std::int64_t l, std::int64_t m, std::int64_t n) const {
     const Line x = line_a(l, m), y = line_b(l, n);
-    auto value = total(x, y, sum * (1 / (pair_scale * pair_scale)));
+    auto value = total(x.maximum, y.maximum, sum * (1 / (pair_scale * pair_scale)));
     const bool good = holds(value, least_share * math::add(x.sum, y.sum));
     if (!good) marks.add(l, m, n);
     if (g.accumulate) {
@@ -122,7 +123,8 @@ class Loader {
   /// The slab from k0 on.
   __device__ __forceinline__ void operator()(float (&x)[each], int k0, int all_k) const {
     // How many of this thread's numbers exist.
-    const int lines_left = left_ - line(), k_left = all_k - k0 - k(), apart = threads / (along_k_ ? depth : lines),
+    const int lines_left = left_ - static_cast<int>(line()), k_left = all_k - k0 - static_cast<int>(k()),
+              apart = threads / (along_k_ ? depth : lines),
               count = lines_left <= 0 || k_left <= 0 ? 0 : ((along_k_ ? lines_left : k_left) + apart - 1) / apart;
     const float* from = from_ + k0 * k_stride_;
 #pragma unroll
@@ -134,7 +136,7 @@ class Loader {
   /// visit(i, line, k) for every number i of a slab, by the place where it stands.
   template <class Visit>
   __device__ __forceinline__ void for_each(const Visit& visit) const {
-    const int first_line = line(), first_k = k();
+    const unsigned first_line = line(), first_k = k();
     if (along_k_)
 #pragma unroll
       for (int i = 0; i < each; ++i) visit(i, first_line + threads / depth * i, first_k);
@@ -145,10 +147,12 @@ class Loader {
 
  private:
   // Computed anew in each slab: what follows from them would take too many registers.
-  __device__ __forceinline__ int line() const {
+  __device__ __forceinline__ unsigned line() const {
     return along_k_ ? arch::thread_index() / depth : arch::thread_index() % lines;
   }
-  __device__ __forceinline__ int k() const { return along_k_ ? arch::thread_index() % depth : arch::thread_index() / lines; }
+  __device__ __forceinline__ unsigned k() const {
+    return along_k_ ? arch::thread_index() % depth : arch::thread_index() / lines;
+  }
 
   bool along_k_;
   const float* from_;
@@ -163,16 +167,13 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
   using Mma = arch::Mma<float>;
   constexpr int edge = Marks::edge, depth = Loader<threads>::depth, each = Loader<threads>::each, pitch = depth + 4;
   using Slab = tile::MatrixSlab<float, tile::Direction::along_k, edge, threads>;
-  // Floats of a slab times this: the smallest subnormal exponential then has a rest that tf32 sees, and 2^29 products of the largest
-  // do not overflow.
-  constexpr float scale = 0x1p48f;
   constexpr int few = 256;  // outputs of a cell that warps compute one by one
   __shared__ __attribute__((aligned(128))) union {
-    unsigned char parts[2 * Slab::bytes];
+    float parts[2][edge * depth];
     float terms[2][edge][pitch];
   } shared;
   __shared__ float values[edge][edge + 1];
-  __shared__ Line lines[2][edge];
+  __shared__ float maxima[2][edge], against[2][edge];
   __shared__ std::uint32_t words[Marks::words];
   __shared__ std::uint16_t list[few];
   __shared__ int left;
@@ -183,21 +184,20 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
 #pragma unroll 1
   for (unsigned index = blockIdx.x; index < cells; index += gridDim.x) {
     // The phases of a cell have little in common: what each needs of the thread's index is not kept from one to the other.
-    const int thread = arch::thread_index();
+    const unsigned thread = arch::thread_index();
     const unsigned cell = of.marks.list[index], in_batch = of.marks.cells_m * of.marks.cells_n;
-    const int l = static_cast<int>(cell / in_batch), m0 = static_cast<int>(cell % in_batch / of.marks.cells_n) * edge,
-              n0 = static_cast<int>(cell % of.marks.cells_n) * edge;
+    const unsigned l = cell / in_batch, m0 = cell % in_batch / of.marks.cells_n * edge, n0 = cell % of.marks.cells_n * edge;
     const auto loader_of_a = [&] { return Loader<threads>(g.a.data + g.a.offset(l, m0, 0), g.a.row, g.a.column, g.m - m0); };
     const auto loader_of_b = [&] { return Loader<threads>(g.b.data + g.b.offset(l, 0, n0), g.b.column, g.b.row, g.n - n0); };
     // Stores marked outputs, from what value(row, column) gives, and takes their marks away; what is not good stays.
     const auto store = [&](const auto& value) __attribute__((always_inline)) {
 #pragma unroll 1
-      for (int e = arch::thread_index(); e < edge * edge; e += threads) {
-        const int row = e / edge, column = e % edge;
+      for (unsigned e = arch::thread_index(); e < edge * edge; e += threads) {
+        const unsigned row = e / edge, column = e % edge;
         if ((words[e / 32] >> e % 32 & 1) == 0) continue;
         log_sum<float> sum;
         if (!value(row, column, sum)) continue;
-        const int m = m0 + row, n = n0 + column;
+        const std::int64_t m = m0 + row, n = n0 + column;
         if (g.accumulate) sum = LogPlus::add(LogPlus::lift(of.before[of.place(l, m, n)]), sum);
         g.store(LogPlus{}, sum, l, m, n);
         atomicAnd(&words[e / 32], ~(1u << e % 32));
@@ -208,19 +208,22 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
     if (thread < Marks::words) words[thread] = of.marks.bits[std::size_t{cell} * Marks::words + thread];
     if (thread < 2 * edge) {
       const bool of_a = thread < edge;
-      const int line = (of_a ? m0 : n0) + thread % edge;
-      Line read{-infinity<float>(), 0};
-      if (line < (of_a ? g.m : g.n)) read = of_a ? of.line_a(l, line) : of.line_b(l, line);
-      lines[thread / edge][thread % edge] = read;
+      const std::int64_t line = (of_a ? m0 : n0) + thread % edge;
+      float maximum = -infinity<float>();
+      if (line < (of_a ? g.m : g.n)) maximum = (of_a ? of.line_a(l, line) : of.line_b(l, line)).maximum;
+      maxima[thread / edge][thread % edge] = maximum;
+      against[thread / edge][thread % edge] = subtrahend(maximum);
     }
     if (thread == 0) left = 0;
     __syncthreads();
 
     {
-      const auto slabs = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared.parts));
-      const int mine = arch::thread_index(), lane = mine % 32, row = mine / 128 * 32, column = mine / 32 % 4 * 16;
-      const typename Slab::template Reader<Slab::Order::rows> reader_a(row, lane);
-      const typename Slab::template Reader<Slab::Order::columns> reader_b(column, lane);
+      const auto slabs = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared.parts[0]));
+      const unsigned mine = arch::thread_index(), lane = mine % 32, row = mine / 128 * 32, column = mine / 32 % 4 * 16;
+      const typename Slab::template Reader<Slab::Order::rows> reader_a(static_cast<int>(row), static_cast<int>(lane));
+      const typename Slab::template Reader<Slab::Order::columns> reader_b(static_cast<int>(column), static_cast<int>(lane));
+      // Where none of a warp's outputs is marked it only stages.
+      const bool needed = __any_sync(~0u, (words[(row + lane) * (edge / 32) + column / 32] >> column % 32 & 0xffff) != 0);
       const Loader<threads> load[2] = {loader_of_a(), loader_of_b()};
       float sums[2][2][4] = {}, x[2][each];
 #pragma unroll
@@ -230,23 +233,22 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
         __syncthreads();
 #pragma unroll
         for (int o = 0; o < 2; ++o)
-          load[o].for_each([&](int i, int line, int k) __attribute__((always_inline)) {
-            const int at = line * 128 + ((k / 4 ^ line % 8) * 16) + k % 4 * 4;
-            *reinterpret_cast<float*>(shared.parts + o * Slab::bytes + at) =
-                exponential_against(lines[o][line].maximum, x[o][i]) * scale;
+          load[o].for_each([&](int i, unsigned line, unsigned k) __attribute__((always_inline)) {
+            shared.parts[o][line * depth + (k / 4 ^ line % 8) * 4 + k % 4] = exponential_against(against[o][line], x[o][i]);
           });
         __syncthreads();
 #pragma unroll
         for (int o = 0; o < 2; ++o) load[o](x[o], k0 + depth, all_k);
         float of_slab[2][2][4] = {};
-#pragma unroll 1
-        for (int step = 0; step < Slab::steps; ++step) {
-          std::uint32_t fragment_a[2][4], fragment_b[1][4];
+        if (needed)
 #pragma unroll
-          for (int i = 0; i < 2; ++i) reader_a.read(slabs, 16 * i, step, fragment_a[i]);
-          reader_b.read(slabs + Slab::bytes, 0, step, fragment_b[0]);
-          add_split_products<Mma>(of_slab, fragment_a, fragment_b);
-        }
+          for (int step = 0; step < Slab::steps; ++step) {
+            std::uint32_t fragment_a[2][4], fragment_b[1][4];
+#pragma unroll
+            for (int i = 0; i < 2; ++i) reader_a.read(slabs, 16 * i, step, fragment_a[i]);
+            reader_b.read(slabs + Slab::bytes, 0, step, fragment_b[0]);
+            add_split_products<Mma>(of_slab, fragment_a, fragment_b);
+          }
 #pragma unroll
         for (int i = 0; i < 2; ++i)
 #pragma unroll
@@ -264,14 +266,14 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
             values[row + 16 * i + lane / 4 + r / 2 * 8][column + 8 * j + lane % 4 * 2 + r % 2] = sums[i][j][r];
     }
     __syncthreads();
-    store([&](int row, int column, log_sum<float>& sum) {
-      sum = LogOfSum::total(lines[0][row], lines[1][column], values[row][column] * (1 / scale) * (1 / scale));
+    store([&](unsigned row, unsigned column, log_sum<float>& sum) {
+      sum = LogOfSum::total(maxima[0][row], maxima[1][column], values[row][column]);
       return of.holds(sum, LogOfSum::least_of_floats);
     });
     __syncthreads();
 
     // What is left.
-    for (int e = arch::thread_index(); e < edge * edge; e += threads)
+    for (unsigned e = arch::thread_index(); e < edge * edge; e += threads)
       if (words[e / 32] >> e % 32 & 1) {
         const int i = atomicAdd(&left, 1);
         if (i < few) list[i] = static_cast<std::uint16_t>(e);
@@ -280,10 +282,10 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
     if (left == 0) continue;
     if (left <= few) {
       // A lane takes a chunk; weights and sums of 32 of them are joined in turn.
-      const int lane = arch::thread_index() % 32;
+      const auto lane = static_cast<int>(arch::thread_index() % 32);
 #pragma unroll 1
-      for (int i = arch::thread_index() / 32; i < left; i += threads / 32) {
-        const int row = list[i] / edge, column = list[i] % edge;
+      for (int i = static_cast<int>(arch::thread_index() / 32); i < left; i += threads / 32) {
+        const unsigned row = list[i] / edge, column = list[i] % edge;
         log_sum<float> sum = LogPlus::identity();
 #pragma unroll 1
         for (int k0 = 0; k0 < all_k; k0 += 32 * DirectSum::chunk) {
@@ -312,25 +314,27 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
       // Threads have 4 × 2 outputs of one half of the columns, then of the other.
       using Terms = tile::Chunk<float, DirectSum::chunk>;
       const Loader<threads> load[2] = {loader_of_a(), loader_of_b()};
-      const int row = arch::thread_index() / 16;
+      const unsigned row = arch::thread_index() / 16;
 #pragma unroll 1
-      for (int column = arch::thread_index() % 16; column < edge; column += edge / 2) {
+      for (unsigned column = arch::thread_index() % 16; column < edge; column += edge / 2) {
         log_sum<float> sums[4][2];
+        float x[2][each];
+#pragma unroll
+        for (int o = 0; o < 2; ++o) load[o](x[o], 0, all_k);
 #pragma unroll
         for (int i = 0; i < 4; ++i)
 #pragma unroll
           for (int j = 0; j < 2; ++j) sums[i][j] = LogPlus::identity();
 #pragma unroll 1
         for (int k0 = 0; k0 < all_k; k0 += depth) {
-          float x[2][each];
-#pragma unroll
-          for (int o = 0; o < 2; ++o) load[o](x[o], k0, all_k);
           __syncthreads();
 #pragma unroll
           for (int o = 0; o < 2; ++o)
-            load[o].for_each([&](int i, int line, int k)
+            load[o].for_each([&](int i, unsigned line, unsigned k)
                                  __attribute__((always_inline)) { shared.terms[o][line][k] = x[o][i]; });
           __syncthreads();
+#pragma unroll
+          for (int o = 0; o < 2; ++o) load[o](x[o], k0 + depth, all_k);
 #pragma unroll 1
           for (int k = 0; k < depth; k += DirectSum::chunk) {
             Terms of_b[2];
@@ -356,7 +360,7 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
       }
     }
     __syncthreads();
-    store([&](int row, int column, log_sum<float>& sum) {
+    store([&](unsigned row, unsigned column, log_sum<float>& sum) {
       sum = LogPlus::lift(values[row][column]);
       return true;
     });
