@@ -24,7 +24,6 @@ WHOLE = re.compile(r"8ProductsE0E")  # else a float's product is three
 LINES = re.compile(r"9DirectionE(\d)ELS\w*_(\d)E")  # of A and of B: 1 where its lines are contiguous, not its k
 # hopper::multiply<semiring, element, hopper::Parts<planes, promoted>, finish, hopper::Shape<tiles, rows, n, stages, cluster>, …>
 GROUPS = re.compile(r"6hopper8multiplyI.*5PartsILi(\d+)ELb\d.*5ShapeIL\w+?5TilesE\dELi(\d+)ELi(\d+)ELi\d+ELi(\d+)EE")
-PAIRS = re.compile(r"8ProductsE3E")  # whose slabs have half as many values of k
 PAIRS = re.compile(r"8ProductsE[34]E")  # whose slabs have half as many values of k
 # Instructions for 16 rows by 8 columns of outputs and a slab of 128 bytes of k.
 PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32": 4, "IMMA.16832.S8.S8": 4, "IMMA.16832.U8.U8": 4,

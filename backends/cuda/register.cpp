@@ -33,12 +33,12 @@ void register_cuda(Registry& registry) {
   mma::add_bits(registry);
   mma::add_codes(registry);
   mma::add_distances(registry);
+  mma::add_log_sums(registry);
 #ifdef RIGEL_CUDA_HOPPER
   hopper::add_floats(registry);
   hopper::add_short_floats(registry);
   hopper::add_bytes(registry);
 #endif
-  mma::add_log_sums(registry);
 }
 
 }  // namespace rigel::backends

@@ -14,9 +14,8 @@ namespace {
 using bench::add_products;
 using bench::B, bench::Exec, bench::State;
 using rigel::bfloat16, rigel::half;
-using rigel::bit_hamming, rigel::bit_jaccard, rigel::l2_squared, rigel::or_and, rigel::plus_times, rigel::xor_and;
-using bench::B, bench::Exec;
-using rigel::bfloat16, rigel::half, rigel::log_plus, rigel::or_and, rigel::plus_times, rigel::xor_and;
+using rigel::bit_hamming, rigel::bit_jaccard, rigel::l2_squared, rigel::log_plus;
+using rigel::or_and, rigel::plus_times, rigel::xor_and;
 namespace pair = bench::pair;
 namespace epilogue = rigel::epilogue;
 
@@ -34,6 +33,8 @@ void self_distances(State& state, const Exec& exec, int n, int k, bool near) {
   const double seconds = bench::time_calls(
       state, exec, [&](std::int64_t) { rigel::cdist(exec, x, x, d, rigel::metric::euclidean{}, options); });
   bench::set_rate<pair::tensor_halves>(state, exec, double(n) * n * k / seconds);
+}
+
 // log_plus where rows have their maxima at the first k and columns at the last, so far above the rest that every output is computed
 // anew: by products of floats in two parts for 40, directly for 200.
 void add_log_sums_apart(const Exec& exec, int n, float gap) {
@@ -52,7 +53,7 @@ void add_log_sums_apart(const Exec& exec, int n, float gap) {
     const double seconds = bench::time_calls(state, exec, [&](std::int64_t) {
       rigel::contract(exec, log_plus<float>{}, a, b, c, epilogue::Program{}, options);
     });
-    bench::set_rate<pair::tensor_pairs>(state, exec, double(n) * n * n / seconds);
+    bench::set_rate<pair::tensor_halves>(state, exec, double(n) * n * n / seconds);
   });
 }
 
@@ -65,7 +66,6 @@ void add_tasks(const Exec& exec) {
   const bench::Setting setting{exec, "cuda.mma", bench::Numbers::normal};
 
   bench::add_ceilings<pair::tensor_f16, pair::tensor_halves, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split,
-  bench::add_ceilings<pair::tensor_f16, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split, pair::tensor_pairs,
                       pair::tensor_s8, pair::tensor_b1, pair::tensor_f64>(exec);
 
   // The pair that limits them, the semiring, M, N and K.
@@ -93,7 +93,7 @@ void add_tasks(const Exec& exec) {
       {8192, 8192, 8192, columns, true, nullptr, split},
       {8192, 8192, 8192, rows, true, nullptr, split},
       {8192, 8192, 8192, columns, true, nullptr, promoted}});
-  add_products<pair::tensor_pairs>(setting, "log_plus/f32", log_plus<float>{}, {
+  add_products<pair::tensor_halves>(setting, "log_plus/f32", log_plus<float>{}, {
       {1024, 1024, 1024, rows, true, nullptr, split},
       {1024, 1024, 1024, columns, true, nullptr, promoted},
       {4096, 4096, 4096, rows, true, nullptr, split},

@@ -36,9 +36,6 @@ struct tensor_tf32 : tensor<float> {
 struct tensor_split : tensor<float, 3> {
   static constexpr const char* name = "mma/tf32/three products a pair";
 };
-struct tensor_pairs : tensor<rigel::half, 3> {
-  static constexpr const char* name = "mma/f16/three products a pair";
-};
 struct tensor_s8 : tensor<std::int8_t> {
   static constexpr const char* name = "mma/s8";
 };

@@ -6,9 +6,7 @@
 namespace rigel::backends::mma {
 
 /// Add the cuda.mma kernels, a translation unit each: products of doubles, of floats, of 16-bit ones, of bytes, and of bits; distances of
-/// codes, and of points.
-/// Add the cuda.mma kernels, a translation unit each: products of doubles, of floats, of 16-bit ones, of bytes, and of bits;
-/// sums of exponentials.
+/// codes, and of points; sums of exponentials.
 void add_doubles(Registry& registry);
 void add_floats(Registry& registry);
 void add_short_floats(Registry& registry);
