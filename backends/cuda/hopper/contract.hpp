@@ -171,7 +171,7 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
                     matrices(p.a) > 1,
                     matrices(p.b) > 1};
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
-  FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, operands.k};
+  mma::FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};
   const auto enqueue = [&]<Direction of_a, Direction of_b>() {
     constexpr int bytes = Memory<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
     static std::atomic<std::uint64_t> allowed{0};

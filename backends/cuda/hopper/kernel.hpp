@@ -63,41 +63,6 @@ struct Operands {
   bool a_batched, b_batched;
 };
 
-/// What becomes of a sum on its way to the semiring's accumulator: itself, but one of floats that is not finite may be so because a
-/// part of an infinite or very large number was. It is summed anew, in floats.
-template <class Element>
-struct FiniteOrSummedAnew {
-  detail::Strided<const Element> a, b;
-  int k;
-
-  template <class Sum>
-  __device__ __forceinline__ Sum operator()(Sum sum, std::int64_t l, std::int64_t m, std::int64_t n) const {
-    if constexpr (std::is_same_v<Element, float>) {
-      if (math::abs(sum) <= std::numeric_limits<float>::max()) return sum;
-      const float *p = &a.at(l, m, 0), *q = &b.at(l, 0, n);
-      sum = 0;
-#pragma unroll 1
-      for (int i = 0; i < k && sum == sum; ++i) sum = math::fma(p[i * a.column], q[i * b.row], sum);
-    }
-    return sum;
-  }
-  /// Whether all of a thread's sums stay what they are.
-  template <class Sum, int rows, int columns>
-  __device__ __forceinline__ bool keeps(const Sum (&x)[rows][columns][4]) const {
-    if constexpr (std::is_same_v<Element, float>) {
-      float nothing = 0;  // or NaN
-#pragma unroll
-      for (int i = 0; i < rows; ++i)
-#pragma unroll
-        for (int j = 0; j < columns; ++j)
-#pragma unroll
-          for (int r = 0; r < 4; ++r) nothing = math::fma(x[i][j][r], 0.f, nothing);
-      return nothing == 0;
-    }
-    return true;
-  }
-};
-
 /// A place in the ring of slabs, and the parity of its barriers' phase.
 template <int stages>
 struct Place {

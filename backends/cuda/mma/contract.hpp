@@ -173,7 +173,7 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   Operands<Element> operands{source(lines_a, way_a), source(lines_b, way_b), static_cast<int>(p.k) * ratio};
 
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
-  FiniteOrSummedAnew<S> result{arguments.a, arguments.b, p.k};
+  FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   if (tiles == 0) return;

@@ -96,25 +96,6 @@ __device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x
   }
 }
 
-/// What becomes of a sum on its way to the semiring's accumulator: itself, but one of floats that is not finite may be so because a
-/// part of an infinite or very large number was. It is summed anew, in floats.
-template <class S>
-struct FiniteOrSummedAnew {
-  detail::Strided<const typename S::element> a, b;
-  std::int64_t k;
-
-  template <class Sum>
-  __device__ __forceinline__ Sum operator()(Sum sum, std::int64_t l, std::int64_t m, std::int64_t n) const {
-    if constexpr (std::is_same_v<typename S::element, float>) {
-      if (math::abs(sum) <= std::numeric_limits<float>::max()) return sum;
-      sum = 0;
-#pragma unroll 1
-      for (std::int64_t i = 0; i < k && sum == sum; ++i) sum = math::fma(a.at(l, m, i), b.at(l, i, n), sum);
-    }
-    return sum;
-  }
-};
-
 /// How floats are multiplied: as the instruction takes them; in two parts; so, and every slab's products summed by themselves before
 /// they are added to those before, in float. Of numbers that come as pairs of 16 bits, a slab's first half is the upper parts of some
 /// values of k, its second half `rest_scale` times what is left of the same values: as split, and as promoted.

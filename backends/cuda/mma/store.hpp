@@ -33,6 +33,41 @@ __device__ __forceinline__ typename S::accumulator accumulator_of(Sum sum) {
     return sum;
 }
 
+/// What becomes of a sum on its way to the semiring's accumulator: itself, but one of floats that is not finite may be so because a
+/// part of an infinite or very large number was. It is summed anew, in floats.
+template <class Element>
+struct FiniteOrSummedAnew {
+  detail::Strided<const Element> a, b;
+  std::int64_t k;
+
+  template <class Sum>
+  __device__ __forceinline__ Sum operator()(Sum sum, std::int64_t l, std::int64_t m, std::int64_t n) const {
+    if constexpr (std::is_same_v<Element, float>) {
+      if (math::abs(sum) <= std::numeric_limits<float>::max()) return sum;
+      const float *p = &a.at(l, m, 0), *q = &b.at(l, 0, n);
+      sum = 0;
+#pragma unroll 1
+      for (std::int64_t i = 0; i < k && sum == sum; ++i) sum = math::fma(p[i * a.column], q[i * b.row], sum);
+    }
+    return sum;
+  }
+  /// Whether all of a thread's sums stay what they are.
+  template <class Sum, int rows, int columns>
+  __device__ __forceinline__ bool keeps(const Sum (&x)[rows][columns][4]) const {
+    if constexpr (std::is_same_v<Element, float>) {
+      float nothing = 0;  // or NaN
+#pragma unroll
+      for (int i = 0; i < rows; ++i)
+#pragma unroll
+        for (int j = 0; j < columns; ++j)
+#pragma unroll
+          for (int r = 0; r < 4; ++r) nothing = math::fma(x[i][j][r], 0.f, nothing);
+      return nothing == 0;
+    }
+    return true;
+  }
+};
+
 /// A warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] are those of rows `apart`·i and columns 8·j on, as
 /// arch::Mma has them; `outputs_n` columns at a time pass through `buffer`. What is stored is result(sum, l, m, n).
 template <int outputs_n, int apart = 16, class S, class Finish, class Sum, int rows, int columns, class Result>
