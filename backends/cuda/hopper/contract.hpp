@@ -74,7 +74,7 @@ std::size_t workspace(const KernelInfo&, const Problem& p) {
 template <class Element, class Parts, class Shape>
 double cost(const KernelInfo&, const Problem& p) {
   constexpr double launch = 3.5e-6, fill = 1.5e-6, output = 1.2e-10, pass = 3e-6;
-  constexpr double pass_bytes_per_second = Parts::planes > 1 ? 2.4e12 : 1.2e12;
+  constexpr double pass_bytes_per_second = Parts::planes > 1 ? 3.1e12 : 1.2e12;
   constexpr int area = Shape::m * Shape::n;
   constexpr double rate = (area >= 128 * 192    ? 1.7e11
                            : area >= 128 * 128  ? 1.65e11

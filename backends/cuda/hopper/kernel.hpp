@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on the tensor cores of sm_90a. Two warpgroups of a block multiply by wgmma
-// and store what they have, their halves of a tile or a tile each in turn; a thread of one more brings slabs of A and B to shared memory by tensor copies.
-// Barriers in shared memory say which slabs are there, and which are free again. Blocks go from tile to tile; the copies run ahead
-// into the next tile while this one is stored. Blocks of a cluster compute tiles below each other, and each copies a part of the
-// columns of B for all of them. Every output is summed in ascending steps of 32 bytes of k, whatever the tile.
+// C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on the tensor cores of sm_90a. Two warpgroups of a block multiply by wgmma and store
+// what they have, their halves of a tile or a tile each in turn; a thread of a third one brings slabs of A and B to shared memory by
+// tensor copies. Barriers in shared memory say which slabs are there, and which are free again. Blocks go from tile to tile; the
+// copies run ahead into the next tile while this one is stored. Blocks of a cluster compute tiles below each other, and each copies a
+// part of the columns of B for all of them. Every output is summed in ascending steps of 32 bytes of k, whatever the tile.
 #pragma once
 
 #include <backends/cuda/arch/barrier.hpp>
@@ -43,12 +43,11 @@ struct Parts {
   static constexpr bool promoted = Promoted;
   static constexpr int row_bytes = Planes == 1 ? 128 : 64;  // of a slab
 };
-using Whole = Parts<1, false>;
 
 /// Outputs of a row that pass through shared memory at a time, and where things are there.
 template <class Shape, class Parts, class Accumulator>
 struct Memory {
-  static constexpr int outputs = Shape::n % 64 == 0 && Parts::planes == 1 ? 64 : 32;
+  static constexpr int outputs = Parts::planes == 1 ? 64 : 32;
   using Buffer = mma::StoreBuffer<outputs, Accumulator>;
   static constexpr int stage = (Shape::m + Shape::n) * Parts::row_bytes * Parts::planes;
   static constexpr int buffers = Shape::stages * stage, barriers = buffers + 4 * Shape::groups * Buffer::bytes;
@@ -71,6 +70,7 @@ struct Place {
   __device__ __forceinline__ void advance() {
     if (++stage == stages) stage = 0, parity ^= 1;
   }
+  /// Over slabs that somebody else multiplies.
   __device__ __forceinline__ void advance(int slabs) {
     const unsigned to = static_cast<unsigned>(stage + slabs);
     stage = static_cast<int>(to % stages);
