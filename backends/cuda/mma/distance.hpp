@@ -12,13 +12,13 @@ namespace rigel::backends::mma {
 inline constexpr double kept_accuracy = 336;
 
 /// The threshold of the guard. With s = |x|² + |z|² of the centred lines, D the squared distance, all in u:
-///   an instruction of 16 products of the upper parts is off by 48 of Σ|x·z|, the two of lower parts by less than 0.1 (see
+///   an instruction of 16 products of the upper parts is off by 48 of Σ|x·z|, the two of lower parts by less than 0.2 (see
 ///   truncating_accuracy()); of a product 8 are lost, 2 with the last bit of each operand and 4 with that of both lower parts;
 ///   adding up a step, and a level, takes 1 each. 2·Σ|x·z| ≤ s makes this β of s. Norms and their sum: 2 of s. Subtracting the
 ///   centre: |x| + |z| ≤ √(2s) of the distance, which is 2√(2sD) of D. The last fma: 1 of D.
 /// So the error is at most (β + 2)·s + 2.9·√(sD) + D, that is ((β + 5)/threshold + 1)·D where D/s is above the threshold.
 inline float guard_threshold(std::int64_t k, int levels) {
-  constexpr double instructions = 48.1, lost = 8, others = 5, slack = 1;
+  constexpr double instructions = 48.2, lost = 8, others = 5, slack = 1;
   const double steps = std::ceil(static_cast<double>(k) / 16), of_level = 2 * slabs_of_level;
   const double adding = levels > 1 ? std::min(steps, of_level) + std::ceil(steps / of_level) : steps;
   return static_cast<float>((instructions + lost + adding + others + slack) / (kept_accuracy - 2));
@@ -53,6 +53,12 @@ Status supports_distances(const KernelInfo& info, const Problem& p) {
   if (!status) return status;
   if (rows_of<Shape>(p) * columns_of<Shape>(p) * std::max<std::int64_t>(p.batch, 1) > max_grid / Shape::warps)
     return {Code::unsupported, "C has more than 2^31 - 1 tiles of warps"};
+  const auto blocks = [](const Lines& g) {
+    return matrices_of(*g.operand) * ((g.lines + prepared_lines - 1) / prepared_lines);
+  };
+  if (blocks(lines_of_a(p)) + blocks(lines_of_b(p)) > max_grid)
+    return {Code::unsupported,
+            "the operands have more than 2^31 - 1 groups of " + std::to_string(prepared_lines) + " lines"};
   return {};
 }
 
@@ -161,7 +167,7 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
 template <class Shape, int levels>
 double distance_cost(const KernelInfo&, const Problem& p) {
   constexpr double launches = 12e-6, fill = 1.5e-6, output = 1e-10, pass_bytes_per_second = 2e12;
-  constexpr double rate = levels > 1 ? 3.3e11 : 4.3e11;
+  constexpr double rate = levels > 1 ? 4.0e11 : 4.8e11;
   const double tiles = static_cast<double>(tiles_of<Shape>(p));
   const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
   const double busy = std::min(1.0, 0.5 + 0.5 * each / Shape::blocks);

@@ -37,8 +37,6 @@ class DirectTile {
     };
     const auto start = [&](int stage, std::int64_t k0) __attribute__((always_inline)) {
       float* const slab = slabs + stage * lines * pitch;
-      int thread = static_cast<int>(threadIdx.x);
-      asm volatile("" : "+r"(thread));  // addresses are found here each time, and take no registers in between
       if (k0 < k && in_vectors) {
         constexpr int in_line = depth / 4;
 #pragma unroll
@@ -108,7 +106,7 @@ class DirectTile {
 };
 
 /// Threads on a multiprocessor, which leaves each enough registers.
-inline constexpr int resident_threads = 384;
+inline constexpr int resident_threads = 256;
 
 /// Blocks go from tile to tile of the list, then warps from output to output. Tiles are of warps_m × warps_n warps with
 /// outputs_m × outputs_n outputs each.
