@@ -83,11 +83,10 @@ enum class Precision : std::uint8_t {
   split,        // the same, and sums on tensor cores, which cut where float rounds
   bf16x3,       // products of floats, each float the sum of two of 8 bits: within 2^-15
   tf32,         // products of floats cut to 11 bits: within 2^-9
-  unguarded,    // distances from products as they are, however much of them cancels
   operands      // to the operands' own 16-bit type, a few of them added up there; terms up to a quarter of its largest number
 };
 constexpr const char* name(Precision p) {
-  constexpr const char* names[] = {"accumulator", "promoted", "split", "bf16x3", "tf32", "unguarded", "operands"};
+  constexpr const char* names[] = {"accumulator", "promoted", "split", "bf16x3", "tf32", "operands"};
   return names[static_cast<int>(p)];
 }
 
