@@ -198,8 +198,8 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 ///           bit_hamming, bit_jaccard
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)
 /// Differences are taken before they are squared: near points keep their relative accuracy. Euclidean distances of f32 with
-/// options.precision = Precision::promoted may come from matrix products, but for those that would lose digits that way: all are
-/// within 1e-5 of themselves, and x against itself is exactly 0 on the diagonal and symmetric. x and z hold f32 or f64 numbers
+/// options.precision = Precision::promoted may come from matrix products, within 1e-5 of themselves, but for those that would lose
+/// digits that way, which differences give; and x against itself is exactly 0 on the diagonal and symmetric. x and z hold f32 or f64 numbers
 /// (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which wrap); codes are words of u8, u32 or u64, whose
 /// bits are counted.
 /// K = 0 gives 0 (hamming and bit_hamming: NaN, as 0/0); M = 0 or N = 0 is a no-op.

@@ -95,11 +95,13 @@ double error_of(const Values& found, const Values& expected) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("distances on tensor cores: within 1e-5 of themselves, near points too", Exec, RIGEL_TEST_SPACES) {
-  constexpr int m = 140, n = 133;
+  constexpr int m = 140;
   for (const auto& info : kernels<Exec>()) {
     CAPTURE(info.name);
     CHECK(info.precision == rigel::Precision::promoted);
-    for (const int k : {1, 7, 64, 333}) {
+    // Rows of C that leave one by one, and in vectors.
+    for (const auto [n, k] : {std::pair{133, 1}, {132, 7}, {133, 64}, {132, 64}, {133, 333}, {136, 333}}) {
+      CAPTURE(n);
       CAPTURE(k);
       const Values far = normal_points(m, k, 1, 100, 10);
       // Ordinary ones; points 1e-3 apart around 100 ± 10; the same but for a few of them; all of them near one point.
@@ -125,22 +127,75 @@ TEST_CASE_TEMPLATE("distances on tensor cores: within 1e-5 of themselves, near p
 }
 
 TEST_CASE_TEMPLATE("distances on tensor cores: of points and themselves 0, and symmetric", Exec, RIGEL_TEST_SPACES) {
-  constexpr int m = 333, k = 70;
-  Values x = normal_points(m, k, 12, 100, 10);
-  std::copy(x.begin() + 5 * k, x.begin() + 6 * k, x.begin() + 300 * k);  // a point that is there twice
-  const Values expected = exact(m, m, k, x, x);
+  constexpr int k = 70;
+  for (const int m : {333, 332, 320}) {
+    CAPTURE(m);
+    Values x = normal_points(m, k, 12, 100, 10);
+    std::copy(x.begin() + 5 * k, x.begin() + 6 * k, x.begin() + 300 * k);  // a point that is there twice
+    const Values expected = exact(m, m, k, x, x);
+    for (const auto& info : kernels<Exec>()) {
+      CAPTURE(info.name);
+      const Values d = self_distances<Exec>(info, m, k, x), of_copies = distances<Exec>(info, m, m, k, x, x);
+      CHECK(error_of(d, expected) <= bound);
+      CHECK(error_of(of_copies, expected) <= bound);
+      int wrong = 0;
+      for (int i = 0; i < m; ++i) {
+        wrong += d[i * m + i] != 0 || of_copies[i * m + i] != 0;
+        for (int j = 0; j < i; ++j) wrong += d[i * m + j] != d[j * m + i];
+      }
+      CHECK(wrong == 0);
+      CHECK(d[5 * m + 300] == 0);
+    }
+  }
+}
+
+// Norms that are finite and a distance that is not: in vectors, away from the diagonal and beside it.
+TEST_CASE_TEMPLATE("distances on tensor cores: squares that overflow", Exec, RIGEL_TEST_SPACES) {
+  constexpr int m = 256, k = 4;
+  Values x(m * k, 0.);
+  x[0] = static_cast<float>(1.22e19);
+  for (const int line : {1, 70, 200}) x[line * k] = -x[0];
   for (const auto& info : kernels<Exec>()) {
     CAPTURE(info.name);
-    const Values d = self_distances<Exec>(info, m, k, x), of_copies = distances<Exec>(info, m, m, k, x, x);
-    CHECK(error_of(d, expected) <= bound);
-    CHECK(error_of(of_copies, expected) <= bound);
-    int wrong = 0;
-    for (int i = 0; i < m; ++i) {
-      wrong += d[i * m + i] != 0 || of_copies[i * m + i] != 0;
-      for (int j = 0; j < i; ++j) wrong += d[i * m + j] != d[j * m + i];
+    for (const bool self : {false, true}) {
+      const Values d = self ? self_distances<Exec>(info, m, k, x) : distances<Exec>(info, m, m, k, x, x);
+      int wrong = 0;
+      for (int i = 0; i < m; ++i)
+        for (int j = 0; j < m; ++j) {
+          const double difference = std::fabs(x[i * k] - x[j * k]);
+          const double expected = difference > 1.5e19 ? infinity : difference;
+          wrong += !(d[i * m + j] == expected || std::fabs(d[i * m + j] - expected) <= bound * expected);
+        }
+      CHECK(wrong == 0);
     }
-    CHECK(wrong == 0);
-    CHECK(d[5 * m + 300] == 0);
+  }
+}
+
+// Batches of points against themselves, with what C held, in vectors and with an epilogue that knows the diagonal.
+TEST_CASE_TEMPLATE("distances on tensor cores: batches of points and themselves", Exec, RIGEL_TEST_SPACES) {
+  constexpr int batches = 3, m = 260, k = 20;
+  const Values x = normal_points(batches * m, k, 16, 5);
+  const auto view = support::batch<float, Exec>(batches, m, k, x);
+  for (const auto& info : kernels<Exec>()) {
+    CAPTURE(info.name);
+    for (const double before : {0., 3.}) {
+      CAPTURE(before);
+      const auto d = support::batch<float, Exec>(batches, m, m, Values(batches * m * m, before));
+      rigel::contract(Exec{}, rigel::l2_squared<float>{}, view, rigel::transposed(view), d,
+                      before == 0 ? rigel::epilogue::pow(0.5) : rigel::epilogue::add_diagonal(1),
+                      {.accumulate = before != 0, .precision = info.precision, .kernel = info.name});
+      const Values found = support::values(d);
+      Values expected;
+      for (int l = 0; l < batches; ++l) {
+        const Values own(x.begin() + l * m * k, x.begin() + (l + 1) * m * k), root = exact(m, m, k, own, own);
+        for (int i = 0; i < m; ++i)
+          for (int j = 0; j < m; ++j) {
+            const double v = root[i * m + j];
+            expected.push_back(before == 0 ? v : before + v * v + (i == j));
+          }
+      }
+      CHECK(error_of(found, expected) <= 2 * bound);
+    }
   }
 }
 

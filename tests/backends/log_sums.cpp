@@ -33,10 +33,11 @@ std::vector<rigel::KernelInfo> log_sum_kernels() {
   return list;
 }
 
+// Where the GPU has tensor cores, each case has to meet its kernels.
 template <class Exec>
-void check_met(int kernels) {
+void check_met() {
   if (rigel::detail::space_of<Exec> == rigel::Space::cuda)
-    CHECK(kernels > 0);
+    CHECK(log_sum_kernels<Exec>().size() >= 4);
   else
     support::skip("tensor cores: a host has none");
 }
@@ -99,7 +100,8 @@ struct Product {
 // Errors in u. An instruction's products, of 16 values of k, are off by 3 each; as promoted they are summed over 32 values of k, and as
 // floats in two parts, three products each, they are always. Products in two parts are off by 28, exponentials by 4 each; sums of slabs by
 // K/32, and those against a running maximum by a sum and a weight for every eight k. The sum of the maxima is rounded once, differences
-// from them twice, whose mean weighed by their terms is log K less the logarithm of the sum at most; that is off by 2 of itself. It is 16
+// from them three times, by 2.25 in all, whose mean weighed by their terms is log K less the logarithm of the sum at most; that is off by 2
+// of itself. It is 16
 // times max(1, |result|) at most where the precision is promoted, else twice as large as the largest a and b together.
 template <class Exec>
 void check_errors(const Product& p, bool transposed_operands = false) {
@@ -111,13 +113,13 @@ void check_errors(const Product& p, bool transposed_operands = false) {
     CAPTURE(info.name);
     const Values actual = p.by<Exec>(info, transposed_operands);
     const double of_k = info.precision == Precision::promoted ? 5. / 8 : 3;
-    const double of_sum = 3 * 32 * 3 + 2 + 28 + 8 + of_k * p.k + 2 * std::log(std::max(p.k, 1));
+    const double of_sum = 3 * 32 * 3 + 2 + 28 + 8 + of_k * p.k + 2.25 * std::log(std::max(p.k, 1));
     for (int i = 0; i < p.m; ++i)
       for (int j = 0; j < p.n; ++j) {
         const double exact = p.exact(i, j), error = std::fabs(actual[i * p.n + j] - exact);
         const double own = std::max(1., std::fabs(exact));
-        const double bound =
-            info.precision == Precision::promoted ? of_sum + (17 + 32 + 32 + 1) * own : of_sum + (2 + 8 + 8 + 2) * largest;
+        const double bound = info.precision == Precision::promoted ? of_sum + (17 + 4.25 * 16 + 1) * own
+                                                                   : of_sum + (2 + 4.25 * 4 + 2) * largest;
         const bool good = std::isfinite(exact) ? error <= bound * u : support::same(actual[i * p.n + j], exact);
         if (good) continue;
         CAPTURE(i);
@@ -132,6 +134,7 @@ void check_errors(const Product& p, bool transposed_operands = false) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("log sums on tensor cores: errors", Exec, RIGEL_TEST_SPACES) {
+  check_met<Exec>();
   for (const double spread : {1., 10., 100.})
     for (const int k : {1, 31, 32, 33, 300}) {
       CAPTURE(spread);
@@ -140,11 +143,11 @@ TEST_CASE_TEMPLATE("log sums on tensor cores: errors", Exec, RIGEL_TEST_SPACES) 
       check_errors<Exec>(Product(70, 67, k, spread), true);
     }
   check_errors<Exec>(Product(3, 130, 5000, 5));
-  check_met<Exec>(static_cast<int>(log_sum_kernels<Exec>().size()));
 }
 
 // Terms then have factors as small as exp(−gap): too small for two numbers of 16 bits from 20 on, for two of tf32 from 90 on.
 TEST_CASE_TEMPLATE("log sums on tensor cores: maxima at different k", Exec, RIGEL_TEST_SPACES) {
+  check_met<Exec>();
   for (const double gap : {10., 20., 40., 80., 90., 200., 5000.}) {
     CAPTURE(gap);
     check_errors<Exec>(Product(70, 67, 100, 1).part(gap));
@@ -160,6 +163,7 @@ TEST_CASE_TEMPLATE("log sums on tensor cores: maxima at different k", Exec, RIGE
 
 // Few of a cell's outputs are computed by warps, many by threads of a tile.
 TEST_CASE_TEMPLATE("log sums on tensor cores: some outputs are computed anew", Exec, RIGEL_TEST_SPACES) {
+  check_met<Exec>();
   for (const int columns : {1, 7, 60}) {
     CAPTURE(columns);
     Product p(90, 100, 400, 1);
@@ -170,6 +174,7 @@ TEST_CASE_TEMPLATE("log sums on tensor cores: some outputs are computed anew", E
 }
 
 TEST_CASE_TEMPLATE("log sums on tensor cores: the same bits in every tile and for a row alone", Exec, RIGEL_TEST_SPACES) {
+  check_met<Exec>();
   for (const double gap : {0., 20., 40., 200.}) {
     CAPTURE(gap);
     Product p = Product(100, 75, 203, 3).part(gap);
@@ -194,6 +199,7 @@ TEST_CASE_TEMPLATE("log sums on tensor cores: the same bits in every tile and fo
 }
 
 TEST_CASE_TEMPLATE("log sums on tensor cores: infinities and NaN", Exec, RIGEL_TEST_SPACES) {
+  check_met<Exec>();
   // Entries of −∞, some rows of nothing else.
   Product p(70, 66, 90, 2);
   support::Random random(7);
@@ -220,6 +226,7 @@ TEST_CASE_TEMPLATE("log sums on tensor cores: infinities and NaN", Exec, RIGEL_T
 }
 
 TEST_CASE_TEMPLATE("log sums on tensor cores: no k, and one", Exec, RIGEL_TEST_SPACES) {
+  check_met<Exec>();
   Product none(70, 3, 0, 1), one(70, 3, 1, 50);
   check_errors<Exec>(none);
   check_errors<Exec>(one);
@@ -228,6 +235,7 @@ TEST_CASE_TEMPLATE("log sums on tensor cores: no k, and one", Exec, RIGEL_TEST_S
 }
 
 TEST_CASE_TEMPLATE("log sums on tensor cores are asked for", Exec, RIGEL_TEST_SPACES) {
+  check_met<Exec>();
   const auto kernels = log_sum_kernels<Exec>();
   const auto one = support::matrix<float, Exec>(1, 1, {1}), c = support::matrix<float, Exec>(1, 1);
   const auto call = [&](const rigel::ContractOptions& options) {
@@ -242,5 +250,4 @@ TEST_CASE_TEMPLATE("log sums on tensor cores are asked for", Exec, RIGEL_TEST_SP
     call({.precision = info.precision, .kernel = info.name});
     CHECK(support::values(c) == Values{2});
   }
-  check_met<Exec>(static_cast<int>(kernels.size()));
 }

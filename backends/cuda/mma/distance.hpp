@@ -34,7 +34,10 @@ inline bool is_self_distance(const Problem& p) {
 
 template <class Shape>
 DistanceRaster distance_raster(const Problem& p) {
-  return {{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))}, is_self_distance(p)};
+  DistanceRaster raster{
+      {0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))}, is_self_distance(p), 0};
+  raster.in_batch = static_cast<unsigned>(raster.template tiles<Shape::m, Shape::n>());
+  return raster;
 }
 template <class Shape>
 std::int64_t tiles_of(const Problem& p) {
@@ -77,11 +80,11 @@ DistanceMemory distance_memory(const Problem& p) {
   const std::int64_t of_a = matrices_of(p.a) * p.m, of_b = matrices_of(p.b) * p.n;
   const std::int64_t tiles = tiles_of<Shape>(p) * Shape::warps;
   at.halves_a = place(of_a * halves_of(p.k), sizeof(half));
-  at.lines_a = place(of_a, sizeof(Line));
+  at.lines_a = place(of_a, sizeof(ScaledLine));
   at.halves_b = at.halves_a, at.lines_b = at.lines_a;
   if (!is_self_distance(p)) {
     at.halves_b = place(of_b * halves_of(p.k), sizeof(half));
-    at.lines_b = place(of_b, sizeof(Line));
+    at.lines_b = place(of_b, sizeof(ScaledLine));
   }
   at.counters = place(2, sizeof(unsigned));
   at.few = place(tiles, sizeof(unsigned));
@@ -107,6 +110,10 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
   };
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
   DistanceRaster raster = distance_raster<Shape>(p);
+  constexpr int shared_bytes = distance_shared_bytes<Shape>;
+  static std::atomic<std::uint64_t> allowed{0};
+  const auto function = reinterpret_cast<const void*>(&distances<S, levels, detail::ProgramFinish, Shape>);
+  allow_shared_memory(function, shared_bytes, allowed, p.execution.device, info);  // before anything is enqueued
 
   const auto prepared = [&](const Lines& g, std::size_t halves, std::size_t lines) {
     const Operand& o = *g.operand;
@@ -117,7 +124,7 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
                     matrices_of(o),
                     g.lines,
                     memory(static_cast<half*>(nullptr), halves),
-                    memory(static_cast<Line*>(nullptr), lines)};
+                    memory(static_cast<ScaledLine*>(nullptr), lines)};
   };
   const Prepared a = prepared(lines_of_a(p), at.halves_a, at.lines_a), b = prepared(lines_of_b(p), at.halves_b, at.lines_b);
   unsigned* const counters = memory(static_cast<unsigned*>(nullptr), at.counters);
@@ -141,13 +148,9 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
   auto tiles = static_cast<unsigned>(all_tiles);
   const auto multiprocessors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
   {
-    constexpr int bytes = distance_shared_bytes<Shape>;
-    static std::atomic<std::uint64_t> allowed{0};
-    const auto function = reinterpret_cast<const void*>(&distances<S, levels, detail::ProgramFinish, Shape>);
-    allow_shared_memory(function, bytes, allowed, p.execution.device, info);
     void* list[] = {&operands, &arguments, &guard, &rejected, &raster, &tiles};
     const cudaError_t status = cudaLaunchKernel(function, dim3(std::min(tiles, multiprocessors * Shape::blocks)),
-                                                dim3(Shape::threads), list, bytes, stream);
+                                                dim3(Shape::threads), list, shared_bytes, stream);
     if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
   }
   using Tile = DirectTile<Shape::outputs_m, Shape::outputs_n>;

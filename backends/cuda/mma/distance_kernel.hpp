@@ -22,7 +22,7 @@ __device__ __forceinline__ float root_of_kept(float x) {
 /// What a warp has in shared memory for its outputs' way into C: the norms and factors of its lines, and eight rows.
 template <class Shape>
 struct DistanceBuffer {
-  static constexpr int lines = (Shape::outputs_m + Shape::outputs_n) * static_cast<int>(sizeof(Line));
+  static constexpr int lines = (Shape::outputs_m + Shape::outputs_n) * static_cast<int>(sizeof(ScaledLine));
   static constexpr int bytes = lines + StoreBuffer<Shape::outputs_n, float>::bytes;
 };
 template <class Shape>
@@ -33,14 +33,15 @@ inline constexpr int distance_shared_bytes =
 template <class Shape>
 __device__ __forceinline__ void copy_lines(const Guard& guard, std::int64_t l, std::int64_t m, std::int64_t n,
                                            std::int64_t last_m, std::int64_t last_n, unsigned char* shared, int lane) {
-  Line* const to = reinterpret_cast<Line*>(shared);
+  ScaledLine* const to = reinterpret_cast<ScaledLine*>(shared);
 #pragma unroll
   for (int e = 0; e < Shape::outputs_m; e += 32)
-    if (m + e + lane < last_m) arch::copy_async<sizeof(Line)>(to + e + lane, guard.x + l * guard.batch_x + m + e + lane);
+    if (m + e + lane < last_m)
+      arch::copy_async<sizeof(ScaledLine)>(to + e + lane, guard.x + l * guard.batch_x + m + e + lane);
 #pragma unroll
   for (int e = 0; e < Shape::outputs_n; e += 32)
     if (n + e + lane < last_n)
-      arch::copy_async<sizeof(Line)>(to + Shape::outputs_m + e + lane, guard.z + l * guard.batch_z + n + e + lane);
+      arch::copy_async<sizeof(ScaledLine)>(to + Shape::outputs_m + e + lane, guard.z + l * guard.batch_z + n + e + lane);
 }
 
 /// A warp's outputs on their way into C; `number` is that of its tile.
@@ -58,7 +59,7 @@ __device__ __forceinline__ void store_distances(const detail::Arguments<S, Finis
   const int behind =
       mirrored ? static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(n - m, -outputs_n), outputs_m)) : outputs_m;
   if (last_m <= 0 || last_n <= 0 || behind == -outputs_n) return;
-  const Line *const lines_x = reinterpret_cast<const Line*>(shared), *const lines_z = lines_x + outputs_m;
+  const ScaledLine *const lines_x = reinterpret_cast<const ScaledLine*>(shared), *const lines_z = lines_x + outputs_m;
   float* const buffer = reinterpret_cast<float*>(shared + DistanceBuffer<Shape>::lines);
   const S s = g.semiring(l);
   const bool along_n = g.c_strides.column <= g.c_strides.row;

@@ -16,7 +16,7 @@
 namespace rigel::backends::mma {
 
 /// What |x|² + |z|² − 2x·z takes of a line besides its halves.
-struct Line {
+struct ScaledLine {
   float norm, factor;
 };
 
@@ -33,7 +33,7 @@ struct Prepared {
   std::int64_t matrix_stride, line_stride, k_stride;
   std::int64_t matrices, lines;
   half* halves;
-  Line* line;
+  ScaledLine* line;
 };
 
 /// Both operands; where one of them alone serves all batches, it is the first.

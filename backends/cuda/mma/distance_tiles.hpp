@@ -6,12 +6,15 @@
 #include <backends/cuda/mma/distance_pass.hpp>
 #include <backends/cuda/tile/raster.hpp>
 
+#include <limits>
+
 namespace rigel::backends::mma {
 
 /// All tiles of C; or, where both operands are the same, groups of rows of tiles from the one on that meets the diagonal.
 struct DistanceRaster {
   tile::Raster all;
   bool mirrored;
+  unsigned in_batch;  // tiles of a batch, as tiles() counts them
 
   /// Tiles of a batch.
   template <int tile_m, int tile_n>
@@ -24,13 +27,10 @@ struct DistanceRaster {
   template <int tile_m, int tile_n>
   __device__ __forceinline__ tile::Origin origin(unsigned index) const {
     if (!mirrored) return all.origin(index, tile_m, tile_n);
+    const std::int64_t batch = index / in_batch;
+    index %= in_batch;
     unsigned top = 0, size;
-    std::int64_t batch = 0;
-    while (index >= (size = group_size<tile_m, tile_n>(top))) {
-      index -= size;
-      top += tile::Raster::group;
-      if (top >= all.rows) top = 0, ++batch;
-    }
+    while (index >= (size = group_size<tile_m, tile_n>(top))) index -= size, top += tile::Raster::group;
     const unsigned height = height_of(top);
     return {batch, std::int64_t{top + index % height} * tile_m,
             std::int64_t{first_column<tile_m, tile_n>(top) + index / height} * tile_n};
@@ -52,7 +52,7 @@ struct DistanceRaster {
 
 /// |x|² + |z|² − 2x·z is kept where it is above threshold·(|x|² + |z|²): below, too much of it has cancelled.
 struct Guard {
-  const Line *x, *z;
+  const ScaledLine *x, *z;
   std::int64_t batch_x, batch_z;  // from one matrix's lines to the next one's; 0 where there is one
   float threshold;
 
@@ -64,7 +64,7 @@ struct Guard {
   __device__ __forceinline__ Distance operator()(float sum, Line of_x, Line of_z) const {
     const float norms = math::add(of_x.norm, of_z.norm);
     const float value = math::fma(math::multiply(sum, -2 * of_x.factor), of_z.factor, norms);
-    return {value, value > math::fma(threshold, norms, 0x1p-100f)};
+    return {value, value > math::fma(threshold, norms, 0x1p-100f) && value <= std::numeric_limits<float>::max()};
   }
 };
 

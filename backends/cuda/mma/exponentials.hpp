@@ -9,15 +9,16 @@
 
 namespace rigel::backends::mma {
 
-/// A line of an operand: its maximum over k, and Σ_k exp(x − maximum), rounded up a little, in the same bits whatever the order.
-struct Line {
+/// A line of an operand: its maximum over k, and Σ_k exp(x − maximum), rounded up, by K²·2^-30 at most: a little where K is
+/// below 2^15, and more only marks more. The same bits whatever the order.
+struct ExponentialLine {
   float maximum, sum;
 };
 
 /// What is subtracted from a line's numbers. A line of −∞ alone has exponentials of 0.
 __device__ __forceinline__ float subtrahend(float maximum) { return maximum == -infinity<float>() ? 0 : maximum; }
 
-/// exp(x − maximum) by the special-function unit: within 4 u, its argument within twice |x − maximum|·u. Below 2^-126 it is 0; NaN where
+/// exp(x − maximum) by the special-function unit: within 4 u, its argument within 2.25·|x − maximum|·u (the difference, the product and log₂ e are rounded). Below 2^-126 it is 0; NaN where
 /// both are +∞.
 __device__ __forceinline__ float exponential_against(float subtrahend, float x) {
   float e;
@@ -47,7 +48,7 @@ struct Exponentials {
   unsigned groups;  // blocks of a matrix
   float count;      // 1 / unit()
   half* to;
-  Line* of_lines;
+  ExponentialLine* of_lines;
 
   /// Sums of a line's exponentials are counted in this share of 1, so that integers hold them.
   constexpr float unit() const {

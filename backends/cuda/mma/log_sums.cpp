@@ -35,8 +35,8 @@ struct Places {
     const std::int64_t a = matrices_of(p.a) * p.m, b = matrices_of(p.b) * p.n, cells = cells_of(p);
     exponentials_a = take(a * pitch_of_pairs(p), sizeof(half));
     exponentials_b = take(b * pitch_of_pairs(p), sizeof(half));
-    lines_a = take(a, sizeof(Line));
-    lines_b = take(b, sizeof(Line));
+    lines_a = take(a, sizeof(ExponentialLine));
+    lines_b = take(b, sizeof(ExponentialLine));
     bits = take(cells * Marks::words, sizeof(std::uint32_t));
     met = take(cells, sizeof(std::uint32_t));
     count = take(1, sizeof(std::uint32_t));
@@ -89,12 +89,17 @@ void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
   const auto check = [&](cudaError_t status) {
     if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
   };
+  constexpr int bytes = shared_bytes<Shape, float>;
+  static std::atomic<std::uint64_t> allowed{0};
+  const auto function = reinterpret_cast<const void*>(&multiply<plus_times<float>, half, products, detail::ProgramFinish,
+                                                                Shape, Direction::along_k, Direction::along_k, LogOfSum>);
+  allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
   const Places places(p);
   const auto at = [&]<class T>(T*, std::size_t place) {
     return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + place);
   };
   constexpr half* numbers = nullptr;
-  constexpr Line* lines = nullptr;
+  constexpr ExponentialLine* lines = nullptr;
   constexpr std::uint32_t* words = nullptr;
 
   const std::int64_t pitch = pitch_of_pairs(p);
@@ -143,11 +148,6 @@ void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
                           static_cast<int>(pitch)};
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
-  constexpr int bytes = shared_bytes<Shape, float>;
-  static std::atomic<std::uint64_t> allowed{0};
-  const auto function = reinterpret_cast<const void*>(
-      &multiply<S, half, products, detail::ProgramFinish, Shape, Direction::along_k, Direction::along_k, LogOfSum>);
-  allow_shared_memory(function, bytes, allowed, p.execution.device, info);
   void* list[] = {&operands, &arguments, &result, &raster, &tiles};
   const auto processors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
   check(cudaLaunchKernel(function, dim3(std::min(tiles, processors * Shape::blocks)), dim3(Shape::threads), list, bytes,
@@ -161,9 +161,9 @@ void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
 /// In u. Relative to a sum: pairs are summed by the instruction over all of K, or as promoted over a slab; floats in two parts, by which
 /// outputs are computed anew, over a slab, which weighs more than one of pairs. Either kind of parts leaves 28 at most, and exponentials
 /// are within 4 each. Slabs add K/32; sums against a running maximum a sum and a weight for every 8 terms. Relative to the largest a
-/// and b together: 1 for the sum of the maxima, 4 for the differences from them, 4 for the logarithm, 1 for the result.
+/// and b together: 1 for the sum of the maxima, 4.5 for the differences from them, 4 for the logarithm, 1 for the result.
 constexpr Accuracy accuracy_of_log_sums(Precision precision) {
-  constexpr double parts = 28, functions = 2 * 4, exponents = 1 + 4 + 4 + 1, of_weight = 4;
+  constexpr double parts = 28, functions = 2 * 4, exponents = 1 + 4.5 + 4 + 1, of_weight = 4;
   constexpr double of_slab = Exponentials::slab * truncating_accuracy(8, 3).per_term;
   constexpr double of_chunk = (1 + of_weight) / DirectSum::chunk, of_pairs = truncating_accuracy(16).per_term;
   return {of_slab + 2 + parts + functions + exponents, precision == Precision::split ? of_pairs : of_chunk};

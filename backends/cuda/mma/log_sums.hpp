@@ -29,7 +29,7 @@ struct Marks {
 /// What log_plus's accumulator is, from Σ of products of exponentials against the maxima; and whether that is good enough.
 struct LogOfSum {
   detail::Arguments<LogPlus, detail::ProgramFinish> g;
-  const Line *a, *b;
+  const ExponentialLine *a, *b;
   std::int64_t a_batch, b_batch;  // lines apart
   float most;                     // how many times max(1, |result|) the logarithm of the sum may be
   float* before;                  // values of C before it is overwritten, where it is accumulated
@@ -42,8 +42,8 @@ struct LogOfSum {
   /// 2^-122·K may be lost, 2^-2·K·u of this.
   static constexpr float least_of_floats = 0x1p-96f;
 
-  __device__ __forceinline__ Line line_a(std::int64_t l, std::int64_t m) const { return a[l * a_batch + m]; }
-  __device__ __forceinline__ Line line_b(std::int64_t l, std::int64_t n) const { return b[l * b_batch + n]; }
+  __device__ __forceinline__ ExponentialLine line_a(std::int64_t l, std::int64_t m) const { return a[l * a_batch + m]; }
+  __device__ __forceinline__ ExponentialLine line_b(std::int64_t l, std::int64_t n) const { return b[l * b_batch + n]; }
   __device__ __forceinline__ static log_sum<float> total(float max_a, float max_b, float sum) {
     const float maximum = math::add(max_a, max_b);
     return {maximum, maximum == -infinity<float>() ? 0 : sum};
@@ -59,7 +59,7 @@ struct LogOfSum {
   }
 
   __device__ __forceinline__ float operator()(float sum, std::int64_t l, std::int64_t m, std::int64_t n) const {
-    const Line x = line_a(l, m), y = line_b(l, n);
+    const ExponentialLine x = line_a(l, m), y = line_b(l, n);
     auto value = total(x.maximum, y.maximum, sum * (1 / (pair_scale * pair_scale)));
     const bool good = holds(value, least_share * math::add(x.sum, y.sum));
     if (!good) marks.add(l, m, n);
@@ -73,7 +73,7 @@ struct LogOfSum {
 };
 
 /// log Σ exp(t), eight values of k at a time against the maximum so far, by the special-function unit: an exponential is within 4 u,
-/// its argument, x ≤ 0, within |x|·u. Absent terms are −∞.
+/// its argument, x ≤ 0, within 2.25·|x|·u. Absent terms are −∞.
 class DirectSum {
  public:
   static constexpr int chunk = 8;
