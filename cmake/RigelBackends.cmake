@@ -39,20 +39,21 @@ function(rigel_kokkos_free target)
 endfunction()
 
 # rigel_cuda_options(<target> <arch>…): the files of <target> are CUDA C++ for each architecture ("80", "90a"), with the
-# PTX of the lowest one for newer GPUs, unless that is an "a" alone, whose PTX no newer GPU takes. ptxas's report of every file is kept beside its object, as <object>.ptxas, where
-# scripts/check_spills.py reads it.
+# PTX of the lowest one for newer GPUs, which take none of an "a". ptxas's report of every file is kept beside its object, as
+# <object>.ptxas, where scripts/check_spills.py reads it.
 function(rigel_cuda_options target)
   set(architectures ${ARGN})
   list(SORT architectures COMPARE NATURAL)
-  list(GET architectures 0 lowest)
+  set(portable ${architectures})
+  list(FILTER portable EXCLUDE REGEX "a$")
   cmake_path(GET CUDAToolkit_BIN_DIR PARENT_PATH toolkit)
   target_compile_options(${target} PRIVATE -x cuda --cuda-path=${toolkit} -Wno-unknown-cuda-version)
   foreach(architecture IN LISTS architectures)
     target_compile_options(${target} PRIVATE --offload-arch=sm_${architecture})
   endforeach()
-  if(lowest MATCHES "a$")
-    set(ptx --no-cuda-include-ptx=all)
-  else()
+  set(ptx --no-cuda-include-ptx=all)
+  if(portable)
+    list(GET portable 0 lowest)
     set(ptx --cuda-include-ptx=sm_${lowest})
   endif()
   target_compile_options(${target} PRIVATE ${ptx} ${RIGEL_CUDA_COMPRESS} "SHELL:-Xcuda-ptxas -v")

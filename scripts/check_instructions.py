@@ -102,6 +102,7 @@ def main():
     arguments = parser.parse_args()
     kinds, bad, checked = Counter(), 0, 0
     for folder in arguments.folders:
+        before = checked
         for path in sorted(Path(folder).rglob("*.o")):
             if not re.search(rb"(3mma|6hopper)8multiplyI", path.read_bytes()):
                 continue
@@ -114,9 +115,15 @@ def main():
                 if missing := lacks(name, found):
                     bad += 1
                     print(f"check_instructions: {architecture} {name} lacks {', '.join(missing)}")
+        if checked == before:
+            bad += 1
+            print(f"check_instructions: {folder} has no tensor-core kernel")
     for architecture in {architecture for architecture, _ in kinds}:
-        wgmma = WGMMA if any(of == architecture and "GMMA" in kind for of, kind in kinds) else []
-        for kind in (*KINDS, "DMMA.884" if architecture == "sm_80" else "DMMA.16x8x8", *wgmma):
+        of = {kind for where, kind in kinds if where == architecture}
+        wanted = list(WGMMA) if any("GMMA" in kind for kind in of) else []
+        if any("GMMA" not in kind for kind in of):
+            wanted += [*KINDS, "DMMA.884" if architecture == "sm_80" else "DMMA.16x8x8"]
+        for kind in wanted:
             if not kinds[architecture, kind]:
                 bad += 1
                 print(f"check_instructions: {architecture} has no kernel of {kind}")

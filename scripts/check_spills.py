@@ -141,6 +141,8 @@ def main():
     objects = sorted(o for folder in arguments.folders for o in Path(folder).rglob("*.o"))
     missing = [o for o in objects if not Path(f"{o}.ptxas").is_file()]
     functions = [f for o in objects if o not in missing for f in parse(Path(f"{o}.ptxas").read_text())]
+    # What wgmma computes is right then, but one after the other.
+    serial = [o for o in objects if o not in missing and "serialized" in Path(f"{o}.ptxas").read_text()]
     kernels = [f for f in functions if f.entry]
     bad = [f for f in functions if not f.clean()]
     crowded = [f for f in kernels if not f.fits()]
@@ -160,12 +162,14 @@ def main():
 
     for o in missing:
         print(f"check_spills: {o} has no report beside it: compile it again (delete the object, then build)", file=sys.stderr)
+    for o in serial:
+        print(f"check_spills: {o}: ptxas says that it serialized wgmma", file=sys.stderr)
     if not kernels:
         print(f"check_spills: no kernel is reported under {' '.join(arguments.folders)}: nothing was checked", file=sys.stderr)
     print(f"check_spills: {len(kernels)} kernels in {len(objects)} objects, {len(bad)} with a stack frame or spills, "
           f"{len(crowded)} of which too few blocks fit into a multiprocessor"
           + (f", {len(over)} beyond their budgets" if arguments.budgets else ""))
-    return 2 if missing or not kernels else 1 if bad or crowded or over else 0
+    return 2 if missing or not kernels else 1 if bad or crowded or over or serial else 0
 
 
 if __name__ == "__main__":

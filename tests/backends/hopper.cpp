@@ -42,12 +42,10 @@ Placed<T, Exec> place(const Lying& l, std::uint64_t seed) {
 }
 
 /// All kernels of cuda.hopper for elements T on one problem, C by rows with a gap; the memory around C too.
-template <class T, class Exec>
-void check(const Lying& a, const Lying& b, int& kernels) {
+template <class T, class C, class Exec>
+void check_into(const Lying& a, const Lying& b, const Lying& c, int& kernels) {
   using S = rigel::plus_times<T>;
-  using C = typename S::accumulator;
-  const int batches = std::max(a.batches, b.batches), m = a.rows, n = b.columns;
-  const Lying c{batches, m, n, m * (n + 3L), n + 3L, 1};
+  const int batches = c.batches, m = c.rows, n = c.columns;
   const auto of_a = place<T, Exec>(a, 1), of_b = place<T, Exec>(b, 2);
   const auto expected = place<C, Exec>(c, 3);
   const auto call = [&](const auto& to, const std::string& kernel, rigel::Precision precision) {
@@ -68,6 +66,18 @@ void check(const Lying& a, const Lying& b, int& kernels) {
     call(actual.view, info.name, info.precision);
     CHECK(support::values(actual.memory) == right);
   }
+}
+
+/// Into C one element off, which leaves one by one, and into C of either type whose rows are aligned.
+template <class T, class Exec>
+void check(const Lying& a, const Lying& b, int& kernels) {
+  using C = typename rigel::plus_times<T>::accumulator;
+  const int batches = std::max(a.batches, b.batches), m = a.rows, n = b.columns;
+  const long pitch = n + 4 - n % 4;
+  check_into<T, C, Exec>(a, b, {batches, m, n, m * (n + 3L), n + 3L, 1, 1}, kernels);
+  if (n % 4 != 0) return;
+  check_into<T, C, Exec>(a, b, {batches, m, n, m * pitch, pitch, 1, 0}, kernels);
+  if constexpr (rigel::ShortFloat<T>) check_into<T, T, Exec>(a, b, {batches, m, n, m * pitch, pitch, 1, 0}, kernels);
 }
 
 template <class T, class Exec>
@@ -105,6 +115,8 @@ void check_all(int& kernels) {
   check<T, Exec>(a, one_b, kernels);
   check<T, Exec>(one_a, b, kernels);
   check<T, Exec>({3, m, k, m * pitch(k) + 1, pitch(k), 1}, b, kernels);
+  // Batches between each other's rows.
+  check<T, Exec>({3, m, k, pitch(k), 3 * pitch(k), 1}, {3, k, n, pitch(k), 1, 3 * pitch(k)}, kernels);
 }
 
 }  // namespace

@@ -264,6 +264,8 @@ TEST_CASE_TEMPLATE("tensor cores: infinities, NaN, the largest and the smallest 
                                    {{largest, 0}, {2, 0}, infinity},
                                    {{largest, largest}, {1, 1}, infinity},
                                    {{0x1p100, 0}, {0x1p27, 0}, 0x1p127},
+                                   {{0x1.008p0, 0}, {0x1.008p0, 0}, 0x1.01004p0},  // a product of two rests
+                                   {{0x1.00804p0, 0}, {1, 0}, 0x1.00804p0},        // a rest of a rest
                                    {{0x1p-60, 0}, {0x1p-60, 0}, 0x1p-120},
                                    {{smallest, 0}, {0x1p100, 0}, 0}};
   for (const auto& info : tensor_core_kernels<float, Exec>()) {

@@ -16,7 +16,7 @@ namespace rigel::backends::hopper {
 using mma::Lines, mma::lines_of_a, mma::lines_of_b, mma::max_grid, mma::packed_bytes, mma::Way;
 
 /// As it lies, along k or, of 16-bit numbers, along lines, where address and strides are multiples of 16 bytes and no line reaches
-/// into the next one; extents do not matter.
+/// into the next one, nor a matrix into the next; extents do not matter.
 inline Way way_to_copy(const Lines& g) {
   const Operand& o = *g.operand;
   const auto size = static_cast<std::int64_t>(o.size);
@@ -24,7 +24,8 @@ inline Way way_to_copy(const Lines& g) {
     constexpr std::int64_t longest = std::int64_t{1} << 40;  // bytes of a stride
     const auto valid = [&](std::int64_t s) { return s * size % 16 == 0 && s * size < longest; };
     return reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0 && extent * size < longest &&
-           (rows <= 1 || (valid(stride) && stride >= extent)) && valid(o.batch_stride) && o.batch_stride >= 0;
+           (rows <= 1 || (valid(stride) && stride >= extent)) && valid(o.batch_stride) &&
+           (o.batch_stride == 0 || o.batch_stride >= (rows - 1) * stride + extent);
   };
   if ((g.k_stride == 1 || g.k <= 1) && fits(g.k, g.lines, g.line_stride)) return Way::along_k;
   if (o.size == 2 && (g.line_stride == 1 || g.lines <= 1) && fits(g.lines, g.k, g.k_stride)) return Way::along_lines;
@@ -52,6 +53,8 @@ Status supports(const KernelInfo& info, const Problem& p) {
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (mma::packing_blocks(*g.operand, g.lines, g.k) > max_grid)
       return {Code::unsupported, "an operand has more than 2^31 - 1 tiles of 64 by 64"};
+  for (const Operand* o : {&p.a, &p.b})
+    if (mma::matrices_of(*o) > longest / 2) return {Code::unsupported, "an operand has 2^29 matrices or more"};
   return detail::finish_supports<detail::ProgramFinish>(info, p);
 }
 
@@ -163,13 +166,6 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
   const Way way_a = way_to_copy(lines_a), way_b = way_to_copy(lines_b);
   const auto matrices = [](const Operand& o) { return static_cast<int>(mma::matrices_of(o)); };
-  Operands operands{operand_map<Element, Parts, Shape::m, 1>(lines_a, way_a, memory, stream, info.name),
-                    operand_map<Element, Parts, Shape::n, Shape::cluster>(lines_b, way_b, memory, stream, info.name),
-                    static_cast<int>(p.k),
-                    matrices(p.a),
-                    matrices(p.b),
-                    matrices(p.a) > 1,
-                    matrices(p.b) > 1};
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
   mma::FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};
   const auto enqueue = [&]<Direction of_a, Direction of_b>() {
@@ -177,7 +173,14 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
         &multiply<S, Element, Parts, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);
-    mma::allow_shared_memory(function, bytes, allowed, p.execution.device, info);
+    mma::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
+    Operands operands{operand_map<Element, Parts, Shape::m, 1>(lines_a, way_a, memory, stream, info.name),
+                      operand_map<Element, Parts, Shape::n, Shape::cluster>(lines_b, way_b, memory, stream, info.name),
+                      static_cast<int>(p.k),
+                      matrices(p.a),
+                      matrices(p.b),
+                      matrices(p.a) > 1,
+                      matrices(p.b) > 1};
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
     const auto resident = static_cast<unsigned>(std::max(p.execution.multiprocessors / Shape::cluster, 1));
     launch<Shape>(function, std::min(tiles, resident) * Shape::cluster, bytes, list, stream, info);

@@ -4,7 +4,8 @@
 // what they have, their halves of a tile or a tile each in turn; a thread of a third one brings slabs of A and B to shared memory by
 // tensor copies. Barriers in shared memory say which slabs are there, and which are free again. Blocks go from tile to tile; the
 // copies run ahead into the next tile while this one is stored. Blocks of a cluster compute tiles below each other, and each copies a
-// part of the columns of B for all of them. Every output is summed in ascending steps of 32 bytes of k, whatever the tile.
+// part of the columns of B for all of them. Every output is summed in ascending slabs, within a slab in the
+// same order, whatever the tile.
 #pragma once
 
 #include <backends/cuda/arch/barrier.hpp>
@@ -120,6 +121,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       for (int group = 0; group < Shape::groups; ++group) arch::initialize_barrier(turn(group), 4);
     arch::fence_initialized_barriers();
   }
+  __syncwarp();
   if constexpr (clustered)
     arch::synchronize_cluster();
   else
@@ -261,6 +263,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     }
   }
   // No block ends while another may still arrive at its barriers.
+  __syncwarp();
   if constexpr (clustered) arch::synchronize_cluster();
 }
 

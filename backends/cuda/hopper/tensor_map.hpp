@@ -27,11 +27,16 @@ inline CUtensorMap tensor_map(const Matrices& m, int box_extent, int box_rows, P
                               const std::string& kernel) {
   using Encode = decltype(&cuTensorMapEncodeTiled);
   static const Encode encode = [] {
-    constexpr unsigned version = 12000;  // of CUDA, when the function came
+    constexpr const char* name = "cuTensorMapEncodeTiled";
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
-    cuda::check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, version, cudaEnableDefault, &found),
-                "cudaGetDriverEntryPointByVersion: cuTensorMapEncodeTiled");
+#if CUDART_VERSION >= 12050
+    constexpr unsigned version = 12000;  // of CUDA, when the function came
+    const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
+#else
+    const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
+#endif
+    cuda::check(status, "cudaGetDriverEntryPoint: cuTensorMapEncodeTiled");
     if (found != cudaDriverEntryPointSuccess || !function)
       throw Error(Code::device, "the CUDA driver has no cuTensorMapEncodeTiled");
     return reinterpret_cast<Encode>(function);
