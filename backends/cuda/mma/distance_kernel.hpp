@@ -83,7 +83,7 @@ __device__ __forceinline__ void store_distances(const detail::Arguments<S, Finis
   };
   // An output of the buffer; on the diagonal of a matrix against itself, 0 where the line is finite.
   const auto distance = [&](int row, int column, int piece) __attribute__((always_inline)) {
-    const Line of_x = lines_x[8 * piece + row];
+    const ScaledLine of_x = lines_x[8 * piece + row];
     Guard::Distance d = guard(buffer[row * pitch + column], of_x, lines_z[column]);
     if (8 * piece + row == behind + column && of_x.norm <= std::numeric_limits<float>::max()) d = {0, true};
     return d;
@@ -105,7 +105,7 @@ __device__ __forceinline__ void store_distances(const detail::Arguments<S, Finis
       constexpr int in_row = outputs_n / 4, rows_at_once = 32 / in_row;
       const int column = lane % in_row * 4;
       const bool present = column < last_n;
-      Line of_z[4];
+      ScaledLine of_z[4];
 #pragma unroll
       for (int v = 0; v < 4; ++v) of_z[v] = lines_z[column + v];
 #pragma unroll 1
@@ -119,7 +119,7 @@ __device__ __forceinline__ void store_distances(const detail::Arguments<S, Finis
 #pragma unroll
           for (int r = 0; r < 2; ++r) {
             const int row = 8 * piece + first + r * rows_at_once;
-            const Line of_x = lines_x[row];
+            const ScaledLine of_x = lines_x[row];
             values[r] = tile::Chunk<float, 4>::load(from + r * rows_at_once * pitch);
             bool all_kept = true;
 #pragma unroll

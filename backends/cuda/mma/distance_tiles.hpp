@@ -61,7 +61,7 @@ struct Guard {
     bool kept;
   };
   /// From a sum of products of scaled lines. What is not finite is not kept, nor what is so small that floats lose bits of it.
-  __device__ __forceinline__ Distance operator()(float sum, Line of_x, Line of_z) const {
+  __device__ __forceinline__ Distance operator()(float sum, ScaledLine of_x, ScaledLine of_z) const {
     const float norms = math::add(of_x.norm, of_z.norm);
     const float value = math::fma(math::multiply(sum, -2 * of_x.factor), of_z.factor, norms);
     return {value, value > math::fma(threshold, norms, 0x1p-100f) && value <= std::numeric_limits<float>::max()};
