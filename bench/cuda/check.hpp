@@ -67,13 +67,12 @@ class Checks {
     options.kernel = "reference";
     Matrix<double> sizes;
     double tolerance = 0;
-    if constexpr (rigel::Number<typename S::accumulator>)
-      if (!covers(info.promises, rigel::Promise::reference_bits)) {
-        sizes = absolute_sums(s, a, b, expected, epilogue, options.accumulate);
-        const rigel::Accuracy other = chosen(expected).accuracy;
-        const double units = info.accuracy.constant + other.constant + (info.accuracy.per_term + other.per_term) * k;
-        tolerance = units * unit<typename S::accumulator> + 2 * unit<C>;
-      }
+    if (!covers(info.promises, rigel::Promise::reference_bits)) {
+      sizes = absolute_sums(s, a, b, expected, epilogue, options.accumulate);
+      const rigel::Accuracy other = chosen(expected).accuracy;
+      const double units = info.accuracy.constant + other.constant + (info.accuracy.per_term + other.per_term) * k;
+      tolerance = units * unit<typename S::accumulator> + 2 * unit<C>;
+    }
     rigel::contract(exec_, s, a, b, expected, epilogue, options);
     long differences = 0;
     Kokkos::parallel_reduce(
