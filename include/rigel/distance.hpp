@@ -56,6 +56,14 @@ struct chebyshev {
   }
 };
 
+/// Σ_k x_k·z_k: the inner product, a similarity.
+struct inner_product {
+  template <class Element, class Use>
+  auto with(std::int64_t, const Use& use) const {
+    return use(plus_times<Element>{}, epilogue::Program{});
+  }
+};
+
 /// #{k : x_k ≠ z_k} / K; the count alone with skip_epilogue.
 struct hamming {
   template <class Element, class Use>
@@ -194,7 +202,7 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// exec      any execution space instance; every view must be accessible from it
 /// x, z, d   views of rank 2, or 3 with a batch index, of any layout, or transposed() ones: x is M × K, z is N × K, d is
 ///           M × N. A batch extent of 1, or a missing one, broadcasts x or z. x and z may be the same; d overlaps neither.
-/// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, hamming; of packed codes
+/// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, hamming; of packed codes
 ///           bit_hamming, bit_jaccard
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)
 /// Differences are taken before they are squared: near points keep their relative accuracy. Euclidean distances of f32 with

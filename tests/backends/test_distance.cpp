@@ -44,6 +44,8 @@ const std::vector<double> euclidean = {0.0,
 const std::vector<double> squared = {0.0,    11.25,   176.015625, 30.0,   36.0,       28.3125, 8.0625, 202.265625,
                                      6.3125, 52.3125, 143.0,      150.25, 116.765625, 109.0,   143.0};
 const std::vector<double> chebyshev = {0.0, 2.0, 10.0, 4.0, 6.0, 3.75, 2.0, 9.0, 2.0, 5.0, 9.0, 11.0, 7.0, 10.0, 9.0};
+// By hand.
+const std::vector<double> inner = {30, 14, .5, 0, 12, 4, 3.75, -24.46875, 0, -8, -2, -16, 69.625, 0, -2};
 const std::vector<double> p_1_3 = {0.0,
                                    4.768320427708198,
                                    18.419922868903885,
@@ -121,6 +123,7 @@ void against_scipy() {
   CHECK(small<T, Exec>(metric::manhattan{}) == cityblock);
   CHECK(small<T, Exec>(metric::squared_euclidean{}) == squared);
   CHECK(small<T, Exec>(metric::chebyshev{}) == chebyshev);
+  CHECK(small<T, Exec>(metric::inner_product{}) == inner);
   CHECK(small<T, Exec>(metric::hamming{}) == hamming);
   CHECK(error_of(small<T, Exec>(metric::euclidean{}), euclidean) <= 2 * std::numeric_limits<T>::epsilon());
   CHECK(small<T, Exec>(metric::euclidean{}, {.skip_epilogue = true}) == squared);
