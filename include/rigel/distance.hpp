@@ -202,14 +202,14 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// exec      any execution space instance; every view must be accessible from it
 /// x, z, d   views of rank 2, or 3 with a batch index, of any layout, or transposed() ones: x is M × K, z is N × K, d is
 ///           M × N. A batch extent of 1, or a missing one, broadcasts x or z. x and z may be the same; d overlaps neither.
-/// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, hamming; of packed codes
-///           bit_hamming, bit_jaccard
+/// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, hamming; of
+///           packed codes bit_hamming, bit_jaccard
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)
 /// Differences are taken before they are squared: near points keep their relative accuracy. Euclidean distances of f32 with
-/// options.precision = Precision::promoted may come from matrix products, within 1e-5 of themselves, but for those that would lose
-/// digits that way, which differences give; and x against itself is exactly 0 on the diagonal and symmetric. x and z hold f32 or f64 numbers
-/// (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which wrap); codes are words of u8, u32 or u64, whose
-/// bits are counted.
+/// options.precision = Precision::promoted may come from matrix products, within 1e-5 of themselves, but for those that would
+/// lose digits that way, which differences give; and x against itself is exactly 0 on the diagonal and symmetric.
+/// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which
+/// wrap); codes are words of u8, u32 or u64, whose bits are counted.
 /// K = 0 gives 0 (hamming and bit_hamming: NaN, as 0/0); M = 0 or N = 0 is a no-op.
 /// Throws Error(invalid_argument) for extents that do not fit, p ≤ 0 or a d that overlaps; Error(unsupported) for
 /// integers that would need a root, or where no kernel covers the call.
