@@ -206,16 +206,9 @@ Kernel kernel() {
   // Of a product, in u. In three planes: x₁y₂ and x₂y₁, 2^-25 each at most, and x₂y₂; in two: x₁y₁, 2^-16, and 2^-17 for what is lost
   // of x and of y each.
   constexpr double lost = in_three ? 1 + 0x1p-8 : 0x1p9 + 2;
-  const std::string variant = precision == Precision::accumulator ? "" : std::string(name(precision)) + '.';
   Kernel k;
-  k.info = detail::info_of<S>(
-      "cuda.hopper", variant + std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth),
-      bit(Space::cuda));
-  k.info.tile = {Shape::m, Shape::n, depth};
-  k.info.stages = Shape::stages;
+  k.info = mma::info_of_tile<S, Shape>("cuda.hopper", precision, depth);
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
-  k.info.raw_launch = true;
-  k.info.precision = precision;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;

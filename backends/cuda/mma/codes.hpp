@@ -317,12 +317,7 @@ void run_codes(const KernelInfo& info, const Problem& problem, void* workspace) 
     if (way_of(g, false) != Way::packed)
       return Source<std::uint32_t>{static_cast<const std::uint32_t*>(o.data), o.batch_stride * size / word,
                                    g.line_stride * size / word};
-    pack_operand<bits_t<typename S::element>>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, info.name);
-    const std::int64_t pitch = pitch_of(g.k, o.size) * size / word;
-    const Source<std::uint32_t> packed{reinterpret_cast<const std::uint32_t*>(memory),
-                                       matrices_of(o) > 1 ? g.lines * pitch : 0, pitch};
-    memory += packed_bytes(o, g.lines, g.k);
-    return packed;
+    return packed_source<typename S::element, std::uint32_t>(g, memory, stream, info.name);
   };
   const auto counting = [&](const Lines& g, const Source<std::uint32_t>& from) {
     const Counting pass = counting_of(g, from, reinterpret_cast<std::int32_t*>(memory));
@@ -347,10 +342,7 @@ void run_codes(const KernelInfo& info, const Problem& problem, void* workspace) 
                                                 Direction::along_k, Direction::along_k, Result>);
     allow_shared_memory(function, bytes, allowed, p.execution.device, info);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-    const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
-    const cudaError_t status =
-        cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), list, bytes, stream);
-    if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+    launch_tiles<Shape>(function, tiles, bytes, list, p, info);
   };
   const Stored stored = stored_as<Counted>(p);
   if (stored == Stored::otherwise)
@@ -364,12 +356,7 @@ template <class S, class Shape>
 Kernel codes_kernel() {
   constexpr int depth = 128 / static_cast<int>(sizeof(typename S::element));
   Kernel k;
-  k.info = detail::info_of<S>(
-      "cuda.mma", std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth), bit(Space::cuda));
-  k.info.tile = {Shape::m, Shape::n, depth};
-  k.info.stages = Shape::stages;
-  k.info.min_compute_capability = 80;
-  k.info.raw_launch = true;
+  k.info = info_of_tile<S, Shape>("cuda.mma", Precision::accumulator, depth);
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
   k.supports = codes_support<S, Shape>;
   k.cost = codes_cost<S, Shape>;

@@ -149,6 +149,29 @@ inline void allow_shared_memory(const void* function, int bytes, std::atomic<std
   allowed.fetch_or(mine, std::memory_order_release);
 }
 
+/// Enqueues a kernel whose blocks go from tile to tile: as many as the card holds, or as there are tiles.
+template <class Shape>
+void launch_tiles(const void* function, unsigned tiles, int bytes, void** arguments, const Problem& p,
+                  const KernelInfo& info) {
+  const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
+  const cudaError_t status =
+      cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), arguments,
+                       static_cast<std::size_t>(bytes), static_cast<cudaStream_t>(p.execution.stream));
+  if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+}
+
+/// Enqueues the packing pass of an operand of type `Own` to `memory`, which it advances; what is there then.
+template <class Own, class Element>
+Source<Element> packed_source(const Lines& g, std::byte*& memory, cudaStream_t stream, const std::string& kernel) {
+  const Operand& o = *g.operand;
+  pack_operand<bits_t<Own>>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
+  const std::int64_t pitch =
+      pitch_of(g.k, o.size) * static_cast<std::int64_t>(o.size) / static_cast<std::int64_t>(sizeof(Element));
+  const Source<Element> packed{reinterpret_cast<const Element*>(memory), matrices_of(o) > 1 ? g.lines * pitch : 0, pitch};
+  memory += packed_bytes(o, g.lines, g.k);
+  return packed;
+}
+
 template <class S, class Element, Products products, class Shape>
 void run(const KernelInfo& info, const Problem& p, void* workspace) {
   using tile::Direction;
@@ -161,11 +184,7 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
     if (way != Way::packed)
       return Source<Element>{static_cast<const Element*>(o.data), o.batch_stride * ratio,
                              (way == Way::along_k ? g.line_stride : g.k_stride) * ratio};
-    pack_operand<bits_t<typename S::element>>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, info.name);
-    const std::int64_t pitch = pitch_of(g.k, o.size) * ratio;
-    const Source<Element> packed{reinterpret_cast<const Element*>(memory), matrices_of(o) > 1 ? g.lines * pitch : 0, pitch};
-    memory += packed_bytes(o, g.lines, g.k);
-    return packed;
+    return packed_source<typename S::element, Element>(g, memory, stream, info.name);
   };
   const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
   constexpr bool lines = takes_lines<S, Element, Shape>;
@@ -184,10 +203,7 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
         &multiply<S, Element, products, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);
     allow_shared_memory(function, bytes, allowed, p.execution.device, info);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-    const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
-    const cudaError_t status =
-        cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), list, bytes, stream);
-    if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+    launch_tiles<Shape>(function, tiles, bytes, list, p, info);
   };
   if constexpr (lines) {
     if (way_a == Way::along_lines && way_b == Way::along_lines)
@@ -207,6 +223,21 @@ constexpr Accuracy truncating_accuracy(int terms, int products = 1, double round
   return {of_term * terms + 2 + rounding, of_term};
 }
 
+/// What kernels on tensor cores say of themselves alike.
+template <class S, class Shape>
+KernelInfo info_of_tile(std::string_view family, Precision precision, int depth) {
+  const std::string variant = precision == Precision::accumulator ? "" : std::string(name(precision)) + '.';
+  KernelInfo info = detail::info_of<S>(
+      family, variant + std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth),
+      bit(Space::cuda));
+  info.tile = {Shape::m, Shape::n, depth};
+  info.stages = Shape::stages;
+  info.min_compute_capability = 80;
+  info.raw_launch = true;
+  info.precision = precision;
+  return info;
+}
+
 template <class S, class Element, Precision precision, class Shape>
 Kernel kernel() {
   using Own = typename S::element;
@@ -215,16 +246,8 @@ Kernel kernel() {
   constexpr Products products = precision == Precision::promoted ? Products::promoted
                                 : precision == Precision::split  ? Products::split
                                                                  : Products::whole;
-  const std::string variant = precision == Precision::accumulator ? "" : std::string(name(precision)) + '.';
   Kernel k;
-  k.info = detail::info_of<S>(
-      "cuda.mma", variant + std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth),
-      bit(Space::cuda));
-  k.info.tile = {Shape::m, Shape::n, depth};
-  k.info.stages = Shape::stages;
-  k.info.min_compute_capability = 80;
-  k.info.raw_launch = true;
-  k.info.precision = precision;
+  k.info = info_of_tile<S, Shape>("cuda.mma", precision, depth);
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;

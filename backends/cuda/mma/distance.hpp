@@ -149,9 +149,7 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
   const auto multiprocessors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
   {
     void* list[] = {&operands, &arguments, &guard, &rejected, &raster, &tiles};
-    const cudaError_t status = cudaLaunchKernel(function, dim3(std::min(tiles, multiprocessors * Shape::blocks)),
-                                                dim3(Shape::threads), list, shared_bytes, stream);
-    if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+    launch_tiles<Shape>(function, tiles, shared_bytes, list, p, info);
   }
   using Tile = DirectTile<Shape::outputs_m, Shape::outputs_n>;
   const auto in_vectors = [&](const Lines& g) {
@@ -187,15 +185,7 @@ Kernel distance_kernel() {
   constexpr Precision precision = Precision::promoted;
   constexpr int depth = halves_together;
   Kernel k;
-  k.info = detail::info_of<S>("cuda.mma",
-                              std::string(name(precision)) + '.' + std::to_string(Shape::m) + 'x' +
-                                  std::to_string(Shape::n) + 'x' + std::to_string(depth),
-                              bit(Space::cuda));
-  k.info.tile = {Shape::m, Shape::n, depth};
-  k.info.stages = Shape::stages;
-  k.info.min_compute_capability = 80;
-  k.info.raw_launch = true;
-  k.info.precision = precision;
+  k.info = info_of_tile<S, Shape>("cuda.mma", precision, depth);
   k.info.promises = Promise::repeatable;
   k.info.accuracy = {kept_accuracy, 1};  // of those computed anew: one chain
   k.supports = supports_distances<Shape, levels>;

@@ -150,8 +150,7 @@ void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   void* list[] = {&operands, &arguments, &result, &raster, &tiles};
   const auto processors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
-  check(cudaLaunchKernel(function, dim3(std::min(tiles, processors * Shape::blocks)), dim3(Shape::threads), list, bytes,
-                         stream));
+  launch_tiles<Shape>(function, tiles, bytes, list, p, info);
 
   const auto cells = static_cast<unsigned>(cells_of(p));
   compute_marked<threads><<<std::min(cells, 2 * processors), threads, 0, stream>>>(result);
@@ -172,15 +171,7 @@ constexpr Accuracy accuracy_of_log_sums(Precision precision) {
 template <Precision precision, class Shape>
 Kernel kernel_of_log_sums() {
   Kernel k;
-  k.info = detail::info_of<LogPlus>("cuda.mma",
-                                    std::string(name(precision)) + '.' + std::to_string(Shape::m) + 'x' +
-                                        std::to_string(Shape::n) + 'x' + std::to_string(Exponentials::slab),
-                                    bit(Space::cuda));
-  k.info.tile = {Shape::m, Shape::n, Exponentials::slab};
-  k.info.stages = Shape::stages;
-  k.info.min_compute_capability = 80;
-  k.info.raw_launch = true;
-  k.info.precision = precision;
+  k.info = info_of_tile<LogPlus, Shape>("cuda.mma", precision, Exponentials::slab);
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   k.info.accuracy = accuracy_of_log_sums(precision);
   k.supports = supports_log_sums<Shape>;
