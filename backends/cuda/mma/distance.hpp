@@ -68,6 +68,7 @@ Status supports_distances(const KernelInfo& info, const Problem& p) {
 /// What lies in the workspace, each part aligned to 256 bytes.
 struct DistanceMemory {
   std::size_t halves_a = 0, halves_b = 0, lines_a = 0, lines_b = 0, counters = 0, few = 0, many = 0, places = 0, end = 0;
+  unsigned counter_count = 0;  // with the marks of all tiles behind the counters
 };
 template <class Shape>
 DistanceMemory distance_memory(const Problem& p) {
@@ -78,7 +79,7 @@ DistanceMemory distance_memory(const Problem& p) {
     return from;
   };
   const std::int64_t of_a = matrices_of(p.a) * p.m, of_b = matrices_of(p.b) * p.n;
-  const std::int64_t tiles = tiles_of<Shape>(p) * Shape::warps;
+  const std::int64_t tiles = tiles_of<Shape>(p), of_warps = tiles * Shape::warps;
   at.halves_a = place(of_a * halves_of(p.k), sizeof(half));
   at.lines_a = place(of_a, sizeof(ScaledLine));
   at.halves_b = at.halves_a, at.lines_b = at.lines_a;
@@ -86,10 +87,11 @@ DistanceMemory distance_memory(const Problem& p) {
     at.halves_b = place(of_b * halves_of(p.k), sizeof(half));
     at.lines_b = place(of_b, sizeof(ScaledLine));
   }
-  at.counters = place(2, sizeof(unsigned));
-  at.few = place(tiles, sizeof(unsigned));
+  at.counter_count = static_cast<unsigned>(Rejected::counter_count + tiles);
+  at.counters = place(at.counter_count, sizeof(unsigned));
+  at.few = place(of_warps, sizeof(unsigned));
   at.many = place(tiles, sizeof(unsigned));
-  at.places = place(tiles * (Rejected::most + 1), sizeof(std::uint16_t));
+  at.places = place(of_warps * (Rejected::most + 1), sizeof(std::uint16_t));
   return at;
 }
 template <class Shape>
@@ -130,8 +132,11 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
   unsigned* const counters = memory(static_cast<unsigned*>(nullptr), at.counters);
   {
     const bool b_first = a.matrices > b.matrices;
-    const Preparation g{
-        {b_first ? b : a, b_first ? a : b}, p.k, static_cast<unsigned>(preparing_blocks(b_first ? b : a)), counters};
+    const Preparation g{{b_first ? b : a, b_first ? a : b},
+                        p.k,
+                        static_cast<unsigned>(preparing_blocks(b_first ? b : a)),
+                        counters,
+                        at.counter_count};
     const std::int64_t blocks = g.blocks_of_first + (raster.mirrored ? 0 : preparing_blocks(g.of[1]));
     prepare<<<static_cast<unsigned>(blocks), 32 * prepared_lines, 0, stream>>>(g);
     cuda::check(cudaGetLastError(), "contract: launch of the pass before " + info.name);
@@ -143,7 +148,7 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
   Operands<half> operands{source(a), source(b), static_cast<int>(pitch)};
   Guard guard{a.line, b.line, batch_lines(a), batch_lines(b), guard_threshold(p.k, levels)};
   Rejected rejected{counters, memory(static_cast<unsigned*>(nullptr), at.few),
-                    memory(static_cast<unsigned*>(nullptr), at.many),
+                    memory(static_cast<unsigned*>(nullptr), at.many), counters + Rejected::counter_count,
                     memory(static_cast<std::uint16_t*>(nullptr), at.places)};
   auto tiles = static_cast<unsigned>(all_tiles);
   const auto multiprocessors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
@@ -151,15 +156,16 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
     void* list[] = {&operands, &arguments, &guard, &rejected, &raster, &tiles};
     launch_tiles<Shape>(function, tiles, shared_bytes, list, p, info);
   }
-  using Tile = DirectTile<Shape::outputs_m, Shape::outputs_n>;
-  const auto in_vectors = [&](const Lines& g) {
-    const Operand& o = *g.operand;
-    return g.k_stride == 1 && g.k % 4 == 0 && g.line_stride % 4 == 0 && o.batch_stride % 4 == 0 &&
-           reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0;
+  using Direct = DirectShape<Shape::m, Shape::n>;
+  const auto compute_rest = [&]<bool in_vectors>() {
+    compute_rejected<S, detail::ProgramFinish, Shape, in_vectors>
+        <<<multiprocessors * Direct::blocks, Direct::threads, 0, stream>>>(arguments, rejected, raster);
   };
-  compute_rejected<S, detail::ProgramFinish, Shape::warps_m, Shape::warps_n, Shape::outputs_m, Shape::outputs_n>
-      <<<multiprocessors*(resident_threads / Tile::threads), Tile::threads, 0, stream>>>(
-          arguments, rejected, raster, in_vectors(lines_of_a(p)) && in_vectors(lines_of_b(p)));
+  const auto in_vectors = [&](const Lines& g) { return way_of(g, false) == Way::along_k && g.k % Direct::depth == 0; };
+  if (in_vectors(lines_of_a(p)) && in_vectors(lines_of_b(p)))
+    compute_rest.template operator()<true>();
+  else
+    compute_rest.template operator()<false>();
   cuda::check(cudaGetLastError(), "contract: launch of the outputs that cancel in " + info.name);
 }
 

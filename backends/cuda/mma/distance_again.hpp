@@ -1,179 +1,241 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Σ_k (x_k − z_k)² anew, by differences, for outputs whose |x|² + |z|² − 2x·z has cancelled: by a warp each where a tile has few of
-// them; where it has many, the tile as a whole, each output one chain in ascending k.
+// Σ_k (x_k − z_k)² anew, by differences, for outputs whose |x|² + |z|² − 2x·z has cancelled, each one chain in ascending k where
+// a warp's tile has many of them: by tiles of the products' own size, as cuda.simt has them, or by parts of those. Where it has few,
+// by a warp each.
 #pragma once
 
-#include <backends/cuda/arch/copy_async.hpp>
 #include <backends/cuda/mma/distance_kernel.hpp>
+#include <backends/cuda/simt/kernel.hpp>
 
 namespace rigel::backends::mma {
 
-/// A tile of tile_m × tile_n outputs by tile_m·tile_n/64 threads with 8 × 8 each, slabs of 16 values of k.
-template <int tile_m, int tile_n>
-class DirectTile {
-  static constexpr int outputs = 8, threads_m = tile_m / outputs, threads_n = tile_n / outputs;
-  static constexpr int warp_n = threads_n < 8 ? threads_n : 8, warp_m = 32 / warp_n;
-  static constexpr int depth = 16, pitch = depth + 4, lines = tile_m + tile_n;  // eight lines then meet 32 banks
-  static_assert(threads_n == warp_n && threads_m % warp_m == 0);
+/// m × n outputs by 128 threads. Those of 128 × 128 are cuda.simt's large tile.
+template <int m, int n>
+using DirectShape = tile::Shape<16, 8, m / 16, n / 8, 8, m * n >= 128 * 128 ? 2 : 3, true>;
 
- public:
-  static constexpr int threads = threads_m * threads_n, stages = 2;
-  static constexpr int size = stages * lines * pitch;  // floats of shared memory
+/// A tile of outputs by differences. `in_vectors`: operands lie along k, aligned, and K is a multiple of the tile's depth.
+template <class S, class Finish, class Shape, bool in_vectors>
+struct DirectTile {
+  using Value = typename S::accumulator;
+  using Arguments = detail::Arguments<S, Finish>;
+  static constexpr tile::Way way = in_vectors ? tile::Way::along_k : tile::Way::single;
+  using Memory = simt::Slabs<S, Shape, way, way>;
+  using SlabA = typename Memory::A;
+  using SlabB = typename Memory::B;
+  using Exchange = tile::Exchange<Value, Shape, SlabA::chunk>;
+  using Registers = typename Exchange::Registers;
+  static constexpr int stages = Memory::stages, ahead = stages - 1;
+  static constexpr int slab_bytes = (stages * Memory::size + Memory::staging) * static_cast<int>(sizeof(Value));
+  static constexpr int exchange_bytes = Exchange::size * static_cast<int>(sizeof(Value));
+  static constexpr int bytes = slab_bytes > exchange_bytes ? slab_bytes : exchange_bytes;  // of shared memory
 
-  /// use(value, row, column) for each output of the tile that exists; all threads of the block call it.
-  template <class Use>
-  __device__ __forceinline__ static void compute(const detail::Strided<const float>& a,
-                                                 const detail::Strided<const float>& b, tile::Origin o, int last_m,
-                                                 int last_n, std::int64_t k, bool in_vectors, float* slabs, const Use& use) {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int place_m = thread / 32 * warp_m + thread % 32 / warp_n, place_n = thread % warp_n;
-    const float* const first_a = &a.at(o.batch, o.m, 0);
-    const float* const first_b = &b.at(o.batch, 0, o.n);
-    // Lines beyond the last repeat it; their outputs are not used. Values beyond K are 0 in both.
-    const auto address = [&](int line, std::int64_t at) {
-      return line < tile_m ? first_a + std::min(line, last_m - 1) * a.row + at * a.column
-                           : first_b + std::min(line - tile_m, last_n - 1) * b.column + at * b.row;
-    };
-    const auto start = [&](int stage, std::int64_t k0) __attribute__((always_inline)) {
-      float* const slab = slabs + stage * lines * pitch;
-      if (k0 < k && in_vectors) {
-        constexpr int in_line = depth / 4;
+  /// x = Σ_k (a − b)² for the outputs of this thread; all threads of the block call it.
+  __device__ __forceinline__ static void sum(const Arguments& g, const tile::Origin& o, Value* slabs, Registers& x) {
+    using Operand = operand_t<S>;
+    constexpr simt::Schedule when = in_vectors ? simt::schedule<S> : simt::Schedule{3, 7};
+    const tile::Place<Shape> place(static_cast<int>(threadIdx.x));
 #pragma unroll
-        for (int e = 0; e < lines * in_line / threads; ++e) {
-          const int line = thread / in_line + e * (threads / in_line), piece = thread % in_line * 4;
-          arch::copy_async_or_zero(static_cast<std::uint32_t>(__cvta_generic_to_shared(slab + line * pitch + piece)),
-                                   address(line, k0 + piece), k0 + piece < k);
-        }
-      } else if (k0 < k) {
-#pragma unroll 4
-        for (int e = 0; e < lines * depth / threads; ++e) {
-          const int line = thread / depth + e * (threads / depth), at = thread % depth;
-          float* const to = slab + line * pitch + at;
-          if (k0 + at < k)
-            arch::copy_async<4>(to, address(line, k0 + at));
-          else
-            *to = 0;
-        }
-      }
+    for (int i = 0; i < Shape::outputs_m; ++i)
+#pragma unroll
+      for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = S::identity();
+    if (g.k == 0) return;
+
+    Value* const staging = slabs + stages * Memory::size;
+    typename Memory::LoaderA a(&g.a.at(o.batch, o.m, 0), g.a.row, g.a.column, g.m - o.m, g.k, staging);
+    typename Memory::LoaderB b(&g.b.at(o.batch, 0, o.n), g.b.column, g.b.row, g.n - o.n, g.k,
+                               staging + Memory::LoaderA::staging_size);
+    const auto slab_a = [&](int stage) { return slabs + stage * Memory::size; };
+    const auto slab_b = [&](int stage) { return slabs + stage * Memory::size + SlabA::size; };
+    const auto start_copies = [&](int stage, std::int64_t left) __attribute__((always_inline)) {
+      a.start(slab_a(stage), left);
+      b.start(slab_b(stage), left);
       arch::commit_copies();
     };
+    const auto finish = [&](int stage) __attribute__((always_inline)) {
+      arch::wait_for_copies<ahead - 1>();
+      a.finish(slab_a(stage));
+      b.finish(slab_b(stage));
+    };
+    // Two fragments in turn: one is read while the other is worked on.
+    Operand of_a[2][Shape::outputs_m], of_b[2][Shape::outputs_n];
+    const auto read = [&](int stage, int k, int turn) __attribute__((always_inline)) {
+      SlabA::template read<Shape::threads_m>(slab_a(stage), k, place.m, of_a[turn]);
+      SlabB::template read<Shape::threads_n>(slab_b(stage), k, place.n, of_b[turn]);
+    };
+    const auto add = [&](int turn) __attribute__((always_inline)) {
+      simt::step_all([](Value sum, Operand u, Operand v, std::int64_t) { return S::step(sum, u, v); }, x, of_a[turn],
+                     of_b[turn], 0);
+    };
+    const auto next = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
 
-    float x[outputs][outputs] = {};
-    start(0, 0);
-    int stage = 0;
+#pragma unroll
+    for (int stage = 0; stage < ahead; ++stage) start_copies(stage, g.k - stage * Shape::depth);
+    finish(0);
+    __syncthreads();
+    read(0, 0, 0);
+    int current = 0, free = ahead;
 #pragma unroll 1
-    for (std::int64_t k0 = 0; k0 < k; k0 += depth, stage ^= 1) {
-      arch::wait_for_copies<0>();
-      __syncthreads();
-      start(stage ^ 1, k0 + depth);
-      const float* const slab = slabs + stage * lines * pitch;
+    for (int k0 = 0;; k0 += Shape::depth) {
+      const int left = static_cast<int>(g.k) - k0;
+      if (in_vectors || left >= Shape::depth) {
 #pragma unroll
-      for (int q = 0; q < depth; q += 4) {
-        tile::Chunk<float, 4> of_a[outputs];
-#pragma unroll
-        for (int i = 0; i < outputs; ++i)
-          of_a[i] = tile::Chunk<float, 4>::load(slab + (place_m + i * threads_m) * pitch + q);
-#pragma unroll
-        for (int j = 0; j < outputs; ++j) {
-          const auto of_b = tile::Chunk<float, 4>::load(slab + (tile_m + place_n + j * threads_n) * pitch + q);
-#pragma unroll
-          for (int v = 0; v < 4; ++v)
-#pragma unroll
-            for (int i = 0; i < outputs; ++i) x[i][j] = l2_squared<float>::step(x[i][j], of_a[i].value[v], of_b.value[v]);
+        for (int k = 0; k < Shape::depth; ++k) {
+          if (k == when.start) start_copies(free, left - ahead * Shape::depth);
+          if (k == when.turn) finish(next(current));
+          if (k + 1 < Shape::depth) {
+            read(current, k + 1, (k + 1) % 2);
+          } else {
+            __syncthreads();
+            read(next(current), 0, 0);
+          }
+          add(k % 2);
+        }
+      } else {
+#pragma unroll 1
+        for (int k = 0; k < left; ++k) {
+          read(current, k, 0);
+          add(0);
         }
       }
+      if (left <= Shape::depth) break;
+      free = current;
+      current = next(current);
     }
-    arch::wait_for_copies<0>();
-    __syncthreads();
-    // One place for the code of an output: through shared memory, a row of each thread's outputs at a time.
+  }
+
+  /// Those outputs for which wanted(m, n) of the tile's first piece that has them, to C, and to their mirrored places.
+  template <class Wanted>
+  __device__ __forceinline__ static void store(const Arguments& g, bool mirrored, const tile::Origin& o, int thread,
+                                               const Registers& x, Value* exchange, const Wanted& wanted) {
+    const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - o.m, Shape::m));
+    const int last_n = static_cast<int>(std::min<std::int64_t>(g.n - o.n, Shape::n));
+    const bool along_n = g.c_strides.column <= g.c_strides.row;
+    const bool root = g.finish.template power<Value>() == 0.5;
+    const bool plain = (root || g.finish.template is_copy<Value>()) && !g.accumulate && !(mirrored && o.n < o.m + Shape::m);
+    Exchange::for_each(
+        x, exchange, tile::Place<Shape>(thread), thread, [&](const auto& piece) __attribute__((always_inline)) {
+          if (!wanted(piece.first_m(), piece.first_n())) return;
+          if (plain) {
 #pragma unroll 1
-    for (int row = 0; row < outputs; ++row) {
-#pragma unroll
-      for (int i = 0; i < outputs; ++i)
-        if (i == row)
-#pragma unroll
-          for (int j = 0; j < outputs; ++j) slabs[place_m * (tile_n + 1) + place_n + j * threads_n] = x[i][j];
-      __syncthreads();
+            for (int both = 0; both <= mirrored; ++both) {
+              const std::int64_t row = both ? o.n : o.m, column = both ? o.m : o.n;
+              const std::int64_t m_apart = both ? g.c_strides.column : g.c_strides.row;
+              const std::int64_t n_apart = both ? g.c_strides.row : g.c_strides.column;
+              piece.for_each(static_cast<Value*>(g.c) + g.c_offset(o.batch, row, column), m_apart, n_apart, last_m, last_n,
+                             along_n != (both != 0),
+                             [&](const Value& value, Value& to) { to = root ? simt::rounded_root(value) : value; });
+            }
+            return;
+          }
+          piece.for_each(along_n, [&](const Value& value, int m, int n) {
+            if (m < last_m && n < last_n) store_one(g, mirrored, o.batch, o.m + m, o.n + n, value);
+          });
+        });
+  }
+
+  /// An output, and its mirrored one; none below the diagonal.
+  __device__ __forceinline__ static void store_one(const Arguments& g, bool mirrored, std::int64_t l, std::int64_t i,
+                                                   std::int64_t j, Value value) {
+    if (mirrored && j < i) return;
+    const S s = g.semiring(l);
 #pragma unroll 1
-      for (int e = thread; e < threads_m * tile_n; e += threads) {
-        const int i = e / tile_n + row * threads_m, j = e % tile_n;
-        if (i < last_m && j < last_n) use(slabs[e / tile_n * (tile_n + 1) + j], i, j);
-      }
-      __syncthreads();
+    for (int both = 0; both <= (mirrored && i != j); ++both) {
+      const std::int64_t row = both ? j : i, column = both ? i : j;
+      g.store(s, g.accumulate ? s.add(g.start(s, l, row, column), value) : value, l, row, column);
     }
   }
 };
 
-/// Threads on a multiprocessor, which leaves each enough registers.
-inline constexpr int resident_threads = 256;
-
-/// Blocks go from tile to tile of the list, then warps from output to output. Tiles are of warps_m × warps_n warps with
-/// outputs_m × outputs_n outputs each.
-template <class S, class Finish, int warps_m, int warps_n, int outputs_m, int outputs_n>
-__global__ void __launch_bounds__(DirectTile<outputs_m, outputs_n>::threads,
-                                  resident_threads / DirectTile<outputs_m, outputs_n>::threads)
+/// Blocks go from tile to tile of the list, then warps from output to output. Tiles are those of the products' `Shape`: as a whole
+/// where that is less work, and there are enough of them for all multiprocessors, else by parts.
+template <class S, class Finish, class Shape, bool in_vectors>
+__global__ void __launch_bounds__(DirectShape<Shape::m, Shape::n>::threads, DirectShape<Shape::m, Shape::n>::blocks)
     compute_rejected(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ Rejected rejected,
-                     const __grid_constant__ DistanceRaster raster, bool in_vectors) {
-  using Tile = DirectTile<outputs_m, outputs_n>;
-  constexpr int warps_of_tile = warps_m * warps_n;
-  __shared__ __attribute__((aligned(16))) float slabs[Tile::size];
-  const unsigned few = rejected.counters[0], many = rejected.counters[1];
-  if (few == 0 && many == 0) return;
-  const auto origin = [&](unsigned number) {
-    const int warp = static_cast<int>(number % warps_of_tile);
-    tile::Origin o = raster.template origin<warps_m * outputs_m, warps_n * outputs_n>(number / warps_of_tile);
-    o.m += warp / warps_n * outputs_m;
-    o.n += warp % warps_n * outputs_n;
-    return o;
+                     const __grid_constant__ DistanceRaster raster) {
+  constexpr int part_m = 64, part_n = 64, parts_n = Shape::n / part_n, parts = Shape::m / part_m * parts_n;
+  using Whole = DirectTile<S, Finish, DirectShape<Shape::m, Shape::n>, in_vectors>;
+  using Part = DirectTile<S, Finish, DirectShape<part_m, part_n>, in_vectors>;
+  using Value = typename S::accumulator;
+  constexpr int bytes = Whole::bytes > Part::bytes ? Whole::bytes : Part::bytes;
+  __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
+  __shared__ unsigned taken;
+  Value* const slabs = reinterpret_cast<Value*>(shared);
+  // Read where they are needed, so that they take no registers while a tile is summed.
+  const auto counter = [&](int which) { return *static_cast<const volatile unsigned*>(rejected.counters + which); };
+  if (counter(0) == 0 && counter(1) == 0) return;
+
+  const auto origin = [&](unsigned number) { return raster.template origin<Shape::m, Shape::n>(number); };
+  // Whether the warp that computed (m, n) of a tile has rejected many outputs.
+  const auto is_marked = [&](unsigned warps, int m, int n) {
+    return (warps >> (m / Shape::outputs_m * Shape::warps_n + n / Shape::outputs_n) & 1) != 0;
   };
-  const bool root = g.finish.template power<float>() == 0.5;
-  const bool plain = (root || g.finish.template is_copy<float>()) && !g.accumulate;
-  const auto store = [&](const tile::Origin& o, float value, int row, int column) {
-    const std::int64_t i = o.m + row, j = o.n + column;
-    if (raster.mirrored && j < i) return;
-    const S s = g.semiring(o.batch);
+  const auto part_is_marked = [&](unsigned warps, int part) {
+    bool marked = false;
+#pragma unroll
+    for (int m = 0; m < part_m; m += Shape::outputs_m)
+#pragma unroll
+      for (int n = 0; n < part_n; n += Shape::outputs_n)
+        marked = marked || is_marked(warps, part / parts_n * part_m + m, part % parts_n * part_n + n);
+    return marked;
+  };
+  const auto items_of_tile = [&] { return 2 * counter(1) < gridDim.x ? unsigned{parts} : 1; };
 #pragma unroll 1
-    for (int both = 0; both <= (raster.mirrored && i != j); ++both) {
-      const std::int64_t row_of_c = both ? j : i, column_of_c = both ? i : j;
-      if (plain) {
-        static_cast<float*>(g.c)[g.c_offset(o.batch, row_of_c, column_of_c)] =
-            root ? __builtin_elementwise_sqrt(value) : value;
-        continue;
-      }
-      const float sum = g.accumulate ? s.add(g.start(s, o.batch, row_of_c, column_of_c), value) : value;
-      g.store(s, sum, o.batch, row_of_c, column_of_c);
+  for (;;) {
+    __syncthreads();  // slabs are read no more
+    if (threadIdx.x == 0) taken = atomicAdd(rejected.counters + 2, 1u);
+    __syncthreads();
+    const unsigned item = taken, items = items_of_tile();
+    if (item >= counter(1) * items) break;
+    const unsigned number = rejected.many[item / items], warps = rejected.warps[number];
+    int marked = 0;
+#pragma unroll
+    for (int part = 0; part < parts; ++part) marked += part_is_marked(warps, part);
+    if (items == 1 && 2 * marked > parts) {
+      typename Whole::Registers x;
+      Whole::sum(g, origin(number), slabs, x);
+      const unsigned tile = rejected.many[*static_cast<const volatile unsigned*>(&taken)], of_tile = rejected.warps[tile];
+      Whole::store(g, raster.mirrored, origin(tile), static_cast<int>(arch::thread_index()), x, slabs,
+                   [&](int m, int n) { return is_marked(of_tile, m, n); });
+      continue;
     }
-  };
+    const int first = items == 1 ? 0 : static_cast<int>(item % items), last = items == 1 ? parts : first + 1;
 #pragma unroll 1
-  for (unsigned entry = blockIdx.x; entry < many; entry += gridDim.x) {
-    const tile::Origin o = origin(rejected.many[entry]);
-    const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - o.m, outputs_m));
-    const int last_n = static_cast<int>(std::min<std::int64_t>(g.n - o.n, outputs_n));
-    Tile::compute(g.a, g.b, o, last_m, last_n, g.k, in_vectors, slabs,
-                  [&](float value, int row, int column) { store(o, value, row, column); });
+    for (int part = first; part < last; ++part) {
+      if (!part_is_marked(warps, part)) continue;
+      const int m = part / parts_n * part_m, n = part % parts_n * part_n;
+      tile::Origin o = origin(number);
+      o.m += m, o.n += n;
+      if (o.m >= g.m || o.n >= g.n) continue;
+      typename Part::Registers x;
+      __syncthreads();
+      Part::sum(g, o, slabs, x);
+      Part::store(g, raster.mirrored, o, static_cast<int>(arch::thread_index()), x, slabs,
+                  [&](int row, int column) { return is_marked(warps, m + row, n + column); });
+    }
   }
 
-  constexpr unsigned warps = Tile::threads / 32;
+  constexpr unsigned warps_of_block = DirectShape<Shape::m, Shape::n>::threads / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::uint64_t last = std::uint64_t{few} * Rejected::most;
+  const std::uint64_t last = std::uint64_t{counter(0)} * Rejected::most;
 #pragma unroll 1
-  for (std::uint64_t i = blockIdx.x * warps + threadIdx.x / 32; i < last; i += gridDim.x * warps) {
+  for (std::uint64_t i = blockIdx.x * warps_of_block + threadIdx.x / 32; i < last; i += gridDim.x * warps_of_block) {
     const unsigned number = rejected.few[i / Rejected::most];
     const std::uint16_t* const places = rejected.places_of(number);
     const auto which = static_cast<unsigned>(i % Rejected::most);
     if (which >= places[0]) continue;
-    const tile::Origin o = origin(number);
-    const int row = places[1 + which] / outputs_n, column = places[1 + which] % outputs_n;
-    const float* x = &g.a.at(o.batch, o.m + row, lane);
-    const float* z = &g.b.at(o.batch, lane, o.n + column);
-    float sum = 0;
+    const tile::Origin o = origin(number / Shape::warps);
+    const int warp = static_cast<int>(number % Shape::warps), place = places[1 + which];
+    const std::int64_t row = o.m + warp / Shape::warps_n * Shape::outputs_m + place / Shape::outputs_n;
+    const std::int64_t column = o.n + warp % Shape::warps_n * Shape::outputs_n + place % Shape::outputs_n;
+    const auto* x = &g.a.at(o.batch, row, lane);
+    const auto* z = &g.b.at(o.batch, lane, column);
+    Value sum = 0;
 #pragma unroll 8
-    for (std::int64_t k = lane; k < g.k; k += 32, x += 32 * g.a.column, z += 32 * g.b.row)
-      sum = l2_squared<float>::step(sum, *x, *z);
+    for (std::int64_t k = lane; k < g.k; k += 32, x += 32 * g.a.column, z += 32 * g.b.row) sum = S::step(sum, *x, *z);
 #pragma unroll
     for (int apart = 16; apart > 0; apart /= 2) sum = math::add(sum, __shfl_xor_sync(~0u, sum, apart));
-    if (lane == 0) store(o, sum, row, column);
+    if (lane == 0) Whole::store_one(g, raster.mirrored, o.batch, row, column, sum);
   }
 }
 

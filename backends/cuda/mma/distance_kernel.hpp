@@ -196,7 +196,7 @@ __device__ __forceinline__ void store_distances(const detail::Arguments<S, Finis
       places[-1] = static_cast<std::uint16_t>(count);
       rejected.few[atomicAdd(rejected.counters, 1u)] = number;
     }
-    if (lane == 0 && !few) rejected.many[atomicAdd(rejected.counters + 1, 1u)] = number;
+    if (lane == 0 && !few) rejected.note_many(number, Shape::warps);
     return few;
   };
   // What C held is needed still where outputs are not kept: they are then found before any is stored.

@@ -41,7 +41,7 @@ struct Preparation {
   Prepared of[2];
   std::int64_t k;
   unsigned blocks_of_first;
-  unsigned* counters;  // two of them, which become 0
+  unsigned *counters, counter_count;  // which become 0
 };
 
 /// Lines of a block; values of a line in shared memory; lines whose median is the centre.
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_c
   constexpr int threads = 32 * prepared_lines;
   __shared__ __attribute__((aligned(16))) float values[prepared_lines][prepared_values + 4], centre[prepared_values];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  if (blockIdx.x == 0 && thread < 2) g.counters[thread] = 0;
+  for (unsigned i = blockIdx.x * threads + threadIdx.x; i < g.counter_count; i += gridDim.x * threads) g.counters[i] = 0;
 
   const bool second = blockIdx.x >= g.blocks_of_first;
   const Prepared& o = g.of[second];

@@ -71,10 +71,17 @@ struct Guard {
 /// Outputs of a warp's tile that are not kept: `most` of them at most are noted one by one, else the tile is.
 struct Rejected {
   static constexpr int most = 63;
-  unsigned* counters;     // of tiles in the lists: of those with few, of those with many
-  unsigned *few, *many;   // numbers of warps' tiles
-  std::uint16_t* places;  // of each tile, 1 + most: how many, and where in the tile
+  static constexpr int counter_count = 3;
+  unsigned* counters;    // of warps' tiles with few; of tiles that have warps with many, and of those that a block has taken
+  unsigned *few, *many;  // numbers of those
+  unsigned* warps;       // of each tile: a bit for each of its warps that has many
+  std::uint16_t* places;  // of each warp's tile, 1 + most: how many, and where in it
 
+  /// Notes a warp's tile that has many; a tile has `warps_of_tile` of them.
+  __device__ __forceinline__ void note_many(unsigned number, unsigned warps_of_tile) const {
+    const unsigned tile = number / warps_of_tile;
+    if (atomicOr(warps + tile, 1u << number % warps_of_tile) == 0) many[atomicAdd(counters + 1, 1u)] = tile;
+  }
   __device__ __forceinline__ std::uint16_t* places_of(unsigned number) const {
     return places + std::int64_t{number} * (most + 1);
   }
