@@ -10,9 +10,9 @@
 
 namespace rigel::backends::mma {
 
-/// m × n outputs by 128 threads. Those of 128 × 128 are cuda.simt's large tile.
-template <int m, int n>
-using DirectShape = tile::Shape<16, 8, m / 16, n / 8, 8, m * n >= 128 * 128 ? 2 : 3, true>;
+/// m × n outputs by 128 threads; those of 128 × 128 are cuda.simt's large tile.
+template <int m, int n, bool in_vectors>
+using DirectShape = tile::Shape<16, 8, m / 16, n / 8, 8, m * n >= 128 * 128 || !in_vectors ? 2 : 3, true>;
 
 /// A tile of outputs by differences. `in_vectors`: operands lie along k, aligned, and K is a multiple of the tile's depth.
 template <class S, class Finish, class Shape, bool in_vectors>
@@ -33,8 +33,10 @@ struct DirectTile {
   /// x = Σ_k (a − b)² for the outputs of this thread; all threads of the block call it.
   __device__ __forceinline__ static void sum(const Arguments& g, const tile::Origin& o, Value* slabs, Registers& x) {
     using Operand = operand_t<S>;
-    constexpr simt::Schedule when = in_vectors ? simt::schedule<S> : simt::Schedule{3, 7};
-    const tile::Place<Shape> place(static_cast<int>(threadIdx.x));
+    constexpr simt::Schedule when = in_vectors ? simt::schedule<S> : simt::Schedule{1, 6};
+    // Read anew, so that what follows from it takes no registers from one tile to the next.
+    const unsigned thread = arch::thread_index();
+    const tile::Place<Shape> place(static_cast<int>(thread));
 #pragma unroll
     for (int i = 0; i < Shape::outputs_m; ++i)
 #pragma unroll
@@ -42,9 +44,9 @@ struct DirectTile {
     if (g.k == 0) return;
 
     Value* const staging = slabs + stages * Memory::size;
-    typename Memory::LoaderA a(&g.a.at(o.batch, o.m, 0), g.a.row, g.a.column, g.m - o.m, g.k, staging);
+    typename Memory::LoaderA a(&g.a.at(o.batch, o.m, 0), g.a.row, g.a.column, g.m - o.m, g.k, staging, thread);
     typename Memory::LoaderB b(&g.b.at(o.batch, 0, o.n), g.b.column, g.b.row, g.n - o.n, g.k,
-                               staging + Memory::LoaderA::staging_size);
+                               staging + Memory::LoaderA::staging_size, thread);
     const auto slab_a = [&](int stage) { return slabs + stage * Memory::size; };
     const auto slab_b = [&](int stage) { return slabs + stage * Memory::size + SlabA::size; };
     const auto start_copies = [&](int stage, std::int64_t left) __attribute__((always_inline)) {
@@ -104,34 +106,48 @@ struct DirectTile {
     }
   }
 
-  /// Those outputs for which wanted(m, n) of the tile's first piece that has them, to C, and to their mirrored places.
+  /// The outputs of those pieces for which wanted(m, n), of their first output, is true, to C and to their mirrored places; `all`:
+  /// it is true for all of them.
   template <class Wanted>
   __device__ __forceinline__ static void store(const Arguments& g, bool mirrored, const tile::Origin& o, int thread,
-                                               const Registers& x, Value* exchange, const Wanted& wanted) {
+                                               Registers& x, Value* exchange, bool all, const Wanted& wanted) {
     const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - o.m, Shape::m));
     const int last_n = static_cast<int>(std::min<std::int64_t>(g.n - o.n, Shape::n));
     const bool along_n = g.c_strides.column <= g.c_strides.row;
     const bool root = g.finish.template power<Value>() == 0.5;
     const bool plain = (root || g.finish.template is_copy<Value>()) && !g.accumulate && !(mirrored && o.n < o.m + Shape::m);
-    Exchange::for_each(
-        x, exchange, tile::Place<Shape>(thread), thread, [&](const auto& piece) __attribute__((always_inline)) {
-          if (!wanted(piece.first_m(), piece.first_n())) return;
-          if (plain) {
+    const tile::Place<Shape> place(thread);
+    const auto c = [&](std::int64_t i, std::int64_t j) { return static_cast<Value*>(g.c) + g.c_offset(o.batch, i, j); };
+    // C by rows, aligned: straight from registers.
+    constexpr std::size_t vector_bytes = SlabA::chunk * sizeof(Value);
+    if (in_vectors && all && plain && last_m == Shape::m && last_n == Shape::n && g.c_strides.column == 1 &&
+        g.c_strides.row % SlabA::chunk == 0 && reinterpret_cast<std::uintptr_t>(c(o.m, o.n)) % vector_bytes == 0) {
+      if (root)
+#pragma unroll
+        for (int i = 0; i < Shape::outputs_m; ++i)
+#pragma unroll
+          for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = simt::rounded_root(x[i][j]);
+      const auto as_it_is = [](Value value, Value) { return value; };
+      simt::copy_out<true, SlabA::chunk, Shape>(x, c(o.m, o.n), g.c_strides.row, place, false, as_it_is);
+      if (mirrored) simt::copy_out<false, SlabA::chunk, Shape>(x, c(o.n, o.m), g.c_strides.row, place, false, as_it_is);
+      return;
+    }
+    Exchange::for_each(x, exchange, place, thread, [&](const auto& piece) __attribute__((always_inline)) {
+      if (!wanted(piece.first_m(), piece.first_n())) return;
+      if (plain) {
 #pragma unroll 1
-            for (int both = 0; both <= mirrored; ++both) {
-              const std::int64_t row = both ? o.n : o.m, column = both ? o.m : o.n;
-              const std::int64_t m_apart = both ? g.c_strides.column : g.c_strides.row;
-              const std::int64_t n_apart = both ? g.c_strides.row : g.c_strides.column;
-              piece.for_each(static_cast<Value*>(g.c) + g.c_offset(o.batch, row, column), m_apart, n_apart, last_m, last_n,
-                             along_n != (both != 0),
-                             [&](const Value& value, Value& to) { to = root ? simt::rounded_root(value) : value; });
-            }
-            return;
-          }
-          piece.for_each(along_n, [&](const Value& value, int m, int n) {
-            if (m < last_m && n < last_n) store_one(g, mirrored, o.batch, o.m + m, o.n + n, value);
-          });
-        });
+        for (int both = 0; both <= mirrored; ++both) {
+          const std::int64_t m_apart = both ? g.c_strides.column : g.c_strides.row;
+          const std::int64_t n_apart = both ? g.c_strides.row : g.c_strides.column;
+          piece.for_each(both ? c(o.n, o.m) : c(o.m, o.n), m_apart, n_apart, last_m, last_n, along_n != (both != 0),
+                         [&](const Value& value, Value& to) { to = root ? simt::rounded_root(value) : value; });
+        }
+        return;
+      }
+      piece.for_each(along_n, [&](const Value& value, int m, int n) {
+        if (m < last_m && n < last_n) store_one(g, mirrored, o.batch, o.m + m, o.n + n, value);
+      });
+    });
   }
 
   /// An output, and its mirrored one; none below the diagonal.
@@ -150,12 +166,13 @@ struct DirectTile {
 /// Blocks go from tile to tile of the list, then warps from output to output. Tiles are those of the products' `Shape`: as a whole
 /// where that is less work, and there are enough of them for all multiprocessors, else by parts.
 template <class S, class Finish, class Shape, bool in_vectors>
-__global__ void __launch_bounds__(DirectShape<Shape::m, Shape::n>::threads, DirectShape<Shape::m, Shape::n>::blocks)
+__global__ void __launch_bounds__(DirectShape<Shape::m, Shape::n, in_vectors>::threads,
+                                  DirectShape<Shape::m, Shape::n, in_vectors>::blocks)
     compute_rejected(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ Rejected rejected,
                      const __grid_constant__ DistanceRaster raster) {
   constexpr int part_m = 64, part_n = 64, parts_n = Shape::n / part_n, parts = Shape::m / part_m * parts_n;
-  using Whole = DirectTile<S, Finish, DirectShape<Shape::m, Shape::n>, in_vectors>;
-  using Part = DirectTile<S, Finish, DirectShape<part_m, part_n>, in_vectors>;
+  using Whole = DirectTile<S, Finish, DirectShape<Shape::m, Shape::n, in_vectors>, in_vectors>;
+  using Part = DirectTile<S, Finish, DirectShape<part_m, part_n, in_vectors>, in_vectors>;
   using Value = typename S::accumulator;
   constexpr int bytes = Whole::bytes > Part::bytes ? Whole::bytes : Part::bytes;
   __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
@@ -196,7 +213,7 @@ __global__ void __launch_bounds__(DirectShape<Shape::m, Shape::n>::threads, Dire
       Whole::sum(g, origin(number), slabs, x);
       const unsigned tile = rejected.many[*static_cast<const volatile unsigned*>(&taken)], of_tile = rejected.warps[tile];
       Whole::store(g, raster.mirrored, origin(tile), static_cast<int>(arch::thread_index()), x, slabs,
-                   [&](int m, int n) { return is_marked(of_tile, m, n); });
+                   of_tile == (1u << Shape::warps) - 1, [&](int m, int n) { return is_marked(of_tile, m, n); });
       continue;
     }
     const int first = items == 1 ? 0 : static_cast<int>(item % items), last = items == 1 ? parts : first + 1;
@@ -210,12 +227,12 @@ __global__ void __launch_bounds__(DirectShape<Shape::m, Shape::n>::threads, Dire
       typename Part::Registers x;
       __syncthreads();
       Part::sum(g, o, slabs, x);
-      Part::store(g, raster.mirrored, o, static_cast<int>(arch::thread_index()), x, slabs,
+      Part::store(g, raster.mirrored, o, static_cast<int>(arch::thread_index()), x, slabs, false,
                   [&](int row, int column) { return is_marked(warps, m + row, n + column); });
     }
   }
 
-  constexpr unsigned warps_of_block = DirectShape<Shape::m, Shape::n>::threads / 32;
+  constexpr unsigned warps_of_block = DirectShape<Shape::m, Shape::n, in_vectors>::threads / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::uint64_t last = std::uint64_t{counter(0)} * Rejected::most;
 #pragma unroll 1

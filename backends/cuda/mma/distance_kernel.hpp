@@ -179,7 +179,7 @@ __device__ __forceinline__ void store_distances(const detail::Arguments<S, Finis
     std::uint16_t* const places = rejected.places_of(number) + 1;
     int count = 0;
 #pragma unroll 1
-    for (int piece = 0; piece < pieces; ++piece) {
+    for (int piece = 0; piece < pieces && count <= Rejected::most; ++piece) {
       to_buffer(piece);
 #pragma unroll 1
       for (int e = lane; e < 8 * outputs_n; e += 32) {

@@ -101,7 +101,7 @@ struct Slab {
 enum class Way { single, along_k, along_lines, either };
 
 /// Brings slab after slab of one operand from global to shared memory: `start` begins with one, `finish` ends the one
-/// that is needed next. `staging`: shared memory of its own, `staging_size` values.
+/// that is needed next. `staging`: shared memory of its own, `staging_size` values; `thread_index`: threadIdx.x.
 template <Way way, class Element, class Operand, int lines, int depth, int threads>
 class Loader;
 
@@ -120,10 +120,11 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
 
   /// `lines_left` and `k_left`: the extents of the matrix from `source` on.
   __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t k_stride,
-                                    std::int64_t lines_left, std::int64_t k_left, Stored*)
+                                    std::int64_t lines_left, std::int64_t k_left, Stored*,
+                                    unsigned thread_index = threadIdx.x)
       : along_k_(k_stride < line_stride) {
     // Neighbouring threads along the elements' own direction.
-    const int thread = static_cast<int>(threadIdx.x);
+    const int thread = static_cast<int>(thread_index);
     const int line = along_k_ ? thread / depth : thread % lines, k = along_k_ ? thread % depth : thread / lines;
     const int next_line = along_k_ ? threads / depth : 0, next_k = along_k_ ? 0 : threads / lines;
     source_ = source + line * line_stride + k * k_stride;
@@ -204,9 +205,9 @@ class Loader<Way::along_k, Element, Element, lines, depth, threads> {
   static constexpr int staging_size = 2 * lines * depth;  // of the slab that is finished next, and of the one after it
 
   __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t, std::int64_t lines_left,
-                                    std::int64_t, Element* staging)
-      : staging_(staging + threadIdx.x * width), other_(staging_ + lines * depth) {
-    const int thread = static_cast<int>(threadIdx.x), line = thread / in_line, k = thread % in_line * width;
+                                    std::int64_t, Element* staging, unsigned thread_index = threadIdx.x)
+      : staging_(staging + thread_index * width), other_(staging_ + lines * depth) {
+    const int thread = static_cast<int>(thread_index), line = thread / in_line, k = thread % in_line * width;
     slot_ = k * Layout::pitch + line;
     const int present = static_cast<int>(lines_left < lines ? lines_left : lines);
     const int others = (1 << (31 - __clz(present))) - 1;  // a mask: as many as are surely present
