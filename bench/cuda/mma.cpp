@@ -35,6 +35,23 @@ void self_distances(State& state, const Exec& exec, int n, int k, bool near) {
   bench::set_rate<pair::tensor_halves>(state, exec, double(n) * n * k / seconds);
 }
 
+/// Of two sets all of whose points are near each other, by `kernel`. The centre lies elsewhere: it is the median of eight points of
+/// the first set, four of which are on its other side. So all outputs cancel but theirs.
+void near_distances(State& state, const Exec& exec, int n, int k, const rigel::CdistOptions& options) {
+  const auto x = bench::uninitialized<float>(n, k), z = bench::uninitialized<float>(n, k), d = bench::uninitialized<float>(n, n);
+  bench::fill(exec, x, 1, bench::Numbers::normal);
+  bench::fill(exec, z, 2, bench::Numbers::normal);
+  const int apart = n / 8;
+  Kokkos::parallel_for(
+      "bench::near", Kokkos::MDRangePolicy<Exec, Kokkos::Rank<2>>(exec, {0, 0}, {n, k}), KOKKOS_LAMBDA(int i, int c) {
+        x(i, c) = (i % apart == 0 && i / apart < 4 ? -100.f : 100.f) + 1e-3f * x(i, c);
+        z(i, c) = 100.f + 1e-3f * z(i, c);
+      });
+  const double seconds = bench::time_calls(
+      state, exec, [&](std::int64_t) { rigel::cdist(exec, x, z, d, rigel::metric::euclidean{}, options); });
+  bench::set_rate<pair::tensor_halves>(state, exec, double(n) * n * k / seconds);
+}
+
 // log_plus where rows have their maxima at the first k and columns at the last, so far above the rest that every output is computed
 // anew: by products of floats in two parts for 40, directly for 200.
 void add_log_sums_apart(const Exec& exec, int n, float gap) {
@@ -117,6 +134,14 @@ void add_tasks(const Exec& exec) {
     for (const bool near : {false, true})
       bench::add("distances of a matrix's rows to themselves/f32/30000x30000x" + std::to_string(k) + (near ? "/half of them near" : ""),
                  benchmark::kMillisecond, [=](State& state) { self_distances(state, exec, 30000, k, near); });
+  for (const int k : {64, 1024}) {
+    const std::string name = "distances of near points/f32/30000x30000x" + std::to_string(k);
+    bench::add(name, benchmark::kMillisecond, [=](State& state) {
+      near_distances(state, exec, 30000, k, {.precision = rigel::Precision::promoted, .kernel = "cuda.mma"});
+    });
+    bench::add(name + "/cuda.simt", benchmark::kMillisecond,
+               [=](State& state) { near_distances(state, exec, 30000, k, {.kernel = "cuda.simt"}); });
+  }
   // 2048 words of 32 bits along k; C takes 17 GB.
   add_products<pair::tensor_b1>(setting, "or_and/words along k", or_and<std::uint32_t>{}, {{65536, 65536, 2048, columns}},
                                 epilogue::any_bit());

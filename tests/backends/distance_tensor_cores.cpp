@@ -199,6 +199,62 @@ TEST_CASE_TEMPLATE("distances on tensor cores: batches of points and themselves"
   }
 }
 
+// Rejected and kept tiles side by side: blocks of 64 and of 32 lines that lie near each other on one side of the centre, between such
+// as point elsewhere, and single lines of either kind among the others. Enough tiles for all multiprocessors, in one launch with
+// tiles of which a part alone is rejected, and outputs that are one of few.
+TEST_CASE_TEMPLATE("distances on tensor cores: tiles that are rejected in parts", Exec, RIGEL_TEST_SPACES) {
+  constexpr int batches = 3, samples = 8;
+  // `apart`: lines between those whose median is the centre, four on either side of it; 0: none of them here.
+  const auto points = [](int lines, int k, int blocks, std::uint64_t seed, int apart) {
+    support::Random random(seed);
+    Values list;
+    for (int i = 0; i < lines; ++i) {
+      const bool sampled = apart > 0 && i % apart == 0 && i / apart < samples;
+      bool elsewhere = i / (i < lines / 2 ? 64 : 32) % blocks == 2;
+      if (i % 41 == 7) elsewhere = !elsewhere;
+      for (int c = 0; c < k; ++c) {
+        double side = elsewhere && (c + static_cast<int>(seed % 2) * c / 2) % 2 ? -100 : 100;
+        if (sampled) side = i / apart < samples / 2 ? -100 : 100;
+        list.push_back(static_cast<float>(side + 0.1 * normal(random)));
+      }
+    }
+    return list;
+  };
+  const auto part = [](const Values& of, int l, int size) {
+    return Values(of.begin() + std::int64_t{l} * size, of.begin() + std::int64_t{l + 1} * size);
+  };
+  for (const auto& info : kernels<Exec>()) {
+    CAPTURE(info.name);
+    for (const bool self : {false, true})
+      for (const auto [k, before] : {std::pair{16, 0.}, {13, 0.25}}) {
+        CAPTURE(self);
+        CAPTURE(k);
+        const int m = self ? 1301 : 1025, n = self ? m : 1163;
+        Values x, z;
+        for (int l = 0; l < batches; ++l) {
+          const Values of_x = points(m, k, 5, 17 + 2 * l, m / samples), of_z = points(n, k, 7, 18 + 2 * l, 0);
+          x.insert(x.end(), of_x.begin(), of_x.end());
+          z.insert(z.end(), of_z.begin(), of_z.end());
+        }
+        const auto x_view = support::batch<float, Exec>(batches, m, k, x);
+        const auto z_view = self ? x_view : support::batch<float, Exec>(batches, n, k, z);
+        const auto d = support::batch<float, Exec>(batches, m, n, Values(std::size_t(batches) * m * n, before));
+        rigel::contract(Exec{}, rigel::l2_squared<float>{}, x_view, rigel::transposed(z_view), d, rigel::epilogue::pow(0.5),
+                        {.accumulate = before != 0, .precision = info.precision, .kernel = info.name});
+        const Values found = support::values(d);
+        double worst = 0;
+        for (int l = 0; l < batches; ++l) {
+          const Values of_x = part(x, l, m * k);
+          Values expected = exact(m, n, k, of_x, self ? of_x : part(z, l, n * k));
+          if (before != 0)
+            for (double& v : expected) v = std::sqrt(before + v * v);
+          worst = std::max(worst, error_of(part(found, l, m * n), expected));
+        }
+        CHECK(worst <= bound);
+      }
+  }
+}
+
 // What overflows or is not a number does so in its own row and column only, and gives what differences give.
 TEST_CASE_TEMPLATE("distances on tensor cores: infinities, NaN, very large and very small numbers", Exec,
                    RIGEL_TEST_SPACES) {

@@ -156,14 +156,12 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
     void* list[] = {&operands, &arguments, &guard, &rejected, &raster, &tiles};
     launch_tiles<Shape>(function, tiles, shared_bytes, list, p, info);
   }
+  using Direct = DirectShape<Shape::m, Shape::n>;
   const auto compute_rest = [&]<bool in_vectors>() {
-    using Direct = DirectShape<Shape::m, Shape::n, in_vectors>;
-    compute_rejected<S, detail::ProgramFinish, Shape, in_vectors>
+    compute_rejected<S, detail::ProgramFinish, Direct, Shape::outputs_m, Shape::outputs_n, in_vectors>
         <<<multiprocessors * Direct::blocks, Direct::threads, 0, stream>>>(arguments, rejected, raster);
   };
-  const auto in_vectors = [&](const Lines& g) {
-    return way_of(g, false) == Way::along_k && g.k % DirectShape<Shape::m, Shape::n, true>::depth == 0;
-  };
+  const auto in_vectors = [](const Lines& g) { return way_of(g, false) == Way::along_k && g.k % Direct::depth == 0; };
   if (in_vectors(lines_of_a(p)) && in_vectors(lines_of_b(p)))
     compute_rest.template operator()<true>();
   else

@@ -11,8 +11,8 @@
 namespace rigel::backends::mma {
 
 /// m × n outputs by 128 threads; those of 128 × 128 are cuda.simt's large tile.
-template <int m, int n, bool in_vectors>
-using DirectShape = tile::Shape<16, 8, m / 16, n / 8, 8, m * n >= 128 * 128 || !in_vectors ? 2 : 3, true>;
+template <int m, int n>
+using DirectShape = tile::Shape<16, 8, m / 16, n / 8, 8, m * n >= 128 * 128 ? 2 : 3, true>;
 
 /// A tile of outputs by differences. `in_vectors`: operands lie along k, aligned, and K is a multiple of the tile's depth.
 template <class S, class Finish, class Shape, bool in_vectors>
@@ -33,6 +33,7 @@ struct DirectTile {
   /// x = Σ_k (a − b)² for the outputs of this thread; all threads of the block call it.
   __device__ __forceinline__ static void sum(const Arguments& g, const tile::Origin& o, Value* slabs, Registers& x) {
     using Operand = operand_t<S>;
+    // Copies one by one start where no registers spill.
     constexpr simt::Schedule when = in_vectors ? simt::schedule<S> : simt::Schedule{1, 6};
     // Read anew, so that what follows from it takes no registers from one tile to the next.
     const unsigned thread = arch::thread_index();
@@ -163,16 +164,17 @@ struct DirectTile {
   }
 };
 
-/// Blocks go from tile to tile of the list, then warps from output to output. Tiles are those of the products' `Shape`: as a whole
-/// where that is less work, and there are enough of them for all multiprocessors, else by parts.
-template <class S, class Finish, class Shape, bool in_vectors>
-__global__ void __launch_bounds__(DirectShape<Shape::m, Shape::n, in_vectors>::threads,
-                                  DirectShape<Shape::m, Shape::n, in_vectors>::blocks)
+/// Blocks go from tile to tile of the list, then warps from output to output. The list has the products' tiles, of Shape::m ×
+/// Shape::n, of which a warp had outputs_m × outputs_n: computed as a whole where that is less work, and there are enough of them
+/// for all multiprocessors, else by parts.
+template <class S, class Finish, class Shape, int outputs_m, int outputs_n, bool in_vectors>
+__global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     compute_rejected(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ Rejected rejected,
                      const __grid_constant__ DistanceRaster raster) {
+  constexpr int warps_n = Shape::n / outputs_n, warps = Shape::m / outputs_m * warps_n;
   constexpr int part_m = 64, part_n = 64, parts_n = Shape::n / part_n, parts = Shape::m / part_m * parts_n;
-  using Whole = DirectTile<S, Finish, DirectShape<Shape::m, Shape::n, in_vectors>, in_vectors>;
-  using Part = DirectTile<S, Finish, DirectShape<part_m, part_n, in_vectors>, in_vectors>;
+  using Whole = DirectTile<S, Finish, Shape, in_vectors>;
+  using Part = DirectTile<S, Finish, DirectShape<part_m, part_n>, in_vectors>;
   using Value = typename S::accumulator;
   constexpr int bytes = Whole::bytes > Part::bytes ? Whole::bytes : Part::bytes;
   __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
@@ -183,17 +185,17 @@ __global__ void __launch_bounds__(DirectShape<Shape::m, Shape::n, in_vectors>::t
   if (counter(0) == 0 && counter(1) == 0) return;
 
   const auto origin = [&](unsigned number) { return raster.template origin<Shape::m, Shape::n>(number); };
-  // Whether the warp that computed (m, n) of a tile has rejected many outputs.
-  const auto is_marked = [&](unsigned warps, int m, int n) {
-    return (warps >> (m / Shape::outputs_m * Shape::warps_n + n / Shape::outputs_n) & 1) != 0;
+  // Whether the warp that had (m, n) of a tile is marked, of those that have rejected many outputs.
+  const auto is_marked = [](unsigned marks, int m, int n) {
+    return (marks >> (m / outputs_m * warps_n + n / outputs_n) & 1) != 0;
   };
-  const auto part_is_marked = [&](unsigned warps, int part) {
+  const auto part_is_marked = [&](unsigned marks, int part) {
     bool marked = false;
 #pragma unroll
-    for (int m = 0; m < part_m; m += Shape::outputs_m)
+    for (int m = 0; m < part_m; m += outputs_m)
 #pragma unroll
-      for (int n = 0; n < part_n; n += Shape::outputs_n)
-        marked = marked || is_marked(warps, part / parts_n * part_m + m, part % parts_n * part_n + n);
+      for (int n = 0; n < part_n; n += outputs_n)
+        marked = marked || is_marked(marks, part / parts_n * part_m + m, part % parts_n * part_n + n);
     return marked;
   };
   const auto items_of_tile = [&] { return 2 * counter(1) < gridDim.x ? unsigned{parts} : 1; };
@@ -204,22 +206,22 @@ __global__ void __launch_bounds__(DirectShape<Shape::m, Shape::n, in_vectors>::t
     __syncthreads();
     const unsigned item = taken, items = items_of_tile();
     if (item >= counter(1) * items) break;
-    const unsigned number = rejected.many[item / items], warps = rejected.warps[number];
+    const unsigned number = rejected.many[item / items], marks = rejected.warps[number];
     int marked = 0;
 #pragma unroll
-    for (int part = 0; part < parts; ++part) marked += part_is_marked(warps, part);
+    for (int part = 0; part < parts; ++part) marked += part_is_marked(marks, part);
     if (items == 1 && 2 * marked > parts) {
       typename Whole::Registers x;
       Whole::sum(g, origin(number), slabs, x);
       const unsigned tile = rejected.many[*static_cast<const volatile unsigned*>(&taken)], of_tile = rejected.warps[tile];
       Whole::store(g, raster.mirrored, origin(tile), static_cast<int>(arch::thread_index()), x, slabs,
-                   of_tile == (1u << Shape::warps) - 1, [&](int m, int n) { return is_marked(of_tile, m, n); });
+                   of_tile == (1u << warps) - 1, [&](int m, int n) { return is_marked(of_tile, m, n); });
       continue;
     }
     const int first = items == 1 ? 0 : static_cast<int>(item % items), last = items == 1 ? parts : first + 1;
 #pragma unroll 1
     for (int part = first; part < last; ++part) {
-      if (!part_is_marked(warps, part)) continue;
+      if (!part_is_marked(marks, part)) continue;
       const int m = part / parts_n * part_m, n = part % parts_n * part_n;
       tile::Origin o = origin(number);
       o.m += m, o.n += n;
@@ -228,11 +230,11 @@ __global__ void __launch_bounds__(DirectShape<Shape::m, Shape::n, in_vectors>::t
       __syncthreads();
       Part::sum(g, o, slabs, x);
       Part::store(g, raster.mirrored, o, static_cast<int>(arch::thread_index()), x, slabs, false,
-                  [&](int row, int column) { return is_marked(warps, m + row, n + column); });
+                  [&](int row, int column) { return is_marked(marks, m + row, n + column); });
     }
   }
 
-  constexpr unsigned warps_of_block = DirectShape<Shape::m, Shape::n, in_vectors>::threads / 32;
+  constexpr unsigned warps_of_block = Shape::threads / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::uint64_t last = std::uint64_t{counter(0)} * Rejected::most;
 #pragma unroll 1
@@ -241,10 +243,10 @@ __global__ void __launch_bounds__(DirectShape<Shape::m, Shape::n, in_vectors>::t
     const std::uint16_t* const places = rejected.places_of(number);
     const auto which = static_cast<unsigned>(i % Rejected::most);
     if (which >= places[0]) continue;
-    const tile::Origin o = origin(number / Shape::warps);
-    const int warp = static_cast<int>(number % Shape::warps), place = places[1 + which];
-    const std::int64_t row = o.m + warp / Shape::warps_n * Shape::outputs_m + place / Shape::outputs_n;
-    const std::int64_t column = o.n + warp % Shape::warps_n * Shape::outputs_n + place % Shape::outputs_n;
+    const tile::Origin o = origin(number / unsigned{warps});
+    const int warp = static_cast<int>(number % unsigned{warps}), place = places[1 + which];
+    const std::int64_t row = o.m + warp / warps_n * outputs_m + place / outputs_n;
+    const std::int64_t column = o.n + warp % warps_n * outputs_n + place % outputs_n;
     const auto* x = &g.a.at(o.batch, row, lane);
     const auto* z = &g.b.at(o.batch, lane, column);
     Value sum = 0;

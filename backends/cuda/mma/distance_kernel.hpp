@@ -7,6 +7,7 @@
 
 #include <backends/cuda/mma/distance_tiles.hpp>
 #include <backends/cuda/mma/kernel.hpp>
+#include <backends/cuda/simt/kernel.hpp>
 
 namespace rigel::backends::mma {
 
@@ -96,9 +97,9 @@ __device__ __forceinline__ void store_distances(const detail::Arguments<S, Finis
   // diagonal.
   float* const c = static_cast<float*>(g.c) + g.c_offset(l, m, n);
   const bool root = g.finish.template power<float>() == 0.5;
-  const bool in_vectors = (root || g.finish.template is_copy<float>()) && g.c_strides.column == 1 && last_n % 4 == 0 &&
-                          g.c_strides.row % 4 == 0 && reinterpret_cast<std::uintptr_t>(c) % 16 == 0 && behind == outputs_m &&
-                          !g.accumulate;
+  const bool plain = (root || g.finish.template is_copy<float>()) && !g.accumulate;
+  const bool in_vectors = plain && g.c_strides.column == 1 && last_n % 4 == 0 && g.c_strides.row % 4 == 0 &&
+                          reinterpret_cast<std::uintptr_t>(c) % 16 == 0 && behind == outputs_m;
   const auto store = [&]() __attribute__((always_inline)) {
     bool kept = true;
     if (in_vectors) {
@@ -162,6 +163,12 @@ __device__ __forceinline__ void store_distances(const detail::Arguments<S, Finis
           const std::int64_t i = m + 8 * piece + row, j = n + column;
           const Guard::Distance d = distance(row, column, piece);
           kept = kept && d.kept;
+          if (plain) {
+            const float value = root ? simt::rounded_root(d.value) : d.value;
+            static_cast<float*>(g.c)[g.c_offset(l, i, j)] = value;
+            if (mirrored) static_cast<float*>(g.c)[g.c_offset(l, j, i)] = value;
+            continue;
+          }
           if (g.accumulate && !d.kept) continue;
 #pragma unroll 1
           for (int both = 0; both <= (mirrored && i != j); ++both) {
