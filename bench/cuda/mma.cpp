@@ -35,10 +35,11 @@ void self_distances(State& state, const Exec& exec, int n, int k, bool near) {
   bench::set_rate<pair::tensor_halves>(state, exec, double(n) * n * k / seconds);
 }
 
-/// Of two sets all of whose points are near each other, by `kernel`. The centre lies elsewhere: it is the median of eight points of
+/// Of two sets all of whose points are near each other. The centre lies elsewhere: it is the median of eight points of
 /// the first set, four of which are on its other side. So all outputs cancel but theirs.
 void near_distances(State& state, const Exec& exec, int n, int k, const rigel::CdistOptions& options) {
-  const auto x = bench::uninitialized<float>(n, k), z = bench::uninitialized<float>(n, k), d = bench::uninitialized<float>(n, n);
+  const auto x = bench::uninitialized<float>(n, k), z = bench::uninitialized<float>(n, k),
+             d = bench::uninitialized<float>(n, n);
   bench::fill(exec, x, 1, bench::Numbers::normal);
   bench::fill(exec, z, 2, bench::Numbers::normal);
   const int apart = n / 8;
