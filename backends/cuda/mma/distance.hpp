@@ -156,7 +156,7 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
     void* list[] = {&operands, &arguments, &guard, &rejected, &raster, &tiles};
     launch_tiles<Shape>(function, tiles, shared_bytes, list, p, info);
   }
-  using Direct = DirectShape<Shape::m, Shape::n>;
+  using Direct = DirectShape<float, Shape::m, Shape::n>;
   const auto compute_rest = [&]<bool in_vectors>() {
     compute_rejected<S, detail::ProgramFinish, Direct, Shape::outputs_m, Shape::outputs_n, in_vectors>
         <<<multiprocessors * Direct::blocks, Direct::threads, 0, stream>>>(arguments, rejected, raster);
