@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   Value* const slabs = reinterpret_cast<Value*>(shared);
   // Read where they are needed, so that they take no registers while a tile is summed.
   const auto counter = [&](int which) { return *static_cast<const volatile unsigned*>(rejected.counters + which); };
-  if (counter(0) == 0 && counter(1) == 0) return;
+  if (const unsigned few = counter(0), many = counter(1); few == 0 && many == 0) return;
 
   const auto origin = [&](unsigned number) { return raster.template origin<Shape::m, Shape::n>(number); };
   // Whether the warp that had (m, n) of a tile is marked, of those that have rejected many outputs.
