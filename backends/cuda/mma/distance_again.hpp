@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(DirectTile<outputs_m, outputs_n>::threads,
   if (few == 0 && many == 0) return;
   const auto origin = [&](unsigned number) {
     const int warp = static_cast<int>(number % warps_of_tile);
-    tile::Origin o = raster.template origin<warps_m * outputs_m, warps_n * outputs_n>(number / warps_of_tile);
+    tile::Origin o = raster.origin(number / warps_of_tile, warps_m * outputs_m, warps_n * outputs_n);
     o.m += warp / warps_n * outputs_m;
     o.n += warp % warps_n * outputs_n;
     return o;

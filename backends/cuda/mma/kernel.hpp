@@ -23,6 +23,18 @@ struct Shape {
   static_assert(OutputsM % 16 == 0 && OutputsN % 16 == 0 && Stages >= 2);
 };
 
+/// A result that has a way of its own into C, with bytes<Shape> of a warp's own shared memory: begin() before a tile's products, copies
+/// of cp.async that end with them; store() behind them, with the number of the warp's tile. All others go through store_tile().
+template <class Result, class Shape>
+concept OwnWay = requires { Result::template bytes<Shape>; };
+template <class Result, class Shape, class Accumulator>
+constexpr int bytes_of_warp() {
+  if constexpr (OwnWay<Result, Shape>)
+    return Result::template bytes<Shape>;
+  else
+    return StoreBuffer<Shape::outputs_n, Accumulator>::bytes;
+}
+
 /// Bytes of shared memory that a kernel asks for.
 template <class Shape, class Accumulator>
 inline constexpr int shared_bytes =
@@ -103,17 +115,17 @@ enum class Products : std::uint8_t { whole, split, promoted, pairs, promoted_pai
 inline constexpr float rest_scale = 0x1p11f;
 
 /// What a step multiplies are numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n); to the semiring's own
-/// C they go through store_tile().
+/// C they go through store_tile(), or have an OwnWay.
 template <class S, class Element, Products products, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b,
-          class Result>
+          class Result, class Raster = tile::Raster>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     multiply(const __grid_constant__ Operands<Element> operands, const __grid_constant__ detail::Arguments<S, Finish> g,
-             const __grid_constant__ Result result, const __grid_constant__ tile::Raster raster, unsigned tiles) {
+             const __grid_constant__ Result result, const __grid_constant__ Raster raster, unsigned tiles) {
   using Mma = arch::Mma<Element>;
   using SlabA = tile::MatrixSlab<Element, of_a, Shape::m, Shape::threads>;
   using SlabB = tile::MatrixSlab<Element, of_b, Shape::n, Shape::threads>;
   constexpr int stages = Shape::stages, stage_bytes = SlabA::bytes + SlabB::bytes, steps = SlabA::steps;
-  using Buffer = StoreBuffer<Shape::outputs_n, typename Mma::Accumulator>;
+  constexpr int of_warp = bytes_of_warp<Result, Shape, typename Mma::Accumulator>();
   constexpr int rows = Shape::outputs_m / 16, columns = Shape::outputs_n / 8;
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
   const auto slabs = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
@@ -208,6 +220,23 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   }
 #pragma unroll 1
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
+    // A warp's part of a tile, its number, shared memory and lane; found anew each time, so that they take no registers while products
+    // are summed.
+    [[maybe_unused]] const auto with_warp = [&](const auto& use) __attribute__((always_inline)) {
+      int thread = static_cast<int>(threadIdx.x);
+      asm volatile("" : "+r"(thread));
+      const int number = thread / 32;
+      tile::Origin o = origin(index);
+      o.m += number / Shape::warps_n * Shape::outputs_m;
+      o.n += number % Shape::warps_n * Shape::outputs_n;
+      use(o, index * Shape::warps + number, shared + stages * stage_bytes + number * of_warp, thread % 32);
+    };
+    if constexpr (OwnWay<Result, Shape>) {
+      __syncwarp();
+      with_warp([&](tile::Origin o, unsigned, unsigned char* buffer, int l) __attribute__((always_inline)) {
+        result.template begin<Shape>(o.batch, o.m, o.n, g.m, g.n, buffer, l);
+      });
+    }
     typename Mma::Accumulator sums[rows][columns][4] = {}, with_rests[rows][columns][4] = {};
 #pragma unroll 1
     for (int slab = 0; slab < slabs_of_tile; ++slab) {
@@ -262,9 +291,21 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     if constexpr (products == Products::pairs)
       for_each_accumulator<rows, columns>(
           [&](int i, int j, int r) { sums[i][j][r] = math::fma(with_rests[i][j][r], 1 / rest_scale, sums[i][j][r]); });
-    const tile::Origin o = origin(index);
-    store_tile<Shape::outputs_n>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
-                                 shared + stages * stage_bytes + warp * Buffer::bytes, lane);
+    if constexpr (OwnWay<Result, Shape>) {
+      // With those of the slabs that follow them begin()'s copies have ended too, unless the tile is so short.
+      if (slabs_of_tile < stages) {
+        arch::commit_copies();
+        arch::wait_for_copies<0>();
+      }
+      __syncwarp();
+      with_warp([&](tile::Origin o, unsigned number, unsigned char* buffer, int l) __attribute__((always_inline)) {
+        result.template store<Shape>(g, sums, o.batch, o.m, o.n, number, buffer, l);
+      });
+    } else {
+      const tile::Origin o = origin(index);
+      store_tile<Shape::outputs_n>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
+                                   shared + stages * stage_bytes + warp * of_warp, lane);
+    }
   }
   arch::wait_for_copies<0>();
 }
