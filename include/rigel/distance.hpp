@@ -216,8 +216,7 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// With options.may_cancel what loses more digits in these products stays as it is, 0 where it is negative. With c the median of
 /// eight rows (of x, or of z where only that is the same for all batches), s = |x − c|² + |z − c|² and D the squared distance,
 ///     |error of D| ≤ (K/16 + 66)·2^-24·s for products of halves, (33·K/32 + 15)·2^-53·s for those of f64,
-/// besides the rounding of D and of its root; D below 2^-100 (f64: 2^-900) is 0. Only what is infinite or NaN is then computed by
-/// differences.
+/// besides the rounding of D and of its root, and 2^-126 (f64: 2^-1000). Only what is infinite or NaN is then computed by differences.
 /// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which
 /// wrap); codes are words of u8, u32 or u64, whose bits are counted.
 /// K = 0 gives 0 (hamming and bit_hamming: NaN, as 0/0); M = 0 or N = 0 is a no-op.

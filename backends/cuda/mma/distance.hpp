@@ -133,7 +133,7 @@ Guard<line_t<Stored>> guard_of(const Problem& p) {
   using Sum = decltype(line_t<Stored>::norm);
   constexpr Element small = std::is_same_v<Element, float> ? 0x1p-100 : 0x1p-900;
   constexpr Sum infinity = std::numeric_limits<Sum>::infinity(), most = std::numeric_limits<Element>::max();
-  if (p.may_cancel) return {nullptr, nullptr, 0, 0, 0, -1, small, most};
+  if (p.may_cancel) return {nullptr, nullptr, 0, 0, 0, -1, 0, most};
   const double threshold = Limits::template threshold<Element>(Limits::template of_norms<levels>(p.k));
   return {nullptr, nullptr, 0, 0, static_cast<Sum>(threshold), small, -infinity, most};
 }
@@ -156,14 +156,12 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
   DistanceRaster raster = distance_raster<Shape>(p);
   constexpr int shared_bytes = distance_shared_bytes<Shape, Line>;
   static std::atomic<std::uint64_t> allowed{0};
-  const void* function;
-  if constexpr (std::is_same_v<Stored, half>) {
-    function = reinterpret_cast<const void*>(&distances<S, levels, Finish, Shape>);
-  } else {
-    using tile::Direction;
-    function = reinterpret_cast<const void*>(&multiply<S, double, Products::whole, Finish, Shape, Direction::along_k,
-                                                       Direction::along_k, Distances<Line>, DistanceRaster>);
-  }
+  using tile::Direction;
+  constexpr Products products = std::is_same_v<Stored, double> ? Products::whole
+                                : levels > 1                   ? Products::pairs_by_levels
+                                                               : Products::pairs_by_steps;
+  const auto function = reinterpret_cast<const void*>(&multiply<S, Stored, products, Finish, Shape, Direction::along_k,
+                                                                Direction::along_k, Distances<Line>, DistanceRaster>);
   allow_shared_memory(function, shared_bytes, allowed, p.execution.device, info);  // before anything is enqueued
 
   const auto prepared = [&](const Lines& g, std::size_t numbers, std::size_t lines) {

@@ -52,8 +52,15 @@ __device__ __forceinline__ double distance_of(double sum, NormedLine, NormedLine
   return math::fma(-2., sum, norms);
 }
 
+/// The larger one; NaN where one is.
+__device__ __forceinline__ float larger(float x, float y) {
+  asm("max.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(y));
+  return x;
+}
+__device__ __forceinline__ double larger(double x, double y) { return x < y ? y : x; }
+
 /// |x|² + |z|² − 2x·z is kept where it is above threshold·(|x|² + |z|²) + least, and `most` at most: below, too much of it has
-/// cancelled, or numbers lose bits because they are small. What is not finite is not kept. What is below `floor` becomes 0.
+/// cancelled, or numbers lose bits because they are small. What is not finite is not kept. What is below `floor` becomes that.
 template <class Line>
 struct Guard {
   using Sum = decltype(Line::norm);
@@ -68,8 +75,7 @@ struct Guard {
   /// From a sum of products.
   __device__ __forceinline__ Distance operator()(Sum sum, Line of_x, Line of_z) const {
     const Sum norms = math::add(of_x.norm, of_z.norm);
-    Sum value = distance_of(sum, of_x, of_z, norms);
-    if (value < floor) value = 0;
+    const Sum value = larger(distance_of(sum, of_x, of_z, norms), floor);
     return {value, value > math::fma(threshold, norms, least) && value <= most};
   }
 };
