@@ -379,3 +379,20 @@ TEST_CASE_TEMPLATE("distances on tensor cores: asked for, and only for K that th
     CHECK(support::values(d) == Values{0});
   }
 }
+
+// Self-distances, so that half of the products are enough.
+TEST_CASE_TEMPLATE("distances on tensor cores: chosen where they are faster", Exec, RIGEL_TEST_SPACES) {
+  if (rigel::detail::execution_of(Exec{}).compute_capability != 90)
+    return support::skip("tensor cores whose rates are known: of compute capability 9.0");
+  using View = Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space>;
+  const View x(Kokkos::view_alloc("x", Kokkos::WithoutInitializing), 8192, 1024);
+  const View d(Kokkos::view_alloc("d", Kokkos::WithoutInitializing), 8192, 8192);
+  const auto chooses = [&](const char* kernel, const rigel::CdistOptions& options) {
+    const std::string text =
+        rigel::explain_cdist(Exec{}, x, x, d, rigel::metric::euclidean{}, rigel::epilogue::Program{}, options);
+    CHECK_MESSAGE(text.find(std::string("* ") + kernel) != std::string::npos, text);
+  };
+  chooses("cuda.mma.l2_squared.f32.in_f64.128x96x16", {});
+  chooses("cuda.mma.l2_squared.f32.promoted.128x128x32", {.precision = rigel::Precision::promoted});
+  chooses("cuda.simt.", {.require = rigel::Promise::reference_bits});
+}

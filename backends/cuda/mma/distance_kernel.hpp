@@ -29,7 +29,10 @@ __device__ __forceinline__ double root_of_kept(double x) {
 template <class Shape, class Line>
 struct DistanceBuffer {
   static constexpr int lines = (Shape::outputs_m + Shape::outputs_n) * static_cast<int>(sizeof(Line));
-  static constexpr int bytes = lines + StoreBuffer<Shape::outputs_n, decltype(Line::norm)>::bytes;
+  using Sum = decltype(Line::norm);
+  // Rows of eight columns meet all banks, and so do columns of eight rows, as a mirrored tile is read.
+  static constexpr int pitch = Shape::outputs_n + (sizeof(Sum) == 8 ? 10 : 12);
+  static constexpr int bytes = lines + 8 * pitch * static_cast<int>(sizeof(Sum));
 };
 template <class Shape, class Line>
 inline constexpr int distance_shared_bytes =
@@ -77,7 +80,7 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
   using Sum = typename Guard<Line>::Sum;
   using Value = typename S::accumulator;
   constexpr int outputs_m = Shape::outputs_m, outputs_n = Shape::outputs_n, pieces = outputs_m / 8;
-  constexpr int pitch = StoreBuffer<outputs_n, Sum>::pitch;
+  constexpr int pitch = DistanceBuffer<Shape, Line>::pitch;
 
   const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - m, outputs_m));
   const int last_n = static_cast<int>(std::min<std::int64_t>(g.n - n, outputs_n));
@@ -132,30 +135,34 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
   const auto store = [&]() __attribute__((always_inline)) {
     bool kept = true;
     if (in_vectors) {
-      constexpr int in_row = outputs_n / width, rows_at_once = 32 / in_row;
-      const int column = lane % in_row * width, row_of_lane = lane / in_row % rows_at_once;
-      const bool present = column < last_n && lane < rows_at_once * in_row;
+      // Several vectors of each lane at a time, since each takes long by itself.
+      constexpr int in_row = outputs_n / width, of_lane = 8 * in_row / 32, vectors = of_lane % 3 == 0 ? 3 : 2;
+      static_assert(8 * in_row % 32 == 0 && of_lane % vectors == 0);
+      constexpr bool one_column = 32 % in_row == 0;  // of a lane's vectors, whose lines then stay in registers
       Line of_z[width];
+      const auto read_lines = [&](int column) __attribute__((always_inline)) {
 #pragma unroll
-      for (int v = 0; v < width; ++v) of_z[v] = lines_z[column + v];
+        for (int v = 0; v < width; ++v) of_z[v] = lines_z[column + v];
+      };
+      if (one_column) read_lines(lane % in_row * width);
 #pragma unroll 1
       for (int piece = 0; piece < pieces; ++piece) {
         to_buffer(piece);
-        // Several vectors of each lane at a time, since each takes long by itself.
-        constexpr int vectors = width == 4 ? 2 : 4;
-        static_assert(8 % (vectors * rows_at_once) == 0);
 #pragma unroll 1
-        for (int first = row_of_lane; first < 8; first += vectors * rows_at_once) {
-          Sum* const from = buffer + first * pitch + column;
+        for (int first = 0; first < of_lane; first += vectors) {
           Vector values[vectors];
+          int row[vectors], column[vectors];
 #pragma unroll
           for (int r = 0; r < vectors; ++r) {
-            const int row = 8 * piece + first + r * rows_at_once;
-            const Line of_x = lines_x[row];
+            const int place = (first + r) * 32 + lane;
+            row[r] = one_column ? lane / in_row + (first + r) * (32 / in_row) : place / in_row;
+            column[r] = (one_column ? lane : place) % in_row * width;
+            if (!one_column) read_lines(column[r]);
+            const Line of_x = lines_x[8 * piece + row[r]];
             Piece in_buffer[width / in_piece];
 #pragma unroll
             for (int v = 0; v < width; v += in_piece)
-              in_buffer[v / in_piece] = Piece::load(from + r * rows_at_once * pitch + v);
+              in_buffer[v / in_piece] = Piece::load(buffer + row[r] * pitch + column[r] + v);
             bool all_kept = true;
 #pragma unroll
             for (int v = 0; v < width; ++v) {
@@ -164,15 +171,15 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
               const Value value = static_cast<Value>(d.value);
               values[r].value[v] = root ? root_of_kept(value) : value;
             }
-            kept = kept && (all_kept || !present || row >= last_m);
+            kept = kept && (all_kept || column[r] >= last_n || 8 * piece + row[r] >= last_m);
           }
 #pragma unroll
           for (int r = 0; r < vectors; ++r) {
-            const int row = 8 * piece + first + r * rows_at_once;
-            if (present && row < last_m) values[r].store(c + row * g.c_strides.row + column);
+            if (column[r] < last_n && 8 * piece + row[r] < last_m)
+              values[r].store(c + (8 * piece + row[r]) * g.c_strides.row + column[r]);
             if (!mirrored) continue;
             // Each takes the place of its sum.
-            Sum* const to = from + r * rows_at_once * pitch;
+            Sum* const to = buffer + row[r] * pitch + column[r];
             if constexpr (std::is_same_v<Value, Sum>) {
               values[r].store(to);
             } else {
