@@ -24,7 +24,8 @@ WHOLE = re.compile(r"8ProductsE0E")  # else a float's product is three
 LINES = re.compile(r"9DirectionE(\d)ELS\w*_(\d)E")  # of A and of B: 1 where its lines are contiguous, not its k
 # hopper::multiply<semiring, element, hopper::Parts<planes, promoted>, finish, hopper::Shape<tiles, rows, n, stages, cluster>, …>
 GROUPS = re.compile(r"6hopper8multiplyI.*5PartsILi(\d+)ELb\d.*5ShapeIL\w+?5TilesE\dELi(\d+)ELi(\d+)ELi\d+ELi(\d+)EE")
-PAIRS = re.compile(r"8ProductsE[34]E")  # whose slabs have half as many values of k
+PAIRS = re.compile(r"8ProductsE[3-6]E")  # whose slabs have half as many values of k
+IN_TURN = re.compile(r"8ProductsE[56]E")  # and whose two steps are a loop
 # Instructions for 16 rows by 8 columns of outputs and a slab of 128 bytes of k.
 PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32": 4, "IMMA.16832.S8.S8": 4, "IMMA.16832.U8.U8": 4,
             "BMMA.168256.AND.POPC": 4, "DMMA.16x8x8": 2, "DMMA.884": 8}
@@ -79,6 +80,8 @@ def lacks(name, found):
     if len(products) != 1 or products[0] not in PRODUCTS:
         return [f"one kind of products: {products}"]
     wanted = PRODUCTS[products[0]] * (outputs_m // 16) * (outputs_n // 8) * (1 if WHOLE.search(name) else 3) // (2 if PAIRS.search(name) else 1)
+    turns = 2 if IN_TURN.search(name) else 1
+    wanted //= turns
     texts = []
     if found[products[0]] != wanted:
         texts.append(f"{wanted} {products[0]}: {found[products[0]]}")
@@ -86,7 +89,7 @@ def lacks(name, found):
     for outputs, by_lines in zip((outputs_m, outputs_n), LINES.search(name).groups()):
         one_by_one = by_lines == "1" and not halves
         reads = ("LDS.64" if doubles else "LDS") if one_by_one else "LDS.128" if doubles else "LDSM"
-        wanted = outputs // 16 * (2 if doubles else 4) * (4 if one_by_one else 2 if doubles else 1)
+        wanted = outputs // 16 * (2 if doubles else 4) * (4 if one_by_one else 2 if doubles else 1) // turns
         if (count := sum(found[kind] for kind in found if kind == reads or kind.startswith(reads + ".") and reads != "LDS")) < wanted:
             texts.append(f"at least {wanted} {reads}: {count}")
     if not any(kind.startswith("LDGSTS") and ".128" in kind for kind in found):

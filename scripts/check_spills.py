@@ -32,6 +32,8 @@ SHARED = re.compile(r"(\d+) bytes smem")
 SHAPE = re.compile(r"4tile5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELb")
 # mma::Shape<warps m, warps n, outputs m, outputs n, stages, blocks>
 WARPS = re.compile(r"5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EE")  # its namespace may be abbreviated
+# multiply<S, double, Products …>
+DOUBLES = re.compile(r"8multiplyI.*?EEdL\w+?8Products")
 # hopper::Parts<planes, promoted>, hopper::Shape<tiles, rows, n, stages, cluster>
 GROUPS = re.compile(r"5PartsILi(\d+)ELb\d.*5ShapeIL\w+?5TilesE(\d)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EE")
 
@@ -74,7 +76,7 @@ class Function:
             return min(by_registers, shared * 1024 // (self.shared + 1024)), blocks
         # Slabs of 128 bytes of k and a warp's eight rows on their way out are not static. Where there is less shared memory than
         # sm_90 has, one block has to fit.
-        size = 8 if "plus_timesIdd" in self.name else 4  # of an accumulator
+        size = 8 if DOUBLES.search(self.name) else 4  # of an accumulator
         needed = stages * (a * outputs_m + b * outputs_n) * 128 + warps * 8 * (outputs_n + 8) * size + 1024
         by_shared = shared * 1024 // needed
         return (min(by_registers, by_shared) if shared >= 228 else by_registers if by_shared else 0), blocks

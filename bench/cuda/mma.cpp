@@ -20,19 +20,20 @@ namespace pair = bench::pair;
 namespace epilogue = rigel::epilogue;
 
 /// Of points and themselves; `near`: in two groups on either side of the origin, so that half of the outputs cancel.
-void self_distances(State& state, const Exec& exec, int n, int k, bool near) {
-  const auto x = bench::uninitialized<float>(n, k), d = bench::uninitialized<float>(n, n);
+template <class Pair, class T>
+void self_distances(State& state, const Exec& exec, int n, int k, bool near, rigel::Precision precision) {
+  const auto x = bench::uninitialized<T>(n, k), d = bench::uninitialized<T>(n, n);
   bench::fill(exec, x, 1, bench::Numbers::normal);
   if (near)
     Kokkos::parallel_for(
         "bench::groups", Kokkos::MDRangePolicy<Exec, Kokkos::Rank<2>>(exec, {0, 0}, {n, k}), KOKKOS_LAMBDA(int i, int c) {
-          const float group = static_cast<unsigned>(i) * 2654435761u >> 31 ? 100.f : -100.f;
-          x(i, c) = group + 1e-3f * x(i, c);
+          const T group = static_cast<unsigned>(i) * 2654435761u >> 31 ? T(100) : T(-100);
+          x(i, c) = group + T(1e-3) * x(i, c);
         });
-  const rigel::CdistOptions options{.precision = rigel::Precision::promoted, .kernel = "cuda.mma"};
+  const rigel::CdistOptions options{.precision = precision, .kernel = "cuda.mma"};
   const double seconds = bench::time_calls(
       state, exec, [&](std::int64_t) { rigel::cdist(exec, x, x, d, rigel::metric::euclidean{}, options); });
-  bench::set_rate<pair::tensor_halves>(state, exec, double(n) * n * k / seconds);
+  bench::set_rate<Pair>(state, exec, double(n) * n * k / seconds);
 }
 
 /// Of two sets all of whose points are near each other. The centre lies elsewhere: it is the median of eight points of
@@ -134,15 +135,26 @@ void add_tasks(const Exec& exec) {
   for (const int k : {64, 1024})
     for (const bool near : {false, true})
       bench::add("distances of a matrix's rows to themselves/f32/30000x30000x" + std::to_string(k) + (near ? "/half of them near" : ""),
-                 benchmark::kMillisecond, [=](State& state) { self_distances(state, exec, 30000, k, near); });
+                 benchmark::kMillisecond, [=](State& state) { self_distances<pair::tensor_halves, float>(state, exec, 30000, k, near, promoted); });
   for (const int k : {64, 1024}) {
     const std::string name = "distances of near points/f32/30000x30000x" + std::to_string(k);
     bench::add(name, benchmark::kMillisecond, [=](State& state) {
-      near_distances(state, exec, 30000, k, {.precision = rigel::Precision::promoted, .kernel = "cuda.mma"});
+      near_distances(state, exec, 30000, k, {.precision = promoted, .kernel = "cuda.mma"});
     });
     bench::add(name + "/cuda.simt", benchmark::kMillisecond,
                [=](State& state) { near_distances(state, exec, 30000, k, {.kernel = "cuda.simt"}); });
   }
+  // The same on tensor cores for doubles; of floats no precision is needed.
+  add_products<pair::tensor_f64>(setting, "l2_squared/f64/root", l2_squared<double>{}, {
+      {30000, 30000, 1024, columns, true, nullptr, promoted},
+      {8192, 8192, 64, columns, true, nullptr, promoted}}, epilogue::pow(0.5));
+  add_products<pair::tensor_f64>(setting, "l2_squared/f32/root", l2_squared<float>{}, {
+      {30000, 30000, 1024, columns},
+      {8192, 8192, 64, columns}}, epilogue::pow(0.5));
+  bench::add("distances of a matrix's rows to themselves/f64/30000x30000x1024", benchmark::kMillisecond, [=](State& state) {
+    self_distances<pair::tensor_f64, double>(state, exec, 30000, 1024, false, promoted); });
+  bench::add("distances of a matrix's rows to themselves/f32 as doubles/30000x30000x1024", benchmark::kMillisecond, [=](State& state) {
+    self_distances<pair::tensor_f64, float>(state, exec, 30000, 1024, false, rigel::Precision::accumulator); });
   // 2048 words of 32 bits along k; C takes 17 GB.
   add_products<pair::tensor_b1>(setting, "or_and/words along k", or_and<std::uint32_t>{}, {{65536, 65536, 2048, columns}},
                                 epilogue::any_bit());
@@ -200,6 +212,7 @@ int wrong_checks(const Exec& exec) {
   all_kernels(log_plus<float>{});
   all_kernels(plus_times<double>{});
   all_kernels(l2_squared<float>{});
+  all_kernels(l2_squared<double>{});
   all_kernels(plus_times<std::int8_t>{});
   all_kernels(or_and<std::uint32_t>{}, epilogue::any_bit());
   all_kernels(xor_and<std::uint32_t>{}, epilogue::parity());

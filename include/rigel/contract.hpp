@@ -21,6 +21,7 @@ struct ContractOptions {
   Batch batch = Batch::first;
   Promise require = Promise::none;               // only kernels that promise this are considered
   Precision precision = Precision::accumulator;  // the least that terms are rounded to
+  bool may_cancel = false;                       // l2_squared: errors may be relative to norms, see cdist()
   std::string_view kernel = {};                  // a kernel's name or the leading part of it: "host", "cuda.simt"
   Workspace workspace = {};                      // in memory of the execution space; else from the instance's pool
 };
@@ -148,6 +149,7 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
   p.accumulate = options.accumulate;
   p.require = options.require;
   p.precision = options.precision;
+  p.may_cancel = options.may_cancel;
   p.kernel = options.kernel;
   p.execution = execution_of(exec);
   p.names = names;

@@ -16,6 +16,7 @@ struct CdistOptions {
   Batch batch = Batch::first;
   Promise require = Promise::none;               // only kernels that promise this are considered
   Precision precision = Precision::accumulator;  // the least that terms are rounded to
+  bool may_cancel = false;                       // Euclidean: errors may be relative to the lines' norms, see cdist()
   std::string_view kernel = {};                  // a kernel's name or the leading part of it
   Workspace workspace = {};                      // cdist_workspace_size() bytes; else from the instance's pool
 };
@@ -180,6 +181,7 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
   const ContractOptions contraction{.batch = options.batch,
                                     .require = options.require,
                                     .precision = options.precision,
+                                    .may_cancel = options.may_cancel,
                                     .kernel = options.kernel,
                                     .workspace = options.workspace};
   return metric.template with<Element>(rows.columns, [&](const auto& semiring, epilogue::Program own) {
@@ -205,9 +207,16 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, hamming; of
 ///           packed codes bit_hamming, bit_jaccard
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)
-/// Differences are taken before they are squared: near points keep their relative accuracy. Euclidean distances of f32 with
-/// options.precision = Precision::promoted may come from matrix products, within 1e-5 of themselves, but for those that would
-/// lose digits that way, which differences give; and x against itself is exactly 0 on the diagonal and symmetric.
+/// Near points keep their relative accuracy: differences are taken before they are squared, wherever |x|² + |z|² − 2x·z would lose
+/// more digits than stated here. Large Euclidean distances of f32 may come from products of f64: within 2 units of the last
+/// place, nearer than sums of f32; options.require = Promise::reference_bits excludes that, and the memory it takes, 8 bytes for each
+/// element of x and z. With options.precision = Precision::promoted those of f32 may come from products of halves, within 1e-5 of
+/// themselves, and those of f64 from products of f64, within (8.25·K + 100)·2^-53. x against itself is exactly 0 on the diagonal and
+/// symmetric then.
+/// With options.may_cancel what loses more digits in these products stays as it is, 0 where it is negative. With c the median of
+/// eight rows (of x, or of z where only that is the same for all batches), s = |x − c|² + |z − c|² and D the squared distance,
+///     |error of D| ≤ (K/16 + 66)·2^-24·s for products of halves, (33·K/32 + 15)·2^-53·s for those of f64,
+/// besides the rounding of D and of its root, and 2^-126 (f64: 2^-1000). Only what is infinite or NaN is then computed by differences.
 /// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which
 /// wrap); codes are words of u8, u32 or u64, whose bits are counted.
 /// K = 0 gives 0 (hamming and bit_hamming: NaN, as 0/0); M = 0 or N = 0 is a no-op.

@@ -78,8 +78,9 @@ struct Accuracy {
 
 /// How terms a ⊗ b may be rounded before they are summed, the most precise first.
 enum class Precision : std::uint8_t {
-  accumulator,  // as the semiring has them: in the accumulator's type
-  promoted,     // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves
+  accumulator,  // as the semiring has them: in the accumulator's type, or a longer one
+  promoted,     // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves; of floats or
+                // doubles (a − b)² as a² + b² − 2ab, summed apart, for results that lose few digits so (docs/numerics.md)
   split,        // the same, and sums on tensor cores, which cut where float rounds
   bf16x3,       // products of floats, each float the sum of two of 8 bits: within 2^-15
   tf32,         // products of floats cut to 11 bits: within 2^-9
@@ -112,6 +113,7 @@ struct Problem {
   bool accumulate = false;
   Promise require = Promise::none;
   Precision precision = Precision::accumulator;  // the least that the caller accepts
+  bool may_cancel = false;                       // l2_squared: results that lose digits in |x|² + |z|² − 2x·z may stay
   std::string_view kernel;                       // selection by name: a whole name or a leading part of it, "cuda.simt"
   Execution execution;
   std::span<const Kernel> instantiated;  // kernels that the caller's own translation unit brings along

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Euclidean distances by |x|² + |z|² − 2x·z: near points, points and themselves, data far from the origin, and all that overflows,
-// against differences in double. That every shape and layout is right is what the zoo's trials and verify() show.
+// against differences in long double. That every shape and layout is right is what the zoo's trials and verify() show.
 #include <rigel/distance.hpp>
 
 #include <tests/support/error.hpp>
@@ -14,71 +14,97 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <type_traits>
 
 namespace {
 
 using Values = std::vector<double>;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-/// The bound of a distance; squared, twice of it. (Outputs computed anew are one chain of K steps besides.)
-constexpr double bound = 1e-5 + 64 * 0x1p-24;
+/// √ of the largest number.
+template <class T>
+const double large = std::sqrt(static_cast<double>(std::numeric_limits<T>::max()));
+
+/// The bound of a distance, relative to it; squared, twice of it.
+double bound_of(const rigel::KernelInfo& info, int k) {
+  const double u = info.element == rigel::Scalar::f32 ? 0x1p-24 : 0x1p-53;
+  return ((info.accuracy.constant + info.accuracy.per_term * k) / 2 + 2) * u;
+}
 
 /// The kernels of l2_squared on tensor cores.
-template <class Exec>
+template <class T, class Exec>
 std::vector<rigel::KernelInfo> kernels() {
   std::vector<rigel::KernelInfo> list;
-  for (const auto& info : support::kernels_on(Exec{}, "l2_squared", rigel::Scalar::f32))
+  for (const auto& info : support::kernels_on(Exec{}, "l2_squared", rigel::scalar_of<T>))
     if (info.family == "cuda.mma") list.push_back(info);
   if (rigel::detail::space_of<Exec> == rigel::Space::cuda)
-    CHECK(list.size() >= 2);
+    CHECK(list.size() >= (std::is_same_v<T, float> ? 4 : 2));
   else
     support::skip("tensor cores: a host has none");
   return list;
 }
+/// Whether floats become doubles.
+bool in_double(const rigel::KernelInfo& info) { return info.name.find(".in_f64.") != std::string::npos; }
 
-/// Standard normal numbers, as floats.
+/// check.operator()<T>() for the types that there are kernels of.
+template <class Check>
+void for_each_type(const Check& check) {
+  check.template operator()<float>();
+  check.template operator()<double>();
+}
+
+/// Standard normal numbers.
 double normal(support::Random& random) {
   const double u = random.uniform(0x1p-30, 1), v = random.uniform(0, 1);
   return std::sqrt(-2 * std::log(u)) * std::cos(2 * 3.14159265358979 * v);
 }
+template <class T>
 Values normal_points(int lines, int k, std::uint64_t seed, double mean = 0, double deviation = 1) {
   support::Random random(seed);
   Values list(lines * k);
-  for (double& v : list) v = static_cast<float>(mean + deviation * normal(random));
+  for (double& v : list) v = static_cast<T>(mean + deviation * normal(random));
   return list;
 }
 /// The same points moved in a random direction.
+template <class T>
 Values moved(const Values& points, int k, double by, std::uint64_t seed) {
   Values list = points;
   support::Random random(seed);
-  for (double& v : list) v = static_cast<float>(v + by / std::sqrt(k) * normal(random));
+  for (double& v : list) v = static_cast<T>(v + by / std::sqrt(k) * normal(random));
   return list;
 }
 
-/// Distances by differences in double, from the floats.
+/// Squares of distances by differences.
+long double exact_square(int i, int j, int k, const Values& x, const Values& z) {
+  long double sum = 0;
+  for (int c = 0; c < k; ++c) {
+    const long double d = static_cast<long double>(x[i * k + c]) - z[j * k + c];
+    sum += d * d;
+  }
+  return sum;
+}
 Values exact(int m, int n, int k, const Values& x, const Values& z) {
   Values d(m * n);
   for (int i = 0; i < m; ++i)
-    for (int j = 0; j < n; ++j) {
-      double sum = 0;
-      for (int c = 0; c < k; ++c) sum += (x[i * k + c] - z[j * k + c]) * (x[i * k + c] - z[j * k + c]);
-      d[i * n + j] = std::sqrt(sum);
-    }
+    for (int j = 0; j < n; ++j) d[i * n + j] = static_cast<double>(std::sqrt(exact_square(i, j, k, x, z)));
   return d;
 }
 
-template <class Exec>
-Values distances(const rigel::KernelInfo& info, int m, int n, int k, const Values& x, const Values& z) {
-  const auto d = support::matrix<float, Exec>(m, n);
-  rigel::cdist(Exec{}, support::matrix<float, Exec>(m, k, x), support::matrix<float, Exec>(n, k, z), d,
-               rigel::metric::euclidean{}, {.precision = info.precision, .kernel = info.name});
+template <class T, class Exec>
+Values distances(const rigel::KernelInfo& info, int m, int n, int k, const Values& x, const Values& z,
+                 bool may_cancel = false) {
+  const auto d = support::matrix<T, Exec>(m, n);
+  rigel::cdist(Exec{}, support::matrix<T, Exec>(m, k, x), support::matrix<T, Exec>(n, k, z), d, rigel::metric::euclidean{},
+               {.precision = info.precision, .may_cancel = may_cancel, .kernel = info.name});
   return support::values(d);
 }
 /// Of the points of one view against themselves.
-template <class Exec>
-Values self_distances(const rigel::KernelInfo& info, int m, int k, const Values& x) {
-  const auto view = support::matrix<float, Exec>(m, k, x);
-  const auto d = support::matrix<float, Exec>(m, m);
-  rigel::cdist(Exec{}, view, view, d, rigel::metric::euclidean{}, {.precision = info.precision, .kernel = info.name});
+template <class T, class Exec>
+Values self_distances(const rigel::KernelInfo& info, int m, int k, const Values& x, bool may_cancel = false) {
+  const auto view = support::matrix<T, Exec>(m, k, x);
+  const auto d = support::matrix<T, Exec>(m, m);
+  rigel::cdist(Exec{}, view, view, d, rigel::metric::euclidean{},
+               {.precision = info.precision, .may_cancel = may_cancel, .kernel = info.name});
   return support::values(d);
 }
 
@@ -94,109 +120,175 @@ double error_of(const Values& found, const Values& expected) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("distances on tensor cores: within 1e-5 of themselves, near points too", Exec, RIGEL_TEST_SPACES) {
+TEST_CASE_TEMPLATE("distances on tensor cores: within their bound, near points too", Exec, RIGEL_TEST_SPACES) {
   constexpr int m = 140;
-  for (const auto& info : kernels<Exec>()) {
-    CAPTURE(info.name);
-    CHECK(info.precision == rigel::Precision::promoted);
-    // Rows of C that leave one by one, and in vectors.
-    for (const auto [n, k] : {std::pair{133, 1}, {132, 7}, {133, 64}, {132, 64}, {133, 333}, {136, 333}}) {
-      CAPTURE(n);
-      CAPTURE(k);
-      const Values far = normal_points(m, k, 1, 100, 10);
-      // Ordinary ones; points 1e-3 apart around 100 ± 10; the same but for a few of them; all of them near one point.
-      Values near = moved(far, k, 1e-3, 2), few = normal_points(m, k, 3, 100, 10);
-      near.resize(n * k);
-      few.resize(n * k);
-      std::copy(near.begin(), near.begin() + 2 * k, few.begin() + 30 * k);
-      const Values one = moved(Values(m * k, 99), k, 1e-3, 4), other = moved(Values(n * k, 99), k, 1e-3, 5);
-      CHECK(error_of(distances<Exec>(info, m, n, k, normal_points(m, k, 6), normal_points(n, k, 7)),
-                     exact(m, n, k, normal_points(m, k, 6), normal_points(n, k, 7))) <= bound);
-      CHECK(error_of(distances<Exec>(info, m, n, k, far, near), exact(m, n, k, far, near)) <= bound);
-      CHECK(error_of(distances<Exec>(info, m, n, k, far, few), exact(m, n, k, far, few)) <= bound);
-      CHECK(error_of(distances<Exec>(info, m, n, k, one, other), exact(m, n, k, one, other)) <= bound);
-      // Two groups on either side of the centre: half of all outputs cancel.
-      Values groups = moved(normal_points(1, k, 8), k, 0, 9), x, z;
-      for (int i = 0; i < m; ++i)
-        for (int c = 0; c < k; ++c) x.push_back(i % 2 ? groups[c] : -groups[c]);
-      z = moved(x, k, 1e-3, 10), x = moved(x, k, 1e-3, 11);
-      z.resize(n * k);
-      CHECK(error_of(distances<Exec>(info, m, n, k, x, z), exact(m, n, k, x, z)) <= bound);
+  for_each_type([&]<class T>() {
+    for (const auto& info : kernels<T, Exec>()) {
+      CAPTURE(info.name);
+      CHECK(info.precision == (in_double(info) ? rigel::Precision::accumulator : rigel::Precision::promoted));
+      // Rows of C that leave one by one, and in vectors.
+      for (const auto [n, k] : {std::pair{133, 1}, {132, 7}, {133, 64}, {132, 64}, {133, 333}, {136, 333}}) {
+        CAPTURE(n);
+        CAPTURE(k);
+        const double bound = bound_of(info, k);
+        const auto error = [&](const Values& x, const Values& z) {
+          return error_of(distances<T, Exec>(info, m, n, k, x, z), exact(m, n, k, x, z));
+        };
+        const Values far = normal_points<T>(m, k, 1, 100, 10);
+        CHECK(error(normal_points<T>(m, k, 6), normal_points<T>(n, k, 7)) <= bound);
+        // Points so near each other around 100 ± 10; ordinary ones but for a few of them; all of them near one point.
+        for (const double apart : std::is_same_v<T, float> ? Values{1e-3} : Values{1e-3, 1e-6, 1e-9}) {
+          CAPTURE(apart);
+          Values near = moved<T>(far, k, apart, 2), few = normal_points<T>(m, k, 3, 100, 10);
+          near.resize(n * k);
+          few.resize(n * k);
+          std::copy(near.begin(), near.begin() + 2 * k, few.begin() + 30 * k);
+          CHECK(error(far, near) <= bound);
+          CHECK(error(far, few) <= bound);
+          CHECK(error(moved<T>(Values(m * k, 99), k, apart, 4), moved<T>(Values(n * k, 99), k, apart, 5)) <= bound);
+          // Two groups on either side of the centre: half of all outputs cancel.
+          Values groups = normal_points<T>(1, k, 8), x, z;
+          for (int i = 0; i < m; ++i)
+            for (int c = 0; c < k; ++c) x.push_back(i % 2 ? groups[c] : -groups[c]);
+          z = moved<T>(x, k, apart, 10), x = moved<T>(x, k, apart, 11);
+          z.resize(n * k);
+          CHECK(error(x, z) <= bound);
+        }
+      }
     }
+  });
+}
+
+// What floats give as doubles is rounded once, and the root once more.
+TEST_CASE_TEMPLATE("distances on tensor cores: of floats as doubles", Exec, RIGEL_TEST_SPACES) {
+  constexpr int m = 150, n = 100, k = 1000;
+  const Values x = normal_points<float>(m, k, 21, 100, 10), z = normal_points<float>(n, k, 22, 100, 10);
+  for (const auto& info : kernels<float, Exec>()) {
+    if (!in_double(info)) continue;
+    CAPTURE(info.name);
+    CHECK(error_of(distances<float, Exec>(info, m, n, k, x, z), exact(m, n, k, x, z)) <= 1.7 * 0x1p-24);
+    CHECK(error_of(self_distances<float, Exec>(info, m, k, x), exact(m, m, k, x, x)) <= 1.7 * 0x1p-24);
   }
 }
 
 TEST_CASE_TEMPLATE("distances on tensor cores: of points and themselves 0, and symmetric", Exec, RIGEL_TEST_SPACES) {
   constexpr int k = 70;
-  for (const int m : {333, 332, 320}) {
-    CAPTURE(m);
-    Values x = normal_points(m, k, 12, 100, 10);
-    std::copy(x.begin() + 5 * k, x.begin() + 6 * k, x.begin() + 300 * k);  // a point that is there twice
-    const Values expected = exact(m, m, k, x, x);
-    for (const auto& info : kernels<Exec>()) {
-      CAPTURE(info.name);
-      const Values d = self_distances<Exec>(info, m, k, x), of_copies = distances<Exec>(info, m, m, k, x, x);
-      CHECK(error_of(d, expected) <= bound);
-      CHECK(error_of(of_copies, expected) <= bound);
-      int wrong = 0;
-      for (int i = 0; i < m; ++i) {
-        wrong += d[i * m + i] != 0 || of_copies[i * m + i] != 0;
-        for (int j = 0; j < i; ++j) wrong += d[i * m + j] != d[j * m + i];
+  for_each_type([&]<class T>() {
+    for (const int m : {333, 332, 320}) {
+      CAPTURE(m);
+      Values x = normal_points<T>(m, k, 12, 100, 10);
+      std::copy(x.begin() + 5 * k, x.begin() + 6 * k, x.begin() + 300 * k);  // a point that is there twice
+      const Values expected = exact(m, m, k, x, x);
+      for (const auto& info : kernels<T, Exec>()) {
+        CAPTURE(info.name);
+        const Values d = self_distances<T, Exec>(info, m, k, x), of_copies = distances<T, Exec>(info, m, m, k, x, x);
+        const Values cancelled = self_distances<T, Exec>(info, m, k, x, true);
+        CHECK(error_of(d, expected) <= bound_of(info, k));
+        CHECK(error_of(of_copies, expected) <= bound_of(info, k));
+        int wrong = 0;
+        for (int i = 0; i < m; ++i) {
+          wrong += d[i * m + i] != 0 || of_copies[i * m + i] != 0 || cancelled[i * m + i] != 0;
+          for (int j = 0; j < i; ++j) wrong += d[i * m + j] != d[j * m + i] || cancelled[i * m + j] != cancelled[j * m + i];
+        }
+        CHECK(wrong == 0);
+        CHECK(d[5 * m + 300] == 0);
       }
-      CHECK(wrong == 0);
-      CHECK(d[5 * m + 300] == 0);
     }
-  }
+  });
+}
+
+// options.may_cancel: |error| ≤ b·(|x − c|² + |z − c|²), c the median of eight lines, b as docs/numerics.md has it.
+TEST_CASE_TEMPLATE("distances on tensor cores: what cancels may stay", Exec, RIGEL_TEST_SPACES) {
+  constexpr int m = 136, n = 132;
+  for_each_type([&]<class T>() {
+    for (const int k : {0, 1, 64, 333}) {
+      CAPTURE(k);
+      Values x = normal_points<T>(m, k, 31, 100, 10), z = moved<T>(x, k, 1e-3, 32);
+      z.resize(n * k);
+      Values centre(k), norms_x(m), norms_z(n);
+      for (int c = 0; c < k; ++c) {
+        Values samples;
+        for (int i = 0; i < 8; ++i) samples.push_back(x[i * (m / 8) * k + c]);
+        std::sort(samples.begin(), samples.end());
+        centre[c] = static_cast<T>((samples[3] + samples[4]) / 2);
+      }
+      for (int i = 0; i < m; ++i) norms_x[i] = static_cast<double>(exact_square(i, 0, k, x, centre));
+      for (int j = 0; j < n; ++j) norms_z[j] = static_cast<double>(exact_square(j, 0, k, z, centre));
+      for (const auto& info : kernels<T, Exec>()) {
+        CAPTURE(info.name);
+        const bool as_halves = std::is_same_v<T, float> && !in_double(info);
+        const double b = as_halves ? (66 + k / 16.) * 0x1p-24 : (15 + k + k / 32.) * 0x1p-53;
+        const double rounding = std::is_same_v<T, float> ? 4 * 0x1p-24 : 4 * 0x1p-53;
+        const Values found = distances<T, Exec>(info, m, n, k, x, z, true);
+        int wrong = 0, zero = 0;
+        for (int i = 0; i < m; ++i)
+          for (int j = 0; j < n; ++j) {
+            const double d = found[i * n + j];
+            const auto square = static_cast<double>(exact_square(i, j, k, x, z));
+            wrong += !(d >= 0 && std::fabs(d * d - square) <= b * (norms_x[i] + norms_z[j]) + rounding * square + 0x1p-99);
+            zero += d == 0;
+          }
+        CHECK(wrong == 0);
+        if (k == 0) CHECK(zero == m * n);
+      }
+    }
+  });
 }
 
 // Norms that are finite and a distance that is not: in vectors, away from the diagonal and beside it.
 TEST_CASE_TEMPLATE("distances on tensor cores: squares that overflow", Exec, RIGEL_TEST_SPACES) {
   constexpr int m = 256, k = 4;
-  Values x(m * k, 0.);
-  x[0] = static_cast<float>(1.22e19);
-  for (const int line : {1, 70, 200}) x[line * k] = -x[0];
-  for (const auto& info : kernels<Exec>()) {
-    CAPTURE(info.name);
-    for (const bool self : {false, true}) {
-      const Values d = self ? self_distances<Exec>(info, m, k, x) : distances<Exec>(info, m, m, k, x, x);
-      int wrong = 0;
-      for (int i = 0; i < m; ++i)
-        for (int j = 0; j < m; ++j) {
-          const double difference = std::fabs(x[i * k] - x[j * k]);
-          const double expected = difference > 1.5e19 ? infinity : difference;
-          wrong += !(d[i * m + j] == expected || std::fabs(d[i * m + j] - expected) <= bound * expected);
+  for_each_type([&]<class T>() {
+    Values x(m * k, 0.);
+    x[0] = static_cast<T>(0.66 * large<T>);
+    for (const int line : {1, 70, 200}) x[line * k] = -x[0];
+    for (const auto& info : kernels<T, Exec>()) {
+      CAPTURE(info.name);
+      for (const bool self : {false, true})
+        for (const bool may_cancel : {false, true}) {
+          const Values d = self ? self_distances<T, Exec>(info, m, k, x, may_cancel)
+                                : distances<T, Exec>(info, m, m, k, x, x, may_cancel);
+          int wrong = 0;
+          for (int i = 0; i < m; ++i)
+            for (int j = 0; j < m; ++j) {
+              const double difference = std::fabs(x[i * k] - x[j * k]);
+              const double expected = difference > large<T> ? infinity : difference;
+              wrong += !(d[i * m + j] == expected || std::fabs(d[i * m + j] - expected) <= bound_of(info, k) * expected);
+            }
+          CHECK(wrong == 0);
         }
-      CHECK(wrong == 0);
     }
-  }
+  });
 }
 
 // Batches of points against themselves, with what C held, in vectors and with an epilogue that knows the diagonal.
 TEST_CASE_TEMPLATE("distances on tensor cores: batches of points and themselves", Exec, RIGEL_TEST_SPACES) {
   constexpr int batches = 3, m = 260, k = 20;
-  const Values x = normal_points(batches * m, k, 16, 5);
-  const auto view = support::batch<float, Exec>(batches, m, k, x);
-  for (const auto& info : kernels<Exec>()) {
-    CAPTURE(info.name);
-    for (const double before : {0., 3.}) {
-      CAPTURE(before);
-      const auto d = support::batch<float, Exec>(batches, m, m, Values(batches * m * m, before));
-      rigel::contract(Exec{}, rigel::l2_squared<float>{}, view, rigel::transposed(view), d,
-                      before == 0 ? rigel::epilogue::pow(0.5) : rigel::epilogue::add_diagonal(1),
-                      {.accumulate = before != 0, .precision = info.precision, .kernel = info.name});
-      const Values found = support::values(d);
-      Values expected;
-      for (int l = 0; l < batches; ++l) {
-        const Values own(x.begin() + l * m * k, x.begin() + (l + 1) * m * k), root = exact(m, m, k, own, own);
-        for (int i = 0; i < m; ++i)
-          for (int j = 0; j < m; ++j) {
-            const double v = root[i * m + j];
-            expected.push_back(before == 0 ? v : before + v * v + (i == j));
-          }
+  for_each_type([&]<class T>() {
+    const Values x = normal_points<T>(batches * m, k, 16, 5);
+    const auto view = support::batch<T, Exec>(batches, m, k, x);
+    for (const auto& info : kernels<T, Exec>()) {
+      CAPTURE(info.name);
+      for (const double before : {0., 3.}) {
+        CAPTURE(before);
+        const auto d = support::batch<T, Exec>(batches, m, m, Values(batches * m * m, before));
+        rigel::contract(Exec{}, rigel::l2_squared<T>{}, view, rigel::transposed(view), d,
+                        before == 0 ? rigel::epilogue::pow(0.5) : rigel::epilogue::add_diagonal(1),
+                        {.accumulate = before != 0, .precision = info.precision, .kernel = info.name});
+        const Values found = support::values(d);
+        Values expected;
+        for (int l = 0; l < batches; ++l) {
+          const Values own(x.begin() + l * m * k, x.begin() + (l + 1) * m * k), root = exact(m, m, k, own, own);
+          for (int i = 0; i < m; ++i)
+            for (int j = 0; j < m; ++j) {
+              const double v = root[i * m + j];
+              expected.push_back(before == 0 ? v : before + v * v + (i == j));
+            }
+        }
+        CHECK(error_of(found, expected) <= 2 * bound_of(info, k));
       }
-      CHECK(error_of(found, expected) <= 2 * bound);
     }
-  }
+  });
 }
 
 // Rejected and kept tiles side by side: blocks of 64 and of 32 lines that lie near each other on one side of the centre, between such
@@ -259,69 +351,104 @@ TEST_CASE_TEMPLATE("distances on tensor cores: tiles that are rejected in parts"
 TEST_CASE_TEMPLATE("distances on tensor cores: infinities, NaN, very large and very small numbers", Exec,
                    RIGEL_TEST_SPACES) {
   constexpr int m = 9, k = 40;
-  const double nan = std::nan(""), large = 1e30, small = 1e-30;
-  Values x = normal_points(m, k, 13);
-  x[0 * k + 3] = infinity, x[1 * k + 3] = infinity, x[2 * k + 3] = -infinity, x[3 * k + 7] = nan;
-  x[4 * k + 1] = static_cast<float>(large), x[5 * k + 1] = static_cast<float>(1.5e19);
-  for (int c = 0; c < k; ++c) x[6 * k + c] = static_cast<float>(x[6 * k + c] * small);
-  for (const auto& info : kernels<Exec>()) {
-    CAPTURE(info.name);
-    for (const bool self : {false, true}) {
-      const Values d = self ? self_distances<Exec>(info, m, k, x) : distances<Exec>(info, m, m, k, x, x);
-      for (int i = 0; i < m; ++i)
-        for (int j = 0; j < m; ++j) {
-          CAPTURE(i);
-          CAPTURE(j);
-          double sum = 0;
-          for (int c = 0; c < k; ++c) sum += (x[i * k + c] - x[j * k + c]) * (x[i * k + c] - x[j * k + c]);
-          const double expected = sum > std::numeric_limits<float>::max() ? infinity : std::sqrt(sum), found = d[i * m + j];
-          const bool same = found == expected || (std::isnan(found) && std::isnan(expected)) ||
-                            std::fabs(found - expected) <= bound * expected;
-          CHECK_MESSAGE(same, found, " for ", expected);
-        }
+  const double nan = std::nan("");
+  for_each_type([&]<class T>() {
+    Values x = normal_points<T>(m, k, 13);
+    x[0 * k + 3] = infinity, x[1 * k + 3] = infinity, x[2 * k + 3] = -infinity, x[3 * k + 7] = nan;
+    x[4 * k + 1] = static_cast<T>(1e11 * large<T>), x[5 * k + 1] = static_cast<T>(0.8 * large<T>);
+    for (int c = 0; c < k; ++c) x[6 * k + c] = static_cast<T>(x[6 * k + c] * (std::is_same_v<T, float> ? 1e-30 : 1e-250));
+    for (const auto& info : kernels<T, Exec>()) {
+      CAPTURE(info.name);
+      for (const bool self : {false, true}) {
+        const Values d = self ? self_distances<T, Exec>(info, m, k, x) : distances<T, Exec>(info, m, m, k, x, x);
+        for (int i = 0; i < m; ++i)
+          for (int j = 0; j < m; ++j) {
+            CAPTURE(i);
+            CAPTURE(j);
+            const long double sum = exact_square(i, j, k, x, x);
+            const double expected = sum > std::numeric_limits<T>::max() ? infinity : static_cast<double>(std::sqrt(sum));
+            const double found = d[i * m + j];
+            const bool same = found == expected || (std::isnan(found) && std::isnan(expected)) ||
+                              std::fabs(found - expected) <= bound_of(info, k) * expected;
+            CHECK_MESSAGE(same, found, " for ", expected);
+          }
+      }
     }
-  }
+  });
 }
 
 // Each batch of its own, and one of the two for all; C added to; columns of a larger matrix, unaligned.
 TEST_CASE_TEMPLATE("distances on tensor cores: batches, sums with C, parts of matrices", Exec, RIGEL_TEST_SPACES) {
   constexpr int batches = 3, m = 21, n = 35, k = 18, wide = k + 3;
-  const Values x = normal_points(batches * m, wide, 14, 5), z = normal_points(n, wide, 15, 5);
-  const auto part = [&](const Values& of, int first, int lines) {
-    Values list;
-    for (int i = first; i < first + lines; ++i)
-      list.insert(list.end(), of.begin() + i * wide + 1, of.begin() + i * wide + 1 + k);
-    return list;
-  };
-  const auto columns = std::pair{1, 1 + k};
-  const auto x_view = support::batch<float, Exec>(batches, m, wide, x);
-  const auto z_view = support::matrix<float, Exec>(n, wide, z);
-  for (const auto& info : kernels<Exec>()) {
-    CAPTURE(info.name);
-    const auto d = support::batch<float, Exec>(batches, m, n, Values(batches * m * n, 2));
-    rigel::contract(Exec{}, rigel::l2_squared<float>{}, Kokkos::subview(x_view, Kokkos::ALL, Kokkos::ALL, columns),
-                    rigel::transposed(Kokkos::subview(z_view, Kokkos::ALL, columns)), d, rigel::epilogue::pow(0.5),
-                    {.accumulate = true, .precision = info.precision, .kernel = info.name});
-    const Values found = support::values(d);
-    Values expected;
-    for (int l = 0; l < batches; ++l)
-      for (const double v : exact(m, n, k, part(x, l * m, m), part(z, 0, n))) expected.push_back(std::sqrt(2 + v * v));
-    CHECK(error_of(found, expected) <= bound);
-  }
+  for_each_type([&]<class T>() {
+    const Values x = normal_points<T>(batches * m, wide, 14, 5), z = normal_points<T>(n, wide, 15, 5);
+    const auto part = [&](const Values& of, int first, int lines) {
+      Values list;
+      for (int i = first; i < first + lines; ++i)
+        list.insert(list.end(), of.begin() + i * wide + 1, of.begin() + i * wide + 1 + k);
+      return list;
+    };
+    const auto columns = std::pair{1, 1 + k};
+    const auto x_view = support::batch<T, Exec>(batches, m, wide, x);
+    const auto z_view = support::matrix<T, Exec>(n, wide, z);
+    for (const auto& info : kernels<T, Exec>()) {
+      CAPTURE(info.name);
+      const auto d = support::batch<T, Exec>(batches, m, n, Values(batches * m * n, 2));
+      rigel::contract(Exec{}, rigel::l2_squared<T>{}, Kokkos::subview(x_view, Kokkos::ALL, Kokkos::ALL, columns),
+                      rigel::transposed(Kokkos::subview(z_view, Kokkos::ALL, columns)), d, rigel::epilogue::pow(0.5),
+                      {.accumulate = true, .precision = info.precision, .kernel = info.name});
+      const Values found = support::values(d);
+      Values expected;
+      for (int l = 0; l < batches; ++l)
+        for (const double v : exact(m, n, k, part(x, l * m, m), part(z, 0, n))) expected.push_back(std::sqrt(2 + v * v));
+      CHECK(error_of(found, expected) <= bound_of(info, k));
+    }
+  });
 }
 
 TEST_CASE_TEMPLATE("distances on tensor cores: asked for, and only for K that their bound allows", Exec, RIGEL_TEST_SPACES) {
-  const auto one = support::matrix<float, Exec>(1, 1, {1}), d = support::matrix<float, Exec>(1, 1);
-  const auto wide = support::matrix<float, Exec>(1, 1 << 18, {1});
-  for (const auto& info : kernels<Exec>()) {
+  const rigel::metric::euclidean metric;
+  for_each_type([&]<class T>() {
+    const auto one = support::matrix<T, Exec>(1, 1, {1}), d = support::matrix<T, Exec>(1, 1);
+    for (const auto& info : kernels<T, Exec>()) {
+      CAPTURE(info.name);
+      if (!in_double(info))
+        CHECK(support::caught([&] {
+                rigel::cdist(Exec{}, one, one, d, metric, {.kernel = info.name});
+              }).lacks({info.name.c_str(), "options.precision", "promoted"}) == "");
+      CHECK(support::caught([&] {
+              rigel::cdist(Exec{}, one, one, d, metric,
+                           {.require = rigel::Promise::reference_bits, .precision = info.precision, .kernel = info.name});
+            }).lacks({"promises only repeatable"}) == "");
+      rigel::cdist(Exec{}, one, one, d, metric, {.precision = info.precision, .kernel = info.name});
+      CHECK(support::values(d) == Values{0});
+    }
+  });
+  const auto wide = support::matrix<float, Exec>(1, 1 << 18, {1}), d = support::matrix<float, Exec>(1, 1);
+  for (const auto& info : kernels<float, Exec>()) {
+    if (in_double(info)) continue;
     CAPTURE(info.name);
-    const rigel::metric::euclidean metric;
     CHECK(support::caught([&] {
-            rigel::cdist(Exec{}, one, one, d, metric, {.kernel = info.name});
-          }).lacks({info.name.c_str(), "options.precision", "promoted"}) == "");
-    const rigel::CdistOptions options{.precision = info.precision, .kernel = info.name};
-    CHECK(support::caught([&] { rigel::cdist(Exec{}, wide, wide, d, metric, options); }).lacks({"K is too large"}) == "");
-    rigel::cdist(Exec{}, one, one, d, metric, options);
+            rigel::cdist(Exec{}, wide, wide, d, metric, {.precision = info.precision, .kernel = info.name});
+          }).lacks({"K is too large"}) == "");
+    rigel::cdist(Exec{}, wide, wide, d, metric, {.precision = info.precision, .may_cancel = true, .kernel = info.name});
     CHECK(support::values(d) == Values{0});
   }
+}
+
+// Self-distances, so that half of the products are enough.
+TEST_CASE_TEMPLATE("distances on tensor cores: chosen where they are faster", Exec, RIGEL_TEST_SPACES) {
+  if (rigel::detail::execution_of(Exec{}).compute_capability != 90)
+    return support::skip("tensor cores whose rates are known: of compute capability 9.0");
+  using View = Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space>;
+  const View x(Kokkos::view_alloc("x", Kokkos::WithoutInitializing), 8192, 1024);
+  const View d(Kokkos::view_alloc("d", Kokkos::WithoutInitializing), 8192, 8192);
+  const auto chooses = [&](const char* kernel, const rigel::CdistOptions& options) {
+    const std::string text =
+        rigel::explain_cdist(Exec{}, x, x, d, rigel::metric::euclidean{}, rigel::epilogue::Program{}, options);
+    CHECK_MESSAGE(text.find(std::string("* ") + kernel) != std::string::npos, text);
+  };
+  chooses("cuda.mma.l2_squared.f32.in_f64.128x96x16", {});
+  chooses("cuda.mma.l2_squared.f32.promoted.128x128x32", {.precision = rigel::Precision::promoted});
+  chooses("cuda.simt.", {.require = rigel::Promise::reference_bits});
 }

@@ -223,10 +223,10 @@ constexpr Accuracy truncating_accuracy(int terms, int products = 1, double round
   return {of_term * terms + 2 + rounding, of_term};
 }
 
-/// What kernels on tensor cores say of themselves alike.
+/// What kernels on tensor cores say of themselves alike. `way`: what their name has before the tile.
 template <class S, class Shape>
-KernelInfo info_of_tile(std::string_view family, Precision precision, int depth) {
-  const std::string variant = precision == Precision::accumulator ? "" : std::string(name(precision)) + '.';
+KernelInfo info_of_tile(std::string_view family, Precision precision, int depth, std::string_view way = "") {
+  const std::string variant = precision == Precision::accumulator ? std::string(way) : std::string(name(precision)) + '.';
   KernelInfo info = detail::info_of<S>(
       family, variant + std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth),
       bit(Space::cuda));

@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   const auto counter = [&](int which) { return *static_cast<const volatile unsigned*>(rejected.counters + which); };
   if (const unsigned few = counter(0), many = counter(1); few == 0 && many == 0) return;
 
-  const auto origin = [&](unsigned number) { return raster.template origin<Shape::m, Shape::n>(number); };
+  const auto origin = [&](unsigned number) { return raster.origin(number, Shape::m, Shape::n); };
   // Whether the warp that had (m, n) of a tile is marked, of those that have rejected many outputs.
   const auto is_marked = [](unsigned marks, int m, int n) {
     return (marks >> (m / outputs_m * warps_n + n / outputs_n) & 1) != 0;

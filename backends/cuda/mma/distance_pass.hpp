@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pass before distances on tensor cores: both operands, less a common centre c, as pairs of halves, and their norms.
-//     x − c = (upper + lower)·factor,   norm = Σ_k (x_k − c_k)²
-// A line is scaled by a power of two of its own, so that its largest value has the exponent 14: halves then hold 22 bits of every
-// value that counts for the norm (H. Ootomo, R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the
-// FP32 theoretical peak performance, 2022).
+// The pass before distances on tensor cores: both operands, less a common centre c, and their norms,
+//     norm = Σ_k (x_k − c_k)²,
+// as doubles, or as pairs of halves:
+//     x − c = (upper + lower)·factor.
+// A line of halves is scaled by a power of two of its own, so that its largest value has the exponent 14: halves then hold 22 bits of
+// every value that counts for the norm (H. Ootomo, R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing
+// the FP32 theoretical peak performance, 2022).
 #pragma once
 
 #include <backends/cuda/tile/slab.hpp>
@@ -12,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 namespace rigel::backends::mma {
 
@@ -19,34 +22,48 @@ namespace rigel::backends::mma {
 struct ScaledLine {
   float norm, factor;
 };
+/// And besides its doubles.
+struct NormedLine {
+  double norm;
+};
+template <class Stored>
+using line_t = std::conditional_t<std::is_same_v<Stored, half>, ScaledLine, NormedLine>;
 
-/// Values of k whose upper parts lie together, and behind them their lower parts: 128 bytes.
-inline constexpr int halves_together = 32;
-/// Halves in a line.
-constexpr std::int64_t halves_of(std::int64_t k) {
-  return (k + halves_together - 1) / halves_together * halves_together * 2;
+/// Values of k that take 128 bytes: as halves the upper parts of all, behind them their lower parts.
+template <class Stored>
+inline constexpr int values_together = 128 / (std::is_same_v<Stored, half> ? 4 : 8);
+/// Numbers in a line.
+template <class Stored>
+constexpr std::int64_t numbers_of(std::int64_t k) {
+  constexpr int together = values_together<Stored>, numbers = 128 / static_cast<int>(sizeof(Stored));
+  return (k + together - 1) / together * numbers;
 }
 
-/// `matrices` of `lines` lines of k floats, and what becomes of them.
+/// `matrices` of `lines` lines of k values, and what becomes of them.
+template <class Element, class Stored>
 struct Prepared {
-  const float* from;
+  const Element* from;
   std::int64_t matrix_stride, line_stride, k_stride;
   std::int64_t matrices, lines;
-  half* halves;
-  ScaledLine* line;
+  Stored* numbers;
+  line_t<Stored>* line;
 };
 
 /// Both operands; where one of them alone serves all batches, it is the first.
+template <class Element, class Stored>
 struct Preparation {
-  Prepared of[2];
+  Prepared<Element, Stored> of[2];
   std::int64_t k;
   unsigned blocks_of_first;
   unsigned *counters, counter_count;  // which become 0
 };
 
 /// Lines of a block; values of a line in shared memory; lines whose median is the centre.
-inline constexpr int prepared_lines = 8, prepared_values = 1024, centre_samples = 8;
-inline std::int64_t preparing_blocks(const Prepared& o) {
+inline constexpr int prepared_lines = 8, centre_samples = 8;
+template <class Element>
+inline constexpr int prepared_values = 4096 / static_cast<int>(sizeof(Element));
+template <class Element, class Stored>
+std::int64_t preparing_blocks(const Prepared<Element, Stored>& o) {
   return o.matrices * ((o.lines + prepared_lines - 1) / prepared_lines);
 }
 
@@ -67,10 +84,11 @@ __device__ __forceinline__ float warp_largest(float x) {
 
 /// The mean of the two in the middle of eight, which a few that lie far off do not move (K. E. Batcher, Sorting networks and their
 /// applications, 1968: odd-even merge sort). NaN counts for nothing.
-__device__ __forceinline__ float middle_of(float (&x)[centre_samples]) {
+template <class Element>
+__device__ __forceinline__ Element middle_of(Element (&x)[centre_samples]) {
   static_assert(centre_samples == 8);
   const auto order = [&](int i, int j) __attribute__((always_inline)) {
-    const float low = fminf(x[i], x[j]), high = fmaxf(x[i], x[j]);
+    const Element low = ::fmin(x[i], x[j]), high = ::fmax(x[i], x[j]);
     x[i] = low, x[j] = high;
   };
   order(0, 1), order(2, 3), order(4, 5), order(6, 7);
@@ -80,51 +98,54 @@ __device__ __forceinline__ float middle_of(float (&x)[centre_samples]) {
   order(1, 4), order(3, 6);
   order(2, 4), order(3, 5);
   order(3, 4);
-  return math::fma(0.5f, x[3], math::multiply(0.5f, x[4]));
+  return math::fma(Element(0.5), x[3], math::multiply(Element(0.5), x[4]));
 }
 
 /// A warp has a line. The centre is the median of a few lines of the first operand: the same in all blocks.
-__global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_constant__ Preparation g) {
-  constexpr int threads = 32 * prepared_lines;
-  __shared__ __attribute__((aligned(16))) float values[prepared_lines][prepared_values + 4], centre[prepared_values];
+template <class Element, class Stored>
+__global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_constant__ Preparation<Element, Stored> g) {
+  constexpr int threads = 32 * prepared_lines, at_once = prepared_values<Element>, together = values_together<Stored>;
+  constexpr int pitch_of_values = at_once + 16 / static_cast<int>(sizeof(Element));
+  constexpr bool in_halves = std::is_same_v<Stored, half>;
+  static_assert(!in_halves || std::is_same_v<Element, float>);
+  __shared__ __attribute__((aligned(16))) Element values[prepared_lines][pitch_of_values], centre[at_once];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   for (unsigned i = blockIdx.x * threads + threadIdx.x; i < g.counter_count; i += gridDim.x * threads) g.counters[i] = 0;
 
   const bool second = blockIdx.x >= g.blocks_of_first;
-  const Prepared& o = g.of[second];
-  const Prepared& sampled = g.of[0];
+  const Prepared<Element, Stored>&o = g.of[second], &sampled = g.of[0];
   // Blocks and lines are fewer than 2^31, which makes divisions short.
   const unsigned block = blockIdx.x - (second ? g.blocks_of_first : 0);
   const auto lines = static_cast<unsigned>(o.lines), in_matrix = (lines + prepared_lines - 1) / prepared_lines;
   const unsigned matrix = block / in_matrix, line0 = block % in_matrix * prepared_lines;
-  const float* const from = o.from + matrix * o.matrix_stride + line0 * o.line_stride;
-  const float* const samples = sampled.from + (sampled.matrices > 1 ? matrix * sampled.matrix_stride : 0);
+  const Element* const from = o.from + matrix * o.matrix_stride + line0 * o.line_stride;
+  const Element* const samples = sampled.from + (sampled.matrices > 1 ? matrix * sampled.matrix_stride : 0);
   const int sample_count = static_cast<int>(std::min<std::int64_t>(sampled.lines, centre_samples));
   const std::int64_t samples_apart =
       static_cast<unsigned>(sampled.lines) / static_cast<unsigned>(sample_count) * sampled.line_stride;
   const bool along_k = o.k_stride <= o.line_stride;
 
   const auto centre_of = [&](std::int64_t k) {
-    const float* sample = samples + k * sampled.k_stride;
-    float x[centre_samples];
+    const Element* sample = samples + k * sampled.k_stride;
+    Element x[centre_samples];
 #pragma unroll
     for (int i = 0; i < centre_samples; ++i) {
       x[i] = *sample;
       if (i + 1 < sample_count) sample += samples_apart;
     }
-    const float median = middle_of(x);
-    return math::abs(median) <= std::numeric_limits<float>::max() ? median : 0;
+    const Element median = middle_of(x);
+    return math::abs(median) <= std::numeric_limits<Element>::max() ? median : 0;
   };
-  // Values of k from k0 on, zeros behind the last up to a multiple of `halves_together`; how many there are.
+  // Values of k from k0 on, zeros behind the last up to a multiple of `together`; how many there are.
   const auto load = [&](std::int64_t k0) {
-    const int count = static_cast<int>(std::min<std::int64_t>(g.k - k0, prepared_values));
-    const int padded = (count + halves_together - 1) / halves_together * halves_together;
+    const int count = static_cast<int>(std::min<std::int64_t>(g.k - k0, at_once));
+    const int padded = (count + together - 1) / together * together;
 #pragma unroll 2
     for (int k = thread; k < padded; k += threads) centre[k] = k < count ? centre_of(k0 + k) : 0;
     // Neighbouring threads along the operand's own direction.
     const int line = along_k ? warp : thread % prepared_lines, first = along_k ? lane : thread / prepared_lines;
     const int step = along_k ? 32 : threads / prepared_lines;
-    const float* value = from + line * o.line_stride + (k0 + first) * o.k_stride;
+    const Element* value = from + line * o.line_stride + (k0 + first) * o.k_stride;
     const bool present = line0 + line < lines;
 #pragma unroll 8
     for (int k = first; k < padded; k += step, value += step * o.k_stride)
@@ -133,58 +154,74 @@ __global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_c
     return padded;
   };
   const bool exists = line0 + warp < lines;
-  const std::int64_t pitch = halves_of(g.k);
-  half* const to = o.halves + (matrix * o.lines + line0 + warp) * pitch;
+  const std::int64_t pitch = numbers_of<Stored>(g.k);
+  Stored* const to = o.numbers + (matrix * o.lines + line0 + warp) * pitch;
+  line_t<Stored>* const line = o.line + matrix * o.lines + line0 + warp;
   double squares = 0;
-  float largest = 0, scale = 1;
-  // First the norm and the largest value, then the halves.
+  if constexpr (in_halves) {
+    float largest = 0, scale = 1;
+    // First the norm and the largest value, then the halves.
 #pragma unroll 1
-  for (int sweep = 0; sweep < 2; ++sweep) {
-    int count = static_cast<int>(std::min<std::int64_t>(pitch / 2, prepared_values));
+    for (int sweep = 0; sweep < 2; ++sweep) {
+      int count = static_cast<int>(std::min<std::int64_t>(pitch / 2, at_once));
 #pragma unroll 1
-    for (std::int64_t k0 = 0; k0 < g.k; k0 += prepared_values) {
-      if (sweep == 0 || g.k > prepared_values) {
-        __syncthreads();
-        count = load(k0);
-      }
-      if (sweep == 0) {
+      for (std::int64_t k0 = 0; k0 < g.k; k0 += at_once) {
+        if (sweep == 0 || g.k > at_once) {
+          __syncthreads();
+          count = load(k0);
+        }
+        if (sweep == 0) {
 #pragma unroll 4
-        for (int k = lane; k < count; k += 32) {
-          const float v = math::subtract(values[warp][k], centre[k]);
-          squares = fma(static_cast<double>(v), static_cast<double>(v), squares);
-          largest = fmaxf(largest, math::abs(v));
+          for (int k = lane; k < count; k += 32) {
+            const float v = math::subtract(values[warp][k], centre[k]);
+            squares = fma(static_cast<double>(v), static_cast<double>(v), squares);
+            largest = fmaxf(largest, math::abs(v));
+          }
+          continue;
         }
-        continue;
-      }
 #pragma unroll 1
-      for (int k = 8 * lane; k < count && exists; k += 8 * 32) {
-        struct alignas(16) Eight {
-          half value[8];
-        } upper, lower;
-        tile::Chunk<float, 4> line[2], c[2];
+        for (int k = 8 * lane; k < count && exists; k += 8 * 32) {
+          struct alignas(16) Eight {
+            half value[8];
+          } upper, lower;
+          tile::Chunk<float, 4> line[2], c[2];
 #pragma unroll
-        for (int part = 0; part < 2; ++part) {
-          line[part] = tile::Chunk<float, 4>::load(&values[warp][k + 4 * part]);
-          c[part] = tile::Chunk<float, 4>::load(&centre[k + 4 * part]);
-        }
+          for (int part = 0; part < 2; ++part) {
+            line[part] = tile::Chunk<float, 4>::load(&values[warp][k + 4 * part]);
+            c[part] = tile::Chunk<float, 4>::load(&centre[k + 4 * part]);
+          }
 #pragma unroll
-        for (int v = 0; v < 8; ++v) {
-          const float x = math::multiply(math::subtract(line[v / 4].value[v % 4], c[v / 4].value[v % 4]), scale);
-          upper.value[v] = half(x);
-          lower.value[v] = half(math::subtract(x, static_cast<float>(upper.value[v])));
+          for (int v = 0; v < 8; ++v) {
+            const float x = math::multiply(math::subtract(line[v / 4].value[v % 4], c[v / 4].value[v % 4]), scale);
+            upper.value[v] = half(x);
+            lower.value[v] = half(math::subtract(x, static_cast<float>(upper.value[v])));
+          }
+          half* const at = to + (k0 + k) / together * (2 * together) + k % together;
+          *reinterpret_cast<Eight*>(at) = upper;
+          *reinterpret_cast<Eight*>(at + together) = lower;
         }
-        half* const at = to + (k0 + k) / halves_together * (2 * halves_together) + k % halves_together;
-        *reinterpret_cast<Eight*>(at) = upper;
-        *reinterpret_cast<Eight*>(at + halves_together) = lower;
+      }
+      if (sweep > 0) break;
+      squares = warp_sum(squares);
+      // Powers of two that floats have, both ways; what is smaller than 2^-100 counts for nothing.
+      const int exponent = max(min((__float_as_int(warp_largest(largest)) >> 23) - 127, 127), -100);
+      scale = power_of_two(14 - exponent);
+      if (exists && lane == 0) *line = {static_cast<float>(squares), power_of_two(exponent - 14)};
+    }
+  } else {
+#pragma unroll 1
+    for (std::int64_t k0 = 0; k0 < g.k; k0 += at_once) {
+      __syncthreads();
+      const int count = load(k0);
+#pragma unroll 4
+      for (int k = lane; k < count; k += 32) {
+        const double v = math::subtract(static_cast<double>(values[warp][k]), static_cast<double>(centre[k]));
+        squares = fma(v, v, squares);
+        if (exists) to[k0 + k] = v;
       }
     }
-    if (sweep > 0) break;
     squares = warp_sum(squares);
-    // Powers of two that floats have, both ways; what is smaller than 2^-100 counts for nothing.
-    const int exponent = max(min((__float_as_int(warp_largest(largest)) >> 23) - 127, 127), -100);
-    scale = power_of_two(14 - exponent);
-    if (exists && lane == 0)
-      o.line[matrix * o.lines + line0 + warp] = {static_cast<float>(squares), power_of_two(exponent - 14)};
+    if (exists && lane == 0) *line = {squares};
   }
 }
 

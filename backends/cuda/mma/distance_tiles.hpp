@@ -6,8 +6,6 @@
 #include <backends/cuda/mma/distance_pass.hpp>
 #include <backends/cuda/tile/raster.hpp>
 
-#include <limits>
-
 namespace rigel::backends::mma {
 
 /// All tiles of C; or, where both operands are the same, groups of rows of tiles from the one on that meets the diagonal.
@@ -17,54 +15,68 @@ struct DistanceRaster {
   unsigned in_batch;  // tiles of a batch, as tiles() counts them
 
   /// Tiles of a batch.
-  template <int tile_m, int tile_n>
-  __host__ __device__ std::int64_t tiles() const {
+  __host__ __device__ std::int64_t tiles(int tile_m, int tile_n) const {
     if (!mirrored) return std::int64_t{all.rows} * all.columns;
     std::int64_t sum = 0;
-    for (unsigned top = 0; top < all.rows; top += tile::Raster::group) sum += group_size<tile_m, tile_n>(top);
+    for (unsigned top = 0; top < all.rows; top += tile::Raster::group) sum += group_size(top, tile_m, tile_n);
     return sum;
   }
-  template <int tile_m, int tile_n>
-  __device__ __forceinline__ tile::Origin origin(unsigned index) const {
+  __device__ __forceinline__ tile::Origin origin(unsigned index, int tile_m, int tile_n) const {
     if (!mirrored) return all.origin(index, tile_m, tile_n);
     const std::int64_t batch = index / in_batch;
     index %= in_batch;
     unsigned top = 0, size;
-    while (index >= (size = group_size<tile_m, tile_n>(top))) index -= size, top += tile::Raster::group;
+    while (index >= (size = group_size(top, tile_m, tile_n))) index -= size, top += tile::Raster::group;
     const unsigned height = height_of(top);
     return {batch, std::int64_t{top + index % height} * tile_m,
-            std::int64_t{first_column<tile_m, tile_n>(top) + index / height} * tile_n};
+            std::int64_t{first_column(top, tile_m, tile_n) + index / height} * tile_n};
   }
 
  private:
   __host__ __device__ unsigned height_of(unsigned top) const {
     return all.rows - top < tile::Raster::group ? all.rows - top : tile::Raster::group;
   }
-  template <int tile_m, int tile_n>
-  __host__ __device__ static unsigned first_column(unsigned top) {
-    return static_cast<unsigned>(std::uint64_t{top} * tile_m / tile_n);
+  __host__ __device__ static unsigned first_column(unsigned top, int tile_m, int tile_n) {
+    return static_cast<unsigned>(std::uint64_t{top} * static_cast<unsigned>(tile_m) / static_cast<unsigned>(tile_n));
   }
-  template <int tile_m, int tile_n>
-  __host__ __device__ unsigned group_size(unsigned top) const {
-    return height_of(top) * (all.columns - first_column<tile_m, tile_n>(top));
+  __host__ __device__ unsigned group_size(unsigned top, int tile_m, int tile_n) const {
+    return height_of(top) * (all.columns - first_column(top, tile_m, tile_n));
   }
 };
 
-/// |x|² + |z|² − 2x·z is kept where it is above threshold·(|x|² + |z|²): below, too much of it has cancelled.
+/// |x|² + |z|² − 2x·z, from a sum of products as the lines are stored, and |x|² + |z|².
+__device__ __forceinline__ float distance_of(float sum, ScaledLine of_x, ScaledLine of_z, float norms) {
+  return math::fma(math::multiply(sum, -2 * of_x.factor), of_z.factor, norms);
+}
+__device__ __forceinline__ double distance_of(double sum, NormedLine, NormedLine, double norms) {
+  return math::fma(-2., sum, norms);
+}
+
+/// The larger one; NaN where one is.
+__device__ __forceinline__ float larger(float x, float y) {
+  asm("max.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(y));
+  return x;
+}
+__device__ __forceinline__ double larger(double x, double y) { return x < y ? y : x; }
+
+/// |x|² + |z|² − 2x·z is kept where it is above threshold·(|x|² + |z|²) + least, and `most` at most: below, too much of it has
+/// cancelled, or numbers lose bits because they are small. What is not finite is not kept. What is below `floor` becomes that.
+template <class Line>
 struct Guard {
-  const ScaledLine *x, *z;
+  using Sum = decltype(Line::norm);
+  const Line *x, *z;
   std::int64_t batch_x, batch_z;  // from one matrix's lines to the next one's; 0 where there is one
-  float threshold;
+  Sum threshold, least, floor, most;
 
   struct Distance {
-    float value;
+    Sum value;
     bool kept;
   };
-  /// From a sum of products of scaled lines. What is not finite is not kept, nor what is so small that floats lose bits of it.
-  __device__ __forceinline__ Distance operator()(float sum, ScaledLine of_x, ScaledLine of_z) const {
-    const float norms = math::add(of_x.norm, of_z.norm);
-    const float value = math::fma(math::multiply(sum, -2 * of_x.factor), of_z.factor, norms);
-    return {value, value > math::fma(threshold, norms, 0x1p-100f) && value <= std::numeric_limits<float>::max()};
+  /// From a sum of products.
+  __device__ __forceinline__ Distance operator()(Sum sum, Line of_x, Line of_z) const {
+    const Sum norms = math::add(of_x.norm, of_z.norm);
+    const Sum value = larger(distance_of(sum, of_x, of_z, norms), floor);
+    return {value, value > math::fma(threshold, norms, least) && value <= most};
   }
 };
 

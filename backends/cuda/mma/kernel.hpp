@@ -23,6 +23,18 @@ struct Shape {
   static_assert(OutputsM % 16 == 0 && OutputsN % 16 == 0 && Stages >= 2);
 };
 
+/// A result that has a way of its own into C, with bytes<Shape> of a warp's own shared memory: begin() before a tile's products, copies
+/// of cp.async that end with them; store() behind them, with the number of the warp's tile. All others go through store_tile().
+template <class Result, class Shape>
+concept OwnWay = requires { Result::template bytes<Shape>; };
+template <class Result, class Shape, class Accumulator>
+constexpr int bytes_of_warp() {
+  if constexpr (OwnWay<Result, Shape>)
+    return Result::template bytes<Shape>;
+  else
+    return StoreBuffer<Shape::outputs_n, Accumulator>::bytes;
+}
+
 /// Bytes of shared memory that a kernel asks for.
 template <class Shape, class Accumulator>
 inline constexpr int shared_bytes =
@@ -98,22 +110,25 @@ __device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x
 
 /// How floats are multiplied: as the instruction takes them; in two parts; so, and every slab's products summed by themselves before
 /// they are added to those before, in float. Of numbers that come as pairs of 16 bits, a slab's first half is the upper parts of some
-/// values of k, its second half `rest_scale` times what is left of the same values: as split, and as promoted.
-enum class Products : std::uint8_t { whole, split, promoted, pairs, promoted_pairs };
+/// values of k, its second half `rest_scale` times what is left of the same values: as split, and as promoted. Or it is what is left,
+/// and the products of every step are summed by themselves, a few columns at a time, before they are added to those before in float; or
+/// to those of the same `slabs_of_level` slabs, and these then to those before.
+enum class Products : std::uint8_t { whole, split, promoted, pairs, promoted_pairs, pairs_by_steps, pairs_by_levels };
 inline constexpr float rest_scale = 0x1p11f;
+inline constexpr int slabs_of_level = 16;
 
 /// What a step multiplies are numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n); to the semiring's own
-/// C they go through store_tile().
+/// C they go through store_tile(), or have an OwnWay.
 template <class S, class Element, Products products, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b,
-          class Result>
+          class Result, class Raster = tile::Raster>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     multiply(const __grid_constant__ Operands<Element> operands, const __grid_constant__ detail::Arguments<S, Finish> g,
-             const __grid_constant__ Result result, const __grid_constant__ tile::Raster raster, unsigned tiles) {
+             const __grid_constant__ Result result, const __grid_constant__ Raster raster, unsigned tiles) {
   using Mma = arch::Mma<Element>;
   using SlabA = tile::MatrixSlab<Element, of_a, Shape::m, Shape::threads>;
   using SlabB = tile::MatrixSlab<Element, of_b, Shape::n, Shape::threads>;
   constexpr int stages = Shape::stages, stage_bytes = SlabA::bytes + SlabB::bytes, steps = SlabA::steps;
-  using Buffer = StoreBuffer<Shape::outputs_n, typename Mma::Accumulator>;
+  constexpr int of_warp = bytes_of_warp<Result, Shape, typename Mma::Accumulator>();
   constexpr int rows = Shape::outputs_m / 16, columns = Shape::outputs_n / 8;
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
   const auto slabs = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
@@ -173,7 +188,9 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   constexpr bool ahead = products == Products::whole;
   constexpr bool in_pairs = products == Products::pairs || products == Products::promoted_pairs;
   constexpr bool by_slabs = products == Products::promoted || products == Products::promoted_pairs;
-  constexpr int held = in_pairs ? 3 : 1 + ahead;
+  constexpr bool by_levels = products == Products::pairs_by_levels,
+                 by_steps = products == Products::pairs_by_steps || by_levels;
+  constexpr int held = in_pairs ? 3 : by_steps ? 2 : 1 + ahead;
   typename SlabA::Register fragment_a[held][rows][4], fragment_b[held][columns / 2][4];
   const auto read_a = [&](int which, int stage, int step) __attribute__((always_inline)) {
 #pragma unroll
@@ -202,13 +219,31 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       start_copies(s, 0, 1);
       advance();
     }
-    wait_for_slab();
+    if (!by_steps) wait_for_slab();
     if (ahead || in_pairs) read(0, 0, 0);
     if (in_pairs) read(2, 0, 2);
   }
 #pragma unroll 1
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
-    typename Mma::Accumulator sums[rows][columns][4] = {}, with_rests[rows][columns][4] = {};
+    // A warp's part of a tile, its number, shared memory and lane; found anew each time, so that they take no registers while products
+    // are summed.
+    [[maybe_unused]] const auto with_warp = [&](const auto& use) __attribute__((always_inline)) {
+      int thread = static_cast<int>(threadIdx.x);
+      asm volatile("" : "+r"(thread));
+      const int number = thread / 32;
+      tile::Origin o = origin(index);
+      o.m += number / Shape::warps_n * Shape::outputs_m;
+      o.n += number % Shape::warps_n * Shape::outputs_n;
+      use(o, index * Shape::warps + number, shared + stages * stage_bytes + number * of_warp, thread % 32);
+    };
+    if constexpr (OwnWay<Result, Shape>) {
+      __syncwarp();
+      with_warp([&](tile::Origin o, unsigned, unsigned char* buffer, int l) __attribute__((always_inline)) {
+        result.template begin<Shape>(o.batch, o.m, o.n, g.m, g.n, buffer, l);
+      });
+    }
+    typename Mma::Accumulator sums[rows][columns][4] = {}, with_rests[rows][columns][4] = {},
+                              of_level[rows][columns][4] = {};
 #pragma unroll 1
     for (int slab = 0; slab < slabs_of_tile; ++slab) {
       typename Mma::Accumulator of_slab[rows][columns][4] = {};
@@ -236,8 +271,46 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         read(2, next, 2);
         add_products<Mma>(x, fragment_a[1], fragment_b[1]);
       }
+      if constexpr (by_steps) {
+        wait_for_slab();
+        auto& to = by_levels ? of_level : sums;
+#pragma unroll 1
+        for (int step = 0; step < steps / 2; ++step) {
+          read_a(0, stage, step);
+          read_a(1, stage, steps / 2 + step);
+          // Two columns at a time, and the next two.
+          const auto read_two = [&](int j) __attribute__((always_inline)) {
+            const std::uint32_t from = slabs + stage * stage_bytes + SlabA::bytes;
+            reader_b.read(from, 16 * j, step, fragment_b[0][j % 2]);
+            reader_b.read(from, 16 * j, steps / 2 + step, fragment_b[1][j % 2]);
+          };
+          read_two(0);
+          if (step == 0) start_copies(free, 0, 1);
 #pragma unroll
-      for (int step = 0; step < (in_pairs ? 0 : steps); ++step) {
+          for (int j = 0; j < columns / 2; ++j) {
+            if (j + 1 < columns / 2) read_two(j + 1);
+            typename Mma::Accumulator of_step[rows][2][4] = {};
+            const auto add = [&](int part_a, int part_b) __attribute__((always_inline)) {
+#pragma unroll
+              for (int i = 0; i < rows; ++i)
+#pragma unroll
+                for (int c = 0; c < 2; ++c)
+                  Mma::add(of_step[i][c], fragment_a[part_a][i], fragment_b[part_b][j % 2][2 * c],
+                           fragment_b[part_b][j % 2][2 * c + 1]);
+            };
+            add(1, 0);
+            add(0, 1);
+            add(0, 0);
+            for_each_accumulator<rows, 2>([&](int i, int c, int r) __attribute__((always_inline)) {
+              auto& sum = to[i][2 * j + c][r];
+              sum = math::add(sum, of_step[i][c][r]);
+              asm volatile("" : "+f"(sum));  // added here, not behind advance()'s branches, where all of a step would live
+            });
+          }
+        }
+      }
+#pragma unroll
+      for (int step = 0; step < (in_pairs || by_steps ? 0 : steps); ++step) {
         if (!ahead) {
           read(0, stage, step);
         } else if (step + 1 < steps) {
@@ -252,19 +325,37 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         else
           add_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
       }
-      if (!ahead && !in_pairs) wait_for_slab();
+      if (!ahead && !in_pairs && !by_steps) wait_for_slab();
       if constexpr (by_slabs)
         for_each_accumulator<rows, columns>(
             [&](int i, int j, int r) { sums[i][j][r] = math::add(sums[i][j][r], of_slab[i][j][r]); });
       advance();
       stage = next;
+      if constexpr (by_levels)
+        if ((slab + 1) % slabs_of_level == 0 || slab + 1 == slabs_of_tile)
+          for_each_accumulator<rows, columns>([&](int i, int j, int r) {
+            sums[i][j][r] = math::add(sums[i][j][r], of_level[i][j][r]);
+            of_level[i][j][r] = 0;
+          });
     }
     if constexpr (products == Products::pairs)
       for_each_accumulator<rows, columns>(
           [&](int i, int j, int r) { sums[i][j][r] = math::fma(with_rests[i][j][r], 1 / rest_scale, sums[i][j][r]); });
-    const tile::Origin o = origin(index);
-    store_tile<Shape::outputs_n>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
-                                 shared + stages * stage_bytes + warp * Buffer::bytes, lane);
+    if constexpr (OwnWay<Result, Shape>) {
+      // With those of the slabs that follow them begin()'s copies have ended too, unless the tile is so short.
+      if (slabs_of_tile < stages) {
+        arch::commit_copies();
+        arch::wait_for_copies<0>();
+      }
+      __syncwarp();
+      with_warp([&](tile::Origin o, unsigned number, unsigned char* buffer, int l) __attribute__((always_inline)) {
+        result.template store<Shape>(g, sums, o.batch, o.m, o.n, number, buffer, l);
+      });
+    } else {
+      const tile::Origin o = origin(index);
+      store_tile<Shape::outputs_n>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
+                                   shared + stages * stage_bytes + warp * of_warp, lane);
+    }
   }
   arch::wait_for_copies<0>();
 }
