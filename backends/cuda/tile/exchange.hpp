@@ -30,8 +30,12 @@ class Exchange {
   class Piece {
    public:
     /// Its first row and column in the tile.
-    __device__ __forceinline__ int first_m() const { return line_in_tile<Shape::threads_m, height>(number_ / pieces_n * height, 0); }
-    __device__ __forceinline__ int first_n() const { return line_in_tile<Shape::threads_n, width>(number_ % pieces_n * width, 0); }
+    __device__ __forceinline__ int first_m() const {
+      return line_in_tile<Shape::threads_m, height>(number_ / pieces_n * height, 0);
+    }
+    __device__ __forceinline__ int first_n() const {
+      return line_in_tile<Shape::threads_n, width>(number_ % pieces_n * width, 0);
+    }
 
     /// use(x, m, n) for every output of the piece; consecutive threads take neighbours along n, or along m.
     template <class Use>
