@@ -134,11 +134,11 @@ struct minkowski {
   }
 };
 
-/// 1 − x·z / (|x||z|), as ½ |x/|x| − z/|z||²: rows are prepared, then their differences squared, so that nothing cancels between
-/// rows that are nearly parallel. |x/|x| − z/|z||² alone with skip_epilogue. Rows of zeros are NaN from all others.
-/// With D the exact distance, u the unit roundoff of `row` (2^-24, 2^-53) and the (c + t·K)·u of the kernel's sum
-///     |error| ≤ (c + t·K + K/32 + 16)·u·D + 2√2·u·√D + 2u²,
-/// since unit rows are rounded: the angle, √(2D) where it is small, is off by 2u. Where that is too much for rows of floats:
+/// 1 − x·z / (|x||z|), computed as ½ |x/|x| − z/|z||²: rows are prepared and their differences squared, so that nothing cancels
+/// between rows that are nearly parallel. |x/|x| − z/|z||² with skip_epilogue. A row of zeros, as SciPy has it, is NaN from all.
+/// With D the exact distance, u the unit roundoff of row<Element> and (c + t·K)·u the bound of the kernel's sum
+///     |error| ≤ (c + t·K + K/32 + 10)·u·D + 2√2·u·√D + 2u²      (docs/numerics.md; of double the last term is larger)
+/// since unit rows are rounded: small angles, √(2D), are off by 2u. Where that is too much for floats:
 ///     struct cosine_in_double : rigel::metric::cosine { template <class> using row = double; };
 struct cosine {
   static constexpr Preparation preparation = Preparation::unit;
@@ -150,8 +150,8 @@ struct cosine {
   }
 };
 
-/// cosine of rows less their own means: 1 less Pearson's correlation. Its bound is cosine's, u of the rounded rows 3u where they
-/// are of double. Rows of one value, hence K = 1, are NaN from all others.
+/// cosine of rows less their own means: 1 less Pearson's correlation. Its bound is cosine's, in double with 6√2·u·√D. A row of one
+/// value, hence K = 1, is NaN from all.
 struct correlation : cosine {
   static constexpr Preparation preparation = Preparation::centred_unit;
 };
@@ -373,9 +373,7 @@ class Cdist<Exec, X, Z, D, M, E> {
 
   template <class Use>
   auto contraction(const Use& use) const {
-    const auto prepared = [&](const Rows& g) {
-      return batch_of<Exec>(g.to, g.batches, g.rows, pass_.k, options_.batch);
-    };
+    const auto prepared = [&](const Rows& g) { return batch_of<Exec>(g.to, g.batches, g.rows, pass_.k, options_.batch); };
     return with_contraction<Row>(
         exec_, prepared(pass_.of[0]), prepared(pass_.of[1]), d_, metric_, last_, options_, [&](const auto&... arguments) {
           return with_problem(arguments..., [&](const Problem& p) { return use(p, inner_); }, cdist_names);
@@ -399,15 +397,18 @@ class Cdist<Exec, X, Z, D, M, E> {
 /// exec      any execution space instance; every view must be accessible from it
 /// x, z, d   views of rank 2, or 3 with a batch index, of any layout, or transposed() ones: x is M × K, z is N × K, d is
 ///           M × N. A batch extent of 1, or a missing one, broadcasts x or z. x and z may be the same; d overlaps neither.
-/// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, hamming; of
-///           packed codes bit_hamming, bit_jaccard
+/// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, cosine,
+///           correlation, hamming; of packed codes bit_hamming, bit_jaccard
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)
 /// Differences are taken before they are squared: near points keep their relative accuracy. Euclidean distances of f32 with
 /// options.precision = Precision::promoted may come from matrix products, within 1e-5 of themselves, but for those that would
 /// lose digits that way, which differences give; and x against itself is exactly 0 on the diagonal and symmetric.
 /// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which
 /// wrap); codes are words of u8, u32 or u64, whose bits are counted.
-/// K = 0 gives 0 (hamming and bit_hamming: NaN, as 0/0); M = 0 or N = 0 is a no-op.
+/// cosine and correlation take a pass over x and z first, once where both are one view, which leaves unit rows in the workspace,
+/// f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels, options.precision, a
+/// row against itself. A call that is captured in a CUDA graph, or has little memory left, should bring its workspace.
+/// K = 0 gives 0 (hamming, bit_hamming, cosine and correlation: NaN, as 0/0); M = 0 or N = 0 is a no-op.
 /// Throws Error(invalid_argument) for extents that do not fit, p ≤ 0 or a d that overlaps; Error(unsupported) for
 /// integers that would need a root, or where no kernel covers the call.
 template <class Exec, class X, class Z, class D, class M, class E>

@@ -28,7 +28,8 @@ inline std::string describe(const Operand& o) { return "'" + o.label + "' is " +
 
 /// A batch of matrices as contract() takes it, its batch index where `batch` says.
 template <class Exec, class T>
-auto batch_of(const Strided<T>& m, std::int64_t batches, std::int64_t rows, std::int64_t columns, Batch batch = Batch::first) {
+auto batch_of(const Strided<T>& m, std::int64_t batches, std::int64_t rows, std::int64_t columns,
+              Batch batch = Batch::first) {
   using Traits = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
   const auto layout = [](auto... n) { return Kokkos::LayoutStride(static_cast<std::size_t>(n)...); };
   return Kokkos::View<T***, Kokkos::LayoutStride, typename Exec::memory_space, Traits>(

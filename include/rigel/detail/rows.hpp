@@ -28,9 +28,9 @@ template <class Exec, class Element, class Row>
 struct PrepareRows {
   using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<512, 1>>;
   using Team = typename Policy::member_type;
-  static constexpr int lanes = 32;           // threads of a device that share a part of a row
-  static constexpr int parts_of_long = 16;   // of a row of more than long_row values, each summed by a thread of the team
-  static constexpr int rows_of_team = 8;     // of a device's, where each thread has a row of its own
+  static constexpr int lanes = 32;          // threads of a device that share a part of a row
+  static constexpr int parts_of_long = 16;  // of a row of more than long_row values, each summed by a thread of the team
+  static constexpr int rows_of_team = 8;    // of a device's, where each thread has a row of its own
   static constexpr std::int64_t long_row = 4096;
   // Squares of doubles have to stay between these, else the row is scaled by a power of two first.
   static constexpr double smallest = 0x1p-900, largest = 0x1p1000, enlarging = 0x1p600, reducing = 0x1p-600;
@@ -61,7 +61,8 @@ struct PrepareRows {
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const bool shares_row = parts() > 1;
     const std::int64_t each = shares_row ? 1 : team.team_size();
-    double* const shared = static_cast<double*>(team.team_shmem().get_shmem(shares_row ? parts_of_long * sizeof(double) : 0));
+    double* const shared =
+        static_cast<double*>(team.team_shmem().get_shmem(shares_row ? parts_of_long * sizeof(double) : 0));
     const std::int64_t rows = of[0].count() + of[1].count();
     for (std::int64_t r = team.league_rank() * each + (shares_row ? 0 : team.team_rank()); r < rows;
          r += team.league_size() * each)
