@@ -23,16 +23,12 @@ struct CdistOptions {
   Workspace workspace = {};                      // cdist_workspace_size() bytes; else from the instance's pool
 };
 
-/// What cdist() makes of every row x of X and Z before a metric sees it, in copies that live in the workspace.
-enum class Preparation {
-  none,         // x itself, no copy
-  unit,         // x / |x|
-  centred_unit  // (x − x̄) / |x − x̄|, x̄ the mean of x
+/// What cdist() makes of every row x of X and Z before a metric sees it, in copies that live in the workspace: x, or x less its
+/// mean, times what gives it this Σ_k x_k².
+struct Preparation {
+  bool centred = false;
+  double squared_length = 1;
 };
-constexpr const char* name(Preparation p) {
-  constexpr const char* names[] = {"none", "unit", "centred_unit"};
-  return names[static_cast<int>(p)];
-}
 
 /// The type of prepared rows: float for numbers of 16 bits or fewer and for float itself, double for all others.
 template <class Element>
@@ -40,8 +36,8 @@ using prepared_row = std::conditional_t<sizeof(Element) <= 2 || std::is_same_v<E
 
 /// Metrics. One is a struct with `with<Element>(K, use)`, which returns use(semiring, program): what is accumulated over
 /// the K coordinates, and what then makes a distance of it. Others of the same form are as good.
-/// One whose rows are prepared says so by `static constexpr Preparation preparation`, and by `row<Element>` as what: float or
-/// double, which with<>() then gets as its element.
+/// One whose rows are prepared has a member `static constexpr Preparation preparation`, and says by `row<Element>` as what: float
+/// or double, which with<>() then gets as its element.
 namespace metric {
 
 /// Σ_k |x_k − z_k|.
@@ -134,38 +130,35 @@ struct minkowski {
   }
 };
 
-/// 1 − x·z / (|x||z|), computed as ½ |x/|x| − z/|z||²: rows are prepared and their differences squared, so that nothing cancels
-/// between rows that are nearly parallel. |x/|x| − z/|z||² with skip_epilogue. A row of zeros, as SciPy has it, is NaN from all.
+/// 1 − x·z / (|x||z|), computed as Σ_k (x_k − z_k)² of rows of the length √½: since those are prepared and then subtracted, nothing
+/// cancels between rows that are nearly parallel. A row of zeros, as SciPy has it, is NaN from all.
 /// With D the exact distance, u the unit roundoff of row<Element> and (c + t·K)·u the bound of the kernel's sum
 ///     |error| ≤ (c + t·K + K/32 + 10)·u·D + 2√2·u·√D + 2u²      (docs/numerics.md; of double the last term is larger)
-/// since unit rows are rounded: small angles, √(2D), are off by 2u. Where that is too much for floats:
+/// since prepared rows are rounded: small angles, √(2D), are off by 2u. Where that is too much for floats:
 ///     struct cosine_in_double : rigel::metric::cosine { template <class> using row = double; };
 struct cosine {
-  static constexpr Preparation preparation = Preparation::unit;
+  static constexpr Preparation preparation = {.squared_length = 0.5};
   template <class Element>
   using row = prepared_row<Element>;
   template <class Row, class Use>
   auto with(std::int64_t k, const Use& use) const {
-    return use(l2_squared<Row>{}, epilogue::scale(k > 0 ? 0.5 : std::numeric_limits<double>::quiet_NaN()));
+    return use(l2_squared<Row>{}, k > 0 ? epilogue::Program{} : epilogue::scale(std::numeric_limits<double>::quiet_NaN()));
   }
 };
 
 /// cosine of rows less their own means: 1 less Pearson's correlation. Its bound is cosine's, in double with 6√2·u·√D. A row of one
 /// value, hence K = 1, is NaN from all.
 struct correlation : cosine {
-  static constexpr Preparation preparation = Preparation::centred_unit;
+  static constexpr Preparation preparation = {.centred = true, .squared_length = 0.5};
 };
 
 }  // namespace metric
 
 namespace detail {
 
-// What a metric has cdist() make of rows.
+// Whether a metric has cdist() prepare rows.
 template <class M>
-inline constexpr Preparation preparation_of = Preparation::none;
-template <class M>
-  requires requires { M::preparation; }
-inline constexpr Preparation preparation_of<M> = M::preparation;
+concept PreparesRows = requires { M::preparation; };
 
 // Whether a metric is one of codes, packed in words.
 template <class M>
@@ -289,7 +282,7 @@ class Cdist {
 
 // A call whose metric has rows prepared: a pass over X and Z into the workspace, then a contract() of what it wrote.
 template <class Exec, class X, class Z, class D, class M, class E>
-  requires(preparation_of<M> != Preparation::none)
+  requires PreparesRows<M>
 class Cdist<Exec, X, Z, D, M, E> {
   using Element = typename decltype(cdist_element<X, Z, M>())::type;
   using Row = typename M::template row<Element>;
@@ -321,7 +314,7 @@ class Cdist<Exec, X, Z, D, M, E> {
     is_self_ = of_x.data == of_z.data && of_x.batches == of_z.batches && of_x.rows == of_z.rows &&
                of_x.batch_stride == of_z.batch_stride && of_x.row_stride == of_z.row_stride &&
                of_x.column_stride == of_z.column_stride;
-    pass_ = {{rows_of(of_x), rows_of(of_z)}, of_x.columns, preparation_of<M> == Preparation::centred_unit};
+    pass_ = {{rows_of(of_x), rows_of(of_z)}, of_x.columns, M::preparation.centred, M::preparation.squared_length};
   }
 
   void run() {
@@ -331,12 +324,12 @@ class Cdist<Exec, X, Z, D, M, E> {
     place(memory.address());
     Pass pass = pass_;
     if (is_self_) pass.of[1] = {};
-    if (pass.k > 0) pass.launch(exec_);
+    if (pass.k > 0) prepare_rows(exec_, pass);
     contraction([](const Problem& p, Workspace inner) { rigel::run(p, inner); });
   }
   std::string explanation() {
     place(nominal_address);
-    return std::string("rows prepared: ") + name(preparation_of<M>) + ", " + name(scalar_of<Row>) + ", " +
+    return std::string("rows prepared: ") + (M::preparation.centred ? "centred, " : "") + name(scalar_of<Row>) + ", " +
            std::to_string(row_bytes()) + " bytes of workspace\n" +
            contraction([](const Problem& p, Workspace) { return explain(p); });
   }
@@ -351,7 +344,7 @@ class Cdist<Exec, X, Z, D, M, E> {
   }
 
  private:
-  using Pass = PrepareRows<Exec, Element, Row>;
+  using Pass = Preparing<Element, Row>;
   using Rows = RowsToPrepare<Element, Row>;
   static constexpr std::uintptr_t nominal_address = 256;  // stands in for memory that is aligned as workspaces are
 
@@ -405,7 +398,7 @@ class Cdist<Exec, X, Z, D, M, E> {
 /// lose digits that way, which differences give; and x against itself is exactly 0 on the diagonal and symmetric.
 /// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which
 /// wrap); codes are words of u8, u32 or u64, whose bits are counted.
-/// cosine and correlation take a pass over x and z first, once where both are one view, which leaves unit rows in the workspace,
+/// cosine and correlation take a pass over x and z first, once where both are one view, which leaves their rows in the workspace,
 /// f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels, options.precision, a
 /// row against itself. A call that is captured in a CUDA graph, or has little memory left, should bring its workspace.
 /// K = 0 gives 0 (hamming, bit_hamming, cosine and correlation: NaN, as 0/0); M = 0 or N = 0 is a no-op.

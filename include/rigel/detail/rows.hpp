@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pass of cdist() that prepares rows: to(l,i,:) = c / |c| with c = x, or x less its mean, x = from(l,i,:), computed in double
-// and rounded once. Rows of zeros, or of one value where the mean is taken off, become NaN, as do rows that are not finite.
+// The pass of cdist() that prepares rows: to(l,i,:) = c·√(s / Σ_k c_k²) with c = x, or x less its mean, x = from(l,i,:), s the
+// squared length that rows are to have; in double, rounded once. Rows of zeros, or of one value where the mean is taken off, become
+// NaN, as do rows that are not finite.
 //
 // A sum over k has `lanes` partial sums, each of every lanes-th k in ascending order, which are joined pairwise; where k is
-// long, parts of a row do that apart and are then added in turn. The order depends on K alone, so that a row has the same bits on
-// every execution space, in every layout and among any others.
+// long, `parts` of a row do that apart and are then added in turn. The order depends on K alone, so that a row has the same bits
+// on every execution space, in every layout and among any others.
 #pragma once
 
 #include <rigel/detail/call.hpp>
@@ -24,133 +25,163 @@ struct RowsToPrepare {
   RIGEL_MEMBER std::int64_t count() const { return batches * rows; }
 };
 
-template <class Exec, class Element, class Row>
-struct PrepareRows {
-  using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<512, 1>>;
-  using Team = typename Policy::member_type;
-  static constexpr int lanes = 32;          // threads of a device that share a part of a row
-  static constexpr int parts_of_long = 16;  // of a row of more than long_row values, each summed by a thread of the team
-  static constexpr int rows_of_team = 8;    // of a device's, where each thread has a row of its own
-  static constexpr std::int64_t long_row = 4096;
-  // Squares of doubles have to stay between these, else the row is scaled by a power of two first.
-  static constexpr double smallest = 0x1p-900, largest = 0x1p1000, enlarging = 0x1p600, reducing = 0x1p-600;
-
+template <class Element, class Row>
+struct Preparing {
   RowsToPrepare<Element, Row> of[2];
   std::int64_t k;
   bool centred;
+  double squared_length;
+};
 
-  RIGEL_MEMBER int parts() const { return k > long_row ? parts_of_long : 1; }
+/// The kernel. On a device a row belongs to a thread of a team and its vector lanes, or, cut into parts, to all threads of a team.
+template <class Exec, class Element, class Row, int parts>
+struct PrepareRows {
+  static constexpr int threads = 8, lanes = 32;
+  using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<threads * lanes, 2>>;
+  using Team = typename Policy::member_type;
+  static_assert(parts == 1 || parts == threads);
+  static constexpr int together = 4;  // numbers that a lane reads at a time
+  // Sums of squares of doubles have to stay between these, else the row is scaled by a power of two first.
+  static constexpr double smallest = 0x1p-900, largest = 0x1p1000, enlarging = 0x1p600, reducing = 0x1p-600;
+
+  Preparing<Element, Row> p;
 
   void launch(const Exec& exec) const {
-    const std::int64_t rows = of[0].count() + of[1].count();
-    const auto league = [&](std::int64_t of_team) {
-      return static_cast<int>(std::min<std::int64_t>((rows + of_team - 1) / of_team, std::numeric_limits<int>::max()));
-    };
-    constexpr const char* label = "rigel::cdist/rows";
-    if constexpr (runs_on_host<Exec>) {
-      Kokkos::parallel_for(label, Policy(exec, league(1), 1, 1), *this);
-    } else if (parts() == 1) {
-      Kokkos::parallel_for(label, Policy(exec, league(rows_of_team), rows_of_team, lanes), *this);
-    } else {
-      constexpr int scratch_bytes = parts_of_long * static_cast<int>(sizeof(double));
-      Kokkos::parallel_for(
-          label, Policy(exec, league(1), parts_of_long, lanes).set_scratch_size(0, Kokkos::PerTeam(scratch_bytes)), *this);
-    }
+    const std::int64_t rows = p.of[0].count() + p.of[1].count(), of_team = runs_on_host<Exec> || parts > 1 ? 1 : threads;
+    const int league =
+        static_cast<int>(std::min<std::int64_t>((rows + of_team - 1) / of_team, std::numeric_limits<int>::max()));
+    constexpr int scratch_bytes = parts > 1 ? parts * static_cast<int>(sizeof(double)) : 0;
+    Policy policy(exec, league, runs_on_host<Exec> ? 1 : threads, runs_on_host<Exec> ? 1 : lanes);
+    Kokkos::parallel_for("rigel::cdist/rows", policy.set_scratch_size(0, Kokkos::PerTeam(scratch_bytes)), *this);
   }
 
-  KOKKOS_FUNCTION void operator()(const Team& team) const {
-    const bool shares_row = parts() > 1;
-    const std::int64_t each = shares_row ? 1 : team.team_size();
-    double* const shared =
-        static_cast<double*>(team.team_shmem().get_shmem(shares_row ? parts_of_long * sizeof(double) : 0));
-    const std::int64_t rows = of[0].count() + of[1].count();
-    for (std::int64_t r = team.league_rank() * each + (shares_row ? 0 : team.team_rank()); r < rows;
-         r += team.league_size() * each)
+  RIGEL_MEMBER void operator()(const Team& team) const {
+    double* const shared = parts > 1 ? static_cast<double*>(team.team_shmem().get_shmem(parts * sizeof(double))) : nullptr;
+    const std::int64_t rows = p.of[0].count() + p.of[1].count(), of_team = parts > 1 ? 1 : team.team_size();
+    for (std::int64_t r = team.league_rank() * of_team + (parts > 1 ? 0 : team.team_rank()); r < rows;
+         r += team.league_size() * of_team)
       prepare(team, r, shared);
   }
 
  private:
-  RIGEL_MEMBER static double number(Element x) {
-    if constexpr (ShortFloat<Element>)
-      return static_cast<float>(x);
-    else
-      return static_cast<double>(x);
-  }
+  /// A row less its mean, as it is read and scaled.
+  struct Reader {
+    const Element* from;
+    std::int64_t step;
+    double scale, mean, rest;
+    RIGEL_MEMBER double scaled(Element x) const {
+      if constexpr (ShortFloat<Element>)
+        return math::multiply(static_cast<double>(static_cast<float>(x)), scale);
+      else
+        return math::multiply(static_cast<double>(x), scale);
+    }
+    RIGEL_MEMBER double operator()(Element x) const { return math::subtract(math::subtract(scaled(x), mean), rest); }
+  };
 
-  KOKKOS_FUNCTION void prepare(const Team& team, std::int64_t r, double* shared) const {
-    const bool second = r >= of[0].count();
-    const RowsToPrepare<Element, Row>& g = of[second];
-    if (second) r -= of[0].count();
-    const Element* const from = &g.from.at(r / g.rows, r % g.rows, 0);
+  RIGEL_MEMBER void prepare(const Team& team, std::int64_t r, double* shared) const {
+    const bool second = r >= p.of[0].count();
+    const RowsToPrepare<Element, Row> g = second ? p.of[1] : p.of[0];
+    if (second) r -= p.of[0].count();
     Row* const to = &g.to.at(r / g.rows, r % g.rows, 0);
-    const std::int64_t step = g.from.column;
+    Reader row{&g.from.at(r / g.rows, r % g.rows, 0), g.from.column, 1, 0, 0};
 
-    double scale = 1, mean = 0, rest = 0, squares = 0;
-    const auto value = [&](std::int64_t i) { return math::multiply(number(from[i * step]), scale); };
-    const auto value_less_mean = [&](std::int64_t i) { return math::subtract(math::subtract(value(i), mean), rest); };
+    double squares = 0;
     for (;;) {
-      if (centred) {
-        // Differences from the first value: the mean of equal ones is exact. Then what its rounding left of the mean.
-        const double first = value(0), length = static_cast<double>(k);
-        mean = first + sum(team, shared, [&](std::int64_t i) { return math::subtract(value(i), first); }) / length;
-        rest = sum(team, shared, [&](std::int64_t i) { return math::subtract(value(i), mean); }) / length;
+      enum { mean, rest_of_mean, length };
+      // Differences from the first number: the mean of equal ones is exact. Then what its rounding left of the mean.
+      row.mean = p.centred ? row.scaled(*row.from) : 0;
+      row.rest = 0;
+      for (int pass = p.centred ? mean : length; pass <= length; ++pass) {
+        const double total = sum(team, shared, row, pass == length), share = total / static_cast<double>(p.k);
+        if (pass == mean) row.mean += share;
+        if (pass == rest_of_mean) row.rest = share;
+        if (pass == length) squares = total;
       }
-      squares = sum(team, shared, [&](std::int64_t i) {
-        const double c = value_less_mean(i);
-        return math::multiply(c, c);
-      });
-      if (scale != 1 || (squares >= smallest && squares <= largest)) break;
-      scale = squares < smallest ? enlarging : reducing;
-      mean = rest = 0;
+      if (row.scale != 1 || (squares >= smallest && squares <= largest)) break;
+      row.scale = squares < smallest ? enlarging : reducing;
     }
-    const double inverse = 1 / __builtin_elementwise_sqrt(squares);
-    const auto store = [&](std::int64_t i) { to[i] = static_cast<Row>(math::multiply(value_less_mean(i), inverse)); };
+    const double factor = 1 / __builtin_elementwise_sqrt(squares / p.squared_length);
+    const auto prepared = [&](Element x) { return static_cast<Row>(math::multiply(row(x), factor)); };
     if constexpr (runs_on_host<Exec>) {
-      for (std::int64_t i = 0; i < k; ++i) store(i);
+      for (std::int64_t i = 0; i < p.k; ++i) to[i] = prepared(row.from[i * row.step]);
     } else {
-      const std::int64_t part = parts() > 1 ? team.team_rank() : 0, stride = parts() * lanes;
       Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, lanes), [&](int lane) {
-        for (std::int64_t i = part * lanes + lane; i < k; i += stride) store(i);
+        Row* next = to + first_of(team, lane);
+        for_each(team, row, lane, [&](Element x) {
+          *next = prepared(x);
+          next += parts * lanes;
+        });
       });
     }
   }
 
-  // Σ_k term(k) for the row of this thread, or of this team.
-  template <class Term>
-  KOKKOS_FUNCTION double sum(const Team& team, double* shared, const Term& term) const {
-    const int count = parts();
-    const std::int64_t stride = count * lanes;
+  RIGEL_MEMBER static int first_of(const Team& team, int lane) { return (parts > 1 ? team.team_rank() * lanes : 0) + lane; }
+
+  // visit(number) for a lane's share of a row. Some are read before the first is used, or each would be waited for.
+  template <class Visit>
+  RIGEL_MEMBER void for_each(const Team& team, const Reader& row, int lane, const Visit& visit) const {
+    constexpr int stride = parts * lanes;
+    const int first = first_of(team, lane);
+    const std::int64_t step = stride * row.step;
+    const Element* from = row.from + first * row.step;
+    for (int left = static_cast<int>((p.k - first + stride - 1) / stride); left > 0; left -= together) {
+      Element read[together];
+#pragma unroll
+      for (int t = 0; t < together; ++t, from += step)
+        if (t < left) read[t] = *from;
+#pragma unroll
+      for (int t = 0; t < together; ++t)
+        if (t < left) visit(read[t]);
+    }
+  }
+
+  // Σ_k c_k, or of their squares, for the row of this thread, or of this team.
+  RIGEL_MEMBER double sum(const Team& team, [[maybe_unused]] double* shared, const Reader& row, bool of_squares) const {
+    const auto term = [&](Element x) {
+      const double c = row(x);
+      return of_squares ? math::multiply(c, c) : c;
+    };
     double total = 0;
     if constexpr (runs_on_host<Exec>) {
-      for (int part = 0; part < count; ++part) {
+      for (int part = 0; part < parts; ++part) {
         double partial[lanes] = {};
-        for (std::int64_t first = part * lanes; first < k; first += stride) {
-          const int width = static_cast<int>(k - first < lanes ? k - first : lanes);
-          for (int lane = 0; lane < width; ++lane) partial[lane] = math::add(partial[lane], term(first + lane));
+        for (std::int64_t first = part * lanes; first < p.k; first += parts * lanes) {
+          const int width = static_cast<int>(p.k - first < lanes ? p.k - first : lanes);
+          for (int lane = 0; lane < width; ++lane)
+            partial[lane] = math::add(partial[lane], term(row.from[(first + lane) * row.step]));
         }
         for (int half = lanes / 2; half > 0; half /= 2)
           for (int lane = 0; lane < half; ++lane) partial[lane] = math::add(partial[lane], partial[lane + half]);
         total = math::add(total, partial[0]);
       }
     } else {
-      const std::int64_t part = count > 1 ? team.team_rank() : 0;
       // Kokkos joins lanes pairwise as the loop above does.
       Kokkos::parallel_reduce(
           Kokkos::ThreadVectorRange(team, lanes),
           [&](int lane, double& partial) {
-            for (std::int64_t i = part * lanes + lane; i < k; i += stride) partial = math::add(partial, term(i));
+            for_each(team, row, lane, [&](Element x) { partial = math::add(partial, term(x)); });
           },
           total);
-      if (count > 1) {
-        Kokkos::single(Kokkos::PerThread(team), [&] { shared[part] = total; });
+      if constexpr (parts > 1) {
+        Kokkos::single(Kokkos::PerThread(team), [&] { shared[team.team_rank()] = total; });
         team.team_barrier();
         total = 0;
-        for (int other = 0; other < count; ++other) total = math::add(total, shared[other]);
+        for (int part = 0; part < parts; ++part) total = math::add(total, shared[part]);
         team.team_barrier();
       }
     }
     return total;
   }
 };
+
+/// Enqueues the pass.
+template <class Exec, class Element, class Row>
+void prepare_rows(const Exec& exec, const Preparing<Element, Row>& p) {
+  constexpr std::int64_t long_row = 2048;
+  if (p.k > long_row)
+    PrepareRows<Exec, Element, Row, 8>{p}.launch(exec);
+  else
+    PrepareRows<Exec, Element, Row, 1>{p}.launch(exec);
+}
 
 }  // namespace rigel::detail
