@@ -131,7 +131,8 @@ struct minkowski {
 };
 
 /// 1 − x·z / (|x||z|), computed as Σ_k (x_k − z_k)² of rows of the length √½: since those are prepared and then subtracted, nothing
-/// cancels between rows that are nearly parallel. A row of zeros, as SciPy has it, is NaN from all.
+/// cancels between rows that are nearly parallel. There is no step for skip_epilogue to skip. A row of zeros, as SciPy has it, is NaN
+/// from all.
 /// With D the exact distance, u the unit roundoff of row<Element> and (c + t·K)·u the bound of the kernel's sum
 ///     |error| ≤ (c + t·K + K/32 + 10)·u·D + 2√2·u·√D + 2u²      (docs/numerics.md; of double the last term is larger)
 /// since prepared rows are rounded: small angles, √(2D), are off by 2u. Where that is too much for floats:

@@ -271,7 +271,8 @@ TEST_CASE_TEMPLATE("cosine in batches, broadcast, in every layout", Exec, RIGEL_
   Values expected;
   for (int l = 0; l < batches; ++l) {
     const Values of_batch(x.begin() + l * m * k, x.begin() + (l + 1) * m * k);
-    for (const double v : distances<double, Exec, double>(correlation{}, m, n, k, of_batch, z, options)) expected.push_back(v);
+    for (const double v : distances<double, Exec, double>(correlation{}, m, n, k, of_batch, z, options))
+      expected.push_back(v);
   }
   using Space = typename Exec::memory_space;
   const auto each = [](const auto& view, const auto& at) {

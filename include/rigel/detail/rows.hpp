@@ -36,10 +36,11 @@ struct Preparing {
 /// The kernel. On a device a row belongs to a thread of a team and its vector lanes, or, cut into parts, to all threads of a team.
 template <class Exec, class Element, class Row, int parts>
 struct PrepareRows {
-  static constexpr int threads = 8, lanes = 32;
-  using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<threads * lanes, 2>>;
+  static constexpr int threads = parts > 1 ? parts : 8, lanes = 32;
+  // Of a multiprocessor; more would leave too few registers.
+  static constexpr int teams_at_once = parts > 1 ? 1 : sizeof(Element) == 8 ? 2 : 3;
+  using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<threads * lanes, teams_at_once>>;
   using Team = typename Policy::member_type;
-  static_assert(parts == 1 || parts == threads);
   static constexpr int together = 4;  // numbers that a lane reads at a time
   // Sums of squares of doubles have to stay between these, else the row is scaled by a power of two first.
   static constexpr double smallest = 0x1p-900, largest = 0x1p1000, enlarging = 0x1p600, reducing = 0x1p-600;
@@ -179,7 +180,7 @@ template <class Exec, class Element, class Row>
 void prepare_rows(const Exec& exec, const Preparing<Element, Row>& p) {
   constexpr std::int64_t long_row = 2048;
   if (p.k > long_row)
-    PrepareRows<Exec, Element, Row, 8>{p}.launch(exec);
+    PrepareRows<Exec, Element, Row, 16>{p}.launch(exec);
   else
     PrepareRows<Exec, Element, Row, 1>{p}.launch(exec);
 }
