@@ -25,7 +25,7 @@
 
 #include <rigel/contract.hpp>
 #include <rigel/detail/closure.hpp>
-#include <rigel/detail/elimination.hpp>
+#include <rigel/detail/call.hpp>
 
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 

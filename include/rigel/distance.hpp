@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cdist(): D(l,m,n) = metric(X(l,m,:), Z(l,n,:)), the distances between the rows of two matrices, as one contract() with a
-// semiring and an epilogue of the closed set, so that compiled kernels do all of it.
+// semiring and an epilogue of the closed set, so that compiled kernels do all of it; of some metrics after a pass over the rows.
 #pragma once
 
 #include <rigel/contract.hpp>
+#include <rigel/detail/rows.hpp>
+
+#include <Kokkos_Profiling_ScopedRegion.hpp>
 
 #include <cmath>
 #include <limits>
@@ -21,8 +24,21 @@ struct CdistOptions {
   Workspace workspace = {};                      // cdist_workspace_size() bytes; else from the instance's pool
 };
 
+/// What cdist() makes of every row x of X and Z before a metric sees it, in copies that live in the workspace: x, or x less its
+/// mean, times what gives it this Σ_k x_k².
+struct Preparation {
+  bool centred = false;
+  double squared_length = 1;
+};
+
+/// The type of prepared rows: float for numbers of 16 bits or fewer and for float itself, double for all others.
+template <class Element>
+using prepared_row = std::conditional_t<sizeof(Element) <= 2 || std::is_same_v<Element, float>, float, double>;
+
 /// Metrics. One is a struct with `with<Element>(K, use)`, which returns use(semiring, program): what is accumulated over
 /// the K coordinates, and what then makes a distance of it. Others of the same form are as good.
+/// One whose rows are prepared has a member `static constexpr Preparation preparation`, and says by `row<Element>` as what: float
+/// or double, which with<>() then gets as its element.
 namespace metric {
 
 /// Σ_k |x_k − z_k|.
@@ -115,9 +131,36 @@ struct minkowski {
   }
 };
 
+/// 1 − x·z / (|x||z|), computed as Σ_k (x_k − z_k)² of rows of the length √½: since those are prepared and then subtracted, nothing
+/// cancels between rows that are nearly parallel. There is no step for skip_epilogue to skip. A row of zeros, as SciPy has it, is NaN
+/// from all.
+/// With D the exact distance, u the unit roundoff of row<Element> and (c + t·K)·u the bound of the kernel's sum
+///     |error| ≤ (c + t·K + K/32 + 10)·u·D + 2√2·u·√D + 2u²      (docs/numerics.md; of double the last term is larger)
+/// since prepared rows are rounded: small angles, √(2D), are off by 2u. Where that is too much for floats:
+///     struct cosine_in_double : rigel::metric::cosine { template <class> using row = double; };
+struct cosine {
+  static constexpr Preparation preparation = {.squared_length = 0.5};
+  template <class Element>
+  using row = prepared_row<Element>;
+  template <class Row, class Use>
+  auto with(std::int64_t k, const Use& use) const {
+    return use(l2_squared<Row>{}, k > 0 ? epilogue::Program{} : epilogue::scale(std::numeric_limits<double>::quiet_NaN()));
+  }
+};
+
+/// cosine of rows less their own means: 1 less Pearson's correlation. Its bound is cosine's, in double with 6√2·u·√D. A row of one
+/// value, hence K = 1, is NaN from all.
+struct correlation : cosine {
+  static constexpr Preparation preparation = {.centred = true, .squared_length = 0.5};
+};
+
 }  // namespace metric
 
 namespace detail {
+
+// Whether a metric has cdist() prepare rows.
+template <class M>
+concept PreparesRows = requires { M::preparation; };
 
 // Whether a metric is one of codes, packed in words.
 template <class M>
@@ -161,10 +204,9 @@ inline void validate_cdist(const Operand& x, const Operand& z, const Operand& d)
   if (z.batches != d.batches && z.batches != 1) refuse("Z", z, batches);
 }
 
-// Hands `use` the arguments of the contract() that a cdist() is.
-template <class Exec, class X, class Z, class D, class M, class E, class Use>
-auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,
-                const CdistOptions& options, const Use& use) {
+// Rigel's type for what X and Z hold, where cdist() takes them for this metric.
+template <class X, class Z, class M>
+constexpr auto cdist_element() {
   using T = typename view_t<X>::non_const_value_type;
   using Element = typename decltype(element_for<T>())::type;
   constexpr Scalar type = scalar_of_value<T>();
@@ -176,15 +218,21 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
         type != Scalar::other && (!is_word || type == Scalar::u8),
         "cdist: X holds numbers: f16, bf16, f32, f64, i8, u8, i32 or i64; words of bits have metrics of their own");
   static_assert(holds<typename view_t<Z>::non_const_value_type, Element>, "cdist: X and Z hold the same type");
-  const Operand rows = operand_of(x, options.batch);
-  validate_cdist(rows, operand_of(z, options.batch), operand_of(d, options.batch));
+  return std::type_identity<Element>{};
+}
+
+// Hands `use` the arguments of the contract() that a cdist() of these rows is.
+template <class Element, class Exec, class X, class Z, class D, class M, class E, class Use>
+auto with_contraction(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,
+                      const CdistOptions& options, const Use& use) {
   const ContractOptions contraction{.batch = options.batch,
                                     .require = options.require,
                                     .precision = options.precision,
                                     .may_cancel = options.may_cancel,
                                     .kernel = options.kernel,
                                     .workspace = options.workspace};
-  return metric.template with<Element>(rows.columns, [&](const auto& semiring, epilogue::Program own) {
+  const std::int64_t k = operand_of(x, options.batch).columns;
+  return metric.template with<Element>(k, [&](const auto& semiring, epilogue::Program own) {
     if (options.skip_epilogue) own = {};
     if (std::is_integral_v<typename view_t<D>::value_type> && !own.empty())
       throw Error(Code::unsupported, "cdist: D '" + operand_of(d, options.batch).label +
@@ -197,6 +245,147 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
   });
 }
 
+inline constexpr Names cdist_names = {"cdist", "X", "transposed Z", "D"};
+
+// A call whose metric takes rows as they are: one contract().
+template <class Exec, class X, class Z, class D, class M, class E>
+class Cdist {
+ public:
+  Cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last, const CdistOptions& options)
+      : exec_(exec), x_(x), z_(z), d_(d), metric_(metric), last_(last), options_(options) {
+    validate_cdist(operand_of(x, options.batch), operand_of(z, options.batch), operand_of(d, options.batch));
+  }
+  void run() const {
+    contraction([&](auto&&... arguments) {
+      with_problem(arguments..., [&](const Problem& p) { rigel::run(p, options_.workspace); }, cdist_names);
+    });
+  }
+  std::string explanation() const {
+    return contraction([](auto&&... arguments) { return explain(arguments...); });
+  }
+  std::size_t bytes() const {
+    return contraction([](auto&&... arguments) { return workspace_size(arguments...); });
+  }
+
+ private:
+  template <class Use>
+  auto contraction(const Use& use) const {
+    using Element = typename decltype(cdist_element<X, Z, M>())::type;
+    return with_contraction<Element>(exec_, x_, z_, d_, metric_, last_, options_, use);
+  }
+
+  const Exec& exec_;
+  const X& x_;
+  const Z& z_;
+  const D& d_;
+  const M& metric_;
+  const E& last_;
+  const CdistOptions& options_;
+};
+
+// A call whose metric has rows prepared: a pass over X and Z into the workspace, then a contract() of what it wrote.
+template <class Exec, class X, class Z, class D, class M, class E>
+  requires PreparesRows<M>
+class Cdist<Exec, X, Z, D, M, E> {
+  using Element = typename decltype(cdist_element<X, Z, M>())::type;
+  using Row = typename M::template row<Element>;
+  static_assert(std::is_same_v<Row, float> || std::is_same_v<Row, double>, "cdist: prepared rows are of float or double");
+  static_assert(Kokkos::is_execution_space_v<Exec>, "cdist: the first argument is a Kokkos execution space instance");
+  static_assert(Kokkos::SpaceAccessibility<Exec, typename view_t<X>::memory_space>::accessible &&
+                    Kokkos::SpaceAccessibility<Exec, typename view_t<Z>::memory_space>::accessible,
+                "cdist: the execution space cannot access X or Z");
+
+ public:
+  Cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last, const CdistOptions& options)
+      : exec_(exec), d_(d), metric_(metric), last_(last), options_(options) {
+    const Operand of_x = operand_of(x, options.batch), of_z = operand_of(z, options.batch),
+                  of_d = operand_of(d, options.batch);
+    validate_cdist(of_x, of_z, of_d);
+    // All that can be wrong with X, Z and D themselves; the contraction sees copies.
+    Problem product;
+    product.batch = of_d.batches;
+    product.m = of_d.rows;
+    product.n = of_d.columns;
+    product.k = of_x.columns;
+    product.a = of_x;
+    product.b = operand_of(transposed(z), options.batch);
+    product.c = of_d;
+    product.names = cdist_names;
+    validate(product);
+
+    is_empty_ = product.batch == 0 || product.m == 0 || product.n == 0;
+    is_self_ = of_x.data == of_z.data && of_x.batches == of_z.batches && of_x.rows == of_z.rows &&
+               of_x.batch_stride == of_z.batch_stride && of_x.row_stride == of_z.row_stride &&
+               of_x.column_stride == of_z.column_stride;
+    pass_ = {{rows_of(of_x), rows_of(of_z)}, of_x.columns, M::preparation.centred, M::preparation.squared_length};
+  }
+
+  void run() {
+    if (is_empty_) return;
+    const Kokkos::Profiling::ScopedRegion region("rigel::cdist");
+    const CallMemory memory("cdist", execution_of(exec_), options_.workspace, bytes());
+    place(memory.address());
+    Pass pass = pass_;
+    if (is_self_) pass.of[1] = {};
+    if (pass.k > 0) prepare_rows(exec_, pass);
+    contraction([](const Problem& p, Workspace inner) { rigel::run(p, inner); });
+  }
+  std::string explanation() {
+    place(nominal_address);
+    return std::string("rows prepared: ") + (M::preparation.centred ? "centred, " : "") + name(scalar_of<Row>) + ", " +
+           std::to_string(row_bytes()) + " bytes of workspace\n" +
+           contraction([](const Problem& p, Workspace) { return explain(p); });
+  }
+  std::size_t bytes() {
+    if (is_empty_) return 0;
+    place(nominal_address);
+    inner_.bytes = contraction([](const Problem& p, Workspace) {
+      const Kernel& kernel = select(p);
+      return kernel.workspace ? kernel.workspace(kernel.info, p) : 0;
+    });
+    return row_bytes() + inner_.bytes;
+  }
+
+ private:
+  using Pass = Preparing<Element, Row>;
+  using Rows = RowsToPrepare<Element, Row>;
+  static constexpr std::uintptr_t nominal_address = 256;  // stands in for memory that is aligned as workspaces are
+
+  // Rows to be written contiguous along k, each aligned to 16 bytes.
+  static Rows rows_of(const Operand& o) {
+    constexpr std::int64_t vector = 16 / sizeof(Row);
+    const std::int64_t pitch = (o.columns + vector - 1) / vector * vector;
+    return {strided<Element>(o), {nullptr, o.batches == 1 ? 0 : o.rows * pitch, pitch, 1}, o.batches, o.rows};
+  }
+  std::size_t bytes_of(const Rows& g) const {
+    return (sizeof(Row) * static_cast<std::size_t>(g.count() * g.to.row) + 255) / 256 * 256;
+  }
+  std::size_t row_bytes() const { return bytes_of(pass_.of[0]) + (is_self_ ? 0 : bytes_of(pass_.of[1])); }
+  void place(std::uintptr_t base) {
+    pass_.of[0].to.data = reinterpret_cast<Row*>(base);
+    pass_.of[1].to.data = reinterpret_cast<Row*>(is_self_ ? base : base + bytes_of(pass_.of[0]));
+    inner_.data = reinterpret_cast<void*>(base + row_bytes());
+  }
+
+  template <class Use>
+  auto contraction(const Use& use) const {
+    const auto prepared = [&](const Rows& g) { return batch_of<Exec>(g.to, g.batches, g.rows, pass_.k, options_.batch); };
+    return with_contraction<Row>(
+        exec_, prepared(pass_.of[0]), prepared(pass_.of[1]), d_, metric_, last_, options_, [&](const auto&... arguments) {
+          return with_problem(arguments..., [&](const Problem& p) { return use(p, inner_); }, cdist_names);
+        });
+  }
+
+  const Exec& exec_;
+  const D& d_;
+  const M& metric_;
+  const E& last_;
+  const CdistOptions& options_;
+  bool is_empty_, is_self_;
+  Pass pass_;
+  Workspace inner_;
+};
+
 }  // namespace detail
 
 /// D(l,m,n) = epilogue( metric(X(l,m,:), Z(l,n,:)) ), asynchronously on `exec`.
@@ -204,8 +393,8 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// exec      any execution space instance; every view must be accessible from it
 /// x, z, d   views of rank 2, or 3 with a batch index, of any layout, or transposed() ones: x is M × K, z is N × K, d is
 ///           M × N. A batch extent of 1, or a missing one, broadcasts x or z. x and z may be the same; d overlaps neither.
-/// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, hamming; of
-///           packed codes bit_hamming, bit_jaccard
+/// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, cosine,
+///           correlation, hamming; of packed codes bit_hamming, bit_jaccard
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)
 /// Near points keep their relative accuracy: differences are taken before they are squared, wherever |x|² + |z|² − 2x·z would lose
 /// more digits than stated here. Large Euclidean distances of f32 may come from products of f64: within 2 units of the last
@@ -219,17 +408,17 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// besides the rounding of D and of its root, and 2^-126 (f64: 2^-1000). Only what is infinite or NaN is then computed by differences.
 /// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which
 /// wrap); codes are words of u8, u32 or u64, whose bits are counted.
-/// K = 0 gives 0 (hamming and bit_hamming: NaN, as 0/0); M = 0 or N = 0 is a no-op.
+/// cosine and correlation take a pass over x and z first, once where both are one view, which leaves their rows in the workspace,
+/// f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels, options.precision, a
+/// row against itself. A call that is captured in a CUDA graph, or has little memory left, should bring its workspace.
+/// K = 0 gives 0 (hamming, bit_hamming, cosine and correlation: NaN, as 0/0); M = 0 or N = 0 is a no-op.
 /// Throws Error(invalid_argument) for extents that do not fit, p ≤ 0 or a d that overlaps; Error(unsupported) for
 /// integers that would need a root, or where no kernel covers the call.
 template <class Exec, class X, class Z, class D, class M, class E>
   requires Epilogue<E, double>
 void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,
            const CdistOptions& options = {}) {
-  detail::with_cdist(exec, x, z, d, metric, last, options, [&](auto&&... arguments) {
-    detail::with_problem(
-        arguments..., [&](const Problem& p) { run(p, options.workspace); }, Names{"cdist", "X", "transposed Z", "D"});
-  });
+  detail::Cdist(exec, x, z, d, metric, last, options).run();
 }
 template <class Exec, class X, class Z, class D, class M>
 void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const CdistOptions& options = {}) {
@@ -240,15 +429,14 @@ void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric
 template <class Exec, class X, class Z, class D, class M, class E = epilogue::Program>
 std::string explain_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last = {},
                           const CdistOptions& options = {}) {
-  return detail::with_cdist(exec, x, z, d, metric, last, options, [](auto&&... arguments) { return explain(arguments...); });
+  return detail::Cdist(exec, x, z, d, metric, last, options).explanation();
 }
 
 /// Bytes of workspace that the same call of cdist() needs.
 template <class Exec, class X, class Z, class D, class M, class E = epilogue::Program>
 std::size_t cdist_workspace_size(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last = {},
                                  const CdistOptions& options = {}) {
-  return detail::with_cdist(exec, x, z, d, metric, last, options,
-                            [](auto&&... arguments) { return workspace_size(arguments...); });
+  return detail::Cdist(exec, x, z, d, metric, last, options).bytes();
 }
 
 }  // namespace rigel

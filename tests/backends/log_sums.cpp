@@ -6,7 +6,6 @@
 #include <rigel/contract.hpp>
 
 #include <tests/support/compare.hpp>
-#include <tests/support/error.hpp>
 #include <tests/support/kernels.hpp>
 #include <tests/support/matrix.hpp>
 #include <tests/support/random.hpp>
@@ -243,11 +242,7 @@ TEST_CASE_TEMPLATE("log sums on tensor cores are asked for", Exec, RIGEL_TEST_SP
   };
   for (const auto& info : kernels) {
     CAPTURE(info.name);
-    CHECK(info.precision != Precision::accumulator);
-    const auto e = support::caught([&] { call({.kernel = info.name}); });
-    CHECK(e.code == rigel::Code::unsupported);
-    CHECK(e.lacks({info.name.c_str(), "options.precision", rigel::name(info.precision)}) == "");
-    call({.precision = info.precision, .kernel = info.name});
+    support::check_asked_for<rigel::ContractOptions>(info, call);
     CHECK(support::values(c) == Values{2});
   }
 }

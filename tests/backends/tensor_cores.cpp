@@ -227,18 +227,7 @@ TEST_CASE_TEMPLATE("tensor cores: rounded floats are asked for", Exec, RIGEL_TES
   };
   for (const auto& info : kernels) {
     CAPTURE(info.name);
-    CHECK(info.precision != Precision::accumulator);
-    const auto e = support::caught([&] { call({.kernel = info.name}); });
-    CHECK(e.code == rigel::Code::unsupported);
-    CHECK(e.lacks({info.name.c_str(), "options.precision", rigel::name(info.precision)}) == "");
-    if (info.precision == Precision::split)
-      CHECK(support::caught([&] {
-              call({.precision = Precision::promoted, .kernel = info.name});
-            }).lacks({"precision split"}) == "");
-    if (info.precision == Precision::tf32)
-      CHECK(support::caught([&] { call({.precision = Precision::split, .kernel = info.name}); }).lacks({"precision tf32"}) ==
-            "");
-    call({.precision = info.precision, .kernel = info.name});
+    support::check_asked_for<rigel::ContractOptions>(info, call);
     CHECK(support::values(c) == Values{1});
   }
   check_met<Exec>(static_cast<int>(kernels.size()));

@@ -3,7 +3,11 @@
 // The registered kernels that can run on an execution space of this machine.
 #pragma once
 
+#include "error.hpp"
+
 #include <rigel/detail/execution.hpp>
+
+#include <doctest/doctest.h>
 
 #include <string>
 #include <string_view>
@@ -38,6 +42,20 @@ bool ran(const rigel::KernelInfo& info, const Call& call) {
     if (!may_decline || e.code() != rigel::Code::unsupported) throw;
     return false;
   }
+}
+
+/// A kernel that rounds terms is refused, by a message that says why, until options.precision allows what it does.
+/// `call(options)`, of contract()'s or another function's options, names the kernel as these do.
+template <class Options, class Call>
+void check_asked_for(const rigel::KernelInfo& info, const Call& call) {
+  CHECK(info.precision != rigel::Precision::accumulator);
+  for (auto p = rigel::Precision::accumulator; p != info.precision; p = rigel::Precision(int(p) + 1)) {
+    CAPTURE(rigel::name(p));
+    const auto e = caught([&] { call(Options{.precision = p, .kernel = info.name}); });
+    CHECK(e.code == rigel::Code::unsupported);
+    CHECK(e.lacks({info.name.c_str(), "options.precision", "(precision ", rigel::name(info.precision)}) == "");
+  }
+  call(Options{.precision = info.precision, .kernel = info.name});
 }
 
 }  // namespace support

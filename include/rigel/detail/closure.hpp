@@ -4,7 +4,7 @@
 // before and after the elimination. rigel/closure.hpp derives the whole.
 #pragma once
 
-#include <rigel/detail/elimination.hpp>
+#include <rigel/detail/call.hpp>
 
 namespace rigel::detail {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the blocked eliminations share, closure() and transitive_closure(): matrices by pointer and strides, and memory.
+// What calls of several launches share, closure(), transitive_closure() and cdist() of prepared rows: matrices by pointer and
+// strides, and memory.
 #pragma once
 
 #include <rigel/contract.hpp>
@@ -25,14 +26,15 @@ inline std::string extents(const Operand& o) {
 }
 inline std::string describe(const Operand& o) { return "'" + o.label + "' is " + extents(o); }
 
-/// A batch of matrices as contract() takes it.
+/// A batch of matrices as contract() takes it, its batch index where `batch` says.
 template <class Exec, class T>
-auto batch_of(const Strided<T>& m, std::int64_t batches, std::int64_t rows, std::int64_t columns) {
+auto batch_of(const Strided<T>& m, std::int64_t batches, std::int64_t rows, std::int64_t columns,
+              Batch batch = Batch::first) {
   using Traits = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
-  const auto extent = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+  const auto layout = [](auto... n) { return Kokkos::LayoutStride(static_cast<std::size_t>(n)...); };
   return Kokkos::View<T***, Kokkos::LayoutStride, typename Exec::memory_space, Traits>(
-      m.data, Kokkos::LayoutStride(extent(batches), extent(m.batch), extent(rows), extent(m.row), extent(columns),
-                                   extent(m.column)));
+      m.data, batch == Batch::first ? layout(batches, m.batch, rows, m.row, columns, m.column)
+                                    : layout(rows, m.row, columns, m.column, batches, m.batch));
 }
 
 /// The memory of one call: the caller's, or for as long as this object lives the pool's.
