@@ -210,7 +210,8 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
   constexpr bool lines = planes == 1 && takes_lines<S, Element, Shape>;
   const Way way_a = way_of(lines_a, lines), way_b = way_of(lines_b, lines);
-  Operands<Element> operands{source(lines_a, way_a), source(lines_b, way_b), static_cast<int>(p.k) * ratio};
+  Operands<Element> operands{source(lines_a, way_a), source(lines_b, way_b),
+                             static_cast<int>(planes == 2 ? plane_pitch(p.k, planes, Lying::in_turn) : p.k * ratio)};
 
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
   FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};

@@ -162,10 +162,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     multiply(const __grid_constant__ Operands<Element> operands, const __grid_constant__ detail::Arguments<S, Finish> g,
              const __grid_constant__ Result result, const __grid_constant__ tile::Raster raster, unsigned tiles) {
   using Mma = arch::Mma<Element>;
-  constexpr int planes = planes_of(products);
-  using SlabA = tile::MatrixSlab<Element, of_a, Shape::m, Shape::threads, planes>;
-  using SlabB = tile::MatrixSlab<Element, of_b, Shape::n, Shape::threads, planes>;
-  constexpr int stages = Shape::stages, stage_bytes = SlabA::bytes + SlabB::bytes, steps = SlabA::steps;
+  constexpr int planes = planes_of(products),
+                apart = planes == 3 ? planes : 1;  // two planes of a line are halves of its row
+  using SlabA = tile::MatrixSlab<Element, of_a, Shape::m, Shape::threads, apart>;
+  using SlabB = tile::MatrixSlab<Element, of_b, Shape::n, Shape::threads, apart>;
+  constexpr int stages = Shape::stages, stage_bytes = SlabA::bytes + SlabB::bytes;
+  constexpr int steps = SlabA::steps * apart / planes;  // of a plane
   using Buffer = StoreBuffer<Shape::outputs_n, typename Mma::Accumulator>;
   constexpr int rows = Shape::outputs_m / 16, columns = Shape::outputs_n / 8;
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
@@ -227,14 +229,16 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   constexpr int held = planes > 1 ? steps * planes : 1 + ahead;
   typename SlabA::Register fragment_a[held][rows][4], fragment_b[held][columns / 2][4];
   const auto read_a = [&](int which, int stage, int step, int plane) __attribute__((always_inline)) {
-    const std::uint32_t from = slabs + stage * stage_bytes + plane * SlabA::plane_bytes;
+    const std::uint32_t from = slabs + stage * stage_bytes + (apart > 1 ? plane * SlabA::plane_bytes : 0);
+    const int of_row = apart > 1 ? step : plane * steps + step;
 #pragma unroll
-    for (int i = 0; i < rows; ++i) reader_a.read(from, 16 * i, step, fragment_a[which][i]);
+    for (int i = 0; i < rows; ++i) reader_a.read(from, 16 * i, of_row, fragment_a[which][i]);
   };
   const auto read_b = [&](int which, int stage, int step, int plane) __attribute__((always_inline)) {
-    const std::uint32_t from = slabs + stage * stage_bytes + SlabA::bytes + plane * SlabB::plane_bytes;
+    const std::uint32_t from = slabs + stage * stage_bytes + SlabA::bytes + (apart > 1 ? plane * SlabB::plane_bytes : 0);
+    const int of_row = apart > 1 ? step : plane * steps + step;
 #pragma unroll
-    for (int j = 0; j < columns / 2; ++j) reader_b.read(from, 16 * j, step, fragment_b[which][j]);
+    for (int j = 0; j < columns / 2; ++j) reader_b.read(from, 16 * j, of_row, fragment_b[which][j]);
   };
   const auto read = [&](int which, int stage, int step) __attribute__((always_inline)) {
     read_a(which, stage, step, 0);
@@ -279,7 +283,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       const int next = stage + 1 == stages ? 0 : stage + 1, free = stage == 0 ? stages - 1 : stage - 1;
       if constexpr (planes > 1) {
         auto& of_rests = scaled && !by_slabs ? with_rests : x;
-        // Of two stages the other one is waited for at the end of a slab: copies to it start early.
+        // Of two stages the other one is waited for at the end of the slab: its copies start early.
         constexpr int copying_turns = stages == 2 ? all_turns / 2 : all_turns - 1;
         const auto multiply_turn = [&]<int turn>() __attribute__((always_inline)) {
           constexpr Turn now = turns<products, steps, largest_last>[turn];

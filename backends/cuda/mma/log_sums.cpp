@@ -145,7 +145,7 @@ void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
                    static_cast<unsigned>(cells_along(p.m)), static_cast<unsigned>(cells_along(p.n))}};
   Operands<half> operands{{both.a.to, matrices_of(p.a) > 1 ? p.m * pitch : 0, pitch},
                           {both.b.to, matrices_of(p.b) > 1 ? p.n * pitch : 0, pitch},
-                          static_cast<int>(slabs_of(p)) * Exponentials::slab};
+                          static_cast<int>(pitch)};
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   void* list[] = {&operands, &arguments, &result, &raster, &tiles};

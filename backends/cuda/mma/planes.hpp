@@ -17,12 +17,12 @@ enum class Lying : std::uint8_t { apart, in_turn };
 /// Values of k in a slab of several planes.
 inline constexpr int slab_of_planes = 32;
 
-/// An operand and its planes: matrices of `lines` lines of `pitch` numbers each; planes are `plane` numbers apart, and behind those of
-/// a slab `skipped` ones are those of other planes.
+/// An operand and its planes: matrices of `lines` lines of `pitch` numbers each, in which `stored` values of k have a place; planes are
+/// `plane` numbers apart, and behind those of a slab `skipped` ones are those of other planes.
 struct Planes {
   const float* from;
   std::int64_t matrix_stride, line_stride, k_stride;
-  std::int64_t lines, k, pitch, tiles_of_k, tiles_of_lines, plane;
+  std::int64_t lines, k, stored, pitch, tiles_of_k, tiles_of_lines, plane;
   int skipped;
   std::uint16_t* to;
 };
@@ -45,6 +45,7 @@ __global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
   const float* const from = g.from + matrix * g.matrix_stride + line0 * g.line_stride + k0 * g.k_stride;
   const auto lines = static_cast<int>(std::min<std::int64_t>(g.lines - line0, edge));
   const auto ks = static_cast<int>(std::min<std::int64_t>(g.k - k0, edge));
+  const auto stored = static_cast<int>(std::min<std::int64_t>(g.stored - k0, edge));
   const bool along_k = g.k_stride < g.line_stride;
   const int inner = static_cast<int>(threadIdx.x) % edge, outer = static_cast<int>(threadIdx.x) / edge;
   float x[each];
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
   for (int i = 0; i < each / width; ++i) {
     const int piece = static_cast<int>(threadIdx.x) + i * threads, line = piece / (edge / width),
               k = piece % (edge / width) * width;
-    if (line >= lines || k >= ks) continue;
+    if (line >= lines || k >= stored) continue;
     float left[width];
 #pragma unroll
     for (int v = 0; v < width; ++v) left[v] = tile[line][k + v];
@@ -108,6 +109,7 @@ void cut_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride,
                  k_stride,
                  lines,
                  k,
+                 lying == Lying::apart ? pitch : pitch / planes,
                  pitch,
                  (k + 63) / 64,
                  (lines + 63) / 64,
