@@ -79,7 +79,7 @@ struct Accuracy {
 /// How terms a ⊗ b may be rounded before they are summed, the most precise first.
 enum class Precision : std::uint8_t {
   accumulator,  // as the semiring has them: in the accumulator's type
-  bf16x9,       // products of floats, each float the sum of three of 8 bits, exactly; sums as promoted
+  bf16x9,       // products of floats, exact: each float is the sum of three of 8 bits; sums on tensor cores, as promoted
   promoted,     // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves
   split,        // the same, and sums on tensor cores, which cut where float rounds
   bf16x3,       // products of floats, each float the sum of two of 8 bits: within 2^-15

@@ -126,7 +126,12 @@ double cost(const KernelInfo&, const Problem& p) {
   constexpr bool cuts = planes_of(products) > 1;
   constexpr double packed_bytes_per_second = cuts ? 3.1e12 : 1.2e12;
   constexpr int area = Shape::m * Shape::n;
-  constexpr double rate = (area >= 128 * 256 ? 1.22e11 : area >= 128 * 128 ? 1.15e11 : area >= 128 * 64 ? 0.98e11 : 0.75e11);
+  constexpr bool splits = products == Products::split || products == Products::promoted;  // in registers
+  constexpr double rate = area >= 128 * 128 && splits ? 1.08e11
+                          : area >= 128 * 256         ? 1.22e11
+                          : area >= 128 * 128         ? 1.15e11
+                          : area >= 128 * 64          ? 0.98e11
+                                                      : 0.75e11;
   const auto busy = [](double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * Shape::warps); };
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
   const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));

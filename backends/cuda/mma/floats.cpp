@@ -19,7 +19,9 @@ void add_floats(Registry& registry) {
   registry.add(kernel<S, bfloat16, split, Shape<2, 4, 64, 64, 2, 1>>());
   registry.add(kernel<S, bfloat16, split, Shape<2, 2, 64, 32, 2, 2>>());
   registry.add(kernel<S, bfloat16, split, Shape<2, 4, 64, 64, 2, 1>, Products::bf16x9>());
-  for (const Kernel& k : kernels<S, float, split>()) registry.add(k);
+  registry.add(kernel<S, float, split, Shape<2, 2, 64, 64, 3, 2>>());
+  registry.add(kernel<S, float, split, Shape<2, 2, 64, 32, 3, 2>>());
+  registry.add(kernel<S, float, split, Shape<2, 2, 32, 32, 3, 3>>());
   registry.add(kernel<S, bfloat16, bf16x3, Shape<2, 4, 64, 64, 3, 1>>());
   registry.add(kernel<S, bfloat16, bf16x3, Shape<2, 2, 64, 32, 3, 2>>());
   for (const Kernel& k : kernels<S, float, Precision::tf32>()) registry.add(k);
