@@ -225,7 +225,9 @@ Kernel kernel() {
 template <class S, Precision precision = Precision::accumulator>
 std::vector<Kernel> kernels() {
   constexpr Tiles shared = Tiles::shared, in_turn = Tiles::in_turn;
-  if constexpr (precision == Precision::promoted || precision == Precision::bf16x9)
+  if constexpr (precision == Precision::bf16x9)
+    return {kernel<S, precision, Shape<shared, 1, 128, 4, 1>>(), kernel<S, precision, Shape<shared, 1, 64, 6, 1>>()};
+  else if constexpr (precision == Precision::promoted)
     return {kernel<S, precision, Shape<shared, 1, 192, 3, 1>>(), kernel<S, precision, Shape<shared, 1, 128, 4, 1>>(),
             kernel<S, precision, Shape<shared, 1, 64, 6, 1>>()};
   else if constexpr (precision == Precision::split)
