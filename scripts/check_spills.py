@@ -34,8 +34,9 @@ SHAPE = re.compile(r"4tile5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)
 WARPS = re.compile(r"5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EE")  # its namespace may be abbreviated
 # multiply<S, double, Products …>
 DOUBLES = re.compile(r"8multiplyI.*?EEdL\w+?8Products")
-# hopper::Parts<planes, promoted>, hopper::Shape<tiles, rows, n, stages, cluster>
-GROUPS = re.compile(r"5PartsILi(\d+)ELb\d.*5ShapeIL\w+?5TilesE(\d)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EE")
+THREE_PLANES = re.compile(r"8ProductsE(8|9|10|11)E")  # mma::Products::bf16x6 to promoted_bf16x9
+# hopper::Parts<planes, products, promoted>, hopper::Shape<tiles, rows, n, stages, cluster>
+GROUPS = re.compile(r"5PartsILi(\d+)ELi\d+ELb\d.*5ShapeIL\w+?5TilesE(\d)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EE")
 
 # A multiprocessor has 65,536 registers, which a warp takes in units of 8 a thread, and this much shared memory, of which 1 KB
 # goes with every block (CUDA C++ Programming Guide, Compute Capabilities).
@@ -74,10 +75,11 @@ class Function:
         by_registers = REGISTERS_OF_ALL // (warps * 32 * ((self.registers + 7) // 8 * 8))
         if shape.re is SHAPE:
             return min(by_registers, shared * 1024 // (self.shared + 1024)), blocks
-        # Slabs of 128 bytes of k and a warp's eight rows on their way out are not static. Where there is less shared memory than
-        # sm_90 has, one block has to fit.
+        # Slabs of 128 bytes of k, or 64 of each of three planes, and a warp's eight rows on their way out are not static. Where there
+        # is less shared memory than sm_90 has, one block has to fit.
         size = 8 if DOUBLES.search(self.name) else 4  # of an accumulator
-        needed = stages * (a * outputs_m + b * outputs_n) * 128 + warps * 8 * (outputs_n + 8) * size + 1024
+        row_bytes = 3 * 64 if THREE_PLANES.search(self.name) else 128
+        needed = stages * (a * outputs_m + b * outputs_n) * row_bytes + warps * 8 * (outputs_n + 8) * size + 1024
         by_shared = shared * 1024 // needed
         return (min(by_registers, by_shared) if shared >= 228 else by_registers if by_shared else 0), blocks
 

@@ -57,7 +57,8 @@ void near_distances(State& state, const Exec& exec, int n, int k, const rigel::C
 // log_plus where rows have their maxima at the first k and columns at the last, so far above the rest that every output is computed
 // anew: by products of floats in two parts for 40, directly for 200.
 void add_log_sums_apart(const Exec& exec, int n, float gap) {
-  const std::string name = "log_plus/f32/" + std::to_string(n) + "^3/maxima apart by " + std::to_string(static_cast<int>(gap));
+  const std::string name =
+      "log_plus/f32/" + std::to_string(n) + "^3/maxima apart by " + std::to_string(static_cast<int>(gap));
   bench::add(name, benchmark::kMillisecond, [=](benchmark::State& state) {
     const auto a = bench::uninitialized<float>(n, n), b = bench::uninitialized<float>(n, n);
     const auto c = bench::uninitialized<float>(n, n);
@@ -69,9 +70,8 @@ void add_log_sums_apart(const Exec& exec, int n, float gap) {
           b(n - 1, i) += gap;
         });
     const rigel::ContractOptions options{.precision = rigel::Precision::split, .kernel = "cuda.mma"};
-    const double seconds = bench::time_calls(state, exec, [&](std::int64_t) {
-      rigel::contract(exec, log_plus<float>{}, a, b, c, epilogue::Program{}, options);
-    });
+    const double seconds = bench::time_calls(
+        state, exec, [&](std::int64_t) { rigel::contract(exec, log_plus<float>{}, a, b, c, epilogue::Program{}, options); });
     bench::set_rate<pair::tensor_halves>(state, exec, double(n) * n * n / seconds);
   });
 }
@@ -81,7 +81,8 @@ void add_tasks(const Exec& exec) {
   constexpr B rows = B::by_rows, columns = B::by_columns;
   constexpr bool unaligned = false;
   constexpr auto tf32 = rigel::Precision::tf32, split = rigel::Precision::split,
-                 promoted = rigel::Precision::promoted, bf16x3 = rigel::Precision::bf16x3;
+                 promoted = rigel::Precision::promoted, bf16x3 = rigel::Precision::bf16x3,
+                 bf16x9 = rigel::Precision::bf16x9;
   const bench::Setting setting{exec, "cuda.mma", bench::Numbers::normal};
 
   bench::add_ceilings<pair::tensor_f16, pair::tensor_halves, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split,
@@ -111,7 +112,12 @@ void add_tasks(const Exec& exec) {
   add_products<pair::tensor_split>(setting, "plus_times/f32", plus_times<float>{}, {
       {8192, 8192, 8192, columns, true, nullptr, split},
       {8192, 8192, 8192, rows, true, nullptr, split},
-      {8192, 8192, 8192, columns, true, nullptr, promoted}});
+      {8192, 8192, 8192, columns, true, nullptr, promoted},
+      {8192, 8192, 8192, columns, true, nullptr, bf16x3},
+      {8192, 8192, 8192, columns, true, nullptr, bf16x9},
+      {8192, 8192, 8192, columns, true, "cuda.mma.plus_times.f32.split", split},
+      {8192, 8192, 8192, columns, true, "cuda.mma.plus_times.f32.promoted", promoted},
+      {8192, 8192, 8192, columns, true, "cuda.mma.plus_times.f32.bf16x9_split", split}});
   add_products<pair::tensor_halves>(setting, "log_plus/f32", log_plus<float>{}, {
       {1024, 1024, 1024, rows, true, nullptr, split},
       {1024, 1024, 1024, columns, true, nullptr, promoted},
@@ -188,7 +194,8 @@ void add_tasks(const Exec& exec) {
       {8192, 8192, 8192, columns, true, nullptr, bf16x3},
       {8192, 8192, 8192, columns, true, nullptr, split},
       {8192, 8192, 8192, rows, true, nullptr, split},
-      {8192, 8192, 8192, columns, true, nullptr, promoted}});
+      {8192, 8192, 8192, columns, true, nullptr, promoted},
+      {8192, 8192, 8192, columns, true, nullptr, bf16x9}});
   add_products<pair::tensor_s8>(hopper, "hopper/plus_times/s8", plus_times<std::int8_t>{}, {{8192, 8192, 8192, columns}});
 }
 // clang-format on

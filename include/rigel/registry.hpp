@@ -79,6 +79,7 @@ struct Accuracy {
 /// How terms a ⊗ b may be rounded before they are summed, the most precise first.
 enum class Precision : std::uint8_t {
   accumulator,  // as the semiring has them: in the accumulator's type, or a longer one
+  bf16x9,       // products of floats, exact: each float is the sum of three of 8 bits; sums on tensor cores, as promoted
   promoted,     // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves; of floats or
                 // doubles (a − b)² as a² + b² − 2ab, summed apart, for results that lose few digits so (docs/numerics.md)
   split,        // the same, and sums on tensor cores, which cut where float rounds
@@ -87,7 +88,7 @@ enum class Precision : std::uint8_t {
   operands      // to the operands' own 16-bit type, a few of them added up there; terms up to a quarter of its largest number
 };
 constexpr const char* name(Precision p) {
-  constexpr const char* names[] = {"accumulator", "promoted", "split", "bf16x3", "tf32", "operands"};
+  constexpr const char* names[] = {"accumulator", "bf16x9", "promoted", "split", "bf16x3", "tf32", "operands"};
   return names[static_cast<int>(p)];
 }
 

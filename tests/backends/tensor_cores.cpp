@@ -61,17 +61,20 @@ Values random_numbers(int count, std::uint64_t seed) {
   return list;
 }
 
+/// A kernel's name without its tile: how it multiplies.
+std::string variant_of(const rigel::KernelInfo& info) { return info.name.substr(0, info.name.rfind('.')); }
+
 // Sums come in steps of k alone: any tile gives the same bits, and so does a row by itself.
 template <class T, class Exec>
 void check_bits() {
   constexpr int m = 70, n = 45, k = 203;
   const Values a = random_numbers<T>(m * k, 1), b = random_numbers<T>(k * n, 2);
-  std::map<std::pair<std::string, Precision>, Values> of;
+  std::map<std::string, Values> of;
   for (const auto& info : tensor_core_kernels<T, Exec>()) {
     CAPTURE(info.name);
     CHECK(covers(info.promises, rigel::Promise::batch_invariant | rigel::Promise::repeatable));
     const Values c = product<T, Exec>(info, m, n, k, a, b);
-    const auto& first = of.emplace(std::pair(info.family, info.precision), c).first->second;
+    const auto& first = of.emplace(variant_of(info), c).first->second;
     CHECK(c == first);
     const Values row = product<T, Exec>(info, 1, n, k, Values(a.begin() + 5 * k, a.begin() + 6 * k), b);
     CHECK(row == Values(c.begin() + 5 * n, c.begin() + 6 * n));
@@ -124,11 +127,14 @@ void check_bits_of_layouts() {
 // |error| ≤ bound·Σ|a·b|, by hand: blocks of 4 products at least and an accumulator are cut at 2^-23 of the largest, and their sum,
 // 3·2^-24 for each product of an instruction of `terms`; `products` instructions for each k. With `slab` sums of so many values of k are added in float. `rounding`: of a product, in 2^-24.
 template <class T, class Exec>
-void check_error(const std::string& family, Precision precision, int terms, int products, double rounding, int slab = 0) {
+void check_error(const std::string& family, const std::string& variant, int terms, double products, double rounding,
+                 int slab = 0) {
+  const std::string name =
+      family + ".plus_times." + rigel::name(rigel::scalar_of<T>) + (variant.empty() ? "" : '.' + variant);
   constexpr int m = 33, n = 18;
   int kernels = 0;
   for (const auto& info : tensor_core_kernels<T, Exec>()) {
-    if (info.family != family || info.precision != precision) continue;
+    if (variant_of(info) != name) continue;
     ++kernels;
     CAPTURE(info.name);
     for (const int k : {1, 2, 8, 32, 1001}) {
@@ -177,15 +183,22 @@ TEST_CASE_TEMPLATE("tensor cores: the same bits however operands lie", Exec, RIG
 // rest the last two of 13 bits, 3/4 of 2^-21. Rounded to 8 bits it is off by 2^-8 at most, what is left then by 2^-17 when that is
 // rounded too: of three such numbers the products of 2^-8 and 2^-17 are lost, of two that of 2^-8 and 2^-8, and 2^-17 of each number.
 TEST_CASE_TEMPLATE("tensor cores: errors, for few values of k too", Exec, RIGEL_TEST_SPACES) {
-  check_error<float, Exec>("cuda.mma", Precision::split, 8, 3, 16 + 2 * 6);
-  check_error<float, Exec>("cuda.mma", Precision::promoted, 8, 3, 16 + 2 * 6, 32);
-  check_error<float, Exec>("cuda.hopper", Precision::split, 16, 6, 1.01);
-  check_error<float, Exec>("cuda.hopper", Precision::promoted, 16, 6, 1.01, 32);
-  check_error<float, Exec>("cuda.hopper", Precision::bf16x3, 16, 3, 0x1p8 + 2 * 0x1p7 + 1);
+  // As promoted, a slab's products of both first numbers come last, 1 + 2^-6 of |a·b| with what is there; the others are cut at
+  // little more than 2^-7 of it.
+  const auto promoted = [](int products) { return 1 + 0x1p-6 + (products - 1) * 1.03 * 0x1p-7; };
+  check_error<float, Exec>("cuda.mma", "split", 8, 3, 16 + 2 * 6);
+  check_error<float, Exec>("cuda.mma", "promoted", 8, 3, 16 + 2 * 6, 32);
+  check_error<float, Exec>("cuda.mma", "bf16x6_split", 16, 6, 1.01);
+  check_error<float, Exec>("cuda.mma", "bf16x6_promoted", 16, promoted(6), 1.01, 32);
+  check_error<float, Exec>("cuda.hopper", "split", 16, 6, 1.01);
+  check_error<float, Exec>("cuda.hopper", "promoted", 16, promoted(6), 1.01, 32);
   for (const char* family : {"cuda.mma", "cuda.hopper"}) {
-    check_error<rigel::half, Exec>(family, Precision::accumulator, 16, 1, 0);
-    check_error<rigel::bfloat16, Exec>(family, Precision::accumulator, 16, 1, 0);
-    check_error<float, Exec>(family, Precision::tf32, 8, 1, 2 * 0x1p14);
+    check_error<rigel::half, Exec>(family, "", 16, 1, 0);
+    check_error<rigel::bfloat16, Exec>(family, "", 16, 1, 0);
+    check_error<float, Exec>(family, "bf16x9", 16, promoted(9), 0, 32);
+    check_error<float, Exec>(family, "bf16x9_split", 16, 9, 0);
+    check_error<float, Exec>(family, "bf16x3", 16, 3, 0x1p8 + 2 * 0x1p7 + 1);
+    check_error<float, Exec>(family, "tf32", 8, 1, 2 * 0x1p14);
   }
 }
 
@@ -210,12 +223,55 @@ TEST_CASE_TEMPLATE("tensor cores: promoted sums err less than a chain", Exec, RI
   chain.name = "reference";
   double of_chain = 0;
   for (const auto& info : tensor_core_kernels<float, Exec>()) {
-    if (info.precision != Precision::promoted) continue;
+    if (info.precision != Precision::promoted && info.precision != Precision::bf16x9) continue;
     CAPTURE(info.name);
     if (of_chain == 0) of_chain = mean_error(product<float, Exec>(chain, m, n, k, a, b));
     CHECK(mean_error(product<float, Exec>(info, m, n, k, a, b)) < of_chain);
   }
   check_met<Exec>(of_chain > 0);
+}
+
+// Products of two floats each of which is the sum of three positive numbers of 8 bits, x = x₀ + x₁ + x₂: with all nine products they are
+// cut, as tensor cores cut, to a float less than a last place below. Each of eight products is more than what the cut leaves off here, so
+// that without it the float below would come; x₂y₂ is 2^-34 of the product at most, which no float shows.
+TEST_CASE_TEMPLATE("tensor cores: nine products of three numbers each", Exec, RIGEL_TEST_SPACES) {
+  const auto rounded = [](float x) {  // to 8 bits
+    const float scale = std::ldexp(1.f, std::ilogb(x) - 7);
+    return std::nearbyint(x / scale) * scale;
+  };
+  struct Parts {
+    float x, first, second, third;
+  };
+  support::Random random(17);
+  const auto number = [&] {
+    for (;;) {
+      const auto x = static_cast<float>(random.uniform(1, 2));
+      const float first = rounded(x), second = x > first ? rounded(x - first) : 0, third = x - first - second;
+      if (second > 0 && third > 0x1p-19f) return Parts{x, first, second, third};
+    }
+  };
+  constexpr int count = 64;
+  Values a, b;
+  while (a.size() < count) {
+    const Parts x = number(), y = number();
+    const double product = static_cast<double>(x.x) * y.x, last = std::ldexp(1., std::ilogb(product) - 23);
+    const double left_off = std::fmod(product, last);
+    const double least = std::min(double{x.second} * y.third, double{x.third} * y.second);
+    if (left_off < last / 64 || left_off > least - last / 64) continue;
+    a.push_back(x.x), b.push_back(y.x);
+  }
+  int kernels = 0;
+  for (const auto& info : tensor_core_kernels<float, Exec>()) {
+    if (info.precision != Precision::bf16x9) continue;
+    ++kernels;
+    CAPTURE(info.name);
+    const Values c = product<float, Exec>(info, count, count, 1, a, b);
+    for (int i = 0; i < count; ++i) {
+      const double exact = a[i] * b[i];
+      CHECK(std::fabs(c[i * count + i] - exact) < std::ldexp(1., std::ilogb(exact) - 23));
+    }
+  }
+  check_met<Exec>(kernels);
 }
 
 TEST_CASE_TEMPLATE("tensor cores: rounded floats are asked for", Exec, RIGEL_TEST_SPACES) {
@@ -269,6 +325,7 @@ TEST_CASE_TEMPLATE("tensor cores: infinities, NaN, the largest and the smallest 
         const double actual = product<float, Exec>(info, 1, 1, 2, {x[0], x[1]}, {y[0], y[1]})[0];
         const double relative = info.precision == Precision::tf32     ? 0x1p-9
                                 : info.precision == Precision::bf16x3 ? 0x1p-15
+                                : info.precision == Precision::bf16x9 ? 0x1p-22
                                                                       : 0x1p-19;
         CHECK_MESSAGE((support::same(actual, c.expected) ||
                        (std::isfinite(c.expected) && std::fabs(actual - c.expected) <= relative * std::fabs(c.expected))),

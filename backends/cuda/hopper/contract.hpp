@@ -4,9 +4,9 @@
 #pragma once
 
 #include <backends/cuda/hopper/kernel.hpp>
-#include <backends/cuda/hopper/planes.hpp>
 #include <backends/cuda/hopper/tensor_map.hpp>
 #include <backends/cuda/mma/contract.hpp>
+#include <backends/cuda/mma/planes.hpp>
 #include <rigel/detail/kernel.hpp>
 
 #include <vector>
@@ -62,7 +62,7 @@ Status supports(const KernelInfo& info, const Problem& p) {
 template <class Parts>
 std::size_t workspace_of(const Lines& g) {
   if constexpr (Parts::planes > 1)
-    return plane_bytes(*g.operand, g.lines, g.k, Parts::planes);
+    return mma::plane_bytes(*g.operand, g.lines, g.k, Parts::planes, mma::Lying::apart);
   else
     return way_to_copy(g) == Way::packed ? packed_bytes(*g.operand, g.lines, g.k) : 0;
 }
@@ -139,8 +139,9 @@ CUtensorMap operand_map(const Lines& g, Way way, std::byte*& memory, cudaStream_
   Matrices m{o.data, size, g.k, g.lines, count * Parts::planes, g.line_stride * size, o.batch_stride * size};
   if (const std::size_t bytes = workspace_of<Parts>(g)) {
     if constexpr (Parts::planes > 1) {
-      cut_operand<Parts::planes>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
-      m.row_stride = plane_pitch(g.k) * size;
+      using mma::Lying;
+      mma::cut_operand<Parts::planes, Lying::apart>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
+      m.row_stride = mma::plane_pitch(g.k, Parts::planes, Lying::apart) * size;
     } else {
       mma::pack_operand<mma::bits_t<Element>>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
       m.row_stride = mma::pitch_of(g.k, o.size) * size;
@@ -194,31 +195,25 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   enqueue.template operator()<Direction::along_k, Direction::along_k>();
 }
 
-/// A kernel of S: floats are cut to tf32, or into planes of bfloat16, as `precision` says.
-template <class S, Precision precision, class Shape>
+/// A kernel of S: floats are cut to tf32, or into planes of bfloat16, as `precision` says; `nine`: all products of three planes count.
+template <class S, Precision precision, class Shape, bool nine = precision == Precision::bf16x9>
 Kernel kernel() {
   using Own = typename S::element;
-  constexpr bool promoted = precision == Precision::promoted, in_three = promoted || precision == Precision::split;
-  constexpr bool in_two = precision == Precision::bf16x3;
+  constexpr bool promoted = precision == Precision::bf16x9 || precision == Precision::promoted;
+  constexpr bool in_three = promoted || precision == Precision::split, in_two = precision == Precision::bf16x3;
   using Element = std::conditional_t<in_three || in_two, bfloat16, Own>;
-  using Parts = hopper::Parts<in_three ? 3 : in_two ? 2 : 1, promoted>;
+  using Parts = hopper::Parts<in_three ? 3 : in_two ? 2 : 1, nine ? 9 : in_three ? 6 : in_two ? 3 : 1, promoted>;
   constexpr int depth = Parts::row_bytes / static_cast<int>(sizeof(Element)), terms = 32 / static_cast<int>(sizeof(Element));
-  // Of a product, in u. In three planes: x₁y₂ and x₂y₁, 2^-25 each at most, and x₂y₂; in two: x₁y₁, 2^-16, and 2^-17 for what is lost
-  // of x and of y each.
-  constexpr double lost = in_three ? 1 + 0x1p-8 : 0x1p9 + 2;
   Kernel k;
-  k.info = mma::info_of_tile<S, Shape>("cuda.hopper", precision, depth);
+  k.info = mma::info_of_tile<S, Shape>("cuda.hopper", precision, depth, nine && !promoted ? "bf16x9_split" : "");
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;
-  else if constexpr (precision == Precision::tf32)
-    k.info.accuracy = mma::truncating_accuracy(terms, 1, 2 * 0x1p14 + 0x1p4);  // two operands cut to 11 bits
-  else if constexpr (promoted)
-    k.info.accuracy = {depth * mma::truncating_accuracy(terms, Parts::products).per_term + 2 + lost,
-                       1.0 / depth};  // of a slab; of sums of slabs
+  else if constexpr (Parts::planes > 1)
+    k.info.accuracy = mma::accuracy_of_planes(Parts::planes, Parts::products, promoted, depth);
   else
-    k.info.accuracy = mma::truncating_accuracy(terms, Parts::products, in_three || in_two ? lost : 0);
+    k.info.accuracy = mma::truncating_accuracy(terms, 1, precision == Precision::tf32 ? mma::cut_to_tf32 : 0);
   k.supports = supports<Shape>;
   k.cost = cost<Element, Parts, Shape>;
   k.workspace = workspace<Parts>;
@@ -230,7 +225,9 @@ Kernel kernel() {
 template <class S, Precision precision = Precision::accumulator>
 std::vector<Kernel> kernels() {
   constexpr Tiles shared = Tiles::shared, in_turn = Tiles::in_turn;
-  if constexpr (precision == Precision::promoted)
+  if constexpr (precision == Precision::bf16x9)
+    return {kernel<S, precision, Shape<shared, 1, 128, 4, 1>>(), kernel<S, precision, Shape<shared, 1, 64, 6, 1>>()};
+  else if constexpr (precision == Precision::promoted)
     return {kernel<S, precision, Shape<shared, 1, 192, 3, 1>>(), kernel<S, precision, Shape<shared, 1, 128, 4, 1>>(),
             kernel<S, precision, Shape<shared, 1, 64, 6, 1>>()};
   else if constexpr (precision == Precision::split)

@@ -36,11 +36,14 @@ struct Shape {
   static_assert(N % 64 == 0 && N <= 256 && Stages >= 2 && (N / 64) % Cluster == 0);
 };
 
-/// Each number is the sum of `Planes` numbers, which lie in planes; products of two of them count whose numbers p, q have
-/// p + q < Planes. Where `Promoted` the products of a slab are summed by themselves before they are added to those before, in float.
-template <int Planes, bool Promoted>
+/// Each number is the sum of `Planes` numbers, which lie in planes. For a product of two there are `Products` of theirs: all, or those of
+/// planes p and q with p + q < Planes. Where `Promoted` the products of a slab are summed by themselves before they are added to those
+/// before, in float.
+template <int Planes, int Products, bool Promoted>
 struct Parts {
-  static constexpr int planes = Planes, products = Planes * (Planes + 1) / 2;
+  static constexpr int planes = Planes, products = Products;
+  static constexpr int smallest =
+      Products == Planes * Planes ? 2 * (Planes - 1) : Planes - 1;  // p + q of the smallest products
   static constexpr bool promoted = Promoted;
   static constexpr int row_bytes = Planes == 1 ? 128 : 64;  // of a slab
 };
@@ -215,12 +218,12 @@ __global__ void __launch_bounds__(Shape::threads, 1)
         arch::fence_wgmma();
         // Small products first.
 #pragma unroll
-        for (int both = Parts::planes - 1; both >= 0; --both)
+        for (int both = Parts::smallest; both >= 0; --both)
 #pragma unroll
-          for (int plane = 0; plane <= both; ++plane)
+          for (int plane = std::max(0, both - Parts::planes + 1); plane <= std::min(both, Parts::planes - 1); ++plane)
 #pragma unroll
             for (int step = 0; step < SlabA::steps; ++step) {
-              const bool begins = both == Parts::planes - 1 && plane == 0 && step == 0;
+              const bool begins = both == Parts::smallest && plane == std::max(0, both - Parts::planes + 1) && step == 0;
 #pragma unroll
               for (int row = 0; row < Shape::rows; ++row)
                 arch::wgmma<Element, SlabA::by_lines, SlabB::by_lines>(

@@ -5,6 +5,7 @@
 
 #include <backends/cuda/mma/kernel.hpp>
 #include <backends/cuda/mma/pack.hpp>
+#include <backends/cuda/mma/planes.hpp>
 #include <rigel/detail/kernel.hpp>
 
 #include <array>
@@ -78,9 +79,9 @@ inline int shared_memory_of(int device) {
   return bytes;
 }
 
-template <class S, class Element, class Shape>
+template <class S, class Element, class Shape, Products products = Products::whole>
 Status supports(const KernelInfo& info, const Problem& p) {
-  constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator>;
+  constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, planes_of(products)>;
   if (shared_memory_of(p.execution.device) < bytes)
     return {Code::unsupported, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   if (p.m > max_grid || p.n > max_grid ||
@@ -103,39 +104,50 @@ Status supports(const KernelInfo& info, const Problem& p) {
   return detail::finish_supports<detail::ProgramFinish>(info, p);
 }
 
-template <bool takes_lines>
+/// Bytes of the workspace that an operand takes: its planes, or where it cannot be copied as it lies.
+template <bool takes_lines, Products products = Products::whole>
+std::size_t workspace_of(const Lines& g) {
+  if constexpr (planes_of(products) > 1)
+    return plane_bytes(*g.operand, g.lines, g.k, planes_of(products), Lying::in_turn);
+  else
+    return way_of(g, takes_lines) == Way::packed ? packed_bytes(*g.operand, g.lines, g.k) : 0;
+}
+template <bool takes_lines, Products products = Products::whole>
 std::size_t workspace(const KernelInfo&, const Problem& p) {
-  std::size_t bytes = 0;
-  for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
-    if (way_of(g, takes_lines) == Way::packed) bytes += packed_bytes(*g.operand, g.lines, g.k);
-  return bytes;
+  return workspace_of<takes_lines, products>(lines_of_a(p)) + workspace_of<takes_lines, products>(lines_of_b(p));
 }
 
 /// A launch, the time to fill the slabs and to write C for each round of tiles, and the products of the multiprocessor that gets
 /// most tiles; with few warps it waits for its operands. `rate`: 32-byte steps of an output that a multiprocessor finishes in a
 /// second when it is full, as measured on sm_90.
-template <class Shape, int work, bool takes_lines>
+template <class Shape, int work, bool takes_lines, Products products = Products::whole>
 double cost(const KernelInfo&, const Problem& p) {
-  constexpr double launch = 3.5e-6, fill = 1.5e-6, output = 2e-11, packing = 3e-6, packed_bytes_per_second = 1.2e12;
+  constexpr double launch = 3.5e-6, fill = 1.5e-6, output = 2e-11, packing = 3e-6;
+  constexpr bool cuts = planes_of(products) > 1;
+  constexpr double packed_bytes_per_second = cuts ? 3.1e12 : 1.2e12;
   constexpr int area = Shape::m * Shape::n;
-  constexpr double rate = (area >= 128 * 256 ? 1.22e11 : area >= 128 * 128 ? 1.15e11 : area >= 128 * 64 ? 0.98e11 : 0.75e11);
+  constexpr bool splits = products == Products::split || products == Products::promoted;  // in registers
+  constexpr double rate = area >= 128 * 128 && splits ? 1.08e11
+                          : area >= 128 * 256         ? 1.22e11
+                          : area >= 128 * 128         ? 1.15e11
+                          : area >= 128 * 64          ? 0.98e11
+                                                      : 0.75e11;
   const auto busy = [](double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * Shape::warps); };
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
   const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
   const double full = std::floor(each / Shape::blocks) * Shape::blocks, rest = each - full;
-  const double steps = work * std::ceil(static_cast<double>(p.k) * static_cast<double>(p.a.size) / 32);
+  const double steps =
+      work * std::ceil(static_cast<double>(p.k) * static_cast<double>(cuts ? sizeof(bfloat16) : p.a.size) / 32);
   double seconds = launch + (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * steps / rate +
                    std::ceil(each / Shape::blocks) * fill + each * area * output;
   // Where the choice must not hang on M, neither may it on how the lines of A lie beside each other: A is then packed as far as this
   // time is concerned, unless it lies along k.
-  const auto packs = [&](const Lines& g) {
-    const Way way = way_of(g, takes_lines);
-    const bool hangs = g.operand == &p.a && covers(p.require, Promise::batch_invariant) && g.k_stride != 1;
-    return way == Way::packed || hangs;
-  };
-  for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
-    if (packs(g))
-      seconds += packing + 2 * static_cast<double>(packed_bytes(*g.operand, g.lines, g.k)) / packed_bytes_per_second;
+  for (const Lines& g : {lines_of_a(p), lines_of_b(p)}) {
+    const bool hangs = !cuts && g.operand == &p.a && covers(p.require, Promise::batch_invariant) && g.k_stride != 1;
+    if (const std::size_t bytes = hangs ? packed_bytes(*g.operand, g.lines, g.k) : workspace_of<takes_lines, products>(g))
+      seconds += packing + static_cast<double>(bytes + matrices_of(*g.operand) * g.lines * g.k * g.operand->size) /
+                               packed_bytes_per_second;
+  }
   return seconds;
 }
 
@@ -172,24 +184,39 @@ Source<Element> packed_source(const Lines& g, std::byte*& memory, cudaStream_t s
   return packed;
 }
 
+/// Enqueues the pass that cuts an operand into planes to `memory`, which it advances; what is there then.
+template <class Element, int planes>
+Source<Element> cut_source(const Lines& g, std::byte*& memory, cudaStream_t stream, const std::string& kernel) {
+  const Operand& o = *g.operand;
+  cut_operand<planes, Lying::in_turn>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
+  const std::int64_t pitch = plane_pitch(g.k, planes, Lying::in_turn);
+  const Source<Element> cut{reinterpret_cast<const Element*>(memory), matrices_of(o) > 1 ? g.lines * pitch : 0, pitch};
+  memory += plane_bytes(o, g.lines, g.k, planes, Lying::in_turn);
+  return cut;
+}
+
 template <class S, class Element, Products products, class Shape>
 void run(const KernelInfo& info, const Problem& p, void* workspace) {
   using tile::Direction;
-  constexpr int ratio = static_cast<int>(sizeof(typename S::element) / sizeof(Element));  // words of an element
+  constexpr int planes = planes_of(products);
+  constexpr int ratio =
+      planes > 1 ? 1 : static_cast<int>(sizeof(typename S::element) / sizeof(Element));  // words of an element
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   auto* memory = static_cast<std::byte*>(workspace);
   const auto source = [&](const Lines& g, Way way) {
     const Operand& o = *g.operand;
+    if constexpr (planes > 1) return cut_source<Element, planes>(g, memory, stream, info.name);
     if (way != Way::packed)
       return Source<Element>{static_cast<const Element*>(o.data), o.batch_stride * ratio,
                              (way == Way::along_k ? g.line_stride : g.k_stride) * ratio};
     return packed_source<typename S::element, Element>(g, memory, stream, info.name);
   };
   const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
-  constexpr bool lines = takes_lines<S, Element, Shape>;
+  constexpr bool lines = planes == 1 && takes_lines<S, Element, Shape>;
   const Way way_a = way_of(lines_a, lines), way_b = way_of(lines_b, lines);
-  Operands<Element> operands{source(lines_a, way_a), source(lines_b, way_b), static_cast<int>(p.k) * ratio};
+  Operands<Element> operands{source(lines_a, way_a), source(lines_b, way_b),
+                             static_cast<int>(planes == 2 ? plane_pitch(p.k, planes, Lying::in_turn) : p.k * ratio)};
 
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
   FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};
@@ -197,7 +224,7 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   if (tiles == 0) return;
   const auto launch = [&]<Direction of_a, Direction of_b>() {
-    constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator>;
+    constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, planes>;
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
         &multiply<S, Element, products, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);
@@ -223,10 +250,24 @@ constexpr Accuracy truncating_accuracy(int terms, int products = 1, double round
   return {of_term * terms + 2 + rounding, of_term};
 }
 
-/// What kernels on tensor cores say of themselves alike. `way`: what their name has before the tile.
+/// What a product of two operands cut to 11 bits is off by, in u.
+inline constexpr double cut_to_tf32 = 2 * 0x1p14 + 0x1p4;
+
+/// That of floats in `planes` planes of bfloat16, with `products` of them for each. Lost of a product, in u: of three planes x₁y₂ and
+/// x₂y₁, 2^-25 each at most, and x₂y₂, of two x₁y₁, 2^-16, and 2^-17 of x and of y each, of nine products nothing. Promoted, those of
+/// both first planes come last in a slab of `depth` values of k: the others, one for each plane but the first two 2^-8 and all together
+/// little more than 2^-7 of Σ|x·y|, are cut where nothing larger is there yet.
+constexpr Accuracy accuracy_of_planes(int planes, int products, bool promoted, int depth) {
+  const double lost = products == 9 ? 0 : planes == 3 ? 1 + 0x1p-8 : 0x1p9 + 2;
+  if (!promoted) return truncating_accuracy(16, products, lost);
+  return {depth * truncating_accuracy(16).per_term * (1 + (products + 2) * 0x1p-7) + 2 + lost, 1.0 / depth};
+}
+
+/// What kernels on tensor cores say of themselves alike. `variant`: how their names call it, where that is not their precision.
 template <class S, class Shape>
-KernelInfo info_of_tile(std::string_view family, Precision precision, int depth, std::string_view way = "") {
-  const std::string variant = precision == Precision::accumulator ? std::string(way) : std::string(name(precision)) + '.';
+KernelInfo info_of_tile(std::string_view family, Precision precision, int depth, std::string variant = {}) {
+  if (variant.empty() && precision != Precision::accumulator) variant = name(precision);
+  if (!variant.empty()) variant += '.';
   KernelInfo info = detail::info_of<S>(
       family, variant + std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth),
       bit(Space::cuda));
@@ -238,21 +279,39 @@ KernelInfo info_of_tile(std::string_view family, Precision precision, int depth,
   return info;
 }
 
-template <class S, class Element, Precision precision, class Shape>
+/// How numbers are multiplied whose terms are rounded as `precision` says, floats cut to `Element` or into planes of it.
+template <class S, class Element>
+constexpr Products products_at(Precision precision) {
+  constexpr bool planes = std::is_same_v<typename S::element, float> && std::is_same_v<Element, bfloat16>;
+  if (precision == Precision::bf16x9) return Products::promoted_bf16x9;
+  if (precision == Precision::promoted) return planes ? Products::promoted_bf16x6 : Products::promoted;
+  if (precision == Precision::split) return planes ? Products::bf16x6 : Products::split;
+  return precision == Precision::bf16x3 ? Products::bf16x3 : Products::whole;
+}
+/// What names of kernels call those that are not the only ones of their precision.
+constexpr const char* variant_of(Products products) {
+  return products == Products::bf16x6            ? "bf16x6_split"
+         : products == Products::promoted_bf16x6 ? "bf16x6_promoted"
+         : products == Products::bf16x9          ? "bf16x9_split"
+                                                 : "";
+}
+
+template <class S, class Element, Precision precision, class Shape, Products products = products_at<S, Element>(precision)>
 Kernel kernel() {
   using Own = typename S::element;
   constexpr double lost = 16 + 2 * 6;  // of a product in two parts, in u: that of the rests; two bits of each of them
-  constexpr int depth = 128 / static_cast<int>(sizeof(Own)), terms = 32 / static_cast<int>(sizeof(Own));
-  constexpr Products products = precision == Precision::promoted ? Products::promoted
-                                : precision == Precision::split  ? Products::split
-                                                                 : Products::whole;
+  constexpr bool cuts = planes_of(products) > 1;
+  constexpr int depth = cuts ? slab_of_planes : 128 / static_cast<int>(sizeof(Own));
+  constexpr int terms = 32 / static_cast<int>(cuts ? sizeof(Element) : sizeof(Own));
   Kernel k;
-  k.info = info_of_tile<S, Shape>("cuda.mma", precision, depth);
+  k.info = info_of_tile<S, Shape>("cuda.mma", precision, depth, variant_of(products));
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;
+  else if constexpr (cuts)
+    k.info.accuracy = accuracy_of_planes(planes_of(products), products_of(products), is_promoted(products), depth);
   else if constexpr (precision == Precision::tf32)
-    k.info.accuracy = truncating_accuracy(terms, 1, 2 * 0x1p14 + 0x1p4);  // two operands cut to 11 bits
+    k.info.accuracy = truncating_accuracy(terms, 1, cut_to_tf32);
   else if constexpr (products == Products::split)
     k.info.accuracy = truncating_accuracy(terms, 3, lost);
   else if constexpr (products == Products::promoted)
@@ -262,12 +321,11 @@ Kernel kernel() {
     k.info.accuracy = detail::chain_accuracy<S>();  // of fma, in an order that is not ascending
   else
     k.info.accuracy = truncating_accuracy(terms);
-  k.supports = supports<S, Element, Shape>;
-  // Of four products a step has three; one of doubles takes as long as two others.
-  constexpr int work = products != Products::whole ? 3 : sizeof(Own) == 8 ? 2 : 1;
-  constexpr bool lines = takes_lines<S, Element, Shape>;
-  k.cost = cost<Shape, work, lines>;
-  k.workspace = workspace<lines>;
+  k.supports = supports<S, Element, Shape, products>;
+  constexpr bool lines = !cuts && takes_lines<S, Element, Shape>;
+  constexpr int work = sizeof(Own) == 8 ? 2 : products_of(products);  // a product of doubles takes as long as two others
+  k.cost = cost<Shape, work, lines, products>;
+  k.workspace = workspace<lines, products>;
   k.run = run<S, Element, products, Shape>;
   return k;
 }

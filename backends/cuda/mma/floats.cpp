@@ -1,16 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuda.mma: products of floats, cut to tf32 or split into two parts that tf32 holds. All need options.precision to allow it.
+// cuda.mma: products of floats, cut to tf32, split into two parts that tf32 holds, or into planes of bfloat16. All need options.precision to allow it.
 #include <backends/cuda/mma/contract.hpp>
 #include <backends/cuda/mma/register.hpp>
 
 namespace rigel::backends::mma {
 
+// Where six products of planes and three of tf32 are as precise, those of planes have the large tile, and those of tf32, which need no
+// pass before them, the others.
 void add_floats(Registry& registry) {
   using S = plus_times<float>;
-  registry.add(kernel<S, float, Precision::promoted, Shape<2, 2, 64, 32, 3, 2>>());
-  registry.add(kernel<S, float, Precision::promoted, Shape<2, 2, 32, 32, 3, 3>>());
-  for (const Kernel& k : kernels<S, float, Precision::split>()) registry.add(k);
+  constexpr Precision bf16x9 = Precision::bf16x9, promoted = Precision::promoted, split = Precision::split,
+                      bf16x3 = Precision::bf16x3;
+  registry.add(kernel<S, bfloat16, bf16x9, Shape<2, 4, 64, 32, 3, 1>>());
+  registry.add(kernel<S, bfloat16, bf16x9, Shape<2, 2, 64, 32, 2, 2>>());
+  registry.add(kernel<S, bfloat16, promoted, Shape<2, 4, 64, 32, 3, 1>>());
+  registry.add(kernel<S, float, promoted, Shape<2, 2, 64, 32, 3, 2>>());
+  registry.add(kernel<S, float, promoted, Shape<2, 2, 32, 32, 3, 3>>());
+  registry.add(kernel<S, bfloat16, split, Shape<2, 4, 64, 64, 2, 1>>());
+  registry.add(kernel<S, bfloat16, split, Shape<2, 4, 64, 64, 2, 1>, Products::bf16x9>());
+  registry.add(kernel<S, float, split, Shape<2, 2, 64, 64, 3, 2>>());
+  registry.add(kernel<S, float, split, Shape<2, 2, 64, 32, 3, 2>>());
+  registry.add(kernel<S, float, split, Shape<2, 2, 32, 32, 3, 3>>());
+  registry.add(kernel<S, bfloat16, bf16x3, Shape<2, 4, 64, 64, 3, 1>>());
+  registry.add(kernel<S, bfloat16, bf16x3, Shape<2, 2, 64, 32, 3, 2>>());
   for (const Kernel& k : kernels<S, float, Precision::tf32>()) registry.add(k);
 }
 

@@ -10,10 +10,13 @@
 #include <backends/cuda/tile/raster.hpp>
 #include <rigel/detail/arguments.hpp>
 
+#include <array>
+#include <utility>
+
 namespace rigel::backends::mma {
 
-/// A block of WarpsM × WarpsN warps with OutputsM × OutputsN outputs each, `Stages` slabs of 128 bytes of k in shared memory.
-/// `Blocks` is how many blocks a multiprocessor must be able to hold.
+/// A block of WarpsM × WarpsN warps with OutputsM × OutputsN outputs each, `Stages` slabs in shared memory: of 128 bytes of k, or of
+/// 64 of each of several planes. `Blocks` is how many blocks a multiprocessor must be able to hold.
 template <int WarpsM, int WarpsN, int OutputsM, int OutputsN, int Stages, int Blocks>
 struct Shape {
   static constexpr int warps_m = WarpsM, warps_n = WarpsN, warps = WarpsM * WarpsN, threads = 32 * warps;
@@ -36,9 +39,9 @@ constexpr int bytes_of_warp() {
 }
 
 /// Bytes of shared memory that a kernel asks for.
-template <class Shape, class Accumulator>
-inline constexpr int shared_bytes =
-    Shape::stages * (Shape::m + Shape::n) * 128 + Shape::warps * StoreBuffer<Shape::outputs_n, Accumulator>::bytes;
+template <class Shape, class Accumulator, int planes = 1>
+inline constexpr int shared_bytes = Shape::stages * (Shape::m + Shape::n) * (planes == 1 ? 128 : 64 * planes) +
+                                    Shape::warps * StoreBuffer<Shape::outputs_n, Accumulator>::bytes;
 
 /// Where the lines of an operand begin: a matrix's own first, then `stride` elements apart, or k by k.
 template <class Element>
@@ -108,14 +111,65 @@ __device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x
   }
 }
 
-/// How floats are multiplied: as the instruction takes them; in two parts; so, and every slab's products summed by themselves before
-/// they are added to those before, in float. Of numbers that come as pairs of 16 bits, a slab's first half is the upper parts of some
-/// values of k, its second half `rest_scale` times what is left of the same values: as split, and as promoted. Or it is what is left,
-/// and the products of every step are summed by themselves, a few columns at a time, before they are added to those before in float; or
-/// to those of the same `slabs_of_level` slabs, and these then to those before.
-enum class Products : std::uint8_t { whole, split, promoted, pairs, promoted_pairs, pairs_by_steps, pairs_by_levels };
+/// How floats are multiplied: as the instruction takes them; in two parts of tf32, made in registers; so, and every slab's products
+/// summed by themselves before they are added to those before, in float (`promoted`). Or each number comes as several of 16 bits, in
+/// planes: two of half (`pairs`), whose second holds `rest_scale` times what is left; two of bfloat16, or three, of whose nine products
+/// six count or all. In `pairs_by_steps` the second plane is what is left, and the products of every step are summed by themselves, a
+/// few columns at a time, before they are added to those before in float; in `pairs_by_levels` to those of the same `slabs_of_level`
+/// slabs, and these then to those before.
+enum class Products : std::uint8_t {
+  whole,
+  split,
+  promoted,
+  pairs_by_steps,
+  pairs_by_levels,
+  pairs,
+  promoted_pairs,
+  bf16x3,
+  bf16x6,
+  promoted_bf16x6,
+  bf16x9,
+  promoted_bf16x9
+};
 inline constexpr float rest_scale = 0x1p11f;
 inline constexpr int slabs_of_level = 16;
+
+constexpr bool is_promoted(Products p) {
+  return p == Products::promoted || p == Products::promoted_pairs || p == Products::promoted_bf16x6 ||
+         p == Products::promoted_bf16x9;
+}
+constexpr int planes_of(Products p) { return p <= Products::pairs_by_levels ? 1 : p <= Products::bf16x3 ? 2 : 3; }
+/// How many products there are for one of floats.
+constexpr int products_of(Products p) {
+  return p == Products::whole ? 1 : planes_of(p) < 3 ? 3 : p <= Products::promoted_bf16x6 ? 6 : 9;
+}
+
+/// A product of a slab's fragments: of plane a of A and plane b of B, in a step of k. Whether it is the first one of either.
+struct Turn {
+  int step, a, b;
+  bool first_of_a, first_of_b;
+};
+/// Those of a slab in their order: step by step, smaller products first; `largest_last`: those of both first planes behind all others.
+template <Products products, int steps, bool largest_last>
+constexpr auto turns_of_slab() {
+  constexpr int planes = planes_of(products), of_step = planes == 1 ? 1 : products_of(products);
+  std::array<Turn, steps * of_step> list{};
+  int count = 0;
+  bool seen_a[steps][planes] = {}, seen_b[steps][planes] = {};
+  const auto append = [&](int step, int a, int b) {
+    list[count++] = {step, a, b, !seen_a[step][a], !seen_b[step][b]};
+    seen_a[step][a] = seen_b[step][b] = true;
+  };
+  for (int step = 0; step < steps; ++step)
+    for (int a = planes - 1; a >= 0; --a)
+      for (int b = of_step == planes * planes ? planes - 1 : planes - 1 - a; b >= 0; --b)
+        if (!largest_last || a + b > 0) append(step, a, b);
+  if (largest_last)
+    for (int step = 0; step < steps; ++step) append(step, 0, 0);
+  return list;
+}
+template <Products products, int steps, bool largest_last>
+inline constexpr auto turns = turns_of_slab<products, steps, largest_last>();
 
 /// What a step multiplies are numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n); to the semiring's own
 /// C they go through store_tile(), or have an OwnWay.
@@ -125,9 +179,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     multiply(const __grid_constant__ Operands<Element> operands, const __grid_constant__ detail::Arguments<S, Finish> g,
              const __grid_constant__ Result result, const __grid_constant__ Raster raster, unsigned tiles) {
   using Mma = arch::Mma<Element>;
-  using SlabA = tile::MatrixSlab<Element, of_a, Shape::m, Shape::threads>;
-  using SlabB = tile::MatrixSlab<Element, of_b, Shape::n, Shape::threads>;
-  constexpr int stages = Shape::stages, stage_bytes = SlabA::bytes + SlabB::bytes, steps = SlabA::steps;
+  constexpr int planes = planes_of(products),
+                apart = planes == 3 ? planes : 1;  // two planes of a line are halves of its row
+  using SlabA = tile::MatrixSlab<Element, of_a, Shape::m, Shape::threads, apart>;
+  using SlabB = tile::MatrixSlab<Element, of_b, Shape::n, Shape::threads, apart>;
+  constexpr int stages = Shape::stages, stage_bytes = SlabA::bytes + SlabB::bytes;
+  constexpr int steps = SlabA::steps * apart / planes;  // of a plane
   constexpr int of_warp = bytes_of_warp<Result, Shape, typename Mma::Accumulator>();
   constexpr int rows = Shape::outputs_m / 16, columns = Shape::outputs_n / 8;
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
@@ -183,27 +240,37 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       }
     }
   };
-  // Fragments of the next step are read while those of one are multiplied; where they are split, there are no registers for it.
-  // Of pairs the upper parts of a slab stay until the rests have been multiplied by them.
-  constexpr bool ahead = products == Products::whole;
-  constexpr bool in_pairs = products == Products::pairs || products == Products::promoted_pairs;
-  constexpr bool by_slabs = products == Products::promoted || products == Products::promoted_pairs;
+  // Fragments of the next step, or turn, are read while those of one are multiplied; where they are split, there are no registers for
+  // it. Those of planes stay until they have met all others of their step.
+  constexpr bool ahead = products == Products::whole, by_slabs = is_promoted(products);
   constexpr bool by_levels = products == Products::pairs_by_levels,
                  by_steps = products == Products::pairs_by_steps || by_levels;
-  constexpr int held = in_pairs ? 3 : by_steps ? 2 : 1 + ahead;
+  constexpr int held = planes > 1 ? steps * planes : by_steps ? 2 : 1 + ahead;
   typename SlabA::Register fragment_a[held][rows][4], fragment_b[held][columns / 2][4];
-  const auto read_a = [&](int which, int stage, int step) __attribute__((always_inline)) {
+  const auto read_a = [&](int which, int stage, int step, int plane) __attribute__((always_inline)) {
+    const std::uint32_t from = slabs + stage * stage_bytes + (apart > 1 ? plane * SlabA::plane_bytes : 0);
+    const int of_row = apart > 1 ? step : plane * steps + step;
 #pragma unroll
-    for (int i = 0; i < rows; ++i) reader_a.read(slabs + stage * stage_bytes, 16 * i, step, fragment_a[which][i]);
+    for (int i = 0; i < rows; ++i) reader_a.read(from, 16 * i, of_row, fragment_a[which][i]);
   };
-  const auto read_b = [&](int which, int stage, int step) __attribute__((always_inline)) {
+  const auto read_b = [&](int which, int stage, int step, int plane) __attribute__((always_inline)) {
+    const std::uint32_t from = slabs + stage * stage_bytes + SlabA::bytes + (apart > 1 ? plane * SlabB::plane_bytes : 0);
+    const int of_row = apart > 1 ? step : plane * steps + step;
 #pragma unroll
-    for (int j = 0; j < columns / 2; ++j)
-      reader_b.read(slabs + stage * stage_bytes + SlabA::bytes, 16 * j, step, fragment_b[which][j]);
+    for (int j = 0; j < columns / 2; ++j) reader_b.read(from, 16 * j, of_row, fragment_b[which][j]);
   };
   const auto read = [&](int which, int stage, int step) __attribute__((always_inline)) {
-    read_a(which, stage, step);
-    read_b(which, stage, step);
+    read_a(which, stage, step, 0);
+    read_b(which, stage, step, 0);
+  };
+  // Where numbers come in planes, smaller products come first. Halves have two planes, the second one scaled.
+  constexpr bool scaled = planes > 1 && std::is_same_v<Element, half>, largest_last = by_slabs && planes > 1;
+  constexpr auto of_rest = static_cast<typename Mma::Accumulator>(1 / rest_scale);
+  constexpr int all_turns = static_cast<int>(turns<products, steps, largest_last>.size());
+  const auto read_of_turn = [&]<int turn>(int stage) __attribute__((always_inline)) {
+    constexpr Turn now = turns<products, steps, largest_last>[turn];
+    if constexpr (now.first_of_a) read_a(now.step * planes + now.a, stage, now.step, now.a);
+    if constexpr (now.first_of_b) read_b(now.step * planes + now.b, stage, now.step, now.b);
   };
 
   // The slab that is multiplied next is there, and nobody reads the one before.
@@ -219,9 +286,11 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       start_copies(s, 0, 1);
       advance();
     }
-    if (!by_steps) wait_for_slab();
-    if (ahead || in_pairs) read(0, 0, 0);
-    if (in_pairs) read(2, 0, 2);
+    if constexpr (!by_steps) wait_for_slab();
+    if constexpr (planes > 1)
+      read_of_turn.template operator()<0>(0);
+    else if (ahead)
+      read(0, 0, 0);
   }
 #pragma unroll 1
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
@@ -249,35 +318,36 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       typename Mma::Accumulator of_slab[rows][columns][4] = {};
       auto& x = by_slabs ? of_slab : sums;
       const int next = stage + 1 == stages ? 0 : stage + 1, free = stage == 0 ? stages - 1 : stage - 1;
-      if constexpr (in_pairs) {
-        // Upper parts are 0 and 1, a rest is 2: each is read while others are multiplied.
-        static_assert(steps == 4);
-        auto& y = by_slabs ? of_slab : with_rests;
-        read(1, stage, 1);
-        add_products<Mma>(y, fragment_a[0], fragment_b[2]);
-        read_b(2, stage, 3);
-        start_copies(free, 0, 2);
-        add_products<Mma>(y, fragment_a[2], fragment_b[0]);
-        read_a(2, stage, 3);
-        start_copies(free, 1, 2);
-        add_products<Mma>(y, fragment_a[1], fragment_b[2]);
-        add_products<Mma>(y, fragment_a[2], fragment_b[1]);
-        if constexpr (by_slabs)
-          for_each_accumulator<rows, columns>(
-              [&](int i, int j, int r) { x[i][j][r] = math::multiply(x[i][j][r], 1 / rest_scale); });
-        add_products<Mma>(x, fragment_a[0], fragment_b[0]);
-        wait_for_slab();
-        read(0, next, 0);
-        read(2, next, 2);
-        add_products<Mma>(x, fragment_a[1], fragment_b[1]);
+      if constexpr (planes > 1) {
+        auto& of_rests = scaled && !by_slabs ? with_rests : x;
+        // Of two stages the other one is waited for at the end of the slab: its copies start early.
+        constexpr int copying_turns = stages == 2 ? all_turns / 2 : all_turns - 1;
+        const auto multiply_turn = [&]<int turn>() __attribute__((always_inline)) {
+          constexpr Turn now = turns<products, steps, largest_last>[turn];
+          if constexpr (turn + 1 < all_turns) {
+            read_of_turn.template operator()<turn + 1>(stage);
+          } else {
+            wait_for_slab();
+            read_of_turn.template operator()<0>(next);
+          }
+          if constexpr (turn < copying_turns) start_copies(free, turn, copying_turns);
+          if constexpr (scaled && by_slabs && turn == all_turns - steps)
+            for_each_accumulator<rows, columns>(
+                [&](int i, int j, int r) { x[i][j][r] = math::multiply(x[i][j][r], of_rest); });
+          add_products<Mma>(now.a + now.b > 0 ? of_rests : x, fragment_a[now.step * planes + now.a],
+                            fragment_b[now.step * planes + now.b]);
+        };
+        [&]<int... turn>(std::integer_sequence<int, turn...>) __attribute__((always_inline)) {
+          (multiply_turn.template operator()<turn>(), ...);
+        }(std::make_integer_sequence<int, all_turns>{});
       }
       if constexpr (by_steps) {
         wait_for_slab();
         auto& to = by_levels ? of_level : sums;
 #pragma unroll 1
         for (int step = 0; step < steps / 2; ++step) {
-          read_a(0, stage, step);
-          read_a(1, stage, steps / 2 + step);
+          read_a(0, stage, step, 0);
+          read_a(1, stage, steps / 2 + step, 0);
           // Two columns at a time, and the next two.
           const auto read_two = [&](int j) __attribute__((always_inline)) {
             const std::uint32_t from = slabs + stage * stage_bytes + SlabA::bytes;
@@ -310,7 +380,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         }
       }
 #pragma unroll
-      for (int step = 0; step < (in_pairs || by_steps ? 0 : steps); ++step) {
+      for (int step = 0; step < (planes > 1 || by_steps ? 0 : steps); ++step) {
         if (!ahead) {
           read(0, stage, step);
         } else if (step + 1 < steps) {
@@ -320,12 +390,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
           read(0, next, 0);
         }
         if (step + 1 < steps) start_copies(free, step, steps - 1);
-        if constexpr (products != Products::whole && !in_pairs)
+        if constexpr (products != Products::whole)
           add_split_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
         else
           add_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
       }
-      if (!ahead && !in_pairs && !by_steps) wait_for_slab();
+      if (!ahead && planes == 1 && !by_steps) wait_for_slab();
       if constexpr (by_slabs)
         for_each_accumulator<rows, columns>(
             [&](int i, int j, int r) { sums[i][j][r] = math::add(sums[i][j][r], of_slab[i][j][r]); });
@@ -340,7 +410,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     }
     if constexpr (products == Products::pairs)
       for_each_accumulator<rows, columns>(
-          [&](int i, int j, int r) { sums[i][j][r] = math::fma(with_rests[i][j][r], 1 / rest_scale, sums[i][j][r]); });
+          [&](int i, int j, int r) { sums[i][j][r] = math::fma(with_rests[i][j][r], of_rest, sums[i][j][r]); });
     if constexpr (OwnWay<Result, Shape>) {
       // With those of the slabs that follow them begin()'s copies have ended too, unless the tile is so short.
       if (slabs_of_tile < stages) {

@@ -5,7 +5,8 @@
 // fragments meet in a bank. Where k is contiguous in the operand a row is a line: ldmatrix takes eight rows at a time, and of
 // doubles, of which a thread reads two itself, four pieces of two rows are taken. Where lines are contiguous a row is one k of
 // 64 neighbouring lines, which ldmatrix transposes, or, of larger numbers, as many k of 16 lines as fill it: a warp reads them
-// one by one, four k of eight lines (of four doubles). Bytes have to lie along k.
+// one by one, four k of eight lines (of four doubles). Bytes have to lie along k. Numbers that come in several planes, of 16 bits
+// each, have rows of 64 bytes, plane by plane; in the operand the planes of a line take turns, as many values of k each as a row has.
 #pragma once
 
 #include <backends/cuda/arch/copy_async.hpp>
@@ -18,24 +19,27 @@ namespace rigel::tile {
 
 enum class Direction : std::uint8_t { along_k, along_lines };
 
-template <class Element, Direction direction, int lines, int threads>
+template <class Element, Direction direction, int lines, int threads, int planes = 1>
 class MatrixSlab {
   static constexpr int size = static_cast<int>(sizeof(Element)), width = 16 / size;  // of a piece, in elements
-  static constexpr int row_bytes = 128, rows_apart = threads / 8, each = lines / rows_apart;
+  static constexpr int row_bytes = planes == 1 ? 128 : 64, pieces = row_bytes / 16;
+  static constexpr int rows_apart = threads / pieces, each = lines / rows_apart;
   static constexpr bool by_lines = direction == Direction::along_lines, one_by_one = by_lines && size > 2;
   static constexpr int panel = size == 2 ? 64 : 16, panels = lines / panel;  // lines whose k make up rows
   static_assert(lines % rows_apart == 0 && rows_apart % 8 == 0);
+  static_assert(planes == 1 || (!by_lines && size == 2));
   static_assert(!by_lines ||
                 (size > 1 && lines % panel == 0 && (one_by_one ? rows_apart % panel : panel % rows_apart) == 0));
 
  public:
   static constexpr int depth = row_bytes / size;                                          // values of k
-  static constexpr int bytes = lines * row_bytes;                                         // of shared memory
+  static constexpr int plane_bytes = lines * row_bytes, bytes = planes * plane_bytes;     // of shared memory
   static constexpr int step_bytes = size == 8 ? 64 : 32, steps = row_bytes / step_bytes;  // of mma
   using Register = std::conditional_t<size == 8, double, std::uint32_t>;
 
-  static constexpr int copies = each;  // of a thread and slab
+  static constexpr int copies = planes * each;  // of a thread and slab
   __device__ __forceinline__ static int permutation(int row) {
+    if (planes > 1) return row / 2 % 4;
     if (one_by_one) return size == 4 ? row % 2 * 2 : row / 2 % 4 * 2;
     return size == 8 ? row % 2 * 4 + row / 2 % 4 : row % 8;
   }
@@ -60,6 +64,12 @@ class MatrixSlab {
         const int rows = e / panels * rows_apart, line = e % panels * panel;
         arch::copy_async_or_zero(to + (line + rows) * row_bytes, from_ + line, k() + rows < left && line < present_);
         if (e % panels == panels - 1) from_ += std::uint64_t{stride} * rows_apart;
+      } else if constexpr (planes > 1) {
+        const int plane = e % planes, rows = e / planes * rows_apart;
+        arch::copy_async_or_zero(to + plane * plane_bytes + rows * row_bytes, from_ + plane * depth,
+                                 k() < left && rows < present_);
+        if (plane == planes - 1) from_ += std::uint64_t{stride} * rows_apart;
+        if (e == copies - 1) from_ += planes * depth - std::int64_t{stride} * lines;
       } else {
         arch::copy_async_or_zero(to + e * rows_apart * row_bytes, from_, k() < left && e * rows_apart < present_);
         from_ += std::uint64_t{stride} * rows_apart;
@@ -68,8 +78,8 @@ class MatrixSlab {
     }
 
    private:
-    __device__ __forceinline__ static int row() { return static_cast<int>(threadIdx.x) / 8; }
-    __device__ __forceinline__ static int piece() { return static_cast<int>(threadIdx.x) % 8; }
+    __device__ __forceinline__ static int row() { return static_cast<int>(threadIdx.x) / pieces; }
+    __device__ __forceinline__ static int piece() { return static_cast<int>(threadIdx.x) % pieces; }
     // Where its first copy of a slab comes from.
     __device__ __forceinline__ static int line() {
       return one_by_one ? row() / panel * panel + piece() % size * width : by_lines ? piece() * width : row();
@@ -102,7 +112,7 @@ class MatrixSlab {
         place_ = (first / panel * panel + upper_k * 8 + lane % 8) * row_bytes +
                  (((first % panel / 8 + upper_lines) ^ (lane % 8)) * 16);
       else
-        place_ = (first + upper_lines * 8 + lane % 8) * row_bytes + ((upper_k ^ (lane % 8)) * 16);
+        place_ = (first + upper_lines * 8 + lane % 8) * row_bytes + ((upper_k ^ permutation(lane % 8)) * 16);
     }
 
     /// The fragment `at` lines on, a multiple of 16, in a step of k.

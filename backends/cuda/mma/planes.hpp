@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One pass that brings an operand of floats into the workspace as planes of bfloat16, whose sum it is: x₀ is x rounded to 8 bits, x₁
-// what is left of it rounded to 8 bits, and x₂ what is left then. Lines along k, 16 bytes aligned.
+// what is left of it rounded to 8 bits, and x₂ what is left then. Lines along k, 16 bytes aligned. cuda.hopper has planes apart, which
+// tensor copies take as matrices; for cuda.mma those of a line take turns, a slab's values of k each, so that a slab's lie together.
 #pragma once
 
 #include <backends/cuda/mma/pack.hpp>
@@ -9,13 +10,20 @@
 
 #include <algorithm>
 
-namespace rigel::backends::hopper {
+namespace rigel::backends::mma {
 
-/// An operand and its planes: `matrices` of `lines` lines of `pitch` numbers each, `plane` numbers apart.
+/// How the planes of an operand lie.
+enum class Lying : std::uint8_t { apart, in_turn };
+/// Values of k in a slab of several planes.
+inline constexpr int slab_of_planes = 32;
+
+/// An operand and its planes: matrices of `lines` lines of `pitch` numbers each, in which `stored` values of k have a place; planes are
+/// `plane` numbers apart, and behind those of a slab `skipped` ones are those of other planes.
 struct Planes {
   const float* from;
   std::int64_t matrix_stride, line_stride, k_stride;
-  std::int64_t lines, k, pitch, tiles_of_k, tiles_of_lines, plane;
+  std::int64_t lines, k, stored, pitch, tiles_of_k, tiles_of_lines, plane;
+  int skipped;
   std::uint16_t* to;
 };
 
@@ -37,6 +45,7 @@ __global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
   const float* const from = g.from + matrix * g.matrix_stride + line0 * g.line_stride + k0 * g.k_stride;
   const auto lines = static_cast<int>(std::min<std::int64_t>(g.lines - line0, edge));
   const auto ks = static_cast<int>(std::min<std::int64_t>(g.k - k0, edge));
+  const auto stored = static_cast<int>(std::min<std::int64_t>(g.stored - k0, edge));
   const bool along_k = g.k_stride < g.line_stride;
   const int inner = static_cast<int>(threadIdx.x) % edge, outer = static_cast<int>(threadIdx.x) / edge;
   float x[each];
@@ -54,12 +63,12 @@ __global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
   struct alignas(16) Eight {
     std::uint32_t pair[width / 2];
   };
-  std::uint16_t* const to = g.to + (matrix * g.lines + line0) * g.pitch + k0;
+  std::uint16_t* const to = g.to + (matrix * g.lines + line0) * g.pitch + k0 + k0 / slab_of_planes * g.skipped;
 #pragma unroll
   for (int i = 0; i < each / width; ++i) {
     const int piece = static_cast<int>(threadIdx.x) + i * threads, line = piece / (edge / width),
               k = piece % (edge / width) * width;
-    if (line >= lines || k >= ks) continue;
+    if (line >= lines || k >= stored) continue;
     float left[width];
 #pragma unroll
     for (int v = 0; v < width; ++v) left[v] = tile[line][k + v];
@@ -73,23 +82,26 @@ __global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
         left[v] = math::subtract(left[v], __uint_as_float(first));
         left[v + 1] = math::subtract(left[v + 1], __uint_as_float(second));
       }
-      *reinterpret_cast<Eight*>(to + plane * g.plane + line * g.pitch + k) = eight;
+      *reinterpret_cast<Eight*>(to + plane * g.plane + line * g.pitch + k + k / slab_of_planes * g.skipped) = eight;
     }
   }
 }
 
-/// Numbers in a line of a plane.
-inline std::int64_t plane_pitch(std::int64_t k) { return (k + 7) / 8 * 8; }
+/// Numbers in a line: of a plane, or of all where they take turns.
+inline std::int64_t plane_pitch(std::int64_t k, int planes, Lying lying) {
+  return lying == Lying::apart ? (k + 7) / 8 * 8 : (k + slab_of_planes - 1) / slab_of_planes * slab_of_planes * planes;
+}
 /// Bytes of an operand's planes.
-inline std::size_t plane_bytes(const Operand& o, std::int64_t lines, std::int64_t k, int planes) {
-  return (static_cast<std::size_t>(planes * mma::matrices_of(o) * lines * plane_pitch(k)) * 2 + 255) / 256 * 256;
+inline std::size_t plane_bytes(const Operand& o, std::int64_t lines, std::int64_t k, int planes, Lying lying) {
+  const std::int64_t numbers = plane_pitch(k, planes, lying) * (lying == Lying::apart ? planes : 1);
+  return (static_cast<std::size_t>(matrices_of(o) * lines * numbers) * 2 + 255) / 256 * 256;
 }
 
 /// Enqueues the pass.
-template <int planes>
+template <int planes, Lying lying>
 void cut_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride,
                  void* to, cudaStream_t stream, const std::string& kernel) {
-  const std::int64_t blocks = mma::packing_blocks(o, lines, k), pitch = plane_pitch(k);
+  const std::int64_t blocks = packing_blocks(o, lines, k), pitch = plane_pitch(k, planes, lying);
   if (blocks == 0) return;
   const Planes g{static_cast<const float*>(o.data),
                  o.batch_stride,
@@ -97,13 +109,15 @@ void cut_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride,
                  k_stride,
                  lines,
                  k,
+                 lying == Lying::apart ? pitch : pitch / planes,
                  pitch,
                  (k + 63) / 64,
                  (lines + 63) / 64,
-                 mma::matrices_of(o) * lines * pitch,
+                 lying == Lying::apart ? matrices_of(o) * lines * pitch : slab_of_planes,
+                 lying == Lying::apart ? 0 : (planes - 1) * slab_of_planes,
                  static_cast<std::uint16_t*>(to)};
   cut<planes><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(g);
   cuda::check(cudaGetLastError(), "contract: launch of the pass that cuts an operand of " + kernel);
 }
 
-}  // namespace rigel::backends::hopper
+}  // namespace rigel::backends::mma
