@@ -9,6 +9,7 @@
 #pragma once
 
 #include <backends/cuda/arch/barrier.hpp>
+#include <backends/cuda/arch/launch.hpp>
 #include <backends/cuda/arch/tensor_copy.hpp>
 #include <backends/cuda/arch/wgmma.hpp>
 #include <backends/cuda/hopper/store.hpp>
@@ -134,6 +135,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     arch::synchronize_cluster();
   else
     __syncthreads();
+  arch::allow_next_launch();
+  arch::wait_for_launches_before();
 
   Place<stages> place;
   if (warp >= copying) {

@@ -20,12 +20,12 @@ Status supports_once(const KernelInfo& info, const Problem& p) {
 }
 
 /// A launch, until the first slab is there, then for each round of tiles the slabs of a part, which come at the rate at which a
-/// multiprocessor gets them or are multiplied at the rate of its tensor cores, the sums of other parts, which come more slowly, and
-/// the time to write C; and what the passes before take. As measured on an H200.
+/// multiprocessor gets them or are multiplied at the rate of its tensor cores, and the sums of other parts, which come more slowly; and
+/// what the passes before take. As measured on an H200.
 template <class Element, class Shape>
 double once_cost(const KernelInfo&, const Problem& p) {
-  constexpr double launch = 5.9e-6, again = 1.5e-6, slab_bytes_per_second = 1.2e11, sum_bytes_per_second = 3e10;
-  constexpr double steps_per_second = 2.2e11, output = 6e-11;
+  constexpr double launch = 5.9e-6, again = 1e-6, sum_bytes_per_second = 1.3e10, steps_per_second = 1.82e11;
+  constexpr double slab_bytes_per_second = Shape::tiles > 1 ? 1.1e11 : 0.98e11;
   constexpr int depth = 128 / static_cast<int>(sizeof(Element)), area = Shape::m * Shape::n;
   const std::int64_t tiles = p.batch * rows_of<typename Shape::Tile>(p) * columns_of<typename Shape::Tile>(p);
   const std::int64_t clusters = std::max(p.execution.multiprocessors / Shape::cluster, 1);
@@ -33,7 +33,7 @@ double once_cost(const KernelInfo&, const Problem& p) {
   const std::int64_t slabs = (p.k + depth - 1) / depth, of_part = (slabs + Shape::parts - 1) / Shape::parts;
   constexpr double slab = std::max((Shape::m + Shape::n) * 128 / slab_bytes_per_second, area * 4 / steps_per_second);
   constexpr double sums = (Shape::parts - 1) * Shape::m * Shape::columns * 4 / sum_bytes_per_second;
-  const double each = static_cast<double>(of_part) * slab + sums + Shape::m * Shape::columns * output;
+  const double each = static_cast<double>(of_part) * slab + sums;
   return launch + rounds * each + (rounds - 1) * again + passes_cost<Parts<1, false>>(p);
 }
 

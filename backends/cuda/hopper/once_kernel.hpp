@@ -99,6 +99,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     arch::wait_for_cluster();
   else
     __syncthreads();
+  arch::allow_next_launch();
+  arch::wait_for_launches_before();
 
   if (warp == copying) {
     if (lane == 0) {
