@@ -123,13 +123,15 @@ double cost(const KernelInfo&, const Problem& p) {
 }
 
 /// Enqueues a kernel in clusters of `Shape::cluster` blocks, which may begin before the launch in front of it is complete: the kernel
-/// waits for that.
+/// waits for that. In a graph that would be an edge of a kind of its own, which not everybody who reads graphs knows.
 template <class Shape>
 void launch(const void* function, unsigned blocks, int bytes, void** arguments, cudaStream_t stream,
             const KernelInfo& info) {
+  cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+  cuda::check(cudaStreamIsCapturing(stream, &captured), "contract: cudaStreamIsCapturing");
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[0].val.programmaticStreamSerializationAllowed = captured == cudaStreamCaptureStatusNone;
   attributes[1].id = cudaLaunchAttributeClusterDimension;
   attributes[1].val.clusterDim.x = Shape::cluster;
   attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;

@@ -28,7 +28,9 @@ double once_cost(const KernelInfo&, const Problem& p) {
   constexpr double slab_bytes_per_second = Shape::tiles > 1 ? 1.1e11 : 0.98e11;
   constexpr int depth = 128 / static_cast<int>(sizeof(Element)), area = Shape::m * Shape::n;
   const std::int64_t tiles = p.batch * rows_of<typename Shape::Tile>(p) * columns_of<typename Shape::Tile>(p);
-  const std::int64_t clusters = std::max(p.execution.multiprocessors / Shape::cluster, 1);
+  // Of clusters of four those parts of the card that they have to lie in hold a few less.
+  const int fit = p.execution.multiprocessors / Shape::cluster, lost = Shape::cluster > 2 ? fit / 11 : 0;
+  const std::int64_t clusters = std::max(fit - lost, 1);
   const auto rounds = static_cast<double>((tiles + clusters - 1) / clusters);
   const std::int64_t slabs = (p.k + depth - 1) / depth, of_part = (slabs + Shape::parts - 1) / Shape::parts;
   constexpr double slab = std::max((Shape::m + Shape::n) * 128 / slab_bytes_per_second, area * 4 / steps_per_second);
