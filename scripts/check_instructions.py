@@ -27,6 +27,8 @@ LINES = re.compile(r"9DirectionE(\d)ELS\w*_(\d)E")  # of A and of B: 1 where its
 # hopper::multiply<semiring, element, hopper::Parts<planes, products, promoted>, finish, hopper::Shape<tiles, rows, n, stages, cluster>, …>
 GROUPS = re.compile(r"6hopper8multiplyI.*5PartsILi(\d+)ELi(\d+)ELb\d.*5ShapeIL\w+?5TilesE\dELi(\d+)ELi(\d+)ELi\d+ELi(\d+)EE")
 IN_TURN = re.compile(r"8ProductsE[34]E")  # whose two steps are a loop
+# hopper::multiply_once<semiring, element, finish, hopper::Once<n, parts, tiles, stages>, …>
+ONCE = re.compile(r"6hopper13multiply_onceI.*4OnceILi(\d+)ELi(\d+)ELi(\d+)ELi\d+EE")
 # Instructions for 16 rows by 8 columns of outputs and a slab of 128 bytes of k.
 PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32": 4, "IMMA.16832.S8.S8": 4, "IMMA.16832.U8.U8": 4,
             "BMMA.168256.AND.POPC": 4, "DMMA.16x8x8": 2, "DMMA.884": 8}
@@ -59,7 +61,12 @@ def kind_of(instruction):
 
 def wgmma_lacks(name, found):
     """What a kernel of wgmma lacks, as texts: a slab has 128 bytes of k, or of each of several planes 64."""
-    planes, of_number, rows, n, cluster = map(int, GROUPS.search(name).groups())
+    if once := ONCE.search(name):
+        n, parts, cluster = map(int, once.groups())
+        planes = of_number = rows = 1
+    else:
+        planes, of_number, rows, n, cluster = map(int, GROUPS.search(name).groups())
+        parts = 1
     products = [kind for kind in found if "MMA" in kind]
     if len(products) != 1 or kind_of(products[0]) not in WGMMA or f".64x{n}x" not in products[0]:
         return [f"one kind of products, of {n} columns: {products}"]
@@ -69,12 +76,14 @@ def wgmma_lacks(name, found):
         texts.append(f"{wanted} {products[0]}: {found[products[0]]}")
     if not found["UTMALDG.3D"] or bool(found["UTMALDG.3D.MULTICAST"]) != (cluster > 1):
         texts.append("UTMALDG, to all blocks of a cluster where there are several")
+    if bool(found["STAS.128"]) != (parts > 1):
+        texts.append("STAS of 16 bytes, where blocks of a cluster have parts of K")
     return texts + [f"no {kind}" for kind in found if re.match(r"(LDL|STL)\b", kind)]
 
 
 def lacks(name, found):
     """What a kernel lacks, as texts."""
-    if GROUPS.search(name):
+    if GROUPS.search(name) or ONCE.search(name):
         return wgmma_lacks(name, found)
     warps_m, warps_n, outputs_m, outputs_n = map(int, KERNEL.search(name).groups())
     products = [kind for kind in found if "MMA" in kind]
@@ -110,11 +119,11 @@ def main():
     for folder in arguments.folders:
         before = checked
         for path in sorted(Path(folder).rglob("*.o")):
-            if not re.search(rb"(3mma|6hopper)8multiplyI", path.read_bytes()):
+            if not re.search(rb"(3mma|6hopper)(8multiply|13multiply_once)I", path.read_bytes()):
                 continue
             listing = subprocess.run([arguments.cuobjdump, "-sass", path], capture_output=True, text=True, check=True).stdout
             for architecture, name, found in functions(listing):
-                if not KERNEL.search(name) and not GROUPS.search(name):
+                if not any(kind.search(name) for kind in (KERNEL, GROUPS, ONCE)):
                     continue
                 checked += 1
                 kinds.update((architecture, kind_of(kind)) for kind in found if "MMA" in kind)

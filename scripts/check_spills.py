@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fails when a CUDA kernel of Rigel has a stack frame or spills registers, or takes more registers or shared memory than its
-tile allows: a multiprocessor has to hold as many blocks at a time as tile::Shape or mma::Shape says, one of hopper::Shape.
+tile allows: a multiprocessor has to hold as many blocks at a time as tile::Shape or mma::Shape says, one of hopper::Shape and hopper::Once.
 
 usage: check_spills.py [--budgets FILE] FOLDER...
 
@@ -37,6 +37,8 @@ DOUBLES = re.compile(r"8multiplyI.*?EEdL\w+?8Products")
 THREE_PLANES = re.compile(r"8ProductsE(8|9|10|11)E")  # mma::Products::bf16x6 to promoted_bf16x9
 # hopper::Parts<planes, products, promoted>, hopper::Shape<tiles, rows, n, stages, cluster>
 GROUPS = re.compile(r"5PartsILi(\d+)ELi\d+ELb\d.*5ShapeIL\w+?5TilesE(\d)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EE")
+# hopper::Once<n, parts, tiles, stages>
+ONCE = re.compile(r"4OnceILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EE")
 
 # A multiprocessor has 65,536 registers, which a warp takes in units of 8 a thread, and this much shared memory, of which 1 KB
 # goes with every block (CUDA C++ Programming Guide, Compute Capabilities).
@@ -60,7 +62,7 @@ class Function:
 
     def blocks(self):
         """How many blocks a multiprocessor holds, and how many the tile asks for; None where the name has no tile."""
-        shape = SHAPE.search(self.name) or WARPS.search(self.name) or GROUPS.search(self.name)
+        shape = SHAPE.search(self.name) or WARPS.search(self.name) or GROUPS.search(self.name) or ONCE.search(self.name)
         shared = SHARED_OF_ALL.get(self.architecture.removeprefix("sm_").rstrip("af"))
         if not self.entry or shape is None or shared is None:
             return None
@@ -70,6 +72,11 @@ class Function:
             lines = 64 * rows * (1 if in_turn else 2) + n
             needed = stages * (lines * row_bytes * planes + 16) + 8 * 8 * (outputs + 8) * 4 + 1024
             return min(REGISTERS_OF_ALL // (384 * ((self.registers + 7) // 8 * 8)), shared * 1024 // needed), 1
+        if shape.re is ONCE:
+            n, parts, _, stages = map(int, shape.groups())
+            sums = (parts - 1) * 128 * (n // parts) * 4 if parts > 1 else 8 * 8 * (64 + 8) * 4
+            needed = stages * ((128 + n) * 128 + 16) + sums + 8 + 1024
+            return min(REGISTERS_OF_ALL // (288 * ((self.registers + 7) // 8 * 8)), shared * 1024 // needed), 1
         a, b, outputs_m, outputs_n, stages, blocks = map(int, shape.groups())
         warps = a * b // 32 if shape.re is SHAPE else a * b
         by_registers = REGISTERS_OF_ALL // (warps * 32 * ((self.registers + 7) // 8 * 8))
@@ -93,6 +100,8 @@ class Function:
             return f"mma::Shape<{', '.join(shape.groups())}>"
         if GROUPS.search(self.name):
             return "hopper::Shape"
+        if ONCE.search(self.name):
+            return "hopper::Once"
         shape = SHAPE.search(self.name)
         return f"Shape<{', '.join(shape.groups())}>" if shape else re.sub(r"<.*", "", name, flags=re.S).split("::")[-1]
 

@@ -3,6 +3,7 @@
 // cuda.hopper: operands as tensor copies see them. Numbers are small integers, so that every kernel gives the reference's bits.
 #include <rigel/contract.hpp>
 
+#include <tests/support/error.hpp>
 #include <tests/support/kernels.hpp>
 #include <tests/support/matrix.hpp>
 #include <tests/support/random.hpp>
@@ -63,6 +64,12 @@ void check_into(const Lying& a, const Lying& b, const Lying& c, int& kernels) {
     ++kernels;
     CAPTURE(info.name);
     const auto actual = place<C, Exec>(c, 3);
+    // Outputs of 192 columns go into C as they are, four at a time, or not at all.
+    const bool in_fours = n % 4 == 0 && c.row % 4 == 0 && c.batch % 4 == 0 && c.first % 4 == 0;
+    if (!in_fours && info.tile.m == 128 && info.tile.n == 192 && info.precision == rigel::Precision::accumulator) {
+      CHECK(support::caught([&] { call(actual.view, info.name, info.precision); }).lacks({info.name.c_str(), "four columns"}) == "");
+      continue;
+    }
     call(actual.view, info.name, info.precision);
     CHECK(support::values(actual.memory) == right);
   }
@@ -87,7 +94,8 @@ void check_all(int& kernels) {
   struct Extents {
     int m, n, k;
   };
-  // Around tiles, slabs and steps; without a value of k, and with more slabs than fit; more tiles than multiprocessors.
+  // Around tiles, slabs, parts and steps; without a value of k, and with more slabs than fit, in one part and in four; more tiles than
+  // multiprocessors.
   for (const auto& [m, n, k] : std::vector<Extents>{{1, 1, 1},
                                                     {64, 64, 32},
                                                     {127, 129, 0},
@@ -95,6 +103,7 @@ void check_all(int& kernels) {
                                                     {70, 33, 130},
                                                     {300, 520, 97},
                                                     {65, 40, 1111},
+                                                    {65, 40, 3001},
                                                     {1500, 1300, 70}}) {
     const Lying a_along_k{1, m, k, 0, pitch(k), 1}, b_along_k{1, k, n, 0, 1, pitch(k)};
     const Lying a_along_m{1, m, k, 0, 1, pitch(m)}, b_along_n{1, k, n, 0, pitch(n), 1};

@@ -61,21 +61,28 @@ Values random_numbers(int count, std::uint64_t seed) {
   return list;
 }
 
-/// A kernel's name without its tile: how it multiplies.
-std::string variant_of(const rigel::KernelInfo& info) { return info.name.substr(0, info.name.rfind('.')); }
+/// How a kernel multiplies: its name without its tile, and without "once", which changes no bits.
+std::string variant_of(const rigel::KernelInfo& info) {
+  const std::string variant = info.name.substr(0, info.name.rfind('.'));
+  return variant.ends_with(".once") ? variant.substr(0, variant.rfind('.')) : variant;
+}
 
-// Sums come in steps of k alone: any tile gives the same bits, and so does a row by itself.
+// Sums come in steps of k alone: any tile gives the same bits, and so does a row by itself. Kernels with K in parts say that theirs are
+// other bits.
 template <class T, class Exec>
 void check_bits() {
-  constexpr int m = 70, n = 45, k = 203;
+  constexpr int m = 70, n = 48, k = 203;
   const Values a = random_numbers<T>(m * k, 1), b = random_numbers<T>(k * n, 2);
   std::map<std::string, Values> of;
   for (const auto& info : tensor_core_kernels<T, Exec>()) {
     CAPTURE(info.name);
-    CHECK(covers(info.promises, rigel::Promise::batch_invariant | rigel::Promise::repeatable));
+    CHECK(covers(info.promises, rigel::Promise::repeatable));
+    const bool in_parts = info.name.find(".split_k") != std::string::npos;
+    CHECK(covers(info.promises, rigel::Promise::batch_invariant) == !in_parts);
     const Values c = product<T, Exec>(info, m, n, k, a, b);
     const auto& first = of.emplace(variant_of(info), c).first->second;
     CHECK(c == first);
+    CHECK(product<T, Exec>(info, m, n, k, a, b) == c);
     const Values row = product<T, Exec>(info, 1, n, k, Values(a.begin() + 5 * k, a.begin() + 6 * k), b);
     CHECK(row == Values(c.begin() + 5 * n, c.begin() + 6 * n));
   }
@@ -111,7 +118,8 @@ void check_bits_of_layouts() {
     CHECK(run(a_rows, rigel::transposed(b_columns)) == c);
     CHECK(run(rigel::transposed(a_columns), b_rows) == c);
     CHECK(run(rigel::transposed(a_columns), rigel::transposed(b_columns)) == c);
-    // 79 rows, 47 columns: no multiples.
+    // 79 rows, 47 columns: no multiples, as sums that go into C as they are need them.
+    if (info.name.find(".128x192x") != std::string::npos) continue;
     const auto part = support::matrix<C, Exec>(m - 1, n - 1);
     rigel::contract(Exec{}, rigel::plus_times<T>{},
                     rigel::transposed(Kokkos::subview(a_columns, Kokkos::ALL, std::pair(1, m))),
@@ -131,7 +139,7 @@ void check_error(const std::string& family, const std::string& variant, int term
                  int slab = 0) {
   const std::string name =
       family + ".plus_times." + rigel::name(rigel::scalar_of<T>) + (variant.empty() ? "" : '.' + variant);
-  constexpr int m = 33, n = 18;
+  constexpr int m = 33, n = 20;
   int kernels = 0;
   for (const auto& info : tensor_core_kernels<T, Exec>()) {
     if (variant_of(info) != name) continue;

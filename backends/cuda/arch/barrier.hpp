@@ -51,9 +51,33 @@ __device__ __forceinline__ unsigned rank_in_cluster() {
   return rank;
 }
 
+/// The cluster's barrier, in two steps: what is done between them need not wait for anybody. It orders no memory but initialised
+/// barriers: with `.release` ptxas waits for all that the thread has written, as far as the GPU sees it.
+__device__ __forceinline__ void arrive_in_cluster() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+
 /// Waits for all threads of the cluster.
 __device__ __forceinline__ void synchronize_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+  arrive_in_cluster();
+  wait_for_cluster();
+}
+
+/// Where block `rank` of the cluster has what this block has at `shared`.
+__device__ __forceinline__ std::uint32_t address_at(std::uint32_t shared, unsigned rank) {
+  std::uint32_t there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared), "r"(rank));
+  return there;
+}
+
+struct FourWords {
+  std::uint32_t word[4];
+};
+/// Stores 16 bytes in a block of the cluster, whose `barrier` counts them.
+__device__ __forceinline__ void store_at(std::uint32_t to, const FourWords& x, std::uint32_t barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];"
+               :
+               : "r"(to), "r"(x.word[0]), "r"(x.word[1]), "r"(x.word[2]), "r"(x.word[3]), "r"(barrier)
+               : "memory");
 }
 
 }  // namespace rigel::arch

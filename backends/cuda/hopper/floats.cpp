@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.hopper: products of floats, cut to tf32 or into planes of bfloat16. All need options.precision to allow it.
-#include <backends/cuda/hopper/contract.hpp>
+#include <backends/cuda/hopper/once.hpp>
 #include <backends/cuda/hopper/register.hpp>
 
 namespace rigel::backends::hopper {
@@ -14,6 +14,7 @@ void add_floats(Registry& registry) {
   registry.add(kernel<S, Precision::split, Shape<Tiles::shared, 1, 256, 3, 1>, true>());
   for (const Kernel& k : kernels<S, Precision::bf16x3>()) registry.add(k);
   for (const Kernel& k : kernels<S, Precision::tf32>()) registry.add(k);
+  for (const Kernel& k : once_kernels<S, Precision::tf32>()) registry.add(k);
 }
 
 }  // namespace rigel::backends::hopper

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <backends/cuda/arch/barrier.hpp>
+#include <backends/cuda/arch/launch.hpp>
 #include <backends/cuda/arch/tensor_copy.hpp>
 #include <backends/cuda/arch/wgmma.hpp>
 #include <backends/cuda/hopper/store.hpp>
@@ -33,6 +34,8 @@ struct Shape {
   /// A thread has 168 registers at launch. Those that multiply take 240: the warps that copy are a warpgroup because registers change
   /// hands by warpgroups.
   static constexpr int threads = 128 * (groups + 1), copying_registers = 24, multiplying_registers = 240;
+  /// So many outputs of a thread leave no registers for the general way into C: sums go there as they are.
+  static constexpr bool as_they_are = Rows * N > 256;
   static_assert(N % 64 == 0 && N <= 256 && Stages >= 2 && (N / 64) % Cluster == 0);
 };
 
@@ -115,13 +118,19 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   };
   const int slabs_of_tile = (operands.k + SlabA::depth - 1) / SlabA::depth;
 
-  if (threadIdx.x == 0) {
-    for (int stage = 0; stage < stages; ++stage) {
-      arch::initialize_barrier(present(stage), 1);
-      arch::initialize_barrier(free(stage), 4 * readers * Shape::cluster);
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  constexpr int copying = 4 * Shape::groups;  // the first warp of those that do not multiply
+  if (lane == 0) {
+    if (warp == copying) {
+      arch::prefetch_tensor_map(&operands.a);
+      arch::prefetch_tensor_map(&operands.b);
     }
-    if constexpr (Shape::in_turn)
-      for (int group = 0; group < Shape::groups; ++group) arch::initialize_barrier(turn(group), 4);
+    static_assert(stages <= copying && Shape::groups <= stages);
+    if (warp < stages) {
+      arch::initialize_barrier(present(warp), 1);
+      arch::initialize_barrier(free(warp), 4 * readers * Shape::cluster);
+    }
+    if (Shape::in_turn && warp < Shape::groups) arch::initialize_barrier(turn(warp), 4);
     arch::fence_initialized_barriers();
   }
   __syncwarp();
@@ -129,14 +138,13 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     arch::synchronize_cluster();
   else
     __syncthreads();
+  arch::allow_next_launch();
+  arch::wait_for_launches_before();
 
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   Place<stages> place;
-  if (warp >= 4 * Shape::groups) {
+  if (warp >= copying) {
     arch::fewer_registers<Shape::copying_registers>();
-    if (threadIdx.x == 128 * Shape::groups) {
-      arch::prefetch_tensor_map(&operands.a);
-      arch::prefetch_tensor_map(&operands.b);
+    if (threadIdx.x == 32 * copying) {
 #pragma unroll 1
       for (unsigned index = first; index < tiles; index += apart) {
         const tile::Origin o = origin(index);
@@ -174,8 +182,11 @@ __global__ void __launch_bounds__(Shape::threads, 1)
           place.advance();
         }
       }
+      // No block ends while another may still arrive at its barriers.
+      if constexpr (clustered)
+#pragma unroll 1
+        for (int stage = 0; stage < stages; ++stage, place.advance()) arch::wait(free(place.stage), place.parity ^ 1);
     }
-    __syncwarp();
   } else {
     arch::more_registers<Shape::multiplying_registers>();
     const int group = warp / 4, group_m = Shape::in_turn ? 0 : group * Shape::rows * 64;
@@ -259,15 +270,14 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       }
       const tile::Origin o = origin(index);
       const std::int64_t m = o.m + group_m + warp % 4 * 16;
-      if (!__all_sync(0xffffffffu, result.keeps(sums)) || !stored_as_they_are(g, sums, o.batch, m, o.n, lane))
+      if constexpr (Shape::as_they_are)
+        stored_as_they_are(g, sums, o.batch, m, o.n, lane);
+      else if (!__all_sync(0xffffffffu, result.keeps(sums)) || !stored_as_they_are(g, sums, o.batch, m, o.n, lane))
         mma::store_tile<Memory::outputs, 64>(g, sums, result, o.batch, m, o.n,
                                              shared + Memory::buffers + warp * Memory::Buffer::bytes, lane);
       if constexpr (Shape::in_turn) place.advance(slabs_of_tile);
     }
   }
-  // No block ends while another may still arrive at its barriers.
-  __syncwarp();
-  if constexpr (clustered) arch::synchronize_cluster();
 }
 
 }  // namespace rigel::backends::hopper

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.hopper: products of half and bfloat16, summed in float.
-#include <backends/cuda/hopper/contract.hpp>
+#include <backends/cuda/hopper/once.hpp>
 #include <backends/cuda/hopper/register.hpp>
 
 namespace rigel::backends::hopper {
 
 void add_short_floats(Registry& registry) {
   for (const Kernel& k : kernels<plus_times<half>>()) registry.add(k);
+  for (const Kernel& k : once_kernels<plus_times<half>>()) registry.add(k);
   for (const Kernel& k : kernels<plus_times<bfloat16>>()) registry.add(k);
+  for (const Kernel& k : once_kernels<plus_times<bfloat16>>()) registry.add(k);
 }
 
 }  // namespace rigel::backends::hopper

@@ -4,20 +4,31 @@
 // of columns, so that each has four neighbours in a row, and store those. Everything else goes by mma::store_tile().
 #pragma once
 
+#include <backends/cuda/arch/convert.hpp>
 #include <backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
 
 namespace rigel::backends::hopper {
+
+/// Two sums as neighbours in C.
+template <class Value, class Sum>
+__device__ __forceinline__ auto two_of(Sum first, Sum second) {
+  if constexpr (ShortFloat<Value>) {
+    return arch::two_of<Value>(first, second);
+  } else {
+    struct Two {
+      Value first, second;
+    };
+    return __builtin_bit_cast(std::uint64_t, Two{detail::convert<Value>(first), detail::convert<Value>(second)});
+  }
+}
 
 /// Stores outputs of a warp, the first of which is C(l, m, n), as far as they exist; x[i][j] are those of rows 64·i and columns 8·j on,
 /// as arch::wgmma has them. C has elements of type Value, four of which are aligned wherever a multiple of four columns begins.
 template <class Value, class S, class Finish, class Sum, int rows, int columns>
 __device__ __forceinline__ void store_fours(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                             std::int64_t l, std::int64_t m, std::int64_t n, int lane) {
-  struct alignas(2 * sizeof(Value)) Two {
-    Value first, second;
-  };
-  using Word = std::conditional_t<sizeof(Two) == 4, std::uint32_t, std::uint64_t>;
+  using Word = decltype(two_of<Value>(Sum{}, Sum{}));
   struct alignas(2 * sizeof(Word)) Four {
     Word low, high;
   };
@@ -35,11 +46,8 @@ __device__ __forceinline__ void store_fours(const detail::Arguments<S, Finish>& 
       const int left = row < g.m ? left_n : 0;
 #pragma unroll
       for (int j = 0; j < columns; j += 2) {
-        const auto pair = [&](int k) __attribute__((always_inline)) {
-          return __builtin_bit_cast(
-              Word, Two{detail::convert<Value>(x[i][k][2 * half]), detail::convert<Value>(x[i][k][2 * half + 1])});
-        };
-        const Word first = pair(j), second = pair(j + 1);
+        const Word first = two_of<Value>(x[i][j][2 * half], x[i][j][2 * half + 1]);
+        const Word second = two_of<Value>(x[i][j + 1][2 * half], x[i][j + 1][2 * half + 1]);
         const Word kept = odd ? second : first, other = __shfl_xor_sync(0xffffffffu, odd ? first : second, 1);
         if (8 * j < left) *reinterpret_cast<Four*>(to + 8 * j) = odd ? Four{other, kept} : Four{kept, other};
       }

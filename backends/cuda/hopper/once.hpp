@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The kernels of once_kernel.hpp: what they say of themselves, and their launch. Where K is in parts, outputs that round have other bits
+// than those of the other kernels: these are registered apart, as split_k.
+#pragma once
+
+#include <backends/cuda/hopper/contract.hpp>
+#include <backends/cuda/hopper/once_kernel.hpp>
+
+namespace rigel::backends::hopper {
+
+template <class Shape>
+Status supports_once(const KernelInfo& info, const Problem& p) {
+  using Tile = typename Shape::Tile;
+  const Status status = supports<Tile>(info, p);
+  if (status.code == Code::ok &&
+      rows_of<Tile>(p) * columns_of<Tile>(p) > max_grid / (Shape::cluster * std::max<std::int64_t>(p.batch, 1)))
+    return {Code::unsupported, "C has more than 2^31 - 1 tiles and parts of them"};
+  return status;
+}
+
+/// A launch, until the first slab is there, then for each round of tiles the slabs of a part, which come at the rate at which a
+/// multiprocessor gets them or are multiplied at the rate of its tensor cores, and the sums of other parts, which come more slowly; and
+/// what the passes before take. As measured on an H200.
+template <class Element, class Shape>
+double once_cost(const KernelInfo&, const Problem& p) {
+  constexpr double launch = 5.9e-6, again = 1e-6, sum_bytes_per_second = 1.3e10, steps_per_second = 1.82e11;
+  constexpr double slab_bytes_per_second = Shape::tiles > 1 ? 1.1e11 : 0.98e11;
+  constexpr int depth = 128 / static_cast<int>(sizeof(Element)), area = Shape::m * Shape::n;
+  const std::int64_t tiles = p.batch * rows_of<typename Shape::Tile>(p) * columns_of<typename Shape::Tile>(p);
+  // Of clusters of four those parts of the card that they have to lie in hold a few less.
+  const int fit = p.execution.multiprocessors / Shape::cluster, lost = Shape::cluster > 2 ? fit / 11 : 0;
+  const std::int64_t clusters = std::max(fit - lost, 1);
+  const auto rounds = static_cast<double>((tiles + clusters - 1) / clusters);
+  const std::int64_t slabs = (p.k + depth - 1) / depth, of_part = (slabs + Shape::parts - 1) / Shape::parts;
+  constexpr double slab = std::max((Shape::m + Shape::n) * 128 / slab_bytes_per_second, area * 4 / steps_per_second);
+  constexpr double sums = (Shape::parts - 1) * Shape::m * Shape::columns * 4 / sum_bytes_per_second;
+  const double each = static_cast<double>(of_part) * slab + sums;
+  return launch + rounds * each + (rounds - 1) * again + passes_cost<Parts<1, false>>(p);
+}
+
+template <class S, class Element, class Shape>
+void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
+  using tile::Direction;
+  using Whole = Parts<1, false>;
+  const cuda::CurrentDevice current(p.execution.device);
+  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  auto rows = static_cast<unsigned>(rows_of<typename Shape::Tile>(p));
+  auto columns = static_cast<unsigned>(columns_of<typename Shape::Tile>(p));
+  const auto clusters = static_cast<unsigned>(p.batch * rows * columns);
+  if (clusters == 0) return;
+
+  auto* memory = static_cast<std::byte*>(workspace);
+  const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
+  const Way way_a = way_to_copy(lines_a), way_b = way_to_copy(lines_b);
+  const auto matrices = [](const Operand& o) { return static_cast<int>(mma::matrices_of(o)); };
+  auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
+  mma::FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};
+  const auto enqueue = [&]<Direction of_a, Direction of_b>() {
+    constexpr int bytes = OnceMemory<Shape, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
+    static std::atomic<std::uint64_t> allowed{0};
+    const auto function = reinterpret_cast<const void*>(
+        &multiply_once<S, Element, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);
+    mma::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
+    Operands operands{operand_map<Element, Whole, Shape::m, Shape::tiles>(lines_a, way_a, memory, stream, info.name),
+                      operand_map<Element, Whole, Shape::n, 1>(lines_b, way_b, memory, stream, info.name),
+                      static_cast<int>(p.k),
+                      matrices(p.a),
+                      matrices(p.b),
+                      matrices(p.a) > 1,
+                      matrices(p.b) > 1};
+    void* list[] = {&operands, &arguments, &result, &rows, &columns};
+    launch<Shape>(function, clusters * Shape::cluster, bytes, list, stream, info);
+  };
+  if constexpr (sizeof(Element) == 2) {
+    if (way_a == Way::along_lines && way_b == Way::along_lines)
+      return enqueue.template operator()<Direction::along_lines, Direction::along_lines>();
+    if (way_a == Way::along_lines) return enqueue.template operator()<Direction::along_lines, Direction::along_k>();
+    if (way_b == Way::along_lines) return enqueue.template operator()<Direction::along_k, Direction::along_lines>();
+  }
+  enqueue.template operator()<Direction::along_k, Direction::along_k>();
+}
+
+/// A kernel of S; floats are cut to tf32.
+template <class S, Precision precision, class Shape>
+Kernel once_kernel() {
+  using Element = typename S::element;
+  constexpr int size = static_cast<int>(sizeof(Element)), depth = 128 / size, terms = 32 / size;
+  Kernel k;
+  k.info = mma::info_of_tile<S, Shape>("cuda.hopper", precision, depth);
+  const std::string kind = Shape::parts > 1 ? "split_k" + std::to_string(Shape::parts) + '.' : "once.";
+  k.info.name.insert(k.info.name.rfind('.') + 1, kind);
+  k.info.min_compute_capability = k.info.max_compute_capability = 90;
+  // Where no order rounds differently, parts do not show.
+  if constexpr (is_exact<S>)
+    k.info.promises = Promise::repeatable | Promise::batch_invariant | Promise::reference_bits;
+  else
+    k.info.promises = Shape::parts > 1 ? Promise::repeatable : Promise::repeatable | Promise::batch_invariant;
+  if constexpr (!is_exact<S>) {
+    constexpr double cut = precision == Precision::tf32 ? 2 * 0x1p14 + 0x1p4 : 0;  // two operands cut to 11 bits
+    k.info.accuracy =
+        mma::truncating_accuracy(terms, 1, cut + (Shape::parts > 1 ? Shape::parts : 0));  // sums of parts in float
+  }
+  k.supports = supports_once<Shape>;
+  k.cost = once_cost<Element, Shape>;
+  k.workspace = workspace<Parts<1, false>>;
+  k.run = run_once<S, Element, Shape>;
+  return k;
+}
+
+/// The kernels of a semiring.
+template <class S, Precision precision = Precision::accumulator>
+std::vector<Kernel> once_kernels() {
+  return {once_kernel<S, precision, Once<128, 1, 1, 6>>(), once_kernel<S, precision, Once<64, 1, 2, 8>>(),
+          once_kernel<S, precision, Once<64, 2, 1, 8>>(), once_kernel<S, precision, Once<128, 4, 1, 5>>()};
+}
+
+}  // namespace rigel::backends::hopper

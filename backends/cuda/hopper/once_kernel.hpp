@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on the tensor cores of sm_90a, for products of which a multiprocessor gets one tile.
+// What such a product takes is mostly waiting, so everything is under way as early as it can be: one thread initialises the barriers
+// and enqueues the tensor copies of all slabs that fit, two warpgroups multiply what is there, below each other. The blocks of a
+// cluster share tiles beside each other, each of which brings some of A's rows for all, and K: of the slabs of a tile each block
+// multiplies a part. It then gets the other parts' sums of some columns, adds all in ascending order of the parts, and stores them.
+#pragma once
+
+#include <backends/cuda/hopper/kernel.hpp>
+
+namespace rigel::backends::hopper {
+
+/// A block of 128 × N outputs, `Stages` slabs in shared memory, in clusters of `Tiles` tiles beside each other, each in `Parts` parts.
+template <int N, int Parts, int Tiles, int Stages>
+struct Once {
+  static constexpr int groups = 2, m = 64 * groups, n = N, stages = Stages;
+  static constexpr int parts = Parts, tiles = Tiles, cluster = Parts * Tiles;
+  static constexpr int multiplying = 128 * groups, threads = multiplying + 32;
+  static constexpr int columns = N / Parts;  // that a block stores
+  /// What C is cut into: one tile, or the cluster's.
+  struct Tile {
+    static constexpr int m = Once::m, n = N * Tiles, cluster = 1;
+  };
+  static_assert(N % 64 == 0 && N <= 256 && columns % 16 == 0 && Stages >= 2 && groups % Tiles == 0);
+};
+
+/// Where things are in shared memory: slabs; sums that came from other blocks, for each warp 16 bytes of its lanes beside each other;
+/// barriers. What leaves by mma::store_tile() passes through the place of sums.
+template <class Shape, class Accumulator>
+struct OnceMemory {
+  static constexpr int outputs = Shape::columns < 64 ? Shape::columns : 64;  // of a row that pass at a time
+  using Buffer = mma::StoreBuffer<outputs, Accumulator>;
+  static constexpr int stage = (Shape::m + Shape::n) * 128, four = 32 * 16;
+  static constexpr int warp = Shape::parts > 1 ? Shape::columns / 8 * four : Buffer::bytes;
+  static constexpr int part = Shape::multiplying / 32 * warp;
+  static constexpr int received = Shape::stages * stage;
+  static constexpr int barriers = received + (Shape::parts > 1 ? Shape::parts - 1 : 1) * part;
+  static constexpr int bytes = barriers + (2 * Shape::stages + 1) * 8;
+  static_assert(Buffer::bytes <= warp);
+};
+
+/// The slabs of a part of K, as many in each but the last ones.
+struct PartOfK {
+  int first, count;
+  __device__ __forceinline__ PartOfK(int slabs, int part, int parts) {
+    const int each = (slabs + parts - 1) / parts;
+    first = part * each;
+    count = std::max(std::min(each, slabs - first), 0);
+  }
+};
+
+/// As hopper::multiply(), of numbers in one plane. Tiles of clusters are numbered down each of `columns` columns of
+/// `rows`.
+template <class S, class Element, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b, class Result>
+__global__ void __launch_bounds__(Shape::threads, 1)
+    multiply_once(const __grid_constant__ Operands operands, const __grid_constant__ detail::Arguments<S, Finish> g,
+                  const __grid_constant__ Result result, unsigned rows, unsigned columns) {
+  using SlabA = tile::SwizzledSlab<Element, of_a, Shape::m>;
+  using SlabB = tile::SwizzledSlab<Element, of_b, Shape::n>;
+  using Accumulator = typename arch::WgmmaTypes<Element>::Accumulator;
+  using Memory = OnceMemory<Shape, Accumulator>;
+  constexpr int stages = Shape::stages, parts = Shape::parts, own_columns = Shape::columns / 8;
+  constexpr bool clustered = Shape::cluster > 1, shared_a = Shape::tiles > 1;
+  extern __shared__ __attribute__((aligned(1024))) unsigned char shared[];
+  const auto slabs = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  const auto present = [&](int stage) { return slabs + Memory::barriers + stage * 8; };
+  const auto free = [&](int stage) { return slabs + Memory::barriers + (stages + stage) * 8; };
+  const std::uint32_t joined = slabs + Memory::barriers + 2 * stages * 8;
+
+  constexpr int copying = Shape::multiplying / 32;  // the warp
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane == 0) {
+    if (warp == copying) {
+      arch::prefetch_tensor_map(&operands.a);
+      arch::prefetch_tensor_map(&operands.b);
+      if constexpr (parts > 1) arch::initialize_barrier(joined, 1);
+    }
+    static_assert(stages <= copying);
+    if (warp < stages) {
+      arch::initialize_barrier(present(warp), 1);
+      arch::initialize_barrier(free(warp), copying * Shape::tiles);
+    }
+    arch::fence_initialized_barriers();
+  }
+  __syncwarp();
+  if constexpr (clustered) arch::arrive_in_cluster();
+
+  // Blocks of a cluster: the parts of its first tile, of the next one, …
+  const int rank = clustered ? static_cast<int>(arch::rank_in_cluster()) : 0;
+  const int part = rank % parts, beside = rank / parts;
+  const unsigned index = blockIdx.x / Shape::cluster, before_row = index / rows, batch = before_row / columns;
+  const tile::Origin o{batch, std::int64_t{index - before_row * rows} * Shape::m,
+                       std::int64_t{before_row - batch * columns} * Shape::Tile::n + beside * Shape::n};
+  const PartOfK k_part((operands.k + SlabA::depth - 1) / SlabA::depth, part, parts);
+  Place<stages> place;
+  // What others write to this block's shared memory, and what it writes to theirs, finds initialised barriers.
+  if constexpr (clustered)
+    arch::wait_for_cluster();
+  else
+    __syncthreads();
+  arch::allow_next_launch();
+  arch::wait_for_launches_before();
+
+  if (warp == copying) {
+    if (lane == 0) {
+      const int m = static_cast<int>(o.m), n = static_cast<int>(o.n);
+      const int batch_a = operands.a_batched ? static_cast<int>(o.batch) : 0;
+      const int batch_b = operands.b_batched ? static_cast<int>(o.batch) : 0;
+      unsigned blocks = 0;  // that multiply the same part
+#pragma unroll
+      for (int t = 0; t < Shape::tiles; ++t) blocks |= 1u << (t * parts);
+      blocks <<= part;
+#pragma unroll 1
+      for (int slab = 0; slab < k_part.count; ++slab) {
+        const std::uint32_t barrier = present(place.stage), to = slabs + place.stage * Memory::stage;
+        const int k = (k_part.first + slab) * SlabA::depth;
+        arch::wait(free(place.stage), place.parity ^ 1);
+        arch::arrive_and_expect(barrier, Memory::stage);
+#pragma unroll
+        for (int copy = 0; copy < SlabA::template copies<Shape::tiles>; ++copy) {
+          const int line = m + SlabA::template line_of<Shape::tiles>(beside, copy);
+          const std::uint32_t at = to + SlabA::template place_of<Shape::tiles>(beside, copy);
+          const int x = SlabA::by_lines ? line : k, y = SlabA::by_lines ? k : line;
+          if constexpr (shared_a)
+            arch::copy_tensor_to(static_cast<std::uint16_t>(blocks), at, &operands.a, x, y, batch_a, barrier);
+          else
+            arch::copy_tensor(at, &operands.a, x, y, batch_a, barrier);
+        }
+#pragma unroll
+        for (int copy = 0; copy < SlabB::template copies<1>; ++copy) {
+          const int line = n + SlabB::template line_of<1>(0, copy);
+          arch::copy_tensor(to + SlabA::bytes + SlabB::template place_of<1>(0, copy), &operands.b,
+                            SlabB::by_lines ? line : k, SlabB::by_lines ? k : line, batch_b, barrier);
+        }
+        place.advance();
+      }
+      if constexpr (parts > 1) arch::arrive_and_expect(joined, (parts - 1) * Memory::part);
+    }
+    return;
+  }
+
+  const int group_m = warp / 4 * 64;
+  Accumulator sums[1][Shape::n / 8][4] = {};
+  int before = 0;
+  // Slabs that nothing will replace are not given back: nobody would wait for that.
+  const auto release = [&](int slab) __attribute__((always_inline)) {
+    if (slab >= 0 && slab + stages < k_part.count && lane < Shape::tiles) {
+      if constexpr (clustered)
+        arch::arrive_at(free(before), lane * parts + part);
+      else
+        arch::arrive(free(before));
+    }
+  };
+#pragma unroll 1
+  for (int slab = 0; slab < k_part.count; ++slab) {
+    const std::uint32_t a = slabs + place.stage * Memory::stage, b = a + SlabA::bytes;
+    arch::wait(present(place.stage), place.parity);
+    arch::fence_wgmma();
+#pragma unroll
+    for (int step = 0; step < SlabA::steps; ++step)
+      arch::wgmma<Element, SlabA::by_lines, SlabB::by_lines>(sums[0], SlabA::descriptor(a, group_m, step),
+                                                             SlabB::descriptor(b, 0, step));
+    arch::commit_wgmma();
+    arch::wait_for_wgmma<1>();
+    release(slab - 1);
+    before = place.stage;
+    place.advance();
+  }
+  arch::wait_for_wgmma<0>();
+  arch::hold(sums[0]);
+
+  const std::int64_t m = o.m + group_m + warp % 4 * 16, n = o.n + part * Shape::columns;
+  const auto store = [&](const auto& x) __attribute__((always_inline)) {
+    if (__all_sync(0xffffffffu, result.keeps(x)) && stored_as_they_are(g, x, o.batch, m, n, lane)) return;
+    __syncwarp();
+    mma::store_tile<Memory::outputs, 64>(g, x, result, o.batch, m, n, shared + Memory::received + warp * Memory::warp, lane);
+  };
+  if constexpr (parts == 1) {
+    store(sums);
+  } else {
+    // To every other block the sums of its columns; those of part p lie at place p, or before, since a block sends itself none.
+    const std::uint32_t mine = slabs + Memory::received + warp * Memory::warp + lane * 16;
+#pragma unroll
+    for (int p = 0; p < parts; ++p) {
+      if (p == part) continue;
+      const unsigned there = beside * parts + p;
+      const std::uint32_t to = arch::address_at(mine + (part - (part > p)) * Memory::part, there);
+      const std::uint32_t barrier = arch::address_at(joined, there);
+#pragma unroll
+      for (int j = 0; j < own_columns; ++j)
+        arch::store_at(to + j * Memory::four, __builtin_bit_cast(arch::FourWords, sums[0][p * own_columns + j]), barrier);
+    }
+    arch::wait(joined, 0);
+    Accumulator own[1][own_columns][4];
+#pragma unroll
+    for (int j = 0; j < own_columns; ++j) {
+      Accumulator kept[4];
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        kept[r] = sums[0][j][r];
+#pragma unroll
+        for (int p = 1; p < parts; ++p) kept[r] = part == p ? sums[0][p * own_columns + j][r] : kept[r];
+      }
+#pragma unroll
+      for (int p = 0; p < parts; ++p) {
+        using Four = tile::Chunk<Accumulator, 4>;
+        const int place_of_part = std::min(p - (p > part), parts - 2);
+        const Four received = Four::load(reinterpret_cast<const Accumulator*>(
+            shared + Memory::received + warp * Memory::warp + lane * 16 + place_of_part * Memory::part + j * Memory::four));
+#pragma unroll
+        for (int r = 0; r < 4; ++r) {
+          const Accumulator x = p == part ? kept[r] : received.value[r];
+          own[0][j][r] = p == 0 ? x : math::add(own[0][j][r], x);
+        }
+      }
+    }
+    store(own);
+  }
+}
+
+}  // namespace rigel::backends::hopper
