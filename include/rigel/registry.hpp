@@ -79,12 +79,12 @@ struct Accuracy {
 /// How terms a ⊗ b may be rounded before they are summed, the most precise first.
 enum class Precision : std::uint8_t {
   accumulator,  // as the semiring has them: in the accumulator's type, or a longer one
-  promoted,     // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves; of floats or
-                // doubles (a − b)² as a² + b² − 2ab, summed apart, for results that lose few digits so (docs/numerics.md)
-  split,        // the same, and sums on tensor cores, which cut where float rounds
-  bf16x3,       // products of floats, each float the sum of two of 8 bits: within 2^-15
-  tf32,         // products of floats cut to 11 bits: within 2^-9
-  operands      // to the operands' own 16-bit type, a few of them added up there; terms up to a quarter of its largest number
+  promoted,  // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves; of floats or
+             // doubles (a − b)² as a² + b² − 2ab, summed apart, for results that lose few digits so (docs/numerics.md)
+  split,     // the same, and sums on tensor cores, which cut where float rounds
+  bf16x3,    // products of floats, each float the sum of two of 8 bits: within 2^-15
+  tf32,      // products of floats cut to 11 bits: within 2^-9
+  operands  // to the operands' own 16-bit type, a few of them added up there; terms up to a quarter of its largest number
 };
 constexpr const char* name(Precision p) {
   constexpr const char* names[] = {"accumulator", "promoted", "split", "bf16x3", "tf32", "operands"};
