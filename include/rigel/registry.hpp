@@ -76,14 +76,14 @@ struct Accuracy {
   double constant = 0, per_term = 0;
 };
 
-/// How terms a ⊗ b may be rounded before they are summed, the most precise first.
+/// How terms a ⊗ b may be rounded before they are summed, the most precise first. Of l2_squared, whose elements are floats or doubles,
+/// `promoted` is |x|² + |z|² − 2x·z in products of its own, for results that lose few digits so (docs/numerics.md).
 enum class Precision : std::uint8_t {
   accumulator,  // as the semiring has them: in the accumulator's type, or a longer one
-  promoted,  // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves; of floats or
-             // doubles (a − b)² as a² + b² − 2ab, summed apart, for results that lose few digits so (docs/numerics.md)
-  split,     // the same, and sums on tensor cores, which cut where float rounds
-  bf16x3,    // products of floats, each float the sum of two of 8 bits: within 2^-15
-  tf32,      // products of floats cut to 11 bits: within 2^-9
+  promoted,     // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves
+  split,        // the same, and sums on tensor cores, which cut where float rounds
+  bf16x3,       // products of floats, each float the sum of two of 8 bits: within 2^-15
+  tf32,         // products of floats cut to 11 bits: within 2^-9
   operands  // to the operands' own 16-bit type, a few of them added up there; terms up to a quarter of its largest number
 };
 constexpr const char* name(Precision p) {
