@@ -76,19 +76,19 @@ struct Accuracy {
   double constant = 0, per_term = 0;
 };
 
-/// How terms a ⊗ b may be rounded before they are summed, the most precise first.
+/// How terms a ⊗ b may be rounded before they are summed, the most precise first. Of l2_squared, whose elements are floats or doubles,
+/// `promoted` is |x|² + |z|² − 2x·z in products of its own, for results that lose few digits so (docs/numerics.md).
 enum class Precision : std::uint8_t {
-  accumulator,  // as the semiring has them: in the accumulator's type, or a longer one
-  bf16x9,       // products of floats, exact: each float is the sum of three of 8 bits; sums on tensor cores, as promoted
-  promoted,     // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves; of floats or
-                // doubles (a − b)² as a² + b² − 2ab, summed apart, for results that lose few digits so (docs/numerics.md)
+  accumulator,  // as the semiring has them: in the accumulator's type
+  exact_products,  // products of floats on tensor cores, but exact: in three parts of 8 bits each, sums as promoted; or in doubles
+  promoted,     // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves
   split,        // the same, and sums on tensor cores, which cut where float rounds
   bf16x3,       // products of floats, each float the sum of two of 8 bits: within 2^-15
   tf32,         // products of floats cut to 11 bits: within 2^-9
-  operands      // to the operands' own 16-bit type, a few of them added up there; terms up to a quarter of its largest number
+  operands  // to the operands' own 16-bit type, a few of them added up there; terms up to a quarter of its largest number
 };
 constexpr const char* name(Precision p) {
-  constexpr const char* names[] = {"accumulator", "bf16x9", "promoted", "split", "bf16x3", "tf32", "operands"};
+  constexpr const char* names[] = {"accumulator", "exact_products", "promoted", "split", "bf16x3", "tf32", "operands"};
   return names[static_cast<int>(p)];
 }
 

@@ -12,7 +12,7 @@ namespace rigel::backends::mma {
 /// `columns_apart` columns apart.
 template <int tile_m, int tile_n>
 struct DoubleTile {
-  static constexpr int threads = 128, blocks = 4, depth = 16, pitch = depth + 1;  // of doubles, 16 lines meet 32 banks
+  static constexpr int threads = 128, blocks = 3, depth = 16, pitch = depth + 1;  // of doubles, 16 lines meet 32 banks
   static constexpr int m = tile_m, n = tile_n, lines = m + n;
   static constexpr int columns_apart = 16, rows_apart = threads / columns_apart;
   static constexpr int rows = m / rows_apart, columns = n / columns_apart;
@@ -63,7 +63,19 @@ __global__ void __launch_bounds__(DoubleTile<outputs_m, outputs_n>::threads, Dou
   };
 
   const int place_m = thread / Tile::columns_apart, place_n = thread % Tile::columns_apart;
+  using Element = typename S::element;
+  // A thread's share of `lines` lines of a slab: neighbouring threads along the operand's own direction.
+  constexpr int apart = threads / depth;
   const bool along_k = g.a.column <= g.a.row;
+  const auto for_each = [&]<int lines>(const auto& use) __attribute__((always_inline)) {
+    static_assert(lines % 16 == 0 && depth == 2 * apart);
+#pragma unroll
+    for (int i = 0; i < lines / apart; ++i) {
+      const int line = along_k ? thread / depth + i * apart : thread % 16 + i % (lines / 16) * 16;
+      const int at = along_k ? thread % depth : thread / 16 + i / (lines / 16) * apart;
+      use(i, line, at);
+    }
+  };
 #pragma unroll 1
   for (unsigned entry = blockIdx.x; entry < many * warps_of_tile; entry += gridDim.x) {
     const unsigned number = rejected.many[entry / warps_of_tile], warp = entry % warps_of_tile;
@@ -71,32 +83,43 @@ __global__ void __launch_bounds__(DoubleTile<outputs_m, outputs_n>::threads, Dou
     const tile::Origin o = origin(number * warps_of_tile + warp);
     const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - o.m, Tile::m));
     const int last_n = static_cast<int>(std::min<std::int64_t>(g.n - o.n, Tile::n));
+    const Element *const first_a = &g.a.at(o.batch, o.m, 0), *const first_b = &g.b.at(o.batch, 0, o.n);
+    // Lines beyond the last repeat it; their outputs are not used. Values beyond K are 0 in both. The next slab is loaded while one is
+    // worked on.
+    Element of_a[Tile::m / apart], of_b[Tile::n / apart];
+    const auto load = [&](std::int64_t k0) __attribute__((always_inline)) {
+      for_each.template operator()<Tile::m>([&](int i, int line, int at) __attribute__((always_inline)) {
+        const std::int64_t k = k0 + at;
+        of_a[i] = k < g.k ? first_a[std::min(line, last_m - 1) * g.a.row + k * g.a.column] : Element(0);
+      });
+      for_each.template operator()<Tile::n>([&](int i, int line, int at) __attribute__((always_inline)) {
+        const std::int64_t k = k0 + at;
+        of_b[i] = k < g.k ? first_b[std::min(line, last_n - 1) * g.b.column + k * g.b.row] : Element(0);
+      });
+    };
     double x[Tile::rows][Tile::columns] = {};
+    load(0);
 #pragma unroll 1
     for (std::int64_t k0 = 0; k0 < g.k; k0 += depth) {
       __syncthreads();
-      // Lines beyond the last repeat it; their outputs are not used. Values beyond K are 0 in both.
-#pragma unroll 5
-      for (int e = thread; e < Tile::lines * depth; e += threads) {
-        const int line = along_k ? e / depth : e % Tile::lines, at = along_k ? e % depth : e / Tile::lines;
-        const std::int64_t k = k0 + at;
-        const auto value = [&] {
-          return line < Tile::m ? g.a.at(o.batch, o.m + std::min(line, last_m - 1), k)
-                                : g.b.at(o.batch, k, o.n + std::min(line - Tile::m, last_n - 1));
-        };
-        slab[line * pitch + at] = k < g.k ? static_cast<double>(value()) : 0;
-      }
+      for_each.template operator()<Tile::m>([&](int i, int line, int at) __attribute__((always_inline)) {
+        slab[line * pitch + at] = static_cast<double>(of_a[i]);
+      });
+      for_each.template operator()<Tile::n>([&](int i, int line, int at) __attribute__((always_inline)) {
+        slab[(Tile::m + line) * pitch + at] = static_cast<double>(of_b[i]);
+      });
       __syncthreads();
+      load(k0 + depth);
 #pragma unroll
       for (int at = 0; at < depth; ++at) {
-        double of_a[Tile::rows];
+        double a[Tile::rows];
 #pragma unroll
-        for (int i = 0; i < Tile::rows; ++i) of_a[i] = slab[(place_m + i * Tile::rows_apart) * pitch + at];
+        for (int i = 0; i < Tile::rows; ++i) a[i] = slab[(place_m + i * Tile::rows_apart) * pitch + at];
 #pragma unroll
         for (int j = 0; j < Tile::columns; ++j) {
-          const double of_b = slab[(Tile::m + place_n + j * Tile::columns_apart) * pitch + at];
+          const double b = slab[(Tile::m + place_n + j * Tile::columns_apart) * pitch + at];
 #pragma unroll
-          for (int i = 0; i < Tile::rows; ++i) x[i][j] = Direct::step(x[i][j], of_a[i], of_b);
+          for (int i = 0; i < Tile::rows; ++i) x[i][j] = Direct::step(x[i][j], a[i], b);
         }
       }
     }
