@@ -47,6 +47,17 @@ __device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N
     }
 }
 
+/// Has whole words by here, whatever is used of them.
+template <class Word, int count>
+__device__ __forceinline__ void whole(Word (&words)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    auto word = __builtin_bit_cast(std::uint32_t, words[i]);
+    asm volatile("" : "+r"(word));
+    words[i] = __builtin_bit_cast(Word, word);
+  }
+}
+
 /// Results straight from registers to C, a chunk at a time along n or along m, for a tile inside of C: result(x, c) of an
 /// accumulator and what C holds, which is read where `reads`.
 template <bool along_n, int chunk, class Shape, class Accumulator, class Value, class Result>
@@ -262,6 +273,9 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
                           __attribute__((always_inline)) {
                             SlabA::template read<Shape::threads_m>(slab_a(stage), k, place.m, fragment_a);
                             SlabB::template read<Shape::threads_n>(slab_b(stage), k, place.n, fragment_b);
+                            // Else words of which only one half is used are read as halves, one by one.
+                            if constexpr (is_packed<S>)
+                              if constexpr (W::adds) whole(fragment_a);
                           };
     const auto next = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
 
