@@ -145,9 +145,11 @@ double cost(const KernelInfo&, const Problem& p) {
   constexpr bool full_of_warps = Shape::blocks * Shape::threads >= 512;
   constexpr double efficiency =
       is_transcendental<S> ? (full_of_warps ? 1 : 0.95) * outputs / (outputs + 0.5) : outputs / (outputs + 4.0);
+  // Full from 5 warps on, as far as the four schedulers have as many each.
   const auto busy = [](double tiles) {
-    return std::min(1.0, 0.2 + 0.17 * tiles * Shape::threads / 32);
-  };  // full from 5 warps on
+    const double warps = tiles * Shape::threads / 32;
+    return warps <= 4 ? 0.2 + 0.17 * warps : warps / (4 * std::ceil(warps / 4));
+  };
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<S, Shape>(p));
   const double tiles_each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
   const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
