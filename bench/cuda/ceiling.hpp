@@ -108,7 +108,8 @@ struct min_plus_f16x2 {
   static constexpr int pairs = 2, lanes = 128, capability = 80;
   static __device__ void step(unsigned& x, unsigned a, unsigned b) {
     unsigned sum;
-    asm("{.reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %1; mov.b32 both, {low, low}; add.rn.f16x2 %0, both, %2;}"
+    asm("{.reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %1; mov.b32 both, {low, low}; add.rn.f16x2 %0, both, "
+        "%2;}"
         : "=r"(sum)
         : "r"(a), "r"(b));
     asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(x) : "r"(sum));

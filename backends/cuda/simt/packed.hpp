@@ -52,8 +52,8 @@ struct Packed {
 #endif
   /// Whether ⊗ adds floats. Then an addition takes the low half of `a` for both: HADD2 can do that, HFMA2.MMA cannot, which
   /// ptxas would otherwise take for every second addition; and additions by HADD2 alone leave more room for minima.
-  static constexpr bool adds =
-      !std::is_integral_v<element> && (std::is_same_v<S, min_plus<element, element>> || std::is_same_v<S, max_plus<element, element>>);
+  static constexpr bool adds = !std::is_integral_v<element> && (std::is_same_v<S, min_plus<element, element>> ||
+                                                                std::is_same_v<S, max_plus<element, element>>);
   S semiring;
   RIGEL_MEMBER static accumulator identity() { return paired<element>(S::identity(), S::identity()); }
   RIGEL_MEMBER accumulator multiply(operand a, operand b) const { return semiring.multiply(a, b); }
