@@ -100,14 +100,18 @@ struct min_plus_s16x2 {
   }
 };
 
-/// The same of two halves in a word, NaN if one of them is
+/// The same of two halves in a word, NaN if one of them is. Both sums take the low half of `a`, as the kernel's do: see
+/// simt/packed.hpp.
 struct min_plus_f16x2 {
   using type = unsigned;
   static constexpr const char* name = "min_plus/f16x2";
   static constexpr int pairs = 2, lanes = 128, capability = 80;
   static __device__ void step(unsigned& x, unsigned a, unsigned b) {
     unsigned sum;
-    asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+    asm("{.reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %1; mov.b32 both, {low, low}; add.rn.f16x2 %0, both, "
+        "%2;}"
+        : "=r"(sum)
+        : "r"(a), "r"(b));
     asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(x) : "r"(sum));
   }
 };

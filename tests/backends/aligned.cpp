@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <vector>
 
 namespace {
@@ -154,4 +155,85 @@ TEST_CASE_TEMPLATE("aligned operands: square roots in the reference's bits", Exe
     std::vector<float> actual;
     if (support::ran(info, [&] { actual = distances(info.name); })) CHECK(actual == expected);
   }
+}
+
+namespace {
+
+// rows × columns of numbers, each line from `offset` elements on and `padding` elements behind the one before, NaN between them.
+template <class Exec>
+struct Anywhere {
+  using Memory = typename Exec::memory_space;
+  Kokkos::View<float*, Memory> all;
+  Kokkos::View<float**, Kokkos::LayoutStride, Memory> matrix;
+
+  Anywhere(int rows, int columns, int offset, int padding, std::uint64_t seed)
+      : all("operand", offset + static_cast<std::size_t>(rows) * (columns + padding) - padding),
+        matrix(all.data() + offset, Kokkos::LayoutStride(rows, columns + padding, columns, 1)) {
+    support::Random random(seed);
+    std::vector<float> values(all.span(), std::numeric_limits<float>::quiet_NaN());
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j)
+        values[static_cast<std::size_t>(offset) + static_cast<std::size_t>(i) * (columns + padding) + j] =
+            static_cast<float>(random.uniform(-4, 4));
+    support::copy_in<Exec>(all.data(), values.data(), values.size() * sizeof(float));
+  }
+};
+
+template <class Exec, bool by_rows, class S>
+void check_anywhere(const S& semiring, const char* name, const rigel::epilogue::Program& epilogue) {
+  constexpr Extents extents[] = {{5, 9, 53},    {64, 64, 56}, {65, 67, 57}, {130, 131, 71}, {3, 200, 48},
+                                 {129, 12, 50}, {1, 8, 60},   {2, 1, 52},   {200, 63, 63},  {67, 257, 11}};
+  for (const auto [m, n, k] : extents)
+    for (int offset = 0; offset < 4; ++offset)
+      for (int padding = 0; padding < 4; ++padding) {
+        CAPTURE(m);
+        CAPTURE(n);
+        CAPTURE(k);
+        CAPTURE(offset);
+        CAPTURE(padding);
+        const Anywhere<Exec> a(m, k, offset, padding, 1);
+        const Anywhere<Exec> b(by_rows ? k : n, by_rows ? n : k, (offset + padding) % 4, (2 * padding + offset) % 4, 2);
+        const Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space> c("result", m, n);
+        std::vector<float> expected(c.span()), actual(c.span());
+        const bool accumulate = padding == 1;
+        const auto product = [&](const std::string& kernel, std::vector<float>& result) {
+          Kokkos::deep_copy(c, 1.5f);
+          const rigel::ContractOptions options{.accumulate = accumulate, .kernel = kernel};
+          if constexpr (by_rows)
+            rigel::contract(Exec{}, semiring, a.matrix, b.matrix, c, epilogue, options);
+          else
+            rigel::contract(Exec{}, semiring, a.matrix, rigel::transposed(b.matrix), c, epilogue, options);
+          support::copy_out<Exec>(result.data(), c.data(), result.size() * sizeof(float));
+        };
+        product("reference", expected);
+        for (const auto& info : support::kernels_on(Exec{}, name, rigel::Scalar::f32)) {
+          if (!covers(info.promises, rigel::Promise::reference_bits)) continue;
+          CAPTURE(info.name);
+          if (support::ran(info, [&] { product(info.name, actual); })) CHECK(actual == expected);
+        }
+      }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("operands whose lines begin anywhere", Exec, RIGEL_TEST_SPACES) {
+  check_anywhere<Exec, false>(rigel::l1<float>{}, "l1", {});
+  check_anywhere<Exec, false>(rigel::l2_squared<float>{}, "l2_squared", rigel::epilogue::pow(0.5));
+  check_anywhere<Exec, true>(rigel::min_plus<float>{}, "min_plus", {});
+  check_anywhere<Exec, true>(rigel::max_plus<float>{}, "max_plus", {});
+}
+
+// About as many tiles as a card holds at a time: K is cut into a few parts, and what they leave.
+TEST_CASE_TEMPLATE("K in a few parts", Exec, RIGEL_TEST_SPACES) {
+  if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return;
+  constexpr int m = 845, n = 901, k = 262;
+  const Anywhere<Exec> a(m, k, 1, 2, 1), b(k, n, 3, 0, 2);
+  const Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space> c("result", m, n);
+  const auto product = [&](const std::string& kernel) {
+    rigel::contract(Exec{}, rigel::min_plus<float>{}, a.matrix, b.matrix, c, rigel::epilogue::Program{}, {.kernel = kernel});
+    std::vector<float> values(c.span());
+    support::copy_out<Exec>(values.data(), c.data(), values.size() * sizeof(float));
+    return values;
+  };
+  CHECK(product("cuda.simt.min_plus.f32.split_k") == product("reference"));
 }

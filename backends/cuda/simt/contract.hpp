@@ -49,6 +49,20 @@ tile::Way way_of(const Operand& o, std::int64_t lines, std::int64_t line_stride,
   return tile::Way::single;
 }
 
+/// Whether A along k and B in this way can come in vectors whatever alignment and K.
+template <tile::Way way_of_b>
+bool can_be_shifted(const Problem& p) {
+  constexpr std::int64_t least = 48;      // of K: below that single values are as fast
+  constexpr std::int64_t most = 1 << 24;  // of strides: a thread counts elements between its lines in 32 bits
+  const auto is_near = [](std::int64_t stride) { return stride >= -most && stride <= most; };
+  if (p.a.column_stride != 1 || !is_near(p.a.row_stride)) return false;
+  if (p.k < least || p.k > std::numeric_limits<std::int32_t>::max()) return false;
+  if constexpr (way_of_b == tile::Way::shifted_k)
+    return p.b.row_stride == 1 && is_near(p.b.column_stride);
+  else
+    return p.b.column_stride == 1 && p.n >= 8 && p.b.row_stride >= p.n;  // vectors may end in the next line of k
+}
+
 struct Ways {
   tile::Way a = tile::Way::single, b = tile::Way::single;
 };
@@ -61,6 +75,8 @@ Ways ways_for(const Problem& p) {
     const bool along_lines = ways.a == tile::Way::along_lines && ways.b == tile::Way::along_lines;
     if (along_lines && !std::is_same_v<Shape, LargeTile<S>>) return {};
     if (ways.a != tile::Way::single && ways.b != tile::Way::single) return ways;
+    if (constexpr tile::Way b = shifted_way_of_b<S, Shape>; b != tile::Way::single && can_be_shifted<b>(p))
+      return {tile::Way::shifted_k, b};
   }
   return {};
 }
@@ -105,6 +121,8 @@ void with_function(const Problem& p, const Visit& visit) {
       if constexpr (is_packed<S>) {
         if (ways.a != Way::single) return use.template operator()<Steps<OnPairs<S>>, Way::either, Way::either>({});
       } else {
+        if constexpr (constexpr Way b = shifted_way_of_b<S, Shape>; b != Way::single)
+          if (ways.a == Way::shifted_k) return use.template operator()<Steps<S>, Way::shifted_k, b>({});
         if (ways.a == Way::along_k && ways.b == Way::along_k)
           return use.template operator()<Steps<S>, Way::along_k, Way::along_k>({});
         if (ways.a == Way::along_k && ways.b == Way::along_lines)
@@ -145,14 +163,20 @@ double cost(const KernelInfo&, const Problem& p) {
   constexpr bool full_of_warps = Shape::blocks * Shape::threads >= 512;
   constexpr double efficiency =
       is_transcendental<S> ? (full_of_warps ? 1 : 0.95) * outputs / (outputs + 0.5) : outputs / (outputs + 4.0);
+  // Full from 5 warps on, as far as the four schedulers have as many each.
   const auto busy = [](double tiles) {
-    return std::min(1.0, 0.2 + 0.17 * tiles * Shape::threads / 32);
-  };  // full from 5 warps on
+    const double warps = tiles * Shape::threads / 32;
+    return warps <= 4 ? 0.2 + 0.17 * warps : warps / (4 * std::ceil(warps / 4));
+  };
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<S, Shape>(p));
   const double tiles_each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
   const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
   constexpr double singles = std::is_same_v<Shape, LargeTile<S>> ? 0.82 : 0.9;
-  const double copies = takes_vectors<S, Shape> && ways_for<S, Shape>(p).a == tile::Way::single ? singles : 1;
+  const tile::Way way = ways_for<S, Shape>(p).a;
+  const double copies = !takes_vectors<S, Shape>      ? 1
+                        : way == tile::Way::single    ? singles
+                        : way == tile::Way::shifted_k ? 0.94
+                                                      : 1;
   const double rate =
       steps_per_second<S, Shape>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(p.k));
   return launch + (full / busy(Shape::blocks) + rest / busy(rest)) / rate +

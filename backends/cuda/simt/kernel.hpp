@@ -47,6 +47,17 @@ __device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N
     }
 }
 
+/// Has whole words by here, whatever is used of them.
+template <class Word, int count>
+__device__ __forceinline__ void whole(Word (&words)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    auto word = __builtin_bit_cast(std::uint32_t, words[i]);
+    asm volatile("" : "+r"(word));
+    words[i] = __builtin_bit_cast(Word, word);
+  }
+}
+
 /// Results straight from registers to C, a chunk at a time along n or along m, for a tile inside of C: result(x, c) of an
 /// accumulator and what C holds, which is read where `reads`.
 template <bool along_n, int chunk, class Shape, class Accumulator, class Value, class Result>
@@ -195,11 +206,14 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   using LoaderB = typename Memory::LoaderB;
   using Stored = typename SlabA::Stored;
   using Exchange = tile::Exchange<Accumulator, Shape, SlabA::chunk>;
-  constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;  // then K is any
-  // Whole slabs are unrolled; the last slab of any K is not.
+  constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;
+  constexpr bool shifted = WayA == tile::Way::shifted_k;
+  constexpr bool any_k = singly || shifted;
+  // Whole slabs are unrolled; the last slab of any K is not, but where it is mostly whole and zeros may stand behind it.
   constexpr bool unrolled = Step::chunk == 1 && !is_emulated<S> && (!singly || unrolls_singles<S>);
+  constexpr int least = shifted && has_zero_terms<S> ? Shape::depth / 2 + 1 : Shape::depth;  // values in an unrolled slab
   static_assert(!unrolled || Shape::depth >= 8, "a schedule's steps are those of a slab");
-  constexpr Schedule when = singly ? schedule_of_singles<S, Shape> : schedule<S>;
+  constexpr Schedule when = singly ? schedule_of_singles<S, Shape> : shifted ? schedule_of_shifted<S, Shape> : schedule<S>;
   using Count = std::conditional_t<singly, std::int64_t, std::int32_t>;  // of values of k: a register less
   constexpr int stage_size = Memory::size, stages = Memory::stages;
   constexpr int ahead = stages - 1;  // slabs that are under way while one is worked on
@@ -253,18 +267,29 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       b.start(slab_b(stage), left);
       arch::commit_copies();
     };
+    const auto next = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
     const auto finish = [&](int stage) __attribute__((always_inline)) {
       arch::wait_for_copies<ahead - 1>();
-      a.finish(slab_a(stage));
-      b.finish(slab_b(stage));
+      if constexpr (shifted)
+        a.finish(slab_a(stage), slab_a(next(stage)));
+      else
+        a.finish(slab_a(stage));
+      if constexpr (WayB == tile::Way::shifted_k)
+        b.finish(slab_b(stage), slab_b(next(stage)));
+      else
+        b.finish(slab_b(stage));
     };
     const auto read = [&](int stage, int k, Operand(&fragment_a)[Shape::outputs_m], Operand(&fragment_b)[Shape::outputs_n])
                           __attribute__((always_inline)) {
                             SlabA::template read<Shape::threads_m>(slab_a(stage), k, place.m, fragment_a);
                             SlabB::template read<Shape::threads_n>(slab_b(stage), k, place.n, fragment_b);
+                            // Else words of which only one half is used are read as halves, one by one.
+                            if constexpr (is_packed<S>)
+                              if constexpr (W::adds) whole(fragment_a);
                           };
-    const auto next = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
 
+    if constexpr (shifted) a.start_heads(slab_a(0), g.k);
+    if constexpr (WayB == tile::Way::shifted_k) b.start_heads(slab_b(0), g.k);
 #pragma unroll
     for (int stage = 0; stage < ahead; ++stage) start_copies(stage, g.k - stage * Shape::depth);
     finish(0);
@@ -276,7 +301,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
 #pragma unroll 1
     for (Count k0 = 0;; k0 += Shape::depth) {
       const Count left = static_cast<Count>(g.k) - k0;
-      if (unrolled && (!singly || left >= Shape::depth)) {
+      if (unrolled && (!any_k || left >= least)) {
         if constexpr (unrolled) {
 #pragma unroll
           for (int k = 0; k < Shape::depth; ++k) {
@@ -291,9 +316,9 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
             step_all(step, x, fragment_a[k % 2], fragment_b[k % 2], k0 + k);
           }
         }
-      } else if constexpr (singly || !unrolled) {
+      } else if constexpr (any_k || !unrolled) {
         start_copies(free, left - ahead * Shape::depth);
-        const int steps = singly && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
+        const int steps = any_k && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
         if constexpr (Step::chunk > 1) {
           Operand chunk_a[Step::chunk][Shape::outputs_m], chunk_b[Step::chunk][Shape::outputs_n];
           int k = 0;

@@ -50,6 +50,10 @@ struct Packed {
 #else
       false;
 #endif
+  /// Whether ⊗ adds floats. Then an addition takes the low half of `a` for both: HADD2 can do that, HFMA2.MMA cannot, which
+  /// ptxas would otherwise take for every second addition; and additions by HADD2 alone leave more room for minima.
+  static constexpr bool adds = !std::is_integral_v<element> && (std::is_same_v<S, min_plus<element, element>> ||
+                                                                std::is_same_v<S, max_plus<element, element>>);
   S semiring;
   RIGEL_MEMBER static accumulator identity() { return paired<element>(S::identity(), S::identity()); }
   RIGEL_MEMBER accumulator multiply(operand a, operand b) const { return semiring.multiply(a, b); }
@@ -60,6 +64,8 @@ struct Packed {
       const std::int32_t high = rigel::step(semiring, upper(x), upper(a), upper(b), 0);
       const std::int32_t low = rigel::step(semiring, raised(x), upper(a), raised(b), 0);
       return __builtin_bit_cast(accumulator, __byte_perm(low, high, 0x7632));
+    } else if constexpr (adds) {
+      return rigel::step(semiring, x, __builtin_shufflevector(a, a, 0, 0), b, 0);
     } else {
       return rigel::step(semiring, x, a, b, 0);
     }

@@ -32,20 +32,6 @@ struct Parts {
   int count() const { return static_cast<int>(whole + (rest > 0)); }
 };
 
-/// As many parts as fill the card with small tiles, of whole slabs.
-template <class S>
-Parts parts_of(const Problem& p) {
-  using Shape = SmallTile<S>;
-  constexpr std::int64_t most = 256, slab = Shape::depth;
-  const std::int64_t tiles = std::max<std::int64_t>(rows_of<Shape>(p) * columns_of<S, Shape>(p), 1);
-  const std::int64_t wanted = std::clamp<std::int64_t>(Shape::blocks * p.execution.multiprocessors / tiles, 1, most);
-  Parts parts;
-  parts.length = std::max((p.k + wanted * slab - 1) / (wanted * slab), std::int64_t{1}) * slab;
-  parts.whole = p.k / parts.length;
-  parts.rest = p.k % parts.length;
-  return parts;
-}
-
 /// The product of `count` parts of `length` values, from value `first` on, into memory for accumulators.
 template <class S>
 Problem part_of(const Problem& p, std::int64_t first, std::int64_t length, std::int64_t count, void* to) {
@@ -76,6 +62,40 @@ Problem part_of(const Problem& p, std::int64_t first, std::int64_t length, std::
   return part;
 }
 
+/// Predicted time of all parts, of which those of `rest` are a launch of their own, and of joining them. What a launch takes is
+/// mostly hidden behind the one before it.
+template <class S>
+double parts_seconds(const KernelInfo& info, const Problem& p, const Parts& parts) {
+  constexpr double hidden = 5e-6, join = 3e-6, bytes_per_second = 2e12;
+  const auto seconds = [&](std::int64_t length, std::int64_t count) {
+    return cost<S, SmallTile<S>>(info, part_of<S>(p, 0, length, count, nullptr));
+  };
+  const double bytes = static_cast<double>(p.m * p.n) * parts.count() * sizeof(typename S::accumulator);
+  const double first = parts.whole > 0 ? seconds(parts.length, parts.whole) : hidden;
+  return first + (parts.rest > 0 ? seconds(parts.rest, 1) - hidden : 0) + join + 2 * bytes / bytes_per_second;
+}
+
+/// As many parts as fill the card with small tiles, of whole slabs. Where there are about as many tiles as it holds, or a few
+/// times more, the number that leaves the least of its multiprocessors idle at the end.
+template <class S>
+Parts parts_of(const KernelInfo& info, const Problem& p) {
+  using Shape = SmallTile<S>;
+  constexpr std::int64_t most = 256, few = 4, slab = Shape::depth;
+  const std::int64_t multiprocessors = std::max(p.execution.multiprocessors, 1);
+  const std::int64_t tiles = std::max<std::int64_t>(rows_of<Shape>(p) * columns_of<S, Shape>(p), 1);
+  const std::int64_t filling = std::clamp<std::int64_t>(Shape::blocks * multiprocessors / tiles, 1, most);
+  const auto cut = [&](std::int64_t length) { return Parts{length, p.k / length, p.k % length}; };
+  Parts best = cut(std::max((p.k + filling * slab - 1) / (filling * slab), std::int64_t{1}) * slab);
+  if (filling > few || tiles > 2 * few * Shape::blocks * multiprocessors || p.k < few * few * slab) return best;
+  double least = parts_seconds<S>(info, p, best);
+  for (std::int64_t count = 2; count <= few; ++count) {
+    const Parts parts = cut(p.k / (count * slab) * slab);
+    const double seconds = parts_seconds<S>(info, p, parts);
+    if (seconds < least) least = seconds, best = parts;
+  }
+  return best;
+}
+
 template <class S>
 Status split_supports(const KernelInfo& info, const Problem& p) {
   if (p.batch != 1 || p.semiring_per_batch) return {Code::unsupported, "a batch of products has no need of parts"};
@@ -84,23 +104,19 @@ Status split_supports(const KernelInfo& info, const Problem& p) {
 }
 
 template <class S>
-std::size_t split_workspace(const KernelInfo&, const Problem& p) {
-  return static_cast<std::size_t>(p.m * p.n * parts_of<S>(p).count()) * sizeof(typename S::accumulator);
+std::size_t split_workspace(const KernelInfo& info, const Problem& p) {
+  return static_cast<std::size_t>(p.m * p.n * parts_of<S>(info, p).count()) * sizeof(typename S::accumulator);
 }
 
 template <class S>
 double split_cost(const KernelInfo& info, const Problem& p) {
-  constexpr double launches = 8e-6, bytes_per_second = 2e12;
-  const Parts parts = parts_of<S>(p);
-  const Problem part = part_of<S>(p, 0, parts.length, parts.count(), nullptr);
-  return cost<S, SmallTile<S>>(info, part) + launches +
-         2 * static_cast<double>(split_workspace<S>(info, p)) / bytes_per_second;
+  return parts_seconds<S>(info, p, parts_of<S>(info, p));
 }
 
 template <class S>
 void split_run(const KernelInfo& info, const Problem& p, void* workspace) {
   using Accumulator = typename S::accumulator;
-  const Parts parts = parts_of<S>(p);
+  const Parts parts = parts_of<S>(info, p);
   auto* const first = static_cast<Accumulator*>(workspace);
   const auto enqueue = [&](std::int64_t part, std::int64_t length, std::int64_t count) {
     if (count == 0 || length == 0 || p.m == 0 || p.n == 0) return;

@@ -148,6 +148,18 @@ template <class Shape>
   requires std::is_same_v<Shape, SmallTile<l2_squared<float>>>
 inline constexpr Schedule schedule_of_singles<l2_squared<float>, Shape> = {3, 7};
 
+/// Whether terms of zeros are zeros, which leave every sum of terms as it is: then zeros may stand behind the last value of k.
+template <class S>
+inline constexpr bool has_zero_terms = false;
+template <>
+inline constexpr bool has_zero_terms<l1<float>> = true;
+template <>
+inline constexpr bool has_zero_terms<l2_squared<float>> = true;
+
+/// The schedule of a kernel in shifted vectors: of the fastest without a spill.
+template <class S, class Shape>
+inline constexpr Schedule schedule_of_shifted = std::is_same_v<Shape, LargeTile<S>> ? Schedule{0, 5} : Schedule{1, 6};
+
 /// Whether kernels whose operands come one by one unroll whole slabs: where no registers spill then.
 template <class S>
 inline constexpr bool unrolls_singles = is_packed<S> || (in_vectors<S> && std::is_same_v<typename S::element, float>);
@@ -175,5 +187,19 @@ template <class S, class Shape>
 inline constexpr bool takes_vectors =
     std::is_same_v<Shape, LargeTile<S>> ? (in_vectors<S> && !singles_only<S>) || is_packed<S>
                                         : in_vectors<S> && !singles_only<S> && std::is_same_v<typename S::element, float>;
+
+/// How a tile in vectors brings B where it is not aligned, or K is no multiple of a slab, and A lies along k; `single`: not at
+/// all. For the commonest semirings of floats, since it takes kernels of their own. In their large tile minima and maxima with B
+/// by rows spill.
+template <class S, class Shape>
+inline constexpr tile::Way shifted_way_of_b = tile::Way::single;
+template <class Shape>
+inline constexpr tile::Way shifted_way_of_b<l1<float>, Shape> = tile::Way::shifted_k;
+template <class Shape>
+inline constexpr tile::Way shifted_way_of_b<l2_squared<float>, Shape> = tile::Way::shifted_k;
+template <>
+inline constexpr tile::Way shifted_way_of_b<min_plus<float>, SmallTile<min_plus<float>>> = tile::Way::shifted_lines;
+template <>
+inline constexpr tile::Way shifted_way_of_b<max_plus<float>, SmallTile<max_plus<float>>> = tile::Way::shifted_lines;
 
 }  // namespace rigel::backends::simt

@@ -7,6 +7,7 @@
 
 #include <backends/cuda/arch/copy_async.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -97,8 +98,9 @@ struct Slab {
 };
 
 /// How an operand comes to shared memory: value by value, whatever its strides, its alignment and its extents, or in
-/// vectors of 16 bytes along k or along the lines; `either`: along one of the two, as its strides say.
-enum class Way { single, along_k, along_lines, either };
+/// vectors of 16 bytes along k or along the lines, of operands that are aligned; `either`: along one of the two, as its
+/// strides say; `shifted`: in such vectors where each line, or each line of k, begins at an address of its own.
+enum class Way { single, along_k, along_lines, either, shifted_k, shifted_lines };
 
 /// Brings slab after slab of one operand from global to shared memory: `start` begins with one, `finish` ends the one
 /// that is needed next. `staging`: shared memory of its own, `staging_size` values; `thread_index`: threadIdx.x.
@@ -281,6 +283,152 @@ class Loader<Way::along_lines, Element, Element, lines, depth, threads> {
   const Element* source_;
   std::int64_t k_stride_;
   int slot_;
+};
+
+/// Along k as above, whatever alignment and K. A line's first values, up to the first aligned address, come one by one; each
+/// thread's vectors after them are shifted by as many, so that one of two reaches into the slab that follows. Nothing outside
+/// of the matrix is read.
+template <class Element, int lines, int depth, int threads>
+class Loader<Way::shifted_k, Element, Element, lines, depth, threads> {
+  using Layout = Slab<Element, lines, depth>;
+  static constexpr int width = 16 / static_cast<int>(sizeof(Element));
+  static constexpr int in_line = depth / width, lines_apart = threads / in_line, each = lines / lines_apart;
+  static_assert(depth == 2 * width && lines == 2 * lines_apart);
+  static_assert(lines_apart % width == 0, "a thread's lines are shifted alike");
+
+ public:
+  static constexpr bool async = true;
+  static constexpr int staging_size = 2 * lines * depth;  // of the slab that is finished next, and of the one after it
+
+  __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t, std::int64_t lines_left,
+                                    std::int64_t, Element* staging)
+      : staging_(staging + threadIdx.x * width) {
+    const int thread = static_cast<int>(threadIdx.x), line = thread / in_line, vector = thread % in_line;
+    // Lines beyond the last one repeat others, as they are shifted, from the L1 cache.
+    const int present = static_cast<int>(lines_left < lines ? lines_left : lines);
+    const int others = (1 << (31 - __clz(present))) - 1;  // a mask: as many as are surely present
+    const Element* const begin = source + (line < present ? line : line & others) * line_stride;
+    place_ = static_cast<int>(-(reinterpret_cast<std::uintptr_t>(begin) / sizeof(Element)) % width) + vector * width;
+    slot_ = place_ * Layout::pitch + line;
+    source_ = begin + place_;
+    other_ = line + lines_apart < present ? static_cast<int>(lines_apart * line_stride) : 0;
+  }
+
+  /// Starts to copy the values of the first slab that no vector brings.
+  __device__ __forceinline__ void start_heads(Element* slab, std::int64_t left) const {
+    if (place_ >= width) return;
+#pragma unroll
+    for (int e = 0; e < each; ++e)
+#pragma unroll
+      for (int j = 1; j < width; ++j)
+        if (place_ >= j && place_ - j < left)
+          arch::copy_async<sizeof(Element)>(slab + slot_ - j * Layout::pitch + e * lines_apart, source_ + e * other_ - j);
+  }
+
+  __device__ __forceinline__ void start(Element*, std::int64_t left) {
+    Element* const to = staging_ + turn_;
+    if (left >= depth + width - 1) {
+#pragma unroll
+      for (int e = 0; e < each; ++e) arch::copy_async<16, true>(to + e * threads * width, source_ + e * other_);
+    } else {
+      const int values = std::clamp(static_cast<int>(left) - place_, 0, width);
+#pragma unroll
+      for (int e = 0; e < each; ++e)
+        arch::copy_async_part(to + e * threads * width, source_ + e * other_, values * static_cast<int>(sizeof(Element)));
+    }
+    source_ += depth;
+    turn_ ^= lines * depth;
+  }
+
+  /// `next`: the slab that follows.
+  __device__ __forceinline__ void finish(Element* slab, Element* next) const {
+    Element *const here = slab + slot_, *const there = next + slot_ - depth * Layout::pitch;
+#pragma unroll
+    for (int e = 0; e < each; ++e) {
+      const auto values = Chunk<Element, width>::load(staging_ + turn_ + e * threads * width);
+#pragma unroll
+      for (int v = 0; v < width; ++v)
+        (place_ + v < depth ? here : there)[v * Layout::pitch + e * lines_apart] = values.value[v];
+    }
+  }
+
+ private:
+  const Element* source_;
+  Element* staging_;
+  int turn_ = 0;      // from there to where the next slab to be started goes, and whence the next one is finished
+  int other_;         // from the first line's vector to the second line's, in elements
+  int place_, slot_;  // of the vector's first value: along k from the slab's first one on, and in shared memory
+};
+
+/// Along the lines as above, whatever alignment, lines and K; from line to line of k there are at least as many elements as
+/// lines, and as a vector has. First values come one by one, the vectors after them by way of a place of the thread's own.
+/// Vectors beyond the lines' end read what follows in the matrix, but in its last slab, whose end it may be.
+template <class Element, int lines, int depth, int threads>
+class Loader<Way::shifted_lines, Element, Element, lines, depth, threads> {
+  using Layout = Slab<Element, lines, depth>;
+  static constexpr int width = 16 / static_cast<int>(sizeof(Element));
+  static constexpr int in_k = lines / width, k_apart = threads / in_k, each = depth / k_apart;
+  static_assert(lines % width == 0 && threads % in_k == 0 && depth % k_apart == 0 && threads >= depth * width);
+  static_assert(k_apart % width == 0, "a thread's vectors are shifted alike");
+  static_assert(Layout::pitch >= lines + width - 1, "the last vector of a line of k may end behind it");
+
+ public:
+  static constexpr bool async = true;
+  static constexpr int staging_size = 2 * lines * depth;
+
+  __device__ __forceinline__ Loader(const Element* source, std::int64_t, std::int64_t k_stride, std::int64_t lines_left,
+                                    std::int64_t, Element* staging)
+      : k_stride_(k_stride), staging_(staging + threadIdx.x * width) {
+    const int thread = static_cast<int>(threadIdx.x);
+    const auto heads = [&](int k) {
+      return static_cast<int>(-(reinterpret_cast<std::uintptr_t>(source + k * k_stride) / sizeof(Element)) % width);
+    };
+    k_ = thread / in_k;
+    const int line = heads(k_) + thread % in_k * width;
+    left_ = static_cast<int>(lines_left < 2 * lines ? lines_left : 2 * lines) - line;
+    slot_ = k_ * Layout::pitch + line;
+    source_ = source + (left_ > 0 ? line : line % width) + k_ * k_stride;  // vectors beyond the end repeat the first one
+    const int head_k = thread / width, head = thread % width;
+    head_k_ = head_k < depth && head < heads(head_k) && head < lines_left ? head_k : depth;
+    head_ = source + head + head_k_ * k_stride;
+    head_slot_ = head_k * Layout::pitch + head;
+  }
+
+  __device__ __forceinline__ void start(Element* slab, std::int64_t left) {
+    if (head_k_ < depth && head_k_ < left) arch::copy_async<sizeof(Element)>(slab + head_slot_, head_);
+    head_ += depth * k_stride_;
+    Element* const to = staging_ + turn_;
+    if (left > depth) {
+#pragma unroll
+      for (int e = 0; e < each; ++e) arch::copy_async<16, true>(to + e * threads * width, source_ + e * k_apart * k_stride_);
+    } else {
+      const int values = std::clamp(left_, 0, width);
+#pragma unroll
+      for (int e = 0; e < each; ++e)
+        arch::copy_async_part(to + e * threads * width, source_ + e * k_apart * k_stride_,
+                              k_ + e * k_apart < left ? values * static_cast<int>(sizeof(Element)) : 0);
+    }
+    source_ += depth * k_stride_;
+    turn_ ^= lines * depth;
+  }
+
+  __device__ __forceinline__ void finish(Element* slab) const {
+#pragma unroll
+    for (int e = 0; e < each; ++e) {
+      const auto values = Chunk<Element, width>::load(staging_ + turn_ + e * threads * width);
+#pragma unroll
+      for (int v = 0; v < width; ++v) slab[slot_ + e * k_apart * Layout::pitch + v] = values.value[v];
+    }
+  }
+
+ private:
+  const Element *source_, *head_;
+  std::int64_t k_stride_;
+  Element* staging_;
+  int turn_ = 0;
+  int k_, left_;          // of the thread's first vector: its line of k, and lines from its first value on
+  int slot_, head_slot_;  // in shared memory
+  int head_k_;            // the line of k of a value that the thread copies by itself; `depth`: it has none
 };
 
 }  // namespace rigel::tile
