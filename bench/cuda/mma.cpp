@@ -82,7 +82,7 @@ void add_tasks(const Exec& exec) {
   constexpr bool unaligned = false;
   constexpr auto tf32 = rigel::Precision::tf32, split = rigel::Precision::split,
                  promoted = rigel::Precision::promoted, bf16x3 = rigel::Precision::bf16x3,
-                 bf16x9 = rigel::Precision::bf16x9;
+                 exact_products = rigel::Precision::exact_products;
   const bench::Setting setting{exec, "cuda.mma", bench::Numbers::normal};
 
   bench::add_ceilings<pair::tensor_f16, pair::tensor_halves, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split,
@@ -114,7 +114,7 @@ void add_tasks(const Exec& exec) {
       {8192, 8192, 8192, rows, true, nullptr, split},
       {8192, 8192, 8192, columns, true, nullptr, promoted},
       {8192, 8192, 8192, columns, true, nullptr, bf16x3},
-      {8192, 8192, 8192, columns, true, nullptr, bf16x9},
+      {8192, 8192, 8192, columns, true, nullptr, exact_products},
       {8192, 8192, 8192, columns, true, "cuda.mma.plus_times.f32.split", split},
       {8192, 8192, 8192, columns, true, "cuda.mma.plus_times.f32.promoted", promoted},
       {8192, 8192, 8192, columns, true, "cuda.mma.plus_times.f32.bf16x9_split", split}});
@@ -150,17 +150,17 @@ void add_tasks(const Exec& exec) {
     bench::add(name + "/cuda.simt", benchmark::kMillisecond,
                [=](State& state) { near_distances(state, exec, 30000, k, {.kernel = "cuda.simt"}); });
   }
-  // The same on tensor cores for doubles; of floats no precision is needed.
+  // The same on tensor cores for doubles.
   add_products<pair::tensor_f64>(setting, "l2_squared/f64/root", l2_squared<double>{}, {
       {30000, 30000, 1024, columns, true, nullptr, promoted},
       {8192, 8192, 64, columns, true, nullptr, promoted}}, epilogue::pow(0.5));
   add_products<pair::tensor_f64>(setting, "l2_squared/f32/root", l2_squared<float>{}, {
-      {30000, 30000, 1024, columns},
-      {8192, 8192, 64, columns}}, epilogue::pow(0.5));
+      {30000, 30000, 1024, columns, true, nullptr, exact_products},
+      {8192, 8192, 64, columns, true, nullptr, exact_products}}, epilogue::pow(0.5));
   bench::add("distances of a matrix's rows to themselves/f64/30000x30000x1024", benchmark::kMillisecond, [=](State& state) {
     self_distances<pair::tensor_f64, double>(state, exec, 30000, 1024, false, promoted); });
   bench::add("distances of a matrix's rows to themselves/f32 as doubles/30000x30000x1024", benchmark::kMillisecond, [=](State& state) {
-    self_distances<pair::tensor_f64, float>(state, exec, 30000, 1024, false, rigel::Precision::accumulator); });
+    self_distances<pair::tensor_f64, float>(state, exec, 30000, 1024, false, exact_products); });
   // 2048 words of 32 bits along k; C takes 17 GB.
   add_products<pair::tensor_b1>(setting, "or_and/words along k", or_and<std::uint32_t>{}, {{65536, 65536, 2048, columns}},
                                 epilogue::any_bit());
@@ -195,7 +195,7 @@ void add_tasks(const Exec& exec) {
       {8192, 8192, 8192, columns, true, nullptr, split},
       {8192, 8192, 8192, rows, true, nullptr, split},
       {8192, 8192, 8192, columns, true, nullptr, promoted},
-      {8192, 8192, 8192, columns, true, nullptr, bf16x9}});
+      {8192, 8192, 8192, columns, true, nullptr, exact_products}});
   add_products<pair::tensor_s8>(hopper, "hopper/plus_times/s8", plus_times<std::int8_t>{}, {{8192, 8192, 8192, columns}});
 }
 // clang-format on

@@ -12,7 +12,7 @@
 //             log_plus, l1, l2_squared, linf, hamming, or lp:<p>; or cdist:<p>, Minkowski distances between the rows of A
 //             and the columns of B, root included
 // types       f32 and f32; for plus_times also f16 or bf16 and the same or f32, i8 and i32
-// precision   the least that terms are rounded to: accumulator, bf16x9, promoted, split, bf16x3, tf32 or operands
+// precision   the least that terms are rounded to: accumulator, exact_products, promoted, split, bf16x3, tf32 or operands
 // layout      rows or columns: how the M × K of A, the K × N of B lie. C lies by rows.
 // files       raw little-endian numbers; "-" for C writes none
 //
@@ -65,10 +65,10 @@ bool by_rows(const std::string& what, const std::string& word) {
 
 rigel::Precision precision(const std::string& word) {
   using enum rigel::Precision;
-  for (const auto p : {accumulator, bf16x9, promoted, split, bf16x3, tf32, operands})
+  for (const auto p : {accumulator, exact_products, promoted, split, bf16x3, tf32, operands})
     if (word == name(p)) return p;
   throw std::runtime_error("the precision is '" + word +
-                           "', expected accumulator, bf16x9, promoted, split, bf16x3, tf32 or operands");
+                           "', expected accumulator, exact_products, promoted, split, bf16x3, tf32 or operands");
 }
 
 Job parse(const std::string& line) {

@@ -397,11 +397,10 @@ class Cdist<Exec, X, Z, D, M, E> {
 ///           correlation, hamming; of packed codes bit_hamming, bit_jaccard
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)
 /// Near points keep their relative accuracy: differences are taken before they are squared, wherever |x|² + |z|² − 2x·z would lose
-/// more digits than stated here. Large Euclidean distances of f32 may come from products of f64: within 2 units of the last
-/// place, nearer than sums of f32; options.require = Promise::reference_bits excludes that, and the memory it takes, 8 bytes for each
-/// element of x and z. With options.precision = Precision::promoted those of f32 may come from products of halves, within 1e-5 of
-/// themselves, and those of f64 from products of f64, within (8.25·K + 100)·2^-53. x against itself is exactly 0 on the diagonal and
-/// symmetric then.
+/// more digits than stated here. With options.precision = Precision::exact_products Euclidean distances of f32 may come from
+/// products of f64: within 2 units of the last place, nearer than sums of f32; with Precision::promoted from products of halves,
+/// within 1e-5 of themselves, and those of f64 from products of f64, within (8.25·K + 100)·2^-53. x against itself is exactly 0 on
+/// the diagonal and symmetric then.
 /// With options.may_cancel what loses more digits in these products stays as it is, 0 where it is negative. With c the median of
 /// eight rows (of x, or of z where only that is the same for all batches), s = |x − c|² + |z − c|² and D the squared distance,
 ///     |error of D| ≤ (K/16 + 66)·2^-24·s for products of halves, (33·K/32 + 15)·2^-53·s for those of f64,

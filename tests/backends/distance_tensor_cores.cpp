@@ -125,7 +125,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: within their bound, near points t
   for_each_type([&]<class T>() {
     for (const auto& info : kernels<T, Exec>()) {
       CAPTURE(info.name);
-      CHECK(info.precision == (in_double(info) ? rigel::Precision::accumulator : rigel::Precision::promoted));
+      CHECK(info.precision == (in_double(info) ? rigel::Precision::exact_products : rigel::Precision::promoted));
       // Rows of C that leave one by one, and in vectors.
       for (const auto [n, k] : {std::pair{133, 1}, {132, 7}, {133, 64}, {132, 64}, {133, 333}, {136, 333}}) {
         CAPTURE(n);
@@ -412,9 +412,8 @@ TEST_CASE_TEMPLATE("distances on tensor cores: asked for, and only for K that th
     const auto one = support::matrix<T, Exec>(1, 1, {1}), d = support::matrix<T, Exec>(1, 1);
     for (const auto& info : kernels<T, Exec>()) {
       CAPTURE(info.name);
-      if (!in_double(info))
-        support::check_asked_for<rigel::CdistOptions>(
-            info, [&](const auto& asked) { rigel::cdist(Exec{}, one, one, d, metric, asked); });
+      support::check_asked_for<rigel::CdistOptions>(
+          info, [&](const auto& asked) { rigel::cdist(Exec{}, one, one, d, metric, asked); });
       CHECK(support::caught([&] {
               rigel::cdist(Exec{}, one, one, d, metric,
                            {.require = rigel::Promise::reference_bits, .precision = info.precision, .kernel = info.name});
@@ -447,7 +446,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: chosen where they are faster", Ex
         rigel::explain_cdist(Exec{}, x, x, d, rigel::metric::euclidean{}, rigel::epilogue::Program{}, options);
     CHECK_MESSAGE(text.find(std::string("* ") + kernel) != std::string::npos, text);
   };
-  chooses("cuda.mma.l2_squared.f32.in_f64.128x96x16", {});
+  chooses("cuda.simt.", {});
+  chooses("cuda.mma.l2_squared.f32.in_f64.128x96x16", {.precision = rigel::Precision::exact_products});
   chooses("cuda.mma.l2_squared.f32.promoted.128x128x32", {.precision = rigel::Precision::promoted});
-  chooses("cuda.simt.", {.require = rigel::Promise::reference_bits});
 }

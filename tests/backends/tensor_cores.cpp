@@ -231,7 +231,7 @@ TEST_CASE_TEMPLATE("tensor cores: promoted sums err less than a chain", Exec, RI
   chain.name = "reference";
   double of_chain = 0;
   for (const auto& info : tensor_core_kernels<float, Exec>()) {
-    if (info.precision != Precision::promoted && info.precision != Precision::bf16x9) continue;
+    if (info.precision != Precision::promoted && info.precision != Precision::exact_products) continue;
     CAPTURE(info.name);
     if (of_chain == 0) of_chain = mean_error(product<float, Exec>(chain, m, n, k, a, b));
     CHECK(mean_error(product<float, Exec>(info, m, n, k, a, b)) < of_chain);
@@ -270,7 +270,7 @@ TEST_CASE_TEMPLATE("tensor cores: nine products of three numbers each", Exec, RI
   }
   int kernels = 0;
   for (const auto& info : tensor_core_kernels<float, Exec>()) {
-    if (info.precision != Precision::bf16x9) continue;
+    if (info.precision != Precision::exact_products) continue;
     ++kernels;
     CAPTURE(info.name);
     const Values c = product<float, Exec>(info, count, count, 1, a, b);
@@ -333,7 +333,7 @@ TEST_CASE_TEMPLATE("tensor cores: infinities, NaN, the largest and the smallest 
         const double actual = product<float, Exec>(info, 1, 1, 2, {x[0], x[1]}, {y[0], y[1]})[0];
         const double relative = info.precision == Precision::tf32     ? 0x1p-9
                                 : info.precision == Precision::bf16x3 ? 0x1p-15
-                                : info.precision == Precision::bf16x9 ? 0x1p-22
+                                : info.precision == Precision::exact_products ? 0x1p-22
                                                                       : 0x1p-19;
         CHECK_MESSAGE((support::same(actual, c.expected) ||
                        (std::isfinite(c.expected) && std::fabs(actual - c.expected) <= relative * std::fabs(c.expected))),

@@ -222,16 +222,16 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
 }
 
 /// A kernel of S: floats are cut to tf32, or into planes of bfloat16, as `precision` says; `nine`: all products of three planes count.
-template <class S, Precision precision, class Shape, bool nine = precision == Precision::bf16x9>
+template <class S, Precision precision, class Shape, bool nine = precision == Precision::exact_products>
 Kernel kernel() {
   using Own = typename S::element;
-  constexpr bool promoted = precision == Precision::bf16x9 || precision == Precision::promoted;
+  constexpr bool promoted = precision == Precision::exact_products || precision == Precision::promoted;
   constexpr bool in_three = promoted || precision == Precision::split, in_two = precision == Precision::bf16x3;
   using Element = std::conditional_t<in_three || in_two, bfloat16, Own>;
   using Parts = hopper::Parts<in_three ? 3 : in_two ? 2 : 1, nine ? 9 : in_three ? 6 : in_two ? 3 : 1, promoted>;
   constexpr int depth = Parts::row_bytes / static_cast<int>(sizeof(Element)), terms = 32 / static_cast<int>(sizeof(Element));
   Kernel k;
-  k.info = mma::info_of_tile<S, Shape>("cuda.hopper", precision, depth, nine && !promoted ? "bf16x9_split" : "");
+  k.info = mma::info_of_tile<S, Shape>("cuda.hopper", precision, depth, !nine ? "" : promoted ? "bf16x9" : "bf16x9_split");
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
@@ -254,7 +254,7 @@ Kernel kernel() {
 template <class S, Precision precision = Precision::accumulator>
 std::vector<Kernel> kernels() {
   constexpr Tiles shared = Tiles::shared, in_turn = Tiles::in_turn;
-  if constexpr (precision == Precision::bf16x9)
+  if constexpr (precision == Precision::exact_products)
     return {kernel<S, precision, Shape<shared, 1, 128, 4, 1>>(), kernel<S, precision, Shape<shared, 1, 64, 6, 1>>()};
   else if constexpr (precision == Precision::promoted)
     return {kernel<S, precision, Shape<shared, 1, 192, 3, 1>>(), kernel<S, precision, Shape<shared, 1, 128, 4, 1>>(),

@@ -8,7 +8,7 @@ namespace rigel::backends::hopper {
 
 void add_floats(Registry& registry) {
   using S = plus_times<float>;
-  for (const Kernel& k : kernels<S, Precision::bf16x9>()) registry.add(k);
+  for (const Kernel& k : kernels<S, Precision::exact_products>()) registry.add(k);
   for (const Kernel& k : kernels<S, Precision::promoted>()) registry.add(k);
   for (const Kernel& k : kernels<S, Precision::split>()) registry.add(k);
   registry.add(kernel<S, Precision::split, Shape<Tiles::shared, 1, 256, 3, 1>, true>());

@@ -283,7 +283,7 @@ KernelInfo info_of_tile(std::string_view family, Precision precision, int depth,
 template <class S, class Element>
 constexpr Products products_at(Precision precision) {
   constexpr bool planes = std::is_same_v<typename S::element, float> && std::is_same_v<Element, bfloat16>;
-  if (precision == Precision::bf16x9) return Products::promoted_bf16x9;
+  if (precision == Precision::exact_products) return Products::promoted_bf16x9;
   if (precision == Precision::promoted) return planes ? Products::promoted_bf16x6 : Products::promoted;
   if (precision == Precision::split) return planes ? Products::bf16x6 : Products::split;
   return precision == Precision::bf16x3 ? Products::bf16x3 : Products::whole;
@@ -292,6 +292,7 @@ constexpr Products products_at(Precision precision) {
 constexpr const char* variant_of(Products products) {
   return products == Products::bf16x6            ? "bf16x6_split"
          : products == Products::promoted_bf16x6 ? "bf16x6_promoted"
+         : products == Products::promoted_bf16x9 ? "bf16x9"
          : products == Products::bf16x9          ? "bf16x9_split"
                                                  : "";
 }

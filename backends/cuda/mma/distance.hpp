@@ -263,9 +263,9 @@ template <class Element, class Stored, class Shape, int levels = 1>
 Kernel distance_kernel() {
   using S = l2_squared<Element>;
   constexpr bool through_double = std::is_same_v<Element, float> && std::is_same_v<Stored, double>;
-  constexpr Precision precision = through_double ? Precision::accumulator : Precision::promoted;
+  constexpr Precision precision = through_double ? Precision::exact_products : Precision::promoted;
   Kernel k;
-  k.info = info_of_tile<S, Shape>("cuda.mma", precision, values_together<Stored>, through_double ? "in_f64." : "");
+  k.info = info_of_tile<S, Shape>("cuda.mma", precision, values_together<Stored>, through_double ? "in_f64" : "");
   k.info.promises = Promise::repeatable;
   if constexpr (std::is_same_v<Stored, half>)
     k.info.accuracy = {Bound<half>::kept, 1};  // of those computed anew: one chain

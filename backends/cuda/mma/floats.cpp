@@ -10,7 +10,7 @@ namespace rigel::backends::mma {
 // pass before them, the others.
 void add_floats(Registry& registry) {
   using S = plus_times<float>;
-  constexpr Precision bf16x9 = Precision::bf16x9, promoted = Precision::promoted, split = Precision::split,
+  constexpr Precision bf16x9 = Precision::exact_products, promoted = Precision::promoted, split = Precision::split,
                       bf16x3 = Precision::bf16x3;
   registry.add(kernel<S, bfloat16, bf16x9, Shape<2, 4, 64, 32, 3, 1>>());
   registry.add(kernel<S, bfloat16, bf16x9, Shape<2, 2, 64, 32, 2, 2>>());
