@@ -36,13 +36,13 @@ double once_cost(const KernelInfo&, const Problem& p) {
   constexpr double slab = std::max((Shape::m + Shape::n) * 128 / slab_bytes_per_second, area * 4 / steps_per_second);
   constexpr double sums = (Shape::parts - 1) * Shape::m * Shape::columns * 4 / sum_bytes_per_second;
   const double each = static_cast<double>(of_part) * slab + sums;
-  return launch + rounds * each + (rounds - 1) * again + passes_cost<Parts<1, false>>(p);
+  return launch + rounds * each + (rounds - 1) * again + passes_cost<Parts<1, 1, false>>(p);
 }
 
 template <class S, class Element, class Shape>
 void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
   using tile::Direction;
-  using Whole = Parts<1, false>;
+  using Whole = Parts<1, 1, false>;
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   auto rows = static_cast<unsigned>(rows_of<typename Shape::Tile>(p));
@@ -97,13 +97,13 @@ Kernel once_kernel() {
   else
     k.info.promises = Shape::parts > 1 ? Promise::repeatable : Promise::repeatable | Promise::batch_invariant;
   if constexpr (!is_exact<S>) {
-    constexpr double cut = precision == Precision::tf32 ? 2 * 0x1p14 + 0x1p4 : 0;  // two operands cut to 11 bits
+    constexpr double cut = precision == Precision::tf32 ? mma::cut_to_tf32 : 0;
     k.info.accuracy =
         mma::truncating_accuracy(terms, 1, cut + (Shape::parts > 1 ? Shape::parts : 0));  // sums of parts in float
   }
   k.supports = supports_once<Shape>;
   k.cost = once_cost<Element, Shape>;
-  k.workspace = workspace<Parts<1, false>>;
+  k.workspace = workspace<Parts<1, 1, false>>;
   k.run = run_once<S, Element, Shape>;
   return k;
 }
