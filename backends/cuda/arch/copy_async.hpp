@@ -19,11 +19,32 @@ __device__ __forceinline__ void copy_async(void* shared, const void* global) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(to), "l"(global), "n"(bytes) : "memory");
 }
 
-/// Copies the first `bytes` of 16, from an address aligned to 16, and writes zeros for the others, which are not read
-/// (compute-sanitizer's memcheck takes all 16 for read).
-__device__ __forceinline__ void copy_async_part(void* shared, const void* global, int bytes) {
+/// Copies the first `count` of four words (none below 1, all from 4 on) from an address aligned to 16, and writes zeros for the
+/// others. Where not all are copied they come one by one: the 16 bytes may reach beyond what is allocated.
+__device__ __forceinline__ void copy_async_words(void* shared, const void* global, int count) {
   const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(global), "r"(bytes) : "memory");
+  // In one piece, which takes no registers but its operands.
+  asm volatile(
+      "{.reg .pred whole, some, has;"
+      "setp.ge.s32 whole, %2, 4;"
+      "setp.lt.s32 some, %2, 4;"
+      "@whole cp.async.cg.shared.global [%0], [%1], 16;"
+      "setp.ge.and.s32 has, %2, 1, some;"
+      "@has cp.async.ca.shared.global [%0], [%1], 4;"
+      "setp.ge.and.s32 has, %2, 2, some;"
+      "@has cp.async.ca.shared.global [%0 + 4], [%1 + 4], 4;"
+      "setp.ge.and.s32 has, %2, 3, some;"
+      "@has cp.async.ca.shared.global [%0 + 8], [%1 + 8], 4;"
+      "setp.lt.s32 has, %2, 1;"
+      "@has st.shared.u32 [%0], 0;"
+      "setp.lt.s32 has, %2, 2;"
+      "@has st.shared.u32 [%0 + 4], 0;"
+      "setp.lt.s32 has, %2, 3;"
+      "@has st.shared.u32 [%0 + 8], 0;"
+      "@some st.shared.u32 [%0 + 12], 0;}"
+      :
+      : "r"(to), "l"(global), "r"(count)
+      : "memory");
 }
 
 /// Copies 16 bytes, or writes zeros and reads nothing.

@@ -209,14 +209,19 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;
   constexpr bool shifted = WayA == tile::Way::shifted_k;
   constexpr bool any_k = singly || shifted;
-  // Whole slabs are unrolled; the last slab of any K is not, but where it is mostly whole and zeros may stand behind it.
+  // Whole slabs are unrolled; the last slab of any K is not, but where it is mostly whole and zeros may stand behind it; nor are
+  // those before it where they have vectors to start with that are not whole, and registers are scarce.
   constexpr bool unrolled = Step::chunk == 1 && !is_emulated<S> && (!singly || unrolls_singles<S>);
-  constexpr int least = shifted && has_zero_terms<S> ? Shape::depth / 2 + 1 : Shape::depth;  // values in an unrolled slab
   static_assert(!unrolled || Shape::depth >= 8, "a schedule's steps are those of a slab");
   constexpr Schedule when = singly ? schedule_of_singles<S, Shape> : shifted ? schedule_of_shifted<S, Shape> : schedule<S>;
   using Count = std::conditional_t<singly, std::int64_t, std::int32_t>;  // of values of k: a register less
   constexpr int stage_size = Memory::size, stages = Memory::stages;
   constexpr int ahead = stages - 1;  // slabs that are under way while one is worked on
+  constexpr bool starts_whole = shifted && !unrolls_parts<S, Shape>;
+  constexpr int least = [] {  // values of k that are left in an unrolled slab
+    if constexpr (starts_whole) return ahead * Shape::depth + LoaderA::whole;
+    return shifted && has_zero_terms<S> ? Shape::depth / 2 + 1 : Shape::depth;
+  }();
   constexpr int slab_bytes = stages * Memory::bytes + Memory::staging * sizeof(Stored);
   constexpr int exchange_bytes = Exchange::size * sizeof(Accumulator);
   constexpr int bytes = slab_bytes > exchange_bytes ? slab_bytes : exchange_bytes;
@@ -305,7 +310,15 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         if constexpr (unrolled) {
 #pragma unroll
           for (int k = 0; k < Shape::depth; ++k) {
-            if (k == when.start) start_copies(free, left - ahead * Shape::depth);
+            if (k == when.start) {
+              if constexpr (starts_whole) {
+                a.start_whole(slab_a(free));
+                b.start_whole(slab_b(free));
+                arch::commit_copies();
+              } else {
+                start_copies(free, left - ahead * Shape::depth);
+              }
+            }
             if (k == when.turn) finish(next(current));
             if (k + 1 < Shape::depth) {
               read(current, k + 1, fragment_a[(k + 1) % 2], fragment_b[(k + 1) % 2]);

@@ -158,7 +158,11 @@ inline constexpr bool has_zero_terms<l2_squared<float>> = true;
 
 /// The schedule of a kernel in shifted vectors: of the fastest without a spill.
 template <class S, class Shape>
-inline constexpr Schedule schedule_of_shifted = std::is_same_v<Shape, LargeTile<S>> ? Schedule{0, 5} : Schedule{1, 6};
+inline constexpr Schedule schedule_of_shifted = std::is_same_v<Shape, LargeTile<S>> ? Schedule{0, 4} : Schedule{0, 6};
+
+/// Whether such a kernel's unrolled slabs start with parts of vectors, too; where that spills, slabs that do are not unrolled.
+template <class S, class Shape>
+inline constexpr bool unrolls_parts = !std::is_same_v<Shape, LargeTile<S>>;
 
 /// Whether kernels whose operands come one by one unroll whole slabs: where no registers spill then.
 template <class S>

@@ -7,7 +7,6 @@
 
 #include <backends/cuda/arch/copy_async.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -293,12 +292,13 @@ class Loader<Way::shifted_k, Element, Element, lines, depth, threads> {
   using Layout = Slab<Element, lines, depth>;
   static constexpr int width = 16 / static_cast<int>(sizeof(Element));
   static constexpr int in_line = depth / width, lines_apart = threads / in_line, each = lines / lines_apart;
-  static_assert(depth == 2 * width && lines == 2 * lines_apart);
+  static_assert(sizeof(Element) == 4 && depth == 2 * width && lines == 2 * lines_apart);
   static_assert(lines_apart % width == 0, "a thread's lines are shifted alike");
 
  public:
   static constexpr bool async = true;
   static constexpr int staging_size = 2 * lines * depth;  // of the slab that is finished next, and of the one after it
+  static constexpr int whole = depth + width - 1;
 
   __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t, std::int64_t lines_left,
                                     std::int64_t, Element* staging)
@@ -325,16 +325,24 @@ class Loader<Way::shifted_k, Element, Element, lines, depth, threads> {
           arch::copy_async<sizeof(Element)>(slab + slot_ - j * Layout::pitch + e * lines_apart, source_ + e * other_ - j);
   }
 
+  /// Starts with a slab where at least `whole` values of k are left, so that all of each vector is there.
+  __device__ __forceinline__ void start_whole(Element*) {
+    Element* const to = staging_ + turn_;
+#pragma unroll
+    for (int e = 0; e < each; ++e) arch::copy_async<16, true>(to + e * threads * width, source_ + e * other_);
+    source_ += depth;
+    turn_ ^= lines * depth;
+  }
+
   __device__ __forceinline__ void start(Element*, std::int64_t left) {
     Element* const to = staging_ + turn_;
-    if (left >= depth + width - 1) {
+    if (left >= whole) {
 #pragma unroll
       for (int e = 0; e < each; ++e) arch::copy_async<16, true>(to + e * threads * width, source_ + e * other_);
     } else {
-      const int values = std::clamp(static_cast<int>(left) - place_, 0, width);
+      const int values = static_cast<int>(left) - place_;
 #pragma unroll
-      for (int e = 0; e < each; ++e)
-        arch::copy_async_part(to + e * threads * width, source_ + e * other_, values * static_cast<int>(sizeof(Element)));
+      for (int e = 0; e < each; ++e) arch::copy_async_words(to + e * threads * width, source_ + e * other_, values);
     }
     source_ += depth;
     turn_ ^= lines * depth;
@@ -368,7 +376,8 @@ class Loader<Way::shifted_lines, Element, Element, lines, depth, threads> {
   using Layout = Slab<Element, lines, depth>;
   static constexpr int width = 16 / static_cast<int>(sizeof(Element));
   static constexpr int in_k = lines / width, k_apart = threads / in_k, each = depth / k_apart;
-  static_assert(lines % width == 0 && threads % in_k == 0 && depth % k_apart == 0 && threads >= depth * width);
+  static_assert(sizeof(Element) == 4 && lines % width == 0 && threads % in_k == 0 && depth % k_apart == 0 &&
+                threads >= depth * width);
   static_assert(k_apart % width == 0, "a thread's vectors are shifted alike");
   static_assert(Layout::pitch >= lines + width - 1, "the last vector of a line of k may end behind it");
 
@@ -402,11 +411,10 @@ class Loader<Way::shifted_lines, Element, Element, lines, depth, threads> {
 #pragma unroll
       for (int e = 0; e < each; ++e) arch::copy_async<16, true>(to + e * threads * width, source_ + e * k_apart * k_stride_);
     } else {
-      const int values = std::clamp(left_, 0, width);
 #pragma unroll
       for (int e = 0; e < each; ++e)
-        arch::copy_async_part(to + e * threads * width, source_ + e * k_apart * k_stride_,
-                              k_ + e * k_apart < left ? values * static_cast<int>(sizeof(Element)) : 0);
+        arch::copy_async_words(to + e * threads * width, source_ + e * k_apart * k_stride_,
+                               k_ + e * k_apart < left ? left_ : 0);
     }
     source_ += depth * k_stride_;
     turn_ ^= lines * depth;
