@@ -46,8 +46,11 @@ TEST_CASE("verify: every registered kernel") {
       support::skip("kernels that need another processor than this machine's");
       continue;
     }
-    // A BLAS takes unit strides and nothing accumulated, parts of K are those of one product.
-    CHECK(v.problems > (info.family == "host.blas" ? 0 : info.name.ends_with(".split_k") ? 15 : 20));
+    // A BLAS takes unit strides and nothing accumulated, parts of K are those of one product, and hopper's widest tiles take a C
+    // of the sums as they are, whose columns are a multiple of four.
+    const bool as_they_are =
+        info.family == "cuda.hopper" && info.tile.n == 192 && info.precision == rigel::Precision::accumulator;
+    CHECK(v.problems > (info.family == "host.blas" ? 0 : as_they_are ? 4 : info.name.ends_with(".split_k") ? 15 : 20));
     ++checked;
   }
   CHECK(checked >= 100);

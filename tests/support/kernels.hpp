@@ -26,9 +26,9 @@ std::vector<rigel::KernelInfo> kernels_on(const Exec& exec, std::string_view sem
                          .compute_capability = e.compute_capability});
 }
 
-/// Runs `call` of a named kernel; false where the kernel declines the problem. Only four may: a BLAS, which takes unit strides
-/// and stores results as they are; code for processors other than this one; split_k, which cuts single products; and tensor
-/// cores, which count bits along k.
+/// Runs `call` of a named kernel; false where the kernel declines the problem. Only five may: a BLAS, which takes unit strides
+/// and stores results as they are; code for processors other than this one; split_k, which cuts single products; tensor
+/// cores, which count bits along k; and their tiles whose sums go into C as they are.
 template <class Call>
 bool ran(const rigel::KernelInfo& info, const Call& call) {
   try {
@@ -38,7 +38,9 @@ bool ran(const rigel::KernelInfo& info, const Call& call) {
     const std::string_view why = e.what();
     const bool may_decline = info.family == "host.blas" || why.find("this processor") != std::string_view::npos ||
                              why.find("a batch of products has no need of parts") != std::string_view::npos ||
-                             why.find("tensor cores count the bits along k") != std::string_view::npos;
+                             why.find("tensor cores count the bits along k") != std::string_view::npos ||
+                             why.find("C is not the sums as they are") != std::string_view::npos ||
+                             why.find("four columns of C do not lie together") != std::string_view::npos;
     if (!may_decline || e.code() != rigel::Code::unsupported) throw;
     return false;
   }

@@ -44,6 +44,15 @@ __device__ __forceinline__ void wait(std::uint32_t barrier, unsigned parity) {
                : "memory");
 }
 
+/// The same for what other blocks of the cluster have written.
+__device__ __forceinline__ void wait_for_others(std::uint32_t barrier, unsigned parity) {
+  asm volatile(
+      "{.reg .pred done; again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1; @!done bra again;}"
+      :
+      : "r"(barrier), "r"(parity)
+      : "memory");
+}
+
 /// The place of this block in its cluster.
 __device__ __forceinline__ unsigned rank_in_cluster() {
   unsigned rank;

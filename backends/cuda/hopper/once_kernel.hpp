@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       for (int j = 0; j < own_columns; ++j)
         arch::store_at(to + j * Memory::four, __builtin_bit_cast(arch::FourWords, sums[0][p * own_columns + j]), barrier);
     }
-    arch::wait(joined, 0);
+    arch::wait_for_others(joined, 0);
     Accumulator own[1][own_columns][4];
 #pragma unroll
     for (int j = 0; j < own_columns; ++j) {

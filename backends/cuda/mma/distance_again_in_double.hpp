@@ -78,7 +78,8 @@ __global__ void __launch_bounds__(DoubleTile<outputs_m, outputs_n>::threads, Dou
   };
 #pragma unroll 1
   for (unsigned entry = blockIdx.x; entry < many * warps_of_tile; entry += gridDim.x) {
-    const unsigned number = rejected.many[entry / warps_of_tile], warp = entry % warps_of_tile;
+    // A warp of all tiles, then the next one: blocks have equal shares, whichever warps are marked.
+    const unsigned number = rejected.many[entry % many], warp = entry / many;
     if ((rejected.warps[number] >> warp & 1) == 0) continue;
     const tile::Origin o = origin(number * warps_of_tile + warp);
     const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - o.m, Tile::m));

@@ -110,7 +110,9 @@ __global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_c
   static_assert(!in_halves || std::is_same_v<Element, float>);
   __shared__ __attribute__((aligned(16))) Element values[prepared_lines][pitch_of_values], centre[at_once];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  for (unsigned i = blockIdx.x * threads + threadIdx.x; i < g.counter_count; i += gridDim.x * threads) g.counters[i] = 0;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * threads + threadIdx.x; i < g.counter_count;
+       i += std::uint64_t{gridDim.x} * threads)
+    g.counters[i] = 0;
 
   const bool second = blockIdx.x >= g.blocks_of_first;
   const Prepared<Element, Stored>&o = g.of[second], &sampled = g.of[0];

@@ -35,7 +35,7 @@ __device__ __forceinline__ std::uint32_t rounded_bits(float x) {
 
 /// A tile of 64 lines by 64 values of k passes through shared memory, so that both sides are read and written in the order in which
 /// their elements lie.
-template <int planes>
+template <int planes, Lying lying>
 __global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
   constexpr int edge = 64, threads = 256, each = edge * edge / threads, width = 8;
   __shared__ float tile[edge][edge + 1];
@@ -116,7 +116,7 @@ void cut_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride,
                  lying == Lying::apart ? matrices_of(o) * lines * pitch : slab_of_planes,
                  lying == Lying::apart ? 0 : (planes - 1) * slab_of_planes,
                  static_cast<std::uint16_t*>(to)};
-  cut<planes><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(g);
+  cut<planes, lying><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(g);
   cuda::check(cudaGetLastError(), "contract: launch of the pass that cuts an operand of " + kernel);
 }
 
