@@ -37,6 +37,7 @@ std::string summary(const Problem& p) {
       ", " + std::to_string(p.m) + 'x' + std::to_string(p.n) + 'x' + std::to_string(p.k) + " on " + name(p.execution.space);
   if (p.require != Promise::none) text += ", requires " + describe(p.require);
   if (p.precision != Precision::accumulator) text += std::string(", precision ") + name(p.precision);
+  if (p.may_cancel) text += ", may cancel";
   if (!p.kernel.empty()) text += ", kernel '" + std::string(p.kernel) + "'";
   return text;
 }

@@ -24,8 +24,8 @@
 #pragma once
 
 #include <rigel/contract.hpp>
-#include <rigel/detail/closure.hpp>
 #include <rigel/detail/call.hpp>
+#include <rigel/detail/closure.hpp>
 
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 

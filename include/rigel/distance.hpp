@@ -132,10 +132,10 @@ struct minkowski {
 };
 
 /// 1 − x·z / (|x||z|), computed as Σ_k (x_k − z_k)² of rows of the length √½: since those are prepared and then subtracted, nothing
-/// cancels between rows that are nearly parallel. There is no step for skip_epilogue to skip. A row of zeros, as SciPy has it, is NaN
-/// from all.
+/// cancels between rows that are nearly parallel. There is no step for skip_epilogue to skip (but for K = 0, which then gives 0). A row
+/// of zeros, as SciPy has it, is NaN from all. Integers beyond 2^53 are rounded to doubles first.
 /// With D the exact distance, u the unit roundoff of row<Element> and (c + t·K)·u the bound of the kernel's sum
-///     |error| ≤ (c + t·K + K/32 + 10)·u·D + 2√2·u·√D + 2u²      (docs/numerics.md; of double the last term is larger)
+///     |error| ≤ (c + t·K + K/32 + 10)·u·D + 2.9·u·√D + 2.1·u²      (docs/numerics.md; of double the last term is larger)
 /// since prepared rows are rounded: small angles, √(2D), are off by 2u. Where that is too much for floats:
 ///     struct cosine_in_double : rigel::metric::cosine { template <class> using row = double; };
 struct cosine {
@@ -261,10 +261,14 @@ class Cdist {
     });
   }
   std::string explanation() const {
-    return contraction([](auto&&... arguments) { return explain(arguments...); });
+    return contraction([](auto&&... arguments) {
+      return with_problem(arguments..., [](const Problem& p) { return explain(p); }, cdist_names);
+    });
   }
   std::size_t bytes() const {
-    return contraction([](auto&&... arguments) { return workspace_size(arguments...); });
+    return contraction([](auto&&... arguments) {
+      return with_problem(arguments..., [](const Problem& p) { return workspace_size(p); }, cdist_names);
+    });
   }
 
  private:

@@ -67,7 +67,9 @@ void check_into(const Lying& a, const Lying& b, const Lying& c, int& kernels) {
     // Outputs of 192 columns go into C as they are, four at a time, or not at all.
     const bool in_fours = n % 4 == 0 && c.row % 4 == 0 && c.batch % 4 == 0 && c.first % 4 == 0;
     if (!in_fours && info.tile.m == 128 && info.tile.n == 192 && info.precision == rigel::Precision::accumulator) {
-      CHECK(support::caught([&] { call(actual.view, info.name, info.precision); }).lacks({info.name.c_str(), "four columns"}) == "");
+      CHECK(support::caught([&] {
+              call(actual.view, info.name, info.precision);
+            }).lacks({info.name.c_str(), "four columns"}) == "");
       continue;
     }
     call(actual.view, info.name, info.precision);
@@ -128,6 +130,31 @@ void check_all(int& kernels) {
   check<T, Exec>({3, m, k, pitch(k), 3 * pitch(k), 1}, {3, k, n, pitch(k), 1, 3 * pitch(k)}, kernels);
 }
 
+/// Products of each other's results, launched without a wait between them: X times a matrix that moves columns by one, again and
+/// again. A launch that reads or writes too early shows.
+template <class T, class Exec>
+void check_chain(int& kernels) {
+  constexpr int n = 256, times = 31;
+  std::vector<double> x(n * n), shift(n * n), expected(n * n);
+  support::Random random(9);
+  for (double& v : x) v = static_cast<double>(random.integer(-4, 4));
+  for (int i = 0; i < n; ++i) {
+    shift[i * n + (i + 1) % n] = 1;
+    for (int j = 0; j < n; ++j) expected[i * n + (j + times) % n] = x[i * n + j];
+  }
+  const auto by = support::matrix<T, Exec>(n, n, shift);
+  for (const auto& info : support::kernels_on(Exec{}, "plus_times", rigel::scalar_of<T>)) {
+    if (info.family != "cuda.hopper") continue;
+    ++kernels;
+    CAPTURE(info.name);
+    const auto one = support::matrix<T, Exec>(n, n, x), other = support::matrix<T, Exec>(n, n);
+    for (int i = 0; i < times; ++i)
+      rigel::contract(Exec{}, rigel::plus_times<T>{}, i % 2 ? other : one, by, i % 2 ? one : other,
+                      rigel::epilogue::Program{}, {.precision = info.precision, .kernel = info.name});
+    CHECK(support::values(times % 2 ? other : one) == expected);
+  }
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("cuda.hopper: operands as they lie, packed and cut", Exec, RIGEL_TEST_SPACES) {
@@ -138,6 +165,16 @@ TEST_CASE_TEMPLATE("cuda.hopper: operands as they lie, packed and cut", Exec, RI
     check_all<float, Exec>(kernels);
     check_all<std::int8_t, Exec>(kernels);
     check_all<std::uint8_t, Exec>(kernels);
+  }
+  if (kernels == 0) support::skip("cuda.hopper: another GPU, or a library without sm_90a");
+}
+
+TEST_CASE_TEMPLATE("cuda.hopper: launches one after the other", Exec, RIGEL_TEST_SPACES) {
+  int kernels = 0;
+  if (rigel::detail::space_of<Exec> == rigel::Space::cuda) {
+    check_chain<rigel::half, Exec>(kernels);
+    check_chain<rigel::bfloat16, Exec>(kernels);
+    check_chain<float, Exec>(kernels);
   }
   if (kernels == 0) support::skip("cuda.hopper: another GPU, or a library without sm_90a");
 }

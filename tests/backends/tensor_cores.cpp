@@ -208,6 +208,12 @@ TEST_CASE_TEMPLATE("tensor cores: errors, for few values of k too", Exec, RIGEL_
     check_error<float, Exec>(family, "bf16x3", 16, 3, 0x1p8 + 2 * 0x1p7 + 1);
     check_error<float, Exec>(family, "tf32", 8, 1, 2 * 0x1p14);
   }
+  for (const int parts : {2, 4}) {  // whose sums are added in float
+    const std::string in_parts = "split_k" + std::to_string(parts);
+    check_error<rigel::half, Exec>("cuda.hopper", in_parts, 16, 1, parts);
+    check_error<rigel::bfloat16, Exec>("cuda.hopper", in_parts, 16, 1, parts);
+    check_error<float, Exec>("cuda.hopper", "tf32." + in_parts, 8, 1, 2 * 0x1p14 + parts);
+  }
 }
 
 // A long sum of products of one sign, where tensor cores cut and float rounds: promoted sums are closer than a chain of fma.
@@ -331,10 +337,10 @@ TEST_CASE_TEMPLATE("tensor cores: infinities, NaN, the largest and the smallest 
       // Both ways round, so that each operand has each part.
       for (const auto& [x, y] : {std::pair{c.a, c.b}, std::pair{c.b, c.a}}) {
         const double actual = product<float, Exec>(info, 1, 1, 2, {x[0], x[1]}, {y[0], y[1]})[0];
-        const double relative = info.precision == Precision::tf32     ? 0x1p-9
-                                : info.precision == Precision::bf16x3 ? 0x1p-15
+        const double relative = info.precision == Precision::tf32             ? 0x1p-9
+                                : info.precision == Precision::bf16x3         ? 0x1p-15
                                 : info.precision == Precision::exact_products ? 0x1p-22
-                                                                      : 0x1p-19;
+                                                                              : 0x1p-19;
         CHECK_MESSAGE((support::same(actual, c.expected) ||
                        (std::isfinite(c.expected) && std::fabs(actual - c.expected) <= relative * std::fabs(c.expected))),
                       actual);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A launch that need not wait for the one before it in the stream until it touches memory (PTX ISA, "griddepcontrol", sm_90; CUDA C++
-// Programming Guide, "Programmatic Dependent Launch"). Where a launch does not have that attribute both do nothing.
+// Programming Guide, "Programmatic Dependent Launch"). Without that attribute of this launch the first does nothing, without it of the next one the second.
 #pragma once
 
 namespace rigel::arch {

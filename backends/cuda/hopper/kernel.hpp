@@ -270,6 +270,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       }
       const tile::Origin o = origin(index);
       const std::int64_t m = o.m + group_m + warp % 4 * 16;
+      static_assert(!Shape::as_they_are || (Parts::planes == 1 && !std::is_same_v<Element, float>));  // none is summed anew
       if constexpr (Shape::as_they_are)
         stored_as_they_are(g, sums, o.batch, m, o.n, lane);
       else if (!__all_sync(0xffffffffu, result.keeps(sums)) || !stored_as_they_are(g, sums, o.batch, m, o.n, lane))

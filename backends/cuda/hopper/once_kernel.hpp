@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on the tensor cores of sm_90a, for products of which a multiprocessor gets one tile.
-// What such a product takes is mostly waiting, so everything is under way as early as it can be: one thread initialises the barriers
-// and enqueues the tensor copies of all slabs that fit, two warpgroups multiply what is there, below each other. The blocks of a
+// What such a product takes is mostly waiting, so everything is under way as early as it can be: each warp initialises a stage's
+// barriers, one thread enqueues the tensor copies of all slabs that fit, two warpgroups multiply what is there, below each other. The blocks of a
 // cluster share tiles beside each other, each of which brings some of A's rows for all, and K: of the slabs of a tile each block
 // multiplies a part. It then gets the other parts' sums of some columns, adds all in ascending order of the parts, and stores them.
 #pragma once

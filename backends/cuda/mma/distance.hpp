@@ -198,8 +198,8 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
   };
   const auto batch_lines = [](const Prepared<Element, Stored>& o) { return o.matrices > 1 ? o.lines : 0; };
   Operands<Stored> operands{source(a), source(b), static_cast<int>(pitch)};
-  const Rejected rejected{counters, memory(words, at.few), memory(words, at.many),
-                          counters + Rejected::counter_count, memory(static_cast<std::uint16_t*>(nullptr), at.places)};
+  const Rejected rejected{counters, memory(words, at.few), memory(words, at.many), counters + Rejected::counter_count,
+                          memory(static_cast<std::uint16_t*>(nullptr), at.places)};
   Distances<Line> result{guard_of<Element, Stored, levels>(p), rejected, raster.mirrored};
   result.guard.x = a.line, result.guard.z = b.line;
   result.guard.batch_x = batch_lines(a), result.guard.batch_z = batch_lines(b);
@@ -210,7 +210,7 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
     launch_tiles<Shape>(function, tiles, shared_bytes, list, p, info);
   }
   if constexpr (std::is_same_v<Stored, half>) {
-    using Direct = DirectShape<Element, Shape::m, Shape::n>;
+    using Direct = DirectShape<Shape::m, Shape::n>;
     const auto compute_rest = [&]<bool in_vectors>() {
       compute_rejected<S, Finish, Direct, Shape::outputs_m, Shape::outputs_n, in_vectors>
           <<<multiprocessors * Direct::blocks, Direct::threads, 0, stream>>>(arguments, rejected, raster);

@@ -10,10 +10,9 @@
 
 namespace rigel::backends::mma {
 
-/// m × n outputs, of floats by 128 threads, of doubles by 256. That of 128 × 128 floats is cuda.simt's large tile.
-template <class T, int m, int n, int threads_n = sizeof(T) == 8 ? 16 : 8>
-using DirectShape = tile::Shape<16, threads_n, m / 16, n / threads_n, 8,
-                                (m * n >= 128 * 128 ? 2 : 3) * 4 / static_cast<int>(sizeof(T)), true>;
+/// m × n outputs by 128 threads. That of 128 × 128 is cuda.simt's large tile.
+template <int m, int n>
+using DirectShape = tile::Shape<16, 8, m / 16, n / 8, 8, m * n >= 128 * 128 ? 2 : 3, true>;
 
 /// A tile of outputs by differences. `in_vectors`: operands lie along k, aligned, and K is a multiple of the tile's depth.
 template <class S, class Finish, class Shape, bool in_vectors>
@@ -128,7 +127,7 @@ struct DirectTile {
 #pragma unroll
         for (int i = 0; i < Shape::outputs_m; ++i)
 #pragma unroll
-          for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = root_of(x[i][j]);
+          for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = simt::rounded_root(x[i][j]);
       const auto as_it_is = [](Value value, Value) { return value; };
       simt::copy_out<true, SlabA::chunk, Shape>(x, c(o.m, o.n), g.c_strides.row, place, false, as_it_is);
       if (mirrored) simt::copy_out<false, SlabA::chunk, Shape>(x, c(o.n, o.m), g.c_strides.row, place, false, as_it_is);
@@ -142,7 +141,7 @@ struct DirectTile {
           const std::int64_t m_apart = both ? g.c_strides.column : g.c_strides.row;
           const std::int64_t n_apart = both ? g.c_strides.row : g.c_strides.column;
           piece.for_each(both ? c(o.n, o.m) : c(o.m, o.n), m_apart, n_apart, last_m, last_n, along_n != (both != 0),
-                         [&](const Value& value, Value& to) { to = root ? root_of(value) : value; });
+                         [&](const Value& value, Value& to) { to = root ? simt::rounded_root(value) : value; });
         }
         return;
       }
@@ -150,13 +149,6 @@ struct DirectTile {
         if (m < last_m && n < last_n) store_one(g, mirrored, o.batch, o.m + m, o.n + n, value);
       });
     });
-  }
-
-  __device__ __forceinline__ static Value root_of(Value x) {
-    if constexpr (simt::has_square_roots<S>)
-      return simt::rounded_root(x);
-    else
-      return __builtin_elementwise_sqrt(x);
   }
 
   /// An output, and its mirrored one; none below the diagonal.
@@ -183,8 +175,11 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   constexpr int part_m = 64, part_n = 64, parts_n = Shape::n / part_n, parts = Shape::m / part_m * parts_n;
   static_assert(Shape::m % part_m == 0 && Shape::n % part_n == 0 && part_m % outputs_m == 0 && part_n % outputs_n == 0);
   using Whole = DirectTile<S, Finish, Shape, in_vectors>;
-  using Part = DirectTile<S, Finish, DirectShape<typename S::accumulator, part_m, part_n>, in_vectors>;
+  using Part = DirectTile<S, Finish, DirectShape<part_m, part_n>, in_vectors>;
   using Value = typename S::accumulator;
+  // A piece of an exchange is of one warp's outputs.
+  static_assert(outputs_m % Whole::Exchange::rows == 0 && outputs_n % Whole::Exchange::columns == 0 &&
+                outputs_m % Part::Exchange::rows == 0 && outputs_n % Part::Exchange::columns == 0);
   constexpr int bytes = Whole::bytes > Part::bytes ? Whole::bytes : Part::bytes;
   __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
   __shared__ unsigned taken;

@@ -6,7 +6,6 @@
 
 #include <backends/cuda/mma/distance_tiles.hpp>
 #include <backends/cuda/mma/kernel.hpp>
-#include <backends/cuda/simt/kernel.hpp>
 
 namespace rigel::backends::mma {
 

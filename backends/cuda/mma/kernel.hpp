@@ -149,7 +149,7 @@ struct Turn {
   int step, a, b;
   bool first_of_a, first_of_b;
 };
-/// Those of a slab in their order: step by step, smaller products first; `largest_last`: those of both first planes behind all others.
+/// Those of a slab in their order: step by step, plane by plane of A from the smallest on; `largest_last`: those of both first planes behind all others.
 template <Products products, int steps, bool largest_last>
 constexpr auto turns_of_slab() {
   constexpr int planes = planes_of(products), of_step = planes == 1 ? 1 : products_of(products);

@@ -50,9 +50,9 @@ tile::Way way_of(const Operand& o, std::int64_t lines, std::int64_t line_stride,
 }
 
 /// Whether A along k and B in this way can come in vectors whatever alignment and K.
-template <tile::Way way_of_b>
+template <class S, class Shape, tile::Way way_of_b>
 bool can_be_shifted(const Problem& p) {
-  constexpr std::int64_t least = 48;      // of K: below that single values are as fast
+  constexpr std::int64_t least = std::is_same_v<Shape, LargeTile<S>> ? 48 : 256;  // of K: below that single values are as fast
   constexpr std::int64_t most = 1 << 24;  // of strides: a thread counts elements between its lines in 32 bits
   const auto is_near = [](std::int64_t stride) { return stride >= -most && stride <= most; };
   if (p.a.column_stride != 1 || !is_near(p.a.row_stride)) return false;
@@ -75,7 +75,7 @@ Ways ways_for(const Problem& p) {
     const bool along_lines = ways.a == tile::Way::along_lines && ways.b == tile::Way::along_lines;
     if (along_lines && !std::is_same_v<Shape, LargeTile<S>>) return {};
     if (ways.a != tile::Way::single && ways.b != tile::Way::single) return ways;
-    if (constexpr tile::Way b = shifted_way_of_b<S, Shape>; b != tile::Way::single && can_be_shifted<b>(p))
+    if (constexpr tile::Way b = shifted_way_of_b<S, Shape>; b != tile::Way::single && can_be_shifted<S, Shape, b>(p))
       return {tile::Way::shifted_k, b};
   }
   return {};
@@ -156,8 +156,9 @@ constexpr double steps_per_second() {
 /// A launch, with the first tiles' wait for their instructions, then tiles on the multiprocessor that gets most of them, as
 /// many at a time as it holds. With few warps it waits for its operands, and the operands of few outputs cost more. A tile
 /// also takes the time to fill its first slabs and to write C.
+/// `copies`: how much of its speed copies leave it.
 template <class S, class Shape>
-double cost(const KernelInfo&, const Problem& p) {
+double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, double copies) {
   constexpr double launch = 8e-6, fill = 0.9e-6, output = 1.9e-10;  // seconds, measured on sm_90
   constexpr int area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
   constexpr bool full_of_warps = Shape::blocks * Shape::threads >= 512;
@@ -168,19 +169,27 @@ double cost(const KernelInfo&, const Problem& p) {
     const double warps = tiles * Shape::threads / 32;
     return warps <= 4 ? 0.2 + 0.17 * warps : warps / (4 * std::ceil(warps / 4));
   };
-  const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<S, Shape>(p));
-  const double tiles_each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
+  const double tiles_each = std::ceil(static_cast<double>(count) / std::max(multiprocessors, 1));
   const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
-  constexpr double singles = std::is_same_v<Shape, LargeTile<S>> ? 0.82 : 0.9;
-  const tile::Way way = ways_for<S, Shape>(p).a;
-  const double copies = !takes_vectors<S, Shape>      ? 1
-                        : way == tile::Way::single    ? singles
-                        : way == tile::Way::shifted_k ? 0.94
-                                                      : 1;
   const double rate =
-      steps_per_second<S, Shape>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(p.k));
+      steps_per_second<S, Shape>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(k));
   return launch + (full / busy(Shape::blocks) + rest / busy(rest)) / rate +
          tiles_each / Shape::blocks * (fill + area * output);
+}
+
+/// What copies leave of a tile's speed: operands that are not aligned take more of them.
+template <class S, class Shape>
+double copies_of(const Problem& p) {
+  constexpr double singles = std::is_same_v<Shape, LargeTile<S>> ? 0.82 : 0.9;
+  if (!takes_vectors<S, Shape>) return 1;
+  const tile::Way way = ways_for<S, Shape>(p).a;
+  return way == tile::Way::single ? singles : way == tile::Way::shifted_k ? 0.94 : 1;
+}
+
+template <class S, class Shape>
+double cost(const KernelInfo&, const Problem& p) {
+  return tiles_seconds<S, Shape>(p.execution.multiprocessors, p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p), p.k,
+                                 copies_of<S, Shape>(p));
 }
 
 /// Launches a kernel on all tiles of a batch; its arguments, in this order.

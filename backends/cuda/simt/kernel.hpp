@@ -225,6 +225,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   constexpr int slab_bytes = stages * Memory::bytes + Memory::staging * sizeof(Stored);
   constexpr int exchange_bytes = Exchange::size * sizeof(Accumulator);
   constexpr int bytes = slab_bytes > exchange_bytes ? slab_bytes : exchange_bytes;
+  static_assert(!shifted || exchange_bytes <= stages * Memory::bytes, "zeros may still arrive behind the slabs when outputs leave");
   static_assert(bytes <= 48 * 1024, "cuda.simt: the semiring's types are too large for a tile in shared memory");
   __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
   Stored* const slabs = reinterpret_cast<Stored*>(shared);

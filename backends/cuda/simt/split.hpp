@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Few outputs, many values of k: K is cut into parts, which the kernels of contract.hpp work on as a batch; then the
+// Few outputs of many values of k, or tiles about as many as the card holds: K is cut into parts, which the kernels of contract.hpp work on as a batch; then the
 // parts' accumulators are joined in ascending order. Every part is one chain, so the result is the same in every run, but
 // where sums round it is not the reference's: these kernels are registered apart.
 #pragma once
@@ -65,10 +65,12 @@ Problem part_of(const Problem& p, std::int64_t first, std::int64_t length, std::
 /// Predicted time of all parts, of which those of `rest` are a launch of their own, and of joining them. What a launch takes is
 /// mostly hidden behind the one before it.
 template <class S>
-double parts_seconds(const KernelInfo& info, const Problem& p, const Parts& parts) {
+double parts_seconds(const Problem& p, const Parts& parts, double copies) {
+  using Shape = SmallTile<S>;
   constexpr double hidden = 5e-6, join = 3e-6, bytes_per_second = 2e12;
+  const std::int64_t tiles = rows_of<Shape>(p) * columns_of<S, Shape>(p);
   const auto seconds = [&](std::int64_t length, std::int64_t count) {
-    return cost<S, SmallTile<S>>(info, part_of<S>(p, 0, length, count, nullptr));
+    return tiles_seconds<S, Shape>(p.execution.multiprocessors, tiles * count, length, copies);
   };
   const double bytes = static_cast<double>(p.m * p.n) * parts.count() * sizeof(typename S::accumulator);
   const double first = parts.whole > 0 ? seconds(parts.length, parts.whole) : hidden;
@@ -76,21 +78,23 @@ double parts_seconds(const KernelInfo& info, const Problem& p, const Parts& part
 }
 
 /// As many parts as fill the card with small tiles, of whole slabs. Where there are about as many tiles as it holds, or a few
-/// times more, the number that leaves the least of its multiprocessors idle at the end.
+/// times more, the number that leaves the least of its multiprocessors idle at the end, as far as the parts are not too large for a
+/// workspace that the pool keeps. So the cut, and with it the bits, depend on the extents and the card alone.
 template <class S>
-Parts parts_of(const KernelInfo& info, const Problem& p) {
+Parts parts_of(const Problem& p) {
   using Shape = SmallTile<S>;
-  constexpr std::int64_t most = 256, few = 4, slab = Shape::depth;
+  constexpr std::int64_t most = 256, few = 4, slab = Shape::depth, most_bytes = 128 << 20;
   const std::int64_t multiprocessors = std::max(p.execution.multiprocessors, 1);
   const std::int64_t tiles = std::max<std::int64_t>(rows_of<Shape>(p) * columns_of<S, Shape>(p), 1);
   const std::int64_t filling = std::clamp<std::int64_t>(Shape::blocks * multiprocessors / tiles, 1, most);
   const auto cut = [&](std::int64_t length) { return Parts{length, p.k / length, p.k % length}; };
   Parts best = cut(std::max((p.k + filling * slab - 1) / (filling * slab), std::int64_t{1}) * slab);
   if (filling > few || tiles > 2 * few * Shape::blocks * multiprocessors || p.k < few * few * slab) return best;
-  double least = parts_seconds<S>(info, p, best);
+  double least = parts_seconds<S>(p, best, 1);
   for (std::int64_t count = 2; count <= few; ++count) {
     const Parts parts = cut(p.k / (count * slab) * slab);
-    const double seconds = parts_seconds<S>(info, p, parts);
+    if (p.m * p.n * parts.count() * static_cast<std::int64_t>(sizeof(typename S::accumulator)) > most_bytes) break;
+    const double seconds = parts_seconds<S>(p, parts, 1);
     if (seconds < least) least = seconds, best = parts;
   }
   return best;
@@ -104,19 +108,19 @@ Status split_supports(const KernelInfo& info, const Problem& p) {
 }
 
 template <class S>
-std::size_t split_workspace(const KernelInfo& info, const Problem& p) {
-  return static_cast<std::size_t>(p.m * p.n * parts_of<S>(info, p).count()) * sizeof(typename S::accumulator);
+std::size_t split_workspace(const KernelInfo&, const Problem& p) {
+  return static_cast<std::size_t>(p.m * p.n * parts_of<S>(p).count()) * sizeof(typename S::accumulator);
 }
 
 template <class S>
-double split_cost(const KernelInfo& info, const Problem& p) {
-  return parts_seconds<S>(info, p, parts_of<S>(info, p));
+double split_cost(const KernelInfo&, const Problem& p) {
+  return parts_seconds<S>(p, parts_of<S>(p), copies_of<S, SmallTile<S>>(p));
 }
 
 template <class S>
 void split_run(const KernelInfo& info, const Problem& p, void* workspace) {
   using Accumulator = typename S::accumulator;
-  const Parts parts = parts_of<S>(info, p);
+  const Parts parts = parts_of<S>(p);
   auto* const first = static_cast<Accumulator*>(workspace);
   const auto enqueue = [&](std::int64_t part, std::int64_t length, std::int64_t count) {
     if (count == 0 || length == 0 || p.m == 0 || p.n == 0) return;

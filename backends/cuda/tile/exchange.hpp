@@ -18,11 +18,11 @@ class Exchange {
   static constexpr int size_of_one = Shape::threads * static_cast<int>(sizeof(Accumulator));
   static constexpr int width = chunk * size_of_one <= capacity ? chunk : 1;
   static constexpr int height = chunk * width * size_of_one <= capacity ? chunk : 1;
-  static constexpr int rows = Shape::threads_m * height, columns = Shape::threads_n * width;
   static constexpr int pieces_n = Shape::outputs_n / width, pieces = Shape::outputs_m / height * pieces_n;
-  static constexpr int pitch = columns + 1;  // reads down a column meet different banks
+  static constexpr int pitch = Shape::threads_n * width + 1;  // reads down a column meet different banks
 
  public:
+  static constexpr int rows = Shape::threads_m * height, columns = Shape::threads_n * width;  // of a piece
   using Registers = Accumulator[Shape::outputs_m][Shape::outputs_n];
   static constexpr int size = rows * pitch;  // accumulators in shared memory
 

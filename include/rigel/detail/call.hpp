@@ -41,7 +41,7 @@ auto batch_of(const Strided<T>& m, std::int64_t batches, std::int64_t rows, std:
 class CallMemory {
  public:
   CallMemory(const char* call, const Execution& execution, Workspace given, std::size_t bytes) : data_(given.data) {
-    if (data_ && reinterpret_cast<std::uintptr_t>(data_) % 256 != 0)
+    if (data_ && bytes > 0 && reinterpret_cast<std::uintptr_t>(data_) % 256 != 0)
       throw Error(Code::invalid_argument, std::string(call) + ": the workspace is not aligned to 256 bytes");
     if (data_ && given.bytes < bytes)
       throw Error(Code::invalid_argument, std::string(call) + ": the workspace has " + std::to_string(given.bytes) +
