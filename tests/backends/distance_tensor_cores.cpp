@@ -226,7 +226,8 @@ TEST_CASE_TEMPLATE("distances on tensor cores: what cancels may stay", Exec, RIG
         const double b = as_halves ? (66 + k / 16.) * 0x1p-24 : (15 + k + k / 32.) * 0x1p-53;
         const double rounding = std::is_same_v<T, float> ? 4 * 0x1p-24 : 4 * 0x1p-53;
         const Values found = distances<T, Exec>(info, m, n, k, x, z, true);
-        if (k > 1) CHECK(found != distances<T, Exec>(info, m, n, k, x, z));
+        // What cancels is another number then; of floats in double, in which these keep more digits than float has, the same.
+        if (k > 1 && !in_double(info)) CHECK(found != distances<T, Exec>(info, m, n, k, x, z));
         const double least = std::is_same_v<T, float> ? 0x1p-126 : 0x1p-1000;
         int wrong = 0, zero = 0;
         for (int i = 0; i < m; ++i)
@@ -261,7 +262,9 @@ TEST_CASE_TEMPLATE("distances on tensor cores: squares that overflow", Exec, RIG
             for (int j = 0; j < m; ++j) {
               const double difference = std::fabs(x[i * k] - x[j * k]);
               const double expected = difference > large<T> ? infinity : difference;
-              wrong += !is_within(d[i * m + j], expected, bound_of(info, k));
+              // Equal points far from the centre may be apart by 2^-9 of it where that may stay.
+              const bool small = may_cancel && expected == 0 && d[i * m + j] >= 0 && d[i * m + j] <= 0x1p-9 * large<T>;
+              wrong += !(small || is_within(d[i * m + j], expected, bound_of(info, k)));
             }
           CHECK(wrong == 0);
         }
@@ -447,6 +450,6 @@ TEST_CASE_TEMPLATE("distances on tensor cores: chosen where they are faster", Ex
     CHECK_MESSAGE(text.find(std::string("* ") + kernel) != std::string::npos, text);
   };
   chooses("cuda.simt.", {});
-  chooses("cuda.mma.l2_squared.f32.in_f64.128x96x16", {.precision = rigel::Precision::exact_products});
+  chooses("cuda.mma.l2_squared.f32.in_f64.", {.precision = rigel::Precision::exact_products});
   chooses("cuda.mma.l2_squared.f32.promoted.128x128x32", {.precision = rigel::Precision::promoted});
 }
