@@ -180,45 +180,58 @@ CUtensorMap operand_map(const Lines& g, Way way, std::byte*& memory, cudaStream_
   return tensor_map(m, Slab::box_columns, Slab::template box_rows<parts>, permuted, kernel);
 }
 
+/// use.operator()<of_a, of_b>() with the directions in which the operands' elements lie where tensor copies bring them.
+template <class Element, class Parts, class Use>
+void with_directions(const Problem& p, const Use& use) {
+  using tile::Direction;
+  if constexpr (sizeof(Element) == 2 && Parts::planes == 1) {
+    const bool a_lines = way_to_copy(lines_of_a(p)) == Way::along_lines,
+               b_lines = way_to_copy(lines_of_b(p)) == Way::along_lines;
+    if (a_lines && b_lines) return use.template operator()<Direction::along_lines, Direction::along_lines>();
+    if (a_lines) return use.template operator()<Direction::along_lines, Direction::along_k>();
+    if (b_lines) return use.template operator()<Direction::along_k, Direction::along_lines>();
+  }
+  use.template operator()<Direction::along_k, Direction::along_k>();
+}
+
+/// Both operands as tensor copies see them, after the passes that some need. A slab of A is copied in `parts_a` parts, one of B in
+/// `parts_b`.
+template <class Element, class Parts, class Shape, int parts_a, int parts_b>
+Operands operands_of(const Problem& p, void* workspace, const std::string& kernel) {
+  auto* memory = static_cast<std::byte*>(workspace);
+  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  const Lines a = lines_of_a(p), b = lines_of_b(p);
+  const int of_a = static_cast<int>(mma::matrices_of(p.a)), of_b = static_cast<int>(mma::matrices_of(p.b));
+  return {operand_map<Element, Parts, Shape::m, parts_a>(a, way_to_copy(a), memory, stream, kernel),
+          operand_map<Element, Parts, Shape::n, parts_b>(b, way_to_copy(b), memory, stream, kernel),
+          static_cast<int>(p.k),
+          of_a,
+          of_b,
+          of_a > 1,
+          of_b > 1};
+}
+
 template <class S, class Element, class Parts, class Shape>
 void run(const KernelInfo& info, const Problem& p, void* workspace) {
-  using tile::Direction;
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   if (tiles == 0) return;
 
-  auto* memory = static_cast<std::byte*>(workspace);
-  const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
-  const Way way_a = way_to_copy(lines_a), way_b = way_to_copy(lines_b);
-  const auto matrices = [](const Operand& o) { return static_cast<int>(mma::matrices_of(o)); };
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
   mma::FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};
-  const auto enqueue = [&]<Direction of_a, Direction of_b>() {
+  with_directions<Element, Parts>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {
     constexpr int bytes = Memory<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
         &multiply<S, Element, Parts, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);
     mma::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
-    Operands operands{operand_map<Element, Parts, Shape::m, 1>(lines_a, way_a, memory, stream, info.name),
-                      operand_map<Element, Parts, Shape::n, Shape::cluster>(lines_b, way_b, memory, stream, info.name),
-                      static_cast<int>(p.k),
-                      matrices(p.a),
-                      matrices(p.b),
-                      matrices(p.a) > 1,
-                      matrices(p.b) > 1};
+    Operands operands = operands_of<Element, Parts, Shape, 1, Shape::cluster>(p, workspace, info.name);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
     const auto resident = static_cast<unsigned>(std::max(p.execution.multiprocessors / Shape::cluster, 1));
     launch<Shape>(function, std::min(tiles, resident) * Shape::cluster, bytes, list, stream, info);
-  };
-  if constexpr (sizeof(Element) == 2 && Parts::planes == 1) {
-    if (way_a == Way::along_lines && way_b == Way::along_lines)
-      return enqueue.template operator()<Direction::along_lines, Direction::along_lines>();
-    if (way_a == Way::along_lines) return enqueue.template operator()<Direction::along_lines, Direction::along_k>();
-    if (way_b == Way::along_lines) return enqueue.template operator()<Direction::along_k, Direction::along_lines>();
-  }
-  enqueue.template operator()<Direction::along_k, Direction::along_k>();
+  });
 }
 
 /// A kernel of S: floats are cut to tf32, or into planes of bfloat16, as `precision` says; `nine`: all products of three planes count.

@@ -41,7 +41,6 @@ double once_cost(const KernelInfo&, const Problem& p) {
 
 template <class S, class Element, class Shape>
 void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
-  using tile::Direction;
   using Whole = Parts<1, 1, false>;
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
@@ -50,35 +49,18 @@ void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
   const auto clusters = static_cast<unsigned>(p.batch * rows * columns);
   if (clusters == 0) return;
 
-  auto* memory = static_cast<std::byte*>(workspace);
-  const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
-  const Way way_a = way_to_copy(lines_a), way_b = way_to_copy(lines_b);
-  const auto matrices = [](const Operand& o) { return static_cast<int>(mma::matrices_of(o)); };
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
   mma::FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};
-  const auto enqueue = [&]<Direction of_a, Direction of_b>() {
+  with_directions<Element, Whole>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {
     constexpr int bytes = OnceMemory<Shape, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
         &multiply_once<S, Element, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);
     mma::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
-    Operands operands{operand_map<Element, Whole, Shape::m, Shape::tiles>(lines_a, way_a, memory, stream, info.name),
-                      operand_map<Element, Whole, Shape::n, 1>(lines_b, way_b, memory, stream, info.name),
-                      static_cast<int>(p.k),
-                      matrices(p.a),
-                      matrices(p.b),
-                      matrices(p.a) > 1,
-                      matrices(p.b) > 1};
+    Operands operands = operands_of<Element, Whole, Shape, Shape::tiles, 1>(p, workspace, info.name);
     void* list[] = {&operands, &arguments, &result, &rows, &columns};
     launch<Shape>(function, clusters * Shape::cluster, bytes, list, stream, info);
-  };
-  if constexpr (sizeof(Element) == 2) {
-    if (way_a == Way::along_lines && way_b == Way::along_lines)
-      return enqueue.template operator()<Direction::along_lines, Direction::along_lines>();
-    if (way_a == Way::along_lines) return enqueue.template operator()<Direction::along_lines, Direction::along_k>();
-    if (way_b == Way::along_lines) return enqueue.template operator()<Direction::along_k, Direction::along_lines>();
-  }
-  enqueue.template operator()<Direction::along_k, Direction::along_k>();
+  });
 }
 
 /// A kernel of S; floats are cut to tf32.

@@ -256,8 +256,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     Value sum = 0;
 #pragma unroll 8
     for (std::int64_t k = lane; k < g.k; k += 32, x += 32 * g.a.column, z += 32 * g.b.row) sum = S::step(sum, *x, *z);
-#pragma unroll
-    for (int apart = 16; apart > 0; apart /= 2) sum = math::add(sum, __shfl_xor_sync(~0u, sum, apart));
+    sum = warp_sum(sum);
     if (lane == 0) Whole::store_one(g, raster.mirrored, o.batch, row, column, sum);
   }
 }

@@ -71,9 +71,10 @@ std::int64_t preparing_blocks(const Prepared<Element, Stored>& o) {
 __device__ __forceinline__ float power_of_two(int exponent) { return __int_as_float((exponent + 127) << 23); }
 
 /// The sum, or the largest, over a warp.
-__device__ __forceinline__ double warp_sum(double x) {
+template <class T>
+__device__ __forceinline__ T warp_sum(T x) {
 #pragma unroll
-  for (int apart = 16; apart > 0; apart /= 2) x += __shfl_xor_sync(~0u, x, apart);
+  for (int apart = 16; apart > 0; apart /= 2) x = math::add(x, __shfl_xor_sync(~0u, x, apart));
   return x;
 }
 __device__ __forceinline__ float warp_largest(float x) {
