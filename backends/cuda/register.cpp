@@ -9,23 +9,7 @@
 namespace rigel::backends {
 
 void register_cuda(Registry& registry) {
-  simt::add<zoo::plus_times>(registry);
-  simt::add<zoo::min_plus>(registry);
-  simt::add<zoo::max_plus>(registry);
-  simt::add<zoo::max_min>(registry);
-  simt::add<zoo::min_max>(registry);
-  simt::add<zoo::max_times>(registry);
-  simt::add<zoo::min_times>(registry);
-  simt::add<zoo::or_and>(registry);
-  simt::add<zoo::xor_and>(registry);
-  simt::add<zoo::log_plus>(registry);
-  simt::add<zoo::l1>(registry);
-  simt::add<zoo::l2_squared>(registry);
-  simt::add<zoo::lp>(registry);
-  simt::add<zoo::linf>(registry);
-  simt::add<zoo::hamming>(registry);
-  simt::add<zoo::bit_hamming>(registry);
-  simt::add<zoo::bit_jaccard>(registry);
+  detail::for_each_of_zoo([&]<class List>() { simt::add<List>(registry); });
   mma::add_doubles(registry);
   mma::add_floats(registry);
   mma::add_short_floats(registry);

@@ -50,23 +50,7 @@ void add(Registry& registry, type_list<S...> list) {
 
 template <class Level>
 void add_level(Registry& registry) {
-  add<Level>(registry, zoo::plus_times{});
-  add<Level>(registry, zoo::min_plus{});
-  add<Level>(registry, zoo::max_plus{});
-  add<Level>(registry, zoo::max_min{});
-  add<Level>(registry, zoo::min_max{});
-  add<Level>(registry, zoo::max_times{});
-  add<Level>(registry, zoo::min_times{});
-  add<Level>(registry, zoo::or_and{});
-  add<Level>(registry, zoo::xor_and{});
-  add<Level>(registry, zoo::log_plus{});
-  add<Level>(registry, zoo::l1{});
-  add<Level>(registry, zoo::l2_squared{});
-  add<Level>(registry, zoo::lp{});
-  add<Level>(registry, zoo::linf{});
-  add<Level>(registry, zoo::hamming{});
-  add<Level>(registry, zoo::bit_hamming{});
-  add<Level>(registry, zoo::bit_jaccard{});
+  detail::for_each_of_zoo([&]<class List>() { add<Level>(registry, List{}); });
 }
 
 }  // namespace host

@@ -387,16 +387,27 @@ using linf = detail::members<rigel::linf, number_elements>::type;
 using hamming = detail::members<rigel::hamming, number_elements>::type;
 using bit_hamming = detail::members<rigel::bit_hamming, word_elements>::type;
 using bit_jaccard = detail::members<rigel::bit_jaccard, word_elements>::type;
+
+/// All of these lists.
+using every = type_list<plus_times, min_plus, max_plus, max_min, min_max, max_times, min_times, or_and, xor_and, log_plus, l1,
+                        l2_squared, lp, linf, hamming, bit_hamming, bit_jaccard>;
 }  // namespace zoo
+
+namespace detail {
+template <class S, class Lists>
+inline constexpr bool contained_in_any = false;
+template <class S, class... List>
+inline constexpr bool contained_in_any<S, type_list<List...>> = (contains<S, List> || ...);
+
+/// visit.template operator()<List>() for each list of semirings in the zoo.
+template <class Visit>
+void for_each_of_zoo(const Visit& visit) {
+  [&]<class... List>(type_list<List...>) { (visit.template operator()<List>(), ...); }(zoo::every{});
+}
+}  // namespace detail
 
 /// Whether the library carries compiled kernels for S.
 template <class S>
-inline constexpr bool in_zoo =
-    detail::contains<S, zoo::plus_times> || detail::contains<S, zoo::min_plus> || detail::contains<S, zoo::max_plus> ||
-    detail::contains<S, zoo::max_min> || detail::contains<S, zoo::min_max> || detail::contains<S, zoo::max_times> ||
-    detail::contains<S, zoo::min_times> || detail::contains<S, zoo::or_and> || detail::contains<S, zoo::xor_and> ||
-    detail::contains<S, zoo::log_plus> || detail::contains<S, zoo::l1> || detail::contains<S, zoo::l2_squared> ||
-    detail::contains<S, zoo::lp> || detail::contains<S, zoo::linf> || detail::contains<S, zoo::hamming> ||
-    detail::contains<S, zoo::bit_hamming> || detail::contains<S, zoo::bit_jaccard>;
+inline constexpr bool in_zoo = detail::contained_in_any<S, zoo::every>;
 
 }  // namespace rigel
