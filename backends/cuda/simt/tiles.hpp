@@ -140,7 +140,7 @@ using SmallTile = decltype(small_tile<S>());
 
 /// The schedule of a kernel whose operands come one by one.
 template <class S, class Shape>
-inline constexpr Schedule schedule_of_singles = is_packed<S> ? Schedule{2, 6} : Schedule{0, 6};
+inline constexpr Schedule schedule_of_singles = is_packed<S> ? Schedule{1, 5} : Schedule{0, 6};
 template <class Shape>
   requires std::is_same_v<Shape, SmallTile<l1<float>>>
 inline constexpr Schedule schedule_of_singles<l1<float>, Shape> = {3, 7};

@@ -4,6 +4,7 @@
 // neighbouring lines. So the loop that reads the slab needs no instruction to arrange them.
 #pragma once
 
+#include <backends/cuda/arch/load.hpp>
 #include <backends/cuda/tile/slab.hpp>
 
 namespace rigel::tile {
@@ -58,7 +59,7 @@ class PairLoader<Way::single, Pair, values, lines, depth, threads> {
     for (int e = 0; e < each; ++e) {
 #pragma unroll
       for (int v = 0; v < values; ++v)
-        if (e < (left < depth ? tail_[v] : full_[v])) read_[e][v] = p[v * line_stride_];
+        if (e < (left < depth ? tail_[v] : full_[v])) read_[e][v] = arch::load_short(p + v * line_stride_);
       p += step_;
     }
     source_ += slab_step_;
@@ -70,7 +71,7 @@ class PairLoader<Way::single, Pair, values, lines, depth, threads> {
     auto* const words = reinterpret_cast<std::uint32_t*>(slab) + slot_;
 #pragma unroll
     for (int e = 0; e < each; ++e)
-      words[e * slot_step] = read_[e][0] | static_cast<std::uint32_t>(read_[e][values - 1]) << 16;
+      words[e * slot_step] = __byte_perm(read_[e][0], read_[e][values - 1], 0x5410);  // the low halves of both
   }
 
  private:
@@ -79,7 +80,7 @@ class PairLoader<Way::single, Pair, values, lines, depth, threads> {
   int slot_;                                     // of this thread's first word, in shared memory
   int full_[values] = {}, tail_[values] = {};    // how many of this thread's values exist in a full slab, in the last one
   bool along_k_;
-  std::uint16_t read_[each][values] = {};
+  std::uint32_t read_[each][values] = {};
 };
 
 /// 16 bytes at a time, along k or along the lines, asynchronously to a place of the thread's own; from there, through
