@@ -208,10 +208,11 @@ def products():
         rate = lambda name: f"{1e-12 * pairs / seconds[name]:.3g}" if name in seconds else ""
         error = lambda name: (f"{row['largest_error'][name]:.1e}, {row['mean_error'][name]:.1e}"
                               if name in row["largest_error"] else "")
-        rows.append([what, row["result"], shape(row["m"], row["n"], row["k"]), time("rigel"), rate("rigel"), time("torch"),
-                     rate("torch"), f"{row['ratio']:.2f}" if "ratio" in row else "", error("rigel"), error("torch")])
+        rows.append([what, row["result"], shape(row["m"], row["n"], row["k"]), row["kernel"] or "", time("rigel"),
+                     rate("rigel"), time("torch"), rate("torch"), f"{row['ratio']:.2f}" if "ratio" in row else "",
+                     error("rigel"), error("torch")])
     return provenance("h200/products.json", result["context"]) + "\n\n" + table(
-        ["A and B", "C", "task", "Rigel, ms", "T pairs/s", "torch, ms", "T pairs/s", "torch / Rigel",
+        ["A and B", "C", "task", "kernel", "Rigel, ms", "T pairs/s", "torch, ms", "T pairs/s", "torch / Rigel",
          "Rigel's errors: largest, mean", "torch's"], rows)
 
 

@@ -15,7 +15,8 @@ is outside of the clock. Numbers are uniform in (-1, 0], where it makes no diffe
 accumulators start from 0; for max_min in [0, 1).
 
 With --products: products of matrices in the types that tensor cores take, beside torch (cuBLAS), which sums 16-bit numbers
-in f32 and computes in tf32 only where Rigel may. Both operands lie along k. Numbers are normal, of mean 0 and variance 1;
+in f32 and computes in tf32 only where Rigel may; by the kernel that the library chooses, and by the one that it chooses of
+cuda.mma's. Both operands lie along k. Numbers are normal, of mean 0 and variance 1;
 bytes uniform in -128 … 127. Errors are relative to the sum of |a·b|.
 """
 import argparse
@@ -59,7 +60,8 @@ TABLE = [
 SWEEP = ["cdist:1", "cdist:2", "cdist:1.3", "min_plus"]
 LARGEST, MOST_PAIRS = 20000, 3e11  # of the sweep: an extent, M·N·K
 
-# Products: type of A and B, type of C, precision, M, N, K.
+# Products: type of A and B, type of C, precision, M, N, K; where Rigel does not choose among all kernels, the leading part of
+# their names.
 PRODUCTS = [
     *((element, result, "accumulator", *shape)
       for element, result in (("bf16", "bf16"), ("bf16", "f32"))
@@ -74,6 +76,11 @@ PRODUCTS = [
     ("f32", "f32", "accumulator", 8192, 8192, 8192),
     ("f64", "f64", "accumulator", 8192, 8192, 8192),
     ("i8", "i32", "accumulator", 8192, 8192, 8192),
+    *(("bf16", "bf16", "accumulator", *shape, "cuda.mma")
+      for shape in ((8192, 8192, 8192), (4096, 3072, 1536), (2048, 3072, 768), (2048, 512, 768))),
+    *(("f32", "f32", precision, 8192, 8192, 8192, "cuda.mma") for precision in ("tf32", "split", "promoted")),
+    ("f16", "f16", "accumulator", 8192, 8192, 8192, "cuda.mma"),
+    ("i8", "i32", "accumulator", 8192, 8192, 8192, "cuda.mma"),
 ]
 TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i8": torch.int8, "i32": torch.int32}
 # Relative errors of a term by its precision, of a result by its type.
@@ -104,6 +111,7 @@ class Job(typing.NamedTuple):
     k: int
     element = result = "f32"
     precision = "accumulator"
+    kernels = ""
 
     @property
     def name(self):
@@ -125,6 +133,7 @@ class Product(typing.NamedTuple):
     m: int
     n: int
     k: int
+    kernels: str = ""  # the leading part of their names
     operation = "plus_times"
     layout_of_b = "columns"
 
@@ -412,7 +421,7 @@ class Rigel:
         if self.process.poll() is not None:
             self.start()
         print(job.operation, job.element, job.result, job.precision, job.m, job.n, job.k, "rows", job.layout_of_b, *files,
-              repetitions, file=self.process.stdin, flush=True)
+              repetitions, job.kernels, file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer.endswith("}\n"):
             raise RuntimeError(f"bench_serve ended with status {self.process.wait()}")
@@ -552,7 +561,8 @@ def compare_product(product, rigel, clock, repetitions):
 
 def print_row(row):
     times = "  ".join(f"{name} {1e3 * seconds:.4g}" for name, seconds in row["seconds"].items())
-    what = row["operation"] if "operation" in row else f"{row['element']} {row['result']} {row['precision']}"
+    what = (row["operation"] if "operation" in row else
+            " ".join(filter(None, (row["element"], row["result"], row["precision"], row["kernels"]))))
     print(f"{what:10} {row['m']:6} x {row['n']:5} x {row['k']:5}  ms: {times}"
           + (f"  ratio {row['ratio']:.3g}" if "ratio" in row else "")
           + (f"  error {row['largest_error']['rigel']:.1e}" if "rigel" in row["largest_error"] else "")

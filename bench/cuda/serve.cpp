@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Runs products and distances on matrices in files, on the default CUDA device with the kernels that the library chooses,
-// so that a script can set them beside other libraries on the same numbers.
+// of all or of some, so that a script can set them beside other libraries on the same numbers.
 //
 //     bench_serve <file of jobs>            a line a job; "-" is the standard input; # begins a comment
 //
 //     <operation> <type of A and B> <type of C> <precision> <M> <N> <K> <layout of A> <layout of B> <file of A> <file of B>
-//         <file of C> <repetitions>
+//         <file of C> <repetitions> [<kernels>]
 //
 // operation   a semiring of the zoo, C = A ⊗ B: plus_times, min_plus, max_plus, max_min, min_max, max_times, min_times,
 //             log_plus, l1, l2_squared, linf, hamming, or lp:<p>; or cdist:<p>, Minkowski distances between the rows of A
@@ -15,6 +15,7 @@
 // precision   the least that terms are rounded to: accumulator, exact_products, promoted, split, bf16x3, tf32 or operands
 // layout      rows or columns: how the M × K of A, the K × N of B lie. C lies by rows.
 // files       raw little-endian numbers; "-" for C writes none
+// kernels     the leading part of the names of those that the library chooses from: cuda.mma; all, where there is none
 //
 // Prints lines of JSON: first what it runs on, then for each job its line, the name of the kernel and the median of the
 // repetitions' device seconds. Each call comes behind a fill of a gibibyte: it finds the L2 cache without its matrices, and
@@ -46,6 +47,7 @@ struct Job {
   bool a_by_rows = true, b_by_rows = true;
   std::string a, b, c;
   int repetitions = 0;
+  std::string kernels;
 };
 
 template <class T>
@@ -74,10 +76,10 @@ rigel::Precision precision(const std::string& word) {
 Job parse(const std::string& line) {
   std::istringstream stream(line);
   const std::vector<std::string> words(std::istream_iterator<std::string>(stream), {});
-  if (words.size() != 13)
+  if (words.size() != 13 && words.size() != 14)
     throw std::runtime_error("the job has " + std::to_string(words.size()) +
-                             " words, expected 13: operation type-of-A-and-B type-of-C precision M N K layout-of-A "
-                             "layout-of-B A B C repetitions");
+                             " words, expected 13 or 14: operation type-of-A-and-B type-of-C precision M N K layout-of-A "
+                             "layout-of-B A B C repetitions [kernels]");
   Job job;
   const std::size_t colon = words[0].find(':');
   job.operation = words[0].substr(0, colon);
@@ -97,6 +99,7 @@ Job parse(const std::string& line) {
   job.b = words[10];
   job.c = words[11];
   job.repetitions = number("the number of repetitions", words[12], 1);
+  if (words.size() > 13) job.kernels = words[13];
   return job;
 }
 
@@ -131,6 +134,7 @@ template <class T, class AView, class BView, class CView, class Use>
 void with_operation(const Exec& exec, const Job& job, const AView& a, const BView& b, const CView& c, const Use& use) {
   rigel::ContractOptions options;
   options.precision = job.precision;
+  options.kernel = job.kernels;
   const auto product = [&](const auto& semiring) { use(exec, semiring, a, b, c, rigel::epilogue::Program{}, options); };
   const std::string& name = job.operation;
   if (name == "plus_times") return product(rigel::plus_times<T>{});
@@ -138,7 +142,8 @@ void with_operation(const Exec& exec, const Job& job, const AView& a, const BVie
     throw std::runtime_error("the operation is '" + name + "', expected plus_times for " + job.element);
   else if (name == "cdist")
     rigel::detail::with_contraction<float>(exec, a, rigel::transposed(b), c, rigel::metric::minkowski{job.p},
-                                           rigel::epilogue::Program{}, {.precision = job.precision}, use);
+                                           rigel::epilogue::Program{}, {.precision = job.precision, .kernel = job.kernels},
+                                           use);
   else if (name == "lp")
     product(rigel::lp<float>{{}, static_cast<float>(job.p)});
   else if (name == "min_plus")

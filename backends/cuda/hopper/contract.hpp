@@ -122,11 +122,10 @@ double cost(const KernelInfo&, const Problem& p) {
   return launch + fill + each * area * steps / rate + (Shape::in_turn ? 1 : each) * area * output + passes_cost<Parts>(p);
 }
 
-/// Enqueues a kernel in clusters of `Shape::cluster` blocks, which may begin before the launch in front of it is complete: the kernel
+/// Enqueues a kernel in clusters of `Shape::cluster` blocks beside each other in `grid`, which may begin before the launch in front of it is complete: the kernel
 /// waits for that. In a graph that would be an edge of a kind of its own, which not everybody who reads graphs knows.
 template <class Shape>
-void launch(const void* function, unsigned blocks, int bytes, void** arguments, cudaStream_t stream,
-            const KernelInfo& info) {
+void launch(const void* function, dim3 grid, int bytes, void** arguments, cudaStream_t stream, const KernelInfo& info) {
   cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
   cuda::check(cudaStreamIsCapturing(stream, &captured), "contract: cudaStreamIsCapturing");
   cudaLaunchAttribute attributes[2] = {};
@@ -136,7 +135,7 @@ void launch(const void* function, unsigned blocks, int bytes, void** arguments, 
   attributes[1].val.clusterDim.x = Shape::cluster;
   attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(blocks);
+  config.gridDim = grid;
   config.blockDim = dim3(Shape::threads);
   config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
   config.stream = stream;

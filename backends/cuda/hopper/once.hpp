@@ -12,11 +12,10 @@ namespace rigel::backends::hopper {
 template <class Shape>
 Status supports_once(const KernelInfo& info, const Problem& p) {
   using Tile = typename Shape::Tile;
-  const Status status = supports<Tile>(info, p);
-  if (status.code == Code::ok &&
-      rows_of<Tile>(p) * columns_of<Tile>(p) > max_grid / (Shape::cluster * std::max<std::int64_t>(p.batch, 1)))
-    return {Code::unsupported, "C has more than 2^31 - 1 tiles and parts of them"};
-  return status;
+  constexpr std::int64_t most = std::numeric_limits<std::uint16_t>::max();  // of a grid's second and third extent
+  if (columns_of<Tile>(p) > most || p.batch > most)
+    return {Code::unsupported, "C has 2^16 tiles beside each other or more, or as many matrices"};
+  return supports<Tile>(info, p);
 }
 
 /// A launch, until the first slab is there, then for each round of tiles the slabs of a part, which come at the rate at which a
@@ -44,10 +43,9 @@ void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
   using Whole = Parts<1, 1, false>;
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
-  auto rows = static_cast<unsigned>(rows_of<typename Shape::Tile>(p));
-  auto columns = static_cast<unsigned>(columns_of<typename Shape::Tile>(p));
-  const auto clusters = static_cast<unsigned>(p.batch * rows * columns);
-  if (clusters == 0) return;
+  const dim3 grid(static_cast<unsigned>(rows_of<typename Shape::Tile>(p) * Shape::cluster),
+                  static_cast<unsigned>(columns_of<typename Shape::Tile>(p)), static_cast<unsigned>(p.batch));
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
 
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
   mma::FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};
@@ -58,8 +56,8 @@ void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
         &multiply_once<S, Element, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);
     mma::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
     Operands operands = operands_of<Element, Whole, Shape, Shape::tiles, 1>(p, workspace, info.name);
-    void* list[] = {&operands, &arguments, &result, &rows, &columns};
-    launch<Shape>(function, clusters * Shape::cluster, bytes, list, stream, info);
+    void* list[] = {&operands, &arguments, &result};
+    launch<Shape>(function, grid, bytes, list, stream, info);
   });
 }
 

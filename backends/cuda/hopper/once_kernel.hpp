@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on the tensor cores of sm_90a, for products of which a multiprocessor gets one tile.
-// What such a product takes is mostly waiting, so everything is under way as early as it can be: each warp initialises a stage's
-// barriers, one thread enqueues the tensor copies of all slabs that fit, two warpgroups multiply what is there, below each other. The blocks of a
+// What such a product takes is mostly waiting, so everything is under way as early as it can be: one thread enqueues the tensor copies of
+// the first slab while each other warp initialises a stage's barriers, then those of all slabs that fit; two warpgroups find out where
+// outputs go, and multiply what is there, below each other. The blocks of a
 // cluster share tiles beside each other, each of which brings some of A's rows for all, and K: of the slabs of a tile each block
 // multiplies a part. It then gets the other parts' sums of some columns, adds all in ascending order of the parts, and stores them.
 #pragma once
@@ -50,12 +51,12 @@ struct PartOfK {
   }
 };
 
-/// As hopper::multiply(), of numbers in one plane. Tiles of clusters are numbered down each of `columns` columns of
-/// `rows`.
+/// As hopper::multiply(), of numbers in one plane. The grid has a block for each row of tiles and block of a cluster, for each column of
+/// the clusters' tiles, for each matrix of a batch.
 template <class S, class Element, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b, class Result>
 __global__ void __launch_bounds__(Shape::threads, 1)
     multiply_once(const __grid_constant__ Operands operands, const __grid_constant__ detail::Arguments<S, Finish> g,
-                  const __grid_constant__ Result result, unsigned rows, unsigned columns) {
+                  const __grid_constant__ Result result) {
   using SlabA = tile::SwizzledSlab<Element, of_a, Shape::m>;
   using SlabB = tile::SwizzledSlab<Element, of_b, Shape::n>;
   using Accumulator = typename arch::WgmmaTypes<Element>::Accumulator;
@@ -70,29 +71,64 @@ __global__ void __launch_bounds__(Shape::threads, 1)
 
   constexpr int copying = Shape::multiplying / 32;  // the warp
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  if (lane == 0) {
-    if (warp == copying) {
-      arch::prefetch_tensor_map(&operands.a);
-      arch::prefetch_tensor_map(&operands.b);
-      if constexpr (parts > 1) arch::initialize_barrier(joined, 1);
+  // Blocks of a cluster: the parts of its first tile, of the next one, …
+  const int rank = static_cast<int>(blockIdx.x % Shape::cluster), part = rank % parts, beside = rank / parts;
+  const tile::Origin o{blockIdx.z, std::int64_t{blockIdx.x / Shape::cluster} * Shape::m,
+                       std::int64_t{blockIdx.y} * Shape::Tile::n + beside * Shape::n};
+  const PartOfK k_part((operands.k + SlabA::depth - 1) / SlabA::depth, part, parts);
+  // Copies of a slab, by one thread. `shared`: of A this block's part, to all blocks of the cluster that multiply it; else all of it.
+  const auto bring = [&]<bool shared>(int slab, int stage) __attribute__((always_inline)) {
+    constexpr unsigned same_part = [] {
+      unsigned blocks = 0;
+      for (int t = 0; t < Shape::tiles; ++t) blocks |= 1u << (t * parts);
+      return blocks;
+    }();
+    const int m = static_cast<int>(o.m), n = static_cast<int>(o.n), k = (k_part.first + slab) * SlabA::depth;
+    const int batch_a = operands.a_batched ? static_cast<int>(o.batch) : 0;
+    const int batch_b = operands.b_batched ? static_cast<int>(o.batch) : 0;
+    const std::uint32_t barrier = present(stage), to = slabs + stage * Memory::stage;
+    arch::arrive_and_expect(barrier, Memory::stage);
+#pragma unroll
+    for (int of_a_part = 0; of_a_part < (shared ? 1 : Shape::tiles); ++of_a_part)
+#pragma unroll
+      for (int copy = 0; copy < SlabA::template copies<Shape::tiles>; ++copy) {
+        const int box = shared ? beside : of_a_part;
+        const int line = m + SlabA::template line_of<Shape::tiles>(box, copy);
+        const std::uint32_t at = to + SlabA::template place_of<Shape::tiles>(box, copy);
+        const int x = SlabA::by_lines ? line : k, y = SlabA::by_lines ? k : line;
+        if constexpr (shared)
+          arch::copy_tensor_to(static_cast<std::uint16_t>(same_part << part), at, &operands.a, x, y, batch_a, barrier);
+        else
+          arch::copy_tensor(at, &operands.a, x, y, batch_a, barrier);
+      }
+#pragma unroll
+    for (int copy = 0; copy < SlabB::template copies<1>; ++copy) {
+      const int line = n + SlabB::template line_of<1>(0, copy);
+      arch::copy_tensor(to + SlabA::bytes + SlabB::template place_of<1>(0, copy), &operands.b, SlabB::by_lines ? line : k,
+                        SlabB::by_lines ? k : line, batch_b, barrier);
     }
-    static_assert(stages <= copying);
-    if (warp < stages) {
-      arch::initialize_barrier(present(warp), 1);
-      arch::initialize_barrier(free(warp), copying * Shape::tiles);
+  };
+
+  static_assert(stages <= copying);
+  if (warp == copying) {
+    // The first slab needs nobody else.
+    if (lane == 0) {
+      arch::initialize_barrier(present(0), 1);
+      arch::fence_initialized_barriers();
+      arch::wait_for_launches_before();
+      if (k_part.count > 0) bring.template operator()<false>(0, 0);
+      if constexpr (parts > 1) {
+        arch::initialize_barrier(joined, 1);
+        arch::fence_initialized_barriers();
+      }
     }
+  } else if (lane == 0 && warp < stages) {
+    if (warp > 0) arch::initialize_barrier(present(warp), 1);
+    arch::initialize_barrier(free(warp), copying * Shape::tiles);
     arch::fence_initialized_barriers();
   }
   __syncwarp();
   if constexpr (clustered) arch::arrive_in_cluster();
-
-  // Blocks of a cluster: the parts of its first tile, of the next one, …
-  const int rank = clustered ? static_cast<int>(arch::rank_in_cluster()) : 0;
-  const int part = rank % parts, beside = rank / parts;
-  const unsigned index = blockIdx.x / Shape::cluster, before_row = index / rows, batch = before_row / columns;
-  const tile::Origin o{batch, std::int64_t{index - before_row * rows} * Shape::m,
-                       std::int64_t{before_row - batch * columns} * Shape::Tile::n + beside * Shape::n};
-  const PartOfK k_part((operands.k + SlabA::depth - 1) / SlabA::depth, part, parts);
   Place<stages> place;
   // What others write to this block's shared memory, and what it writes to theirs, finds initialised barriers.
   if constexpr (clustered)
@@ -104,35 +140,11 @@ __global__ void __launch_bounds__(Shape::threads, 1)
 
   if (warp == copying) {
     if (lane == 0) {
-      const int m = static_cast<int>(o.m), n = static_cast<int>(o.n);
-      const int batch_a = operands.a_batched ? static_cast<int>(o.batch) : 0;
-      const int batch_b = operands.b_batched ? static_cast<int>(o.batch) : 0;
-      unsigned blocks = 0;  // that multiply the same part
-#pragma unroll
-      for (int t = 0; t < Shape::tiles; ++t) blocks |= 1u << (t * parts);
-      blocks <<= part;
+      place.advance();
 #pragma unroll 1
-      for (int slab = 0; slab < k_part.count; ++slab) {
-        const std::uint32_t barrier = present(place.stage), to = slabs + place.stage * Memory::stage;
-        const int k = (k_part.first + slab) * SlabA::depth;
+      for (int slab = 1; slab < k_part.count; ++slab) {
         arch::wait(free(place.stage), place.parity ^ 1);
-        arch::arrive_and_expect(barrier, Memory::stage);
-#pragma unroll
-        for (int copy = 0; copy < SlabA::template copies<Shape::tiles>; ++copy) {
-          const int line = m + SlabA::template line_of<Shape::tiles>(beside, copy);
-          const std::uint32_t at = to + SlabA::template place_of<Shape::tiles>(beside, copy);
-          const int x = SlabA::by_lines ? line : k, y = SlabA::by_lines ? k : line;
-          if constexpr (shared_a)
-            arch::copy_tensor_to(static_cast<std::uint16_t>(blocks), at, &operands.a, x, y, batch_a, barrier);
-          else
-            arch::copy_tensor(at, &operands.a, x, y, batch_a, barrier);
-        }
-#pragma unroll
-        for (int copy = 0; copy < SlabB::template copies<1>; ++copy) {
-          const int line = n + SlabB::template line_of<1>(0, copy);
-          arch::copy_tensor(to + SlabA::bytes + SlabB::template place_of<1>(0, copy), &operands.b,
-                            SlabB::by_lines ? line : k, SlabB::by_lines ? k : line, batch_b, barrier);
-        }
+        bring.template operator()<shared_a>(slab, place.stage);
         place.advance();
       }
       if constexpr (parts > 1) arch::arrive_and_expect(joined, (parts - 1) * Memory::part);
@@ -141,6 +153,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   }
 
   const int group_m = warp / 4 * 64;
+  const std::int64_t m = o.m + group_m + warp % 4 * 16, n = o.n + part * Shape::columns;
+  const FoundPlace<S, Finish> found(g, Shape::columns, o.batch, m, n, lane);
   Accumulator sums[1][Shape::n / 8][4] = {};
   int before = 0;
   // Slabs that nothing will replace are not given back: nobody would wait for that.
@@ -170,9 +184,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   arch::wait_for_wgmma<0>();
   arch::hold(sums[0]);
 
-  const std::int64_t m = o.m + group_m + warp % 4 * 16, n = o.n + part * Shape::columns;
   const auto store = [&](const auto& x) __attribute__((always_inline)) {
-    if (__all_sync(0xffffffffu, result.keeps(x)) && stored_as_they_are(g, x, o.batch, m, n, lane)) return;
+    if (__all_sync(0xffffffffu, result.keeps(x)) && found.store(x, lane)) return;
     __syncwarp();
     mma::store_tile<Memory::outputs, 64>(g, x, result, o.batch, m, n, shared + Memory::received + warp * Memory::warp, lane);
   };

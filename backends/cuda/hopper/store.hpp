@@ -23,19 +23,32 @@ __device__ __forceinline__ auto two_of(Sum first, Sum second) {
   }
 }
 
+/// Stores a lane's outputs of row 8·half + lane/4 of x, as far as their columns are fewer than `left`; the first goes to `to`. An even
+/// lane has columns 8·j on and the two behind, of j even, its neighbour the same of j odd, once they have exchanged what they lack.
+template <class Value, class Sum, int columns>
+__device__ __forceinline__ void store_row(Value* to, const Sum (&x)[columns][4], int half, int left, bool odd) {
+  using Word = decltype(two_of<Value>(Sum{}, Sum{}));
+  struct alignas(2 * sizeof(Word)) Four {
+    Word low, high;
+  };
+#pragma unroll
+  for (int j = 0; j < columns; j += 2) {
+    const Word first = two_of<Value>(x[j][2 * half], x[j][2 * half + 1]);
+    const Word second = two_of<Value>(x[j + 1][2 * half], x[j + 1][2 * half + 1]);
+    const Word kept = odd ? second : first, other = __shfl_xor_sync(0xffffffffu, odd ? first : second, 1);
+    if (8 * j < left) *reinterpret_cast<Four*>(to + 8 * j) = odd ? Four{other, kept} : Four{kept, other};
+  }
+}
+/// The first of those columns. A lane's own are 2·(lane mod 4) and the next one of eight; an even lane gets the two behind its own of the
+/// first eight of sixteen, its neighbour the two before its own of the second eight.
+__device__ __forceinline__ int first_of_fours(int lane) { return 8 * (lane & 1) + 2 * (lane & 2); }
+
 /// Stores outputs of a warp, the first of which is C(l, m, n), as far as they exist; x[i][j] are those of rows 64·i and columns 8·j on,
 /// as arch::wgmma has them. C has elements of type Value, four of which are aligned wherever a multiple of four columns begins.
 template <class Value, class S, class Finish, class Sum, int rows, int columns>
 __device__ __forceinline__ void store_fours(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                             std::int64_t l, std::int64_t m, std::int64_t n, int lane) {
-  using Word = decltype(two_of<Value>(Sum{}, Sum{}));
-  struct alignas(2 * sizeof(Word)) Four {
-    Word low, high;
-  };
-  // A lane's own columns are 2·(lane mod 4) and the next one of eight; an even lane gets the two behind its own of the first eight of
-  // sixteen, its neighbour the two before its own of the second eight.
-  const bool odd = lane % 2 != 0;
-  const int column = 8 * (lane & 1) + 2 * (lane & 2);
+  const int column = first_of_fours(lane);
   const auto left_n = static_cast<int>(std::min<std::int64_t>(g.n - n, 8 * columns)) - column;
 #pragma unroll
   for (int i = 0; i < rows; ++i)
@@ -43,14 +56,7 @@ __device__ __forceinline__ void store_fours(const detail::Arguments<S, Finish>& 
     for (int half = 0; half < 2; ++half) {
       const std::int64_t row = m + 64 * i + 8 * half + lane / 4;
       auto* const to = static_cast<Value*>(g.c) + g.c_offset(l, row, n + column);
-      const int left = row < g.m ? left_n : 0;
-#pragma unroll
-      for (int j = 0; j < columns; j += 2) {
-        const Word first = two_of<Value>(x[i][j][2 * half], x[i][j][2 * half + 1]);
-        const Word second = two_of<Value>(x[i][j + 1][2 * half], x[i][j + 1][2 * half + 1]);
-        const Word kept = odd ? second : first, other = __shfl_xor_sync(0xffffffffu, odd ? first : second, 1);
-        if (8 * j < left) *reinterpret_cast<Four*>(to + 8 * j) = odd ? Four{other, kept} : Four{kept, other};
-      }
+      store_row<Value>(to, x[i], half, row < g.m ? left_n : 0, lane % 2 != 0);
     }
 }
 
@@ -74,5 +80,64 @@ __device__ __forceinline__ bool stored_as_they_are(const detail::Arguments<S, Fi
     }
   return false;
 }
+
+/// The same for 16 rows of a warp, in two steps: what it hangs on is found before there are outputs, while slabs are on their way, since
+/// a kernel's arguments come from far at their first use.
+template <class S, class Finish>
+class FoundPlace {
+  using Accumulator = typename S::accumulator;
+  using Element = typename S::element;
+  enum Kind : int { elsewhere, sums, elements };
+
+ public:
+  __device__ __forceinline__ FoundPlace(const detail::Arguments<S, Finish>& g, int columns, std::int64_t l, std::int64_t m,
+                                        std::int64_t n, int lane) {
+    const std::int64_t row = m + lane / 4, column = n + first_of_fours(lane);
+    const auto left = static_cast<int>(std::max<std::int64_t>(std::min<std::int64_t>(g.n - column, columns), 0));
+    left_[0] = row < g.m ? left : 0;
+    left_[1] = row + 8 < g.m ? left : 0;
+    const std::int64_t offset = g.c_offset(l, row, column);
+    const auto fits = [&]<class Value>() {
+      first_ = reinterpret_cast<std::uintptr_t>(static_cast<Value*>(g.c) + offset);
+      second_ = first_ + 8 * g.c_strides.row * sizeof(Value);
+      return g.finish.template is_copy<Value>() && first_ % (4 * sizeof(Value)) == 0;
+    };
+    kind_ = elsewhere;
+    if (!g.accumulate && g.c_strides.column == 1 && g.c_strides.row % 4 == 0 && g.n % 4 == 0) {
+      if (fits.template operator()<Accumulator>())
+        kind_ = sums;
+      else if constexpr (ShortFloat<Element>)
+        if (fits.template operator()<Element>()) kind_ = elements;
+    }
+    // Found here, not where it is used.
+    asm volatile("" : "+l"(first_), "+l"(second_), "+r"(left_[0]), "+r"(left_[1]), "+r"(kind_));
+  }
+
+  /// Stores, and says whether it did, which all lanes of the warp say alike.
+  template <class Sum, int columns>
+  __device__ __forceinline__ bool store(const Sum (&x)[1][columns][4], int lane) const {
+    if (__all_sync(0xffffffffu, kind_ == sums)) {
+      store_as<Accumulator>(x, lane);
+      return true;
+    }
+    if constexpr (ShortFloat<Element>)
+      if (__all_sync(0xffffffffu, kind_ == elements)) {
+        store_as<Element>(x, lane);
+        return true;
+      }
+    return false;
+  }
+
+ private:
+  template <class Value, class Sum, int columns>
+  __device__ __forceinline__ void store_as(const Sum (&x)[1][columns][4], int lane) const {
+    store_row<Value>(reinterpret_cast<Value*>(first_), x[0], 0, left_[0], lane % 2 != 0);
+    store_row<Value>(reinterpret_cast<Value*>(second_), x[0], 1, left_[1], lane % 2 != 0);
+  }
+
+  std::uintptr_t first_ = 0, second_ = 0;  // where the lane's first outputs of its two rows go
+  int left_[2];                            // columns that exist from there on
+  int kind_;
+};
 
 }  // namespace rigel::backends::hopper
