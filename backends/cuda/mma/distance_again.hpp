@@ -129,6 +129,8 @@ struct DirectCut {
   using Unit = DirectShape<Sum, Shape::m, Shape::n / units>;
   using Part = DirectShape<Sum, in_floats ? 64 : outputs_m, in_floats ? 64 : outputs_n>;
   static constexpr int parts_n = Unit::n / Part::n, parts = Unit::m / Part::m * parts_n;
+  // Parts are taken where so many times the listed tiles are fewer than the blocks: units would leave multiprocessors idle.
+  static constexpr int blocks_of_tile = in_floats ? 2 : 1;
   static_assert(Shape::n % units == 0 && Unit::m % Part::m == 0 && Unit::n % Part::n == 0);
   static_assert(Part::m % outputs_m == 0 && Part::n % outputs_n == 0);
 
@@ -150,12 +152,12 @@ struct DirectCut {
 
 /// Blocks take the units of the listed tiles in turn by a counter, then warps go from output to output. A unit is computed as a whole
 /// where that is less work and there are enough of them for all multiprocessors, else by parts.
-template <class S, class Sum, class Finish, class Shape, bool in_vectors>
-__global__ void __launch_bounds__(DirectCut<Sum, Shape>::Unit::threads, DirectCut<Sum, Shape>::Unit::blocks)
+template <class S, class Sum, class Finish, class Shape, bool in_vectors, class Unit = typename DirectCut<Sum, Shape>::Unit>
+__global__ void __launch_bounds__(Unit::threads, Unit::blocks)
     compute_rejected(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ Rejected rejected,
                      const __grid_constant__ DistanceRaster raster) {
   using Cut = DirectCut<Sum, Shape>;
-  using Whole = DirectTile<S, Sum, Finish, typename Cut::Unit, in_vectors>;
+  using Whole = DirectTile<S, Sum, Finish, Unit, in_vectors>;
   using Part = DirectTile<S, Sum, Finish, typename Cut::Part, in_vectors>;
   using Value = typename S::accumulator;
   constexpr int outputs_m = Cut::outputs_m, outputs_n = Cut::outputs_n;
@@ -171,7 +173,7 @@ __global__ void __launch_bounds__(DirectCut<Sum, Shape>::Unit::threads, DirectCu
   if (const unsigned few = counter(0), many = counter(1); few == 0 && many == 0) return;
 
   const auto items_of_tile = [&]() -> unsigned {
-    return 2 * Cut::units * counter(1) < gridDim.x ? Cut::units * Cut::parts : Cut::units;
+    return Cut::blocks_of_tile * counter(1) < gridDim.x ? Cut::units * Cut::parts : Cut::units;
   };
   const auto origin = [&](unsigned number, int m, int n) {
     tile::Origin o = raster.origin(number, Shape::m, Shape::n);
@@ -180,11 +182,14 @@ __global__ void __launch_bounds__(DirectCut<Sum, Shape>::Unit::threads, DirectCu
   };
   // The first output of a part of a unit.
   const auto part_m = [](int part) { return part / Cut::parts_n * Cut::Part::m; };
-  const auto part_n = [](int unit, int part) { return unit * Cut::Unit::n + part % Cut::parts_n * Cut::Part::n; };
+  const auto part_n = [](int unit, int part) { return unit * Unit::n + part % Cut::parts_n * Cut::Part::n; };
+  // The next item is asked for while one is stored.
+  const auto next_item = [&] { return threadIdx.x == 0 ? atomicAdd(rejected.counters + 2, 1u) : 0; };
+  unsigned next = next_item();
 #pragma unroll 1
   for (;;) {
     __syncthreads();  // slabs are read no more
-    if (threadIdx.x == 0) taken = atomicAdd(rejected.counters + 2, 1u);
+    if (threadIdx.x == 0) taken = next;
     __syncthreads();
     const unsigned item = taken, items = items_of_tile();
     if (item >= counter(1) * items) break;
@@ -197,13 +202,14 @@ __global__ void __launch_bounds__(DirectCut<Sum, Shape>::Unit::threads, DirectCu
       marked += Cut::template marked<typename Cut::Part>(marks, part_m(part), part_n(unit, part)) > 0;
     if (whole && 2 * marked > Cut::parts) {
       typename Whole::Registers x;
-      Whole::sum(g, origin(number, 0, unit * Cut::Unit::n), slabs, x);
+      Whole::sum(g, origin(number, 0, unit * Unit::n), slabs, x);
       const unsigned done = *static_cast<const volatile unsigned*>(&taken), tile = rejected.many[done / Cut::units];
       const unsigned of_tile = rejected.warps[tile];
-      const int first = static_cast<int>(done % Cut::units) * Cut::Unit::n;
-      constexpr int warps = Cut::Unit::m / outputs_m * (Cut::Unit::n / outputs_n);
+      next = next_item();
+      const int first = static_cast<int>(done % Cut::units) * Unit::n;
+      constexpr int warps = Unit::m / outputs_m * (Unit::n / outputs_n);
       Whole::store(g, raster.mirrored, origin(tile, 0, first), static_cast<int>(arch::thread_index()), x, slabs,
-                   Cut::template marked<typename Cut::Unit>(of_tile, 0, first) == warps,
+                   Cut::template marked<Unit>(of_tile, 0, first) == warps,
                    [&](int m, int n) { return Cut::is_marked(of_tile, m, first + n); });
       continue;
     }
@@ -220,9 +226,10 @@ __global__ void __launch_bounds__(DirectCut<Sum, Shape>::Unit::threads, DirectCu
       Part::store(g, raster.mirrored, o, static_cast<int>(arch::thread_index()), x, slabs, false,
                   [&](int row, int column) { return Cut::is_marked(marks, m + row, n + column); });
     }
+    next = next_item();
   }
 
-  rejected.for_each_few(Cut::Unit::threads, [&](unsigned number, int place) {
+  rejected.for_each_few(Unit::threads, [&](unsigned number, int place) {
     const tile::Origin o = origin(number / unsigned{Shape::warps}, 0, 0);
     const int warp = static_cast<int>(number % unsigned{Shape::warps}), lane = static_cast<int>(threadIdx.x) % 32;
     const std::int64_t row = o.m + warp / Shape::warps_n * outputs_m + place / outputs_n;
