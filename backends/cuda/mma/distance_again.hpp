@@ -127,12 +127,12 @@ struct DirectCut {
   static constexpr bool in_floats = sizeof(Sum) == sizeof(float);
   static constexpr int units = in_floats ? 1 : Shape::m * Shape::n / (128 * 64) + 1;
   using Unit = DirectShape<Sum, Shape::m, Shape::n / units>;
-  using Part = DirectShape<Sum, in_floats ? 64 : outputs_m, in_floats ? 64 : outputs_n>;
+  using Part = DirectShape<Sum, Unit::m / 2, std::min(Unit::n, 64)>;
   static constexpr int parts_n = Unit::n / Part::n, parts = Unit::m / Part::m * parts_n;
-  // Parts are taken where so many times the listed tiles are fewer than the blocks: units would leave multiprocessors idle.
-  static constexpr int blocks_of_tile = in_floats ? 2 : 1;
   static_assert(Shape::n % units == 0 && Unit::m % Part::m == 0 && Unit::n % Part::n == 0);
   static_assert(Part::m % outputs_m == 0 && Part::n % outputs_n == 0);
+  // Units leave multiprocessors idle where the list has fewer of them than this many for each two blocks.
+  static constexpr int least = in_floats ? 1 : 2;
 
   /// Whether the warp that had (m, n) of a tile is marked, of those that have rejected many outputs.
   __device__ __forceinline__ static bool is_marked(unsigned marks, int m, int n) {
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(Unit::threads, Unit::blocks)
   if (const unsigned few = counter(0), many = counter(1); few == 0 && many == 0) return;
 
   const auto items_of_tile = [&]() -> unsigned {
-    return Cut::blocks_of_tile * counter(1) < gridDim.x ? Cut::units * Cut::parts : Cut::units;
+    return 2 * Cut::units * counter(1) < Cut::least * gridDim.x ? Cut::units * Cut::parts : Cut::units;
   };
   const auto origin = [&](unsigned number, int m, int n) {
     tile::Origin o = raster.origin(number, Shape::m, Shape::n);
