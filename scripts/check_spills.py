@@ -96,14 +96,15 @@ class Function:
 
     def kind(self, name):
         """What a table of budgets knows it by: its tile, or its name without namespaces and arguments."""
+        if shape := SHAPE.search(self.name):
+            return f"Shape<{', '.join(shape.groups())}>"
         if shape := WARPS.search(self.name):
             return f"mma::Shape<{', '.join(shape.groups())}>"
         if GROUPS.search(self.name):
             return "hopper::Shape"
         if ONCE.search(self.name):
             return "hopper::Once"
-        shape = SHAPE.search(self.name)
-        return f"Shape<{', '.join(shape.groups())}>" if shape else re.sub(r"<.*", "", name, flags=re.S).split("::")[-1]
+        return re.sub(r"<.*", "", name, flags=re.S).split("::")[-1]
 
 
 def parse(text):

@@ -21,20 +21,7 @@ using detail::convert;
 // Calls visit(T{}) for the C++ type of a scalar.
 template <class Visit>
 void with_scalar(Scalar type, const Visit& visit) {
-  switch (type) {
-    case Scalar::f16: return visit(half{});
-    case Scalar::bf16: return visit(bfloat16{});
-    case Scalar::f32: return visit(float{});
-    case Scalar::f64: return visit(double{});
-    case Scalar::i8: return visit(std::int8_t{});
-    case Scalar::u8: return visit(std::uint8_t{});
-    case Scalar::i16: return visit(std::int16_t{});
-    case Scalar::i32: return visit(std::int32_t{});
-    case Scalar::i64: return visit(std::int64_t{});
-    case Scalar::u32: return visit(std::uint32_t{});
-    case Scalar::u64: return visit(std::uint64_t{});
-    case Scalar::other: return;
-  }
+  detail::with_type<std::int64_t>(type, nullptr, [&]<class T>(T*) { visit(T{}); });
 }
 
 bool is_floating(Scalar s) { return s <= Scalar::f64; }

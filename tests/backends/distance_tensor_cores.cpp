@@ -352,6 +352,62 @@ TEST_CASE_TEMPLATE("distances on tensor cores: tiles that are rejected in parts"
   });
 }
 
+// Tiles all of whose outputs cancel: each is one chain of differences in ascending k, as cuda.simt has it, however the operands lie.
+TEST_CASE_TEMPLATE("distances on tensor cores: what cancels in whole tiles has the bits of one chain", Exec,
+                   RIGEL_TEST_SPACES) {
+  constexpr int m = 256, n = 384;
+  const auto transposed_values = [](const Values& list, int lines, int k) {
+    Values t(list.size());
+    for (int i = 0; i < lines; ++i)
+      for (int c = 0; c < k; ++c) t[c * lines + i] = list[i * k + c];
+    return t;
+  };
+  for_each_type([&]<class T>() {
+    for (const int k : {1, 16, 67, 72}) {
+      CAPTURE(k);
+      Values x = moved<T>(Values(m * k, 100), k, 1e-3, 41);
+      const Values z = moved<T>(Values(n * k, 100), k, 1e-3, 42);
+      // Four of the eight lines whose median is the centre lie elsewhere; what is computed of them may be kept.
+      const auto is_elsewhere = [&](int i) { return i % (m / 8) == 0 && i / (m / 8) < 4; };
+      for (int i = 0; i < m * k; ++i)
+        if (is_elsewhere(i / k)) x[i] = -x[i];
+      const auto x_view = support::matrix<T, Exec>(m, k, x), z_view = support::matrix<T, Exec>(n, k, z);
+      const auto x_across = support::matrix<T, Exec>(k, m, transposed_values(x, m, k)),
+                 z_across = support::matrix<T, Exec>(k, n, transposed_values(z, n, k));
+      const auto chains = [&]<class Sum>() {
+        const auto d = support::matrix<Sum, Exec>(m, n);
+        rigel::contract(Exec{}, rigel::l2_squared<Sum>{}, support::matrix<Sum, Exec>(m, k, x),
+                        rigel::transposed(support::matrix<Sum, Exec>(n, k, z)), d, rigel::epilogue::Program{},
+                        {.kernel = "reference"});
+        Values list = support::values(d);
+        for (double& v : list) v = static_cast<T>(v);
+        return list;
+      };
+      for (const auto& info : kernels<T, Exec>()) {
+        CAPTURE(info.name);
+        const Values expected = in_double(info) ? chains.template operator()<double>() : chains.template operator()<T>();
+        for (const bool along_k : {true, false}) {
+          CAPTURE(along_k);
+          const auto d = support::matrix<T, Exec>(m, n);
+          const auto compute = [&](const auto& a, const auto& b) {
+            rigel::contract(Exec{}, rigel::l2_squared<T>{}, a, b, d, rigel::epilogue::Program{},
+                            {.precision = info.precision, .kernel = info.name});
+          };
+          if (along_k)
+            compute(x_view, rigel::transposed(z_view));
+          else
+            compute(rigel::transposed(x_across), z_across);
+          const Values found = support::values(d);
+          int wrong = 0;
+          for (int i = 0; i < m; ++i)
+            for (int j = 0; j < n; ++j) wrong += !is_elsewhere(i) && found[i * n + j] != expected[i * n + j];
+          CHECK(wrong == 0);
+        }
+      }
+    }
+  });
+}
+
 // What overflows or is not a number does so in its own row and column only, and gives what differences give.
 TEST_CASE_TEMPLATE("distances on tensor cores: infinities, NaN, very large and very small numbers", Exec,
                    RIGEL_TEST_SPACES) {

@@ -168,7 +168,7 @@ CUtensorMap operand_map(const Lines& g, Way way, std::byte*& memory, cudaStream_
       mma::cut_operand<Parts::planes, Lying::apart>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
       m.row_stride = mma::plane_pitch(g.k, Parts::planes, Lying::apart) * size;
     } else {
-      mma::pack_operand<mma::bits_t<Element>>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
+      mma::pack_operand(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
       m.row_stride = mma::pitch_of(g.k, o.size) * size;
     }
     m.data = memory;

@@ -317,7 +317,7 @@ void run_codes(const KernelInfo& info, const Problem& problem, void* workspace) 
     if (way_of(g, false) != Way::packed)
       return Source<std::uint32_t>{static_cast<const std::uint32_t*>(o.data), o.batch_stride * size / word,
                                    g.line_stride * size / word};
-    return packed_source<typename S::element, std::uint32_t>(g, memory, stream, info.name);
+    return packed_source<std::uint32_t>(g, memory, stream, info.name);
   };
   const auto counting = [&](const Lines& g, const Source<std::uint32_t>& from) {
     const Counting pass = counting_of(g, from, reinterpret_cast<std::int32_t*>(memory));

@@ -16,13 +16,6 @@
 
 namespace rigel::backends::mma {
 
-/// The unsigned integer of an element's size, as which it is packed.
-template <class Element>
-using bits_t =
-    std::conditional_t<sizeof(Element) == 1, std::uint8_t,
-                       std::conditional_t<sizeof(Element) == 2, std::uint16_t,
-                                          std::conditional_t<sizeof(Element) == 4, std::uint32_t, std::uint64_t>>>;
-
 /// How an operand comes into the kernel.
 enum class Way : std::uint8_t { along_k, along_lines, packed };
 
@@ -172,11 +165,11 @@ void launch_tiles(const void* function, unsigned tiles, int bytes, void** argume
   if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
 }
 
-/// Enqueues the packing pass of an operand of type `Own` to `memory`, which it advances; what is there then.
-template <class Own, class Element>
+/// Enqueues the packing pass of an operand to `memory`, which it advances; what is there then.
+template <class Element>
 Source<Element> packed_source(const Lines& g, std::byte*& memory, cudaStream_t stream, const std::string& kernel) {
   const Operand& o = *g.operand;
-  pack_operand<bits_t<Own>>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
+  pack_operand(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
   const std::int64_t pitch =
       pitch_of(g.k, o.size) * static_cast<std::int64_t>(o.size) / static_cast<std::int64_t>(sizeof(Element));
   const Source<Element> packed{reinterpret_cast<const Element*>(memory), matrices_of(o) > 1 ? g.lines * pitch : 0, pitch};
@@ -210,7 +203,7 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
     if (way != Way::packed)
       return Source<Element>{static_cast<const Element*>(o.data), o.batch_stride * ratio,
                              (way == Way::along_k ? g.line_stride : g.k_stride) * ratio};
-    return packed_source<typename S::element, Element>(g, memory, stream, info.name);
+    return packed_source<Element>(g, memory, stream, info.name);
   };
   const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
   constexpr bool lines = planes == 1 && takes_lines<S, Element, Shape>;

@@ -5,7 +5,6 @@
 
 #include <backends/cuda/mma/contract.hpp>
 #include <backends/cuda/mma/distance_again.hpp>
-#include <backends/cuda/mma/distance_again_in_double.hpp>
 
 namespace rigel::backends::mma {
 
@@ -209,22 +208,17 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
     launch_tiles<Shape>(function, tiles, shared_bytes, list, p, info);
   }
-  if constexpr (std::is_same_v<Stored, half>) {
-    using Direct = DirectShape<Shape::m, Shape::n>;
-    const auto compute_rest = [&]<bool in_vectors>() {
-      compute_rejected<S, Finish, Direct, Shape::outputs_m, Shape::outputs_n, in_vectors>
-          <<<multiprocessors * Direct::blocks, Direct::threads, 0, stream>>>(arguments, rejected, raster);
-    };
-    const auto in_vectors = [](const Lines& g) { return way_of(g, false) == Way::along_k && g.k % Direct::depth == 0; };
-    if (in_vectors(lines_of_a(p)) && in_vectors(lines_of_b(p)))
-      compute_rest.template operator()<true>();
-    else
-      compute_rest.template operator()<false>();
-  } else {
-    using Tile = DoubleTile<Shape::outputs_m, Shape::outputs_n>;
-    compute_rejected_in_double<S, Finish, Shape::warps_m, Shape::warps_n, Shape::outputs_m, Shape::outputs_n>
-        <<<multiprocessors * Tile::blocks, Tile::threads, 0, stream>>>(arguments, rejected, raster);
-  }
+  using Sum = decltype(Line::norm);
+  using Direct = typename DirectCut<Sum, Shape>::Unit;
+  const auto compute_rest = [&]<bool in_vectors>() {
+    compute_rejected<S, Sum, Finish, Shape, in_vectors>
+        <<<multiprocessors * Direct::blocks, Direct::threads, 0, stream>>>(arguments, rejected, raster);
+  };
+  const auto in_vectors = [](const Lines& g) { return way_of(g, false) == Way::along_k && g.k % Direct::depth == 0; };
+  if (std::is_same_v<Sum, float> && in_vectors(lines_of_a(p)) && in_vectors(lines_of_b(p)))
+    compute_rest.template operator()<std::is_same_v<Sum, float>>();
+  else
+    compute_rest.template operator()<false>();
   cuda::check(cudaGetLastError(), "contract: launch of the outputs that cancel in " + info.name);
 }
 

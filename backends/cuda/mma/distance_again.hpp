@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Σ_k (x_k − z_k)² anew, by differences, for outputs whose |x|² + |z|² − 2x·z has cancelled, each one chain in ascending k where
-// a warp's tile has many of them: by tiles of the products' own size, as cuda.simt has them, or by parts of those. Where it has few,
-// by a warp each.
+// a warp's tile has many of them: by tiles as cuda.simt has them. Where it has few, by a warp each.
 #pragma once
 
 #include <backends/cuda/mma/distance_kernel.hpp>
@@ -10,108 +9,53 @@
 
 namespace rigel::backends::mma {
 
-/// m × n outputs by 128 threads. That of 128 × 128 is cuda.simt's large tile.
-template <int m, int n>
-using DirectShape = tile::Shape<16, 8, m / 16, n / 8, 8, m * n >= 128 * 128 ? 2 : 3, true>;
+/// m × n outputs by 128 threads, with sums of type `Sum`. (Of floats no registers are left for reading ahead in a loop of any K.)
+template <class Sum, int m, int n>
+using DirectShape = tile::Shape<16, 8, m / 16, n / 8, 8, m * n * sizeof(Sum) >= 128 * 48 * sizeof(double) ? 2 : 3,
+                                (sizeof(Sum) > sizeof(float))>;
 
-/// A tile of outputs by differences. `in_vectors`: operands lie along k, aligned, and K is a multiple of the tile's depth.
-template <class S, class Finish, class Shape, bool in_vectors>
+/// A tile of outputs of S by differences of numbers of type `Sum`. `in_vectors`: operands lie along k, aligned, and K is a multiple of
+/// the tile's depth.
+template <class S, class Sum, class Finish, class Shape, bool in_vectors>
 struct DirectTile {
   using Value = typename S::accumulator;
   using Arguments = detail::Arguments<S, Finish>;
+  using Direct = l2_squared<typename S::element, Sum>;
+  using Steps = simt::Steps<Direct>;
   static constexpr tile::Way way = in_vectors ? tile::Way::along_k : tile::Way::single;
-  using Memory = simt::Slabs<S, Shape, way, way>;
-  using SlabA = typename Memory::A;
-  using SlabB = typename Memory::B;
-  using Exchange = tile::Exchange<Value, Shape, SlabA::chunk>;
-  using Registers = typename Exchange::Registers;
-  static constexpr int stages = Memory::stages, ahead = stages - 1;
-  static constexpr int slab_bytes = (stages * Memory::size + Memory::staging) * static_cast<int>(sizeof(Value));
-  static constexpr int exchange_bytes = Exchange::size * static_cast<int>(sizeof(Value));
-  static constexpr int bytes = slab_bytes > exchange_bytes ? slab_bytes : exchange_bytes;  // of shared memory
+  // Copies one by one start where no registers spill.
+  using Sums = simt::TileSum<Direct, Shape, Steps, way, way, in_vectors ? simt::schedule<Direct> : simt::Schedule{1, 6},
+                             std::int32_t>;
+  using Exchange = typename Sums::Exchange;
+  using Registers = typename Sums::Registers;
+  static constexpr int chunk = Sums::SlabA::chunk, bytes = Sums::bytes;  // of shared memory
 
   /// x = Σ_k (a − b)² for the outputs of this thread; all threads of the block call it.
-  __device__ __forceinline__ static void sum(const Arguments& g, const tile::Origin& o, Value* slabs, Registers& x) {
-    using Operand = operand_t<S>;
-    // Copies one by one start where no registers spill.
-    constexpr simt::Schedule when = in_vectors ? simt::schedule<S> : simt::Schedule{1, 6};
+  __device__ __forceinline__ static void sum(const Arguments& g, const tile::Origin& o, Sum* slabs, Registers& x) {
     // Read anew, so that what follows from it takes no registers from one tile to the next.
     const unsigned thread = arch::thread_index();
     const tile::Place<Shape> place(static_cast<int>(thread));
+    const Direct direct;
+    simt::NoTable nothing;
+    const Steps step(direct, {}, nothing, 0, 0);
 #pragma unroll
     for (int i = 0; i < Shape::outputs_m; ++i)
 #pragma unroll
-      for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = S::identity();
+      for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = Direct::identity();
     if (g.k == 0) return;
-
-    Value* const staging = slabs + stages * Memory::size;
-    typename Memory::LoaderA a(&g.a.at(o.batch, o.m, 0), g.a.row, g.a.column, g.m - o.m, g.k, staging, thread);
-    typename Memory::LoaderB b(&g.b.at(o.batch, 0, o.n), g.b.column, g.b.row, g.n - o.n, g.k,
-                               staging + Memory::LoaderA::staging_size, thread);
-    const auto slab_a = [&](int stage) { return slabs + stage * Memory::size; };
-    const auto slab_b = [&](int stage) { return slabs + stage * Memory::size + SlabA::size; };
-    const auto start_copies = [&](int stage, std::int64_t left) __attribute__((always_inline)) {
-      a.start(slab_a(stage), left);
-      b.start(slab_b(stage), left);
-      arch::commit_copies();
-    };
-    const auto finish = [&](int stage) __attribute__((always_inline)) {
-      arch::wait_for_copies<ahead - 1>();
-      a.finish(slab_a(stage));
-      b.finish(slab_b(stage));
-    };
-    // Two fragments in turn: one is read while the other is worked on.
-    Operand of_a[2][Shape::outputs_m], of_b[2][Shape::outputs_n];
-    const auto read = [&](int stage, int k, int turn) __attribute__((always_inline)) {
-      SlabA::template read<Shape::threads_m>(slab_a(stage), k, place.m, of_a[turn]);
-      SlabB::template read<Shape::threads_n>(slab_b(stage), k, place.n, of_b[turn]);
-    };
-    const auto add = [&](int turn) __attribute__((always_inline)) {
-      simt::step_all([](Value sum, Operand u, Operand v, std::int64_t) { return S::step(sum, u, v); }, x, of_a[turn],
-                     of_b[turn], 0);
-    };
-    const auto next = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
-
-#pragma unroll
-    for (int stage = 0; stage < ahead; ++stage) start_copies(stage, g.k - stage * Shape::depth);
-    finish(0);
-    __syncthreads();
-    read(0, 0, 0);
-    int current = 0, free = ahead;
-#pragma unroll 1
-    for (int k0 = 0;; k0 += Shape::depth) {
-      const int left = static_cast<int>(g.k) - k0;
-      if (in_vectors || left >= Shape::depth) {
-#pragma unroll
-        for (int k = 0; k < Shape::depth; ++k) {
-          if (k == when.start) start_copies(free, left - ahead * Shape::depth);
-          if (k == when.turn) finish(next(current));
-          if (k + 1 < Shape::depth) {
-            read(current, k + 1, (k + 1) % 2);
-          } else {
-            __syncthreads();
-            read(next(current), 0, 0);
-          }
-          add(k % 2);
-        }
-      } else {
-#pragma unroll 1
-        for (int k = 0; k < left; ++k) {
-          read(current, k, 0);
-          add(0);
-        }
-      }
-      if (left <= Shape::depth) break;
-      free = current;
-      current = next(current);
-    }
+    Sum* const staging = slabs + Sums::slabs_size;
+    typename Sums::LoaderA a(&g.a.at(o.batch, o.m, 0), g.a.row, g.a.column, g.m - o.m, g.k, staging, thread);
+    typename Sums::LoaderB b(&g.b.at(o.batch, 0, o.n), g.b.column, g.b.row, g.n - o.n, g.k,
+                             staging + Sums::LoaderA::staging_size, thread);
+    typename Sums::Operand of_a[2][Shape::outputs_m], of_b[2][Shape::outputs_n];
+    Sums::add(x, a, b, of_a, of_b, g, step, place, slabs);
   }
 
   /// The outputs of those pieces for which wanted(m, n), of their first output, is true, to C and to their mirrored places; `all`:
   /// it is true for all of them.
   template <class Wanted>
   __device__ __forceinline__ static void store(const Arguments& g, bool mirrored, const tile::Origin& o, int thread,
-                                               Registers& x, Value* exchange, bool all, const Wanted& wanted) {
+                                               Registers& x, Sum* exchange, bool all, const Wanted& wanted) {
     const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - o.m, Shape::m));
     const int last_n = static_cast<int>(std::min<std::int64_t>(g.n - o.n, Shape::n));
     const bool along_n = g.c_strides.column <= g.c_strides.row;
@@ -120,19 +64,20 @@ struct DirectTile {
     const tile::Place<Shape> place(thread);
     const auto c = [&](std::int64_t i, std::int64_t j) { return static_cast<Value*>(g.c) + g.c_offset(o.batch, i, j); };
     // C by rows, aligned: straight from registers.
-    constexpr std::size_t vector_bytes = SlabA::chunk * sizeof(Value);
-    if (in_vectors && all && plain && last_m == Shape::m && last_n == Shape::n && g.c_strides.column == 1 &&
-        g.c_strides.row % SlabA::chunk == 0 && reinterpret_cast<std::uintptr_t>(c(o.m, o.n)) % vector_bytes == 0) {
-      if (root)
+    constexpr std::size_t vector_bytes = chunk * sizeof(Value);
+    if constexpr (in_vectors)
+      if (all && plain && last_m == Shape::m && last_n == Shape::n && g.c_strides.column == 1 &&
+          g.c_strides.row % chunk == 0 && reinterpret_cast<std::uintptr_t>(c(o.m, o.n)) % vector_bytes == 0) {
+        if (root)
 #pragma unroll
-        for (int i = 0; i < Shape::outputs_m; ++i)
+          for (int i = 0; i < Shape::outputs_m; ++i)
 #pragma unroll
-          for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = simt::rounded_root(x[i][j]);
-      const auto as_it_is = [](Value value, Value) { return value; };
-      simt::copy_out<true, SlabA::chunk, Shape>(x, c(o.m, o.n), g.c_strides.row, place, false, as_it_is);
-      if (mirrored) simt::copy_out<false, SlabA::chunk, Shape>(x, c(o.n, o.m), g.c_strides.row, place, false, as_it_is);
-      return;
-    }
+            for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = root_of(x[i][j]);
+        const auto as_it_is = [](Value value, Value) { return value; };
+        simt::copy_out<true, chunk, Shape>(x, c(o.m, o.n), g.c_strides.row, place, false, as_it_is);
+        if (mirrored) simt::copy_out<false, chunk, Shape>(x, c(o.n, o.m), g.c_strides.row, place, false, as_it_is);
+        return;
+      }
     Exchange::for_each(x, exchange, place, thread, [&](const auto& piece) __attribute__((always_inline)) {
       if (!wanted(piece.first_m(), piece.first_n())) return;
       if (plain) {
@@ -141,12 +86,15 @@ struct DirectTile {
           const std::int64_t m_apart = both ? g.c_strides.column : g.c_strides.row;
           const std::int64_t n_apart = both ? g.c_strides.row : g.c_strides.column;
           piece.for_each(both ? c(o.n, o.m) : c(o.m, o.n), m_apart, n_apart, last_m, last_n, along_n != (both != 0),
-                         [&](const Value& value, Value& to) { to = root ? simt::rounded_root(value) : value; });
+                         [&](const Sum& sum, Value& to) {
+                           const auto value = static_cast<Value>(sum);
+                           to = root ? root_of(value) : value;
+                         });
         }
         return;
       }
-      piece.for_each(along_n, [&](const Value& value, int m, int n) {
-        if (m < last_m && n < last_n) store_one(g, mirrored, o.batch, o.m + m, o.n + n, value);
+      piece.for_each(along_n, [&](const Sum& sum, int m, int n) {
+        if (m < last_m && n < last_n) store_one(g, mirrored, o.batch, o.m + m, o.n + n, static_cast<Value>(sum));
       });
     });
   }
@@ -162,103 +110,139 @@ struct DirectTile {
       g.store(s, g.accumulate ? s.add(g.start(s, l, row, column), value) : value, l, row, column);
     }
   }
+
+ private:
+  __device__ __forceinline__ static Value root_of(Value x) {
+    if constexpr (std::is_same_v<Value, float>)
+      return simt::rounded_root(x);
+    else
+      return __builtin_elementwise_sqrt(x);
+  }
 };
 
-/// Blocks go from tile to tile of the list, then warps from output to output. The list has the products' tiles, of Shape::m ×
-/// Shape::n, of which a warp had outputs_m × outputs_n: computed as a whole where that is less work, and there are enough of them
-/// for all multiprocessors, else by parts.
-template <class S, class Finish, class Shape, int outputs_m, int outputs_n, bool in_vectors>
-__global__ void __launch_bounds__(Shape::threads, Shape::blocks)
+/// How tiles of products are cut, by `Shape`: into units, of as many columns as 128 threads have registers for, and these into parts.
+template <class Sum, class Shape>
+struct DirectCut {
+  static constexpr int outputs_m = Shape::outputs_m, outputs_n = Shape::outputs_n;  // of a warp of the products
+  static constexpr bool in_floats = sizeof(Sum) == sizeof(float);
+  static constexpr int units = in_floats ? 1 : Shape::m * Shape::n / (128 * 64) + 1;
+  using Unit = DirectShape<Sum, Shape::m, Shape::n / units>;
+  using Part = DirectShape<Sum, Unit::m / 2, std::min(Unit::n, 64)>;
+  static constexpr int parts_n = Unit::n / Part::n, parts = Unit::m / Part::m * parts_n;
+  static_assert(Shape::n % units == 0 && Unit::m % Part::m == 0 && Unit::n % Part::n == 0);
+  static_assert(Part::m % outputs_m == 0 && Part::n % outputs_n == 0);
+  // Units leave multiprocessors idle where the list has fewer of them than this many for each two blocks.
+  static constexpr int least = in_floats ? 1 : 2;
+
+  /// Whether the warp that had (m, n) of a tile is marked, of those that have rejected many outputs.
+  __device__ __forceinline__ static bool is_marked(unsigned marks, int m, int n) {
+    return (marks >> (m / outputs_m * Shape::warps_n + n / outputs_n) & 1) != 0;
+  }
+  /// How many warps are of those that had the outputs of a Unit, or a Part, from (m, n) on.
+  template <class Piece>
+  __device__ __forceinline__ static int marked(unsigned marks, int m, int n) {
+    int count = 0;
+#pragma unroll
+    for (int i = 0; i < Piece::m; i += outputs_m)
+#pragma unroll
+      for (int j = 0; j < Piece::n; j += outputs_n) count += is_marked(marks, m + i, n + j);
+    return count;
+  }
+};
+
+/// Blocks take the units of the listed tiles in turn by a counter, then warps go from output to output. A unit is computed as a whole
+/// where that is less work and there are enough of them for all multiprocessors, else by parts.
+template <class S, class Sum, class Finish, class Shape, bool in_vectors, class Unit = typename DirectCut<Sum, Shape>::Unit>
+__global__ void __launch_bounds__(Unit::threads, Unit::blocks)
     compute_rejected(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ Rejected rejected,
                      const __grid_constant__ DistanceRaster raster) {
-  constexpr int warps_n = Shape::n / outputs_n, warps = Shape::m / outputs_m * warps_n;
-  constexpr int part_m = 64, part_n = 64, parts_n = Shape::n / part_n, parts = Shape::m / part_m * parts_n;
-  static_assert(Shape::m % part_m == 0 && Shape::n % part_n == 0 && part_m % outputs_m == 0 && part_n % outputs_n == 0);
-  using Whole = DirectTile<S, Finish, Shape, in_vectors>;
-  using Part = DirectTile<S, Finish, DirectShape<part_m, part_n>, in_vectors>;
+  using Cut = DirectCut<Sum, Shape>;
+  using Whole = DirectTile<S, Sum, Finish, Unit, in_vectors>;
+  using Part = DirectTile<S, Sum, Finish, typename Cut::Part, in_vectors>;
   using Value = typename S::accumulator;
+  constexpr int outputs_m = Cut::outputs_m, outputs_n = Cut::outputs_n;
   // A piece of an exchange is of one warp's outputs.
   static_assert(outputs_m % Whole::Exchange::rows == 0 && outputs_n % Whole::Exchange::columns == 0 &&
                 outputs_m % Part::Exchange::rows == 0 && outputs_n % Part::Exchange::columns == 0);
   constexpr int bytes = Whole::bytes > Part::bytes ? Whole::bytes : Part::bytes;
   __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
   __shared__ unsigned taken;
-  Value* const slabs = reinterpret_cast<Value*>(shared);
+  Sum* const slabs = reinterpret_cast<Sum*>(shared);
   // Read where they are needed, so that they take no registers while a tile is summed.
   const auto counter = [&](int which) { return *static_cast<const volatile unsigned*>(rejected.counters + which); };
   if (const unsigned few = counter(0), many = counter(1); few == 0 && many == 0) return;
 
-  const auto origin = [&](unsigned number) { return raster.origin(number, Shape::m, Shape::n); };
-  // Whether the warp that had (m, n) of a tile is marked, of those that have rejected many outputs.
-  const auto is_marked = [](unsigned marks, int m, int n) {
-    return (marks >> (m / outputs_m * warps_n + n / outputs_n) & 1) != 0;
+  const auto items_of_tile = [&]() -> unsigned {
+    return 2 * Cut::units * counter(1) < Cut::least * gridDim.x ? Cut::units * Cut::parts : Cut::units;
   };
-  const auto part_is_marked = [&](unsigned marks, int part) {
-    bool marked = false;
-#pragma unroll
-    for (int m = 0; m < part_m; m += outputs_m)
-#pragma unroll
-      for (int n = 0; n < part_n; n += outputs_n)
-        marked = marked || is_marked(marks, part / parts_n * part_m + m, part % parts_n * part_n + n);
-    return marked;
+  const auto origin = [&](unsigned number, int m, int n) {
+    tile::Origin o = raster.origin(number, Shape::m, Shape::n);
+    o.m += m, o.n += n;
+    return o;
   };
-  const auto items_of_tile = [&] { return 2 * counter(1) < gridDim.x ? unsigned{parts} : 1; };
+  // The first output of a part of a unit.
+  const auto part_m = [](int part) { return part / Cut::parts_n * Cut::Part::m; };
+  const auto part_n = [](int unit, int part) { return unit * Unit::n + part % Cut::parts_n * Cut::Part::n; };
+  // The next item is asked for while one is stored.
+  const auto next_item = [&] { return threadIdx.x == 0 ? atomicAdd(rejected.counters + 2, 1u) : 0; };
+  unsigned next = next_item();
 #pragma unroll 1
   for (;;) {
     __syncthreads();  // slabs are read no more
-    if (threadIdx.x == 0) taken = atomicAdd(rejected.counters + 2, 1u);
+    if (threadIdx.x == 0) taken = next;
     __syncthreads();
     const unsigned item = taken, items = items_of_tile();
     if (item >= counter(1) * items) break;
     const unsigned number = rejected.many[item / items], marks = rejected.warps[number];
+    const bool whole = items == Cut::units;
+    const int which = static_cast<int>(item % items), unit = whole ? which : which / Cut::parts;
     int marked = 0;
 #pragma unroll
-    for (int part = 0; part < parts; ++part) marked += part_is_marked(marks, part);
-    if (items == 1 && 2 * marked > parts) {
+    for (int part = 0; part < Cut::parts; ++part)
+      marked += Cut::template marked<typename Cut::Part>(marks, part_m(part), part_n(unit, part)) > 0;
+    if (whole && 2 * marked > Cut::parts) {
       typename Whole::Registers x;
-      Whole::sum(g, origin(number), slabs, x);
-      const unsigned tile = rejected.many[*static_cast<const volatile unsigned*>(&taken)], of_tile = rejected.warps[tile];
-      Whole::store(g, raster.mirrored, origin(tile), static_cast<int>(arch::thread_index()), x, slabs,
-                   of_tile == (1u << warps) - 1, [&](int m, int n) { return is_marked(of_tile, m, n); });
+      Whole::sum(g, origin(number, 0, unit * Unit::n), slabs, x);
+      const unsigned done = *static_cast<const volatile unsigned*>(&taken), tile = rejected.many[done / Cut::units];
+      const unsigned of_tile = rejected.warps[tile];
+      next = next_item();
+      const int first = static_cast<int>(done % Cut::units) * Unit::n;
+      constexpr int warps = Unit::m / outputs_m * (Unit::n / outputs_n);
+      Whole::store(g, raster.mirrored, origin(tile, 0, first), static_cast<int>(arch::thread_index()), x, slabs,
+                   Cut::template marked<Unit>(of_tile, 0, first) == warps,
+                   [&](int m, int n) { return Cut::is_marked(of_tile, m, first + n); });
       continue;
     }
-    const int first = items == 1 ? 0 : static_cast<int>(item % items), last = items == 1 ? parts : first + 1;
+    const int begin = whole ? 0 : which % Cut::parts, end = whole ? Cut::parts : begin + 1;
 #pragma unroll 1
-    for (int part = first; part < last; ++part) {
-      if (!part_is_marked(marks, part)) continue;
-      const int m = part / parts_n * part_m, n = part % parts_n * part_n;
-      tile::Origin o = origin(number);
-      o.m += m, o.n += n;
+    for (int part = begin; part < end; ++part) {
+      const int m = part_m(part), n = part_n(unit, part);
+      if (Cut::template marked<typename Cut::Part>(marks, m, n) == 0) continue;
+      const tile::Origin o = origin(number, m, n);
       if (o.m >= g.m || o.n >= g.n) continue;
       typename Part::Registers x;
       __syncthreads();
       Part::sum(g, o, slabs, x);
       Part::store(g, raster.mirrored, o, static_cast<int>(arch::thread_index()), x, slabs, false,
-                  [&](int row, int column) { return is_marked(marks, m + row, n + column); });
+                  [&](int row, int column) { return Cut::is_marked(marks, m + row, n + column); });
     }
+    next = next_item();
   }
 
-  constexpr unsigned warps_of_block = Shape::threads / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::uint64_t last = std::uint64_t{counter(0)} * Rejected::most;
-#pragma unroll 1
-  for (std::uint64_t i = blockIdx.x * warps_of_block + threadIdx.x / 32; i < last; i += gridDim.x * warps_of_block) {
-    const unsigned number = rejected.few[i / Rejected::most];
-    const std::uint16_t* const places = rejected.places_of(number);
-    const auto which = static_cast<unsigned>(i % Rejected::most);
-    if (which >= places[0]) continue;
-    const tile::Origin o = origin(number / unsigned{warps});
-    const int warp = static_cast<int>(number % unsigned{warps}), place = places[1 + which];
-    const std::int64_t row = o.m + warp / warps_n * outputs_m + place / outputs_n;
-    const std::int64_t column = o.n + warp % warps_n * outputs_n + place % outputs_n;
+  rejected.for_each_few(Unit::threads, [&](unsigned number, int place) {
+    const tile::Origin o = origin(number / unsigned{Shape::warps}, 0, 0);
+    const int warp = static_cast<int>(number % unsigned{Shape::warps}), lane = static_cast<int>(threadIdx.x) % 32;
+    const std::int64_t row = o.m + warp / Shape::warps_n * outputs_m + place / outputs_n;
+    const std::int64_t column = o.n + warp % Shape::warps_n * outputs_n + place % outputs_n;
     const auto* x = &g.a.at(o.batch, row, lane);
     const auto* z = &g.b.at(o.batch, lane, column);
-    Value sum = 0;
+    Sum sum = 0;
 #pragma unroll 8
-    for (std::int64_t k = lane; k < g.k; k += 32, x += 32 * g.a.column, z += 32 * g.b.row) sum = S::step(sum, *x, *z);
+    for (std::int64_t k = lane; k < g.k; k += 32, x += 32 * g.a.column, z += 32 * g.b.row)
+      sum = Whole::Direct::step(sum, static_cast<Sum>(*x), static_cast<Sum>(*z));
     sum = warp_sum(sum);
-    if (lane == 0) Whole::store_one(g, raster.mirrored, o.batch, row, column, sum);
-  }
+    if (lane == 0) Whole::store_one(g, raster.mirrored, o.batch, row, column, static_cast<Value>(sum));
+  });
 }
 
 }  // namespace rigel::backends::mma

@@ -241,7 +241,7 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
     for (int piece = 0; piece < pieces && count <= Rejected::most; ++piece) {
       to_buffer(piece);
 #pragma unroll 1
-      for (int first = 0; first < 8 * outputs_n; first += 32) {
+      for (int first = 0; first < 8 * outputs_n && count <= Rejected::most; first += 32) {
         const int e = first + lane, row = e / outputs_n, column = e % outputs_n;
         const bool out = exists(row, column, piece) && !distance(row, column, piece).kept;
         const unsigned all_out = __ballot_sync(~0u, out);
@@ -258,16 +258,22 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
     if (lane == 0 && !few) rejected.note_many(number, Shape::warps);
     return few;
   };
-  // What C held is needed still where outputs are not kept: they are then found before any is stored. Branches around what a warp does
-  // together are taken by votes, so that ptxas knows that its lanes stay together; else it would move nothing past the products.
+  // What C held is needed still where outputs are not kept: they are then found before any is stored. So they are where most of a few
+  // are not kept, since probably none has to be stored; the kernels of doubles have no registers left for that. Branches around what
+  // a warp does together are taken by votes, so that ptxas knows that its lanes stay together; else it would move nothing past the
+  // products.
+  constexpr bool asks = std::is_same_v<Sum, float>;
+  const int row = lane / 4, column = lane % 4 * 2;  // of the lane's first sum
+  const bool rejected_one = asks && exists(row, column, 0) && !guard(sums[0][0][0], lines_x[row], lines_z[column]).kept;
+  const bool noted_first = g.accumulate || (asks && __popc(__ballot_sync(~0u, rejected_one)) > 16);
   enum { nothing, storing, noting };
-  int next = empty ? nothing : g.accumulate ? noting : storing;
+  int next = empty ? nothing : noted_first ? noting : storing;
 #pragma unroll 1
   while (__any_sync(~0u, next != nothing)) {
     if (__any_sync(~0u, next == storing))
-      next = store() || g.accumulate ? nothing : noting;
+      next = store() || noted_first ? nothing : noting;
     else
-      next = note() && g.accumulate ? storing : nothing;
+      next = note() && noted_first ? storing : nothing;
   }
 }
 

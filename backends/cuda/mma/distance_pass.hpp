@@ -9,6 +9,7 @@
 // the FP32 theoretical peak performance, 2022).
 #pragma once
 
+#include <backends/cuda/arch/shuffle.hpp>
 #include <backends/cuda/tile/slab.hpp>
 #include <rigel/numeric.hpp>
 
@@ -73,14 +74,10 @@ __device__ __forceinline__ float power_of_two(int exponent) { return __int_as_fl
 /// The sum, or the largest, over a warp.
 template <class T>
 __device__ __forceinline__ T warp_sum(T x) {
-#pragma unroll
-  for (int apart = 16; apart > 0; apart /= 2) x = math::add(x, __shfl_xor_sync(~0u, x, apart));
-  return x;
+  return arch::joined_lanes(x, [](T u, T v) { return math::add(u, v); });
 }
 __device__ __forceinline__ float warp_largest(float x) {
-#pragma unroll
-  for (int apart = 16; apart > 0; apart /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, apart));
-  return x;
+  return arch::joined_lanes(x, [](float u, float v) { return fmaxf(u, v); });
 }
 
 /// The mean of the two in the middle of eight, which a few that lie far off do not move (K. E. Batcher, Sorting networks and their

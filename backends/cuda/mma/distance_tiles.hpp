@@ -97,6 +97,20 @@ struct Rejected {
   __device__ __forceinline__ std::uint16_t* places_of(unsigned number) const {
     return places + std::int64_t{number} * (most + 1);
   }
+  /// use(number, place) for the outputs that are noted one by one, of a warp's tile and where in it; by a warp each, of all blocks of
+  /// `threads` threads.
+  template <class Use>
+  __device__ __forceinline__ void for_each_few(int threads, const Use& use) const {
+    const auto warps_of_block = static_cast<unsigned>(threads) / 32;
+    const std::uint64_t last = std::uint64_t{*static_cast<const volatile unsigned*>(counters)} * most;
+#pragma unroll 1
+    for (std::uint64_t i = blockIdx.x * warps_of_block + threadIdx.x / 32; i < last; i += gridDim.x * warps_of_block) {
+      const unsigned number = few[i / most];
+      const std::uint16_t* const noted = places_of(number);
+      const auto which = static_cast<unsigned>(i % most);
+      if (which < noted[0]) use(number, noted[1 + which]);
+    }
+  }
 };
 
 }  // namespace rigel::backends::mma

@@ -4,6 +4,7 @@
 // k. Any strides: where k is contiguous a few warps take a line; else a block takes eight lines, which pass through shared memory.
 #pragma once
 
+#include <backends/cuda/arch/shuffle.hpp>
 #include <backends/cuda/mma/kernel.hpp>
 #include <rigel/semirings.hpp>
 
@@ -108,8 +109,7 @@ struct Exponentials {
     };
     // ⊕ of what the line's threads have.
     const auto joined = [&](auto mine, auto& of_warp, const auto& add) __attribute__((always_inline)) {
-#pragma unroll
-      for (int apart = 16; apart > 0; apart /= 2) mine = add(mine, __shfl_xor_sync(~0u, mine, apart));
+      mine = arch::joined_lanes(mine, add);
       if (together == 1) return mine;
       __syncthreads();
       if (lane == 0) of_warp[warp][0] = mine;
@@ -165,8 +165,7 @@ struct Exponentials {
       }
     };
     const auto joined = [&](auto mine, auto& of_warp, const auto& add) __attribute__((always_inline)) {
-#pragma unroll
-      for (int apart = 16; apart >= lines_across; apart /= 2) mine = add(mine, __shfl_xor_sync(~0u, mine, apart));
+      mine = arch::joined_lanes<lines_across>(mine, add);
       __syncthreads();
       if (lane < lines_across) of_warp[warp][line] = mine;
       __syncthreads();

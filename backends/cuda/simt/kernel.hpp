@@ -7,56 +7,11 @@
 
 #include <backends/cuda/arch/index.hpp>
 #include <backends/cuda/simt/steps.hpp>
-#include <backends/cuda/simt/tiles.hpp>
-#include <backends/cuda/tile/exchange.hpp>
-#include <backends/cuda/tile/pair_loader.hpp>
-#include <backends/cuda/tile/raster.hpp>
-#include <backends/cuda/tile/slab.hpp>
-#include <rigel/detail/arguments.hpp>
+#include <backends/cuda/simt/sum.hpp>
 
 #include <limits>
 
 namespace rigel::backends::simt {
-
-/// All outputs of a thread, back and forth: neighbours in time share an operand, which then need not be read from the
-/// register file twice.
-template <class Step, class Accumulator, class Operand, int M, int N>
-__device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N], const Operand (&a)[M],
-                                         const Operand (&b)[N], std::int64_t k) {
-#pragma unroll
-  for (int j = 0; j < N; ++j)
-#pragma unroll
-    for (int turn = 0; turn < M; ++turn) {
-      const int i = j % 2 == 0 ? turn : M - 1 - turn;
-      x[i][j] = step(x[i][j], a[i], b[j], k);
-    }
-}
-
-/// The same for `count` values of k at a time.
-template <class Step, class Accumulator, class Operand, int count, int M, int N>
-__device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N], const Operand (&a)[count][M],
-                                         const Operand (&b)[count][N]) {
-#pragma unroll
-  for (int j = 0; j < N; ++j)
-#pragma unroll
-    for (int i = 0; i < M; ++i) {
-      Operand a_values[count], b_values[count];
-#pragma unroll
-      for (int c = 0; c < count; ++c) a_values[c] = a[c][i], b_values[c] = b[c][j];
-      x[i][j] = step(x[i][j], a_values, b_values);
-    }
-}
-
-/// Has whole words by here, whatever is used of them.
-template <class Word, int count>
-__device__ __forceinline__ void whole(Word (&words)[count]) {
-#pragma unroll
-  for (int i = 0; i < count; ++i) {
-    auto word = __builtin_bit_cast(std::uint32_t, words[i]);
-    asm volatile("" : "+r"(word));
-    words[i] = __builtin_bit_cast(Word, word);
-  }
-}
 
 /// Results straight from registers to C, a chunk at a time along n or along m, for a tile inside of C: result(x, c) of an
 /// accumulator and what C holds, which is read where `reads`.
@@ -168,64 +123,18 @@ constexpr bool joins_at_the_end() {
     return std::is_same_v<S, or_and<Accumulator>> || std::is_same_v<S, xor_and<Accumulator>>;
 }
 
-/// The loader of an operand with `lines` lines in a slab; of pairs, those of one value (A) or of two neighbours (B).
-template <class S, tile::Way way, int values, int lines, class Shape>
-using LoaderFor =
-    std::conditional_t<is_packed<S>,
-                       tile::PairLoader<way, operand_t<OnPairs<S>>, values, lines, Shape::depth, Shape::threads>,
-                       tile::Loader<way, typename S::element, operand_t<S>, lines, Shape::depth, Shape::threads>>;
-
-/// The loaders of a kernel, and how many slabs it keeps in shared memory: three where copies are asynchronous and 48 KB
-/// hold them.
-template <class S, class Shape, tile::Way WayA, tile::Way WayB>
-struct Slabs {
-  using Element = typename S::element;
-  using Operand = operand_t<OnPairs<S>>;
-  using A = tile::Slab<Operand, Shape::m, Shape::depth>;
-  using B = tile::Slab<Operand, Shape::n, Shape::depth>;
-  using LoaderA = LoaderFor<S, WayA, 1, Shape::m, Shape>;
-  using LoaderB = LoaderFor<S, WayB, 2, Shape::n, Shape>;
-  static constexpr int size = A::size + B::size;  // of a stage, in values
-  static constexpr int bytes = size * static_cast<int>(sizeof(typename A::Stored));
-  static constexpr int staging = LoaderA::staging_size + LoaderB::staging_size;
-  static constexpr int stages = LoaderA::async && 3 * bytes <= 48 * 1024 ? 3 : 2;
-  static_assert(staging == 0 || stages == 3);
-};
-
 template <class S, class Finish, class Shape, class Step, tile::Way WayA, tile::Way WayB>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     contract(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster,
              const __grid_constant__ typename Step::Parameters parameters) {
   using W = OnPairs<S>;
-  using Accumulator = typename W::accumulator;
-  using Operand = operand_t<W>;
-  using Memory = Slabs<S, Shape, WayA, WayB>;
-  using SlabA = typename Memory::A;
-  using SlabB = typename Memory::B;
-  using LoaderA = typename Memory::LoaderA;
-  using LoaderB = typename Memory::LoaderB;
-  using Stored = typename SlabA::Stored;
-  using Exchange = tile::Exchange<Accumulator, Shape, SlabA::chunk>;
-  constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;
-  constexpr bool shifted = WayA == tile::Way::shifted_k;
-  constexpr bool any_k = singly || shifted;
-  // Whole slabs are unrolled; the last slab of any K is not, but where it is mostly whole and zeros may stand behind it; nor are
-  // those before it where they have vectors to start with that are not whole, and registers are scarce.
-  constexpr bool unrolled = Step::chunk == 1 && !is_emulated<S> && (!singly || unrolls_singles<S>);
-  static_assert(!unrolled || Shape::depth >= 8, "a schedule's steps are those of a slab");
-  constexpr Schedule when = singly ? schedule_of_singles<S, Shape> : shifted ? schedule_of_shifted<S, Shape> : schedule<S>;
-  using Count = std::conditional_t<singly, std::int64_t, std::int32_t>;  // of values of k: a register less
-  constexpr int stage_size = Memory::size, stages = Memory::stages;
-  constexpr int ahead = stages - 1;  // slabs that are under way while one is worked on
-  constexpr bool starts_whole = shifted && !unrolls_parts<S, Shape>;
-  constexpr int least = [] {  // values of k that are left in an unrolled slab
-    if constexpr (starts_whole) return ahead * Shape::depth + LoaderA::whole;
-    return shifted && has_zero_terms<S> ? Shape::depth / 2 + 1 : Shape::depth;
-  }();
-  constexpr int slab_bytes = stages * Memory::bytes + Memory::staging * sizeof(Stored);
-  constexpr int exchange_bytes = Exchange::size * sizeof(Accumulator);
-  constexpr int bytes = slab_bytes > exchange_bytes ? slab_bytes : exchange_bytes;
-  static_assert(!shifted || exchange_bytes <= stages * Memory::bytes, "zeros may still arrive behind the slabs when outputs leave");
+  using Sum = TileSum<S, Shape, Step, WayA, WayB>;
+  using Accumulator = typename Sum::Accumulator;
+  using SlabA = typename Sum::SlabA;
+  using Stored = typename Sum::Stored;
+  using Exchange = typename Sum::Exchange;
+  constexpr bool singly = Sum::singly;
+  constexpr int bytes = Sum::bytes;
   static_assert(bytes <= 48 * 1024, "cuda.simt: the semiring's types are too large for a tile in shared memory");
   __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
   Stored* const slabs = reinterpret_cast<Stored*>(shared);
@@ -263,115 +172,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       });
 
   if (g.k > 0) {
-    Stored* const staging = slabs + stages * stage_size;
-    LoaderA a(&g.a.at(start.batch, start.m, 0), g.a.row, g.a.column, g.m - start.m, g.k, staging);
-    LoaderB b(&g.b.at(start.batch, 0, start.n), g.b.column, g.b.row, g.n - start.n, g.k, staging + LoaderA::staging_size);
-    const auto slab_a = [&](int stage) { return slabs + stage * stage_size; };
-    const auto slab_b = [&](int stage) { return slabs + stage * stage_size + SlabA::size; };
-    const auto start_copies = [&](int stage, std::int64_t left) __attribute__((always_inline)) {
-      a.start(slab_a(stage), left);
-      b.start(slab_b(stage), left);
-      arch::commit_copies();
-    };
-    const auto next = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
-    const auto finish = [&](int stage) __attribute__((always_inline)) {
-      arch::wait_for_copies<ahead - 1>();
-      if constexpr (shifted)
-        a.finish(slab_a(stage), slab_a(next(stage)));
-      else
-        a.finish(slab_a(stage));
-      if constexpr (WayB == tile::Way::shifted_k)
-        b.finish(slab_b(stage), slab_b(next(stage)));
-      else
-        b.finish(slab_b(stage));
-    };
-    const auto read = [&](int stage, int k, Operand(&fragment_a)[Shape::outputs_m], Operand(&fragment_b)[Shape::outputs_n])
-                          __attribute__((always_inline)) {
-                            SlabA::template read<Shape::threads_m>(slab_a(stage), k, place.m, fragment_a);
-                            SlabB::template read<Shape::threads_n>(slab_b(stage), k, place.n, fragment_b);
-                            // Else words of which only one half is used are read as halves, one by one.
-                            if constexpr (is_packed<S>)
-                              if constexpr (W::adds) whole(fragment_a);
-                          };
-
-    if constexpr (shifted) a.start_heads(slab_a(0), g.k);
-    if constexpr (WayB == tile::Way::shifted_k) b.start_heads(slab_b(0), g.k);
-#pragma unroll
-    for (int stage = 0; stage < ahead; ++stage) start_copies(stage, g.k - stage * Shape::depth);
-    finish(0);
-    __syncthreads();
-    // Two fragments in turn: one is read while the other is worked on.
-    Operand fragment_a[2][Shape::outputs_m], fragment_b[2][Shape::outputs_n];
-    if constexpr (unrolled) read(0, 0, fragment_a[0], fragment_b[0]);
-    int current = 0, free = ahead;
-#pragma unroll 1
-    for (Count k0 = 0;; k0 += Shape::depth) {
-      const Count left = static_cast<Count>(g.k) - k0;
-      if (unrolled && (!any_k || left >= least)) {
-        if constexpr (unrolled) {
-#pragma unroll
-          for (int k = 0; k < Shape::depth; ++k) {
-            if (k == when.start) {
-              if constexpr (starts_whole) {
-                a.start_whole(slab_a(free));
-                b.start_whole(slab_b(free));
-                arch::commit_copies();
-              } else {
-                start_copies(free, left - ahead * Shape::depth);
-              }
-            }
-            if (k == when.turn) finish(next(current));
-            if (k + 1 < Shape::depth) {
-              read(current, k + 1, fragment_a[(k + 1) % 2], fragment_b[(k + 1) % 2]);
-            } else {
-              __syncthreads();
-              read(next(current), 0, fragment_a[0], fragment_b[0]);
-            }
-            step_all(step, x, fragment_a[k % 2], fragment_b[k % 2], k0 + k);
-          }
-        }
-      } else if constexpr (any_k || !unrolled) {
-        start_copies(free, left - ahead * Shape::depth);
-        const int steps = any_k && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
-        if constexpr (Step::chunk > 1) {
-          Operand chunk_a[Step::chunk][Shape::outputs_m], chunk_b[Step::chunk][Shape::outputs_n];
-          int k = 0;
-#pragma unroll 1
-          for (; k + Step::chunk <= steps; k += Step::chunk) {
-#pragma unroll
-            for (int c = 0; c < Step::chunk; ++c) read(current, k + c, chunk_a[c], chunk_b[c]);
-            step_all(step, x, chunk_a, chunk_b);
-          }
-          Operand single_a[1][Shape::outputs_m], single_b[1][Shape::outputs_n];
-#pragma unroll 1
-          for (; k < steps; ++k) {
-            read(current, k, single_a[0], single_b[0]);
-            step_all(step, x, single_a, single_b);
-          }
-        } else if constexpr (Shape::ahead && !is_emulated<S>) {
-          read(current, 0, fragment_a[0], fragment_b[0]);
-#pragma unroll 1
-          for (int k = 0; k < steps; k += 2) {
-            read(current, k + 1, fragment_a[1], fragment_b[1]);
-            step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
-            if (k + 1 == steps) break;
-            read(current, k + 2, fragment_a[0], fragment_b[0]);
-            step_all(step, x, fragment_a[1], fragment_b[1], k0 + k + 1);
-          }
-        } else {
-#pragma unroll 1
-          for (int k = 0; k < steps; ++k) {
-            read(current, k, fragment_a[0], fragment_b[0]);
-            step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
-          }
-        }
-        finish(next(current));
-        __syncthreads();
-      }
-      if (left <= Shape::depth) break;
-      free = current;
-      current = next(current);
-    }
+    Stored* const staging = slabs + Sum::slabs_size;
+    typename Sum::LoaderA a(&g.a.at(start.batch, start.m, 0), g.a.row, g.a.column, g.m - start.m, g.k, staging, threadIdx.x);
+    typename Sum::LoaderB b(&g.b.at(start.batch, 0, start.n), g.b.column, g.b.row, g.n - start.n, g.k,
+                            staging + Sum::LoaderA::staging_size, threadIdx.x);
+    typename Sum::Operand fragment_a[2][Shape::outputs_m], fragment_b[2][Shape::outputs_n];
+    Sum::add(x, a, b, fragment_a, fragment_b, g, step, place, slabs);
   }
 
   const auto [l, m0, n0] = origin();

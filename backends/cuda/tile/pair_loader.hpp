@@ -28,10 +28,10 @@ class PairLoader<Way::single, Pair, values, lines, depth, threads> {
 
   template <class Element>
   __device__ __forceinline__ PairLoader(const Element* source, std::int64_t line_stride, std::int64_t k_stride,
-                                        std::int64_t lines_left, std::int64_t k_left, Pair*)
+                                        std::int64_t lines_left, std::int64_t k_left, Pair*, unsigned thread_index)
       : along_k_(k_stride < line_stride) {
     // Neighbouring threads along the elements' own direction.
-    const int thread = static_cast<int>(threadIdx.x);
+    const int thread = static_cast<int>(thread_index);
     const int line = along_k_ ? thread / depth : thread % lines, k = along_k_ ? thread % depth : thread / lines;
     const int next_line = along_k_ ? threads / depth : 0, next_k = along_k_ ? 0 : threads / lines;
     source_ = reinterpret_cast<const std::uint16_t*>(source) + values * line * line_stride + k * k_stride;
@@ -103,9 +103,9 @@ class PairLoader<Way::either, Pair, values, lines, depth, threads> {
 
   template <class Element>
   __device__ __forceinline__ PairLoader(const Element* source, std::int64_t line_stride, std::int64_t k_stride,
-                                        std::int64_t lines_left, std::int64_t, Pair* staging)
-      : staging_(reinterpret_cast<Word*>(staging) + threadIdx.x * 4), other_(staging_ + staging_size / 2) {
-    const int thread = static_cast<int>(threadIdx.x);
+                                        std::int64_t lines_left, std::int64_t, Pair* staging, unsigned thread_index)
+      : staging_(reinterpret_cast<Word*>(staging) + thread_index * 4), other_(staging_ + staging_size / 2) {
+    const int thread = static_cast<int>(thread_index);
     const auto* const elements = reinterpret_cast<const std::uint16_t*>(source);
     if (line_stride != 1) {  // vectors along k, of lines `values`·thread and its successor
 #pragma unroll

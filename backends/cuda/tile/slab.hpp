@@ -113,7 +113,11 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
   using Layout = Slab<Operand, lines, depth>;
   using Stored = typename Layout::Stored;
   static constexpr int each = lines * depth / threads;  // values that a thread moves
-  static_assert(lines * depth % threads == 0 && threads % depth == 0 && threads % lines == 0);
+  // How many lines threads that are neighbours along them have at a time: all of them, or as many as take all values of k.
+  static constexpr bool all_lines = threads % lines == 0;
+  static constexpr int across = all_lines ? lines : threads / depth;
+  static constexpr int lines_apart = all_lines ? 0 : across, k_apart = all_lines ? threads / lines : 0;
+  static_assert(lines * depth % threads == 0 && threads % depth == 0 && lines % across == 0);
 
  public:
   static constexpr bool async = std::is_same_v<Element, Stored> && (sizeof(Element) == 4 || sizeof(Element) == 8);
@@ -122,12 +126,12 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
   /// `lines_left` and `k_left`: the extents of the matrix from `source` on.
   __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t k_stride,
                                     std::int64_t lines_left, std::int64_t k_left, Stored*,
-                                    unsigned thread_index = threadIdx.x)
+                                    unsigned thread_index)
       : along_k_(k_stride < line_stride) {
     // Neighbouring threads along the elements' own direction.
     const int thread = static_cast<int>(thread_index);
-    const int line = along_k_ ? thread / depth : thread % lines, k = along_k_ ? thread % depth : thread / lines;
-    const int next_line = along_k_ ? threads / depth : 0, next_k = along_k_ ? 0 : threads / lines;
+    const int line = along_k_ ? thread / depth : thread % across, k = along_k_ ? thread % depth : thread / across;
+    const int next_line = along_k_ ? threads / depth : lines_apart, next_k = along_k_ ? 0 : k_apart;
     source_ = source + line * line_stride + k * k_stride;
     step_ = next_line * line_stride + next_k * k_stride;
     slab_step_ = depth * k_stride;
@@ -148,14 +152,14 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
     if (along_k_)
       move<threads / depth>(slab, count);
     else
-      move<threads / lines * Layout::pitch>(slab, count);
+      move<lines_apart + k_apart * Layout::pitch>(slab, count);
     source_ += slab_step_;
   }
 
   /// Converts what came through registers.
   __device__ __forceinline__ void finish(Stored* slab) const {
     if constexpr (!async) {
-      const int slot_step = along_k_ ? threads / depth : threads / lines * Layout::pitch;
+      const int slot_step = along_k_ ? threads / depth : lines_apart + k_apart * Layout::pitch;
 #pragma unroll
       for (int e = 0; e < each; ++e) slab[slot_ + e * slot_step] = static_cast<Stored>(static_cast<Operand>(values_[e]));
     }
@@ -206,7 +210,7 @@ class Loader<Way::along_k, Element, Element, lines, depth, threads> {
   static constexpr int staging_size = 2 * lines * depth;  // of the slab that is finished next, and of the one after it
 
   __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t, std::int64_t lines_left,
-                                    std::int64_t, Element* staging, unsigned thread_index = threadIdx.x)
+                                    std::int64_t, Element* staging, unsigned thread_index)
       : staging_(staging + thread_index * width), other_(staging_ + lines * depth) {
     const int thread = static_cast<int>(thread_index), line = thread / in_line, k = thread % in_line * width;
     slot_ = k * Layout::pitch + line;
@@ -260,9 +264,9 @@ class Loader<Way::along_lines, Element, Element, lines, depth, threads> {
   static constexpr int staging_size = 0;
 
   __device__ __forceinline__ Loader(const Element* source, std::int64_t, std::int64_t k_stride, std::int64_t lines_left,
-                                    std::int64_t, Element*)
+                                    std::int64_t, Element*, unsigned thread_index)
       : k_stride_(k_stride) {
-    const int thread = static_cast<int>(threadIdx.x), line = thread % in_k * width, k = thread / in_k;
+    const int thread = static_cast<int>(thread_index), line = thread % in_k * width, k = thread / in_k;
     slot_ = k * Layout::pitch + line;
     source_ = source + (line < lines_left ? line : lines_left - width) + k * k_stride;
   }
@@ -301,9 +305,9 @@ class Loader<Way::shifted_k, Element, Element, lines, depth, threads> {
   static constexpr int whole = depth + width - 1;
 
   __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t, std::int64_t lines_left,
-                                    std::int64_t, Element* staging)
-      : staging_(staging + threadIdx.x * width) {
-    const int thread = static_cast<int>(threadIdx.x), line = thread / in_line, vector = thread % in_line;
+                                    std::int64_t, Element* staging, unsigned thread_index)
+      : staging_(staging + thread_index * width) {
+    const int thread = static_cast<int>(thread_index), line = thread / in_line, vector = thread % in_line;
     // Lines beyond the last one repeat others, as they are shifted, from the L1 cache.
     const int present = static_cast<int>(lines_left < lines ? lines_left : lines);
     const int others = (1 << (31 - __clz(present))) - 1;  // a mask: as many as are surely present
@@ -386,9 +390,9 @@ class Loader<Way::shifted_lines, Element, Element, lines, depth, threads> {
   static constexpr int staging_size = 2 * lines * depth;
 
   __device__ __forceinline__ Loader(const Element* source, std::int64_t, std::int64_t k_stride, std::int64_t lines_left,
-                                    std::int64_t, Element* staging)
-      : k_stride_(k_stride), staging_(staging + threadIdx.x * width) {
-    const int thread = static_cast<int>(threadIdx.x);
+                                    std::int64_t, Element* staging, unsigned thread_index)
+      : k_stride_(k_stride), staging_(staging + thread_index * width) {
+    const int thread = static_cast<int>(thread_index);
     const auto heads = [&](int k) {
       return static_cast<int>(-(reinterpret_cast<std::uintptr_t>(source + k * k_stride) / sizeof(Element)) % width);
     };

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The pass that packs an operand.
+#include <backends/cuda/mma/pack.hpp>
+
+#include <algorithm>
+
+namespace rigel::backends::mma {
+
+/// An operand and its packed form: `matrices` of `lines` lines of `pitch` values.
+template <class Bits>
+struct Packing {
+  const Bits* from;
+  std::int64_t matrix_stride, line_stride, k_stride;
+  std::int64_t lines, k, pitch, tiles_of_k, tiles_of_lines;
+  Bits* to;
+};
+
+/// A tile of 64 lines by 64 values passes through shared memory, so that both sides are read and written in the order in which
+/// their elements lie.
+template <class Bits>
+__global__ void __launch_bounds__(256) pack(const __grid_constant__ Packing<Bits> g) {
+  constexpr int edge = 64;
+  __shared__ Bits tile[edge][edge + 4 / std::min<int>(sizeof(Bits), 4)];
+  const std::int64_t of_matrix = g.tiles_of_k * g.tiles_of_lines, matrix = blockIdx.x / of_matrix,
+                     t = blockIdx.x % of_matrix;
+  const std::int64_t line0 = t / g.tiles_of_k * edge, k0 = t % g.tiles_of_k * edge;
+  const Bits* const from = g.from + matrix * g.matrix_stride + line0 * g.line_stride + k0 * g.k_stride;
+  const bool along_k = g.k_stride < g.line_stride;
+  for (int i = static_cast<int>(threadIdx.x); i < edge * edge; i += 256) {
+    const int line = along_k ? i / edge : i % edge, k = along_k ? i % edge : i / edge;
+    tile[line][k] = line0 + line < g.lines && k0 + k < g.k ? from[line * g.line_stride + k * g.k_stride] : Bits(0);
+  }
+  __syncthreads();
+  Bits* const to = g.to + (matrix * g.lines + line0) * g.pitch + k0;
+  for (int i = static_cast<int>(threadIdx.x); i < edge * edge; i += 256) {
+    const int line = i / edge, k = i % edge;
+    if (line0 + line < g.lines && k0 + k < g.pitch) to[line * g.pitch + k] = tile[line][k];
+  }
+}
+
+template <class Bits>
+static void launch(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride,
+                   void* to, cudaStream_t stream) {
+  const Packing<Bits> g{static_cast<const Bits*>(o.data),
+                        o.batch_stride,
+                        line_stride,
+                        k_stride,
+                        lines,
+                        k,
+                        pitch_of(k, sizeof(Bits)),
+                        (k + 63) / 64,
+                        (lines + 63) / 64,
+                        static_cast<Bits*>(to)};
+  pack<Bits><<<static_cast<unsigned>(packing_blocks(o, lines, k)), 256, 0, stream>>>(g);
+}
+
+void pack_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride,
+                  void* to, cudaStream_t stream, const std::string& kernel) {
+  if (packing_blocks(o, lines, k) == 0) return;
+  const auto launch_words = [&]<class Bits>() { launch<Bits>(o, lines, line_stride, k, k_stride, to, stream); };
+  switch (o.size) {
+    case 1: launch_words.template operator()<std::uint8_t>(); break;
+    case 2: launch_words.template operator()<std::uint16_t>(); break;
+    case 4: launch_words.template operator()<std::uint32_t>(); break;
+    default: launch_words.template operator()<std::uint64_t>();
+  }
+  cuda::check(cudaGetLastError(), "contract: launch of the pass that packs an operand of " + kernel);
+}
+
+}  // namespace rigel::backends::mma

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// x ⊕ Σ_k A(m,k) ⊗ B(k,n) for a tile whose outputs are in registers: slabs of A and B come to shared memory while those before them
+// are worked on. Each output is one chain in ascending k.
+#pragma once
+
+#include <backends/cuda/simt/tiles.hpp>
+#include <backends/cuda/tile/exchange.hpp>
+#include <backends/cuda/tile/pair_loader.hpp>
+#include <backends/cuda/tile/raster.hpp>
+#include <backends/cuda/tile/slab.hpp>
+#include <rigel/detail/arguments.hpp>
+
+#include <limits>
+
+namespace rigel::backends::simt {
+
+/// All outputs of a thread, back and forth: neighbours in time share an operand, which then need not be read from the
+/// register file twice.
+template <class Step, class Accumulator, class Operand, int M, int N>
+__device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N], const Operand (&a)[M],
+                                         const Operand (&b)[N], std::int64_t k) {
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+#pragma unroll
+    for (int turn = 0; turn < M; ++turn) {
+      const int i = j % 2 == 0 ? turn : M - 1 - turn;
+      x[i][j] = step(x[i][j], a[i], b[j], k);
+    }
+}
+
+/// The same for `count` values of k at a time.
+template <class Step, class Accumulator, class Operand, int count, int M, int N>
+__device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N], const Operand (&a)[count][M],
+                                         const Operand (&b)[count][N]) {
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+#pragma unroll
+    for (int i = 0; i < M; ++i) {
+      Operand a_values[count], b_values[count];
+#pragma unroll
+      for (int c = 0; c < count; ++c) a_values[c] = a[c][i], b_values[c] = b[c][j];
+      x[i][j] = step(x[i][j], a_values, b_values);
+    }
+}
+
+/// Has whole words by here, whatever is used of them.
+template <class Word, int count>
+__device__ __forceinline__ void whole(Word (&words)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    auto word = __builtin_bit_cast(std::uint32_t, words[i]);
+    asm volatile("" : "+r"(word));
+    words[i] = __builtin_bit_cast(Word, word);
+  }
+}
+
+/// The loader of an operand with `lines` lines in a slab; of pairs, those of one value (A) or of two neighbours (B).
+template <class S, tile::Way way, int values, int lines, class Shape>
+using LoaderFor =
+    std::conditional_t<is_packed<S>,
+                       tile::PairLoader<way, operand_t<OnPairs<S>>, values, lines, Shape::depth, Shape::threads>,
+                       tile::Loader<way, typename S::element, operand_t<S>, lines, Shape::depth, Shape::threads>>;
+
+/// The loaders of a kernel, and how many slabs it keeps in shared memory: three where copies are asynchronous and 48 KB
+/// hold them.
+template <class S, class Shape, tile::Way WayA, tile::Way WayB>
+struct Slabs {
+  using Element = typename S::element;
+  using Operand = operand_t<OnPairs<S>>;
+  using A = tile::Slab<Operand, Shape::m, Shape::depth>;
+  using B = tile::Slab<Operand, Shape::n, Shape::depth>;
+  using LoaderA = LoaderFor<S, WayA, 1, Shape::m, Shape>;
+  using LoaderB = LoaderFor<S, WayB, 2, Shape::n, Shape>;
+  static constexpr int size = A::size + B::size;  // of a stage, in values
+  static constexpr int bytes = size * static_cast<int>(sizeof(typename A::Stored));
+  static constexpr int staging = LoaderA::staging_size + LoaderB::staging_size;
+  static constexpr int stages = LoaderA::async && 3 * bytes <= 48 * 1024 ? 3 : 2;
+  static_assert(staging == 0 || stages == 3);
+};
+
+/// The schedule of a tile's unrolled slabs.
+template <class S, class Shape, tile::Way WayA, tile::Way WayB>
+inline constexpr Schedule schedule_of =
+    WayA == tile::Way::single || WayB == tile::Way::single ? schedule_of_singles<S, Shape>
+    : WayA == tile::Way::shifted_k                         ? schedule_of_shifted<S, Shape>
+                                                           : schedule<S>;
+
+/// The sum of a tile, and the shared memory that it takes. `Count`: of values of k; where 32 bits do, a register less.
+template <
+    class S, class Shape, class Step, tile::Way WayA, tile::Way WayB, Schedule when = schedule_of<S, Shape, WayA, WayB>,
+    class Count = std::conditional_t<WayA == tile::Way::single || WayB == tile::Way::single, std::int64_t, std::int32_t>>
+class TileSum {
+ public:
+  static constexpr bool singly = WayA == tile::Way::single || WayB == tile::Way::single;
+
+ private:
+  using W = OnPairs<S>;
+  using Memory = Slabs<S, Shape, WayA, WayB>;
+  static constexpr bool shifted = WayA == tile::Way::shifted_k;
+  static constexpr int stage_size = Memory::size, stages = Memory::stages;
+  static constexpr int ahead = stages - 1;  // slabs that are under way while one is worked on
+  // Whole slabs are unrolled; the last slab of any K is not, but where it is mostly whole and zeros may stand behind it; nor are
+  // those before it where they have vectors to start with that are not whole, and registers are scarce.
+  static constexpr bool unrolled = Step::chunk == 1 && !is_emulated<S> && (!singly || unrolls_singles<S>);
+  static_assert(!unrolled || Shape::depth >= 8, "a schedule's steps are those of a slab");
+
+ public:
+  using Accumulator = typename W::accumulator;
+  using Operand = operand_t<W>;
+  using SlabA = typename Memory::A;
+  using SlabB = typename Memory::B;
+  using LoaderA = typename Memory::LoaderA;
+  using LoaderB = typename Memory::LoaderB;
+  using Stored = typename SlabA::Stored;
+  using Exchange = tile::Exchange<Accumulator, Shape, SlabA::chunk>;
+  using Registers = typename Exchange::Registers;
+  static constexpr int slabs_size = stages * stage_size;  // in values; the loaders' staging follows
+  static constexpr int slab_bytes = stages * Memory::bytes + Memory::staging * static_cast<int>(sizeof(Stored));
+  static constexpr int exchange_bytes = Exchange::size * static_cast<int>(sizeof(Accumulator));
+  static constexpr int bytes = slab_bytes > exchange_bytes ? slab_bytes : exchange_bytes;  // of shared memory
+  static_assert(!shifted || exchange_bytes <= stages * Memory::bytes,
+                "zeros may still arrive behind the slabs when outputs leave");
+
+  /// x = x ⊕ Σ for the outputs of the thread at `place`; K is not 0. Loaders and fragments are declared behind x where that is, since
+  /// ptxas's choice of registers, and with it speed, hangs on the order in which Clang meets them.
+  template <class Arguments>
+  __device__ __forceinline__ static void add(Registers& x, LoaderA& a, LoaderB& b,
+                                             Operand (&fragment_a)[2][Shape::outputs_m],
+                                             Operand (&fragment_b)[2][Shape::outputs_n], const Arguments& g,
+                                             const Step& step, const tile::Place<Shape>& place, Stored* slabs) {
+    constexpr bool any_k = singly || shifted;
+    constexpr bool starts_whole = shifted && !unrolls_parts<S, Shape>;
+    constexpr int least = [] {  // values of k that are left in an unrolled slab
+      if constexpr (starts_whole) return ahead * Shape::depth + LoaderA::whole;
+      return shifted && has_zero_terms<S> ? Shape::depth / 2 + 1 : Shape::depth;
+    }();
+
+    const auto slab_a = [&](int stage) { return slabs + stage * stage_size; };
+    const auto slab_b = [&](int stage) { return slabs + stage * stage_size + SlabA::size; };
+    const auto start_copies = [&](int stage, std::int64_t left) __attribute__((always_inline)) {
+      a.start(slab_a(stage), left);
+      b.start(slab_b(stage), left);
+      arch::commit_copies();
+    };
+    const auto next = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
+    const auto finish = [&](int stage) __attribute__((always_inline)) {
+      arch::wait_for_copies<ahead - 1>();
+      if constexpr (shifted)
+        a.finish(slab_a(stage), slab_a(next(stage)));
+      else
+        a.finish(slab_a(stage));
+      if constexpr (WayB == tile::Way::shifted_k)
+        b.finish(slab_b(stage), slab_b(next(stage)));
+      else
+        b.finish(slab_b(stage));
+    };
+    const auto read = [&](int stage, int k, Operand(&fragment_a)[Shape::outputs_m], Operand(&fragment_b)[Shape::outputs_n])
+                          __attribute__((always_inline)) {
+                            SlabA::template read<Shape::threads_m>(slab_a(stage), k, place.m, fragment_a);
+                            SlabB::template read<Shape::threads_n>(slab_b(stage), k, place.n, fragment_b);
+                            // Else words of which only one half is used are read as halves, one by one.
+                            if constexpr (is_packed<S>)
+                              if constexpr (W::adds) whole(fragment_a);
+                          };
+
+    if constexpr (shifted) a.start_heads(slab_a(0), g.k);
+    if constexpr (WayB == tile::Way::shifted_k) b.start_heads(slab_b(0), g.k);
+#pragma unroll
+    for (int stage = 0; stage < ahead; ++stage) start_copies(stage, g.k - stage * Shape::depth);
+    finish(0);
+    __syncthreads();
+    if constexpr (unrolled) read(0, 0, fragment_a[0], fragment_b[0]);
+    int current = 0, free = ahead;
+#pragma unroll 1
+    for (Count k0 = 0;; k0 += Shape::depth) {
+      const Count left = static_cast<Count>(g.k) - k0;
+      if (unrolled && (!any_k || left >= least)) {
+        if constexpr (unrolled) {
+#pragma unroll
+          for (int k = 0; k < Shape::depth; ++k) {
+            if (k == when.start) {
+              if constexpr (starts_whole) {
+                a.start_whole(slab_a(free));
+                b.start_whole(slab_b(free));
+                arch::commit_copies();
+              } else {
+                start_copies(free, left - ahead * Shape::depth);
+              }
+            }
+            if (k == when.turn) finish(next(current));
+            if (k + 1 < Shape::depth) {
+              read(current, k + 1, fragment_a[(k + 1) % 2], fragment_b[(k + 1) % 2]);
+            } else {
+              __syncthreads();
+              read(next(current), 0, fragment_a[0], fragment_b[0]);
+            }
+            step_all(step, x, fragment_a[k % 2], fragment_b[k % 2], k0 + k);
+          }
+        }
+      } else if constexpr (any_k || !unrolled) {
+        start_copies(free, left - ahead * Shape::depth);
+        const int steps = any_k && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
+        if constexpr (Step::chunk > 1) {
+          Operand chunk_a[Step::chunk][Shape::outputs_m], chunk_b[Step::chunk][Shape::outputs_n];
+          int k = 0;
+#pragma unroll 1
+          for (; k + Step::chunk <= steps; k += Step::chunk) {
+#pragma unroll
+            for (int c = 0; c < Step::chunk; ++c) read(current, k + c, chunk_a[c], chunk_b[c]);
+            step_all(step, x, chunk_a, chunk_b);
+          }
+          Operand single_a[1][Shape::outputs_m], single_b[1][Shape::outputs_n];
+#pragma unroll 1
+          for (; k < steps; ++k) {
+            read(current, k, single_a[0], single_b[0]);
+            step_all(step, x, single_a, single_b);
+          }
+        } else if constexpr (Shape::ahead && !is_emulated<S>) {
+          read(current, 0, fragment_a[0], fragment_b[0]);
+#pragma unroll 1
+          for (int k = 0; k < steps; k += 2) {
+            read(current, k + 1, fragment_a[1], fragment_b[1]);
+            step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
+            if (k + 1 == steps) break;
+            read(current, k + 2, fragment_a[0], fragment_b[0]);
+            step_all(step, x, fragment_a[1], fragment_b[1], k0 + k + 1);
+          }
+        } else {
+#pragma unroll 1
+          for (int k = 0; k < steps; ++k) {
+            read(current, k, fragment_a[0], fragment_b[0]);
+            step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
+          }
+        }
+        finish(next(current));
+        __syncthreads();
+      }
+      if (left <= Shape::depth) break;
+      free = current;
+      current = next(current);
+    }
+  }
+};
+
+}  // namespace rigel::backends::simt
