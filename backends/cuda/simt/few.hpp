@@ -132,21 +132,21 @@ constexpr FewCosts few_costs() {
   return {12.5e-9 * registers_of<typename S::element>, 30e-9};
 }
 
-/// The shape for a problem's extents and layout; `element`: bytes.
-[[gnu::noinline]] inline FewShape few_shape(const Problem& p, int element) {
-  constexpr int most_rounds = 8, most_parts = 8, threads = 7, most_threads = 10, lane_bits = 5, sector = 3,
-                pairs_bytes = 48 * 1024;
+inline bool reads_along_k(const Problem& p) {
+  return (p.a.column_stride <= p.a.row_stride || p.m == 1) && (p.b.row_stride <= p.b.column_stride || p.n == 1);
+}
+
+/// The shape for a problem's extents and layout, K at most 2048, or 256 where operands do not lie along it: a block then needs
+/// at most 32 KB of pairs.
+[[gnu::noinline]] inline FewShape few_shape(const Problem& p) {
+  constexpr int round_bits = 3, threads = 7, lane_bits = 5, sector = 3;  // 2^3 neighbours of 4 bytes are a sector of memory
   FewShape shape;
-  shape.k_first = (p.a.column_stride <= p.a.row_stride || p.m == 1) && (p.b.row_stride <= p.b.column_stride || p.n == 1);
-  shape.parts = std::clamp(bits_of(blocks_of(p.k, bits_of(most_rounds))), std::min(bits_of(p.k), lane_bits), most_parts);
+  shape.k_first = reads_along_k(p);
+  shape.parts = std::max(bits_of(blocks_of(p.k, round_bits)), shape.k_first ? std::min(bits_of(p.k), lane_bits) : 0);
   shape.rounds = static_cast<int>(blocks_of(p.k, shape.parts));
-  const int outputs = bits_of(p.m * p.n);
-  // A sector of memory has 2^3 neighbours of 4 bytes.
-  const int wanted =
-      shape.k_first || shape.parts == 0 ? threads - shape.parts : std::min(sector, most_threads - shape.parts);
-  shape.outputs = std::clamp(wanted, 0, outputs);
-  while (shape.outputs > 0 && shape.rounds * (2 * element << shape.threads()) > pairs_bytes) --shape.outputs;
-  shape.outputs = std::max(shape.outputs, lane_bits - shape.parts);
+  shape.outputs = std::max(threads - shape.parts, 0);
+  if (!shape.k_first && shape.parts > 0) shape.outputs = std::clamp(shape.outputs, sector, lane_bits);
+  shape.outputs = std::max(std::min(shape.outputs, bits_of(p.m * p.n)), lane_bits - shape.parts);
   return shape;
 }
 
@@ -154,7 +154,7 @@ constexpr FewCosts few_costs() {
 /// other behind it, joining, and rounds.
 inline double few_seconds(const Problem& p, FewShape shape, FewCosts costs) {
   constexpr double launch = 3.55e-6, join = 0.4e-6;
-  constexpr double most = 60;  // steps of a warp, for each multiprocessor: beyond, threads with more outputs are faster
+  constexpr double most = 45;  // steps of a warp, for each multiprocessor: beyond, threads with more outputs are faster
   const double steps = std::ldexp(static_cast<double>(p.m * p.n) * shape.rounds, shape.parts - 5);
   const double multiprocessors = std::max(p.execution.multiprocessors, 1);
   if (steps > most * multiprocessors) return 0;
@@ -164,9 +164,10 @@ inline double few_seconds(const Problem& p, FewShape shape, FewCosts costs) {
 /// Whether a problem is of this kind: one matrix, C as it comes or by a distance's root, all of them small enough to be indexed so.
 template <class S>
 bool is_few(const Problem& p) {
-  constexpr std::int64_t most_outputs = 65535, most_k = 2048, most_stride = std::numeric_limits<std::int32_t>::max();
-  if (p.batch != 1 || p.m > most_outputs || p.n > most_outputs || p.m * p.n > most_outputs || p.k > most_k || p.k < 1)
-    return false;
+  constexpr std::int64_t most_outputs = 65535, most_along = 2048, most_across = 256,
+                         most_stride = std::numeric_limits<std::int32_t>::max();
+  if (p.batch != 1 || p.m > most_outputs || p.n > most_outputs || p.m * p.n > most_outputs) return false;
+  if (p.k < 1 || p.k > (reads_along_k(p) ? most_along : most_across)) return false;
   if (p.accumulate || p.semiring_per_batch || !p.program || p.c.type != scalar_of<result_t<S>>) return false;
   if (!p.program->empty()) {
     const double exponent = p.program->power();
@@ -186,13 +187,13 @@ bool is_few(const Problem& p) {
 /// The predicted seconds of such a problem, of others 0.
 template <class S>
 double few_seconds(const Problem& p) {
-  return is_few<S>(p) ? few_seconds(p, few_shape(p, sizeof(typename S::element)), few_costs<S>()) : 0;
+  return is_few<S>(p) ? few_seconds(p, few_shape(p), few_costs<S>()) : 0;
 }
 
 template <class S>
 void few_run(const KernelInfo& info, const Problem& p) {
   using Element = typename S::element;
-  const FewShape shape = few_shape(p, sizeof(Element));
+  const FewShape shape = few_shape(p);
   const bool swapped = p.n == 1;
   const Operand &a = p.a, &b = p.b;
   const auto int32 = [](std::int64_t stride) { return static_cast<int>(stride); };
