@@ -50,23 +50,47 @@ bool exists(std::string_view wanted) {
   return false;
 }
 
+// The first condition on a kernel's info that a problem does not meet. Without a message, which most candidates of most calls
+// would have to write for nobody.
+enum class Refusal { none, operation, types, name, space, architecture, promises, accumulate, precision };
+
+Refusal refusal(const KernelInfo& info, const Problem& p) {
+  if (info.operation != p.operation || info.semiring != p.semiring) return Refusal::operation;
+  if (info.element != p.element || info.accumulator != p.accumulator) return Refusal::types;
+  if (!detail::name_matches(info.name, p.kernel)) return Refusal::name;
+  if ((info.spaces & bit(p.execution.space)) == 0) return Refusal::space;
+  if (p.execution.space == Space::cuda && !detail::runs_on(info, p.execution.compute_capability))
+    return Refusal::architecture;
+  if (!covers(info.promises, p.require)) return Refusal::promises;
+  if (p.accumulate && !info.accumulates) return Refusal::accumulate;
+  if (info.precision > p.precision) return Refusal::precision;
+  return Refusal::none;
+}
+
+std::string reason(Refusal why, const KernelInfo& info, const Problem& p) {
+  switch (why) {
+    case Refusal::none: break;
+    case Refusal::operation: return "another operation or semiring";
+    case Refusal::types: return "other element types";
+    case Refusal::name: return "not the kernel that was asked for";
+    case Refusal::space: return std::string("does not run on ") + name(p.execution.space);
+    case Refusal::architecture:
+      return "needs compute capability " + std::to_string(info.min_compute_capability) +
+             (info.max_compute_capability ? " to " + std::to_string(info.max_compute_capability) : " or newer");
+    case Refusal::promises: return "promises only " + describe(info.promises);
+    case Refusal::accumulate: return "no value of C can be continued, so accumulate is not defined";
+    case Refusal::precision:
+      return std::string("rounds terms (precision ") + name(info.precision) + "), which options.precision does not allow";
+  }
+  return {};
+}
+
 }  // namespace
 
 Status supports(const Kernel& kernel, const Problem& p) {
-  const KernelInfo& info = kernel.info;
-  const auto no = [](std::string reason) { return Status{Code::unsupported, std::move(reason)}; };
-  if (info.operation != p.operation || info.semiring != p.semiring) return no("another operation or semiring");
-  if (info.element != p.element || info.accumulator != p.accumulator) return no("other element types");
-  if (!detail::name_matches(info.name, p.kernel)) return no("not the kernel that was asked for");
-  if ((info.spaces & bit(p.execution.space)) == 0) return no(std::string("does not run on ") + name(p.execution.space));
-  if (p.execution.space == Space::cuda && !detail::runs_on(info, p.execution.compute_capability))
-    return no("needs compute capability " + std::to_string(info.min_compute_capability) +
-              (info.max_compute_capability ? " to " + std::to_string(info.max_compute_capability) : " or newer"));
-  if (!covers(info.promises, p.require)) return no("promises only " + describe(info.promises));
-  if (p.accumulate && !info.accumulates) return no("no value of C can be continued, so accumulate is not defined");
-  if (info.precision > p.precision)
-    return no(std::string("rounds terms (precision ") + name(info.precision) + "), which options.precision does not allow");
-  return kernel.supports ? kernel.supports(info, p) : Status{};
+  if (const Refusal why = refusal(kernel.info, p); why != Refusal::none)
+    return {Code::unsupported, reason(why, kernel.info, p)};
+  return kernel.supports ? kernel.supports(kernel.info, p) : Status{};
 }
 
 namespace detail {
@@ -75,7 +99,8 @@ const Kernel* choose(const Problem& p) {
   const Kernel* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
   for_each_candidate(p, [&](const Kernel& kernel) {
-    if (!supports(kernel, p)) return;
+    if (refusal(kernel.info, p) != Refusal::none) return;
+    if (kernel.supports && !kernel.supports(kernel.info, p)) return;
     const double seconds = predicted_cost(kernel, p);
     if (best && !(seconds < least)) return;
     best = &kernel;

@@ -31,12 +31,6 @@ void require_batches(const char* name, const Operand& o, const Problem& p) {
                   describe(p.names.c, p.c));
 }
 
-// A broadcast batch is one matrix read over and over.
-Operand without_broadcast(Operand o) {
-  if (o.batch_stride == 0) o.batches = o.batches == 0 ? 0 : 1;
-  return o;
-}
-
 }  // namespace
 
 void validate(const Problem& p) {
@@ -51,9 +45,9 @@ void validate(const Problem& p) {
   if (!p.c.data) refuse(p, describe(c, p.c) + " has no data");
   if (p.k > 0 && !p.a.data) refuse(p, describe(a, p.a) + " has no data");
   if (p.k > 0 && !p.b.data) refuse(p, describe(b, p.b) + " has no data");
-  if (detail::overlap(p.c, without_broadcast(p.a)))
+  if (detail::overlap(p.c, p.a))
     refuse(p, describe(c, p.c) + " overlaps " + describe(a, p.a) + ", expected distinct elements");
-  if (detail::overlap(p.c, without_broadcast(p.b)))
+  if (detail::overlap(p.c, p.b))
     refuse(p, describe(c, p.c) + " overlaps " + describe(b, p.b) + ", expected distinct elements");
   if (detail::overlaps_itself(p.c))
     refuse(p, describe(c, p.c) + " overlaps itself (strides " + std::to_string(p.c.batch_stride) + ", " +

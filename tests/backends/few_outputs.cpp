@@ -38,9 +38,12 @@ struct Memory {
 struct Extents {
   int m, n, k;
 };
-// One output and many, odd and even along each axis, K from 1 on beyond what one block takes at a time.
-constexpr Extents shapes[] = {{1, 1, 1},     {1, 1, 20011}, {2, 1, 33},   {1, 47, 68},   {93, 1, 10},   {3, 163, 2999},
-                              {67, 3, 1500}, {5, 11, 1585}, {7, 26, 129}, {300, 2, 517}, {13, 135, 86}, {1, 300, 5}};
+// One output and many, odd and even along each axis, K from 1 on beyond what one block takes at a time; and as many outputs and
+// values of k as the kernels for the smallest calls take, and one more.
+constexpr Extents shapes[] = {{1, 1, 1},     {1, 1, 20011}, {2, 1, 33},    {1, 47, 68},   {93, 1, 10},
+                              {3, 163, 2999}, {67, 3, 1500}, {5, 11, 1585}, {7, 26, 129},  {300, 2, 517},
+                              {13, 135, 86}, {1, 300, 5},   {255, 257, 1}, {256, 256, 1}, {1, 3, 2048},
+                              {1, 3, 2049}};
 
 float a_value(int i, int k) { return static_cast<float>((5 * i + 3 * k) % 7 - 3); }
 float b_value(int k, int j) { return static_cast<float>((2 * j + 9 * k) % 5 - 2); }
@@ -132,6 +135,50 @@ TEST_CASE_TEMPLATE("few outputs: every kernel, every layout", Exec, RIGEL_TEST_S
 
 TEST_CASE_TEMPLATE("few outputs: a product that does not commute", Exec, RIGEL_TEST_SPACES) {
   check_shapes<Exec>(LargestDifference{}, "");
+}
+
+// None of them is 0.
+TEST_CASE_TEMPLATE("few outputs: distances with their roots", Exec, RIGEL_TEST_SPACES) {
+  const auto check = [&]<class S>(const S& s, const char* semiring, double p) {
+    for (const auto& info : support::kernels_on(Exec{}, semiring, rigel::Scalar::f32)) {
+      if (info.family != "cuda.simt") continue;
+      for (const Extents e : {Extents{1, 1, 1}, {2, 1, 1}, {1, 9, 7}, {12, 9, 282}, {9, 76, 136}, {40, 40, 33}})
+        for (const bool by_rows : {false, true}) {
+          CAPTURE(info.name);
+          CAPTURE(p);
+          CAPTURE(e.m);
+          CAPTURE(e.n);
+          CAPTURE(e.k);
+          CAPTURE(by_rows);
+          std::vector<float> a(e.m * e.k), b(e.k * e.n);
+          for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>((7 * i) % 101) * 0.37f;
+          for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>((11 * i) % 103) * -0.29f - 0.1f;
+          const Memory<Exec> a_memory(a), b_memory(b), c_memory(std::vector<float>(e.m * e.n, -1));
+          const bool ran = support::ran(info, [&] {
+            rigel::contract(Exec{}, s, a_memory.matrix(e.m, e.k, true), b_memory.matrix(e.k, e.n, by_rows),
+                            c_memory.matrix(e.m, e.n, true), rigel::epilogue::pow(1 / p),
+                            {.precision = info.precision, .kernel = info.name});
+          });
+          if (!ran) continue;
+          Exec{}.fence();
+          std::vector<float> c(e.m * e.n);
+          support::copy_out<Exec>(c.data(), c_memory.view.data(), c.size() * sizeof(float));
+          double worst = 0;
+          for (int i = 0; i < e.m; ++i)
+            for (int j = 0; j < e.n; ++j) {
+              double sum = 0;
+              for (int k = 0; k < e.k; ++k)
+                sum += std::pow(std::fabs(double{a[i * e.k + k]} - double{b[by_rows ? k * e.n + j : j * e.k + k]}), p);
+              const double exact = std::pow(sum, 1 / p);
+              worst = std::max(worst, std::fabs(c[i * e.n + j] - exact) / exact);
+            }
+          // Of the sum, and 10 units of a root besides, and its exponent's rounding: |ln of the root| of them.
+          CHECK(worst <= ((info.accuracy.constant + info.accuracy.per_term * e.k) / p + 20) * 0x1p-24);
+        }
+    }
+  };
+  check(rigel::l2_squared<float>{}, "l2_squared", 2);
+  for (const float p : {1.3f, 1.5f, 2.f, 3.f}) check(rigel::lp<float>{{}, p}, "lp", p);
 }
 
 TEST_CASE_TEMPLATE("few outputs: infinities and NaN", Exec, RIGEL_TEST_SPACES) {

@@ -8,9 +8,7 @@
 // warp: the same result in every run, but where sums round not the reference's.
 #pragma once
 
-#include <backends/cuda/simt/contract.hpp>
-
-#include <bit>
+#include <backends/cuda/simt/few.hpp>
 
 namespace rigel::backends::simt {
 
@@ -34,33 +32,6 @@ struct SplitK {
   static constexpr int depth = operand > 2 ? 1 : operand == 2 || is_transcendental<S> ? 2 : 4;  // values of k at a time
   static constexpr int threads = operand > 2 || accumulator > 2 ? 8 : 10;
 };
-
-/// Has a value by here: the compiler may not move its load to where the value is used.
-template <class T>
-__device__ __forceinline__ void keep(T& value) {
-  if constexpr (sizeof(T) == 4) {
-    auto word = __builtin_bit_cast(std::uint32_t, value);
-    asm volatile("" : "+r"(word));
-    value = __builtin_bit_cast(T, word);
-  } else if constexpr (sizeof(T) == 8) {
-    auto word = __builtin_bit_cast(std::uint64_t, value);
-    asm volatile("" : "+l"(word));
-    value = __builtin_bit_cast(T, word);
-  }
-}
-
-/// What thread `lane ^ mask` of the warp has.
-template <class T>
-__device__ __forceinline__ T of_lane(const T& value, int mask) {
-  constexpr int words = (sizeof(T) + 3) / 4;
-  unsigned word[words] = {};
-  __builtin_memcpy(word, &value, sizeof(T));
-#pragma unroll
-  for (int i = 0; i < words; ++i) word[i] = __shfl_xor_sync(~0u, word[i], mask);
-  T other;
-  __builtin_memcpy(&other, word, sizeof(T));
-  return other;
-}
 
 // `shape` comes first: a block that starts reads it and the head of `g` from the same lines of the constant cache.
 template <class S, class Finish>
@@ -156,11 +127,6 @@ __global__ void __launch_bounds__(1 << SplitK<S>::threads)
   }
 }
 
-inline std::int64_t blocks_of(std::int64_t extent, int bits) { return ((extent - 1) >> bits) + 1; }
-inline int bits_of(std::int64_t extent) {
-  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1) - 1)));
-}
-
 /// What the choice of a shape and its time follow from, beside the problem: SplitK<S>, and the seconds of a multiprocessor
 /// that a warp takes for the values that its threads have under way.
 struct SplitKCosts {
@@ -239,6 +205,8 @@ template <class S, class Finish>
 void split_k_run(const KernelInfo& info, const Problem& p, void*) {
   constexpr std::int64_t most = 65535;  // blocks of a launch along y and z
   if (p.m == 0 || p.n == 0) return;
+  if constexpr (has_few<S, Finish>)
+    if (few_seconds<S>(p) > 0) return few_run<S>(info, p);
   auto arguments = detail::arguments_of<S, Finish>(p);
   SplitKShape shape = split_k_choice(p, split_k_costs<S>()).first;
   if (shape.swapped) {
@@ -281,7 +249,11 @@ Kernel narrow_split_k_kernel() {
     const Status status = split_k_fits(p);
     return status ? detail::finish_supports<Finish>(info, p) : status;
   };
-  k.cost = [](const KernelInfo&, const Problem& p) { return split_k_choice(p, split_k_costs<S>()).second; };
+  k.cost = [](const KernelInfo&, const Problem& p) {
+    if constexpr (has_few<S, Finish>)
+      if (const double seconds = few_seconds<S>(p); seconds > 0) return seconds;
+    return split_k_choice(p, split_k_costs<S>()).second;
+  };
   k.run = split_k_run<S, Finish>;
   return k;
 }

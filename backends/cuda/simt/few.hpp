@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The smallest calls, which narrow_split_k launches in its own kernel's place: few outputs of few values of k, in operands that
+// 32 bits index, into a plain C. Such a call takes a launch and what waits for each other in it behind that: instructions,
+// which come a line of 128 bytes at a time, parameters and operands. So the kernel has a hundred instructions, which stand as they are
+// executed, the host computes what all threads have in common, and each thread asks for all of its operands before it
+// waits for one.
+//
+// The threads of an output take values of k, each every 2^parts-th, and join their results pairwise in a warp, then warp after
+// warp: the same result in every run, but where sums round not the reference's.
+#pragma once
+
+#include <backends/cuda/arch/copy_async.hpp>
+#include <backends/cuda/simt/contract.hpp>
+#include <backends/cuda/simt/lanes.hpp>
+
+#include <bit>
+
+namespace rigel::backends::simt {
+
+inline std::int64_t blocks_of(std::int64_t extent, int bits) { return ((extent - 1) >> bits) + 1; }
+inline int bits_of(std::int64_t extent) {
+  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1) - 1)));
+}
+
+/// How a block is cut: 2^outputs outputs, neighbours along n and then along m, of 2^parts threads each.
+struct FewShape {
+  int outputs = 0, parts = 0, rounds = 1;  // rounds: values of k that a thread takes
+  bool k_first = true;                     // neighbouring threads take neighbouring values of k, else neighbouring outputs
+
+  int threads() const { return outputs + parts; }  // of a block, as a logarithm to the base 2
+};
+
+/// What the kernel receives, in the order in which it asks for it. `swapped`, where N is 1, a is B and b is A.
+template <class S>
+struct FewArguments {
+  using Element = typename S::element;
+  unsigned low_mask, low_bits;  // of a thread's number: the part if k_first, else the output
+  unsigned k_first, outputs_bits;
+  unsigned outputs;    // M·N
+  unsigned n, over_n;  // N, and ⌈2^32 / N⌉ or 0 where N is 1: o / N by a product
+  int k, parts;
+  const Element *a, *b;
+  int a_row, b_column, a_column, b_row;  // strides, in elements
+  S semiring;
+  unsigned first_lane, end_lane;  // the bits of a lane's number that tell an output's parts in a warp
+  unsigned warps;                 // that have parts of an output
+  unsigned sums_mask, sums_bits;  // where more than one has: the lanes that hold a warp's sums, and how many bits tell them
+  int c_row, c_column;
+  result_t<S>* c;
+  float exponent;  // of the power that C receives, 0 where it receives outputs as they are
+};
+
+/// `single`: a thread has one value of k at most, and reads it as it is. Else its values come to a place of its own in shared memory,
+/// a pair for each thread and round of the block, so that a short loop asks for all of them before the first is there.
+template <class S, bool single>
+__global__ void __launch_bounds__(1024) contract_few(const __grid_constant__ FewArguments<S> g) {
+  using Accumulator = typename S::accumulator;
+  using Operand = operand_t<S>;
+  using Element = typename S::element;
+  extern __shared__ __attribute__((aligned(16))) unsigned char shared[];
+
+  const unsigned thread = threadIdx.x, low = thread & g.low_mask, high = thread >> g.low_bits;
+  const int part = static_cast<int>(g.k_first ? low : high);
+  const unsigned o = (blockIdx.x << g.outputs_bits) + (g.k_first ? high : low);
+  const bool present = o < g.outputs;
+  // An output that does not exist is the first one again.
+  const unsigned output = present ? o : 0, row = __umulhi(output, g.over_n);
+  const int m = static_cast<int>(row), n = static_cast<int>(output - row * g.n);
+  const Element *const a = g.a + m * g.a_row, *const b = g.b + n * g.b_column;
+  Accumulator x = S::identity();
+  const auto take = [&](Element element_a, Element element_b, int k) {
+    const auto value_a = static_cast<Operand>(element_a), value_b = static_cast<Operand>(element_b);
+    if constexpr (sums_powers<S>)
+      x = math::add(x, math::power_by_parts(math::abs(math::subtract(value_a, value_b)), g.semiring.p));
+    else
+      x = step(g.semiring, x, value_a, value_b, k);
+  };
+  if constexpr (single) {
+    if (part < g.k) take(a[part * g.a_column], b[part * g.b_row], part);
+  } else {
+    Element* const pairs = reinterpret_cast<Element*>(shared) + thread;
+    const int threads = static_cast<int>(blockDim.x);
+    Element* at = pairs;
+#pragma unroll 1
+    for (int k = part; k < g.k; k += g.parts, at += 2 * threads) {
+      arch::copy_async<sizeof(Element)>(at, a + k * g.a_column);
+      arch::copy_async<sizeof(Element)>(at + threads, b + k * g.b_row);
+    }
+    arch::commit_copies();
+    arch::wait_for_copies<0>();
+    at = pairs;
+#pragma unroll 1
+    for (int k = part; k < g.k; k += g.parts, at += 2 * threads) take(at[0], at[threads], k);
+  }
+
+#pragma unroll 1
+  for (unsigned lane = g.first_lane; lane < g.end_lane; lane *= 2) x = g.semiring.add(x, of_lane(x, static_cast<int>(lane)));
+  if (g.warps > 1) {
+    __syncthreads();  // all pairs have been read
+    Accumulator* const sums = reinterpret_cast<Accumulator*>(shared) + (thread / 32 << g.sums_bits | (thread & g.sums_mask));
+    if ((thread & 31) <= g.sums_mask) *sums = x;
+    __syncthreads();
+    if (part == 0)
+#pragma unroll 1
+      for (unsigned warp = 1; warp < g.warps; ++warp) x = g.semiring.add(x, sums[warp << g.sums_bits]);
+  }
+  if (part != 0 || !present) return;
+  auto value = rigel::result(g.semiring, x);
+  if constexpr (has_square_roots<S>) {
+    if (g.exponent != 0) value = rounded_root(value);
+  } else if constexpr (has_roots<S>) {
+    if (g.exponent != 0) value = math::power_by_parts(value, g.exponent);
+  }
+  g.c[m * g.c_row + n * g.c_column] = value;
+}
+
+/// Whether a semiring has it: of the zoo, with elements that an asynchronous copy can have.
+template <class S, class Finish>
+inline constexpr bool has_few =
+    std::is_same_v<Finish, detail::ProgramFinish> && in_zoo<S> && is_commutative<S> &&
+    (sizeof(typename S::element) == 4 || sizeof(typename S::element) == 8) && Number<result_t<S>>;
+
+/// Seconds that a step of a warp takes of a multiprocessor, and that a thread takes from one of its steps to the next.
+struct FewCosts {
+  double step, round;
+};
+template <class S>
+constexpr FewCosts few_costs() {
+  if (sums_powers<S>) return {18e-9, 60e-9};
+  if (is_transcendental<S>) return {27e-9, 80e-9};
+  return {12.5e-9 * registers_of<typename S::element>, 30e-9};
+}
+
+inline bool reads_along_k(const Problem& p) {
+  return (p.a.column_stride <= p.a.row_stride || p.m == 1) && (p.b.row_stride <= p.b.column_stride || p.n == 1);
+}
+
+/// The shape for a problem's extents and layout, K at most 2048, or 256 where operands do not lie along it: a block then needs
+/// at most 32 KB of pairs.
+[[gnu::noinline]] inline FewShape few_shape(const Problem& p) {
+  constexpr int round_bits = 3, threads = 7, lane_bits = 5, sector = 3;  // 2^3 neighbours of 4 bytes are a sector of memory
+  FewShape shape;
+  shape.k_first = reads_along_k(p);
+  shape.parts = std::max(bits_of(blocks_of(p.k, round_bits)), shape.k_first ? std::min(bits_of(p.k), lane_bits) : 0);
+  shape.rounds = static_cast<int>(blocks_of(p.k, shape.parts));
+  shape.outputs = std::max(threads - shape.parts, 0);
+  if (!shape.k_first && shape.parts > 0) shape.outputs = std::clamp(shape.outputs, sector, lane_bits);
+  shape.outputs = std::max(std::min(shape.outputs, bits_of(p.m * p.n)), lane_bits - shape.parts);
+  return shape;
+}
+
+/// Predicted seconds where a problem is one of the smallest, else 0. As measured on sm_90: a launch with what waits for each
+/// other behind it, joining, and rounds.
+inline double few_seconds(const Problem& p, FewShape shape, FewCosts costs) {
+  constexpr double launch = 3.55e-6, join = 0.4e-6;
+  constexpr double most = 45;  // steps of a warp, for each multiprocessor: beyond, threads with more outputs are faster
+  const double steps = std::ldexp(static_cast<double>(p.m * p.n) * shape.rounds, shape.parts - 5);
+  const double multiprocessors = std::max(p.execution.multiprocessors, 1);
+  if (steps > most * multiprocessors) return 0;
+  return launch + (shape.parts > 0 ? join : 0) + costs.round * shape.rounds + costs.step * steps / multiprocessors;
+}
+
+/// Whether a problem is of this kind: one matrix, C as it comes or by a distance's root, all of them small enough to be indexed so.
+template <class S>
+bool is_few(const Problem& p) {
+  constexpr std::int64_t most_outputs = 65535, most_along = 2048, most_across = 256,
+                         most_stride = std::numeric_limits<std::int32_t>::max();
+  if (p.batch != 1 || p.m > most_outputs || p.n > most_outputs || p.m * p.n > most_outputs) return false;
+  if (p.k < 1 || p.k > (reads_along_k(p) ? most_along : most_across)) return false;
+  if (p.accumulate || p.semiring_per_batch || !p.program || p.c.type != scalar_of<result_t<S>>) return false;
+  if (!p.program->empty()) {
+    const double exponent = p.program->power();
+    const bool is_root =
+        has_square_roots<S> ? exponent == 0.5 : has_roots<S> && exponent > 0 && exponent < 1 && exponent != 0.5;
+    if (!is_root) return false;
+  }
+  const auto is_near = [](const Operand& o) {
+    const auto span = [](std::int64_t stride, std::int64_t extent) {
+      return stride > -most_stride && stride < most_stride ? std::abs(stride) * (extent - 1) : most_stride;
+    };
+    return span(o.row_stride, o.rows) + span(o.column_stride, o.columns) < most_stride;
+  };
+  return is_near(p.a) && is_near(p.b) && is_near(p.c);
+}
+
+/// The predicted seconds of such a problem, of others 0.
+template <class S>
+double few_seconds(const Problem& p) {
+  return is_few<S>(p) ? few_seconds(p, few_shape(p), few_costs<S>()) : 0;
+}
+
+template <class S>
+void few_run(const KernelInfo& info, const Problem& p) {
+  using Element = typename S::element;
+  const FewShape shape = few_shape(p);
+  const bool swapped = p.n == 1;
+  const Operand &a = p.a, &b = p.b;
+  const auto int32 = [](std::int64_t stride) { return static_cast<int>(stride); };
+  const auto outputs = static_cast<unsigned>(p.m * p.n), n = static_cast<unsigned>(swapped ? p.m : p.n);
+  const int low = shape.k_first ? shape.parts : shape.outputs, part_bit = shape.k_first ? 0 : shape.outputs;
+  const int joined = std::clamp(5 - part_bit, 0, shape.parts);  // bits of a part's number, within a warp
+  const int sums_bits = shape.k_first ? 0 : shape.outputs;
+  const unsigned warps = 1u << (shape.parts - joined);
+  const FewArguments<S> g{
+      .low_mask = (1u << low) - 1,
+      .low_bits = static_cast<unsigned>(low),
+      .k_first = shape.k_first,
+      .outputs_bits = static_cast<unsigned>(shape.outputs),
+      .outputs = outputs,
+      .n = n,
+      .over_n = n == 1 ? 0 : static_cast<unsigned>(((std::uint64_t{1} << 32) + n - 1) / n),
+      .k = int32(p.k),
+      .parts = 1 << shape.parts,
+      .a = static_cast<const Element*>(swapped ? b.data : a.data),
+      .b = static_cast<const Element*>(swapped ? a.data : b.data),
+      .a_row = int32(swapped ? b.column_stride : a.row_stride),
+      .b_column = int32(swapped ? a.row_stride : b.column_stride),
+      .a_column = int32(swapped ? b.row_stride : a.column_stride),
+      .b_row = int32(swapped ? a.column_stride : b.row_stride),
+      .semiring = *static_cast<const S*>(p.semiring_object),
+      .first_lane = 1u << part_bit,
+      .end_lane = 1u << (part_bit + joined),
+      .warps = warps,
+      .sums_mask = (1u << sums_bits) - 1,
+      .sums_bits = static_cast<unsigned>(sums_bits),
+      .c_row = int32(swapped ? p.c.column_stride : p.c.row_stride),
+      .c_column = int32(swapped ? p.c.row_stride : p.c.column_stride),
+      .c = static_cast<result_t<S>*>(p.c.data),
+      .exponent = static_cast<float>(p.program->power()),
+  };
+  const bool single = shape.rounds == 1;
+  std::size_t bytes = single ? 0 : shape.rounds * (2 * sizeof(Element) << shape.threads());
+  if (warps > 1) bytes = std::max(bytes, sizeof(typename S::accumulator) << (shape.threads() - 5 + sums_bits));
+  const cuda::CurrentDevice current(p.execution.device);
+  const auto kernel = single ? &contract_few<S, true> : &contract_few<S, false>;
+  kernel<<<static_cast<unsigned>(blocks_of(outputs, shape.outputs)), 1u << shape.threads(), bytes,
+           static_cast<cudaStream_t>(p.execution.stream)>>>(g);
+  cuda::check(cudaGetLastError(), "contract: launch of " + info.name);
+}
+
+}  // namespace rigel::backends::simt
