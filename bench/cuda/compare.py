@@ -9,9 +9,10 @@ table and a sweep of shapes. Every result is held against f64. Prints a table an
 Peers are torch (cdist, matmul, broadcasts in blocks), kermac, mm-kermac and sgemm-bi: each where it can be imported; what is
 missing or fails is recorded as such. torch alone is needed. Rigel runs in bench_serve, which reads the matrices from files.
 
-Seconds are device time by events around a call, the median of several, or of one that takes long; each call comes behind a fill of gibibytes, which
-empties the L2 cache and lets the host run ahead. What a peer does once (compile its kernels, copy its scalars to the device)
-is outside of the clock. Numbers are uniform in (-1, 0], where it makes no difference to a minimum that mm-kermac's
+Seconds are device time by events around a call: the median of several, but of one where it takes long, or long and several times
+as long as the best. Each call comes behind a fill of a gibibyte, which empties the L2 cache and lets the host run ahead. What a
+peer does once (compile its kernels, which several processes do beforehand, copy its scalars to the device) is outside of the
+clock. Numbers are uniform in (-1, 0], where it makes no difference to a minimum that mm-kermac's
 accumulators start from 0; for max_min in [0, 1).
 
 With --products: products of matrices in the types that tensor cores take, beside torch (cuBLAS), which sums 16-bit numbers
@@ -20,12 +21,14 @@ cuda.mma's. Both operands lie along k. Numbers are normal, of mean 0 and varianc
 bytes uniform in -128 … 127. Errors are relative to the sum of |a·b|.
 """
 import argparse
+import concurrent.futures
 import contextlib
 import importlib.metadata
 import io
 import itertools
 import json
 import math
+import multiprocessing
 import os
 import pathlib
 import random
@@ -89,6 +92,8 @@ ROUNDING = {"accumulator": 0, "exact_products": 0, "promoted": 2.0**-19, "split"
 
 NOISE = 0.02  # repeated runs differ by about this much: Rigel counts as slower from there on
 PATIENCE = 0.25  # seconds of a call that is timed only once
+FAR, LONG = 4, 0.01  # so is one of so many times the best one's seconds, if it takes as many as that, too
+RESERVED = 2**35  # bytes that torch may keep for itself
 DEVICE = "cuda"
 
 
@@ -125,6 +130,15 @@ class Job(typing.NamedTuple):
     def layout_of_b(self):
         return "columns" if self.name == "cdist" else "rows"
 
+    @property
+    def sign(self):
+        return 1 if self.name == "max_min" else -1
+
+    @property
+    def numbers(self):
+        """What the numbers in the matrices' memory hang on."""
+        return self.sign, self.m, self.n, self.k
+
 
 class Product(typing.NamedTuple):
     element: str
@@ -137,15 +151,18 @@ class Product(typing.NamedTuple):
     operation = "plus_times"
     layout_of_b = "columns"
 
+    @property
+    def numbers(self):
+        return self.element, self.m, self.n, self.k
+
 
 def matrices(job):
-    """A, M × K, and B, K × N: for distances the transpose of the matrix whose rows they are between."""
-    sign = 1 if job.name == "max_min" else -1
+    """A, M × K, and B, K × N: for distances the transpose of the matrix whose rows they are between. In memory the same numbers
+    for all operations of a sign."""
     generator = torch.Generator(DEVICE).manual_seed(1)
-    a = torch.rand(job.m, job.k, device=DEVICE, generator=generator).mul_(sign)
-    if job.name == "cdist":
-        return a, torch.rand(job.n, job.k, device=DEVICE, generator=generator).mul_(sign).t()
-    return a, torch.rand(job.k, job.n, device=DEVICE, generator=generator).mul_(sign)
+    a = torch.rand(job.m, job.k, device=DEVICE, generator=generator).mul_(job.sign)
+    b = torch.rand(job.n * job.k, device=DEVICE, generator=generator).mul_(job.sign)
+    return a, b.view(job.n, job.k).t() if job.layout_of_b == "columns" else b.view(job.k, job.n)
 
 
 def random_factors(product):
@@ -399,10 +416,12 @@ class Rigel:
     name = "rigel"
 
     def __init__(self, program, folder):
-        self.program, self.folder, self.process, self.machine, self.written = program, folder, None, {}, None
+        self.program, self.folder = program, folder
+        self.staging = torch.empty(2**24, dtype=torch.uint8, pin_memory=True)
         self.start()
 
     def start(self):
+        self.written = None
         self.process = subprocess.Popen([self.program, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
         first = self.process.stdout.readline()
@@ -410,34 +429,50 @@ class Rigel:
             raise RuntimeError(f"{self.program} ends with status {self.process.wait()}: run it by hand to see why")
         self.machine = json.loads(first)
 
-    def run(self, job, a, b, repetitions):
-        """Kernel, seconds, the bytes of C's rows. The matrices go through files."""
-        files = [str(self.folder / name) for name in "abc"]
-        what = (job.operation.partition(":")[0], job.element, job.m, job.n, job.k)  # all distances are of the same matrices
-        if what != self.written:
-            for matrix, file in zip((a, b.t() if job.layout_of_b == "columns" else b), files):
-                matrix.contiguous().view(torch.uint8).cpu().numpy().tofile(file)
-            self.written = what
+    def write(self, matrix, file):
+        """Its numbers as they lie in memory, by way of memory that the device copies to quickly."""
+        numbers = matrix.view(-1).view(torch.uint8)
+        with open(file, "wb", buffering=0) as to:
+            for begin in range(0, len(numbers), len(self.staging)):
+                part = numbers[begin:begin + len(self.staging)]
+                to.write(self.staging[:len(part)].copy_(part).numpy())
+
+    def run(self, job, a, b, repetitions, rows):
+        """Kernel, seconds, these rows of C. Matrices that the job before had do not go through files again."""
         if self.process.poll() is not None:
             self.start()
-        print(job.operation, job.element, job.result, job.precision, job.m, job.n, job.k, "rows", job.layout_of_b, *files,
-              repetitions, job.kernels, file=self.process.stdin, flush=True)
+        files = [self.folder / name for name in "abc"]
+        if job.numbers == self.written:
+            sources = "=", "="
+        else:
+            for matrix, file in zip((a, b.t() if job.layout_of_b == "columns" else b), files):
+                self.write(matrix, file)
+            sources = files[:2]
+        self.written = None
+        print(job.operation, job.element, job.result, job.precision, job.m, job.n, job.k, "rows", job.layout_of_b, *sources,
+              files[2], repetitions, ",".join(map(str, rows)), job.kernels, file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer.endswith("}\n"):
             raise RuntimeError(f"bench_serve ended with status {self.process.wait()}")
         answer = json.loads(answer)
         if "error" in answer:
             raise RuntimeError(answer["error"])
-        c = numpy.memmap(files[2], dtype=numpy.uint8, mode="r", shape=(job.m, job.n * TYPES[job.result].itemsize))
-        return answer["kernel"], answer["seconds"], c
+        self.written = job.numbers
+        c = torch.from_numpy(numpy.fromfile(files[2], dtype=numpy.uint8)).view(TYPES[job.result])
+        return answer["kernel"], answer["seconds"], c.view(len(rows), job.n).to(DEVICE)
 
 
 # ---- the run ---------------------------------------------------------------------------------------------------------
 
 
+def is_far(seconds, best):
+    """Whether a call is timed once."""
+    return seconds >= PATIENCE or (seconds >= LONG and seconds >= FAR * best)
+
+
 class Clock:
     def __init__(self):
-        self.filler = torch.empty(2**31, dtype=torch.uint8, device=DEVICE)
+        self.filler = torch.empty(2**30, dtype=torch.uint8, device=DEVICE)
         self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
     def seconds(self, call):
@@ -448,9 +483,10 @@ class Clock:
         self.end.synchronize()
         return 1e-3 * self.begin.elapsed_time(self.end)
 
-    def median(self, call, repetitions):
+    def median(self, call, repetitions, best=math.inf):
+        """`best`: of the others, in seconds."""
         seconds = [self.seconds(call)]
-        if seconds[0] < PATIENCE:
+        if not is_far(seconds[0], best):
             seconds += [self.seconds(call) for _ in range(repetitions - 1)]
         return statistics.median(seconds)
 
@@ -474,11 +510,6 @@ def rounded(value):
     return float(f"{value:.4g}")
 
 
-def rows_of(c, reference, job):
-    """The rows that a reference has, of the bytes of C."""
-    return torch.from_numpy(c[reference.rows]).view(TYPES[job.result]).to(DEVICE)
-
-
 def compare(job, rigel, peers, clock, repetitions):
     """One row: seconds and errors by name, the ratio of the best peer to Rigel."""
     a, b = matrices(job)
@@ -491,8 +522,8 @@ def compare(job, rigel, peers, clock, repetitions):
         row["seconds"][name], row["largest_error"][name], row["mean_error"][name] = map(rounded, (seconds, largest, mean))
 
     try:
-        row["kernel"], seconds, c = rigel.run(job, a, b, repetitions)
-        record(rigel.name, seconds, rows_of(c, reference, job))
+        row["kernel"], seconds, rows = rigel.run(job, a, b, repetitions, reference.rows)
+        record(rigel.name, seconds, rows)
     except Exception as error:
         row["failed"][rigel.name] = str(error)
     out = torch.empty(job.m, job.n, device=DEVICE)
@@ -503,8 +534,9 @@ def compare(job, rigel, peers, clock, repetitions):
                 result = []
                 first = clock.seconds(lambda: result.append(call()))
                 rows = result.pop()[reference.rows]
-                slow = first >= PATIENCE and not peer.compiles
-                record(peer.name, first if slow else clock.median(call, repetitions), rows)
+                best = min(row["seconds"].values(), default=math.inf)
+                once = is_far(first, best) and not peer.compiles
+                record(peer.name, first if once else clock.median(call, repetitions, best), rows)
         except Unsupported:
             pass
         except Exception as error:
@@ -540,8 +572,8 @@ def compare_product(product, rigel, clock, repetitions):
         row["seconds"][name], row["largest_error"][name], row["mean_error"][name] = map(rounded, (seconds, largest, mean))
 
     def by_rigel():
-        row["kernel"], seconds, c = rigel.run(product, a, b, repetitions)
-        record(rigel.name, seconds, rows_of(c, reference, product))
+        row["kernel"], seconds, rows = rigel.run(product, a, b, repetitions, reference.rows)
+        record(rigel.name, seconds, rows)
 
     def by_torch():
         call = product_of_torch(product, a, b)
@@ -589,13 +621,35 @@ def roomy_folder():
     return memory if os.path.isdir(memory) and shutil.disk_usage(memory).free > 2**33 else None
 
 
-def begin_peers(peers):
+def first_jobs(jobs):
+    """Small ones, for all kernels that peers have for these: they have others where K or N is no multiple of 4."""
+    return sorted({Job(job.operation, 64, 64 + (job.n % 4 > 0), 64 + (job.k % 4 > 0)) for job in jobs})
+
+
+def first_call(peer, job):
     """What a peer does once; a job of its own says what fails."""
-    for operation, peer in itertools.product(sorted({task[0] for task in TABLE} | set(SWEEP)), peers):
-        with contextlib.suppress(Exception):
-            job = Job(operation, 64, 64, 64)
-            with contextlib.redirect_stdout(io.StringIO()):
-                peer.call(job, *matrices(job), torch.empty(64, 64, device=DEVICE))()
+    with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
+        peer.call(job, *matrices(job), torch.empty(job.m, job.n, device=DEVICE))()
+
+
+def compile_for(name, job):
+    """first_call() in a process of its own, for the kernels that a peer writes to the disk."""
+    for peer in import_peers([])[0]:
+        if peer.name == name:
+            first_call(peer, job)
+
+
+def begin_peers(peers, jobs):
+    """All that peers do once."""
+    one_power = {job for job in jobs if job.operation in ("cdist:1", "cdist:2", "cdist:1.3") or job.name != "cdist"}
+    tasks = [(peer.name, job) for peer in peers if peer.compiles for job in sorted(one_power)]
+    workers = min(len(tasks), os.cpu_count() or 1)
+    if workers > 1:
+        context = multiprocessing.get_context("spawn")
+        with contextlib.suppress(Exception), concurrent.futures.ProcessPoolExecutor(workers, context) as pool:
+            list(pool.map(compile_for, *zip(*tasks)))
+    for peer, job in itertools.product(peers, jobs):
+        first_call(peer, job)
 
 
 def jobs_of(arguments):
@@ -604,7 +658,7 @@ def jobs_of(arguments):
         return [("products", Product(*product), arguments.repetitions) for product in PRODUCTS]
     table = [] if arguments.no_table else TABLE
     return [("table", Job(*task), arguments.repetitions) for task in table] + [
-        ("sweep", Job(operation, *shape), max(1, arguments.repetitions // 3))
+        ("sweep", Job(operation, *shape), (arguments.repetitions + 1) // 2)
         for shape, operation in itertools.product(sweep_shapes(arguments.shapes), SWEEP)]
 
 
@@ -620,7 +674,7 @@ def main():
     parser.add_argument("program", help="bench_serve")
     parser.add_argument("output", type=pathlib.Path, help="JSON file to write")
     parser.add_argument("--commit", help="of Rigel, where git is not here to ask")
-    parser.add_argument("--repetitions", type=int, default=9, help="of a task of the table; the sweep takes a third")
+    parser.add_argument("--repetitions", type=int, default=9, help="of a task of the table; the sweep takes half")
     parser.add_argument("--shapes", type=int, default=200, help="of the sweep")
     parser.add_argument("--without", action="append", default=[], metavar="PEER", help="leave this peer out")
     parser.add_argument("--products", action="store_true", help="the products of tensor cores instead, beside torch")
@@ -640,18 +694,19 @@ def main():
             print(f"compare.py: {error}", file=sys.stderr)
             return 1
         peers, missing = ([Torch()], {}) if arguments.products else import_peers(arguments.without)
-        clock = Clock()
+        clock, jobs = Clock(), jobs_of(arguments)
         if not arguments.products:
-            begin_peers(peers)
+            begin_peers(peers, first_jobs(job for _, job, _ in jobs))
         parts = ["products"] if arguments.products else ["table", "sweep"]
         report = {"context": context(arguments, rigel, peers, missing), "not_run": 0} | {part: [] for part in parts}
         print(json.dumps(report["context"], indent=1), flush=True)
-        for part, job, repetitions in jobs_of(arguments):
+        for part, job, repetitions in jobs:
             if time.monotonic() - begin > arguments.limit:
                 report["not_run"] += 1
                 continue
             try:
-                torch.cuda.empty_cache()
+                if torch.cuda.memory_reserved() > RESERVED:
+                    torch.cuda.empty_cache()
                 row = (compare_product(job, rigel, clock, repetitions) if arguments.products
                        else compare(job, rigel, peers, clock, repetitions))
             except Exception as error:  # no memory, or a peer left the device in disorder: the rows so far are kept

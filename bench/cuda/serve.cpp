@@ -6,7 +6,7 @@
 //     bench_serve <file of jobs>            a line a job; "-" is the standard input; # begins a comment
 //
 //     <operation> <type of A and B> <type of C> <precision> <M> <N> <K> <layout of A> <layout of B> <file of A> <file of B>
-//         <file of C> <repetitions> [<kernels>]
+//         <file of C> <repetitions> [<rows of C> [<kernels>]]
 //
 // operation   a semiring of the zoo, C = A ⊗ B: plus_times, min_plus, max_plus, max_min, min_max, max_times, min_times,
 //             log_plus, l1, l2_squared, linf, hamming, or lp:<p>; or cdist:<p>, Minkowski distances between the rows of A
@@ -14,7 +14,9 @@
 // types       f32 and f32; for plus_times also f16 or bf16 and the same or f32, i8 and i32
 // precision   the least that terms are rounded to: accumulator, exact_products, promoted, split, bf16x3, tf32 or operands
 // layout      rows or columns: how the M × K of A, the K × N of B lie. C lies by rows.
-// files       raw little-endian numbers; "-" for C writes none
+// files       raw little-endian numbers; "=" for A or B: the numbers of the job before, as many bytes of them; "-" for C
+//             writes none
+// rows of C   those that are written, in this order, with commas between them; all, where the word is "all" or missing
 // kernels     the leading part of the names of those that the library chooses from: cuda.mma; all, where there is none
 //
 // Prints lines of JSON: first what it runs on, then for each job its line, the name of the kernel and the median of the
@@ -27,12 +29,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -47,6 +51,8 @@ struct Job {
   bool a_by_rows = true, b_by_rows = true;
   std::string a, b, c;
   int repetitions = 0;
+  std::vector<std::int64_t> rows_of_c;
+  bool all_rows_of_c = true;
   std::string kernels;
 };
 
@@ -76,10 +82,10 @@ rigel::Precision precision(const std::string& word) {
 Job parse(const std::string& line) {
   std::istringstream stream(line);
   const std::vector<std::string> words(std::istream_iterator<std::string>(stream), {});
-  if (words.size() != 13 && words.size() != 14)
+  if (words.size() < 13 || words.size() > 15)
     throw std::runtime_error("the job has " + std::to_string(words.size()) +
-                             " words, expected 13 or 14: operation type-of-A-and-B type-of-C precision M N K layout-of-A "
-                             "layout-of-B A B C repetitions [kernels]");
+                             " words, expected 13 to 15: operation type-of-A-and-B type-of-C precision M N K layout-of-A "
+                              "layout-of-B A B C repetitions [rows-of-C [kernels]]");
   Job job;
   const std::size_t colon = words[0].find(':');
   job.operation = words[0].substr(0, colon);
@@ -99,34 +105,76 @@ Job parse(const std::string& line) {
   job.b = words[10];
   job.c = words[11];
   job.repetitions = number("the number of repetitions", words[12], 1);
-  if (words.size() > 13) job.kernels = words[13];
+  if (words.size() > 13 && words[13] != "all") {
+    job.all_rows_of_c = false;
+    std::istringstream rows(words[13]);
+    for (std::string row; std::getline(rows, row, ',');) {
+      job.rows_of_c.push_back(number<std::int64_t>("a row of C", row, 0));
+      if (job.rows_of_c.back() >= job.m)
+        throw std::runtime_error("a row of C is " + row + ", expected less than M, which is " + std::to_string(job.m));
+    }
+  }
+  if (words.size() > 14) job.kernels = words[14];
   return job;
 }
 
-/// The lines of a matrix, as a file holds them.
-template <class T>
-Matrix<T> read(const char* what, const std::string& path, std::int64_t lines, std::int64_t length) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) throw std::runtime_error(std::string(what) + ": the file '" + path + "' cannot be read");
-  const std::int64_t bytes = file.tellg(), expected = static_cast<std::int64_t>(sizeof(T)) * lines * length;
-  if (bytes != expected)
-    throw std::runtime_error(std::string(what) + ": the file '" + path + "' has " + std::to_string(bytes) +
-                             " bytes, expected " + std::to_string(expected) + " of " + std::to_string(lines) + " x " +
-                             std::to_string(length) + ' ' + name(rigel::scalar_of<T>));
-  const auto matrix = bench::uninitialized<T>(lines, length);
-  const auto host = Kokkos::create_mirror_view(matrix);
-  file.seekg(0).read(reinterpret_cast<char*>(host.data()), bytes);
-  if (!file) throw std::runtime_error(std::string(what) + ": the file '" + path + "' cannot be read to its end");
-  Kokkos::deep_copy(matrix, host);
-  return matrix;
-}
+/// The numbers of a matrix on the device, which the next job may have, too.
+class Numbers {
+ public:
+  explicit Numbers(const char* what) : what_(what) {}
 
+  /// The lines of a matrix, as a file holds them.
+  template <class T>
+  Matrix<T> read(const std::string& path, std::int64_t lines, std::int64_t length) {
+    const std::int64_t expected = static_cast<std::int64_t>(sizeof(T)) * lines * length;
+    const auto check = [&](const std::string& where, std::int64_t bytes) {
+      if (bytes != expected)
+        throw std::runtime_error(std::string(what_) + ": " + where + " has " + std::to_string(bytes) + " bytes, expected " +
+                                 std::to_string(expected) + " of " + std::to_string(lines) + " x " + std::to_string(length) +
+                                 ' ' + name(rigel::scalar_of<T>));
+    };
+    if (path == "=")
+      check("the job before", static_cast<std::int64_t>(bytes_.size()));
+    else
+      fill(path, check);
+    return Matrix<T>(reinterpret_cast<T*>(bytes_.data()), lines, length);
+  }
+
+ private:
+  template <class Check>
+  void fill(const std::string& path, const Check& check) {
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    if (!file) throw std::runtime_error(std::string(what_) + ": the file '" + path + "' cannot be read");
+    const auto size = static_cast<std::size_t>(file.tellg());
+    check("the file '" + path + "'", static_cast<std::int64_t>(size));
+    bytes_ = {};
+    bytes_ = Kokkos::View<std::byte*, Kokkos::CudaSpace>(Kokkos::view_alloc("numbers", Kokkos::WithoutInitializing), size);
+    file.seekg(0);
+    for (std::size_t at = 0; at < size; at += part_.size()) {
+      const std::size_t count = std::min(part_.size(), size - at);
+      if (!file.read(reinterpret_cast<char*>(part_.data()), static_cast<std::streamsize>(count)))
+        throw std::runtime_error(std::string(what_) + ": the file '" + path + "' cannot be read to its end");
+      Kokkos::deep_copy(Kokkos::subview(bytes_, std::pair{at, at + count}),
+                        Kokkos::subview(part_, std::pair{std::size_t{0}, count}));
+    }
+  }
+
+  const char* what_;
+  Kokkos::View<std::byte*, Kokkos::CudaSpace> bytes_;
+  Kokkos::View<std::byte*, Kokkos::CudaHostPinnedSpace> part_{"a part of a file", 16 << 20};
+};
+
+/// Rows of C, or all of it.
 template <class T>
-void write(const std::string& name, const Matrix<T>& c) {
-  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, c);
-  std::ofstream file(name, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(host.data()), static_cast<std::streamsize>(sizeof(T) * host.size()));
-  if (!file.flush()) throw std::runtime_error("C: the file '" + name + "' cannot be written");
+void write(const Job& job, const Matrix<T>& c) {
+  std::ofstream file(job.c, std::ios::binary);
+  const auto put = [&](const auto& part) {
+    const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, part);
+    file.write(reinterpret_cast<const char*>(host.data()), static_cast<std::streamsize>(sizeof(T) * host.size()));
+  };
+  if (job.all_rows_of_c) put(c);
+  for (const std::int64_t row : job.rows_of_c) put(Kokkos::subview(c, row, Kokkos::ALL));
+  if (!file.flush()) throw std::runtime_error("C: the file '" + job.c + "' cannot be written");
 }
 
 // Hands `use` the arguments of the contract() that the operation is on A and B.
@@ -193,15 +241,15 @@ class Server {
       : exec_(exec), watch_(exec), filler_(Kokkos::view_alloc("filler", Kokkos::WithoutInitializing), 1 << 30) {}
 
   /// Runs a job and returns its results as members of a JSON object.
-  std::string run(const Job& job) const {
+  std::string run(const Job& job) {
     return with_types(job, [&]<class T, class C>(T, C) { return run_on<T, C>(job); });
   }
 
  private:
   template <class T, class C>
-  std::string run_on(const Job& job) const {
-    const auto a = read<T>("A", job.a, job.a_by_rows ? job.m : job.k, job.a_by_rows ? job.k : job.m);
-    const auto b = read<T>("B", job.b, job.b_by_rows ? job.k : job.n, job.b_by_rows ? job.n : job.k);
+  std::string run_on(const Job& job) {
+    const auto a = a_.read<T>(job.a, job.a_by_rows ? job.m : job.k, job.a_by_rows ? job.k : job.m);
+    const auto b = b_.read<T>(job.b, job.b_by_rows ? job.k : job.n, job.b_by_rows ? job.n : job.k);
     const auto c = bench::uninitialized<C>(job.m, job.n);
     std::string kernel;
     std::vector<double> seconds;
@@ -222,7 +270,7 @@ class Server {
     else
       with_operation<T>(exec_, job, rigel::transposed(a), rigel::transposed(b), c, measure);
     exec_.fence();
-    if (job.c != "-") write(job.c, c);
+    if (job.c != "-") write(job, c);
     std::sort(seconds.begin(), seconds.end());
     std::ostringstream json;
     json << "\"kernel\": \"" << kernel << "\", \"seconds\": " << seconds[seconds.size() / 2]
@@ -232,6 +280,7 @@ class Server {
 
   Exec exec_;
   bench::Stopwatch watch_;
+  Numbers a_{"A"}, b_{"B"};
   Kokkos::View<unsigned char*, Kokkos::CudaSpace> filler_;
 };
 
@@ -258,7 +307,7 @@ void print_machine(const Exec& exec) {
 /// Returns the exit status.
 int serve(std::istream& jobs) {
   const Exec exec;
-  const Server server(exec);
+  Server server(exec);
   print_machine(exec);
   int status = 0, number = 0;
   for (std::string line; std::getline(jobs, line);) {

@@ -121,7 +121,8 @@ TEST_CASE_TEMPLATE("aligned operands of a user's functor", Exec, RIGEL_TEST_SPAC
   check_layouts<Exec>(city_block{}, families);
 }
 
-// Distances from subnormal sums of squares to infinite ones, 0 among them, in whole tiles.
+// Distances from subnormal sums of squares to infinite ones, 0 among them, in whole tiles and, of rows that no vector fits, in
+// others.
 TEST_CASE_TEMPLATE("aligned operands: square roots in the reference's bits", Exec, RIGEL_TEST_SPACES) {
   constexpr int lines = 256, k = 8;
   constexpr int exponents[] = {0, -1, 13, -31, -40, 31, 62, 64, -62, -70, -74, -200};
@@ -134,26 +135,30 @@ TEST_CASE_TEMPLATE("aligned operands: square roots in the reference's bits", Exe
     support::copy_in<Exec>(view.data(), values.data(), values.size() * sizeof(float));
     return view;
   };
-  const auto a = points(1), b = points(2);
-  const Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space> c("distances", lines, lines);
-  const auto distances = [&](const std::string& kernel) {
-    rigel::contract(Exec{}, rigel::l2_squared<float>{}, a, rigel::transposed(b), c, rigel::epilogue::pow(0.5),
-                    {.kernel = kernel});
-    std::vector<float> values(c.span());
-    support::copy_out<Exec>(values.data(), c.data(), values.size() * sizeof(float));
-    return values;
-  };
-  const auto expected = distances("reference");
-  int tiny = 0, infinite = 0, zero = 0;
-  for (const float v : expected) tiny += v > 0 && v < 0x1p-63f, infinite += std::isinf(v), zero += v == 0;
-  CHECK(tiny > 100);
-  CHECK(infinite > 100);
-  CHECK(zero > 100);
-  for (const auto& info : support::kernels_on(Exec{}, "l2_squared", rigel::Scalar::f32)) {
-    if (!covers(info.promises, rigel::Promise::reference_bits)) continue;
-    CAPTURE(info.name);
-    std::vector<float> actual;
-    if (support::ran(info, [&] { actual = distances(info.name); })) CHECK(actual == expected);
+  const auto a = points(1), all_b = points(2);
+  for (const int columns : {lines, 251}) {
+    CAPTURE(columns);
+    const auto b = Kokkos::subview(all_b, std::pair{0, columns}, Kokkos::ALL);
+    const Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space> c("distances", lines, columns);
+    const auto distances = [&](const std::string& kernel) {
+      rigel::contract(Exec{}, rigel::l2_squared<float>{}, a, rigel::transposed(b), c, rigel::epilogue::pow(0.5),
+                      {.kernel = kernel});
+      std::vector<float> values(c.span());
+      support::copy_out<Exec>(values.data(), c.data(), values.size() * sizeof(float));
+      return values;
+    };
+    const auto expected = distances("reference");
+    int tiny = 0, infinite = 0, zero = 0;
+    for (const float v : expected) tiny += v > 0 && v < 0x1p-63f, infinite += std::isinf(v), zero += v == 0;
+    CHECK(tiny > 100);
+    CHECK(infinite > 100);
+    CHECK(zero > 100);
+    for (const auto& info : support::kernels_on(Exec{}, "l2_squared", rigel::Scalar::f32)) {
+      if (!covers(info.promises, rigel::Promise::reference_bits)) continue;
+      CAPTURE(info.name);
+      std::vector<float> actual;
+      if (support::ran(info, [&] { actual = distances(info.name); })) CHECK(actual == expected);
+    }
   }
 }
 
@@ -236,6 +241,28 @@ TEST_CASE_TEMPLATE("K in a few parts", Exec, RIGEL_TEST_SPACES) {
     return values;
   };
   CHECK(product("cuda.simt.min_plus.f32.split_k") == product("reference"));
+}
+
+// Two columns or three rows beyond whole tiles, which another kernel takes than the others; with what C holds, and roots of it.
+TEST_CASE_TEMPLATE("K in parts: lines beyond whole tiles", Exec, RIGEL_TEST_SPACES) {
+  if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return;
+  for (const auto [m, n, k] : {Extents{7001, 66, 999}, Extents{67, 7001, 999}, Extents{67, 66, 999}})
+    for (const bool accumulate : {false, true}) {
+      CAPTURE(m);
+      CAPTURE(n);
+      CAPTURE(accumulate);
+      const Anywhere<Exec> a(m, k, 1, 2, 1), b(k, n, 3, 0, 2);
+      const Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space> c("result", m, n);
+      const auto product = [&](const std::string& kernel) {
+        Kokkos::deep_copy(c, -7.75f);
+        rigel::contract(Exec{}, rigel::max_plus<float>{}, a.matrix, b.matrix, c, rigel::epilogue::pow(0.5),
+                        {.accumulate = accumulate, .kernel = kernel});
+        std::vector<float> values(c.span());
+        support::copy_out<Exec>(values.data(), c.data(), values.size() * sizeof(float));
+        return values;
+      };
+      CHECK(product("cuda.simt.max_plus.f32.split_k") == product("reference"));
+    }
 }
 
 // Where sums round, the cut shows: it hangs on the extents and the card, not on where the operands lie.

@@ -34,7 +34,7 @@ struct DirectTile {
   __device__ __forceinline__ static void sum(const Arguments& g, const tile::Origin& o, Sum* slabs, Registers& x) {
     // Read anew, so that what follows from it takes no registers from one tile to the next.
     const unsigned thread = arch::thread_index();
-    const tile::Place<Shape> place(static_cast<int>(thread));
+    tile::Place<Shape> place(static_cast<int>(thread));
     const Direct direct;
     simt::NoTable nothing;
     const Steps step(direct, {}, nothing, 0, 0);

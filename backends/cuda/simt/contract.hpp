@@ -52,7 +52,10 @@ tile::Way way_of(const Operand& o, std::int64_t lines, std::int64_t line_stride,
 /// Whether A along k and B in this way can come in vectors whatever alignment and K.
 template <class S, class Shape, tile::Way way_of_b>
 bool can_be_shifted(const Problem& p) {
-  constexpr std::int64_t least = std::is_same_v<Shape, LargeTile<S>> ? 48 : 256;  // of K: below that single values are as fast
+  // Of K: below that single values are as fast, but where distances have no more small tiles than the card holds at a time.
+  const bool few = way_of_b == tile::Way::shifted_k && p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p) <=
+                                                           Shape::blocks * std::max(p.execution.multiprocessors, 1);
+  const std::int64_t least = std::is_same_v<Shape, LargeTile<S>> ? 68 : few ? 40 : 256;
   constexpr std::int64_t most = 1 << 24;  // of strides: a thread counts elements between its lines in 32 bits
   const auto is_near = [](std::int64_t stride) { return stride >= -most && stride <= most; };
   if (p.a.column_stride != 1 || !is_near(p.a.row_stride)) return false;
@@ -137,6 +140,10 @@ void with_function(const Problem& p, const Visit& visit) {
   }
 }
 
+/// Light semirings of floats, whose times are known best.
+template <class S>
+inline constexpr bool is_light_float = in_vectors<S> && std::is_same_v<typename S::element, float>;
+
 /// Steps of an accumulator of `OnPairs<S>` that a multiprocessor finishes in a second when it is full, as measured on sm_90
 /// for the lightest semirings.
 template <class S, class Shape>
@@ -149,6 +156,8 @@ constexpr double steps_per_second() {
     return sizeof(operand_t<S>) > 4 ? 1e9 : 1e10;
   else if constexpr (bit_counts_of<S> > 0)
     return 2.7e10 / bit_counts_of<S>;
+  else if constexpr (is_light_float<S>)
+    return 1.1e11;
   else
     return 1e11 / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
 }
@@ -159,14 +168,17 @@ constexpr double steps_per_second() {
 /// `copies`: how much of its speed copies leave it.
 template <class S, class Shape>
 double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, double copies) {
-  constexpr double launch = 8e-6, fill = 0.9e-6, output = 1.9e-10;  // seconds, measured on sm_90
+  constexpr bool light = is_light_float<S>;
+  constexpr double launch = light ? 7e-6 : 8e-6, fill = light ? 3e-6 : 0.9e-6,
+                   output = light ? 7e-11 : 1.9e-10;  // seconds, measured on sm_90
   constexpr int area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
   constexpr bool full_of_warps = Shape::blocks * Shape::threads >= 512;
   constexpr double efficiency =
       is_transcendental<S> ? (full_of_warps ? 1 : 0.95) * outputs / (outputs + 0.5) : outputs / (outputs + 4.0);
-  // Full from 5 warps on, as far as the four schedulers have as many each.
+  // Full from 5 warps on, as far as the four schedulers have as many each, and no block is alone with its barriers.
   const auto busy = [](double tiles) {
     const double warps = tiles * Shape::threads / 32;
+    if (light && tiles == 1 && warps >= 4) return 0.53;
     return warps <= 4 ? 0.2 + 0.17 * warps : warps / (4 * std::ceil(warps / 4));
   };
   const double tiles_each = std::ceil(static_cast<double>(count) / std::max(multiprocessors, 1));
@@ -177,13 +189,16 @@ double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, do
          tiles_each / Shape::blocks * (fill + area * output);
 }
 
-/// What copies leave of a tile's speed: operands that are not aligned take more of them.
+/// What copies leave of a tile's speed: operands that are not aligned take more of them, and shifted ones some steps more.
 template <class S, class Shape>
 double copies_of(const Problem& p) {
-  constexpr double singles = std::is_same_v<Shape, LargeTile<S>> ? 0.82 : 0.9;
-  if (!takes_vectors<S, Shape>) return 1;
+  constexpr bool large = std::is_same_v<Shape, LargeTile<S>>;
+  constexpr double singles = is_light_float<S> ? (large ? 0.88 : 0.93) : large ? 0.82 : 0.9;
+  constexpr double shifted = large ? 0.965 : 0.947, steps = large ? 6 : 3;
+  if (!takes_vectors<S, Shape>) return is_light_float<S> ? singles : 1;
   const tile::Way way = ways_for<S, Shape>(p).a;
-  return way == tile::Way::single ? singles : way == tile::Way::shifted_k ? 0.94 : 1;
+  const double k = static_cast<double>(p.k);
+  return way == tile::Way::single ? singles : way == tile::Way::shifted_k ? shifted * k / (k + steps) : 1;
 }
 
 template <class S, class Shape>

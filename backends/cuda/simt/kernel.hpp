@@ -58,6 +58,24 @@ __device__ __forceinline__ float rounded_root(float x) {
   return x == 0 || x == std::numeric_limits<float>::infinity() ? x : root;
 }
 
+/// The same of several numbers at a time, in fewer instructions. Returns false where one of them is not a number from 2^-101 on, as
+/// zeros are: then rounded_root() is to be asked.
+template <int M, int N>
+__device__ __forceinline__ bool rounded_roots(float (&x)[M][N]) {
+  constexpr std::uint32_t least = 0x0d000000,
+                          normal = 0x7f800000 - least;  // bits of 2^-101; how many there are up to infinity
+  bool are_normal = true;
+#pragma unroll
+  for (int i = 0; i < M; ++i)
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      are_normal &= __builtin_bit_cast(std::uint32_t, x[i][j]) - least < normal;
+      const float r = __nvvm_rsqrt_approx_ftz_f(x[i][j]), y = x[i][j] * r;
+      x[i][j] = math::fma(math::fma(-y, y, x[i][j]), 0.5f * r, y);
+    }
+  return are_normal;
+}
+
 /// Puts results into C. Those three ask for each output neither what the epilogue nor what C's type is.
 template <class S, class Finish>
 class Store {
@@ -123,6 +141,11 @@ constexpr bool joins_at_the_end() {
     return std::is_same_v<S, or_and<Accumulator>> || std::is_same_v<S, xor_and<Accumulator>>;
 }
 
+/// Whether its outputs leave row by row where they cannot leave straight from registers: numbers of 32 bits, as floats have them.
+template <class S>
+inline constexpr bool leaves_by_rows = std::is_same_v<typename S::element, float> &&
+                                       std::is_same_v<typename S::accumulator, float> && std::is_same_v<result_t<S>, float>;
+
 template <class S, class Finish, class Shape, class Step, tile::Way WayA, tile::Way WayB>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     contract(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster,
@@ -146,7 +169,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   const bool along_n = g.c_strides.column <= g.c_strides.row;
   const auto start = origin();
   const int thread = static_cast<int>(threadIdx.x);
-  const tile::Place<Shape> place(thread);
+  tile::Place<Shape> place(thread);
   const S s = g.semiring(start.batch);
   const W w{s};
   const Step step(w, parameters, table, thread, Shape::threads);
@@ -228,6 +251,66 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     }
   }
   const Store<S, Finish> store(g);
+  if constexpr (leaves_by_rows<S>) {
+    using Rows = tile::WarpExchange<Accumulator, Shape, SlabA::chunk>;
+    static_assert(Rows::size * sizeof(Accumulator) <= Sum::slabs_size * sizeof(Stored));
+    if (store.is_plain() && g.c_strides.column == 1) {
+      const std::int64_t stride = g.c_strides.row;
+      Value* const c = static_cast<Value*>(g.c) + g.c_offset(l, m0, n0);
+      const int last_m = static_cast<int>(std::min<std::int64_t>(rows, Shape::m));
+      const int last_n = static_cast<int>(std::min<std::int64_t>(columns, Shape::n));
+      using View = typename Rows::View;
+      const auto put = [&]<Output output, bool reads>(const View& view) __attribute__((always_inline)) {
+        Value* const first = c + view.m * stride + view.n;
+        const auto at = [&](int r, int q) -> Value& { return first[r * (SlabA::chunk * stride) + q * View::apart]; };
+        const auto exists = [&](int r, int q) {
+          return view.m + r * SlabA::chunk < last_m && view.n + q * View::apart < last_n;
+        };
+        if constexpr (!reads && (output == Output::copy || (output == Output::root && has_square_roots<S>))) {
+          Value values[View::rows][View::columns];
+#pragma unroll
+          for (int r = 0; r < View::rows; ++r)
+#pragma unroll
+            for (int q = 0; q < View::columns; ++q)
+              values[r][q] = output == Output::copy || exists(r, q) ? rigel::result(s, view(r, q)) : Value{1};
+          bool done = true;
+          if constexpr (output == Output::root) done = rounded_roots(values);
+          if (done) [[likely]] {
+#pragma unroll
+            for (int r = 0; r < View::rows; ++r)
+#pragma unroll
+              for (int q = 0; q < View::columns; ++q)
+                if (exists(r, q)) at(r, q) = values[r][q];
+            return;
+          }
+        }
+        // Long code, once.
+#pragma unroll 1
+        for (int i = 0; i < View::rows * View::columns; ++i) {
+          const int r = i / View::columns, q = i % View::columns;
+          if (!exists(r, q)) continue;
+          Accumulator one = view(r, q);
+          if constexpr (reads) one = s.add(rigel::lift(s, at(r, q)), one);
+          at(r, q) = store.template plain<output>(s, one);
+        }
+      };
+      store.with_output([&]<Output output>() __attribute__((always_inline)) {
+        if constexpr (joins_late)
+          if (g.accumulate)
+            return Rows::template for_each<false>(x, exchange, place, thread, [&](const View& view) __attribute__((
+                                                                                  always_inline)) {
+              put.template operator()<output, true>(view);
+            });
+        // Roots in small tiles stand once, since so many copies would have to be fetched.
+        constexpr bool unrolled_rows = output == Output::copy || (in_vectors<S> && std::is_same_v<Shape, LargeTile<S>>);
+        Rows::template for_each<unrolled_rows>(
+            x, exchange, place, thread, [&](const View& view) __attribute__((always_inline)) {
+              put.template operator()<output, false>(view);
+            });
+      });
+      return;
+    }
+  }
   Exchange::for_each(x, exchange, place, thread, [&](const auto& piece) __attribute__((always_inline)) {
     if constexpr (Number<Value>)
       if (store.is_plain()) {

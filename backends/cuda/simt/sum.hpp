@@ -128,7 +128,7 @@ class TileSum {
   __device__ __forceinline__ static void add(Registers& x, LoaderA& a, LoaderB& b,
                                              Operand (&fragment_a)[2][Shape::outputs_m],
                                              Operand (&fragment_b)[2][Shape::outputs_n], const Arguments& g,
-                                             const Step& step, const tile::Place<Shape>& place, Stored* slabs) {
+                                             const Step& step, tile::Place<Shape>& place, Stored* slabs) {
     constexpr bool any_k = singly || shifted;
     constexpr bool starts_whole = shifted && !unrolls_parts<S, Shape>;
     constexpr int least = [] {  // values of k that are left in an unrolled slab
@@ -220,6 +220,8 @@ class TileSum {
           read(current, 0, fragment_a[0], fragment_b[0]);
 #pragma unroll 1
           for (int k = 0; k < steps; k += 2) {
+            // Else addresses of this loop stand ready in registers, or beside them, all through the unrolled one.
+            if constexpr (shifted) asm volatile("" : "+r"(place.m), "+r"(place.n));
             read(current, k + 1, fragment_a[1], fragment_b[1]);
             step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
             if (k + 1 == steps) break;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <backends/cuda/tile/shape.hpp>
+#include <backends/cuda/tile/slab.hpp>
 
 #include <cstdint>
 
@@ -133,6 +134,69 @@ class Exchange {
       const int row = along_n ? e / columns : e % rows, column = along_n ? e % columns : e / rows;
       visit(line_in_tile<Shape::threads_m, height>(piece / pieces_n * height, row),
             line_in_tile<Shape::threads_n, width>(piece % pieces_n * width, column), row * pitch + column);
+    }
+  }
+};
+
+/// A tile of accumulators to the rows of a matrix: a warp turns its own part over in shared memory of its own, where it waits for
+/// no other, so that 32 threads take 32 neighbours of a row.
+template <class Accumulator, class Shape, int chunk>
+class WarpExchange {
+  using In = Place<Shape>;
+  static constexpr int groups = Shape::outputs_n / chunk;  // of neighbours of a row that a warp holds
+  static constexpr int rows = In::warp_m;                  // that it holds of one output of each thread
+  static constexpr int pitch = groups * 32;
+  static_assert(In::warp_n * chunk == 32 && Shape::outputs_n % chunk == 0);
+
+ public:
+  static constexpr int size = Shape::threads / 32 * rows * pitch;  // accumulators in shared memory
+
+  /// What a thread sees of the tile at a time: the accumulators of rows m + r·`chunk` and columns n + q·`apart`.
+  struct View {
+    static constexpr int rows = WarpExchange::rows, columns = groups, apart = Shape::threads_n * chunk;
+    const Accumulator* first;
+    int m, n;
+    __device__ __forceinline__ Accumulator operator()(int r, int q) const { return first[r * pitch + q * 32]; }
+  };
+
+  /// use(view) for each output of a thread along m: a copy of it for each, or one alone in a loop.
+  template <bool unrolled, class Use>
+  __device__ __forceinline__ static void for_each(const Accumulator (&x)[Shape::outputs_m][Shape::outputs_n],
+                                                  Accumulator* shared, Place<Shape> place, int thread, const Use& use) {
+    const int lane = thread % 32, first_m = place.m - lane / In::warp_n, first_n = place.n - lane % In::warp_n;
+    Accumulator* const own = shared + thread / 32 * rows * pitch;
+    Accumulator* const to = own + lane / In::warp_n * pitch + lane % In::warp_n * chunk;
+    const auto put = [&](const Accumulator(&line)[Shape::outputs_n]) __attribute__((always_inline)) {
+#pragma unroll
+      for (int j = 0; j < Shape::outputs_n; j += chunk) {
+        Chunk<Accumulator, chunk> values;
+#pragma unroll
+        for (int v = 0; v < chunk; ++v) values.value[v] = line[j + v];
+        values.store(to + j / chunk * 32);
+      }
+    };
+    const auto get = [&](int i) __attribute__((always_inline)) {
+      use(View{own + lane, line_of<Shape::threads_m, chunk>(i, first_m), first_n * chunk + lane});
+    };
+    __syncthreads();
+    if constexpr (unrolled) {
+#pragma unroll
+      for (int i = 0; i < Shape::outputs_m; ++i) {
+        __syncwarp();
+        put(x[i]);
+        __syncwarp();
+        get(i);
+      }
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < Shape::outputs_m; ++i) {
+        __syncwarp();
+#pragma unroll
+        for (int o = 0; o < Shape::outputs_m; ++o)
+          if (o == i) put(x[o]);
+        __syncwarp();
+        get(i);
+      }
     }
   }
 };

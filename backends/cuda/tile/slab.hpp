@@ -136,13 +136,10 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
     step_ = next_line * line_stride + next_k * k_stride;
     slab_step_ = depth * k_stride;
     slot_ = k * Layout::pitch + line;
-    const int present = static_cast<int>(lines_left < lines ? lines_left : lines);
-    const int tail = static_cast<int>(k_left % depth);
-#pragma unroll
-    for (int e = 0; e < each; ++e) {
-      full_ += line + e * next_line < present;
-      tail_ += line + e * next_line < present && k + e * next_k < tail;
-    }
+    const int present = static_cast<int>(lines_left < lines ? lines_left : lines) - line;
+    const int tail = static_cast<int>(k_left % depth) - k;
+    full_ = along_k_ ? count_of<threads / depth>(present) : present > 0 ? each : 0;
+    tail_ = !along_k_ ? (present > 0 ? count_of<threads / lines>(tail) : 0) : tail > 0 ? full_ : 0;
   }
 
   /// Starts to read the next slab into `slab`; `left` values of k exist, or more.
@@ -166,6 +163,13 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
   }
 
  private:
+  /// Values `step` apart of which the first has `left` before the end.
+  template <int step>
+  __device__ __forceinline__ static int count_of(int left) {
+    const int present = (left + step - 1) / step;
+    return left <= 0 ? 0 : present < each ? present : each;
+  }
+
   template <int slot_step>
   __device__ __forceinline__ void move(Stored* slab, int count) {
     const Element* p = source_;
