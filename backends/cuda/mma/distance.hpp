@@ -62,8 +62,7 @@ inline bool is_self_distance(const Problem& p) {
 
 template <class Shape>
 DistanceRaster distance_raster(const Problem& p) {
-  DistanceRaster raster{
-      {0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))}, is_self_distance(p), 0};
+  DistanceRaster raster{{rows_of<Shape>(p), columns_of<Shape>(p)}, is_self_distance(p), 0};
   raster.in_batch = static_cast<unsigned>(raster.tiles(Shape::m, Shape::n));
   return raster;
 }

@@ -46,7 +46,7 @@ template <class Shape, class Line>
 struct DistanceBuffer {
   static constexpr int lines = (Shape::outputs_m + Shape::outputs_n) * static_cast<int>(sizeof(Line));
   using Sum = decltype(Line::norm);
-  // Rows of eight columns meet all banks, and so do columns of eight rows, as a mirrored tile is read.
+  // Rows of eight columns meet all banks, and of floats so do columns of eight rows, as a mirrored tile is read.
   static constexpr int pitch = Shape::outputs_n + (sizeof(Sum) == 8 ? 8 : 12);
   static constexpr int bytes = lines + 8 * pitch * static_cast<int>(sizeof(Sum));
 };
@@ -209,7 +209,7 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
       }
       const Sum norms = math::add(largest_of<Sum>(most_x), largest_of<Sum>(most_z));
       const Sum least = larger(math::fma(guard.threshold, norms, guard.least), smallest);
-      return norms <= guard.most / 4 && lowest > static_cast<int>(upper_of(least));
+      return 4 * norms <= guard.most && lowest > static_cast<int>(upper_of(least));
     } else {
       // Floats by shared memory, several vectors of each lane at a time, since each takes long by itself. That all are kept is seen by the
       // smallest of what lies above the threshold, by more than its rounding, and the largest norms.
@@ -241,7 +241,7 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
             for (int v = 0; v < width; ++v) {
               const Sum norms = math::add(of_x.norm, of_z[v].norm);
               const Sum value = larger(distance_of(in_buffer.value[v], of_x, of_z[v], norms), guard.floor);
-              above[v] = math::fma(-guard.threshold, norms, value);
+              above[v] = math::fma(guard.threshold, -norms, value);
               values[r].value[v] = root ? root_of_kept(value) : value;
             }
             if (column < last_n && 8 * piece + row < last_m) {
@@ -273,13 +273,17 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
         }
       }
       const Sum norms = math::add(largest_of<Sum>(most_x), largest_of<Sum>(most_z));
-      return norms <= guard.most / 4 && lowest > math::fma(rounding * guard.threshold, norms, 2 * guard.least);
+      return 4 * norms <= guard.most &&
+             math::subtract(lowest, guard.least) > math::fma(guard.threshold, rounding * norms, guard.least);
     }
   };
   const auto store = [&]() __attribute__((always_inline)) {
     bool kept = true;
+    const bool vectors = std::is_same_v<Sum, float> && in_vectors;
+    if constexpr (std::is_same_v<Sum, float>)
+      if (vectors) kept = store_vectors();
 #pragma unroll 1
-    for (int piece = 0; piece < pieces; ++piece) {
+    for (int piece = 0; piece < pieces && !vectors; ++piece) {
       to_buffer(piece);
 #pragma unroll 1
       for (int e = lane; e < 8 * outputs_n; e += 32) {
@@ -335,12 +339,13 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
   // together are taken by votes, so that ptxas knows that its lanes stay together; else it would move nothing past the products.
   enum { nothing, storing, noting };
   int next = empty ? nothing : g.accumulate ? noting : storing;
-  if (__any_sync(~0u, next == storing && in_vectors)) {
-    if (__all_sync(~0u, store_vectors()))
-      next = nothing;
-    else if (guard.least > 0)
-      next = noting;
-  }
+  if constexpr (std::is_same_v<Sum, double>)
+    if (__any_sync(~0u, next == storing && in_vectors)) {
+      if (__all_sync(~0u, store_vectors()))
+        next = nothing;
+      else if (guard.least > 0)
+        next = noting;
+    }
 #pragma unroll 1
   while (__any_sync(~0u, next != nothing)) {
     if (__any_sync(~0u, next == storing))
