@@ -118,11 +118,6 @@ __device__ __forceinline__ void load_matrix(std::uint32_t (&x)[4], std::uint32_t
                  : "memory");
 }
 
-/// Two doubles from shared memory.
-__device__ __forceinline__ void load_two(double& x, double& y, std::uint32_t shared) {
-  asm volatile("ld.shared.v2.f64 {%0,%1}, [%2];" : "=d"(x), "=d"(y) : "r"(shared) : "memory");
-}
-
 /// One number, or four bytes, from shared memory.
 __device__ __forceinline__ void load_one(std::uint32_t& x, std::uint32_t shared) {
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(shared) : "memory");

@@ -213,14 +213,20 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
 
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
   FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};
-  tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
+  using Raster = std::conditional_t<std::is_same_v<Element, double>, tile::PersistentRaster, tile::Raster>;
+  const std::int64_t rows = rows_of<Shape>(p), columns = columns_of<Shape>(p);
+  Raster raster;
+  if constexpr (std::is_same_v<Element, double>)
+    raster = {rows, columns};
+  else
+    raster = {0, static_cast<unsigned>(rows), static_cast<unsigned>(columns)};
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   if (tiles == 0) return;
   const auto launch = [&]<Direction of_a, Direction of_b>() {
     constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, planes>;
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
-        &multiply<S, Element, products, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);
+        &multiply<S, Element, products, detail::ProgramFinish, Shape, of_a, of_b, decltype(result), Raster>);
     allow_shared_memory(function, bytes, allowed, p.execution.device, info);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
     launch_tiles<Shape>(function, tiles, bytes, list, p, info);
@@ -312,7 +318,7 @@ Kernel kernel() {
     k.info.accuracy = {depth * truncating_accuracy(terms, 3).per_term + 2 + lost,
                        1.0 / depth};  // of a slab; of sums of slabs
   else if constexpr (std::is_same_v<Element, double>)
-    k.info.accuracy = detail::chain_accuracy<S>();  // of fma, in an order that is not ascending
+    k.info.accuracy = detail::chain_accuracy<S>();  // of fma, in an order that PTX does not state
   else
     k.info.accuracy = truncating_accuracy(terms);
   k.supports = supports<S, Element, Shape, products>;

@@ -61,8 +61,7 @@ inline bool is_self_distance(const Problem& p) {
 
 template <class Shape>
 DistanceRaster distance_raster(const Problem& p) {
-  DistanceRaster raster{
-      {0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))}, is_self_distance(p), 0};
+  DistanceRaster raster{{rows_of<Shape>(p), columns_of<Shape>(p)}, is_self_distance(p), 0};
   raster.in_batch = static_cast<unsigned>(raster.tiles(Shape::m, Shape::n));
   return raster;
 }
@@ -239,7 +238,7 @@ double distance_rate(const Problem& p) {
 template <class Element, class Stored, class Shape, int levels>
 double distance_cost(const KernelInfo&, const Problem& p) {
   constexpr double launches = 12e-6, fill = 1.5e-6, pass_bytes_per_second = 2e12;
-  constexpr double output = std::is_same_v<Stored, half> ? 1e-10 : std::is_same_v<Element, float> ? 3e-10 : 7e-10;
+  constexpr double output = std::is_same_v<Stored, half> ? 1e-10 : 1.5e-10;
   const double rate = distance_rate<Stored, levels>(p);
   const double tiles = static_cast<double>(tiles_of<Shape>(p));
   const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));

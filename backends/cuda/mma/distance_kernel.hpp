@@ -14,15 +14,31 @@ __device__ __forceinline__ float root_of_kept(float x) {
   const float r = __nvvm_rsqrt_approx_ftz_f(fmaxf(x, 0x1p-126f)), y = math::multiply(x, r);
   return math::fma(math::fma(-y, y, x), math::multiply(0.5f, r), y);
 }
-/// The same within .501 units of the last place: what the instruction gives, 20 bits, doubled twice (P. W. Markstein, Computation of
-/// elementary functions on the IBM RISC System/6000 processor, 1990).
-__device__ __forceinline__ double root_of_kept(double x) {
+/// The same of a normal number within .501 units of the last place: what the instruction gives, 20 bits, doubled twice (P. W. Markstein,
+/// Computation of elementary functions on the IBM RISC System/6000 processor, 1990).
+__device__ __forceinline__ double root_of_normal(double x, double normal) {
   double r;
-  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x > 0x1p-1000 ? x : 0x1p-1000));
+  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(normal));
   double y = math::multiply(x, r), h = math::multiply(0.5, r);
   const double e = math::fma(-y, h, 0.5);
   y = math::fma(y, e, y), h = math::fma(h, e, h);
   return math::fma(math::fma(-y, y, x), h, y);
+}
+__device__ __forceinline__ double root_of_normal(double x) { return root_of_normal(x, x); }
+__device__ __forceinline__ float root_of_normal(float x) { return root_of_kept(x); }
+/// And of a small one, or 0.
+__device__ __forceinline__ double root_of_kept(double x) { return root_of_normal(x, x > 0x1p-1000 ? x : 0x1p-1000); }
+
+/// The upper 32 bits of a number, and the largest number that has them: of numbers that are not negative they have the same order, NaN
+/// behind infinity.
+__device__ __forceinline__ unsigned upper_of(float x) { return __float_as_uint(x); }
+__device__ __forceinline__ unsigned upper_of(double x) { return static_cast<unsigned>(__double2hiint(x)); }
+template <class T>
+__device__ __forceinline__ T largest_of(unsigned upper) {
+  if constexpr (sizeof(T) == 4)
+    return __uint_as_float(upper);
+  else
+    return __hiloint2double(static_cast<int>(upper), -1);
 }
 
 /// What a warp has in shared memory for its outputs' way into C: its lines' norms, and eight rows.
@@ -30,8 +46,8 @@ template <class Shape, class Line>
 struct DistanceBuffer {
   static constexpr int lines = (Shape::outputs_m + Shape::outputs_n) * static_cast<int>(sizeof(Line));
   using Sum = decltype(Line::norm);
-  // Rows of eight columns meet all banks, and so do columns of eight rows, as a mirrored tile is read.
-  static constexpr int pitch = Shape::outputs_n + (sizeof(Sum) == 8 ? 10 : 12);
+  // Rows of eight columns meet all banks, and of floats so do columns of eight rows, as a mirrored tile is read.
+  static constexpr int pitch = Shape::outputs_n + (sizeof(Sum) == 8 ? 8 : 12);
   static constexpr int bytes = lines + 8 * pitch * static_cast<int>(sizeof(Sum));
 };
 template <class Shape, class Line>
@@ -124,68 +140,122 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
   // A row's outputs in vectors: C of the accumulator's type by rows, aligned, not added to, without an epilogue or with the root
   // alone, off the diagonal.
   constexpr int width = 16 / static_cast<int>(sizeof(Value));
-  constexpr int in_piece = 16 / static_cast<int>(sizeof(Sum));
   using Vector = tile::Chunk<Value, width>;
-  using Piece = tile::Chunk<Sum, in_piece>;
   Value* const c = static_cast<Value*>(g.c) + g.c_offset(l, m, n);
   const bool root = g.finish.template power<Value>() == 0.5;
   const bool plain = (root || g.finish.template is_copy<Value>()) && !g.accumulate;
   const bool in_vectors = plain && g.c_strides.column == 1 && last_n % width == 0 && g.c_strides.row % width == 0 &&
                           reinterpret_cast<std::uintptr_t>(c) % 16 == 0 && behind == outputs_m;
-  const auto store = [&]() __attribute__((always_inline)) {
-    bool kept = true;
-    if (in_vectors) {
-      // Several vectors of each lane at a time, since each takes long by itself.
-      constexpr int in_row = outputs_n / width, of_lane = 8 * in_row / 32, vectors = of_lane % 3 == 0 ? 3 : 2;
-      static_assert(8 * in_row % 32 == 0 && of_lane % vectors == 0);
-      constexpr bool one_column = 32 % in_row == 0;  // of a lane's vectors, whose lines then stay in registers
-      Line of_z[width];
-      const auto read_lines = [&](int column) __attribute__((always_inline)) {
+  // In vectors; whether all are seen to be kept at once, else they are looked at one by one.
+  const auto store_vectors = [&]() __attribute__((always_inline)) {
+    if constexpr (std::is_same_v<Sum, double>) {
+      // Doubles' sums straight from registers, four lanes two sectors of a row, or eight lanes of a column. That all are kept is seen by
+      // the smallest distance and the largest norms of a lane, upper words of theirs alone; else they are looked at one by one.
+      const int row = lane / 4, column = lane % 4 * 2, left_m = last_m - row, left_n = last_n - column;
+      using Two = tile::Chunk<Value, 2>;
+      constexpr double smallest = 0x1p-900;  // that root_of_normal() takes
+      int lowest = std::numeric_limits<int>::max();
+      unsigned most_x = 0, most_z = 0;
+      std::int64_t stride = g.c_strides.row;
+      asm volatile("" : "+l"(stride));  // its multiples, found before the loop below, would take too many registers
+      constexpr int together = outputs_m * outputs_n <= 32 * 48 ? 4
+                               : pieces % 3 == 0                ? 3
+                                                                : 2;  // rows of a lane, as registers allow
+      static_assert(pieces % together == 0);
 #pragma unroll
-        for (int v = 0; v < width; ++v) of_z[v] = lines_z[column + v];
-      };
-      if (one_column) read_lines(lane % in_row * width);
+      for (int first = 0; first < pieces; first += together) {
+        Line of_x[together];
+        Value* const to = c + (8 * first + row) * stride + column;
+        Value* mirror = static_cast<Value*>(g.c) + g.c_offset(l, n + column, m + 8 * first + row);
+#pragma unroll
+        for (int r = 0; r < together; ++r) {
+          of_x[r] = lines_x[8 * (first + r) + row];
+          if (8 * (first + r) < left_m) most_x = max(most_x, upper_of(of_x[r].norm));
+        }
+#pragma unroll
+        for (int j = 0; j < columns; ++j) {
+          const Line of_z[2] = {lines_z[8 * j + column], lines_z[8 * j + column + 1]};
+          Two values[together];
+#pragma unroll
+          for (int v = 0; v < 2; ++v) {
+            if (8 * j < left_n) most_z = max(most_z, upper_of(of_z[v].norm));
+#pragma unroll
+            for (int r = 0; r < together; ++r) {
+              const int piece = first + r;
+              const Sum value = distance_of(sums[piece / 2][j][piece % 2 * 2 + v], of_x[r], of_z[v],
+                                            math::add(of_x[r].norm, of_z[v].norm));
+              if (8 * piece < left_m && 8 * j < left_n) lowest = min(lowest, static_cast<int>(upper_of(value)));
+              values[r].value[v] = static_cast<Value>(value);
+            }
+          }
+          asm volatile("" : "+r"(lowest), "+r"(most_z));  // found here, not behind all columns, where all values would live
+          if (root)
+#pragma unroll
+            for (int r = 0; r < together; ++r)
+#pragma unroll
+              for (int v = 0; v < 2; ++v) values[r].value[v] = root_of_normal(values[r].value[v]);
+#pragma unroll
+          for (int r = 0; r < together; ++r)
+            if (8 * (first + r) < left_m && 8 * j < left_n) values[r].store(to + 8 * r * stride + 8 * j);
+          if (mirrored) {
+#pragma unroll
+            for (int v = 0; v < 2; ++v)
+#pragma unroll
+              for (int r = 0; r < together; ++r)
+                if (8 * (first + r) < left_m && 8 * j < left_n) mirror[v * stride + 8 * r] = values[r].value[v];
+            mirror += 8 * stride;
+          }
+        }
+      }
+      const Sum norms = math::add(largest_of<Sum>(most_x), largest_of<Sum>(most_z));
+      const Sum least = larger(math::fma(guard.threshold, norms, guard.least), smallest);
+      return 4 * norms <= guard.most && lowest > static_cast<int>(upper_of(least));
+    } else {
+      // Floats by shared memory, several vectors of each lane at a time, since each takes long by itself. That all are kept is seen by the
+      // smallest of what lies above the threshold, by more than its rounding, and the largest norms.
+      constexpr int in_row = outputs_n / width, of_lane = 8 * in_row / 32, vectors = 2;
+      static_assert(32 % in_row == 0 && of_lane % vectors == 0);
+      constexpr Sum rounding = 0x1p-20;
+      const int column = lane % in_row * width;
+      Sum lowest = std::numeric_limits<Sum>::infinity();
+      unsigned most_x = 0, most_z = 0;
+      Line of_z[width];
+#pragma unroll
+      for (int v = 0; v < width; ++v) {
+        of_z[v] = lines_z[column + v];
+        if (column < last_n) most_z = max(most_z, upper_of(of_z[v].norm));
+      }
 #pragma unroll 1
       for (int piece = 0; piece < pieces; ++piece) {
         to_buffer(piece);
 #pragma unroll 1
         for (int first = 0; first < of_lane; first += vectors) {
           Vector values[vectors];
-          int row[vectors], column[vectors];
 #pragma unroll
           for (int r = 0; r < vectors; ++r) {
-            const int place = (first + r) * 32 + lane;
-            row[r] = one_column ? lane / in_row + (first + r) * (32 / in_row) : place / in_row;
-            column[r] = (one_column ? lane : place) % in_row * width;
-            if (!one_column) read_lines(column[r]);
-            const Line of_x = lines_x[8 * piece + row[r]];
-            Piece in_buffer[width / in_piece];
-#pragma unroll
-            for (int v = 0; v < width; v += in_piece)
-              in_buffer[v / in_piece] = Piece::load(buffer + row[r] * pitch + column[r] + v);
-            bool all_kept = true;
+            const int row = lane / in_row + (first + r) * (32 / in_row);
+            const Line of_x = lines_x[8 * piece + row];
+            const auto in_buffer = tile::Chunk<Sum, width>::load(buffer + row * pitch + column);
+            Sum above[width];
 #pragma unroll
             for (int v = 0; v < width; ++v) {
-              const typename Guard<Line>::Distance d = guard(in_buffer[v / in_piece].value[v % in_piece], of_x, of_z[v]);
-              all_kept = all_kept && d.kept;
-              const Value value = static_cast<Value>(d.value);
+              const Sum norms = math::add(of_x.norm, of_z[v].norm);
+              const Sum value = larger(distance_of(in_buffer.value[v], of_x, of_z[v], norms), guard.floor);
+              above[v] = math::fma(guard.threshold, -norms, value);
               values[r].value[v] = root ? root_of_kept(value) : value;
             }
-            kept = kept && (all_kept || column[r] >= last_n || 8 * piece + row[r] >= last_m);
+            if (column < last_n && 8 * piece + row < last_m) {
+              most_x = max(most_x, upper_of(of_x.norm));
+#pragma unroll
+              for (int v = 0; v < width; ++v) lowest = fminf(lowest, above[v]);
+            }
           }
 #pragma unroll
           for (int r = 0; r < vectors; ++r) {
-            if (column[r] < last_n && 8 * piece + row[r] < last_m)
-              values[r].store(c + (8 * piece + row[r]) * g.c_strides.row + column[r]);
-            if (!mirrored) continue;
-            // Each takes the place of its sum.
-            Sum* const to = buffer + row[r] * pitch + column[r];
-            if constexpr (std::is_same_v<Value, Sum>) {
-              values[r].store(to);
-            } else {
-#pragma unroll
-              for (int v = 0; v < width; ++v) *reinterpret_cast<Value*>(to + v) = values[r].value[v];
-            }
+            const int row = lane / in_row + (first + r) * (32 / in_row);
+            if (column < last_n && 8 * piece + row < last_m)
+              values[r].store(c + (8 * piece + row) * g.c_strides.row + column);
+            if (mirrored) values[r].store(buffer + row * pitch + column);  // in place of their sums
           }
         }
         if (!mirrored) continue;
@@ -197,37 +267,44 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
           const int row = e % (8 / width) * width, mirrored_row = e / (8 / width);
           Vector of_column;
 #pragma unroll
-          for (int v = 0; v < width; ++v)
-            of_column.value[v] = *reinterpret_cast<const Value*>(buffer + (row + v) * pitch + mirrored_row);
+          for (int v = 0; v < width; ++v) of_column.value[v] = buffer[(row + v) * pitch + mirrored_row];
           if (8 * piece + row < last_m && mirrored_row < last_n)
             of_column.store(mirror + mirrored_row * g.c_strides.row + row);
         }
       }
-    } else {
+      const Sum norms = math::add(largest_of<Sum>(most_x), largest_of<Sum>(most_z));
+      return 4 * norms <= guard.most &&
+             math::subtract(lowest, guard.least) > math::fma(guard.threshold, rounding * norms, guard.least);
+    }
+  };
+  const auto store = [&]() __attribute__((always_inline)) {
+    bool kept = true;
+    const bool vectors = std::is_same_v<Sum, float> && in_vectors;
+    if constexpr (std::is_same_v<Sum, float>)
+      if (vectors) kept = store_vectors();
 #pragma unroll 1
-      for (int piece = 0; piece < pieces; ++piece) {
-        to_buffer(piece);
+    for (int piece = 0; piece < pieces && !vectors; ++piece) {
+      to_buffer(piece);
 #pragma unroll 1
-        for (int e = lane; e < 8 * outputs_n; e += 32) {
-          const int row = along_n ? e / outputs_n : e % 8, column = along_n ? e % outputs_n : e / 8;
-          if (!exists(row, column, piece)) continue;
-          const std::int64_t i = m + 8 * piece + row, j = n + column;
-          const typename Guard<Line>::Distance d = distance(row, column, piece);
-          kept = kept && d.kept;
-          if (plain) {
-            const auto sum = static_cast<Value>(d.value), value = root ? root_of_kept(sum) : sum;
-            static_cast<Value*>(g.c)[g.c_offset(l, i, j)] = value;
-            if (mirrored) static_cast<Value*>(g.c)[g.c_offset(l, j, i)] = value;
-            continue;
-          }
-          if (g.accumulate && !d.kept) continue;
+      for (int e = lane; e < 8 * outputs_n; e += 32) {
+        const int row = along_n ? e / outputs_n : e % 8, column = along_n ? e % outputs_n : e / 8;
+        if (!exists(row, column, piece)) continue;
+        const std::int64_t i = m + 8 * piece + row, j = n + column;
+        const typename Guard<Line>::Distance d = distance(row, column, piece);
+        kept = kept && d.kept;
+        if (plain) {
+          const auto sum = static_cast<Value>(d.value), value = root ? root_of_kept(sum) : sum;
+          static_cast<Value*>(g.c)[g.c_offset(l, i, j)] = value;
+          if (mirrored) static_cast<Value*>(g.c)[g.c_offset(l, j, i)] = value;
+          continue;
+        }
+        if (g.accumulate && !d.kept) continue;
 #pragma unroll 1
-          for (int both = 0; both <= (mirrored && i != j); ++both) {
-            const std::int64_t row_of_c = both ? j : i, column_of_c = both ? i : j;
-            const auto distance = static_cast<Value>(d.value);
-            const Value value = g.accumulate ? s.add(g.start(s, l, row_of_c, column_of_c), distance) : distance;
-            g.store(s, value, l, row_of_c, column_of_c);
-          }
+        for (int both = 0; both <= (mirrored && i != j); ++both) {
+          const std::int64_t row_of_c = both ? j : i, column_of_c = both ? i : j;
+          const auto distance = static_cast<Value>(d.value);
+          const Value value = g.accumulate ? s.add(g.start(s, l, row_of_c, column_of_c), distance) : distance;
+          g.store(s, value, l, row_of_c, column_of_c);
         }
       }
     }
@@ -268,6 +345,13 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
   const bool noted_first = g.accumulate || (asks && __popc(__ballot_sync(~0u, rejected_one)) > 16);
   enum { nothing, storing, noting };
   int next = empty ? nothing : noted_first ? noting : storing;
+  if constexpr (std::is_same_v<Sum, double>)
+    if (__any_sync(~0u, next == storing && in_vectors)) {
+      if (__all_sync(~0u, store_vectors()))
+        next = nothing;
+      else if (guard.least > 0)
+        next = noting;
+    }
 #pragma unroll 1
   while (__any_sync(~0u, next != nothing)) {
     if (__any_sync(~0u, next == storing))

@@ -10,7 +10,7 @@ namespace rigel::backends::mma {
 
 /// All tiles of C; or, where both operands are the same, groups of rows of tiles from the one on that meets the diagonal.
 struct DistanceRaster {
-  tile::Raster all;
+  tile::PersistentRaster all;
   bool mirrored;
   unsigned in_batch;  // tiles of a batch, as tiles() counts them
 
@@ -22,9 +22,9 @@ struct DistanceRaster {
     return sum;
   }
   __device__ __forceinline__ tile::Origin origin(unsigned index, int tile_m, int tile_n) const {
-    if (!mirrored) return all.origin(index, tile_m, tile_n);
-    const std::int64_t batch = index / in_batch;
-    index %= in_batch;
+    const unsigned batch = index < in_batch ? 0 : index / in_batch;
+    index -= batch * in_batch;
+    if (!mirrored) return all.origin_in_batch(batch, index, tile_m, tile_n);
     unsigned top = 0, size;
     while (index >= (size = group_size(top, tile_m, tile_n))) index -= size, top += tile::Raster::group;
     const unsigned height = height_of(top);

@@ -241,8 +241,10 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     }
   };
   // Fragments of the next step, or turn, are read while those of one are multiplied; where they are split, there are no registers for
-  // it. Those of planes stay until they have met all others of their step.
-  constexpr bool ahead = products == Products::whole, by_slabs = is_promoted(products);
+  // it. Those of doubles take the place of their own step's, each as soon as its last product is under way. Those of planes stay until
+  // they have met all others of their step.
+  constexpr bool rolling = std::is_same_v<Element, double>;
+  constexpr bool ahead = products == Products::whole && !rolling, by_slabs = is_promoted(products);
   constexpr bool by_levels = products == Products::pairs_by_levels,
                  by_steps = products == Products::pairs_by_steps || by_levels;
   constexpr int held = planes > 1 ? steps * planes : by_steps ? 2 : 1 + ahead;
@@ -313,6 +315,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     }
     typename Mma::Accumulator sums[rows][columns][4] = {}, with_rests[rows][columns][4] = {},
                               of_level[rows][columns][4] = {};
+    if constexpr (rolling)  // a second time, so that they take no registers while the tile before is stored
+      if (slabs_of_tile > 0) read(0, stage, 0);
 #pragma unroll 1
     for (int slab = 0; slab < slabs_of_tile; ++slab) {
       typename Mma::Accumulator of_slab[rows][columns][4] = {};
@@ -379,8 +383,28 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
           }
         }
       }
+      if constexpr (rolling) {
 #pragma unroll
-      for (int step = 0; step < (planes > 1 || by_steps ? 0 : steps); ++step) {
+        for (int step = 0; step < steps; ++step) {
+          const bool last = step + 1 == steps;
+          const std::uint32_t from = slabs + (last ? next : stage) * stage_bytes;
+          const int step_read = last ? 0 : step + 1;
+#pragma unroll
+          for (int i = 0; i < rows; ++i) {
+#pragma unroll
+            for (int j = 0; j < columns; ++j) {
+              Mma::add(sums[i][j], fragment_a[0][i], fragment_b[0][j / 2][j % 2 * 2], fragment_b[0][j / 2][j % 2 * 2 + 1]);
+              if (i + 1 == rows && j % 2 == 1)
+                reader_b.read(from + SlabA::bytes, 8 * (j - 1), step_read, fragment_b[0][j / 2]);
+            }
+            if (i == 0 && last) wait_for_slab();
+            if (i == 0 && step == 0) start_copies(free, 0, 1);
+            reader_a.read(from, 16 * i, step_read, fragment_a[0][i]);
+          }
+        }
+      }
+#pragma unroll
+      for (int step = 0; step < (planes > 1 || by_steps || rolling ? 0 : steps); ++step) {
         if (!ahead) {
           read(0, stage, step);
         } else if (step + 1 < steps) {
@@ -395,7 +419,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         else
           add_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
       }
-      if (!ahead && planes == 1 && !by_steps) wait_for_slab();
+      if (!ahead && !rolling && planes == 1 && !by_steps) wait_for_slab();
       if constexpr (by_slabs)
         for_each_accumulator<rows, columns>(
             [&](int i, int j, int r) { sums[i][j][r] = math::add(sums[i][j][r], of_slab[i][j][r]); });

@@ -68,6 +68,31 @@ struct FiniteOrSummedAnew {
   }
 };
 
+/// A warp's doubles straight from its registers, where C's rows may be written in pieces of 16 bytes: four lanes write two sectors of a row.
+template <class S, class Finish, int rows, int columns>
+__device__ __forceinline__ void store_doubles(const detail::Arguments<S, Finish>& g, const double (&x)[rows][columns][4],
+                                              std::int64_t l, std::int64_t m, std::int64_t n, int lane) {
+  using Two = tile::Chunk<double, 2>;
+  const int row = lane / 4, column = lane % 4 * 2;
+  const int left_m = static_cast<int>(std::min<std::int64_t>(g.m - m, 16 * rows)) - row;
+  const int left_n = static_cast<int>(std::min<std::int64_t>(g.n - n, 8 * columns)) - column;
+  double* const c = static_cast<double*>(g.c) + g.c_offset(l, m + row, n + column);
+#pragma unroll
+  for (int r = 0; r < 2 * rows; ++r) {
+    double* const of_row = c + 8 * r * g.c_strides.row;
+#pragma unroll
+    for (int j = 0; j < columns; ++j) {
+      if (8 * r >= left_m || 8 * j >= left_n) continue;
+      Two two{{x[r / 2][j][r % 2 * 2], x[r / 2][j][r % 2 * 2 + 1]}};
+      if (g.accumulate) {
+        const Two before = Two::load(of_row + 8 * j);
+        two = {{math::add(before.value[0], two.value[0]), math::add(before.value[1], two.value[1])}};
+      }
+      two.store(of_row + 8 * j);
+    }
+  }
+}
+
 /// A warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] are those of rows `apart`·i and columns 8·j on, as
 /// arch::Mma has them; `outputs_n` columns at a time pass through `buffer`. What is stored is result(sum, l, m, n).
 template <int outputs_n, int apart = 16, class S, class Finish, class Sum, int rows, int columns, class Result>
@@ -107,6 +132,9 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   const bool own = !joins_bits<S> && vectors_of.template operator()<Own>();
   bool elements = false;
   if constexpr (ShortFloat<typename S::element>) elements = vectors_of.template operator()<typename S::element>();
+
+  if constexpr (std::is_same_v<Sum, double> && apart == 16)
+    if (own) return store_doubles(g, x, l, m, n, lane);
 
 #pragma unroll 1
   for (int piece = 0; piece < 2 * rows * parts; ++piece) {

@@ -3,7 +3,7 @@
 // Slabs for tensor cores: `lines` lines (rows of A, columns of B) of 128 bytes of k in shared memory, as rows of 128 bytes
 // whose pieces of 16 are permuted by the row (piece p of row r at p ^ permutation(r)), so that neither copies nor reads of
 // fragments meet in a bank. Where k is contiguous in the operand a row is a line: ldmatrix takes eight rows at a time, and of
-// doubles, of which a thread reads two itself, four pieces of two rows are taken. Where lines are contiguous a row is one k of
+// doubles, which a warp reads one by one, two pieces of eight rows are taken. Where lines are contiguous a row is one k of
 // 64 neighbouring lines, which ldmatrix transposes, or, of larger numbers, as many k of 16 lines as fill it: a warp reads them
 // one by one, four k of eight lines (of four doubles). Bytes have to lie along k. Numbers that come in several planes, of 16 bits
 // each, have rows of 64 bytes, plane by plane; in the operand the planes of a line take turns, as many values of k each as a row has.
@@ -40,8 +40,8 @@ class MatrixSlab {
   static constexpr int copies = planes * each;  // of a thread and slab
   __device__ __forceinline__ static int permutation(int row) {
     if (planes > 1) return row / 2 % 4;
-    if (one_by_one) return size == 4 ? row % 2 * 2 : row / 2 % 4 * 2;
-    return size == 8 ? row % 2 * 4 + row / 2 % 4 : row % 8;
+    if (size == 8) return row % 4 * 2;
+    return one_by_one ? row % 2 * 2 : row % 8;
   }
 
   /// One thread's share of copying slab after slab of a matrix, 16 bytes at a time.
@@ -94,7 +94,7 @@ class MatrixSlab {
 
   /// What a warp's lane reads: fragments of 16 lines × a step of k, from line `first` on. Four registers: those of lines 0–7 and 8–15
   /// for the first half of k, then for the other (`rows`, as mma takes A); or those of both for lines 0–7, then for 8–15
-  /// (`columns`: twice what it takes of B). Of doubles the halves are those with even k and with odd k.
+  /// (`columns`: twice what it takes of B).
   enum class Order : std::uint8_t { rows, columns };
   template <Order order>
   class Reader {
@@ -103,11 +103,11 @@ class MatrixSlab {
       const int quarter = lane / 8, bit[2] = {quarter % 2, quarter / 2};
       const int upper_lines = bit[order == Order::columns], upper_k = bit[order == Order::rows];
       if constexpr (one_by_one) {
-        const int k = lane % 4 * (size / 4), row = k * size / 8;  // of a half's first number, of both numbers of a half
+        const int k = lane % 4, row = k * size / 8;  // of a half's first number, of both numbers of a half
         place_ = (first + row) * row_bytes + (((k * size % 8 + lane / 4 / width) ^ permutation(row)) * 16) +
                  lane / 4 % width * size;
       } else if constexpr (size == 8)
-        place_ = (first + lane / 4) * row_bytes + ((lane % 4 ^ permutation(lane / 4)) * 16);
+        place_ = (first + lane / 4) * row_bytes + ((lane % 4 / 2 ^ permutation(lane / 4)) * 16) + lane % 2 * 8;
       else if constexpr (by_lines)
         place_ = (first / panel * panel + upper_k * 8 + lane % 8) * row_bytes +
                  (((first % panel / 8 + upper_lines) ^ (lane % 8)) * 16);
@@ -120,15 +120,21 @@ class MatrixSlab {
       constexpr bool of_rows = order == Order::rows;
       if constexpr (one_by_one) {
         const std::uint32_t from = shared + (at + step * (depth / steps) * size / 8) * row_bytes;
-        constexpr int other_half = (size == 4 ? 2 : 1) * row_bytes, other_lines = 8 * size;
+        constexpr int other_half = size / 2 * row_bytes, other_lines = 8 * size;
         arch::load_one(fragment[0], from + place_);
         arch::load_one(fragment[of_rows ? 2 : 1], from + place_ + other_half);
         arch::load_one(fragment[of_rows ? 1 : 2], from + (place_ ^ other_lines));
         arch::load_one(fragment[3], from + (place_ ^ other_lines) + other_half);
       } else if constexpr (size == 8) {
-        const std::uint32_t from = shared + (place_ ^ (step * 64)) + at * row_bytes;
-        arch::load_two(fragment[0], fragment[of_rows ? 2 : 1], from);
-        arch::load_two(fragment[of_rows ? 1 : 2], fragment[3], from + 8 * row_bytes);
+        // Found anew each time, so that four places of either operand take one register.
+        int place = place_;
+        asm volatile("" : "+r"(place));
+        const std::uint32_t from = shared + at * row_bytes;
+        const std::uint32_t half[2] = {from + (place ^ (step * 64)), from + (place ^ (step * 64 + 32))};
+        arch::load_one(fragment[0], half[0]);
+        arch::load_one(fragment[of_rows ? 2 : 1], half[1]);
+        arch::load_one(fragment[of_rows ? 1 : 2], half[0] + 8 * row_bytes);
+        arch::load_one(fragment[3], half[1] + 8 * row_bytes);
       } else if constexpr (by_lines)
         arch::load_matrix<true>(fragment,
                                 shared + (place_ ^ (at % panel / 8 * 16)) + (at / panel * panel + step * 16) * row_bytes);

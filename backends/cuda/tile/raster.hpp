@@ -31,4 +31,34 @@ struct Raster {
   }
 };
 
+/// The same order, of tiles that the kernel goes through itself: without divisions, which take longer than a slab of products where
+/// there is one batch.
+struct PersistentRaster {
+  static constexpr unsigned group = Raster::group;
+
+  unsigned rows, columns;
+  // 2^64 / (group·columns), rounded up: its product with a number of 32 bits has the quotient above bit 64 (D. Lemire, O. Kaser,
+  // N. Kurz, Faster remainder by direct computation, 2019).
+  std::uint64_t inverse;
+
+  PersistentRaster() = default;
+  PersistentRaster(std::int64_t of_rows, std::int64_t of_columns)
+      : rows(static_cast<unsigned>(of_rows)),
+        columns(static_cast<unsigned>(of_columns)),
+        inverse(columns == 0 ? 0 : ~std::uint64_t{0} / (std::uint64_t{group} * columns) + 1) {}
+
+  __device__ __forceinline__ Origin origin(unsigned index, int tile_m, int tile_n) const {
+    const unsigned in_batch = rows * columns, batch = index < in_batch ? 0 : index / in_batch;
+    return origin_in_batch(batch, index - batch * in_batch, tile_m, tile_n);
+  }
+  /// Of tile t of a batch.
+  __device__ __forceinline__ Origin origin_in_batch(unsigned batch, unsigned t, int tile_m, int tile_n) const {
+    const auto of_group = static_cast<unsigned>(__umul64hi(inverse, t));
+    const unsigned top = of_group * group, in_group = t - top * columns, height = rows - top;
+    unsigned row = in_group % group, column = in_group / group;
+    if (height < group) row = in_group % height, column = in_group / height;
+    return {batch, std::int64_t{top + row} * tile_m, std::int64_t{column} * tile_n};
+  }
+};
+
 }  // namespace rigel::tile
