@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // C(l,m,n) = epilogue( |x_m|² + |z_n|² − 2 Σ_k x_m(k)·z_n(k) ) on tensor cores: the way into C from sums of products of x and z as
-// distance_pass.hpp leaves them. What cancels is noted and left to distance_again*.hpp.
+// distance_pass.hpp leaves them. What cancels is noted and left to distance_again.hpp.
 #pragma once
 
 #include <backends/cuda/mma/distance_tiles.hpp>

@@ -11,8 +11,6 @@
 #include <backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
 
-#include <limits>
-
 namespace rigel::backends::simt {
 
 /// All outputs of a thread, back and forth: neighbours in time share an operand, which then need not be read from the

@@ -125,8 +125,7 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
 
   /// `lines_left` and `k_left`: the extents of the matrix from `source` on.
   __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t k_stride,
-                                    std::int64_t lines_left, std::int64_t k_left, Stored*,
-                                    unsigned thread_index)
+                                    std::int64_t lines_left, std::int64_t k_left, Stored*, unsigned thread_index)
       : along_k_(k_stride < line_stride) {
     // Neighbouring threads along the elements' own direction.
     const int thread = static_cast<int>(thread_index);
