@@ -164,10 +164,13 @@ inline double few_seconds(const Problem& p, FewShape shape, FewCosts costs) {
 /// Whether a problem is of this kind: one matrix, C as it comes or by a distance's root, all of them small enough to be indexed so.
 template <class S>
 bool is_few(const Problem& p) {
-  constexpr std::int64_t most_outputs = 65535, most_along = 2048, most_across = 256,
-                         most_stride = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t most_outputs = 65535, most_along = 2048, most_across = 256, most_rounds_alone = 4,
+                         least_parted = 32, most_stride = std::numeric_limits<std::int32_t>::max();
   if (p.batch != 1 || p.m > most_outputs || p.n > most_outputs || p.m * p.n > most_outputs) return false;
-  if (p.k < 1 || p.k > (reads_along_k(p) ? most_along : most_across)) return false;
+  // Across K there is a range, measured at 8, where several rounds of a thread by itself cost more than they save.
+  const bool along = reads_along_k(p);
+  if (p.k < 1 || p.k > (along ? most_along : most_across)) return false;
+  if (!along && p.k > most_rounds_alone && p.k < least_parted) return false;
   if (p.accumulate || p.semiring_per_batch || !p.program || p.c.type != scalar_of<result_t<S>>) return false;
   if (!p.program->empty()) {
     const double exponent = p.program->power();
