@@ -52,8 +52,10 @@ struct PartOfK {
 };
 
 /// As hopper::multiply(), of numbers in one plane. The grid has a block for each row of tiles and block of a cluster, for each column of
-/// the clusters' tiles, for each matrix of a batch.
-template <class S, class Element, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b, class Result>
+/// the clusters' tiles, for each matrix of a batch. `as_they_are`: FoundPlace stores whatever there is, and a kernel that knows nothing
+/// else is fetched sooner.
+template <class S, class Element, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b, class Result,
+          bool as_they_are>
 __global__ void __launch_bounds__(Shape::threads, 1)
     multiply_once(const __grid_constant__ Operands operands, const __grid_constant__ detail::Arguments<S, Finish> g,
                   const __grid_constant__ Result result) {
@@ -185,9 +187,15 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   arch::hold(sums[0]);
 
   const auto store = [&](const auto& x) __attribute__((always_inline)) {
-    if (__all_sync(0xffffffffu, result.keeps(x)) && found.store(x, lane)) return;
-    __syncwarp();
-    mma::store_tile<Memory::outputs, 64>(g, x, result, o.batch, m, n, shared + Memory::received + warp * Memory::warp, lane);
+    static_assert(!as_they_are || !std::is_same_v<Element, float>);  // none is summed anew
+    if constexpr (as_they_are) {
+      found.store(x, lane);
+    } else {
+      if (__all_sync(0xffffffffu, result.keeps(x)) && found.store(x, lane)) return;
+      __syncwarp();
+      mma::store_tile<Memory::outputs, 64>(g, x, result, o.batch, m, n, shared + Memory::received + warp * Memory::warp,
+                                           lane);
+    }
   };
   if constexpr (parts == 1) {
     store(sums);
