@@ -491,10 +491,13 @@ class Clock:
         return statistics.median(seconds)
 
 
+PEERS = Torch, TorchProduct, Kermac, MmKermac, SgemmBi
+
+
 def import_peers(without):
     """Those that are here, and why the others are not."""
     peers, missing = [], {}
-    for peer in (Torch, TorchProduct, Kermac, MmKermac, SgemmBi):
+    for peer in PEERS:
         if peer.name in without:
             missing[peer.name] = "left out"
             continue
@@ -622,8 +625,8 @@ def roomy_folder():
 
 
 def first_jobs(jobs):
-    """Small ones, for all kernels that peers have for these: they have others where K or N is no multiple of 4."""
-    return sorted({Job(job.operation, 64, 64 + (job.n % 4 > 0), 64 + (job.k % 4 > 0)) for job in jobs})
+    """Small ones, for all kernels that peers have for these: they have others where rows of A or B are no multiples of 4."""
+    return sorted({Job(job.operation, 64, 64 + (job.name != "cdist" and job.n % 4 > 0), 64 + (job.k % 4 > 0)) for job in jobs})
 
 
 def first_call(peer, job):
@@ -634,9 +637,8 @@ def first_call(peer, job):
 
 def compile_for(name, job):
     """first_call() in a process of its own, for the kernels that a peer writes to the disk."""
-    for peer in import_peers([])[0]:
-        if peer.name == name:
-            first_call(peer, job)
+    with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
+        first_call(next(peer for peer in PEERS if peer.name == name)(), job)
 
 
 def begin_peers(peers, jobs):

@@ -158,9 +158,7 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
       unsigned most_x = 0, most_z = 0;
       std::int64_t stride = g.c_strides.row;
       asm volatile("" : "+l"(stride));  // its multiples, found before the loop below, would take too many registers
-      constexpr int together = outputs_m * outputs_n <= 32 * 48 ? 4
-                               : pieces % 3 == 0                ? 3
-                                                                : 2;  // rows of a lane, as registers allow
+      constexpr int together = 4;  // rows of a lane, as registers allow
       static_assert(pieces % together == 0);
 #pragma unroll
       for (int first = 0; first < pieces; first += together) {

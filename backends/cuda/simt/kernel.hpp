@@ -90,6 +90,7 @@ class Store {
         plain_(roots_ || powers_ || g.finish.template is_copy<Value>()) {}
 
   __device__ __forceinline__ bool is_plain() const { return plain_; }
+  __device__ __forceinline__ bool is_power() const { return powers_ && !roots_; }
   /// use.template operator()<output>(): which of the three it is, where is_plain().
   template <class Use>
   __device__ __forceinline__ void with_output(const Use& use) const {
@@ -251,30 +252,38 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     }
   }
   const Store<S, Finish> store(g);
-  if constexpr (leaves_by_rows<S>) {
+  if constexpr (leaves_by_rows<S>) {  // but for powers, whose long code stands once
     using Rows = tile::WarpExchange<Accumulator, Shape, SlabA::chunk>;
     static_assert(Rows::size * sizeof(Accumulator) <= Sum::slabs_size * sizeof(Stored));
-    if (store.is_plain() && g.c_strides.column == 1) {
+    if (store.is_plain() && !store.is_power() && g.c_strides.column == 1) {
       const std::int64_t stride = g.c_strides.row;
       Value* const c = static_cast<Value*>(g.c) + g.c_offset(l, m0, n0);
       const int last_m = static_cast<int>(std::min<std::int64_t>(rows, Shape::m));
       const int last_n = static_cast<int>(std::min<std::int64_t>(columns, Shape::n));
+      const bool whole = last_m == Shape::m && last_n == Shape::n;
       using View = typename Rows::View;
       const auto put = [&]<Output output, bool reads>(const View& view) __attribute__((always_inline)) {
         Value* const first = c + view.m * stride + view.n;
-        const auto at = [&](int r, int q) -> Value& { return first[r * (SlabA::chunk * stride) + q * View::apart]; };
+        const auto at = [&](int r, int q) -> Value& { return first[View::row(r) * stride + View::column(q)]; };
         const auto exists = [&](int r, int q) {
-          return view.m + r * SlabA::chunk < last_m && view.n + q * View::apart < last_n;
+          return view.m + View::row(r) < last_m && view.n + View::column(q) < last_n;
         };
         if constexpr (!reads && (output == Output::copy || (output == Output::root && has_square_roots<S>))) {
           Value values[View::rows][View::columns];
 #pragma unroll
           for (int r = 0; r < View::rows; ++r)
 #pragma unroll
-            for (int q = 0; q < View::columns; ++q)
-              values[r][q] = output == Output::copy || exists(r, q) ? rigel::result(s, view(r, q)) : Value{1};
+            for (int q = 0; q < View::columns; ++q) values[r][q] = rigel::result(s, view(r, q));
           bool done = true;
-          if constexpr (output == Output::root) done = rounded_roots(values);
+          if constexpr (output == Output::root) {
+            if (!whole)  // what stands beyond C is no reason to ask for each root
+#pragma unroll
+              for (int r = 0; r < View::rows; ++r)
+#pragma unroll
+                for (int q = 0; q < View::columns; ++q)
+                  if (!exists(r, q)) values[r][q] = 1;
+            done = rounded_roots(values);
+          }
           if (done) [[likely]] {
 #pragma unroll
             for (int r = 0; r < View::rows; ++r)
@@ -295,18 +304,18 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         }
       };
       store.with_output([&]<Output output>() __attribute__((always_inline)) {
-        if constexpr (joins_late)
-          if (g.accumulate)
-            return Rows::template for_each<false>(x, exchange, place, thread, [&](const View& view) __attribute__((
-                                                                                  always_inline)) {
-              put.template operator()<output, true>(view);
-            });
-        // Roots in small tiles stand once, since so many copies would have to be fetched.
-        constexpr bool unrolled_rows = output == Output::copy || (in_vectors<S> && std::is_same_v<Shape, LargeTile<S>>);
-        Rows::template for_each<unrolled_rows>(
-            x, exchange, place, thread, [&](const View& view) __attribute__((always_inline)) {
-              put.template operator()<output, false>(view);
-            });
+        if constexpr (output != Output::power) {
+          if constexpr (joins_late)
+            if (g.accumulate)
+              return Rows::template for_each<false>(
+                  x, exchange, place, thread,
+                  [&](const View& view) __attribute__((always_inline)) { put.template operator()<output, true>(view); });
+          // Roots in small tiles stand once, since so many copies would have to be fetched.
+          constexpr bool unrolled_rows = output == Output::copy || (in_vectors<S> && std::is_same_v<Shape, LargeTile<S>>);
+          Rows::template for_each<unrolled_rows>(
+              x, exchange, place, thread,
+              [&](const View& view) __attribute__((always_inline)) { put.template operator()<output, false>(view); });
+        }
       });
       return;
     }

@@ -144,36 +144,42 @@ template <class Accumulator, class Shape, int chunk>
 class WarpExchange {
   using In = Place<Shape>;
   static constexpr int groups = Shape::outputs_n / chunk;  // of neighbours of a row that a warp holds
-  static constexpr int rows = In::warp_m;                  // that it holds of one output of each thread
+  static constexpr int at_a_time = 16;                     // outputs that a thread sees, to hide what each waits for
+  static constexpr int height = groups * In::warp_m < at_a_time ? at_a_time / (groups * In::warp_m) : 1;  // its own along m
   static constexpr int pitch = groups * 32;
-  static_assert(In::warp_n * chunk == 32 && Shape::outputs_n % chunk == 0);
+  static_assert(In::warp_n * chunk == 32 && Shape::outputs_n % chunk == 0 && chunk % height == 0 &&
+                Shape::outputs_m % height == 0);
 
  public:
-  static constexpr int size = Shape::threads / 32 * rows * pitch;  // accumulators in shared memory
+  static constexpr int size = Shape::threads / 32 * In::warp_m * height * pitch;  // accumulators in shared memory
 
-  /// What a thread sees of the tile at a time: the accumulators of rows m + r·`chunk` and columns n + q·`apart`.
+  /// What a thread sees of the tile at a time: the accumulators of rows m + row(r) and columns n + column(q).
   struct View {
-    static constexpr int rows = WarpExchange::rows, columns = groups, apart = Shape::threads_n * chunk;
+    static constexpr int rows = In::warp_m * height, columns = groups;
     const Accumulator* first;
     int m, n;
     __device__ __forceinline__ Accumulator operator()(int r, int q) const { return first[r * pitch + q * 32]; }
+    __device__ __forceinline__ static constexpr int row(int r) { return r / height * chunk + r % height; }
+    __device__ __forceinline__ static constexpr int column(int q) { return q * Shape::threads_n * chunk; }
   };
 
-  /// use(view) for each output of a thread along m: a copy of it for each, or one alone in a loop.
+  /// use(view) for all outputs, `height` of a thread along m at a time: a copy of it for each of them, or one alone in a loop.
   template <bool unrolled, class Use>
   __device__ __forceinline__ static void for_each(const Accumulator (&x)[Shape::outputs_m][Shape::outputs_n],
                                                   Accumulator* shared, Place<Shape> place, int thread, const Use& use) {
     const int lane = thread % 32, first_m = place.m - lane / In::warp_n, first_n = place.n - lane % In::warp_n;
-    Accumulator* const own = shared + thread / 32 * rows * pitch;
-    Accumulator* const to = own + lane / In::warp_n * pitch + lane % In::warp_n * chunk;
-    const auto put = [&](const Accumulator(&line)[Shape::outputs_n]) __attribute__((always_inline)) {
+    Accumulator* const own = shared + thread / 32 * In::warp_m * height * pitch;
+    Accumulator* const to = own + lane / In::warp_n * height * pitch + lane % In::warp_n * chunk;
+    const auto put = [&](int i) __attribute__((always_inline)) {
 #pragma unroll
-      for (int j = 0; j < Shape::outputs_n; j += chunk) {
-        Chunk<Accumulator, chunk> values;
+      for (int h = 0; h < height; ++h)
 #pragma unroll
-        for (int v = 0; v < chunk; ++v) values.value[v] = line[j + v];
-        values.store(to + j / chunk * 32);
-      }
+        for (int j = 0; j < Shape::outputs_n; j += chunk) {
+          Chunk<Accumulator, chunk> values;
+#pragma unroll
+          for (int v = 0; v < chunk; ++v) values.value[v] = x[i + h][j + v];
+          values.store(to + h * pitch + j / chunk * 32);
+        }
     };
     const auto get = [&](int i) __attribute__((always_inline)) {
       use(View{own + lane, line_of<Shape::threads_m, chunk>(i, first_m), first_n * chunk + lane});
@@ -181,19 +187,19 @@ class WarpExchange {
     __syncthreads();
     if constexpr (unrolled) {
 #pragma unroll
-      for (int i = 0; i < Shape::outputs_m; ++i) {
+      for (int i = 0; i < Shape::outputs_m; i += height) {
         __syncwarp();
-        put(x[i]);
+        put(i);
         __syncwarp();
         get(i);
       }
     } else {
 #pragma unroll 1
-      for (int i = 0; i < Shape::outputs_m; ++i) {
+      for (int i = 0; i < Shape::outputs_m; i += height) {
         __syncwarp();
 #pragma unroll
-        for (int o = 0; o < Shape::outputs_m; ++o)
-          if (o == i) put(x[o]);
+        for (int o = 0; o < Shape::outputs_m; o += height)
+          if (o == i) put(o);
         __syncwarp();
         get(i);
       }
