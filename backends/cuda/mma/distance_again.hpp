@@ -23,9 +23,9 @@ struct DirectTile {
   using Direct = l2_squared<typename S::element, Sum>;
   using Steps = simt::Steps<Direct>;
   static constexpr tile::Way way = in_vectors ? tile::Way::along_k : tile::Way::single;
-  // Copies one by one start where no registers spill.
-  using Sums = simt::TileSum<Direct, Shape, Steps, way, way, in_vectors ? simt::schedule<Direct> : simt::Schedule{1, 6},
-                             std::int32_t>;
+  // Copies start where no registers spill.
+  using Sums =
+      simt::TileSum<Direct, Shape, Steps, way, way, in_vectors ? simt::Schedule{0, 6} : simt::Schedule{1, 6}, std::int32_t>;
   using Exchange = typename Sums::Exchange;
   using Registers = typename Sums::Registers;
   static constexpr int chunk = Sums::SlabA::chunk, bytes = Sums::bytes;  // of shared memory
