@@ -26,6 +26,16 @@ struct Weighted {
   KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
 };
 
+// Σ_k |a − b| of floats that are read as doubles.
+struct Wide {
+  using element = float;
+  using operand = double;
+  using accumulator = float;
+  KOKKOS_FUNCTION static float identity() { return 0; }
+  KOKKOS_FUNCTION static float multiply(double a, double b) { return static_cast<float>(Kokkos::abs(a - b)); }
+  KOKKOS_FUNCTION static float add(float x, float y) { return x + y; }
+};
+
 // Complex numbers: an element that is none of Rigel's scalars, and so are the accumulator and C.
 struct Complex {
   struct element {
@@ -173,6 +183,9 @@ void check(const S& s, const E& epilogue, std::uint64_t seed) {
 // Sums of multiples of a quarter: exact in any order, so that fused multiply-adds in a file of the user's do no harm.
 TEST_CASE_TEMPLATE("a user's semiring through every family", Exec, RIGEL_TEST_SPACES) {
   check<Weighted, float, Exec>(Weighted{}, rigel::epilogue::Program{}, 11);
+}
+TEST_CASE_TEMPLATE("operands wider than their elements", Exec, RIGEL_TEST_SPACES) {
+  check<Wide, float, Exec>(Wide{}, rigel::epilogue::Program{}, 15);
 }
 TEST_CASE_TEMPLATE("elements and accumulators that are structs", Exec, RIGEL_TEST_SPACES) {
   check<Complex, Complex::element, Exec>(Complex{}, Same{}, 12);

@@ -58,7 +58,7 @@ Status supports(const KernelInfo& info, const Problem& p) {
   return detail::finish_supports<detail::ProgramFinish>(info, p);
 }
 
-/// The same for a kernel whose sums go into C as they are (hopper::stored_as_they_are()).
+/// The same for a kernel whose sums go into C as they are (hopper::stored_as_they_are(), FoundPlace: they test the same).
 template <class S, class Shape>
 Status supports_as_they_are(const KernelInfo& info, const Problem& p) {
   const Operand& c = p.c;
@@ -122,8 +122,8 @@ double cost(const KernelInfo&, const Problem& p) {
   return launch + fill + each * area * steps / rate + (Shape::in_turn ? 1 : each) * area * output + passes_cost<Parts>(p);
 }
 
-/// Enqueues a kernel in clusters of `Shape::cluster` blocks beside each other in `grid`, which may begin before the launch in front of it is complete: the kernel
-/// waits for that. In a graph that would be an edge of a kind of its own, which not everybody who reads graphs knows.
+/// Enqueues a kernel in clusters of `Shape::cluster` blocks beside each other in `grid`, which may begin before the launch in front of
+/// it is complete: the kernel waits for that. In a graph that would be an edge of a kind of its own, which not everybody who reads graphs knows.
 template <class Shape>
 void launch(const void* function, dim3 grid, int bytes, void** arguments, cudaStream_t stream, const KernelInfo& info) {
   cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;

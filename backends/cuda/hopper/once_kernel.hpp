@@ -78,8 +78,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   const tile::Origin o{blockIdx.z, std::int64_t{blockIdx.x / Shape::cluster} * Shape::m,
                        std::int64_t{blockIdx.y} * Shape::Tile::n + beside * Shape::n};
   const PartOfK k_part((operands.k + SlabA::depth - 1) / SlabA::depth, part, parts);
-  // Copies of a slab, by one thread. `shared`: of A this block's part, to all blocks of the cluster that multiply it; else all of it.
-  const auto bring = [&]<bool shared>(int slab, int stage) __attribute__((always_inline)) {
+  // Copies of a slab, by one thread. `multicast`: of A this block's part, to all blocks of the cluster that multiply it; else all of it.
+  const auto bring = [&]<bool multicast>(int slab, int stage) __attribute__((always_inline)) {
     constexpr unsigned same_part = [] {
       unsigned blocks = 0;
       for (int t = 0; t < Shape::tiles; ++t) blocks |= 1u << (t * parts);
@@ -91,14 +91,14 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     const std::uint32_t barrier = present(stage), to = slabs + stage * Memory::stage;
     arch::arrive_and_expect(barrier, Memory::stage);
 #pragma unroll
-    for (int of_a_part = 0; of_a_part < (shared ? 1 : Shape::tiles); ++of_a_part)
+    for (int of_a_part = 0; of_a_part < (multicast ? 1 : Shape::tiles); ++of_a_part)
 #pragma unroll
       for (int copy = 0; copy < SlabA::template copies<Shape::tiles>; ++copy) {
-        const int box = shared ? beside : of_a_part;
+        const int box = multicast ? beside : of_a_part;
         const int line = m + SlabA::template line_of<Shape::tiles>(box, copy);
         const std::uint32_t at = to + SlabA::template place_of<Shape::tiles>(box, copy);
         const int x = SlabA::by_lines ? line : k, y = SlabA::by_lines ? k : line;
-        if constexpr (shared)
+        if constexpr (multicast)
           arch::copy_tensor_to(static_cast<std::uint16_t>(same_part << part), at, &operands.a, x, y, batch_a, barrier);
         else
           arch::copy_tensor(at, &operands.a, x, y, batch_a, barrier);

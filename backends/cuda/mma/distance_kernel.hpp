@@ -258,7 +258,7 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
         }
         if (!mirrored) continue;
         __syncwarp();
-        // The same as columns, by whole sectors: M = N is a multiple of `width` as well.
+        // The same as columns, by whole sectors: all rows of a tile that is mirrored exist.
         Value* const mirror = static_cast<Value*>(g.c) + g.c_offset(l, n, m + 8 * piece);
 #pragma unroll 1
         for (int e = lane; e < 8 / width * outputs_n; e += 32) {

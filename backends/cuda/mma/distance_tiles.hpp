@@ -84,7 +84,7 @@ struct Guard {
 struct Rejected {
   static constexpr int most = 63;
   static constexpr int counter_count = 3;
-  unsigned* counters;    // of warps' tiles with few; of tiles that have warps with many, and of those that a block has taken
+  unsigned* counters;    // of warps' tiles with few; of tiles that have warps with many, and of units or parts that blocks have asked for
   unsigned *few, *many;  // numbers of those
   unsigned* warps;       // of each tile: a bit for each of its warps that has many
   std::uint16_t* places;  // of each warp's tile, 1 + most: how many, and where in it

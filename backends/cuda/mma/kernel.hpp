@@ -384,6 +384,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         }
       }
       if constexpr (rolling) {
+        static_assert(rows > 1, "B's fragments of the next slab are read behind wait_for_slab()");
 #pragma unroll
         for (int step = 0; step < steps; ++step) {
           const bool last = step + 1 == steps;

@@ -175,7 +175,8 @@ bool is_few(const Problem& p) {
   if (!p.program->empty()) {
     const double exponent = p.program->power();
     const bool is_root =
-        has_square_roots<S> ? exponent == 0.5 : has_roots<S> && exponent > 0 && exponent < 1 && exponent != 0.5;
+        has_square_roots<S> ? exponent == 0.5
+                            : has_roots<S> && static_cast<float>(exponent) > 0 && exponent < 1 && exponent != 0.5;
     if (!is_root) return false;
   }
   const auto is_near = [](const Operand& o) {

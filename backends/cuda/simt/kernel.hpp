@@ -42,8 +42,8 @@ enum class Output { copy, root, power };
 template <class S>
 inline constexpr bool has_roots = sums_powers<S> && std::is_same_v<result_t<S>, float>;
 
-/// Whether its roots are distances: rounded_root() takes them, in tiles inside of C for all outputs of a thread before they
-/// are copied.
+/// Whether its roots are distances: rounded_root() takes them, in aligned tiles inside of C for all outputs of a thread before they
+/// are copied, and rounded_roots() row by row in others.
 template <class S>
 inline constexpr bool has_square_roots = std::is_same_v<S, l2_squared<float>>;
 
@@ -144,8 +144,9 @@ constexpr bool joins_at_the_end() {
 
 /// Whether its outputs leave row by row where they cannot leave straight from registers: numbers of 32 bits, as floats have them.
 template <class S>
-inline constexpr bool leaves_by_rows = std::is_same_v<typename S::element, float> &&
-                                       std::is_same_v<typename S::accumulator, float> && std::is_same_v<result_t<S>, float>;
+inline constexpr bool leaves_by_rows =
+    std::is_same_v<typename S::element, float> && std::is_same_v<typename S::accumulator, float> &&
+    std::is_same_v<result_t<S>, float> && tile::chunk_of<tile::stored_t<operand_t<S>>> == 4;
 
 template <class S, class Finish, class Shape, class Step, tile::Way WayA, tile::Way WayB>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)

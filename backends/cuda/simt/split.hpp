@@ -127,24 +127,33 @@ inline Problem alone(const Problem& p, Rest rest) {
   return lines_of(p, rest.are_rows, (rest.are_rows ? p.m : p.n) - rest.lines, rest.lines);
 }
 
-/// The rest that leaves the least predicted time, and that time. Only where no order rounds differently, so that it does not
-/// show, and where no step of the epilogue asks for an output's place.
+/// The predicted time of the tiles and of the rest, one behind the other.
 template <class S>
-std::pair<Rest, double> rest_of(const Problem& p) {
+double seconds_with(const Problem& p, Rest rest, double copies) {
+  constexpr double hidden = 5e-6;  // of a launch behind another
+  const Problem tiles = without(p, rest);
+  const double seconds = parts_seconds<S>(tiles, parts_of<S>(tiles), copies);
+  if constexpr (narrows<S>)
+    if (rest.lines > 0) return seconds + split_k_choice(alone(p, rest), split_k_costs<S>()).second - hidden;
+  return seconds;
+}
+
+/// The rest that leaves the least predicted time, wherever operands lie: the workspace hangs on it. Only where no order rounds
+/// differently, so that it does not show, and where no step of the epilogue asks for an output's place.
+template <class S>
+Rest rest_of(const Problem& p) {
   using Shape = SmallTile<S>;
   constexpr std::int64_t most = 4;
-  constexpr double hidden = 5e-6;  // of a launch behind another
-  std::pair<Rest, double> best{{}, parts_seconds<S>(p, parts_of<S>(p), copies_of<S, Shape>(p))};
+  Rest best;
   if constexpr (is_exact<S> && narrows<S>) {
     if (!p.program->empty() && p.program->power() == 0) return best;
+    double least = seconds_with<S>(p, best, 1);
     for (const bool rows : {false, true}) {
       const std::int64_t lines = rows ? p.m : p.n;
       const Rest rest{lines % (rows ? Shape::m : outputs_of<S> * Shape::n), rows};
       if (rest.lines == 0 || rest.lines > most || rest.lines == lines || p.k > max_grid) continue;
-      const Problem tiles = without(p, rest);
-      const double seconds = parts_seconds<S>(tiles, parts_of<S>(tiles), copies_of<S, Shape>(tiles)) +
-                             split_k_choice(alone(p, rest), split_k_costs<S>()).second - hidden;
-      if (seconds < best.second) best = {rest, seconds};
+      const double seconds = seconds_with<S>(p, rest, 1);
+      if (seconds < least) least = seconds, best = rest;
     }
   }
   return best;
@@ -159,19 +168,20 @@ Status split_supports(const KernelInfo& info, const Problem& p) {
 
 template <class S>
 std::size_t split_workspace(const KernelInfo&, const Problem& p) {
-  const Problem tiles = without(p, rest_of<S>(p).first);
+  const Problem tiles = without(p, rest_of<S>(p));
   return static_cast<std::size_t>(tiles.m * tiles.n * parts_of<S>(tiles).count()) * sizeof(typename S::accumulator);
 }
 
 template <class S>
 double split_cost(const KernelInfo&, const Problem& p) {
-  return rest_of<S>(p).second;
+  const Rest rest = rest_of<S>(p);
+  return seconds_with<S>(p, rest, copies_of<S, SmallTile<S>>(without(p, rest)));
 }
 
 template <class S>
 void split_run(const KernelInfo& info, const Problem& whole, void* workspace) {
   using Accumulator = typename S::accumulator;
-  const Rest rest = rest_of<S>(whole).first;
+  const Rest rest = rest_of<S>(whole);
   const Problem p = without(whole, rest);
   if constexpr (is_exact<S> && narrows<S>)
     if (rest.lines > 0) split_k_run<S, detail::ProgramFinish>(info, alone(whole, rest), nullptr);

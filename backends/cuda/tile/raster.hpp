@@ -31,8 +31,8 @@ struct Raster {
   }
 };
 
-/// The same order, of tiles that the kernel goes through itself: without divisions, which take longer than a slab of products where
-/// there is one batch.
+/// The same order, of tiles that the kernel goes through itself: without divisions, which take longer than a slab of products,
+/// but in a last group of fewer rows and in batches.
 struct PersistentRaster {
   static constexpr unsigned group = Raster::group;
 

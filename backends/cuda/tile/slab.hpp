@@ -137,8 +137,9 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
     slot_ = k * Layout::pitch + line;
     const int present = static_cast<int>(lines_left < lines ? lines_left : lines) - line;
     const int tail = static_cast<int>(k_left % depth) - k;
-    full_ = along_k_ ? count_of<threads / depth>(present) : present > 0 ? each : 0;
-    tail_ = !along_k_ ? (present > 0 ? count_of<threads / lines>(tail) : 0) : tail > 0 ? full_ : 0;
+    const bool across_lines = along_k_ || !all_lines;  // of one k; else of one line
+    full_ = across_lines ? count_of<threads / depth>(present) : present > 0 ? each : 0;
+    tail_ = across_lines ? (tail > 0 ? full_ : 0) : present > 0 ? count_of<all_lines ? k_apart : 1>(tail) : 0;
   }
 
   /// Starts to read the next slab into `slab`; `left` values of k exist, or more.
