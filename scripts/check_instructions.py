@@ -99,9 +99,9 @@ def lacks(name, found):
         texts.append(f"{wanted} {products[0]}: {found[products[0]]}")
     doubles, halves = products[0].startswith("DMMA"), products[0].startswith("HMMA.16816")
     for outputs, by_lines in zip((outputs_m, outputs_n), LINES.search(name).groups()):
-        one_by_one = by_lines == "1" and not halves
-        reads = ("LDS.64" if doubles else "LDS") if one_by_one else "LDS.128" if doubles else "LDSM"
-        wanted = outputs // 16 * (2 if doubles else 6 if planes == 3 else 4) * (4 if one_by_one else 2 if doubles else 1) // turns
+        one_by_one = doubles or (by_lines == "1" and not halves)
+        reads = "LDS.64" if doubles else "LDS" if one_by_one else "LDSM"
+        wanted = outputs // 16 * (2 if doubles else 6 if planes == 3 else 4) * (4 if one_by_one else 1) // turns
         if (count := sum(found[kind] for kind in found if kind == reads or kind.startswith(reads + ".") and reads != "LDS")) < wanted:
             texts.append(f"at least {wanted} {reads}: {count}")
     if not any(kind.startswith("LDGSTS") and ".128" in kind for kind in found):
