@@ -9,13 +9,20 @@
 
 namespace rigel::backends::hopper {
 
-template <class Shape>
-Status supports_once(const KernelInfo& info, const Problem& p) {
-  using Tile = typename Shape::Tile;
-  constexpr std::int64_t most = std::numeric_limits<std::uint16_t>::max();  // of a grid's second and third extent
-  if (columns_of<Tile>(p) > most || p.batch > most)
-    return {Code::unsupported, "C has 2^16 tiles beside each other or more, or as many matrices"};
-  return supports<Tile>(info, p);
+/// Columns `n` … of C in its matrices `l` …
+inline Problem part_of(Problem p, std::int64_t l, std::int64_t matrices, std::int64_t n, std::int64_t columns) {
+  const auto cut = [&](Operand& o, bool of_columns) {
+    const std::int64_t elements = l * o.batch_stride + (of_columns ? n * o.column_stride : 0);
+    o.data = static_cast<std::byte*>(o.data) + elements * static_cast<std::int64_t>(o.size);
+    if (o.batches > 1) o.batches = matrices;
+    if (of_columns) o.columns = columns;
+  };
+  cut(p.a, false);
+  cut(p.b, true);
+  cut(p.c, true);
+  p.batch = matrices;
+  p.n = columns;
+  return p;
 }
 
 /// A launch, until the first slab is there, then for each round of tiles the slabs of a part, which come at the rate at which a
@@ -39,7 +46,7 @@ double once_cost(const KernelInfo&, const Problem& p) {
 }
 
 template <class S, class Element, class Shape>
-void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
+void run_grid(const KernelInfo& info, const Problem& p, void* workspace) {
   using Whole = Parts<1, 1, false>;
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
@@ -68,6 +75,16 @@ void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
   });
 }
 
+/// One grid, or several where C has more columns of tiles, or matrices, than the second and the third extent of one hold.
+template <class S, class Element, class Shape>
+void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
+  constexpr std::int64_t most = std::numeric_limits<std::uint16_t>::max(), most_columns = most * Shape::Tile::n;
+  for (std::int64_t l = 0; l < p.batch; l += most)
+    for (std::int64_t n = 0; n < p.n; n += most_columns)
+      run_grid<S, Element, Shape>(info, part_of(p, l, std::min(most, p.batch - l), n, std::min(most_columns, p.n - n)),
+                                  workspace);
+}
+
 /// A kernel of S; floats are cut to tf32.
 template <class S, Precision precision, class Shape>
 Kernel once_kernel() {
@@ -88,7 +105,7 @@ Kernel once_kernel() {
     k.info.accuracy =
         mma::truncating_accuracy(terms, 1, cut + (Shape::parts > 1 ? Shape::parts : 0));  // sums of parts in float
   }
-  k.supports = supports_once<Shape>;
+  k.supports = supports<typename Shape::Tile>;
   k.cost = once_cost<Element, Shape>;
   k.workspace = workspace<Parts<1, 1, false>>;
   k.run = run_once<S, Element, Shape>;
