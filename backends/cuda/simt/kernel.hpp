@@ -142,10 +142,11 @@ constexpr bool joins_at_the_end() {
     return std::is_same_v<S, or_and<Accumulator>> || std::is_same_v<S, xor_and<Accumulator>>;
 }
 
-/// Whether its outputs leave row by row where they cannot leave straight from registers: numbers of 32 bits, as floats have them.
-template <class S>
+/// Whether its outputs leave row by row where they cannot leave straight from registers: numbers of 32 bits, as floats have them. Not
+/// behind aligned operands, whose main loops ptxas then gives other registers: plus-times took 4 % more.
+template <class S, tile::Way way>
 inline constexpr bool leaves_by_rows =
-    std::is_same_v<typename S::element, float> && std::is_same_v<typename S::accumulator, float> &&
+    (way == tile::Way::single || way == tile::Way::shifted_k) && std::is_same_v<typename S::element, float> && std::is_same_v<typename S::accumulator, float> &&
     std::is_same_v<result_t<S>, float> && tile::chunk_of<tile::stored_t<operand_t<S>>> == 4;
 
 template <class S, class Finish, class Shape, class Step, tile::Way WayA, tile::Way WayB>
@@ -253,7 +254,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     }
   }
   const Store<S, Finish> store(g);
-  if constexpr (leaves_by_rows<S>) {  // but for powers, whose long code stands once
+  if constexpr (leaves_by_rows<S, WayA>) {  // but for powers, whose long code stands once
     using Rows = tile::WarpExchange<Accumulator, Shape, SlabA::chunk>;
     static_assert(Rows::size * sizeof(Accumulator) <= Sum::slabs_size * sizeof(Stored));
     if (store.is_plain() && !store.is_power() && g.c_strides.column == 1) {

@@ -147,13 +147,13 @@ Rest rest_of(const Problem& p) {
   Rest best;
   if constexpr (is_exact<S> && narrows<S>) {
     if (!p.program->empty() && p.program->power() == 0) return best;
-    double least = seconds_with<S>(p, best, 1);
+    double least = -1;  // found where there is something to choose
     for (const bool rows : {false, true}) {
       const std::int64_t lines = rows ? p.m : p.n;
       const Rest rest{lines % (rows ? Shape::m : outputs_of<S> * Shape::n), rows};
       if (rest.lines == 0 || rest.lines > most || rest.lines == lines || p.k > max_grid) continue;
-      const double seconds = seconds_with<S>(p, rest, 1);
-      if (seconds < least) least = seconds, best = rest;
+      if (least < 0) least = seconds_with<S>(p, best, 1);
+      if (const double seconds = seconds_with<S>(p, rest, 1); seconds < least) least = seconds, best = rest;
     }
   }
   return best;
