@@ -182,7 +182,8 @@ def compared():
 
 def swept():
     rows = []
-    sweep = load("h200/compare.json", "sweep")["sweep"]
+    result = load("h200/sweep.json", "sweep")
+    sweep = result["sweep"]
     for operation in dict.fromkeys(row["operation"] for row in sweep):
         those = [row for row in sweep if row["operation"] == operation]
         compared_ones = [row for row in those if "ratio" in row]
@@ -193,8 +194,8 @@ def swept():
             least = f"{worst['ratio']:.2f}: {shape(worst['m'], worst['n'], worst['k'])}, {worst['best_peer']}"
         rows.append([operation, str(len(those)), str(sum("rigel" in row["failed"] for row in those)),
                      str(sum(row.get("slower", False) for row in those)), median, least])
-    return table(["operation", "shapes", "Rigel failed", "Rigel slower than a peer", "median of best peer / Rigel",
-                  "least of it"], rows)
+    return provenance("h200/sweep.json", result["context"]) + "\n\n" + table(
+        ["operation", "shapes", "Rigel failed", "Rigel slower than a peer", "median of best peer / Rigel", "least of it"], rows)
 
 
 def products():

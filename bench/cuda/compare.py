@@ -3,7 +3,8 @@
 """Sets Rigel beside the other libraries that have such kernels, on one GPU, on the same numbers, in one run: the tasks of a
 table and a sweep of shapes. Every result is held against f64. Prints a table and writes it as JSON.
 
-    compare.py build/…/bin/bench_serve bench/results/<gpu>/compare.json
+    compare.py --shapes 0 build/…/bin/bench_serve bench/results/<gpu>/compare.json
+    compare.py --no-table build/…/bin/bench_serve bench/results/<gpu>/sweep.json
     compare.py --products build/…/bin/bench_serve bench/results/<gpu>/products.json
 
 Peers are torch (cdist, matmul, broadcasts in blocks), kermac, mm-kermac and sgemm-bi: each where it can be imported; what is
