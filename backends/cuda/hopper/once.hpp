@@ -79,6 +79,7 @@ void run_grid(const KernelInfo& info, const Problem& p, void* workspace) {
 template <class S, class Element, class Shape>
 void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
   constexpr std::int64_t most = std::numeric_limits<std::uint16_t>::max(), most_columns = most * Shape::Tile::n;
+  if (p.batch <= most && p.n <= most_columns) return run_grid<S, Element, Shape>(info, p, workspace);
   for (std::int64_t l = 0; l < p.batch; l += most)
     for (std::int64_t n = 0; n < p.n; n += most_columns)
       run_grid<S, Element, Shape>(info, part_of(p, l, std::min(most, p.batch - l), n, std::min(most_columns, p.n - n)),

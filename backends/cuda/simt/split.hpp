@@ -120,8 +120,10 @@ inline Problem lines_of(Problem p, bool rows, std::int64_t first, std::int64_t c
   return p;
 }
 
-inline Problem without(const Problem& p, Rest rest) {
-  return lines_of(p, rest.are_rows, 0, (rest.are_rows ? p.m : p.n) - rest.lines);
+/// visit(tiles): the problem without its rest; where there is none, as nearly always, without a copy and its labels.
+template <class Visit>
+auto with_tiles(const Problem& p, Rest rest, const Visit& visit) {
+  return rest.lines == 0 ? visit(p) : visit(lines_of(p, rest.are_rows, 0, (rest.are_rows ? p.m : p.n) - rest.lines));
 }
 inline Problem alone(const Problem& p, Rest rest) {
   return lines_of(p, rest.are_rows, (rest.are_rows ? p.m : p.n) - rest.lines, rest.lines);
@@ -131,8 +133,8 @@ inline Problem alone(const Problem& p, Rest rest) {
 template <class S>
 double seconds_with(const Problem& p, Rest rest, double copies) {
   constexpr double hidden = 5e-6;  // of a launch behind another
-  const Problem tiles = without(p, rest);
-  const double seconds = parts_seconds<S>(tiles, parts_of<S>(tiles), copies);
+  const double seconds =
+      with_tiles(p, rest, [&](const Problem& tiles) { return parts_seconds<S>(tiles, parts_of<S>(tiles), copies); });
   if constexpr (narrows<S>)
     if (rest.lines > 0) return seconds + split_k_choice(alone(p, rest), split_k_costs<S>()).second - hidden;
   return seconds;
@@ -168,23 +170,20 @@ Status split_supports(const KernelInfo& info, const Problem& p) {
 
 template <class S>
 std::size_t split_workspace(const KernelInfo&, const Problem& p) {
-  const Problem tiles = without(p, rest_of<S>(p));
-  return static_cast<std::size_t>(tiles.m * tiles.n * parts_of<S>(tiles).count()) * sizeof(typename S::accumulator);
+  return with_tiles(p, rest_of<S>(p), [](const Problem& tiles) {
+    return static_cast<std::size_t>(tiles.m * tiles.n * parts_of<S>(tiles).count()) * sizeof(typename S::accumulator);
+  });
 }
 
 template <class S>
 double split_cost(const KernelInfo&, const Problem& p) {
   const Rest rest = rest_of<S>(p);
-  return seconds_with<S>(p, rest, copies_of<S, SmallTile<S>>(without(p, rest)));
+  return seconds_with<S>(p, rest, with_tiles(p, rest, copies_of<S, SmallTile<S>>));
 }
 
 template <class S>
-void split_run(const KernelInfo& info, const Problem& whole, void* workspace) {
+void run_parts(const KernelInfo& info, const Problem& p, void* workspace) {
   using Accumulator = typename S::accumulator;
-  const Rest rest = rest_of<S>(whole);
-  const Problem p = without(whole, rest);
-  if constexpr (is_exact<S> && narrows<S>)
-    if (rest.lines > 0) split_k_run<S, detail::ProgramFinish>(info, alone(whole, rest), nullptr);
   const Parts parts = parts_of<S>(p);
   auto* const first = static_cast<Accumulator*>(workspace);
   const auto enqueue = [&](std::int64_t part, std::int64_t length, std::int64_t count) {
@@ -201,6 +200,14 @@ void split_run(const KernelInfo& info, const Problem& whole, void* workspace) {
   join_parts<S><<<blocks, 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
       detail::arguments_of<S, detail::ProgramFinish>(p), first, parts.count());
   cuda::check(cudaGetLastError(), "contract: launch of " + info.name);
+}
+
+template <class S>
+void split_run(const KernelInfo& info, const Problem& p, void* workspace) {
+  const Rest rest = rest_of<S>(p);
+  if constexpr (is_exact<S> && narrows<S>)
+    if (rest.lines > 0) split_k_run<S, detail::ProgramFinish>(info, alone(p, rest), nullptr);
+  with_tiles(p, rest, [&](const Problem& tiles) { run_parts<S>(info, tiles, workspace); });
 }
 
 template <class S>
