@@ -178,7 +178,7 @@ Finish finish_of(const Problem& p) {
     return {*static_cast<const decltype(Finish::functor)*>(p.epilogue_object)};
 }
 
-// The object of all batches; where every batch has one of its own, in memory that the host may not read, a placeholder.
+// The object of all batches; where every batch has one of its own, in memory that the host may not read, a default one.
 template <class S>
 S semiring_of(const Problem& p) {
   if constexpr (std::is_default_constructible_v<S>)
