@@ -13,6 +13,11 @@ inline void check(cudaError_t status, const std::string& what) {
   if (status != cudaSuccess) throw Error(Code::device, what + ": " + cudaGetErrorString(status));
 }
 
+/// The same for a kernel's launch. Its message is put together only where it is needed: a launch takes microseconds.
+inline void check_launch(cudaError_t status, const std::string& kernel) {
+  if (status != cudaSuccess) check(status, "contract: launch of " + kernel);
+}
+
 /// Makes a device the current one of this thread for as long as the object lives.
 class CurrentDevice {
  public:

@@ -66,6 +66,12 @@ class Program {
   RIGEL_MEMBER constexpr const Step& operator[](int i) const { return steps_[i]; }
   /// The exponent where it is pow(exponent) alone, else 0.
   RIGEL_MEMBER constexpr double power() const { return size_ == 1 && steps_[0].kind == Kind::power ? steps_[0].x : 0; }
+  /// Whether a step asks for an output's place in C: kernels that compute C in parts then would have to say where each lies.
+  constexpr bool reads_place() const {
+    for (int i = 0; i < size_; ++i)
+      if (steps_[i].kind == Kind::diagonal) return true;
+    return false;
+  }
 
   /// The steps of `f`, then those of `g`. Throws Error(invalid_argument) where there would be more than eight.
   friend constexpr Program operator|(Program f, const Program& g) {

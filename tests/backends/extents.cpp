@@ -100,15 +100,20 @@ TEST_CASE_TEMPLATE("more than 65,535 batches, rows or columns of tiles", Exec, R
       const View a(two.data(), Kokkos::LayoutStride(1, 0, m, 0, 1, 0)),
           b(three.data(), Kokkos::LayoutStride(1, 0, 1, 0, n, 0));
       const auto c = support::batch<std::int8_t, Exec>(static_cast<int>(l), static_cast<int>(m), static_cast<int>(n));
-      const bool ran = support::ran(info, [&] {
-        rigel::contract(exec, rigel::plus_times<std::int8_t>{}, a, b, c, rigel::epilogue::Program{}, {.kernel = info.name});
-      });
-      if (!ran) continue;
-      std::vector<std::int8_t> host(size);
-      support::copy_out<Exec>(host.data(), c.data(), size);
-      std::size_t wrong = 0;
-      for (const std::int8_t v : host) wrong += v != 6;
-      CHECK(wrong == 0);
+      // Added where the row and the column are the same, here of each matrix's first element: parts of C must not count anew.
+      for (const int diagonal : {0, 1}) {
+        CAPTURE(diagonal);
+        const auto epilogue = diagonal == 0 ? rigel::epilogue::Program{} : rigel::epilogue::add_diagonal(diagonal);
+        const bool ran = support::ran(info, [&] {
+          rigel::contract(exec, rigel::plus_times<std::int8_t>{}, a, b, c, epilogue, {.kernel = info.name});
+        });
+        if (!ran) continue;
+        std::vector<std::int8_t> host(size);
+        support::copy_out<Exec>(host.data(), c.data(), size);
+        std::size_t wrong = 0;
+        for (std::size_t at = 0; at < size; ++at) wrong += host[at] != 6 + (at % (m * n) == 0 ? diagonal : 0);
+        CHECK(wrong == 0);
+      }
     }
   }
 }

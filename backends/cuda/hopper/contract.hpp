@@ -142,7 +142,7 @@ void launch(const void* function, dim3 grid, int bytes, void** arguments, cudaSt
   config.attrs = attributes;
   config.numAttrs = Shape::cluster > 1 ? 2 : 1;
   const cudaError_t status = cudaLaunchKernelExC(&config, function, arguments);
-  if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+  cuda::check_launch(status, info.name);
 }
 
 /// The map of an operand's matrices as a kernel copies it: as it lies, or after a pass to `memory`, which it advances. Lines of

@@ -9,22 +9,6 @@
 
 namespace rigel::backends::hopper {
 
-/// Columns `n` … of C in its matrices `l` …
-inline Problem part_of(Problem p, std::int64_t l, std::int64_t matrices, std::int64_t n, std::int64_t columns) {
-  const auto cut = [&](Operand& o, bool of_columns) {
-    const std::int64_t elements = l * o.batch_stride + (of_columns ? n * o.column_stride : 0);
-    o.data = static_cast<std::byte*>(o.data) + elements * static_cast<std::int64_t>(o.size);
-    if (o.batches > 1) o.batches = matrices;
-    if (of_columns) o.columns = columns;
-  };
-  cut(p.a, false);
-  cut(p.b, true);
-  cut(p.c, true);
-  p.batch = matrices;
-  p.n = columns;
-  return p;
-}
-
 /// A launch, until the first slab is there, then for each round of tiles the slabs of a part, which come at the rate at which a
 /// multiprocessor gets them or are multiplied at the rate of its tensor cores, and the sums of other parts, which come more slowly; and
 /// what the passes before take. As measured on an H200.
@@ -75,15 +59,28 @@ void run_grid(const KernelInfo& info, const Problem& p, void* workspace) {
   });
 }
 
-/// One grid, or several where C has more columns of tiles, or matrices, than the second and the third extent of one hold.
+// What the second and the third extent of a grid hold at most: matrices, and columns of C.
+inline constexpr std::int64_t most_matrices = std::numeric_limits<std::uint16_t>::max();
+template <class Tile>
+inline constexpr std::int64_t most_columns = most_matrices * Tile::n;
+
+template <class Tile>
+Status once_supports(const KernelInfo& info, const Problem& p) {
+  if (p.n > most_columns<Tile> && p.program && p.program->reads_place())
+    return {Code::unsupported, "the epilogue reads an output's place, and C has more columns than a grid holds"};
+  return supports<Tile>(info, p);
+}
+
+/// One grid, or several where C has more columns or matrices.
 template <class S, class Element, class Shape>
 void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
-  constexpr std::int64_t most = std::numeric_limits<std::uint16_t>::max(), most_columns = most * Shape::Tile::n;
-  if (p.batch <= most && p.n <= most_columns) return run_grid<S, Element, Shape>(info, p, workspace);
-  for (std::int64_t l = 0; l < p.batch; l += most)
-    for (std::int64_t n = 0; n < p.n; n += most_columns)
-      run_grid<S, Element, Shape>(info, part_of(p, l, std::min(most, p.batch - l), n, std::min(most_columns, p.n - n)),
-                                  workspace);
+  constexpr std::int64_t columns = most_columns<typename Shape::Tile>;
+  if (p.batch <= most_matrices && p.n <= columns) return run_grid<S, Element, Shape>(info, p, workspace);
+  for (std::int64_t l = 0; l < p.batch; l += most_matrices)
+    for (std::int64_t n = 0; n < p.n; n += columns)
+      run_grid<S, Element, Shape>(
+          info, detail::part_of(p, {l, std::min(most_matrices, p.batch - l)}, {0, p.m}, {n, std::min(columns, p.n - n)}),
+          workspace);
 }
 
 /// A kernel of S; floats are cut to tf32.
@@ -106,7 +103,7 @@ Kernel once_kernel() {
     k.info.accuracy =
         mma::truncating_accuracy(terms, 1, cut + (Shape::parts > 1 ? Shape::parts : 0));  // sums of parts in float
   }
-  k.supports = supports<typename Shape::Tile>;
+  k.supports = once_supports<typename Shape::Tile>;
   k.cost = once_cost<Element, Shape>;
   k.workspace = workspace<Parts<1, 1, false>>;
   k.run = run_once<S, Element, Shape>;

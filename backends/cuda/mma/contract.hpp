@@ -162,7 +162,7 @@ void launch_tiles(const void* function, unsigned tiles, int bytes, void** argume
   const cudaError_t status =
       cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), arguments,
                        static_cast<std::size_t>(bytes), static_cast<cudaStream_t>(p.execution.stream));
-  if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+  cuda::check_launch(status, info.name);
 }
 
 /// Enqueues the packing pass of an operand to `memory`, which it advances; what is there then.

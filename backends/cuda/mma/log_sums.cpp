@@ -87,7 +87,7 @@ void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   const auto check = [&](cudaError_t status) {
-    if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+    cuda::check_launch(status, info.name);
   };
   constexpr int bytes = shared_bytes<Shape, float>;
   static std::atomic<std::uint64_t> allowed{0};

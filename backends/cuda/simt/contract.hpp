@@ -219,7 +219,7 @@ void launch_tiles(const KernelInfo& info, const Problem& p, const void* function
     const dim3 grid(static_cast<unsigned>(std::min(tiles - raster.first, max_grid)));
     const cudaError_t status = cudaLaunchKernel(function, grid, dim3(static_cast<unsigned>(threads)), list, 0,
                                                 static_cast<cudaStream_t>(p.execution.stream));
-    if (status != cudaSuccess) cuda::check(status, "contract: launch of " + info.name);
+    cuda::check_launch(status, info.name);
   }
 }
 

@@ -240,7 +240,7 @@ void few_run(const KernelInfo& info, const Problem& p) {
   const auto kernel = single ? &contract_few<S, true> : &contract_few<S, false>;
   kernel<<<static_cast<unsigned>(blocks_of(outputs, shape.outputs)), 1u << shape.threads(), bytes,
            static_cast<cudaStream_t>(p.execution.stream)>>>(g);
-  cuda::check(cudaGetLastError(), "contract: launch of " + info.name);
+  cuda::check_launch(cudaGetLastError(), info.name);
 }
 
 }  // namespace rigel::backends::simt

@@ -229,7 +229,7 @@ void split_k_run(const KernelInfo& info, const Problem& p, void*) {
                       static_cast<unsigned>(std::min(p.batch - l, most)));
       contract_narrow_split_k<S, Finish>
           <<<grid, 1 << shape.threads(), bytes, static_cast<cudaStream_t>(p.execution.stream)>>>(shape, arguments);
-      cuda::check(cudaGetLastError(), "contract: launch of " + info.name);
+      cuda::check_launch(cudaGetLastError(), info.name);
     }
 }
 

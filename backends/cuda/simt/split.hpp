@@ -107,26 +107,17 @@ struct Rest {
   bool are_rows = false;
 };
 
-/// Rows `first` … of C, or columns.
-inline Problem lines_of(Problem p, bool rows, std::int64_t first, std::int64_t count) {
-  const auto cut = [&](Operand& o, bool along_rows) {
-    o.data = static_cast<std::byte*>(o.data) +
-             first * (along_rows ? o.row_stride : o.column_stride) * static_cast<std::int64_t>(o.size);
-    (along_rows ? o.rows : o.columns) = count;
-  };
-  cut(rows ? p.a : p.b, rows);
-  cut(p.c, rows);
-  (rows ? p.m : p.n) = count;
-  return p;
+inline Problem lines_of(const Problem& p, bool rows, detail::Range lines) {
+  return detail::part_of(p, {0, p.batch}, rows ? lines : detail::Range{0, p.m}, rows ? detail::Range{0, p.n} : lines);
 }
 
 /// visit(tiles): the problem without its rest; where there is none, as nearly always, without a copy and its labels.
 template <class Visit>
 auto with_tiles(const Problem& p, Rest rest, const Visit& visit) {
-  return rest.lines == 0 ? visit(p) : visit(lines_of(p, rest.are_rows, 0, (rest.are_rows ? p.m : p.n) - rest.lines));
+  return rest.lines == 0 ? visit(p) : visit(lines_of(p, rest.are_rows, {0, (rest.are_rows ? p.m : p.n) - rest.lines}));
 }
 inline Problem alone(const Problem& p, Rest rest) {
-  return lines_of(p, rest.are_rows, (rest.are_rows ? p.m : p.n) - rest.lines, rest.lines);
+  return lines_of(p, rest.are_rows, {(rest.are_rows ? p.m : p.n) - rest.lines, rest.lines});
 }
 
 /// The predicted time of the tiles and of the rest, one behind the other.
@@ -148,7 +139,7 @@ Rest rest_of(const Problem& p) {
   constexpr std::int64_t most = 4;
   Rest best;
   if constexpr (is_exact<S> && narrows<S>) {
-    if (!p.program->empty() && p.program->power() == 0) return best;
+    if (p.program->reads_place()) return best;
     double least = -1;  // found where there is something to choose
     for (const bool rows : {false, true}) {
       const std::int64_t lines = rows ? p.m : p.n;
@@ -199,7 +190,7 @@ void run_parts(const KernelInfo& info, const Problem& p, void* workspace) {
   if (blocks == 0) return;
   join_parts<S><<<blocks, 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
       detail::arguments_of<S, detail::ProgramFinish>(p), first, parts.count());
-  cuda::check(cudaGetLastError(), "contract: launch of " + info.name);
+  cuda::check_launch(cudaGetLastError(), info.name);
 }
 
 template <class S>

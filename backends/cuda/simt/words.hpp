@@ -216,7 +216,7 @@ void words_run(const KernelInfo& info, const Problem& p, void* workspace) {
     pack_words<Bits, flip>
         <<<dim3(static_cast<unsigned>((words + 255) / 256), 2), 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
             a, b, p.k, static_cast<int>(q.k));
-    cuda::check(cudaGetLastError(), "contract: launch of " + info.name);
+    cuda::check_launch(cudaGetLastError(), info.name);
   }
   const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(q)), static_cast<unsigned>(columns_of<Words, Shape>(q))};
   launch_tiles(info, q,

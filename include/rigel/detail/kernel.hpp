@@ -42,6 +42,32 @@ constexpr Accuracy chain_accuracy() {
   else return {2, 1};
 }
 
+/// Indices first, first + 1, …, of which there are `count`.
+struct Range {
+  std::int64_t first = 0, count = 0;
+};
+
+/// The outputs of some rows and columns, in some matrices of a batch with one semiring object, as a problem of its own: places
+/// in C count from its first output.
+inline Problem part_of(Problem p, Range matrices, Range rows, Range columns) {
+  const auto cut = [&](Operand& o, Range of_rows, Range of_columns) {
+    const std::int64_t elements =
+        matrices.first * o.batch_stride + of_rows.first * o.row_stride + of_columns.first * o.column_stride;
+    o.data = static_cast<std::byte*>(o.data) + elements * static_cast<std::int64_t>(o.size);
+    if (o.batches > 1) o.batches = matrices.count;
+    o.rows = of_rows.count;
+    o.columns = of_columns.count;
+  };
+  const Range along_k{0, p.k};
+  cut(p.a, rows, along_k);
+  cut(p.b, along_k, columns);
+  cut(p.c, rows, columns);
+  p.batch = matrices.count;
+  p.m = rows.count;
+  p.n = columns.count;
+  return p;
+}
+
 /// Whether the way into C covers the problem: compiled kernels take epilogues of the closed set and a C of known type.
 template <class Finish>
 Status finish_supports(const KernelInfo&, const Problem& p) {
