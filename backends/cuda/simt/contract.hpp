@@ -140,9 +140,26 @@ void with_function(const Problem& p, const Visit& visit) {
   }
 }
 
-/// Light semirings of floats, whose times are known best.
+/// What a step of a light semiring of floats takes beside |a − b|'s, and what of its speed a large tile has alone on a
+/// multiprocessor, alone behind others, and what time two that begin at once lose, in those of a tile, as they wait for the same
+/// units: minima have half as many as sums. As measured on sm_90.
+struct Pace {
+  double step = 1, alone = 0.53, alone_behind_others = 0.53, lost = 0;
+};
 template <class S>
-inline constexpr bool is_light_float = in_vectors<S> && std::is_same_v<typename S::element, float>;
+inline constexpr Pace pace = {};
+template <>
+inline constexpr Pace pace<plus_times<float>> = {.step = 0.58, .alone = 0.85};
+template <>
+inline constexpr Pace pace<min_plus<float>> = {1.03, 0.55, 0.7, 0.2};
+template <>
+inline constexpr Pace pace<max_plus<float>> = pace<min_plus<float>>;
+template <>
+inline constexpr Pace pace<linf<float>> = pace<min_plus<float>>;
+template <>
+inline constexpr Pace pace<max_min<float>> = {1.55, 0.76, 1, 0.2};
+template <>
+inline constexpr Pace pace<min_max<float>> = pace<max_min<float>>;
 
 /// Steps of an accumulator of `OnPairs<S>` that a multiprocessor finishes in a second when it is full, as measured on sm_90
 /// for the lightest semirings.
@@ -157,7 +174,7 @@ constexpr double steps_per_second() {
   else if constexpr (bit_counts_of<S> > 0)
     return 2.7e10 / bit_counts_of<S>;
   else if constexpr (is_light_float<S>)
-    return 1.1e11;
+    return 1.1e11 / pace<S>.step;
   else
     return 1e11 / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
 }
@@ -168,26 +185,33 @@ constexpr double steps_per_second() {
 /// `copies`: how much of its speed copies leave it.
 template <class S, class Shape>
 double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, double copies) {
-  constexpr bool light = is_light_float<S>;
-  constexpr double launch = light ? 7e-6 : 8e-6, output = light ? 7e-11 : 1.9e-10;  // seconds, measured on sm_90
-  // Six small tiles at a time hide it from each other where copies are whole vectors.
-  const double fill = !light ? 0.9e-6 : copies < 1 || Shape::blocks <= 2 ? 3e-6 : 1.2e-6;
+  constexpr bool light = is_light_float<S>, pairs = Shape::blocks <= 2, wide = std::is_same_v<Shape, WideTile>;
+  // Seconds, measured on sm_90.
+  constexpr double small_launch = wide ? 4.8e-6 : 5.6e-6, light_launch = pairs ? 7.5e-6 : small_launch;
+  constexpr double launch = light ? light_launch : 8e-6, fill = light ? 3e-6 : 0.9e-6, output = light ? 7e-11 : 1.9e-10;
+  // Behind the first ones small tiles hide most of it from each other where copies are whole vectors.
+  const double later_fill = !light || pairs || copies < 1 ? fill : 1e-6;
   constexpr int area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
   constexpr bool full_of_warps = Shape::blocks * Shape::threads >= 512;
   constexpr double efficiency =
       is_transcendental<S> ? (full_of_warps ? 1 : 0.95) * outputs / (outputs + 0.5) : outputs / (outputs + 4.0);
-  // Full from 5 warps on, as far as the four schedulers have as many each, and no block is alone with its barriers.
-  const auto busy = [](double tiles) {
-    const double warps = tiles * Shape::threads / 32;
-    if (light && tiles == 1 && warps >= 4) return 0.53;
-    return warps <= 4 ? 0.2 + 0.17 * warps : warps / (4 * std::ceil(warps / 4));
-  };
   const double tiles_each = std::ceil(static_cast<double>(count) / std::max(multiprocessors, 1));
   const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
+  // Full from 5 warps on, as far as the four schedulers have as many each, and no block is alone with its barriers.
+  const auto busy = [&](double tiles) {
+    const double warps = tiles * Shape::threads / 32;
+    if (light && tiles == 1) {
+      if (pairs) return full > 0 ? pace<S>.alone_behind_others : pace<S>.alone;
+      return wide ? 0.73 : 0.43;
+    }
+    return warps <= 4 ? 0.2 + 0.17 * warps : warps / (4 * std::ceil(warps / 4));
+  };
+  const double lost = light && pairs && full > 0 ? pace<S>.lost : 0;
   const double rate =
       steps_per_second<S, Shape>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(k));
-  return launch + (full / busy(Shape::blocks) + rest / busy(rest)) / rate +
-         tiles_each / Shape::blocks * (fill + area * output);
+  const double rounds = tiles_each / Shape::blocks;
+  return launch + (lost + full / busy(Shape::blocks) + rest / busy(rest)) / rate + std::min(rounds, 1.) * fill +
+         std::max(rounds - 1, 0.) * later_fill + rounds * area * output;
 }
 
 /// What copies leave of a tile's speed: operands that are not aligned take more of them, and shifted ones some steps more.
@@ -256,9 +280,9 @@ KernelInfo tile_info(const std::string& variant = "", int values = 1) {
 }
 
 template <class S, class Finish, class Shape>
-Kernel kernel() {
+Kernel kernel(const std::string& variant = "") {
   Kernel k;
-  k.info = tile_info<S, Shape>();
+  k.info = tile_info<S, Shape>(variant);
   k.supports = supports<S, Finish, Shape>;
   k.cost = cost<S, Shape>;
   k.run = run<S, Finish, Shape>;

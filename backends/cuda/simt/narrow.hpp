@@ -204,6 +204,7 @@ template <class S, class Finish>
 void add_kernels(std::vector<Kernel>& list) {
   list.push_back(kernel<S, Finish, LargeTile<S>>());
   list.push_back(kernel<S, Finish, SmallTile<S>>());
+  if constexpr (has_wide_tile<S>) list.push_back(kernel<S, Finish, WideTile>("wide."));
   if constexpr (powers_by_products<S, Finish> && sums_powers<S>) list.push_back(whole_powers_kernel<S, Finish>());
   if constexpr (narrows<S>) {
     list.push_back(narrow_kernel<S, Finish>());

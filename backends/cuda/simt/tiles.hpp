@@ -60,6 +60,20 @@ inline constexpr bool in_vectors =
     std::is_same_v<operand_t<S>, typename S::element> && registers_of<typename S::accumulator> == 1 &&
     !is_transcendental<S> && !needs_temporaries<S>;
 
+/// Semirings whose operands always come one by one, a tenth slower, to keep the library and its build small.
+template <class S>
+inline constexpr bool singles_only = false;
+template <class E, class A>
+inline constexpr bool singles_only<hamming<E, A>> = true;
+template <class E, class A>
+inline constexpr bool singles_only<max_times<E, A>> = true;
+template <class E, class A>
+inline constexpr bool singles_only<min_times<E, A>> = true;
+template <class A>
+inline constexpr bool singles_only<l2_squared<std::int32_t, A>> = true;
+template <class A>
+inline constexpr bool singles_only<linf<std::int32_t, A>> = true;
+
 /// The steps of a slab at which a kernel in vectors starts to copy a later slab, and at which it turns over the next.
 struct Schedule {
   int start, turn;
@@ -138,6 +152,16 @@ using LargeTile = decltype(large_tile<S>());
 template <class S>
 using SmallTile = decltype(small_tile<S>());
 
+/// Light semirings of floats, whose times are known best.
+template <class S>
+inline constexpr bool is_light_float = in_vectors<S> && std::is_same_v<typename S::element, float>;
+
+/// A small tile of theirs by twice the threads. Its operands cost more; but the two warps of the other leave schedulers idle where
+/// a multiprocessor gets an odd number of tiles, the most where it gets one.
+using WideTile = tile::Shape<8, 16, 8, 4, 8, 4, true>;
+template <class S>
+inline constexpr bool has_wide_tile = is_light_float<S> && !singles_only<S>;
+
 /// The schedule of a kernel whose operands come one by one.
 template <class S, class Shape>
 inline constexpr Schedule schedule_of_singles = is_packed<S> ? Schedule{1, 5} : Schedule{0, 6};
@@ -172,20 +196,6 @@ inline constexpr bool unrolls_singles<max_min<std::int16_t>> = false;
 template <>
 inline constexpr bool unrolls_singles<min_max<std::int16_t>> = false;
 
-/// Semirings whose operands always come one by one, a tenth slower, to keep the library and its build small.
-template <class S>
-inline constexpr bool singles_only = false;
-template <class E, class A>
-inline constexpr bool singles_only<hamming<E, A>> = true;
-template <class E, class A>
-inline constexpr bool singles_only<max_times<E, A>> = true;
-template <class E, class A>
-inline constexpr bool singles_only<min_times<E, A>> = true;
-template <class A>
-inline constexpr bool singles_only<l2_squared<std::int32_t, A>> = true;
-template <class A>
-inline constexpr bool singles_only<linf<std::int32_t, A>> = true;
-
 /// Whether a tile also has kernels that bring operands in vectors: the large one, and the small one of floats.
 template <class S, class Shape>
 inline constexpr bool takes_vectors =
@@ -198,8 +208,10 @@ inline constexpr bool takes_vectors =
 template <class S, class Shape>
 inline constexpr tile::Way shifted_way_of_b = tile::Way::single;
 template <class Shape>
+  requires(!std::is_same_v<Shape, WideTile>)
 inline constexpr tile::Way shifted_way_of_b<l1<float>, Shape> = tile::Way::shifted_k;
 template <class Shape>
+  requires(!std::is_same_v<Shape, WideTile>)
 inline constexpr tile::Way shifted_way_of_b<l2_squared<float>, Shape> = tile::Way::shifted_k;
 template <>
 inline constexpr tile::Way shifted_way_of_b<min_plus<float>, SmallTile<min_plus<float>>> = tile::Way::shifted_lines;
