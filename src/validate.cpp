@@ -25,6 +25,8 @@ void require_extent(const Problem& p, const char* name, const Operand& o, const 
                   describe(match_name, match));
 }
 
+bool is_integer(Scalar type) { return type > Scalar::f64 && type != Scalar::other; }
+
 void require_batches(const char* name, const Operand& o, const Problem& p) {
   if (o.batches != p.batch && o.batches != 1)
     refuse(p, describe(name, o) + ", expected " + std::to_string(p.batch) + " batches or one to match " +
@@ -40,6 +42,9 @@ void validate(const Problem& p) {
   require_extent(p, c, p.c, "columns", p.c.columns, p.b.columns, b, p.b);
   require_batches(a, p.a, p);
   require_batches(b, p.b, p);
+  if (p.program && p.program->size() > p.program->bit_steps() && is_integer(p.accumulator) && is_integer(p.c.type))
+    refuse(p, describe(c, p.c) + " of " + name(p.c.type) +
+                  ", expected f16, bf16, f32 or f64, which hold what epilogues other than any_bit() and parity() give");
   const bool writes = p.batch > 0 && p.m > 0 && p.n > 0;
   if (!writes) return;
   if (!p.c.data) refuse(p, describe(c, p.c) + " has no data");

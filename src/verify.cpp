@@ -278,7 +278,10 @@ class Verifier {
   void check(Case c) {
     c.accumulate = c.accumulate && kernel_.info.accumulates;
     std::mt19937_64 random(seed_ + static_cast<unsigned>(result_.problems));
-    const Scalar element = kernel_.info.element, value = result_type(kernel_.info);
+    const Scalar element = kernel_.info.element, result = result_type(kernel_.info);
+    const epilogue::Program program = c.epilogue ? program_for(result) : epilogue::Program{};
+    const Scalar value = is_floating(result) || program.size() == program.bit_steps() ? result : Scalar::f64;  // of C
+    c.accumulate = c.accumulate && value == result;  // numbers that are not whole have no chain of integers to start
     Inputs in;
     in.a = shape_of(element, c.a, c.broadcast_a ? 1 : c.batch, c.m, c.k);
     in.b = shape_of(element, c.b, c.broadcast_b ? 1 : c.batch, c.k, c.n);
@@ -287,7 +290,6 @@ class Verifier {
     in.b_bytes = random_values(in.b, kernel_.info.semiring, c.special, random);
     in.c_bytes = random_values(in.c, kernel_.info.semiring, Special::none, random);
     const Exec exec{};
-    const epilogue::Program program = c.epilogue ? program_for(value) : epilogue::Program{};
     Bytes actual;
     try {
       actual = solve(exec, kernel_, in, c.accumulate, program);

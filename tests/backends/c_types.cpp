@@ -33,6 +33,7 @@ void check() {
   for (const bool accumulate : {false, true}) {
     for (const auto& program :
          {rigel::epilogue::Program{}, rigel::epilogue::scale(0.25) | rigel::epilogue::add_diagonal(2)}) {
+      if (std::is_integral_v<C> && !program.empty()) continue;  // refused (tests/edge/messages.cpp)
       std::vector<double> expected;
       for (const auto& info : support::kernels_on(exec, rigel::semiring_name<S>(), rigel::scalar_of<T>,
                                                   rigel::scalar_of<typename S::accumulator>)) {

@@ -85,6 +85,28 @@ TEST_CASE("K beyond 2^31") {
 #endif
 }
 
+namespace {
+
+// Two times three in every output of many; C holds T.
+template <class T, class Exec, class View>
+void check_many(const Exec& exec, const rigel::KernelInfo& info, const View& a, const View& b,
+                const rigel::epilogue::Program& epilogue, double on_diagonal) {
+  const std::size_t l = a.extent(0), m = a.extent(1), n = b.extent(2), size = l * m * n;
+  CAPTURE(size);
+  CAPTURE(on_diagonal);
+  const auto c = support::batch<T, Exec>(static_cast<int>(l), static_cast<int>(m), static_cast<int>(n));
+  const bool ran = support::ran(
+      info, [&] { rigel::contract(exec, rigel::plus_times<std::int8_t>{}, a, b, c, epilogue, {.kernel = info.name}); });
+  if (!ran) return;
+  std::vector<T> host(size);
+  support::copy_out<Exec>(host.data(), c.data(), size * sizeof(T));
+  std::size_t wrong = 0;
+  for (std::size_t at = 0; at < size; ++at) wrong += host[at] != (at % (m * n) == 0 ? on_diagonal : 6);
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
 TEST_CASE_TEMPLATE("more than 65,535 batches, rows or columns of tiles", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;
   const auto two = support::batch<std::int8_t, Exec>(1, 1, 1, {2}), three = support::batch<std::int8_t, Exec>(1, 1, 1, {3});
@@ -95,25 +117,11 @@ TEST_CASE_TEMPLATE("more than 65,535 batches, rows or columns of tiles", Exec, R
     constexpr std::size_t many = 70001, rows = support::on_host<Exec> ? 70001 : 9000001;
     for (const auto& [l, m, n] :
          {std::tuple<std::size_t, std::size_t, std::size_t>{many, 1, 1}, {1, rows, 1}, {1, 1, rows}}) {
-      const std::size_t size = l * m * n;
-      CAPTURE(size);
-      const View a(two.data(), Kokkos::LayoutStride(1, 0, m, 0, 1, 0)),
-          b(three.data(), Kokkos::LayoutStride(1, 0, 1, 0, n, 0));
-      const auto c = support::batch<std::int8_t, Exec>(static_cast<int>(l), static_cast<int>(m), static_cast<int>(n));
-      // Added where the row and the column are the same, here of each matrix's first element: parts of C must not count anew.
-      for (const int diagonal : {0, 1}) {
-        CAPTURE(diagonal);
-        const auto epilogue = diagonal == 0 ? rigel::epilogue::Program{} : rigel::epilogue::add_diagonal(diagonal);
-        const bool ran = support::ran(info, [&] {
-          rigel::contract(exec, rigel::plus_times<std::int8_t>{}, a, b, c, epilogue, {.kernel = info.name});
-        });
-        if (!ran) continue;
-        std::vector<std::int8_t> host(size);
-        support::copy_out<Exec>(host.data(), c.data(), size);
-        std::size_t wrong = 0;
-        for (std::size_t at = 0; at < size; ++at) wrong += host[at] != 6 + (at % (m * n) == 0 ? diagonal : 0);
-        CHECK(wrong == 0);
-      }
+      const View a(two.data(), Kokkos::LayoutStride(l, 0, m, 0, 1, 0)),
+          b(three.data(), Kokkos::LayoutStride(l, 0, 1, 0, n, 0));
+      check_many<std::int8_t>(exec, info, a, b, {}, 6);
+      // Of each matrix the first output alone is of a row and a column of the same number: parts of C must not count anew.
+      check_many<float>(exec, info, a, b, rigel::epilogue::add_diagonal(1), 7);
     }
   }
 }

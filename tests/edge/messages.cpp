@@ -28,6 +28,18 @@ support::Caught refusal(const S& semiring, const A& a, const B& b, const C& c, c
 
 }  // namespace
 
+TEST_CASE("messages: an epilogue whose results C cannot hold") {
+  const auto a = matrix<std::int8_t, Exec>(2, 3, {}, "left"), b = matrix<std::int8_t, Exec>(3, 2, {}, "right");
+  const auto c = matrix<std::int32_t, Exec>(2, 2, {7, 7, 7, 7}, "out");
+  const rigel::plus_times<std::int8_t> integers;
+  for (const auto& program : {rigel::epilogue::scale(0.5), rigel::epilogue::any_bit() | rigel::epilogue::scale(2)}) {
+    const auto e = support::caught([&] { rigel::contract(Exec{}, integers, a, b, c, program); });
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"contract: ", "C 'out' 2x2 of i32", "expected f16, bf16, f32 or f64"}) == "");
+    CHECK(support::values(c) == std::vector<double>(4, 7));
+  }
+}
+
 TEST_CASE("messages: extents that do not fit") {
   const auto a = matrix<float, Exec>(4, 6, {}, "left"), b = matrix<float, Exec>(6, 5, {}, "right");
   const auto c = matrix<float, Exec>(4, 5, {}, "out");

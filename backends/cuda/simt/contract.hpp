@@ -140,18 +140,18 @@ void with_function(const Problem& p, const Visit& visit) {
   }
 }
 
-/// What a step of a light semiring of floats takes beside |a − b|'s, and what of its speed a large tile has alone on a
-/// multiprocessor, alone behind others, and what time two that begin at once lose, in those of a tile, as they wait for the same
-/// units: minima have half as many as sums. As measured on sm_90.
+/// What a step of a light semiring of floats takes beside |a − b|'s; what of its speed a multiprocessor reaches with one large
+/// tile, at first and behind others; the time, in those of a tile, that two of them lose which begin at once and wait for the same
+/// units, of which minima have half as many as sums; what it reaches with two small tiles behind others. As measured on sm_90.
 struct Pace {
-  double step = 1, alone = 0.53, alone_behind_others = 0.53, lost = 0;
+  double step = 1, alone = 0.53, alone_behind_others = 0.53, lost = 0, two_behind_others = 0.65;
 };
 template <class S>
 inline constexpr Pace pace = {};
 template <>
 inline constexpr Pace pace<plus_times<float>> = {.step = 0.58, .alone = 0.85};
 template <>
-inline constexpr Pace pace<min_plus<float>> = {1.03, 0.55, 0.7, 0.2};
+inline constexpr Pace pace<min_plus<float>> = {1.03, 0.55, 0.7, 0.2, 0.88};
 template <>
 inline constexpr Pace pace<max_plus<float>> = pace<min_plus<float>>;
 template <>
@@ -179,39 +179,53 @@ constexpr double steps_per_second() {
     return 1e11 / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
 }
 
-/// A launch, with the first tiles' wait for their instructions, then tiles on the multiprocessor that gets most of them, as
-/// many at a time as it holds. With few warps it waits for its operands, and the operands of few outputs cost more. A tile
-/// also takes the time to fill its first slabs and to write C.
-/// `copies`: how much of its speed copies leave it.
+/// What a tile takes beside its steps, in seconds, as measured on sm_90: a launch, with the first tiles' wait for their
+/// instructions; to fill the first slabs, for the tiles that begin at once and for those behind them, which hide some of it from
+/// each other where they are small; and to write an output.
+struct TileTimes {
+  double launch, first_fill, later_fill, output;
+};
+template <class S, class Shape>
+constexpr TileTimes tile_times(bool vectors) {
+  if (!is_light_float<S>) return {8e-6, 0.9e-6, 0.9e-6, 1.9e-10};
+  if (Shape::blocks <= 2) return {7.5e-6, vectors ? 3e-6 : 1e-6, 3e-6, 7e-11};
+  if (std::is_same_v<Shape, WideTile>) return {4.8e-6, 3e-6, vectors ? 1e-6 : 2e-6, 7e-11};
+  return {5.6e-6, 3e-6, vectors ? 1e-6 : 3e-6, 7e-11};
+}
+
+/// What of its speed a multiprocessor reaches with some tiles, when it has worked on as many as it holds before, or not: all of it
+/// from 5 warps on, as far as the four schedulers have as many each, and no block is alone with its barriers.
+template <class S, class Shape>
+double busy(double tiles, bool behind_others) {
+  if (is_light_float<S>) {
+    constexpr bool large = Shape::blocks <= 2, wide = std::is_same_v<Shape, WideTile>;
+    if (tiles == 1 && large) return behind_others ? pace<S>.alone_behind_others : pace<S>.alone;
+    if (tiles == 1) return wide ? 0.73 : 0.43;
+    if (tiles == 2 && !large && !wide && behind_others) return pace<S>.two_behind_others;
+  }
+  const double warps = tiles * Shape::threads / 32;
+  return warps <= 4 ? 0.2 + 0.17 * warps : warps / (4 * std::ceil(warps / 4));
+}
+
+/// The tiles of the multiprocessor that gets most of them, as many at a time as it holds. With few warps it waits for its
+/// operands, and the operands of few outputs cost more.
+/// `copies`: how much of its speed copies leave it; 1 where they are whole vectors.
 template <class S, class Shape>
 double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, double copies) {
-  constexpr bool light = is_light_float<S>, pairs = Shape::blocks <= 2, wide = std::is_same_v<Shape, WideTile>;
-  // Seconds, measured on sm_90.
-  constexpr double small_launch = wide ? 4.8e-6 : 5.6e-6, light_launch = pairs ? 7.5e-6 : small_launch;
-  constexpr double launch = light ? light_launch : 8e-6, fill = light ? 3e-6 : 0.9e-6, output = light ? 7e-11 : 1.9e-10;
-  // Behind the first ones small tiles hide most of it from each other where copies are whole vectors.
-  const double later_fill = !light || pairs || copies < 1 ? fill : 1e-6;
   constexpr int area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
   constexpr bool full_of_warps = Shape::blocks * Shape::threads >= 512;
   constexpr double efficiency =
       is_transcendental<S> ? (full_of_warps ? 1 : 0.95) * outputs / (outputs + 0.5) : outputs / (outputs + 4.0);
+  const TileTimes times = tile_times<S, Shape>(copies == 1);
   const double tiles_each = std::ceil(static_cast<double>(count) / std::max(multiprocessors, 1));
   const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
-  // Full from 5 warps on, as far as the four schedulers have as many each, and no block is alone with its barriers.
-  const auto busy = [&](double tiles) {
-    const double warps = tiles * Shape::threads / 32;
-    if (light && tiles == 1) {
-      if (pairs) return full > 0 ? pace<S>.alone_behind_others : pace<S>.alone;
-      return wide ? 0.73 : 0.43;
-    }
-    return warps <= 4 ? 0.2 + 0.17 * warps : warps / (4 * std::ceil(warps / 4));
-  };
-  const double lost = light && pairs && full > 0 ? pace<S>.lost : 0;
+  const double lost = is_light_float<S> && Shape::blocks <= 2 && full > 0 ? pace<S>.lost : 0;
   const double rate =
       steps_per_second<S, Shape>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(k));
   const double rounds = tiles_each / Shape::blocks;
-  return launch + (lost + full / busy(Shape::blocks) + rest / busy(rest)) / rate + std::min(rounds, 1.) * fill +
-         std::max(rounds - 1, 0.) * later_fill + rounds * area * output;
+  return times.launch + (lost + full / busy<S, Shape>(Shape::blocks, false) + rest / busy<S, Shape>(rest, full > 0)) / rate +
+         std::min(rounds, 1.) * times.first_fill + std::max(rounds - 1, 0.) * times.later_fill +
+         rounds * area * times.output;
 }
 
 /// What copies leave of a tile's speed: operands that are not aligned take more of them, and shifted ones some steps more.
