@@ -387,16 +387,20 @@ TEST_CASE_TEMPLATE("tensor cores: words of bits want an epilogue that joins them
     CAPTURE(info.name);
     const auto a = support::matrix<Word, Exec>(1, 1, {6}), b = support::matrix<Word, Exec>(1, 2, {9, 12});
     const auto c = support::matrix<Word, Exec>(1, 2, {7, 7});
-    const auto call = [&](const rigel::epilogue::Program& program) {
-      rigel::contract(Exec{}, rigel::or_and<Word>{}, a, b, c, program, {.kernel = info.name});
+    const auto numbers = support::matrix<float, Exec>(1, 2, {7, 7});
+    const auto call = [&](const auto& to, const rigel::epilogue::Program& program) {
+      rigel::contract(Exec{}, rigel::or_and<Word>{}, a, b, to, program, {.kernel = info.name});
     };
-    for (const auto& program : {rigel::epilogue::Program{}, rigel::epilogue::parity(), rigel::epilogue::scale(2)}) {
-      const auto e = support::caught([&] { call(program); });
+    const auto check_refused = [&](const auto& to, const rigel::epilogue::Program& program) {
+      const auto e = support::caught([&] { call(to, program); });
       CHECK(e.code == rigel::Code::unsupported);
       CHECK(e.lacks({info.name.c_str(), "has to begin with any_bit()"}) == "");
-    }
-    CHECK(support::values(c) == Values{7, 7});
-    call(rigel::epilogue::any_bit());
+      CHECK(support::values(to) == Values{7, 7});
+    };
+    check_refused(c, {});
+    check_refused(c, rigel::epilogue::parity());
+    check_refused(numbers, rigel::epilogue::scale(2));
+    call(c, rigel::epilogue::any_bit());
     CHECK(support::values(c) == Values{0, 1});
     ++kernels;
   }

@@ -26,9 +26,9 @@ std::vector<rigel::KernelInfo> kernels_on(const Exec& exec, std::string_view sem
                          .compute_capability = e.compute_capability});
 }
 
-/// Runs `call` of a named kernel; false where the kernel declines the problem. Only five may: a BLAS, which takes unit strides
+/// Runs `call` of a named kernel; false where the kernel declines the problem. Only six may: a BLAS, which takes unit strides
 /// and stores results as they are; code for processors other than this one; split_k, which cuts single products; tensor
-/// cores, which count bits along k; and their tiles whose sums go into C as they are.
+/// cores, which count bits along k; their tiles whose sums go into C as they are; and those whose grids number C's columns anew.
 template <class Call>
 bool ran(const rigel::KernelInfo& info, const Call& call) {
   try {
@@ -40,7 +40,8 @@ bool ran(const rigel::KernelInfo& info, const Call& call) {
                              why.find("a batch of products has no need of parts") != std::string_view::npos ||
                              why.find("tensor cores count the bits along k") != std::string_view::npos ||
                              why.find("C is not the sums as they are") != std::string_view::npos ||
-                             why.find("four columns of C do not lie together") != std::string_view::npos;
+                             why.find("four columns of C do not lie together") != std::string_view::npos ||
+                             why.find("C has more columns than a grid holds") != std::string_view::npos;
     if (!may_decline || e.code() != rigel::Code::unsupported) throw;
     return false;
   }
