@@ -24,6 +24,8 @@ class Checks {
   void kernel(const S& s, const std::string& name, rigel::Precision precision = rigel::Precision::accumulator,
               const rigel::epilogue::Program& first = {}) {
     using Value = std::conditional_t<std::is_void_v<C>, rigel::result_t<S>, C>;
+    // What holds the results of all epilogues; numbers that are not whole do not continue a chain of integers.
+    using Number = std::conditional_t<std::is_integral_v<Value>, double, Value>;
     using Right = Kokkos::LayoutRight;
     using Left = Kokkos::LayoutLeft;
     rigel::ContractOptions options;
@@ -39,9 +41,10 @@ class Checks {
           call<Left, Left, Left, Value>(s, m, n, k, options, first);
           if constexpr (rigel::can_accumulate<S>) {
             call<Right, Left, Right, Value>(s, m, n, k, accumulating, first);
-            call<Left, Right, Left, Value>(s, m, n, k, accumulating, epilogue);
+            if constexpr (std::is_same_v<Number, Value>)
+              call<Left, Right, Left, Value>(s, m, n, k, accumulating, epilogue);
           }
-          call<Right, Left, Left, Value>(s, m, n, k, options, epilogue);
+          call<Right, Left, Left, Number>(s, m, n, k, options, epilogue);
         }
   }
 

@@ -188,7 +188,7 @@ struct TileTimes {
 template <class S, class Shape>
 constexpr TileTimes tile_times(bool vectors) {
   if (!is_light_float<S>) return {8e-6, 0.9e-6, 0.9e-6, 1.9e-10};
-  if (Shape::blocks <= 2) return {7.5e-6, vectors ? 3e-6 : 1e-6, 3e-6, 7e-11};
+  if (Shape::blocks <= 2) return {7.5e-6, vectors ? 3e-6 : 1e-6, vectors ? 3e-6 : 4e-6, 7e-11};
   if (std::is_same_v<Shape, WideTile>) return {4.8e-6, 3e-6, vectors ? 1e-6 : 2e-6, 7e-11};
   return {5.6e-6, 3e-6, vectors ? 1e-6 : 3e-6, 7e-11};
 }
