@@ -33,6 +33,20 @@ void require_batches(const char* name, const Operand& o, const Problem& p) {
                   describe(p.names.c, p.c));
 }
 
+// Compiled kernels write floating-point numbers where results are such, or an epilogue makes such of integers.
+void require_held(const Problem& p) {
+  if (!p.program) return;
+  for (int i = 0; i < p.program->size(); ++i)
+    if ((*p.program)[i].kind == epilogue::Kind::parity && (i > 0 || !is_integer(p.accumulator)))
+      refuse(p, "the epilogue's step " + std::to_string(i + 1) + " is parity(), expected as the first one, of integers");
+  const bool integers = is_integer(p.accumulator) && p.program->size() == p.program->bit_steps();
+  if (p.instantiated.empty() && is_integer(p.c.type) && !integers)
+    throw Error(Code::unsupported,
+                std::string(p.names.call) + ": " + describe(p.names.c, p.c) + " of " + name(p.c.type) +
+                    ", expected f16, bf16, f32 or f64 for results that are floating-point numbers, as those of integers are "
+                    "behind an epilogue of the closed set, but for one any_bit() or parity()");
+}
+
 }  // namespace
 
 void validate(const Problem& p) {
@@ -42,9 +56,7 @@ void validate(const Problem& p) {
   require_extent(p, c, p.c, "columns", p.c.columns, p.b.columns, b, p.b);
   require_batches(a, p.a, p);
   require_batches(b, p.b, p);
-  if (p.program && p.program->size() > p.program->bit_steps() && is_integer(p.accumulator) && is_integer(p.c.type))
-    refuse(p, describe(c, p.c) + " of " + name(p.c.type) +
-                  ", expected f16, bf16, f32 or f64, which hold what epilogues other than any_bit() and parity() give");
+  require_held(p);
   const bool writes = p.batch > 0 && p.m > 0 && p.n > 0;
   if (!writes) return;
   if (!p.c.data) refuse(p, describe(c, p.c) + " has no data");

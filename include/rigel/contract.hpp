@@ -191,8 +191,8 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
 /// semiring   a functor (rigel/semiring.hpp), or a contiguous rank-1 view of L of them, one for each batch
 /// a, b, c    views of rank 2, or 3 with a batch index, of any layout, or transposed() ones: a is M × K, b is K × N,
 ///            c is M × N. A batch extent of 1, or a missing one, broadcasts a or b. c overlaps neither a nor b.
-/// epilogue   a functor (value, m, n, batch) → value, applied once to each result (rigel/epilogue.hpp); of integers those of the
-///            closed set give floating-point numbers, which c then holds, but for any_bit() and parity()
+/// epilogue   a functor (value, m, n, batch) → value, applied once to each result (rigel/epilogue.hpp); of the zoo's integers
+///            the closed set gives floating-point numbers, which c has to hold, but for one any_bit() or parity()
 /// K = 0 gives the epilogue of the identity; M = 0, N = 0 or no batches is a no-op.
 /// Throws Error(invalid_argument) for extents that do not fit or a C that overlaps, Error(unsupported) where no kernel
 /// covers the call, Error(device) where the CUDA runtime fails. C is untouched when it throws.

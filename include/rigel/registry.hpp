@@ -216,8 +216,8 @@ struct Verification {
 Verification verify(std::string_view kernel, unsigned seed = 1);
 
 /// Throws Error(invalid_argument) unless the problem is well formed: extents that fit each other, batches that are equal
-/// or broadcast, a C that overlaps neither A nor B nor itself as sets of elements, and that holds floating-point numbers where
-/// steps of the closed set give such of integers.
+/// or broadcast, a C that overlaps neither A nor B nor itself as sets of elements, parity() as an epilogue's first step, of
+/// integers. Throws Error(unsupported) for a C of integers where compiled kernels write floating-point numbers.
 void validate(const Problem& problem);
 
 /// Caller-owned scratch memory, in the memory of the execution space, aligned to 256 bytes.

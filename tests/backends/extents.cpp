@@ -118,7 +118,7 @@ TEST_CASE_TEMPLATE("more than 65,535 batches, rows or columns of tiles", Exec, R
     for (const auto& [l, m, n] :
          {std::tuple<std::size_t, std::size_t, std::size_t>{many, 1, 1}, {1, rows, 1}, {1, 1, rows}}) {
       const View a(two.data(), Kokkos::LayoutStride(l, 0, m, 0, 1, 0)),
-          b(three.data(), Kokkos::LayoutStride(l, 0, 1, 0, n, 0));
+          b(three.data(), Kokkos::LayoutStride(1, 0, 1, 0, n, 0));  // for all batches
       check_many<std::int8_t>(exec, info, a, b, {}, 6);
       // Of each matrix the first output alone is of a row and a column of the same number: parts of C must not count anew.
       check_many<float>(exec, info, a, b, rigel::epilogue::add_diagonal(1), 7);

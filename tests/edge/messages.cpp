@@ -31,13 +31,25 @@ support::Caught refusal(const S& semiring, const A& a, const B& b, const C& c, c
 TEST_CASE("messages: an epilogue whose results C cannot hold") {
   const auto a = matrix<std::int8_t, Exec>(2, 3, {}, "left"), b = matrix<std::int8_t, Exec>(3, 2, {}, "right");
   const auto c = matrix<std::int32_t, Exec>(2, 2, {7, 7, 7, 7}, "out");
-  const rigel::plus_times<std::int8_t> integers;
-  for (const auto& program : {rigel::epilogue::scale(0.5), rigel::epilogue::any_bit() | rigel::epilogue::scale(2)}) {
-    const auto e = support::caught([&] { rigel::contract(Exec{}, integers, a, b, c, program); });
-    CHECK(e.code == Code::invalid_argument);
-    CHECK(e.lacks({"contract: ", "C 'out' 2x2 of i32", "expected f16, bf16, f32 or f64"}) == "");
+  const auto refused = [&](const rigel::epilogue::Program& program) {
+    const auto e = support::caught([&] { rigel::contract(Exec{}, rigel::plus_times<std::int8_t>{}, a, b, c, program); });
     CHECK(support::values(c) == std::vector<double>(4, 7));
+    return e;
+  };
+  for (const auto& program : {rigel::epilogue::scale(0.5), rigel::epilogue::any_bit() | rigel::epilogue::scale(2),
+                              rigel::epilogue::parity() | rigel::epilogue::any_bit()}) {
+    const auto e = refused(program);
+    CHECK(e.code == Code::unsupported);
+    CHECK(e.lacks({"contract: ", "C 'out' 2x2 of i32", "expected f16, bf16, f32 or f64"}) == "");
   }
+  const auto e = refused(rigel::epilogue::any_bit() | rigel::epilogue::parity());
+  CHECK(e.code == Code::invalid_argument);
+  CHECK(e.lacks({"contract: ", "step 2 is parity(), expected as the first one, of integers"}) == "");
+  const auto floats = support::caught([&] {
+    rigel::contract(Exec{}, s, matrix<float, Exec>(2, 3), matrix<float, Exec>(3, 2), matrix<float, Exec>(2, 2),
+                    rigel::epilogue::parity());
+  });
+  CHECK(floats.code == Code::invalid_argument);
 }
 
 TEST_CASE("messages: extents that do not fit") {
