@@ -9,18 +9,6 @@
 
 namespace rigel {
 
-std::size_t Operand::alignment() const {
-  std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(data) | 16;
-  const auto stride = [&](std::int64_t extent, std::int64_t s) {
-    if (extent > 1) bits |= static_cast<std::uintptr_t>(s) * size;
-  };
-  // The unit stride of a contiguous index is one element by definition and says nothing of the vectors along it.
-  stride(batches, batch_stride);
-  if (row_stride != 1) stride(rows, row_stride);
-  if (column_stride != 1) stride(columns, column_stride);
-  return bits & (~bits + 1);
-}
-
 std::string describe(Promise promise) {
   std::string text;
   const auto add = [&](Promise one, const char* word) {
@@ -30,6 +18,15 @@ std::string describe(Promise promise) {
   add(Promise::repeatable, "repeatable");
   add(Promise::batch_invariant, "batch_invariant");
   return text.empty() ? "none" : text;
+}
+
+std::string_view bit_class_of(const KernelInfo& info) {
+  if (covers(info.promises, Promise::reference_bits)) return "reference";
+  return info.bit_class.empty() ? info.name : info.bit_class;
+}
+
+Registry::Key Registry::key_of(SemiringId semiring, Operation operation, Scalar element, Scalar accumulator) {
+  return {semiring.type, semiring.type ? std::string_view() : semiring.name, operation, element, accumulator};
 }
 
 void Registry::add(const Kernel& kernel) {
@@ -51,11 +48,12 @@ void Registry::add(const Kernel& kernel) {
       throw Error(Code::duplicate, "register_kernel: a kernel named '" + info.name + "' is registered already");
   kernels_.push_back(std::make_unique<const Kernel>(kernel));
   const KernelInfo& kept = kernels_.back()->info;
-  by_key_[Key{kept.semiring, kept.operation, kept.element, kept.accumulator}].push_back(kernels_.back().get());
+  by_key_[key_of(semiring_of(kept), kept.operation, kept.element, kept.accumulator)].push_back(kernels_.back().get());
 }
 
-std::span<const Kernel* const> Registry::find(const Problem& p) const {
-  const auto found = by_key_.find(Key{p.semiring, p.operation, p.element, p.accumulator});
+std::span<const Kernel* const> Registry::find(SemiringId semiring, Operation operation, Scalar element,
+                                              Scalar accumulator) const {
+  const auto found = by_key_.find(key_of(semiring, operation, element, accumulator));
   if (found == by_key_.end()) return {};
   return found->second;
 }
@@ -89,6 +87,14 @@ GlobalRegistry& global_registry() {
 void register_kernel(const Kernel& kernel) {
   auto& global = detail::global_registry();
   const std::unique_lock lock(global.mutex);
+  // Rigel's own semirings all have kernels of the backends by now.
+  const KernelInfo& info = kernel.info;
+  if (!info.semiring.empty() && !info.semiring_type &&
+      global.registry.find(semiring_of(info), info.operation, info.element, info.accumulator).empty())
+    throw Error(Code::invalid_argument,
+                "register_kernel: '" + info.name + "' names the semiring '" + info.semiring + "' with elements of " +
+                    name(info.element) + " and accumulators of " + name(info.accumulator) +
+                    ", which is none of Rigel's own; expected semiring_type<S>() as its semiring_type");
   global.registry.add(kernel);
 }
 

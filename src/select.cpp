@@ -1,24 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which kernel a problem gets: an exact key first, then the least predicted time.
+// Which kernel a problem gets: an exact key first, under batch_invariant a bit class, then the least predicted time.
 #include "select.hpp"
 
 #include "registry.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <limits>
 
 namespace rigel {
 namespace {
 
-// The number of rows that batch_invariant selections assume: the choice then does not depend on the problem's own M.
-constexpr std::int64_t nominal_rows = 1024;
+// The problem that stands for all of the same N, K, types, options and architecture: one matrix of as many rows, contiguous and
+// aligned, A and B along K, on a card of as many multiprocessors. Its addresses are never read.
+Problem nominal_form(const Problem& p) {
+  constexpr std::int64_t rows = 1024;
+  constexpr int multiprocessors = 132, threads = 8;
+  const auto place = [](Operand& o, std::uintptr_t address, std::int64_t of_rows, std::int64_t columns, bool by_rows) {
+    o.data = reinterpret_cast<void*>(address);
+    o.batches = 1;
+    o.rows = of_rows;
+    o.columns = columns;
+    o.batch_stride = 0;
+    o.row_stride = by_rows ? columns : 1;
+    o.column_stride = by_rows ? 1 : of_rows;
+  };
+  Problem q = p;
+  q.batch = 1;
+  q.m = rows;
+  place(q.a, 1 << 20, rows, p.k, true);
+  place(q.b, 2 << 20, p.k, p.n, false);
+  place(q.c, 3 << 20, rows, p.n, true);
+  if (p.execution.space == Space::cuda) q.execution.multiprocessors = multiprocessors;
+  q.execution.concurrency = threads;
+  return q;
+}
 
-double predicted_cost(const Kernel& kernel, const Problem& p) {
-  if (!covers(p.require, Promise::batch_invariant)) return kernel.cost(kernel.info, p);
-  Problem nominal = p;
-  nominal.m = nominal_rows;
-  return kernel.cost(kernel.info, nominal);
+// What memory delivers at most, in bytes a second: data sheets of the fastest card of an architecture; of hosts what none exceeds.
+double bandwidth(const Execution& e) {
+  if (e.space != Space::cuda) return 1e12;
+  switch (e.compute_capability) {
+    case 80: return 2.04e12;
+    case 86: return 0.94e12;
+    case 87: return 0.2e12;
+    case 89: return 1.01e12;
+    case 90: return 4.8e12;
+    case 120: return 1.8e12;
+    default: return 8e12;
+  }
+}
+
+// Each element read once, or written.
+double memory_seconds(const Problem& p) {
+  const auto bytes = [](const Operand& o) {
+    const auto distinct = [](std::int64_t extent, std::int64_t stride) {
+      return static_cast<double>(stride == 0 ? std::min<std::int64_t>(extent, 1) : extent);
+    };
+    return distinct(o.batches, o.batch_stride) * distinct(o.rows, o.row_stride) * distinct(o.columns, o.column_stride) *
+           static_cast<double>(o.size);
+  };
+  return (bytes(p.a) + bytes(p.b) + bytes(p.c)) / bandwidth(p.execution);
 }
 
 // Calls visit(kernel) for the registered kernels of the problem's key, then for those that the caller brought.
@@ -26,12 +68,12 @@ template <class Visit>
 void for_each_candidate(const Problem& p, const Visit& visit) {
   auto& global = detail::global_registry();
   const std::shared_lock lock(global.mutex);
-  for (const Kernel* kernel : global.registry.find(p)) visit(*kernel);
+  for (const Kernel* kernel : global.registry.find(p.semiring, p.operation, p.element, p.accumulator)) visit(*kernel);
   for (const Kernel& kernel : p.instantiated) visit(kernel);
 }
 
 std::string summary(const Problem& p) {
-  std::string text = std::string(name(p.operation)) + ' ' + std::string(p.semiring) + ' ' + name(p.element);
+  std::string text = std::string(name(p.operation)) + ' ' + std::string(p.semiring.name) + ' ' + name(p.element);
   if (p.batch != 1) text += ", batch " + std::to_string(p.batch);
   text +=
       ", " + std::to_string(p.m) + 'x' + std::to_string(p.n) + 'x' + std::to_string(p.k) + " on " + name(p.execution.space);
@@ -55,7 +97,7 @@ bool exists(std::string_view wanted) {
 enum class Refusal { none, operation, types, name, space, architecture, promises, accumulate, precision };
 
 Refusal refusal(const KernelInfo& info, const Problem& p) {
-  if (info.operation != p.operation || info.semiring != p.semiring) return Refusal::operation;
+  if (info.operation != p.operation || !(semiring_of(info) == p.semiring)) return Refusal::operation;
   if (info.element != p.element || info.accumulator != p.accumulator) return Refusal::types;
   if (!detail::name_matches(info.name, p.kernel)) return Refusal::name;
   if ((info.spaces & bit(p.execution.space)) == 0) return Refusal::space;
@@ -85,6 +127,29 @@ std::string reason(Refusal why, const KernelInfo& info, const Problem& p) {
   return {};
 }
 
+// The supported kernel with the least predicted time among those of one bit class, or of all if that is empty.
+const Kernel* fastest(const Problem& p, std::string_view bit_class) {
+  const Kernel* best = nullptr;
+  double least = std::numeric_limits<double>::infinity();
+  for_each_candidate(p, [&](const Kernel& kernel) {
+    if (refusal(kernel.info, p) != Refusal::none) return;
+    if (!bit_class.empty() && bit_class_of(kernel.info) != bit_class) return;
+    if (kernel.supports && !kernel.supports(kernel.info, p)) return;
+    const double seconds = kernel.cost(kernel.info, p);
+    if (best && !(seconds < least)) return;
+    best = &kernel;
+    least = seconds;
+  });
+  return best;
+}
+
+// The bit class that batch_invariant allows: that of the nominal form's fastest kernel, or "none". Empty where all classes are.
+std::string_view class_for(const Problem& p) {
+  if (!covers(p.require, Promise::batch_invariant)) return {};
+  const Kernel* kernel = fastest(nominal_form(p), {});
+  return kernel ? bit_class_of(kernel->info) : "none";
+}
+
 }  // namespace
 
 Status supports(const Kernel& kernel, const Problem& p) {
@@ -93,35 +158,31 @@ Status supports(const Kernel& kernel, const Problem& p) {
   return kernel.supports ? kernel.supports(kernel.info, p) : Status{};
 }
 
+double predicted_seconds(const Kernel& kernel, const Problem& p) {
+  return std::max(kernel.cost(kernel.info, p), memory_seconds(p));
+}
+
 namespace detail {
 
-const Kernel* choose(const Problem& p) {
-  const Kernel* best = nullptr;
-  double least = std::numeric_limits<double>::infinity();
-  for_each_candidate(p, [&](const Kernel& kernel) {
-    if (refusal(kernel.info, p) != Refusal::none) return;
-    if (kernel.supports && !kernel.supports(kernel.info, p)) return;
-    const double seconds = predicted_cost(kernel, p);
-    if (best && !(seconds < least)) return;
-    best = &kernel;
-    least = seconds;
-  });
-  return best;
-}
+const Kernel* choose(const Problem& p) { return fastest(p, class_for(p)); }
 
 }  // namespace detail
 
 std::string explain(const Problem& p) {
-  const Kernel* chosen = detail::choose(p);
+  const std::string_view bit_class = class_for(p);
+  const Kernel* chosen = fastest(p, bit_class);
   std::string text = summary(p) + ":\n";
   for_each_candidate(p, [&](const Kernel& kernel) {
     text += (&kernel == chosen ? "* " : "  ") + kernel.info.name + ": ";
-    if (const Status status = supports(kernel, p)) {
-      char time[32];
-      std::snprintf(time, sizeof time, "%.3g us", 1e6 * predicted_cost(kernel, p));
-      text += std::string(time) + " predicted\n";
-    } else {
+    if (const Status status = supports(kernel, p); !status) {
       text += status.reason + '\n';
+    } else if (!bit_class.empty() && bit_class_of(kernel.info) != bit_class) {
+      text += "bits of class '" + std::string(bit_class_of(kernel.info)) +
+              "', batch_invariant calls of this N and K have those of '" + std::string(bit_class) + "'\n";
+    } else {
+      char time[32];
+      std::snprintf(time, sizeof time, "%.3g us", 1e6 * predicted_seconds(kernel, p));
+      text += std::string(time) + " predicted\n";
     }
   });
   return text;

@@ -177,12 +177,13 @@ struct Inputs {
   Bytes a_bytes, b_bytes, c_bytes;
 };
 
-// The problem on `exec`, run by the kernel of that name (or a family), and what it left in C.
+// The problem on `exec`, run by the kernel of that name with a semiring object, and what it left in C.
 template <class Exec>
-Bytes solve(const Exec& exec, const Kernel& kernel, const Inputs& in, bool accumulate, const epilogue::Program& program) {
+Bytes solve(const Exec& exec, const Kernel& kernel, const void* object, const Inputs& in, bool accumulate,
+            const epilogue::Program& program) {
   const Buffer<Exec> a(in.a_bytes), b(in.b_bytes), c(in.c_bytes);
   Problem p;
-  p.semiring = kernel.info.semiring;
+  p.semiring = semiring_of(kernel.info);
   p.element = kernel.info.element;
   p.accumulator = kernel.info.accumulator;
   p.precision = kernel.info.precision;
@@ -198,8 +199,7 @@ Bytes solve(const Exec& exec, const Kernel& kernel, const Inputs& in, bool accum
   p.m = p.c.rows;
   p.n = p.c.columns;
   p.k = p.a.columns;
-  const std::uint64_t no_hyperparameters[8] = {};
-  p.semiring_object = kernel.info.sample ? kernel.info.sample : no_hyperparameters;
+  p.semiring_object = object;
   p.program = &program;
   p.epilogue_object = &program;
   p.accumulate = accumulate;
@@ -218,11 +218,17 @@ const Kernel* find_kernel(std::string_view name) {
   return nullptr;
 }
 
-// The reference of a semiring with these types.
-const Kernel* find_reference(std::string_view semiring, Scalar element, Scalar accumulator) {
-  const std::vector<KernelInfo> found =
-      kernels({.name = "reference", .semiring = semiring, .element = element, .accumulator = accumulator});
-  return found.empty() ? nullptr : find_kernel(found[0].name);
+// The reference of a semiring with elements of this type, and with accumulators as in `info` if the elements are too.
+const Kernel* find_reference(const KernelInfo& info, Scalar element) {
+  auto& global = detail::global_registry();
+  const std::shared_lock lock(global.mutex);
+  for (const auto& kernel : global.registry.all()) {
+    const KernelInfo& other = kernel->info;
+    if (other.family == "reference" && other.operation == info.operation && semiring_of(other) == semiring_of(info) &&
+        other.element == element && (element != info.element || other.accumulator == info.accumulator))
+      return kernel.get();
+  }
+  return nullptr;
 }
 
 // The operands as doubles, for the reference in f64; by absolute value where the bound wants |C| + Σ|a ⊗ b|.
@@ -269,10 +275,15 @@ template <class Exec>
 class Verifier {
  public:
   Verifier(const Kernel& kernel, Verification& result, unsigned seed) : kernel_(kernel), result_(result), seed_(seed) {
-    reference_ = find_reference(kernel.info.semiring, kernel.info.element, kernel.info.accumulator);
-    wide_reference_ = find_kernel("reference." + kernel.info.semiring + ".f64");
+    reference_ = find_reference(kernel.info, kernel.info.element);
+    wide_reference_ = find_reference(kernel.info, Scalar::f64);
     if (!reference_)
       throw Error(Code::unsupported, "verify: '" + kernel.info.name + "' has no registered reference for its semiring");
+    object_ = kernel.info.sample ? kernel.info.sample : reference_->info.sample;
+    if (!object_)
+      throw Error(Code::unsupported,
+                  "verify: neither '" + kernel.info.name + "' nor its reference has a sample of its semiring");
+    if (!kernel.info.semiring_type) semiring_ = kernel.info.semiring;
   }
 
   void check(Case c) {
@@ -285,14 +296,14 @@ class Verifier {
     in.a = shape_of(element, c.a, c.broadcast_a ? 1 : c.batch, c.m, c.k);
     in.b = shape_of(element, c.b, c.broadcast_b ? 1 : c.batch, c.k, c.n);
     in.c = shape_of(value, c.c, c.batch, c.m, c.n);
-    in.a_bytes = random_values(in.a, kernel_.info.semiring, c.special, random);
-    in.b_bytes = random_values(in.b, kernel_.info.semiring, c.special, random);
-    in.c_bytes = random_values(in.c, kernel_.info.semiring, Special::none, random);
+    in.a_bytes = random_values(in.a, semiring_, c.special, random);
+    in.b_bytes = random_values(in.b, semiring_, c.special, random);
+    in.c_bytes = random_values(in.c, semiring_, Special::none, random);
     if (value != result) make_whole(in.c_bytes);  // chains of integers start with them
     const Exec exec{};
     Bytes actual;
     try {
-      actual = solve(exec, kernel_, in, c.accumulate, program);
+      actual = solve_by(exec, kernel_, in, c.accumulate, program);
     } catch (const Error& e) {
       if (e.code() != Code::unsupported) throw;
       if (c.epilogue) return;  // the kernel does not claim this problem
@@ -300,17 +311,17 @@ class Verifier {
       return check(c);
     }
     ++result_.problems;
-    if (covers(kernel_.info.promises, Promise::repeatable) && solve(exec, kernel_, in, c.accumulate, program) != actual)
+    if (covers(kernel_.info.promises, Promise::repeatable) && solve_by(exec, kernel_, in, c.accumulate, program) != actual)
       fail(c, "two runs gave different bits");
     if (covers(kernel_.info.promises, Promise::batch_invariant) && c.m > 1 &&
         (!c.epilogue || program.bit_steps() > 0)) {  // others may depend on the row
       // One row alone, or the lower half, in a call of its own.
       const Inputs rows = last_rows(in, result_.problems % 2 ? c.m - 1 : c.m / 2);
-      compare_bits(c, rows, actual, solve(exec, kernel_, rows, c.accumulate, program),
+      compare_bits(c, rows, actual, solve_by(exec, kernel_, rows, c.accumulate, program),
                    "outputs depend on the number of rows");
     }
     if (bitwise())
-      compare_bits(c, in, actual, solve(exec, *reference_, over_others(in, c.accumulate), c.accumulate, program),
+      compare_bits(c, in, actual, solve_by(exec, *reference_, over_others(in, c.accumulate), c.accumulate, program),
                    "outputs differ");
     else
       compare_bound(c, in, actual, program);
@@ -342,8 +353,8 @@ class Verifier {
   // Steps that add no rounding of their own where a bound is to be kept.
   epilogue::Program program_for(Scalar value) const {
     const epilogue::Program half = epilogue::scale(0.5);
-    if (!is_floating(value) && (kernel_.info.semiring == "or_and" || kernel_.info.semiring == "xor_and"))
-      return kernel_.info.semiring == "or_and" ? epilogue::any_bit() : epilogue::parity();
+    if (!is_floating(value) && (semiring_ == "or_and" || semiring_ == "xor_and"))
+      return semiring_ == "or_and" ? epilogue::any_bit() : epilogue::parity();
     return bitwise() ? half | epilogue::add_diagonal(3) : half;
   }
 
@@ -377,11 +388,11 @@ class Verifier {
     if (!wide_reference_) return fail(c, "there is no f64 reference to compute the bound from");
     const Exec exec{};
     const Inputs wide = in_f64(in, false, false);
-    const Bytes exact = solve(exec, *wide_reference_, wide, c.accumulate, program);
-    const bool logarithmic = kernel_.info.semiring == "log_plus";
-    const bool has_signs = kernel_.info.semiring == "plus_times";
+    const Bytes exact = solve_by(exec, *wide_reference_, wide, c.accumulate, program);
+    const bool logarithmic = semiring_ == "log_plus";
+    const bool has_signs = semiring_ == "plus_times";
     const Bytes magnitudes =
-        logarithmic ? exact : solve(exec, *wide_reference_, in_f64(in, has_signs, true), c.accumulate, program);
+        logarithmic ? exact : solve_by(exec, *wide_reference_, in_f64(in, has_signs, true), c.accumulate, program);
     // A logarithm's error is that of its argument, plus the roundings of exponents as large as the operands.
     const double exponent =
         logarithmic ? 1 + largest(in.a, in.a_bytes) + largest(in.b, in.b_bytes) + largest(in.c, in.c_bytes) : 0;
@@ -411,9 +422,17 @@ class Verifier {
     if (after != before) fail(c, "memory between the elements of C was written");
   }
 
+  // `kernel` is this one or its reference; the one in f64 has a sample of its own type.
+  Bytes solve_by(const Exec& exec, const Kernel& kernel, const Inputs& in, bool accumulate,
+                 const epilogue::Program& program) const {
+    return solve(exec, kernel, kernel.info.element == kernel_.info.element ? object_ : kernel.info.sample, in, accumulate, program);
+  }
+
   const Kernel& kernel_;
   const Kernel* reference_;
   const Kernel* wide_reference_;
+  const void* object_;              // the semiring
+  std::string_view semiring_ = {};  // its name, if it is one of Rigel's own
   Verification& result_;
   unsigned seed_;
 };

@@ -26,6 +26,7 @@ Kernel kernel_from(Spaces spaces) {
   k.info = detail::info_of<S>("host", Level::name, spaces);
   k.info.tile = {Source::get().geometry.rows, Source::get().geometry.columns, 0};
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
+  k.info.bit_class = std::string("host.") + Level::name;
   k.info.accuracy = detail::chain_accuracy<S>();
   if (!is_transcendental<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;

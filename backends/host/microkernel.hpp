@@ -10,9 +10,11 @@
 namespace rigel::backends::host {
 
 template <class S>
-inline constexpr bool has_ordered_add = requires(const S s, typename S::accumulator x) { s.add_if_ordered(x, x); };
+inline constexpr bool has_ordered_add =
+    speaks_for_itself<S> && requires(const S s, typename S::accumulator x) { s.add_if_ordered(x, x); };
 template <class S>
-inline constexpr bool has_ordered_multiply = requires(const S s, operand_t<S> a) { s.multiply_if_ordered(a, a); };
+inline constexpr bool has_ordered_multiply =
+    speaks_for_itself<S> && requires(const S s, operand_t<S> a) { s.multiply_if_ordered(a, a); };
 
 /// Whether S has shorter forms of its operations that need operands and products without NaN.
 template <class S>

@@ -205,7 +205,7 @@ int wrong_checks(const Exec& exec) {
   const auto all_kernels = [&]<class C = void, class S>(const S& s, const epilogue::Program& first = {}) {
     for (const char* family : {"cuda.mma", "cuda.hopper"}) {
       const rigel::Filter filter{.name = family,
-                                 .semiring = S::name,
+                                 .semiring = {S::name},
                                  .element = rigel::scalar_of<typename S::element>,
                                  .compute_capability = rigel::detail::execution_of(exec).compute_capability};
       for (const rigel::KernelInfo& kernel : rigel::kernels(filter))

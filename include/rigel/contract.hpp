@@ -125,6 +125,9 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
   using CView = view_t<C>;
   static_assert(Kokkos::is_execution_space_v<Exec>, "contract: the first argument is a Kokkos execution space instance");
   static_assert(Semiring<S>, "contract: the second argument is a semiring (see rigel/semiring.hpp), or a view of them");
+  static_assert(speaks_for_itself<S> || !HasStep<S>,
+                "contract: this functor derives from one of Rigel's semirings and has a step. If that is the fused form of its own "
+                "multiply and add, say `using self = <the functor>`, which also keeps the inherited flags; else declare another step");
   static_assert(holds<typename view_t<A>::non_const_value_type, typename S::element> &&
                     holds<typename view_t<B>::non_const_value_type, typename S::element>,
                 "contract: A and B hold the semiring's element type");
@@ -135,10 +138,9 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
                 "contract: the execution space cannot access one of the views");
 
   Problem p;
-  p.semiring = semiring_name<S>();
+  p.semiring = {semiring_name<S>(), semiring_type<S>()};
   p.element = scalar_of<typename S::element>;
   p.accumulator = scalar_of<typename S::accumulator>;
-  p.exact = is_exact<S>;
   p.a = operand_of(a, options.batch);
   p.b = operand_of(b, options.batch);
   p.c = operand_of(c, options.batch);
@@ -167,7 +169,7 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
     p.semiring_object = &semiring;
   }
   if (p.accumulate && !can_accumulate<S>)
-    throw Error(Code::invalid_argument, "contract: accumulate is not defined for semiring '" + std::string(p.semiring) +
+    throw Error(Code::invalid_argument, "contract: accumulate is not defined for semiring '" + std::string(p.semiring.name) +
                                             "', whose accumulator is a struct that no value of C can be lifted into");
 
   constexpr Scalar c_type = scalar_of_value<typename CView::non_const_value_type>();

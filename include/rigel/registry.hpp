@@ -42,6 +42,7 @@ struct Execution {
   int device = -1;             // CUDA device ordinal
   int compute_capability = 0;  // 90 for sm_90
   int multiprocessors = 0;
+  int shared_memory = 0;   // bytes that a thread block may have at most
   void* stream = nullptr;  // cudaStream_t
 };
 
@@ -54,9 +55,6 @@ struct Operand {
   std::int64_t batch_stride = 0, row_stride = 0,
                column_stride = 0;  // in elements; one batch alone has stride 0 and broadcasts
   std::string label = {};          // of the view, for messages
-
-  /// The largest power of two, at most 16 bytes, that divides the address and every stride but those of extent 1.
-  std::size_t alignment() const;
 };
 
 /// What a kernel may promise, and a caller may require: a set of bits.
@@ -81,16 +79,26 @@ struct Accuracy {
 enum class Precision : std::uint8_t {
   accumulator,  // as the semiring has them: in the accumulator's type
   exact_products,  // products of floats on tensor cores, but exact: in three parts of 8 bits each, sums as promoted; or in doubles
-  promoted,     // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves
-  split,        // the same, and sums on tensor cores, which cut where float rounds
-  bf16x3,       // products of floats, each float the sum of two of 8 bits: within 2^-15
-  tf32,         // products of floats cut to 11 bits: within 2^-9
+  promoted,        // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves
+  split,           // the same, and sums on tensor cores, which cut where float rounds
+  bf16x3,          // products of floats, each float the sum of two of 8 bits: within 2^-15
+  tf32,            // products of floats cut to 11 bits: within 2^-9
   operands  // to the operands' own 16-bit type, a few of them added up there; terms up to a quarter of its largest number
 };
 constexpr const char* name(Precision p) {
   constexpr const char* names[] = {"accumulator", "exact_products", "promoted", "split", "bf16x3", "tf32", "operands"};
   return names[static_cast<int>(p)];
 }
+
+/// Which semiring: one of Rigel's own by its name, a user's by its type. Its name is for messages then, and decides nothing.
+struct SemiringId {
+  std::string_view name;
+  const void* type = nullptr;  // semiring_type<S>() (rigel/semirings.hpp): null for Rigel's own
+
+  friend constexpr bool operator==(const SemiringId& x, const SemiringId& y) {
+    return x.type == y.type && (x.type || x.name == y.name);
+  }
+};
 
 struct Kernel;
 
@@ -102,9 +110,8 @@ struct Names {
 /// One call, without a template: everything that a kernel needs to know.
 struct Problem {
   Operation operation = Operation::contract;
-  std::string_view semiring;
+  SemiringId semiring;
   Scalar element = Scalar::other, accumulator = Scalar::other;
-  bool exact = false;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   Operand a, b, c;                        // a: m × k, b: k × n, c: m × n
   const void* semiring_object = nullptr;  // one object, or `batch` of them in memory that the execution space reads
@@ -130,7 +137,8 @@ struct KernelInfo {
   std::string name;    // family.semiring.type.tile: "cuda.simt.min_plus.f32.128x128x8"
   std::string family;  // "reference", "portable", "host", "cuda.simt"
   Operation operation = Operation::contract;
-  std::string semiring;
+  std::string semiring;                 // its name
+  const void* semiring_type = nullptr;  // semiring_type<S>(): null for Rigel's own
   Scalar element = Scalar::other, accumulator = Scalar::other;
   Spaces spaces = 0;
   Tile tile = {};
@@ -139,10 +147,17 @@ struct KernelInfo {
   Promise promises = Promise::none;
   Precision precision = Precision::accumulator;
   Accuracy accuracy = {};
+  std::string bit_class;         // see bit_class_of()
   const void* sample = nullptr;  // a semiring object for verify(), where ⊗ has hyperparameters
   bool accumulates = true;       // a value of C can be continued
   bool raw_launch = false;       // not launched through Kokkos: contract() reports it to Kokkos Tools as a kernel
 };
+
+/// The kernels of one class give the same bits for the same operands, whatever their tiles: "reference" if they promise the
+/// reference's bits, else `bit_class`, else their own name.
+std::string_view bit_class_of(const KernelInfo& info);
+
+inline SemiringId semiring_of(const KernelInfo& info) { return {info.semiring, info.semiring_type}; }
 
 /// A kernel: what it says of itself, and what it can be asked.
 struct Kernel {
@@ -174,33 +189,44 @@ class Registry {
  public:
   /// Throws as register_kernel() does. Kernels stay where they are for the life of the registry.
   void add(const Kernel& kernel);
-  /// The kernels of one operation, semiring, element and accumulator.
-  std::span<const Kernel* const> find(const Problem& problem) const;
+  /// The kernels of one semiring, operation, element and accumulator.
+  std::span<const Kernel* const> find(SemiringId semiring, Operation operation, Scalar element, Scalar accumulator) const;
   /// All kernels in the order of their registration.
   std::span<const std::unique_ptr<const Kernel>> all() const { return kernels_; }
 
  private:
   struct Key {
-    std::string_view semiring;
+    const void* semiring_type;
+    std::string_view semiring;  // empty for a user's type, which its name does not tell from others
     Operation operation;
     Scalar element, accumulator;
     auto operator<=>(const Key&) const = default;
   };
+  static Key key_of(SemiringId semiring, Operation operation, Scalar element, Scalar accumulator);
   std::vector<std::unique_ptr<const Kernel>> kernels_;
   std::map<Key, std::vector<const Kernel*>> by_key_;
 };
 
-/// Adds a kernel, which contract() then considers like any other. Throws Error(invalid_argument) where its info is
-/// inconsistent (no run function, no space, a tile of negative extents, …), Error(duplicate) where the name is taken.
+/// Adds a kernel, which contract() then considers like any other: for calls with the semiring that `info` names, if that is one of
+/// Rigel's own with these types, or with the user's type `info.semiring_type`. Throws Error(invalid_argument) if its info is
+/// inconsistent (no run function, no space, a tile of negative extents, a semiring that is neither, …), Error(duplicate) if the
+/// name is taken.
 void register_kernel(const Kernel& kernel);
 
 /// A candidate's own answer: does it cover the problem, all conditions taken together?
 Status supports(const Kernel& kernel, const Problem& problem);
 
+/// The time that a kernel predicts for a problem that it covers, in seconds, but no less than memory takes to deliver each of the
+/// operands' bytes once and to take those of C.
+double predicted_seconds(const Kernel& kernel, const Problem& problem);
+
 /// Every candidate for the problem with its predicted time or the reason why not, the chosen one marked by '*'.
 std::string explain(const Problem& problem);
 
-/// The chosen kernel; throws Error(unsupported) with every candidate's reason where there is none.
+/// The chosen kernel: of those that cover the problem, the one with the least predicted time. Under Promise::batch_invariant it is one
+/// of the bit class that the fastest kernel has for a nominal problem of the same N, K, types, options and architecture: the class then
+/// depends neither on M, nor on batches, layouts or the number of multiprocessors, while its tile is chosen by the real M. Throws
+/// Error(unsupported) with every candidate's reason if there is none.
 const Kernel& select(const Problem& problem);
 
 /// What `verify` found.

@@ -53,7 +53,8 @@ concept MultipliesPairs = requires(const S s, operand_t<S> a) {
 ///   lift(c)                 the accumulator of a value of C, for `accumulate`
 ///   one(), annihilator()    static; identity of ⊗, and an operand that turns every product into identity()
 ///   commutative, idempotent, selective, exact, takes_lanes, transcendental   flags, see below
-///   name                    its name in the registry
+///   self                    the type itself, see speaks_for_itself
+///   name                    what explain() and messages call it; it never decides what is computed
 /// Functors are trivially copyable; hyperparameters are members; unmanaged views may be members.
 template <class S>
 concept Semiring = std::is_trivially_copyable_v<S> && requires(const S s, typename S::accumulator x) {
@@ -62,33 +63,41 @@ concept Semiring = std::is_trivially_copyable_v<S> && requires(const S s, typena
   { s.add(x, x) } -> std::convertible_to<typename S::accumulator>;
 } && (MultipliesPairs<S> || MultipliesWithIndex<S>);
 
+/// Whether the flags and the step of S are about S. Rigel's semirings say so by `using self = …`. A functor derived from one of them
+/// inherits what that says of itself, which need not hold of another ⊗ or ⊕, and so is taken to say nothing until it names itself.
+template <class S>
+inline constexpr bool speaks_for_itself = true;
+template <class S>
+  requires requires { typename S::self; }
+inline constexpr bool speaks_for_itself<S> = std::is_same_v<typename S::self, S>;
+
 /// a ⊗ b = b ⊗ a.
 template <class S>
 inline constexpr bool is_commutative = false;
 template <class S>
   requires requires { S::commutative; }
-inline constexpr bool is_commutative<S> = S::commutative;
+inline constexpr bool is_commutative<S> = S::commutative && speaks_for_itself<S>;
 
 /// x ⊕ x = x.
 template <class S>
 inline constexpr bool is_idempotent = false;
 template <class S>
   requires requires { S::idempotent; }
-inline constexpr bool is_idempotent<S> = S::idempotent;
+inline constexpr bool is_idempotent<S> = S::idempotent && speaks_for_itself<S>;
 
 /// x ⊕ y is x or y.
 template <class S>
 inline constexpr bool is_selective = false;
 template <class S>
   requires requires { S::selective; }
-inline constexpr bool is_selective<S> = S::selective;
+inline constexpr bool is_selective<S> = S::selective && speaks_for_itself<S>;
 
 /// ⊕ does not round differently under any order, so that every kernel must give the reference's bits.
 template <class S>
 inline constexpr bool is_exact = false;
 template <class S>
   requires requires { S::exact; }
-inline constexpr bool is_exact<S> = S::exact;
+inline constexpr bool is_exact<S> = S::exact && speaks_for_itself<S>;
 
 /// multiply, add and step also take Clang vectors in place of numbers, so that host kernels run them a register at a time.
 /// Without the flag they call the functor once for each lane, and the compiler joins the lanes where it can.
@@ -96,7 +105,7 @@ template <class S>
 inline constexpr bool takes_lanes = false;
 template <class S>
   requires requires { S::takes_lanes; }
-inline constexpr bool takes_lanes<S> = S::takes_lanes;
+inline constexpr bool takes_lanes<S> = S::takes_lanes && speaks_for_itself<S>;
 
 /// ⊗ or ⊕ call exponentials or powers, whose last bits differ between the host's scalars, its vectors and the GPU: no
 /// kernel but the reference promises the reference's bits.
@@ -123,17 +132,15 @@ inline constexpr auto qualified_characters = make_qualified_name<T>();
 template <class T>
 inline constexpr std::string_view qualified_name{qualified_characters<T>.data(), qualified_characters<T>.size()};
 
+// Its address stands for the type. Not a constant: a linker may fold those of equal values into one.
+template <class T>
+inline char type_tag = 0;
+
 }  // namespace detail
 
-/// Name of a semiring in the registry: S::name, or the type's own name after "::", so that a user's `l1` is never taken
-/// for Rigel's.
+/// Whether S has a fused form of add(x, multiply(a, b)).
 template <class S>
-constexpr std::string_view semiring_name() {
-  if constexpr (requires { std::string_view(S::name); })
-    return S::name;
-  else
-    return detail::qualified_name<S>;
-}
+concept HasStep = requires(const S s, typename S::accumulator x, operand_t<S> a) { s.step(x, a, a); };
 
 /// x ⊕ (a ⊗ b), by S::step where there is one. Operands and accumulators may be vectors where S takes them.
 template <class S, class X, class T>

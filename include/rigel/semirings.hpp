@@ -37,6 +37,7 @@ struct scalar_semiring {
 /// C(m,n) = Σ_k A(m,k) · B(k,n), one fma a step. Integers wrap.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct plus_times : scalar_semiring<Element, Accumulator> {
+  using self = plus_times;
   static constexpr const char* name = "plus_times";
   static constexpr bool commutative = true, exact = std::is_integral_v<Accumulator>;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
@@ -50,6 +51,7 @@ struct plus_times : scalar_semiring<Element, Accumulator> {
 /// C(m,n) = min_k A(m,k) + B(k,n): shortest paths. NaN where −∞ meets +∞.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct min_plus : scalar_semiring<Element, Accumulator> {
+  using self = min_plus;
   static constexpr const char* name = "min_plus";
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return infinity<Accumulator>(); }
@@ -65,6 +67,7 @@ struct min_plus : scalar_semiring<Element, Accumulator> {
 /// C(m,n) = max_k A(m,k) + B(k,n): longest paths, Viterbi scores.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct max_plus : scalar_semiring<Element, Accumulator> {
+  using self = max_plus;
   static constexpr const char* name = "max_plus";
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return negative_infinity<Accumulator>(); }
@@ -80,6 +83,7 @@ struct max_plus : scalar_semiring<Element, Accumulator> {
 /// C(m,n) = max_k min(A(m,k), B(k,n)): widest paths.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct max_min : scalar_semiring<Element, Accumulator> {
+  using self = max_min;
   static constexpr const char* name = "max_min";
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return negative_infinity<Accumulator>(); }
@@ -94,6 +98,7 @@ struct max_min : scalar_semiring<Element, Accumulator> {
 /// C(m,n) = min_k max(A(m,k), B(k,n)): minimax paths.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct min_max : scalar_semiring<Element, Accumulator> {
+  using self = min_max;
   static constexpr const char* name = "min_max";
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return infinity<Accumulator>(); }
@@ -108,6 +113,7 @@ struct min_max : scalar_semiring<Element, Accumulator> {
 /// C(m,n) = max_k A(m,k) · B(k,n), on the non-negative numbers: most reliable paths. Integers wrap.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct max_times : scalar_semiring<Element, Accumulator> {
+  using self = max_times;
   static constexpr const char* name = "max_times";
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
@@ -121,6 +127,7 @@ struct max_times : scalar_semiring<Element, Accumulator> {
 /// C(m,n) = min_k A(m,k) · B(k,n), on the non-negative numbers. Integers wrap.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct min_times : scalar_semiring<Element, Accumulator> {
+  using self = min_times;
   static constexpr const char* name = "min_times";
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return infinity<Accumulator>(); }
@@ -138,6 +145,7 @@ template <class Word>
 struct or_and {
   using element = Word;
   using accumulator = Word;
+  using self = or_and;
   static constexpr const char* name = "or_and";
   static constexpr bool commutative = true, idempotent = true, exact = true;
   static constexpr bool selective = sizeof(Word) == 1, takes_lanes = true;
@@ -153,6 +161,7 @@ template <class Word>
 struct xor_and {
   using element = Word;
   using accumulator = Word;
+  using self = xor_and;
   static constexpr const char* name = "xor_and";
   static constexpr bool commutative = true, exact = true, takes_lanes = true;
   RIGEL_MEMBER static constexpr Word identity() { return 0; }
@@ -176,6 +185,7 @@ struct log_plus {
   using operand = Accumulator;
   using accumulator = log_sum<Accumulator>;
   template <class V> using lanes_accumulator = log_sum<V>;
+  using self = log_plus;
   static constexpr const char* name = "log_plus";
   static constexpr bool commutative = true, takes_lanes = true, transcendental = true;
   RIGEL_MEMBER static constexpr accumulator identity() { return {-infinity<Accumulator>(), 0}; }
@@ -211,6 +221,7 @@ struct log_plus {
 /// D(m,n) = Σ_k |A(m,k) − B(k,n)|: Manhattan distance.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct l1 : scalar_semiring<Element, Accumulator> {
+  using self = l1;
   static constexpr const char* name = "l1";
   static constexpr bool commutative = true, exact = std::is_integral_v<Accumulator>;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
@@ -221,6 +232,7 @@ struct l1 : scalar_semiring<Element, Accumulator> {
 /// D(m,n) = Σ_k (A(m,k) − B(k,n))², by subtraction, one fma a step. Integers wrap.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct l2_squared : scalar_semiring<Element, Accumulator> {
+  using self = l2_squared;
   static constexpr const char* name = "l2_squared";
   static constexpr bool commutative = true, exact = std::is_integral_v<Accumulator>;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
@@ -238,6 +250,7 @@ struct l2_squared : scalar_semiring<Element, Accumulator> {
 /// D(m,n) = Σ_k |A(m,k) − B(k,n)|^p, p > 0: the p-th power of Minkowski's distance.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct lp : scalar_semiring<Element, Accumulator> {
+  using self = lp;
   static constexpr const char* name = "lp";
   static constexpr bool commutative = true, transcendental = true;
   Accumulator p = 2;
@@ -249,6 +262,7 @@ struct lp : scalar_semiring<Element, Accumulator> {
 /// D(m,n) = max_k |A(m,k) − B(k,n)|: Chebyshev distance.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct linf : scalar_semiring<Element, Accumulator> {
+  using self = linf;
   static constexpr const char* name = "linf";
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
@@ -260,6 +274,7 @@ struct linf : scalar_semiring<Element, Accumulator> {
 /// D(m,n) = #{k : A(m,k) ≠ B(k,n)}: Hamming distance, counted in the accumulator's type (exact below 2^24 in float).
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct hamming : scalar_semiring<Element, Accumulator> {
+  using self = hamming;
   static constexpr const char* name = "hamming";
   static constexpr bool commutative = true, exact = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
@@ -278,6 +293,7 @@ struct bit_hamming {
   using element = Word;
   using operand = counted_word<Word>;
   using accumulator = std::int32_t;
+  using self = bit_hamming;
   static constexpr const char* name = "bit_hamming";
   static constexpr bool commutative = true, exact = true, takes_lanes = true;
   RIGEL_MEMBER static constexpr accumulator identity() { return 0; }
@@ -300,6 +316,7 @@ struct bit_jaccard {
   using element = Word;
   using operand = counted_word<Word>;
   using accumulator = bit_counts<std::int32_t>;
+  using self = bit_jaccard;
   static constexpr const char* name = "bit_jaccard";
   static constexpr bool commutative = true, exact = true;
   RIGEL_MEMBER static constexpr accumulator identity() { return {0, 0}; }
@@ -409,5 +426,33 @@ void for_each_of_zoo(const Visit& visit) {
 /// Whether the library carries compiled kernels for S.
 template <class S>
 inline constexpr bool in_zoo = detail::contained_in_any<S, zoo::every>;
+
+namespace detail {
+template <class First, class... Rest>
+constexpr std::string_view name_of(type_list<First, Rest...>) {
+  return First::name;
+}
+constexpr bool is_name_of_zoo(std::string_view name) {
+  return [&]<class... List>(type_list<List...>) { return ((name_of(List{}) == name) || ...); }(zoo::every{});
+}
+}  // namespace detail
+
+/// The type of a user's semiring as the registry tells it from others: an address of its own for each type, whatever its name; null
+/// for those of the zoo, which go by name. A shared object that hides its symbols has addresses of its own.
+template <class S>
+const void* semiring_type() {
+  if constexpr (in_zoo<S>)
+    return nullptr;
+  else
+    return &detail::type_tag<S>;
+}
+
+/// What messages call a semiring: S::name, or after "::" the type's own name, if S has none or borrows that of a semiring in the zoo.
+template <class S>
+constexpr std::string_view semiring_name() {
+  if constexpr (requires { std::string_view(S::name); })
+    if (in_zoo<S> || !detail::is_name_of_zoo(S::name)) return S::name;
+  return detail::qualified_name<S>;
+}
 
 }  // namespace rigel

@@ -111,9 +111,11 @@ TEST_CASE("require: a kernel that does not promise it is not chosen; without ano
         std::string::npos);
 }
 
-TEST_CASE("require: with batch_invariant the choice does not depend on M") {
-  // Two kernels, the one cheaper for few rows, the other for many.
+TEST_CASE("require: with batch_invariant the bit class does not depend on M, the kernel in it does") {
+  // Two kernels, the one cheaper for few rows, the other for many; and another that has the bits of the second.
   rigel::Kernel few = edge::host_kernel("rows.few"), many = edge::host_kernel("rows.many");
+  few.info.promises = many.info.promises = Promise::repeatable | Promise::batch_invariant;
+  many.info.bit_class = "user.rows";
   few.supports = many.supports = [](const rigel::KernelInfo&, const rigel::Problem& p) -> rigel::Status {
     if (p.c.label == "rows") return {};
     return {Code::unsupported, "C has another label"};
@@ -129,7 +131,18 @@ TEST_CASE("require: with batch_invariant the choice does not depend on M") {
   };
   CHECK(choice(1, Promise::none) == "* user.rows.few");
   CHECK(choice(5000, Promise::none) == "* user.rows.many");
-  CHECK(choice(1, Promise::batch_invariant) == choice(5000, Promise::batch_invariant));
+  CHECK(choice(1, Promise::batch_invariant) == "* user.rows.many");
+  CHECK(choice(5000, Promise::batch_invariant) == "* user.rows.many");
+  rigel::Kernel one = many;
+  one.info.name = "user.rows.one";
+  one.cost = [](const rigel::KernelInfo&, const rigel::Problem& p) { return p.m == 1 ? 1e-11 : 1e-9; };
+  rigel::register_kernel(one);
+  CHECK(choice(1, Promise::batch_invariant) == "* user.rows.one");
+  CHECK(choice(5000, Promise::batch_invariant) == "* user.rows.many");
+  const auto a = matrix<float, Exec>(1, 1), c = matrix<float, Exec>(1, 1, {}, "rows");
+  CHECK(rigel::explain(Exec{}, s, a, a, c, none, {.require = Promise::batch_invariant})
+            .find("user.rows.few: bits of class 'user.rows.few', batch_invariant calls of this N and K have those of 'user.rows'") !=
+        std::string::npos);
 }
 
 TEST_CASE_TEMPLATE("explain: every candidate with a time or a reason, one of them marked", Exec, RIGEL_TEST_SPACES) {

@@ -90,15 +90,10 @@ template <class Parts>
 double passes_cost(const Problem& p) {
   constexpr double pass = 3e-6, bytes_per_second = Parts::planes > 1 ? 3.1e12 : 1.2e12;
   double seconds = 0;
-  for (const Lines& g : {lines_of_a(p), lines_of_b(p)}) {
-    // Where the choice must not hang on M, neither may it on how the lines of A lie beside each other: A is then packed as far as
-    // this time is concerned, unless it lies along k.
-    const bool hangs =
-        Parts::planes == 1 && g.operand == &p.a && covers(p.require, Promise::batch_invariant) && g.k_stride != 1;
-    if (const std::size_t bytes = hangs ? packed_bytes(*g.operand, g.lines, g.k) : workspace_of<Parts>(g))
+  for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
+    if (const std::size_t bytes = workspace_of<Parts>(g))
       seconds += pass + static_cast<double>(bytes + mma::matrices_of(*g.operand) * g.lines * g.k * g.operand->size) /
                             bytes_per_second;
-  }
   return seconds;
 }
 

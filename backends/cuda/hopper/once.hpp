@@ -98,6 +98,7 @@ Kernel once_kernel() {
     k.info.promises = Promise::repeatable | Promise::batch_invariant | Promise::reference_bits;
   else
     k.info.promises = Shape::parts > 1 ? Promise::repeatable : Promise::repeatable | Promise::batch_invariant;
+  if constexpr (Shape::parts > 1) k.info.bit_class.clear();
   if constexpr (!is_exact<S>) {
     constexpr double cut = precision == Precision::tf32 ? mma::cut_to_tf32 : 0;
     k.info.accuracy =

@@ -8,7 +8,6 @@
 #include <backends/cuda/mma/planes.hpp>
 #include <rigel/detail/kernel.hpp>
 
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -60,22 +59,10 @@ std::int64_t columns_of(const Problem& p) {
 /// Blocks of a launch along x (CUDA C++ Programming Guide, table of limits).
 inline constexpr std::int64_t max_grid = 2147483647;
 
-/// Bytes of shared memory that a block may have on a device, at most 64 of which are remembered.
-inline int shared_memory_of(int device) {
-  static std::array<std::atomic<int>, 64> known{};
-  const bool remembered = device >= 0 && device < static_cast<int>(known.size());
-  if (remembered)
-    if (const int bytes = known[device].load(std::memory_order_relaxed)) return bytes;
-  int bytes = 0;
-  cuda::check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
-  if (remembered) known[device].store(bytes, std::memory_order_relaxed);
-  return bytes;
-}
-
 template <class S, class Element, class Shape, Products products = Products::whole>
 Status supports(const KernelInfo& info, const Problem& p) {
   constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, planes_of(products)>;
-  if (shared_memory_of(p.execution.device) < bytes)
+  if (p.execution.shared_memory < bytes)
     return {Code::unsupported, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   if (p.m > max_grid || p.n > max_grid ||
       rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
@@ -133,14 +120,10 @@ double cost(const KernelInfo&, const Problem& p) {
       work * std::ceil(static_cast<double>(p.k) * static_cast<double>(cuts ? sizeof(bfloat16) : p.a.size) / 32);
   double seconds = launch + (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * steps / rate +
                    std::ceil(each / Shape::blocks) * fill + each * area * output;
-  // Where the choice must not hang on M, neither may it on how the lines of A lie beside each other: A is then packed as far as this
-  // time is concerned, unless it lies along k.
-  for (const Lines& g : {lines_of_a(p), lines_of_b(p)}) {
-    const bool hangs = !cuts && g.operand == &p.a && covers(p.require, Promise::batch_invariant) && g.k_stride != 1;
-    if (const std::size_t bytes = hangs ? packed_bytes(*g.operand, g.lines, g.k) : workspace_of<takes_lines, products>(g))
+  for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
+    if (const std::size_t bytes = workspace_of<takes_lines, products>(g))
       seconds += packing + static_cast<double>(bytes + matrices_of(*g.operand) * g.lines * g.k * g.operand->size) /
                                packed_bytes_per_second;
-  }
   return seconds;
 }
 
@@ -266,6 +249,7 @@ constexpr Accuracy accuracy_of_planes(int planes, int products, bool promoted, i
 template <class S, class Shape>
 KernelInfo info_of_tile(std::string_view family, Precision precision, int depth, std::string variant = {}) {
   if (variant.empty() && precision != Precision::accumulator) variant = name(precision);
+  const std::string bit_class = std::string(family) + (variant.empty() ? "" : '.' + variant);
   if (!variant.empty()) variant += '.';
   KernelInfo info = detail::info_of<S>(
       family, variant + std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth),
@@ -275,6 +259,7 @@ KernelInfo info_of_tile(std::string_view family, Precision precision, int depth,
   info.min_compute_capability = 80;
   info.raw_launch = true;
   info.precision = precision;
+  info.bit_class = bit_class;
   return info;
 }
 

@@ -77,7 +77,7 @@ Status supports_distances(const KernelInfo& info, const Problem& p) {
   if (!p.may_cancel && threshold > Limits::largest_threshold)
     return {Code::unsupported, "K is too large for its bound: distances below " + std::to_string(threshold) +
                                    " of the norms would have to be computed anew"};
-  if (constexpr int bytes = distance_shared_bytes<Shape, line_t<Stored>>; shared_memory_of(p.execution.device) < bytes)
+  if (constexpr int bytes = distance_shared_bytes<Shape, line_t<Stored>>; p.execution.shared_memory < bytes)
     return {Code::unsupported, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   const Status status = supports<l2_squared<Element>, Stored, Shape>(info, p);
   if (!status) return status;
@@ -260,6 +260,7 @@ Kernel distance_kernel() {
   Kernel k;
   k.info = info_of_tile<S, Shape>("cuda.mma", precision, values_together<Stored>, through_double ? "in_f64" : "");
   k.info.promises = Promise::repeatable;
+  k.info.bit_class.clear();
   if constexpr (std::is_same_v<Stored, half>)
     k.info.accuracy = {Bound<half>::kept, 1};  // of those computed anew: one chain
   else if constexpr (through_double)

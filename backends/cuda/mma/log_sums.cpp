@@ -51,7 +51,7 @@ std::size_t workspace_of_log_sums(const KernelInfo&, const Problem& p) { return 
 template <class Shape>
 Status supports_log_sums(const KernelInfo& info, const Problem& p) {
   constexpr int bytes = shared_bytes<Shape, float>;
-  if (shared_memory_of(p.execution.device) < bytes)
+  if (p.execution.shared_memory < bytes)
     return {Code::unsupported, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   if (p.m > max_grid || p.n > max_grid ||
       cells_along(p.m) * cells_along(p.n) > max_grid / std::max<std::int64_t>(p.batch, 1))

@@ -281,6 +281,7 @@ KernelInfo tile_info(const std::string& variant = "", int values = 1) {
   info.min_compute_capability = 80;
   info.raw_launch = true;
   info.promises = Promise::repeatable | Promise::batch_invariant;
+  info.bit_class = "cuda.simt";
   if constexpr (sums_powers<S>) {
     info.accuracy = {120, 1};  // by special functions a power of p ≤ 8 is within (4 + 3p + 0.7·126) u
   } else if constexpr (is_transcendental<S>) {

@@ -180,7 +180,10 @@ Kernel narrow_kernel() {
   else if constexpr (is_transcendental<S>)
     k.info.accuracy = {10, 6};  // as the semiring defines it, whatever the tiles take
   // Tiles take other powers and exponentials of floats.
-  if constexpr (sums_powers<S> || sums_exponentials<S>) k.info.promises = Promise::repeatable;
+  if constexpr (sums_powers<S> || sums_exponentials<S>) {
+    k.info.promises = Promise::repeatable;
+    k.info.bit_class.clear();
+  }
   k.supports = [](const KernelInfo& info, const Problem& p) {
     const Status status = narrow_fits(p, slab_values<S>);
     return status ? detail::finish_supports<Finish>(info, p) : status;

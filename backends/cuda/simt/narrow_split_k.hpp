@@ -244,7 +244,10 @@ Kernel narrow_split_k_kernel() {
   else if constexpr (is_transcendental<S>)
     k.info.accuracy = {10, 6};  // as the semiring defines it, whatever the tiles take
   // Where no order rounds differently, parts do not show. Tiles take other powers and exponentials of floats.
-  if constexpr (!is_exact<S> || sums_powers<S> || sums_exponentials<S>) k.info.promises = Promise::repeatable;
+  if constexpr (!is_exact<S> || sums_powers<S> || sums_exponentials<S>) {
+    k.info.promises = Promise::repeatable;
+    k.info.bit_class.clear();
+  }
   k.supports = [](const KernelInfo& info, const Problem& p) {
     const Status status = split_k_fits(p);
     return status ? detail::finish_supports<Finish>(info, p) : status;

@@ -206,7 +206,10 @@ Kernel split_kernel() {
   Kernel k = kernel<S, detail::ProgramFinish, SmallTile<S>>();
   k.info.name = detail::info_of<S>("cuda.simt", "split_k", bit(Space::cuda)).name;
   // Where no order rounds differently, parts do not show.
-  if constexpr (!is_exact<S>) k.info.promises = Promise::repeatable;
+  if constexpr (!is_exact<S>) {
+    k.info.promises = Promise::repeatable;
+    k.info.bit_class.clear();
+  }
   k.supports = split_supports<S>;
   k.cost = split_cost<S>;
   k.workspace = split_workspace<S>;

@@ -250,6 +250,7 @@ void add_words_kernels(std::vector<Kernel>& list) {
     Kernel k = words_kernel<S, PairTile>();
     k.info.precision = Precision::operands;
     k.info.promises = Promise::repeatable | Promise::batch_invariant;
+    k.info.bit_class = "cuda.simt.words";
     k.info.accuracy = {Steps::constant, 1};
     list.push_back(k);
   }

@@ -80,6 +80,7 @@ Execution execution_of(const Exec& exec) {
     e.device = exec.cuda_device();
     e.compute_capability = 10 * properties.major + properties.minor;
     e.multiprocessors = properties.multiProcessorCount;
+    e.shared_memory = static_cast<int>(properties.sharedMemPerBlockOptin);
     e.stream = exec.cuda_stream();
   }
 #endif

@@ -30,6 +30,7 @@ KernelInfo info_of(std::string_view family, std::string_view tile, Spaces spaces
   if constexpr (std::is_default_constructible_v<S>) object = &sample<S>;
   KernelInfo info = make_info(family, tile, spaces, semiring_name<S>(), scalar_of<typename S::element>,
                               scalar_of<typename S::accumulator>, object);
+  info.semiring_type = semiring_type<S>();
   info.accumulates = can_accumulate<S>;
   return info;
 }

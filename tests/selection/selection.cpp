@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which kernels random problems get on hosts and on GPUs of any architecture. Nothing runs, so no GPU is needed, and Kokkos is not
+// initialised: problems are written down as the views of a caller would give them.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <rigel/registry.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+using rigel::Operand, rigel::Problem, rigel::Promise;
+
+namespace {
+
+/// A GPU, as far as choices depend on it (CUDA C++ Programming Guide, table of technical specifications; data sheets): what a thread
+/// block may have of shared memory, and what memory delivers at most in a second.
+struct Gpu {
+  int compute_capability, shared_memory;
+  double bandwidth;
+};
+constexpr std::array<Gpu, 6> gpus = {{{80, 163 << 10, 2.04e12},
+                                      {86, 99 << 10, 0.94e12},
+                                      {89, 99 << 10, 1.01e12},
+                                      {90, 227 << 10, 4.8e12},
+                                      {100, 227 << 10, 8e12},
+                                      {120, 99 << 10, 1.8e12}}};
+constexpr double host_bandwidth = 1e12;
+
+enum class Layout { right, left, padded, unaligned };
+
+/// What stays the same when M changes.
+struct Call {
+  rigel::KernelInfo key;  // of the semiring's reference
+  std::int64_t batch = 1, n = 1, k = 1;
+  Layout a = Layout::right, b = Layout::right, c = Layout::right;
+  bool broadcast_a = false, broadcast_b = false;
+  rigel::Precision precision = rigel::Precision::accumulator;
+  rigel::epilogue::Program epilogue = {};
+  bool accumulate = false;
+  rigel::Execution execution = {};
+
+  std::string text() const {
+    return key.semiring + ' ' + name(key.element) + ", batch " + std::to_string(batch) + ", N " + std::to_string(n) +
+           ", K " + std::to_string(k) + ", layouts " + std::to_string(int(a)) + std::to_string(int(b)) +
+           std::to_string(int(c)) + (broadcast_a ? ", A broadcast" : "") + (broadcast_b ? ", B broadcast" : "") +
+           ", precision " + name(precision) + (epilogue.empty() ? "" : ", with an epilogue") +
+           (accumulate ? ", accumulated" : "") + ", on " + name(execution.space) + ' ' +
+           std::to_string(execution.compute_capability) + " with " + std::to_string(execution.multiprocessors);
+  }
+};
+
+using Random = std::mt19937_64;
+
+template <class List>
+auto pick(Random& random, const List& list) {
+  return list[random() % std::size(list)];
+}
+
+/// Between 1 and `most`, each order of magnitude as likely as another; often a multiple of eight.
+std::int64_t extent(Random& random, double most) {
+  const auto e = static_cast<std::int64_t>(std::exp(std::uniform_real_distribution<double>(0, std::log(most))(random)));
+  return random() % 2 && e >= 8 ? e / 8 * 8 : e;
+}
+
+Operand operand(rigel::Scalar type, Layout layout, std::int64_t address, std::int64_t batches, std::int64_t rows,
+                std::int64_t columns) {
+  Operand o;
+  o.type = type;
+  o.size = size_of(type);
+  o.data = reinterpret_cast<void*>(address + (layout == Layout::unaligned ? static_cast<std::int64_t>(o.size) : 0));
+  o.batches = batches;
+  o.rows = rows;
+  o.columns = columns;
+  const std::int64_t lead = (layout == Layout::left ? rows : columns) + (layout == Layout::padded ? 3 : 0);
+  o.row_stride = layout == Layout::left ? 1 : lead;
+  o.column_stride = layout == Layout::left ? lead : 1;
+  o.batch_stride = batches == 1 ? 0 : lead * (layout == Layout::left ? columns : rows);
+  return o;
+}
+
+/// The call's problem with M rows, whose addresses nothing reads.
+Problem problem(const Call& call, std::int64_t m) {
+  Problem p;
+  const rigel::Scalar sums = call.key.accumulator,
+                      numbers = call.key.element == rigel::Scalar::f64 ? rigel::Scalar::f64 : rigel::Scalar::f32;
+  p.semiring = semiring_of(call.key);
+  p.element = call.key.element;
+  p.accumulator = sums;
+  p.batch = call.batch;
+  p.m = m;
+  p.n = call.n;
+  p.k = call.k;
+  p.a = operand(p.element, call.a, std::int64_t{1} << 40, call.broadcast_a ? 1 : call.batch, m, call.k);
+  p.b = operand(p.element, call.b, std::int64_t{2} << 40, call.broadcast_b ? 1 : call.batch, call.k, call.n);
+  p.c = operand(sums == rigel::Scalar::other ? numbers : sums, call.c, std::int64_t{3} << 40, call.batch, m, call.n);
+  p.semiring_object = call.key.sample;
+  p.program = &call.epilogue;
+  p.epilogue_object = &call.epilogue;
+  p.accumulate = call.accumulate && call.key.accumulates;
+  p.precision = call.precision;
+  p.execution = call.execution;
+  return p;
+}
+
+/// Where problems can run in this build: a host, and if it has kernels for them GPUs.
+std::vector<rigel::Space> spaces() {
+  std::vector<rigel::Space> list;
+  for (const rigel::Space s : {rigel::Space::serial, rigel::Space::openmp, rigel::Space::threads, rigel::Space::cuda})
+    if (!rigel::kernels({.name = "reference", .spaces = rigel::bit(s)}).empty()) list.push_back(s);
+  return list;
+}
+
+Call random_call(Random& random, rigel::Space space) {
+  static const std::vector<rigel::KernelInfo> keys = rigel::kernels({.name = "reference"});
+  constexpr std::array<std::int64_t, 5> batches = {1, 1, 1, 3, 8};
+  Call call;
+  call.key = pick(random, keys);
+  call.batch = pick(random, batches);
+  call.n = extent(random, 8192);
+  call.k = extent(random, 8192);
+  call.a = static_cast<Layout>(random() % 4);
+  call.b = static_cast<Layout>(random() % 4);
+  call.c = static_cast<Layout>(random() % 4);
+  call.broadcast_a = random() % 4 == 0;
+  call.broadcast_b = random() % 4 == 0;
+  if (random() % 2) call.precision = static_cast<rigel::Precision>(random() % 7);
+  if (random() % 4 == 0 && (call.key.element <= rigel::Scalar::f64)) call.epilogue = rigel::epilogue::scale(0.5);
+  call.accumulate = random() % 8 == 0;
+  call.execution.space = space;
+  if (space == rigel::Space::cuda) {
+    const Gpu gpu = pick(random, gpus);
+    call.execution.compute_capability = gpu.compute_capability;
+    call.execution.shared_memory = gpu.shared_memory;
+    call.execution.multiprocessors = 20 + static_cast<int>(random() % 140);
+  } else {
+    call.execution.concurrency = 1 + static_cast<int>(random() % 64);
+  }
+  return call;
+}
+
+std::string class_of(const Problem& p) { return std::string(bit_class_of(select(p).info)); }
+
+std::string family_of(const Problem& p) { return select(p).info.family; }
+
+/// Bytes of memory that an operand takes.
+double bytes_of(const Operand& o) {
+  return static_cast<double>(o.batches) * static_cast<double>(o.rows) * static_cast<double>(o.columns) *
+         static_cast<double>(o.size);
+}
+
+constexpr int calls = 3000;  // drawn for each space
+
+}  // namespace
+
+TEST_CASE("batch_invariant: the bit class follows from N, K, types, options and architecture alone") {
+  constexpr std::array<std::int64_t, 12> rows = {1, 2, 7, 8, 63, 64, 100, 511, 1023, 1024, 5000, 200000};
+  for (const rigel::Space space : spaces()) {
+    Random random(17);
+    int changed = 0;
+    std::string first;
+    for (int i = 0; i < calls; ++i) {
+      const Call call = random_call(random, space);
+      const auto invariant = [](Problem p) {
+        p.require = Promise::batch_invariant;
+        return class_of(p);
+      };
+      const std::string expected = invariant(problem(call, 1));
+      bool differs = false;
+      for (const std::int64_t m : rows) differs = differs || invariant(problem(call, m)) != expected;
+      // Nor from the layouts, the number of matrices or the size of the card.
+      Call other = call;
+      other.a = other.b = other.c = Layout::right;
+      other.batch = 1;
+      other.broadcast_a = other.broadcast_b = false;
+      other.execution.multiprocessors *= 2;
+      other.execution.concurrency *= 2;
+      differs = differs || invariant(problem(other, 300)) != expected;
+      if (differs && changed++ == 0) first = call.text();
+    }
+    CHECK_MESSAGE(changed == 0, changed << " of " << calls << " calls, the first: " << first);
+  }
+}
+
+TEST_CASE("batch_invariant: the kernel within the class follows from M") {
+  const auto found = rigel::kernels({.name = "cuda.hopper", .semiring = "plus_times", .element = rigel::Scalar::bf16});
+  if (found.empty()) return;  // no GPU of this architecture in this build
+  Call call;
+  call.key = rigel::kernels({.name = "reference", .semiring = "plus_times", .element = rigel::Scalar::bf16})[0];
+  call.n = call.k = 4096;
+  call.b = Layout::left;
+  call.execution = {
+      .space = rigel::Space::cuda, .compute_capability = 90, .multiprocessors = 132, .shared_memory = 227 << 10};
+  const auto chosen = [&](std::int64_t m) {
+    Problem p = problem(call, m);
+    p.require = Promise::batch_invariant;
+    return &select(p).info;
+  };
+  CHECK(bit_class_of(*chosen(1)) == "cuda.hopper");
+  CHECK(bit_class_of(*chosen(8192)) == "cuda.hopper");
+  CHECK(chosen(1) != chosen(8192));
+}
+
+TEST_CASE("predictions: none lies below the bytes of A, B and C over the bandwidth") {
+  for (const rigel::Space space : spaces()) {
+    Random random(9);
+    int below = 0;
+    for (int i = 0; i < calls; ++i) {
+      Call call = random_call(random, space);
+      call.broadcast_a = call.broadcast_b = false;
+      const Problem p = problem(call, extent(random, 1e6));
+      double bandwidth = host_bandwidth;
+      for (const Gpu& gpu : gpus)
+        if (gpu.compute_capability == p.execution.compute_capability) bandwidth = gpu.bandwidth;
+      const double floor = (bytes_of(p.a) + bytes_of(p.b) + bytes_of(p.c)) / bandwidth;
+      below += !(predicted_seconds(select(p), p) >= floor);
+    }
+    CHECK(below == 0);
+  }
+}
+
+TEST_CASE("choice: on GPUs of a tuned family plain loops are hardly ever the best") {
+  if (rigel::kernels({.name = "cuda.simt"}).empty()) return;  // this build has none
+  Random random(99);
+  int plain = 0;
+  std::string first;
+  for (int i = 0; i < calls; ++i) {
+    const Call call = random_call(random, rigel::Space::cuda);
+    const Problem p = problem(call, extent(random, 1e6));
+    const std::string family = family_of(p);
+    if ((family == "portable" || family == "reference") && plain++ == 0) first = call.text() + ", M " + std::to_string(p.m);
+  }
+  CHECK_MESSAGE(plain <= calls / 1000, plain << " of " << calls << ", the first: " << first);
+}
