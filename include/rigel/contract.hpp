@@ -69,9 +69,15 @@ constexpr Scalar scalar_of_value() {
     return Scalar::other;
 }
 
+// The same for C. A bool is no byte there: it gets ≠ 0, as any type that is none of Rigel's scalars gets what converts to it.
+template <class T>
+inline constexpr Scalar scalar_of_written = std::is_same_v<T, bool> ? Scalar::other : scalar_of_value<T>();
+
+// Whether elements can be read from what is a view of T. Bytes of any value are no bools.
 template <class T, class Element>
 inline constexpr bool holds =
-    std::is_same_v<T, Element> || (scalar_of_value<T>() == scalar_of<Element> && scalar_of<Element> != Scalar::other);
+    std::is_same_v<T, Element> ||
+    (scalar_of_value<T>() == scalar_of<Element> && scalar_of<Element> != Scalar::other && !std::is_same_v<Element, bool>);
 
 /// The Operand of a view of rank 2 or 3.
 template <class View>
@@ -170,7 +176,8 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
     throw Error(Code::invalid_argument, "contract: accumulate is not defined for semiring '" + std::string(p.semiring) +
                                             "', whose accumulator is a struct that no value of C can be lifted into");
 
-  constexpr Scalar c_type = scalar_of_value<typename CView::non_const_value_type>();
+  constexpr Scalar c_type = scalar_of_written<typename CView::non_const_value_type>;
+  p.c.type = c_type;
   constexpr bool closed = std::is_same_v<E, epilogue::Program>;
   if constexpr (closed) p.program = &epilogue;
   p.epilogue_object = &epilogue;
@@ -190,7 +197,8 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
 /// exec       any execution space instance; every view must be accessible from it
 /// semiring   a functor (rigel/semiring.hpp), or a contiguous rank-1 view of L of them, one for each batch
 /// a, b, c    views of rank 2, or 3 with a batch index, of any layout, or transposed() ones: a is M × K, b is K × N,
-///            c is M × N. A batch extent of 1, or a missing one, broadcasts a or b. c overlaps neither a nor b.
+///            c is M × N. A batch extent of 1, or a missing one, broadcasts a or b. c overlaps neither a nor b. A c of bool
+///            gets whether the epilogue's value is not 0, as NaN is not.
 /// epilogue   a functor (value, m, n, batch) → value, applied once to each result (rigel/epilogue.hpp); of the zoo's integers
 ///            the closed set gives floating-point numbers, which c has to hold, but for one any_bit() or parity()
 /// K = 0 gives the epilogue of the identity; M = 0, N = 0 or no batches is a no-op.
