@@ -47,6 +47,31 @@ void require_held(const Problem& p) {
                     "behind an epilogue of the closed set, but for one any_bit() or parity()");
 }
 
+void require_apart(const Problem& p, const char* name, const Operand& written, const char* other_name,
+                   const Operand& other) {
+  if (detail::overlap(written, other))
+    refuse(p, describe(name, written) + " overlaps " + describe(other_name, other) + ", expected distinct elements");
+}
+
+void require_distinct(const Problem& p, const char* name, const Operand& written) {
+  if (detail::overlaps_itself(written))
+    refuse(p, describe(name, written) + " overlaps itself (strides " + std::to_string(written.batch_stride) + ", " +
+                  std::to_string(written.row_stride) + ", " + std::to_string(written.column_stride) +
+                  "), expected distinct elements");
+}
+
+constexpr const char* indices_name = "the view of arguments()";
+
+void require_indices_fit(const Problem& p) {
+  const Operand& i = *p.indices;
+  if (i.batches != p.batch || i.rows != p.m || i.columns != p.n)
+    refuse(p, describe(indices_name, i) + ", expected the extents of " + describe(p.names.c, p.c));
+  const int value_bits = 8 * static_cast<int>(i.size) - 1;
+  if (value_bits < 63 && (p.k - 1) >> value_bits > 0)
+    refuse(p, describe(indices_name, i) + " of integers of " + std::to_string(8 * i.size) +
+                  " bits, expected such that hold K - 1 = " + std::to_string(p.k - 1));
+}
+
 }  // namespace
 
 void validate(const Problem& p) {
@@ -57,19 +82,21 @@ void validate(const Problem& p) {
   require_batches(a, p.a, p);
   require_batches(b, p.b, p);
   require_held(p);
+  if (p.indices) require_indices_fit(p);
   const bool writes = p.batch > 0 && p.m > 0 && p.n > 0;
   if (!writes) return;
   if (!p.c.data) refuse(p, describe(c, p.c) + " has no data");
   if (p.k > 0 && !p.a.data) refuse(p, describe(a, p.a) + " has no data");
   if (p.k > 0 && !p.b.data) refuse(p, describe(b, p.b) + " has no data");
-  if (detail::overlap(p.c, p.a))
-    refuse(p, describe(c, p.c) + " overlaps " + describe(a, p.a) + ", expected distinct elements");
-  if (detail::overlap(p.c, p.b))
-    refuse(p, describe(c, p.c) + " overlaps " + describe(b, p.b) + ", expected distinct elements");
-  if (detail::overlaps_itself(p.c))
-    refuse(p, describe(c, p.c) + " overlaps itself (strides " + std::to_string(p.c.batch_stride) + ", " +
-                  std::to_string(p.c.row_stride) + ", " + std::to_string(p.c.column_stride) +
-                  "), expected distinct elements");
+  require_apart(p, c, p.c, a, p.a);
+  require_apart(p, c, p.c, b, p.b);
+  require_distinct(p, c, p.c);
+  if (!p.indices) return;
+  if (!p.indices->data) refuse(p, describe(indices_name, *p.indices) + " has no data");
+  require_apart(p, indices_name, *p.indices, a, p.a);
+  require_apart(p, indices_name, *p.indices, b, p.b);
+  require_apart(p, indices_name, *p.indices, c, p.c);
+  require_distinct(p, indices_name, *p.indices);
 }
 
 }  // namespace rigel

@@ -78,6 +78,12 @@ class Closure {
     if (d.rows != d.columns) refuse("D " + describe(d) + ", expected a square matrix");
     if (Data::tracks && (p.batches != d.batches || p.rows != d.rows || p.columns != d.columns))
       refuse("P " + describe(p) + ", expected " + extents(d) + " as D '" + d.label + "'");
+    if (!Data::is_no_path(Data::identity()))
+      refuse("is_no_path(identity()) of semiring '" + std::string(semiring_name<S>()) + "' is false, expected true");
+    if constexpr (!KnowsNoPath<S> && requires { S::annihilator(); })
+      if (typename S::accumulator(S::annihilator()) != typename S::accumulator(S::identity()))
+        refuse("annihilator() of semiring '" + std::string(semiring_name<S>()) +
+               "' is not its identity(), which then need not absorb; expected them equal, or is_no_path()");
     if (options.block < 1) refuse("options.block is " + std::to_string(options.block) + ", expected at least 1");
     // D overlaps neither P nor itself: the checks of a product of nothing that is written to D.
     Problem product;
@@ -124,7 +130,7 @@ class Closure {
       if constexpr (Data::tracks) closure_panel(exec_, data_, k0, b);
       contractions(k0, b, [](auto&&... arguments) { contract(arguments...); });
     }
-    if constexpr (std::is_integral_v<element> && !requires { S::annihilator(); }) closure_end(exec_, data_);
+    if constexpr (KnowsNoPath<S>) closure_end(exec_, data_);
     return options_.report ? report() : ClosureReport{};
   }
 
@@ -187,10 +193,15 @@ auto closure_of(const Exec& exec, const S& s, const DView& d, const ClosureOptio
   static_assert(ClosedSemiring<S>, "closure: the second argument is an idempotent semiring with one(), on numbers");
   static_assert(!std::is_integral_v<Element> || std::is_same_v<Element, typename S::accumulator>,
                 "closure: integer elements are the semiring's accumulator too: a narrower type has no room for infinity");
-  static_assert(!(std::is_integral_v<Element> && semiring_name<S>() == "min_times"),
-                "closure: min_times of integers wraps where there is no path; use float or double");
+  static_assert(
+      !std::is_integral_v<Element> || KnowsNoPath<S> || requires { S::annihilator(); },
+      "closure: a semiring of integers has to say what no path is: by annihilator() where identity() absorbs, else by "
+      "is_no_path(x) (rigel/semiring.hpp). min_times of integers has neither, for its infinity wraps: use float or double");
   static_assert(holds<typename view_t<DView>::non_const_value_type, Element>,
                 "closure: D holds the semiring's element type");
+  static_assert(!std::is_same_v<typename view_t<DView>::non_const_value_type, bool> || std::is_same_v<Element, bool> ||
+                    std::is_same_v<S, or_and<std::uint8_t>>,
+                "closure: D of bool is read and written as bytes, which only or_and<std::uint8_t> keeps 0 or 1");
   static_assert(!std::is_const_v<typename view_t<DView>::value_type>, "closure: D is written, its elements cannot be const");
   static_assert(Kokkos::SpaceAccessibility<Exec, typename view_t<DView>::memory_space>::accessible,
                 "closure: the execution space cannot access D");
@@ -221,15 +232,19 @@ inline constexpr bool is_matrix_argument = Kokkos::is_view_v<view_t<V>>;
 ///
 /// exec      any execution space instance
 /// s         a closed semiring; D(l,i,j) holds the arc from i to j, identity() where there is none
-/// d         view of rank 2 (n × n) or 3 (with a batch of graphs) of any layout, or a transposed() one
+/// d         view of rank 2 (n × n) or 3 (with a batch of graphs) of any layout, or a transposed() one, of the semiring's
+///           elements; or_and<std::uint8_t> takes bool, too
 /// returns   whether a cycle is better than one() (min_plus: of negative weight), found while eliminating; D is then
 ///           unspecified. This waits for the result; with options.report = false nothing waits and nothing is reported.
 /// Sums are rounded to D's element type wherever they are stored (16-bit floats: once for each block that a path crosses).
 /// Every kernel gives the same values for the same options.block; another block may associate, hence round, otherwise.
-/// Integers of min_plus and max_plus: weights of paths stay within ± infinity()/4; pairs without a path end as exactly
-/// ± infinity(), negative arcs notwithstanding.
+/// No path is what equals identity(), exactly, if the semiring has no is_no_path(). Then ⊗ has to leave identity() as it is:
+/// semirings of integers say so by an annihilator() that equals identity(), or do not compile.
+/// Integers of min_plus and max_plus have is_no_path(): weights of paths stay within ± infinity()/4; pairs without a path end as
+/// exactly ± infinity(), negative arcs notwithstanding.
 /// NaN spreads to every path through it.
-/// Throws Error(invalid_argument) for a D that is not square, and as contract() does; D is then as it was.
+/// Throws Error(invalid_argument) for a D that is not square, for an annihilator() other than identity() without is_no_path(),
+/// and as contract() does; D is then as it was.
 template <class Exec, class S, class DView>
 ClosureReport closure(const Exec& exec, const S& s, const DView& d, const ClosureOptions& options = {}) {
   return detail::closure_of(exec, s, d, options).run();

@@ -3,6 +3,7 @@
 // contract(): C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ) on Kokkos views, for any semiring.
 #pragma once
 
+#include <rigel/arguments.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/instantiate.hpp>
 #include <rigel/epilogue.hpp>
@@ -10,6 +11,8 @@
 #include <rigel/semirings.hpp>
 
 #include <Kokkos_Core.hpp>
+
+#include <optional>
 
 namespace rigel {
 
@@ -69,9 +72,15 @@ constexpr Scalar scalar_of_value() {
     return Scalar::other;
 }
 
+// The same for C. A bool is no byte there: it gets ≠ 0, as any type that is none of Rigel's scalars gets what converts to it.
+template <class T>
+inline constexpr Scalar scalar_of_written = std::is_same_v<T, bool> ? Scalar::other : scalar_of_value<T>();
+
+// Whether elements can be read from what is a view of T. Bytes of any value are no bools.
 template <class T, class Element>
 inline constexpr bool holds =
-    std::is_same_v<T, Element> || (scalar_of_value<T>() == scalar_of<Element> && scalar_of<Element> != Scalar::other);
+    std::is_same_v<T, Element> ||
+    (scalar_of_value<T>() == scalar_of<Element> && scalar_of<Element> != Scalar::other && !std::is_same_v<Element, bool>);
 
 /// The Operand of a view of rank 2 or 3.
 template <class View>
@@ -104,6 +113,28 @@ Operand operand_of(const Transposed<View>& t, Batch batch) {
   std::swap(o.rows, o.columns);
   std::swap(o.row_stride, o.column_stride);
   return o;
+}
+
+// The epilogue as kernels take it: arguments() by pointer and strides, which leaves its view in `indices`; all others as they are.
+template <class Exec, class E>
+const E& bound(const E& epilogue, Batch, std::optional<Operand>&) {
+  return epilogue;
+}
+template <class Exec, class View>
+auto bound(const epilogue::Arguments<View>& epilogue, Batch batch, std::optional<Operand>& indices) {
+  using Index = typename view_t<View>::non_const_value_type;
+  static_assert(std::is_integral_v<Index> && std::is_signed_v<Index> && !std::is_const_v<typename view_t<View>::value_type>,
+                "contract: epilogue::arguments() takes a view of signed integers that can be written");
+  static_assert(Kokkos::SpaceAccessibility<Exec, typename view_t<View>::memory_space>::accessible,
+                "contract: the execution space cannot access the view of epilogue::arguments()");
+  const Operand& o = indices.emplace(operand_of(epilogue.indices, batch));
+  return epilogue::KeepIndex<Index>{{static_cast<Index*>(o.data), o.batch_stride, o.row_stride, o.column_stride}};
+}
+template <class Exec, class F, class G>
+auto bound(const epilogue::Composed<F, G>& both, Batch batch, std::optional<Operand>& indices) {
+  const auto& first = bound<Exec>(both.first, batch, indices);
+  const auto& second = bound<Exec>(both.second, batch, indices);
+  return epilogue::Composed<std::decay_t<decltype(first)>, std::decay_t<decltype(second)>>{first, second};
 }
 
 // The semiring itself, or the view's element where one object for each batch is given.
@@ -172,16 +203,27 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
     throw Error(Code::invalid_argument, "contract: accumulate is not defined for semiring '" + std::string(p.semiring.name) +
                                             "', whose accumulator is a struct that no value of C can be lifted into");
 
-  constexpr Scalar c_type = scalar_of_value<typename CView::non_const_value_type>();
+  constexpr Scalar c_type = scalar_of_written<typename CView::non_const_value_type>;
+  p.c.type = c_type;
   constexpr bool closed = std::is_same_v<E, epilogue::Program>;
+  std::optional<Operand> indices;
+  const auto& functor = bound<Exec>(epilogue, options.batch, indices);
+  using Functor = std::decay_t<decltype(functor)>;
+  constexpr bool is_taken = requires(result_t<S> value, std::int64_t i) { functor(value, i, i, i); };
+  static_assert(
+      is_taken,
+      "contract: the epilogue cannot be called with (result, m, n, batch) of this semiring. Results that are no numbers, as "
+      "those of with_argument, need an epilogue that makes a value of C's type of them: epilogue::arguments(view), or a "
+      "functor of yours");
   if constexpr (closed) p.program = &epilogue;
-  p.epilogue_object = &epilogue;
+  p.epilogue_object = &functor;
+  if (indices) p.indices = &*indices;
   if constexpr (closed && math::is_floating<result_t<S>>)
     static_assert(c_type == Scalar::other || c_type <= Scalar::f64,
                   "contract: the results are floating-point numbers, C cannot hold integers");
   // Compiled kernels take the zoo with epilogues of the closed set; all else is instantiated here.
-  if constexpr (!(in_zoo<S> && closed && c_type != Scalar::other && space_of<Exec> != Space::other))
-    p.instantiated = instantiated_kernels<Exec, S, E, typename CView::non_const_value_type>();
+  if constexpr (is_taken && !(in_zoo<S> && closed && c_type != Scalar::other && space_of<Exec> != Space::other))
+    p.instantiated = instantiated_kernels<Exec, S, Functor, typename CView::non_const_value_type>();
   return use(static_cast<const Problem&>(p));
 }
 
@@ -192,9 +234,11 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
 /// exec       any execution space instance; every view must be accessible from it
 /// semiring   a functor (rigel/semiring.hpp), or a contiguous rank-1 view of L of them, one for each batch
 /// a, b, c    views of rank 2, or 3 with a batch index, of any layout, or transposed() ones: a is M × K, b is K × N,
-///            c is M × N. A batch extent of 1, or a missing one, broadcasts a or b. c overlaps neither a nor b.
+///            c is M × N. A batch extent of 1, or a missing one, broadcasts a or b. c overlaps neither a nor b. A c of bool
+///            gets whether the epilogue's value is not 0, as NaN is not.
 /// epilogue   a functor (value, m, n, batch) → value, applied once to each result (rigel/epilogue.hpp); of the zoo's integers
-///            the closed set gives floating-point numbers, which c has to hold, but for one any_bit() or parity()
+///            the closed set gives floating-point numbers, which c has to hold, but for one any_bit() or parity(). Results that are
+///            no numbers need one: with_argument<S> takes epilogue::arguments(view), which keeps the k that won
 /// K = 0 gives the epilogue of the identity; M = 0, N = 0 or no batches is a no-op.
 /// Throws Error(invalid_argument) for extents that do not fit or a C that overlaps, Error(unsupported) where no kernel
 /// covers the call, Error(device) where the CUDA runtime fails. C is untouched when it throws.

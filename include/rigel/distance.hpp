@@ -234,7 +234,8 @@ auto with_contraction(const Exec& exec, const X& x, const Z& z, const D& d, cons
   const std::int64_t k = operand_of(x, options.batch).columns;
   return metric.template with<Element>(k, [&](const auto& semiring, epilogue::Program own) {
     if (options.skip_epilogue) own = {};
-    if (std::is_integral_v<typename view_t<D>::value_type> && !own.empty())
+    using Value = typename view_t<D>::non_const_value_type;
+    if (std::is_integral_v<Value> && !std::is_same_v<Value, bool> && !own.empty())
       throw Error(Code::unsupported, "cdist: D '" + operand_of(d, options.batch).label +
                                          "' holds integers, expected floating-point numbers for this metric, or "
                                          "options.skip_epilogue");
@@ -397,6 +398,7 @@ class Cdist<Exec, X, Z, D, M, E> {
 /// exec      any execution space instance; every view must be accessible from it
 /// x, z, d   views of rank 2, or 3 with a batch index, of any layout, or transposed() ones: x is M × K, z is N × K, d is
 ///           M × N. A batch extent of 1, or a missing one, broadcasts x or z. x and z may be the same; d overlaps neither.
+///           A d of bool gets whether the distance is not 0.
 /// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, cosine,
 ///           correlation, hamming; of packed codes bit_hamming, bit_jaccard
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)

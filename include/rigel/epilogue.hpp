@@ -103,7 +103,8 @@ class Program {
   RIGEL_MEMBER T bits(T v) const {
     if (bit_steps() == 0) return v;
     if (steps_[0].kind == Kind::any_bit) return v != 0;
-    return static_cast<T>(__builtin_popcountll(static_cast<std::make_unsigned_t<T>>(v)) & 1);
+    return static_cast<T>(__builtin_popcountll(static_cast<std::uint64_t>(v)) &
+                          1);  // a sign is repeated an even number of times
   }
 
   // A floating-point value after the steps from `first` on.

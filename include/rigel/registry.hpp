@@ -126,6 +126,7 @@ struct Problem {
   Execution execution;
   std::span<const Kernel> instantiated;  // kernels that the caller's own translation unit brings along
   Names names;
+  const Operand* indices = nullptr;  // what epilogue::arguments() writes, m × n; null: nothing
 };
 
 struct Tile {
@@ -242,8 +243,8 @@ struct Verification {
 Verification verify(std::string_view kernel, unsigned seed = 1);
 
 /// Throws Error(invalid_argument) unless the problem is well formed: extents that fit each other, batches that are equal
-/// or broadcast, a C that overlaps neither A nor B nor itself as sets of elements, parity() as an epilogue's first step, of
-/// integers. Throws Error(unsupported) for a C of integers where compiled kernels write floating-point numbers.
+/// or broadcast, a C that overlaps neither A nor B nor itself as sets of elements, nor does what epilogue::arguments() writes, which
+/// is as large as C and holds k; parity() as an epilogue's first step, of integers. Throws Error(unsupported) for a C of integers where compiled kernels write floating-point numbers.
 void validate(const Problem& problem);
 
 /// Caller-owned scratch memory, in the memory of the execution space, aligned to 256 bytes.

@@ -3,6 +3,7 @@
 // All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), the registry.
 #pragma once
 
+#include <rigel/arguments.hpp>
 #include <rigel/closure.hpp>
 #include <rigel/config.hpp>
 #include <rigel/contract.hpp>

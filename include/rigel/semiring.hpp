@@ -52,6 +52,8 @@ concept MultipliesPairs = requires(const S s, operand_t<S> a) {
 ///   result(x)               what C receives from an accumulator (default: the accumulator itself)
 ///   lift(c)                 the accumulator of a value of C, for `accumulate`
 ///   one(), annihilator()    static; identity of ⊗, and an operand that turns every product into identity()
+///   is_no_path(x)           static; whether closure() takes x for no path: identity(), and what ⊗ makes of an identity() that
+///                           does not absorb. Without it identity() alone, exactly
 ///   commutative, idempotent, selective, exact, takes_lanes, transcendental   flags, see below
 ///   self                    the type itself, see speaks_for_itself
 ///   name                    what explain() and messages call it; it never decides what is computed

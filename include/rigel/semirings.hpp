@@ -59,6 +59,10 @@ struct min_plus : scalar_semiring<Element, Accumulator> {
   RIGEL_MEMBER static constexpr Accumulator annihilator() requires(!std::is_integral_v<Accumulator>) {
     return infinity<Accumulator>();
   }
+  /// Integer infinity does not absorb: what is nearer to it than to 0 came from it.
+  RIGEL_MEMBER static constexpr bool is_no_path(Accumulator x) requires(std::is_integral_v<Accumulator>) {
+    return x > infinity<Accumulator>() / 2;
+  }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::add(a, b); }
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::minimum(x, y); }
   template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::minimum_if_ordered(y, x); }
@@ -74,6 +78,10 @@ struct max_plus : scalar_semiring<Element, Accumulator> {
   RIGEL_MEMBER static constexpr Accumulator one() { return 0; }
   RIGEL_MEMBER static constexpr Accumulator annihilator() requires(!std::is_integral_v<Accumulator>) {
     return negative_infinity<Accumulator>();
+  }
+  /// Integer infinity does not absorb: what is nearer to it than to 0 came from it.
+  RIGEL_MEMBER static constexpr bool is_no_path(Accumulator x) requires(std::is_integral_v<Accumulator>) {
+    return x < negative_infinity<Accumulator>() / 2;
   }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::add(a, b); }
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::maximum(x, y); }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What C may hold: floating-point results any floating-point type, integers any type; read back where accumulated.
+// What C may hold: floating-point results any floating-point type, integers any type, bool whether they are not 0; read back
+// where accumulated.
 #include <rigel/contract.hpp>
 
 #include <tests/support/kernels.hpp>
 #include <tests/support/matrix.hpp>
 #include <tests/support/random.hpp>
 #include <tests/support/spaces.hpp>
+
+#include <limits>
+#include <string>
 
 namespace {
 
@@ -65,7 +69,89 @@ void check_all() {
   (check<S, C, Exec>(), ...);
 }
 
+// A C of bool after a call of every family that this file instantiates, as the bytes that lie there.
+template <class S, class Exec, class A, class B, class E = rigel::epilogue::Program>
+void check_bools(const A& a, const B& b, const std::vector<int>& expected, const E& epilogue = {}, bool accumulate = false) {
+  const Exec exec;
+  for (const std::string& family : support::families_on(exec)) {
+    CAPTURE(family);
+    const auto c = support::matrix<bool, Exec>(static_cast<int>(a.extent(0)), static_cast<int>(b.extent(1)));
+    // Old values alternate, where they are to be continued; else their bytes are rubbish that has to go.
+    std::vector<unsigned char> bytes(c.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = accumulate ? i % 2 : 0xee;
+    support::copy_in<Exec>(c.data(), bytes.data(), bytes.size());
+    rigel::contract(exec, S{}, a, b, c, epilogue, {.accumulate = accumulate, .kernel = family});
+    support::copy_out<Exec>(bytes.data(), c.data(), bytes.size());
+    CHECK(std::vector<int>(bytes.begin(), bytes.end()) == expected);
+  }
+}
+
+// Set where all of a and b are: a user's semiring of bools.
+struct Either {
+  using element = bool;
+  using accumulator = bool;
+  KOKKOS_FUNCTION static bool identity() { return false; }
+  KOKKOS_FUNCTION static bool multiply(bool a, bool b) { return a && b; }
+  KOKKOS_FUNCTION static bool add(bool x, bool y) { return x || y; }
+};
+
+struct Minus {
+  double subtrahend;
+  template <class T>
+  KOKKOS_FUNCTION double operator()(T v, std::int64_t, std::int64_t, std::int64_t) const {
+    return static_cast<double>(v) - subtrahend;
+  }
+};
+
 }  // namespace
+
+// 2 × 2 × 3: sums 256, 3 and 0 whose last bytes say something else.
+TEST_CASE_TEMPLATE("C of bool: whether a result is not 0", Exec, RIGEL_TEST_SPACES) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  using support::matrix;
+  const std::vector<double> rows = {16, 0, 1, 1}, columns = {16, 3, 0, 0, 0, 0}, small = {1, 0, 1, 1};
+  const std::vector<int> set = {1, 1, 0, 1, 1, 0};  // 256 48 0; 16 3 0
+  check_bools<rigel::plus_times<std::int32_t>, Exec>(matrix<std::int32_t, Exec>(2, 2, rows),
+                                                     matrix<std::int32_t, Exec>(2, 3, columns), set);
+  check_bools<rigel::plus_times<std::int8_t>, Exec>(matrix<std::int8_t, Exec>(2, 2, rows),
+                                                    matrix<std::int8_t, Exec>(2, 3, columns), set);
+  // Floats: 0.25 and less, NaN, and a zero of either sign.
+  const std::vector<double> fractions = {0.5, nan, -0.0, 0.5, 0, 0};
+  check_bools<rigel::plus_times<float>, Exec>(matrix<float, Exec>(2, 2, {0.5, 0, 0, 1}),
+                                              matrix<float, Exec>(2, 3, fractions), {1, 1, 0, 1, 1, 0});
+  check_bools<rigel::plus_times<rigel::half>, Exec>(matrix<rigel::half, Exec>(2, 2, {0.5, 0, 0, 1}),
+                                                    matrix<rigel::half, Exec>(2, 3, fractions), {1, 1, 0, 1, 1, 0});
+  check_bools<rigel::min_plus<rigel::bfloat16, rigel::bfloat16>, Exec>(
+      matrix<rigel::bfloat16, Exec>(1, 1, {0.25}), matrix<rigel::bfloat16, Exec>(1, 2, {-0.25, 0.5}), {0, 1});
+  check_bools<rigel::log_plus<float>, Exec>(matrix<float, Exec>(1, 1, {0.25}), matrix<float, Exec>(1, 2, {-0.25, 0.5}),
+                                            {0, 1});
+  // Bytes, words and what joins their bits. 3 is no bool either.
+  check_bools<rigel::or_and<std::uint8_t>, Exec>(matrix<std::uint8_t, Exec>(2, 2, {3, 0, 1, 1}),
+                                                 matrix<std::uint8_t, Exec>(2, 3, {3, 2, 0, 0, 0, 0}), {1, 1, 0, 1, 0, 0});
+  check_bools<rigel::or_and<std::uint8_t>, Exec>(matrix<bool, Exec>(2, 2, small),
+                                                 matrix<bool, Exec>(2, 3, {1, 1, 0, 0, 0, 0}), {1, 1, 0, 1, 1, 0});
+  const auto words = matrix<std::uint32_t, Exec>(1, 1, {768}),
+             masks = matrix<std::uint32_t, Exec>(1, 4, {256, 768, 1792, 1});
+  check_bools<rigel::or_and<std::uint32_t>, Exec>(words, masks, {1, 1, 1, 0});
+  check_bools<rigel::or_and<std::uint32_t>, Exec>(words, masks, {1, 1, 1, 0}, rigel::epilogue::any_bit());
+  check_bools<rigel::xor_and<std::uint32_t>, Exec>(words, masks, {1, 0, 0, 0}, rigel::epilogue::parity());
+  check_bools<Either, Exec>(matrix<bool, Exec>(2, 2, small), matrix<bool, Exec>(2, 3, {0, 1, 0, 1, 1, 0}),
+                            {0, 1, 0, 1, 1, 0});
+}
+
+TEST_CASE_TEMPLATE("C of bool: with epilogues, and continued", Exec, RIGEL_TEST_SPACES) {
+  using support::matrix;
+  const auto a = matrix<std::int32_t, Exec>(2, 1, {16, 1}),
+             b = matrix<std::int32_t, Exec>(1, 3, {16, 3, 0});  // 256 48 0; 16 3 0
+  using S = rigel::plus_times<std::int32_t>;
+  check_bools<S, Exec>(a, b, {1, 1, 0, 1, 1, 0}, rigel::epilogue::scale(0.001));
+  check_bools<S, Exec>(a, b, {1, 1, 0, 0, 0, 0}, rigel::epilogue::clamp(16, 1e9) | rigel::epilogue::functor(Minus{16}));
+  check_bools<S, Exec>(a, b, {1, 1, 1, 1, 0, 1}, Minus{3});
+  // A bool of C counts as 1: 256 49 0; 17 3 1, less 1.
+  check_bools<S, Exec>(a, b, {1, 1, 1, 1, 1, 0}, Minus{1}, true);
+  const auto f = matrix<float, Exec>(2, 1, {0, 1}), g = matrix<float, Exec>(1, 3, {-1, 0, 2});
+  check_bools<rigel::plus_times<float>, Exec>(f, g, {0, 1, 0, 0, 0, 1}, {}, true);  // 0 1 0; 0 0 3
+}
 
 TEST_CASE_TEMPLATE("C holds any floating-point type for floating-point results", Exec, RIGEL_TEST_SPACES) {
   check_all<rigel::min_plus<float>, Exec, rigel::half, rigel::bfloat16, float, double>();

@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -146,6 +147,72 @@ void check_paths(const S& s, const Square<element_of<S>>& graph, std::int64_t n,
   const auto lengths = download(d);
   CHECK(broken_paths(s, graph, lengths, download(p), n, tolerance) == 0);
   if (tolerance == 0) CHECK(differences(lengths, textbook(s, graph, n)) == 0);
+}
+
+// Users' semirings of integers. Widest paths: 0 absorbs, and says so as annihilator().
+struct Widest {
+  using element = std::int32_t;
+  using accumulator = std::int32_t;
+  static constexpr bool idempotent = true, selective = true, exact = true;
+  KOKKOS_FUNCTION static constexpr std::int32_t identity() { return 0; }
+  KOKKOS_FUNCTION static constexpr std::int32_t annihilator() { return 0; }
+  KOKKOS_FUNCTION static constexpr std::int32_t one() { return std::numeric_limits<std::int32_t>::max(); }
+  KOKKOS_FUNCTION static std::int32_t multiply(std::int32_t a, std::int32_t b) { return a < b ? a : b; }
+  KOKKOS_FUNCTION static std::int32_t add(std::int32_t x, std::int32_t y) { return x > y ? x : y; }
+};
+// Paths whose largest arc is smallest: the largest number absorbs, and says so as is_no_path().
+template <class T>
+struct Bottleneck {
+  using element = T;
+  using accumulator = T;
+  static constexpr bool idempotent = true, selective = true, exact = true;
+  KOKKOS_FUNCTION static constexpr T identity() { return std::numeric_limits<T>::max(); }
+  KOKKOS_FUNCTION static constexpr bool is_no_path(T x) { return x == identity(); }
+  KOKKOS_FUNCTION static constexpr T one() { return 0; }
+  KOKKOS_FUNCTION static T multiply(T a, T b) { return a > b ? a : b; }
+  KOKKOS_FUNCTION static T add(T x, T y) { return x < y ? x : y; }
+};
+// Shortest paths with an infinity of their own, which does not absorb.
+struct Penalised {
+  using element = std::int32_t;
+  using accumulator = std::int32_t;
+  static constexpr bool idempotent = true, selective = true, exact = true;
+  KOKKOS_FUNCTION static constexpr std::int32_t identity() { return 1000; }
+  KOKKOS_FUNCTION static constexpr bool is_no_path(std::int32_t x) { return x > 900; }
+  KOKKOS_FUNCTION static constexpr std::int32_t one() { return 0; }
+  KOKKOS_FUNCTION static std::int32_t multiply(std::int32_t a, std::int32_t b) { return a + b; }
+  KOKKOS_FUNCTION static std::int32_t add(std::int32_t x, std::int32_t y) { return x < y ? x : y; }
+};
+
+// Reachability of bools.
+struct Reachable {
+  using element = bool;
+  using accumulator = bool;
+  static constexpr bool idempotent = true, exact = true;
+  KOKKOS_FUNCTION static constexpr bool identity() { return false; }
+  KOKKOS_FUNCTION static constexpr bool annihilator() { return false; }
+  KOKKOS_FUNCTION static constexpr bool one() { return true; }
+  KOKKOS_FUNCTION static bool multiply(bool a, bool b) { return a && b; }
+  KOKKOS_FUNCTION static bool add(bool x, bool y) { return x || y; }
+};
+
+// Graphs whose arcs weigh what is listed, against the textbook, with and without predecessors.
+template <class Exec, class S>
+void check_others(const std::vector<element_of<S>>& weights) {
+  using T = element_of<S>;
+  for (const std::int64_t n : {5, 70}) {
+    CAPTURE(n);
+    Random random(n);
+    const auto graph =
+        random_graph<S>(random, n, 1.5 / static_cast<double>(n), [&] { return weights[random.next() % weights.size()]; });
+    for (const std::int64_t block : {3, 64}) {
+      check_paths<Exec>(S{}, graph, n, block);
+      const auto d = square<T, Exec>(n);
+      upload(d, graph);
+      rigel::closure(Exec(), S{}, d, {.block = block});
+      CHECK(differences(download(d), textbook(S{}, graph, n)) == 0);
+    }
+  }
 }
 
 }  // namespace
@@ -312,6 +379,57 @@ TEST_CASE_TEMPLATE("integers: infinity stays what it is beside negative arcs", E
   CHECK(differences(download(d), lengths) == 0);
 }
 
+TEST_CASE_TEMPLATE("integers: no path is the identity alone, where the semiring says no more", Exec, RIGEL_TEST_SPACES) {
+  check_others<Exec, Widest>({1, 1 << 29, 2'000'000'000});
+  check_others<Exec, Bottleneck<std::int32_t>>({1, 1'500'000'000, 2'147'483'646});
+  check_others<Exec, Bottleneck<std::int16_t>>({1, 20'000, 32'766});
+}
+
+TEST_CASE_TEMPLATE("integers: a semiring's own is_no_path", Exec, RIGEL_TEST_SPACES) {
+  // 0 → 1 → 2, and 3 → 0; the negative arc lies behind what 3 cannot be reached by.
+  constexpr std::int32_t none = Penalised::identity();
+  const Square<std::int32_t> graph = {none, 5,    none, none,  //
+                                      none, none, -7,   none,  //
+                                      none, none, none, none,  //
+                                      2,    none, none, none};
+  const Square<std::int32_t> expected = {0,    5,    -2, none,  //
+                                         none, 0,    -7, none,  //
+                                         none, none, 0,  none,  //
+                                         2,    7,    0,  0};
+  for (const int block : {1, 3, 64}) {
+    const auto d = square<std::int32_t, Exec>(4);
+    const auto p = square<int, Exec>(4);
+    upload(d, graph);
+    rigel::closure(Exec(), Penalised{}, d, {.block = block});
+    CHECK(download(d) == expected);
+    upload(d, graph);
+    rigel::closure(Exec(), Penalised{}, d, p, {.block = block});
+    CHECK(download(d) == expected);
+    CHECK(download(p) == Square<int>{-1, 0, 1, -1, -1, -1, 1, -1, -1, -1, -1, -1, 3, 0, 1, -1});
+  }
+}
+
+TEST_CASE_TEMPLATE("closure of bool", Exec, RIGEL_TEST_SPACES) {
+  const std::int64_t n = 70;
+  Random random(29);
+  const auto graph = random_graph<rigel::or_and<std::uint8_t>>(random, n, 0.02, [] { return 1; });
+  const auto expected = textbook(rigel::or_and<std::uint8_t>{}, graph, n);
+  // std::vector<bool> has no data().
+  const Kokkos::View<bool**, Kokkos::LayoutRight, typename Exec::memory_space> d("d", n, n);
+  const auto bytes = [&](const auto& from) {
+    return Kokkos::View<const bool**, Kokkos::LayoutRight, Kokkos::HostSpace>(reinterpret_cast<const bool*>(from.data()), n,
+                                                                              n);
+  };
+  const auto check = [&](const auto& s) {
+    Kokkos::deep_copy(d, bytes(graph));
+    rigel::closure(Exec(), s, d, {.block = 32});
+    const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), d);
+    CHECK(std::memcmp(host.data(), expected.data(), expected.size()) == 0);
+  };
+  check(rigel::or_and<std::uint8_t>{});
+  check(Reachable{});
+}
+
 TEST_CASE_TEMPLATE("a negative cycle is reported with a vertex on it", Exec, RIGEL_TEST_SPACES) {
   using S = rigel::min_plus<float>;
   constexpr std::int64_t n = 100;
@@ -390,6 +508,23 @@ TEST_CASE_TEMPLATE("closure with the caller's workspace, and with a named kernel
   }
   CHECK_THROWS_AS(rigel::closure(Exec(), S{}, d, {.kernel = "no.such.kernel"}), rigel::Error);
   CHECK(download(d) == graph);
+}
+
+TEST_CASE("closure says what is wrong with a semiring") {
+  struct Apart : Widest {
+    static constexpr int annihilator() { return -1; }
+  };
+  struct Denied : Bottleneck<int> {
+    static constexpr bool is_no_path(int x) { return x < 0; }
+  };
+  const Kokkos::DefaultHostExecutionSpace exec;
+  const Kokkos::View<int**, Kokkos::HostSpace> roads("roads", 4, 4);
+  const auto apart = support::caught([&] { rigel::closure(exec, Apart{}, roads); });
+  CHECK(apart.code == rigel::Code::invalid_argument);
+  CHECK(apart.lacks({"closure: annihilator() of semiring '", "Apart", "is not its identity()", "is_no_path()"}) == "");
+  const auto denied = support::caught([&] { rigel::closure(exec, Denied{}, roads); });
+  CHECK(denied.code == rigel::Code::invalid_argument);
+  CHECK(denied.lacks({"closure: is_no_path(identity()) of semiring '", "Denied", "expected true"}) == "");
 }
 
 TEST_CASE("closure says what is wrong") {

@@ -227,6 +227,27 @@ TEST_CASE_TEMPLATE("cdist with an epilogue after the metric's own", Exec, RIGEL_
   CHECK(error_of(support::values(d), expected) <= 1e-14);
 }
 
+TEST_CASE_TEMPLATE("cdist into bool: whether rows differ", Exec, RIGEL_TEST_SPACES) {
+  const std::vector<double> rows = {1, 1, 1, 17, 1, 1.25, 3, 3}, integers = {1, 1, 1, 17, 17, 1, 3, 3};
+  const auto differ = [](const auto& x, const auto& metric) {
+    const auto d = support::matrix<bool, Exec>(4, 4, std::vector<double>(16, 1));
+    rigel::cdist(Exec{}, x, x, d, metric);
+    return support::values(d);
+  };
+  const std::vector<double> all = {0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0};
+  const auto x = support::matrix<float, Exec>(4, 2, rows);
+  CHECK(differ(x, metric::manhattan{}) == all);
+  CHECK(differ(x, metric::euclidean{}) == all);
+  CHECK(differ(x, metric::chebyshev{}) == all);
+  CHECK(differ(x, metric::hamming{}) == all);
+  // Rows of (1, 1) and (3, 3) point one way.
+  CHECK(differ(x, metric::cosine{}) == std::vector<double>{0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0});
+  // 256 = 16², whose last byte is 0.
+  const auto i = support::matrix<std::int32_t, Exec>(4, 2, integers);
+  CHECK(differ(i, metric::squared_euclidean{}) == all);
+  CHECK(differ(i, metric::euclidean{}) == all);
+}
+
 TEST_CASE_TEMPLATE("cdist of nothing", Exec, RIGEL_TEST_SPACES) {
   const auto none = support::matrix<double, Exec>(3, 0), d = support::matrix<double, Exec>(3, 3, std::vector<double>(9, 7.));
   rigel::cdist(Exec(), none, none, d, metric::minkowski{1.3});

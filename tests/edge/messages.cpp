@@ -123,6 +123,66 @@ TEST_CASE("messages: accumulate needs a number to start from") {
   CHECK(support::values(c) == std::vector<double>{7});
 }
 
+TEST_CASE("messages: the view of epilogue::arguments()") {
+  const rigel::with_argument<rigel::min_plus<std::int32_t>> least;
+  const auto a = batch<std::int32_t, Exec>(2, 3, 5, {}, "left"), b = batch<std::int32_t, Exec>(2, 5, 4, {}, "right"),
+             c = batch<std::int32_t, Exec>(2, 3, 4, std::vector<double>(24, 7), "out");
+  const auto refused = [&](const auto& view, const rigel::ContractOptions& options = {}) {
+    const auto e =
+        support::caught([&] { rigel::contract(Exec{}, least, a, b, c, rigel::epilogue::arguments(view), options); });
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(support::values(c) == std::vector<double>(24, 7));
+    return e;
+  };
+  using Space = Exec::memory_space;
+  using Unmanaged = Kokkos::View<std::int32_t***, Kokkos::LayoutStride, Space, Kokkos::MemoryUnmanaged>;
+  const auto at = [](std::int32_t* data, std::size_t column = 1) {
+    return Unmanaged(data, Kokkos::LayoutStride(2, 12, 3, 4, 4, column));
+  };
+  SUBCASE("extents") {
+    const char* name = "contract: the view of arguments() 'winners' ";
+    CHECK(refused(batch<int, Exec>(2, 4, 3, {}, "winners")).lacks({name, "2x4x3, expected the extents of C 'out' 2x3x4"}) ==
+          "");
+    CHECK(refused(batch<int, Exec>(1, 3, 4, {}, "winners")).lacks({name, "3x4, expected the extents of C 'out' 2x3x4"}) ==
+          "");
+    CHECK(refused(matrix<int, Exec>(3, 4, {}, "winners")).lacks({name, "3x4, expected the extents of C 'out' 2x3x4"}) == "");
+    // The index of the batches stands where C's does.
+    CHECK(refused(batch<int, Exec>(3, 4, 2, {}, "winners")).lacks({name, "3x4x2, expected the extents of C 'out' 2x3x4"}) ==
+          "");
+    // In front of further steps, too.
+    const auto e = support::caught([&] {
+      rigel::contract(Exec{}, least, a, b, batch<double, Exec>(2, 3, 4, {}, "out"),
+                      rigel::epilogue::arguments(matrix<int, Exec>(3, 4, {}, "winners")) | rigel::epilogue::scale(2));
+    });
+    CHECK(e.lacks({name, "3x4, expected the extents of C 'out' 2x3x4"}) == "");
+  }
+  SUBCASE("integers that are too narrow") {
+    const auto tall = matrix<float, Exec>(1, 129, {}), wide = matrix<float, Exec>(129, 1, {}),
+               one = matrix<float, Exec>(1, 1, {7});
+    const auto e = support::caught([&] {
+      rigel::contract(Exec{}, rigel::with_argument<rigel::min_plus<float>>{}, tall, wide, one,
+                      rigel::epilogue::arguments(matrix<std::int8_t, Exec>(1, 1, {}, "bytes")));
+    });
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"the view of arguments() 'bytes' 1x1 of integers of 8 bits, expected such that hold K - 1 = 128"}) == "");
+    CHECK(support::values(one) == std::vector<double>{7});
+    const auto shorter = support::caught([&] {
+      rigel::contract(Exec{}, rigel::with_argument<rigel::min_plus<float>>{}, matrix<float, Exec>(1, 128),
+                      matrix<float, Exec>(128, 1), one, rigel::epilogue::arguments(matrix<std::int8_t, Exec>(1, 1)));
+      Kokkos::fence();
+    });
+    CHECK(shorter.code == Code::ok);
+  }
+  SUBCASE("overlaps, and no memory") {
+    CHECK(refused(at(c.data())).lacks({"the view of arguments() '' 2x3x4 overlaps C 'out' 2x3x4"}) == "");
+    CHECK(refused(at(a.data())).lacks({"the view of arguments() '' 2x3x4 overlaps A 'left' 2x3x5"}) == "");
+    CHECK(refused(at(b.data())).lacks({"the view of arguments() '' 2x3x4 overlaps B 'right' 2x5x4"}) == "");
+    const auto own = batch<std::int32_t, Exec>(2, 3, 5);
+    CHECK(refused(at(own.data(), 0)).lacks({"the view of arguments() '' 2x3x4 overlaps itself"}) == "");
+    CHECK(refused(at(nullptr)).lacks({"the view of arguments() '' 2x3x4 has no data"}) == "");
+  }
+}
+
 TEST_CASE("messages: a view without memory") {
   using View = Kokkos::View<float**, Kokkos::LayoutRight, Exec::memory_space>;
   const auto a = matrix<float, Exec>(2, 2), b = matrix<float, Exec>(2, 2);

@@ -159,6 +159,8 @@ class Checker {
       const bool undefined = support::kind(b) != 0 && value(x) != value(x);
       if (!undefined) expect(equal(x, S::identity()), "annihilator");
     }
+    if constexpr (requires { S::is_no_path(S::identity()); })
+      expect(S::is_no_path(S::identity()) && !S::is_no_path(S::one()), "is_no_path");
   }
 
   S s_;

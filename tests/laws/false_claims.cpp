@@ -52,6 +52,10 @@ struct WrongOne : Plus {
 struct WrongAnnihilator : Minimum {
   static int annihilator() { return 5; }
 };
+struct WrongNoPath : Minimum {
+  static int one() { return 0; }
+  static bool is_no_path(int x) { return x == 0; }
+};
 struct NotDistributive : Minimum {  // min over products of negative numbers
   static int one() { return 1; }
   static int multiply(int a, int b) { return a * b; }
@@ -83,6 +87,7 @@ TEST_CASE("laws: a false claim is caught") {
   CHECK(catches(laws::broken_laws(NotExact{}, floats), "associativity of add"));
   CHECK(laws::broken_laws(WrongOne{}, floats) == "one");
   CHECK(laws::broken_laws(WrongAnnihilator{}, integers) == "annihilator");
+  CHECK(laws::broken_laws(WrongNoPath{}, integers) == "is_no_path");
   CHECK(catches(laws::broken_laws(NotDistributive{}, integers), "distributivity"));
   CHECK(laws::broken_laws(WrongStep{}, floats) == "step");
 }

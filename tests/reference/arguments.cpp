@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// with_argument: which k won. The epilogue keeps the value for C and writes the index through a view that it holds.
+// with_argument: which k won. The epilogue keeps the value for C and writes the index elsewhere: epilogue::arguments(), or a
+// functor through a view that it holds.
 #include "call.hpp"
 
 #include <numeric>
@@ -22,22 +23,23 @@ struct KeepIndex {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("with_argument: the value goes to C, the index through the epilogue", Exec, RIGEL_TEST_SPACES) {
+TEST_CASE_TEMPLATE("with_argument: the value goes to C, the index to another matrix", Exec, RIGEL_TEST_SPACES) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   using S = rigel::with_argument<rigel::min_plus<float>>;
   // Row 0: a tie of k = 1 and k = 2. Row 1: NaN at k = 1 and 2, the first one wins. Row 2: all infinite, k = 0.
   const auto a = matrix<float, Exec>(3, 4, {9, 1, 1, 5, 0, nan, nan, -7, inf, inf, inf, inf});
   const auto b = matrix<float, Exec>(4, 1, {1, 1, 1, 1}), c = matrix<float, Exec>(3, 1);
   const auto index = matrix<std::int64_t, Exec>(3, 1, {-5, -5, -5});
-  CHECK(support::same(contracted(Exec{}, S{}, a, b, c, KeepIndex<Exec>{index}), Values{2, nan, inf}));
+  const auto arguments = rigel::epilogue::arguments(index);
+  CHECK(support::same(contracted(Exec{}, S{}, a, b, c, arguments), Values{2, nan, inf}));
   CHECK(support::values(index) == Values{1, 1, 0});
   // K = 0: no index.
-  CHECK(contracted(Exec{}, S{}, matrix<float, Exec>(3, 0), matrix<float, Exec>(0, 1), c, KeepIndex<Exec>{index}) ==
+  CHECK(contracted(Exec{}, S{}, matrix<float, Exec>(3, 0), matrix<float, Exec>(0, 1), c, arguments) ==
         Values{inf, inf, inf});
   CHECK(support::values(index) == Values{-1, -1, -1});
 }
 
-TEST_CASE_TEMPLATE("with_argument: the index alone", Exec, RIGEL_TEST_SPACES) {
+TEST_CASE_TEMPLATE("with_argument: by a functor", Exec, RIGEL_TEST_SPACES) {
   using S = rigel::with_argument<rigel::max_min<std::int32_t>>;
   const auto a = matrix<std::int32_t, Exec>(1, 3, {1, 4, 2}), b = matrix<std::int32_t, Exec>(3, 2, {5, 9, 3, 1, 7, 2});
   const auto c = matrix<std::int32_t, Exec>(1, 2);

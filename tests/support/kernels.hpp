@@ -26,6 +26,16 @@ std::vector<rigel::KernelInfo> kernels_on(const Exec& exec, std::string_view sem
                          .compute_capability = e.compute_capability});
 }
 
+/// The families whose loops a user's functor gets on an execution space, and "" for whichever is chosen.
+template <class Exec>
+std::vector<std::string> families_on(const Exec& exec) {
+  std::vector<std::string> list = {""};
+  for (const char* family : {"reference", "portable", "host", "cuda.simt"})
+    for (const auto& info : kernels_on(exec, "plus_times", rigel::Scalar::f32))
+      if (info.family == family && list.back() != family) list.push_back(family);
+  return list;
+}
+
 /// Runs `call` of a named kernel; false where the kernel declines the problem. Only six may: a BLAS, which takes unit strides
 /// and stores results as they are; code for processors other than this one; split_k, which cuts single products; tensor
 /// cores, which count bits along k; their tiles whose sums go into C as they are; and those whose grids number C's columns anew.

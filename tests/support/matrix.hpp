@@ -8,6 +8,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -40,9 +41,10 @@ double to_double(T v) {
 /// Fills a contiguous view in the order of its memory; missing values become 0.
 template <class View>
 void fill(const View& v, const std::vector<double>& values) {
-  std::vector<typename View::non_const_value_type> host(v.size());
-  for (std::size_t i = 0; i < values.size(); ++i) host[i] = number<typename View::non_const_value_type>(values[i]);
-  if (!host.empty()) copy_in<typename View::execution_space>(v.data(), host.data(), host.size() * sizeof host[0]);
+  using T = typename View::non_const_value_type;
+  const std::unique_ptr<T[]> host(new T[v.size()]());  // a vector of bools is no array
+  for (std::size_t i = 0; i < values.size(); ++i) host[i] = number<T>(values[i]);
+  if (v.size() > 0) copy_in<typename View::execution_space>(v.data(), host.get(), v.size() * sizeof(T));
 }
 
 /// rows × columns, filled row by row.
@@ -66,10 +68,11 @@ Batch<T, Exec> batch(int batches, int rows, int columns, const std::vector<doubl
 /// after all work has ended.
 template <class View>
 std::vector<double> values(const View& v) {
-  std::vector<typename View::non_const_value_type> host(v.size());
-  if (!host.empty()) copy_out<typename View::execution_space>(host.data(), v.data(), host.size() * sizeof host[0]);
+  using T = typename View::non_const_value_type;
+  const std::unique_ptr<T[]> host(new T[v.size()]());
+  if (v.size() > 0) copy_out<typename View::execution_space>(host.get(), v.data(), v.size() * sizeof(T));
   std::vector<double> list;
-  for (const auto x : host) list.push_back(to_double(x));
+  for (std::size_t i = 0; i < v.size(); ++i) list.push_back(to_double(host[i]));
   return list;
 }
 

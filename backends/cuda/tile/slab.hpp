@@ -44,7 +44,7 @@ template <> struct word<16> {
 template <class T, int count>
 struct vector : word<count * sizeof(T)> {};
 template <class T, int count>
-  requires(std::is_arithmetic_v<T> && count > 1)
+  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && count > 1)  // bools would be bits
 struct vector<T, count> {
   typedef T type __attribute__((ext_vector_type(count)));
 };

@@ -8,6 +8,12 @@
 
 namespace rigel::detail {
 
+/// Whether a semiring says itself what stands for no path.
+template <class S>
+concept KnowsNoPath = requires(typename S::accumulator x) {
+  { S::is_no_path(x) } -> std::convertible_to<bool>;
+};
+
 /// In place of an index type where no predecessors are kept.
 struct no_index {};
 
@@ -45,10 +51,10 @@ struct ClosureData {
   RIGEL_MEMBER static element one() { return convert<element>(accumulator(S::one())); }
   RIGEL_MEMBER static element identity() { return convert<element>(accumulator(S::identity())); }
 
-  /// No path: the identity, and where infinity is an integer, which does not absorb, all that is nearer to it than to 0.
+  /// No path: the identity, and whatever else the semiring takes for it.
   RIGEL_MEMBER static bool is_no_path(element x) {
-    if constexpr (std::is_integral_v<element> && !requires { S::annihilator(); })
-      return identity() > 0 ? x > identity() / 2 : x < identity() / 2;
+    if constexpr (KnowsNoPath<S>)
+      return S::is_no_path(static_cast<accumulator>(x));
     else
       return static_cast<accumulator>(x) == static_cast<accumulator>(identity());
   }
@@ -87,7 +93,7 @@ void closure_begin(const Exec& exec, const ClosureData<S, Index>& g) {
       });
 }
 
-/// After it: what has no path gets the identity again, and no predecessor. Integers only.
+/// After it, where the semiring knows more than one value for no path: those become the identity, without a predecessor.
 template <class Exec, class S, class Index>
 void closure_end(const Exec& exec, const ClosureData<S, Index>& g) {
   Kokkos::parallel_for(
