@@ -127,7 +127,7 @@ Kernel kernel() {
   k.supports = supports;
   // Pairs per second and thread, and what a call costs beside them.
   k.cost = [](const KernelInfo&, const Problem& p) {
-    return 2e-6 * static_cast<double>(p.batch) + detail::predicted_seconds(p, 2.4e11 / (sizeof(T) * 2), 0);
+    return 2e-6 * static_cast<double>(p.batch) + detail::host_seconds(p, 2.4e11 / (sizeof(T) * 2));
   };
   k.run = [](const KernelInfo& info, const Problem& p, void*) { multiply<T>(info, p); };
   return k;

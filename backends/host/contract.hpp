@@ -36,7 +36,7 @@ Kernel kernel_from(Spaces spaces) {
   k.cost = [](const KernelInfo&, const Problem& p) {
     // Pairs per second and thread, on f32; a transcendental functor takes several times as long.
     const double rate = 2e10 * Level::vector_bytes / 64 / (is_transcendental<S> ? 4 : 1);
-    return detail::predicted_seconds(p, rate * 4 / sizeof(operand_t<S>), 0);
+    return detail::host_seconds(p, rate * 4 / sizeof(operand_t<S>));
   };
   k.workspace = [](const KernelInfo&, const Problem& p) { return grid_of(p, Source::get().geometry).workspace(); };
   k.run = [](const KernelInfo& info, const Problem& p, void* workspace) {

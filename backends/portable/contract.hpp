@@ -9,17 +9,20 @@
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/kernel.hpp>
 
+#include <algorithm>
+
 namespace rigel::backends::portable {
 
 /// Threads of a team along m and n, outputs of a thread along each, depth of a slab. On a host a team is one thread.
-template <class Exec>
-struct Shape {
-  static constexpr bool on_host = Kokkos::SpaceAccessibility<Exec, Kokkos::HostSpace>::accessible;
+template <bool on_host>
+struct ShapeOn {
   static constexpr int threads = on_host ? 1 : 16;
   static constexpr int outputs = on_host ? 8 : 4;
   static constexpr int tile = threads * outputs;
   static constexpr int depth = 16;
 };
+template <class Exec>
+using Shape = ShapeOn<Kokkos::SpaceAccessibility<Exec, Kokkos::HostSpace>::accessible>;
 
 template <class S, class Finish, class Exec>
 void contract(const Exec& exec, const std::string& label, const detail::Arguments<S, Finish>& g) {
@@ -71,6 +74,19 @@ void contract(const Exec& exec, const std::string& label, const detail::Argument
   });
 }
 
+/// Predicted seconds on a GPU, as measured on an H200: a launch through Kokkos, and the steps of the multiprocessor that gets most tiles,
+/// empty outputs of which take as long as others.
+template <class S>
+double device_seconds(const Problem& p) {
+  constexpr double launch = 1.56e-5, fill_and_store = 2.4e-6;
+  constexpr double step = 5.6e-7 + (sizeof(operand_t<S>) > 4 ? 3.4e-7 : 0);  // of a tile
+  constexpr double transcendental = !is_transcendental<S> ? 0 : sizeof(operand_t<S>) > 4 ? 2.9e-6 : 8.6e-7;
+  constexpr std::int64_t tile = ShapeOn<false>::tile;
+  const std::int64_t tiles = p.batch * ((p.m + tile - 1) / tile) * ((p.n + tile - 1) / tile);
+  const double each = std::max(static_cast<double>(tiles) / std::max(p.execution.multiprocessors, 1), 1.0);
+  return launch + each * (static_cast<double>(p.k) * (step + transcendental) + fill_and_store);
+}
+
 /// The portable kernel for one semiring, on the spaces of the list.
 template <class S, class Finish, class Spaces>
 Kernel kernel() {
@@ -80,8 +96,7 @@ Kernel kernel() {
   k.info.accuracy = detail::chain_accuracy<S>();
   k.supports = detail::finish_supports<Finish>;
   k.cost = [](const KernelInfo&, const Problem& p) {
-    const double chain = p.execution.space == Space::cuda ? 4e-7 * static_cast<double>(p.k) : 0;
-    return chain + detail::predicted_seconds(p, 5e8, is_transcendental<S> ? 3e11 : 2e12);
+    return p.execution.space == Space::cuda ? device_seconds<S>(p) : detail::host_seconds(p, 5e8);
   };
   k.run = [](const KernelInfo& info, const Problem& p, void*) {
     detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {

@@ -8,6 +8,8 @@
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/kernel.hpp>
 
+#include <algorithm>
+
 namespace rigel::backends::reference {
 
 template <class S, class Finish, class Exec>
@@ -24,6 +26,32 @@ void contract(const Exec& exec, const std::string& label, const detail::Argument
       });
 }
 
+/// Predicted seconds on a GPU, as measured on an H200: a launch, and the longer of two times. A multiprocessor takes each step of a
+/// warp's for its operations and for the lines of memory in which the operands of 32 neighbouring outputs lie, and at the end for
+/// those of C. A thread waits for each of its steps: for memory, if the operands are too large for the cache.
+template <class S>
+double device_seconds(const Problem& p) {
+  constexpr double launch = 4e-6, step = 1.6e-9, line = 2e-10, output = 29e-9, output_line = 7.8e-10;  // of a warp
+  constexpr double wide = sizeof(operand_t<S>) > 4 ? 1.9e-9 : 0, narrow = sizeof(typename S::accumulator) < 4 ? 1.8e-9 : 0;
+  constexpr double transcendental = !is_transcendental<S> ? 0 : sizeof(operand_t<S>) > 4 ? 24.5e-9 : 7.2e-9;
+  constexpr double cached = sizeof(typename S::element) == 1 ? 4e-8 : 6e-8, uncached = 17e-8;  // seconds of a thread
+  constexpr double cache = 4e7, resident = 64;  // bytes; warps of a multiprocessor
+  const auto lines_of = [](double count, std::int64_t stride, std::size_t size) {
+    return std::clamp(count * static_cast<double>(stride) * static_cast<double>(size) / 128, 1.0, count);
+  };
+  const auto number = [](std::int64_t i) { return static_cast<double>(i); };
+  const auto bytes_of = [&](const Operand& o) {
+    return number(o.batch_stride == 0 ? 1 : o.batches) * number(o.rows) * number(o.columns) * number(o.size);
+  };
+  const double columns = std::clamp(number(p.n), 1.0, 32.0), rows = std::clamp(32 / columns, 1.0, std::max(number(p.m), 1.0));
+  const double a = lines_of(rows, p.a.row_stride, p.a.size), b = lines_of(columns, p.b.column_stride, p.b.size);
+  const double c = p.n > 1 ? rows * lines_of(columns, p.c.column_stride, p.c.size) : lines_of(rows, p.c.row_stride, p.c.size);
+  const double warps = number(p.batch) * number(p.m) * number(p.n) / 32 / std::max(p.execution.multiprocessors, 1);
+  const double k = number(p.k), wait = bytes_of(p.a) + bytes_of(p.b) > cache ? uncached : cached;
+  return launch + std::max(warps * (k * (step + line * (a + b) + wide + narrow + transcendental) + output + output_line * c),
+                           std::max(warps / resident, 1.0) * k * (wait + 8 * transcendental));
+}
+
 /// The reference for one semiring, on the spaces of the list.
 template <class S, class Finish, class Spaces>
 Kernel kernel() {
@@ -32,10 +60,8 @@ Kernel kernel() {
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
   k.info.accuracy = detail::chain_accuracy<S>();
   k.supports = detail::finish_supports<Finish>;
-  // Pairs per second and thread on a host, and on a GPU, as measured; far behind every other family.
   k.cost = [](const KernelInfo&, const Problem& p) {
-    const double chain = p.execution.space == Space::cuda ? 4e-7 * static_cast<double>(p.k) : 0;
-    return chain + detail::predicted_seconds(p, 2e8, is_transcendental<S> ? 1e11 : 3e11);
+    return p.execution.space == Space::cuda ? device_seconds<S>(p) : detail::host_seconds(p, 2e8);
   };
   k.run = [](const KernelInfo& info, const Problem& p, void*) {
     detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {

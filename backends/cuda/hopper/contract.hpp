@@ -102,7 +102,8 @@ double passes_cost(const Problem& p) {
 /// multiprocessor finishes in a second, as measured on an H200.
 template <class Element, class Parts, class Shape>
 double cost(const KernelInfo&, const Problem& p) {
-  constexpr double launch = 3.5e-6, fill = 1.9e-6, output = 0.77e-10;
+  constexpr double launch = 3.5e-6, fill = 1.9e-6;
+  const double output = mma::stores_fours(p.c) ? 0.77e-10 : 1.1e-9;
   constexpr int area = Shape::m * Shape::n;
   constexpr double of_planes = area >= 128 * 192    ? 1.7e11
                                : area >= 128 * 128  ? 1.65e11

@@ -97,12 +97,21 @@ std::size_t workspace(const KernelInfo&, const Problem& p) {
   return workspace_of<takes_lines, products>(lines_of_a(p)) + workspace_of<takes_lines, products>(lines_of_b(p));
 }
 
+/// Whether C takes outputs in fours that lie next to each other, doubles by rows; others leave one by one.
+inline bool stores_fours(const Operand& c) {
+  if (c.size == sizeof(double)) return c.column_stride == 1;
+  const auto fours = [](std::int64_t stride) { return stride % 4 == 0; };
+  return c.column_stride == 1 && fours(c.row_stride) && fours(c.batch_stride) && fours(c.columns) &&
+         reinterpret_cast<std::uintptr_t>(c.data) % (4 * c.size) == 0;
+}
+
 /// A launch, the time to fill the slabs and to write C for each round of tiles, and the products of the multiprocessor that gets
 /// most tiles; with few warps it waits for its operands. `rate`: 32-byte steps of an output that a multiprocessor finishes in a
 /// second when it is full, as measured on sm_90.
 template <class Shape, int work, bool takes_lines, Products products = Products::whole>
 double cost(const KernelInfo&, const Problem& p) {
-  constexpr double launch = 3.5e-6, fill = 1.5e-6, output = 2e-11, packing = 3e-6;
+  constexpr double launch = 3.5e-6, fill = 1.5e-6, packing = 3e-6;
+  const double output = stores_fours(p.c) ? 2e-11 : 6e-10;
   constexpr bool cuts = planes_of(products) > 1;
   constexpr double packed_bytes_per_second = cuts ? 3.1e12 : 1.2e12;
   constexpr int area = Shape::m * Shape::n;

@@ -161,6 +161,42 @@ inline constexpr Pace pace<max_min<float>> = {1.55, 0.76, 1, 0.2};
 template <>
 inline constexpr Pace pace<min_max<float>> = pace<max_min<float>>;
 
+/// By the type in which a semiring is summed: double, 64-bit and 32-bit integers (16 bits of them as pairs too), floats made of 16 bits.
+template <class S>
+constexpr double of_type(double f64, double i64, double i32, double of_f16) {
+  using A = typename S::accumulator;
+  if constexpr (std::is_same_v<A, double>) return f64;
+  else if constexpr (std::is_integral_v<A>) return sizeof(A) == 8 ? i64 : i32;
+  else return of_f16;
+}
+
+/// What of the speed of the lightest semirings others reach on as many registers, as measured on an H200. Doubles have half the lanes,
+/// and minima of them and of 64-bit integers are several instructions; 32-bit products and absolute values of integers are two.
+template <class S>
+inline constexpr double relative_speed = 1;
+template <class E, class A>
+inline constexpr double relative_speed<plus_times<E, A>> = of_type<plus_times<E, A>>(1.6, 0.5, 1.2, 1.3);
+template <class E, class A>
+inline constexpr double relative_speed<min_plus<E, A>> = of_type<min_plus<E, A>>(0.5, 0.5, 1.1, 0.8);
+template <class E, class A>
+inline constexpr double relative_speed<max_plus<E, A>> = relative_speed<min_plus<E, A>>;
+template <class E, class A>
+inline constexpr double relative_speed<max_min<E, A>> = of_type<max_min<E, A>>(0.31, 0.35, 0.66, 0.62);
+template <class E, class A>
+inline constexpr double relative_speed<min_max<E, A>> = relative_speed<max_min<E, A>>;
+template <class E, class A>
+inline constexpr double relative_speed<max_times<E, A>> = of_type<max_times<E, A>>(0.52, 0.4, 0.93, 0.82);
+template <class E, class A>
+inline constexpr double relative_speed<min_times<E, A>> = relative_speed<max_times<E, A>>;
+template <class E, class A>
+inline constexpr double relative_speed<l1<E, A>> = of_type<l1<E, A>>(1.05, 0.43, 0.65, 0.95);
+template <class E, class A>
+inline constexpr double relative_speed<l2_squared<E, A>> = of_type<l2_squared<E, A>>(1.05, 0.45, 0.63, 1);
+template <class E, class A>
+inline constexpr double relative_speed<linf<E, A>> = of_type<linf<E, A>>(0.6, 0.3, 0.6, 0.82);
+template <class E, class A>
+inline constexpr double relative_speed<hamming<E, A>> = of_type<hamming<E, A>>(0.85, 0.6, 0.47, 0.93);
+
 /// Steps of an accumulator of `OnPairs<S>` that a multiprocessor finishes in a second when it is full, as measured on sm_90
 /// for the lightest semirings.
 template <class S, class Shape>
@@ -170,13 +206,13 @@ constexpr double steps_per_second() {
   else if constexpr (sums_powers<S> || sums_exponentials<S>)
     return 2e10;
   else if constexpr (is_transcendental<S>)
-    return sizeof(operand_t<S>) > 4 ? 1e9 : 1e10;
+    return sizeof(operand_t<S>) == 4 ? 1e10 : std::is_same_v<S, lp<double>> ? 0.63e9 : 2.7e9;
   else if constexpr (bit_counts_of<S> > 0)
     return 2.7e10 / bit_counts_of<S>;
   else if constexpr (is_light_float<S>)
     return 1.1e11 / pace<S>.step;
   else
-    return 1e11 / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
+    return 1e11 * relative_speed<S> / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
 }
 
 /// What a tile takes beside its steps, in seconds, as measured on sm_90: a launch, with the first tiles' wait for their
@@ -187,7 +223,7 @@ struct TileTimes {
 };
 template <class S, class Shape>
 constexpr TileTimes tile_times(bool vectors) {
-  if (!is_light_float<S>) return {8e-6, 0.9e-6, 0.9e-6, 1.9e-10};
+  if (!is_light_float<S>) return {std::is_same_v<Shape, SmallTile<S>> ? 3e-6 : 4.2e-6, 0.9e-6, 0.9e-6, 1.9e-10};
   if (Shape::blocks <= 2) return {7.5e-6, vectors ? 3e-6 : 1e-6, vectors ? 3e-6 : 4e-6, 7e-11};
   if (std::is_same_v<Shape, WideTile>) return {4.8e-6, 3e-6, vectors ? 1e-6 : 2e-6, 7e-11};
   return {5.6e-6, 3e-6, vectors ? 1e-6 : 3e-6, 7e-11};
@@ -209,9 +245,9 @@ double busy(double tiles, bool behind_others) {
 
 /// The tiles of the multiprocessor that gets most of them, as many at a time as it holds. With few warps it waits for its
 /// operands, and the operands of few outputs cost more.
-/// `copies`: how much of its speed copies leave it; 1 where they are whole vectors.
+/// `copies`: how much of its speed copies leave it, 1 for whole vectors; `speed`: see speed_of().
 template <class S, class Shape>
-double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, double copies) {
+double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, double copies, double speed) {
   constexpr int area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
   constexpr bool full_of_warps = Shape::blocks * Shape::threads >= 512;
   constexpr double efficiency =
@@ -221,7 +257,7 @@ double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, do
   const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
   const double lost = is_light_float<S> && Shape::blocks <= 2 && full > 0 ? pace<S>.lost : 0;
   const double rate =
-      steps_per_second<S, Shape>() * efficiency * copies / (static_cast<double>(area) * static_cast<double>(k));
+      steps_per_second<S, Shape>() * efficiency * copies * speed / (static_cast<double>(area) * static_cast<double>(k));
   const double rounds = tiles_each / Shape::blocks;
   return times.launch + (lost + full / busy<S, Shape>(Shape::blocks, false) + rest / busy<S, Shape>(rest, full > 0)) / rate +
          std::min(rounds, 1.) * times.first_fill + std::max(rounds - 1, 0.) * times.later_fill +
@@ -240,10 +276,25 @@ double copies_of(const Problem& p) {
   return way == tile::Way::single ? singles : way == tile::Way::shifted_k ? shifted * k / (k + steps) : 1;
 }
 
+/// What the speed of a problem's steps is beside steps_per_second(): of powers that are products, of which special functions are not
+/// the limit; of small tiles of types that are not light floats, above all of bytes, which are converted on their way in.
+template <class S, class Shape>
+double speed_of(const Problem& p) {
+  if constexpr (sums_powers<S>) {
+    constexpr double of_products = 2.4;
+    if (is_whole_powers_tile<S, Shape> || p.semiring_per_batch) return 1;
+    const float twice = 2 * static_cast<const S*>(p.semiring_object)->p;
+    return twice <= 8 && twice == std::floor(twice) ? of_products : 1;
+  } else {
+    if (is_light_float<S> || is_transcendental<S> || !std::is_same_v<Shape, SmallTile<S>>) return 1;
+    return sizeof(typename S::element) == 1 ? 0.75 : 0.85;
+  }
+}
+
 template <class S, class Shape>
 double cost(const KernelInfo&, const Problem& p) {
   return tiles_seconds<S, Shape>(p.execution.multiprocessors, p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p), p.k,
-                                 copies_of<S, Shape>(p));
+                                 copies_of<S, Shape>(p), speed_of<S, Shape>(p));
 }
 
 /// Launches a kernel on all tiles of a batch; its arguments, in this order.

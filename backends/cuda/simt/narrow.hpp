@@ -152,7 +152,7 @@ inline tile::Raster raster_of(const Problem& p, Narrow shape) {
 /// blocks either the instructions that bring the slabs and the reads of shared memory for each step, or how long a thread
 /// takes for its own. `step`: clocks that a warp's step occupies, `step_of_thread`: until the next one can begin.
 [[gnu::noinline]] inline double narrow_seconds(const Problem& p, Narrow shape, double step, double step_of_thread) {
-  constexpr double launch = 3.3e-6, wait = 1.2e-6, clock = 1.8e9, copy = 0.5, copy_of_thread = 140, output = 1.4e-9;
+  constexpr double launch = 3.3e-6, wait = 1.2e-6, clock = 1.8e9, copy = 0.5, copy_of_thread = 140, output = 1e-9;
   constexpr int resident = 6;  // blocks
   const tile::Raster raster = raster_of(p, shape);
   const double blocks = static_cast<double>(p.batch) * raster.rows * raster.columns;
@@ -192,7 +192,7 @@ Kernel narrow_kernel() {
     const Narrow shape = narrow_for(p, slab_values<S>);
     return sums_powers<S>         ? narrow_seconds(p, shape, 10, 125)
            : is_transcendental<S> ? narrow_seconds(p, shape, 30, 400)
-                                  : narrow_seconds(p, shape, 1.5 * registers_of<operand_t<S>>, 25);
+                                  : narrow_seconds(p, shape, 1.5 * registers_of<operand_t<S>>, sizeof(operand_t<S>) > 4 ? 37 : 25);
   };
   k.run = [](const KernelInfo& info, const Problem& p, void*) {
     const Narrow shape = narrow_for(p, slab_values<S>);

@@ -139,7 +139,9 @@ constexpr SplitKCosts split_k_costs() {
   return {std::bit_width(unsigned{K::rows}) - 1, std::bit_width(unsigned{K::depth}) - 1, K::threads,
           sums_powers<S>         ? 18e-9
           : is_transcendental<S> ? 40e-9
-                                 : 16e-9 * std::max(K::operand, K::accumulator)};
+         : sizeof(typename S::element) == 8 && K::accumulator <= 2
+             ? 10e-9  // two values of k, not four
+             : 16e-9 * std::max(K::operand, K::accumulator)};
 }
 
 /// As measured on sm_90: a launch, and the longest of what multiprocessors have to do, how long a block's rounds take, each a

@@ -67,14 +67,15 @@ Problem part_of(const Problem& p, std::int64_t first, std::int64_t length, std::
 template <class S>
 double parts_seconds(const Problem& p, const Parts& parts, double copies) {
   using Shape = SmallTile<S>;
-  constexpr double hidden = 5e-6, join = 2e-6, cache = 3e7;  // seconds; bytes that stay in it
+  constexpr double hidden = 5e-6, join = 2e-6, scattered = 1.2e-9, cache = 3e7;  // seconds; of an output; bytes
   const std::int64_t tiles = rows_of<Shape>(p) * columns_of<S, Shape>(p);
   const auto seconds = [&](std::int64_t length, std::int64_t count) {
-    return tiles_seconds<S, Shape>(p.execution.multiprocessors, tiles * count, length, copies);
+    return tiles_seconds<S, Shape>(p.execution.multiprocessors, tiles * count, length, copies, speed_of<S, Shape>(p));
   };
   const double bytes = static_cast<double>(p.m * p.n) * parts.count() * sizeof(typename S::accumulator);
   const double first = parts.whole > 0 ? seconds(parts.length, parts.whole) : hidden;
-  return first + (parts.rest > 0 ? seconds(parts.rest, 1) - hidden : 0) + join + 2 * bytes / (bytes < cache ? 6e12 : 2e12);
+  return first + (parts.rest > 0 ? seconds(parts.rest, 1) - hidden : 0) + join + 2 * bytes / (bytes < cache ? 6e12 : 2e12) +
+         (p.c.column_stride == 1 ? 0 : scattered * static_cast<double>(p.m * p.n) / std::max(p.execution.multiprocessors, 1));
 }
 
 /// As many parts as fill the card with small tiles, of whole slabs. Where there are about as many tiles as it holds, or a few

@@ -79,13 +79,11 @@ Status finish_supports(const KernelInfo&, const Problem& p) {
   return {};
 }
 
-/// A launch, then pairs at a rate: per thread on a host; on a GPU for the whole card at its full width, where a chain of K
-/// steps takes its time however few there are, and a launch through Kokkos takes longer than a raw one.
-inline double predicted_seconds(const Problem& p, double host_pairs_per_second, double device_pairs_per_second) {
+/// Predicted seconds on a host: a launch, then pairs at the rate of each thread.
+inline double host_seconds(const Problem& p, double pairs_per_second) {
   const double pairs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) *
                        static_cast<double>(p.k < 1 ? 1 : p.k);
-  if (p.execution.space == Space::cuda) return 2e-5 + 1e-7 * static_cast<double>(p.k) + pairs / device_pairs_per_second;
-  return 1e-6 + pairs / (host_pairs_per_second * p.execution.concurrency);
+  return 1e-6 + pairs / (pairs_per_second * p.execution.concurrency);
 }
 
 /// Name under which Kokkos Tools see a kernel.
