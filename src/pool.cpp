@@ -1,113 +1,318 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The workspace pools, one for each execution space instance.
+// The pool of workspaces. Host: a few idle buffers, which any instance may take, since host launches return when they are done.
+// CUDA: a memory pool of Rigel's own for each device, from which each lease is allocated and freed in the order of its stream;
+// no instance waits for another, and nothing belongs to an instance that may be gone.
+//
+// Nothing here depends on the order in which a program ends: no Kokkos hook, and no object that is destroyed while calls may
+// still come, from a handler of std::atexit, a finalize hook or a destructor of a static object.
 #include <rigel/detail/pool.hpp>
 
 #include <Kokkos_Core.hpp>
 
-#include <list>
+#include <array>
+#include <atomic>
+#include <limits>
 #include <mutex>
-#include <tuple>
+#include <new>
 
 namespace rigel::detail {
-
-constexpr std::size_t alignment = 256;
-
-struct Buffer {
-  std::tuple<Space, int, std::uint32_t> owner;  // space, device, instance
-  void* memory;
-  std::size_t bytes;
-  bool leased;
-};
-
 namespace {
 
-struct Pool {
-  std::mutex mutex;
-  std::list<Buffer> buffers;
-  bool hooked = false;
-};
-
-Pool& pool() {
-  static Pool p;
-  return p;
-}
-
+constexpr std::align_val_t alignment{256};
 constexpr const char* label = "rigel::workspace";
 
-void* allocate(const Execution& execution, std::size_t bytes) {
-  try {
-#ifdef KOKKOS_ENABLE_CUDA
-    if (execution.space == Space::cuda) {
-      const auto& exec = *static_cast<const Kokkos::Cuda*>(execution.instance);
-      return Kokkos::CudaSpace::impl_create(execution.device, exec.cuda_stream()).allocate(exec, label, bytes);
-    }
-#endif
-    static_cast<void>(execution);
-    return Kokkos::HostSpace().allocate(label, bytes);
-  } catch (const std::exception& e) {
-    throw Error(Code::out_of_memory, "workspace of " + std::to_string(bytes) + " bytes: " + e.what());
-  }
+std::string describe(const char* call, std::size_t bytes) {
+  return std::string(call) + ": workspace of " + std::to_string(bytes) + " bytes: ";
+}
+
+// Kokkos Tools see allocations of the host's buffers and leases of CUDA memory, while Kokkos lives.
+template <class Event>
+void report(Event event, const char* space, const void* memory, std::size_t bytes) {
+  if (Kokkos::is_initialized() && Kokkos::Tools::profileLibraryLoaded())
+    event(Kokkos::Tools::make_space_handle(space), label, memory, bytes);
+}
+
+// ---- host ------------------------------------------------------------------------------------------------------------
+
+struct Buffer {
+  void* memory = nullptr;
+  std::size_t bytes = 0;
+};
+
+Buffer allocate(const char* call, std::size_t bytes) {
+  void* memory = nullptr;
+  // Larger numbers wrap around inside of some implementations of operator new.
+  if (bytes <= std::numeric_limits<std::size_t>::max() / 2) memory = ::operator new(bytes, alignment, std::nothrow);
+  if (!memory) throw Error(Code::out_of_memory, describe(call, bytes) + "out of memory");
+  report(Kokkos::Tools::allocateData, "Host", memory, bytes);
+  return {memory, bytes};
 }
 
 void release(const Buffer& b) {
-#ifdef KOKKOS_ENABLE_CUDA
-  if (const auto [space, device, instance] = b.owner; space == Space::cuda) {
-    // The stream may be gone with its instance; the default one waits for it.
-    return Kokkos::CudaSpace::impl_create(device, nullptr).deallocate(label, b.memory, b.bytes);
-  }
-#endif
-  Kokkos::HostSpace().deallocate(label, b.memory, b.bytes);
+  if (!b.memory) return;
+  report(Kokkos::Tools::deallocateData, "Host", b.memory, b.bytes);
+  ::operator delete(b.memory, alignment);
 }
 
-void release_all() {
-  Pool& p = pool();
-  const std::lock_guard lock(p.mutex);
-  for (const Buffer& b : p.buffers) release(b);
-  p.buffers.clear();
-  p.hooked = false;
+/// The idle buffers. Memory is allocated and released outside of the lock.
+class HostPool {
+ public:
+  /// The smallest idle buffer that is large enough; else a new one, for which the largest of the others gives way.
+  Buffer take(const char* call, std::size_t bytes) {
+    Buffer outgrown;
+    {
+      const std::lock_guard lock(mutex_);
+      Buffer *fitting = nullptr, *smaller = nullptr;
+      for (Buffer& b : idle_) {
+        if (b.bytes >= bytes && (!fitting || b.bytes < fitting->bytes)) fitting = &b;
+        if (b.bytes < bytes && (!smaller || b.bytes > smaller->bytes)) smaller = &b;
+      }
+      if (fitting) return std::exchange(*fitting, {});
+      if (smaller) outgrown = std::exchange(*smaller, {});
+    }
+    release(outgrown);
+    return allocate(call, bytes);
+  }
+
+  void give_back(const Buffer& buffer) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!closed_)
+        for (Buffer& place : idle_)
+          if (!place.memory) {
+            place = buffer;
+            return;
+          }
+    }
+    release(buffer);
+  }
+
+  void empty(bool for_good) {
+    std::array<Buffer, max_idle> idle{};
+    {
+      const std::lock_guard lock(mutex_);
+      std::swap(idle, idle_);
+      closed_ = closed_ || for_good;
+    }
+    for (const Buffer& b : idle) release(b);
+  }
+
+ private:
+  // One for each call that runs at the same time on the host; more are released as soon as their calls are done.
+  static constexpr int max_idle = 16;
+
+  std::mutex mutex_;
+  std::array<Buffer, max_idle> idle_{};
+  bool closed_ = false;  // nothing is kept any more
+};
+
+constinit HostPool host_pool;
+static_assert(std::is_trivially_destructible_v<HostPool>, "leases may come after the destructors of all static objects");
+
+// ---- CUDA ------------------------------------------------------------------------------------------------------------
+
+#ifdef KOKKOS_ENABLE_CUDA
+
+/// For as long as it lives: a device is this thread's current one, which the legacy stream is of; and captures that other
+/// streams are in do not forbid allocations, which are no part of them.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) : device_(device) {
+    cudaGetDevice(&before_);
+    if (before_ != device_) cudaSetDevice(device_);
+    cudaThreadExchangeStreamCaptureMode(&mode_);
+  }
+  ~OnDevice() {
+    cudaThreadExchangeStreamCaptureMode(&mode_);
+    if (before_ != device_) cudaSetDevice(before_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int device_, before_ = device_;
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+/// The memory pools of the devices.
+class CudaPools {
+ public:
+  /// A device's pool, made at its first use. Null if the device has none, after destroy(), and on an error in `status`.
+  cudaMemPool_t of(int device, cudaError_t& status) {
+    status = cudaSuccess;
+    if (device < 0 || device >= max_devices) return nullptr;
+    if (const cudaMemPool_t pool = pools_[device].load(std::memory_order_acquire)) return pool;
+    const std::lock_guard lock(mutex_);
+    if (closed_) return nullptr;
+    cudaMemPool_t pool = pools_[device].load(std::memory_order_relaxed);
+    if (pool) return pool;
+    int supported = 0;
+    status = cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device);
+    if (status != cudaSuccess || !supported) return nullptr;
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = device;
+    status = cudaMemPoolCreate(&pool, &properties);
+    if (status != cudaSuccess) return nullptr;
+    // What is free stays in the pool, and is not reused by making the stream of one instance wait for that of another.
+    std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+    int no = 0;
+    status = cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all);
+    if (status == cudaSuccess) status = cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &no);
+    if (status != cudaSuccess) {
+      cudaMemPoolDestroy(pool);
+      return nullptr;
+    }
+    pools_[device].store(pool, std::memory_order_release);
+    return pool;
+  }
+
+  void trim() {
+    const std::lock_guard lock(mutex_);
+    for (int d = 0; d < max_devices; ++d)
+      if (const cudaMemPool_t pool = pools_[d]) {
+        const OnDevice current(d);
+        cudaMemPoolTrimTo(pool, 0);
+      }
+  }
+
+  // What is leased stays valid: a pool lives until the last of its memory is freed.
+  void destroy() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    for (auto& pool : pools_)
+      if (const cudaMemPool_t p = pool.exchange(nullptr)) cudaMemPoolDestroy(p);
+  }
+
+ private:
+  static constexpr int max_devices = 64;  // leases of further ones are allocated and freed by the driver
+
+  std::mutex mutex_;
+  std::array<std::atomic<cudaMemPool_t>, max_devices> pools_{};
+  bool closed_ = false;
+};
+
+constinit CudaPools cuda_pools;
+static_assert(std::is_trivially_destructible_v<CudaPools>);
+
+void check(const char* call, std::size_t bytes, cudaError_t status) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // it is told here, and not by the next launch
+  throw Error(status == cudaErrorMemoryAllocation ? Code::out_of_memory : Code::device,
+              describe(call, bytes) + cudaGetErrorString(status));
+}
+
+// The legacy stream cannot be used, nor asked, while a stream that waits for it is being captured.
+void refuse_capture(const char* call, std::size_t bytes, cudaStream_t stream) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  const cudaError_t status = cudaStreamIsCapturing(stream, &capture);
+  if (status == cudaErrorStreamCaptureImplicit)
+    cudaGetLastError();
+  else
+    check(call, bytes, status);
+  if (status == cudaErrorStreamCaptureImplicit || capture != cudaStreamCaptureStatusNone)
+    throw Error(Code::invalid_argument, describe(call, bytes) +
+                                            "a stream that is being captured gets none of the pool's, which the graph would "
+                                            "use after the call; expected memory of the caller's in options.workspace");
+}
+
+/// Memory for work on `stream` from here on, aligned to 256 bytes, as all of CUDA's allocations are.
+void* allocate(const char* call, std::size_t bytes, int device, cudaStream_t stream, bool& in_stream_order) {
+  const OnDevice current(device);
+  refuse_capture(call, bytes, stream);
+  void* memory = nullptr;
+  cudaError_t status = cudaSuccess;
+  const cudaMemPool_t pool = cuda_pools.of(device, status);
+  check(call, bytes, status);
+  in_stream_order = pool != nullptr;
+  if (!in_stream_order) {
+    check(call, bytes, cudaMalloc(&memory, bytes));
+    return memory;
+  }
+  status = cudaMallocFromPoolAsync(&memory, bytes, pool, stream);
+  if (status == cudaErrorMemoryAllocation) {
+    // What earlier calls of this instance have left in the pool gives way.
+    cudaGetLastError();
+    check(call, bytes, cudaStreamSynchronize(stream));
+    cudaMemPoolTrimTo(pool, 0);
+    status = cudaMallocFromPoolAsync(&memory, bytes, pool, stream);
+  }
+  check(call, bytes, status);
+  return memory;
+}
+
+// Errors are those of earlier work, which the caller's next call reports.
+void release(void* memory, int device, cudaStream_t stream, bool in_stream_order) {
+  const OnDevice current(device);
+  // Streams end with Kokkos. cudaFree() waits for the device instead.
+  if (in_stream_order && Kokkos::is_initialized())
+    cudaFreeAsync(memory, stream);
+  else
+    cudaFree(memory);
+}
+
+#endif
+
+// ---- both ------------------------------------------------------------------------------------------------------------
+
+// At the end of the program, or when the shared object that holds this code is unloaded, nothing stays behind. Made at the
+// first lease, it is destroyed before what that lease needs, CUDA's runtime among it. Leases that come later are allocated
+// and freed one by one.
+void empty_at_the_end() {
+  static const struct AtTheEnd {
+    ~AtTheEnd() {
+      host_pool.empty(true);
+#ifdef KOKKOS_ENABLE_CUDA
+      cuda_pools.destroy();
+#endif
+    }
+  } at_the_end;
 }
 
 }  // namespace
 
-PoolLease lease(const Execution& execution, std::size_t bytes) {
+PoolLease lease(const char* call, const Execution& execution, std::size_t bytes) {
   PoolLease result;
   if (bytes == 0) return result;
-  const std::tuple owner{execution.space, execution.device, execution.instance_id};
-  Pool& p = pool();
-  const std::lock_guard lock(p.mutex);
-  if (!p.hooked) {
-    Kokkos::push_finalize_hook(release_all);
-    p.hooked = true;
+  empty_at_the_end();
+  PoolLease::Held held{.bytes = bytes, .space = execution.space, .device = execution.device, .stream = execution.stream};
+  if ((bit(execution.space) & host_spaces) != 0) {
+    const Buffer buffer = host_pool.take(call, bytes);
+    held.memory = buffer.memory;
+    held.bytes = buffer.bytes;
+#ifdef KOKKOS_ENABLE_CUDA
+  } else if (execution.space == Space::cuda) {
+    held.memory = allocate(call, bytes, execution.device, static_cast<cudaStream_t>(execution.stream), held.in_stream_order);
+    report(Kokkos::Tools::allocateData, "Cuda", held.memory, bytes);
+#endif
+  } else {
+    throw Error(Code::invalid_argument, describe(call, bytes) +
+                                            "the pool has no memory of this execution space; expected memory of the "
+                                            "caller's in options.workspace");
   }
-  // The smallest idle buffer that is large enough; else idle ones that are too small give way to a new one.
-  Buffer* best = nullptr;
-  for (Buffer& b : p.buffers)
-    if (!b.leased && b.owner == owner && b.bytes >= bytes + alignment && (!best || b.bytes < best->bytes)) best = &b;
-  if (!best) {
-    p.buffers.remove_if([&](const Buffer& b) {
-      if (b.leased || b.owner != owner) return false;
-      release(b);
-      return true;
-    });
-    p.buffers.push_back({owner, allocate(execution, bytes + alignment), bytes + alignment, false});
-    best = &p.buffers.back();
-  }
-  best->leased = true;
-  result.buffer_ = best;
+  result.held_ = held;
   return result;
 }
 
 PoolLease::~PoolLease() {
-  if (!buffer_) return;
-  const std::lock_guard lock(pool().mutex);
-  buffer_->leased = false;
-}
-
-void* PoolLease::data() const {
-  if (!buffer_) return nullptr;
-  const auto address = reinterpret_cast<std::uintptr_t>(buffer_->memory);
-  return reinterpret_cast<void*>((address + alignment - 1) / alignment * alignment);
+  if (!held_.memory) return;
+#ifdef KOKKOS_ENABLE_CUDA
+  if (held_.space == Space::cuda) {
+    report(Kokkos::Tools::deallocateData, "Cuda", held_.memory, held_.bytes);
+    release(held_.memory, held_.device, static_cast<cudaStream_t>(held_.stream), held_.in_stream_order);
+    return;
+  }
+#endif
+  host_pool.give_back({held_.memory, held_.bytes});
 }
 
 }  // namespace rigel::detail
+
+void rigel::release_workspaces() noexcept {
+  detail::host_pool.empty(false);
+#ifdef KOKKOS_ENABLE_CUDA
+  detail::cuda_pools.trim();
+#endif
+}

@@ -3,6 +3,7 @@
 // The one registry of the process: filled by the backends when it is first asked, then by users.
 #include "registry.hpp"
 
+#include <rigel/detail/keep.hpp>
 #include <rigel/detail/kernel.hpp>
 
 #include <mutex>
@@ -75,11 +76,29 @@ KernelInfo make_info(std::string_view family, std::string_view tile, Spaces spac
   return info;
 }
 
+namespace {
+
+// Calls may come from destructors of static objects and from handlers of std::atexit, whenever these were registered. So it
+// goes after all of them: at the end of the program, or when the shared object that holds this code is unloaded.
+GlobalRegistry* global = nullptr;
+[[gnu::destructor(101)]] void destroy_registry() { delete global; }
+
+}  // namespace
+
 GlobalRegistry& global_registry() {
-  static GlobalRegistry global;
   static std::once_flag filled;
-  std::call_once(filled, [] { backends::register_all(global.registry); });
-  return global;
+  std::call_once(filled, [] {
+    auto registry = std::make_unique<GlobalRegistry>();
+    backends::register_all(registry->registry);
+    global = registry.release();
+  });
+  return *global;
+}
+
+std::span<const Kernel> keep(std::vector<Kernel> kernels) {
+  auto& global = global_registry();
+  const std::unique_lock lock(global.mutex);
+  return global.kept.emplace_back(std::move(kernels));
 }
 
 }  // namespace detail

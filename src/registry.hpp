@@ -3,7 +3,9 @@
 
 #include <rigel/registry.hpp>
 
+#include <list>
 #include <shared_mutex>
+#include <vector>
 
 namespace rigel {
 
@@ -17,6 +19,7 @@ namespace detail {
 struct GlobalRegistry {
   std::shared_mutex mutex;
   Registry registry;
+  std::list<std::vector<Kernel>> kept;  // those of keep()
 };
 GlobalRegistry& global_registry();
 

@@ -57,7 +57,7 @@ void run(const Problem& p, Workspace workspace) {
   const std::size_t bytes = workspace_of(kernel, p);
   detail::PoolLease lease;
   if (workspace.data == nullptr) {
-    lease = detail::lease(p.execution, bytes);
+    lease = detail::lease(p.names.call, p.execution, bytes);
     workspace = {lease.data(), bytes};
   } else if (bytes > 0 && reinterpret_cast<std::uintptr_t>(workspace.data) % 256 != 0) {
     throw Error(Code::invalid_argument, std::string(p.names.call) +

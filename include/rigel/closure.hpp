@@ -42,7 +42,7 @@ struct ClosureOptions {
   Batch batch = Batch::first;
   Promise require = Promise::none;  // of the contractions
   std::string_view kernel = {};     // of the contractions: a kernel's name or the leading part of it
-  Workspace workspace = {};         // closure_workspace_size() bytes; else from the instance's pool
+  Workspace workspace = {};         // closure_workspace_size() bytes; else from Rigel's pool
 };
 
 /// What closure() found beside the paths.

@@ -26,7 +26,7 @@ struct ContractOptions {
   Precision precision = Precision::accumulator;  // the least that terms are rounded to
   bool may_cancel = false;                       // l2_squared: errors may be relative to norms, see cdist()
   std::string_view kernel = {};                  // a kernel's name or the leading part of it: "host", "cuda.simt"
-  Workspace workspace = {};                      // in memory of the execution space; else from the instance's pool
+  Workspace workspace = {};                      // in memory of the execution space; else from Rigel's pool
 };
 
 /// A view read with rows and columns exchanged.

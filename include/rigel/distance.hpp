@@ -21,7 +21,7 @@ struct CdistOptions {
   Precision precision = Precision::accumulator;  // the least that terms are rounded to
   bool may_cancel = false;                       // Euclidean: errors may be relative to the lines' norms, see cdist()
   std::string_view kernel = {};                  // a kernel's name or the leading part of it
-  Workspace workspace = {};                      // cdist_workspace_size() bytes; else from the instance's pool
+  Workspace workspace = {};                      // cdist_workspace_size() bytes; else from Rigel's pool
 };
 
 /// What cdist() makes of every row x of X and Z before a metric sees it, in copies that live in the workspace: x, or x less its

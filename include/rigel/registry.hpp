@@ -37,7 +37,6 @@ inline constexpr Spaces host_spaces = bit(Space::serial) | bit(Space::openmp) | 
 struct Execution {
   Space space = Space::serial;
   const void* instance = nullptr;
-  std::uint32_t instance_id = 0;
   int concurrency = 1;         // host: threads that the instance has
   int device = -1;             // CUDA device ordinal
   int compute_capability = 0;  // 90 for sm_90
@@ -253,11 +252,18 @@ struct Workspace {
   std::size_t bytes = 0;
 };
 
-/// Validates, selects and runs. A workspace of the caller's is used where it is large enough, else Error(invalid_argument);
-/// without one the memory comes from the instance's pool.
+/// Validates, selects and runs. A workspace of the caller's is used if it is large enough, else Error(invalid_argument).
+/// Without one the memory comes from Rigel's pool, which has memory of the host and of CUDA devices; Error(out_of_memory) if
+/// the system has no more. A stream that is being captured in a CUDA graph gets none, since the graph would use it after the
+/// call: a call that needs a workspace there and brings none is refused, Error(invalid_argument).
 void run(const Problem& problem, Workspace workspace = {});
 
 /// Bytes that `run` would need for this problem.
 std::size_t workspace_size(const Problem& problem);
+
+/// Gives the pool's memory back to the system, except what calls are using; on CUDA also except that of calls whose end the
+/// host has not waited for. Any thread may call it at any time; it waits for no device and throws nothing. Kokkos::finalize()
+/// does not call it. The pool is emptied at the end of the program, and when the shared object that contains it is unloaded.
+void release_workspaces() noexcept;
 
 }  // namespace rigel

@@ -32,7 +32,7 @@ struct TransitiveClosureOptions {
   Batch batch = Batch::first;
   Promise require = Promise::none;  // of the contractions
   std::string_view kernel = {};     // of the contractions: a kernel's name or the leading part of it
-  Workspace workspace = {};         // transitive_closure_workspace_size() bytes; else from the instance's pool
+  Workspace workspace = {};         // transitive_closure_workspace_size() bytes; else from Rigel's pool
 };
 
 namespace detail {

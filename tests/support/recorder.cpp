@@ -4,6 +4,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <mutex>
+#include <string_view>
 
 namespace support {
 namespace {
@@ -33,10 +34,20 @@ void pop_region() {
   const std::lock_guard lock(mutex);
   --seen.open_regions;
 }
+void begin_fence(const char* name, std::uint32_t, std::uint64_t*) {
+  if (std::string_view(name).starts_with("Kokkos::Tools::")) return;
+  const std::lock_guard lock(mutex);
+  ++seen.fences;
+}
 void allocate(Kokkos::Tools::SpaceHandle, const char* label, const void*, std::uint64_t bytes) {
   if (bytes == 0) return;  // Kokkos reports team scratch of no bytes at every launch on CUDA
   const std::lock_guard lock(mutex);
   seen.allocations.emplace_back(label);
+}
+void deallocate(Kokkos::Tools::SpaceHandle, const char* label, const void*, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  const std::lock_guard lock(mutex);
+  seen.deallocations.emplace_back(label);
 }
 
 }  // namespace
@@ -48,7 +59,9 @@ Recorder::Recorder() {
   tools::set_end_parallel_for_callback(end_kernel);
   tools::set_push_region_callback(push_region);
   tools::set_pop_region_callback(pop_region);
+  tools::set_begin_fence_callback(begin_fence);
   tools::set_allocate_data_callback(allocate);
+  tools::set_deallocate_data_callback(deallocate);
 }
 
 Recorder::~Recorder() { tools::set_callbacks(before); }

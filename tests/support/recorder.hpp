@@ -15,8 +15,9 @@ class Recorder {
   Recorder(const Recorder&) = delete;
 
   struct Events {
-    std::vector<std::string> kernels, regions, allocations;  // in the order of their begin
-    int open_kernels = 0, open_regions = 0;                  // begun and not ended
+    std::vector<std::string> kernels, regions, allocations, deallocations;  // in the order of their begin
+    int open_kernels = 0, open_regions = 0;                                 // begun and not ended
+    int fences = 0;                                                         // but for those that tools bring about
   };
   /// Everything since the construction, or the last call of clear().
   Events events() const;

@@ -47,7 +47,7 @@ class CallMemory {
       throw Error(Code::invalid_argument, std::string(call) + ": the workspace has " + std::to_string(given.bytes) +
                                               " bytes, expected " + std::to_string(bytes));
     if (data_) return;
-    pooled_ = lease(execution, bytes);
+    pooled_ = lease(call, execution, bytes);
     data_ = pooled_.data();
   }
   std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data_); }

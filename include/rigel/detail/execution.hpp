@@ -72,7 +72,6 @@ Execution execution_of(const Exec& exec) {
   Execution e;
   e.space = space_of<Exec>;
   e.instance = &exec;
-  e.instance_id = exec.impl_instance_id();
   e.concurrency = exec.concurrency();
 #ifdef KOKKOS_ENABLE_CUDA
   if constexpr (std::is_same_v<Exec, Kokkos::Cuda>) {

@@ -7,6 +7,7 @@
 #include <rigel/config.hpp>
 #include <rigel/detail/arguments.hpp>
 #include <rigel/detail/execution.hpp>
+#include <rigel/detail/keep.hpp>
 
 #if RIGEL_BACKEND_REFERENCE
 #include <backends/reference/contract.hpp>
@@ -28,7 +29,7 @@ namespace rigel::detail {
 /// One kernel of every family for semiring S, epilogue E and a C of `Value`, on Exec.
 template <class Exec, class S, class E, class Value>
 std::span<const Kernel> instantiated_kernels() {
-  static const std::vector<Kernel> kernels = [] {
+  static const std::span<const Kernel> kernels = keep([] {
     using Finish = FunctorFinish<E, Value>;
     [[maybe_unused]] constexpr Spaces here = bit(space_of<Exec>);
     std::vector<Kernel> list;
@@ -45,7 +46,7 @@ std::span<const Kernel> instantiated_kernels() {
     if constexpr (here == bit(Space::cuda)) backends::simt::add_kernels<S, Finish>(list);
 #endif
     return list;
-  }();
+  }());
   return kernels;
 }
 

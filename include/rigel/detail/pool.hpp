@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Workspace that the caller did not bring: buffers that belong to an execution space instance, reused in its order.
+// Workspace that the caller did not bring: leased from Rigel's pool for one call, in the order of its instance.
 #pragma once
 
 #include <rigel/registry.hpp>
@@ -9,26 +9,34 @@
 
 namespace rigel::detail {
 
-/// A buffer of an instance's pool, aligned to 256 bytes, in memory of its execution space. It goes back to the pool when
-/// the lease ends: work enqueued on the instance until then may still use it, since later work of the same instance
-/// comes after. The pool gives its memory back at Kokkos::finalize().
+/// Memory of an execution space, aligned to 256 bytes. It goes back to the pool when the lease ends: work that was enqueued on
+/// the instance until then may still use it. The instance outlives the lease.
 class PoolLease {
  public:
   PoolLease() = default;
-  PoolLease(PoolLease&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
+  PoolLease(PoolLease&& other) noexcept : held_(std::exchange(other.held_, {})) {}
   PoolLease& operator=(PoolLease&& other) noexcept {
-    std::swap(buffer_, other.buffer_);
+    std::swap(held_, other.held_);
     return *this;
   }
   ~PoolLease();
-  void* data() const;
+  void* data() const { return held_.memory; }
 
  private:
-  friend PoolLease lease(const Execution&, std::size_t);
-  struct Buffer* buffer_ = nullptr;
+  friend PoolLease lease(const char*, const Execution&, std::size_t);
+  struct Held {
+    void* memory = nullptr;
+    std::size_t bytes = 0;
+    Space space = Space::other;
+    int device = -1;
+    void* stream = nullptr;
+    bool in_stream_order = false;  // CUDA: allocated in the order of the stream, and so freed
+  };
+  Held held_;
 };
 
-/// At least `bytes` bytes; an empty lease for 0. Throws Error(out_of_memory).
-PoolLease lease(const Execution& execution, std::size_t bytes);
+/// At least `bytes` bytes for the function that messages call `call`; an empty lease for 0. Throws Error(out_of_memory), and
+/// Error(invalid_argument) if the pool has no memory of that space or the stream is being captured in a CUDA graph.
+PoolLease lease(const char* call, const Execution& execution, std::size_t bytes);
 
 }  // namespace rigel::detail

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ways in which a program ends, one for each name: every one of them after a call that took a workspace from the pool, some
+// with further calls on the way out.
+#include "call.hpp"
+
+#include <rigel/detail/pool.hpp>
+
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+namespace {
+
+struct AddOne {
+  KOKKOS_FUNCTION float operator()(float v, std::int64_t, std::int64_t, std::int64_t) const { return v + 1; }
+};
+
+// Kernels for a functor are this file's own.
+bool functor_is_right() {
+  const Kokkos::View<float**, Kokkos::HostSpace> a("a", 2, 3), b("b", 3, 1), c("c", 2, 1);
+  Kokkos::deep_copy(a, 2);
+  Kokkos::deep_copy(b, 3);
+  rigel::contract(Kokkos::DefaultHostExecutionSpace(), rigel::plus_times<float>{}, a, b, c, AddOne{});
+  return c(0, 0) == 19 && c(1, 0) == 19;
+}
+
+bool all_are_right() {
+  return lifetime::is_right(Kokkos::DefaultHostExecutionSpace()) && lifetime::is_right(Kokkos::DefaultExecutionSpace()) &&
+         functor_is_right();
+}
+
+// On the way out main()'s result is known already.
+void expect(bool right) {
+  if (!right) std::_Exit(1);
+}
+
+struct CallsWhenDestroyed {
+  ~CallsWhenDestroyed() { expect(all_are_right()); }
+};
+
+#ifdef KOKKOS_ENABLE_CUDA
+bool has_gpu() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+}
+#else
+bool has_gpu() { return true; }
+#endif
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view end = argc > 1 ? argv[1] : "";
+  if (!has_gpu()) {
+    std::printf("skipped: built for CUDA, no GPU is visible, and Kokkos needs one to start\n");
+    return 77;
+  }
+  if (end == "static_guard") {
+    static const Kokkos::ScopeGuard kokkos;
+    return !all_are_right();
+  }
+  Kokkos::initialize();
+  if (end == "atexit") {
+    std::atexit(Kokkos::finalize);
+    return !all_are_right();
+  }
+  if (end == "later_calls") {
+    // Handlers and destructors run in the reverse of this order. What the first call makes is gone before both.
+    std::atexit(Kokkos::finalize);
+    static const CallsWhenDestroyed calls;
+    std::atexit([] { expect(all_are_right()); });
+    return !all_are_right();
+  }
+  if (end == "finalize_hook") {
+    static int runs = 0;
+    Kokkos::push_finalize_hook([] {
+      ++runs;
+      expect(all_are_right());
+    });
+    Kokkos::finalize();
+    std::printf("the hook ran %d times\n", runs);
+    return runs != 1;
+  }
+  if (end == "late_lease") {
+    using rigel::detail::lease, rigel::detail::execution_of;
+    std::optional on_host = lease("test", execution_of(Kokkos::DefaultHostExecutionSpace()), 1000);
+    std::optional on_default = lease("test", execution_of(Kokkos::DefaultExecutionSpace()), 1000);
+    Kokkos::finalize();
+    on_host.reset();
+    on_default.reset();
+    return 0;
+  }
+  std::printf("no such end: '%s'\n", argc > 1 ? argv[1] : "");
+  Kokkos::finalize();
+  return 1;
+}
