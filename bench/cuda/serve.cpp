@@ -24,6 +24,7 @@
 // the host is ahead of the device. A job that fails prints its error instead and the others go on; the exit status is then
 // 1. It is 77 where there is no GPU.
 #include <bench/cuda/device.hpp>
+#include <bench/cuda/machine.hpp>
 #include <rigel/contract.hpp>
 #include <rigel/distance.hpp>
 
@@ -284,31 +285,11 @@ class Server {
   Kokkos::View<unsigned char*, Kokkos::CudaSpace> filler_;
 };
 
-std::string quoted(const std::string& text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') json += '\\';
-    json += c == '\n' ? ' ' : c;
-  }
-  return json + '"';
-}
-
-void print_machine(const Exec& exec) {
-  int runtime = 0, driver = 0, kilohertz = 0;
-  cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, exec.cuda_device());
-  cudaRuntimeGetVersion(&runtime);
-  cudaDriverGetVersion(&driver);
-  const auto& device = exec.cuda_device_prop();
-  std::cout << "{\"compiler\": " << quoted(__VERSION__) << ", \"gpu\": " << quoted(device.name)
-            << ", \"multiprocessors\": " << device.multiProcessorCount << ", \"largest_sm_clock_mhz\": " << kilohertz / 1000
-            << ", \"cuda_runtime\": " << runtime << ", \"cuda_driver\": " << driver << "}" << std::endl;
-}
-
 /// Returns the exit status.
 int serve(std::istream& jobs) {
   const Exec exec;
   Server server(exec);
-  print_machine(exec);
+  std::cout << "{" << bench::machine(exec) << "}" << std::endl;
   int status = 0, number = 0;
   for (std::string line; std::getline(jobs, line);) {
     ++number;
@@ -319,7 +300,7 @@ int serve(std::istream& jobs) {
       std::cout << server.run(parse(line));
     } catch (const std::exception& e) {
       status = 1;
-      std::cout << "\"error\": " << quoted(e.what());
+      std::cout << "\"error\": " << bench::quoted(e.what());
       std::cerr << "bench_serve: line " << number << ": " << e.what() << '\n';
     }
     std::cout << "}" << std::endl;

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problems without a template for each type: random ones, those that a text names, and the rigel::Problem that each is.
+//
+//     <semiring>,<types>,<L>,<M>,<N>,<K>[,<layouts>[,<options>]]        lp,f32,64,100,100,100,r/c+8/ru,p=1.5
+//
+// types     as in names of kernels: f32, or f16_f16 where the accumulator is of 16 bits
+// layouts   of A, B and C: r by rows or c by columns, then +<padding of the leading dimension>, u where the base is one
+//           element off, b where one matrix serves the whole batch; "r/r/r" where missing
+// options   joined by '+': a precision, reference_bits, may_cancel, root, any_bit, parity, short_c (C of A's type), p=<p> of lp
+#pragma once
+
+#include <bench/cuda/device.hpp>
+#include <rigel/detail/arguments.hpp>
+#include <rigel/detail/execution.hpp>
+#include <rigel/registry.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+struct Layout {
+  bool by_columns = false, unaligned = false, broadcast = false;
+  std::int64_t padding = 0;  // elements
+};
+
+enum class Step { none, root, any_bit, parity };
+inline constexpr std::array step_names{"", "root", "any_bit", "parity"};
+
+struct Spec {
+  rigel::KernelInfo reference;  // the semiring, its types and an object of it
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  std::array<Layout, 3> layouts;  // of A, B and C
+  rigel::Precision precision = rigel::Precision::accumulator;
+  rigel::Promise require = rigel::Promise::none;
+  bool may_cancel = false, short_c = false;
+  Step step = Step::none;
+  double p = 0;  // of lp; 0: the sample's
+};
+
+/// The semirings and types of the zoo: one reference each.
+inline std::vector<rigel::KernelInfo> references() {
+  return rigel::kernels({.name = "reference", .spaces = rigel::bit(rigel::Space::cuda)});
+}
+
+inline std::string text(const Spec& s) {
+  std::ostringstream text;
+  const std::string before_types = s.reference.family + '.' + s.reference.semiring + '.';
+  text << s.reference.semiring << ',' << s.reference.name.substr(before_types.size());
+  for (const std::int64_t extent : {s.batch, s.m, s.n, s.k}) text << ',' << extent;
+  char separator = ',';
+  for (const Layout& l : s.layouts) {
+    text << separator << (l.by_columns ? 'c' : 'r');
+    if (l.padding) text << '+' << l.padding;
+    text << (l.unaligned ? "u" : "") << (l.broadcast ? "b" : "");
+    separator = '/';
+  }
+  separator = ',';
+  const auto option = [&](bool on, const auto&... words) {
+    if (!on) return;
+    ((text << separator) << ... << words);
+    separator = '+';
+  };
+  option(s.precision != rigel::Precision::accumulator, name(s.precision));
+  option(s.require == rigel::Promise::reference_bits, "reference_bits");
+  option(s.may_cancel, "may_cancel");
+  option(s.step != Step::none, step_names[static_cast<int>(s.step)]);
+  option(s.short_c, "short_c");
+  option(s.p != 0, "p=", s.p);
+  return text.str();
+}
+
+inline std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> words;
+  std::istringstream stream(text);
+  for (std::string word; std::getline(stream, word, separator);) words.push_back(word);
+  return words;
+}
+
+inline Layout parse_layout(const std::string& word) {
+  Layout l;
+  std::istringstream rest(word + '.');
+  const auto next_is = [&](char c) { return rest.peek() == c && rest.get() == c; };
+  l.by_columns = next_is('c');
+  const bool known = l.by_columns || next_is('r');
+  if (next_is('+')) rest >> l.padding;
+  l.unaligned = next_is('u');
+  l.broadcast = next_is('b');
+  if (!known || !next_is('.') || l.padding < 0 || rest.peek() != std::istringstream::traits_type::eof())
+    throw std::runtime_error("the layout is '" + word + "', expected r or c, then +<padding>, u and b");
+  return l;
+}
+
+inline void parse_option(Spec& s, const std::string& word) {
+  for (int i = 0; i <= static_cast<int>(rigel::Precision::operands); ++i)
+    if (const auto precision = static_cast<rigel::Precision>(i); word == name(precision))
+      return void(s.precision = precision);
+  for (std::size_t i = 1; i < step_names.size(); ++i)
+    if (word == step_names[i]) return void(s.step = static_cast<Step>(i));
+  if (word == "reference_bits")
+    s.require = rigel::Promise::reference_bits;
+  else if (word == "may_cancel")
+    s.may_cancel = true;
+  else if (word == "short_c")
+    s.short_c = true;
+  else if (word.starts_with("p="))
+    s.p = std::strtod(word.c_str() + 2, nullptr);
+  else
+    throw std::runtime_error("no option is called '" + word + "'");
+}
+
+inline Spec parse(const std::string& line) {
+  const std::vector<std::string> words = split(line, ',');
+  if (words.size() < 6 || words.size() > 8)
+    throw std::runtime_error("the problem is '" + line + "', expected semiring,types,L,M,N,K[,layouts[,options]]");
+  const std::string wanted = "reference." + words[0] + '.' + words[1];
+  Spec s;
+  for (const rigel::KernelInfo& info : references())
+    if (info.name == wanted) s.reference = info;
+  if (s.reference.name.empty()) throw std::runtime_error("no semiring is called " + words[0] + " of " + words[1]);
+  std::int64_t* const extents[] = {&s.batch, &s.m, &s.n, &s.k};
+  for (int i = 0; i < 4; ++i)
+    if ((*extents[i] = std::atoll(words[2 + i].c_str())) < 1)
+      throw std::runtime_error("an extent is '" + words[2 + i] + "', expected a number from 1 on");
+  const std::vector<std::string> layouts = split(words.size() > 6 ? words[6] : "r/r/r", '/');
+  if (layouts.size() != 3) throw std::runtime_error("the layouts are '" + words[6] + "', expected those of A, B and C");
+  std::transform(layouts.begin(), layouts.end(), s.layouts.begin(), parse_layout);
+  if (words.size() > 7)
+    for (const std::string& word : split(words[7], '+')) parse_option(s, word);
+  return s;
+}
+
+// The i-th random problem of a seed depends on the zoo, but on no kernel and no prediction.
+class Draw {
+ public:
+  Draw(std::uint64_t seed, std::uint64_t index) : random_(seed * 1000003 + index) {}
+
+  Spec problem(const std::vector<rigel::KernelInfo>& references) {
+    Spec s;
+    s.reference = references[below(references.size())];
+    options(s);
+    constexpr double most_pairs = 0x1p33, most_bytes = 0x1p31;  // 2048³; of A, B and C together, were they of doubles
+    do {
+      extents(s);
+      for (Layout& l : s.layouts)
+        l = {one_in(2), one_in(6), one_in(6) && s.batch > 1, one_in(3) ? std::array{1, 8, 64}[below(3)] : 0};
+      s.layouts[2].broadcast = false;
+    } while (
+        double(s.batch) * s.m * s.n * s.k > most_pairs ||
+        8. * s.batch *
+                (elements(s.layouts[0], s.m, s.k) + elements(s.layouts[1], s.k, s.n) + elements(s.layouts[2], s.m, s.n)) >
+            most_bytes);
+    return s;
+  }
+
+ private:
+  std::uint64_t below(std::uint64_t n) { return random_() % n; }
+  bool one_in(int n) { return below(n) == 0; }
+  static double elements(const Layout& l, double rows, double columns) {
+    return rows * columns + l.padding * (l.by_columns ? columns : rows);
+  }
+  // Uniform in its logarithm; every second one a multiple of 16 if it is larger than that.
+  std::int64_t between(double least, double most) {
+    const double u = static_cast<double>(random_() >> 11) * 0x1p-53;
+    const auto n = static_cast<std::int64_t>(least * std::pow((most + 1) / least, u));
+    return one_in(2) && n > 16 ? n / 16 * 16 : n;
+  }
+
+  void extents(Spec& s) {
+    s.batch = 1;
+    switch (below(6)) {
+      case 0: s.m = s.n = s.k = between(32, 2048); break;
+      case 1: s.batch = between(16, 60000), s.m = between(2, 96), s.n = between(2, 96), s.k = between(2, 96); break;
+      case 2:
+        s.m = between(1, 64), s.n = between(1e3, 1e6), s.k = between(8, 4096);
+        if (one_in(2)) std::swap(s.m, s.n);
+        break;
+      case 3: s.m = between(64, 16384), s.n = between(64, 16384), s.k = between(1, 8); break;
+      case 4: s.m = between(1, 64), s.n = between(1, 64), s.k = between(1e3, 3e5); break;
+      default: s.batch = between(4, 64), s.m = between(100, 1000), s.n = between(100, 1000), s.k = between(100, 1000);
+    }
+  }
+
+  void options(Spec& s) {
+    using enum rigel::Precision;
+    const rigel::KernelInfo& of = s.reference;
+    const bool short_float = of.element == rigel::Scalar::f16 || of.element == rigel::Scalar::bf16;
+    const bool is_distance = of.semiring == "l2_squared", is_float = of.element <= rigel::Scalar::f64;
+    if (one_in(3) && of.element == rigel::Scalar::f32)
+      s.precision = std::array{exact_products, promoted, split, bf16x3, tf32}[below(5)];
+    else if (one_in(3) && is_float)
+      s.precision = short_float ? operands : promoted;
+    if (one_in(6)) s.require = rigel::Promise::reference_bits;
+    s.may_cancel = is_distance && one_in(3);
+    s.short_c = short_float && one_in(2);
+    if (is_distance && is_float && one_in(3)) s.step = Step::root;
+    if (of.semiring == "or_and" && one_in(2)) s.step = Step::any_bit;
+    if (of.semiring == "xor_and" && one_in(2)) s.step = Step::parity;
+    if (of.semiring == "lp") s.p = std::array{1.3, 1.5, 3., 0.7}[below(4)];
+  }
+
+  std::mt19937_64 random_;
+};
+
+/// Memory that grows to what is asked for, aligned to 256 bytes; what it holds is then lost.
+class Memory {
+ public:
+  unsigned char* at_least(std::size_t bytes) {
+    constexpr std::size_t alignment = 256;
+    if (bytes + alignment > bytes_.size()) {
+      bytes_ = {};
+      bytes_ = Bytes(Kokkos::view_alloc("bench", Kokkos::WithoutInitializing), bytes + alignment);
+    }
+    return bytes_.data() + (-reinterpret_cast<std::uintptr_t>(bytes_.data()) & (alignment - 1));
+  }
+
+ private:
+  using Bytes = Kokkos::View<unsigned char*, Kokkos::CudaSpace>;
+  Bytes bytes_;
+};
+
+// Floats from 0.25 to 4, signed integers below 64; of the others all bits are random, but for truth values.
+template <class T>
+void fill(const Exec& exec, T* to, std::int64_t count, std::uint32_t seed, bool truth_values) {
+  Kokkos::parallel_for(
+      "bench::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, count),
+      KOKKOS_LAMBDA(const std::int64_t i) {
+        const std::uint32_t x = random_bits(static_cast<std::uint32_t>(i), seed);
+        if constexpr (!std::is_integral_v<T>)
+          to[i] = static_cast<T>(0.25f + 3.75f * (static_cast<float>(x >> 8) * 0x1p-24f));
+        else if constexpr (std::is_signed_v<T>)
+          to[i] = static_cast<T>(x >> 26);
+        else
+          to[i] = truth_values ? x & 1 : static_cast<T>(x * std::uint64_t{0x9e3779b97f4a7c15} >> 8);
+      });
+}
+
+/// A spec with its matrices: A and B are filled, C is not. It takes the memory from the one before.
+class Instance {
+ public:
+  Instance(const Exec& exec, const Spec& s, std::array<Memory, 3>& memory) : lp_float_{{}, float(s.p)}, lp_double_{{}, s.p} {
+    using rigel::Scalar;
+    const rigel::KernelInfo& of = s.reference;
+    const bool is_double = of.element == Scalar::f64;
+    // The results' own type: of a struct of an accumulator it is a float, or a double if the elements are.
+    const Scalar result = of.accumulator != Scalar::other ? of.accumulator : is_double ? Scalar::f64 : Scalar::f32;
+    problem_.semiring = of.semiring;
+    problem_.element = of.element;
+    problem_.accumulator = of.accumulator;
+    // Nothing rounds in the reference of an exact semiring.
+    problem_.exact = of.accuracy.constant == 0 && of.accuracy.per_term == 0;
+    problem_.semiring_object = of.sample;
+    if (s.p != 0) problem_.semiring_object = is_double ? static_cast<const void*>(&lp_double_) : &lp_float_;
+    problem_.batch = s.batch;
+    problem_.m = s.m;
+    problem_.n = s.n;
+    problem_.k = s.k;
+    problem_.a = operand(of.element, s.layouts[0], s.batch, s.m, s.k, memory[0]);
+    problem_.b = operand(of.element, s.layouts[1], s.batch, s.k, s.n, memory[1]);
+    problem_.c = operand(s.short_c ? of.element : result, s.layouts[2], s.batch, s.m, s.n, memory[2]);
+    if (s.step == Step::root) program_ = rigel::epilogue::pow(0.5);
+    if (s.step == Step::any_bit) program_ = rigel::epilogue::any_bit();
+    if (s.step == Step::parity) program_ = rigel::epilogue::parity();
+    problem_.program = &program_;
+    problem_.epilogue_object = &program_;
+    problem_.require = s.require;
+    problem_.precision = s.precision;
+    problem_.may_cancel = s.may_cancel;
+    problem_.execution = rigel::detail::execution_of(exec);
+    const bool truth_values = of.element == Scalar::u8 && (of.semiring == "or_and" || of.semiring == "xor_and");
+    fill_operand(exec, problem_.a, 1, truth_values);
+    fill_operand(exec, problem_.b, 2, truth_values);
+  }
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  /// The call that a kernel of this name gets; without a name, that which the library chooses for.
+  rigel::Problem problem(std::string_view kernel = {}) const {
+    rigel::Problem p = problem_;
+    p.kernel = kernel;
+    return p;
+  }
+
+  /// Bytes of A, B and C, each once.
+  double bytes() const {
+    double sum = 0;
+    for (const rigel::Operand* o : {&problem_.a, &problem_.b, &problem_.c})
+      sum += static_cast<double>(o->size) * o->batches * o->rows * o->columns;
+    return sum;
+  }
+
+ private:
+  static std::int64_t span(const rigel::Operand& o) {
+    return (o.batches - 1) * o.batch_stride + (o.rows - 1) * o.row_stride + (o.columns - 1) * o.column_stride + 1;
+  }
+
+  static rigel::Operand operand(rigel::Scalar type, const Layout& l, std::int64_t batch, std::int64_t rows,
+                                std::int64_t columns, Memory& memory) {
+    const std::int64_t leading_dimension = (l.by_columns ? rows : columns) + l.padding;
+    rigel::Operand o;
+    o.type = type;
+    o.size = size_of(type);
+    o.batches = l.broadcast ? 1 : batch;
+    o.rows = rows;
+    o.columns = columns;
+    o.row_stride = l.by_columns ? 1 : leading_dimension;
+    o.column_stride = l.by_columns ? leading_dimension : 1;
+    if (o.batches > 1) o.batch_stride = leading_dimension * (l.by_columns ? columns : rows);
+    const std::size_t first = l.unaligned ? o.size : 0;
+    o.data = memory.at_least(first + o.size * static_cast<std::size_t>(span(o))) + first;
+    return o;
+  }
+
+  static void fill_operand(const Exec& exec, const rigel::Operand& o, std::uint32_t seed, bool truth_values) {
+    rigel::detail::with_type<std::int64_t>(o.type, o.data,
+                                           [&](auto* data) { fill(exec, data, span(o), seed, truth_values); });
+  }
+
+  rigel::Problem problem_;
+  rigel::epilogue::Program program_;
+  rigel::lp<float> lp_float_;  // of halves too: p is of the accumulator's type
+  rigel::lp<double> lp_double_;
+};
+
+}  // namespace bench
