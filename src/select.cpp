@@ -6,6 +6,7 @@
 #include "registry.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <limits>
 
@@ -63,12 +64,35 @@ double memory_seconds(const Problem& p) {
   return (bytes(p.a) + bytes(p.b) + bytes(p.c)) / bandwidth(p.execution);
 }
 
+// The registered kernels of a problem's key. Copied, since kernels are asked without the registry's lock: a user's may call Rigel.
+class Registered {
+ public:
+  explicit Registered(const Problem& p) {
+    auto& global = detail::global_registry();
+    const std::shared_lock lock(global.mutex);
+    const auto found = global.registry.find(p.semiring, p.operation, p.element, p.accumulator);
+    if (found.size() > few_.size()) {
+      many_.assign(found.begin(), found.end());
+      list_ = many_;
+    } else {
+      std::copy(found.begin(), found.end(), few_.begin());
+      list_ = std::span(few_).first(found.size());
+    }
+  }
+  Registered(const Registered&) = delete;
+  std::span<const Kernel* const> list() const { return list_; }
+
+ private:
+  std::array<const Kernel*, 64> few_;
+  std::vector<const Kernel*> many_;
+  std::span<const Kernel* const> list_;
+};
+
 // Calls visit(kernel) for the registered kernels of the problem's key, then for those that the caller brought.
 template <class Visit>
 void for_each_candidate(const Problem& p, const Visit& visit) {
-  auto& global = detail::global_registry();
-  const std::shared_lock lock(global.mutex);
-  for (const Kernel* kernel : global.registry.find(p.semiring, p.operation, p.element, p.accumulator)) visit(*kernel);
+  const Registered registered(p);
+  for (const Kernel* kernel : registered.list()) visit(*kernel);
   for (const Kernel& kernel : p.instantiated) visit(kernel);
 }
 

@@ -80,7 +80,9 @@ template <class S>
 double device_seconds(const Problem& p) {
   constexpr double launch = 1.56e-5, fill_and_store = 2.4e-6;
   constexpr double step = 5.6e-7 + (sizeof(operand_t<S>) > 4 ? 3.4e-7 : 0);  // of a tile
-  constexpr double transcendental = !is_transcendental<S> ? 0 : sizeof(operand_t<S>) > 4 ? 2.9e-6 : 8.6e-7;
+  constexpr double powers = 4.5e-6, exponentials = 1.9e-6;  // in double
+  constexpr double in_double = std::is_arithmetic_v<typename S::accumulator> ? powers : exponentials;
+  constexpr double transcendental = !is_transcendental<S> ? 0 : sizeof(operand_t<S>) > 4 ? in_double : 8.6e-7;
   constexpr std::int64_t tile = ShapeOn<false>::tile;
   const std::int64_t tiles = p.batch * ((p.m + tile - 1) / tile) * ((p.n + tile - 1) / tile);
   const double each = std::max(static_cast<double>(tiles) / std::max(p.execution.multiprocessors, 1), 1.0);

@@ -252,7 +252,7 @@ class Instance {
     const bool is_double = of.element == Scalar::f64;
     // The results' own type: of a struct of an accumulator it is a float, or a double if the elements are.
     const Scalar result = of.accumulator != Scalar::other ? of.accumulator : is_double ? Scalar::f64 : Scalar::f32;
-    problem_.semiring = of.semiring;
+    problem_.semiring = semiring_of(of);
     problem_.element = of.element;
     problem_.accumulator = of.accumulator;
     // Nothing rounds in the reference of an exact semiring.

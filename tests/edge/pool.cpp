@@ -53,7 +53,7 @@ void write(const rigel::Execution& execution, std::size_t bytes, rigel::Workspac
     return rigel::Operand{.data = &x, .type = rigel::Scalar::f32, .size = sizeof x, .rows = 1, .columns = 1};
   };
   rigel::Problem p;
-  p.semiring = "test";
+  p.semiring = {"test"};
   p.element = p.accumulator = rigel::Scalar::f32;
   p.m = p.n = p.k = 1;
   p.a = one(numbers[0]);

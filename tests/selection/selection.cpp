@@ -224,16 +224,15 @@ TEST_CASE("predictions: none lies below the bytes of A, B and C over the bandwid
   }
 }
 
-TEST_CASE("choice: on GPUs of a tuned family plain loops are hardly ever the best") {
+TEST_CASE("choice: on a GPU that has a tuned family, the portable one is hardly ever predicted to be the fastest") {
   if (rigel::kernels({.name = "cuda.simt"}).empty()) return;  // this build has none
   Random random(99);
-  int plain = 0;
+  int portable = 0;
   std::string first;
   for (int i = 0; i < calls; ++i) {
     const Call call = random_call(random, rigel::Space::cuda);
     const Problem p = problem(call, extent(random, 1e6));
-    const std::string family = family_of(p);
-    if ((family == "portable" || family == "reference") && plain++ == 0) first = call.text() + ", M " + std::to_string(p.m);
+    if (family_of(p) == "portable" && portable++ == 0) first = call.text() + ", M " + std::to_string(p.m);
   }
-  CHECK_MESSAGE(plain <= calls / 1000, plain << " of " << calls << ", the first: " << first);
+  CHECK_MESSAGE(portable <= calls / 1000, portable << " of " << calls << ", the first: " << first);
 }
