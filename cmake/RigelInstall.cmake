@@ -12,11 +12,11 @@ install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHIN
 install(FILES ${PROJECT_BINARY_DIR}/include/rigel/config.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rigel)
 # What a user's own functor is instantiated from.
 foreach(backend IN LISTS backends)
-  install(DIRECTORY backends/${backend} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rigel/private/backends
+  install(DIRECTORY backends/${backend} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rigel/backends
     FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 if(Kokkos_ENABLE_CUDA)
-  install(FILES cmake/kokkos_cuda13.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rigel/private)
+  install(FILES cmake/kokkos_cuda13.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rigel/detail)
 endif()
 if(EXISTS ${PROJECT_SOURCE_DIR}/LICENSE)
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/rigel)

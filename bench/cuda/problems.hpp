@@ -255,8 +255,6 @@ class Instance {
     problem_.semiring = semiring_of(of);
     problem_.element = of.element;
     problem_.accumulator = of.accumulator;
-    // Nothing rounds in the reference of an exact semiring.
-    problem_.exact = of.accuracy.constant == 0 && of.accuracy.per_term == 0;
     problem_.semiring_object = of.sample;
     if (s.p != 0) problem_.semiring_object = is_double ? static_cast<const void*>(&lp_double_) : &lp_float_;
     problem_.batch = s.batch;
