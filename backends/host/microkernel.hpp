@@ -10,16 +10,15 @@
 namespace rigel::backends::host {
 
 template <class S>
-inline constexpr bool has_ordered_add =
-    speaks_for_itself<S> && requires(const S s, typename S::accumulator x) { s.add_if_ordered(x, x); };
+inline constexpr bool has_ordered_add = requires(const S s, typename S::accumulator x) { s.add_if_ordered(x, x); };
 template <class S>
-inline constexpr bool has_ordered_multiply =
-    speaks_for_itself<S> && requires(const S s, operand_t<S> a) { s.multiply_if_ordered(a, a); };
+inline constexpr bool has_ordered_multiply = requires(const S s, operand_t<S> a) { s.multiply_if_ordered(a, a); };
 
-/// Whether S has shorter forms of its operations that need operands and products without NaN.
+/// Whether S has shorter forms of its operations that need operands and products without NaN. Only the zoo has: a user's functor that
+/// inherits them may have another ⊗ or ⊕, and its ⊗ is not tried on infinities that no operand holds.
 template <class S>
 inline constexpr bool has_ordered_form =
-    std::is_floating_point_v<operand_t<S>> && (has_ordered_add<S> || has_ordered_multiply<S>);
+    in_zoo<S> && std::is_floating_point_v<operand_t<S>> && (has_ordered_add<S> || has_ordered_multiply<S>);
 
 /// x ⊕ (a ⊗ b) on numbers or vectors; where Ordered, neither a, b nor a ⊗ b is NaN.
 template <bool Ordered, class S, class X, class T>
