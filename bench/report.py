@@ -6,7 +6,8 @@
     report.py                           writes them
     report.py --check                   fails where docs/performance.md is not what this would write
     report.py --take <report> <result>  keeps of a report of bench_simt or bench_mma (--benchmark_out) what is to be kept:
-                                        medians, and what ran where, but for the machine's names and folders
+                                        medians, and what ran where, but for the machine's names and folders; of one of
+                                        bench_choice (--json) the chosen and the fastest kernel of each problem
 """
 import argparse
 import difflib
@@ -68,12 +69,27 @@ def condense(report):
     return {"context": context, "benchmarks": benchmarks}
 
 
+def condense_choices(report):
+    """A report of bench_choice with a line a problem: the chosen kernel and the fastest one."""
+    of_problem = {}
+    for row in report["rows"]:
+        of_problem.setdefault(row["index"], []).append(row)
+    problems = []
+    for rows in of_problem.values():
+        chosen = next(row for row in rows if row["chosen"])
+        best = min((row for row in rows if row["seconds"]), key=lambda row: row["seconds"])
+        problems.append({"problem": chosen["problem"], "chosen": chosen["kernel"], "predicted": chosen["predicted"],
+                         "seconds": chosen["seconds"], "best": best["kernel"], "best_seconds": best["seconds"]})
+    return {"context": report["context"], "problems": problems}
+
+
 def write_condensed(report, path):
-    result = condense(json.loads(pathlib.Path(report).read_text(encoding="utf-8")))
-    lines = ",\n  ".join(json.dumps(line) for line in result["benchmarks"])
+    report = json.loads(pathlib.Path(report).read_text(encoding="utf-8"))
+    result, part = (condense_choices(report), "problems") if "rows" in report else (condense(report), "benchmarks")
+    lines = ",\n  ".join(json.dumps(line) for line in result[part])
     path.parent.mkdir(parents=True, exist_ok=True)
     context = json.dumps(result["context"], indent=1)
-    path.write_text(f'{{"context": {context},\n"benchmarks": [\n  {lines}]}}\n', encoding="utf-8")
+    path.write_text(f'{{"context": {context},\n"{part}": [\n  {lines}]}}\n', encoding="utf-8")
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -217,6 +233,39 @@ def products():
          "Rigel's errors: largest, mean", "torch's"], rows)
 
 
+def microseconds(seconds):
+    return f"{1e6 * seconds:.3g}"
+
+
+def choices():
+    """How far the choice is from the fastest kernel, over random problems."""
+    rows = []
+    for name in ("h200/choice_before.json", "h200/choice.json"):
+        result = load(name, "problems")
+        problems = result["problems"]
+        losses = sorted(p["seconds"] / p["best_seconds"] for p in problems)
+        at = lambda share: f"{losses[min(int(share * len(losses)), len(losses) - 1)]:.3g}"
+        above = lambda bound: str(sum(loss > bound for loss in losses))
+        portable = sum(p["chosen"].startswith("portable") for p in problems)
+        rows.append([result["context"]["commit"], str(len(problems)), at(0.5), at(0.9), at(0.99), at(1), above(1.2), above(1.5),
+                     str(portable)])
+    return provenance("h200/choice.json", result["context"]) + "\n\n" + table(
+        ["commit", "problems", "loss: median", "90 %", "99 %", "worst", "above 1.2", "above 1.5", "`portable` chosen"], rows)
+
+
+def choices_of_shapes():
+    """The chosen kernel of a few problems, before and now."""
+    before, now = load("h200/choice_shapes_before.json", "problems"), load("h200/choice_shapes.json", "problems")
+    rows = []
+    for old, new in zip(before["problems"], now["problems"], strict=True):
+        if old["problem"] != new["problem"]:
+            raise NoResult(f"Not comparable: {old['problem']} and {new['problem']} differ.")
+        rows.append([new["problem"], old["chosen"], microseconds(old["seconds"]), new["chosen"], microseconds(new["seconds"]),
+                     microseconds(new["best_seconds"])])
+    return provenance("h200/choice_shapes.json", now["context"]) + "\n\n" + table(
+        ["problem", f"chosen at {before['context']['commit']}", "µs", "chosen now", "µs", "fastest kernel, µs"], rows)
+
+
 def host():
     rows = []
     result = load("host/xeon-cascade-lake.json", "targets")
@@ -231,7 +280,8 @@ def host():
 
 
 TABLES = {"simt": simt, "ceilings": ceilings, "overhead": overhead, "mma": mma, "mma_ceilings": mma_ceilings,
-          "compared": compared, "swept": swept, "products": products, "host": host}
+          "compared": compared, "swept": swept, "products": products, "choices": choices,
+          "choices_of_shapes": choices_of_shapes, "host": host}
 
 
 # ---- the document ----------------------------------------------------------------------------------------------------
