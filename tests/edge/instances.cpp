@@ -106,18 +106,17 @@ struct Calls {
   }
 };
 
-void check_refused(const char* name, const support::Caught& e, const char* where) {
+void check_refused(const std::string& name, const support::Caught& e, const char* where) {
   CAPTURE(name);
   CHECK(e.code == rigel::Code::unsupported);
-  CHECK(e.lacks({(std::string(name) + ": called ").c_str(), where, "expected", "initialised Kokkos", "Kokkos::Threads"}) ==
-        "");
+  CHECK(e.lacks({(name + ": called ").c_str(), where, "expected", "initialised Kokkos", "Kokkos::Threads"}) == "");
 }
 
 }  // namespace
 
 TEST_CASE("instances: Kokkos::Threads refuses calls of another host thread") {
   const Calls calls;
-  calls.for_each([](const char* name, const auto& call) {
+  calls.for_each([](const std::string& name, const auto& call) {
     support::Caught e;
     std::thread([&] { e = support::caught(call); }).join();
     check_refused(name, e, "in another host thread");
@@ -127,7 +126,7 @@ TEST_CASE("instances: Kokkos::Threads refuses calls of another host thread") {
 
 TEST_CASE("instances: Kokkos::Threads refuses calls inside a parallel region") {
   const Calls calls;
-  calls.for_each([](const char* name, const auto& call) {
+  calls.for_each([](const std::string& name, const auto& call) {
     const int threads = Exec{}.concurrency();
     std::vector<support::Caught> caught(threads);
     // One call by each thread, the one that initialised Kokkos among them.
@@ -155,7 +154,7 @@ TEST_CASE("instances: what does not launch may be asked in any host thread, and 
   }).join();
   CHECK(explained.find('*') != std::string::npos);
   CHECK(bytes == 0);
-  calls.for_each([](const char* name, const auto& call) {
+  calls.for_each([](const std::string& name, const auto& call) {
     CAPTURE(name);
     CHECK(support::caught(call).code == rigel::Code::ok);
   });
