@@ -57,6 +57,9 @@ function(rigel_add_ctest name)
     set(arg_TIMEOUT 900)
   endif()
   add_test(NAME ${name} COMMAND ${arg_COMMAND})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
-    ENVIRONMENT "OMP_PROC_BIND=false;UBSAN_OPTIONS=print_stacktrace=1")
+  set(environment OMP_PROC_BIND=false UBSAN_OPTIONS=print_stacktrace=1)
+  if(Kokkos_ENABLE_THREADS)
+    list(APPEND environment KOKKOS_NUM_THREADS=2)  # Kokkos::Threads has one by default, which would not test much
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endfunction()

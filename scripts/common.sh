@@ -44,24 +44,33 @@ gpu_architecture() {
   printf '%s' "$capability"
 }
 
-# Sets cuda (0 or 1), arch (80 or 90) and preset from the arguments and the machine.
+# Sets cuda (0 or 1), arch (80 or 90), host_spaces, preset and build from the arguments and the machine.
 choose() {
-  local gpu argument
+  local gpu usage="usage: ${0##*/} [--cuda | --no-cuda | --host-spaces \"Serial;Threads\"]"
   gpu=$(gpu_architecture)
   cuda=0
+  host_spaces=()
   if [[ -n $gpu ]]; then
     if ((gpu >= 80)); then cuda=1; else say "the GPU has compute capability $gpu; Rigel's CUDA side needs 80, so the host is built"; fi
   fi
-  for argument in "$@"; do
-    case $argument in
-      --cuda) cuda=1 ;;
-      --no-cuda) cuda=0 ;;
+  while (($#)); do
+    case $1 in
+      --cuda) cuda=1 host_spaces=() ;;
+      --no-cuda) cuda=0 host_spaces=() ;;
+      --host-spaces)
+        [[ ${2:-} =~ ^(Serial|OpenMP|Threads)(;(Serial|OpenMP|Threads))*$ ]] ||
+          die "--host-spaces is '${2:-}'" "expected some of Serial, OpenMP and Threads, with ';' between them"
+        cuda=0
+        IFS=';' read -r -a host_spaces <<< "$2"
+        shift
+        ;;
       -h | --help)
         sed -n '3,/^[^#]/s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
-      *) die "unknown argument: $argument" "usage: ${0##*/} [--cuda | --no-cuda]" ;;
+      *) die "unknown argument: $1" "$usage" ;;
     esac
+    shift
   done
   arch=${RIGEL_CUDA_ARCH:-}
   if [[ -z $arch ]]; then
@@ -71,11 +80,23 @@ choose() {
   preset=host
   if ((cuda)); then preset=cuda-sm$arch; fi
   build=$root/build/$preset
+  if ((${#host_spaces[@]})); then
+    [[ -z ${Kokkos_ROOT:-} ]] || die "--host-spaces builds a Kokkos of its own, and Kokkos_ROOT names another" "unset Kokkos_ROOT"
+    build+=-$(joined "${host_spaces[@],,}")
+  else
+    host_spaces=(Serial OpenMP)
+  fi
+}
+
+# The words with '-' between them.
+joined() {
+  local IFS=-
+  printf '%s' "$*"
 }
 
 # Where scripts/setup puts its Kokkos: a folder for each compiler, configuration and way of building it.
 kokkos_prefix() {
-  local variant=host key
+  local variant=${build##*/} key
   if ((cuda)); then variant=sm$arch; fi
   key=$(cat "$root/scripts/setup" "$root/cmake/kokkos_cuda13.hpp" "$root/cmake/kokkos_inject.cmake" \
     <("$compiler" --version 2> /dev/null) <(if ((cuda)); then cuda_toolkit; fi) | sha256sum)
@@ -103,10 +124,11 @@ cuda_toolkit() {
 }
 
 configure() {
-  local options=(--preset "$preset" -DKokkos_ROOT="${Kokkos_ROOT:-$(kokkos_prefix)}")
+  local options=(--preset "$preset" -B "$build" -DKokkos_ROOT="${Kokkos_ROOT:-$(kokkos_prefix)}")
   if ((cuda)); then options+=(-DCUDAToolkit_ROOT="$(cuda_toolkit)"); fi
   cd "$root"
-  step "configure the preset $preset in build/$preset" "configure-$preset" \
-    "if it is Kokkos that does not fit, unset Kokkos_ROOT; if build/$preset is stale, delete it and run this again" \
+  local name=${build##*/}
+  step "configure the preset $preset in build/$name" "configure-$name" \
+    "if it is Kokkos that does not fit, unset Kokkos_ROOT; if build/$name is stale, delete it and run this again" \
     cmake "${options[@]}" "$@"
 }

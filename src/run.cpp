@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Running a problem: validate, select, workspace, launch, and what Kokkos Tools see of it.
+#include <rigel/detail/execution.hpp>
 #include <rigel/detail/kernel.hpp>
 #include <rigel/detail/pool.hpp>
 #include <rigel/registry.hpp>
@@ -43,7 +44,32 @@ std::size_t workspace_of(const Kernel& kernel, const Problem& p) {
   return kernel.workspace ? kernel.workspace(kernel.info, p) : 0;
 }
 
+#ifdef KOKKOS_ENABLE_THREADS
+// Where this host thread is, if Kokkos::Threads does not launch from there: a launch would throw a std::runtime_error, or one of
+// teams wait forever, perhaps after earlier ones have written. Null: it does. Only Kokkos's implementation can tell.
+const char* place_without_launches() {
+  using Pool = Kokkos::Impl::ThreadsInternal;
+  // Asked earlier, Kokkos takes the asking thread for the one that initialises it.
+  if (!Kokkos::is_initialized()) return nullptr;
+  if (!Pool::is_process()) return "in another host thread";
+  // That thread is the last of the pool, and active while it works on a launch.
+  const int last = Kokkos::Threads::impl_thread_pool_size() - 1;
+  return Pool::get_thread(last)->state() == Kokkos::Impl::ThreadState::Active ? "inside a parallel region" : nullptr;
+}
+#endif
+
 }  // namespace
+
+void detail::require_launch([[maybe_unused]] const char* call, [[maybe_unused]] const Execution& execution) {
+#ifdef KOKKOS_ENABLE_THREADS
+  if (execution.space != Space::threads) return;
+  if (const char* place = place_without_launches())
+    throw Error(Code::unsupported,
+                std::string(call) + ": called " + place +
+                    ", expected calls of Kokkos::Threads in the host thread that initialised Kokkos, outside "
+                    "of parallel regions");
+#endif
+}
 
 std::size_t workspace_size(const Problem& p) {
   validate(p);
@@ -53,6 +79,7 @@ std::size_t workspace_size(const Problem& p) {
 void run(const Problem& p, Workspace workspace) {
   validate(p);
   if (is_empty(p)) return;
+  detail::require_launch(p.names.call, p.execution);
   const Kernel& kernel = select(p);
   const std::size_t bytes = workspace_of(kernel, p);
   detail::PoolLease lease;

@@ -486,6 +486,8 @@ void verify_on(type_list<Exec...>, const Kernel& kernel, unsigned seed, Verifica
 Verification verify(std::string_view name, unsigned seed) {
   const Kernel* kernel = find_kernel(name);
   if (!kernel) throw Error(Code::not_found, "verify: no kernel is named '" + std::string(name) + "'");
+  // Whatever the spaces: its operands are allocated and filled by Kokkos, which may launch on the host for that.
+  detail::require_launch("verify", detail::execution_of(Kokkos::DefaultHostExecutionSpace{}));
   Verification result;
   verify_on(detail::compiled_spaces{}, *kernel, seed, result);
   if (result.problems == 0)

@@ -231,7 +231,8 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
 
 /// C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ), asynchronously on `exec`.
 ///
-/// exec       any execution space instance; every view must be accessible from it
+/// exec       any execution space instance; every view must be accessible from it. Kokkos::Threads takes calls only in the host
+///            thread that initialised Kokkos
 /// semiring   a functor (rigel/semiring.hpp), or a contiguous rank-1 view of L of them, one for each batch
 /// a, b, c    views of rank 2, or 3 with a batch index, of any layout, or transposed() ones: a is M × K, b is K × N,
 ///            c is M × N. A batch extent of 1, or a missing one, broadcasts a or b. c overlaps neither a nor b. A c of bool
@@ -240,8 +241,9 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
 ///            the closed set gives floating-point numbers, which c has to hold, but for one any_bit() or parity(). Results that are
 ///            no numbers need one: with_argument<S> takes epilogue::arguments(view), which keeps the k that won
 /// K = 0 gives the epilogue of the identity; M = 0, N = 0 or no batches is a no-op.
+/// It is not to be called inside a parallel region: Kokkos does not launch from there.
 /// Throws Error(invalid_argument) for extents that do not fit or a C that overlaps, Error(unsupported) where no kernel
-/// covers the call, Error(device) where the CUDA runtime fails. C is untouched when it throws.
+/// covers the call or Kokkos::Threads does not launch from here, Error(device) where the CUDA runtime fails. C is untouched when it throws.
 template <class Exec, class SemiringOrView, class A, class B, class C, class E = epilogue::Program>
 void contract(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c, const E& epilogue = {},
               const ContractOptions& options = {}) {

@@ -418,7 +418,7 @@ class Cdist<Exec, X, Z, D, M, E> {
 /// row against itself. A call that is captured in a CUDA graph, or has little memory left, should bring its workspace.
 /// K = 0 gives 0 (hamming, bit_hamming, cosine and correlation: NaN, as 0/0); M = 0 or N = 0 is a no-op.
 /// Throws Error(invalid_argument) for extents that do not fit, p ≤ 0 or a d that overlaps; Error(unsupported) for
-/// integers that would need a root, or where no kernel covers the call.
+/// integers that would need a root, and as contract() does.
 template <class Exec, class X, class Z, class D, class M, class E>
   requires Epilogue<E, double>
 void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,

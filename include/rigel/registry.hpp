@@ -238,7 +238,8 @@ struct Verification {
 
 /// Holds a registered kernel to its promises, on the problem grid described in docs/design.md: sizes 0, 1, tile ± 1 and
 /// primes, layouts, batches, accumulation, epilogues, NaN and infinities; against the reference. Throws
-/// Error(not_found) where no kernel has that name, Error(unsupported) where none of its spaces exists here.
+/// Error(not_found) where no kernel has that name, Error(unsupported) where none of its spaces exists here, and as contract() does
+/// where Kokkos's host space is Kokkos::Threads.
 Verification verify(std::string_view kernel, unsigned seed = 1);
 
 /// Throws Error(invalid_argument) unless the problem is well formed: extents that fit each other, batches that are equal
@@ -252,7 +253,8 @@ struct Workspace {
   std::size_t bytes = 0;
 };
 
-/// Validates, selects and runs. A workspace of the caller's is used if it is large enough, else Error(invalid_argument).
+/// Validates, selects and runs; Error(unsupported) if the execution space does not launch from here (Kokkos::Threads, see
+/// contract()). A workspace of the caller's is used if it is large enough, else Error(invalid_argument).
 /// Without one the memory comes from Rigel's pool, which has memory of the host and of CUDA devices; Error(out_of_memory) if
 /// the system has no more. A stream that is being captured in a CUDA graph gets none, since the graph would use it after the
 /// call: a call that needs a workspace there and brings none is refused, Error(invalid_argument).

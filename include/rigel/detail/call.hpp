@@ -37,10 +37,12 @@ auto batch_of(const Strided<T>& m, std::int64_t batches, std::int64_t rows, std:
                                     : layout(rows, m.row, columns, m.column, batches, m.batch));
 }
 
-/// The memory of one call: the caller's, or for as long as this object lives the pool's.
+/// The memory of one call: the caller's, or for as long as this object lives the pool's. It is taken before the first launch,
+/// and only where there can be one.
 class CallMemory {
  public:
   CallMemory(const char* call, const Execution& execution, Workspace given, std::size_t bytes) : data_(given.data) {
+    require_launch(call, execution);
     if (data_ && bytes > 0 && reinterpret_cast<std::uintptr_t>(data_) % 256 != 0)
       throw Error(Code::invalid_argument, std::string(call) + ": the workspace is not aligned to 256 bytes");
     if (data_ && given.bytes < bytes)

@@ -86,4 +86,8 @@ Execution execution_of(const Exec& exec) {
   return e;
 }
 
+/// Throws Error(unsupported), its message led by the name of the call, unless this host thread can launch here and now on the
+/// execution space. To be asked before anything is written.
+void require_launch(const char* call, const Execution& execution);
+
 }  // namespace rigel::detail
