@@ -11,27 +11,31 @@
 
 namespace rigel::backends::portable {
 
-/// Threads of a team along m and n, outputs of a thread along each, depth of a slab. On a host a team is one thread.
-template <class Exec>
+/// Threads of a team along m and n, outputs of a thread along each, depth of a slab. On a host a team is one thread. The slabs of
+/// both operands take 32 KB of scratch memory at most, as long as operands have 256 bytes at most.
+template <class Exec, class Operand>
 struct Shape {
   static constexpr bool on_host = Kokkos::SpaceAccessibility<Exec, Kokkos::HostSpace>::accessible;
   static constexpr int threads = on_host ? 1 : 16;
   static constexpr int outputs = on_host ? 8 : 4;
   static constexpr int tile = threads * outputs;
-  static constexpr int depth = 16;
+  static constexpr int most = 32 * 1024 / (2 * tile * static_cast<int>(sizeof(Operand)));
+  static constexpr int depth = most < 1 ? 1 : most < 16 ? most : 16;
 };
 
 template <class S, class Finish, class Exec>
 void contract(const Exec& exec, const std::string& label, const detail::Arguments<S, Finish>& g) {
   using Policy = Kokkos::TeamPolicy<Exec>;
   using Operand = operand_t<S>;
-  constexpr int threads = Shape<Exec>::threads, outputs = Shape<Exec>::outputs, tile = Shape<Exec>::tile,
-                depth = Shape<Exec>::depth;
+  using Cut = Shape<Exec, Operand>;
+  constexpr int threads = Cut::threads, outputs = Cut::outputs, tile = Cut::tile, depth = Cut::depth;
+  constexpr int team_size = threads * threads, k_apart = team_size < tile ? 1 : team_size / tile;
+  static_assert(team_size == 1 || team_size % tile == 0);
   constexpr std::int64_t max_league = 1 << 30;
   const std::int64_t tiles_m = (g.m + tile - 1) / tile, tiles_n = (g.n + tile - 1) / tile;
   const std::int64_t tiles = g.batch * tiles_m * tiles_n;
   const int league = static_cast<int>(tiles < max_league ? tiles : max_league);
-  auto policy = Policy(exec, league, threads * threads)
+  auto policy = Policy(exec, league, team_size)
                     .set_scratch_size(0, Kokkos::PerTeam(2 * tile * depth * sizeof(Operand) + 2 * alignof(Operand)));
   Kokkos::parallel_for(label, policy, KOKKOS_LAMBDA(const typename Policy::member_type& team) {
     auto* const slab_a = static_cast<Operand*>(team.team_scratch(0).get_shmem_aligned(tile * depth * sizeof(Operand), alignof(Operand)));
@@ -50,11 +54,12 @@ void contract(const Exec& exec, const std::string& label, const detail::Argument
       for (std::int64_t k0 = 0; k0 < g.k; k0 += depth) {
         const int steps = static_cast<int>(g.k - k0 < depth ? g.k - k0 : depth);
         team.team_barrier();
-        for (int e = rank; e < tile * depth; e += threads * threads) {
-          const int i = e % tile, k = e / tile;
-          if (k < steps && m0 + i < g.m) slab_a[e] = static_cast<Operand>(g.a.at(l, m0 + i, k0 + k));
-          if (k < steps && n0 + i < g.n) slab_b[e] = static_cast<Operand>(g.b.at(l, k0 + k, n0 + i));
-        }
+        for (int k = rank / tile; k < steps; k += k_apart)
+          for (int i = rank % tile; i < tile; i += team_size) {
+            // Lines beyond the last one repeat it, so that ⊗ sees elements alone.
+            slab_a[k * tile + i] = static_cast<Operand>(g.a.at(l, m0 + i < g.m ? m0 + i : g.m - 1, k0 + k));
+            slab_b[k * tile + i] = static_cast<Operand>(g.b.at(l, k0 + k, n0 + i < g.n ? n0 + i : g.n - 1));
+          }
         team.team_barrier();
         for (int k = 0; k < steps; ++k)
           for (int i = 0; i < outputs; ++i)

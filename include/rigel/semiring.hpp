@@ -44,7 +44,7 @@ concept MultipliesPairs = requires(const S s, operand_t<S> a) {
 ///   element                 what A and B hold
 ///   accumulator             what ⊕ runs in; a struct if need be
 ///   identity()              static; the identity of ⊕
-///   multiply(a, b[, k])     ⊗
+///   multiply(a, b[, k])     ⊗; with k if it takes one
 ///   add(x, y)               ⊕
 /// Optional members:
 ///   operand                 the type that ⊗ computes in (default: element)
@@ -54,7 +54,13 @@ concept MultipliesPairs = requires(const S s, operand_t<S> a) {
 ///   one(), annihilator()    static; identity of ⊗, and an operand that turns every product into identity()
 ///   commutative, idempotent, selective, exact, takes_lanes, transcendental   flags, see below
 ///   name                    its name in the registry
-/// Functors are trivially copyable; hyperparameters are members; unmanaged views may be members.
+/// Functors are trivially copyable; hyperparameters are members; unmanaged views may be members. Element, operand and accumulator
+/// are trivially copyable and default constructible.
+///
+/// In contract() multiply() and step() of your functor, and conversions from its element to its operand, only see elements that A
+/// and B hold, on every backend: one of A and one of B with the same k, 0 ≤ k < K, of the same batch. They never see uninitialised,
+/// padded or zeroed values: beyond M and N tiles repeat rows and columns. So ⊗ may trap on other values, or look values up in a
+/// table that has no entry for others. Tiles may compute a pair more than once, and drop the result.
 template <class S>
 concept Semiring = std::is_trivially_copyable_v<S> && requires(const S s, typename S::accumulator x) {
   typename S::element;
@@ -140,10 +146,10 @@ template <class S, class X, class T>
 RIGEL_FUNCTION X step(const S& s, X x, T a, T b, [[maybe_unused]] std::int64_t k) {
   if constexpr (requires { s.step(x, a, b); })
     return s.step(x, a, b);
-  else if constexpr (requires { s.multiply(a, b); })
-    return s.add(x, s.multiply(a, b));
-  else
+  else if constexpr (requires { s.multiply(a, b, k); })
     return s.add(x, s.multiply(a, b, k));
+  else
+    return s.add(x, s.multiply(a, b));
 }
 
 /// What C receives: S::result(x), or the accumulator itself.

@@ -29,8 +29,21 @@ std::int64_t columns_of(const Problem& p) {
 inline constexpr std::int64_t max_grid =
     2147483647;  // blocks of a launch along x (CUDA C++ Programming Guide, table of limits)
 
+/// Whether asynchronous copies of single elements can have the operands: those of 4 and 8 bytes at multiples of their size, which
+/// a struct of smaller members need not be at.
+template <class S>
+Status elements_are_aligned(const Problem& p) {
+  using Element = typename S::element;
+  if constexpr (alignof(Element) < sizeof(Element) && (sizeof(Element) == 4 || sizeof(Element) == 8))
+    for (const Operand* o : {&p.a, &p.b})
+      if (reinterpret_cast<std::uintptr_t>(o->data) % sizeof(Element) != 0)
+        return {Code::unsupported, "an operand's elements do not stand at multiples of their size"};
+  return {};
+}
+
 template <class S, class Finish, class Shape>
 Status supports(const KernelInfo& info, const Problem& p) {
+  if (const Status status = elements_are_aligned<S>(p); !status) return status;
   if (p.m > max_grid || p.n > max_grid || rows_of<Shape>(p) * columns_of<S, Shape>(p) > max_grid)
     return {Code::unsupported, "a matrix of C has more than 2^31 - 1 rows, columns or tiles"};
   return detail::finish_supports<Finish>(info, p);

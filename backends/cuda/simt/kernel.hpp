@@ -149,6 +149,12 @@ inline constexpr bool leaves_by_rows =
     (way == tile::Way::single || way == tile::Way::shifted_k) && std::is_same_v<typename S::element, float> && std::is_same_v<typename S::accumulator, float> &&
     std::is_same_v<result_t<S>, float> && tile::chunk_of<tile::stored_t<operand_t<S>>> == 4;
 
+/// Bytes of static shared memory that a block may take, and whether a tile of S does with them.
+inline constexpr int most_shared_bytes = 48 * 1024;
+template <class S, class Shape>
+inline constexpr bool fits_in_shared_memory =
+    TileSum<S, Shape, Steps<OnPairs<S>>, tile::Way::single, tile::Way::single>::bytes <= most_shared_bytes;
+
 template <class S, class Finish, class Shape, class Step, tile::Way WayA, tile::Way WayB>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     contract(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster,
@@ -156,12 +162,11 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   using W = OnPairs<S>;
   using Sum = TileSum<S, Shape, Step, WayA, WayB>;
   using Accumulator = typename Sum::Accumulator;
-  using SlabA = typename Sum::SlabA;
   using Stored = typename Sum::Stored;
   using Exchange = typename Sum::Exchange;
   constexpr bool singly = Sum::singly;
   constexpr int bytes = Sum::bytes;
-  static_assert(bytes <= 48 * 1024, "cuda.simt: the semiring's types are too large for a tile in shared memory");
+  static_assert(bytes <= most_shared_bytes, "cuda.simt: the semiring's types are too large for a tile in shared memory");
   __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
   Stored* const slabs = reinterpret_cast<Stored*>(shared);
   Accumulator* const exchange = reinterpret_cast<Accumulator*>(shared);
@@ -209,11 +214,11 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   const auto [l, m0, n0] = origin();
   const std::int64_t rows = g.m - m0, columns = g.n - n0;  // from the tile's origin on
   using Value = typename Store<S, Finish>::Value;
-  if constexpr (Number<Value> && SlabA::chunk * sizeof(Value) <= 16) {
+  if constexpr (Number<Value> && Sum::chunk * sizeof(Value) <= 16) {
     const std::int64_t stride = along_n ? g.c_strides.row : g.c_strides.column;
     Value* const c = static_cast<Value*>(g.c) + g.c_offset(l, m0, n0);
     const bool unit = (along_n ? g.c_strides.column : g.c_strides.row) == 1;
-    constexpr int chunk_bytes = SlabA::chunk * outputs_of<S> * sizeof(Value);
+    constexpr int chunk_bytes = Sum::chunk * outputs_of<S> * sizeof(Value);
     const bool aligned =
         (reinterpret_cast<std::uintptr_t>(c) | static_cast<std::uintptr_t>(stride) * sizeof(Value)) % chunk_bytes == 0;
     const bool roots = has_square_roots<S> && !singly && g.finish.template power<Value>() == 0.5;
@@ -221,13 +226,13 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         columns >= outputs_of<S> * Shape::n) {
       if constexpr (is_packed<S>) {
         if (along_n) {
-          copy_out<true, SlabA::chunk, Shape>(x, reinterpret_cast<Accumulator*>(c), stride / 2, place, false,
-                                              [](Accumulator value, Accumulator) { return value; });
+          copy_out<true, Sum::chunk, Shape>(x, reinterpret_cast<Accumulator*>(c), stride / 2, place, false,
+                                            [](Accumulator value, Accumulator) { return value; });
         } else {
 #pragma unroll
           for (int h = 0; h < 2; ++h)
-            copy_out<false, SlabA::chunk, Shape>(x, c + h * stride, 2 * stride, place, false,
-                                                 [&](Accumulator value, Value) { return half_of<Value>(value, h); });
+            copy_out<false, Sum::chunk, Shape>(x, c + h * stride, 2 * stride, place, false,
+                                               [&](Accumulator value, Value) { return half_of<Value>(value, h); });
         }
         return;
       } else {
@@ -246,16 +251,16 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
             return rigel::result(s, value);
         };
         if (along_n)
-          copy_out<true, SlabA::chunk, Shape>(x, c, stride, place, reads, result);
+          copy_out<true, Sum::chunk, Shape>(x, c, stride, place, reads, result);
         else
-          copy_out<false, SlabA::chunk, Shape>(x, c, stride, place, reads, result);
+          copy_out<false, Sum::chunk, Shape>(x, c, stride, place, reads, result);
         return;
       }
     }
   }
   const Store<S, Finish> store(g);
   if constexpr (leaves_by_rows<S, WayA>) {  // but for powers, whose long code stands once
-    using Rows = tile::WarpExchange<Accumulator, Shape, SlabA::chunk>;
+    using Rows = tile::WarpExchange<Accumulator, Shape, Sum::chunk>;
     static_assert(Rows::size * sizeof(Accumulator) <= Sum::slabs_size * sizeof(Stored));
     if (store.is_plain() && !store.is_power() && g.c_strides.column == 1) {
       const std::int64_t stride = g.c_strides.row;

@@ -81,6 +81,9 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
   if constexpr (can_accumulate<S>)
     if (present) x = g.start(s, l, m0 + m, n0 + n);
 
+  // An output that does not exist is one of the last line again.
+  const int line_m = sees_elements_alone<S> && g.m - m0 <= m ? static_cast<int>(g.m - m0) - 1 : m;
+  const int line_n = sees_elements_alone<S> && g.n - n0 <= n ? static_cast<int>(g.n - n0) - 1 : n;
   const int pitch_a = Slab::pitch(shape.m, shape.depth), pitch_b = Slab::pitch(shape.n, shape.depth);
   const int begin_b = pitch_a << shape.m;
   const auto bring = [&](int stage, std::int64_t k0) {
@@ -97,7 +100,7 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
     bring(stage ^ 1, k0 + (1 << shape.depth));
     arch::wait_for_copies<1>();
     __syncthreads();
-    const Stored *const a = slab(stage) + m * pitch_a, *const b = slab(stage) + begin_b + n * pitch_b;
+    const Stored *const a = slab(stage) + line_m * pitch_a, *const b = slab(stage) + begin_b + line_n * pitch_b;
     const int count = g.k - k0 < 1 << shape.depth ? static_cast<int>(g.k - k0) : 1 << shape.depth;
     constexpr int unroll = sums_powers<S> ? 2 : is_transcendental<S> ? 1 : 4;
 #pragma unroll unroll
@@ -182,6 +185,7 @@ Kernel narrow_kernel() {
   // Tiles take other powers and exponentials of floats.
   if constexpr (sums_powers<S> || sums_exponentials<S>) k.info.promises = Promise::repeatable;
   k.supports = [](const KernelInfo& info, const Problem& p) {
+    if (const Status status = elements_are_aligned<S>(p); !status) return status;
     const Status status = narrow_fits(p, slab_values<S>);
     return status ? detail::finish_supports<Finish>(info, p) : status;
   };
@@ -199,11 +203,11 @@ Kernel narrow_kernel() {
   return k;
 }
 
-/// Adds the kernels of one semiring: the large tile first, the narrow ones last.
+/// Adds the kernels of one semiring: the large tile first, the narrow ones last. Structs may be too large for all of them.
 template <class S, class Finish>
 void add_kernels(std::vector<Kernel>& list) {
-  list.push_back(kernel<S, Finish, LargeTile<S>>());
-  list.push_back(kernel<S, Finish, SmallTile<S>>());
+  if constexpr (fits_in_shared_memory<S, LargeTile<S>>) list.push_back(kernel<S, Finish, LargeTile<S>>());
+  if constexpr (fits_in_shared_memory<S, SmallTile<S>>) list.push_back(kernel<S, Finish, SmallTile<S>>());
   if constexpr (has_wide_tile<S>) list.push_back(kernel<S, Finish, WideTile>("wide."));
   if constexpr (powers_by_products<S, Finish> && sums_powers<S>) list.push_back(whole_powers_kernel<S, Finish>());
   if constexpr (narrows<S>) {

@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(1 << SplitK<S>::threads)
         if constexpr (sums_powers<S>)
           next = math::add(x[i], math::power_by_parts(math::abs(math::subtract(value_a, value_b)), s.p));
         else
-          next = step(s, x[i], value_a, value_b, index(d));
+          next = step(s, x[i], value_a, value_b, std::min(index(d), count - 1));
         if (index(d) < count) x[i] = next;
       }
   }

@@ -53,12 +53,14 @@ __device__ __forceinline__ void whole(Word (&words)[count]) {
   }
 }
 
-/// The loader of an operand with `lines` lines in a slab; of pairs, those of one value (A) or of two neighbours (B).
+/// The loader of an operand with `lines` lines in a slab; of pairs, those of one value (A) or of two neighbours (B). To a user's
+/// functor all ways show elements alone.
 template <class S, tile::Way way, int values, int lines, class Shape>
 using LoaderFor =
     std::conditional_t<is_packed<S>,
                        tile::PairLoader<way, operand_t<OnPairs<S>>, values, lines, Shape::depth, Shape::threads>,
-                       tile::Loader<way, typename S::element, operand_t<S>, lines, Shape::depth, Shape::threads>>;
+                       tile::Loader<way, typename S::element, operand_t<S>, lines, Shape::depth, Shape::threads,
+                                    sees_elements_alone<S> && way == tile::Way::single>>;
 
 /// The loaders of a kernel, and how many slabs it keeps in shared memory: three where copies are asynchronous and 48 KB
 /// hold them.
@@ -75,6 +77,10 @@ struct Slabs {
   static constexpr int staging = LoaderA::staging_size + LoaderB::staging_size;
   static constexpr int stages = LoaderA::async && 3 * bytes <= 48 * 1024 ? 3 : 2;
   static_assert(staging == 0 || stages == 3);
+  static constexpr bool repeat_lines(tile::Way way) {
+    return way == tile::Way::single || way == tile::Way::along_k || way == tile::Way::along_lines;
+  }
+  static_assert(!sees_elements_alone<S> || (repeat_lines(WayA) && repeat_lines(WayB)));
 };
 
 /// The schedule of a tile's unrolled slabs.
@@ -111,7 +117,8 @@ class TileSum {
   using LoaderA = typename Memory::LoaderA;
   using LoaderB = typename Memory::LoaderB;
   using Stored = typename SlabA::Stored;
-  using Exchange = tile::Exchange<Accumulator, Shape, SlabA::chunk>;
+  static constexpr int chunk = SlabA::template chunk_for<Shape::outputs_m, Shape::outputs_n>;
+  using Exchange = tile::Exchange<Accumulator, Shape, chunk>;
   using Registers = typename Exchange::Registers;
   static constexpr int slabs_size = stages * stage_size;  // in values; the loaders' staging follows
   static constexpr int slab_bytes = stages * Memory::bytes + Memory::staging * static_cast<int>(sizeof(Stored));
@@ -155,8 +162,8 @@ class TileSum {
     };
     const auto read = [&](int stage, int k, Operand(&fragment_a)[Shape::outputs_m], Operand(&fragment_b)[Shape::outputs_n])
                           __attribute__((always_inline)) {
-                            SlabA::template read<Shape::threads_m>(slab_a(stage), k, place.m, fragment_a);
-                            SlabB::template read<Shape::threads_n>(slab_b(stage), k, place.n, fragment_b);
+                            SlabA::template read<Shape::threads_m, chunk>(slab_a(stage), k, place.m, fragment_a);
+                            SlabB::template read<Shape::threads_n, chunk>(slab_b(stage), k, place.n, fragment_b);
                             // Else words of which only one half is used are read as halves, one by one.
                             if constexpr (is_packed<S>)
                               if constexpr (W::adds) whole(fragment_a);

@@ -60,6 +60,11 @@ inline constexpr bool in_vectors =
     std::is_same_v<operand_t<S>, typename S::element> && registers_of<typename S::accumulator> == 1 &&
     !is_transcendental<S> && !needs_temporaries<S>;
 
+/// Whether ⊗ is a user's, which sees no pair but elements of A and B: lines that a tile has beyond C's repeat others. The zoo's
+/// takes any bits.
+template <class S>
+inline constexpr bool sees_elements_alone = !in_zoo<S>;
+
 /// Semirings whose operands always come one by one, a tenth slower, to keep the library and its build small.
 template <class S>
 inline constexpr bool singles_only = false;

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <backends/cuda/arch/copy_async.hpp>
+#include <rigel/numeric.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -83,15 +85,19 @@ struct Slab {
   // One line of k more than is used: the fragment of k + 1 is read ahead of the test that there is one.
   static constexpr int size = (depth + 1) * pitch;
 
-  /// The operands of one thread for one k.
-  template <int threads, int outputs>
+  /// The neighbours that a thread takes at a time which has few outputs along m or n.
+  template <int outputs_m, int outputs_n>
+  static constexpr int chunk_for = std::min({chunk, outputs_m, outputs_n});
+
+  /// The operands of one thread for one k, `width` neighbours at a time.
+  template <int threads, int width, int outputs>
   __device__ __forceinline__ static void read(const Stored* slab, int k, int place, Operand (&fragment)[outputs]) {
-    static_assert(outputs % chunk == 0);
+    static_assert(outputs % width == 0);
 #pragma unroll
-    for (int i = 0; i < outputs; i += chunk) {
-      const auto c = Chunk<Stored, chunk>::load(slab + k * pitch + (i / chunk * threads + place) * chunk);
+    for (int i = 0; i < outputs; i += width) {
+      const auto c = Chunk<Stored, width>::load(slab + k * pitch + (i / width * threads + place) * width);
 #pragma unroll
-      for (int j = 0; j < chunk; ++j) fragment[i + j] = static_cast<Operand>(c.value[j]);
+      for (int j = 0; j < width; ++j) fragment[i + j] = static_cast<Operand>(c.value[j]);
     }
   }
 };
@@ -102,14 +108,15 @@ struct Slab {
 enum class Way { single, along_k, along_lines, either, shifted_k, shifted_lines };
 
 /// Brings slab after slab of one operand from global to shared memory: `start` begins with one, `finish` ends the one
-/// that is needed next. `staging`: shared memory of its own, `staging_size` values; `thread_index`: threadIdx.x.
-template <Way way, class Element, class Operand, int lines, int depth, int threads>
+/// that is needed next. `staging`: shared memory of its own, `staging_size` values; `thread_index`: threadIdx.x. With `repeats`
+/// lines of a slab beyond the matrix's last one hold lines that it has; along_k and along_lines do so without it.
+template <Way way, class Element, class Operand, int lines, int depth, int threads, bool repeats = false>
 class Loader;
 
 /// Values that lie in both memories alike go asynchronously, others through registers, where they are converted. Nothing
-/// outside of the matrix is read; what a slab holds there is never used.
-template <class Element, class Operand, int lines, int depth, int threads>
-class Loader<Way::single, Element, Operand, lines, depth, threads> {
+/// outside of the matrix is read. Without `repeats` a slab holds anything there.
+template <class Element, class Operand, int lines, int depth, int threads, bool repeats>
+class Loader<Way::single, Element, Operand, lines, depth, threads, repeats> {
   using Layout = Slab<Operand, lines, depth>;
   using Stored = typename Layout::Stored;
   static constexpr int each = lines * depth / threads;  // values that a thread moves
@@ -135,11 +142,19 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
     step_ = next_line * line_stride + next_k * k_stride;
     slab_step_ = depth * k_stride;
     slot_ = k * Layout::pitch + line;
-    const int present = static_cast<int>(lines_left < lines ? lines_left : lines) - line;
+    int present = static_cast<int>(lines_left < lines ? lines_left : lines) - line;
+    if constexpr (repeats)
+      if (present < 1) {
+        source_ += (present - 1) * line_stride;
+        present = 1;
+      }
     const int tail = static_cast<int>(k_left % depth) - k;
     const bool across_lines = along_k_ || !all_lines;  // of one k; else of one line
     full_ = across_lines ? count_of<threads / depth>(present) : present > 0 ? each : 0;
     tail_ = across_lines ? (tail > 0 ? full_ : 0) : present > 0 ? count_of<all_lines ? k_apart : 1>(tail) : 0;
+    if constexpr (repeats && !async && !(Number<Element> && Number<Operand>))  // conversions of a user's, beyond K too
+#pragma unroll
+      for (int e = 0; e < each; ++e) values_[e] = *source;
   }
 
   /// Starts to read the next slab into `slab`; `left` values of k exist, or more.
@@ -147,9 +162,9 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
     if (left <= 0) return;
     const int count = left < depth ? tail_ : full_;
     if (along_k_)
-      move<threads / depth>(slab, count);
+      move<threads / depth, true>(slab, count);
     else
-      move<lines_apart + k_apart * Layout::pitch>(slab, count);
+      move<lines_apart + k_apart * Layout::pitch, !all_lines>(slab, count);
     source_ += slab_step_;
   }
 
@@ -159,6 +174,9 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
       const int slot_step = along_k_ ? threads / depth : lines_apart + k_apart * Layout::pitch;
 #pragma unroll
       for (int e = 0; e < each; ++e) slab[slot_ + e * slot_step] = static_cast<Stored>(static_cast<Operand>(values_[e]));
+      if constexpr (repeats)
+#pragma unroll 1
+        for (int e = full_; e < each; ++e) slab[slot_ + e * slot_step] = slab[slot_ + (full_ - 1) * slot_step];
     }
   }
 
@@ -170,7 +188,8 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
     return left <= 0 ? 0 : present < each ? present : each;
   }
 
-  template <int slot_step>
+  /// The first `count` of this thread's values, which are `across_lines` or of one line.
+  template <int slot_step, bool across_lines>
   __device__ __forceinline__ void move(Stored* slab, int count) {
     const Element* p = source_;
     if constexpr (async)
@@ -179,6 +198,15 @@ class Loader<Way::single, Element, Operand, lines, depth, threads> {
         for (int e = 0; e < each; ++e, p += step_) arch::copy_async<sizeof(Element)>(slab + slot_ + e * slot_step, p);
         return;
       }
+    if constexpr (async && repeats) {  // at edges alone: short code, and no registers beside the main loop's
+      const int copies = across_lines && count > 0 ? each : count;
+#pragma unroll 1
+      for (int e = 0; e < copies; ++e) {
+        arch::copy_async<sizeof(Element)>(slab + slot_ + e * slot_step, p);
+        if (e + 1 < count) p += step_;
+      }
+      return;
+    }
 #pragma unroll
     for (int e = 0; e < each; ++e) {
       if (e < count) {
