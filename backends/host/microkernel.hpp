@@ -14,10 +14,12 @@ inline constexpr bool has_ordered_add = requires(const S s, typename S::accumula
 template <class S>
 inline constexpr bool has_ordered_multiply = requires(const S s, operand_t<S> a) { s.multiply_if_ordered(a, a); };
 
-/// Whether S has shorter forms of its operations that need operands and products without NaN.
+/// Whether S has shorter forms of its operations that need operands and products without NaN. It is one of Rigel's: a functor of a
+/// user's that inherits them may override ⊗ and ⊕, and its ⊗ is not tried on infinities that no operand holds.
 template <class S>
 inline constexpr bool has_ordered_form =
-    std::is_floating_point_v<operand_t<S>> && (has_ordered_add<S> || has_ordered_multiply<S>);
+    std::is_floating_point_v<operand_t<S>> && (has_ordered_add<S> || has_ordered_multiply<S>) &&
+    rigel::detail::qualified_name<S>.starts_with("::rigel::");
 
 /// x ⊕ (a ⊗ b) on numbers or vectors; where Ordered, neither a, b nor a ⊗ b is NaN.
 template <bool Ordered, class S, class X, class T>

@@ -6,6 +6,10 @@
 #include <rigel/registry.hpp>
 #include <rigel/semiring.hpp>
 
+#include <array>
+#include <bit>
+#include <cstddef>
+
 namespace rigel::detail {
 
 /// Element (l, i, j) of a batch of strided matrices.
@@ -178,11 +182,10 @@ Finish finish_of(const Problem& p) {
     return {*static_cast<const decltype(Finish::functor)*>(p.epilogue_object)};
 }
 
-// The object of all batches; where every batch has one of its own, in memory that the host may not read, a default one.
+// The object of all batches. If every batch has its own, the host may not read them and no kernel reads this one: zero bytes.
 template <class S>
 S semiring_of(const Problem& p) {
-  if constexpr (std::is_default_constructible_v<S>)
-    if (p.semiring_per_batch) return S{};
+  if (p.semiring_per_batch) return std::bit_cast<S>(std::array<std::byte, sizeof(S)>{});
   return *static_cast<const S*>(p.semiring_object);
 }
 

@@ -16,7 +16,7 @@ void for_each(type_list<T...>, const Visit& visit) {
 
 /// A semiring object with typical hyperparameters, the same number in float and double.
 template <class S>
-inline constexpr S sample = {};
+inline const S sample{};
 template <class E, class A>
 inline constexpr lp<E, A> sample<lp<E, A>> = {{}, A(1.3125)};
 
