@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the CUDA backend offers.
-#include <backends/cuda/hopper/register.hpp>
-#include <backends/cuda/mma/register.hpp>
-#include <backends/cuda/simt/register.hpp>
+#include <rigel/backends/cuda/hopper/register.hpp>
+#include <rigel/backends/cuda/mma/register.hpp>
+#include <rigel/backends/cuda/simt/register.hpp>
 #include <rigel/semirings.hpp>
 
 namespace rigel::backends {

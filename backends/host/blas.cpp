@@ -3,7 +3,7 @@
 // plus_times of float and double by the machine's BLAS: gemm on strips of C, one for each thread of the execution space
 // instance, each a single-threaded call. The order of summation is the BLAS's own: no promise of the reference's bits,
 // nor that a row's bits are independent of the others.
-#include <backends/host/blas.hpp>
+#include <rigel/backends/host/blas.hpp>
 #include <rigel/config.hpp>
 
 #if RIGEL_HAS_BLAS

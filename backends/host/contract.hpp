@@ -4,10 +4,10 @@
 // loop is instantiated here, for the instruction set of the user's own translation unit.
 #pragma once
 
-#include <backends/host/finish_loops.hpp>
-#include <backends/host/launch.hpp>
-#include <backends/host/pack_loops.hpp>
-#include <backends/host/work.hpp>
+#include <rigel/backends/host/finish_loops.hpp>
+#include <rigel/backends/host/launch.hpp>
+#include <rigel/backends/host/pack_loops.hpp>
+#include <rigel/backends/host/work.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/kernel.hpp>
 

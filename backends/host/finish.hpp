@@ -4,7 +4,7 @@
 // the outer loop and the row's values in the inner one.
 #pragma once
 
-#include <backends/host/lanes.hpp>
+#include <rigel/backends/host/lanes.hpp>
 #include <rigel/detail/arguments.hpp>
 
 namespace rigel::backends::host {

@@ -3,7 +3,7 @@
 // Epilogues of the closed set and conversions, on rows of values.
 #pragma once
 
-#include <backends/host/finish.hpp>
+#include <rigel/backends/host/finish.hpp>
 
 namespace rigel::backends::host {
 

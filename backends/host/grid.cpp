@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The cut of a problem into tiles, and of a worker's scratch memory.
-#include <backends/host/grid.hpp>
+#include <rigel/backends/host/grid.hpp>
 
 #include <algorithm>
 

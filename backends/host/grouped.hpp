@@ -4,7 +4,7 @@
 // whole block of outputs as one vector of several registers, so that the processor finds that many chains side by side.
 #pragma once
 
-#include <backends/host/microkernel.hpp>
+#include <rigel/backends/host/microkernel.hpp>
 
 namespace rigel::backends::host {
 

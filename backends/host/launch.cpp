@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The launch: as many work items as threads, which take tiles by a counter.
-#include <backends/host/launch.hpp>
+#include <rigel/backends/host/launch.hpp>
 #include <rigel/detail/execution.hpp>
 
 namespace rigel::backends::host {

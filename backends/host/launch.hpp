@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <backends/host/grid.hpp>
+#include <rigel/backends/host/grid.hpp>
 
 #include <string>
 

@@ -4,8 +4,8 @@
 // a packed panel of A (rows values for each k) and one of B (columns values for each k).
 #pragma once
 
-#include <backends/host/lanes.hpp>
-#include <backends/host/level.hpp>
+#include <rigel/backends/host/lanes.hpp>
+#include <rigel/backends/host/level.hpp>
 
 namespace rigel::backends::host {
 

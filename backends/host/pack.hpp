@@ -4,7 +4,7 @@
 // the type in which ⊗ computes. At the edge the last valid row is repeated; those outputs are never stored.
 #pragma once
 
-#include <backends/host/lanes.hpp>
+#include <rigel/backends/host/lanes.hpp>
 
 namespace rigel::backends::host {
 

@@ -3,7 +3,7 @@
 // How packing is done: square blocks are transposed in registers where k is contiguous, rows copied where it is not.
 #pragma once
 
-#include <backends/host/pack.hpp>
+#include <rigel/backends/host/pack.hpp>
 
 namespace rigel::backends::host {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the host family offers: every semiring of the zoo at every level, and BLAS.
-#include <backends/host/blas.hpp>
-#include <backends/host/contract.hpp>
-#include <backends/host/register.hpp>
+#include <rigel/backends/host/blas.hpp>
+#include <rigel/backends/host/contract.hpp>
+#include <rigel/backends/host/register.hpp>
 
 namespace rigel::backends {
 

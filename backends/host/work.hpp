@@ -5,10 +5,10 @@
 // first, a block of accumulators in registers. Every output is one chain in ascending k: the reference's bits.
 #pragma once
 
-#include <backends/host/finish.hpp>
-#include <backends/host/grid.hpp>
-#include <backends/host/grouped.hpp>
-#include <backends/host/pack.hpp>
+#include <rigel/backends/host/finish.hpp>
+#include <rigel/backends/host/grid.hpp>
+#include <rigel/backends/host/grouped.hpp>
+#include <rigel/backends/host/pack.hpp>
 
 namespace rigel::backends::host {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the portable family offers.
-#include <backends/portable/register.hpp>
+#include <rigel/backends/portable/register.hpp>
 #include <rigel/semirings.hpp>
 
 namespace rigel::backends {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the reference family offers.
-#include <backends/reference/register.hpp>
+#include <rigel/backends/reference/register.hpp>
 #include <rigel/semirings.hpp>
 
 namespace rigel::backends {

@@ -4,7 +4,7 @@
 // store. That is the inner loop of a cuda.mma kernel, with nothing around it.
 #pragma once
 
-#include <backends/cuda/arch/mma.hpp>
+#include <rigel/backends/cuda/arch/mma.hpp>
 #include <bench/cuda/ceiling.hpp>
 
 namespace bench {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.hopper: products of bytes, summed in 32 bits: exact.
-#include <backends/cuda/hopper/once.hpp>
-#include <backends/cuda/hopper/register.hpp>
+#include <rigel/backends/cuda/hopper/once.hpp>
+#include <rigel/backends/cuda/hopper/register.hpp>
 
 namespace rigel::backends::hopper {
 

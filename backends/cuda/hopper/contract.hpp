@@ -3,10 +3,10 @@
 // The cuda.hopper kernels of one semiring: what they say of themselves, and their launch.
 #pragma once
 
-#include <backends/cuda/hopper/kernel.hpp>
-#include <backends/cuda/hopper/tensor_map.hpp>
-#include <backends/cuda/mma/contract.hpp>
-#include <backends/cuda/mma/planes.hpp>
+#include <rigel/backends/cuda/hopper/kernel.hpp>
+#include <rigel/backends/cuda/hopper/tensor_map.hpp>
+#include <rigel/backends/cuda/mma/contract.hpp>
+#include <rigel/backends/cuda/mma/planes.hpp>
 #include <rigel/detail/kernel.hpp>
 
 #include <vector>

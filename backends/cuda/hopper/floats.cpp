@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.hopper: products of floats, cut to tf32 or into planes of bfloat16. All need options.precision to allow it.
-#include <backends/cuda/hopper/once.hpp>
-#include <backends/cuda/hopper/register.hpp>
+#include <rigel/backends/cuda/hopper/once.hpp>
+#include <rigel/backends/cuda/hopper/register.hpp>
 
 namespace rigel::backends::hopper {
 

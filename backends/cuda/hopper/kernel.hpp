@@ -8,14 +8,14 @@
 // same order, whatever the tile.
 #pragma once
 
-#include <backends/cuda/arch/barrier.hpp>
-#include <backends/cuda/arch/launch.hpp>
-#include <backends/cuda/arch/tensor_copy.hpp>
-#include <backends/cuda/arch/wgmma.hpp>
-#include <backends/cuda/hopper/store.hpp>
-#include <backends/cuda/mma/store.hpp>
-#include <backends/cuda/tile/raster.hpp>
-#include <backends/cuda/tile/swizzled_slab.hpp>
+#include <rigel/backends/cuda/arch/barrier.hpp>
+#include <rigel/backends/cuda/arch/launch.hpp>
+#include <rigel/backends/cuda/arch/tensor_copy.hpp>
+#include <rigel/backends/cuda/arch/wgmma.hpp>
+#include <rigel/backends/cuda/hopper/store.hpp>
+#include <rigel/backends/cuda/mma/store.hpp>
+#include <rigel/backends/cuda/tile/raster.hpp>
+#include <rigel/backends/cuda/tile/swizzled_slab.hpp>
 #include <rigel/detail/arguments.hpp>
 
 namespace rigel::backends::hopper {

@@ -4,8 +4,8 @@
 // than those of the other kernels: these are registered apart, as split_k.
 #pragma once
 
-#include <backends/cuda/hopper/contract.hpp>
-#include <backends/cuda/hopper/once_kernel.hpp>
+#include <rigel/backends/cuda/hopper/contract.hpp>
+#include <rigel/backends/cuda/hopper/once_kernel.hpp>
 
 namespace rigel::backends::hopper {
 

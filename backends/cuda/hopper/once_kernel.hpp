@@ -8,7 +8,7 @@
 // multiplies a part. It then gets the other parts' sums of some columns, adds all in ascending order of the parts, and stores them.
 #pragma once
 
-#include <backends/cuda/hopper/kernel.hpp>
+#include <rigel/backends/cuda/hopper/kernel.hpp>
 
 namespace rigel::backends::hopper {
 

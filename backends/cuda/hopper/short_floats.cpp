@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.hopper: products of half and bfloat16, summed in float.
-#include <backends/cuda/hopper/once.hpp>
-#include <backends/cuda/hopper/register.hpp>
+#include <rigel/backends/cuda/hopper/once.hpp>
+#include <rigel/backends/cuda/hopper/register.hpp>
 
 namespace rigel::backends::hopper {
 

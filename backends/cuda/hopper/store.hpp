@@ -4,8 +4,8 @@
 // of columns, so that each has four neighbours in a row, and store those. Everything else goes by mma::store_tile().
 #pragma once
 
-#include <backends/cuda/arch/convert.hpp>
-#include <backends/cuda/tile/slab.hpp>
+#include <rigel/backends/cuda/arch/convert.hpp>
+#include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
 
 namespace rigel::backends::hopper {

@@ -3,7 +3,7 @@
 // Tensor maps, which the driver encodes on the host: its function is found at run time, so that nothing links against it.
 #pragma once
 
-#include <backends/cuda/runtime.hpp>
+#include <rigel/backends/cuda/runtime.hpp>
 
 #include <cuda.h>
 

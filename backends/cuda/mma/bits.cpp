@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.mma: words whose bits lie along k, joined by any_bit() or parity(): what is counted is where both are set.
-#include <backends/cuda/mma/contract.hpp>
-#include <backends/cuda/mma/register.hpp>
+#include <rigel/backends/cuda/mma/contract.hpp>
+#include <rigel/backends/cuda/mma/register.hpp>
 
 namespace rigel::backends::mma {
 

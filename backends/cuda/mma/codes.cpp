@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.mma: Hamming and Jaccard distances of packed codes, by counts of where both have a bit: exact.
-#include <backends/cuda/mma/codes.hpp>
-#include <backends/cuda/mma/register.hpp>
+#include <rigel/backends/cuda/mma/codes.hpp>
+#include <rigel/backends/cuda/mma/register.hpp>
 
 namespace rigel::backends::mma {
 

@@ -4,7 +4,7 @@
 // each has, |x ⊻ z| = |x| + |z| − 2|x ∧ z| and |x ∨ z| = |x| + |z| − |x ∧ z|. One small pass counts the bits of every line.
 #pragma once
 
-#include <backends/cuda/mma/contract.hpp>
+#include <rigel/backends/cuda/mma/contract.hpp>
 
 #include <bit>
 

@@ -3,9 +3,9 @@
 // The cuda.mma kernels of one semiring: what they say of themselves, and their launch.
 #pragma once
 
-#include <backends/cuda/mma/kernel.hpp>
-#include <backends/cuda/mma/pack.hpp>
-#include <backends/cuda/mma/planes.hpp>
+#include <rigel/backends/cuda/mma/kernel.hpp>
+#include <rigel/backends/cuda/mma/pack.hpp>
+#include <rigel/backends/cuda/mma/planes.hpp>
 #include <rigel/detail/kernel.hpp>
 
 #include <array>

@@ -3,8 +3,8 @@
 // The cuda.mma kernels of l2_squared: what they say of themselves, and their three launches.
 #pragma once
 
-#include <backends/cuda/mma/contract.hpp>
-#include <backends/cuda/mma/distance_again.hpp>
+#include <rigel/backends/cuda/mma/contract.hpp>
+#include <rigel/backends/cuda/mma/distance_again.hpp>
 
 namespace rigel::backends::mma {
 

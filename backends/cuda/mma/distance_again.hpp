@@ -4,8 +4,8 @@
 // a warp's tile has many of them: by tiles as cuda.simt has them. Where it has few, by a warp each.
 #pragma once
 
-#include <backends/cuda/mma/distance_kernel.hpp>
-#include <backends/cuda/simt/kernel.hpp>
+#include <rigel/backends/cuda/mma/distance_kernel.hpp>
+#include <rigel/backends/cuda/simt/kernel.hpp>
 
 namespace rigel::backends::mma {
 

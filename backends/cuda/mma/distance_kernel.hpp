@@ -4,8 +4,8 @@
 // distance_pass.hpp leaves them. What cancels is noted and left to distance_again.hpp.
 #pragma once
 
-#include <backends/cuda/mma/distance_tiles.hpp>
-#include <backends/cuda/mma/kernel.hpp>
+#include <rigel/backends/cuda/mma/distance_tiles.hpp>
+#include <rigel/backends/cuda/mma/kernel.hpp>
 
 namespace rigel::backends::mma {
 

@@ -9,8 +9,8 @@
 // the FP32 theoretical peak performance, 2022).
 #pragma once
 
-#include <backends/cuda/arch/shuffle.hpp>
-#include <backends/cuda/tile/slab.hpp>
+#include <rigel/backends/cuda/arch/shuffle.hpp>
+#include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/numeric.hpp>
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 // Which outputs distances on tensor cores compute, which of them they keep, and where they note the others.
 #pragma once
 
-#include <backends/cuda/mma/distance_pass.hpp>
-#include <backends/cuda/tile/raster.hpp>
+#include <rigel/backends/cuda/mma/distance_pass.hpp>
+#include <rigel/backends/cuda/tile/raster.hpp>
 
 namespace rigel::backends::mma {
 

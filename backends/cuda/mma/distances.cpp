@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.mma: Euclidean distances of floats, as pairs of halves or as doubles, and of doubles.
-#include <backends/cuda/mma/distance.hpp>
-#include <backends/cuda/mma/register.hpp>
+#include <rigel/backends/cuda/mma/distance.hpp>
+#include <rigel/backends/cuda/mma/register.hpp>
 
 namespace rigel::backends::mma {
 

@@ -4,8 +4,8 @@
 // k. Any strides: where k is contiguous a few warps take a line; else a block takes eight lines, which pass through shared memory.
 #pragma once
 
-#include <backends/cuda/arch/shuffle.hpp>
-#include <backends/cuda/mma/kernel.hpp>
+#include <rigel/backends/cuda/arch/shuffle.hpp>
+#include <rigel/backends/cuda/mma/kernel.hpp>
 #include <rigel/semirings.hpp>
 
 namespace rigel::backends::mma {

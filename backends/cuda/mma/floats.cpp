@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.mma: products of floats, cut to tf32, split into two parts that tf32 holds, or into planes of bfloat16. All need options.precision to allow it.
-#include <backends/cuda/mma/contract.hpp>
-#include <backends/cuda/mma/register.hpp>
+#include <rigel/backends/cuda/mma/contract.hpp>
+#include <rigel/backends/cuda/mma/register.hpp>
 
 namespace rigel::backends::mma {
 

@@ -5,9 +5,9 @@
 // this one is stored. Every output is summed in ascending steps of 32 bytes of k, whatever the tile.
 #pragma once
 
-#include <backends/cuda/mma/store.hpp>
-#include <backends/cuda/tile/matrix_slab.hpp>
-#include <backends/cuda/tile/raster.hpp>
+#include <rigel/backends/cuda/mma/store.hpp>
+#include <rigel/backends/cuda/tile/matrix_slab.hpp>
+#include <rigel/backends/cuda/tile/raster.hpp>
 #include <rigel/detail/arguments.hpp>
 
 #include <array>

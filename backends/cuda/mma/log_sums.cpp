@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.mma: log_plus of floats as products of exponentials. All need options.precision to allow it.
-#include <backends/cuda/mma/contract.hpp>
-#include <backends/cuda/mma/log_sums.hpp>
-#include <backends/cuda/mma/register.hpp>
+#include <rigel/backends/cuda/mma/contract.hpp>
+#include <rigel/backends/cuda/mma/log_sums.hpp>
+#include <rigel/backends/cuda/mma/register.hpp>
 
 namespace rigel::backends::mma {
 namespace {

@@ -5,8 +5,8 @@
 // products of floats in two parts, whose exponents reach further; what is too low for those too, by the sums themselves.
 #pragma once
 
-#include <backends/cuda/arch/index.hpp>
-#include <backends/cuda/mma/exponentials.hpp>
+#include <rigel/backends/cuda/arch/index.hpp>
+#include <rigel/backends/cuda/mma/exponentials.hpp>
 
 namespace rigel::backends::mma {
 

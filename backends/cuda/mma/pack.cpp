@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The pass that packs an operand.
-#include <backends/cuda/mma/pack.hpp>
+#include <rigel/backends/cuda/mma/pack.hpp>
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 // last value. For operands whose strides, alignment or extents do not allow 16-byte copies as they are.
 #pragma once
 
-#include <backends/cuda/runtime.hpp>
+#include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/registry.hpp>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 // tensor copies take as matrices; for cuda.mma those of a line take turns, a slab's values of k each, so that a slab's lie together.
 #pragma once
 
-#include <backends/cuda/mma/pack.hpp>
+#include <rigel/backends/cuda/mma/pack.hpp>
 #include <rigel/numeric.hpp>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 // that neighbouring lanes get neighbours in C and the code for one output stands once.
 #pragma once
 
-#include <backends/cuda/tile/slab.hpp>
+#include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
 #include <rigel/semirings.hpp>
 

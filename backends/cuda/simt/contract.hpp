@@ -3,8 +3,8 @@
 // The cuda.simt kernels of one semiring: what they say of themselves, and their launch.
 #pragma once
 
-#include <backends/cuda/runtime.hpp>
-#include <backends/cuda/simt/kernel.hpp>
+#include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/backends/cuda/simt/kernel.hpp>
 #include <rigel/detail/kernel.hpp>
 
 #include <algorithm>

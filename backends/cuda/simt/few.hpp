@@ -10,9 +10,9 @@
 // warp: the same result in every run, but where sums round not the reference's.
 #pragma once
 
-#include <backends/cuda/arch/copy_async.hpp>
-#include <backends/cuda/simt/contract.hpp>
-#include <backends/cuda/simt/lanes.hpp>
+#include <rigel/backends/cuda/arch/copy_async.hpp>
+#include <rigel/backends/cuda/simt/contract.hpp>
+#include <rigel/backends/cuda/simt/lanes.hpp>
 
 #include <bit>
 

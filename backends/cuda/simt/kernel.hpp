@@ -5,9 +5,9 @@
 // Each output is one chain in ascending k.
 #pragma once
 
-#include <backends/cuda/arch/index.hpp>
-#include <backends/cuda/simt/steps.hpp>
-#include <backends/cuda/simt/sum.hpp>
+#include <rigel/backends/cuda/arch/index.hpp>
+#include <rigel/backends/cuda/simt/steps.hpp>
+#include <rigel/backends/cuda/simt/sum.hpp>
 
 #include <limits>
 

@@ -5,7 +5,7 @@
 // the first block of a launch waits for its instructions as it waits for its operands, microseconds where they are long.
 #pragma once
 
-#include <backends/cuda/simt/narrow_split_k.hpp>
+#include <rigel/backends/cuda/simt/narrow_split_k.hpp>
 
 namespace rigel::backends::simt {
 

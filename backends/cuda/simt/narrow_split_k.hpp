@@ -8,7 +8,7 @@
 // warp: the same result in every run, but where sums round not the reference's.
 #pragma once
 
-#include <backends/cuda/simt/few.hpp>
+#include <rigel/backends/cuda/simt/few.hpp>
 
 namespace rigel::backends::simt {
 

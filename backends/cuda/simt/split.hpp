@@ -5,7 +5,7 @@
 // where sums round it is not the reference's: these kernels are registered apart.
 #pragma once
 
-#include <backends/cuda/simt/narrow.hpp>
+#include <rigel/backends/cuda/simt/narrow.hpp>
 
 namespace rigel::backends::simt {
 

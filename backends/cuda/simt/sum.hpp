@@ -4,11 +4,11 @@
 // are worked on. Each output is one chain in ascending k.
 #pragma once
 
-#include <backends/cuda/simt/tiles.hpp>
-#include <backends/cuda/tile/exchange.hpp>
-#include <backends/cuda/tile/pair_loader.hpp>
-#include <backends/cuda/tile/raster.hpp>
-#include <backends/cuda/tile/slab.hpp>
+#include <rigel/backends/cuda/simt/tiles.hpp>
+#include <rigel/backends/cuda/tile/exchange.hpp>
+#include <rigel/backends/cuda/tile/pair_loader.hpp>
+#include <rigel/backends/cuda/tile/raster.hpp>
+#include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
 
 namespace rigel::backends::simt {

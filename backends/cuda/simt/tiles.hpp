@@ -5,9 +5,9 @@
 // operands is cheap beside it and many unrolled copies would be long: few outputs a thread.
 #pragma once
 
-#include <backends/cuda/simt/packed.hpp>
-#include <backends/cuda/tile/shape.hpp>
-#include <backends/cuda/tile/slab.hpp>
+#include <rigel/backends/cuda/simt/packed.hpp>
+#include <rigel/backends/cuda/tile/shape.hpp>
+#include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
 #include <rigel/semirings.hpp>
 

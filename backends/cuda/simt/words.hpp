@@ -6,8 +6,8 @@
 // and writes (M + N)·K elements beside M·N·K pairs.
 #pragma once
 
-#include <backends/cuda/arch/bytes.hpp>
-#include <backends/cuda/simt/contract.hpp>
+#include <rigel/backends/cuda/arch/bytes.hpp>
+#include <rigel/backends/cuda/simt/contract.hpp>
 
 namespace rigel::backends::simt {
 

@@ -5,8 +5,8 @@
 // code stands once, in a loop that is not unrolled, and neighbouring threads get neighbours in C's own order.
 #pragma once
 
-#include <backends/cuda/tile/shape.hpp>
-#include <backends/cuda/tile/slab.hpp>
+#include <rigel/backends/cuda/tile/shape.hpp>
+#include <rigel/backends/cuda/tile/slab.hpp>
 
 #include <cstdint>
 

@@ -9,8 +9,8 @@
 // each, have rows of 64 bytes, plane by plane; in the operand the planes of a line take turns, as many values of k each as a row has.
 #pragma once
 
-#include <backends/cuda/arch/copy_async.hpp>
-#include <backends/cuda/arch/mma.hpp>
+#include <rigel/backends/cuda/arch/copy_async.hpp>
+#include <rigel/backends/cuda/arch/mma.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -4,8 +4,8 @@
 // neighbouring lines. So the loop that reads the slab needs no instruction to arrange them.
 #pragma once
 
-#include <backends/cuda/arch/load.hpp>
-#include <backends/cuda/tile/slab.hpp>
+#include <rigel/backends/cuda/arch/load.hpp>
+#include <rigel/backends/cuda/tile/slab.hpp>
 
 namespace rigel::tile {
 

@@ -5,7 +5,7 @@
 // lies together.
 #pragma once
 
-#include <backends/cuda/arch/copy_async.hpp>
+#include <rigel/backends/cuda/arch/copy_async.hpp>
 #include <rigel/numeric.hpp>
 
 #include <algorithm>

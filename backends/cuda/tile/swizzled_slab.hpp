@@ -6,7 +6,7 @@
 // panels of 64 lines follow each other.
 #pragma once
 
-#include <backends/cuda/tile/matrix_slab.hpp>
+#include <rigel/backends/cuda/tile/matrix_slab.hpp>
 
 #include <cstdint>
 

@@ -9,16 +9,16 @@
 #include <rigel/detail/execution.hpp>
 
 #if RIGEL_BACKEND_REFERENCE
-#include <backends/reference/contract.hpp>
+#include <rigel/backends/reference/contract.hpp>
 #endif
 #if RIGEL_BACKEND_PORTABLE
-#include <backends/portable/contract.hpp>
+#include <rigel/backends/portable/contract.hpp>
 #endif
 #if RIGEL_BACKEND_HOST
-#include <backends/host/contract.hpp>
+#include <rigel/backends/host/contract.hpp>
 #endif
 #if RIGEL_BACKEND_CUDA_SIMT
-#include <backends/cuda/simt/narrow.hpp>
+#include <rigel/backends/cuda/simt/narrow.hpp>
 #endif
 
 #include <vector>
