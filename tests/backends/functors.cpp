@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A user's functors through the kernels of every family that their own translation unit instantiates: the reference
-// against loops on the host, the others against the reference.
-#include <rigel/contract.hpp>
-
-#include <tests/support/error.hpp>
-#include <tests/support/matrix.hpp>
-#include <tests/support/random.hpp>
-#include <tests/support/spaces.hpp>
-#include <tests/support/trial.hpp>
-
-#include <cmath>
+// A user's functors through the kernels of every family that their own translation unit instantiates.
+#include "functors.hpp"
 
 namespace {
 
@@ -68,19 +59,6 @@ struct Same {
   }
 };
 
-const std::vector<const char*> families = {
-    "reference",
-#if RIGEL_BACKEND_PORTABLE
-    "portable",
-#endif
-#if RIGEL_BACKEND_HOST
-    "host",
-#endif
-#if RIGEL_BACKEND_CUDA_SIMT
-    "cuda.simt",
-#endif
-};
-
 template <class T>
 T draw(support::Random& random) {
   if constexpr (std::is_same_v<T, Complex::element>)
@@ -89,93 +67,20 @@ T draw(support::Random& random) {
     return static_cast<T>(random.integer(-20, 20)) / 4;  // ties occur; sums are exact
 }
 
-template <class T>
-std::vector<T> filled(const support::Placement& p, support::Random& random) {
-  std::vector<T> list(static_cast<std::size_t>(p.span));
-  p.for_each([&](std::int64_t at) { list[static_cast<std::size_t>(at)] = draw<T>(random); });
-  return list;
-}
+// Numbers for any place of A, B and C.
+template <class S, class C>
+struct Drawn {
+  using T = typename S::element;
+  static T a(support::Random& random, std::int64_t, std::int64_t, std::int64_t) { return draw<T>(random); }
+  static T b(support::Random& random, std::int64_t, std::int64_t, std::int64_t) { return draw<T>(random); }
+  static C c(support::Random& random) { return draw<C>(random); }
+  static const S& on_host(const S& s) { return s; }
+  static void check() {}
+};
 
-template <class T, class Exec>
-auto on_device(const std::vector<T>& host) {
-  const Kokkos::View<T*, typename Exec::memory_space> memory(Kokkos::view_alloc("operand", Kokkos::WithoutInitializing),
-                                                             host.size());
-  support::copy_in<Exec>(memory.data(), host.data(), host.size() * sizeof(T));
-  return memory;
-}
-template <class Exec, class T>
-auto strided(T* data, const support::Placement& p) {
-  const auto u = [](std::int64_t v) { return static_cast<std::size_t>(v); };
-  return Kokkos::View<T***, Kokkos::LayoutStride, typename Exec::memory_space, Kokkos::MemoryUnmanaged>(
-      data + p.first, Kokkos::LayoutStride(u(p.batches), u(p.batch), u(p.rows), u(p.row), u(p.columns), u(p.column)));
-}
-
-// All families on a few trials of the covering design.
 template <class S, class C, class Exec, class E>
 void check(const S& s, const E& epilogue, std::uint64_t seed) {
-  using T = typename S::element;
-  int runs = 0;
-  for (support::Trial t : support::trials(seed)) {
-    if (t.seed % 3 != 0) continue;
-    if (!rigel::can_accumulate<S>) t.accumulate = false;
-    CAPTURE(t.text());
-    support::Random random(t.seed);
-    const bool shares_a = t.share == support::Share::a || t.share == support::Share::both,
-               shares_b = t.share == support::Share::b || t.share == support::Share::both;
-    const auto pa = support::place(t.a, shares_a ? 1 : t.batch, t.m, t.k),
-               pb = support::place(t.b, shares_b ? 1 : t.batch, t.k, t.n), pc = support::place(t.c, t.batch, t.m, t.n);
-    const auto a = filled<T>(pa, random), b = filled<T>(pb, random);
-    std::vector<C> before(static_cast<std::size_t>(pc.span));
-    pc.for_each([&](std::int64_t at) { before[static_cast<std::size_t>(at)] = draw<C>(random); });
-
-    std::vector<C> expected = before;
-    for (std::int64_t l = 0; l < t.batch; ++l)
-      for (std::int64_t m = 0; m < t.m; ++m)
-        for (std::int64_t n = 0; n < t.n; ++n) {
-          C& c = expected[static_cast<std::size_t>(pc.at(l, m, n))];
-          typename S::accumulator x = S::identity();
-          if constexpr (rigel::can_accumulate<S>)
-            if (t.accumulate) x = rigel::lift(s, c);
-          for (std::int64_t k = 0; k < t.k; ++k)
-            x = rigel::step(s, x, static_cast<rigel::operand_t<S>>(a[static_cast<std::size_t>(pa.at(l, m, k))]),
-                            static_cast<rigel::operand_t<S>>(b[static_cast<std::size_t>(pb.at(l, k, n))]), k);
-          c = static_cast<C>(epilogue(rigel::result(s, x), m, n, l));
-        }
-
-    const auto device_a = on_device<T, Exec>(a), device_b = on_device<T, Exec>(b);
-    const auto with = [&](C* c, const std::string& kernel, const auto& use) {
-      use(Exec{}, s, strided<Exec, const T>(device_a.data(), pa), strided<Exec, const T>(device_b.data(), pb),
-          strided<Exec, C>(c, pc), epilogue, rigel::ContractOptions{.accumulate = t.accumulate, .kernel = kernel});
-    };
-    // The families, and each of this file's own kernels for a GPU: tiles, too, where the prediction prefers others.
-    std::vector<std::string> kernels(families.begin(), families.end());
-    const auto untouched = on_device<C, Exec>(before);
-    with(untouched.data(), "", [&](const auto&... arguments) {
-      rigel::detail::with_problem(arguments..., [&](const rigel::Problem& p) {
-        for (const rigel::Kernel& kernel : p.instantiated)
-          if (kernel.info.family == "cuda.simt") kernels.push_back(kernel.info.name);
-      });
-    });
-    for (const std::string& kernel : kernels) {
-      CAPTURE(kernel);
-      const auto device_c = on_device<C, Exec>(before);
-      const auto e = support::caught(
-          [&] { with(device_c.data(), kernel, [](const auto&... arguments) { rigel::contract(arguments...); }); });
-      const bool elsewhere =
-          (kernel == "host" && !support::on_host<Exec>) || (kernel == "cuda.simt" && support::on_host<Exec>);
-      if (elsewhere && t.batch > 0 && t.m > 0 && t.n > 0) {
-        CHECK((e.code == rigel::Code::unsupported || e.code == rigel::Code::not_found));
-        continue;
-      }
-      if (elsewhere) continue;
-      CHECK(e.message == "nothing was thrown");
-      std::vector<C> actual(before.size());
-      support::copy_out<Exec>(actual.data(), device_c.data(), actual.size() * sizeof(C));
-      CHECK(actual == expected);
-      ++runs;
-    }
-  }
-  CHECK(runs > 20);
+  support::check_functor<S, C, Exec>(s, epilogue, seed, Drawn<S, C>{});
 }
 
 }  // namespace

@@ -227,12 +227,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       if constexpr (is_packed<S>) {
         if (along_n) {
           copy_out<true, Sum::chunk, Shape>(x, reinterpret_cast<Accumulator*>(c), stride / 2, place, false,
-                                              [](Accumulator value, Accumulator) { return value; });
+                                            [](Accumulator value, Accumulator) { return value; });
         } else {
 #pragma unroll
           for (int h = 0; h < 2; ++h)
             copy_out<false, Sum::chunk, Shape>(x, c + h * stride, 2 * stride, place, false,
-                                                 [&](Accumulator value, Value) { return half_of<Value>(value, h); });
+                                               [&](Accumulator value, Value) { return half_of<Value>(value, h); });
         }
         return;
       } else {

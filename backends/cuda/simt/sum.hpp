@@ -117,7 +117,7 @@ class TileSum {
   using LoaderA = typename Memory::LoaderA;
   using LoaderB = typename Memory::LoaderB;
   using Stored = typename SlabA::Stored;
-  static constexpr int chunk = SlabA::template chunk_for<Shape::outputs_m, Shape::outputs_n>;  // neighbours of a thread's lines
+  static constexpr int chunk = SlabA::template chunk_for<Shape::outputs_m, Shape::outputs_n>;
   using Exchange = tile::Exchange<Accumulator, Shape, chunk>;
   using Registers = typename Exchange::Registers;
   static constexpr int slabs_size = stages * stage_size;  // in values; the loaders' staging follows

@@ -8,6 +8,7 @@
 #include <rigel/backends/cuda/arch/copy_async.hpp>
 #include <rigel/numeric.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -86,7 +87,7 @@ struct Slab {
 
   /// The neighbours that a thread takes at a time which has few outputs along m or n.
   template <int outputs_m, int outputs_n>
-  static constexpr int chunk_for = outputs_m < chunk || outputs_n < chunk ? outputs_m < outputs_n ? outputs_m : outputs_n : chunk;
+  static constexpr int chunk_for = std::min({chunk, outputs_m, outputs_n});
 
   /// The operands of one thread for one k, `width` neighbours at a time.
   template <int threads, int width, int outputs>

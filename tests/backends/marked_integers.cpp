@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// As marked_numbers.cpp, of ⊗ that asks for k; sums of integers may also be cut along K.
+#include "marked.hpp"
+
+TEST_CASE_TEMPLATE("⊗ sees pairs of elements alone: integers, with k", Exec, RIGEL_TEST_SPACES) {
+  support::check_pairs<std::int32_t, std::int32_t, true, Exec>();
+}
