@@ -97,8 +97,8 @@ double passes_cost(const Problem& p) {
   return seconds;
 }
 
-/// A launch, the time to fill the slabs, then for each round of tiles the products of a multiprocessor and the time to write C, of
-/// which only the last remains where warpgroups take turns; and what the passes before take. `rate`: 32-byte steps of an output that a
+/// A launch, the time to fill the slabs, then for each round of tiles the products of a multiprocessor and the time to write C, or
+/// the longer of the two where warpgroups take turns; and what the passes before take. `rate`: 32-byte steps of an output that a
 /// multiprocessor finishes in a second, as measured on an H200.
 template <class Element, class Parts, class Shape>
 double cost(const KernelInfo&, const Problem& p) {
@@ -115,7 +115,9 @@ double cost(const KernelInfo&, const Problem& p) {
   const double clusters = std::max(p.execution.multiprocessors / Shape::cluster, 1);
   const double each = std::ceil(tiles / clusters);
   const double steps = Parts::products * std::ceil(static_cast<double>(p.k) * sizeof(Element) / 32);
-  return launch + fill + each * area * steps / rate + (Shape::in_turn ? 1 : each) * area * output + passes_cost<Parts>(p);
+  const double products = area * steps / rate, store = area * output;
+  const double tile = Shape::in_turn ? std::max(products, store) : products + store;
+  return launch + fill + each * tile + (Shape::in_turn ? store : 0) + passes_cost<Parts>(p);
 }
 
 /// Enqueues a kernel in clusters of `Shape::cluster` blocks beside each other in `grid`, which may begin before the launch in front of

@@ -67,7 +67,8 @@ Problem part_of(const Problem& p, std::int64_t first, std::int64_t length, std::
 template <class S>
 double parts_seconds(const Problem& p, const Parts& parts, double copies) {
   using Shape = SmallTile<S>;
-  constexpr double hidden = 5e-6, join = 2e-6, scattered = 1.2e-9, cache = 3e7;  // seconds; of an output; bytes
+  constexpr double hidden = 5e-6, scattered = 1.2e-9, cache = 3e7;  // seconds; of an output; bytes
+  constexpr double join = is_light_float<S> ? 2e-6 : 9e-6;
   const std::int64_t tiles = rows_of<Shape>(p) * columns_of<S, Shape>(p);
   const auto seconds = [&](std::int64_t length, std::int64_t count) {
     return tiles_seconds<S, Shape>(p.execution.multiprocessors, tiles * count, length, copies, speed_of<S, Shape>(p));
