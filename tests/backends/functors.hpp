@@ -39,11 +39,13 @@ inline std::vector<std::string> kernels_of(const rigel::Problem& p) {
 #if RIGEL_BACKEND_HOST
   names.emplace_back("host");
 #endif
-#if RIGEL_BACKEND_CUDA_SIMT
-  names.emplace_back("cuda.simt");
-#endif
+  bool has_tiles = p.execution.space != rigel::Space::cuda;  // elsewhere the family is refused
   for (const rigel::Kernel& kernel : p.instantiated)
-    if (kernel.info.family == "cuda.simt") names.push_back(kernel.info.name);
+    if (kernel.info.family == "cuda.simt") {
+      names.push_back(kernel.info.name);
+      has_tiles = true;
+    }
+  if (has_tiles) names.emplace_back("cuda.simt");
   return names;
 }
 

@@ -6,12 +6,11 @@
 namespace {
 
 // Σ_k |w(a) − w(b)|, w a table with as many entries as there are values: any other would read outside of it.
-template <class Memory>
 struct Weighed {
   using element = std::uint8_t;
   using accumulator = float;
   static constexpr int first = 251, entries = 5;
-  Kokkos::View<const float*, Memory, Kokkos::MemoryUnmanaged> weight;
+  Kokkos::View<const float*, Kokkos::AnonymousSpace, Kokkos::MemoryUnmanaged> weight;  // of the host for what is expected
   KOKKOS_FUNCTION static float identity() { return 0; }
   KOKKOS_FUNCTION float multiply(std::uint8_t a, std::uint8_t b) const {
     return Kokkos::abs(weight(a - first) - weight(b - first));
@@ -62,13 +61,12 @@ static_assert(rigel::backends::host::has_ordered_form<rigel::max_min<float>> &&
 }  // namespace
 
 TEST_CASE_TEMPLATE("a table by value that has no other entries", Exec, RIGEL_TEST_SPACES) {
-  using Space = typename Exec::memory_space;
   const std::vector<float> weights = {0, 0.5f, 3, -2, 8};
   const auto table = support::on_device<float, Exec>(weights);
-  const Weighed<Space> s{{table.data(), weights.size()}};
-  support::Listed<Weighed<Space>, float> elements{{251, 252, 253, 254, 255}, s};
+  const Weighed s{{table.data(), weights.size()}};
+  support::Listed<Weighed, float> elements{{251, 252, 253, 254, 255}, s};
   elements.host.weight = {weights.data(), weights.size()};
-  support::check_functor<Weighed<Space>, float, Exec>(s, rigel::epilogue::Program{}, 31, elements);
+  support::check_functor<Weighed, float, Exec>(s, rigel::epilogue::Program{}, 31, elements);
 }
 TEST_CASE_TEMPLATE("operands of a class", Exec, RIGEL_TEST_SPACES) {
   support::check_listed<Residues, float, Exec>({}, {-4, 1, 2, 5, 9}, 32);

@@ -198,11 +198,11 @@ class Loader<Way::single, Element, Operand, lines, depth, threads, repeats> {
         for (int e = 0; e < each; ++e, p += step_) arch::copy_async<sizeof(Element)>(slab + slot_ + e * slot_step, p);
         return;
       }
-    if constexpr (async && repeats) {  // at edges alone: short code, and no registers beside the main loop's
+    if constexpr (async && repeats) {
       const int copies = across_lines && count > 0 ? each : count;
-#pragma unroll 1
-      for (int e = 0; e < copies; ++e) {
-        arch::copy_async<sizeof(Element)>(slab + slot_ + e * slot_step, p);
+#pragma unroll
+      for (int e = 0; e < each; ++e) {
+        if (e < copies) arch::copy_async<sizeof(Element)>(slab + slot_ + e * slot_step, p);
         if (e + 1 < count) p += step_;
       }
       return;
