@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdio>
 #include <limits>
+#include <optional>
 
 namespace rigel {
 namespace {
@@ -30,6 +31,7 @@ Problem nominal_form(const Problem& p) {
   Problem q = p;
   q.batch = 1;
   q.m = rows;
+  q.indices = nullptr;
   place(q.a, 1 << 20, rows, p.k, true);
   place(q.b, 2 << 20, p.k, p.n, false);
   place(q.c, 3 << 20, rows, p.n, true);
@@ -151,13 +153,13 @@ std::string reason(Refusal why, const KernelInfo& info, const Problem& p) {
   return {};
 }
 
-// The supported kernel with the least predicted time among those of one bit class, or of all if that is empty.
-const Kernel* fastest(const Problem& p, std::string_view bit_class) {
+// The supported kernel with the least predicted time among those of one bit class, or of all.
+const Kernel* fastest(const Problem& p, std::optional<std::string_view> bit_class) {
   const Kernel* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
   for_each_candidate(p, [&](const Kernel& kernel) {
     if (refusal(kernel.info, p) != Refusal::none) return;
-    if (!bit_class.empty() && bit_class_of(kernel.info) != bit_class) return;
+    if (bit_class && bit_class_of(kernel.info) != *bit_class) return;
     if (kernel.supports && !kernel.supports(kernel.info, p)) return;
     const double seconds = kernel.cost(kernel.info, p);
     if (best && !(seconds < least)) return;
@@ -167,11 +169,18 @@ const Kernel* fastest(const Problem& p, std::string_view bit_class) {
   return best;
 }
 
-// The bit class that batch_invariant allows: that of the nominal form's fastest kernel, or "none". Empty where all classes are.
-std::string_view class_for(const Problem& p) {
+// The bit class that batch_invariant allows, if it is required: that of the nominal form's fastest kernel. If none covers that, the
+// only class that covers the problem itself; empty, which is no kernel's, if there is none or a choice that M would decide.
+std::optional<std::string_view> class_for(const Problem& p) {
   if (!covers(p.require, Promise::batch_invariant)) return {};
-  const Kernel* kernel = fastest(nominal_form(p), {});
-  return kernel ? bit_class_of(kernel->info) : "none";
+  if (const Kernel* kernel = fastest(nominal_form(p), {})) return bit_class_of(kernel->info);
+  std::optional<std::string_view> only;
+  for_each_candidate(p, [&](const Kernel& kernel) {
+    if (refusal(kernel.info, p) != Refusal::none || (kernel.supports && !kernel.supports(kernel.info, p))) return;
+    const std::string_view one = bit_class_of(kernel.info);
+    only = !only || *only == one ? one : "";
+  });
+  return only.value_or("");
 }
 
 }  // namespace
@@ -193,16 +202,17 @@ const Kernel* choose(const Problem& p) { return fastest(p, class_for(p)); }
 }  // namespace detail
 
 std::string explain(const Problem& p) {
-  const std::string_view bit_class = class_for(p);
+  const std::optional<std::string_view> bit_class = class_for(p);
   const Kernel* chosen = fastest(p, bit_class);
   std::string text = summary(p) + ":\n";
   for_each_candidate(p, [&](const Kernel& kernel) {
     text += (&kernel == chosen ? "* " : "  ") + kernel.info.name + ": ";
     if (const Status status = supports(kernel, p); !status) {
       text += status.reason + '\n';
-    } else if (!bit_class.empty() && bit_class_of(kernel.info) != bit_class) {
+    } else if (bit_class && bit_class_of(kernel.info) != *bit_class) {
       text += "bits of class '" + std::string(bit_class_of(kernel.info)) +
-              "', batch_invariant calls of this N and K have those of '" + std::string(bit_class) + "'\n";
+              (bit_class->empty() ? "', and M would decide which class a batch_invariant call gets\n"
+                                  : "', batch_invariant calls of this N and K have those of '" + std::string(*bit_class) + "'\n");
     } else {
       char time[32];
       std::snprintf(time, sizeof time, "%.3g us", 1e6 * predicted_seconds(kernel, p));

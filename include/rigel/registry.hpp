@@ -162,7 +162,8 @@ inline SemiringId semiring_of(const KernelInfo& info) { return {info.semiring, i
 /// A kernel: what it says of itself, and what it can be asked.
 struct Kernel {
   KernelInfo info;
-  /// Beyond what `info` says (semiring, type, space, architecture): does it cover the problem? Null: yes.
+  /// Beyond what `info` says (semiring, type, space, architecture): does it cover the problem? Null: yes. Neither this nor `cost` reads
+  /// the operands' elements: under batch_invariant both are also asked of a nominal problem, which has none.
   Status (*supports)(const KernelInfo&, const Problem&) = nullptr;
   /// Predicted time in seconds.
   double (*cost)(const KernelInfo&, const Problem&) = nullptr;
@@ -226,7 +227,8 @@ std::string explain(const Problem& problem);
 /// The chosen kernel: of those that cover the problem, the one with the least predicted time. Under Promise::batch_invariant it is one
 /// of the bit class that the fastest kernel has for a nominal problem of the same N, K, types, options and architecture: the class then
 /// depends neither on M, nor on batches, layouts or the number of multiprocessors, while its tile is chosen by the real M. Throws
-/// Error(unsupported) with every candidate's reason if there is none.
+/// Error(unsupported) with every candidate's reason if there is none, or under batch_invariant none of that class: other bits are no
+/// fallback.
 const Kernel& select(const Problem& problem);
 
 /// What `verify` found.

@@ -352,6 +352,7 @@ struct argument {
 template <Semiring S>
   requires is_selective<S> && MultipliesPairs<S>
 struct with_argument {
+  using self = with_argument;
   using element = typename S::element;
   using operand = operand_t<S>;
   using accumulator = argument<typename S::accumulator>;

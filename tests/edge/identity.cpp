@@ -116,6 +116,24 @@ TEST_CASE("identity: a derived functor has the flags of its base only if it name
   CHECK(support::values(c) == std::vector<double>(40, -3));
 }
 
+// ⊕ = max, ⊗ = +, of integers that no double holds.
+struct Longest : rigel::max_plus<std::int64_t> {
+  using self = Longest;
+};
+
+TEST_CASE_TEMPLATE("identity: integers of a user's semiring do not pass through floating point", Exec, RIGEL_TEST_SPACES) {
+  constexpr std::int64_t odd = (std::int64_t{1} << 53) + 1;
+  const Kokkos::View<std::int64_t**, Exec> a("a", 1, 1), b("b", 1, 1), c("c", 1, 1);
+  Kokkos::deep_copy(a, odd);
+  rigel::contract(Exec{}, Longest{}, a, b, c);
+  Exec{}.fence();
+  CHECK(Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, c)(0, 0) == odd);
+  const Kokkos::View<std::int64_t**, Exec> no_a("a", 1, 0), no_b("b", 0, 1);
+  rigel::contract(Exec{}, Longest{}, no_a, no_b, c);
+  Exec{}.fence();
+  CHECK(Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, c)(0, 0) == Longest::identity());
+}
+
 TEST_CASE("identity: messages call a borrower by its own name") {
   CHECK(rigel::semiring_name<TenTimes>().find("TenTimes") != std::string_view::npos);
   CHECK(rigel::semiring_name<Sums<lp>>().find("Sums") != std::string_view::npos);

@@ -127,7 +127,13 @@ struct FunctorFinish {
   template <class S>
   RIGEL_MEMBER void store(const S& s, typename S::accumulator x, void* c, std::int64_t offset, std::int64_t m,
                           std::int64_t n, std::int64_t l) const {
-    static_cast<Value*>(c)[offset] = convert<Value>(functor(rigel::result(s, x), m, n, l));
+    const auto v = rigel::result(s, x);
+    if constexpr (std::is_same_v<E, epilogue::Program> && std::is_integral_v<result_t<S>>)
+      if (functor.size() == functor.bit_steps()) {  // integers stay integers, as in ProgramFinish
+        static_cast<Value*>(c)[offset] = convert<Value>(functor.bits(v));
+        return;
+      }
+    static_cast<Value*>(c)[offset] = convert<Value>(functor(v, m, n, l));
   }
 
   template <class S>
