@@ -4,6 +4,8 @@
 // with further calls on the way out.
 #include "call.hpp"
 
+#include <tests/support/gpu.hpp>
+
 #include <rigel/detail/pool.hpp>
 
 #include <cstdlib>
@@ -39,20 +41,11 @@ struct CallsWhenDestroyed {
   ~CallsWhenDestroyed() { expect(all_are_right()); }
 };
 
-#ifdef KOKKOS_ENABLE_CUDA
-bool has_gpu() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
-}
-#else
-bool has_gpu() { return true; }
-#endif
-
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view end = argc > 1 ? argv[1] : "";
-  if (!has_gpu()) {
+  if (!support::has_gpu()) {
     std::printf("skipped: built for CUDA, no GPU is visible, and Kokkos needs one to start\n");
     return 77;
   }

@@ -5,6 +5,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
+#include "gpu.hpp"
 #include "skip.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -18,15 +19,6 @@ namespace {
 std::mutex skipped_mutex;
 std::map<std::string, int> skipped;
 
-#ifdef KOKKOS_ENABLE_CUDA
-bool has_gpu() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
-}
-#else
-bool has_gpu() { return true; }
-#endif
-
 }  // namespace
 
 void support::skip(const std::string& reason) {
@@ -38,7 +30,7 @@ void support::skip(const std::string& reason) {
 constexpr int all_skipped = 77;
 
 int main(int argc, char** argv) {
-  if (!has_gpu()) {
+  if (!support::has_gpu()) {
     std::printf("skipped: all tests of this program, built for CUDA: no GPU is visible, and Kokkos needs one to start\n");
     return all_skipped;
   }

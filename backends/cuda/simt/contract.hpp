@@ -289,8 +289,8 @@ double copies_of(const Problem& p) {
   return way == tile::Way::single ? singles : way == tile::Way::shifted_k ? shifted * k / (k + steps) : 1;
 }
 
-/// What the speed of a problem's steps is beside steps_per_second(): of powers that are products, of which special functions are not
-/// the limit; of small tiles of types that are not light floats, above all of bytes, which are converted on their way in.
+/// The speed of a problem's steps relative to steps_per_second(): of powers that are products, which special functions do not
+/// limit; of small tiles of types that are not light floats, above all of bytes, which are converted on their way in.
 template <class S, class Shape>
 double speed_of(const Problem& p) {
   if constexpr (sums_powers<S>) {
@@ -304,8 +304,8 @@ double speed_of(const Problem& p) {
   }
 }
 
-/// The wait for the instructions of the general way into C, behind which results that C does not take as they are leave: through
-/// an epilogue of the closed set, or in another type. Of light floats it is part of what was measured.
+/// The wait for the instructions of the general epilogue, which results need that C does not take as they are: those with a
+/// Program, or of another type. For light floats it is part of what was measured.
 template <class S>
 double detour_seconds(const Problem& p) {
   constexpr double detour = 4e-6;
