@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes the tables of docs/performance.md from the files under bench/results/. A table stands between the comments
-<!-- table: <name> --> and <!-- end -->; all else there is written by hand.
+"""Writes the tables of docs/performance.md and of the NOTES.md next to the kernels from the files under bench/results/. A table
+stands between the comments <!-- table: <name> --> and <!-- end -->; all else in these documents is written by hand.
 
     report.py                           writes them
-    report.py --check                   fails where docs/performance.md is not what this would write
+    report.py --check                   fails if a document is not what this would write, or docs/performance.md is too long
     report.py --take <report> <result>  keeps of a report of bench_simt or bench_mma (--benchmark_out) what is to be kept:
                                         medians, and what ran where, but for the machine's names and folders; of one of
                                         bench_choice (--json) the chosen and the fastest kernel of each problem
@@ -12,16 +12,21 @@
 import argparse
 import difflib
 import json
+import os
 import pathlib
 import re
 import statistics
 import sys
+import typing
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "performance.md"
 RESULTS = ROOT / "bench" / "results"
+PAGE = "docs/performance.md"
+LONGEST_PAGE = 200  # lines: a page to read at a sitting; the rest belongs to the notes
+NOTES = ("src/NOTES.md", "backends/host/NOTES.md", "backends/cuda/simt/NOTES.md", "backends/cuda/mma/NOTES.md",
+         "backends/cuda/hopper/NOTES.md")
 
-# Of the context of Google Benchmark's reports.
+# Entries in the context of Google Benchmark's reports that --take drops.
 LOCAL = ("host_name", "executable", "num_cpus", "mhz_per_cpu", "cpu_scaling_enabled", "caches", "load_avg",
          "library_build_type")
 
@@ -34,7 +39,7 @@ class NoResult(Exception):
 
 
 def load(name, part):
-    """A result file, which has that part."""
+    """The contents of a result file, which must have that part."""
     path = RESULTS / name
     if not path.exists():
         raise NoResult(f"Not measured: there is no bench/results/{name}.")
@@ -45,7 +50,7 @@ def load(name, part):
 
 
 def condense(report):
-    """A report of Google Benchmark with a line a benchmark: seconds, counters, the coefficient of variation."""
+    """A report of Google Benchmark as one line per benchmark: seconds, counters, the coefficient of variation."""
     runs = {}
     for run in report["benchmarks"]:
         runs.setdefault(run["run_name"].removesuffix("/manual_time"), []).append(run)
@@ -70,7 +75,7 @@ def condense(report):
 
 
 def condense_choices(report):
-    """A report of bench_choice with a line a problem: the chosen kernel and the fastest one."""
+    """A report of bench_choice as one line per problem: the chosen kernel and the fastest one."""
     of_problem = {}
     for row in report["rows"]:
         of_problem.setdefault(row["index"], []).append(row)
@@ -78,8 +83,9 @@ def condense_choices(report):
     for rows in of_problem.values():
         chosen = next(row for row in rows if row["chosen"])
         best = min((row for row in rows if row["seconds"]), key=lambda row: row["seconds"])
-        problems.append({"problem": chosen["problem"], "chosen": chosen["kernel"], "predicted": chosen["predicted"],
-                         "seconds": chosen["seconds"], "best": best["kernel"], "best_seconds": best["seconds"]})
+        problems.append({"problem": chosen["problem"], "chosen": chosen["kernel"], "family": chosen["family"],
+                         "predicted": chosen["predicted"], "seconds": chosen["seconds"],
+                         "best": best["kernel"], "best_seconds": best["seconds"]})
     return {"context": report["context"], "problems": problems}
 
 
@@ -95,19 +101,26 @@ def write_condensed(report, path):
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def table(header, rows):
-    return "\n".join("| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows])
+class Table(typing.NamedTuple):
+    sources: list[tuple[str, dict]]  # result files and their contexts
+    header: list[str]
+    rows: list[list[str]]
 
 
-def provenance(name, context):
-    """One line: the result file, and what ran where."""
-    words = [f"[{name}](../bench/results/{name})"]
+def cells(row):
+    return "| " + " | ".join(row) + " |"
+
+
+def provenance(name, context, results):
+    """One line: the result file in the folder `results`, and what ran where."""
+    words = [f"[{name}]({results}/{name})"]
     words += [f"commit {context['commit']}"] if "commit" in context else []
     words += [context[key] for key in ("gpu", "processor", "compiler") if key in context]
     if "sm_clock_mhz" in context:
         words.append(f"multiprocessors at {context['sm_clock_mhz']} MHz")
     if "versions" in context:
-        words.append(", ".join(f"{name} {version}" for name, version in context["versions"].items()))
+        words.append(", ".join(f"{library} {version}" for library, version in context["versions"].items()))
+    words += [f"{library} is missing ({why})" for library, why in context.get("missing", {}).items()]
     return "; ".join(words) + "."
 
 
@@ -115,6 +128,18 @@ def shape(m, n, k):
     if m == n == k:
         return f"{m}³"
     return f"{m}² × {k}" if m == n else f"{m} × {n} × {k}"
+
+
+def three_digits(x):
+    return f"{x:.3g}" if x < 1000 else f"{x:.0f}"
+
+
+def tera(rate):
+    return three_digits(1e-12 * rate)
+
+
+def microseconds(seconds):
+    return three_digits(1e6 * seconds)
 
 
 def milliseconds(seconds):
@@ -128,7 +153,7 @@ def task(name):
         if re.fullmatch(r"\d+x\d+x\d+", word):
             words[i] = shape(*map(int, word.split("x")))
         elif word in ("rows", "columns"):
-            words[i] = "B by " + word
+            words[i] = {"rows": "B N-major", "columns": "B K-major"}[word]
     return ", ".join([" ".join(words[:2]), *words[2:]])
 
 
@@ -136,64 +161,98 @@ def share(line, key):
     return f"{line[key]:.2f}" if key in line else ""
 
 
-def rates(result, prefix="", skip=()):
-    """Rows of a result's benchmarks whose names begin with `prefix` and with none of `skip`."""
+def benchmarks(name):
+    """The context of a result, and its benchmarks by name."""
+    result = load(name, "benchmarks")
+    return result["context"], {line["name"]: line for line in result["benchmarks"]}
+
+
+def of_these(lines, name, names):
+    """The benchmarks of those names, in their order."""
+    for one in names:
+        if one not in lines:
+            raise NoResult(f"Not measured: bench/results/{name} has no benchmark {one}.")
+    return [lines[one] for one in names]
+
+
+def rates(lines, prefix=""):
+    """Rows of benchmarks whose names begin with `prefix`: task, ms, T pairs/s, shares of the ceiling and of the issue limit."""
     rows = []
-    for line in load(result, "benchmarks")["benchmarks"]:
-        name = line["name"]
-        if not name.startswith(prefix) or name.startswith(skip):
-            continue
-        words = task(name.removeprefix(prefix))
+    for line in lines:
+        words = task(line["name"].removeprefix(prefix))
         if "error" in line:
             rows.append([words, f"failed: {line['error']}", "", "", ""])
         else:
-            rows.append([words, milliseconds(line["seconds"]), f"{1e-12 * line['pairs/s']:.3g}", share(line, "of ceiling"),
+            rows.append([words, milliseconds(line["seconds"]), tera(line["pairs/s"]), share(line, "of ceiling"),
                          share(line, "of issue limit")])
     return rows
 
 
-def simt():
-    context = load("h200/simt.json", "benchmarks")["context"]
-    header = ["task", "ms", "T pairs/s", "of the registers' ceiling", "of the issue limit"]
-    return provenance("h200/simt.json", context) + "\n\n" + table(
-        header, rates("h200/simt.json", skip=("ceiling/", "host/")))
+def beginning(lines, *prefixes):
+    return [line for name, line in lines.items() if name.startswith(prefixes)]
 
 
-def ceilings():
-    return table(["pair", "T pairs/s", "of the issue limit"], [[row[0], row[2], row[4]] for row in rates("h200/simt.json", "ceiling/")])
+def not_beginning(lines, *prefixes):
+    return [line for name, line in lines.items() if not name.startswith(prefixes)]
 
 
-def mma():
-    context = load("h200/mma.json", "benchmarks")["context"]
-    header = ["task", "ms", "T pairs/s", "of the registers' ceiling"]
-    return provenance("h200/mma.json", context) + "\n\n" + table(
-        header, [row[:4] for row in rates("h200/mma.json", skip="ceiling/")])
+# ---- tables of docs/performance.md
 
 
-def mma_ceilings():
-    return table(["pair", "T pairs/s"], [[row[0], row[2]] for row in rates("h200/mma.json", "ceiling/")])
+def semirings():
+    """cuda.simt's main figures."""
+    context, lines = benchmarks("h200/simt.json")
+    names = ("plus_times/f32/8192x8192x8192/rows", "l1/f32/30000x30000x1024/columns",
+             "l2_squared/f32/30000x30000x1024/columns", "lp/f32/p=1.3/30000x30000x1024/columns",
+             "min_plus/f32/8192x8192x8192/rows", "min_plus/f32/8192x8192x8192/rows/unaligned",
+             "min_plus/s16/8192x8192x8192/rows", "max_min/f32/8192x8192x8192/rows", "log_plus/f32/4096x4096x4096/rows",
+             "l1/u8/8192x8192x8192/columns", "or_and/b32/8192x8192x8192/rows", "l1 of a user/f32/8192x8192x8192/columns",
+             "closure of min_plus/f32/16384", "transitive_closure/u32/65536")
+    rows = []
+    for line in of_these(lines, "h200/simt.json", names):
+        words, time, rate, of_ceiling, of_limit = rates([line])[0]
+        rows.append([words, time, rate, tera(line["pairs/s"] / line["of ceiling"]), of_ceiling, of_limit])
+    return Table([("h200/simt.json", context)],
+                 ["task", "ms", "T pairs/s", "ceiling, T pairs/s", "share of the ceiling", "of the issue limit"], rows)
 
 
-def overhead():
-    host = {line["name"]: line["seconds"] for line in load("h200/simt.json", "benchmarks")["benchmarks"]
-            if line["name"].startswith("host/")}
-    rows = [[name.removeprefix("host/").replace("/", ", "), f"{1e6 * seconds:.2f}"] for name, seconds in host.items()]
-    return table(["call", "µs of the host"], rows)
+def tensor_distances():
+    """Distances, sums of exponentials and codes on tensor cores."""
+    context, lines = benchmarks("h200/mma.json")
+    names = ("l2_squared/f32/root/30000x30000x1024/columns/promoted", "l2_squared/f32/root/30000x30000x1024/columns/exact_products",
+             "l2_squared/f64/root/30000x30000x1024/columns/promoted",
+             "distances of a matrix's rows to themselves/f32/30000x30000x1024",
+             "distances of near points/f32/30000x30000x1024", "distances of near points/f32/30000x30000x1024/cuda.simt",
+             "log_plus/f32/4096x4096x4096/rows/split", "or_and/words along k/65536x65536x2048/columns",
+             "bit_hamming/u32/65536x65536x32/columns")
+    return Table([("h200/mma.json", context)], ["task", "ms", "T pairs/s"],
+                 [row[:3] for row in rates(of_these(lines, "h200/mma.json", names))])
+
+
+def kernel_of(row):
+    return f"`{row['kernel']}`" if row["kernel"] else ""
 
 
 def compared():
+    """The main tasks compared with other libraries."""
+    wanted = [("cdist:1", 30000, 1024), ("cdist:2", 30000, 1024), ("cdist:1.3", 30000, 1024), ("cdist:3", 30000, 1024),
+              ("cdist:1", 8192, 64), ("cdist:1", 1000, 1000), ("min_plus", 8192, 8192), ("max_min", 8192, 8192),
+              ("plus_times", 8192, 8192), ("log_plus", 4096, 4096)]  # operation, M and N, K
     result = load("h200/compare.json", "table")
+    of_task = {(row["operation"], row["m"], row["k"]): row for row in result["table"] if row["m"] == row["n"]}
     peers = list(dict.fromkeys(name for row in result["table"] for name in row["seconds"] if name != "rigel"))
     rows = []
-    for row in result["table"]:
+    for one in wanted:
+        if one not in of_task:
+            raise NoResult(f"Not measured: bench/results/h200/compare.json has no {one[0]} of {shape(one[1], *one[1:])}.")
+        row = of_task[one]
         seconds, failed = row["seconds"], row["failed"]
         cell = lambda name: milliseconds(seconds[name]) if name in seconds else "failed" if name in failed else ""
         error = row["largest_error"].get("rigel")
-        rows.append([f"{row['operation']}, {shape(row['m'], row['n'], row['k'])}", cell("rigel"), *map(cell, peers),
+        rows.append([f"{row['operation']}, {shape(row['m'], row['n'], row['k'])}", kernel_of(row), cell("rigel"), *map(cell, peers),
                      f"{row['ratio']:.2f}" if "ratio" in row else "", f"{error:.1e}" if error is not None else ""])
-    missing = "".join(f" {name} is missing ({why})." for name, why in result["context"]["missing"].items())
-    return provenance("h200/compare.json", result["context"]) + missing + "\n\n" + table(
-        ["task", "Rigel, ms", *peers, "best peer / Rigel", "Rigel's largest relative error"], rows)
+    return Table([("h200/compare.json", result["context"])],
+                 ["task", "kernel", "Rigel, ms", *peers, "best peer / Rigel", "Rigel's largest relative error"], rows)
 
 
 def swept():
@@ -210,47 +269,124 @@ def swept():
             least = f"{worst['ratio']:.2f}: {shape(worst['m'], worst['n'], worst['k'])}, {worst['best_peer']}"
         rows.append([operation, str(len(those)), str(sum("rigel" in row["failed"] for row in those)),
                      str(sum(row.get("slower", False) for row in those)), median, least])
-    return provenance("h200/sweep.json", result["context"]) + "\n\n" + table(
-        ["operation", "shapes", "Rigel failed", "Rigel slower than a peer", "median of best peer / Rigel", "least of it"], rows)
+    return Table([("h200/sweep.json", result["context"])],
+                 ["operation", "shapes", "Rigel failed", "Rigel slower than a peer", "median of best peer / Rigel", "least of it"],
+                 rows)
 
 
-def products():
+def products(wanted):
+    """Products compared with torch's: those rows for which wanted(row) holds."""
     result = load("h200/products.json", "products")
     rows = []
-    for row in result["products"]:
+    for row in filter(wanted, result["products"]):
         seconds = row["seconds"]
         pairs = row["m"] * row["n"] * row["k"]
-        what = row["element"] if row["precision"] == "accumulator" else f"{row['element']}, {row['precision']}"
+        types = f"{row['element']} → {row['result']}" + (f", {row['precision']}" if row["element"] == "f32" else "")
         time = lambda name: milliseconds(seconds[name]) if name in seconds else "failed"
-        rate = lambda name: f"{1e-12 * pairs / seconds[name]:.3g}" if name in seconds else ""
         error = lambda name: (f"{row['largest_error'][name]:.1e}, {row['mean_error'][name]:.1e}"
                               if name in row["largest_error"] else "")
-        rows.append([what, row["result"], shape(row["m"], row["n"], row["k"]), row["kernel"] or "", time("rigel"),
-                     rate("rigel"), time("torch"), rate("torch"), f"{row['ratio']:.2f}" if "ratio" in row else "",
-                     error("rigel"), error("torch")])
-    return provenance("h200/products.json", result["context"]) + "\n\n" + table(
-        ["A and B", "C", "task", "kernel", "Rigel, ms", "T pairs/s", "torch, ms", "T pairs/s", "torch / Rigel",
-         "Rigel's errors: largest, mean", "torch's"], rows)
+        rows.append([types, shape(row["m"], row["n"], row["k"]), kernel_of(row), time("rigel"), tera(pairs / seconds["rigel"])
+                     if "rigel" in seconds else "", time("torch"),
+                     f"{row['ratio']:.2f}" if "ratio" in row else "", error("rigel"), error("torch")])
+    return Table([("h200/products.json", result["context"])],
+                 ["types", "task", "kernel", "Rigel, ms", "T pairs/s", "torch, ms", "torch / Rigel",
+                  "Rigel's errors: largest, mean", "torch's errors"], rows)
 
 
-def microseconds(seconds):
-    return f"{1e6 * seconds:.3g}"
+def tensor_products():
+    """Products by the chosen kernel, of types other than float; 16-bit floats with a C of their own type."""
+    return products(lambda row: row["kernels"] == "" and row["element"] != "f32" and row["result"] in (row["element"], "i32"))
+
+
+def precisions():
+    """Products of floats, by option."""
+    return products(lambda row: row["kernels"] == "" and row["element"] == "f32")
+
+
+def losses_of(problems):
+    """Cells: how many problems, the loss at the median, 90 %, 99 % and its maximum, and the share above 1.2 and 1.5."""
+    losses = sorted(p["seconds"] / p["best_seconds"] for p in problems)
+    at = lambda share: f"{losses[min(int(share * len(losses)), len(losses) - 1)]:.3g}"
+    above = lambda bound: f"{100 * sum(loss > bound for loss in losses) / len(losses):.1f} %"
+    return [str(len(losses)), at(0.5), at(0.9), at(0.99), at(1), above(1.2), above(1.5)]
+
+
+LOSSES = ["problems", "loss: median", "90 %", "99 %", "worst", "above 1.2", "above 1.5"]
 
 
 def choices():
-    """How far the choice is from the fastest kernel, over random problems."""
-    rows = []
+    """The loss of choices over random problems, by the chosen kernel's family."""
+    result = load("h200/choice.json", "problems")
+    families = {"all": result["problems"]}
+    for problem in result["problems"]:
+        families.setdefault(problem["family"], []).append(problem)
+    return Table([("h200/choice.json", result["context"])], ["chosen from", *LOSSES],
+                 [[family, *losses_of(problems)] for family, problems in families.items()])
+
+
+def host():
+    """Rates on the host, and their ratios to the ceilings and to other libraries."""
+    result = load("host/xeon-cascade-lake.json", "targets")
+    rates_of = result["rates"]
+    rows = [[row["what"], f"{1e-9 * rates_of[row['what']]:.3g}", row["against"], f"{row['value']:.2g}", f"≥ {row['target']:g}"]
+            for row in result["targets"] if row["against"] in rates_of]
+    return Table([("host/xeon-cascade-lake.json", result["context"])],
+                 ["kernel", "G pairs/s", "compared with", "ratio", "target"], rows)
+
+
+# ---- tables of the notes
+
+
+def simt():
+    context, lines = benchmarks("h200/simt.json")
+    return Table([("h200/simt.json", context)], ["task", "ms", "T pairs/s", "of the registers' ceiling", "of the issue limit"],
+                 rates(not_beginning(lines, "ceiling/", "host/")))
+
+
+def simt_ceilings():
+    context, lines = benchmarks("h200/simt.json")
+    return Table([("h200/simt.json", context)], ["pair", "T pairs/s", "of the issue limit"],
+                 [[row[0], row[2], row[4]] for row in rates(beginning(lines, "ceiling/"), "ceiling/")])
+
+
+def mma():
+    context, lines = benchmarks("h200/mma.json")
+    return Table([("h200/mma.json", context)], ["task", "ms", "T pairs/s", "of the registers' ceiling"],
+                 [row[:4] for row in rates(not_beginning(lines, "ceiling/", "hopper/"))])
+
+
+def mma_ceilings():
+    context, lines = benchmarks("h200/mma.json")
+    return Table([("h200/mma.json", context)], ["pair", "T pairs/s"],
+                 [[row[0], row[2]] for row in rates(beginning(lines, "ceiling/"), "ceiling/")])
+
+
+def mma_products():
+    """Products by the kernels of cuda.mma."""
+    return products(lambda row: row["kernels"] == "cuda.mma")
+
+
+def hopper():
+    context, lines = benchmarks("h200/mma.json")
+    return Table([("h200/mma.json", context)], ["task", "ms", "T pairs/s", "of the ceiling of mma.sync"],
+                 [row[:4] for row in rates(beginning(lines, "hopper/"), "hopper/")])
+
+
+def overhead():
+    context, lines = benchmarks("h200/simt.json")
+    rows = [[task(line["name"].removeprefix("host/")), f"{1e6 * line['seconds']:.2f}"] for line in beginning(lines, "host/")]
+    return Table([("h200/simt.json", context)], ["call", "µs of the host"], rows)
+
+
+def choices_over_time():
+    """The loss over random problems, before and now."""
+    sources, rows = [], []
     for name in ("h200/choice_before.json", "h200/choice.json"):
         result = load(name, "problems")
-        problems = result["problems"]
-        losses = sorted(p["seconds"] / p["best_seconds"] for p in problems)
-        at = lambda share: f"{losses[min(int(share * len(losses)), len(losses) - 1)]:.3g}"
-        above = lambda bound: str(sum(loss > bound for loss in losses))
-        portable = sum(p["chosen"].startswith("portable") for p in problems)
-        rows.append([result["context"]["commit"], str(len(problems)), at(0.5), at(0.9), at(0.99), at(1), above(1.2), above(1.5),
-                     str(portable)])
-    return provenance("h200/choice.json", result["context"]) + "\n\n" + table(
-        ["commit", "problems", "loss: median", "90 %", "99 %", "worst", "above 1.2", "above 1.5", "`portable` chosen"], rows)
+        sources.append((name, result["context"]))
+        portable = sum(p["family"] == "portable" for p in result["problems"])
+        rows.append([result["context"]["commit"], *losses_of(result["problems"]), str(portable)])
+    return Table(sources, ["commit", *LOSSES, "`portable` chosen"], rows)
 
 
 def choices_of_shapes():
@@ -262,50 +398,37 @@ def choices_of_shapes():
             raise NoResult(f"Not comparable: {old['problem']} and {new['problem']} differ.")
         rows.append([new["problem"], old["chosen"], microseconds(old["seconds"]), new["chosen"], microseconds(new["seconds"]),
                      microseconds(new["best_seconds"])])
-    return provenance("h200/choice_shapes.json", now["context"]) + "\n\n" + table(
-        ["problem", f"chosen at {before['context']['commit']}", "µs", "chosen now", "µs", "fastest kernel, µs"], rows)
+    return Table([("h200/choice_shapes_before.json", before["context"]), ("h200/choice_shapes.json", now["context"])],
+                 ["problem", f"chosen at {before['context']['commit']}", "µs", f"chosen at {now['context']['commit']}", "µs",
+                  "fastest kernel, µs"], rows)
 
 
-def host():
-    rows = []
-    result = load("host/xeon-cascade-lake.json", "targets")
-    for row in result["targets"]:
-        rate = result["rates"].get(row["what"])
-        value = f"{1e-9 * row['value']:.3g} G" if row["against"] == "pairs/s" else f"{row['value']:.2g}"
-        target = f"{1e-9 * row['target']:.3g} G" if row["against"] == "pairs/s" else f"{row['target']:g}"
-        rows.append([row["what"], f"{1e-9 * rate:.3g}" if rate else "", row["against"], value,
-                     f"{'≥' if row['relation'] == '>=' else '≤'} {target}"])
-    return provenance("host/xeon-cascade-lake.json", result["context"]) + "\n\n" + table(
-        ["kernel", "G pairs/s", "beside", "ratio, or value", "target"], rows)
+TABLES = {make.__name__: make for make in (
+    semirings, tensor_distances, compared, swept, tensor_products, precisions, choices, host, simt, simt_ceilings, mma, mma_ceilings,
+    mma_products, hopper, overhead, choices_over_time, choices_of_shapes)}
 
 
-TABLES = {"simt": simt, "ceilings": ceilings, "overhead": overhead, "mma": mma, "mma_ceilings": mma_ceilings,
-          "compared": compared, "swept": swept, "products": products, "choices": choices,
-          "choices_of_shapes": choices_of_shapes, "host": host}
+# ---- documents -------------------------------------------------------------------------------------------------------
 
 
-# ---- the document ----------------------------------------------------------------------------------------------------
-
-
-def render(text):
-    """The document with its tables as they should be."""
-    seen = []
+def render(document, text, seen):
+    """The document's text with its tables as they should be, whose names are added to `seen`."""
+    results = os.path.relpath(RESULTS, (ROOT / document).parent)
 
     def fill(match):
         name = match[1]
         if name not in TABLES:
-            sys.exit(f"report.py: docs/performance.md asks for the table '{name}', expected one of {', '.join(TABLES)}")
+            sys.exit(f"report.py: {document} asks for the table '{name}', expected one of {', '.join(TABLES)}")
         seen.append(name)
         try:
-            content = TABLES[name]()
+            sources, header, rows = TABLES[name]()
+            lines = [provenance(*source, results) for source in sources] + ["", cells(header), cells(["---"] * len(header))]
+            content = "\n".join(lines + [cells(row) for row in rows])
         except NoResult as reason:
             content = str(reason)
         return f"<!-- table: {name} -->\n{content}\n<!-- end -->"
 
-    text = re.sub(r"<!-- table: (\S+) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
-    if sorted(seen) != sorted(TABLES):
-        sys.exit(f"report.py: docs/performance.md has the tables {', '.join(seen)}, expected {', '.join(TABLES)} once each")
-    return text
+    return re.sub(r"<!-- table: (\S+) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
 
 
 def main():
@@ -316,16 +439,25 @@ def main():
     if arguments.take:
         write_condensed(arguments.take[0], pathlib.Path(arguments.take[1]))
         return 0
-    text = DOCUMENT.read_text(encoding="utf-8")
-    expected = render(text)
-    if arguments.check:
-        sys.stdout.writelines(difflib.unified_diff(text.splitlines(True), expected.splitlines(True), "docs/performance.md",
+    texts = {document: (ROOT / document).read_text(encoding="utf-8") for document in (PAGE, *NOTES)}
+    seen = []
+    expected = {document: render(document, text, seen) for document, text in texts.items()}
+    if sorted(seen) != sorted(TABLES):
+        sys.exit(f"report.py: the documents have the tables {', '.join(seen)}, expected {', '.join(TABLES)} once each")
+    lines = len(expected[PAGE].splitlines())
+    if lines > LONGEST_PAGE:
+        sys.exit(f"report.py: {PAGE} has {lines} lines, expected at most {LONGEST_PAGE}: what is not for every reader belongs to "
+                 "the NOTES.md next to the kernels")
+    if not arguments.check:
+        for document, text in expected.items():
+            (ROOT / document).write_text(text, encoding="utf-8")
+        return 0
+    stale = [document for document in texts if texts[document] != expected[document]]
+    for document in stale:
+        sys.stdout.writelines(difflib.unified_diff(texts[document].splitlines(True), expected[document].splitlines(True), document,
                                                    "what bench/report.py writes"))
-        if text != expected:
-            print("docs/performance.md is not up to date: run bench/report.py", file=sys.stderr)
-        return int(text != expected)
-    DOCUMENT.write_text(expected, encoding="utf-8")
-    return 0
+        print(f"{document} is not up to date: run bench/report.py", file=sys.stderr)
+    return int(bool(stale))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ endfunction()
 
 # rigel_instantiate(<out> <template> <stem> [LEVEL <level>] [TOGETHER <n>]): configures <template> once per semiring of the
 # zoo, as <stem>_<semiring>.cpp in the build tree; <out> receives the list of the files. TOGETHER: <n> of them are compiled
-# as one, for files of `rigel` itself, where Kokkos's headers take longer than the instances.
+# as one, if Kokkos's headers take longer than the instances; for `rigel` itself and for targets of the same folder, with
+# UNITY_BUILD_MODE GROUP.
 function(rigel_instantiate out template stem)
   cmake_parse_arguments(arg "" "LEVEL;TOGETHER" "" ${ARGN})
   set(RIGEL_LEVEL "${arg_LEVEL}")
@@ -21,7 +22,7 @@ function(rigel_instantiate out template stem)
     if(arg_TOGETHER)
       list(LENGTH files count)
       math(EXPR group "${count} / ${arg_TOGETHER}")
-      set_source_files_properties(${file} TARGET_DIRECTORY rigel PROPERTIES UNITY_GROUP ${stem}_${group})
+      set_source_files_properties(${file} DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} TARGET_DIRECTORY rigel PROPERTIES UNITY_GROUP ${stem}_${group})
     endif()
     list(APPEND files ${file})
   endforeach()
@@ -39,7 +40,7 @@ function(rigel_kokkos_free target)
 endfunction()
 
 # rigel_cuda_options(<target> <arch>…): the files of <target> are CUDA C++ for each architecture ("80", "90a"), with the
-# PTX of the lowest one for newer GPUs, which take none of an "a". ptxas's report of every file is kept beside its object, as
+# PTX of the lowest one for newer GPUs, which take none of an "a". ptxas's report of every file is kept next to its object, as
 # <object>.ptxas, where scripts/check_spills.py reads it.
 function(rigel_cuda_options target)
   set(architectures ${ARGN})

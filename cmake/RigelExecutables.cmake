@@ -1,7 +1,7 @@
 # Programs: all of them in one folder, build/…/bin, that runs wherever it is copied to.
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-# One list of places for shared libraries, in the build tree and installed: beside the program first.
+# One list of places for shared libraries, in the build tree and installed: next to the program first.
 set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
@@ -25,7 +25,7 @@ if(Kokkos_ENABLE_OPENMP AND CMAKE_READELF)
   endforeach()
 endif()
 
-# rigel_add_executable(<name> <source>… [DATA <file or folder>…]): a program on Rigel::rigel in bin/; DATA is copied beside it.
+# rigel_add_executable(<name> <source>… [DATA <file or folder>…]): a program on Rigel::rigel in bin/; DATA is copied next to it.
 function(rigel_add_executable name)
   cmake_parse_arguments(arg "" "" "DATA" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})

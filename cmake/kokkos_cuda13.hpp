@@ -13,16 +13,15 @@
 
 #if CUDART_VERSION >= 13000
 
-inline cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from,
-                                            const cudaGraphNode_t* to, size_t count) {
+inline cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
+                                            size_t count) {
   return cudaGraphAddDependencies(graph, from, to, nullptr, count);
 }
 
-inline cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, int device,
-                                        cudaStream_t stream = nullptr) {
+inline cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, int device, cudaStream_t stream = nullptr) {
   cudaMemLocation location{};
   location.type = device == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;
-  location.id   = device == cudaCpuDeviceId ? 0 : device;
+  location.id = device == cudaCpuDeviceId ? 0 : device;
   return cudaMemPrefetchAsync(pointer, bytes, location, 0u, stream);
 }
 

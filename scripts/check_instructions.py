@@ -32,7 +32,7 @@ ONCE = re.compile(r"6hopper13multiply_onceI.*4OnceILi(\d+)ELi(\d+)ELi(\d+)ELi\d+
 # Instructions for 16 rows by 8 columns of outputs and a slab of 128 bytes of k.
 PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32": 4, "IMMA.16832.S8.S8": 4, "IMMA.16832.U8.U8": 4,
             "BMMA.168256.AND.POPC": 4, "DMMA.16x8x8": 2, "DMMA.884": 8}
-# What each architecture has a kernel of, beside doubles.
+# The kernels that each architecture must have, in addition to those of doubles.
 KINDS = [kind for kind in PRODUCTS if not kind.startswith("DMMA")]
 # Kinds of wgmma, without their columns, that there are kernels of where there are any.
 WGMMA = ["HGMMA.16.F32", "HGMMA.16.F32.BF16", "HGMMA.8.F32.TF32", "IGMMA.32.S8.S8", "IGMMA.32.U8.U8"]

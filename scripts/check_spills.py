@@ -3,14 +3,15 @@
 """Fails when a CUDA kernel of Rigel has a stack frame or spills registers, or takes more registers or shared memory than its
 tile allows: a multiprocessor has to hold as many blocks at a time as tile::Shape or mma::Shape says, one of hopper::Shape and hopper::Once.
 
-usage: check_spills.py [--budgets FILE] FOLDER...
+usage: check_spills.py [--budgets FILE] [--any-blocks] FOLDER...
 
 FILE is a table, as JSON, of the registers a thread and the bytes of static shared memory a block that kernels may take, by
-tile or, where they have none, by name: a kernel that takes more, or that the table does not know, fails too.
+tile or, where they have none, by name: a kernel that takes more, or that the table does not know, fails too. With --any-blocks it
+does not matter how many blocks a multiprocessor holds: for architectures that no tile was chosen for.
 
-Each FOLDER holds object files of CUDA kernels, each with ptxas's report beside it (<object>.ptxas, written while the object
+Each FOLDER holds object files of CUDA kernels, each with ptxas's report next to it (<object>.ptxas, written while the object
 was compiled; see cmake/keep_ptxas_report). Prints one line for every kernel and architecture: registers, static shared memory,
-stack frame and spills, in bytes, and the blocks that a multiprocessor holds, beside those that the tile asks for. Exit
+stack frame and spills, in bytes, and the blocks that a multiprocessor holds and those that the tile asks for. Exit
 status: 0, all kernels are clean; 1, one is not; 2, there is nothing to check or an object has no report.
 """
 
@@ -151,6 +152,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     parser.add_argument("--budgets", type=Path)
+    parser.add_argument("--any-blocks", action="store_true")
     arguments = parser.parse_args()
     objects = sorted(o for folder in arguments.folders for o in Path(folder).rglob("*.o"))
     missing = [o for o in objects if not Path(f"{o}.ptxas").is_file()]
@@ -159,16 +161,16 @@ def main():
     serial = [o for o in objects if o not in missing and "serialized" in Path(f"{o}.ptxas").read_text()]
     kernels = [f for f in functions if f.entry]
     bad = [f for f in functions if not f.clean()]
-    crowded = [f for f in kernels if not f.fits()]
+    crowded = [] if arguments.any_blocks else [f for f in kernels if not f.fits()]
     names = demangled(sorted({f.name for f in functions}))
     budgets = json.loads(arguments.budgets.read_text()) if arguments.budgets else {}
     over = {id(f): why for f in kernels if arguments.budgets and (why := over_budget(f, names[f.name], budgets))}
 
     print(f"{'arch':<8}{'registers':>9}{'smem':>7}{'stack':>7}{'stores':>8}{'loads':>7}{'blocks':>8}  kernel")
-    for f in sorted(functions, key=lambda f: (f.clean() and f.fits() and id(f) not in over, names[f.name], f.architecture)):
+    for f in sorted(functions, key=lambda f: (f.clean() and f not in crowded and id(f) not in over, names[f.name], f.architecture)):
         if f.entry or not f.clean():
             mark = "" if f.clean() else "   <-- spills or has a stack frame"
-            mark += "" if f.fits() else "   <-- too few blocks fit into a multiprocessor"
+            mark += "" if f not in crowded else "   <-- too few blocks fit into a multiprocessor"
             mark += f"   <-- {over[id(f)]}" if id(f) in over else ""
             blocks = "{}/{}".format(*f.blocks()) if f.entry and f.blocks() else ""
             print(f"{f.architecture:<8}{f.registers:>9}{f.shared:>7}{f.stack:>7}{f.spill_stores:>8}{f.spill_loads:>7}{blocks:>8}  "

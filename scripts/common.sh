@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# What setup, quickstart and test share. To be sourced, from bash.
+# What setup, quickstart, check and test share. To be sourced, from bash.
 #
 #   RIGEL_DEPS         where Kokkos and, if need be, a CUDA toolkit are kept (default: ~/.cache/rigel)
-#   RIGEL_CUDA_ARCH    80 or 90: what a CUDA build is for (default: the GPU's; without a GPU 80, whose PTX runs on newer ones)
+#   RIGEL_CUDA_ARCH    80, 86, 89, 90, 100 or 120: what a CUDA build is for (default: 90 on such a GPU, else 80, whose PTX runs on
+#                      newer ones)
 #   Kokkos_ROOT        an installed Kokkos to use instead of building one
 
 set -euo pipefail
@@ -11,6 +12,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 deps=${RIGEL_DEPS:-$HOME/.cache/rigel}
 jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 compiler=clang++-22
+
+# What Kokkos calls the architectures that have a preset.
+declare -A kokkos_arch=([80]=AMPERE80 [86]=AMPERE86 [89]=ADA89 [90]=HOPPER90 [100]=BLACKWELL100 [120]=BLACKWELL120)
 
 say() { printf 'rigel: %s\n' "$*"; }
 die() {
@@ -44,7 +48,7 @@ gpu_architecture() {
   printf '%s' "$capability"
 }
 
-# Sets cuda (0 or 1), arch (80 or 90), host_spaces, preset and build from the arguments and the machine.
+# Sets cuda (0 or 1), arch (as in 90), host_spaces, preset and build from the arguments and the machine.
 choose() {
   local gpu usage="usage: ${0##*/} [--cuda | --no-cuda | --host-spaces \"Serial;Threads\"]"
   gpu=$(gpu_architecture)
@@ -76,7 +80,7 @@ choose() {
   if [[ -z $arch ]]; then
     if [[ $gpu == 90 ]]; then arch=90; else arch=80; fi
   fi
-  [[ $arch == 80 || $arch == 90 ]] || die "RIGEL_CUDA_ARCH is '$arch'" "set it to 80 or 90"
+  [[ -n ${kokkos_arch[$arch]:-} ]] || die "RIGEL_CUDA_ARCH is '$arch'" "set it to 80, 86, 89, 90, 100 or 120"
   preset=host
   if ((cuda)); then preset=cuda-sm$arch; fi
   build=$root/build/$preset

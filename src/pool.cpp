@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pool of workspaces. Host: a few idle buffers, which any instance may take, since host launches return when they are done.
-// CUDA: a memory pool of Rigel's own for each device, from which each lease is allocated and freed in the order of its stream;
-// no instance waits for another, and nothing belongs to an instance that may be gone.
+// The pool of workspaces.
+//   Host: a few idle buffers, which any instance may take, since host launches return when they are complete.
+//   CUDA: one memory pool per device. Each lease is allocated and freed in the order of its stream, so no instance waits for
+//   another,
+//         and nothing belongs to an instance that may be gone.
 //
-// Nothing here depends on the order in which a program ends: no Kokkos hook, and no object that is destroyed while calls may
-// still come, from a handler of std::atexit, a finalize hook or a destructor of a static object.
+// The pool works until the very end of a program, in any order of events: it has no Kokkos hook, and no object that is
+// destroyed while calls may still come from std::atexit handlers, finalize hooks or destructors of static objects.
 #include <rigel/detail/pool.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -26,7 +28,7 @@ std::string describe(const char* call, std::size_t bytes) {
   return std::string(call) + ": workspace of " + std::to_string(bytes) + " bytes: ";
 }
 
-// Kokkos Tools see allocations of the host's buffers and leases of CUDA memory, while Kokkos lives.
+// Reports to Kokkos Tools, while Kokkos is initialised: on the host allocations of buffers, on CUDA leases.
 template <class Event>
 void report(Event event, const char* space, const void* memory, std::size_t bytes) {
   if (Kokkos::is_initialized() && Kokkos::Tools::profileLibraryLoaded())
@@ -42,7 +44,7 @@ struct Buffer {
 
 Buffer allocate(const char* call, std::size_t bytes) {
   void* memory = nullptr;
-  // Larger numbers wrap around inside of some implementations of operator new.
+  // Larger numbers wrap around inside some implementations of operator new.
   if (bytes <= std::numeric_limits<std::size_t>::max() / 2) memory = ::operator new(bytes, alignment, std::nothrow);
   if (!memory) throw Error(Code::out_of_memory, describe(call, bytes) + "out of memory");
   report(Kokkos::Tools::allocateData, "Host", memory, bytes);
@@ -55,10 +57,10 @@ void release(const Buffer& b) {
   ::operator delete(b.memory, alignment);
 }
 
-/// The idle buffers. Memory is allocated and released outside of the lock.
+/// The idle buffers of the host. It allocates and releases memory outside the lock.
 class HostPool {
  public:
-  /// The smallest idle buffer that is large enough; else a new one, for which the largest of the others gives way.
+  /// Takes the smallest idle buffer that is large enough. If there is none, it releases the largest idle buffer and allocates.
   Buffer take(const char* call, std::size_t bytes) {
     Buffer outgrown;
     {
@@ -99,12 +101,12 @@ class HostPool {
   }
 
  private:
-  // One for each call that runs at the same time on the host; more are released as soon as their calls are done.
+  // One for each concurrent call on the host; further buffers are released when their calls end.
   static constexpr int max_idle = 16;
 
   std::mutex mutex_;
   std::array<Buffer, max_idle> idle_{};
-  bool closed_ = false;  // nothing is kept any more
+  bool closed_ = false;  // the pool keeps nothing from now on
 };
 
 constinit HostPool host_pool;
@@ -114,8 +116,8 @@ static_assert(std::is_trivially_destructible_v<HostPool>, "leases may come after
 
 #ifdef KOKKOS_ENABLE_CUDA
 
-/// For as long as it lives: a device is this thread's current one, which the legacy stream is of; and captures that other
-/// streams are in do not forbid allocations, which are no part of them.
+/// While it lives, a device is this thread's current one, to which the legacy stream refers; and captures of other streams do
+/// not forbid allocations, which do not take part in them.
 class OnDevice {
  public:
   explicit OnDevice(int device) : device_(device) {
@@ -138,7 +140,8 @@ class OnDevice {
 /// The memory pools of the devices.
 class CudaPools {
  public:
-  /// A device's pool, made at its first use. Null if the device has none, after destroy(), and on an error in `status`.
+  /// A device's pool, created at its first use. Null if the device supports none, after destroy(), and on an error, which is in
+  /// `status`.
   cudaMemPool_t of(int device, cudaError_t& status) {
     status = cudaSuccess;
     if (device < 0 || device >= max_devices) return nullptr;
@@ -156,7 +159,7 @@ class CudaPools {
     properties.location.id = device;
     status = cudaMemPoolCreate(&pool, &properties);
     if (status != cudaSuccess) return nullptr;
-    // What is free stays in the pool, and is not reused by making the stream of one instance wait for that of another.
+    // Free memory stays in the pool. The pool never makes one stream wait for another to reuse memory.
     std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
     int no = 0;
     status = cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all);
@@ -178,7 +181,7 @@ class CudaPools {
       }
   }
 
-  // What is leased stays valid: a pool lives until the last of its memory is freed.
+  // Leases stay valid: CUDA keeps a pool until the last of its memory is freed.
   void destroy() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -187,7 +190,7 @@ class CudaPools {
   }
 
  private:
-  static constexpr int max_devices = 64;  // leases of further ones are allocated and freed by the driver
+  static constexpr int max_devices = 64;  // further devices have no pool: leases use cudaMalloc() and cudaFree()
 
   std::mutex mutex_;
   std::array<std::atomic<cudaMemPool_t>, max_devices> pools_{};
@@ -199,12 +202,13 @@ static_assert(std::is_trivially_destructible_v<CudaPools>);
 
 void check(const char* call, std::size_t bytes, cudaError_t status) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // it is told here, and not by the next launch
+  cudaGetLastError();  // clears the error, so that the next launch does not report it
   throw Error(status == cudaErrorMemoryAllocation ? Code::out_of_memory : Code::device,
               describe(call, bytes) + cudaGetErrorString(status));
 }
 
-// The legacy stream cannot be used, nor asked, while a stream that waits for it is being captured.
+// Refuses a stream that is being captured. While a blocking stream is being captured, the legacy stream cannot be used either,
+// and the query itself returns cudaErrorStreamCaptureImplicit.
 void refuse_capture(const char* call, std::size_t bytes, cudaStream_t stream) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   const cudaError_t status = cudaStreamIsCapturing(stream, &capture);
@@ -218,7 +222,7 @@ void refuse_capture(const char* call, std::size_t bytes, cudaStream_t stream) {
                                             "use after the call; expected memory of the caller's in options.workspace");
 }
 
-/// Memory for work on `stream` from here on, aligned to 256 bytes, as all of CUDA's allocations are.
+/// Allocates memory for later work on `stream`, aligned to 256 bytes, as all of CUDA's allocations are.
 void* allocate(const char* call, std::size_t bytes, int device, cudaStream_t stream, bool& in_stream_order) {
   const OnDevice current(device);
   refuse_capture(call, bytes, stream);
@@ -233,7 +237,7 @@ void* allocate(const char* call, std::size_t bytes, int device, cudaStream_t str
   }
   status = cudaMallocFromPoolAsync(&memory, bytes, pool, stream);
   if (status == cudaErrorMemoryAllocation) {
-    // What earlier calls of this instance have left in the pool gives way.
+    // Returns the memory that earlier calls of this instance left in the pool, and tries again.
     cudaGetLastError();
     check(call, bytes, cudaStreamSynchronize(stream));
     cudaMemPoolTrimTo(pool, 0);
@@ -243,10 +247,10 @@ void* allocate(const char* call, std::size_t bytes, int device, cudaStream_t str
   return memory;
 }
 
-// Errors are those of earlier work, which the caller's next call reports.
+// It ignores errors: they are those of earlier work, and the caller's next call reports them.
 void release(void* memory, int device, cudaStream_t stream, bool in_stream_order) {
   const OnDevice current(device);
-  // Streams end with Kokkos. cudaFree() waits for the device instead.
+  // Kokkos::finalize() destroys streams. After that, cudaFree() waits for the device instead.
   if (in_stream_order && Kokkos::is_initialized())
     cudaFreeAsync(memory, stream);
   else
@@ -257,9 +261,9 @@ void release(void* memory, int device, cudaStream_t stream, bool in_stream_order
 
 // ---- both ------------------------------------------------------------------------------------------------------------
 
-// At the end of the program, or when the shared object that holds this code is unloaded, nothing stays behind. Made at the
-// first lease, it is destroyed before what that lease needs, CUDA's runtime among it. Leases that come later are allocated
-// and freed one by one.
+// Empties the pool at the end of the program, or when the shared object with this code is unloaded. The static object is
+// created at the first lease, so it is destroyed before what that lease needs, such as CUDA's runtime. Later leases are
+// allocated and freed one by one.
 void empty_at_the_end() {
   static const struct AtTheEnd {
     ~AtTheEnd() {

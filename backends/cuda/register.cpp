@@ -8,7 +8,7 @@
 
 namespace rigel::backends {
 
-void register_cuda(Registry& registry) {
+void register_cuda(Registry<Contraction>& registry) {
   detail::for_each_of_zoo([&]<class List>() { simt::add<List>(registry); });
   mma::add_doubles(registry);
   mma::add_floats(registry);

@@ -13,12 +13,12 @@ inline void check(cudaError_t status, const std::string& what) {
   if (status != cudaSuccess) throw Error(Code::device, what + ": " + cudaGetErrorString(status));
 }
 
-/// The same for a kernel's launch. Its message is put together only where it is needed: a launch takes microseconds.
+/// The same for a kernel's launch. It builds the message only on an error, since a launch takes microseconds.
 inline void check_launch(cudaError_t status, const std::string& kernel) {
   if (status != cudaSuccess) check(status, "contract: launch of " + kernel);
 }
 
-/// Makes a device the current one of this thread for as long as the object lives.
+/// Makes a device this thread's current one as long as the object lives.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device) : device_(device) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// plus_times of float and double by the machine's BLAS: gemm on strips of C, one for each thread of the execution space
-// instance, each a single-threaded call. The order of summation is the BLAS's own: no promise of the reference's bits,
-// nor that a row's bits are independent of the others.
+// plus_times of float and double by the machine's BLAS: single-threaded gemm calls on strips of C, which the threads of the
+// execution space instance share. The BLAS chooses the order of summation, so the kernel promises neither the reference's bits
+// nor batch invariance.
 #include <rigel/backends/host/blas.hpp>
 #include <rigel/config.hpp>
 
@@ -15,7 +15,7 @@
 #include <limits>
 #include <mutex>
 
-// CBLAS, whose enumerations are ints; and how OpenBLAS is told its number of threads, if that is the BLAS.
+// CBLAS, whose enumerations are ints; and the functions that set the number of threads, if the BLAS is OpenBLAS.
 extern "C" {
 void cblas_sgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float* a, int lda,
                  const float* b, int ldb, float beta, float* c, int ldc);
@@ -41,7 +41,8 @@ void gemm(int order, int ta, int tb, int m, int n, int k, const double* a, int l
   cblas_dgemm(order, ta, tb, m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
 }
 
-/// A matrix as BLAS takes it: contiguous along one index. leading = 0 where it is not.
+/// A matrix as BLAS takes it: contiguous along one index, with a leading dimension. leading = 0 if it is contiguous along
+/// neither.
 struct Layout {
   bool by_rows = false;
   std::int64_t leading = 0;
@@ -50,12 +51,14 @@ Layout layout_of(const Operand& o) {
   const auto fits = [](std::int64_t stride, std::int64_t other, std::int64_t extent, std::int64_t count) {
     return (stride == 1 || extent <= 1) && (other >= extent || count <= 1) && other <= most;
   };
-  if (fits(o.column_stride, o.row_stride, o.columns, o.rows)) return {true, std::max({o.row_stride, o.columns, std::int64_t(1)})};
-  if (fits(o.row_stride, o.column_stride, o.rows, o.columns)) return {false, std::max({o.column_stride, o.rows, std::int64_t(1)})};
+  if (fits(o.column_stride, o.row_stride, o.columns, o.rows))
+    return {true, std::max({o.row_stride, o.columns, std::int64_t(1)})};
+  if (fits(o.row_stride, o.column_stride, o.rows, o.columns))
+    return {false, std::max({o.column_stride, o.rows, std::int64_t(1)})};
   return {};
 }
 
-/// While one lives, OpenBLAS starts no threads of its own. Several may live at a time, on several host threads.
+/// While an object lives, OpenBLAS starts no threads. Several may live at a time, on several host threads.
 class SingleThreaded {
  public:
   SingleThreaded() {
@@ -78,12 +81,12 @@ class SingleThreaded {
 };
 
 template <class T>
-void multiply(const KernelInfo& info, const Problem& p) {
+void multiply(const KernelInfo& info, const Contraction& p) {
   const Layout la = layout_of(p.a), lb = layout_of(p.b), lc = layout_of(p.c);
   const int order = lc.by_rows ? row_major : column_major;
   const int ta = la.by_rows == lc.by_rows ? as_is : transposed, tb = lb.by_rows == lc.by_rows ? as_is : transposed;
 
-  // C is cut along its longer index, in strips of a multiple of 16, a cache line of floats.
+  // C is cut along its longer index, into strips of a multiple of 16 (a cache line of floats).
   const bool along_m = p.m >= p.n;
   const std::int64_t extent = along_m ? p.m : p.n;
   const std::int64_t strip = (extent / p.execution.concurrency + 15) / 16 * 16 + 16;
@@ -93,7 +96,8 @@ void multiply(const KernelInfo& info, const Problem& p) {
     const std::int64_t l = task / strips, first = task % strips * strip, count = std::min(strip, extent - first);
     const auto* const a = static_cast<const T*>(p.a.data) + l * p.a.batch_stride + (along_m ? first * p.a.row_stride : 0);
     const auto* const b = static_cast<const T*>(p.b.data) + l * p.b.batch_stride + (along_m ? 0 : first * p.b.column_stride);
-    auto* const c = static_cast<T*>(p.c.data) + l * p.c.batch_stride + first * (along_m ? p.c.row_stride : p.c.column_stride);
+    auto* const c =
+        static_cast<T*>(p.c.data) + l * p.c.batch_stride + first * (along_m ? p.c.row_stride : p.c.column_stride);
     gemm(order, ta, tb, static_cast<int>(along_m ? count : p.m), static_cast<int>(along_m ? p.n : count),
          static_cast<int>(p.k), a, static_cast<int>(la.leading), b, static_cast<int>(lb.leading), p.accumulate ? 1 : 0, c,
          static_cast<int>(lc.leading));
@@ -101,41 +105,44 @@ void multiply(const KernelInfo& info, const Problem& p) {
   const SingleThreaded guard;
   detail::with_instance(detail::compiled_host_spaces{}, p.execution, [&]<class Exec>(const Exec& exec) {
     using Policy = Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Dynamic>, Kokkos::IndexType<std::int64_t>>;
-    // Kokkos returns from a host launch when it is done, so the reference stays valid.
+    // A host launch is complete when Kokkos returns from it, so the pointer stays valid.
     Kokkos::parallel_for(detail::label_of(info), Policy(exec, 0, p.batch * strips, Kokkos::ChunkSize(1)),
                          [run = &compute](const std::int64_t task) { (*run)(task); });
   });
 }
 
-Status supports(const KernelInfo& info, const Problem& p) {
-  if (const Status s = detail::finish_supports<detail::ProgramFinish>(info, p); !s) return s;
-  if (!p.program->empty()) return {Code::unsupported, "BLAS stores results as they are, there is an epilogue"};
-  if (p.c.type != info.element) return {Code::unsupported, "C's type is not that of A and B"};
-  if (p.k == 0) return {Code::unsupported, "K is 0"};
-  if (std::max({p.m, p.n, p.k}) > most) return {Code::unsupported, "an extent is beyond BLAS's int"};
+Status supports(const Kernel<Contraction>& kernel, const Contraction& p) {
+  if (const Status s = detail::finish_supports<detail::ProgramFinish>(p); !s) return s;
+  if (!p.program->empty()) return {Decline::epilogue, "BLAS stores results as they are, there is an epilogue"};
+  if (p.c.type != kernel.info.element) return {Decline::result, "C's type is not that of A and B"};
+  if (p.k == 0) return {Decline::extents, "K is 0"};
+  if (std::max({p.m, p.n, p.k}) > most) return {Decline::extents, "an extent is beyond BLAS's int"};
   for (const Operand* o : {&p.a, &p.b, &p.c})
-    if (layout_of(*o).leading == 0) return {Code::unsupported, "a matrix is contiguous along neither index"};
+    if (layout_of(*o).leading == 0) return {Decline::layout, "a matrix is contiguous along neither index"};
   return {};
 }
 
 template <class T>
-Kernel kernel() {
-  Kernel k;
-  k.info = detail::info_of<plus_times<T>>("host.blas", {}, detail::bits_of(detail::compiled_host_spaces{}));
+Kernel<Contraction> kernel() {
+  Kernel<Contraction> k;
+  k.info = detail::info_of<plus_times<T>>("host.blas", {}, {}, detail::bits_of(detail::compiled_host_spaces{}));
   k.info.promises = Promise::repeatable;
   k.info.accuracy = detail::chain_accuracy<plus_times<T>>();
   k.supports = supports;
-  // Pairs per second and thread, and what a call costs beside them.
-  k.cost = [](const KernelInfo&, const Problem& p) {
+  // Pairs per second and thread, and 2 µs for each gemm of a batch.
+  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) {
     return 2e-6 * static_cast<double>(p.batch) + detail::host_seconds(p, 2.4e11 / (sizeof(T) * 2));
   };
-  k.run = [](const KernelInfo& info, const Problem& p, void*) { multiply<T>(info, p); };
+  k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
+    multiply<T>(kernel.info, p);
+  };
+  for (OperandNeeds& needs : k.info.operands) needs.layout = rigel::Layout::contiguous;
   return k;
 }
 
 }  // namespace
 
-void add_blas(Registry& registry) {
+void add_blas(Registry<Contraction>& registry) {
   registry.add(kernel<float>());
   registry.add(kernel<double>());
 }
@@ -145,7 +152,7 @@ void add_blas(Registry& registry) {
 #else
 
 namespace rigel::backends::host {
-void add_blas(Registry&) {}
+void add_blas(Registry<Contraction>&) {}
 }  // namespace rigel::backends::host
 
 #endif

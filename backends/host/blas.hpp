@@ -6,6 +6,6 @@
 namespace rigel::backends::host {
 
 /// Adds host.blas.plus_times.f32 and .f64, if the library was built with a BLAS.
-void add_blas(Registry& registry);
+void add_blas(Registry<Contraction>& registry);
 
 }  // namespace rigel::backends::host

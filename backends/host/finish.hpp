@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From accumulators to C and back, a row of a block at a time. For epilogues of the closed set the steps are applied in
-// the outer loop and the row's values in the inner one.
+// Epilogue and store, and loads of C, for one row of a block at a time. For epilogues of the closed set the outer loop runs
+// over the steps and the inner one over the row's values.
 #pragma once
 
 #include <rigel/backends/host/lanes.hpp>
@@ -9,15 +9,15 @@
 
 namespace rigel::backends::host {
 
-/// Where a row of outputs lies in C. `transposed`: the loops run on the transposed problem, so the epilogue's m and n
-/// are the loop's column and row.
+/// The position of a row of outputs in C. If `transposed`, the loops compute the transposed problem, so the epilogue's m and n
+/// are the loops' column and row.
 struct Place {
-  std::int64_t batch, row, column;   // of its first output, in the loops' terms
-  std::int64_t offset, stride;       // of its first output in C, and from one to the next
+  std::int64_t batch, row, column;  // of the first output, in the loops' terms
+  std::int64_t offset, stride;      // in C, of the first output, and from one output to the next
   bool transposed;
 };
 
-/// Steps first … size − 1 of a program on `count` floating-point values. Defined in finish_loops.hpp, as the next two.
+/// Applies steps first … size − 1 of a program to `count` floating-point values. finish_loops.hpp defines it and the next two.
 template <class Level, class T>
 void apply_steps(const epilogue::Program& program, int first, T* v, int count, const Place& at);
 
@@ -25,15 +25,15 @@ void apply_steps(const epilogue::Program& program, int first, T* v, int count, c
 template <class Level, class T>
 void write_row(Scalar type, void* c, const T* v, int count, const Place& at);
 
-/// Values of C, for chains that continue them.
+/// Reads values of C, for `accumulate`.
 template <class Level, class T>
 void read_row(Scalar type, const void* c, T* v, int count, const Place& at);
 
-/// What a row of results is computed in: half and bfloat16 in float.
+/// The type in which the epilogue of a row is computed: float for half and bfloat16, else the result's own.
 template <class S>
 using row_t = std::conditional_t<ShortFloat<result_t<S>>, float, result_t<S>>;
 
-/// epilogue and store of `count` ≤ Columns accumulators.
+/// Applies the epilogue to `count` ≤ Columns accumulators and stores them.
 template <class Level, int Columns, class S, class Finish>
 RIGEL_FUNCTION void store_row(const S& s, const Finish& finish, const typename S::accumulator* x, int count, void* c,
                               const Place& at) {

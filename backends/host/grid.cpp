@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cut of a problem into tiles, and of a worker's scratch memory.
+// Cuts a problem into tiles, and lays out a worker's scratch memory.
 #include <rigel/backends/host/grid.hpp>
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace {
 constexpr std::int64_t up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
 constexpr std::size_t align(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-// The least multiple of `unit` that cuts `extent` into equal tiles of at most `most`.
+// The extent of tiles, a multiple of `unit`, that cuts `extent` into as few tiles of at most `most` as possible, about equal
+// ones.
 std::int64_t even_tile(std::int64_t extent, std::int64_t most, std::int64_t unit) {
   const std::int64_t tiles = std::max<std::int64_t>(1, (extent + most - 1) / most);
   return std::max(unit, up((extent + tiles - 1) / tiles, unit));
@@ -20,12 +21,12 @@ std::int64_t even_tile(std::int64_t extent, std::int64_t most, std::int64_t unit
 
 }  // namespace
 
-Grid grid_of(const Problem& p, const Geometry& shape) {
-  // A panel of B, at most 32 KiB, stays in the first-level cache, packed A and B, at most
-  // 240 and 512 KiB, in a second-level cache of 1 MiB.
+Grid grid_of(const Contraction& p, const Geometry& shape) {
+  // A panel of B (at most 32 KiB) stays in the first-level cache; packed A and B (at most 240 and 512 KiB) stay in a
+  // second-level cache of 1 MiB.
   constexpr int max_depth = 256;
   constexpr std::int64_t row_bytes_a = 960, row_bytes_b = 2048;
-  // Below this many pairs a tile is not worth a thread's start.
+  // Tiles with fewer pairs than this are not worth starting a thread.
   constexpr std::int64_t least_pairs = 1 << 15;
 
   Grid g = {};
@@ -46,13 +47,16 @@ Grid grid_of(const Problem& p, const Geometry& shape) {
     g.tiles = g.tiles_m * g.tiles_n * p.batch;
   };
   cut();
-  // Smaller tiles until every thread has some, so that the last ones do not wait long for each other.
+  // Halves tiles until every thread has several, which balances the load at the end.
   const int threads = std::max(1, p.execution.concurrency);
   const std::int64_t wanted = threads == 1 ? 1 : 4 * std::int64_t(threads);
   while (g.tiles < wanted && g.tile_m * g.tile_n * std::max<std::int64_t>(1, p.k) > 2 * least_pairs) {
-    if (g.tile_m > shape.rows && (g.tile_m >= g.tile_n || g.tile_n <= shape.columns)) most_m = up(g.tile_m / 2, shape.rows);
-    else if (g.tile_n > shape.columns) most_n = up(g.tile_n / 2, shape.columns);
-    else break;
+    if (g.tile_m > shape.rows && (g.tile_m >= g.tile_n || g.tile_n <= shape.columns))
+      most_m = up(g.tile_m / 2, shape.rows);
+    else if (g.tile_n > shape.columns)
+      most_n = up(g.tile_n / 2, shape.columns);
+    else
+      break;
     const auto before = g.tiles;
     cut();
     if (g.tiles == before) break;
@@ -64,7 +68,8 @@ Grid grid_of(const Problem& p, const Geometry& shape) {
   g.a = 0;
   g.b = g.a + align(tile_m * depth * shape.operand_bytes);
   g.block = g.b + align(tile_n * depth * shape.operand_bytes);
-  g.sums = g.block + align(static_cast<std::size_t>(shape.rows) * static_cast<std::size_t>(shape.columns) * shape.accumulator_bytes);
+  g.sums = g.block +
+           align(static_cast<std::size_t>(shape.rows) * static_cast<std::size_t>(shape.columns) * shape.accumulator_bytes);
   g.scratch = g.sums + (g.depth_blocks > 1 ? align(tile_m * tile_n * shape.accumulator_bytes) : 0);
   return g;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The innermost loop for transcendental semirings, whose ⊗ is one chain of some forty instructions: the functor gets a
-// whole block of outputs as one vector of several registers, so that the processor finds that many chains side by side.
+// The innermost loop for transcendental semirings, whose ⊗ is one dependency chain of some forty instructions. The functor
+// gets a whole block of outputs as one vector of several registers, so the processor can overlap that many chains.
 #pragma once
 
 #include <rigel/backends/host/microkernel.hpp>
@@ -20,7 +20,7 @@ struct GroupedMicrokernel {
   using Block = vector<Operand, rows * columns>;
   using Sums = sums_t<S, Block>;
 
-  /// As Microkernel::run.
+  /// The same as Microkernel::run.
   template <bool Ordered>
   [[gnu::noinline, clang::min_vector_width(512)]] static void run(const S& semiring, std::int64_t k0, int steps,
                                                                   const Operand* __restrict__ a,
@@ -28,7 +28,7 @@ struct GroupedMicrokernel {
                                                                   std::int64_t in_stride, Accumulator* out,
                                                                   std::int64_t out_stride) {
     const S s = semiring;
-    // The block's accumulators field by field: a vector, or a struct of vectors of the operands' type (log_sum).
+    // The block's accumulators, field by field. Sums is a vector, or a struct of vectors of the operands' type (log_sum).
     constexpr int fields = sizeof(Sums) / sizeof(Block);
     static_assert(sizeof(Accumulator) == fields * sizeof(Operand));
     Operand field[fields][rows][columns];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Clang vectors of a level's width, and the two ways in which a semiring is applied to them.
+// Clang vectors of a level's width, and how a semiring is applied to them.
 #pragma once
 
 #include <rigel/semirings.hpp>
@@ -14,12 +14,12 @@ using vector = T __attribute__((ext_vector_type(Lanes)));
 
 /// How a semiring is applied to a row of outputs.
 enum class Mode {
-  vectors,    // its functor takes vectors: Rigel's own
-  each_lane,  // the functor takes numbers; the compiler joins the lanes again
-  numbers     // one output at a time: accumulators that are structs, or of another size than the operands
+  vectors,    // the functor takes vectors (takes_lanes)
+  each_lane,  // the functor takes numbers and is called for each lane; the compiler vectorises that
+  numbers     // one output at a time, if the accumulator is a struct or has another size than the operands
 };
 
-/// What a lane of a vector may be.
+/// Whether T can be the lane of a vector.
 template <class T>
 inline constexpr bool is_lane = std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8;
 
@@ -35,7 +35,7 @@ constexpr Mode mode_of() {
     return Mode::numbers;
 }
 
-// The accumulators that belong to a vector V of operands: a vector, or a struct of them.
+// The accumulators for a vector V of operands: a vector, or a struct of vectors.
 template <class S, class V>
 struct sums {
   using type = vector<typename S::accumulator, sizeof(V) / sizeof(lane_t<V>)>;
@@ -48,8 +48,8 @@ struct sums<S, V> {
 template <class S, class V>
 using sums_t = typename sums<S, V>::type;
 
-/// The types in which the loops of semiring S run at a level: `Row` is what one register holds of B, `Sums` the
-/// accumulators that belong to it.
+/// The types in which the loops of semiring S run at a level: `Row` is one register of B, and `Sums` are the accumulators for
+/// it.
 template <class Level, class S>
 struct Registers {
   static constexpr Mode mode = mode_of<S>();
@@ -84,7 +84,7 @@ RIGEL_FUNCTION V splat(T x) {
   return V(x);
 }
 
-// Rows i and i + Half of a square block exchange their off-diagonal halves, for every pair of rows.
+// For every pair of rows i and i + Half of a square block, exchanges their off-diagonal parts.
 template <int Half, class V, int... J>
 RIGEL_FUNCTION void exchange(V* row, std::integer_sequence<int, J...>) {
   constexpr int lanes = sizeof...(J);

@@ -7,7 +7,7 @@
 
 namespace rigel::backends::host {
 
-/// Runs a loop's workers on the threads of a host execution space instance; `arguments` are the loop's Arguments.
+/// Runs a loop's workers on the threads of a host execution space instance. `arguments` points to the loop's Arguments.
 void launch(const Execution& execution, const std::string& label, const Loop& loop, const void* arguments, const Grid& grid,
             void* workspace);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The instruction sets that the loops are compiled for, side by side in one library. Every function with code in
-// this family's Kokkos-free headers is a template on its level, or always inlined: so no symbol is shared between
-// translation units that were compiled for different instruction sets.
+// The instruction sets (levels) for which one library holds the loops. Every function in this family's Kokkos-free headers is a
+// template on its level or always inlined. So translation units that are compiled for different instruction sets share no
+// symbol.
 #pragma once
 
 namespace rigel::backends::host {
 
-/// x86-64-v2: SSE4.2. Its fma is a library call, so plus_times and l2_squared are slow there.
+/// x86-64-v2: SSE4.2. It has no fma instruction; the library function makes plus_times and l2_squared slow.
 struct v2 {
   static constexpr const char* name = "v2";
   static constexpr int vector_bytes = 16, registers = 16;
@@ -23,7 +23,7 @@ struct v4 {
   static constexpr int vector_bytes = 64, registers = 32;
 };
 
-/// Whatever the translation unit is compiled for: for a user's functor, and for processors that are not x86-64.
+/// The instruction set of the translation unit: for users' functors, and for processors that are not x86-64.
 template <int Bytes, int Registers>
 struct native_level {
   static constexpr const char* name = "native";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The innermost loop: a block of outputs, `rows` × `columns`, whose accumulators stay in registers while k runs over
-// a packed panel of A (rows values for each k) and one of B (columns values for each k).
+// The innermost loop: the accumulators of a block of `rows` × `columns` outputs stay in registers while k runs over a packed
+// panel of A (`rows` values per k) and one of B (`columns` values per k).
 #pragma once
 
 #include <rigel/backends/host/lanes.hpp>
@@ -14,13 +14,13 @@ inline constexpr bool has_ordered_add = requires(const S s, typename S::accumula
 template <class S>
 inline constexpr bool has_ordered_multiply = requires(const S s, operand_t<S> a) { s.multiply_if_ordered(a, a); };
 
-/// Whether S has shorter forms of its operations that need operands and products without NaN. Only the zoo has: a user's functor that
-/// inherits them may have another ⊗ or ⊕, and its ⊗ is not tried on infinities that no operand holds.
+/// Whether S has shorter forms of its operations for operands and products that are not NaN. Only semirings of the zoo count. A
+/// user's functor that inherits these forms may have another ⊗ or ⊕, and its ⊗ must not see infinities that no operand holds.
 template <class S>
 inline constexpr bool has_ordered_form =
     in_zoo<S> && std::is_floating_point_v<operand_t<S>> && (has_ordered_add<S> || has_ordered_multiply<S>);
 
-/// x ⊕ (a ⊗ b) on numbers or vectors; where Ordered, neither a, b nor a ⊗ b is NaN.
+/// x ⊕ (a ⊗ b) on numbers or vectors. If Ordered, neither a, b nor a ⊗ b is NaN.
 template <bool Ordered, class S, class X, class T>
 RIGEL_FUNCTION X step_on(const S& s, const X& x, T a, T b, std::int64_t k) {
   if constexpr (Ordered && has_ordered_multiply<S>)
@@ -31,7 +31,7 @@ RIGEL_FUNCTION X step_on(const S& s, const X& x, T a, T b, std::int64_t k) {
     return rigel::step(s, x, a, b, k);
 }
 
-/// The block of outputs of semiring S at a level.
+/// The microkernel for a block of outputs of semiring S at a level.
 template <class Level, class S>
 struct Microkernel {
   using R = Registers<Level, S>;
@@ -40,19 +40,20 @@ struct Microkernel {
   using Operand = operand_t<S>;
   using Accumulator = typename S::accumulator;
 
-  // Accumulators fill three quarters of the registers; the rest holds a row of B, a value of A and intermediate
-  // results. A functor that we do not know may need more of those.
+  // For the zoo, accumulators fill three quarters of the registers; the rest holds a row of B, a value of A and intermediate
+  // results. Users' functors may need more of those, so they get smaller blocks.
   static constexpr bool many = Level::registers == 32;
   static constexpr int rows = R::mode == Mode::vectors ? (many ? 12 : 6) : R::mode == Mode::each_lane && many ? 8 : 4;
   static constexpr int vectors = R::mode == Mode::numbers ? 4 : 2;
   static constexpr int columns = vectors * R::lanes;
 
-  /// Continues the chains of `in` (those of the identity where it is null) over k0 … k0 + steps − 1 into `out`.
+  /// Continues the chains of `in` (of the identity if `in` is null) over k = k0, …, k0 + steps − 1, and stores them in `out`.
   template <bool Ordered>
   [[gnu::noinline, clang::min_vector_width(512)]] static void run(const S& semiring, std::int64_t k0, int steps,
-                                                    const Operand* __restrict__ a, const Operand* __restrict__ b,
-                                                    const Accumulator* in, std::int64_t in_stride, Accumulator* out,
-                                                    std::int64_t out_stride) {
+                                                                  const Operand* __restrict__ a,
+                                                                  const Operand* __restrict__ b, const Accumulator* in,
+                                                                  std::int64_t in_stride, Accumulator* out,
+                                                                  std::int64_t out_stride) {
     const S s = semiring;
     Sums x[rows][vectors];
     if (in) {

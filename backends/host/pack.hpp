@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Packing: a block of A or B becomes panels of a fixed width, each with its values for one k side by side, converted to
-// the type in which ⊗ computes. At the edge the last valid row is repeated; those outputs are never stored.
+// Packing: copies a block of A or B into panels of a fixed width, in which the values for one k are contiguous, and converts
+// them to the type in which ⊗ computes. At the edge the last valid row is repeated; the outputs of the copies are never stored.
 #pragma once
 
 #include <rigel/backends/host/lanes.hpp>
 
 namespace rigel::backends::host {
 
-/// `count` rows of `steps` elements each, as panels of Width rows. Defined in pack_loops.hpp.
+/// Packs `count` rows of `steps` elements each into panels of Width rows. pack_loops.hpp defines it.
 template <class Level, int Width, class From, class To>
 void pack(const From* source, std::int64_t row_stride, std::int64_t k_stride, int count, int steps, To* panel);
 
-/// What packed values contain that could make a product NaN.
+/// Which values that could make a product NaN occur among packed values.
 struct Specials {
   bool nan = false, infinite = false, negative_infinite = false;
 };
 
-/// Looks through packed values. Defined in pack_loops.hpp.
+/// Searches packed values for them. pack_loops.hpp defines it.
 template <class Level, class T>
 Specials specials_of(const T* values, std::int64_t count);
 
-/// Whether no product of the one side's values with the other's is NaN. Finite values make none; the infinities that
-/// occur are tried against each other and against zero.
+/// Whether no product of values of A and B is NaN. Finite values give none, so this tries the infinities that occur, with each
+/// other and with zero.
 template <class S>
 RIGEL_FUNCTION bool products_are_ordered(const S& s, const Specials& a, const Specials& b) {
   using T = operand_t<S>;

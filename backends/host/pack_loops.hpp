@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How packing is done: square blocks are transposed in registers where k is contiguous, rows copied where it is not.
+// The loops of packing. K-major operands are transposed in registers, in square blocks; M-major and N-major ones are copied in
+// vectors; other strides are copied element by element.
 #pragma once
 
 #include <rigel/backends/host/pack.hpp>
 
 namespace rigel::backends::host {
 
-/// `Lanes` consecutive elements in memory, converted.
+/// Loads `Lanes` consecutive elements and converts them.
 template <class To, int Lanes, class From>
 RIGEL_FUNCTION vector<To, Lanes> load_converted(const From* p) {
   if constexpr (std::is_same_v<From, half>) {
@@ -21,11 +22,10 @@ RIGEL_FUNCTION vector<To, Lanes> load_converted(const From* p) {
 }
 
 template <class From, class To>
-inline constexpr bool converts_in_vectors =
-    (std::is_arithmetic_v<From> || ShortFloat<From>) &&
-    std::is_arithmetic_v<To> && !std::is_same_v<From, bool> && !std::is_same_v<To, bool>;
+inline constexpr bool converts_in_vectors = (std::is_arithmetic_v<From> || ShortFloat<From>) && std::is_arithmetic_v<To> &&
+                                            !std::is_same_v<From, bool> && !std::is_same_v<To, bool>;
 
-/// Lanes of the vectors in which a panel is moved: a power of two that divides its width.
+/// The number of lanes of the vectors that copy a panel: a power of two that divides its width.
 template <class Level, int Width, class To>
 constexpr int packed_lanes() {
   constexpr int widest = Level::vector_bytes / sizeof(To) < 16 ? Level::vector_bytes / sizeof(To) : 16;
@@ -33,7 +33,7 @@ constexpr int packed_lanes() {
   return divisor < widest ? divisor : widest;
 }
 
-/// One panel whose elements are contiguous in k: square blocks are transposed in registers.
+/// Packs one panel whose source is contiguous along K, by transposing square blocks in registers.
 template <class Level, int Width, class From, class To>
 RIGEL_FUNCTION void pack_transposed(const From* source, std::int64_t stride, int steps, To* panel) {
   constexpr int lanes = packed_lanes<Level, Width, To>();
@@ -52,8 +52,8 @@ RIGEL_FUNCTION void pack_transposed(const From* source, std::int64_t stride, int
 }
 
 template <class Level, int Width, class From, class To>
-[[gnu::noinline, clang::min_vector_width(512)]] void pack(const From* source, std::int64_t row_stride, std::int64_t k_stride, int count,
-                                            int steps, To* panel) {
+[[gnu::noinline, clang::min_vector_width(512)]] void pack(const From* source, std::int64_t row_stride, std::int64_t k_stride,
+                                                          int count, int steps, To* panel) {
   for (int i0 = 0; i0 < count; i0 += Width, panel += steps * Width, source += Width * row_stride) {
     if (count - i0 < Width) {
       for (int k = 0; k < steps; ++k)
@@ -84,7 +84,7 @@ template <class Level, class T>
 [[gnu::noinline, clang::min_vector_width(512)]] Specials specials_of(const T* values, std::int64_t count) {
   using V = vector<T, Level::vector_bytes / sizeof(T)>;
   constexpr int lanes = Level::vector_bytes / sizeof(T);
-  // The extremes tell whether there are infinities.
+  // The largest and the smallest value tell whether there are infinities.
   V largest = splat<V>(T(0)), smallest = splat<V>(T(0));
   auto unordered = largest != largest;
   std::int64_t i = 0;

@@ -5,7 +5,7 @@
 
 namespace rigel::backends::host {
 
-/// The loops of a zoo list at a level, in the list's order; defined, one list and level each, by instantiate.cpp.in.
+/// The loops of a zoo list at a level, in the list's order. instantiate.cpp.in defines it for one list and level each.
 template <class Level, class List>
 const Loop* loops();
 

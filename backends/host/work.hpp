@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What one thread does: it takes tiles of C until none is left, and computes each as Goto and van de Geijn do (Anatomy
-// of high-performance matrix multiplication, 2008): packed A in the second-level cache, a panel of packed B in the
-// first, a block of accumulators in registers. Every output is one chain in ascending k: the reference's bits.
+// The work of one thread: it takes tiles of C until none is left. It computes a tile as Goto and van de Geijn do (Anatomy of
+// high-performance matrix multiplication, 2008), with packed A in the second-level cache, a panel of packed B in the first,
+// and a block of accumulators in registers. Every output is one chain in ascending k, so the bits are the reference's.
 #pragma once
 
 #include <rigel/backends/host/finish.hpp>
@@ -12,7 +12,7 @@
 
 namespace rigel::backends::host {
 
-/// One worker's view of a problem: `Arguments`, exchanged where the loops run on the transpose.
+/// One worker's view of a problem: the Arguments, with A and B exchanged if the loops compute the transpose.
 template <class Level, class S, class Finish>
 struct Worker {
   using M = microkernel_for<Level, S>;
@@ -28,13 +28,16 @@ struct Worker {
   Operand* packed_b;
   Accumulator* block;
   Accumulator* sums;
-  // What packed_b holds, and what it contains; packing it again is skipped where the next tile needs the same.
+  // Which block of B packed_b holds, and its special values. The next tile skips packing if it needs the same block.
   std::int64_t packed_batch = -1, packed_k = -1, packed_column = -1;
   Specials specials_b = {};
 
   RIGEL_MEMBER Worker(const detail::Arguments<S, Finish>& arguments, const Grid& cut, char* scratch)
-      : g(arguments), grid(cut), packed_a(reinterpret_cast<Operand*>(scratch + cut.a)),
-        packed_b(reinterpret_cast<Operand*>(scratch + cut.b)), block(reinterpret_cast<Accumulator*>(scratch + cut.block)),
+      : g(arguments),
+        grid(cut),
+        packed_a(reinterpret_cast<Operand*>(scratch + cut.a)),
+        packed_b(reinterpret_cast<Operand*>(scratch + cut.b)),
+        block(reinterpret_cast<Accumulator*>(scratch + cut.block)),
         sums(reinterpret_cast<Accumulator*>(scratch + cut.sums)) {
     const auto flipped = [](const auto& x) __attribute__((always_inline)) {
       auto y = x;
@@ -55,7 +58,7 @@ struct Worker {
     return {l, i, j, l * g.c_strides.batch + i * c_row + j * c_column, c_column, grid.transposed};
   }
 
-  /// All blocks of a tile over one block of k, from packed operands.
+  /// Computes all register blocks of a tile over one block of K, from packed operands.
   template <bool Ordered>
   RIGEL_MEMBER void blocks(const S& s, std::int64_t l, std::int64_t i0, std::int64_t j0, std::int64_t tile_rows,
                            std::int64_t tile_columns, std::int64_t k0, int steps, bool first, bool last) {
@@ -88,14 +91,14 @@ struct Worker {
       }
   }
 
-  /// The accumulators of a block of outputs, from C; whatever is at the edge starts with the identity.
+  /// Loads the accumulators of a block of outputs from C. Outputs beyond the edge start with the identity.
   RIGEL_MEMBER void start(const S& s, std::int64_t l, std::int64_t i, std::int64_t j, int rows, int columns) {
     for (int e = 0; e < M::rows * M::columns; ++e) block[e] = S::identity();
     for (int r = 0; r < rows; ++r)
       start_row<Level, M::columns>(s, g.finish, block + r * M::columns, columns, g.c, place(l, i + r, j));
   }
 
-  /// Whether accumulators are stored as they are.
+  /// Whether C receives accumulators unchanged.
   RIGEL_MEMBER bool copies() const {
     if constexpr (std::is_arithmetic_v<Accumulator> && !requires(const S s, Accumulator x) { s.result(x); })
       return g.finish.template is_copy<Accumulator>();
@@ -137,11 +140,12 @@ struct Worker {
   RIGEL_MEMBER static std::int64_t padded(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
 };
 
-/// A Work.
+/// The Work of semiring S at a level.
 template <class Level, class S, class Finish>
 void work(const void* arguments, const Grid& grid, int worker, void* workspace) {
   auto* const counter = static_cast<std::int64_t*>(workspace);
-  char* const scratch = static_cast<char*>(workspace) + Grid::counter_bytes + static_cast<std::size_t>(worker) * grid.scratch;
+  char* const scratch =
+      static_cast<char*>(workspace) + Grid::counter_bytes + static_cast<std::size_t>(worker) * grid.scratch;
   Worker<Level, S, Finish> w(*static_cast<const detail::Arguments<S, Finish>*>(arguments), grid, scratch);
   for (;;) {
     const std::int64_t t = __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);

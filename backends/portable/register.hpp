@@ -5,8 +5,8 @@
 
 namespace rigel::backends::portable {
 
-/// Adds the portable kernel of every semiring of a zoo list; defined, one list each, by instantiate.cpp.in.
+/// Adds the portable kernel of every semiring of a zoo list. instantiate.cpp.in defines it for one list each.
 template <class List>
-void add(Registry& registry);
+void add(Registry<Contraction>& registry);
 
 }  // namespace rigel::backends::portable

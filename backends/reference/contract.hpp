@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The reference: C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ), one work item for each output, k ascending, one
-// accumulator. It defines what is right, on every execution space; it is not meant to be fast.
+// The reference: C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ). One work item computes one output, with k ascending and one
+// accumulator. It defines the right result on every execution space, and is not meant to be fast.
 #pragma once
 
 #include <rigel/detail/arguments.hpp>
@@ -26,16 +26,19 @@ void contract(const Exec& exec, const std::string& label, const detail::Argument
       });
 }
 
-/// Predicted seconds on a GPU, as measured on an H200: a launch, and the longer of two times. A multiprocessor takes each step of a
-/// warp's for its operations and for the lines of memory in which the operands of 32 neighbouring outputs lie, and at the end for
-/// those of C. A thread waits for each of its steps: for memory, if the operands are too large for the cache.
+/// Predicted seconds on a GPU, with constants measured on an H200: a launch, and the longer of two times.
+///   - Throughput: for each k-step of a warp, a multiprocessor spends time on its operations and on the cache lines that hold
+///     the operands of 32 neighbouring outputs; at the end it spends time on the cache lines of C.
+///   - Latency: a thread waits at each of its steps, for the cache, or for memory if the operands do not fit into the cache.
 template <class S>
-double device_seconds(const Problem& p) {
-  constexpr double launch = 4e-6, step = 1.6e-9, line = 2e-10, output = 29e-9, output_line = 7.8e-10;  // of a warp
+double device_seconds(const Contraction& p) {
+  constexpr double launch = 4e-6, step = 1.6e-9, line = 2e-10, output = 29e-9,
+                   output_line = 7.8e-10;  // the last four per warp
   constexpr double wide = sizeof(operand_t<S>) > 4 ? 1.9e-9 : 0, narrow = sizeof(typename S::accumulator) < 4 ? 1.8e-9 : 0;
   constexpr double transcendental = !is_transcendental<S> ? 0 : sizeof(operand_t<S>) > 4 ? 24.5e-9 : 7.2e-9;
-  constexpr double cached = sizeof(typename S::element) == 1 ? 4e-8 : 6e-8, uncached = 17e-8;  // seconds of a thread
-  constexpr double cache = 4e7, resident = 64;  // bytes; warps of a multiprocessor
+  constexpr double cached = sizeof(typename S::element) == 1 ? 4e-8 : 6e-8,
+                   uncached = 17e-8;            // seconds per step of a thread
+  constexpr double cache = 4e7, resident = 64;  // bytes; resident warps per multiprocessor
   const auto lines_of = [](double count, std::int64_t stride, std::size_t size) {
     return std::clamp(count * static_cast<double>(stride) * static_cast<double>(size) / 128, 1.0, count);
   };
@@ -43,9 +46,11 @@ double device_seconds(const Problem& p) {
   const auto bytes_of = [&](const Operand& o) {
     return number(o.batch_stride == 0 ? 1 : o.batches) * number(o.rows) * number(o.columns) * number(o.size);
   };
-  const double columns = std::clamp(number(p.n), 1.0, 32.0), rows = std::clamp(32 / columns, 1.0, std::max(number(p.m), 1.0));
+  const double columns = std::clamp(number(p.n), 1.0, 32.0),
+               rows = std::clamp(32 / columns, 1.0, std::max(number(p.m), 1.0));
   const double a = lines_of(rows, p.a.row_stride, p.a.size), b = lines_of(columns, p.b.column_stride, p.b.size);
-  const double c = p.n > 1 ? rows * lines_of(columns, p.c.column_stride, p.c.size) : lines_of(rows, p.c.row_stride, p.c.size);
+  const double c =
+      p.n > 1 ? rows * lines_of(columns, p.c.column_stride, p.c.size) : lines_of(rows, p.c.row_stride, p.c.size);
   const double warps = number(p.batch) * number(p.m) * number(p.n) / 32 / std::max(p.execution.multiprocessors, 1);
   const double k = number(p.k), wait = bytes_of(p.a) + bytes_of(p.b) > cache ? uncached : cached;
   return launch + std::max(warps * (k * (step + line * (a + b) + wide + narrow + transcendental) + output + output_line * c),
@@ -54,18 +59,18 @@ double device_seconds(const Problem& p) {
 
 /// The reference for one semiring, on the spaces of the list.
 template <class S, class Finish, class Spaces>
-Kernel kernel() {
-  Kernel k;
-  k.info = detail::info_of<S>("reference", {}, detail::bits_of(Spaces{}));
+Kernel<Contraction> kernel() {
+  Kernel<Contraction> k;
+  k.info = detail::info_of<S>("reference", {}, {}, detail::bits_of(Spaces{}));
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
   k.info.accuracy = detail::chain_accuracy<S>();
-  k.supports = detail::finish_supports<Finish>;
-  k.cost = [](const KernelInfo&, const Problem& p) {
+  k.supports = detail::supports_by<detail::finish_supports<Finish>>;
+  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) {
     return p.execution.space == Space::cuda ? device_seconds<S>(p) : detail::host_seconds(p, 2e8);
   };
-  k.run = [](const KernelInfo& info, const Problem& p, void*) {
+  k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
     detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {
-      contract(exec, detail::label_of(info), detail::arguments_of<S, Finish>(p));
+      contract(exec, detail::label_of(kernel.info), detail::arguments_of<S, Finish>(p));
     });
   };
   return k;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the reference family offers.
+// Registers the reference family.
 #include <rigel/backends/reference/register.hpp>
 #include <rigel/semirings.hpp>
 
 namespace rigel::backends {
 
-void register_reference(Registry& registry) {
+void register_reference(Registry<Contraction>& registry) {
   detail::for_each_of_zoo([&]<class List>() { reference::add<List>(registry); });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the card's instructions allow: outer products of fragments that stay in registers, X(i,j) ⊕= a(i) ⊗ b(j), without a
-// load, a barrier or a store. That is the inner loop of a SIMT kernel, with nothing around it.
+// Ceilings: the rate that the card's instructions allow. Outer products X(i,j) ⊕= a(i) ⊗ b(j) of fragments in registers run
+// without a load, a barrier or a store. That is the inner loop of a SIMT kernel, alone.
 #pragma once
 
 #include <bench/cuda/device.hpp>
@@ -11,9 +11,9 @@
 
 namespace bench {
 
-/// The pairs whose ceilings are measured. Each has one step x ← x ⊕ (a ⊗ b), how many pairs the step computes, and
-/// `lanes`, the pairs that a multiprocessor of compute capability 9.0 can issue a clock: 128 FP32 instructions, 64
-/// minima, maxima or integer ones, 16 special functions.
+/// The pairs whose ceilings are measured. Each has a step x ← x ⊕ (a ⊗ b), the number of pairs that a step computes, and
+/// `lanes`, the pairs per clock that a multiprocessor of compute capability 9.0 can issue: 128 FP32 instructions, 64 minima,
+/// maxima or integer instructions, 16 special functions.
 namespace pair {
 
 /// x + a·b
@@ -55,7 +55,7 @@ struct l3_f32 {
   }
 };
 
-/// min(x, a + b), NaN if one of them is
+/// min(x, a + b), NaN if either is
 struct min_plus_f32 {
   using type = float;
   static constexpr const char* name = "min_plus/f32";
@@ -63,7 +63,7 @@ struct min_plus_f32 {
   static __device__ void step(float& x, float a, float b) { asm("min.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(a + b)); }
 };
 
-/// max(x, min(a, b)), NaN if one of them is
+/// max(x, min(a, b)), NaN if any of them is
 struct max_min_f32 {
   using type = float;
   static constexpr const char* name = "max_min/f32";
@@ -86,7 +86,7 @@ struct min_plus_s32 {
   }
 };
 
-/// The same of two 16-bit integers in a word
+/// The same for the two 16-bit integers of a word
 struct min_plus_s16x2 {
   using type = unsigned;
   static constexpr const char* name = "min_plus/s16x2";
@@ -100,8 +100,8 @@ struct min_plus_s16x2 {
   }
 };
 
-/// The same of two halves in a word, NaN if one of them is. Both sums take the low half of `a`, as the kernel's do: see
-/// simt/packed.hpp.
+/// The same for the two halves of a word, NaN if either is. Both sums take the low half of `a`, as those of the kernel do
+/// (simt/packed.hpp).
 struct min_plus_f16x2 {
   using type = unsigned;
   static constexpr const char* name = "min_plus/f16x2";
@@ -116,7 +116,7 @@ struct min_plus_f16x2 {
   }
 };
 
-/// x + Σ |a − b| of the four bytes in a word: one instruction
+/// x + Σ |a − b| over the four bytes of a word: one instruction
 struct l1_u8x4 {
   using type = unsigned;
   static constexpr const char* name = "l1/u8x4";
@@ -126,7 +126,7 @@ struct l1_u8x4 {
   }
 };
 
-/// x + Σ (a − b)² of the four bytes in a word: two instructions
+/// x + Σ (a − b)² over the four bytes of a word: two instructions
 struct l2_squared_u8x4 {
   using type = unsigned;
   static constexpr const char* name = "l2_squared/u8x4";
@@ -138,7 +138,7 @@ struct l2_squared_u8x4 {
   }
 };
 
-/// x ∨ (a ∧ b) of the 32 bits in a word: one instruction
+/// x ∨ (a ∧ b) on the 32 bits of a word: one instruction
 struct or_and_b32 {
   using type = unsigned;
   static constexpr const char* name = "or_and/b32";
@@ -176,8 +176,8 @@ struct exp2_f32 {
 
 namespace detail {
 
-// The loop: `slabs` pairs of fragments, one outer product each. The branch that would read other fragments is never taken,
-// but nobody who compiles this knows it: nothing moves out of the loop, and no two outer products are one.
+// The loop: `slabs` pairs of fragments, one outer product each. The branch that would read other fragments is never taken. The
+// compiler does not know this, so it can neither move work out of the loop nor merge outer products.
 template <class Pair>
 __global__ void __launch_bounds__(128, 3)
     ceiling_loop(int steps, int never, const typename Pair::type* operands, typename Pair::type* results) {
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(128, 3)
       for (int j = 0; j < columns; ++j)
 #pragma unroll
         for (int i = 0; i < rows; ++i) {
-          const int r = j % 2 ? rows - 1 - i : i;  // back and forth: a neighbour's operand is used once more
+          const int r = j % 2 ? rows - 1 - i : i;  // back and forth, so that consecutive steps share an operand
           Pair::step(x[r][j], f[s][r], f[s][rows + j]);
         }
   }
@@ -215,8 +215,8 @@ __global__ void __launch_bounds__(128, 3)
     for (int j = 0; j < columns; ++j) to[i * columns + j] = x[i][j];
 }
 
-/// The loop of a pair, and what a launch of it is: threads of a block, `operands` values that are read, `results` values
-/// that a thread stores; a thread's pairs in a step; steps, for milliseconds beside which the stores are nothing.
+/// The loop of a pair and its launch: threads per block, `operands` values read, `results` values stored per thread, pairs per
+/// thread and step, and enough steps for some milliseconds, in which the stores do not matter.
 template <class Pair>
 struct Loop {
   using Operand = typename Pair::type;
@@ -227,7 +227,7 @@ struct Loop {
   static auto kernel() { return ceiling_loop<Pair>; }
 };
 
-// The multiprocessor's clocks and nanoseconds in which `steps` dependent additions ran.
+// Measures the clocks of the multiprocessor and the nanoseconds that `steps` dependent additions take.
 static __global__ void clock_loop(int steps, long long* clocks, long long* nanoseconds, float* result) {
   float x = *result;
   const auto now = [] {
@@ -262,7 +262,7 @@ class Ceiling {
     const auto kernel = Loop::kernel();
     kernel<<<blocks_, Loop::threads, 0, exec_.cuda_stream()>>>(Loop::steps, -1, operands_.data(), results_.data());
   }
-  /// Of one launch.
+  /// The pairs of one launch.
   double pairs() const { return Loop::pairs * Loop::steps * blocks_ * Loop::threads; }
 
  private:
@@ -272,7 +272,7 @@ class Ceiling {
   Matrix<typename Loop::Result> results_;
 };
 
-/// Pairs per second that the registers allow: the median of a few launches, measured once a run.
+/// Pairs per second that the instructions allow, without memory: the median of a few launches, measured once per run.
 template <class Pair>
 double ceiling(const Exec& exec) {
   static const double rate = [&] {
@@ -287,7 +287,7 @@ double ceiling(const Exec& exec) {
   return rate;
 }
 
-/// The clock of the multiprocessors under load, in Hz: after a while of a pair's loop on all of them.
+/// The clock of the multiprocessors under load, in Hz: measured after a pair's loop has run on all of them for a while.
 template <class Load = pair::plus_times_f32>
 double clock_rate(const Exec& exec) {
   static const double rate = [&] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels on the card that is about to be measured, against the reference, on odd extents: a fast wrong result is none.
+// Checks kernels against the reference, on odd extents and on the card that is about to be measured, since the speed of a wrong
+// result means nothing.
 #pragma once
 
 #include <bench/cuda/device.hpp>
@@ -12,19 +13,20 @@
 
 namespace bench {
 
-/// How many calls gave other bits than the reference or, of kernels that do not promise its bits, results further from
-/// its own than both kernels' bounds allow; each one is named on stderr.
+/// Counts wrong calls: those whose bits differ from the reference's or, for kernels that do not promise its bits, whose results
+/// differ by more than both kernels' bounds allow. It prints each one to stderr.
 class Checks {
  public:
   explicit Checks(const Exec& exec, Numbers numbers = Numbers::uniform) : exec_(exec), numbers_(numbers) {}
 
-  /// One kernel of a semiring on 72 extents and five combinations of layouts, C starting with random values; with the
-  /// precision that it needs to be chosen, and a first step of every epilogue. Without a type of C it has the semiring's.
+  /// Checks one kernel of a semiring on 72 extents and five combinations of layouts, with random initial values in C.
+  /// `precision` is the one that admits the kernel; every epilogue begins with `first`. C has the result's type unless another
+  /// one is given.
   template <class C = void, class S>
   void kernel(const S& s, const std::string& name, rigel::Precision precision = rigel::Precision::accumulator,
               const rigel::epilogue::Program& first = {}) {
     using Value = std::conditional_t<std::is_void_v<C>, rigel::result_t<S>, C>;
-    // What holds the results of all epilogues; numbers that are not whole do not continue a chain of integers.
+    // A type of C that holds the results of all epilogues. Numbers that are not whole cannot start a chain of integers.
     using Number = std::conditional_t<std::is_integral_v<Value>, double, Value>;
     using Right = Kokkos::LayoutRight;
     using Left = Kokkos::LayoutLeft;
@@ -41,8 +43,7 @@ class Checks {
           call<Left, Left, Left, Value>(s, m, n, k, options, first);
           if constexpr (rigel::can_accumulate<S>) {
             call<Right, Left, Right, Value>(s, m, n, k, accumulating, first);
-            if constexpr (std::is_same_v<Number, Value>)
-              call<Left, Right, Left, Value>(s, m, n, k, accumulating, epilogue);
+            if constexpr (std::is_same_v<Number, Value>) call<Left, Right, Left, Value>(s, m, n, k, accumulating, epilogue);
           }
           call<Right, Left, Left, Number>(s, m, n, k, options, epilogue);
         }
@@ -64,14 +65,15 @@ class Checks {
     const std::string name(options.kernel);
     const auto chosen = [&](const auto& to) {
       return rigel::detail::with_problem(exec_, s, a, b, to, epilogue, options,
-                                         [](const rigel::Problem& p) { return rigel::select(p).info; });
+                                         [](const rigel::Contraction& p) { return rigel::select(p).info; });
     };
     rigel::KernelInfo info;
     try {
       info = chosen(c);
     } catch (const rigel::Error& e) {  // tiles that store sums as they are take no other C
-      const std::string_view why = e.what();
-      if (why.find("C is not the sums as they are") == why.npos && why.find("four columns of C do not lie") == why.npos) throw;
+      using enum rigel::Decline;
+      const rigel::Decline why = e.decline();
+      if (why != epilogue && why != layout && why != accumulate && why != result) throw;
       return;
     }
     rigel::contract(exec_, s, a, b, c, epilogue, options);
@@ -110,8 +112,8 @@ class Checks {
                                  : std::is_same_v<T, double>        ? 0x1p-53
                                                                     : 0x1p-24;
 
-  // epilogue(Σ_k |a ⊗ b|), |C| among the terms where it starts the chain: what errors are relative to, as long as the
-  // epilogue grows with its argument. Of logarithms 1 + |C| + max_k |a| + max_k |b| instead of the sum.
+  // The scale of errors, if the epilogue grows with its argument: epilogue(Σ_k |a ⊗ b|), with |C| among the terms if C starts
+  // the chain. For logarithms it is 1 + |C| + max_k |a| + max_k |b| instead of the sum.
   template <class S, class AView, class BView, class CView>
   Matrix<double> absolute_sums(const S& s, const AView& a, const BView& b, const CView& c,
                                const rigel::epilogue::Program& epilogue, bool accumulate) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Is the chosen kernel the fastest one, and do predictions hold? On the default CUDA device, for random problems or named ones:
+// Measures how good choices and predictions of kernels are, on the default CUDA device, for random problems or named ones:
 //
 //     loss = seconds of the chosen kernel / least seconds of all kernels that cover the problem
 //     byte floor = bytes of A, B and C, each once / bandwidth of a copy + a launch
@@ -8,13 +8,13 @@
 //     bench_choice [--seed 1] [--count 300] [--seconds 60] [--json <file>] [--commit <hash>]
 //     bench_choice --shape <problem> [--shape <problem>]… | --only <file of problems, one a line>
 //
-// problems.hpp says how a problem is written. Named ones are printed with all of their kernels. Random ones depend on the seed
-// and the zoo, but on no prediction: two versions of the library get the same ones.
+// problems.hpp defines how a problem is written. For named problems the program prints all kernels. Random problems depend on
+// the seed and the zoo, but on no prediction, so two versions of the library get the same ones.
 //
-// Every kernel is forced by name and called back to back on the same matrices, between two events: the device's seconds, or
-// the host's if it enqueues more slowly. If the loss is above 1.1, the chosen and the best kernel are timed again, and the
-// smaller time of each counts. Kernels are not timed if they are predicted to take more than 20 ms and 30 times the least
-// prediction, or 50 ms and four times. The exit status is 1 if a call fails, 77 if there is no GPU.
+// The program calls every kernel by name, back to back on the same matrices, between two events. The time is that of the
+// device, or of the host if it enqueues more slowly. If the loss is above 1.1, it times the chosen and the fastest kernel
+// again and keeps the smaller time of each. It skips kernels whose prediction is above 20 ms and 30 times the least one, or
+// above 50 ms and four times the least one. The exit status is 1 if a call fails, 77 if there is no GPU.
 #include <bench/cuda/machine.hpp>
 #include <bench/cuda/problems.hpp>
 
@@ -29,9 +29,9 @@ using bench::Exec, bench::Instance, bench::Spec;
 using Clock = std::chrono::steady_clock;
 
 constexpr double unknown = -1;
-constexpr double long_enough = 5e-3;  // seconds of a call that is timed alone
+constexpr double long_enough = 5e-3;  // seconds; one measurement of such a call is enough
 
-// Whether a kernel's prediction is too long to be timed. The least one is not.
+// Whether a kernel's predicted time is too long to measure. The least prediction never is.
 bool is_too_slow(double predicted, double least) {
   return (predicted > 20e-3 && predicted > 30 * least) || (predicted > 50e-3 && predicted > 4 * least);
 }
@@ -39,8 +39,10 @@ bool is_too_slow(double predicted, double least) {
 __global__ void empty() {}
 
 struct Row {
-  std::string kernel, family;
-  double predicted = unknown, seconds = unknown;
+  const rigel::Kernel<rigel::Contraction>* kernel = nullptr;
+  double predicted = unknown;
+  std::size_t workspace = 0;
+  double seconds = unknown;
   std::string error = {};
 };
 
@@ -66,21 +68,20 @@ class Runner {
   double bandwidth() const { return bandwidth_; }
   double launch() const { return launch_; }
 
-  /// None, where the deadline passes before all kernels are timed.
+  /// Times the kernels of a problem. Returns nothing if the deadline passes before all of them are timed.
   std::optional<Outcome> run(const Spec& spec, Clock::time_point deadline) {
     Outcome o;
     o.problem = text(spec);
     const Instance instance(exec_, spec, memory_);
     o.floor = instance.bytes() / bandwidth_ + launch_;
-    const rigel::Kernel* const chosen = find(instance.problem());
-    if (!chosen) return o;
-    double least = 0;
-    for (const rigel::Kernel* kernel : candidates(instance, spec)) {
-      if (kernel == chosen) o.chosen = o.rows.size();
-      o.rows.push_back({kernel->info.name, kernel->info.family, kernel->cost(kernel->info, instance.problem())});
-      const double predicted = o.rows.back().predicted;
-      least = o.rows.size() == 1 ? predicted : std::min(least, predicted);
+    double least = INFINITY;
+    for (const auto& candidate : rigel::candidates(instance.problem())) {
+      if (!candidate.status) continue;
+      if (candidate.chosen) o.chosen = o.rows.size();
+      o.rows.push_back({candidate.kernel, candidate.seconds, candidate.workspace.bytes});
+      least = std::min(least, candidate.seconds);
     }
+    if (o.rows.empty()) return o;
     for (Row& row : o.rows) {
       if (Clock::now() > deadline) return {};
       if (!is_too_slow(row.predicted, least)) time(row, instance);
@@ -97,31 +98,6 @@ class Runner {
   }
 
  private:
-  // The kernel that the library chooses, or null.
-  static const rigel::Kernel* find(const rigel::Problem& p) {
-    try {
-      return &rigel::select(p);
-    } catch (const rigel::Error& e) {
-      if (e.code() != rigel::Code::unsupported) throw;
-      return nullptr;
-    }
-  }
-
-  // Those that cover the problem and are the choice among what their name names.
-  static std::vector<const rigel::Kernel*> candidates(const Instance& instance, const Spec& spec) {
-    const rigel::KernelInfo& of = spec.reference;
-    std::vector<const rigel::Kernel*> list;
-    for (const rigel::KernelInfo& info : rigel::kernels({.semiring = of.semiring,
-                                                         .element = of.element,
-                                                         .accumulator = of.accumulator,
-                                                         .spaces = rigel::bit(rigel::Space::cuda)})) {
-      if (info.accumulator != of.accumulator) continue;  // in a filter, a struct stands for all
-      const rigel::Kernel* const kernel = find(instance.problem(info.name));
-      if (kernel && kernel->info.name == info.name) list.push_back(kernel);
-    }
-    return list;
-  }
-
   template <class Call>
   double median_seconds(const Call& call, int calls) const {
     std::array<double, 3> rounds;
@@ -133,13 +109,13 @@ class Runner {
     return rounds[1];
   }
 
-  // The seconds of a call, unless it took fewer before.
+  // Times a call, and keeps the smaller of this and earlier times.
   void time(Row& row, const Instance& instance) {
     try {
-      const rigel::Problem p = instance.problem(row.kernel);
-      const std::size_t bytes = rigel::workspace_size(p);
-      const rigel::Workspace workspace{workspace_.at_least(bytes), bytes};
-      const auto call = [&] { rigel::run(p, workspace); };
+      rigel::Contraction p = instance.problem();
+      p.workspace.data = workspace_.at_least(row.workspace);
+      p.workspace.bytes = row.workspace;
+      const auto call = [&] { rigel::run(*row.kernel, p); };
       call();
       double seconds = watch_.seconds(call);
       if (seconds < long_enough) seconds = median_seconds(call, std::clamp(static_cast<int>(200e-6 / seconds), 1, 20));
@@ -158,8 +134,8 @@ class Runner {
 };
 
 void print_row(const char* what, const Row& row) {
-  std::printf("  %-7s %-52s %10.1f %10.1f us%s%s\n", what, row.kernel.c_str(), 1e6 * row.predicted, 1e6 * row.seconds,
-              row.error.empty() ? "" : "  failed: ", row.error.c_str());
+  std::printf("  %-7s %-52s %10.1f %10.1f us%s%s\n", what, row.kernel->info.name.c_str(), 1e6 * row.predicted,
+              1e6 * row.seconds, row.error.empty() ? "" : "  failed: ", row.error.c_str());
 }
 
 void print_quantiles(const char* what, std::vector<double> values) {
@@ -182,8 +158,9 @@ void print_worst(std::vector<const Outcome*> outcomes, std::size_t count) {
   std::printf("\nthe worst: loss, problem, chosen and best kernel, each with predicted and measured us\n");
   for (const Outcome* o : outcomes) {
     const Row &chosen = o->rows[o->chosen], &best = o->rows[o->best];
-    std::printf("%7.3f  %s  %s %.1f %.1f  %s %.1f %.1f\n", o->loss(), o->problem.c_str(), chosen.kernel.c_str(),
-                1e6 * chosen.predicted, 1e6 * chosen.seconds, best.kernel.c_str(), 1e6 * best.predicted, 1e6 * best.seconds);
+    std::printf("%7.3f  %s  %s %.1f %.1f  %s %.1f %.1f\n", o->loss(), o->problem.c_str(), chosen.kernel->info.name.c_str(),
+                1e6 * chosen.predicted, 1e6 * chosen.seconds, best.kernel->info.name.c_str(), 1e6 * best.predicted,
+                1e6 * best.seconds);
   }
 }
 
@@ -198,7 +175,8 @@ int print_summary(const std::vector<Outcome>& outcomes) {
       ++kernels;
       failed += !row.error.empty();
       untimed += row.error.empty() && row.seconds < 0;
-      if (!row.error.empty()) std::printf("failed: %s %s: %s\n", o.problem.c_str(), row.kernel.c_str(), row.error.c_str());
+      if (!row.error.empty())
+        std::printf("failed: %s %s: %s\n", o.problem.c_str(), row.kernel->info.name.c_str(), row.error.c_str());
     }
     uncovered += o.rows.empty();
     if (!o.is_complete()) continue;
@@ -207,7 +185,7 @@ int print_summary(const std::vector<Outcome>& outcomes) {
     losses.push_back(o.loss());
     predictions.push_back(chosen.predicted / chosen.seconds);
     floors.push_back(chosen.seconds / o.floor);
-    ++families[chosen.family];
+    ++families[chosen.kernel->info.family];
   }
   std::printf(
       "%zu problems, %ld of them covered by no kernel; %ld kernels: %ld not timed, since predicted too slow, %ld failed\n",
@@ -232,7 +210,7 @@ struct Options {
   std::vector<std::string> named;
 };
 
-// One row for each problem and kernel.
+// Writes one row per problem and kernel.
 void write_json(const Options& options, const Exec& exec, const Runner& runner, const std::vector<Outcome>& outcomes) {
   std::ofstream file(options.json);
   file << "{\"context\": {\"program\": \"bench_choice\", \"commit\": " << bench::quoted(options.commit)
@@ -244,7 +222,8 @@ void write_json(const Options& options, const Exec& exec, const Runner& runner, 
     for (std::size_t r = 0; r < outcomes[i].rows.size(); ++r) {
       const Row& row = outcomes[i].rows[r];
       file << separator << "{\"index\": " << i << ", \"problem\": " << bench::quoted(outcomes[i].problem)
-           << ", \"byte_floor\": " << outcomes[i].floor << ", \"kernel\": " << bench::quoted(row.kernel)
+           << ", \"byte_floor\": " << outcomes[i].floor << ", \"kernel\": " << bench::quoted(row.kernel->info.name)
+           << ", \"family\": " << bench::quoted(row.kernel->info.family)
            << ", \"chosen\": " << (r == outcomes[i].chosen ? "true" : "false")
            << ", \"predicted\": " << number(row.predicted) << ", \"seconds\": " << number(row.seconds)
            << ", \"error\": " << bench::quoted(row.error) << '}';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What programs that measure a GPU share: its memory, random numbers in it, its clock.
+// What the programs that measure a GPU share: matrices in its memory, random numbers, and a stopwatch.
 #pragma once
 
 #include <Kokkos_Core.hpp>
@@ -14,7 +14,7 @@ using Exec = Kokkos::Cuda;
 template <class T, class Layout = Kokkos::LayoutRight>
 using Matrix = Kokkos::View<T**, Layout, Kokkos::CudaSpace>;
 
-/// Whether there is a GPU; says so where there is none. To be asked before Kokkos starts.
+/// Whether there is a GPU; prints a message if there is none. Call it before Kokkos::initialize().
 inline bool has_gpu(const char* program) {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) return true;
@@ -22,17 +22,17 @@ inline bool has_gpu(const char* program) {
   return false;
 }
 
-/// A matrix whose elements nobody has written.
+/// A matrix with uninitialised elements.
 template <class T, class Layout = Kokkos::LayoutRight>
 Matrix<T, Layout> uninitialized(std::int64_t rows, std::int64_t columns) {
   return Matrix<T, Layout>(Kokkos::view_alloc("bench", Kokkos::WithoutInitializing), static_cast<std::size_t>(rows),
                            static_cast<std::size_t>(columns));
 }
 
-/// Which random numbers.
+/// The distribution of random numbers.
 enum class Numbers {
   uniform,  // in [0, 1), for integers in [0, 2^14)
-  normal    // mean 0, variance 1; for integers all of their bits are random
+  normal    // mean 0, variance 1; for integers all bits are random
 };
 
 /// Random bits: PCG's output function.
@@ -42,7 +42,7 @@ KOKKOS_INLINE_FUNCTION std::uint32_t random_bits(std::uint32_t i, std::uint32_t 
   return (x >> 22) ^ x;
 }
 
-/// Random numbers: the same in every run.
+/// Fills a view with random numbers, the same ones in every run.
 template <class View>
 void fill(const Exec& exec, const View& view, std::uint32_t seed, Numbers numbers = Numbers::uniform) {
   using T = typename View::non_const_value_type;
@@ -55,7 +55,7 @@ void fill(const Exec& exec, const View& view, std::uint32_t seed, Numbers number
           to = static_cast<T>(numbers == Numbers::uniform ? x >> 18 : x);
         } else if (numbers == Numbers::uniform) {
           to = static_cast<T>(static_cast<float>(x >> 8) * 0x1p-24f);
-        } else {  // by Box and Muller
+        } else {  // the Box-Muller transform
           const float radius = Kokkos::sqrt(-2 * Kokkos::log((static_cast<float>(x >> 8) + 1) * 0x1p-24f));
           const float turn = static_cast<float>(random_bits(x, seed + 1) >> 8) * 0x1p-24f;
           to = static_cast<T>(radius * Kokkos::cos(2 * Kokkos::numbers::pi_v<float> * turn));
@@ -77,7 +77,7 @@ class Stopwatch {
     cudaEventDestroy(end_);
   }
 
-  /// Seconds that the device spends on what `enqueue` enqueues; waits for it.
+  /// The seconds that the device spends on the work that `enqueue` enqueues. It waits for that work.
   template <class Enqueue>
   double seconds(const Enqueue& enqueue) const {
     cudaEventRecord(begin_, stream_);

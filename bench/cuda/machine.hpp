@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What programs that write JSON themselves say of the machine.
+// The description of the machine in the JSON that programs write themselves.
 #pragma once
 
 #include <bench/cuda/device.hpp>
@@ -10,7 +10,7 @@
 
 namespace bench {
 
-/// A text as JSON has it, on one line.
+/// A text as a JSON string, on one line.
 inline std::string quoted(const std::string& text) {
   std::string json = "\"";
   for (const char c : text) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuda.mma and, where the GPU has its instructions, cuda.hopper on the default CUDA device, both beside what mma.sync gives from
-// registers (program.hpp). Numbers are normal, of mean 0 and variance 1; of integers and words all bits are random.
+// Measures cuda.mma and, if the GPU has its instructions, cuda.hopper on the default CUDA device, compared with the rate of
+// mma.sync on registers (program.hpp). Numbers are normal, of mean 0 and variance 1; in integers and words all bits are random.
 //
 //     bench_mma --benchmark_out=mma.json --benchmark_context=commit=$(git rev-parse --short HEAD)
 #include <bench/cuda/check.hpp>
@@ -19,7 +19,8 @@ using rigel::or_and, rigel::plus_times, rigel::xor_and;
 namespace pair = bench::pair;
 namespace epilogue = rigel::epilogue;
 
-/// Of points and themselves; `near`: in two groups on either side of the origin, so that half of the outputs cancel.
+/// Distances of points from themselves. If `near`, the points form two groups on either side of the origin, so half of the
+/// outputs cancel.
 template <class Pair, class T>
 void self_distances(State& state, const Exec& exec, int n, int k, bool near, rigel::Precision precision) {
   const auto x = bench::uninitialized<T>(n, k), d = bench::uninitialized<T>(n, n);
@@ -36,8 +37,8 @@ void self_distances(State& state, const Exec& exec, int n, int k, bool near, rig
   bench::set_rate<Pair>(state, exec, double(n) * n * k / seconds);
 }
 
-/// Of two sets all of whose points are near each other. The centre lies elsewhere: it is the median of eight points of
-/// the first set, four of which are on its other side. So all outputs cancel but theirs.
+/// Distances between two sets of points, all near each other. The centre is far from them: it is the median of eight points of
+/// the first set, four of which are on its other side. So all outputs cancel except those of these four points.
 void near_distances(State& state, const Exec& exec, int n, int k, const rigel::CdistOptions& options) {
   const auto x = bench::uninitialized<float>(n, k), z = bench::uninitialized<float>(n, k),
              d = bench::uninitialized<float>(n, n);
@@ -54,8 +55,8 @@ void near_distances(State& state, const Exec& exec, int n, int k, const rigel::C
   bench::set_rate<pair::tensor_halves>(state, exec, double(n) * n * k / seconds);
 }
 
-// log_plus where rows have their maxima at the first k and columns at the last, so far above the rest that every output is computed
-// anew: by products of floats in two parts for 40, directly for 200.
+// log_plus of rows whose maxima are at the first k and columns whose maxima are at the last, so far above the rest that every
+// output is recomputed: with a gap of 40 by products of floats in two parts, with 200 directly.
 void add_log_sums_apart(const Exec& exec, int n, float gap) {
   const std::string name =
       "log_plus/f32/" + std::to_string(n) + "^3/maxima apart by " + std::to_string(static_cast<int>(gap));
@@ -81,14 +82,15 @@ void add_tasks(const Exec& exec) {
   constexpr B rows = B::by_rows, columns = B::by_columns;
   constexpr bool unaligned = false;
   constexpr auto tf32 = rigel::Precision::tf32, split = rigel::Precision::split,
-                 promoted = rigel::Precision::promoted, bf16x3 = rigel::Precision::bf16x3,
+                 automatic = rigel::Precision::automatic, promoted = rigel::Precision::promoted, bf16x3 = rigel::Precision::bf16x3,
                  exact_products = rigel::Precision::exact_products;
   const bench::Setting setting{exec, "cuda.mma", bench::Numbers::normal};
 
   bench::add_ceilings<pair::tensor_f16, pair::tensor_halves, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split,
                       pair::tensor_s8, pair::tensor_b1, pair::tensor_f64>(exec);
 
-  // The pair that limits them, the semiring, M, N and K. Small products first: behind 8192³ the card's clock is lower for a while.
+  // The limiting pair, the semiring, M, N and K. Small products come first, because the card's clock is lower for a while
+  // after 8192³.
   add_products<pair::tensor_bf16>(setting, "plus_times/bf16", plus_times<bfloat16>{}, {
       {4096, 3072, 1536, columns},
       {4096, 3072, 1536, rows},
@@ -150,7 +152,7 @@ void add_tasks(const Exec& exec) {
     bench::add(name + "/cuda.simt", benchmark::kMillisecond,
                [=](State& state) { near_distances(state, exec, 30000, k, {.kernel = "cuda.simt"}); });
   }
-  // The same on tensor cores for doubles.
+  // Euclidean distances of doubles.
   add_products<pair::tensor_f64>(setting, "l2_squared/f64/root", l2_squared<double>{}, {
       {30000, 30000, 1024, columns, true, nullptr, promoted},
       {8192, 8192, 64, columns, true, nullptr, promoted}}, epilogue::pow(0.5));
@@ -161,7 +163,7 @@ void add_tasks(const Exec& exec) {
     self_distances<pair::tensor_f64, double>(state, exec, 30000, 1024, false, promoted); });
   bench::add("distances of a matrix's rows to themselves/f32 as doubles/30000x30000x1024", benchmark::kMillisecond, [=](State& state) {
     self_distances<pair::tensor_f64, float>(state, exec, 30000, 1024, false, exact_products); });
-  // 2048 words of 32 bits along k; C takes 17 GB.
+  // 2048 words of 32 bits along K; C takes 17 GB.
   add_products<pair::tensor_b1>(setting, "or_and/words along k", or_and<std::uint32_t>{}, {{65536, 65536, 2048, columns}},
                                 epilogue::any_bit());
   // Codes of 1024 and 8192 bits; C of the first takes 17 GB.
@@ -170,6 +172,17 @@ void add_tasks(const Exec& exec) {
   add_products<pair::tensor_b1, float>(setting, "bit_hamming/u32/part of 1024 bits", bit_hamming<std::uint32_t>{}, {codes[0]},
                                        epilogue::scale(1 / 1024.0));
   add_products<pair::tensor_b1>(setting, "bit_jaccard/u32", bit_jaccard<std::uint32_t>{}, codes);
+  // Default options, hence kernels of all families.
+  const bench::Setting any{exec, "", bench::Numbers::normal};
+  add_products<pair::tensor_split>(any, "defaults/plus_times/f32", plus_times<float>{}, {
+      {8192, 8192, 8192, columns, true, nullptr, automatic},
+      {8192, 8192, 8192, rows, true, nullptr, automatic}});
+  add_products<pair::tensor_halves>(any, "defaults/l2_squared/f32/root", l2_squared<float>{}, {
+      {30000, 30000, 1024, columns, true, nullptr, automatic}}, epilogue::pow(0.5));
+  add_products<pair::tensor_halves>(any, "defaults/l2_squared/f32", l2_squared<float>{}, {
+      {30000, 30000, 1024, columns, true, nullptr, automatic}});
+  add_products<pair::tensor_halves>(any, "defaults/l2_squared/f32/gaussian", l2_squared<float>{}, {
+      {30000, 30000, 1024, columns, true, nullptr, automatic}}, epilogue::gaussian(30));
 
   if (rigel::kernels({.name = "cuda.hopper", .compute_capability = rigel::detail::execution_of(exec).compute_capability}).empty())
     return;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the tensor cores allow by mma.sync: products of fragments that stay in registers, without a load, a barrier or a
-// store. That is the inner loop of a cuda.mma kernel, with nothing around it.
+// Ceilings of tensor cores by mma.sync: products of fragments in registers, without a load, a barrier or a store. That is the
+// inner loop of a cuda.mma kernel, alone.
 #pragma once
 
-#include <rigel/backends/cuda/arch/mma.hpp>
 #include <bench/cuda/ceiling.hpp>
+#include <rigel/backends/cuda/arch/mma.hpp>
 
 namespace bench {
 namespace pair {
 
-/// x + a·b of numbers of one type; of bits, x + 1 where both are set. Floats in two parts take three products for a pair. How
-/// many mma.sync a multiprocessor can issue is not documented: these pairs have no `lanes`.
+/// x + a·b for numbers of one type; for bits, x + 1 if both are set. Floats in two parts take three products per pair. The
+/// issue rate of mma.sync is not documented, so these pairs have no `lanes`.
 template <class Element, int products = 1>
 struct tensor {
   using element = Element;
   static constexpr int products_of_pair = products, capability = 80;
-  /// Of a product: 32 bytes, of doubles 64.
+  /// The elements along K of an instruction: 32 bytes, of doubles 64.
   static constexpr int k = std::is_same_v<Element, std::uint32_t> ? 256
                            : sizeof(Element) == 8                 ? 8
                                                                   : 32 / static_cast<int>(sizeof(Element));
@@ -50,8 +50,8 @@ struct tensor_b1 : tensor<std::uint32_t> {
 
 namespace detail {
 
-// Of a warp: 64 × 64 outputs, or 32 × 32 doubles; `slabs` pairs of fragments of a product's k. A register of them is a word, or a
-// double.
+// A warp has 64 × 64 outputs, or 32 × 32 doubles, and reads `slabs` pairs of fragments, each as long along K as an
+// instruction. A register of a fragment is a word, or a double.
 template <class Element>
 constexpr int tensor_rows = sizeof(Element) == 8 ? 2 : 4;
 template <class Element>
@@ -62,7 +62,8 @@ template <class Element>
 using tensor_register = std::conditional_t<sizeof(Element) == 8, double, std::uint32_t>;
 constexpr int tensor_slabs = 2;
 
-// The loop, which nothing moves out of, as in ceiling_loop. Each product adds to other sums than the 31 before it.
+// The loop. As in ceiling_loop, the compiler can move nothing out of it. Each instruction adds to other sums than the 31
+// before it.
 template <class Element, int products>
 __global__ void __launch_bounds__(256, 1)
     tensor_loop(int steps, int never, const Element* operands, typename rigel::arch::Mma<Element>::Accumulator* results) {
@@ -111,7 +112,7 @@ template <class Pair>
 struct Loop<Pair> {
   using Operand = typename Pair::element;
   using Result = typename rigel::arch::Mma<Operand>::Accumulator;
-  static constexpr int threads = 256;  // eight warps, one block a multiprocessor
+  static constexpr int threads = 256;  // eight warps, one block per multiprocessor
   static constexpr int operands =
       tensor_slabs * tensor_registers<Operand> * 32 * static_cast<int>(sizeof(tensor_register<Operand>) / sizeof(Operand));
   static constexpr int results = 4 * tensor_rows<Operand> * tensor_columns<Operand>,

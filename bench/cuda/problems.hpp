@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problems without a template for each type: random ones, those that a text names, and the rigel::Problem that each is.
+// Problems as data, without a template for each type: random ones, and those that a text names, each as a rigel::Contraction.
 //
 //     <semiring>,<types>,<L>,<M>,<N>,<K>[,<layouts>[,<options>]]        lp,f32,64,100,100,100,r/c+8/ru,p=1.5
 //
-// types     as in names of kernels: f32, or f16_f16 where the accumulator is of 16 bits
-// layouts   of A, B and C: r by rows or c by columns, then +<padding of the leading dimension>, u where the base is one
-//           element off, b where one matrix serves the whole batch; "r/r/r" where missing
-// options   joined by '+': a precision, reference_bits, may_cancel, root, any_bit, parity, short_c (C of A's type), p=<p> of lp
+// types     as in names of kernels: f32, or f16_f16 if the accumulator has 16 bits
+// layouts   of A, B and C: r for row-major or c for column-major, then +<padding of the leading dimension>, u if the base is
+//           one element off, b if one matrix serves the whole batch; default "r/r/r"
+// options   joined by '+': a precision, reference_bits, batch_invariant, may_cancel, root, any_bit, parity, short_c (C has A's
+//           type), and the semiring's hyperparameters by name, p=<p>
 #pragma once
 
 #include <bench/cuda/device.hpp>
 #include <rigel/detail/arguments.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/registry.hpp>
+#include <rigel/semiring_info.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <sstream>
 #include <stdexcept>
@@ -36,25 +39,26 @@ enum class Step { none, root, any_bit, parity };
 inline constexpr std::array step_names{"", "root", "any_bit", "parity"};
 
 struct Spec {
-  rigel::KernelInfo reference;  // the semiring, its types and an object of it
+  rigel::KernelInfo reference;  // the semiring, its types and facts
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   std::array<Layout, 3> layouts;  // of A, B and C
   rigel::Precision precision = rigel::Precision::accumulator;
   rigel::Promise require = rigel::Promise::none;
   bool may_cancel = false, short_c = false;
   Step step = Step::none;
-  double p = 0;  // of lp; 0: the sample's
+  std::vector<double> hyperparameters;  // all of the semiring's; if empty, those of its sample
 };
 
-/// The semirings and types of the zoo: one reference each.
+/// The semirings and types of the zoo, by the infos of their reference kernels.
 inline std::vector<rigel::KernelInfo> references() {
   return rigel::kernels({.name = "reference", .spaces = rigel::bit(rigel::Space::cuda)});
 }
 
 inline std::string text(const Spec& s) {
   std::ostringstream text;
-  const std::string before_types = s.reference.family + '.' + s.reference.semiring + '.';
-  text << s.reference.semiring << ',' << s.reference.name.substr(before_types.size());
+  text << s.reference.semiring << ',' << name(s.reference.element);
+  if (s.reference.accumulator == rigel::Scalar::f16 || s.reference.accumulator == rigel::Scalar::bf16)
+    text << '_' << name(s.reference.accumulator);
   for (const std::int64_t extent : {s.batch, s.m, s.n, s.k}) text << ',' << extent;
   char separator = ',';
   for (const Layout& l : s.layouts) {
@@ -71,10 +75,12 @@ inline std::string text(const Spec& s) {
   };
   option(s.precision != rigel::Precision::accumulator, name(s.precision));
   option(s.require == rigel::Promise::reference_bits, "reference_bits");
+  option(s.require == rigel::Promise::batch_invariant, "batch_invariant");
   option(s.may_cancel, "may_cancel");
   option(s.step != Step::none, step_names[static_cast<int>(s.step)]);
   option(s.short_c, "short_c");
-  option(s.p != 0, "p=", s.p);
+  for (std::size_t i = 0; i < s.hyperparameters.size(); ++i)
+    option(true, s.reference.facts->hyperparameters[i].name, '=', s.hyperparameters[i]);
   return text.str();
 }
 
@@ -99,6 +105,21 @@ inline Layout parse_layout(const std::string& word) {
   return l;
 }
 
+// Sets a hyperparameter from the word <name>=<value>; the others have the sample's values. False if the word is not of that
+// form.
+inline bool set_hyperparameter(Spec& s, const std::string& word) {
+  const rigel::SemiringInfo& facts = *s.reference.facts;
+  for (std::size_t i = 0; i < facts.hyperparameters.size(); ++i) {
+    const std::string start = std::string(facts.hyperparameters[i].name) + '=';
+    if (!word.starts_with(start)) continue;
+    if (s.hyperparameters.empty())
+      for (const rigel::Hyperparameter& h : facts.hyperparameters) s.hyperparameters.push_back(h.get(facts.sample));
+    s.hyperparameters[i] = std::strtod(word.c_str() + start.size(), nullptr);
+    return true;
+  }
+  return false;
+}
+
 inline void parse_option(Spec& s, const std::string& word) {
   for (int i = 0; i <= static_cast<int>(rigel::Precision::operands); ++i)
     if (const auto precision = static_cast<rigel::Precision>(i); word == name(precision))
@@ -107,13 +128,13 @@ inline void parse_option(Spec& s, const std::string& word) {
     if (word == step_names[i]) return void(s.step = static_cast<Step>(i));
   if (word == "reference_bits")
     s.require = rigel::Promise::reference_bits;
+  else if (word == "batch_invariant")
+    s.require = rigel::Promise::batch_invariant;
   else if (word == "may_cancel")
     s.may_cancel = true;
   else if (word == "short_c")
     s.short_c = true;
-  else if (word.starts_with("p="))
-    s.p = std::strtod(word.c_str() + 2, nullptr);
-  else
+  else if (!set_hyperparameter(s, word))
     throw std::runtime_error("no option is called '" + word + "'");
 }
 
@@ -138,7 +159,7 @@ inline Spec parse(const std::string& line) {
   return s;
 }
 
-// The i-th random problem of a seed depends on the zoo, but on no kernel and no prediction.
+// Draws random problems. The i-th problem of a seed depends on the zoo, but on no kernel and no prediction.
 class Draw {
  public:
   Draw(std::uint64_t seed, std::uint64_t index) : random_(seed * 1000003 + index) {}
@@ -147,7 +168,7 @@ class Draw {
     Spec s;
     s.reference = references[below(references.size())];
     options(s);
-    constexpr double most_pairs = 0x1p33, most_bytes = 0x1p31;  // 2048³; of A, B and C together, were they of doubles
+    constexpr double most_pairs = 0x1p33, most_bytes = 0x1p31;  // 2048³; bytes of A, B and C together as doubles
     do {
       extents(s);
       for (Layout& l : s.layouts)
@@ -167,7 +188,7 @@ class Draw {
   static double elements(const Layout& l, double rows, double columns) {
     return rows * columns + l.padding * (l.by_columns ? columns : rows);
   }
-  // Uniform in its logarithm; every second one a multiple of 16 if it is larger than that.
+  // An extent whose logarithm is uniform. Every second one is a multiple of 16, if it is larger than that.
   std::int64_t between(double least, double most) {
     const double u = static_cast<double>(random_() >> 11) * 0x1p-53;
     const auto n = static_cast<std::int64_t>(least * std::pow((most + 1) / least, u));
@@ -193,7 +214,8 @@ class Draw {
     using enum rigel::Precision;
     const rigel::KernelInfo& of = s.reference;
     const bool short_float = of.element == rigel::Scalar::f16 || of.element == rigel::Scalar::bf16;
-    const bool is_distance = of.semiring == "l2_squared", is_float = of.element <= rigel::Scalar::f64;
+    const bool is_distance = of.semiring == "l2_squared";  // the semiring that has the option may_cancel
+    const bool is_float = of.element <= rigel::Scalar::f64;
     if (one_in(3) && of.element == rigel::Scalar::f32)
       s.precision = std::array{exact_products, promoted, split, bf16x3, tf32}[below(5)];
     else if (one_in(3) && is_float)
@@ -202,15 +224,16 @@ class Draw {
     s.may_cancel = is_distance && one_in(3);
     s.short_c = short_float && one_in(2);
     if (is_distance && is_float && one_in(3)) s.step = Step::root;
-    if (of.semiring == "or_and" && one_in(2)) s.step = Step::any_bit;
-    if (of.semiring == "xor_and" && one_in(2)) s.step = Step::parity;
-    if (of.semiring == "lp") s.p = std::array{1.3, 1.5, 3., 0.7}[below(4)];
+    const rigel::Join join = of.facts->join;
+    if (join != rigel::Join::none && one_in(2)) s.step = join == rigel::Join::any_bit ? Step::any_bit : Step::parity;
+    for (std::size_t i = 0; i < of.facts->hyperparameters.size(); ++i)
+      s.hyperparameters.push_back(std::array{1.3, 1.5, 3., 0.7}[below(4)]);
   }
 
   std::mt19937_64 random_;
 };
 
-/// Memory that grows to what is asked for, aligned to 256 bytes; what it holds is then lost.
+/// Memory that grows on demand, aligned to 256 bytes. Growing loses its contents.
 class Memory {
  public:
   unsigned char* at_least(std::size_t bytes) {
@@ -227,7 +250,7 @@ class Memory {
   Bytes bytes_;
 };
 
-// Floats from 0.25 to 4, signed integers below 64; of the others all bits are random, but for truth values.
+// Fills with random numbers: floats from 0.25 to 4, signed integers below 64, truth values, and for other types random bits.
 template <class T>
 void fill(const Exec& exec, T* to, std::int64_t count, std::uint32_t seed, bool truth_values) {
   Kokkos::parallel_for(
@@ -243,27 +266,27 @@ void fill(const Exec& exec, T* to, std::int64_t count, std::uint32_t seed, bool 
       });
 }
 
-/// A spec with its matrices: A and B are filled, C is not. It takes the memory from the one before.
+/// A Spec with its matrices: A and B are filled, C is not. It reuses the memory of the previous one.
 class Instance {
  public:
-  Instance(const Exec& exec, const Spec& s, std::array<Memory, 3>& memory) : lp_float_{{}, float(s.p)}, lp_double_{{}, s.p} {
-    using rigel::Scalar;
+  Instance(const Exec& exec, const Spec& s, std::array<Memory, 3>& memory) {
     const rigel::KernelInfo& of = s.reference;
-    const bool is_double = of.element == Scalar::f64;
-    // The results' own type: of a struct of an accumulator it is a float, or a double if the elements are.
-    const Scalar result = of.accumulator != Scalar::other ? of.accumulator : is_double ? Scalar::f64 : Scalar::f32;
+    const rigel::SemiringInfo& facts = *of.facts;
     problem_.semiring = semiring_of(of);
     problem_.element = of.element;
     problem_.accumulator = of.accumulator;
-    problem_.semiring_object = of.sample;
-    if (s.p != 0) problem_.semiring_object = is_double ? static_cast<const void*>(&lp_double_) : &lp_float_;
+    semiring_.resize(1 + facts.size / sizeof(std::max_align_t));
+    std::memcpy(semiring_.data(), facts.sample, facts.size);
+    for (std::size_t i = 0; i < s.hyperparameters.size(); ++i)
+      facts.hyperparameters[i].set(semiring_.data(), s.hyperparameters[i]);
+    problem_.semiring_object = semiring_.data();
     problem_.batch = s.batch;
     problem_.m = s.m;
     problem_.n = s.n;
     problem_.k = s.k;
     problem_.a = operand(of.element, s.layouts[0], s.batch, s.m, s.k, memory[0]);
     problem_.b = operand(of.element, s.layouts[1], s.batch, s.k, s.n, memory[1]);
-    problem_.c = operand(s.short_c ? of.element : result, s.layouts[2], s.batch, s.m, s.n, memory[2]);
+    problem_.c = operand(s.short_c ? of.element : facts.result, s.layouts[2], s.batch, s.m, s.n, memory[2]);
     if (s.step == Step::root) program_ = rigel::epilogue::pow(0.5);
     if (s.step == Step::any_bit) program_ = rigel::epilogue::any_bit();
     if (s.step == Step::parity) program_ = rigel::epilogue::parity();
@@ -273,21 +296,16 @@ class Instance {
     problem_.precision = s.precision;
     problem_.may_cancel = s.may_cancel;
     problem_.execution = rigel::detail::execution_of(exec);
-    const bool truth_values = of.element == Scalar::u8 && (of.semiring == "or_and" || of.semiring == "xor_and");
+    const bool truth_values = facts.domain == rigel::Domain::truth_values;
     fill_operand(exec, problem_.a, 1, truth_values);
     fill_operand(exec, problem_.b, 2, truth_values);
   }
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
-  /// The call that a kernel of this name gets; without a name, that which the library chooses for.
-  rigel::Problem problem(std::string_view kernel = {}) const {
-    rigel::Problem p = problem_;
-    p.kernel = kernel;
-    return p;
-  }
+  const rigel::Contraction& problem() const { return problem_; }
 
-  /// Bytes of A, B and C, each once.
+  /// The bytes of A, B and C, each once.
   double bytes() const {
     double sum = 0;
     for (const rigel::Operand* o : {&problem_.a, &problem_.b, &problem_.c})
@@ -322,10 +340,9 @@ class Instance {
                                            [&](auto* data) { fill(exec, data, span(o), seed, truth_values); });
   }
 
-  rigel::Problem problem_;
+  rigel::Contraction problem_;
   rigel::epilogue::Program program_;
-  rigel::lp<float> lp_float_;  // of halves too: p is of the accumulator's type
-  rigel::lp<double> lp_double_;
+  std::vector<std::max_align_t> semiring_;  // the object
 };
 
 }  // namespace bench

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program that measures kernels on the default CUDA device: a check against the reference, then Google Benchmark's
-// table of its tasks and of the ceilings beside them. Times are device time by events around calls that follow each
-// other; where the matrices of a call fit into the L2 cache, calls take copies of them in turn. Of several repetitions
-// the median counts.
+// A program that measures kernels on the default CUDA device: it checks them against the reference, then prints Google
+// Benchmark's table of its tasks and of their ceilings. Times are device time, by events around back-to-back calls. If the
+// matrices of a call fit into the L2 cache, calls cycle through copies of them. The median of several repetitions counts.
 //
-// --no-checks leaves the checks out. The exit status is 1 where a check or a benchmark fails, 77 where there is no GPU.
+// --no-checks skips the checks. The exit status is 1 if a check or a benchmark fails, 77 if there is no GPU.
 #pragma once
 
 #include <bench/cuda/ceiling.hpp>
@@ -23,21 +22,21 @@ namespace bench {
 
 using benchmark::State;
 
-/// What the products of a program have in common.
+/// What the products of a program share.
 struct Setting {
   Exec exec;
   const char* kernels;  // the leading part of their names
   Numbers numbers = Numbers::uniform;
 };
 
-/// How B's elements lie; A and C are stored by rows.
-enum class B { by_rows, by_columns };  // by_columns: both operands along k, as distances between rows have them
+/// The layout of B; A and C are row-major.
+enum class B { by_rows, by_columns };  // by_columns: both operands are K-major, as in distances between rows
 
 struct Task {
   int m, n, k;
   B b;
   bool aligned = true;           // false: one element off, odd leading dimensions
-  const char* kernel = nullptr;  // its name, where the least predicted time does not choose it
+  const char* kernel = nullptr;  // a kernel by name, instead of the one that is chosen
   rigel::Precision precision = rigel::Precision::accumulator;
 };
 
@@ -53,8 +52,8 @@ inline std::string describe(const Task& t) {
   return text;
 }
 
-// Pairs per second, as a share of what the registers gave in this run and, where that is known, of what the units could
-// issue at this clock.
+// Reports pairs per second, also as a share of the ceiling in this run and, if it is known, of what the units can issue at
+// this clock.
 template <class Pair>
 void set_rate(State& state, const Exec& exec, double rate) {
   state.counters["pairs/s"] = rate;
@@ -65,7 +64,7 @@ void set_rate(State& state, const Exec& exec, double rate) {
       state.counters["of issue limit"] = rate / (Pair::lanes * device.multiProcessorCount * clock_rate(exec));
 }
 
-// Runs all iterations of a repetition between two events; call(i) enqueues the i-th. Returns the seconds of one.
+// Runs all iterations of a repetition between two events; call(i) enqueues the i-th one. Returns the seconds per iteration.
 template <class Call>
 double time_calls(State& state, const Exec& exec, const Call& call) {
   const Stopwatch watch(exec);
@@ -81,7 +80,7 @@ double time_calls(State& state, const Exec& exec, const Call& call) {
   return seconds / static_cast<double>(calls);
 }
 
-/// Pairs of one ⊗: a word of bits has many.
+/// The pairs of one ⊗: one, or for words one per bit.
 template <class S>
 constexpr double pairs_of() {
   using Word = std::uint32_t;
@@ -90,7 +89,7 @@ constexpr double pairs_of() {
   return of_bits ? 32 : 1;
 }
 
-/// C = epilogue(A ⊗ B) of random matrices, C of type Value. Names the kernel.
+/// Measures C = epilogue(A ⊗ B) on random matrices, with a C of type Value. The label names the kernel.
 template <class Pair, class Value, class S>
 void product(State& state, const Setting& setting, const S& s, const Task& t, const rigel::epilogue::Program& epilogue) {
   using T = typename S::element;
@@ -123,7 +122,8 @@ void product(State& state, const Setting& setting, const S& s, const Task& t, co
       use(exec, s, inner(call.a), rigel::transposed(inner(call.b)), call.c, epilogue, options);
   };
   with_arguments(calls[0], [&](const auto&... arguments) {
-    rigel::detail::with_problem(arguments..., [&](const rigel::Problem& p) { state.SetLabel(rigel::select(p).info.name); });
+    rigel::detail::with_problem(arguments...,
+                                [&](const rigel::Contraction& p) { state.SetLabel(rigel::select(p).info.name); });
   });
   const double seconds = time_calls(state, exec, [&](std::int64_t i) {
     with_arguments(calls[i % copies], [](const auto&... arguments) { rigel::contract(arguments...); });
@@ -148,7 +148,7 @@ void add(const std::string& name, benchmark::TimeUnit unit, const auto& run) {
       ->Unit(unit);
 }
 
-/// Products of one semiring; without a type of C they have the semiring's own.
+/// Registers products of one semiring. C has the result's type unless another one is given.
 template <class Pair, class C = void, class S>
 void add_products(const Setting& setting, const std::string& name, const S& s, const std::vector<Task>& tasks,
                   const rigel::epilogue::Program& epilogue = {}) {
@@ -158,7 +158,7 @@ void add_products(const Setting& setting, const std::string& name, const S& s, c
         [=](State& state) { product<Pair, Value>(state, setting, s, t, epilogue); });
 }
 
-/// Register loops.
+/// Registers the loops of ceilings.
 template <class... Pairs>
 void add_ceilings(const Exec& exec) {
   const auto& device = exec.cuda_device_prop();
@@ -189,12 +189,12 @@ void add_context(const Exec& exec) {
   add("cuda_driver", std::to_string(driver));
 }
 
-/// What main() does: wrong_checks(exec) runs the checks and says how many failed, add_tasks(exec) registers the
-/// benchmarks. The clock is that under Load's loop.
+/// The body of main(): wrong_checks(exec) runs the checks and returns how many failed; add_tasks(exec) registers the
+/// benchmarks. The reported clock is the one under Load's loop.
 template <class Load, class WrongChecks, class AddTasks>
 int run_program(const char* name, int argc, char** argv, const WrongChecks& wrong_checks, const AddTasks& add_tasks) {
   if (!has_gpu(name)) return 77;
-  // What the command line does not say otherwise.
+  // Defaults, which the command line overrides.
   std::vector<char*> arguments{argv[0]};
   std::string defaults[] = {"--benchmark_repetitions=5", "--benchmark_min_time=0.05",
                             "--benchmark_display_aggregates_only=true", "--benchmark_counters_tabular=true"};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs products and distances on matrices in files, on the default CUDA device with the kernels that the library chooses,
-// of all or of some, so that a script can set them beside other libraries on the same numbers.
+// Runs products and distances on matrices in files, on the default CUDA device, so that a script can compare them with other
+// libraries on the same numbers. The library chooses the kernels, from all or from some.
 //
-//     bench_serve <file of jobs>            a line a job; "-" is the standard input; # begins a comment
+//     bench_serve <file of jobs>            one job per line; "-" is the standard input; # begins a comment
 //
 //     <operation> <type of A and B> <type of C> <precision> <M> <N> <K> <layout of A> <layout of B> <file of A> <file of B>
 //         <file of C> <repetitions> [<rows of C> [<kernels>]]
@@ -12,17 +12,17 @@
 //             log_plus, l1, l2_squared, linf, hamming, or lp:<p>; or cdist:<p>, Minkowski distances between the rows of A
 //             and the columns of B, root included
 // types       f32 and f32; for plus_times also f16 or bf16 and the same or f32, i8 and i32
-// precision   the least that terms are rounded to: accumulator, exact_products, promoted, split, bf16x3, tf32 or operands
-// layout      rows or columns: how the M × K of A, the K × N of B lie. C lies by rows.
-// files       raw little-endian numbers; "=" for A or B: the numbers of the job before, as many bytes of them; "-" for C
-//             writes none
-// rows of C   those that are written, in this order, with commas between them; all, where the word is "all" or missing
-// kernels     the leading part of the names of those that the library chooses from: cuda.mma; all, where there is none
+// precision   the least precise terms: accumulator, exact_products, promoted, split, bf16x3, tf32 or operands
+// layout      rows or columns: whether A (M × K) and B (K × N) are row-major or column-major. C is row-major.
+// files       raw little-endian numbers; "=" for A or B takes those of the previous job, which has as many bytes; "-" for C
+//             writes nothing
+// rows of C   the rows to write, in this order, separated by commas; "all", the default, writes all
+// kernels     the leading part of the names of the kernels to choose from, such as cuda.mma; default: all kernels
 //
-// Prints lines of JSON: first what it runs on, then for each job its line, the name of the kernel and the median of the
-// repetitions' device seconds. Each call comes behind a fill of a gibibyte: it finds the L2 cache without its matrices, and
-// the host is ahead of the device. A job that fails prints its error instead and the others go on; the exit status is then
-// 1. It is 77 where there is no GPU.
+// It prints lines of JSON: first the machine, then for each job its line, the name of the kernel and the median device seconds
+// of the repetitions. A fill of a gibibyte precedes each call, so that the L2 cache does not hold its matrices and the host is
+// ahead of the device. For a job that fails it prints the error and goes on; the exit status is then 1. It is 77 if there is
+// no GPU.
 #include <bench/cuda/device.hpp>
 #include <bench/cuda/machine.hpp>
 #include <rigel/contract.hpp>
@@ -74,10 +74,10 @@ bool by_rows(const std::string& what, const std::string& word) {
 
 rigel::Precision precision(const std::string& word) {
   using enum rigel::Precision;
-  for (const auto p : {accumulator, exact_products, promoted, split, bf16x3, tf32, operands})
+  for (const auto p : {automatic, accumulator, exact_products, promoted, split, bf16x3, tf32, operands})
     if (word == name(p)) return p;
   throw std::runtime_error("the precision is '" + word +
-                           "', expected accumulator, exact_products, promoted, split, bf16x3, tf32 or operands");
+                           "', expected automatic, accumulator, exact_products, promoted, split, bf16x3, tf32 or operands");
 }
 
 Job parse(const std::string& line) {
@@ -86,7 +86,7 @@ Job parse(const std::string& line) {
   if (words.size() < 13 || words.size() > 15)
     throw std::runtime_error("the job has " + std::to_string(words.size()) +
                              " words, expected 13 to 15: operation type-of-A-and-B type-of-C precision M N K layout-of-A "
-                              "layout-of-B A B C repetitions [rows-of-C [kernels]]");
+                             "layout-of-B A B C repetitions [rows-of-C [kernels]]");
   Job job;
   const std::size_t colon = words[0].find(':');
   job.operation = words[0].substr(0, colon);
@@ -119,12 +119,12 @@ Job parse(const std::string& line) {
   return job;
 }
 
-/// The numbers of a matrix on the device, which the next job may have, too.
+/// The numbers of a matrix on the device, which the next job may reuse.
 class Numbers {
  public:
   explicit Numbers(const char* what) : what_(what) {}
 
-  /// The lines of a matrix, as a file holds them.
+  /// A matrix of `lines` rows of `length` numbers, in the order of the file.
   template <class T>
   Matrix<T> read(const std::string& path, std::int64_t lines, std::int64_t length) {
     const std::int64_t expected = static_cast<std::int64_t>(sizeof(T)) * lines * length;
@@ -165,7 +165,7 @@ class Numbers {
   Kokkos::View<std::byte*, Kokkos::CudaHostPinnedSpace> part_{"a part of a file", 16 << 20};
 };
 
-/// Rows of C, or all of it.
+/// Writes some rows of C, or all of it.
 template <class T>
 void write(const Job& job, const Matrix<T>& c) {
   std::ofstream file(job.c, std::ios::binary);
@@ -178,7 +178,7 @@ void write(const Job& job, const Matrix<T>& c) {
   if (!file.flush()) throw std::runtime_error("C: the file '" + job.c + "' cannot be written");
 }
 
-// Hands `use` the arguments of the contract() that the operation is on A and B.
+// Calls `use` with the arguments of contract() that compute the job's operation on A and B.
 template <class T, class AView, class BView, class CView, class Use>
 void with_operation(const Exec& exec, const Job& job, const AView& a, const BView& b, const CView& c, const Use& use) {
   rigel::ContractOptions options;
@@ -221,7 +221,7 @@ void with_operation(const Exec& exec, const Job& job, const AView& a, const BVie
     throw std::runtime_error("the operation is '" + name + "', expected cdist:<p> or the name of a semiring on f32");
 }
 
-// Hands `use` values of the types of A and B and of C.
+// Calls `use` with a value of the type of A and B, and one of the type of C.
 template <class Use>
 auto with_types(const Job& job, const Use& use) {
   const auto are = [&](const char* element, const char* result) { return job.element == element && job.result == result; };
@@ -255,7 +255,7 @@ class Server {
     std::string kernel;
     std::vector<double> seconds;
     const auto measure = [&](const auto&... arguments) {
-      rigel::detail::with_problem(arguments..., [&](const rigel::Problem& p) { kernel = rigel::select(p).info.name; });
+      rigel::detail::with_problem(arguments..., [&](const rigel::Contraction& p) { kernel = rigel::select(p).info.name; });
       rigel::contract(arguments...);
       for (int r = 0; r < job.repetitions; ++r) {
         cudaMemsetAsync(filler_.data(), r, filler_.size(), exec_.cuda_stream());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuda.simt on the default CUDA device, beside what the card's registers allow (program.hpp).
+// Measures cuda.simt on the default CUDA device, compared with the ceilings of the card's instructions (program.hpp).
 //
 //     bench_simt --benchmark_out=simt.json --benchmark_context=commit=$(git rev-parse --short HEAD)
 #include <bench/cuda/check.hpp>
@@ -16,7 +16,7 @@ using bench::add, bench::add_ceilings, bench::add_products, bench::set_rate;
 using bench::B, bench::Exec, bench::Matrix, bench::State;
 namespace pair = bench::pair;
 
-/// A functor of a user's, with the formula of l1.
+/// A user's functor with the formula of l1.
 struct manhattan {
   using element = float;
   using accumulator = float;
@@ -25,7 +25,7 @@ struct manhattan {
   KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
 };
 
-/// All-pairs shortest paths in place; what restores the weights is outside of the clock.
+/// All-pairs shortest paths in place. The copy that restores the weights is not timed.
 void paths(State& state, const Exec& exec, int n) {
   const auto weights = bench::uninitialized<float>(n, n), d = bench::uninitialized<float>(n, n);
   bench::fill(exec, weights, 5);
@@ -42,6 +42,29 @@ void paths(State& state, const Exec& exec, int n) {
     sum += seconds;
   }
   set_rate<pair::min_plus_f32>(state, exec, double(n) * n * n * static_cast<double>(state.iterations()) / sum);
+}
+
+/// 16 × (4000 × 4000 × 256) powers with the exponents from 1.3 to 2.8 in a view, or with p = 1.3 by value.
+void batched_powers(State& state, const Exec& exec, bool from_view) {
+  using S = rigel::lp<float>;
+  constexpr int batches = 16, m = 4000, k = 256;
+  const auto x = bench::uninitialized<float>(batches * m, k), z = bench::uninitialized<float>(batches * m, k),
+             d = bench::uninitialized<float>(batches * m, m);
+  bench::fill(exec, x, 1);
+  bench::fill(exec, z, 2);
+  using Batch = Kokkos::View<float***, Kokkos::LayoutRight, Exec::memory_space, Kokkos::MemoryUnmanaged>;
+  const Batch a(x.data(), batches, m, k), b(z.data(), batches, m, k), c(d.data(), batches, m, m);
+  const Kokkos::View<S*, Exec::memory_space> exponents("exponents", batches);
+  Kokkos::parallel_for(
+      "bench::exponents", Kokkos::RangePolicy<Exec>(exec, 0, batches),
+      KOKKOS_LAMBDA(const int l) { exponents(l).p = 1.3f + 0.1f * static_cast<float>(l); });
+  const double seconds = bench::time_calls(state, exec, [&](std::int64_t) {
+    if (from_view)
+      rigel::contract(exec, exponents, a, rigel::transposed(b), c);
+    else
+      rigel::contract(exec, S{{}, 1.3f}, a, rigel::transposed(b), c);
+  });
+  set_rate<pair::lp_f32>(state, exec, double(batches) * m * m * k / seconds);
 }
 
 /// The head of arc `which` of vertex i in a random graph of n vertices.
@@ -70,7 +93,7 @@ std::vector<std::uint32_t> reached_from(std::int64_t i, std::int64_t n) {
   return row;
 }
 
-/// Throws unless some rows of the closure of random_head()'s graph are right.
+/// Checks some rows of the closure of random_head()'s graph; throws if one is wrong.
 void check_reachability(const Matrix<std::uint32_t>& d) {
   const auto n = static_cast<std::int64_t>(d.extent(0));
   for (const std::int64_t i : {std::int64_t(0), n / 2 + 1, n - 1}) {
@@ -81,7 +104,7 @@ void check_reachability(const Matrix<std::uint32_t>& d) {
   }
 }
 
-/// Reachability in place on packed bits, in a graph of two arcs a vertex; a pair is one of single bits.
+/// Reachability in place on packed bits, in a graph with two arcs per vertex. A pair here is one of single bits.
 void reachability(State& state, const Exec& exec, int n) {
   const auto arcs = Matrix<std::uint32_t>("arcs", n, (n + 31) / 32);
   const auto d = bench::uninitialized<std::uint32_t>(n, (n + 31) / 32);
@@ -108,7 +131,7 @@ void reachability(State& state, const Exec& exec, int n) {
   set_rate<pair::or_and_b32>(state, exec, double(n) * n * n * static_cast<double>(state.iterations()) / sum);
 }
 
-/// What a call costs the host; few enough calls at a time for the launch queue to hold them.
+/// The host time of a call. Batches of calls are small enough to fit into the launch queue.
 template <class Call>
 void host(State& state, const Exec& exec, const Call& call) {
   constexpr int calls = 200;
@@ -123,6 +146,12 @@ void host(State& state, const Exec& exec, const Call& call) {
 }
 
 __global__ void empty() {}
+
+void add_batched_powers(const Exec& exec) {
+  for (const bool from_view : {false, true})
+    add(std::string("lp/f32/") + (from_view ? "p per batch" : "one p") + "/16x4000x4000x256", benchmark::kMillisecond,
+        [=](State& state) { batched_powers(state, exec, from_view); });
+}
 
 void add_closures(const Exec& exec, const std::vector<int>& extents) {
   for (const int n : extents)
@@ -167,7 +196,7 @@ void add_tasks(const Exec& exec) {
                pair::max_min_f32, pair::l1_u8x4, pair::l2_squared_u8x4, pair::or_and_b32, pair::min_plus_s32,
                pair::min_plus_s16x2, pair::min_plus_f16x2, pair::lp_f32, pair::sqrt_f32, pair::exp2_f32>(exec);
 
-  // Distances between rows: the pair that limits them, the semiring, M, N and K.
+  // Distances between rows: the limiting pair, the semiring, M, N and K.
   add_products<pair::l1_f32>(setting, "l1/f32", l1<float>{}, {
       {30000, 30000, 1024, columns},
       {8192, 8192, 8192, columns},
@@ -180,6 +209,7 @@ void add_tasks(const Exec& exec) {
       {14898, 8139, 18, columns},
       {20000, 1, 20000, columns},
       {94, 14, 227, columns}});
+  add_products<pair::l1_f32>(setting, "l1/f32/laplace", l1<float>{}, {{30000, 30000, 1024, columns}}, epilogue::laplace(500));
   add_products<pair::l1_f32>(setting, "l1 of a user/f32", manhattan{}, {{8192, 8192, 8192, columns}});
   add_products<pair::l1_f32>(setting, "l1/f16", l1<rigel::half>{}, {
       {8192, 8192, 8192, columns},
@@ -228,6 +258,7 @@ void add_tasks(const Exec& exec) {
       {1024, 1024, 1024, rows},
       {4096, 4096, 4096, rows}});
 
+  add_batched_powers(exec);
   add_closures(exec, {4096, 16384});
   add_transitive_closures(exec, {16384, 65536});
   add_host(exec);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the registers allow: independent chains of the operations of one step of a semiring, without a load.
+// Ceilings: the rate of a semiring's step on registers, in independent chains without a load.
 #pragma once
 
 namespace bench {
@@ -20,9 +20,9 @@ using vector = T __attribute__((ext_vector_type(Bytes / sizeof(T))));
 
 enum class Step { l1, min_plus, plus_times };
 
-// `chains` accumulators, each with an operand of its own; the empty assembly keeps the other operand unknown, so that
-// nothing moves out of the loop. A macro, because the instruction set is not a template's argument, and no function that
-// is inlined here may pass vectors that other code cannot hold.
+// `chains` accumulators, each with its own operand. The empty assembly hides the value of the other operand, so that the
+// compiler moves nothing out of the loop. It is a macro because a template cannot take the instruction set as an argument, and
+// because functions inlined here must not pass vectors that other code cannot hold.
 #define RIGEL_BENCH_LOOP(name, instructions, bytes, chains)                                  \
   template <Step operation, class T>                                                         \
   [[gnu::noinline, gnu::target(instructions), clang::min_vector_width(512)]] double name() { \
@@ -56,10 +56,13 @@ RIGEL_BENCH_LOOP(loop_v2, "arch=x86-64-v2", 16, 6)
 inline Ceilings ceilings() {
   using namespace detail;
   if (__builtin_cpu_supports("x86-64-v4"))
-    return {loop_v4<Step::l1, float>, loop_v4<Step::l1, double>, loop_v4<Step::min_plus, float>, loop_v4<Step::plus_times, float>};
+    return {loop_v4<Step::l1, float>, loop_v4<Step::l1, double>, loop_v4<Step::min_plus, float>,
+            loop_v4<Step::plus_times, float>};
   if (__builtin_cpu_supports("x86-64-v3"))
-    return {loop_v3<Step::l1, float>, loop_v3<Step::l1, double>, loop_v3<Step::min_plus, float>, loop_v3<Step::plus_times, float>};
-  return {loop_v2<Step::l1, float>, loop_v2<Step::l1, double>, loop_v2<Step::min_plus, float>, loop_v2<Step::plus_times, float>};
+    return {loop_v3<Step::l1, float>, loop_v3<Step::l1, double>, loop_v3<Step::min_plus, float>,
+            loop_v3<Step::plus_times, float>};
+  return {loop_v2<Step::l1, float>, loop_v2<Step::l1, double>, loop_v2<Step::min_plus, float>,
+          loop_v2<Step::plus_times, float>};
 }
 
 }  // namespace bench

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs bench_host and, in the same minutes on the same threads, what Python users have: SciPy's cdist, scikit-learn's
-pairwise distances with two jobs, NumPy's sgemm. Prints one table with ratios and targets, writes it as JSON.
+"""Compares bench_host with what Python users have: SciPy's cdist, scikit-learn's pairwise distances with two jobs, and NumPy's
+sgemm. All run within the same minutes on the same threads. Prints one table with ratios and targets, and writes it as JSON.
 
     compare.py build/…/bin/bench_host bench/results/host/<processor>.json
 
@@ -25,7 +25,7 @@ import threadpoolctl
 M, N, K, P = 2048, 2048, 256, 1.3
 THREADS = 2
 
-# What, against what, the least ratio. A name alone stands for its rate in pairs per second.
+# (name, compared with, least ratio). Names stand for rates in pairs per second.
 TARGETS = [
     ("host/l1/f32", "ceiling/l1/f32", 0.65),
     ("host/min_plus/f32", "ceiling/min_plus/f32", 0.65),
@@ -49,7 +49,7 @@ def commit():
 
 
 def rigel(program, repetitions):
-    """The report of bench_host; of several repetitions the fastest counts."""
+    """The report of bench_host; the fastest of several repetitions counts."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         subprocess.run([program, f"--benchmark_repetitions={repetitions}", f"--benchmark_out={out.name}",
                         "--benchmark_out_format=json", f"--benchmark_context=commit={commit()}"],
@@ -68,7 +68,7 @@ def rigel(program, repetitions):
 
 
 def rate(pairs, repetitions, call):
-    """Pairs per second of the fastest call after a first one."""
+    """Pairs per second of the fastest call, not counting the first."""
     call()
     seconds = []
     for _ in range(repetitions):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rates of the host kernels in pairs (m, n, k) per second, 2048 × 2048 × 256 on two threads, beside what the machine's
-// registers allow: loops of the same operations that touch no memory. compare.py sets them beside other libraries.
+// Measures the host kernels in pairs (m, n, k) per second, 2048 × 2048 × 256 on two threads, and the ceilings of the machine:
+// loops of the same operations that touch no memory. compare.py compares them with other libraries.
 #include <bench/host/ceiling.hpp>
 #include <rigel/contract.hpp>
 
@@ -23,7 +23,8 @@ using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, Kokkos::HostSpace>;
 
 template <class T>
 Matrix<T> random_matrix(std::int64_t rows, std::int64_t columns, unsigned seed) {
-  Matrix<T> a(Kokkos::view_alloc("a", Kokkos::WithoutInitializing), static_cast<std::size_t>(rows), static_cast<std::size_t>(columns));
+  Matrix<T> a(Kokkos::view_alloc("a", Kokkos::WithoutInitializing), static_cast<std::size_t>(rows),
+              static_cast<std::size_t>(columns));
   std::mt19937_64 generator(seed);
   std::uniform_real_distribution<T> uniform(0, 1);
   for (std::int64_t i = 0; i < rows * columns; ++i) a.data()[i] = uniform(generator);
@@ -34,9 +35,10 @@ void set_rate(benchmark::State& state, double pairs) {
   state.counters["pairs/s"] = benchmark::Counter(pairs, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-/// C = epilogue(X ⊗ Zᵀ), X and Z with one point a row, as cdist has them.
+/// Measures C = epilogue(X ⊗ Zᵀ); X and Z have one point per row, as in cdist.
 template <class S>
-void contraction(benchmark::State& state, S semiring, const std::string& kernel, const rigel::epilogue::Program& epilogue = {}) {
+void contraction(benchmark::State& state, S semiring, const std::string& kernel,
+                 const rigel::epilogue::Program& epilogue = {}) {
   using T = typename S::element;
   const auto x = random_matrix<T>(m, k, 1), z = random_matrix<T>(n, k, 2), c = random_matrix<T>(m, n, 3);
   const Exec exec;
@@ -51,7 +53,7 @@ void contraction(benchmark::State& state, S semiring, const std::string& kernel,
   set_rate(state, double(m) * n * k);
 
   if constexpr (std::is_same_v<S, rigel::lp<T>>) {
-    // The largest relative error of the distances, on a sample of them, against sums in extended precision.
+    // The largest relative error of a sample of the distances, compared with sums in extended precision.
     double worst = 0;
     for (std::int64_t i = 0; i < m; i += 61)
       for (std::int64_t j = 0; j < n; j += 67) {
@@ -65,15 +67,17 @@ void contraction(benchmark::State& state, S semiring, const std::string& kernel,
   }
 }
 
-/// A register loop on every thread; `pairs` is what one call computes.
+/// Measures a ceiling: `loop` on every thread returns how many pairs it computed.
 void ceiling(benchmark::State& state, double (*loop)()) {
   const Exec exec;
   const int threads = exec.concurrency();
   double pairs = 0;
   for (auto _ : state) {
     double sum = 0;
-    Kokkos::parallel_reduce("bench::ceiling", Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Static>>(exec, 0, threads, Kokkos::ChunkSize(1)),
-                            [=](int, double& s) { s += loop(); }, sum);
+    Kokkos::parallel_reduce(
+        "bench::ceiling",
+        Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Static>>(exec, 0, threads, Kokkos::ChunkSize(1)),
+        [=](int, double& s) { s += loop(); }, sum);
     pairs = sum;
   }
   set_rate(state, pairs);
@@ -87,7 +91,10 @@ std::string processor() {
 }
 
 void add(const std::string& name, auto function) {
-  benchmark::RegisterBenchmark(name.c_str(), function)->UseRealTime()->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark(name.c_str(), function)
+      ->UseRealTime()
+      ->MeasureProcessCPUTime()
+      ->Unit(benchmark::kMillisecond);
 }
 
 void add_all() {

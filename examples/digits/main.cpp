@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// 1797 handwritten digits: nearest neighbours by four metrics, geodesic distances and components of the neighbour graph,
-// every figure by every family of kernels. README.md defines the figures.
+// 1797 handwritten digits: nearest neighbours by four metrics, geodesic distances and components of the neighbour graph. Every
+// family of kernels computes every figure. README.md defines the figures.
 #include <rigel/rigel.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -22,7 +22,7 @@ namespace {
 constexpr int features = 64, neighbours = 10;
 
 struct Data {
-  std::vector<int> pixels;  // `features` a digit
+  std::vector<int> pixels;  // `features` per digit
   std::vector<int> digits;
   int size() const { return static_cast<int>(digits.size()); }
 };
@@ -49,7 +49,7 @@ struct Figure {
 };
 using Figures = std::vector<Figure>;
 
-/// The figures of one execution space, by the kernels of one family (all, where `family` is empty).
+/// The figures on one execution space, by the kernels of one family, or of all if `family` is empty.
 template <class Exec>
 class Study {
   using Space = typename Exec::memory_space;
@@ -74,7 +74,7 @@ class Study {
 
   Figures figures(const std::string& family) const {
     Figures list;
-    // Runs a figure; a family that lacks a kernel for it leaves it out.
+    // Computes a figure; skips it if the family lacks a kernel for it.
     const auto add = [&](const char* name, double tolerance, const auto& compute) {
       try {
         exec_.fence();
@@ -101,7 +101,7 @@ class Study {
   }
 
  private:
-  // Digits whose nearest other image, the first one of several, shows the same digit.
+  // The number of images whose nearest other image (the first one of a tie) shows the same digit.
   double nearest_are_right(double p, const std::string& family) const {
     const Matrix<float> distance("distance", n_, n_);
     rigel::cdist(exec_, single_, single_, distance, rigel::metric::minkowski{p},
@@ -121,7 +121,8 @@ class Study {
     return right;
   }
 
-  // The neighbour graph: lengths of its edges, infinity elsewhere, and which edges there are; returns their number.
+  // Builds the neighbour graph: the lengths of its edges (infinity if there is none), and which edges exist. Returns their
+  // number.
   double build(const Matrix<double>& graph, const Matrix<unsigned char>& reachable, const std::string& family) const {
     const Matrix<double> distance("distance", n_, n_);
     rigel::cdist(exec_, double_, double_, distance, rigel::metric::euclidean{},
@@ -135,7 +136,7 @@ class Study {
           int found = 0;
           for (int j = 0; j < n; ++j) {
             if (j == i || (found == neighbours && !(distance(i, j) < distance(i, nearest[found - 1])))) continue;
-            // In order of distance; after those that are as near.
+            // Inserts j in order of distance, after neighbours that are as near.
             int at = found < neighbours ? found++ : found - 1;
             for (; at > 0 && distance(i, j) < distance(i, nearest[at - 1]); --at) nearest[at] = nearest[at - 1];
             nearest[at] = j;
@@ -158,7 +159,7 @@ class Study {
     return static_cast<double>(arcs) / 2;
   }
 
-  // The longest of the shortest paths, and their mean.
+  // The length of the longest shortest path; `mean` is that of all of them.
   double geodesics(const Matrix<double>& graph, double& mean, const std::string& family) const {
     rigel::closure(exec_, rigel::min_plus<double>{}, graph, {.kernel = family});
     constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -181,7 +182,7 @@ class Study {
     return longest;
   }
 
-  // Images that reach no earlier one: one for each component.
+  // The number of images that reach no earlier one, of which each component has one.
   double components(const Matrix<unsigned char>& reachable, const std::string& family) const {
     rigel::closure(exec_, rigel::or_and<std::uint8_t>{}, reachable, {.kernel = family});
     int first = 0;
@@ -209,7 +210,7 @@ struct Column {
   Figures figures;
 };
 
-// The families that cover the execution space, in the order of the registry.
+// The families with kernels for the execution space, in the order of the registry.
 template <class Exec>
 std::vector<std::string> families() {
   constexpr bool on_host = Kokkos::SpaceAccessibility<Exec, Kokkos::HostSpace>::accessible;
@@ -228,7 +229,7 @@ void compute(const Data& data, const std::vector<std::string>& families, std::ve
 
 bool equal(double x, double y, double tolerance) { return std::abs(x - y) <= tolerance * std::abs(y); }
 
-// Prints the figures side by side; returns how many are not the same in all columns, or not as expected.
+// Prints the figures side by side. Returns how many differ between columns, or from what is expected.
 int report(const std::vector<Column>& columns, const std::map<std::string, double>& expected) {
   std::map<std::string, const Figure*> first;
   std::vector<std::string> names;

@@ -20,13 +20,13 @@ namespace rigel {
 enum class Batch { first, last };
 
 struct ContractOptions {
-  bool accumulate = false;  // C = epilogue(C ⊕ ⊕_k …), the chain starting with C
+  bool accumulate = false;  // C = epilogue(C ⊕ ⊕_k …): each chain starts with the value in C
   Batch batch = Batch::first;
-  Promise require = Promise::none;               // only kernels that promise this are considered
-  Precision precision = Precision::accumulator;  // the least that terms are rounded to
-  bool may_cancel = false;                       // l2_squared: errors may be relative to norms, see cdist()
-  std::string_view kernel = {};                  // a kernel's name or the leading part of it: "host", "cuda.simt"
-  Workspace workspace = {};                      // in memory of the execution space; else from Rigel's pool
+  Promise require = Promise::none;             // considers only kernels that promise this
+  Precision precision = Precision::automatic;  // the least precise terms that the call accepts
+  bool may_cancel = false;                     // l2_squared: errors may be relative to the norms, see cdist()
+  std::string_view kernel = {};                // a kernel's name or its leading part: "host", "cuda.simt"
+  Workspace workspace = {};                    // workspace_size() bytes; without it, the call leases them from Rigel's pool
 };
 
 /// A view read with rows and columns exchanged.
@@ -34,7 +34,7 @@ template <class View>
 struct Transposed {
   View view;
 };
-/// The transpose of a matrix, or of each matrix of a batch: costs nothing.
+/// The transpose of a matrix, or of each matrix of a batch. It only exchanges strides.
 template <class View>
 Transposed<View> transposed(const View& view) {
   return {view};
@@ -57,7 +57,8 @@ struct underlying<Transposed<V>> {
 template <class V>
 using view_t = typename underlying<V>::type;
 
-// Kokkos's 16-bit types where they are 16 bits wide (in a host-only Kokkos they are float).
+// The Scalar of a view's elements. It includes Kokkos's half_t and bhalf_t if they have 16 bits; in a host-only Kokkos they are
+// float.
 template <class T>
 constexpr Scalar scalar_of_value() {
   if constexpr (scalar_of<T> != Scalar::other)
@@ -72,11 +73,11 @@ constexpr Scalar scalar_of_value() {
     return Scalar::other;
 }
 
-// The same for C. A bool is no byte there: it gets ≠ 0, as any type that is none of Rigel's scalars gets what converts to it.
+// The same for C, where bool is Scalar::other: kernels then convert the result to bool (value ≠ 0) instead of storing a byte.
 template <class T>
 inline constexpr Scalar scalar_of_written = std::is_same_v<T, bool> ? Scalar::other : scalar_of_value<T>();
 
-// Whether elements can be read from what is a view of T. Bytes of any value are no bools.
+// Whether a semiring's Element can be read from a view of T. A view of bytes does not hold bools: its bytes may have any value.
 template <class T, class Element>
 inline constexpr bool holds =
     std::is_same_v<T, Element> ||
@@ -84,7 +85,7 @@ inline constexpr bool holds =
 
 /// The Operand of a view of rank 2 or 3.
 template <class View>
-Operand operand_of(const View& v, Batch batch) {
+Operand operand_of(const View& v, Batch batch, const char* argument) {
   static_assert(Kokkos::is_view_v<View>, "contract: A, B and C are Kokkos views, or transposed() ones");
   static_assert(View::rank() == 2 || View::rank() == 3, "contract: a view has rank 2 (a matrix) or 3 (a batch of them)");
   static_assert(!View::memory_traits::is_atomic, "contract: views with the Atomic memory trait are not supported");
@@ -93,6 +94,7 @@ Operand operand_of(const View& v, Batch batch) {
   o.data = const_cast<T*>(v.data());
   o.type = scalar_of_value<T>();
   o.size = sizeof(T);
+  o.argument = argument;
   o.label = v.label();
   constexpr bool batched = View::rank() == 3;
   const int l = batch == Batch::first ? 0 : 2;
@@ -108,14 +110,15 @@ Operand operand_of(const View& v, Batch batch) {
   return o;
 }
 template <class View>
-Operand operand_of(const Transposed<View>& t, Batch batch) {
-  Operand o = operand_of(t.view, batch);
+Operand operand_of(const Transposed<View>& t, Batch batch, const char* argument) {
+  Operand o = operand_of(t.view, batch, argument);
   std::swap(o.rows, o.columns);
   std::swap(o.row_stride, o.column_stride);
   return o;
 }
 
-// The epilogue as kernels take it: arguments() by pointer and strides, which leaves its view in `indices`; all others as they are.
+// The epilogue as kernels take it. arguments() becomes a functor with a pointer and strides, and its view goes to `indices`;
+// other epilogues stay as they are.
 template <class Exec, class E>
 const E& bound(const E& epilogue, Batch, std::optional<Operand>&) {
   return epilogue;
@@ -127,7 +130,7 @@ auto bound(const epilogue::Arguments<View>& epilogue, Batch batch, std::optional
                 "contract: epilogue::arguments() takes a view of signed integers that can be written");
   static_assert(Kokkos::SpaceAccessibility<Exec, typename view_t<View>::memory_space>::accessible,
                 "contract: the execution space cannot access the view of epilogue::arguments()");
-  const Operand& o = indices.emplace(operand_of(epilogue.indices, batch));
+  const Operand& o = indices.emplace(operand_of(epilogue.indices, batch, "the view of arguments()"));
   return epilogue::KeepIndex<Index>{{static_cast<Index*>(o.data), o.batch_stride, o.row_stride, o.column_stride}};
 }
 template <class Exec, class F, class G>
@@ -137,7 +140,11 @@ auto bound(const epilogue::Composed<F, G>& both, Batch batch, std::optional<Oper
   return epilogue::Composed<std::decay_t<decltype(first)>, std::decay_t<decltype(second)>>{first, second};
 }
 
-// The semiring itself, or the view's element where one object for each batch is given.
+// Whether an epilogue can be called with the results of a semiring.
+template <class Functor, class S>
+concept TakesResults = requires(const Functor& functor, result_t<S> value, std::int64_t i) { functor(value, i, i, i); };
+
+// The type of the semiring: the argument's own, or that of a view's elements.
 template <class S>
 struct semiring_argument {
   using type = S;
@@ -148,17 +155,17 @@ struct semiring_argument<S> {
   using type = typename S::non_const_value_type;
 };
 
-// Builds the Problem of a call and hands it to `use`.
-template <class Exec, class SemiringOrView, class A, class B, class C, class E, class Use>
-auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c, const E& epilogue,
-                  const ContractOptions& options, const Use& use, const Names& names = {}) {
+// The compile-time checks of contract()'s arguments. `Functor` is the epilogue as kernels take it.
+template <class Exec, class SemiringOrView, class A, class B, class C, class Functor>
+constexpr void check_types() {
   using S = typename semiring_argument<SemiringOrView>::type;
   using CView = view_t<C>;
   static_assert(Kokkos::is_execution_space_v<Exec>, "contract: the first argument is a Kokkos execution space instance");
   static_assert(Semiring<S>, "contract: the second argument is a semiring (see rigel/semiring.hpp), or a view of them");
-  static_assert(speaks_for_itself<S> || !HasStep<S>,
-                "contract: this functor derives from one of Rigel's semirings and has a step. If that is the fused form of its own "
-                "multiply and add, say `using self = <the functor>`, which also keeps the inherited flags; else declare another step");
+  static_assert(
+      speaks_for_itself<S> || !HasStep<S>,
+      "contract: this functor derives from one of Rigel's semirings and has a step. If that is the fused form of its own "
+      "multiply and add, say `using self = <the functor>`, which also keeps the inherited flags; else declare another step");
   static_assert(holds<typename view_t<A>::non_const_value_type, typename S::element> &&
                     holds<typename view_t<B>::non_const_value_type, typename S::element>,
                 "contract: A and B hold the semiring's element type");
@@ -167,102 +174,195 @@ auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, 
                     Kokkos::SpaceAccessibility<Exec, typename view_t<B>::memory_space>::accessible &&
                     Kokkos::SpaceAccessibility<Exec, typename CView::memory_space>::accessible,
                 "contract: the execution space cannot access one of the views");
+  static_assert(
+      TakesResults<Functor, S>,
+      "contract: the epilogue cannot be called with (result, m, n, batch) of this semiring. Results that are no numbers, as "
+      "those of with_argument, need an epilogue that makes a value of C's type of them: epilogue::arguments(view), or a "
+      "functor of yours");
+  constexpr Scalar c_type = scalar_of_written<typename CView::non_const_value_type>;
+  if constexpr (std::is_same_v<Functor, epilogue::Program> && math::is_floating<result_t<S>>)
+    static_assert(c_type == Scalar::other || c_type <= Scalar::f64,
+                  "contract: the results are floating-point numbers, C cannot hold integers");
+}
 
-  Problem p;
+// Puts the semiring into the problem: its object, or a view of objects, one for each batch or one for all.
+template <class Exec, class SemiringOrView>
+void set_semiring(Contraction& p, const SemiringOrView& semiring) {
+  using S = typename semiring_argument<SemiringOrView>::type;
   p.semiring = {semiring_name<S>(), semiring_type<S>()};
   p.element = scalar_of<typename S::element>;
   p.accumulator = scalar_of<typename S::accumulator>;
-  p.a = operand_of(a, options.batch);
-  p.b = operand_of(b, options.batch);
-  p.c = operand_of(c, options.batch);
-  p.batch = p.c.batches;
-  p.m = p.c.rows;
-  p.n = p.c.columns;
-  p.k = p.a.columns;
-  p.accumulate = options.accumulate;
-  p.require = options.require;
-  p.precision = options.precision;
-  p.may_cancel = options.may_cancel;
-  p.kernel = options.kernel;
-  p.execution = execution_of(exec);
-  p.names = names;
   if constexpr (Kokkos::is_view_v<SemiringOrView>) {
-    static_assert(SemiringOrView::rank() == 1, "contract: a view of semirings has rank 1, one object for each batch");
+    static_assert(SemiringOrView::rank() <= 1, "contract: a view of semirings has rank 0 or 1");
     static_assert(Kokkos::SpaceAccessibility<Exec, typename SemiringOrView::memory_space>::accessible,
                   "contract: the execution space cannot access the view of semirings");
-    if (static_cast<std::int64_t>(semiring.extent(0)) != p.batch || !semiring.span_is_contiguous())
+    const auto objects = static_cast<std::int64_t>(semiring.size());
+    if ((objects != 1 && objects != p.batch) || !semiring.span_is_contiguous())
       throw Error(Code::invalid_argument, "contract: the view of semirings '" + semiring.label() + "' has " +
-                                              std::to_string(semiring.extent(0)) + " objects, expected " +
-                                              std::to_string(p.batch) + " contiguous ones, one for each batch of C");
+                                              std::to_string(objects) + " objects, expected " + std::to_string(p.batch) +
+                                              " contiguous ones, one for each batch of C, or one for all");
+    if (!semiring.data() && !p.is_empty())
+      throw Error(Code::invalid_argument, "contract: the view of semirings '" + semiring.label() + "' has no data");
     p.semiring_object = semiring.data();
-    p.semiring_per_batch = true;
+    p.semiring_in_view = true;
+    p.semiring_stride = objects == 1 ? 0 : 1;
   } else {
     p.semiring_object = &semiring;
   }
   if (p.accumulate && !can_accumulate<S>)
     throw Error(Code::invalid_argument, "contract: accumulate is not defined for semiring '" + std::string(p.semiring.name) +
                                             "', whose accumulator is a struct that no value of C can be lifted into");
+}
 
-  constexpr Scalar c_type = scalar_of_written<typename CView::non_const_value_type>;
-  p.c.type = c_type;
-  constexpr bool closed = std::is_same_v<E, epilogue::Program>;
-  std::optional<Operand> indices;
-  const auto& functor = bound<Exec>(epilogue, options.batch, indices);
-  using Functor = std::decay_t<decltype(functor)>;
-  constexpr bool is_taken = requires(result_t<S> value, std::int64_t i) { functor(value, i, i, i); };
-  static_assert(
-      is_taken,
-      "contract: the epilogue cannot be called with (result, m, n, batch) of this semiring. Results that are no numbers, as "
-      "those of with_argument, need an epilogue that makes a value of C's type of them: epilogue::arguments(view), or a "
-      "functor of yours");
-  if constexpr (closed) p.program = &epilogue;
+// The problem of a call on operands; C holds `Value`. It points to `exec`, `semiring`, `functor` (the epilogue as kernels take it),
+// `indices` and options.kernel, which outlive it.
+template <class Value, class Exec, class SemiringOrView, class Functor>
+Contraction contraction_on(const Exec& exec, const SemiringOrView& semiring, Operand a, Operand b, Operand c,
+                           const Functor& functor, const std::optional<Operand>& indices, const ContractOptions& options,
+                           const char* function) {
+  using S = typename semiring_argument<SemiringOrView>::type;
+  constexpr bool closed = std::is_same_v<Functor, epilogue::Program>;
+  Contraction p;
+  p.function = function;
+  p.execution = execution_of(exec);
+  p.require = options.require;
+  p.precision = options.precision;
+  p.kernel = options.kernel;
+  p.workspace = options.workspace;
+  p.a = std::move(a);
+  p.b = std::move(b);
+  p.c = std::move(c);
+  p.c.type = scalar_of_written<Value>;
+  p.batch = p.c.batches;
+  p.m = p.c.rows;
+  p.n = p.c.columns;
+  p.k = p.a.columns;
+  p.accumulate = options.accumulate;
+  p.may_cancel = options.may_cancel;
+  set_semiring<Exec>(p, semiring);
+  if constexpr (closed) p.program = &functor;
   p.epilogue_object = &functor;
   if (indices) p.indices = &*indices;
-  if constexpr (closed && math::is_floating<result_t<S>>)
-    static_assert(c_type == Scalar::other || c_type <= Scalar::f64,
-                  "contract: the results are floating-point numbers, C cannot hold integers");
-  // Compiled kernels take the zoo with epilogues of the closed set; all else is instantiated here.
-  if constexpr (is_taken && !(in_zoo<S> && closed && c_type != Scalar::other && space_of<Exec> != Space::other))
-    p.instantiated = instantiated_kernels<Exec, S, Functor, typename CView::non_const_value_type>();
-  return use(static_cast<const Problem&>(p));
+  // Compiled kernels take the zoo with epilogues of the closed set; kernels for anything else are instantiated here.
+  if constexpr (TakesResults<Functor, S> &&
+                !(in_zoo<S> && closed && scalar_of_written<Value> != Scalar::other && space_of<Exec> != Space::other))
+    p.instantiated = instantiated_kernels<Exec, S, Functor, Value>();
+  return p;
+}
+
+// The same on views.
+template <class Exec, class SemiringOrView, class A, class B, class C, class Functor>
+Contraction contraction_of(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
+                           const Functor& functor, const std::optional<Operand>& indices, const ContractOptions& options) {
+  check_types<Exec, SemiringOrView, A, B, C, Functor>();
+  return contraction_on<typename view_t<C>::non_const_value_type>(
+      exec, semiring, operand_of(a, options.batch, "A"), operand_of(b, options.batch, "B"),
+      operand_of(c, options.batch, "C"), functor, indices, options, "contract");
+}
+
+// Builds the problem of a call and hands it to `use`.
+template <class Exec, class SemiringOrView, class A, class B, class C, class E, class Use>
+auto with_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c, const E& epilogue,
+                  const ContractOptions& options, const Use& use) {
+  std::optional<Operand> indices;
+  const auto& functor = bound<Exec>(epilogue, options.batch, indices);
+  return use(contraction_of(exec, semiring, a, b, c, functor, indices, options));
 }
 
 }  // namespace detail
 
+/// A Contraction that owns what it points to: copies of the execution space instance, the semiring (or the view of semirings),
+/// the views, the epilogue and the kernel's name. It can be neither copied nor moved.
+template <class Exec, class SemiringOrView, class A, class B, class C, class E>
+class OwningContraction : public Contraction {
+  using Functor = std::decay_t<decltype(detail::bound<Exec>(std::declval<const E&>(), Batch{},
+                                                            std::declval<std::optional<Operand>&>()))>;
+
+ public:
+  OwningContraction(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c, const E& epilogue,
+                    const ContractOptions& options)
+      : exec_(exec),
+        semiring_(semiring),
+        a_(a),
+        b_(b),
+        c_(c),
+        epilogue_(epilogue),
+        functor_(detail::bound<Exec>(epilogue_, options.batch, indices_)),
+        kernel_(options.kernel) {
+    static_cast<Contraction&>(*this) = detail::contraction_of(exec_, semiring_, a_, b_, c_, functor_, indices_, options);
+    kernel = kernel_;
+  }
+  OwningContraction(const OwningContraction&) = delete;
+  OwningContraction& operator=(const OwningContraction&) = delete;
+
+ private:
+  Exec exec_;
+  SemiringOrView semiring_;
+  A a_;
+  B b_;
+  C c_;
+  E epilogue_;
+  std::optional<Operand> indices_;
+  Functor functor_;
+  std::string kernel_;
+};
+
+/// The problem of a call of contract() with the same arguments. candidates(), explain(), select(), workspace_size() and run()
+/// take it:
+///
+///     const auto problem = rigel::problem_of(exec, rigel::min_plus<float>{}, a, b, c);
+///     for (const auto& candidate : rigel::candidates(problem))
+///       if (candidate.status) rigel::run(*candidate.kernel, problem);
+///
+/// It keeps managed views alive. Throws Error(invalid_argument) if a view of semirings has neither one object nor as many as C
+/// has batches, or if the semiring does not define accumulate. run() checks extents and overlaps.
+template <class Exec, class SemiringOrView, class A, class B, class C, class E = epilogue::Program>
+OwningContraction<Exec, SemiringOrView, A, B, C, E> problem_of(const Exec& exec, const SemiringOrView& semiring, const A& a,
+                                                               const B& b, const C& c, const E& epilogue = {},
+                                                               const ContractOptions& options = {}) {
+  return {exec, semiring, a, b, c, epilogue, options};
+}
+
 /// C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ), asynchronously on `exec`.
 ///
-/// exec       any execution space instance; every view must be accessible from it. Kokkos::Threads takes calls only in the host
-///            thread that initialised Kokkos
-/// semiring   a functor (rigel/semiring.hpp), or a contiguous rank-1 view of L of them, one for each batch
-/// a, b, c    views of rank 2, or 3 with a batch index, of any layout, or transposed() ones: a is M × K, b is K × N,
-///            c is M × N. A batch extent of 1, or a missing one, broadcasts a or b. c overlaps neither a nor b. A c of bool
-///            gets whether the epilogue's value is not 0, as NaN is not.
-/// epilogue   a functor (value, m, n, batch) → value, applied once to each result (rigel/epilogue.hpp); of the zoo's integers
-///            the closed set gives floating-point numbers, which c has to hold, but for one any_bit() or parity(). Results that are
-///            no numbers need one: with_argument<S> takes epilogue::arguments(view), which keeps the k that won
-/// K = 0 gives the epilogue of the identity; M = 0, N = 0 or no batches is a no-op.
-/// It is not to be called inside a parallel region: Kokkos does not launch from there.
-/// Throws Error(invalid_argument) for extents that do not fit or a C that overlaps, Error(unsupported) where no kernel
-/// covers the call or Kokkos::Threads does not launch from here, Error(device) where the CUDA runtime fails. C is untouched when it throws.
+/// exec       any execution space instance that can access every view. Kokkos::Threads takes calls only from the host thread
+///            that initialised Kokkos.
+/// semiring   a functor (rigel/semiring.hpp), or a view of functors in memory of the execution space, which kernels read when
+///            they run. The view has rank 0, or is contiguous of rank 1 with one functor, or with L, one for each batch.
+/// a, b, c    views of any layout, or transposed() ones: a is M × K, b is K × N, c is M × N. Views of rank 3 have a batch index
+///            in addition. A batch extent of 1, or rank 2, broadcasts a or b. c overlaps neither a nor b. A c of bool receives
+///            whether the epilogue's value differs from 0, which NaN does.
+/// epilogue   a functor (value, m, n, batch) → value, applied once to each result (rigel/epilogue.hpp). The closed set turns
+///            the zoo's integers into floating-point numbers, which c must be able to hold; any_bit() or parity() as the only
+///            step keeps them integers. A result that is not a number needs an epilogue that makes one of it: for
+///            with_argument<S> that is epilogue::arguments(view), which stores the k that won.
+///
+/// K = 0 gives the epilogue of the identity. If M = 0, N = 0 or there are no batches, nothing happens. Do not call it inside a
+/// parallel region: Kokkos does not launch from there.
+///
+/// Throws Error(invalid_argument) if extents do not match or C overlaps, Error(not_found) if no kernel has the name that
+/// options.kernel asks for, Error(unsupported) if no kernel covers the call or Kokkos::Threads cannot launch from here,
+/// Error(out_of_memory) if the pool gets no memory, and Error(device) if the CUDA runtime fails. C is untouched when it throws.
 template <class Exec, class SemiringOrView, class A, class B, class C, class E = epilogue::Program>
 void contract(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c, const E& epilogue = {},
               const ContractOptions& options = {}) {
-  detail::with_problem(exec, semiring, a, b, c, epilogue, options, [&](const Problem& p) { run(p, options.workspace); });
+  detail::with_problem(exec, semiring, a, b, c, epilogue, options, [](const Contraction& p) { run(p); });
 }
 
-/// Every kernel that the same call of contract() could use: predicted time, or the reason why not; '*' marks the choice.
+/// Lists every candidate kernel of a call of contract() with the same arguments, a line each: its predicted time, or why it
+/// does not cover the call. '*' marks the choice.
 template <class Exec, class SemiringOrView, class A, class B, class C, class E = epilogue::Program>
 std::string explain(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
                     const E& epilogue = {}, const ContractOptions& options = {}) {
-  return detail::with_problem(exec, semiring, a, b, c, epilogue, options, [](const Problem& p) { return explain(p); });
+  return detail::with_problem(exec, semiring, a, b, c, epilogue, options, [](const Contraction& p) { return explain(p); });
 }
 
-/// Bytes of workspace that the same call of contract() needs.
+/// Bytes of workspace, in memory of the execution space, that a call of contract() with the same arguments needs.
 template <class Exec, class SemiringOrView, class A, class B, class C, class E = epilogue::Program>
 std::size_t workspace_size(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
                            const E& epilogue = {}, const ContractOptions& options = {}) {
   return detail::with_problem(exec, semiring, a, b, c, epilogue, options,
-                              [](const Problem& p) { return workspace_size(p); });
+                              [](const Contraction& p) { return workspace_size(p).bytes; });
 }
 
 }  // namespace rigel

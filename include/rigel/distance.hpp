@@ -7,21 +7,20 @@
 #include <rigel/contract.hpp>
 #include <rigel/detail/rows.hpp>
 
-#include <Kokkos_Profiling_ScopedRegion.hpp>
-
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace rigel {
 
 struct CdistOptions {
   bool skip_epilogue = false;  // leave out the metric's own last step: the sum of squares, not its root
   Batch batch = Batch::first;
-  Promise require = Promise::none;               // only kernels that promise this are considered
-  Precision precision = Precision::accumulator;  // the least that terms are rounded to
-  bool may_cancel = false;                       // Euclidean: errors may be relative to the lines' norms, see cdist()
-  std::string_view kernel = {};                  // a kernel's name or the leading part of it
-  Workspace workspace = {};                      // cdist_workspace_size() bytes; else from Rigel's pool
+  Promise require = Promise::none;             // only kernels that promise this are considered
+  Precision precision = Precision::automatic;  // the least that terms are rounded to
+  bool may_cancel = false;                     // Euclidean: errors may be relative to the rows' norms, see cdist()
+  std::string_view kernel = {};                // a kernel's name or the leading part of it
+  Workspace workspace = {};                    // cdist_workspace_size() bytes; else from Rigel's pool
 };
 
 /// What cdist() makes of every row x of X and Z before a metric sees it, in copies that live in the workspace: x, or x less its
@@ -187,23 +186,6 @@ constexpr auto element_for() {
     return std::type_identity<T>{};
 }
 
-inline void validate_cdist(const Operand& x, const Operand& z, const Operand& d) {
-  const auto describe = [](const char* name, const Operand& o, const char* is = " ") {
-    std::string text = std::string(name) + " '" + o.label + "'" + is;
-    if (o.batches != 1) text += std::to_string(o.batches) + 'x';
-    return text + std::to_string(o.rows) + 'x' + std::to_string(o.columns);
-  };
-  const auto refuse = [&](const char* name, const Operand& o, const std::string& expected) {
-    throw Error(Code::invalid_argument, "cdist: " + describe(name, o, " is ") + ", expected " + expected);
-  };
-  if (z.columns != x.columns) refuse("Z", z, std::to_string(x.columns) + " columns to match " + describe("X", x));
-  if (d.rows != x.rows) refuse("D", d, std::to_string(x.rows) + " rows to match the rows of " + describe("X", x));
-  if (d.columns != z.rows) refuse("D", d, std::to_string(z.rows) + " columns to match the rows of " + describe("Z", z));
-  const std::string batches = std::to_string(d.batches) + " batches or one to match " + describe("D", d);
-  if (x.batches != d.batches && x.batches != 1) refuse("X", x, batches);
-  if (z.batches != d.batches && z.batches != 1) refuse("Z", z, batches);
-}
-
 // Rigel's type for what X and Z hold, where cdist() takes them for this metric.
 template <class X, class Z, class M>
 constexpr auto cdist_element() {
@@ -221,175 +203,72 @@ constexpr auto cdist_element() {
   return std::type_identity<Element>{};
 }
 
-// Hands `use` the arguments of the contract() that a cdist() of these rows is.
-template <class Element, class Exec, class X, class Z, class D, class M, class E, class Use>
-auto with_contraction(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,
-                      const CdistOptions& options, const Use& use) {
-  const ContractOptions contraction{.batch = options.batch,
-                                    .require = options.require,
-                                    .precision = options.precision,
-                                    .may_cancel = options.may_cancel,
-                                    .kernel = options.kernel,
-                                    .workspace = options.workspace};
-  const std::int64_t k = operand_of(x, options.batch).columns;
-  return metric.template with<Element>(k, [&](const auto& semiring, epilogue::Program own) {
-    if (options.skip_epilogue) own = {};
-    using Value = typename view_t<D>::non_const_value_type;
-    if (std::is_integral_v<Value> && !std::is_same_v<Value, bool> && !own.empty())
-      throw Error(Code::unsupported, "cdist: D '" + operand_of(d, options.batch).label +
-                                         "' holds integers, expected floating-point numbers for this metric, or "
-                                         "options.skip_epilogue");
-    if constexpr (std::is_same_v<E, epilogue::Program>)
-      return use(exec, semiring, x, transposed(z), d, own | last, contraction);
-    else
-      return use(exec, semiring, x, transposed(z), d, epilogue::Composed<epilogue::Program, E>{own, last}, contraction);
-  });
-}
-
-inline constexpr Names cdist_names = {"cdist", "X", "transposed Z", "D"};
-
-// A call whose metric takes rows as they are: one contract().
-template <class Exec, class X, class Z, class D, class M, class E>
-class Cdist {
- public:
-  Cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last, const CdistOptions& options)
-      : exec_(exec), x_(x), z_(z), d_(d), metric_(metric), last_(last), options_(options) {
-    validate_cdist(operand_of(x, options.batch), operand_of(z, options.batch), operand_of(d, options.batch));
-  }
-  void run() const {
-    contraction([&](auto&&... arguments) {
-      with_problem(arguments..., [&](const Problem& p) { rigel::run(p, options_.workspace); }, cdist_names);
-    });
-  }
-  std::string explanation() const {
-    return contraction([](auto&&... arguments) {
-      return with_problem(arguments..., [](const Problem& p) { return explain(p); }, cdist_names);
-    });
-  }
-  std::size_t bytes() const {
-    return contraction([](auto&&... arguments) {
-      return with_problem(arguments..., [](const Problem& p) { return workspace_size(p); }, cdist_names);
-    });
-  }
-
- private:
-  template <class Use>
-  auto contraction(const Use& use) const {
-    using Element = typename decltype(cdist_element<X, Z, M>())::type;
-    return with_contraction<Element>(exec_, x_, z_, d_, metric_, last_, options_, use);
-  }
-
-  const Exec& exec_;
-  const X& x_;
-  const Z& z_;
-  const D& d_;
-  const M& metric_;
-  const E& last_;
-  const CdistOptions& options_;
+// The type that the metric's semiring reads: that of prepared rows, or X's own.
+template <class Element, class M>
+struct rows_of {
+  using type = Element;
+};
+template <class Element, PreparesRows M>
+struct rows_of<Element, M> {
+  using type = typename M::template row<Element>;
+  static_assert(std::is_same_v<type, float> || std::is_same_v<type, double>, "cdist: prepared rows are of float or double");
 };
 
-// A call whose metric has rows prepared: a pass over X and Z into the workspace, then a contract() of what it wrote.
-template <class Exec, class X, class Z, class D, class M, class E>
-  requires PreparesRows<M>
-class Cdist<Exec, X, Z, D, M, E> {
-  using Element = typename decltype(cdist_element<X, Z, M>())::type;
-  using Row = typename M::template row<Element>;
-  static_assert(std::is_same_v<Row, float> || std::is_same_v<Row, double>, "cdist: prepared rows are of float or double");
+// What cdist() takes if it prepares rows, checked when it is compiled. Returns the pass, its operands left to the driver.
+template <class Exec, class X, class Z, class M, class Element, class Row>
+RowPass pass_of() {
   static_assert(Kokkos::is_execution_space_v<Exec>, "cdist: the first argument is a Kokkos execution space instance");
   static_assert(Kokkos::SpaceAccessibility<Exec, typename view_t<X>::memory_space>::accessible &&
                     Kokkos::SpaceAccessibility<Exec, typename view_t<Z>::memory_space>::accessible,
                 "cdist: the execution space cannot access X or Z");
+  RowPass pass{.centred = M::preparation.centred, .squared_length = M::preparation.squared_length};
+  if constexpr (space_of<Exec> == Space::other) pass.launch = launch_rows<type_list<Exec>, Element, Row>;
+  return pass;
+}
 
- public:
-  Cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last, const CdistOptions& options)
-      : exec_(exec), d_(d), metric_(metric), last_(last), options_(options) {
-    const Operand of_x = operand_of(x, options.batch), of_z = operand_of(z, options.batch),
-                  of_d = operand_of(d, options.batch);
-    validate_cdist(of_x, of_z, of_d);
-    // All that can be wrong with X, Z and D themselves; the contraction sees copies.
-    Problem product;
-    product.batch = of_d.batches;
-    product.m = of_d.rows;
-    product.n = of_d.columns;
-    product.k = of_x.columns;
-    product.a = of_x;
-    product.b = operand_of(transposed(z), options.batch);
-    product.c = of_d;
-    product.names = cdist_names;
-    validate(product);
-
-    is_empty_ = product.batch == 0 || product.m == 0 || product.n == 0;
-    is_self_ = of_x.data == of_z.data && of_x.batches == of_z.batches && of_x.rows == of_z.rows &&
-               of_x.batch_stride == of_z.batch_stride && of_x.row_stride == of_z.row_stride &&
-               of_x.column_stride == of_z.column_stride;
-    pass_ = {{rows_of(of_x), rows_of(of_z)}, of_x.columns, M::preparation.centred, M::preparation.squared_length};
-  }
-
-  void run() {
-    if (is_empty_) return;
-    const Kokkos::Profiling::ScopedRegion region("rigel::cdist");
-    const CallMemory memory("cdist", execution_of(exec_), options_.workspace, bytes());
-    place(memory.address());
-    Pass pass = pass_;
-    if (is_self_) pass.of[1] = {};
-    if (pass.k > 0) prepare_rows(exec_, pass);
-    contraction([](const Problem& p, Workspace inner) { rigel::run(p, inner); });
-  }
-  std::string explanation() {
-    place(nominal_address);
-    return std::string("rows prepared: ") + (M::preparation.centred ? "centred, " : "") + name(scalar_of<Row>) + ", " +
-           std::to_string(row_bytes()) + " bytes of workspace\n" +
-           contraction([](const Problem& p, Workspace) { return explain(p); });
-  }
-  std::size_t bytes() {
-    if (is_empty_) return 0;
-    place(nominal_address);
-    inner_.bytes = contraction([](const Problem& p, Workspace) {
-      const Kernel& kernel = select(p);
-      return kernel.workspace ? kernel.workspace(kernel.info, p) : 0;
-    });
-    return row_bytes() + inner_.bytes;
-  }
-
- private:
-  using Pass = Preparing<Element, Row>;
-  using Rows = RowsToPrepare<Element, Row>;
-  static constexpr std::uintptr_t nominal_address = 256;  // stands in for memory that is aligned as workspaces are
-
-  // Rows to be written contiguous along k, each aligned to 16 bytes.
-  static Rows rows_of(const Operand& o) {
-    constexpr std::int64_t vector = 16 / sizeof(Row);
-    const std::int64_t pitch = (o.columns + vector - 1) / vector * vector;
-    return {strided<Element>(o), {nullptr, o.batches == 1 ? 0 : o.rows * pitch, pitch, 1}, o.batches, o.rows};
-  }
-  std::size_t bytes_of(const Rows& g) const {
-    return (sizeof(Row) * static_cast<std::size_t>(g.count() * g.to.row) + 255) / 256 * 256;
-  }
-  std::size_t row_bytes() const { return bytes_of(pass_.of[0]) + (is_self_ ? 0 : bytes_of(pass_.of[1])); }
-  void place(std::uintptr_t base) {
-    pass_.of[0].to.data = reinterpret_cast<Row*>(base);
-    pass_.of[1].to.data = reinterpret_cast<Row*>(is_self_ ? base : base + bytes_of(pass_.of[0]));
-    inner_.data = reinterpret_cast<void*>(base + row_bytes());
-  }
-
-  template <class Use>
-  auto contraction(const Use& use) const {
-    const auto prepared = [&](const Rows& g) { return batch_of<Exec>(g.to, g.batches, g.rows, pass_.k, options_.batch); };
-    return with_contraction<Row>(
-        exec_, prepared(pass_.of[0]), prepared(pass_.of[1]), d_, metric_, last_, options_, [&](const auto&... arguments) {
-          return with_problem(arguments..., [&](const Problem& p) { return use(p, inner_); }, cdist_names);
-        });
-  }
-
-  const Exec& exec_;
-  const D& d_;
-  const M& metric_;
-  const E& last_;
-  const CdistOptions& options_;
-  bool is_empty_, is_self_;
-  Pass pass_;
-  Workspace inner_;
-};
+// Hands `use` the contraction of X and transposed Z, as they are, and the pass that prepares their rows; null if the metric takes them
+// as they are.
+template <class Exec, class X, class Z, class D, class M, class E, class Use>
+auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,
+                const CdistOptions& options, const Use& use) {
+  using Element = typename decltype(cdist_element<X, Z, M>())::type;
+  using Row = typename rows_of<Element, M>::type;
+  using Value = typename view_t<D>::non_const_value_type;
+  Operand of_x = operand_of(x, options.batch, "X"), of_z = operand_of(transposed(z), options.batch, "transposed Z"),
+          of_d = operand_of(d, options.batch, "D");
+  const ContractOptions contraction{.require = options.require,
+                                    .precision = options.precision,
+                                    .may_cancel = options.may_cancel,
+                                    .kernel = options.kernel,
+                                    .workspace = options.workspace};
+  return metric.template with<Row>(of_x.columns, [&](const auto& semiring, epilogue::Program own) {
+    using S = std::decay_t<decltype(semiring)>;
+    if (options.skip_epilogue) own = {};
+    if (std::is_integral_v<Value> && !std::is_same_v<Value, bool> && !own.empty())
+      throw Error(Code::unsupported, "cdist: D '" + of_d.label +
+                                         "' holds integers, expected floating-point numbers for this metric, or "
+                                         "options.skip_epilogue");
+    const auto with_functor = [&]<class Functor>(const Functor& functor) {
+      const auto problem = [&] {
+        return contraction_on<Value>(exec, semiring, std::move(of_x), std::move(of_z), std::move(of_d), functor, {},
+                                     contraction, "cdist");
+      };
+      if constexpr (PreparesRows<M>) {
+        using Rows = Kokkos::View<Row**, typename Exec::memory_space>;
+        const RowPass pass = pass_of<Exec, X, Z, M, Element, Row>();
+        check_types<Exec, S, Rows, Rows, D, Functor>();
+        return use(problem(), &pass);
+      } else {
+        check_types<Exec, S, X, Z, D, Functor>();
+        return use(problem(), nullptr);
+      }
+    };
+    if constexpr (std::is_same_v<E, epilogue::Program>)
+      return with_functor(own | last);
+    else
+      return with_functor(epilogue::Composed<epilogue::Program, E>{own, last});
+  });
+}
 
 }  // namespace detail
 
@@ -402,11 +281,11 @@ class Cdist<Exec, X, Z, D, M, E> {
 /// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, cosine,
 ///           correlation, hamming; of packed codes bit_hamming, bit_jaccard
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)
-/// Near points keep their relative accuracy: differences are taken before they are squared, wherever |x|² + |z|² − 2x·z would lose
-/// more digits than stated here. With options.precision = Precision::exact_products Euclidean distances of f32 may come from
-/// products of f64: within 2 units of the last place, nearer than sums of f32; with Precision::promoted from products of halves,
-/// within 1e-5 of themselves, and those of f64 from products of f64, within (8.25·K + 100)·2^-53. x against itself is exactly 0 on
-/// the diagonal and symmetric then.
+/// Near points keep their relative accuracy: if |x|² + |z|² − 2x·z would lose more digits than stated here, differences are taken
+/// before they are squared. On a GPU, Euclidean distances of f32 come from tensor cores by default: from products of halves, within
+/// 1.01e-5 of the distance in addition to the error of one chain, or from products of f64, within 2 units of the last place.
+/// Precision::exact_products admits the latter only, Precision::accumulator neither. Precision::promoted admits both, and for f64
+/// products of f64, within (8.25·K + 100)·2^-53. On tensor cores, x against itself is exactly 0 on the diagonal and symmetric.
 /// With options.may_cancel what loses more digits in these products stays as it is, 0 where it is negative. With c the median of
 /// eight rows (of x, or of z where only that is the same for all batches), s = |x − c|² + |z − c|² and D the squared distance,
 ///     |error of D| ≤ (K/16 + 66)·2^-24·s for products of halves, (33·K/32 + 15)·2^-53·s for those of f64,
@@ -423,7 +302,8 @@ template <class Exec, class X, class Z, class D, class M, class E>
   requires Epilogue<E, double>
 void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,
            const CdistOptions& options = {}) {
-  detail::Cdist(exec, x, z, d, metric, last, options).run();
+  detail::with_cdist(exec, x, z, d, metric, last, options,
+                     [](Contraction p, const detail::RowPass* pass) { detail::run_cdist(std::move(p), pass); });
 }
 template <class Exec, class X, class Z, class D, class M>
 void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const CdistOptions& options = {}) {
@@ -434,14 +314,18 @@ void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric
 template <class Exec, class X, class Z, class D, class M, class E = epilogue::Program>
 std::string explain_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last = {},
                           const CdistOptions& options = {}) {
-  return detail::Cdist(exec, x, z, d, metric, last, options).explanation();
+  return detail::with_cdist(exec, x, z, d, metric, last, options, [](Contraction p, const detail::RowPass* pass) {
+    return detail::explain_cdist(std::move(p), pass);
+  });
 }
 
 /// Bytes of workspace that the same call of cdist() needs.
 template <class Exec, class X, class Z, class D, class M, class E = epilogue::Program>
 std::size_t cdist_workspace_size(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last = {},
                                  const CdistOptions& options = {}) {
-  return detail::Cdist(exec, x, z, d, metric, last, options).bytes();
+  return detail::with_cdist(exec, x, z, d, metric, last, options, [](Contraction p, const detail::RowPass* pass) {
+    return detail::cdist_bytes(std::move(p), pass);
+  });
 }
 
 }  // namespace rigel

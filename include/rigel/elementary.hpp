@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Elementary functions that semirings need inside the loop. Numbers take the platform's own functions; vectors take the
-// polynomials below, whose coefficients are minimax ones, from Remez's exchange in 60 digits.
+// Elementary functions that semirings need inside the loop. Scalars use the platform's functions. Vectors use the minimax
+// polynomials below; their coefficients come from the Remez exchange algorithm in 60 digits.
 #pragma once
 
 #include <rigel/numeric.hpp>
@@ -10,7 +10,7 @@ namespace rigel::math {
 
 namespace detail {
 
-/// The unsigned integers that hold the bits of T.
+/// The unsigned integer, or vector of them, that holds the bits of T.
 template <class T>
 struct bits_of {
   using lane = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -33,7 +33,7 @@ RIGEL_FUNCTION constexpr T from_bits(bits_t<T> x) {
   return __builtin_bit_cast(T, x);
 }
 
-/// x · y + z where it does not matter whether the product is rounded: never a call of the library's fma.
+/// x · y + z, with or without rounding the product. It never calls the library's slow fma.
 template <class T>
 RIGEL_FUNCTION T multiply_add(T x, T y, T z) {
 #if RIGEL_ON_DEVICE || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
@@ -43,14 +43,14 @@ RIGEL_FUNCTION T multiply_add(T x, T y, T z) {
 #endif
 }
 
-/// x · p − n, rounded about once; |x| is an integer below 2^12, or below 2^9 for float.
+/// x · p − n with about one rounding. x is an integer, |x| below 2^12, for float below 2^9.
 template <class T>
 RIGEL_FUNCTION T product_minus(T x, lane_t<T> p, T n) {
 #if RIGEL_ON_DEVICE || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   return math::fma(x, T{} + p, -n);
 #else
   using L = lane_t<T>;
-  // The product with the upper part of p is exact.
+  // The product with the upper bits of p is exact.
   const L high = from_bits<L>(to_bits(p) & ~bits_t<L>((1 << (sizeof(L) == 4 ? 9 : 12)) - 1));
   return (x * high - n) + x * (p - high);
 #endif
@@ -64,14 +64,14 @@ RIGEL_FUNCTION T polynomial(T x, const lane_t<T> (&c)[N]) {
   return y;
 }
 
-/// The layout of an IEEE number and the coefficients for it.
+/// The layout of an IEEE 754 type, and the coefficients for it.
 template <class T>
 struct format;
 
 template <>
 struct format<float> {
   static constexpr int mantissa_bits = 23, bias = 127;
-  // (2/ln 2)·atanh(s)/s in s², |s| ≤ (√2 − 1)/(√2 + 1): |error·s| ≤ 1.8e-10.
+  // (2/ln 2)·atanh(s)/s as a polynomial in s², |s| ≤ (√2 − 1)/(√2 + 1): |error·s| ≤ 1.8e-10.
   static constexpr float log2[] = {2.88539004f, 0.961800754f, 0.576584518f, 0.434256166f};
   // 1/(m + 1), √½ ≤ m ≤ √2: relative error 1.5e-2.
   static constexpr float inverse[] = {0.746045496f, -0.239015996f};
@@ -82,7 +82,7 @@ struct format<float> {
   // e^r, |r| ≤ ln(2)/2: relative error 3.1e-9.
   static constexpr float exp[] = {1, 1, 0.49999994f, 0.166665211f, 0.041668389f, 0.00836871658f, 0.00138145988f};
   static constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
-  static constexpr float exp_lowest = -104, exp_highest = 89;  // below, above: 0, infinity
+  static constexpr float exp_lowest = -104, exp_highest = 89;  // e^x is 0 below, infinity above
 };
 
 template <>
@@ -123,11 +123,11 @@ struct format<double> {
   static constexpr double exp_lowest = -746, exp_highest = 710;
 };
 
-/// Adding it rounds a small number to an integer, which the low bits then hold.
+/// Adding this constant to a small number rounds it to an integer, which is then in the low bits of the mantissa.
 template <class T>
 inline constexpr T round_to_integer = T(3) * T(std::uint64_t(1) << (format<T>::mantissa_bits - 1));
 
-/// Positive finite numbers as m · 2^e: m in [√½, √2), e an integer.
+/// A positive finite number as m · 2^e: m in [√½, √2), e an integer.
 template <class T>
 struct Split {
   T m, e;
@@ -146,7 +146,7 @@ RIGEL_FUNCTION Split<T> split(T x) {
     both.e.lo = low.e, both.e.hi = high.e;
     return both;
   } else if constexpr (sizeof(T) == 64) {
-    Split<T> y;  // of m in [1, 2)
+    Split<T> y;  // with m in [1, 2)
     if constexpr (sizeof(L) == 8)
       y = {__builtin_bit_cast(T, __builtin_ia32_getmantpd512_mask(x, 0, x, -1, 4)),
            __builtin_bit_cast(T, __builtin_ia32_getexppd512_mask(x, x, -1, 4))};
@@ -158,14 +158,15 @@ RIGEL_FUNCTION Split<T> split(T x) {
   }
 #endif
   constexpr B mantissa = (B(1) << F::mantissa_bits) - 1, least = to_bits(F::sqrt_half);
-  constexpr L integer = L(B(1) << F::mantissa_bits);  // a number whose mantissa's low bits hold integers
+  constexpr L integer =
+      L(B(1) << F::mantissa_bits);  // to_bits(integer) | x are the bits of integer + x, for small integers x
   const auto subnormal = x < std::numeric_limits<L>::min();
   const auto y = to_bits(select(subnormal, x * integer, x)) + (to_bits(L(1)) - least);
   const T bias = select(subnormal, T{} + (integer + F::bias + F::mantissa_bits), T{} + (integer + F::bias));
   return {from_bits<T>((y & mantissa) + least), from_bits<T>((y >> F::mantissa_bits) | to_bits(integer)) - bias};
 }
 
-/// y · 2^n, rounded once; y about 1, n an integer of any size.
+/// y · 2^n, rounded once; y is about 1, n an integer of any size.
 template <class T>
 RIGEL_FUNCTION T scaled(T y, T n) {
   using L = lane_t<T>;
@@ -183,7 +184,7 @@ RIGEL_FUNCTION T scaled(T y, T n) {
     return __builtin_bit_cast(T, __builtin_ia32_scalefps512_mask(y, n, y, -1, 4));
   }
 #endif
-  // In two factors, beyond which nothing but 0 and infinity is left.
+  // Two factors of about 2^(n/2). Beyond their range the result is 0 or infinity.
   constexpr L most = 2 * F::bias;
   const T limited = select(n < -most, T{} - most, select(n > most, T{} + most, n));
   const auto biased_twice = to_bits(limited + (round_to_integer<L> + most)) - to_bits(round_to_integer<L>);
@@ -193,15 +194,19 @@ RIGEL_FUNCTION T scaled(T y, T n) {
 
 /// x^p, x ≥ 0.
 ///
-/// x = 2^e·m, m in [√½, √2); log2 m = (2/ln 2)·atanh((m − 1)/(m + 1)), 0 at m = 1; y = p·(e + log2 m) is split into its
-/// nearest integer n and a remainder, whose part p·e − n is rounded once; x^p = 2^n · 2^(y − n). The quotient comes from
-/// a polynomial for 1/(m + 1) of relative error ε and the factors (1 + ε)(1 + ε²), since a processor's divider is slow.
-/// Chains are long: on vectors of eight registers a processor with 512-bit ones runs twice as fast as on one.
+///   x = 2^e·m with m in [√½, √2)
+///   log2 m = (2/ln 2)·atanh((m − 1)/(m + 1)), which is 0 at m = 1
+///   y = p·(e + log2 m) = n + r, n the nearest integer; p·e − n is rounded once
+///   x^p = 2^n · 2^r
+///
+/// The quotient needs no division, which is slow: a polynomial gives 1/(m + 1) with a relative error ε, and the factors
+/// (1 + ε)(1 + ε²) correct it. Dependency chains are long, so vectors of eight 512-bit registers run twice as fast as vectors
+/// of one.
 template <class T>
 RIGEL_FUNCTION T positive_power(T x, lane_t<T> exponent) {
   using L = lane_t<T>;
   using F = format<L>;
-  // Of larger exponents only 1 has a power between 0 and infinity, and 1 is exact.
+  // At larger exponents every power but that of 1 is 0 or infinity, and the power of 1 is exact.
   const L p = exponent < F::exponent_limit ? exponent : F::exponent_limit;
   const auto [m, e] = split(x);
   const T inverse = polynomial(m, F::inverse), error = multiply_add(-inverse, m + L(1), T{} + 1);
@@ -209,13 +214,13 @@ RIGEL_FUNCTION T positive_power(T x, lane_t<T> exponent) {
   s = multiply_add(s, error, s);
   s = multiply_add(s, error * error, s);
   constexpr int terms = sizeof(F::log2) / sizeof(L);
-  L c[terms];  // p enters here, outside of the caller's loop
+  L c[terms];  // p enters here, so the compiler hoists these products out of the caller's loop
   for (int i = 0; i < terms; ++i) c[i] = p * F::log2[i];
   const T log = polynomial(s * s, c) * s;  // p·log2 m
   const T n = __builtin_elementwise_roundeven(multiply_add(e, T{} + p, log));
   const T r = product_minus(e, p, n) + log;
   const T y = scaled(polynomial(r, F::exp2), n);
-  // 0, infinity and NaN are their own powers. Processors compare integers at twice the speed.
+  // 0, infinity and NaN are their own powers. Integer comparisons are twice as fast as those of floats.
   const auto own = to_bits(x) - 1 >= bits_t<T>{} + (to_bits(std::numeric_limits<L>::infinity()) - 1);
   return select(own, x, y);
 }
@@ -243,7 +248,7 @@ RIGEL_FUNCTION T exponential(T x) {
   }
 }
 
-/// Natural logarithm of x; lane by lane on vectors (no loop needs it).
+/// The natural logarithm of x. On vectors it runs lane by lane, since no inner loop needs it.
 template <Number T>
 RIGEL_FUNCTION T logarithm(T x) {
   if constexpr (Lanes<T>) {
@@ -257,8 +262,8 @@ RIGEL_FUNCTION T logarithm(T x) {
   }
 }
 
-/// x^p for x ≥ 0 and p > 0; NaN for NaN. On vectors the relative error is at most (4 + 2p)·u, u the unit roundoff:
-/// what u in x does to the power is p·u. Powers of 1 are 1.
+/// x^p for x ≥ 0 and p > 0; NaN for NaN. Powers of 1 are 1. On vectors the relative error is at most (4 + 2p)·u, where u is the
+/// unit roundoff. (An error of u in x alone changes the power by p·u.)
 template <Number T>
 RIGEL_FUNCTION T power(T x, lane_t<T> p) {
   if constexpr (Lanes<T>) {
@@ -275,23 +280,23 @@ RIGEL_FUNCTION T power(T x, lane_t<T> p) {
 #if RIGEL_ON_DEVICE
 namespace detail {
 
-// The exponent of a positive float by its bits, without a conversion: its field becomes the low bits of a number whose mantissa
-// holds integers.
+// The exponent of a positive float from its bits. Instead of a conversion, the exponent field becomes the low bits of a float
+// near 2^23, whose mantissa holds integers.
 __device__ inline float exponent_of(std::uint32_t bits) {
   return __uint_as_float(__funnelshift_r(bits, 0x4b000000u >> 9, 23)) - (0x1p23f + 127);
 }
 // Its mantissa, in [1, 2).
 __device__ inline float mantissa_of(std::uint32_t bits) { return __uint_as_float((bits & 0x7fffffu) | 0x3f800000u); }
-// Whether it is 0, infinity or NaN, which are their own powers.
+// Whether the float is 0, infinity or NaN, which are their own powers.
 __device__ inline bool is_own_power(std::uint32_t bits) { return bits - 1 >= 0x7f800000u - 1; }
 
 }  // namespace detail
 #endif
 
-/// x^p as power() gives it, on GPUs by the special-function unit: x = 2^e·m, x^p = 2^(p·e + p·log2 m). The relative error
-/// is at most (4 + 3p + 0.7·|log2 x^p|)·u, tested on random x. The largest over all normal floats, measured on sm_90, is 2.9e-6
-/// for p = 1.3 and 1.5; for x from 1e-3 to 1e3, 6.4e-7.
-/// Subnormal x count as 2^-127, subnormal results as 0.
+/// x^p like power(), but on GPUs by two instructions of the special-function unit: x = 2^e·m, x^p = 2^(p·e + p·log2 m). The
+/// relative error is at most (4 + 3p + 0.7·|log2 x^p|)·u, tested on random x. The largest relative error over all normal
+/// floats, measured on sm_90, is 2.9e-6 for p = 1.3 and 1.5; for x from 1e-3 to 1e3 it is 6.4e-7.
+/// A subnormal x counts as 2^-127, and a subnormal result becomes 0.
 RIGEL_FUNCTION float power_approximately(float x, float p) {
 #if RIGEL_ON_DEVICE
   const std::uint32_t bits = __float_as_uint(x);
@@ -304,16 +309,16 @@ RIGEL_FUNCTION float power_approximately(float x, float p) {
 #endif
 }
 
-/// x^p as power() gives it, on GPUs by three special functions: x = 2^e·m, x^p = 2^h · 2^(p·e − h + p·log2 m) with the integer
-/// h next to p·e, so that the size of x^p costs no accuracy. The relative error is at most (6 + 3.5p)·u where x^p is normal,
-/// tested on random x. x ≥ 0, or NaN.
+/// x^p like power(), but on GPUs by three instructions of the special-function unit: x = 2^e·m and
+/// x^p = 2^h · 2^(p·e − h + p·log2 m), where h is the integer nearest to p·e. So the magnitude of x^p costs no accuracy. The
+/// relative error is at most (6 + 3.5p)·u if x^p is normal, tested on random x. x ≥ 0, or NaN.
 RIGEL_FUNCTION float power_by_parts(float x, float p) {
 #if RIGEL_ON_DEVICE
   const bool subnormal = x < 0x1p-126f;
   const std::uint32_t bits = __float_as_uint(subnormal ? x * 0x1p24f : x);
   const float e = detail::exponent_of(bits) - (subnormal ? 24 : 0),
               h = math::add(math::fma(p, e, 0x1.8p23f), -0x1.8p23f);  // rounded to an integer
-  const float scaled = ::fminf(::fmaxf(h, -126), 127);                // 2^h itself may be infinite, or subnormal
+  const float scaled = ::fminf(::fmaxf(h, -126), 127);                // 2^h itself may be infinite or subnormal
   float log, y, scale;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(log) : "f"(detail::mantissa_of(bits)));
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(math::fma(p, log, math::fma(p, e, -h)) + (h - scaled)));

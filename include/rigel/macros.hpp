@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The two function qualifiers that every operation of Rigel carries. This header needs no Kokkos, so that the tuned
-// loops can be compiled without it.
+// The two function qualifiers of all functions that kernels call. This header needs no Kokkos, so the tuned loops compile
+// without it.
 #pragma once
 
-// A function that runs on the host and, in a CUDA translation unit, on the device. Always inlined: host kernels are
-// compiled for several instruction sets, and an out-of-line copy could end up in the wrong one.
+// A function that runs on the host and, in a CUDA translation unit, on the device. It is always inlined: host kernels are
+// compiled for several instruction sets, and the linker could pick an out-of-line copy of the wrong one.
 #if defined(__CUDACC__)
 #define RIGEL_FUNCTION __host__ __device__ __attribute__((always_inline)) inline
 #define RIGEL_MEMBER __host__ __device__ __attribute__((always_inline))
@@ -14,7 +14,7 @@
 #define RIGEL_MEMBER __attribute__((always_inline))
 #endif
 
-// True while code for the GPU is being compiled.
+// 1 while the compiler compiles device code, else 0.
 #if defined(__CUDA_ARCH__)
 #define RIGEL_ON_DEVICE 1
 #else

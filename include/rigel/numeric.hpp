@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Number types and the elementary operations on them, for scalars on the host and the device and for Clang vectors on
-// the host: one formula serves both. No operation here is ever contracted into another: fma only where it is written.
+// Number types and the elementary operations on them: one formula serves scalars on host and device and Clang vectors on the
+// host. The compiler contracts no operation into another; there is an fma only if the source calls it.
 #pragma once
 
 #include <rigel/macros.hpp>
@@ -14,7 +14,7 @@
 
 namespace rigel {
 
-/// IEEE 754 binary16. Converts exactly to float; from float by rounding to nearest even.
+/// IEEE 754 binary16. The conversion to float is exact; that from float rounds to nearest even.
 struct half {
   _Float16 value;
   half() = default;
@@ -22,14 +22,12 @@ struct half {
   RIGEL_MEMBER constexpr operator float() const { return static_cast<float>(value); }
 };
 
-/// bfloat16: the upper half of a binary32. Converts exactly to float; from float by rounding to nearest even.
+/// bfloat16: the upper half of a binary32. The conversion to float is exact; that from float rounds to nearest even.
 struct bfloat16 {
   std::uint16_t bits;
   bfloat16() = default;
   RIGEL_MEMBER constexpr bfloat16(float x) : bits(round(__builtin_bit_cast(std::uint32_t, x))) {}
-  RIGEL_MEMBER constexpr operator float() const {
-    return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
-  }
+  RIGEL_MEMBER constexpr operator float() const { return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16); }
 
  private:
   RIGEL_MEMBER static constexpr std::uint16_t round(std::uint32_t u) {
@@ -42,10 +40,10 @@ struct bfloat16 {
 template <class T>
 concept ShortFloat = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
-/// What a view, an operand or an accumulator holds, where types are known at run time only.
+/// The type of a view's elements, an operand or an accumulator, for code that knows types at run time only.
 enum class Scalar : std::uint8_t { f16, bf16, f32, f64, i8, u8, i16, i32, i64, u32, u64, other };
 
-/// Short name of a scalar type as it stands in kernel names ("f32", "i8", …).
+/// The short name of a scalar type, as in kernel names: "f32", "i8", …
 constexpr const char* name(Scalar s) {
   constexpr const char* names[] = {"f16", "bf16", "f32", "f64", "i8", "u8", "i16", "i32", "i64", "u32", "u64", "other"};
   return names[static_cast<int>(s)];
@@ -57,7 +55,7 @@ constexpr std::size_t size_of(Scalar s) {
   return sizes[static_cast<int>(s)];
 }
 
-/// The Scalar of a C++ type; Scalar::other for one that Rigel does not know.
+/// The Scalar of a C++ type; Scalar::other for a type that Rigel does not know.
 template <class T>
 inline constexpr Scalar scalar_of = Scalar::other;
 template <> inline constexpr Scalar scalar_of<half> = Scalar::f16;
@@ -66,7 +64,7 @@ template <> inline constexpr Scalar scalar_of<float> = Scalar::f32;
 template <> inline constexpr Scalar scalar_of<double> = Scalar::f64;
 template <> inline constexpr Scalar scalar_of<std::int8_t> = Scalar::i8;
 template <> inline constexpr Scalar scalar_of<std::uint8_t> = Scalar::u8;
-template <> inline constexpr Scalar scalar_of<bool> = Scalar::u8;  // as it is read; contract() converts what it writes
+template <> inline constexpr Scalar scalar_of<bool> = Scalar::u8;  // for reading; contract() converts what it writes
 template <> inline constexpr Scalar scalar_of<std::int16_t> = Scalar::i16;
 template <> inline constexpr Scalar scalar_of<std::int32_t> = Scalar::i32;
 template <> inline constexpr Scalar scalar_of<std::int64_t> = Scalar::i64;
@@ -75,7 +73,7 @@ template <> inline constexpr Scalar scalar_of<std::uint32_t> = Scalar::u32;
 template <> inline constexpr Scalar scalar_of<std::uint64_t> = Scalar::u64;
 template <> inline constexpr Scalar scalar_of<unsigned long long> = Scalar::u64;
 
-/// The type of one lane of a Clang vector; of a scalar, the scalar itself.
+/// The type of one lane of a Clang vector; for a scalar, its own type.
 template <class T>
 struct lane {
   using type = T;
@@ -94,17 +92,18 @@ inline constexpr bool is_floating_point =
     std::is_floating_point_v<T> || ShortFloat<T> || std::is_same_v<T, _Float16> || std::is_same_v<T, __bf16>;
 }  // namespace detail
 
-/// A Clang vector (`ext_vector_type`) of numbers, as the host kernels use, and the CUDA kernels for two of 16 bits.
+/// A Clang vector (`ext_vector_type`) of numbers. Host kernels use vectors of any size, CUDA kernels those of two 16-bit
+/// numbers.
 template <class T>
 concept Lanes = !std::is_same_v<lane_t<T>, T> &&
                 (std::is_integral_v<lane_t<T>> || (detail::is_floating_point<lane_t<T>> && !ShortFloat<lane_t<T>>));
 
-/// A scalar or a vector of them.
+/// A scalar or a vector of scalars.
 template <class T>
 concept Number = std::is_arithmetic_v<T> || ShortFloat<T> || Lanes<T>;
 
-/// Infinity as the identity of min and max: IEEE infinity, or for integers half of the largest value, so that the sum
-/// of two of them does not wrap. Integer operands stay within ±infinity.
+/// Infinity as the identity of min and max. It is IEEE infinity; for integers it is half the largest value, so that the sum of
+/// two infinities does not wrap. Integer operands must stay within ±infinity.
 template <class T>
 RIGEL_FUNCTION constexpr T infinity() {
   if constexpr (ShortFloat<T>)
@@ -119,13 +118,13 @@ RIGEL_FUNCTION constexpr T negative_infinity() {
   return static_cast<T>(-infinity<T>());
 }
 
-/// Elementary operations. Each takes scalars or, on the host, vectors.
+/// Elementary operations on scalars and vectors.
 namespace math {
 
 template <class T>
 inline constexpr bool is_floating = detail::is_floating_point<lane_t<T>>;
 
-/// Signed integers wrap: the arithmetic is done in the unsigned type of the same width.
+/// operation(x, y), where integers wrap: their arithmetic runs in an unsigned type.
 template <class T, class Operation>
 RIGEL_FUNCTION T wrapping(T x, T y, Operation operation) {
   if constexpr (std::is_integral_v<T>) {
@@ -136,12 +135,14 @@ RIGEL_FUNCTION T wrapping(T x, T y, Operation operation) {
   }
 }
 
-/// x + y, x − y, x · y, each rounded once: on the device by the rounding intrinsics, which the compiler never fuses.
+/// x + y, x − y, x · y, each rounded once. On the device they use the rounding intrinsics, which the compiler never fuses.
 template <Number T>
 RIGEL_FUNCTION T add(T x, T y) {
 #if RIGEL_ON_DEVICE
-  if constexpr (std::is_same_v<T, float>) return __fadd_rn(x, y);
-  else if constexpr (std::is_same_v<T, double>) return __dadd_rn(x, y);
+  if constexpr (std::is_same_v<T, float>)
+    return __fadd_rn(x, y);
+  else if constexpr (std::is_same_v<T, double>)
+    return __dadd_rn(x, y);
   else
 #endif
     return wrapping(x, y, [](auto u, auto v) __attribute__((always_inline)) { return u + v; });
@@ -149,8 +150,9 @@ RIGEL_FUNCTION T add(T x, T y) {
 template <Number T>
 RIGEL_FUNCTION T subtract(T x, T y) {
 #if RIGEL_ON_DEVICE
-  // Clang's __fsub_rn is inline assembly, behind which an abs() costs an instruction of its own.
-  if constexpr (std::is_floating_point_v<T>) return add(x, -y);
+  // Clang's __fsub_rn is inline assembly, so an abs() of its result would cost a separate instruction.
+  if constexpr (std::is_floating_point_v<T>)
+    return add(x, -y);
   else
 #endif
     return wrapping(x, y, [](auto u, auto v) __attribute__((always_inline)) { return u - v; });
@@ -158,8 +160,10 @@ RIGEL_FUNCTION T subtract(T x, T y) {
 template <Number T>
 RIGEL_FUNCTION T multiply(T x, T y) {
 #if RIGEL_ON_DEVICE
-  if constexpr (std::is_same_v<T, float>) return __fmul_rn(x, y);
-  else if constexpr (std::is_same_v<T, double>) return __dmul_rn(x, y);
+  if constexpr (std::is_same_v<T, float>)
+    return __fmul_rn(x, y);
+  else if constexpr (std::is_same_v<T, double>)
+    return __dmul_rn(x, y);
   else
 #endif
     return wrapping(x, y, [](auto u, auto v) __attribute__((always_inline)) { return u * v; });
@@ -195,52 +199,59 @@ RIGEL_FUNCTION auto population_count(T x) {
   }
 }
 
-/// condition ? x : y, lane by lane. `condition` is bool, or the vector that a comparison of vectors gives.
+/// condition ? x : y, lane by lane. `condition` is a bool, or the result of a comparison of vectors.
 template <class C, class T>
 RIGEL_FUNCTION T select(C condition, T x, T y) {
   return condition ? x : y;
 }
 
-/// The smaller one; NaN if either is NaN; of two zeros, either.
+/// The smaller of x and y; NaN if either is NaN; of two zeros, either one.
 template <Number T>
 RIGEL_FUNCTION T minimum(T x, T y) {
   if constexpr (!is_floating<T>) {
     return __builtin_elementwise_min(x, y);
   } else {
 #if RIGEL_ON_DEVICE
-    if constexpr (sizeof(lane_t<T>) < 8) return __builtin_elementwise_minimum(x, y);  // one instruction
-    else return x < y || x != x ? x : y;
+    if constexpr (sizeof(lane_t<T>) < 8)
+      return __builtin_elementwise_minimum(x, y);  // one instruction
+    else
+      return x < y || x != x ? x : y;
 #else
     return select(x != x, x, select(x < y, x, y));
 #endif
   }
 }
 
-/// The larger one; NaN if either is NaN; of two zeros, either.
+/// The larger of x and y; NaN if either is NaN; of two zeros, either one.
 template <Number T>
 RIGEL_FUNCTION T maximum(T x, T y) {
   if constexpr (!is_floating<T>) {
     return __builtin_elementwise_max(x, y);
   } else {
 #if RIGEL_ON_DEVICE
-    if constexpr (sizeof(lane_t<T>) < 8) return __builtin_elementwise_maximum(x, y);  // one instruction
-    else return x > y || x != x ? x : y;
+    if constexpr (sizeof(lane_t<T>) < 8)
+      return __builtin_elementwise_maximum(x, y);  // one instruction
+    else
+      return x > y || x != x ? x : y;
 #else
     return select(x != x, x, select(x > y, x, y));
 #endif
   }
 }
 
-/// half and bfloat16: in float, then rounded to their own type. For sums and differences that is the same as rounding once,
-/// since float has more than twice their digits (S. A. Figueroa, When is double rounding innocuous?, SIGNUM Newsletter
-/// 30(3), 1995).
+/// The same for half and bfloat16: computed in float, then rounded to their own type. Sums and differences equal those that are
+/// rounded once, since float has more than twice as many digits (S. A. Figueroa, When is double rounding innocuous?, SIGNUM
+/// Newsletter 30(3), 1995).
 template <ShortFloat T> RIGEL_FUNCTION T add(T x, T y) { return add(static_cast<float>(x), static_cast<float>(y)); }
-template <ShortFloat T> RIGEL_FUNCTION T subtract(T x, T y) { return subtract(static_cast<float>(x), static_cast<float>(y)); }
+template <ShortFloat T> RIGEL_FUNCTION T subtract(T x, T y) {
+  return subtract(static_cast<float>(x), static_cast<float>(y));
+}
 template <ShortFloat T> RIGEL_FUNCTION T abs(T x) { return abs(static_cast<float>(x)); }
 template <ShortFloat T> RIGEL_FUNCTION T minimum(T x, T y) { return minimum(static_cast<float>(x), static_cast<float>(y)); }
 template <ShortFloat T> RIGEL_FUNCTION T maximum(T x, T y) { return maximum(static_cast<float>(x), static_cast<float>(y)); }
 
-/// The smaller (larger) one where x is not NaN: one instruction on every host. A NaN in y is returned, one in x lost.
+/// The smaller (larger) of x and y, in one instruction on every host. If y is NaN the result is NaN; if x is NaN the result is
+/// y.
 template <Number T>
 RIGEL_FUNCTION T minimum_if_ordered(T x, T y) {
   if constexpr (is_floating<T>)

@@ -1,145 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The registry: which kernels exist, what each one promises, and which one a problem gets. Nothing here is a template
-// and nothing needs Kokkos: views, and later C and Python, all arrive here as a Problem.
+// The engine as users see it: which kernels exist, what each one promises, and which one a problem gets. Each operation has a
+// problem type P (Contraction, in rigel/contraction.hpp). Registry, selection, explain() and run() are templates on it,
+// compiled once per operation in src/. Front ends turn their arguments into a problem; everything here starts from one.
 #pragma once
 
-#include <rigel/epilogue.hpp>
+#include <rigel/call.hpp>
+#include <rigel/contraction.hpp>
 #include <rigel/error.hpp>
-#include <rigel/numeric.hpp>
 
-#include <cstddef>
-#include <functional>
+#include <array>
+#include <concepts>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace rigel {
 
-enum class Operation : std::uint8_t { contract };
-constexpr const char* name(Operation) { return "contract"; }
+struct SemiringInfo;
 
-/// Where a kernel runs. `other` is an execution space for which the library carries no compiled kernels.
-enum class Space : std::uint8_t { serial, openmp, threads, cuda, other };
-constexpr const char* name(Space s) {
-  constexpr const char* names[] = {"serial", "openmp", "threads", "cuda", "other"};
-  return names[static_cast<int>(s)];
-}
-/// A set of spaces, one bit each.
-using Spaces = unsigned;
-constexpr Spaces bit(Space s) { return 1u << static_cast<unsigned>(s); }
-inline constexpr Spaces host_spaces = bit(Space::serial) | bit(Space::openmp) | bit(Space::threads);
-
-/// An execution space instance: `instance` points to the Kokkos object, which outlives the call.
-struct Execution {
-  Space space = Space::serial;
-  const void* instance = nullptr;
-  int concurrency = 1;         // host: threads that the instance has
-  int device = -1;             // CUDA device ordinal
-  int compute_capability = 0;  // 90 for sm_90
-  int multiprocessors = 0;
-  int shared_memory = 0;   // bytes that a thread block may have at most
-  void* stream = nullptr;  // cudaStream_t
+/// The requirements on an operation's problem type: it derives from Call, has a key by which the registry finds kernels, and
+/// gives the answers below. rigel/contraction.hpp documents each.
+template <class P>
+concept Problem = std::derived_from<P, Call> && requires(const P& p, const KernelInfo& info) {
+  { P::operation } -> std::convertible_to<std::string_view>;
+  { p.key() } -> std::same_as<typename P::Key>;
+  { P::key_of(info) } -> std::same_as<typename P::Key>;
+  { P::accepts(info) } -> std::same_as<Status>;
+  p.check();
+  { p.is_empty() } -> std::same_as<bool>;
+  { p.admits(info) } -> std::same_as<Decline>;
+  { p.why_not(Decline{}, info) } -> std::same_as<std::string>;
+  { p.admission(info) } -> std::same_as<std::string>;
+  { p.memory_bytes() } -> std::same_as<double>;
+  { p.nominal() } -> std::same_as<P>;
+  { p.summary() } -> std::same_as<std::string>;
+  { p.instantiated } -> std::convertible_to<std::span<const Kernel<P>>>;
 };
 
-/// A batch of matrices: element (l, i, j) stands at data + (l·batch_stride + i·row_stride + j·column_stride)·size.
-struct Operand {
-  void* data = nullptr;
-  Scalar type = Scalar::other;
-  std::size_t size = 0;  // bytes of an element
-  std::int64_t batches = 1, rows = 0, columns = 0;
-  std::int64_t batch_stride = 0, row_stride = 0,
-               column_stride = 0;  // in elements; one batch alone has stride 0 and broadcasts
-  std::string label = {};          // of the view, for messages
-};
-
-/// What a kernel may promise, and a caller may require: a set of bits.
-enum class Promise : unsigned {
-  none = 0,
-  reference_bits = 1,  // equal to the reference's values, bit for bit: one ascending chain per output, or nothing rounds
-  repeatable = 2,      // the same bits in every run
-  batch_invariant = 4  // a row's bits depend neither on the other rows nor on M
-};
-constexpr Promise operator|(Promise a, Promise b) { return Promise(unsigned(a) | unsigned(b)); }
-constexpr bool covers(Promise has, Promise wants) { return (unsigned(wants) & ~unsigned(has)) == 0; }
-/// The promises as text: "reference_bits|repeatable".
-std::string describe(Promise promise);
-
-/// |error| ≤ (constant + per_term·K) · u · Σ_k |a ⊗ b|, u the unit roundoff of the accumulator; 0, 0 where nothing rounds.
-struct Accuracy {
-  double constant = 0, per_term = 0;
-};
-
-/// How terms a ⊗ b may be rounded before they are summed, the most precise first. Of l2_squared, whose elements are floats or doubles,
-/// `promoted` is |x|² + |z|² − 2x·z in products of its own, for results that lose few digits so (docs/numerics.md).
-enum class Precision : std::uint8_t {
-  accumulator,  // as the semiring has them: in the accumulator's type
-  exact_products,  // products of floats on tensor cores, but exact: in three parts of 8 bits each, sums as promoted; or in doubles
-  promoted,        // products of floats, each float the sum of two shorter numbers or more: within 2^-19 of themselves
-  split,           // the same, and sums on tensor cores, which cut where float rounds
-  bf16x3,          // products of floats, each float the sum of two of 8 bits: within 2^-15
-  tf32,            // products of floats cut to 11 bits: within 2^-9
-  operands  // to the operands' own 16-bit type, a few of them added up there; terms up to a quarter of its largest number
-};
-constexpr const char* name(Precision p) {
-  constexpr const char* names[] = {"accumulator", "exact_products", "promoted", "split", "bf16x3", "tf32", "operands"};
-  return names[static_cast<int>(p)];
-}
-
-/// Which semiring: one of Rigel's own by its name, a user's by its type. Its name is for messages then, and decides nothing.
-struct SemiringId {
-  std::string_view name;
-  const void* type = nullptr;  // semiring_type<S>() (rigel/semirings.hpp): null for Rigel's own
-
-  friend constexpr bool operator==(const SemiringId& x, const SemiringId& y) {
-    return x.type == y.type && (x.type || x.name == y.name);
-  }
-};
-
-struct Kernel;
-
-/// What messages call the function and its arguments.
-struct Names {
-  const char *call = "contract", *a = "A", *b = "B", *c = "C";
-};
-
-/// One call, without a template: everything that a kernel needs to know.
-struct Problem {
-  Operation operation = Operation::contract;
-  SemiringId semiring;
-  Scalar element = Scalar::other, accumulator = Scalar::other;
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  Operand a, b, c;                        // a: m × k, b: k × n, c: m × n
-  const void* semiring_object = nullptr;  // one object, or `batch` of them in memory that the execution space reads
-  bool semiring_per_batch = false;
-  const epilogue::Program* program = nullptr;  // null: a functor of the user's
-  const void* epilogue_object = nullptr;       // the user's functor
-  bool accumulate = false;
-  Promise require = Promise::none;
-  Precision precision = Precision::accumulator;  // the least that the caller accepts
-  bool may_cancel = false;                       // l2_squared: results that lose digits in |x|² + |z|² − 2x·z may stay
-  std::string_view kernel;                       // selection by name: a whole name or a leading part of it, "cuda.simt"
-  Execution execution;
-  std::span<const Kernel> instantiated;  // kernels that the caller's own translation unit brings along
-  Names names;
-  const Operand* indices = nullptr;  // what epilogue::arguments() writes, m × n; null: nothing
-};
-
+/// The block of C that one thread block, team or worker computes, and how many k it takes at a time. 0: no fixed tile.
 struct Tile {
   int m = 0, n = 0, k = 0;
 };
 
-/// What a kernel says of itself.
+/// The strides that a kernel needs of an operand: any; a unit stride along rows or along columns; or a unit stride along a
+/// given one.
+enum class Layout : std::uint8_t { any, contiguous, row_major, column_major };
+constexpr const char* name(Layout l) {
+  constexpr const char* names[] = {"any", "contiguous", "row_major", "column_major"};
+  return names[static_cast<int>(l)];
+}
+
+/// A kernel's requirements on one operand. Its address, its other strides and its contiguous extent are multiples of
+/// `alignment` elements.
+struct OperandNeeds {
+  Layout layout = Layout::any;
+  int alignment = 1;
+};
+
+/// A kernel's facts.
 struct KernelInfo {
-  std::string name;    // family.semiring.type.tile: "cuda.simt.min_plus.f32.128x128x8"
-  std::string family;  // "reference", "portable", "host", "cuda.simt"
-  Operation operation = Operation::contract;
-  std::string semiring;                 // its name
+  std::string name;     // family.semiring.type[.variant][.tile]: "cuda.simt.min_plus.f32.128x128x8"
+  std::string family;   // "reference", "portable", "host", "cuda.simt", …
+  std::string variant;  // what tells apart the family's kernels for one semiring and type, other than the tile: "split_k"
+  std::string_view operation;           // P::operation; register_kernel() sets it
+  std::string semiring;                 // the semiring's name; empty for operations that have none
   const void* semiring_type = nullptr;  // semiring_type<S>(): null for Rigel's own
   Scalar element = Scalar::other, accumulator = Scalar::other;
+  std::array<OperandNeeds, 5> operands = {};  // in the order in which the problem type declares them
   Spaces spaces = 0;
   Tile tile = {};
   int stages = 1;
@@ -147,127 +80,176 @@ struct KernelInfo {
   Promise promises = Promise::none;
   Precision precision = Precision::accumulator;
   Accuracy accuracy = {};
-  std::string bit_class;         // see bit_class_of()
-  const void* sample = nullptr;  // a semiring object for verify(), where ⊗ has hyperparameters
-  bool accumulates = true;       // a value of C can be continued
-  bool raw_launch = false;       // not launched through Kokkos: contract() reports it to Kokkos Tools as a kernel
+  double relative_error = 0;  // of each result, in addition to one chain's error, even if terms cancel; 0: not stated
+  std::string bit_class;      // see bit_class_of()
+  const SemiringInfo* facts =
+      nullptr;              // &semiring_info<S>() (rigel/semiring_info.hpp); null: register_kernel() takes the key's
+  bool accumulates = true;  // a chain can start from a value of C
+  bool raw_launch = false;  // a raw CUDA launch, which run() reports to Kokkos Tools
 };
 
-/// The kernels of one class give the same bits for the same operands, whatever their tiles: "reference" if they promise the
-/// reference's bits, else `bit_class`, else their own name.
+/// A kernel's bit class: "reference" if it promises the reference's bits, else `bit_class`, else its own name. Kernels of one
+/// class give identical bits for identical operands, whatever their tiles.
 std::string_view bit_class_of(const KernelInfo& info);
 
 inline SemiringId semiring_of(const KernelInfo& info) { return {info.semiring, info.semiring_type}; }
 
-/// A kernel: what it says of itself, and what it can be asked.
-struct Kernel {
-  KernelInfo info;
-  /// Beyond what `info` says (semiring, type, space, architecture): does it cover the problem? Null: yes. Neither this nor `cost` reads
-  /// the operands' elements: under batch_invariant both are also asked of a nominal problem, which has none.
-  Status (*supports)(const KernelInfo&, const Problem&) = nullptr;
-  /// Predicted time in seconds.
-  double (*cost)(const KernelInfo&, const Problem&) = nullptr;
-  /// Bytes of workspace, in memory of the execution space, aligned to 256. Null: none.
-  std::size_t (*workspace)(const KernelInfo&, const Problem&) = nullptr;
-  /// Enqueues the work on the problem's execution space instance.
-  void (*run)(const KernelInfo&, const Problem&, void* workspace) = nullptr;
+/// What a kernel's cost() determined about a problem, for reuse by its workspace() and run(): one trivially copyable value of
+/// up to 64 bytes, of a type that only the kernel knows.
+class Plan {
+ public:
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  void keep(const T& value) {
+    static_assert(sizeof(T) <= sizeof bytes_, "Plan: a plan has at most 64 bytes");
+    std::memcpy(bytes_, &value, sizeof(T));
+  }
+  /// The value that keep() was given, a T.
+  template <class T>
+  T get() const {
+    T value;
+    std::memcpy(&value, bytes_, sizeof(T));
+    return value;
+  }
+
+ private:
+  std::byte bytes_[64] = {};
 };
 
-/// What to list; empty fields match all.
+/// A kernel for the problems of one operation: its facts, and its functions. Each function gets the kernel itself, hence
+/// `info` and `state`.
+template <class P>
+struct Kernel {
+  KernelInfo info;
+  /// What its functions need in addition to the problem. It lives until the program ends, after Kokkos::finalize(): release
+  /// views in it before, for example in a hook of Kokkos::push_finalize_hook().
+  std::shared_ptr<const void> state = {};
+  /// Whether it covers the problem, beyond what `info` says (semiring, types, space, architecture, …). Null: it does.
+  /// Neither this function nor `cost` reads elements: under batch_invariant the engine also asks about a nominal problem,
+  /// which has none.
+  Status (*supports)(const Kernel&, const P&) = nullptr;
+  /// The predicted time in seconds for a problem that it supports. It may fill the plan.
+  double (*cost)(const Kernel&, const P&, Plan&) = nullptr;
+  /// The scratch memory that run() needs, given the plan of cost(). Null: none.
+  WorkspaceSize (*workspace)(const Kernel&, const P&, const Plan&) = nullptr;
+  /// Enqueues the work on the problem's execution space instance, given the plan of cost() and the workspace. The workspace's
+  /// host part is valid until it returns.
+  void (*run)(const Kernel&, const P&, const Plan&, const Workspace&) = nullptr;
+};
+
+/// Selects which kernels to list; default fields match all.
 struct Filter {
-  std::string_view name = {};  // a leading part
+  std::string_view name = {};  // a whole name or its leading part up to a '.'
+  std::string_view operation = {};
   std::string_view semiring = {};
   Scalar element = Scalar::other, accumulator = Scalar::other;
   Spaces spaces = ~0u;
   int compute_capability = 0;
 };
 
-/// The registered kernels that match, in the order of their registration.
+/// The registered kernels that match the filter, operation by operation, in the order of their registration.
 std::vector<KernelInfo> kernels(const Filter& filter = {});
 
-/// Where backends put their kernels when the library first needs them.
+/// The kernels of one operation. Backends fill it when the library first needs them.
+template <class P>
 class Registry {
  public:
-  /// Throws as register_kernel() does. Kernels stay where they are for the life of the registry.
-  void add(const Kernel& kernel);
-  /// The kernels of one semiring, operation, element and accumulator.
-  std::span<const Kernel* const> find(SemiringId semiring, Operation operation, Scalar element, Scalar accumulator) const;
+  /// Adds a kernel, whose address is then fixed for the life of the registry. Throws as register_kernel() does.
+  void add(const Kernel<P>& kernel);
+  /// The kernels of one key, in the order of their registration.
+  std::span<const Kernel<P>* const> find(const typename P::Key& key) const;
   /// All kernels in the order of their registration.
-  std::span<const std::unique_ptr<const Kernel>> all() const { return kernels_; }
+  std::span<const std::unique_ptr<const Kernel<P>>> all() const { return kernels_; }
 
  private:
-  struct Key {
-    const void* semiring_type;
-    std::string_view semiring;  // empty for a user's type, which its name does not tell from others
-    Operation operation;
-    Scalar element, accumulator;
-    auto operator<=>(const Key&) const = default;
-  };
-  static Key key_of(SemiringId semiring, Operation operation, Scalar element, Scalar accumulator);
-  std::vector<std::unique_ptr<const Kernel>> kernels_;
-  std::map<Key, std::vector<const Kernel*>> by_key_;
+  std::vector<std::unique_ptr<const Kernel<P>>> kernels_;
+  std::map<typename P::Key, std::vector<const Kernel<P>*>> by_key_;
 };
 
-/// Adds a kernel, which contract() then considers like any other: for calls with the semiring that `info` names, if that is one of
-/// Rigel's own with these types, or with the user's type `info.semiring_type`. Throws Error(invalid_argument) if its info is
-/// inconsistent (no run function, no space, a tile of negative extents, a semiring that is neither, …), Error(duplicate) if the
-/// name is taken.
-void register_kernel(const Kernel& kernel);
+// ---- for each operation: contract() ----------------------------------------------------------------------------------
 
-/// A candidate's own answer: does it cover the problem, all conditions taken together?
-Status supports(const Kernel& kernel, const Problem& problem);
+/// Adds a kernel, which contract() then considers like any other. It serves calls with the semiring that `info` names, if that
+/// is one of Rigel's own with these types, or with the user's type `info.semiring_type`. Throws Error(invalid_argument) if its
+/// info is inconsistent (no run or cost function, no space, a tile of negative extents, an unknown semiring, …), and
+/// Error(duplicate) if a kernel has that name already.
+void register_kernel(const Kernel<Contraction>& kernel);
 
-/// The time that a kernel predicts for a problem that it covers, in seconds, but no less than memory takes to deliver each of the
-/// operands' bytes once and to take those of C.
-double predicted_seconds(const Kernel& kernel, const Problem& problem);
+/// Whether a kernel covers a problem: all conditions together but the bit class, which the choice of other kernels decides.
+Status supports(const Kernel<Contraction>& kernel, const Contraction& problem);
 
-/// Every candidate for the problem with its predicted time or the reason why not, the chosen one marked by '*'.
-std::string explain(const Problem& problem);
+/// The predicted time in seconds of a kernel for a problem that it covers. It is at least the time that memory takes to
+/// deliver each byte of A and B once and to take each byte of C.
+double predicted_seconds(const Kernel<Contraction>& kernel, const Contraction& problem);
 
-/// The chosen kernel: of those that cover the problem, the one with the least predicted time. Under Promise::batch_invariant it is one
-/// of the bit class that the fastest kernel has for a nominal problem of the same N, K, types, options and architecture: the class then
-/// depends neither on M, nor on batches, layouts or the number of multiprocessors, while its tile is chosen by the real M. Throws
-/// Error(unsupported) with every candidate's reason if there is none, or under batch_invariant none of that class: other bits are no
-/// fallback.
-const Kernel& select(const Problem& problem);
+/// The chosen kernel: the one with the least predicted time among those that cover the problem.
+///
+/// Under Promise::batch_invariant only kernels of one bit class count, that of the fastest kernel for the nominal problem
+/// (Contraction::nominal()). So the class depends neither on M, nor on batches, layouts or the number of multiprocessors; the
+/// real M decides which tile of the class runs.
+///
+/// Throws Error(unsupported) with every candidate's reason if no kernel covers the problem; under batch_invariant also if none
+/// of the class does, since other bits are no fallback. Throws Error(not_found) if no kernel has the name that the problem
+/// asks for.
+const Kernel<Contraction>& select(const Contraction& problem);
 
-/// What `verify` found.
+/// A kernel and its answer to one problem.
+template <class P>
+struct Candidate {
+  const Kernel<P>* kernel = nullptr;
+  Status status = {};   // whether select() considers it, or why not
+  bool chosen = false;  // whether select() returns it
+  double seconds = 0;   // predicted_seconds(), if select() considers it
+  WorkspaceSize workspace = {};
+  std::string admission =
+      {};  // the rule by which options.precision admits a kernel that rounds terms; empty: it rounds none
+};
+
+/// Every kernel of the problem's key in the order of registration, then those instantiated in the caller's translation unit.
+std::vector<Candidate<Contraction>> candidates(const Contraction& problem);
+
+/// candidates() as text, a line each; '*' marks the chosen one.
+std::string explain(const Contraction& problem);
+
+/// Checks the problem, selects a kernel and enqueues it. Throws as check() and select() do, and
+///   - Error(unsupported) if the execution space cannot launch from here (Kokkos::Threads, see contract());
+///   - Error(invalid_argument) if the caller's workspace is too small or misaligned;
+///   - Error(out_of_memory) if the pool, which serves calls without a workspace, gets no memory from the system;
+///   - Error(invalid_argument) if a call without a workspace needs one and the pool cannot serve it: on an execution space
+///     that is neither the host's nor CUDA's, and on a stream that is being captured in a CUDA graph, because the graph would
+///     use the memory after the call.
+void run(const Contraction& problem);
+
+/// The same with a kernel of the caller's choice. Throws Error(unsupported) with the reason if it does not cover the problem, or
+/// under batch_invariant is not of the class that a choice would have. A kernel that delegates to another one clears `require` and
+/// `kernel` in its copy of the problem.
+void run(const Kernel<Contraction>& kernel, const Contraction& problem);
+
+/// The scratch memory that run() needs for this problem.
+WorkspaceSize workspace_size(const Contraction& problem);
+
+// ---- for all operations ----------------------------------------------------------------------------------------------
+
+/// The result of verify().
 struct Verification {
   bool ok = true;
-  int problems = 0;         // how many were run
+  int problems = 0;  // how many were run
+  /// FNV-1a of all results: equal if a kernel gives the same values for the same seed.
+  std::uint64_t digest = 0xcbf29ce484222325;
   std::string report = {};  // the first failures, each with its seed and extents
 };
 
-/// Holds a registered kernel to its promises, on the problem grid described in docs/design.md: sizes 0, 1, tile ± 1 and
-/// primes, layouts, batches, accumulation, epilogues, NaN and infinities; against the reference. Throws
-/// Error(not_found) where no kernel has that name, Error(unsupported) where none of its spaces exists here, and as contract() does
-/// where Kokkos's host space is Kokkos::Threads.
+/// Holds a registered kernel to its promises, against the reference, on the problem grid that docs/design.md describes: sizes
+/// 0, 1, tile ± 1 and primes, layouts, batches, accumulation, epilogues, NaN and infinities.
+///
+/// Throws Error(not_found) if no kernel has that name, and Error(unsupported) if the kernel covers no problem in any of this
+/// machine's execution spaces, or if its semiring lacks a fact that is needed (semiring_info.hpp): a sample object, or an
+/// error model if the kernel is held to a bound. If Kokkos's host space is Kokkos::Threads, it throws where contract() does.
 Verification verify(std::string_view kernel, unsigned seed = 1);
 
-/// Throws Error(invalid_argument) unless the problem is well formed: extents that fit each other, batches that are equal
-/// or broadcast, a C that overlaps neither A nor B nor itself as sets of elements, nor does what epilogue::arguments() writes, which
-/// is as large as C and holds k; parity() as an epilogue's first step, of integers. Throws Error(unsupported) for a C of integers where compiled kernels write floating-point numbers.
-void validate(const Problem& problem);
-
-/// Caller-owned scratch memory, in the memory of the execution space, aligned to 256 bytes.
-struct Workspace {
-  void* data = nullptr;
-  std::size_t bytes = 0;
-};
-
-/// Validates, selects and runs; Error(unsupported) if the execution space does not launch from here (Kokkos::Threads, see
-/// contract()). A workspace of the caller's is used if it is large enough, else Error(invalid_argument).
-/// Without one the memory comes from Rigel's pool, which has memory of the host and of CUDA devices; Error(out_of_memory) if
-/// the system has no more. A stream that is being captured in a CUDA graph gets none, since the graph would use it after the
-/// call: a call that needs a workspace there and brings none is refused, Error(invalid_argument).
-void run(const Problem& problem, Workspace workspace = {});
-
-/// Bytes that `run` would need for this problem.
-std::size_t workspace_size(const Problem& problem);
-
-/// Gives the pool's memory back to the system, except what calls are using; on CUDA also except that of calls whose end the
-/// host has not waited for. Any thread may call it at any time; it waits for no device and throws nothing. Kokkos::finalize()
-/// does not call it. The pool is emptied at the end of the program, and when the shared object that contains it is unloaded.
+/// Returns the pool's memory to the system, except memory that calls are using. On CUDA it also keeps the memory of calls
+/// whose end the host has not waited for. Any thread may call it at any time; it waits for no device and never throws.
+/// Kokkos::finalize() does not call it. The pool is also emptied at the end of the program, and when the shared object that
+/// contains it is unloaded.
 void release_workspaces() noexcept;
 
 }  // namespace rigel

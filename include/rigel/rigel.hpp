@@ -12,5 +12,6 @@
 #include <rigel/error.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/semiring.hpp>
+#include <rigel/semiring_info.hpp>
 #include <rigel/semirings.hpp>
 #include <rigel/transitive_closure.hpp>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The zoo: one short struct each, its formula in the first line. Element types: float, double, half, bfloat16 (the last
-// two with float accumulators), int32, int64, int8 and uint8 (with int32 accumulators), packed words for the Boolean ones;
-// those that select among sums or among the operands also int16, half and bfloat16 with accumulators of the same type.
+// The zoo: the semirings for which Rigel carries compiled kernels, one short struct each, its formula in the first line.
+//
+// Element types are float, double, half and bfloat16 (the last two accumulated in float), and int32, int64, int8 and uint8 (the
+// last two accumulated in int32). Boolean semirings and those of codes take packed words. min_plus, max_plus, max_min and
+// min_max also take int16, half and bfloat16 accumulated in the same type.
 #pragma once
 
 #include <rigel/elementary.hpp>
@@ -15,17 +17,19 @@ template <class T>
 struct wide {
   using type = T;
 };
+// clang-format off
 template <> struct wide<half> { using type = float; };
 template <> struct wide<bfloat16> { using type = float; };
 template <> struct wide<std::int8_t> { using type = std::int32_t; };
 template <> struct wide<std::uint8_t> { using type = std::int32_t; };
+// clang-format on
 }  // namespace detail
 
 /// The accumulator of an element type: float for 16-bit floats, int32 for 8-bit integers, else the type itself.
 template <class Element>
 using accumulator_for = typename detail::wide<Element>::type;
 
-/// The types of a semiring whose operands and accumulator are one type.
+/// The types of a semiring whose operands and accumulator have one type.
 template <class Element, class Accumulator>
 struct scalar_semiring {
   using element = Element;
@@ -34,12 +38,13 @@ struct scalar_semiring {
   static constexpr bool takes_lanes = true;
 };
 
-/// C(m,n) = Σ_k A(m,k) · B(k,n), one fma a step. Integers wrap.
+/// C(m,n) = Σ_k A(m,k) · B(k,n): the matrix product, one fma per step. Integers wrap.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct plus_times : scalar_semiring<Element, Accumulator> {
   using self = plus_times;
   static constexpr const char* name = "plus_times";
   static constexpr bool commutative = true, exact = std::is_integral_v<Accumulator>;
+  static constexpr ErrorModel errors = ErrorModel::products;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   RIGEL_MEMBER static constexpr Accumulator one() { return 1; }
   RIGEL_MEMBER static constexpr Accumulator annihilator() { return 0; }
@@ -48,7 +53,7 @@ struct plus_times : scalar_semiring<Element, Accumulator> {
   template <Number T> RIGEL_MEMBER static T step(T x, T a, T b) { return math::fma(a, b, x); }
 };
 
-/// C(m,n) = min_k A(m,k) + B(k,n): shortest paths. NaN where −∞ meets +∞.
+/// C(m,n) = min_k A(m,k) + B(k,n): shortest paths. −∞ + +∞ is NaN, as IEEE 754 says.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct min_plus : scalar_semiring<Element, Accumulator> {
   using self = min_plus;
@@ -56,11 +61,15 @@ struct min_plus : scalar_semiring<Element, Accumulator> {
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return infinity<Accumulator>(); }
   RIGEL_MEMBER static constexpr Accumulator one() { return 0; }
-  RIGEL_MEMBER static constexpr Accumulator annihilator() requires(!std::is_integral_v<Accumulator>) {
+  RIGEL_MEMBER static constexpr Accumulator annihilator()
+    requires(!std::is_integral_v<Accumulator>)
+  {
     return infinity<Accumulator>();
   }
-  /// Integer infinity does not absorb: what is nearer to it than to 0 came from it.
-  RIGEL_MEMBER static constexpr bool is_no_path(Accumulator x) requires(std::is_integral_v<Accumulator>) {
+  /// Integer infinity does not absorb under ⊗. Values nearer to it than to 0 count as derived from it.
+  RIGEL_MEMBER static constexpr bool is_no_path(Accumulator x)
+    requires(std::is_integral_v<Accumulator>)
+  {
     return x > infinity<Accumulator>() / 2;
   }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::add(a, b); }
@@ -76,11 +85,15 @@ struct max_plus : scalar_semiring<Element, Accumulator> {
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return negative_infinity<Accumulator>(); }
   RIGEL_MEMBER static constexpr Accumulator one() { return 0; }
-  RIGEL_MEMBER static constexpr Accumulator annihilator() requires(!std::is_integral_v<Accumulator>) {
+  RIGEL_MEMBER static constexpr Accumulator annihilator()
+    requires(!std::is_integral_v<Accumulator>)
+  {
     return negative_infinity<Accumulator>();
   }
-  /// Integer infinity does not absorb: what is nearer to it than to 0 came from it.
-  RIGEL_MEMBER static constexpr bool is_no_path(Accumulator x) requires(std::is_integral_v<Accumulator>) {
+  /// Integer infinity does not absorb under ⊗. Values nearer to it than to 0 count as derived from it.
+  RIGEL_MEMBER static constexpr bool is_no_path(Accumulator x)
+    requires(std::is_integral_v<Accumulator>)
+  {
     return x < negative_infinity<Accumulator>() / 2;
   }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::add(a, b); }
@@ -118,12 +131,13 @@ struct min_max : scalar_semiring<Element, Accumulator> {
   template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::minimum_if_ordered(y, x); }
 };
 
-/// C(m,n) = max_k A(m,k) · B(k,n), on the non-negative numbers: most reliable paths. Integers wrap.
+/// C(m,n) = max_k A(m,k) · B(k,n), for non-negative numbers: most reliable paths. Integers wrap.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct max_times : scalar_semiring<Element, Accumulator> {
   using self = max_times;
   static constexpr const char* name = "max_times";
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
+  static constexpr Domain domain = Domain::non_negative;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   RIGEL_MEMBER static constexpr Accumulator one() { return 1; }
   RIGEL_MEMBER static constexpr Accumulator annihilator() { return 0; }
@@ -132,12 +146,13 @@ struct max_times : scalar_semiring<Element, Accumulator> {
   template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::maximum_if_ordered(y, x); }
 };
 
-/// C(m,n) = min_k A(m,k) · B(k,n), on the non-negative numbers. Integers wrap.
+/// C(m,n) = min_k A(m,k) · B(k,n), for non-negative numbers. Integers wrap.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct min_times : scalar_semiring<Element, Accumulator> {
   using self = min_times;
   static constexpr const char* name = "min_times";
   static constexpr bool commutative = true, idempotent = true, selective = true, exact = true;
+  static constexpr Domain domain = Domain::non_negative;
   RIGEL_MEMBER static constexpr Accumulator identity() { return infinity<Accumulator>(); }
   RIGEL_MEMBER static constexpr Accumulator one() { return 1; }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::multiply(a, b); }
@@ -145,10 +160,10 @@ struct min_times : scalar_semiring<Element, Accumulator> {
   template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::minimum_if_ordered(y, x); }
 };
 
-/// C(m,n) = ⋁_k A(m,k) ∧ B(k,n): reachability; bit by bit on packed words.
+/// C(m,n) = ⋁_k A(m,k) ∧ B(k,n): reachability.
 ///
-/// On bytes, operands are 0 or 1. On words of 32 or 64 bits every bit is a product of its own; where the k axis is what
-/// was packed (K words hold 32·K or 64·K entries), the epilogue `any_bit()` joins the bits of a word into one.
+/// Operands of type uint8 are 0 or 1. Words of 32 or 64 bits are combined bit by bit, each bit being a product of its own. If
+/// bits are packed along K (K words hold 32·K or 64·K entries), the epilogue `any_bit()` joins the bits of a word into one.
 template <class Word>
 struct or_and {
   using element = Word;
@@ -157,6 +172,8 @@ struct or_and {
   static constexpr const char* name = "or_and";
   static constexpr bool commutative = true, idempotent = true, exact = true;
   static constexpr bool selective = sizeof(Word) == 1, takes_lanes = true;
+  static constexpr Domain domain = sizeof(Word) == 1 ? Domain::truth_values : Domain::words;
+  static constexpr Join join = Join::any_bit;
   RIGEL_MEMBER static constexpr Word identity() { return 0; }
   RIGEL_MEMBER static constexpr Word one() { return sizeof(Word) == 1 ? Word(1) : static_cast<Word>(~Word(0)); }
   RIGEL_MEMBER static constexpr Word annihilator() { return 0; }
@@ -164,7 +181,8 @@ struct or_and {
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return static_cast<T>(x | y); }
 };
 
-/// C(m,n) = ⊻_k A(m,k) ∧ B(k,n): products over GF(2). Words as in or_and, with the epilogue `parity()`.
+/// C(m,n) = ⊻_k A(m,k) ∧ B(k,n): products over GF(2). It takes words as or_and does; for bits packed along K the epilogue is
+/// `parity()`.
 template <class Word>
 struct xor_and {
   using element = Word;
@@ -172,6 +190,8 @@ struct xor_and {
   using self = xor_and;
   static constexpr const char* name = "xor_and";
   static constexpr bool commutative = true, exact = true, takes_lanes = true;
+  static constexpr Domain domain = sizeof(Word) == 1 ? Domain::truth_values : Domain::words;
+  static constexpr Join join = Join::parity;
   RIGEL_MEMBER static constexpr Word identity() { return 0; }
   RIGEL_MEMBER static constexpr Word one() { return sizeof(Word) == 1 ? Word(1) : static_cast<Word>(~Word(0)); }
   RIGEL_MEMBER static constexpr Word annihilator() { return 0; }
@@ -185,8 +205,8 @@ struct log_sum {
   T maximum, sum;
 };
 
-/// C(m,n) = log Σ_k exp(A(m,k) + B(k,n)), with a running maximum: nothing overflows, −∞ is the identity. One
-/// exponential a step (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018).
+/// C(m,n) = log Σ_k exp(A(m,k) + B(k,n)). A running maximum keeps exponentials from overflowing, with one exponential per step
+/// (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018). −∞ is the identity.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct log_plus {
   using element = Element;
@@ -196,18 +216,19 @@ struct log_plus {
   using self = log_plus;
   static constexpr const char* name = "log_plus";
   static constexpr bool commutative = true, takes_lanes = true, transcendental = true;
+  static constexpr ErrorModel errors = ErrorModel::logarithmic;
   RIGEL_MEMBER static constexpr accumulator identity() { return {-infinity<Accumulator>(), 0}; }
   RIGEL_MEMBER static constexpr Accumulator one() { return 0; }
   RIGEL_MEMBER static constexpr Accumulator annihilator() { return -infinity<Accumulator>(); }
   RIGEL_MEMBER static accumulator multiply(Accumulator a, Accumulator b) { return lift(math::add(a, b)); }
   RIGEL_MEMBER static accumulator add(accumulator x, accumulator y) {
     const Accumulator larger = math::maximum(x.maximum, y.maximum);
-    return {larger, math::add(math::multiply(x.sum, weight(x.maximum, larger)),
-                              math::multiply(y.sum, weight(y.maximum, larger)))};
+    return {larger,
+            math::add(math::multiply(x.sum, weight(x.maximum, larger)), math::multiply(y.sum, weight(y.maximum, larger)))};
   }
   template <Number T> RIGEL_MEMBER static log_sum<T> step(log_sum<T> x, T a, T b) {
     const T t = math::add(a, b), larger = math::maximum(x.maximum, t);
-    // The exponential of the smaller exponent, against the larger. Equal ones, infinite ones too, weigh 1.
+    // The exponential of the smaller exponent relative to the larger one. Equal exponents, infinite ones included, give 1.
     const T gap = math::subtract(math::minimum(x.maximum, t), larger);
     const T e = math::exponential(math::select(x.maximum == t, T{}, gap));
     const T one = T{} + 1;
@@ -232,17 +253,19 @@ struct l1 : scalar_semiring<Element, Accumulator> {
   using self = l1;
   static constexpr const char* name = "l1";
   static constexpr bool commutative = true, exact = std::is_integral_v<Accumulator>;
+  static constexpr ErrorModel errors = ErrorModel::non_negative_terms;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) { return math::abs(math::subtract(a, b)); }
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
 };
 
-/// D(m,n) = Σ_k (A(m,k) − B(k,n))², by subtraction, one fma a step. Integers wrap.
+/// D(m,n) = Σ_k (A(m,k) − B(k,n))², by subtraction, one fma per step. Integers wrap.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct l2_squared : scalar_semiring<Element, Accumulator> {
   using self = l2_squared;
   static constexpr const char* name = "l2_squared";
   static constexpr bool commutative = true, exact = std::is_integral_v<Accumulator>;
+  static constexpr ErrorModel errors = ErrorModel::non_negative_terms;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) {
     const T d = math::subtract(a, b);
@@ -255,13 +278,16 @@ struct l2_squared : scalar_semiring<Element, Accumulator> {
   }
 };
 
-/// D(m,n) = Σ_k |A(m,k) − B(k,n)|^p, p > 0: the p-th power of Minkowski's distance.
+/// D(m,n) = Σ_k |A(m,k) − B(k,n)|^p, p > 0: the p-th power of the Minkowski distance.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct lp : scalar_semiring<Element, Accumulator> {
   using self = lp;
   static constexpr const char* name = "lp";
   static constexpr bool commutative = true, transcendental = true;
+  static constexpr ErrorModel errors = ErrorModel::non_negative_terms;
   Accumulator p = 2;
+  static auto hyperparameters() { return std::array{hyperparameter("p", &lp::p)}; }
+  static constexpr lp sample() { return {{}, Accumulator(1.3125)}; }  // the same number in float and double
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER T multiply(T a, T b) const { return math::power(math::abs(math::subtract(a, b)), p); }
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
@@ -279,7 +305,7 @@ struct linf : scalar_semiring<Element, Accumulator> {
   template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::maximum_if_ordered(y, x); }
 };
 
-/// D(m,n) = #{k : A(m,k) ≠ B(k,n)}: Hamming distance, counted in the accumulator's type (exact below 2^24 in float).
+/// D(m,n) = #{k : A(m,k) ≠ B(k,n)}: Hamming distance, counted in the accumulator's type (in float exact up to 2^24).
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct hamming : scalar_semiring<Element, Accumulator> {
   using self = hamming;
@@ -290,12 +316,13 @@ struct hamming : scalar_semiring<Element, Accumulator> {
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
 };
 
-/// The type in which bits of a word are counted: bytes come as words of 32 bits.
+/// The type in which the bits of a word are counted: bytes are widened to 32 bits.
 template <class Word>
 using counted_word = std::conditional_t<sizeof(Word) == 8, std::uint64_t, std::uint32_t>;
 
-/// D(m,n) = Σ_k |A(m,k) ⊻ B(k,n)|, |·| the number of set bits: Hamming distance of codes whose bits lie along k, in words of
-/// 8, 32 or 64 (R. W. Hamming, Error detecting and error correcting codes, 1950). The count wraps beyond 2^31 − 1.
+/// D(m,n) = Σ_k |A(m,k) ⊻ B(k,n)|, where |·| is the number of set bits: Hamming distance of codes whose bits are packed along
+/// K in words of 8, 32 or 64 bits (R. W. Hamming, Error detecting and error correcting codes, 1950). The count wraps beyond
+/// 2^31 − 1.
 template <class Word>
 struct bit_hamming {
   using element = Word;
@@ -304,21 +331,24 @@ struct bit_hamming {
   using self = bit_hamming;
   static constexpr const char* name = "bit_hamming";
   static constexpr bool commutative = true, exact = true, takes_lanes = true;
+  static constexpr Domain domain = Domain::words;
   RIGEL_MEMBER static constexpr accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER static auto multiply(T a, T b) { return math::population_count(a ^ b); }
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
 };
 
-/// The accumulator of bit_jaccard: how many bits are set in both codes, and in either.
+/// The accumulator of bit_jaccard: how many bits are set in both codes, and how many in either.
 template <class T>
 struct bit_counts {
   T both, either;
 };
 
 /// D(m,n) = 1 − Σ_k |A(m,k) ∧ B(k,n)| / Σ_k |A(m,k) ∨ B(k,n)|, words as in bit_hamming: Jaccard distance of sets (P. Jaccard,
-/// The distribution of the flora in the alpine zone, 1912), 0 of two empty ones. The result is (either − both) / either in
-/// float: rounded once where the counts are at most 2^24, within 3u of it beyond (they are rounded, too), and the same on every
-/// backend, since only exact counts enter. They wrap beyond 2^31 − 1. No value of C says both counts: no accumulate.
+/// The distribution of the flora in the alpine zone, 1912), 0 for two empty sets.
+///
+/// The result is (either − both) / either in float. It is rounded once if the counts are at most 2^24, and within 3u above
+/// that, since the counts are then rounded too. Both counts are exact, so it has the same bits on every backend. They wrap
+/// beyond 2^31 − 1. A value of C does not determine the two counts, so accumulate is not defined.
 template <class Word>
 struct bit_jaccard {
   using element = Word;
@@ -327,6 +357,7 @@ struct bit_jaccard {
   using self = bit_jaccard;
   static constexpr const char* name = "bit_jaccard";
   static constexpr bool commutative = true, exact = true;
+  static constexpr Domain domain = Domain::words;
   RIGEL_MEMBER static constexpr accumulator identity() { return {0, 0}; }
   RIGEL_MEMBER static accumulator multiply(operand a, operand b) {
     return {math::population_count(a & b), math::population_count(a | b)};
@@ -340,15 +371,15 @@ struct bit_jaccard {
   }
 };
 
-/// A value and the summation index at which it was found.
+/// A value, and the summation index k that it came from.
 template <class T>
 struct argument {
   T value;
   std::int64_t index;
 };
 
-/// A selective semiring that also remembers which k won. The smallest k wins a tie; a NaN wins over any number, the
-/// first NaN over later ones; the index is −1 where K = 0.
+/// The selective semiring S, which also keeps the k that won. The smallest k wins a tie. A NaN wins over any number, the first
+/// NaN over later ones. The index is −1 if K = 0.
 template <Semiring S>
   requires is_selective<S> && MultipliesPairs<S>
 struct with_argument {
@@ -357,6 +388,7 @@ struct with_argument {
   using operand = operand_t<S>;
   using accumulator = argument<typename S::accumulator>;
   static constexpr bool commutative = is_commutative<S>, idempotent = true, selective = true, exact = is_exact<S>;
+  static constexpr Domain domain = domain_of<S>;
   S semiring = {};
   RIGEL_MEMBER static constexpr accumulator identity() { return {S::identity(), -1}; }
   RIGEL_MEMBER accumulator multiply(operand a, operand b, std::int64_t k) const { return {semiring.multiply(a, b), k}; }
@@ -364,10 +396,10 @@ struct with_argument {
     const bool x_is_nan = x.value != x.value, y_is_nan = y.value != y.value;
     const auto best = semiring.add(x.value, y.value);
     const bool x_wins = x_is_nan || best == x.value, y_wins = y_is_nan || best == y.value;
-    // −1, the index of the identity, is the largest of all as an unsigned number.
+    // As an unsigned number, −1 (the index of the identity) is the largest index.
     const bool x_first = static_cast<std::uint64_t>(x.index) <= static_cast<std::uint64_t>(y.index);
     const bool take_x = x_wins && y_wins ? (x_is_nan == y_is_nan ? x_first : x_is_nan) : x_wins;
-    return {take_x ? x.value : y.value, take_x ? x.index : y.index};  // by member: stays in registers
+    return {take_x ? x.value : y.value, take_x ? x.index : y.index};  // member by member, which keeps it in registers
   }
 };
 
@@ -375,7 +407,7 @@ struct with_argument {
 template <class... T>
 struct type_list {};
 
-/// The element types for which Rigel carries compiled kernels, by kind of semiring.
+/// The element types with compiled kernels, by kind of semiring.
 using number_elements = type_list<float, double, half, bfloat16, std::int32_t, std::int64_t, std::int8_t, std::uint8_t>;
 using floating_elements = type_list<float, double, half, bfloat16>;
 using word_elements = type_list<std::uint8_t, std::uint32_t, std::uint64_t>;
@@ -388,35 +420,47 @@ template <template <class...> class S, class... T, class... Packed>
 struct members<S, type_list<T...>, type_list<Packed...>> {
   using type = type_list<S<T>..., S<Packed, Packed>...>;
 };
+template <class, class... T>
+struct list_after {
+  using type = type_list<T...>;
+};
 template <class S, class List>
 inline constexpr bool contains = false;
 template <class S, class... T>
 inline constexpr bool contains<S, type_list<T...>> = (std::is_same_v<S, T> || ...);
 }  // namespace detail
 
+/// The zoo: X(name, element types[, element types that are accumulated in their own type]). This is its only list. Types,
+/// registries and tests follow it, and so does the build: cmake/semirings.cmake reads these lines.
+#define RIGEL_ZOO(X)                            \
+  X(plus_times, number_elements)                \
+  X(min_plus, number_elements, packed_elements) \
+  X(max_plus, number_elements, packed_elements) \
+  X(max_min, number_elements, packed_elements)  \
+  X(min_max, number_elements, packed_elements)  \
+  X(max_times, number_elements)                 \
+  X(min_times, number_elements)                 \
+  X(or_and, word_elements)                      \
+  X(xor_and, word_elements)                     \
+  X(log_plus, floating_elements)                \
+  X(l1, number_elements)                        \
+  X(l2_squared, number_elements)                \
+  X(lp, floating_elements)                      \
+  X(linf, number_elements)                      \
+  X(hamming, number_elements)                   \
+  X(bit_hamming, word_elements)                 \
+  X(bit_jaccard, word_elements)
+
 /// The compiled semirings of one name: `zoo::min_plus` lists min_plus<float>, min_plus<double>, …
 namespace zoo {
-using plus_times = detail::members<rigel::plus_times, number_elements>::type;
-using min_plus = detail::members<rigel::min_plus, number_elements, packed_elements>::type;
-using max_plus = detail::members<rigel::max_plus, number_elements, packed_elements>::type;
-using max_min = detail::members<rigel::max_min, number_elements, packed_elements>::type;
-using min_max = detail::members<rigel::min_max, number_elements, packed_elements>::type;
-using max_times = detail::members<rigel::max_times, number_elements>::type;
-using min_times = detail::members<rigel::min_times, number_elements>::type;
-using or_and = detail::members<rigel::or_and, word_elements>::type;
-using xor_and = detail::members<rigel::xor_and, word_elements>::type;
-using log_plus = detail::members<rigel::log_plus, floating_elements>::type;
-using l1 = detail::members<rigel::l1, number_elements>::type;
-using l2_squared = detail::members<rigel::l2_squared, number_elements>::type;
-using lp = detail::members<rigel::lp, floating_elements>::type;
-using linf = detail::members<rigel::linf, number_elements>::type;
-using hamming = detail::members<rigel::hamming, number_elements>::type;
-using bit_hamming = detail::members<rigel::bit_hamming, word_elements>::type;
-using bit_jaccard = detail::members<rigel::bit_jaccard, word_elements>::type;
+#define RIGEL_ZOO_MEMBERS(name, ...) using name = detail::members<rigel::name, __VA_ARGS__>::type;
+RIGEL_ZOO(RIGEL_ZOO_MEMBERS)
+#undef RIGEL_ZOO_MEMBERS
 
-/// All of these lists.
-using every = type_list<plus_times, min_plus, max_plus, max_min, min_max, max_times, min_times, or_and, xor_and, log_plus, l1,
-                        l2_squared, lp, linf, hamming, bit_hamming, bit_jaccard>;
+/// The list of all these lists.
+#define RIGEL_ZOO_NAME(name, ...) , name
+using every = detail::list_after<void RIGEL_ZOO(RIGEL_ZOO_NAME)>::type;
+#undef RIGEL_ZOO_NAME
 }  // namespace zoo
 
 namespace detail {
@@ -425,7 +469,7 @@ inline constexpr bool contained_in_any = false;
 template <class S, class... List>
 inline constexpr bool contained_in_any<S, type_list<List...>> = (contains<S, List> || ...);
 
-/// visit.template operator()<List>() for each list of semirings in the zoo.
+/// Calls visit.template operator()<List>() for each list of semirings in the zoo.
 template <class Visit>
 void for_each_of_zoo(const Visit& visit) {
   [&]<class... List>(type_list<List...>) { (visit.template operator()<List>(), ...); }(zoo::every{});
@@ -446,8 +490,8 @@ constexpr bool is_name_of_zoo(std::string_view name) {
 }
 }  // namespace detail
 
-/// The type of a user's semiring as the registry tells it from others: an address of its own for each type, whatever its name; null
-/// for those of the zoo, which go by name. A shared object that hides its symbols has addresses of its own.
+/// The identity of a semiring's type in the registry: for a user's semiring an address that is unique to the type, whatever its
+/// name; for the zoo, which goes by name, null. A shared object that hides its symbols has addresses of its own.
 template <class S>
 const void* semiring_type() {
   if constexpr (in_zoo<S>)
@@ -456,7 +500,7 @@ const void* semiring_type() {
     return &detail::type_tag<S>;
 }
 
-/// What messages call a semiring: S::name, or after "::" the type's own name, if S has none or borrows that of a semiring in the zoo.
+/// The name of a semiring in messages: S::name; or "::" and the type's own name, if S has no name or has one of the zoo's.
 template <class S>
 constexpr std::string_view semiring_name() {
   if constexpr (requires { std::string_view(S::name); })

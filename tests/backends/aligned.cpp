@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Operands whose lines are aligned and whole, in each pair of layouts: what kernels may read in vectors. Around the extents
-// of tiles, and with one slab of k to many. Every kernel that promises the reference's bits has to give them.
+// Operands that kernels may read in vectors: aligned ones whose contiguous extents are multiples of a vector, in each pair of
+// layouts, around the extents of tiles, and with one slab to many. Every kernel that promises the reference's bits must give
+// them.
 #include <rigel/contract.hpp>
 
 #include <tests/support/kernels.hpp>
@@ -24,7 +25,7 @@ struct Extents {
 constexpr Extents all_extents[] = {{4, 8, 8},     {128, 128, 16}, {132, 260, 64}, {300, 124, 40}, {129, 131, 24},
                                    {12, 4, 1024}, {136, 264, 64}, {8, 520, 16},   {256, 512, 40}};
 
-// l1's formula as a functor of the user's.
+// l1's formula as a user's functor.
 struct city_block {
   using element = float;
   using accumulator = float;
@@ -41,7 +42,7 @@ auto random_matrix(int rows, int columns, std::uint64_t seed) {
   constexpr float scale = std::is_integral_v<T> ? 1000 : 1;
   for (T& v : values)
     if constexpr (std::is_unsigned_v<T>)
-      v = static_cast<T>(random.next() & random.next() & random.next());  // few bits, so that sums of them are not all ones
+      v = static_cast<T>(random.next() & random.next() & random.next());  // few bits, so that results are not all ones
     else
       v = static_cast<T>(scale * static_cast<float>(random.uniform(-4, 4)));
   support::copy_in<Exec>(view.data(), values.data(), values.size() * sizeof(T));
@@ -57,7 +58,7 @@ void check(const S& semiring, const std::vector<rigel::KernelInfo>& kernels) {
     using T = typename S::element;
     const auto a = random_matrix<T, Exec, LayoutA>(m, k, 1);
     const auto b = random_matrix<T, Exec, LayoutB>(k, n, 2);
-    const auto c = random_matrix<T, Exec, LayoutA>(m, n, 3);  // for two of the four pairs in the order of columns
+    const auto c = random_matrix<T, Exec, LayoutA>(m, n, 3);  // column-major for two of the four pairs
     std::vector<T> expected(c.span()), actual(c.span());
     std::vector<T> before(c.span());
     support::copy_out<Exec>(before.data(), c.data(), before.size() * sizeof(T));
@@ -121,8 +122,8 @@ TEST_CASE_TEMPLATE("aligned operands of a user's functor", Exec, RIGEL_TEST_SPAC
   check_layouts<Exec>(city_block{}, families);
 }
 
-// Distances from subnormal sums of squares to infinite ones, 0 among them, in whole tiles and, of rows that no vector fits, in
-// others.
+// Distances whose sums of squares go from 0 and subnormal numbers to infinity, in whole tiles, and in tiles whose rows fit no
+// vector.
 TEST_CASE_TEMPLATE("aligned operands: square roots in the reference's bits", Exec, RIGEL_TEST_SPACES) {
   constexpr int lines = 256, k = 8;
   constexpr int exponents[] = {0, -1, 13, -31, -40, 31, 62, 64, -62, -70, -74, -200};
@@ -164,7 +165,8 @@ TEST_CASE_TEMPLATE("aligned operands: square roots in the reference's bits", Exe
 
 namespace {
 
-// rows × columns of numbers, each line from `offset` elements on and `padding` elements behind the one before, NaN between them.
+// A matrix of rows × columns whose first row or column begins `offset` elements into its memory; `padding` elements of NaN lie
+// between one and the next.
 template <class Exec>
 struct Anywhere {
   using Memory = typename Exec::memory_space;
@@ -186,8 +188,9 @@ struct Anywhere {
 
 template <class Exec, bool by_rows, class S>
 void check_anywhere(const S& semiring, const char* name, const rigel::epilogue::Program& epilogue) {
-  constexpr Extents extents[] = {{5, 9, 261},    {64, 64, 264}, {65, 67, 265}, {130, 131, 71}, {130, 131, 279}, {3, 200, 256},
-                                 {129, 12, 258}, {1, 8, 268},   {2, 1, 260},   {200, 63, 271}, {67, 257, 59},   {67, 257, 267}};
+  constexpr Extents extents[] = {{5, 9, 261},     {64, 64, 264},  {65, 67, 265},  {130, 131, 71},
+                                 {130, 131, 279}, {3, 200, 256},  {129, 12, 258}, {1, 8, 268},
+                                 {2, 1, 260},     {200, 63, 271}, {67, 257, 59},  {67, 257, 267}};
   for (const auto [m, n, k] : extents)
     for (int offset = 0; offset < 4; ++offset)
       for (int padding = 0; padding < 4; ++padding) {
@@ -228,7 +231,7 @@ TEST_CASE_TEMPLATE("operands whose lines begin anywhere", Exec, RIGEL_TEST_SPACE
   check_anywhere<Exec, true>(rigel::max_plus<float>{}, "max_plus", {});
 }
 
-// About as many tiles as a card holds at a time: K is cut into a few parts, and what they leave.
+// About as many tiles as a card holds at a time, so that a kernel cuts K into a few slices, for all tiles or for the last ones.
 TEST_CASE_TEMPLATE("K in a few parts", Exec, RIGEL_TEST_SPACES) {
   if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return;
   constexpr int m = 845, n = 901, k = 262;
@@ -243,7 +246,7 @@ TEST_CASE_TEMPLATE("K in a few parts", Exec, RIGEL_TEST_SPACES) {
   CHECK(product("cuda.simt.min_plus.f32.split_k") == product("reference"));
 }
 
-// Two columns or three rows beyond whole tiles, which another kernel takes than the others; with what C holds, and roots of it.
+// Two columns or three rows beyond whole tiles, which another kernel computes; with accumulation, and with roots.
 TEST_CASE_TEMPLATE("K in parts: lines beyond whole tiles", Exec, RIGEL_TEST_SPACES) {
   if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return;
   for (const auto [m, n, k] : {Extents{7001, 66, 999}, Extents{67, 7001, 999}, Extents{67, 66, 999}})
@@ -265,7 +268,8 @@ TEST_CASE_TEMPLATE("K in parts: lines beyond whole tiles", Exec, RIGEL_TEST_SPAC
     }
 }
 
-// Where sums round, the cut shows: it hangs on the extents and the card, not on where the operands lie.
+// If sums round, results depend on how K is cut. That depends on the extents and the card, not on the operands' addresses and
+// strides.
 TEST_CASE_TEMPLATE("K in a few parts: the same bits wherever operands lie", Exec, RIGEL_TEST_SPACES) {
   if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return;
   constexpr int m = 845, n = 901, k = 2392;
@@ -275,7 +279,8 @@ TEST_CASE_TEMPLATE("K in a few parts: the same bits wherever operands lie", Exec
     const Anywhere<Exec> a(m, k, offset, offset, 1), b(n, k, 0, 0, 2);
     CHECK(rigel::workspace_size(Exec{}, rigel::l1<float>{}, a.matrix, rigel::transposed(b.matrix), c,
                                 rigel::epilogue::Program{}, options) > sizeof(float) * m * n);
-    rigel::contract(Exec{}, rigel::l1<float>{}, a.matrix, rigel::transposed(b.matrix), c, rigel::epilogue::Program{}, options);
+    rigel::contract(Exec{}, rigel::l1<float>{}, a.matrix, rigel::transposed(b.matrix), c, rigel::epilogue::Program{},
+                    options);
     std::vector<float> values(c.span());
     support::copy_out<Exec>(values.data(), c.data(), values.size() * sizeof(float));
     return values;

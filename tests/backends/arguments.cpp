@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// epilogue::arguments() through every family: values and winning k against a plain loop, in every layout and in batches whose
-// index is first or last.
+// epilogue::arguments() through every family: values and winning k compared with a plain loop, in every layout, and in batches
+// whose index is first or last.
 #include <rigel/contract.hpp>
 
 #include <tests/support/kernels.hpp>
@@ -49,7 +49,7 @@ auto three(rigel::Batch order, int rows, int columns) {
   return order == rigel::Batch::first ? View(label, batches, rows, columns) : View(label, rows, columns, batches);
 }
 
-// Which k wins for one output, and with what: the first of the best, the first NaN before all.
+// The winning k of one output and its value: the first of the best, or the first NaN.
 template <class S, class A, class B>
 rigel::argument<double> winner(const S& s, A& a, B& b, int l, int i, int j) {
   rigel::argument<double> best = {nan, -1};
@@ -67,7 +67,7 @@ void fill(Elements<View>& x, support::Random& random, int rows, int columns, int
   for (int l = 0; l < count; ++l)
     for (int i = 0; i < rows; ++i)
       for (int j = 0; j < columns; ++j)
-        x.at(l, i, j) = static_cast<typename S::element>(random.integer(-4, 4));  // ties are the rule
+        x.at(l, i, j) = static_cast<typename S::element>(random.integer(-4, 4));  // few values, so most outputs have ties
   if constexpr (std::is_floating_point_v<typename S::element>)
     for (int e = 0; e < 7 * count; ++e)
       x.at(e % count, static_cast<int>(random.integer(0, rows - 1)), static_cast<int>(random.integer(0, columns - 1))) = nan;
@@ -76,7 +76,7 @@ void fill(Elements<View>& x, support::Random& random, int rows, int columns, int
 
 bool same(double x, double y) { return x == y || (x != x && y != y); }
 
-// One call by every family that there is here, with `epilogue(indices)`, whose C is `last` of the values.
+// One call by every family of this build. `epilogue` stores indices in `indices`, and C must hold last(value).
 template <class S, class Exec, class A, class B, class C, class I, class E, class Last>
 void check(const A& a, const B& b, const C& c, const I& indices, rigel::Batch order, const E& epilogue, const Last& last) {
   using Indices = typename rigel::detail::view_t<I>;

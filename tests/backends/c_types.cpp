@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What C may hold: floating-point results any floating-point type, integers any type, bool whether they are not 0; read back
-// where accumulated.
+// The types of C: any floating-point type for floating-point results, any type for integers, and bool for whether a result is
+// not 0; also with accumulation, which reads C.
 #include <rigel/contract.hpp>
 
 #include <tests/support/kernels.hpp>
@@ -69,14 +69,14 @@ void check_all() {
   (check<S, C, Exec>(), ...);
 }
 
-// A C of bool after a call of every family that this file instantiates, as the bytes that lie there.
+// Checks the bytes of a C of bool after a call by every family that this file instantiates.
 template <class S, class Exec, class A, class B, class E = rigel::epilogue::Program>
 void check_bools(const A& a, const B& b, const std::vector<int>& expected, const E& epilogue = {}, bool accumulate = false) {
   const Exec exec;
   for (const std::string& family : support::families_on(exec)) {
     CAPTURE(family);
     const auto c = support::matrix<bool, Exec>(static_cast<int>(a.extent(0)), static_cast<int>(b.extent(1)));
-    // Old values alternate, where they are to be continued; else their bytes are rubbish that has to go.
+    // Old values alternate if the call accumulates; else they are bytes that no bool has, and must go.
     std::vector<unsigned char> bytes(c.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = accumulate ? i % 2 : 0xee;
     support::copy_in<Exec>(c.data(), bytes.data(), bytes.size());
@@ -86,7 +86,7 @@ void check_bools(const A& a, const B& b, const std::vector<int>& expected, const
   }
 }
 
-// Set where all of a and b are: a user's semiring of bools.
+// ⋁_k a ∧ b: a user's semiring of bools.
 struct Either {
   using element = bool;
   using accumulator = bool;
@@ -105,7 +105,7 @@ struct Minus {
 
 }  // namespace
 
-// 2 × 2 × 3: sums 256, 3 and 0 whose last bytes say something else.
+// The sum 256 is not 0, but its last byte is.
 TEST_CASE_TEMPLATE("C of bool: whether a result is not 0", Exec, RIGEL_TEST_SPACES) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   using support::matrix;
@@ -125,7 +125,7 @@ TEST_CASE_TEMPLATE("C of bool: whether a result is not 0", Exec, RIGEL_TEST_SPAC
       matrix<rigel::bfloat16, Exec>(1, 1, {0.25}), matrix<rigel::bfloat16, Exec>(1, 2, {-0.25, 0.5}), {0, 1});
   check_bools<rigel::log_plus<float>, Exec>(matrix<float, Exec>(1, 1, {0.25}), matrix<float, Exec>(1, 2, {-0.25, 0.5}),
                                             {0, 1});
-  // Bytes, words and what joins their bits. 3 is no bool either.
+  // Bytes, words, and the epilogues that join their bits. The result 3 becomes true, too.
   check_bools<rigel::or_and<std::uint8_t>, Exec>(matrix<std::uint8_t, Exec>(2, 2, {3, 0, 1, 1}),
                                                  matrix<std::uint8_t, Exec>(2, 3, {3, 2, 0, 0, 0, 0}), {1, 1, 0, 1, 0, 0});
   check_bools<rigel::or_and<std::uint8_t>, Exec>(matrix<bool, Exec>(2, 2, small),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// metric::cosine and metric::correlation: SciPy's values, the formulas in long double within the stated bound (docs/numerics.md),
-// rows that are nearly parallel, what rows without a direction give, and the pass over rows: workspace, labels, bits.
+// metric::cosine and metric::correlation: SciPy's values; the formulas in long double, within the stated bound
+// (docs/numerics.md); nearly parallel rows; rows without a direction; and the pass over rows: workspace, labels, bits.
 #include <rigel/distance.hpp>
 
 #include <tests/support/compare.hpp>
@@ -26,7 +26,7 @@ using rigel::metric::cosine;
 using Values = std::vector<double>;
 constexpr double infinity = std::numeric_limits<double>::infinity(), not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-// As metric::cosine's documentation has it.
+// From the documentation of metric::cosine.
 struct cosine_in_double : cosine {
   template <class>
   using row = double;
@@ -46,7 +46,7 @@ struct cosine_similarity {
 template <class M>
 constexpr bool is_centred = M::preparation.centred;
 
-// Rows as an element of T holds them.
+// Rows rounded to T.
 template <class T>
 Values held(Values rows) {
   for (double& v : rows) v = support::to_double(support::number<T>(v));
@@ -86,7 +86,8 @@ Values exact(bool centred, int m, int n, int k, const Values& x, const Values& z
   return d;
 }
 
-// The bound of docs/numerics.md, and D rounded to its own type at last; `accuracy` of the kernel, one chain's by default.
+// Whether errors are within the bound of docs/numerics.md plus the rounding of D to its type. `accuracy` is the kernel's, by
+// default that of one chain.
 template <class Row, class T = Row>
 bool within(const Values& found, const Values& expected, int k, bool centred, const rigel::Accuracy& accuracy = {2, 1}) {
   constexpr bool in_double = std::is_same_v<Row, double>;
@@ -112,7 +113,7 @@ Values distances(const M& metric, int m, int n, int k, const Values& x, const Va
   return support::values(d);
 }
 
-// SciPy 1.17, scipy.spatial.distance.cdist(X, Z, …) of these rows; X's first is Z's first, one of Z is 0.
+// SciPy 1.17, scipy.spatial.distance.cdist(X, Z, …) of these rows. The first rows of X and Z are equal, and one row of Z is 0.
 const Values x_small = {1, 2, 3, 4, 0, -1.5, 2, .25, 10, 0, 0, -3};
 const Values z_small = {1, 2, 3, 4, -1, 0.5, 2, 2, 7, 7, -7, 0.125, 0, 0, 0, 0, 1, 2, -3, 4};
 const Values of_cosine = {0.0,
@@ -142,7 +143,7 @@ bool near(const Values& found, const Values& expected, double tolerance) {
   return all;
 }
 
-// Random rows of one type through the kernel that is chosen.
+// Checks random rows of one type, by the chosen kernel.
 template <class T, class Exec, class M>
 void check_type(const M& metric, double low, double high) {
   using Row = typename M::template row<T>;
@@ -180,7 +181,7 @@ TEST_CASE_TEMPLATE("cosine and correlation equal SciPy's", Exec, RIGEL_TEST_SPAC
   CHECK(near(distances<float, Exec, float>(correlation{}, 3, 5, 4, x_small, z_small), of_correlation, f32));
   CHECK(near(distances<double, Exec, double>(correlation{}, 3, 5, 4, x_small, z_small), of_correlation, f64));
   CHECK(near(distances<rigel::half, Exec, double>(cosine{}, 3, 5, 4, x_small, z_small), of_cosine, f32));
-  // One row twice.
+  // Equal rows.
   CHECK(f[0] == 0);
   CHECK(g[0] == 0);
   // Integers, in floating point: SciPy's values of these bytes.
@@ -228,7 +229,7 @@ TEST_CASE_TEMPLATE("cosine of nearly parallel rows, by every kernel", Exec, RIGE
       CHECK(within<float>(found, expected, k, false, info.accuracy));
       CHECK(within<float>(found_centred, of_correlation, k, true, info.accuracy));
     }
-    // Prepared in double, distances are as good as those of rows that were doubles all along.
+    // Rows prepared in double give distances as accurate as rows of doubles do.
     CHECK(within<double, float>(distances<float, Exec, float>(cosine_in_double{}, m, m, k, x, z), expected, k, false));
     const Values finer = turned<double>(x, m, k, angle);
     CHECK(within<double>(distances<double, Exec, double>(cosine{}, m, m, k, x, finer), exact(false, m, m, k, x, finer), k,
@@ -238,7 +239,7 @@ TEST_CASE_TEMPLATE("cosine of nearly parallel rows, by every kernel", Exec, RIGE
   }
 }
 
-// z = a·x + b has correlation 1 or −1 with x. Offsets that double the digits of the spread, all numbers exact.
+// z = a·x + b has correlation 1 or −1 with x. The offsets take twice the digits of the spread; all numbers are exact.
 TEST_CASE_TEMPLATE("correlation of affine images of a row", Exec, RIGEL_TEST_SPACES) {
   constexpr int k = 50;
   support::Random random(8);
@@ -257,7 +258,7 @@ TEST_CASE_TEMPLATE("correlation of affine images of a row", Exec, RIGEL_TEST_SPA
   };
   check(1.f);
   check(1.);
-  // The last bits of doubles near 1 are all that differs, and in the other row is 2^52 times as large: still parallel.
+  // One row differs from 1 only in the last bits; the other is that difference, 2^52 times as large. They are parallel.
   Values near_one(k), bits(k);
   for (int c = 0; c < k; ++c) near_one[c] = 1 + (bits[c] = c % 3 + c / 25) * 0x1p-52;
   CHECK(distances<double, Exec, double>(correlation{}, 1, 1, k, near_one, bits)[0] <= 2 * 9 * 0x1p-106);
@@ -266,7 +267,7 @@ TEST_CASE_TEMPLATE("correlation of affine images of a row", Exec, RIGEL_TEST_SPA
 TEST_CASE_TEMPLATE("cosine in batches, broadcast, in every layout", Exec, RIGEL_TEST_SPACES) {
   constexpr int batches = 3, m = 19, n = 33, k = 21;
   const Values x = random_rows(batches * m, k, 11), z = random_rows(n, k, 12);
-  // The same bits: they depend on a row's numbers alone.
+  // The same bits again, because they depend only on the numbers of a row.
   rigel::CdistOptions options{.require = rigel::Promise::reference_bits};
   Values expected;
   for (int l = 0; l < batches; ++l) {
@@ -282,7 +283,7 @@ TEST_CASE_TEMPLATE("cosine in batches, broadcast, in every layout", Exec, RIGEL_
         for (std::size_t c = 0; c < view.extent(2); ++c) host(i, j, c) = at(i, j, c);
     Kokkos::deep_copy(view, host);
   };
-  // Batches first, and last; Z shared by all, as rank 2, transposed, or with one batch.
+  // The batch index first, and last. All batches share Z, as a view of rank 2, transposed, or with one batch.
   const Kokkos::View<double***, Kokkos::LayoutRight, Space> x_first("x", batches, m, k), z_first("z", 1, n, k);
   const Kokkos::View<double***, Kokkos::LayoutLeft, Space> x_last("x", m, k, batches), d_last("d", m, n, batches);
   const Kokkos::View<double***, Kokkos::LayoutLeft, Space> d_first("d", batches, m, n);
@@ -347,7 +348,7 @@ TEST_CASE_TEMPLATE("cosine and correlation of rows with themselves: 0, symmetric
 TEST_CASE_TEMPLATE("cosine and correlation of rows without a direction", Exec, RIGEL_TEST_SPACES) {
   const auto check = [&]<class T>(T) {
     const double largest = std::numeric_limits<T>::max(), a = static_cast<T>(0.1);
-    // 0, one value, infinity, NaN; then rows that have one.
+    // Rows without a direction: 0, one value repeated, infinity, NaN. Then rows that have one.
     const Values x = {0, 0,         0,        a, a, a, infinity, 1,       2,        1,      not_a_number,
                       2, -infinity, infinity, 0, 1, 2, 4,        largest, -largest, largest};
     constexpr double n = not_a_number;
@@ -360,7 +361,7 @@ TEST_CASE_TEMPLATE("cosine and correlation of rows without a direction", Exec, R
   };
   check(1.f);
   check(1.);
-  // One coordinate: of a number the sign, less its mean nothing. None: no direction.
+  // A row of one coordinate has its sign as direction; less its mean it is 0. An empty row has no direction.
   CHECK(near(distances<float, Exec, float>(cosine{}, 2, 2, 1, {3, -2}, {5, 0}), {0, not_a_number, 2, not_a_number},
              4 * std::numeric_limits<float>::epsilon()));
   CHECK(support::same(distances<float, Exec, float>(correlation{}, 1, 1, 1, {3}, {5}), {not_a_number}));
@@ -368,7 +369,8 @@ TEST_CASE_TEMPLATE("cosine and correlation of rows without a direction", Exec, R
   CHECK(distances<float, Exec, float>(cosine{}, 1, 1, 0, {}, {}, {.skip_epilogue = true}) == Values{0});
 }
 
-// Powers of two change no digit, however squares would overflow or vanish: all distances are 0, or those of the rows themselves.
+// Scaling by powers of two changes no digit, even if squares would overflow or vanish. All distances are 0, or those of the
+// unscaled rows.
 TEST_CASE_TEMPLATE("cosine and correlation of the largest and the smallest numbers", Exec, RIGEL_TEST_SPACES) {
   constexpr int m = 5, k = 37;
   const auto check = [&]<class T, class M>(T, const M& metric, std::initializer_list<int> exponents) {
@@ -393,7 +395,7 @@ TEST_CASE_TEMPLATE("cosine and correlation of the largest and the smallest numbe
   }
 }
 
-// Spaces other than the first host one show that bits are the same on all of them.
+// Every execution space is compared with the first host space, so all of them have the same bits.
 TEST_CASE_TEMPLATE("prepared rows have the same bits everywhere and in any company", Exec, RIGEL_TEST_SPACES) {
   constexpr int m = 20, n = 9;
   using Host = Kokkos::DefaultHostExecutionSpace;
@@ -418,7 +420,7 @@ TEST_CASE_TEMPLATE("cosine with epilogues; unit rows for another metric", Exec, 
   const auto d = support::matrix<double, Exec>(3, 5);
   Values bell, products;
   for (const double v : of_cosine) bell.push_back(std::exp(-v / 2)), products.push_back(1 - v);
-  // There is no step of the metric's own to skip.
+  // The metric has no step of its own that could be skipped.
   rigel::cdist(Exec{}, x, z, d, cosine{}, {.skip_epilogue = true});
   CHECK(near(support::values(d), of_cosine, 1e-14));
   rigel::cdist(Exec{}, x, z, d, cosine{}, rigel::epilogue::gaussian(1));
@@ -441,7 +443,7 @@ TEST_CASE_TEMPLATE("prepared rows: workspace, labels, explanation", Exec, RIGEL_
     const Kokkos::View<char*, typename Exec::memory_space> memory("workspace", bytes + 256);
     char* const aligned = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 255) / 256 * 256);
     {
-      // Refused before anything is enqueued.
+      // The call is refused before anything is enqueued.
       const support::Recorder recorder;
       options.workspace = {aligned, bytes - 1};
       CHECK(support::caught([&] { rigel::cdist(exec, x, z, d, cosine{}, options); }).message ==
@@ -504,5 +506,13 @@ TEST_CASE("cosine says what is wrong") {
         "cdist: D 'square' 6x6 overlaps X 'square' 6x6, expected distinct elements");
   const auto top = Kokkos::subview(tall, std::pair{0, 4}, std::pair{0, 5});
   CHECK(support::caught([&] { rigel::cdist(exec, x, tall, top, cosine{}); }).message ==
-        "cdist: D 'tall' 4x5 overlaps transposed Z 'tall' 6x5, expected distinct elements");
+        "cdist: D 'tall' 4x5 overlaps Z 'tall' 5x6, expected distinct elements");
+  // A workspace in which X lies, whose rows would be overwritten while they are read.
+  const Kokkos::View<char*, typename Exec::memory_space> shared("shared", 4096);
+  auto* const first = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(shared.data()) + 255) / 256 * 256);
+  const Kokkos::View<const float**, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged> inside(
+      reinterpret_cast<const float*>(first), 4, 6);
+  CHECK(support::caught([&] {
+          rigel::cdist(exec, inside, tall, d, cosine{}, {.workspace = {first, 3840}});
+        }).lacks({"cdist: the workspace", "overlaps X", "4x6"}) == "");
 }

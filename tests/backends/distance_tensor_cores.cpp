@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Euclidean distances by |x|² + |z|² − 2x·z: near points, points and themselves, data far from the origin, and all that overflows,
-// against differences in long double. That every shape and layout is right is what the zoo's trials and verify() show.
+// Euclidean distances by |x|² + |z|² − 2x·z: near points, self-distances, data far from the origin, and overflow, compared with
+// differences in long double. The zoo's trials and verify() cover all shapes and layouts.
 #include <rigel/distance.hpp>
 
 #include <tests/support/error.hpp>
@@ -23,11 +23,11 @@ namespace {
 
 using Values = std::vector<double>;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-/// √ of the largest number.
+/// The square root of the largest number.
 template <class T>
 const double large = std::sqrt(static_cast<double>(std::numeric_limits<T>::max()));
 
-/// The bound of a distance, relative to it; squared, twice of it.
+/// The relative error bound of a distance; a squared distance has twice that.
 double bound_of(const rigel::KernelInfo& info, int k) {
   const double u = info.element == rigel::Scalar::f32 ? 0x1p-24 : 0x1p-53;
   return ((info.accuracy.constant + info.accuracy.per_term * k) / 2 + 2) * u;
@@ -45,17 +45,17 @@ std::vector<rigel::KernelInfo> kernels() {
     support::skip("tensor cores: a host has none");
   return list;
 }
-/// Whether floats become doubles.
-bool in_double(const rigel::KernelInfo& info) { return info.name.find(".in_f64.") != std::string::npos; }
+/// Whether the kernel converts floats to doubles.
+bool in_double(const rigel::KernelInfo& info) { return info.variant == "in_f64"; }
 
-/// check.operator()<T>() for the types that there are kernels of.
+/// Calls check.operator()<T>() for the types that have kernels.
 template <class Check>
 void for_each_type(const Check& check) {
   check.template operator()<float>();
   check.template operator()<double>();
 }
 
-/// Standard normal numbers.
+/// A standard normal number.
 double normal(support::Random& random) {
   const double u = random.uniform(0x1p-30, 1), v = random.uniform(0, 1);
   return std::sqrt(-2 * std::log(u)) * std::cos(2 * 3.14159265358979 * v);
@@ -76,7 +76,7 @@ Values moved(const Values& points, int k, double by, std::uint64_t seed) {
   return list;
 }
 
-/// Squares of distances by differences.
+/// The square of a distance, by differences.
 long double exact_square(int i, int j, int k, const Values& x, const Values& z) {
   long double sum = 0;
   for (int c = 0; c < k; ++c) {
@@ -100,7 +100,7 @@ Values distances(const rigel::KernelInfo& info, int m, int n, int k, const Value
                {.precision = info.precision, .may_cancel = may_cancel, .kernel = info.name});
   return support::values(d);
 }
-/// Of the points of one view against themselves.
+/// Distances of the points of one view from themselves.
 template <class T, class Exec>
 Values self_distances(const rigel::KernelInfo& info, int m, int k, const Values& x, bool may_cancel = false) {
   const auto view = support::matrix<T, Exec>(m, k, x);
@@ -110,13 +110,13 @@ Values self_distances(const rigel::KernelInfo& info, int m, int k, const Values&
   return support::values(d);
 }
 
-/// Whether both are the same, or apart by `bound` of a finite one at most.
+/// Whether both are of one class and, if finite, differ by at most `bound` of the expected one.
 bool is_within(double found, double expected, double bound) {
   if (std::isnan(expected)) return std::isnan(found);
   return found == expected || (std::isfinite(expected) && std::fabs(found - expected) <= bound * expected);
 }
 
-/// The largest relative error; infinite where one of the two is 0 or NaN and the other is not.
+/// The largest relative error; infinite if one of the two is 0 or NaN and the other is not.
 double error_of(const Values& found, const Values& expected) {
   double worst = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -134,7 +134,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: within their bound, near points t
     for (const auto& info : kernels<T, Exec>()) {
       CAPTURE(info.name);
       CHECK(info.precision == (in_double(info) ? rigel::Precision::exact_products : rigel::Precision::promoted));
-      // Rows of C that leave one by one, and in vectors.
+      // Rows of C that are stored element by element, and in vectors.
       for (const auto [n, k] : {std::pair{133, 1}, {132, 7}, {133, 64}, {132, 64}, {133, 333}, {136, 333}}) {
         CAPTURE(n);
         CAPTURE(k);
@@ -144,7 +144,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: within their bound, near points t
         };
         const Values far = normal_points<T>(m, k, 1, 100, 10);
         CHECK(error(normal_points<T>(m, k, 6), normal_points<T>(n, k, 7)) <= bound);
-        // Points so near each other around 100 ± 10; ordinary ones but for a few of them; all of them near one point.
+        // Pairs of near points around 100 ± 10; ordinary points with a few near ones; all points near one point.
         for (const double apart : std::is_same_v<T, float> ? Values{1e-3} : Values{1e-3, 1e-6, 1e-9}) {
           CAPTURE(apart);
           Values near = moved<T>(far, k, apart, 2), few = normal_points<T>(m, k, 3, 100, 10);
@@ -154,7 +154,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: within their bound, near points t
           CHECK(error(far, near) <= bound);
           CHECK(error(far, few) <= bound);
           CHECK(error(moved<T>(Values(m * k, 99), k, apart, 4), moved<T>(Values(n * k, 99), k, apart, 5)) <= bound);
-          // Two groups on either side of the centre: half of all outputs cancel.
+          // Two groups on either side of the centre, so that half of all outputs cancel.
           Values groups = normal_points<T>(1, k, 8), x, z;
           for (int i = 0; i < m; ++i)
             for (int c = 0; c < k; ++c) x.push_back(i % 2 ? groups[c] : -groups[c]);
@@ -167,7 +167,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: within their bound, near points t
   });
 }
 
-// What floats give as doubles is rounded once, and the root once more.
+// Distances of floats through double are rounded once, and their roots once more.
 TEST_CASE_TEMPLATE("distances on tensor cores: of floats as doubles", Exec, RIGEL_TEST_SPACES) {
   constexpr int m = 150, n = 100, k = 1000;
   const Values x = normal_points<float>(m, k, 21, 100, 10), z = normal_points<float>(n, k, 22, 100, 10);
@@ -185,7 +185,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: of points and themselves 0, and s
     for (const int m : {333, 332, 320}) {
       CAPTURE(m);
       Values x = normal_points<T>(m, k, 12, 100, 10);
-      std::copy(x.begin() + 5 * k, x.begin() + 6 * k, x.begin() + 300 * k);  // a point that is there twice
+      std::copy(x.begin() + 5 * k, x.begin() + 6 * k, x.begin() + 300 * k);  // a duplicate point
       const Values expected = exact(m, m, k, x, x);
       for (const auto& info : kernels<T, Exec>()) {
         CAPTURE(info.name);
@@ -205,7 +205,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: of points and themselves 0, and s
   });
 }
 
-// options.may_cancel: |error| ≤ b·(|x − c|² + |z − c|²), c the median of eight lines, b as docs/numerics.md has it.
+// options.may_cancel: |error| ≤ b·(|x − c|² + |z − c|²), where c is the median of eight rows and docs/numerics.md gives b.
 TEST_CASE_TEMPLATE("distances on tensor cores: what cancels may stay", Exec, RIGEL_TEST_SPACES) {
   constexpr int m = 136, n = 132;
   for_each_type([&]<class T>() {
@@ -228,7 +228,8 @@ TEST_CASE_TEMPLATE("distances on tensor cores: what cancels may stay", Exec, RIG
         const double b = as_halves ? (66 + k / 16.) * 0x1p-24 : (15 + k + k / 32.) * 0x1p-53;
         const double rounding = std::is_same_v<T, float> ? 4 * 0x1p-24 : 4 * 0x1p-53;
         const Values found = distances<T, Exec>(info, m, n, k, x, z, true);
-        // What cancels is another number then; of floats in double, in which these keep more digits than float has, the same.
+        // Results that cancel differ from those with a guard, except for floats in double, which keep more digits than float
+        // has.
         if (k > 1 && !in_double(info)) CHECK(found != distances<T, Exec>(info, m, n, k, x, z));
         const double least = std::is_same_v<T, float> ? 0x1p-126 : 0x1p-1000;
         int wrong = 0, zero = 0;
@@ -246,7 +247,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: what cancels may stay", Exec, RIG
   });
 }
 
-// Norms that are finite and a distance that is not: in vectors, away from the diagonal and beside it.
+// Finite norms and an infinite distance: in vectors, away from the diagonal and next to it.
 TEST_CASE_TEMPLATE("distances on tensor cores: squares that overflow", Exec, RIGEL_TEST_SPACES) {
   constexpr int m = 256, k = 4;
   for_each_type([&]<class T>() {
@@ -264,7 +265,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: squares that overflow", Exec, RIG
             for (int j = 0; j < m; ++j) {
               const double difference = std::fabs(x[i * k] - x[j * k]);
               const double expected = difference > large<T> ? infinity : difference;
-              // Equal points far from the centre may be apart by 2^-9 of it where that may stay.
+              // With may_cancel, the distance of equal points far from the centre may be up to 2^-9 of their distance from it.
               const bool small = may_cancel && expected == 0 && d[i * m + j] >= 0 && d[i * m + j] <= 0x1p-9 * large<T>;
               wrong += !(small || is_within(d[i * m + j], expected, bound_of(info, k)));
             }
@@ -274,7 +275,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: squares that overflow", Exec, RIG
   });
 }
 
-// Batches of points against themselves, with what C held, in vectors and with an epilogue that knows the diagonal.
+// Batches of self-distances, with accumulation, in vectors, and with an epilogue that reads the diagonal.
 TEST_CASE_TEMPLATE("distances on tensor cores: batches of points and themselves", Exec, RIGEL_TEST_SPACES) {
   constexpr int batches = 3, m = 260, k = 20;
   for_each_type([&]<class T>() {
@@ -304,12 +305,12 @@ TEST_CASE_TEMPLATE("distances on tensor cores: batches of points and themselves"
   });
 }
 
-// Rejected and kept tiles side by side: blocks of 64 and of 32 lines that lie near each other on one side of the centre, between such
-// as point elsewhere, and single lines of either kind among the others. Enough tiles for all multiprocessors, in one launch with
-// tiles of which a part alone is rejected, and outputs that are one of few.
+// Rejected and kept tiles next to each other: blocks of 64 and of 32 rows that are near each other, on one side of the centre,
+// between blocks elsewhere, and single rows of either kind among the others. One launch has enough tiles for all
+// multiprocessors, tiles of which only a part is rejected, and tiles with few rejected outputs.
 TEST_CASE_TEMPLATE("distances on tensor cores: tiles that are rejected in parts", Exec, RIGEL_TEST_SPACES) {
   constexpr int batches = 3, samples = 8;
-  // `apart`: lines between those whose median is the centre, four on either side of it; 0: none of them here.
+  // `apart`: how many rows apart the rows are whose median is the centre, four on either side of it; 0: there are none here.
   const auto points = [](int lines, int k, int blocks, std::uint64_t seed, int apart) {
     support::Random random(seed);
     Values list;
@@ -354,7 +355,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: tiles that are rejected in parts"
   });
 }
 
-// Tiles all of whose outputs cancel: each is one chain of differences in ascending k, as cuda.simt has it, however the operands lie.
+// Tiles all of whose outputs cancel: each output is one chain of differences in ascending k, as in cuda.simt, for every layout.
 TEST_CASE_TEMPLATE("distances on tensor cores: what cancels in whole tiles has the bits of one chain", Exec,
                    RIGEL_TEST_SPACES) {
   constexpr int m = 256;
@@ -365,14 +366,14 @@ TEST_CASE_TEMPLATE("distances on tensor cores: what cancels in whole tiles has t
     return t;
   };
   for_each_type([&]<class T>() {
-    // The second n ends in the first columns of a tile, of a half and of a quarter of one.
+    // The larger n ends in the first columns of a tile, of half a tile and of a quarter of one.
     for (const auto& [n, k] :
          std::vector<std::pair<int, int>>{{384, 1}, {384, 16}, {384, 67}, {384, 72}, {389, 1}, {389, 67}}) {
       CAPTURE(n);
       CAPTURE(k);
       Values x = moved<T>(Values(m * k, 100), k, 1e-3, 41);
       const Values z = moved<T>(Values(n * k, 100), k, 1e-3, 42);
-      // Four of the eight lines whose median is the centre lie elsewhere; what is computed of them may be kept.
+      // Four of the eight rows whose median is the centre are elsewhere; their outputs may be kept.
       const auto is_elsewhere = [&](int i) { return i % (m / 8) == 0 && i / (m / 8) < 4; };
       for (int i = 0; i < m * k; ++i)
         if (is_elsewhere(i / k)) x[i] = -x[i];
@@ -413,7 +414,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: what cancels in whole tiles has t
   });
 }
 
-// What overflows or is not a number does so in its own row and column only, and gives what differences give.
+// Overflow and NaN affect only their own row and column, and give what differences give.
 TEST_CASE_TEMPLATE("distances on tensor cores: infinities, NaN, very large and very small numbers", Exec,
                    RIGEL_TEST_SPACES) {
   constexpr int m = 9, k = 40;
@@ -441,7 +442,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: infinities, NaN, very large and v
   });
 }
 
-// Each batch of its own, and one of the two for all; C added to; columns of a larger matrix, unaligned.
+// Separate operands per batch, and one operand shared by all; accumulation; unaligned columns of a larger matrix.
 TEST_CASE_TEMPLATE("distances on tensor cores: batches, sums with C, parts of matrices", Exec, RIGEL_TEST_SPACES) {
   constexpr int batches = 3, m = 21, n = 35, k = 18, wide = k + 3;
   for_each_type([&]<class T>() {
@@ -498,7 +499,7 @@ TEST_CASE_TEMPLATE("distances on tensor cores: asked for, and only for K that th
   }
 }
 
-// Self-distances, so that half of the products are enough.
+// Self-distances, which take half of the products.
 TEST_CASE_TEMPLATE("distances on tensor cores: chosen where they are faster", Exec, RIGEL_TEST_SPACES) {
   if (rigel::detail::execution_of(Exec{}).compute_capability != 90)
     return support::skip("tensor cores whose rates are known: of compute capability 9.0");
@@ -510,7 +511,8 @@ TEST_CASE_TEMPLATE("distances on tensor cores: chosen where they are faster", Ex
         rigel::explain_cdist(Exec{}, x, x, d, rigel::metric::euclidean{}, rigel::epilogue::Program{}, options);
     CHECK_MESSAGE(text.find(std::string("* ") + kernel) != std::string::npos, text);
   };
-  chooses("cuda.simt.", {});
+  chooses("cuda.mma.l2_squared.f32.promoted.128x128x32", {});
+  chooses("cuda.simt.", {.precision = rigel::Precision::accumulator});
   chooses("cuda.mma.l2_squared.f32.in_f64.", {.precision = rigel::Precision::exact_products});
   chooses("cuda.mma.l2_squared.f32.promoted.128x128x32", {.precision = rigel::Precision::promoted});
 }

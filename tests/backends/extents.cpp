@@ -18,7 +18,7 @@ namespace {
 #endif
 #endif
 
-// Pages that are committed when they are touched, and only those.
+// Memory whose pages are committed only when they are touched.
 template <class T>
 struct Lazy {
   explicit Lazy(std::size_t elements) : bytes(elements * sizeof(T)) {
@@ -66,12 +66,12 @@ TEST_CASE("strides beyond 2^31 elements") {
   }
 }
 
-// Of the reference alone: a tile of outputs would take minutes.
+// By the reference only, since a tile of outputs would take minutes.
 TEST_CASE("K beyond 2^31") {
 #ifdef RIGEL_TEST_SANITIZED
   support::skip("K beyond 2^31: too slow with sanitizers");
 #else
-  // One output; both operands are one element read over and over: 1 · 1, summed modulo 2^32.
+  // One output. Both operands repeat one element, so the result is the sum of 1 · 1, modulo 2^32.
   constexpr std::size_t depth = (std::size_t{1} << 31) + 3;
   std::int8_t one = 1;
   std::int32_t sum = 0;
@@ -87,7 +87,7 @@ TEST_CASE("K beyond 2^31") {
 
 namespace {
 
-// Two times three in every output of many; C holds T.
+// Checks that each of many outputs is 2 · 3; C holds T.
 template <class T, class Exec, class View>
 void check_many(const Exec& exec, const rigel::KernelInfo& info, const View& a, const View& b,
                 const rigel::epilogue::Program& epilogue, double on_diagonal) {
@@ -120,7 +120,8 @@ TEST_CASE_TEMPLATE("more than 65,535 batches, rows or columns of tiles", Exec, R
       const View a(two.data(), Kokkos::LayoutStride(l, 0, m, 0, 1, 0)),
           b(three.data(), Kokkos::LayoutStride(1, 0, 1, 0, n, 0));  // for all batches
       check_many<std::int8_t>(exec, info, a, b, {}, 6);
-      // Of each matrix the first output alone is of a row and a column of the same number: parts of C must not count anew.
+      // Only the first output of each matrix is on the diagonal. A kernel that computes C in parts must not count from 0 in
+      // each.
       check_many<float>(exec, info, a, b, rigel::epilogue::add_diagonal(1), 7);
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Few outputs, few to many values of k, any layout: where a kernel chooses at run time how a block is cut, and K with it.
+// Few outputs, small to large K, any layout: calls for which a kernel chooses at run time how to divide a block, and K with it.
 // Small integers, so that every order must give the exact sums.
 #include <rigel/contract.hpp>
 
@@ -27,7 +27,7 @@ struct Memory {
       : view(Kokkos::view_alloc("few outputs", Kokkos::WithoutInitializing), values.size()) {
     support::copy_in<Exec>(view.data(), values.data(), values.size() * sizeof(float));
   }
-  /// rows × columns of it by rows or by columns; `gap` elements lie between an element and the next.
+  /// A matrix of rows × columns in it, row-major or column-major, with `gap` unused elements after each element.
   auto matrix(std::size_t rows, std::size_t columns, bool by_rows, std::size_t gap = 0) const {
     const std::size_t one = gap + 1, line = (by_rows ? columns : rows) * one + gap;
     return Kokkos::View<float**, Kokkos::LayoutStride, typename Exec::memory_space, Kokkos::MemoryUnmanaged>(
@@ -38,17 +38,16 @@ struct Memory {
 struct Extents {
   int m, n, k;
 };
-// One output and many, odd and even along each axis, K from 1 on beyond what one block takes at a time; and as many outputs and
-// values of k as the kernels for the smallest calls take, and one more.
-constexpr Extents shapes[] = {{1, 1, 1},     {1, 1, 20011}, {2, 1, 33},    {1, 47, 68},   {93, 1, 10},
-                              {3, 163, 2999}, {67, 3, 1500}, {5, 11, 1585}, {7, 26, 129},  {300, 2, 517},
-                              {13, 135, 86}, {1, 300, 5},   {255, 257, 1}, {256, 256, 1}, {1, 3, 2048},
-                              {1, 3, 2049}};
+// One output and many, odd and even extents, and K from 1 to more than one block takes at a time; also the largest M × N and K
+// that the kernels for the smallest calls take, and one more.
+constexpr Extents shapes[] = {{1, 1, 1},     {1, 1, 20011}, {2, 1, 33},   {1, 47, 68},   {93, 1, 10},   {3, 163, 2999},
+                              {67, 3, 1500}, {5, 11, 1585}, {7, 26, 129}, {300, 2, 517}, {13, 135, 86}, {1, 300, 5},
+                              {255, 257, 1}, {256, 256, 1}, {1, 3, 2048}, {1, 3, 2049}};
 
 float a_value(int i, int k) { return static_cast<float>((5 * i + 3 * k) % 7 - 3); }
 float b_value(int k, int j) { return static_cast<float>((2 * j + 9 * k) % 5 - 2); }
 
-// max_k a − b, whose product does not commute.
+// max_k a − b, whose ⊗ does not commute.
 struct LargestDifference {
   using element = float;
   using accumulator = float;
@@ -58,7 +57,7 @@ struct LargestDifference {
   KOKKOS_FUNCTION static float add(float x, float y) { return x < y ? y : x; }
 };
 
-// C of a call, by rows, with `before` in it at first.
+// The result of a call with `before` as C's initial value, row by row.
 template <class Exec, class S>
 std::vector<float> product(const S& s, Extents e, bool a_by_rows, bool b_by_rows, bool c_by_rows, std::size_t gap,
                            const rigel::ContractOptions& options) {
@@ -115,7 +114,8 @@ void check_shapes(const S& s, const std::string& kernel) {
             expected.push_back(x);
           }
         CHECK(product<Exec>(s, e, a_by_rows, b_by_rows, layout != 2, static_cast<std::size_t>(layout == 3) * 2,
-                            {.accumulate = accumulate, .precision = rigel::Precision::operands, .kernel = kernel}) == expected);
+                            {.accumulate = accumulate, .precision = rigel::Precision::operands, .kernel = kernel}) ==
+              expected);
       }
 }
 
@@ -137,7 +137,7 @@ TEST_CASE_TEMPLATE("few outputs: a product that does not commute", Exec, RIGEL_T
   check_shapes<Exec>(LargestDifference{}, "");
 }
 
-// None of them is 0.
+// Random operands, so that no distance is 0.
 TEST_CASE_TEMPLATE("few outputs: distances with their roots", Exec, RIGEL_TEST_SPACES) {
   const auto check = [&]<class S>(const S& s, const char* semiring, double p) {
     for (const auto& info : support::kernels_on(Exec{}, semiring, rigel::Scalar::f32)) {
@@ -175,7 +175,7 @@ TEST_CASE_TEMPLATE("few outputs: distances with their roots", Exec, RIGEL_TEST_S
               worst = std::max(worst, std::fabs(c[i * e.n + j] - exact) / exact);
             }
           CHECK(of_no_value == 0);
-          // Of the sum, and 10 units of a root besides, and its exponent's rounding: |ln of the root| of them.
+          // The error of the sum, 10 units of the root, and |ln of the root| units for the rounding of its exponent.
           CHECK(worst <= ((info.accuracy.constant + info.accuracy.per_term * e.k) / p + 20) * 0x1p-24);
         }
     }

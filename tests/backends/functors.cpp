@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A user's functors through the kernels of every family that their own translation unit instantiates.
+// Users' functors, by the kernels of every family that this translation unit instantiates.
 #include "functors.hpp"
 
 namespace {
@@ -42,7 +42,7 @@ struct Complex {
   KOKKOS_FUNCTION static element lift(element c) { return c; }
 };
 
-// The smallest sum and its index, both into one number for the test: 1000·value + index.
+// The smallest sum and its index in one number, for the test: 1000·value + index.
 struct Joined {
   KOKKOS_FUNCTION double operator()(rigel::argument<float> x, std::int64_t, std::int64_t, std::int64_t) const {
     return 1000 * static_cast<double>(x.value) + static_cast<double>(x.index);
@@ -67,7 +67,7 @@ T draw(support::Random& random) {
     return static_cast<T>(random.integer(-20, 20)) / 4;  // ties occur; sums are exact
 }
 
-// Numbers for any place of A, B and C.
+// Random numbers for the elements of A, B and C.
 template <class S, class C>
 struct Drawn {
   using T = typename S::element;
@@ -85,7 +85,7 @@ void check(const S& s, const E& epilogue, std::uint64_t seed) {
 
 }  // namespace
 
-// Sums of multiples of a quarter: exact in any order, so that fused multiply-adds in a file of the user's do no harm.
+// Sums of multiples of a quarter are exact in any order, so fused multiply-adds in a user's file make no difference.
 TEST_CASE_TEMPLATE("a user's semiring through every family", Exec, RIGEL_TEST_SPACES) {
   check<Weighted, float, Exec>(Weighted{}, rigel::epilogue::Program{}, 11);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A user's functor through the kernels of every family that its own translation unit instantiates, against loops on the host.
+// Checks a user's functor: the kernels of every family that its translation unit instantiates, compared with loops on the host.
 #pragma once
 
 #include <rigel/contract.hpp>
@@ -30,8 +30,8 @@ auto strided(T* data, const Placement& p) {
       data + p.first, Kokkos::LayoutStride(u(p.batches), u(p.batch), u(p.rows), u(p.row), u(p.columns), u(p.column)));
 }
 
-/// The families, and of those of a file's own kernels which a GPU has each one: tiles, too, where the prediction prefers others.
-inline std::vector<std::string> kernels_of(const rigel::Problem& p) {
+/// The families; on a GPU also each instantiated kernel by name, so that tiles run that the prediction would not choose.
+inline std::vector<std::string> kernels_of(const rigel::Contraction& p) {
   std::vector<std::string> names = {"reference"};
 #if RIGEL_BACKEND_PORTABLE
   names.emplace_back("portable");
@@ -39,8 +39,8 @@ inline std::vector<std::string> kernels_of(const rigel::Problem& p) {
 #if RIGEL_BACKEND_HOST
   names.emplace_back("host");
 #endif
-  bool has_tiles = p.execution.space != rigel::Space::cuda;  // elsewhere the family is refused
-  for (const rigel::Kernel& kernel : p.instantiated)
+  bool has_tiles = p.execution.space != rigel::Space::cuda;  // on a host, calls must refuse the family
+  for (const rigel::Kernel<rigel::Contraction>& kernel : p.instantiated)
     if (kernel.info.family == "cuda.simt") {
       names.push_back(kernel.info.name);
       has_tiles = true;
@@ -49,8 +49,8 @@ inline std::vector<std::string> kernels_of(const rigel::Problem& p) {
   return names;
 }
 
-/// One trial on all kernels. Elements are elements.a(random, l, m, k), elements.b(random, l, k, n) and elements.c(random), between
-/// them stands T{}; elements.check() follows each run. Returns how many kernels ran.
+/// Runs one trial on all kernels. elements.a(random, l, m, k), elements.b(random, l, k, n) and elements.c(random) give the
+/// elements; T{} fills the gaps between them. elements.check() follows each run. Returns how many kernels ran.
 template <class S, class C, class Exec, class E, class Elements>
 int check_trial(const S& s, const E& epilogue, const Trial& t, const Elements& elements) {
   using T = typename S::element;
@@ -94,7 +94,7 @@ int check_trial(const S& s, const E& epilogue, const Trial& t, const Elements& e
   std::vector<std::string> kernels;
   const auto untouched = on_device<C, Exec>(before);
   with(untouched.data(), "", [&](const auto&... arguments) {
-    rigel::detail::with_problem(arguments..., [&](const rigel::Problem& p) { kernels = kernels_of(p); });
+    rigel::detail::with_problem(arguments..., [&](const rigel::Contraction& p) { kernels = kernels_of(p); });
   });
   int runs = 0;
   for (const std::string& kernel : kernels) {
@@ -118,7 +118,7 @@ int check_trial(const S& s, const E& epilogue, const Trial& t, const Elements& e
   return runs;
 }
 
-/// A few trials of the covering design.
+/// Runs a few trials of the covering design.
 template <class S, class C, class Exec, class E, class Elements>
 void check_functor(const S& s, const E& epilogue, std::uint64_t seed, const Elements& elements) {
   int runs = 0;
@@ -135,7 +135,7 @@ template <class S, class C>
 struct Listed {
   using T = typename S::element;
   std::vector<T> values;
-  S host;  // what `s` is in memory of the host
+  S host;  // the equivalent of `s` for host memory
   T a(Random& random, std::int64_t, std::int64_t, std::int64_t) const {
     return values[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(values.size()) - 1))];
   }

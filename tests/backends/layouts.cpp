@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LayoutLeft, LayoutRight and LayoutStride, transposed or not, of rank 2 and 3: each kind of one operand meets each kind
-// of another. Small integers, so that every kernel must give the exact sums.
+// LayoutLeft, LayoutRight and LayoutStride, transposed or not, of rank 2 and 3. Each kind of one operand meets each kind of
+// another. Small integers, so that every kernel must give the exact sums.
 #include <rigel/contract.hpp>
 
 #include <tests/support/kernels.hpp>
@@ -19,7 +19,7 @@ constexpr int kinds = 6;  // three layouts, plain or transposed
 template <int kind>
 using LayoutOf = std::tuple_element_t<kind % 3, std::tuple<Kokkos::LayoutLeft, Kokkos::LayoutRight, Kokkos::LayoutStride>>;
 
-// A matrix, or a batch of them, that is read as rows × columns: the view holds the transpose where kind ≥ 3.
+// A matrix, or a batch of them, that is read as rows × columns. The view holds the transpose if kind ≥ 3.
 template <class Exec, int kind, bool batched>
 struct Operand {
   static constexpr bool turned = kind >= 3;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// log_plus of floats as products of exponentials on tensor cores: what is lost where the maxima of a row and of a column stand at
-// different k, and is computed anew; infinities; the same bits whatever the other rows hold. That it is right on every shape and
-// layout is what the zoo's trials and verify() show.
+// log_plus of floats as products of exponentials on tensor cores: outputs that lose digits because the maxima of a row and of
+// a column are at different k, and are recomputed; infinities; bits that do not depend on other rows. The zoo's trials and
+// verify() cover all shapes and layouts.
 #include <rigel/contract.hpp>
 
 #include <tests/support/compare.hpp>
@@ -32,7 +32,7 @@ std::vector<rigel::KernelInfo> log_sum_kernels() {
   return list;
 }
 
-// Where the GPU has tensor cores, each case has to meet its kernels.
+// On a GPU with tensor cores, each case must find their kernels.
 template <class Exec>
 void check_met() {
   if (rigel::detail::space_of<Exec> == rigel::Space::cuda)
@@ -41,7 +41,7 @@ void check_met() {
     support::skip("tensor cores: a host has none");
 }
 
-/// Operands in the order of rows, as floats hold them; without values of C nothing is accumulated.
+/// Row-major operands, rounded to float. If c is empty, the call does not accumulate.
 struct Product {
   int m, n, k;
   Values a, b, c = {};
@@ -53,7 +53,7 @@ struct Product {
       for (double& v : *list) v = static_cast<float>(random.uniform(-spread, spread));
     }
   }
-  /// Rows have their maxima at k = 0, columns at the last k, so far above the rest.
+  /// Puts the maxima of rows at k = 0 and those of columns at the last k, `gap` above the rest.
   Product& part(double gap) {
     for (int i = 0; i < m; ++i) a[i * k] = static_cast<float>(gap);
     for (int j = 0; j < n; ++j) b[(k - 1) * n + j] = static_cast<float>(gap);
@@ -74,7 +74,7 @@ struct Product {
     return largest + std::log(sum);
   }
 
-  /// `transposed_operands`: both lie the other way round in memory.
+  /// `transposed_operands`: both operands are column-major.
   template <class Exec>
   Values by(const rigel::KernelInfo& info, bool transposed_operands = false) const {
     const auto result = support::matrix<float, Exec>(m, n, c);
@@ -96,12 +96,14 @@ struct Product {
   }
 };
 
-// Errors in u. An instruction's products, of 16 values of k, are off by 3 each; as promoted they are summed over 32 values of k, and as
-// floats in two parts, three products each, they are always. Products in two parts are off by 28, exponentials by 4 each; sums of slabs by
-// K/32, and those against a running maximum by a sum and a weight for every eight k. The sum of the maxima is rounded once, differences
-// from them three times, by 2.25 in all, whose mean weighed by their terms is log K less the logarithm of the sum at most; that is off by 2
-// of itself. It is 16
-// times max(1, |result|) at most where the precision is promoted, else twice as large as the largest a and b together.
+// Errors in u, as docs/numerics.md derives them:
+//   products        3 for each product of an instruction, which takes 16 k-steps. Promoted sums span 32 k; floats in two parts,
+//                   with three products each, always have promoted sums. Products in two parts: 28.
+//   exponentials    4 each
+//   sums            K/32 for those of slabs; for those relative to a running maximum, a sum and a weight for every eight k
+//   maxima          their sum is rounded once. Differences from them are rounded three times, 2.25 in all; their mean, weighted
+//                   by terms, is at most log K less the logarithm of the sum.
+//   the logarithm   2 of itself. It is at most 16·max(1, |result|) if promoted, else twice the sum of the largest a and b.
 template <class Exec>
 void check_errors(const Product& p, bool transposed_operands = false) {
   double largest = 1;
@@ -144,14 +146,14 @@ TEST_CASE_TEMPLATE("log sums on tensor cores: errors", Exec, RIGEL_TEST_SPACES) 
   check_errors<Exec>(Product(3, 130, 5000, 5));
 }
 
-// Terms then have factors as small as exp(−gap): too small for two numbers of 16 bits from 20 on, for two of tf32 from 90 on.
+// Terms have factors as small as exp(−gap): too small for two halves from a gap of 20 on, for two tf32 numbers from 90 on.
 TEST_CASE_TEMPLATE("log sums on tensor cores: maxima at different k", Exec, RIGEL_TEST_SPACES) {
   check_met<Exec>();
   for (const double gap : {10., 20., 40., 80., 90., 200., 5000.}) {
     CAPTURE(gap);
     check_errors<Exec>(Product(70, 67, 100, 1).part(gap));
     check_errors<Exec>(Product(70, 67, 100, 1).part(gap), true);
-    // Accumulated: what C held has to outlive the first value that is written.
+    // Accumulation: the initial value of C must survive until the output is recomputed.
     Product p = Product(65, 64, 300, 1).part(gap);
     support::Random random(5);
     p.c.resize(65 * 64);
@@ -160,7 +162,7 @@ TEST_CASE_TEMPLATE("log sums on tensor cores: maxima at different k", Exec, RIGE
   }
 }
 
-// Few of a cell's outputs are computed by warps, many by threads of a tile.
+// Warps recompute a cell's outputs if they are few, the threads of a tile if they are many.
 TEST_CASE_TEMPLATE("log sums on tensor cores: some outputs are computed anew", Exec, RIGEL_TEST_SPACES) {
   check_met<Exec>();
   for (const int columns : {1, 7, 60}) {
@@ -177,7 +179,7 @@ TEST_CASE_TEMPLATE("log sums on tensor cores: the same bits in every tile and fo
   for (const double gap : {0., 20., 40., 200.}) {
     CAPTURE(gap);
     Product p = Product(100, 75, 203, 3).part(gap);
-    // One row far from its neighbours, whose outputs alone are computed anew.
+    // One row far from its neighbours: only its outputs are recomputed.
     for (int l = 0; l < p.k; ++l) p.a[17 * p.k + l] = l == 3 ? 300 : 0;
     for (int j = 0; j < p.n; ++j) p.b[3 * p.n + j] = -400;
     std::map<Precision, Values> of;
@@ -199,7 +201,7 @@ TEST_CASE_TEMPLATE("log sums on tensor cores: the same bits in every tile and fo
 
 TEST_CASE_TEMPLATE("log sums on tensor cores: infinities and NaN", Exec, RIGEL_TEST_SPACES) {
   check_met<Exec>();
-  // Entries of −∞, some rows of nothing else.
+  // Entries of −∞, and rows of only −∞.
   Product p(70, 66, 90, 2);
   support::Random random(7);
   for (Values* list : {&p.a, &p.b})

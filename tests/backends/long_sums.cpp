@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Few outputs of many values of k, where a kernel may cut K into parts: within the bound of any order of summation, in the
-// reference's bits where no order rounds or where they are required, and the same in every run.
+// Few outputs and long K, for which kernels may use split K. Results are within the bound of any order of summation, have the
+// reference's bits if no order rounds or if the call requires them, and are the same in every run.
 #include <rigel/contract.hpp>
 
 #include <tests/support/matrix.hpp>
@@ -29,42 +29,43 @@ template <class Exec, class S>
 struct Product {
   std::vector<double> a = random_floats(m * k, 1), b = random_floats(k * n, 2), c = random_floats(m * n, 3);
 
-  // C ⊕ A ⊗ B of the kernel that options ask for; its name, where one is wanted.
-  std::vector<double> operator()(const rigel::ContractOptions& options, std::string* name = nullptr) const {
+  // C ⊕ A ⊗ B with these options; also the info of the kernel that ran, if `info` is given.
+  std::vector<double> operator()(const rigel::ContractOptions& options, rigel::KernelInfo* info = nullptr) const {
     const auto c_view = support::matrix<float, Exec>(m, n, c);
     const auto with = [&](const auto& use) {
       use(Exec{}, S{}, support::matrix<float, Exec>(m, k, a), support::matrix<float, Exec>(k, n, b), c_view,
           rigel::epilogue::Program{}, options);
     };
-    if (name)
+    if (info)
       with([&](const auto&... arguments) {
-        rigel::detail::with_problem(arguments..., [&](const rigel::Problem& p) { *name = rigel::select(p).info.name; });
+        rigel::detail::with_problem(arguments..., [&](const rigel::Contraction& p) { *info = rigel::select(p).info; });
       });
     with([](const auto&... arguments) { rigel::contract(arguments...); });
     return support::values(c_view);
   }
 };
 
-/// The kernels that cut K: on a GPU two, elsewhere what contract() takes.
+/// The kernels that cut K: two on a GPU, elsewhere the chosen kernel.
 template <class Exec>
 std::vector<std::string> cutting(const std::string& semiring) {
   if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return {""};
   return {"cuda.simt." + semiring + ".f32.split_k", "cuda.simt." + semiring + ".f32.narrow_split_k"};
 }
 
-// On a GPU contract() takes one of them unasked.
+// Whether contract() chose a kernel that cuts K, as it must on a GPU.
 template <class Exec>
-bool is_cutting(const std::string& name) {
-  return rigel::detail::space_of<Exec> != rigel::Space::cuda || name.ends_with("split_k");
+bool is_cutting(const rigel::KernelInfo& info) {
+  return rigel::detail::space_of<Exec> != rigel::Space::cuda || info.variant == "split_k" ||
+         info.variant == "narrow_split_k";
 }
 
 }  // namespace
 
 TEST_CASE_TEMPLATE("many values of k: sums that round", Exec, RIGEL_TEST_SPACES) {
   const Product<Exec, rigel::l1<float>> product;
-  std::string name;
-  product({.accumulate = true}, &name);
-  CHECK_MESSAGE(is_cutting<Exec>(name), name);
+  rigel::KernelInfo info;
+  product({.accumulate = true}, &info);
+  CHECK_MESSAGE(is_cutting<Exec>(info), info.name);
   for (const std::string& kernel : cutting<Exec>("l1")) {
     CAPTURE(kernel);
     const auto actual = product({.accumulate = true, .kernel = kernel});
@@ -87,9 +88,9 @@ TEST_CASE_TEMPLATE("many values of k: sums that round", Exec, RIGEL_TEST_SPACES)
 
 TEST_CASE_TEMPLATE("many values of k: minima, which do not", Exec, RIGEL_TEST_SPACES) {
   const Product<Exec, rigel::min_plus<float>> product;
-  std::string name;
-  product({.accumulate = true, .require = rigel::Promise::reference_bits}, &name);
-  CHECK_MESSAGE(is_cutting<Exec>(name), name);
+  rigel::KernelInfo info;
+  product({.accumulate = true, .require = rigel::Promise::reference_bits}, &info);
+  CHECK_MESSAGE(is_cutting<Exec>(info), info.name);
   for (const std::string& kernel : cutting<Exec>("min_plus")) {
     CAPTURE(kernel);
     CHECK(product({.accumulate = true, .require = rigel::Promise::reference_bits, .kernel = kernel}) ==

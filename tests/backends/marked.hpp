@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// ⊗ that knows which pairs exist: elements carry the side and the value of k at which they stand, ⊗ counts in memory what is no
-// element of A with one of B of the same k below K, whether or not an output shows it.
+// A ⊗ that detects invalid pairs: each element carries its side and its k. ⊗ counts in memory every pair that is not an
+// element of A and one of B with the same k < K, whether or not it reaches an output.
 #pragma once
 
-#pragma clang diagnostic ignored "-Wpass-failed"  // loops around atomics are not unrolled
+#pragma clang diagnostic ignored "-Wpass-failed"  // the compiler does not unroll loops with atomics
 
 #include "functors.hpp"
 
 namespace support {
 
-/// What stands at a value of k: 1 … 251. 0, which fresh and padded memory holds, is no such code.
+/// The code of k: 1 … 251. 0, which fresh and padded memory holds, is not a code.
 KOKKOS_INLINE_FUNCTION int code_of(std::int64_t k) { return 1 + static_cast<int>(k % 251); }
 
-/// An element of any size and alignment: the code, and bytes that tell A's from B's.
+/// An element of any size and alignment: the code of its k, and bytes that distinguish A's elements from B's.
 template <int size, int alignment>
 struct alignas(alignment) Marked {
   std::uint8_t bytes[size];
@@ -23,7 +23,7 @@ struct alignas(alignment) Marked {
     for (int i = 1; i < size; ++i) e.bytes[i] = static_cast<std::uint8_t>(100 * side + i);
     return e;
   }
-  /// The code of an intact element of that side, else 0.
+  /// The code, if the element is intact and of that side, else 0.
   KOKKOS_FUNCTION int code(int side) const {
     for (int i = 1; i < size; ++i)
       if (bytes[i] != static_cast<std::uint8_t>(100 * side + i)) return 0;
@@ -47,7 +47,7 @@ KOKKOS_INLINE_FUNCTION int code_of_marked(T e, int side) {
     return e.code(side);
 }
 
-/// How many pairs a chain has, in a struct with padding: a stray one stays.
+/// Counts the pairs of a chain, in a struct with padding. An invalid pair leaves its mark.
 struct Tally {
   std::int8_t stray;
   std::int64_t count;
@@ -140,7 +140,7 @@ struct MarkedElements {
   }
 };
 
-/// Shapes around tiles, besides those of the covering design ones that come in vectors along k or along the lines.
+/// Shapes around tiles: those of the covering design, and shapes that loaders read in vectors, K-major or not.
 inline std::vector<Trial> marked_trials() {
   std::vector<Trial> list;
   for (const Trial& t : trials(21))

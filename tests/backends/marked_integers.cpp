@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// As marked_numbers.cpp, of ⊗ that asks for k; sums of integers may also be cut along K.
+// Like marked_numbers.cpp, for a ⊗ that takes k; sums of integers may also use split K.
 #include "marked.hpp"
 
 TEST_CASE_TEMPLATE("⊗ sees pairs of elements alone: integers, with k", Exec, RIGEL_TEST_SPACES) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// As marked_structs.cpp, from 16 bytes on.
+// Like marked_structs.cpp, from 16 bytes on.
 #include "marked.hpp"
 
 using support::Marked, support::Tally, support::check_pairs;

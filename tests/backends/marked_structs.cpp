@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which pairs ⊗ sees of elements that are small: of 16 bits, converted to words, and structs of odd sizes and alignments.
+// Which pairs ⊗ sees if elements are small: 16-bit numbers, which are converted to words, and structs of odd sizes and
+// alignments.
 #include "marked.hpp"
 
 #include <tests/support/matrix.hpp>
@@ -23,7 +24,7 @@ TEST_CASE_TEMPLATE("⊗ sees pairs of elements alone: 16-bit integers into a str
   support::check_pairs<std::int16_t, support::Tally, true, Exec>();
 }
 
-// A struct of two words need not stand at a multiple of its size, as copies of 8 bytes would need it.
+// The address of a struct of two words need not be a multiple of 8, as copies of 8 bytes would require.
 TEST_CASE_TEMPLATE("structs of 8 bytes, between multiples of 8", Exec, RIGEL_TEST_SPACES) {
   using T = Marked<8, 4>;
   using Space = typename Exec::memory_space;

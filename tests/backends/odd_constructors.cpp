@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Functors whose signatures and constructors are unusual, through the kernels of every family.
+// Functors with unusual signatures and constructors, by the kernels of every family.
 #include "functors.hpp"
 
 namespace {
 
-// ⊗ takes k, but can be called without it.
+// ⊗ takes k as an optional argument.
 struct Places {
   using element = float;
   using accumulator = float;
@@ -16,7 +16,7 @@ struct Places {
   KOKKOS_FUNCTION static float add(float x, float y) { return x + y; }
 };
 
-// Default constructors that no constant can be made by, and that have to be called by name.
+// Default constructors that are explicit and not constexpr.
 struct Built {
   using element = float;
   using accumulator = float;
@@ -58,7 +58,7 @@ TEST_CASE_TEMPLATE("semirings without a default constructor, one for each batch"
   const Kokkos::View<float***, Kokkos::LayoutRight, Space, Kokkos::MemoryUnmanaged> z(c.data(), 3, 1, 1);
   std::vector<std::string> kernels;
   rigel::detail::with_problem(Exec{}, semirings, x, y, z, rigel::epilogue::Program{}, {},
-                              [&](const rigel::Problem& p) { kernels = support::kernels_of(p); });
+                              [&](const rigel::Contraction& p) { kernels = support::kernels_of(p); });
   for (const std::string& kernel : kernels) {
     if ((kernel == "host" && !support::on_host<Exec>) || (kernel == "cuda.simt" && support::on_host<Exec>)) continue;
     CAPTURE(kernel);
@@ -69,10 +69,10 @@ TEST_CASE_TEMPLATE("semirings without a default constructor, one for each batch"
   }
 }
 
-// Whatever memory holds them, the host reads none of the objects.
+// The host does not read the objects, since it may not be able to.
 TEST_CASE("objects for each batch are not read on the host") {
-  rigel::Problem p;
+  rigel::Contraction p;
   p.semiring_object = reinterpret_cast<const void*>(std::uintptr_t{64});  // no memory of the process
-  p.semiring_per_batch = true;
+  p.semiring_in_view = true;
   CHECK(rigel::detail::semiring_of<Scaled>(p).w == 0);
 }

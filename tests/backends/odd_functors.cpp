@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Functors of unusual kinds through the kernels of every family.
+// Functors of unusual kinds, by the kernels of every family.
 #include "functors.hpp"
 
 namespace {
 
-// Σ_k |w(a) − w(b)|, w a table with as many entries as there are values: any other would read outside of it.
+// Σ_k |w(a) − w(b)|, where w is a table with one entry per valid element. Any other value would read out of bounds.
 struct Weighed {
   using element = std::uint8_t;
   using accumulator = float;
   static constexpr int first = 251, entries = 5;
-  Kokkos::View<const float*, Kokkos::AnonymousSpace, Kokkos::MemoryUnmanaged> weight;  // of the host for what is expected
+  Kokkos::View<const float*, Kokkos::AnonymousSpace, Kokkos::MemoryUnmanaged> weight;  // in host memory for expected results
   KOKKOS_FUNCTION static float identity() { return 0; }
   KOKKOS_FUNCTION float multiply(std::uint8_t a, std::uint8_t b) const {
     return Kokkos::abs(weight(a - first) - weight(b - first));
@@ -18,7 +18,7 @@ struct Weighed {
   KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
 };
 
-// Σ_k of products of remainders: operands are a class that elements convert to.
+// Σ_k of products of remainders. The operand is a class, to which elements convert.
 struct Residue {
   int value = 0;
   Residue() = default;
@@ -33,7 +33,7 @@ struct Residues {
   KOKKOS_FUNCTION static float add(float x, float y) { return x + y; }
 };
 
-// Named like one of Rigel's, and something else: the largest difference.
+// Has the name of one of Rigel's semirings, but is another one: the largest difference.
 namespace rigel_alike {
 template <class T>
 struct min_plus {
@@ -45,7 +45,7 @@ struct min_plus {
 };
 }  // namespace rigel_alike
 
-// Inherits what is not its own, shorter forms of ⊗ and ⊕ among it.
+// Inherits members that do not describe it, such as the shorter forms of ⊗ and ⊕.
 struct MaxSum : rigel::max_min<float> {
   static constexpr const char* name = "max_sum";
   static constexpr bool takes_lanes = false;

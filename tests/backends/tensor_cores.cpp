@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products on tensor cores: what they may round and what they keep. That they are right on every shape and layout is what the zoo's
-// trials and verify() show.
+// Products on tensor cores: their errors, bits, special values and overflow. The zoo's trials and verify() cover all shapes
+// and layouts.
 #include <rigel/contract.hpp>
 
 #include <tests/support/compare.hpp>
@@ -31,7 +31,7 @@ std::vector<rigel::KernelInfo> tensor_core_kernels() {
   return list;
 }
 
-// Where the GPU has tensor cores, each case has to meet its kernels; those of cuda.hopper where the library was built with them.
+// On a GPU with tensor cores, each case must find their kernels; those of cuda.hopper only if the library was built with them.
 template <class Exec>
 void check_met(int kernels, const std::string& family = "cuda.mma") {
   if (rigel::detail::space_of<Exec> != rigel::Space::cuda)
@@ -42,7 +42,7 @@ void check_met(int kernels, const std::string& family = "cuda.mma") {
     CHECK(kernels > 0);
 }
 
-/// A·B by one kernel; a: m × k, b: k × n, in the order of rows.
+/// A·B by one kernel; a: m × k, b: k × n, both row-major.
 template <class T, class Exec>
 Values product(const rigel::KernelInfo& info, int m, int n, int k, const Values& a, const Values& b) {
   using C = typename rigel::plus_times<T>::accumulator;
@@ -52,7 +52,7 @@ Values product(const rigel::KernelInfo& info, int m, int n, int k, const Values&
   return support::values(c);
 }
 
-/// Numbers of T with all of their digits.
+/// Random numbers of T that use all of its digits.
 template <class T>
 Values random_numbers(int count, std::uint64_t seed) {
   support::Random random(seed);
@@ -61,14 +61,8 @@ Values random_numbers(int count, std::uint64_t seed) {
   return list;
 }
 
-/// How a kernel multiplies: its name without its tile, and without "once", which changes no bits.
-std::string variant_of(const rigel::KernelInfo& info) {
-  const std::string variant = info.name.substr(0, info.name.rfind('.'));
-  return variant.ends_with(".once") ? variant.substr(0, variant.rfind('.')) : variant;
-}
-
-// Sums come in steps of k alone: any tile gives the same bits, and so does a row by itself. Kernels with K in parts say that theirs are
-// other bits.
+// The order of a sum depends on K only, so every tile gives the same bits, and so does a row by itself. Split-K kernels are in
+// other bit classes.
 template <class T, class Exec>
 void check_bits() {
   constexpr int m = 70, n = 48, k = 203;
@@ -77,10 +71,10 @@ void check_bits() {
   for (const auto& info : tensor_core_kernels<T, Exec>()) {
     CAPTURE(info.name);
     CHECK(covers(info.promises, rigel::Promise::repeatable));
-    const bool in_parts = info.name.find(".split_k") != std::string::npos;
+    const bool in_parts = info.bit_class.empty();
     CHECK(covers(info.promises, rigel::Promise::batch_invariant) == !in_parts);
     const Values c = product<T, Exec>(info, m, n, k, a, b);
-    const auto& first = of.emplace(variant_of(info), c).first->second;
+    const auto& first = of.emplace(bit_class_of(info), c).first->second;
     CHECK(c == first);
     CHECK(product<T, Exec>(info, m, n, k, a, b) == c);
     const Values row = product<T, Exec>(info, 1, n, k, Values(a.begin() + 5 * k, a.begin() + 6 * k), b);
@@ -89,7 +83,8 @@ void check_bits() {
   check_met<Exec>(static_cast<int>(of.size()));
 }
 
-// … and however the operands lie: along k, along lines, and where neither can be copied 16 bytes at a time.
+// The bits do not depend on layouts either: K-major operands, M- or N-major ones, and operands that cannot be copied 16 bytes
+// at a time.
 template <class T, class Exec>
 void check_bits_of_layouts() {
   constexpr int m = 80, n = 48, k = 112;
@@ -118,7 +113,7 @@ void check_bits_of_layouts() {
     CHECK(run(a_rows, rigel::transposed(b_columns)) == c);
     CHECK(run(rigel::transposed(a_columns), b_rows) == c);
     CHECK(run(rigel::transposed(a_columns), rigel::transposed(b_columns)) == c);
-    // 79 rows, 47 columns: no multiples, as sums that go into C as they are need them.
+    // 79 rows and 47 columns are not the multiples that tiles which store sums without conversion need.
     if (info.tile.n == 192 && info.precision == Precision::accumulator) continue;
     const auto part = support::matrix<C, Exec>(m - 1, n - 1);
     rigel::contract(Exec{}, rigel::plus_times<T>{},
@@ -132,17 +127,17 @@ void check_bits_of_layouts() {
   check_met<Exec>(kernels);
 }
 
-// |error| ≤ bound·Σ|a·b|, by hand: blocks of 4 products at least and an accumulator are cut at 2^-23 of the largest, and their sum,
-// 3·2^-24 for each product of an instruction of `terms`; `products` instructions for each k. With `slab` sums of so many values of k are added in float. `rounding`: of a product, in 2^-24.
+// |error| ≤ bound·Σ|a·b|, by hand. An instruction aligns an accumulator and blocks of at least 4 products to the largest of
+// them and truncates each at 2^-23 of it, then their sum: 3·2^-24 for each of its `terms` products. There are `products`
+// instructions for each k. With `slab`, sums of so many k are added in float. `rounding` is the error of a product, in 2^-24.
 template <class T, class Exec>
 void check_error(const std::string& family, const std::string& variant, int terms, double products, double rounding,
                  int slab = 0) {
-  const std::string name =
-      family + ".plus_times." + rigel::name(rigel::scalar_of<T>) + (variant.empty() ? "" : '.' + variant);
+  const std::string single_tile = variant + (variant.empty() ? "once" : ".once");  // the same k-steps in another schedule
   constexpr int m = 33, n = 20;
   int kernels = 0;
   for (const auto& info : tensor_core_kernels<T, Exec>()) {
-    if (variant_of(info) != name) continue;
+    if (info.family != family || (info.variant != variant && info.variant != single_tile)) continue;
     ++kernels;
     CAPTURE(info.name);
     for (const int k : {1, 2, 8, 32, 1001}) {
@@ -164,7 +159,7 @@ void check_error(const std::string& family, const std::string& variant, int term
           CHECK(error <= bound);
           squares += error * error;
         }
-      // Terms err by half of what they may at most, on the average.
+      // On average, errors are at most half of the bound.
       CHECK(std::sqrt(squares / (m * n)) <= bound / 2);
     }
   }
@@ -187,12 +182,13 @@ TEST_CASE_TEMPLATE("tensor cores: the same bits however operands lie", Exec, RIG
   check_bits_of_layouts<double, Exec>();
 }
 
-// A number cut to 11 bits is off by 2^-10 of itself at most; split, the product of two rests is lost, 2^-20 of theirs, and of each
-// rest the last two of 13 bits, 3/4 of 2^-21. Rounded to 8 bits it is off by 2^-8 at most, what is left then by 2^-17 when that is
-// rounded too: of three such numbers the products of 2^-8 and 2^-17 are lost, of two that of 2^-8 and 2^-8, and 2^-17 of each number.
+// A float truncated to 11 bits is off by at most 2^-10 of itself. `split` loses the product of two rests, at most 2^-20, and
+// the last two of the 13 bits of each rest, 3/4 of 2^-21. A float rounded to 8 bits is off by at most 2^-8, and the rest,
+// rounded to 8 bits, by 2^-17. With three such numbers the products of 2^-8 and 2^-17 are lost; with two the product of 2^-8
+// and 2^-8, and 2^-17 of each number.
 TEST_CASE_TEMPLATE("tensor cores: errors, for few values of k too", Exec, RIGEL_TEST_SPACES) {
-  // As promoted, a slab's products of both first numbers come last, 1 + 2^-6 of |a·b| with what is there; the others are cut at
-  // little more than 2^-7 of it.
+  // In promoted sums, a slab's products of both first numbers come last, with at most 1 + 2^-6 of |a·b| in the sum then. The
+  // others are truncated at little more than 2^-7 of it.
   const auto promoted = [](int products) { return 1 + 0x1p-6 + (products - 1) * 1.03 * 0x1p-7; };
   check_error<float, Exec>("cuda.mma", "split", 8, 3, 16 + 2 * 6);
   check_error<float, Exec>("cuda.mma", "promoted", 8, 3, 16 + 2 * 6, 32);
@@ -216,7 +212,8 @@ TEST_CASE_TEMPLATE("tensor cores: errors, for few values of k too", Exec, RIGEL_
   }
 }
 
-// A long sum of products of one sign, where tensor cores cut and float rounds: promoted sums are closer than a chain of fma.
+// A long sum of products of one sign. Tensor cores truncate it, float rounds it, and promoted sums are closer than a chain of
+// fma.
 TEST_CASE_TEMPLATE("tensor cores: promoted sums err less than a chain", Exec, RIGEL_TEST_SPACES) {
   constexpr int m = 16, n = 24, k = 8192;
   support::Random random(9);
@@ -245,9 +242,9 @@ TEST_CASE_TEMPLATE("tensor cores: promoted sums err less than a chain", Exec, RI
   check_met<Exec>(of_chain > 0);
 }
 
-// Products of two floats each of which is the sum of three positive numbers of 8 bits, x = x₀ + x₁ + x₂: with all nine products they are
-// cut, as tensor cores cut, to a float less than a last place below. Each of eight products is more than what the cut leaves off here, so
-// that without it the float below would come; x₂y₂ is 2^-34 of the product at most, which no float shows.
+// Products of two floats, each the sum of three positive numbers of 8 bits, x = x₀ + x₁ + x₂. All nine products together are
+// truncated, as tensor cores do, to the next float below. Each of the first eight products is larger than what is truncated
+// here, so leaving it out would give a smaller float. x₂y₂ is at most 2^-34 of the product, which no float shows.
 TEST_CASE_TEMPLATE("tensor cores: nine products of three numbers each", Exec, RIGEL_TEST_SPACES) {
   const auto rounded = [](float x) {  // to 8 bits
     const float scale = std::ldexp(1.f, std::ilogb(x) - 7);
@@ -303,8 +300,9 @@ TEST_CASE_TEMPLATE("tensor cores: rounded floats are asked for", Exec, RIGEL_TES
   check_met<Exec>(static_cast<int>(kernels.size()));
 }
 
-// A row of A against columns of B, two values of k; what FFMA gives. 1 and 2 have no rest, and its product with infinity would be NaN;
-// products with the rest of the largest float must not overflow. Of the smallest float neither tf32 nor bfloat16 has anything.
+// A row of A with columns of B, K = 2, and the results that FFMA gives. 1 and 2 have a rest of 0, whose product with infinity
+// would be NaN. Products with the rest of the largest float must not overflow. The smallest float is below the numbers of tf32
+// and bfloat16.
 TEST_CASE_TEMPLATE("tensor cores: infinities, NaN, the largest and the smallest floats", Exec, RIGEL_TEST_SPACES) {
   constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   constexpr double largest = std::numeric_limits<float>::max(), smallest = std::numeric_limits<float>::denorm_min();
@@ -334,7 +332,7 @@ TEST_CASE_TEMPLATE("tensor cores: infinities, NaN, the largest and the smallest 
       CAPTURE(c.a[1]);
       CAPTURE(c.b[0]);
       CAPTURE(c.b[1]);
-      // Both ways round, so that each operand has each part.
+      // In both orders, so that each operand takes each role.
       for (const auto& [x, y] : {std::pair{c.a, c.b}, std::pair{c.b, c.a}}) {
         const double actual = product<float, Exec>(info, 1, 1, 2, {x[0], x[1]}, {y[0], y[1]})[0];
         const double relative = info.precision == Precision::tf32             ? 0x1p-9
@@ -364,7 +362,7 @@ TEST_CASE_TEMPLATE("tensor cores: a NaN whose bits tf32 does not see", Exec, RIG
   }
 }
 
-// The largest products of bytes, beyond 2^31, where sums wrap as int32 does.
+// Sums of the largest products of bytes exceed 2^31 and wrap, as int32 does.
 TEST_CASE_TEMPLATE("tensor cores: sums of bytes wrap", Exec, RIGEL_TEST_SPACES) {
   constexpr int k = 131072 + 32;
   for (const auto& info : tensor_core_kernels<std::int8_t, Exec>()) {
@@ -407,7 +405,7 @@ TEST_CASE_TEMPLATE("tensor cores: words of bits want an epilogue that joins them
   check_met<Exec>(kernels);
 }
 
-// What the words themselves hold, not how many bits: 6 ∨ 6 has two, 3 ⊻ 0 some.
+// The other semiring's epilogue reads the words themselves, not the number of set bits: 6 ∨ 6 has two, 3 ⊻ 0 some.
 TEST_CASE_TEMPLATE("words of bits: an epilogue of the other semiring", Exec, RIGEL_TEST_SPACES) {
   using Word = std::uint32_t;
   const auto c = support::matrix<Word, Exec>(1, 1);

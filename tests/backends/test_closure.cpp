@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// closure(): against SciPy on a small graph, against elimination by hand on many, every path followed arc by arc.
+// closure(): compared with SciPy on a small graph and with plain elimination on many; every path is followed arc by arc.
 #include "../support/error.hpp"
 #include "../support/layouts.hpp"
 #include "../support/random.hpp"
@@ -34,7 +34,7 @@ auto square(std::int64_t n) {
 template <class S>
 using element_of = typename S::element;
 
-// The closure by the textbook: vertex after vertex, in the semiring's own numbers.
+// The closure by textbook elimination, vertex after vertex, in the semiring's own numbers.
 template <class S>
 Square<element_of<S>> textbook(const S& s, Square<element_of<S>> d, std::int64_t n) {
   using A = typename S::accumulator;
@@ -77,7 +77,7 @@ void against_textbook(const S& s, std::int64_t n, std::int64_t block, double den
   CHECK(differences(download(d), textbook(s, graph, n)) == 0);
 }
 
-// SciPy 1.17, scipy.sparse.csgraph.floyd_warshall(W, return_predecessors=True), and Johnson's algorithm the same.
+// SciPy 1.17, scipy.sparse.csgraph.floyd_warshall(W, return_predecessors=True); Johnson's algorithm gives the same.
 const std::vector<double> scipy_weights = {inf, 7,   inf, 2,   inf, inf, inf,  //
                                            inf, inf, -3,  inf, 4,   inf, inf,  //
                                            inf, inf, inf, 6,   inf, 1.5, inf,  //
@@ -107,8 +107,8 @@ Square<T> as(const std::vector<double>& values) {
   return list;
 }
 
-// Follows P from every j back to i, arc by arc: the number of pairs whose path is broken, circles, or whose arcs do not
-// join to D(i,j). `tolerance` is relative.
+// Follows P from every j back to i, arc by arc. Returns the number of pairs whose path is broken, has a cycle, or does not add
+// up to D(i,j). `tolerance` is relative.
 template <class S>
 std::int64_t broken_paths(const S& s, const Square<element_of<S>>& graph, const Square<element_of<S>>& d,
                           const Square<int>& p, std::int64_t n, double tolerance = 0) {
@@ -149,7 +149,7 @@ void check_paths(const S& s, const Square<element_of<S>>& graph, std::int64_t n,
   if (tolerance == 0) CHECK(differences(lengths, textbook(s, graph, n)) == 0);
 }
 
-// Users' semirings of integers. Widest paths: 0 absorbs, and says so as annihilator().
+// A user's semiring of integers. Widest paths: 0 absorbs, which annihilator() states.
 struct Widest {
   using element = std::int32_t;
   using accumulator = std::int32_t;
@@ -160,7 +160,7 @@ struct Widest {
   KOKKOS_FUNCTION static std::int32_t multiply(std::int32_t a, std::int32_t b) { return a < b ? a : b; }
   KOKKOS_FUNCTION static std::int32_t add(std::int32_t x, std::int32_t y) { return x > y ? x : y; }
 };
-// Paths whose largest arc is smallest: the largest number absorbs, and says so as is_no_path().
+// Paths whose largest arc is smallest: the largest number absorbs, which is_no_path() states.
 template <class T>
 struct Bottleneck {
   using element = T;
@@ -172,7 +172,7 @@ struct Bottleneck {
   KOKKOS_FUNCTION static T multiply(T a, T b) { return a > b ? a : b; }
   KOKKOS_FUNCTION static T add(T x, T y) { return x < y ? x : y; }
 };
-// Shortest paths with an infinity of their own, which does not absorb.
+// Shortest paths with a special infinity, which does not absorb.
 struct Penalised {
   using element = std::int32_t;
   using accumulator = std::int32_t;
@@ -196,7 +196,7 @@ struct Reachable {
   KOKKOS_FUNCTION static bool add(bool x, bool y) { return x || y; }
 };
 
-// Graphs whose arcs weigh what is listed, against the textbook, with and without predecessors.
+// Checks graphs with arcs of the listed weights against textbook elimination, with and without predecessors.
 template <class Exec, class S>
 void check_others(const std::vector<element_of<S>>& weights) {
   using T = element_of<S>;
@@ -386,7 +386,7 @@ TEST_CASE_TEMPLATE("integers: no path is the identity alone, where the semiring 
 }
 
 TEST_CASE_TEMPLATE("integers: a semiring's own is_no_path", Exec, RIGEL_TEST_SPACES) {
-  // 0 → 1 → 2, and 3 → 0; the negative arc lies behind what 3 cannot be reached by.
+  // 0 → 1 → 2, and 3 → 0. The negative arc must not make a path where there is none, as from 2.
   constexpr std::int32_t none = Penalised::identity();
   const Square<std::int32_t> graph = {none, 5,    none, none,  //
                                       none, none, -7,   none,  //
@@ -505,6 +505,18 @@ TEST_CASE_TEMPLATE("closure with the caller's workspace, and with a named kernel
     CHECK(support::caught([&] { rigel::closure(Exec(), S{}, d, options); }).message ==
           "closure: the workspace has " + std::to_string(bytes - 1) + " bytes, expected " + std::to_string(bytes));
     CHECK(download(d) == graph);
+    // A workspace in which D itself lies: nothing is written.
+    const std::size_t room = bytes + n * n * sizeof(float);
+    const Kokkos::View<char*, typename Exec::memory_space> shared("shared", room + 256);
+    auto* const first = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(shared.data()) + 255) / 256 * 256);
+    using Inside = Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged>;
+    const Inside inside(reinterpret_cast<float*>(first + 256), n, n);
+    Kokkos::deep_copy(inside, d);
+    options.workspace = {first, room};
+    CHECK(support::caught([&] {
+            rigel::closure(Exec(), S{}, inside, options);
+          }).lacks({"closure: the workspace", "overlaps D", "90x90"}) == "");
+    CHECK(download(inside) == graph);
   }
   CHECK_THROWS_AS(rigel::closure(Exec(), S{}, d, {.kernel = "no.such.kernel"}), rigel::Error);
   CHECK(download(d) == graph);

@@ -93,7 +93,7 @@ const std::vector<double> p_3 = {0.0,
                                  10.344651721148189};
 const std::vector<double> hamming = {0.0, 1.0, 1.0, 1.0, 0.25, 1.0, 0.75, 1.0, 0.75, 1.0, 1.0, 1.0, 1.0, 0.5, 1.0};
 
-// Largest |found − expected|, relative to expected where that is not 0.
+// The largest |found − expected|, relative to `expected` if that is not 0.
 double error_of(const std::vector<double>& found, const std::vector<double>& expected) {
   REQUIRE(found.size() == expected.size());
   double worst = 0;
@@ -113,7 +113,8 @@ std::vector<double> small(const M& metric, const rigel::CdistOptions& options = 
   return support::values(d);
 }
 
-// Four powers, three sums, a root: each within an ulp or two of its type, the root damping by 1/p (for p = 1/2 doubling).
+// Four powers, three sums and a root, each within an ulp or two of its type. The root scales errors by 1/p, which doubles them
+// for p = 1/2.
 template <class T>
 constexpr double power_tolerance = 32 * std::numeric_limits<T>::epsilon();
 
@@ -138,7 +139,7 @@ void against_scipy() {
   CHECK(error_of(small<T, Exec>(metric::minkowski{3}, {.skip_epilogue = true}), sums) <= power_tolerance<T>);
 }
 
-// 1 / (1 + v), plus what a view holds for the row.
+// 1 / (1 + v), plus the row's value in a view.
 template <class View>
 struct similarity {
   View offset;
@@ -240,7 +241,7 @@ TEST_CASE_TEMPLATE("cdist into bool: whether rows differ", Exec, RIGEL_TEST_SPAC
   CHECK(differ(x, metric::euclidean{}) == all);
   CHECK(differ(x, metric::chebyshev{}) == all);
   CHECK(differ(x, metric::hamming{}) == all);
-  // Rows of (1, 1) and (3, 3) point one way.
+  // Rows of (1, 1) and (3, 3) have the same direction.
   CHECK(differ(x, metric::cosine{}) == std::vector<double>{0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0});
   // 256 = 16², whose last byte is 0.
   const auto i = support::matrix<std::int32_t, Exec>(4, 2, integers);

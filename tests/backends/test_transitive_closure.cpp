@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// transitive_closure(): by hand on a small graph, against elimination on single bits on many.
+// transitive_closure(): compared with results by hand on a small graph, and with elimination on single bits on many.
 #include "../support/error.hpp"
 #include "../support/layouts.hpp"
 #include "../support/random.hpp"
@@ -27,7 +27,7 @@ std::int64_t words_of(std::int64_t n) {
   return (n + width<Word> - 1) / width<Word>;
 }
 
-// Rows of whole words; what is left of the last one is filled with `spare`.
+// Packs rows into whole words; the unused bits of the last word are `spare`.
 template <class Word>
 std::vector<Word> pack(const Bits& graph, std::int64_t n, bool spare = false) {
   const std::int64_t words = words_of<Word>(n);
@@ -38,7 +38,7 @@ std::vector<Word> pack(const Bits& graph, std::int64_t n, bool spare = false) {
   return packed;
 }
 
-// The closure by the textbook: vertex after vertex.
+// The closure by textbook elimination, vertex after vertex.
 Bits textbook(Bits d, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) d[i * n + i] = 1;
   for (std::int64_t k = 0; k < n; ++k)
@@ -53,7 +53,7 @@ Bits random_graph(Random& random, std::int64_t n, double density) {
   return graph;
 }
 
-// Bits that differ, those beyond n left out.
+// The number of bits that differ, without those beyond n.
 template <class Word>
 std::int64_t differences(const std::vector<Word>& packed, const Bits& expected, std::int64_t n) {
   std::int64_t count = 0;
@@ -90,7 +90,7 @@ TEST_CASE_TEMPLATE("transitive closure of a small graph", Exec, RIGEL_TEST_SPACE
 
 TEST_CASE_TEMPLATE("transitive closure equals the textbook's", Exec, RIGEL_TEST_SPACES) {
   for (const std::int64_t n : {1, 2, 31, 32, 33, 63, 64, 65, 100, 129, 257})
-    // Two arcs a vertex: few or many are reached; half an arc: short paths only; a third of all arcs.
+    // Two arcs per vertex: few or many vertices are reached. Half an arc: short paths only. A third of all arcs.
     for (const double density : {2.0 / static_cast<double>(n), 0.5 / static_cast<double>(n), 0.33}) {
       const std::uint64_t seed = 10 * n + (density < 0.3);
       CAPTURE(seed);

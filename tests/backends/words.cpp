@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums that a kernel may compute several values of k at a time: of bytes, exactly, and of 16-bit floats in their own
-// precision, where the caller allows it.
+// Sums that kernels may compute several k at a time: exactly for bytes, and in 16-bit precision for 16-bit floats, if the
+// caller allows it.
 #include <rigel/contract.hpp>
 
 #include <tests/support/error.hpp>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int m = 5, n = 7;
 
-// A's rows and B's columns hold by turns the smallest byte and the largest: every term is `term`, or 0.
+// A's rows and B's columns alternate between the smallest and the largest byte, so every term is `term` or 0.
 template <class S, class Exec>
 void check_extremes(double term) {
   using T = typename S::element;
@@ -46,7 +46,7 @@ void check_extremes(double term) {
   }
 }
 
-// One product of halves, or of bfloat16, and what it gives in a precision.
+// One product of halves or bfloat16 numbers, and its result in a given precision.
 template <class S, class Exec>
 struct Product {
   int k;
@@ -60,7 +60,7 @@ struct Product {
     };
     if (info)
       with([&](const auto&... arguments) {
-        rigel::detail::with_problem(arguments..., [&](const rigel::Problem& p) { *info = rigel::select(p).info; });
+        rigel::detail::with_problem(arguments..., [&](const rigel::Contraction& p) { *info = rigel::select(p).info; });
       });
     with([](const auto&... arguments) { rigel::contract(arguments...); });
     return support::values(c);
@@ -69,7 +69,7 @@ struct Product {
 
 constexpr rigel::Precision operands = rigel::Precision::operands;
 
-// `roundoff` of the operands; a partial sum has `roundings` of them. `kernel`: the one that needs the permission.
+// `roundoff` is the operands'; a partial sum has `roundings` of them. `kernel` is the one that needs the permission.
 template <class S, class Exec>
 void check_precision(double roundoff, int roundings, const std::string& kernel) {
   using T = typename S::element;
@@ -80,7 +80,7 @@ void check_precision(double roundoff, int roundings, const std::string& kernel) 
     for (double& v : *list) v = support::to_double(support::number<T>(random.uniform(-4, 4)));
   const bool on_gpu = rigel::detail::space_of<Exec> == rigel::Space::cuda;
 
-  // Without the permission it is neither chosen nor had by name.
+  // Without the permission the kernel is not chosen, and a call by its name is refused.
   rigel::KernelInfo usual;
   const auto full = product({}, &usual);
   CHECK(usual.precision == rigel::Precision::accumulator);

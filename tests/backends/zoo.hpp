@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every registered kernel of a semiring through contract(), on the trials of the covering design: the reference against
-// loops of the test's own, the others against the reference.
+// Checks every registered kernel of a semiring by contract(), on the trials of the covering design: the reference is compared
+// with the test's own loops, the others with the reference.
 #pragma once
 
 #include <rigel/contract.hpp>
 
+#include <tests/support/formulas.hpp>
 #include <tests/support/kernels.hpp>
 #include <tests/support/memory.hpp>
 #include <tests/support/spaces.hpp>
@@ -16,10 +17,8 @@
 namespace backends {
 
 struct Call {
-  std::string semiring;
-  rigel::Scalar element, result;
-  bool exact, accumulates;
-  double p;  // lp's
+  const rigel::SemiringInfo& facts;
+  bool accumulates;
   std::vector<rigel::KernelInfo> kernels;
   /// C's memory after the call.
   std::function<support::Bytes(const support::Trial&, const support::Operands&, const std::string& kernel)> run;
@@ -55,26 +54,19 @@ template <class S, class Exec>
 void check_semiring() {
   using T = typename S::element;
   using R = rigel::result_t<S>;
-  constexpr double p = 1.5;
-  Call call{
-      std::string(rigel::semiring_name<S>()),
-      rigel::scalar_of<T>,
-      rigel::scalar_of<R>,
-      rigel::is_exact<S>,
-      rigel::can_accumulate<S>,
-      p,
-      support::kernels_on(Exec{}, rigel::semiring_name<S>(), rigel::scalar_of<T>, rigel::scalar_of<typename S::accumulator>),
-      {}};
+  Call call{rigel::semiring_info<S>(),
+            rigel::can_accumulate<S>,
+            support::kernels_on(Exec{}, S::name, rigel::scalar_of<T>, rigel::scalar_of<typename S::accumulator>),
+            {}};
   call.run = [](const support::Trial& t, const support::Operands& o, const std::string& kernel) {
-    S s{};
-    if constexpr (requires { s.p; }) s.p = p;
+    const S s = support::with_hyperparameters<S>();
     const auto a = on_device<Exec>(o.a_bytes), b = on_device<Exec>(o.b_bytes), c = on_device<Exec>(o.c_bytes);
     const Exec exec;
     rigel::contract(exec, s, view<const T, Exec>(a, o.a, t.index), view<const T, Exec>(b, o.b, t.index),
-                    view<R, Exec>(c, o.c, t.index), t.program(rigel::semiring_name<S>()),
+                    view<R, Exec>(c, o.c, t.index), t.program(rigel::join_of<S>),
                     {.accumulate = t.accumulate,
                      .batch = t.index,
-                     .precision = rigel::Precision::operands,  // whatever the named kernel has
+                     .precision = rigel::Precision::operands,  // admits any named kernel
                      .kernel = kernel});
     support::Bytes after(o.c_bytes.size());
     support::copy_out<Exec>(after.data(), c.data(), after.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A user's program: a semiring of its own, and one of the zoo, checked against loops.
+// A user's program: its own semiring and one of the zoo, compared with loops.
 #include <rigel/contract.hpp>
 
 #include <Kokkos_Core.hpp>

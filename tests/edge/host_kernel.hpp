@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A kernel such as a user would register: plus_times of floats in plain loops on the host. One parameter makes it wrong.
+// A kernel that a user might register: plus_times of floats in plain loops on the host. A parameter makes it wrong.
 #pragma once
 
 #include <rigel/contract.hpp>
@@ -30,7 +30,8 @@ enum class Bug {
 inline std::atomic<int> runs_of_host_kernel = 0;
 
 template <Bug bug>
-void run_host_kernel(const rigel::KernelInfo&, const rigel::Problem& p, void*) {
+void run_host_kernel(const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction& p, const rigel::Plan&,
+                     const rigel::Workspace&) {
   const int run = runs_of_host_kernel++;
   static_cast<const Kokkos::DefaultHostExecutionSpace*>(p.execution.instance)->fence();
   const auto at = []<class T>(T*, const rigel::Operand& o, std::int64_t l, std::int64_t i, std::int64_t j) -> T& {
@@ -62,11 +63,11 @@ void run_host_kernel(const rigel::KernelInfo&, const rigel::Problem& p, void*) {
       }
 }
 
-/// Named "user.<name>"; covers f32 problems of a closed epilogue, and only those whose C has the label `label`, if one is given.
+/// A kernel "user.<name>" for f32 problems with an epilogue of the closed set.
 template <Bug bug = Bug::none>
-rigel::Kernel host_kernel(const std::string& name) {
+rigel::Kernel<rigel::Contraction> host_kernel(const std::string& name) {
   using rigel::Promise;
-  rigel::Kernel k;
+  rigel::Kernel<rigel::Contraction> k;
   k.info.name = "user." + name;
   k.info.family = "user";
   k.info.semiring = "plus_times";
@@ -74,14 +75,14 @@ rigel::Kernel host_kernel(const std::string& name) {
   k.info.spaces = rigel::bit(rigel::detail::space_of<Kokkos::DefaultHostExecutionSpace>);
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
   k.info.accuracy = {2, 1};
-  k.supports = [](const rigel::KernelInfo& info, const rigel::Problem& p) -> rigel::Status {
-    // Only when it is asked for by name or by label, so that the other tests of this program do not meet it.
-    if (p.kernel.empty() && p.c.label != info.name) return {rigel::Code::unsupported, "C has another label"};
+  k.supports = [](const rigel::Kernel<rigel::Contraction>& kernel, const rigel::Contraction& p) -> rigel::Status {
+    // It covers only calls that name it, or whose C has its name as label, so that other tests of this program never get it.
+    if (p.kernel.empty() && p.c.label != kernel.info.name) return {rigel::Decline::other, "C has another label"};
     if (!p.program || p.c.type != rigel::Scalar::f32)
-      return {rigel::Code::unsupported, "C is no f32, or the epilogue a functor"};
+      return {rigel::Decline::other, "C is no f32, or the epilogue a functor"};
     return {};
   };
-  k.cost = [](const rigel::KernelInfo&, const rigel::Problem&) { return 1e-9; };
+  k.cost = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction&, rigel::Plan&) { return 1e-9; };
   k.run = run_host_kernel<bug>;
   return k;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What decides which kernel a semiring gets is its type: neither its name nor its base class.
+// The type of a semiring decides which kernels it gets; neither its name nor its base class does.
 #include "host_kernel.hpp"
 
 #include <tests/support/error.hpp>
@@ -14,12 +14,12 @@ using support::matrix;
 
 namespace {
 
-// Σ 10·|a − b|: another ⊗ than its base has, which lends it a name.
+// Σ 10·|a − b|: it inherits the name of a base that has another ⊗.
 struct TenTimes : rigel::l1<float> {
   KOKKOS_FUNCTION static float multiply(float a, float b) { return 10 * Kokkos::abs(a - b); }
 };
 
-// Σ a − b, which does not commute as its base does.
+// Σ a − b, whose ⊗ does not commute, unlike its base's.
 struct Directed : rigel::l1<float> {
   KOKKOS_FUNCTION static float multiply(float a, float b) { return a - b; }
 };
@@ -36,7 +36,7 @@ struct Sums {
 };
 constexpr const char *plus_times = "plus_times", *lp = "lp", *shared = "shared", *shared_too = "shared";
 
-// Elements that Rigel does not know, of two sizes, under one name: Σ a·b.
+// Σ a·b of elements that Rigel does not know, in two sizes under one name.
 template <int bytes>
 struct Padded {
   float value;
@@ -52,7 +52,7 @@ struct OfPadded {
   KOKKOS_FUNCTION static float add(float x, float y) { return x + y; }
 };
 
-// The single output of a product of three pairs (4, 3).
+// The one output of a product with K = 3, whose pairs are all the same.
 template <class S, class Exec>
 double of_three_pairs(const S& s) {
   const auto a = matrix<float, Exec>(1, 3, {4, 4, 4}), b = matrix<float, Exec>(3, 1, {3, 3, 3}),
@@ -64,15 +64,16 @@ double of_three_pairs(const S& s) {
 
 using Host = Kokkos::DefaultHostExecutionSpace;
 
-// A kernel for S that writes `value`, whatever the operands, named "user.<name>".
+// A kernel "user.<name>" for S that always writes `value`.
 template <class S, int value>
-rigel::Kernel writes(const std::string& name) {
-  rigel::Kernel k = edge::host_kernel(name);
+rigel::Kernel<rigel::Contraction> writes(const std::string& name) {
+  rigel::Kernel<rigel::Contraction> k = edge::host_kernel(name);
   k.info.semiring = S::name;
   k.info.semiring_type = rigel::semiring_type<S>();
   k.info.element = rigel::scalar_of<typename S::element>;
   k.supports = nullptr;
-  k.run = [](const rigel::KernelInfo&, const rigel::Problem& p, void*) { *static_cast<float*>(p.c.data) = value; };
+  k.run = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction& p, const rigel::Plan&,
+             const rigel::Workspace&) { *static_cast<float*>(p.c.data) = value; };
   return k;
 }
 
@@ -109,14 +110,14 @@ TEST_CASE("identity: a derived functor has the flags of its base only if it name
   static_assert(!rigel::is_commutative<TenTimes> && !rigel::takes_lanes<TenTimes> && !rigel::is_exact<TenTimes>);
   static_assert(rigel::is_exact<Claims> && rigel::is_selective<Claims> && rigel::is_idempotent<Claims>);
   CHECK(of_three_pairs<Directed, Host>({}) == 3);
-  // The transpose of a product that does not commute: −1 for each pair.
+  // The transpose of a product whose ⊗ does not commute: −1 for each pair.
   const auto a = matrix<float, Host>(40, 3, std::vector<double>(120, 3)), b = matrix<float, Host>(3, 1, {4, 4, 4}),
              c = matrix<float, Host>(40, 1);
   rigel::contract(Host{}, Directed{}, a, b, c);
   CHECK(support::values(c) == std::vector<double>(40, -3));
 }
 
-// ⊕ = max, ⊗ = +, of integers that no double holds.
+// ⊕ = max, ⊗ = +, for integers that a double cannot hold.
 struct Longest : rigel::max_plus<std::int64_t> {
   using self = Longest;
 };
@@ -156,7 +157,7 @@ TEST_CASE("register_kernel: types that share a name keep their kernels apart") {
 
 TEST_CASE("register_kernel: a semiring that is neither Rigel's nor a type is refused") {
   const auto refused = [](auto change) {
-    rigel::Kernel k = edge::host_kernel("of nothing");
+    rigel::Kernel<rigel::Contraction> k = edge::host_kernel("of nothing");
     change(k.info);
     const auto e = support::caught([&] { rigel::register_kernel(k); });
     CHECK(e.code == Code::invalid_argument);

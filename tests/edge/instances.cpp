@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Several host threads, each on an instance of its own, at once; and those that Kokkos::Threads does not launch for.
+// Several host threads at once, each on its own instance; and threads from which Kokkos::Threads cannot launch.
 #include <rigel/closure.hpp>
 #include <rigel/contract.hpp>
 #include <rigel/distance.hpp>
@@ -76,7 +76,7 @@ namespace {
 
 using Exec = Kokkos::Threads;
 
-// Every function that launches, each on operands of its own, which a refused call leaves as they were.
+// Every function that launches, each on its own operands, which a refused call must leave untouched.
 struct Calls {
   support::Matrix<float, Exec> a = support::matrix<float, Exec>(2, 2, {1, 2, 3, 4}),
                                c = support::matrix<float, Exec>(2, 2, {7, 7, 7, 7}),
@@ -85,7 +85,7 @@ struct Calls {
   support::Matrix<std::int32_t, Exec> p = support::matrix<std::int32_t, Exec>(2, 2, {7, 7, 7, 7});
   support::Matrix<std::uint32_t, Exec> bits = support::matrix<std::uint32_t, Exec>(2, 1, {2, 1});
 
-  // visit(name, call) for each of them.
+  // Calls visit(name, call) for each of them.
   template <class Visit>
   void for_each(const Visit& visit) const {
     visit("contract", [&] { rigel::contract(Exec{}, rigel::min_plus<float>{}, a, a, c); });
@@ -129,7 +129,7 @@ TEST_CASE("instances: Kokkos::Threads refuses calls inside a parallel region") {
   calls.for_each([](const std::string& name, const auto& call) {
     const int threads = Exec{}.concurrency();
     std::vector<support::Caught> caught(threads);
-    // One call by each thread, the one that initialised Kokkos among them.
+    // One call by each thread, including the one that initialised Kokkos.
     Kokkos::parallel_for(
         Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Static>>(Exec{}, 0, threads, Kokkos::ChunkSize(1)),
         [&](int t) { caught[t] = support::caught(call); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every refusal of contract() says which argument, its label, its extents and what was expected; C stays as it was.
+// Every refusal of contract() names the argument, its label, its extents and what was expected, and leaves C untouched.
 #include <rigel/contract.hpp>
 
 #include <tests/support/error.hpp>
@@ -16,7 +16,7 @@ using Exec = Kokkos::DefaultExecutionSpace;
 const rigel::plus_times<float> s;
 const rigel::epilogue::Program none;
 
-// The error of a call with a C of sevens, which it must leave alone.
+// The error of a call with a C of sevens, which it must leave untouched.
 template <class S, class A, class B, class C>
 support::Caught refusal(const S& semiring, const A& a, const B& b, const C& c, const rigel::ContractOptions& options = {}) {
   const std::vector<double> sevens(c.size(), 7);
@@ -146,10 +146,10 @@ TEST_CASE("messages: the view of epilogue::arguments()") {
     CHECK(refused(batch<int, Exec>(1, 3, 4, {}, "winners")).lacks({name, "3x4, expected the extents of C 'out' 2x3x4"}) ==
           "");
     CHECK(refused(matrix<int, Exec>(3, 4, {}, "winners")).lacks({name, "3x4, expected the extents of C 'out' 2x3x4"}) == "");
-    // The index of the batches stands where C's does.
+    // The batch index is in the same position as C's.
     CHECK(refused(batch<int, Exec>(3, 4, 2, {}, "winners")).lacks({name, "3x4x2, expected the extents of C 'out' 2x3x4"}) ==
           "");
-    // In front of further steps, too.
+    // The same before further steps.
     const auto e = support::caught([&] {
       rigel::contract(Exec{}, least, a, b, batch<double, Exec>(2, 3, 4, {}, "out"),
                       rigel::epilogue::arguments(matrix<int, Exec>(3, 4, {}, "winners")) | rigel::epilogue::scale(2));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// C may share memory with neither A nor B nor itself, decided on the sets of elements.
+// C may overlap neither A, B nor itself, as sets of elements.
 #include <rigel/contract.hpp>
 
 #include <tests/support/error.hpp>
@@ -34,7 +34,7 @@ support::Caught outcome(const A& a, const B& b, const C& c) {
 
 TEST_CASE("overlap: interleaved columns and rows of one allocation are accepted, and right") {
   float memory[32] = {};
-  // Columns 0, 2 are A = (1 2; 3 4), columns 1, 3 are C, B is apart.
+  // Columns 0 and 2 are A = (1 2; 3 4), columns 1 and 3 are C; B has its own memory.
   float b_memory[] = {1, 10, 100, 1000};
   const auto b = strided(b_memory, 2, 2, 2, 1);
   SUBCASE("columns") {
@@ -87,7 +87,7 @@ TEST_CASE("overlap: C may not overlap itself") {
   CHECK(outcome(a, a, strided(memory, 3, 2, 3, 1)).code == Code::invalid_argument);
   CHECK(outcome(a, a, strided(memory, 3, 2, 3, 4)).code == Code::invalid_argument);  // (2, 0) and (0, 1)
   CHECK(outcome(a, a, strided(memory, 3, 2, 3, 5)).code == Code::ok);                // 0 2 4, 5 7 9, 10 12 14
-  // One row or one column: its stride does not matter.
+  // The stride of a single row or column does not matter.
   CHECK(outcome(strided(operand, 1, 0, 3, 1), a, strided(memory, 1, 0, 3, 1)).code == Code::ok);
   // Batches with stride 0.
   using Batches = Kokkos::View<float***, Kokkos::LayoutStride, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
@@ -110,7 +110,7 @@ TEST_CASE("overlap: empty matrices overlap nothing") {
   CHECK(outcome(strided(memory, 2, 4, 0, 1), strided(memory, 0, 4, 2, 1), strided(memory, 2, 4, 2, 1)).code == Code::ok);
 }
 
-// Random strided sets of bytes against a comparison of all pairs.
+// Random strided sets of bytes, checked by comparing all pairs.
 TEST_CASE("overlap: equal to the comparison of all elements") {
   support::Random random(21);
   const auto draw = [&](std::int64_t batches, std::int64_t rows, std::int64_t columns, std::int64_t size) {
@@ -122,7 +122,7 @@ TEST_CASE("overlap: equal to the comparison of all elements") {
     o.data = reinterpret_cast<void*>(4096 + 4 * random.integer(0, 40));
     return o;
   };
-  // The bytes of all elements; false where two elements share one.
+  // Collects the bytes of all elements; false if two elements share one.
   const auto bytes_of = [](const rigel::Operand& o, std::set<std::int64_t>& bytes) {
     bool distinct = true;
     for (std::int64_t l = 0; l < o.batches; ++l)
@@ -139,7 +139,7 @@ TEST_CASE("overlap: equal to the comparison of all elements") {
   int accepted = 0, wrong = 0, first_wrong = -1;
   constexpr int trials = 20000;
   for (int t = 0; t < trials; ++t) {
-    rigel::Problem p;
+    rigel::Contraction p;
     p.batch = random.integer(1, 3), p.m = random.integer(1, 4), p.n = random.integer(1, 4), p.k = random.integer(1, 4);
     p.c = draw(p.batch, p.m, p.n, random.pick({4, 8}));
     p.a = draw(random.pick({std::int64_t{1}, p.batch}), p.m, p.k, random.pick({4, 8}));
@@ -150,7 +150,7 @@ TEST_CASE("overlap: equal to the comparison of all elements") {
     bytes_of(p.a, a), bytes_of(p.b, b);
     bool expected = distinct;
     for (const std::int64_t byte : c) expected = expected && !a.contains(byte) && !b.contains(byte);
-    const bool actual = support::caught([&] { rigel::validate(p); }).code == Code::ok;
+    const bool actual = support::caught([&] { p.check(); }).code == Code::ok;
     accepted += actual;
     if (actual != expected && ++wrong == 1) first_wrong = t;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pool of workspaces: what it hands out, what it keeps, what it refuses.
+// The pool of workspaces: what it leases, what it keeps, what it refuses.
 #include <rigel/contract.hpp>
 #include <rigel/detail/pool.hpp>
 
@@ -22,37 +22,39 @@ namespace {
 
 std::atomic<std::size_t> wanted = 0;
 
-rigel::Kernel kernel_on(rigel::Space space) {
-  rigel::Kernel k;
+rigel::Kernel<rigel::Contraction> kernel_on(rigel::Space space) {
+  rigel::Kernel<rigel::Contraction> k;
   k.info.name = k.info.family = "writer";
   k.info.semiring = "test";
   k.info.element = k.info.accumulator = rigel::Scalar::f32;
   k.info.spaces = rigel::bit(space);
-  k.cost = [](const rigel::KernelInfo&, const rigel::Problem&) { return 1e-9; };
-  k.workspace = [](const rigel::KernelInfo&, const rigel::Problem&) -> std::size_t { return wanted; };
-  k.run = [](const rigel::KernelInfo&, const rigel::Problem& p, void* workspace) {
+  k.cost = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction&, rigel::Plan&) { return 1e-9; };
+  k.workspace = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction&,
+                   const rigel::Plan&) -> rigel::WorkspaceSize { return {.bytes = wanted}; };
+  k.run = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction& p, const rigel::Plan&,
+             const rigel::Workspace& workspace) {
     if (wanted == 0) return;
 #ifdef KOKKOS_ENABLE_CUDA
     if (p.execution.space == rigel::Space::cuda) {
       const auto stream = static_cast<cudaStream_t>(p.execution.stream);
-      CHECK(cudaMemsetAsync(workspace, 0xff, wanted, stream) == cudaSuccess);
+      CHECK(cudaMemsetAsync(workspace.data, 0xff, wanted, stream) == cudaSuccess);
       return;
     }
 #endif
     (void)p;
-    std::memset(workspace, 0xff, wanted);
+    std::memset(workspace.data, 0xff, wanted);
   };
   return k;
 }
 
-// A call that writes `bytes` bytes of workspace and nothing else.
+// A call whose kernel only writes `bytes` bytes of workspace.
 void write(const rigel::Execution& execution, std::size_t bytes, rigel::Workspace given = {}) {
   static float numbers[3];
-  const rigel::Kernel kernel = kernel_on(execution.space);
+  const rigel::Kernel<rigel::Contraction> kernel = kernel_on(execution.space);
   const auto one = [](float& x) {
     return rigel::Operand{.data = &x, .type = rigel::Scalar::f32, .size = sizeof x, .rows = 1, .columns = 1};
   };
-  rigel::Problem p;
+  rigel::Contraction p;
   p.semiring = {"test"};
   p.element = p.accumulator = rigel::Scalar::f32;
   p.m = p.n = p.k = 1;
@@ -61,23 +63,24 @@ void write(const rigel::Execution& execution, std::size_t bytes, rigel::Workspac
   p.c = one(numbers[2]);
   p.execution = execution;
   p.instantiated = {&kernel, 1};
-  p.names.call = "write";
+  p.function = "write";
   wanted = bytes;
-  rigel::run(p, given);
+  p.workspace = given;
+  rigel::run(p);
 }
 template <class Exec>
 void write(const Exec& exec, std::size_t bytes) {
   write(execution_of(exec), bytes);
 }
 
-// Workspaces that were allocated and not yet released since the recorder lives.
+// The number of workspaces allocated and not yet released since the recorder was created.
 std::ptrdiff_t outstanding(const support::Recorder& recorder) {
   const auto events = recorder.events();
   return std::ranges::count(events.allocations, "rigel::workspace") -
          std::ranges::count(events.deallocations, "rigel::workspace");
 }
 
-// Where a view of at least 256 bytes has its first address that is aligned as workspaces are.
+// The first address in a view of at least 256 bytes that is aligned as workspaces are.
 [[maybe_unused]] char* aligned(char* data) { return data + (256 - reinterpret_cast<std::uintptr_t>(data) % 256) % 256; }
 bool is_aligned(const void* memory) { return memory && reinterpret_cast<std::uintptr_t>(memory) % 256 == 0; }
 
@@ -177,8 +180,8 @@ TEST_CASE_TEMPLATE("pool: short-lived instances leave nothing behind", Exec, RIG
     CHECK(outstanding(recorder) == 1);
   } else {
 #ifdef KOKKOS_ENABLE_CUDA
-    // Of 320 instances 40 live at a time; they need 8.5 MiB on average, 340 MiB in all. 128 MiB are left for what the driver
-    // and the pool round up to.
+    // 40 of 320 instances live at a time. They need 8.5 MiB on average, 340 MiB in all. 128 MiB are allowed for rounding by the
+    // driver and the pool.
     constexpr std::size_t rounds = 8, most = 16, allowed = 128 * mebi;
     write(Exec{}, most * mebi);
     Kokkos::fence();
@@ -209,7 +212,7 @@ TEST_CASE_TEMPLATE("pool: release_workspaces() gives back what no call is using"
     {
       const auto held = lease("test", execution, 1000);
       for (const std::size_t bytes : {100, 1000, 5000}) write(exec, bytes);
-      CHECK(outstanding(recorder) == 2);  // the smaller ones gave way
+      CHECK(outstanding(recorder) == 2);  // the pool released the smaller ones
       rigel::release_workspaces();
       CHECK(outstanding(recorder) == 1);
       std::memset(held.data(), 1, 1000);
@@ -218,7 +221,7 @@ TEST_CASE_TEMPLATE("pool: release_workspaces() gives back what no call is using"
     rigel::release_workspaces();
     rigel::release_workspaces();
     CHECK(outstanding(recorder) == 0);
-    // As many calls at once as no pool should keep memory for.
+    // More concurrent leases than the pool should keep memory for.
     {
       std::vector<rigel::detail::PoolLease> many;
       for (int i = 0; i < 100; ++i) many.push_back(lease("test", execution, 1000));
@@ -253,7 +256,7 @@ TEST_CASE_TEMPLATE("pool: more than there is", Exec, RIGEL_TEST_SPACES) {
     support::skip("pool: more than there is: the address sanitizer ends a program that asks for so much");
   else
 #endif
-    sizes.push_back(std::size_t{1} << (support::on_host<Exec> ? 60 : 46));  // no address space has as much; no GPU
+    sizes.push_back(std::size_t{1} << (support::on_host<Exec> ? 60 : 46));  // more than an address space; than a GPU
   for (const std::size_t bytes : sizes) {
     const auto e = support::caught([&] { write(exec, bytes); });
     CHECK(e.code == rigel::Code::out_of_memory);
@@ -298,7 +301,7 @@ TEST_CASE("pool: none for a stream that is being captured") {
       CHECK(f.lacks({"write: workspace of 1234 bytes: ", "captured", "options.workspace"}) == "");
       write(exec, 0);
       write(execution_of(exec), 1000, {aligned(own.data()), 1000});
-      // Other streams do as ever, and the pool may grow.
+      // Other streams work as usual, and the pool may grow.
       write(other, grown);
       grown *= 2;
       cudaGraph_t graph{};

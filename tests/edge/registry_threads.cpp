@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The registry from several host threads at once, and from within a kernel's own answers.
+// The registry, used by several host threads at once, and from inside a kernel's functions.
 #include "host_kernel.hpp"
 
 #include <tests/support/matrix.hpp>
@@ -21,7 +21,7 @@ namespace {
 using Exec = Kokkos::Serial;
 const rigel::plus_times<float> s;
 
-// Σ scale·a·b: a type for each thread, whose kernels are instantiated when it is first used.
+// Σ scale·a·b: one type per thread, whose kernels are instantiated at its first use.
 template <int scale>
 struct Scaled {
   using element = float;
@@ -35,7 +35,7 @@ template <int thread>
 void work(std::atomic<int>& wrong) {
   const Exec exec{Kokkos::NewInstance{}};
   for (int round = 0; round < 20; ++round) {
-    rigel::Kernel k = edge::host_kernel("thread" + std::to_string(thread) + '.' + std::to_string(round));
+    rigel::Kernel<rigel::Contraction> k = edge::host_kernel("thread" + std::to_string(thread) + '.' + std::to_string(round));
     k.info.spaces = rigel::bit(rigel::Space::serial);
     rigel::register_kernel(k);
     wrong += rigel::kernels({.name = k.info.name}).size() != 1;
@@ -62,16 +62,17 @@ TEST_CASE("registry: several threads register, list, choose and instantiate at o
 
 TEST_CASE("registry: a kernel's answers may call Rigel, registration included") {
   static int asked = 0;
-  rigel::Kernel k = edge::host_kernel("curious");
+  rigel::Kernel<rigel::Contraction> k = edge::host_kernel("curious");
   k.info.spaces = rigel::bit(rigel::Space::serial);
-  k.supports = [](const rigel::KernelInfo&, const rigel::Problem& p) -> rigel::Status {
-    if (p.c.label != "curious") return {rigel::Code::unsupported, "C has another label"};
+  k.supports = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction& p) -> rigel::Status {
+    if (p.c.label != "curious") return {rigel::Decline::other, "C has another label"};
     rigel::register_kernel(edge::host_kernel("found while asked " + std::to_string(asked++)));
     const auto a = matrix<float, Exec>(1, 1, {2}), c = matrix<float, Exec>(1, 1);
     rigel::contract(Exec{}, Scaled<7>{}, a, a, c);
-    return support::values(c)[0] == 28 ? rigel::Status{} : rigel::Status{rigel::Code::unsupported, "wrong"};
+    return support::values(c)[0] == 28 ? rigel::Status{} : rigel::Status{rigel::Decline::other, "wrong"};
   };
-  k.run = [](const rigel::KernelInfo&, const rigel::Problem& p, void*) { *static_cast<float*>(p.c.data) = 100; };
+  k.run = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction& p, const rigel::Plan&,
+             const rigel::Workspace&) { *static_cast<float*>(p.c.data) = 100; };
   rigel::register_kernel(k);
   const auto a = matrix<float, Exec>(1, 1, {2}), c = matrix<float, Exec>(1, 1, {}, "curious");
   rigel::contract(Exec{}, s, a, a, c);

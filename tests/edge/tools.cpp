@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What Kokkos Tools see of a call: one region that names the kernel, and kernels labelled "rigel::contract/".
+// What Kokkos Tools see of a call: one region that names the kernel, and kernels with labels "rigel::contract/…".
 #include <rigel/contract.hpp>
 
 #include <tests/support/kernels.hpp>

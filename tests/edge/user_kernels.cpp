@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// register_kernel(): contract() picks a user's kernel; what is inconsistent or named twice is refused; promises and
-// costs decide the choice, and explain() shows it.
+// register_kernel(): contract() selects users' kernels; inconsistent or duplicate ones are refused; promises and costs decide
+// the choice, and explain() shows it.
 #include "host_kernel.hpp"
 
 #include <tests/support/error.hpp>
@@ -19,14 +19,14 @@ const rigel::epilogue::Program none;
 
 template <class Change>
 Code refusal(const Change& change) {
-  rigel::Kernel k = edge::host_kernel("inconsistent");
+  rigel::Kernel<rigel::Contraction> k = edge::host_kernel("inconsistent");
   change(k);
   const auto e = support::caught([&] { rigel::register_kernel(k); });
   if (!k.info.name.empty()) CHECK(e.lacks({"register_kernel: ", k.info.name.c_str()}) == "");
   return e.code;
 }
 
-// The line of explain() that is marked.
+// The line of explain() that '*' marks.
 std::string marked(const std::string& text) {
   const auto at = text.find("* ");
   REQUIRE(at != std::string::npos);
@@ -45,7 +45,7 @@ TEST_CASE("register_kernel: contract() picks the user's kernel") {
   CHECK(edge::runs_of_host_kernel == runs + 1);
   CHECK(support::values(c) == std::vector<double>{22});
   CHECK(marked(rigel::explain(Exec{}, s, a, b, c)).find("user.mine") != std::string::npos);
-  // It says no to another C, so that goes to a kernel of the library's.
+  // It declines another C, so one of the library's kernels runs.
   rigel::contract(Exec{}, s, a, b, other);
   CHECK(edge::runs_of_host_kernel == runs + 1);
   CHECK(support::values(other) == std::vector<double>{11});
@@ -66,7 +66,7 @@ TEST_CASE("register_kernel: a name is taken once") {
   CHECK(e.code == Code::duplicate);
   CHECK(e.lacks({"user.twice", "registered already"}) == "");
   const auto f = support::caught([] {
-    rigel::Kernel k = edge::host_kernel("x");
+    rigel::Kernel<rigel::Contraction> k = edge::host_kernel("x");
     k.info.name = "reference.plus_times.f32", k.info.family = "reference";
     rigel::register_kernel(k);
   });
@@ -88,7 +88,7 @@ TEST_CASE("register_kernel: inconsistent information is refused") {
 }
 
 TEST_CASE("require: a kernel that does not promise it is not chosen; without another one the call is refused") {
-  rigel::Kernel k = edge::host_kernel("casual");
+  rigel::Kernel<rigel::Contraction> k = edge::host_kernel("casual");
   k.info.promises = Promise::repeatable;
   rigel::register_kernel(k);
   const auto a = matrix<float, Exec>(2, 2), b = matrix<float, Exec>(2, 2),
@@ -112,16 +112,18 @@ TEST_CASE("require: a kernel that does not promise it is not chosen; without ano
 }
 
 TEST_CASE("require: with batch_invariant the bit class does not depend on M, the kernel in it does") {
-  // Two kernels, the one cheaper for few rows, the other for many; and another that has the bits of the second.
-  rigel::Kernel few = edge::host_kernel("rows.few"), many = edge::host_kernel("rows.many");
+  // One kernel is cheaper for few rows, one for many; a third one has the bits of the second.
+  rigel::Kernel<rigel::Contraction> few = edge::host_kernel("rows.few"), many = edge::host_kernel("rows.many");
   few.info.promises = many.info.promises = Promise::repeatable | Promise::batch_invariant;
   many.info.bit_class = "user.rows";
-  few.supports = many.supports = [](const rigel::KernelInfo&, const rigel::Problem& p) -> rigel::Status {
+  few.supports = many.supports = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction& p) -> rigel::Status {
     if (p.c.label == "rows") return {};
-    return {Code::unsupported, "C has another label"};
+    return {rigel::Decline::other, "C has another label"};
   };
-  few.cost = [](const rigel::KernelInfo&, const rigel::Problem& p) { return 1e-12 * static_cast<double>(p.m); };
-  many.cost = [](const rigel::KernelInfo&, const rigel::Problem&) { return 1e-10; };
+  few.cost = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction& p, rigel::Plan&) {
+    return 1e-12 * static_cast<double>(p.m);
+  };
+  many.cost = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction&, rigel::Plan&) { return 1e-10; };
   rigel::register_kernel(few);
   rigel::register_kernel(many);
   const auto choice = [&](int m, Promise require) {
@@ -133,16 +135,18 @@ TEST_CASE("require: with batch_invariant the bit class does not depend on M, the
   CHECK(choice(5000, Promise::none) == "* user.rows.many");
   CHECK(choice(1, Promise::batch_invariant) == "* user.rows.many");
   CHECK(choice(5000, Promise::batch_invariant) == "* user.rows.many");
-  rigel::Kernel one = many;
+  rigel::Kernel<rigel::Contraction> one = many;
   one.info.name = "user.rows.one";
-  one.cost = [](const rigel::KernelInfo&, const rigel::Problem& p) { return p.m == 1 ? 1e-11 : 1e-9; };
+  one.cost = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction& p, rigel::Plan&) {
+    return p.m == 1 ? 1e-11 : 1e-9;
+  };
   rigel::register_kernel(one);
   CHECK(choice(1, Promise::batch_invariant) == "* user.rows.one");
   CHECK(choice(5000, Promise::batch_invariant) == "* user.rows.many");
   const auto a = matrix<float, Exec>(1, 1), c = matrix<float, Exec>(1, 1, {}, "rows");
   CHECK(rigel::explain(Exec{}, s, a, a, c, none, {.require = Promise::batch_invariant})
-            .find("user.rows.few: bits of class 'user.rows.few', batch_invariant calls of this N and K have those of 'user.rows'") !=
-        std::string::npos);
+            .find("user.rows.few: bits of class 'user.rows.few', batch_invariant calls of this N and K have those of "
+                  "'user.rows'") != std::string::npos);
 }
 
 TEST_CASE_TEMPLATE("explain: every candidate with a time or a reason, one of them marked", Exec, RIGEL_TEST_SPACES) {
@@ -155,7 +159,7 @@ TEST_CASE_TEMPLATE("explain: every candidate with a time or a reason, one of the
     CHECK(text.find(' ' + info.name + ": ") != std::string::npos);
   }
   marked(text);
-  // explain() runs nothing and asks for nothing: a C that overlaps is the caller's business until contract().
+  // explain() runs nothing and checks no overlap; contract() does.
   const std::string named = rigel::explain(Exec{}, rigel::min_plus<float>{}, a, b, c, none, {.kernel = "reference"});
   CHECK(marked(named).find("reference.min_plus.f32") != std::string::npos);
   if (rigel::kernels({.name = "portable"}).size())

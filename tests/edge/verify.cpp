@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// verify() catches a kernel that is wrong, in whichever way, and finds nothing wrong with one that is right.
+// verify() catches kernels that are wrong in various ways, and passes those that are right.
 #include "host_kernel.hpp"
 
 #include <tests/support/error.hpp>
@@ -11,7 +11,7 @@ using edge::Bug;
 
 namespace {
 
-rigel::Verification verified(const rigel::Kernel& kernel) {
+rigel::Verification verified(const rigel::Kernel<rigel::Contraction>& kernel) {
   rigel::register_kernel(kernel);
   return rigel::verify(kernel.info.name, 5);
 }
@@ -50,10 +50,10 @@ TEST_CASE("verify: a wrong kernel is caught") {
 
 namespace {
 
-// The same kernels without the promise of the reference's bits, held to their bound.
+// The same for kernels that do not promise the reference's bits and are held to their bound.
 template <Bug bug>
 rigel::Verification by_bound(const std::string& name) {
-  rigel::Kernel k = edge::host_kernel<bug>("bound." + name);
+  rigel::Kernel<rigel::Contraction> k = edge::host_kernel<bug>("bound." + name);
   k.info.promises = rigel::Promise::repeatable | rigel::Promise::batch_invariant;
   return verified(k);
 }
@@ -69,11 +69,38 @@ TEST_CASE("verify: a kernel that promises a bound is held to it") {
   CHECK_FALSE(by_bound<Bug::unrepeatable>("unrepeatable").ok);
 }
 
+TEST_CASE("verify: a kernel that states an error of each result is held to that, too") {
+  const auto stated = [](const char* name, double relative_error) {
+    rigel::Kernel<rigel::Contraction> k = edge::host_kernel<Bug::inaccurate>(name);
+    k.info.promises = rigel::Promise::repeatable;
+    k.info.accuracy = {0x1p13, 1};
+    k.info.relative_error = relative_error;
+    return verified(k).ok;
+  };
+  CHECK(stated("relative.none", 0));
+  CHECK_FALSE(stated("relative.small", 1e-6));
+}
+
 TEST_CASE("verify: a kernel whose bits depend on M does not keep batch_invariant") {
   CHECK_FALSE(by_bound<Bug::depends_on_rows>("depends_on_rows").ok);
-  rigel::Kernel k = edge::host_kernel<Bug::depends_on_rows>("bound.says_so");
+  rigel::Kernel<rigel::Contraction> k = edge::host_kernel<Bug::depends_on_rows>("bound.says_so");
   k.info.promises = rigel::Promise::repeatable;
   CHECK(verified(k).ok);
+}
+
+TEST_CASE("verify: the kernels of a bit class are held to each other") {
+  const auto in_class = [](rigel::Kernel<rigel::Contraction> k, const char* bit_class) {
+    k.info.promises = rigel::Promise::repeatable | rigel::Promise::batch_invariant;
+    k.info.bit_class = bit_class;
+    k.info.accuracy = {0x1p13, 1};  // both are within it
+    return k;
+  };
+  rigel::register_kernel(in_class(edge::host_kernel("class.right"), "user.class"));
+  CHECK(verified(in_class(edge::host_kernel("class.same"), "user.class")).ok);
+  const auto other = verified(in_class(edge::host_kernel<Bug::inaccurate>("class.other"), "user.class"));
+  CHECK_FALSE(other.ok);
+  CHECK(other.report.find("outputs differ from user.class.right's, of the same bit class") != std::string::npos);
+  CHECK(verified(in_class(edge::host_kernel<Bug::inaccurate>("class.own"), "user.own")).ok);
 }
 
 TEST_CASE("verify: a kernel that does not exist") {

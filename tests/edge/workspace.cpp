@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Workspace: announced, from the caller or from the pool; contract() allocates nothing else.
+// Workspace: workspace_size() announces it, and it comes from the caller or the pool. contract() allocates nothing else.
 #include "host_kernel.hpp"
 
 #include <tests/support/error.hpp>
@@ -20,11 +20,13 @@ void* given = nullptr;  // the workspace of the last run
 
 void register_hungry() {
   static const bool once = [] {
-    rigel::Kernel k = edge::host_kernel("hungry");
-    k.workspace = [](const rigel::KernelInfo&, const rigel::Problem&) { return wanted; };
-    k.run = [](const rigel::KernelInfo&, const rigel::Problem& p, void* workspace) {
-      given = workspace;
-      std::memset(workspace, 1, wanted);
+    rigel::Kernel<rigel::Contraction> k = edge::host_kernel("hungry");
+    k.workspace = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction&,
+                     const rigel::Plan&) -> rigel::WorkspaceSize { return {.bytes = wanted}; };
+    k.run = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction& p, const rigel::Plan&,
+               const rigel::Workspace& workspace) {
+      given = workspace.data;
+      std::memset(workspace.data, 1, wanted);
       *static_cast<float*>(p.c.data) = 1;
     };
     rigel::register_kernel(k);
@@ -93,11 +95,11 @@ TEST_CASE_TEMPLATE("contract() allocates nothing but the announced workspace", E
     exec.fence();
     support::Recorder recorder;
     rigel::contract(exec, s, a, b, c, none, options);
-    // On the host the pool has it by now; on CUDA the tools see each lease.
+    // On the host the pool already has the memory; on CUDA the tools see each lease.
     const std::size_t leases = !support::on_host<Exec> && bytes > 0;
     CHECK(recorder.events().allocations == std::vector<std::string>(leases, "rigel::workspace"));
     CHECK(recorder.events().deallocations == std::vector<std::string>(leases, "rigel::workspace"));
-    // The caller's own.
+    // The caller's workspace.
     const Kokkos::View<char*, typename Exec::memory_space> own("own", bytes + 256);
     const auto aligned = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(own.data()) + 255) / 256 * 256);
     recorder.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which laws and which of its own claims a semiring breaks on a list of sample operands.
+// Finds the laws and the claims that a semiring breaks on a list of sample operands.
 #pragma once
 
 #include <rigel/semirings.hpp>
@@ -28,7 +28,7 @@ class Checker {
         const Accumulator x = product(a, b);
         if (in_domain(x)) accumulators_.push_back(x);
       }
-    // Some hundred accumulators are enough; the first ones and every n-th keep the special values.
+    // About a hundred accumulators are enough. The first ones and every n-th include the special values.
     const std::size_t every = accumulators_.size() / 60 + 1;
     std::vector<Accumulator> fewer;
     for (std::size_t i = 0; i < accumulators_.size(); i += every) fewer.push_back(accumulators_[i]);
@@ -44,6 +44,8 @@ class Checker {
         const Accumulator sum = s_.add(x, y);
         expect(equal(sum, s_.add(y, x)), "commutativity of add");
         if (rigel::is_selective<S>) expect(equal(sum, x) || equal(sum, y), "selective");
+        if constexpr (rigel::join_of<S> == rigel::Join::any_bit) expect(sum == (x | y), "join");
+        if constexpr (rigel::join_of<S> == rigel::Join::parity) expect(sum == (x ^ y), "join");
         for (const auto z : accumulators_) {
           const Accumulator left = s_.add(sum, z), right = s_.add(x, s_.add(y, z));
           expect(close(left, right, {x, y, z}), "associativity of add");
@@ -53,6 +55,7 @@ class Checker {
     for (const auto a : operands_)
       for (const auto b : operands_) {
         if (rigel::is_commutative<S>) expect(equal(product(a, b), product(b, a)), "commutative");
+        check_errors(a, b);
         check_step(a, b);
         check_distributivity(a, b);
       }
@@ -74,7 +77,7 @@ class Checker {
 
   auto value(Accumulator x) const { return rigel::result(s_, x); }
   bool equal(Accumulator x, Accumulator y) const { return support::same(value(x), value(y)); }
-  // Integer infinity is the identity of what stays within ±infinity; sums of two infinities do not.
+  // Integer infinity is an identity only for numbers within ±infinity, which sums of two infinities are not.
   bool in_domain(Accumulator x) const {
     using Value = decltype(value(x));
     if constexpr (std::is_integral_v<Value> && rigel::is_selective<S> && std::is_signed_v<Value>)
@@ -83,9 +86,9 @@ class Checker {
       return true;
   }
 
-  // Two orders of a sum of three: two roundings each, of partial sums that |x| + |y| + |z| bounds. For log-sum-exp each ⊕
-  // multiplies a sum of exponentials by at most 1 + 5u (exponential, product, sum), and the logarithm adds a rounding of
-  // the result: 16u(1 + max |x|) covers two orders.
+  // Two orders of a sum of three numbers have two roundings each, of partial sums that |x| + |y| + |z| bounds. For log-sum-exp
+  // each ⊕ multiplies a sum of exponentials by at most 1 + 5u (exponential, product, sum), and the logarithm adds a rounding
+  // of the result: 16u(1 + max |x|) covers two orders.
   bool close(Accumulator left, Accumulator right, std::initializer_list<Accumulator> terms) const {
     if (equal(left, right)) return true;
     using Value = decltype(value(left));
@@ -99,7 +102,7 @@ class Checker {
         largest = std::fmax(largest, std::abs(static_cast<double>(value(x))));
       }
       if (support::kind(value(left)) != 0 || support::kind(value(right)) != 0)
-        return sum >= 0.5 * std::numeric_limits<Value>::max();  // one order overflows on the way
+        return sum >= 0.5 * std::numeric_limits<Value>::max();  // a partial sum of one order overflows
       const double difference = std::abs(static_cast<double>(value(left)) - static_cast<double>(value(right)));
       if constexpr (std::is_same_v<Accumulator, Value>)
         return difference <= 4 * u * sum;
@@ -110,7 +113,16 @@ class Checker {
     }
   }
 
-  // A fused step rounds once less than add(x, multiply(a, b)): they differ by at most three roundings.
+  // Checks the terms against the error model.
+  void check_errors(Operand a, Operand b) {
+    const auto magnitude = [](auto x) { return x < 0 ? -x : x; };
+    if constexpr (rigel::error_model_of<S> == rigel::ErrorModel::non_negative_terms)
+      expect(!(value(product(a, b)) < 0), "errors");
+    if constexpr (rigel::error_model_of<S> == rigel::ErrorModel::products)
+      expect(support::same(magnitude(value(product(a, b))), value(product(magnitude(a), magnitude(b)))), "errors");
+  }
+
+  // A fused step has one rounding less than add(x, multiply(a, b)), so they differ by at most three roundings.
   void check_step(Operand a, Operand b) {
     const Accumulator ab = product(a, b);
     for (const auto x : accumulators_) {
@@ -119,7 +131,7 @@ class Checker {
       if constexpr (std::is_floating_point_v<Accumulator>) {
         const bool underflow = ab < std::numeric_limits<Accumulator>::min();
         agree = agree || (underflow && std::abs(fused - plain) <= std::numeric_limits<Accumulator>::denorm_min());
-        // x + a·b may fit where a·b alone does not.
+        // x + a·b may be finite although a·b alone is not.
         agree = agree || (support::kind(ab) != 0 && support::kind(a) == 0 && support::kind(b) == 0 && !rigel::is_exact<S>);
       }
       expect(agree, "step");
@@ -130,8 +142,8 @@ class Checker {
       if (a == a && b == b) expect(equal(s_.multiply_if_ordered(a, b), ab), "multiply_if_ordered");
   }
 
-  // a ⊗ (b ⊕ c) = (a ⊗ b) ⊕ (a ⊗ c), for what claims to be a semiring by having a one(); where it rounds, within the
-  // three roundings of either side.
+  // a ⊗ (b ⊕ c) = (a ⊗ b) ⊕ (a ⊗ c), for types that claim to be semirings by having a one(); if they round, within the three
+  // roundings of either side.
   void check_distributivity(Operand a, Operand b) {
     if constexpr (requires { S::one(); } && std::is_same_v<Operand, Accumulator>) {
       for (const auto c : operands_) {

@@ -37,7 +37,7 @@ struct Named {
   float multiply(float a, float b) const { return a * b; }
   float add(float x, float y) const { return x + y; }
 };
-struct l1 : Named {};  // the same word as one of Rigel's, in another namespace
+struct l1 : Named {};  // a type of the same name as one of Rigel's, in another namespace
 struct Unnamed {
   using element = float;
   using accumulator = float;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// exponential, logarithm and power against long double (64 bits of significand), for scalars and for vectors.
+// exponential, logarithm and power compared with long double (64 bits of significand), for scalars and vectors.
 #include <rigel/elementary.hpp>
 
 #include <tests/support/compare.hpp>
@@ -17,12 +17,12 @@ using Floats = float __attribute__((ext_vector_type(8)));
 using Doubles = double __attribute__((ext_vector_type(4)));
 
 constexpr int trials = 20000;
-// Bounds of elementary.hpp, in unit roundoffs of the result; the platform's own functions stay below two units in the
-// last place, which are four of them.
+// The bounds of elementary.hpp, in unit roundoffs of the result. The platform's functions stay below two units in the last
+// place, which are four unit roundoffs.
 constexpr double exponential_bound = 4, logarithm_bound = 4;
 double power_bound(double p) { return 4 + 2 * p; }
 
-// `f` of one number: of the number itself, or of a vector that holds it in one lane and harmless ones in the others.
+// f(x) by a scalar, or by a vector that holds x in one lane and harmless numbers in the others.
 template <class V, class F>
 rigel::lane_t<V> in_lane(rigel::lane_t<V> x, int lane, const F& f) {
   if constexpr (rigel::Lanes<V>) {
@@ -108,7 +108,7 @@ void check_power() {
     CHECK(in_lane<V>(inf, 1, f) == inf);
     CHECK(std::isnan(in_lane<V>(std::numeric_limits<T>::quiet_NaN(), 1, f)));
   }
-  // Exponents beyond any accuracy keep the class.
+  // Exponents too large for any accuracy still give a result of the right class.
   const T below = std::nextafter(T(1), T(0)), above = std::nextafter(T(1), T(2));
   for (const T p : {T(1e20), T(1e30), std::numeric_limits<T>::max()}) {
     CAPTURE(p);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The checker catches a semiring that claims what it does not keep: each of these is wrong in one way.
+// The checker catches semirings with false claims: each of these is wrong in one way.
 #include "checker.hpp"
 
 #include <doctest/doctest.h>
@@ -63,6 +63,17 @@ struct NotDistributive : Minimum {  // min over products of negative numbers
 struct WrongStep : Plus {
   static float step(float x, float a, float b) { return x + a * b * 1.000001f; }
 };
+struct WrongErrors : Plus {
+  static constexpr rigel::ErrorModel errors = rigel::ErrorModel::non_negative_terms;
+};
+struct WrongProducts : Plus {
+  static constexpr rigel::ErrorModel errors = rigel::ErrorModel::products;
+  static float multiply(float a, float b) { return a - b; }
+};
+struct WrongJoin : rigel::or_and<std::uint32_t> {
+  using self = WrongJoin;
+  static constexpr rigel::Join join = rigel::Join::parity;
+};
 
 const std::vector<float> floats = {0, 1, -1, .1f, 3, 1e6f, -2.5f};
 const std::vector<int> integers = {0, 1, -1, 2, 5, 100};
@@ -90,4 +101,7 @@ TEST_CASE("laws: a false claim is caught") {
   CHECK(laws::broken_laws(WrongNoPath{}, integers) == "is_no_path");
   CHECK(catches(laws::broken_laws(NotDistributive{}, integers), "distributivity"));
   CHECK(laws::broken_laws(WrongStep{}, floats) == "step");
+  CHECK(laws::broken_laws(WrongErrors{}, floats) == "errors");
+  CHECK(catches(laws::broken_laws(WrongProducts{}, floats), "errors"));
+  CHECK(laws::broken_laws(WrongJoin{}, {1, 2, 3, 0xffff}) == "join");
 }

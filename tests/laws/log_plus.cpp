@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// log_plus against a log-sum-exp in double: huge exponents, infinities, NaN; by steps, by add(multiply), in lanes.
+// log_plus compared with a log-sum-exp in double: huge exponents, infinities, NaN; by steps, by add(multiply), in lanes.
 #include <rigel/semirings.hpp>
 
 #include <tests/support/compare.hpp>
@@ -43,7 +43,7 @@ T by_additions(const std::vector<T>& a, const std::vector<T>& b) {
   for (std::size_t k = 0; k < a.size(); ++k) x = S::add(x, S::multiply(a[k], b[k]));
   return S::result(x);
 }
-// The second lane of two; the first one runs over other numbers.
+// The result in the second lane of a vector of two; the first lane has other numbers.
 template <class T>
 T in_lanes(const std::vector<T>& a, const std::vector<T>& b) {
   using V = T __attribute__((ext_vector_type(2)));
@@ -53,7 +53,8 @@ T in_lanes(const std::vector<T>& a, const std::vector<T>& b) {
   return S::result({x.maximum[1], x.sum[1]});
 }
 
-// Each term's rounding of a + b, each step's exponential, product and sum, then the logarithm and its addition.
+// The bound counts the rounding of a + b in each term, the exponential, product and sum of each step, then the logarithm and
+// its addition.
 template <class T>
 void check_close(const std::vector<T>& a, const std::vector<T>& b) {
   std::vector<double> terms;
@@ -92,7 +93,7 @@ TEST_CASE_TEMPLATE("log_plus: against log-sum-exp in double", T, float, double) 
         a.push_back(static_cast<T>(random.uniform(-scale, scale)));
         b.push_back(static_cast<T>(random.uniform(-scale, scale)));
       }
-      // In double the reference itself rounds; the bound has room for both.
+      // In double the expected value rounds too; the bound covers both.
       check_close(a, b);
     }
   }
@@ -105,12 +106,12 @@ TEST_CASE_TEMPLATE("log_plus: nothing overflows", T, float, double) {
   check_value<T>({T(-1e30), T(1e30), T(1e30)}, T(1e30));
   check_value<T>({T(-1e30)}, T(-1e30));
   check_value<T>({T(5)}, 5);
-  // −∞ is the identity; nothing at all gives it.
+  // −∞ is the identity; an empty sum gives it.
   check_value<T>({}, -inf);
   check_value<T>({-inf}, -inf);
   check_value<T>({-inf, -inf}, -inf);
   check_value<T>({-inf, T(3), -inf}, 3);
-  // +∞ wins over all but NaN.
+  // +∞ wins over everything but NaN.
   check_value<T>({inf}, inf);
   check_value<T>({T(1), inf, T(2)}, inf);
   check_value<T>({inf, inf}, inf);

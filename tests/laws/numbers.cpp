@@ -51,8 +51,8 @@ void check_round_trip(int exponent_bits, int fraction_bits) {
   CHECK(wrong_bits == 0);
 }
 
-// Between each number and the next: below the midpoint, the midpoint itself (to the even one), above it. The midpoint and
-// its neighbours are floats.
+// Checks rounding between each number and the next one: below the midpoint, at it (to even), and above it. The midpoint and its
+// neighbours are floats.
 template <class T>
 void check_rounding(unsigned largest) {
   int wrong = 0;
@@ -98,14 +98,14 @@ TEST_CASE("bfloat16: rounds to nearest even") {
 
 namespace {
 
-// The sum of two numbers is the nearest one to their sum in double, of two equally near ones the even one.
+// Checks that the sum of two numbers is the one nearest to their sum in double, and the even one of two that are equally near.
 template <class T>
 void check_sums(int fraction_bits) {
   const auto number = [](unsigned bits) { return double(float(__builtin_bit_cast(T, static_cast<std::uint16_t>(bits)))); };
   support::Random random(1);
   int wrong = 0, ties = 0;
   for (int i = 0; i < 300000; ++i) {
-    // Exponents of y near x's: its last bits lie around x's rounding.
+    // The exponent of y is near that of x, so that the last bits of y decide how x + y is rounded.
     const auto x = static_cast<unsigned>(random.next()) & 0xffffu;
     const auto y = (x + static_cast<unsigned>(random.integer(-14, 2) * (1 << fraction_bits))) ^
                    static_cast<unsigned>(random.next() & 0x8000u) ^ static_cast<unsigned>(random.integer(0, 7));
@@ -151,7 +151,7 @@ TEST_CASE("16-bit floats: minimum and maximum propagate NaN") {
 }
 
 TEST_CASE("16-bit floats: NaN and infinities stay what they are") {
-  // A NaN whose payload lies in the bits that are cut off is a NaN still.
+  // A NaN whose payload is in the truncated bits stays a NaN.
   const float low_payload = __builtin_bit_cast(float, 0x7f800001u);
   for (const float x : {not_a_number, -not_a_number, low_payload}) {
     CHECK(std::isnan(float(half(x))));

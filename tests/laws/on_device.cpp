@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The elementary operations where kernels run them: on every execution space the same values as on the host, where they
-// take other instructions.
+// The elementary operations inside kernels: every execution space must give the same values as the host, which uses other
+// instructions.
 #include <rigel/elementary.hpp>
 #include <rigel/semirings.hpp>
 
@@ -15,7 +15,7 @@
 
 namespace {
 
-// The operations that round at most once, by number: the host and a device must agree on them bit for bit.
+// The operations that round at most once, by number. The host and a device must agree on them bit for bit.
 constexpr int operations = 9;
 template <class T>
 KOKKOS_FUNCTION T apply(int operation, T x, T y) {
@@ -82,7 +82,7 @@ void check_conversions() {
       Kokkos::RangePolicy<Exec>(0, count), KOKKOS_LAMBDA(int i) {
         const T v = __builtin_bit_cast(T, static_cast<std::uint16_t>(i));
         wide(i) = v;
-        // A value between this number and its neighbour, above the middle for odd ones: rounding is exercised too.
+        // A value between this number and its neighbour, above the midpoint for odd i, so that it tests rounding too.
         const float f = v;
         back(i) = __builtin_bit_cast(std::uint16_t, T(f + f * (i % 2 ? 0.0015f : 0.0001f)));
       });
@@ -100,7 +100,7 @@ void check_conversions() {
   CHECK(wrong == 0);
 }
 
-// Transcendental functions differ in the last places between a host and a device: both keep within 4 units.
+// Transcendental functions differ in the last places between a host and a device; both are within 4 units.
 template <class T, class Exec>
 void check_functions() {
   constexpr int count = 2000;
@@ -134,8 +134,8 @@ struct ByParts {
   KOKKOS_FUNCTION float operator()(float x, float p) const { return rigel::math::power_by_parts(x, p); }
 };
 
-// A power by the special-function unit, function(x, p), within its bound(x^p) of the power in double, over the normal floats
-// whose power is normal too.
+// Checks a power by the special-function unit, function(x, p), against the power in double, within bound_of(p, x^p), over the
+// normal floats whose power is normal too.
 template <class Exec, class Function, class Bound>
 void check_approximate_power(std::initializer_list<float> exponents, const Function& function, const Bound& bound_of) {
   constexpr int count = 20000;
@@ -153,9 +153,7 @@ void check_approximate_power(std::initializer_list<float> exponents, const Funct
     constexpr float infinity = std::numeric_limits<float>::infinity();
     list[0] = 0, list[1] = infinity, list[2] = std::numeric_limits<float>::quiet_NaN(), list[3] = 1;
     const auto x = support::matrix<float, Exec>(1, count, list), y = support::matrix<float, Exec>(1, count);
-    Kokkos::parallel_for(
-        Kokkos::RangePolicy<Exec>(0, count),
-        KOKKOS_LAMBDA(int i) { y(0, i) = function(x(0, i), p); });
+    Kokkos::parallel_for(Kokkos::RangePolicy<Exec>(0, count), KOKKOS_LAMBDA(int i) { y(0, i) = function(x(0, i), p); });
     const auto actual = support::values(y);
     CHECK(actual[0] == 0);
     CHECK(actual[1] == infinity);
@@ -185,8 +183,7 @@ void check_subnormal_roots() {
     for (int i = 0; i < count; ++i) list[i] = std::ldexp(1, -149 + i) + (i > 2 ? 0x1p-149 : 0);
     support::fill(x, list);
     Kokkos::parallel_for(
-        Kokkos::RangePolicy<Exec>(0, count),
-        KOKKOS_LAMBDA(int i) { y(0, i) = rigel::math::power_by_parts(x(0, i), q); });
+        Kokkos::RangePolicy<Exec>(0, count), KOKKOS_LAMBDA(int i) { y(0, i) = rigel::math::power_by_parts(x(0, i), q); });
     const auto actual = support::values(y);
     int wrong = 0;
     for (int i = 0; i < count; ++i) {
@@ -200,9 +197,8 @@ void check_subnormal_roots() {
 }  // namespace
 
 TEST_CASE_TEMPLATE("powers by the special-function unit: within their bound", Exec, RIGEL_TEST_SPACES) {
-  check_approximate_power<Exec>({0.3f, 1.3f, 1.5f, 2.7f, 8.f}, ByPower{}, [](double p, double exact) {
-    return 4 + 3 * p + 0.7 * std::fabs(std::log2(exact));
-  });
+  check_approximate_power<Exec>({0.3f, 1.3f, 1.5f, 2.7f, 8.f}, ByPower{},
+                                [](double p, double exact) { return 4 + 3 * p + 0.7 * std::fabs(std::log2(exact)); });
   check_approximate_power<Exec>({0.01f, 0.3f, 1 / 3.f, 1 / 1.3f, 1.f, 1.3f, 2.7f, 8.f}, ByParts{},
                                 [](double p, double) { return 6 + 3.5 * p; });
   check_subnormal_roots<Exec>();

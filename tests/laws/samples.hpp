@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The operands on which the laws are sampled: small and large numbers, zeros, subnormals, infinities and NaN, each
-// semiring within the domain that its documentation gives.
+// The operands on which laws are tested: small and large numbers, zeros, subnormals, infinities and NaN, for each semiring
+// within its domain.
 #pragma once
 
 #include <rigel/semirings.hpp>
 
 #include <limits>
-#include <string_view>
 #include <vector>
 
 namespace laws {
@@ -62,18 +61,18 @@ std::vector<rigel::accumulator_for<Element>> elements() {
 template <class S>
 std::vector<rigel::operand_t<S>> samples() {
   using T = rigel::operand_t<S>;
-  const std::string_view name = rigel::semiring_name<S>();
-  const bool bytes = (name == "or_and" || name == "xor_and") && sizeof(T) == 1;
-  const bool products = name == "max_times" || name == "min_times";  // non-negative numbers, integers that do not wrap
-  const bool bounded = rigel::is_selective<S> && std::is_integral_v<T> && !bytes;  // integers within ±infinity
+  using enum rigel::Domain;
+  constexpr rigel::Domain domain = rigel::domain_of<S>;
+  const bool bounded =
+      rigel::is_selective<S> && std::is_integral_v<T> && domain != truth_values;  // integers within ±infinity
   std::vector<T> list;
   for (const auto v : elements<typename S::element>()) {
-    if (bytes && v > 1) continue;
-    if (products && (v < 0 || v > T(1e5))) continue;
+    if (domain == truth_values && v > 1) continue;
+    if (domain == non_negative && (v < 0 || v > T(1e5))) continue;  // 1e5: products of integers that do not wrap
     if (bounded && (v > rigel::infinity<T>() || v < rigel::negative_infinity<T>())) continue;
     list.push_back(v);
   }
-  if (bounded && !products && std::is_same_v<T, typename S::element>) {
+  if (bounded && domain != non_negative && std::is_same_v<T, typename S::element>) {
     list.push_back(rigel::infinity<T>());
     list.push_back(rigel::negative_infinity<T>());
   }

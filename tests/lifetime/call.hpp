@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A call whose workspace comes from the pool, and whether its results are right.
+// A call whose workspace comes from the pool, with a check of its results.
 #pragma once
 
 #include <rigel/contract.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The ways in which a program ends, one for each name: every one of them after a call that took a workspace from the pool, some
-// with further calls on the way out.
+// Ways in which a program can end, selected by name. Each comes after a call that leased a workspace from the pool; some make
+// further calls while the program ends.
 #include "call.hpp"
 
 #include <tests/support/gpu.hpp>
@@ -18,7 +18,7 @@ struct AddOne {
   KOKKOS_FUNCTION float operator()(float v, std::int64_t, std::int64_t, std::int64_t) const { return v + 1; }
 };
 
-// Kernels for a functor are this file's own.
+// The kernels for a functor are instantiated in this file.
 bool functor_is_right() {
   const Kokkos::View<float**, Kokkos::HostSpace> a("a", 2, 3), b("b", 3, 1), c("c", 2, 1);
   Kokkos::deep_copy(a, 2);
@@ -32,7 +32,7 @@ bool all_are_right() {
          functor_is_right();
 }
 
-// On the way out main()'s result is known already.
+// While the program ends, main() has already returned its status, so a failure must exit at once.
 void expect(bool right) {
   if (!right) std::_Exit(1);
 }
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
     return !all_are_right();
   }
   if (end == "later_calls") {
-    // Handlers and destructors run in the reverse of this order. What the first call makes is gone before both.
+    // Handlers and destructors run in the reverse of this order. What the first call creates is destroyed before both run.
     std::atexit(Kokkos::finalize);
     static const CallsWhenDestroyed calls;
     std::atexit([] { expect(all_are_right()); });

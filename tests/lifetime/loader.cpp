@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loads the plugin named on the command line, lets it call Rigel, unloads it, twice; then ends Kokkos. Nothing may stay behind.
+// Loads the plugin named on the command line, lets it call Rigel and unloads it, twice; then finalizes Kokkos. Nothing may
+// leak.
 #include <Kokkos_Core.hpp>
 
 #include <dlfcn.h>

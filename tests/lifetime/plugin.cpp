@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A shared object with a Rigel of its own, on the Kokkos of the program that loads it.
+// A shared object that contains Rigel and uses the Kokkos of the program that loads it.
 #include "call.hpp"
 
 extern "C" bool plugin_is_right() { return lifetime::is_right(Kokkos::DefaultHostExecutionSpace()); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// with_argument: which k won. The epilogue keeps the value for C and writes the index elsewhere: epilogue::arguments(), or a
-// functor through a view that it holds.
+// with_argument: which k won. The epilogue passes the value to C and writes the index elsewhere: epilogue::arguments(), or a
+// functor that holds a view.
 #include "call.hpp"
 
 #include <numeric>

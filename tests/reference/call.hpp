@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// contract() by the reference alone, which the tests of this folder hold to results worked out by hand.
+// contract() by the reference, which the tests of this folder compare with results worked out by hand.
 #pragma once
 
 #include <rigel/contract.hpp>

@@ -22,7 +22,7 @@ void check(const epilogue::Program& program, const Values& expected) {
   CHECK(support::same(applied<T, Exec>(program), expected));
 }
 
-// Functions that round: within eight units of the result in double.
+// Checks functions that round: results are within eight units of those in double.
 template <class T, class Exec, class F>
 void check_function(const epilogue::Program& program, const F& f) {
   const Values actual = applied<T, Exec>(program);
@@ -51,7 +51,7 @@ void check_all() {
   check_function<T, Exec>(epilogue::tanh(), [](double v) { return std::tanh(v); });
   check_function<T, Exec>(epilogue::laplace(2), [](double v) { return std::exp(-v / 2); });
   check_function<T, Exec>(epilogue::gaussian(2), [](double v) { return std::exp(-v / 8); });
-  // Left first.
+  // The left step runs first.
   check<T, Exec>(epilogue::scale(2) | epilogue::add_diagonal(1), {7, 1, -12, -1});
   check<T, Exec>(epilogue::add_diagonal(1) | epilogue::scale(2), {8, 1, -12, 0});
   check<T, Exec>(epilogue::relu() | epilogue::add_diagonal(0.25) | epilogue::pow(0.5) | epilogue::scale(4),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A user's functors: semirings with hyperparameters and with multiply(a, b, k), epilogues that compose and that write a
-// second result, one semiring object for each batch.
+// Users' functors: semirings with hyperparameters and with multiply(a, b, k), epilogues that compose or write a second result,
+// and one semiring object for each batch.
 #include "call.hpp"
 
 using by_hand::contracted, by_hand::Values, by_hand::accumulating;

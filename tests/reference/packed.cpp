@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// or_and, xor_and and the distances of codes on packed words, against products of single bits.
+// or_and, xor_and and the distances of codes on packed words, compared with products of single bits.
 #include "call.hpp"
 
 #include <tests/support/random.hpp>
@@ -31,7 +31,8 @@ struct Bits {
       }
     return c;
   }
-  // In how many bits a row of A and a column of B differ, or how many of those in either are not in both.
+  // The number of bits in which a row of A and a column of B differ, or the fraction of bits set in either that are not set in
+  // both.
   Values distances(bool jaccard) const {
     Values c;
     for (int m = 0; m < rows; ++m)
@@ -51,7 +52,7 @@ support::Matrix<Word, Exec> words(int m, int n, const std::vector<Word>& list) {
   return w;
 }
 
-// K words hold the entries along k.
+// Products with entries packed along K.
 template <class C, class Exec, class S>
 Values along_k(const S& s, const Bits& x, const rigel::epilogue::Program& join = {}) {
   using Word = typename S::element;
@@ -78,7 +79,7 @@ void check_distances() {
   CHECK(along_k<float, Exec>(rigel::bit_jaccard<Word>{}, x) == x.distances(true));
 }
 
-// Words hold the entries along n: A is all ones or zero.
+// Checks products with entries packed along N, where words of A are all ones or 0.
 template <class Exec, class S>
 void check_along_n(const S& s, bool exclusive) {
   const Bits x(19);

@@ -46,7 +46,7 @@ TEST_CASE_TEMPLATE("M = 0, N = 0 or no batches is a no-op", Exec, RIGEL_TEST_SPA
 
 TEST_CASE_TEMPLATE("accumulate: the chain starts with C, k ascends", Exec, RIGEL_TEST_SPACES) {
   const auto ones = matrix<float, Exec>(1, 3, {1, 1, 1}), column = matrix<float, Exec>(3, 1, {1, 1, 1});
-  // 2^24 + 1 is a tie and rounds to 2^24, three times over; 2^24 + 3 would be 2^24 + 4.
+  // 2^24 + 1 is a tie and rounds to 2^24, three times. 2^24 + 3 would round to 2^24 + 4.
   const auto c = matrix<float, Exec>(1, 1, {0x1p24});
   CHECK(contracted(Exec{}, rigel::plus_times<float>{}, ones, column, c, rigel::epilogue::Program{}, accumulating) ==
         Values{0x1p24});
@@ -57,7 +57,7 @@ TEST_CASE_TEMPLATE("accumulate: the chain starts with C, k ascends", Exec, RIGEL
 }
 
 TEST_CASE_TEMPLATE("plus_times and l2_squared round once a step, l1 after the subtraction", Exec, RIGEL_TEST_SPACES) {
-  const double x = 1 + 0x1p-12;  // x² = 1 + 2^-11 + 2^-24; the last term is lost where x² is rounded to float
+  const double x = 1 + 0x1p-12;  // x² = 1 + 2^-11 + 2^-24; rounding x² to float loses the last term
   const auto a = matrix<float, Exec>(1, 2, {-1, x}), b = matrix<float, Exec>(2, 1, {1, x});
   const auto c = matrix<float, Exec>(1, 1);
   CHECK(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c) == Values{0x1p-11 + 0x1p-24});
@@ -76,7 +76,7 @@ TEST_CASE_TEMPLATE("accumulate: C is read as an accumulator, then the epilogue",
                    accumulating) == Values{30, 62});
   CHECK(contracted(Exec{}, rigel::min_plus<float>{}, a, b, matrix<double, Exec>(1, 2, {1, 20}), rigel::epilogue::Program{},
                    accumulating) == Values{1, 2});
-  // log(exp(c) + Σ exp): 2 + log 3 three times over.
+  // log(exp(c) + Σ exp) with three equal terms: 2 + log 3.
   const auto zeros = matrix<double, Exec>(1, 2), column = matrix<double, Exec>(2, 1), c = matrix<double, Exec>(1, 1);
   CHECK(contracted(Exec{}, rigel::log_plus<double>{}, zeros, column, c, rigel::epilogue::Program{}, accumulating)[0] ==
         doctest::Approx(std::log(3)).epsilon(1e-15));
@@ -123,7 +123,7 @@ TEST_CASE_TEMPLATE("batches: equal, broadcast by extent 1 or a missing rank, fir
   CHECK(contracted(Exec{}, s, support::batch<float, Exec>(1, 1, 2, {1, 2}), b, c) == Values{3, 12});
   CHECK(contracted(Exec{}, s, matrix<float, Exec>(1, 2, {1, 2}), b, c) == Values{3, 12});
   CHECK(contracted(Exec{}, s, matrix<float, Exec>(1, 2, {1, 2}), matrix<float, Exec>(2, 1, {1, 1}), c) == Values{3, 3});
-  // The same numbers with the batch as the last index: element (i, j, l) stands at 2·(2·i + j) + l.
+  // The same numbers with the batch index last: element (i, j, l) is at 2·(2·i + j) + l.
   const auto a_last = support::batch<float, Exec>(1, 2, 2, {1, 3, 2, 4}),
              b_last = support::batch<float, Exec>(2, 1, 2, {1, 10, 1, 1});
   const auto c_last = support::batch<float, Exec>(1, 1, 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Semirings whose accumulator has the 16 bits of their operands: what it rounds, how far it reaches.
+// Semirings with 16-bit accumulators: rounding and range.
 #include "call.hpp"
 
 #include <limits>
@@ -10,12 +10,12 @@ using by_hand::Values;
 using support::matrix;
 
 TEST_CASE_TEMPLATE("by hand: sums in half and bfloat16 round before they are compared", Exec, RIGEL_TEST_SPACES) {
-  // 2048 + 1 and 2048 + 3 lie halfway between neighbours in half, which are 2 apart there: to even.
+  // 2048 + 1 and 2048 + 3 are halfway between neighbours in half, which are 2 apart there, and round to even.
   const auto a = matrix<rigel::half, Exec>(1, 1, {2048}), b = matrix<rigel::half, Exec>(1, 4, {1, 3, 5, 6});
   const auto c = matrix<float, Exec>(1, 4);
   CHECK(contracted(Exec{}, rigel::min_plus<rigel::half, rigel::half>{}, a, b, c) == Values{2048, 2052, 2052, 2054});
   CHECK(contracted(Exec{}, rigel::min_plus<rigel::half>{}, a, b, c) == Values{2049, 2051, 2053, 2054});
-  // bfloat16 has 8 bits: 257 and 259 lie halfway between numbers that are 2 apart.
+  // bfloat16 has 8 bits: 257 and 259 are halfway between numbers that are 2 apart.
   const auto d = matrix<rigel::bfloat16, Exec>(1, 1, {256}), e = matrix<rigel::bfloat16, Exec>(1, 4, {1, 3, 5, 6});
   CHECK(contracted(Exec{}, rigel::max_plus<rigel::bfloat16, rigel::bfloat16>{}, d, e, c) == Values{256, 260, 260, 262});
 }

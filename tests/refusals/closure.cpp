@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// closure(): semirings of integers that do not say what no path is, and a D of bool that could become something else.
+// closure() refuses semirings of integers that do not define "no path", and a D of bool whose bytes could become other than 0
+// and 1.
 #include <rigel/closure.hpp>
 
 namespace {
@@ -19,7 +20,7 @@ struct Widest {
   KOKKOS_FUNCTION static int multiply(int a, int b) { return a < b ? a : b; }
   KOKKOS_FUNCTION static int add(int x, int y) { return x > y ? x : y; }
 };
-// The name of a semiring of Rigel's is free to a user: this one says what no path is.
+// A user may take the name of one of Rigel's semirings. This one defines "no path".
 struct Named : Widest {
   static constexpr const char* name = "min_times";
   KOKKOS_FUNCTION static bool is_no_path(int x) { return x == 0; }

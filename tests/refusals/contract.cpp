@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// contract(): one message where an epilogue is missing, or does not take what the semiring gives; bytes are no bools.
+// contract() gives one clear message if an epilogue is missing or does not take the semiring's results, and if bytes are
+// passed for bools.
 #include <rigel/contract.hpp>
 
 namespace {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which kernels random problems get on hosts and on GPUs of any architecture. Nothing runs, so no GPU is needed, and Kokkos is not
-// initialised: problems are written down as the views of a caller would give them.
+// Which kernels random problems get, on hosts and on GPUs of any architecture. Nothing runs, so this needs no GPU and does not
+// initialise Kokkos: the problems are built as the views of a caller would give them.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <rigel/registry.hpp>
+#include <rigel/semiring_info.hpp>
 
 #include <doctest/doctest.h>
 
@@ -14,12 +15,12 @@
 #include <string>
 #include <vector>
 
-using rigel::Operand, rigel::Problem, rigel::Promise;
+using rigel::Operand, rigel::Contraction, rigel::Promise;
 
 namespace {
 
-/// A GPU, as far as choices depend on it (CUDA C++ Programming Guide, table of technical specifications; data sheets): what a thread
-/// block may have of shared memory, and what memory delivers at most in a second.
+/// The facts of a GPU on which choices depend (CUDA C++ Programming Guide, table of technical specifications; data sheets):
+/// the shared memory of a thread block, and the bandwidth of memory in bytes per second.
 struct Gpu {
   int compute_capability, shared_memory;
   double bandwidth;
@@ -34,13 +35,13 @@ constexpr double host_bandwidth = 1e12;
 
 enum class Layout { right, left, padded, unaligned };
 
-/// What stays the same when M changes.
+/// What a call keeps when M changes.
 struct Call {
   rigel::KernelInfo key;  // of the semiring's reference
   std::int64_t batch = 1, n = 1, k = 1;
   Layout a = Layout::right, b = Layout::right, c = Layout::right;
   bool broadcast_a = false, broadcast_b = false;
-  rigel::Precision precision = rigel::Precision::accumulator;
+  rigel::Precision precision = rigel::Precision::automatic;
   rigel::epilogue::Program epilogue = {};
   bool accumulate = false;
   rigel::Execution execution = {};
@@ -84,9 +85,9 @@ Operand operand(rigel::Scalar type, Layout layout, std::int64_t address, std::in
   return o;
 }
 
-/// The call's problem with M rows, whose addresses nothing reads.
-Problem problem(const Call& call, std::int64_t m) {
-  Problem p;
+/// The call's problem with M rows. Nothing reads its addresses.
+Contraction problem(const Call& call, std::int64_t m) {
+  Contraction p;
   const rigel::Scalar sums = call.key.accumulator,
                       numbers = call.key.element == rigel::Scalar::f64 ? rigel::Scalar::f64 : rigel::Scalar::f32;
   p.semiring = semiring_of(call.key);
@@ -99,7 +100,7 @@ Problem problem(const Call& call, std::int64_t m) {
   p.a = operand(p.element, call.a, std::int64_t{1} << 40, call.broadcast_a ? 1 : call.batch, m, call.k);
   p.b = operand(p.element, call.b, std::int64_t{2} << 40, call.broadcast_b ? 1 : call.batch, call.k, call.n);
   p.c = operand(sums == rigel::Scalar::other ? numbers : sums, call.c, std::int64_t{3} << 40, call.batch, m, call.n);
-  p.semiring_object = call.key.sample;
+  p.semiring_object = call.key.facts->sample;
   p.program = &call.epilogue;
   p.epilogue_object = &call.epilogue;
   p.accumulate = call.accumulate && call.key.accumulates;
@@ -108,7 +109,7 @@ Problem problem(const Call& call, std::int64_t m) {
   return p;
 }
 
-/// Where problems can run in this build: a host, and if it has kernels for them GPUs.
+/// The spaces of problems in this build: a host space, and CUDA if there are kernels for it.
 std::vector<rigel::Space> spaces() {
   std::vector<rigel::Space> list;
   for (const rigel::Space s : {rigel::Space::serial, rigel::Space::openmp, rigel::Space::threads, rigel::Space::cuda})
@@ -129,7 +130,7 @@ Call random_call(Random& random, rigel::Space space) {
   call.c = static_cast<Layout>(random() % 4);
   call.broadcast_a = random() % 4 == 0;
   call.broadcast_b = random() % 4 == 0;
-  if (random() % 2) call.precision = static_cast<rigel::Precision>(random() % 7);
+  if (random() % 2) call.precision = static_cast<rigel::Precision>(random() % 8);
   if (random() % 4 == 0 && (call.key.element <= rigel::Scalar::f64)) call.epilogue = rigel::epilogue::scale(0.5);
   call.accumulate = random() % 8 == 0;
   call.execution.space = space;
@@ -144,9 +145,9 @@ Call random_call(Random& random, rigel::Space space) {
   return call;
 }
 
-std::string class_of(const Problem& p) { return std::string(bit_class_of(select(p).info)); }
+std::string class_of(const Contraction& p) { return std::string(bit_class_of(select(p).info)); }
 
-std::string family_of(const Problem& p) { return select(p).info.family; }
+std::string family_of(const Contraction& p) { return select(p).info.family; }
 
 /// Bytes of memory that an operand takes.
 double bytes_of(const Operand& o) {
@@ -166,14 +167,14 @@ TEST_CASE("batch_invariant: the bit class follows from N, K, types, options and 
     std::string first;
     for (int i = 0; i < calls; ++i) {
       const Call call = random_call(random, space);
-      const auto invariant = [](Problem p) {
+      const auto invariant = [](Contraction p) {
         p.require = Promise::batch_invariant;
         return class_of(p);
       };
       const std::string expected = invariant(problem(call, 1));
       bool differs = false;
       for (const std::int64_t m : rows) differs = differs || invariant(problem(call, m)) != expected;
-      // Nor from the layouts, the number of matrices or the size of the card.
+      // Nor does the class depend on layouts, the number of matrices or the size of the card.
       Call other = call;
       other.a = other.b = other.c = Layout::right;
       other.batch = 1;
@@ -187,23 +188,60 @@ TEST_CASE("batch_invariant: the bit class follows from N, K, types, options and 
   }
 }
 
-TEST_CASE("batch_invariant: the kernel within the class follows from M") {
-  const auto found = rigel::kernels({.name = "cuda.hopper", .semiring = "plus_times", .element = rigel::Scalar::bf16});
-  if (found.empty()) return;  // no GPU of this architecture in this build
+namespace {
+
+/// A call on a card like an H200, A and B K-major.
+Call on_hopper(const char* semiring, rigel::Scalar element, std::int64_t n, std::int64_t k) {
   Call call;
-  call.key = rigel::kernels({.name = "reference", .semiring = "plus_times", .element = rigel::Scalar::bf16})[0];
-  call.n = call.k = 4096;
+  call.key = rigel::kernels({.name = "reference", .semiring = semiring, .element = element})[0];
+  call.n = n;
+  call.k = k;
   call.b = Layout::left;
   call.execution = {
       .space = rigel::Space::cuda, .compute_capability = 90, .multiprocessors = 132, .shared_memory = 227 << 10};
+  return call;
+}
+
+}  // namespace
+
+TEST_CASE("batch_invariant: the kernel within the class follows from M") {
+  const auto found = rigel::kernels({.name = "cuda.hopper", .semiring = "plus_times", .element = rigel::Scalar::bf16});
+  if (found.empty()) return;  // this build has no kernels for this architecture
+  const Call call = on_hopper("plus_times", rigel::Scalar::bf16, 4096, 4096);
   const auto chosen = [&](std::int64_t m) {
-    Problem p = problem(call, m);
+    Contraction p = problem(call, m);
     p.require = Promise::batch_invariant;
     return &select(p).info;
   };
   CHECK(bit_class_of(*chosen(1)) == "cuda.hopper");
   CHECK(bit_class_of(*chosen(8192)) == "cuda.hopper");
+  CHECK(chosen(1)->variant == "once");
   CHECK(chosen(1) != chosen(8192));
+}
+
+TEST_CASE("defaults: tensor cores where their bound is no larger than a chain's, or distances are guarded") {
+  if (rigel::kernels({.name = "cuda.mma"}).empty()) return;  // this build has none
+  using rigel::Precision, rigel::Scalar;
+  const auto chosen = [](const Call& call, std::int64_t m, Promise require = Promise::none) -> const rigel::KernelInfo& {
+    Contraction p = problem(call, m);
+    p.require = require;
+    return select(p).info;
+  };
+  // The bound of promoted sums of six products is 105 + K/32 units, that of a chain 2 + K: no larger from K = 107 on.
+  CHECK(chosen(on_hopper("plus_times", Scalar::f32, 8192, 8192), 8192).precision == Precision::promoted);
+  CHECK(chosen(on_hopper("plus_times", Scalar::f32, 8192, 107), 8192).precision > Precision::accumulator);
+  CHECK(chosen(on_hopper("plus_times", Scalar::f32, 8192, 106), 8192).precision == Precision::accumulator);
+  CHECK(chosen(on_hopper("plus_times", Scalar::f32, 8192, 8192), 8192, Promise::reference_bits).precision ==
+        Precision::accumulator);
+  CHECK(chosen(on_hopper("l2_squared", Scalar::f32, 30000, 1024), 30000).precision == Precision::promoted);
+  CHECK(chosen(on_hopper("l2_squared", Scalar::f64, 30000, 1024), 30000).precision == Precision::accumulator);
+  for (const char* semiring : {"plus_times", "l2_squared"}) {
+    Call call = on_hopper(semiring, Scalar::f32, 8192, 8192);
+    call.precision = Precision::accumulator;
+    CHECK(chosen(call, 8192).precision == Precision::accumulator);
+    call.precision = Precision::automatic;
+    CHECK(explain(problem(call, 8192)).find("; rounds terms (precision promoted), but ") != std::string::npos);
+  }
 }
 
 TEST_CASE("predictions: none lies below the bytes of A, B and C over the bandwidth") {
@@ -213,7 +251,7 @@ TEST_CASE("predictions: none lies below the bytes of A, B and C over the bandwid
     for (int i = 0; i < calls; ++i) {
       Call call = random_call(random, space);
       call.broadcast_a = call.broadcast_b = false;
-      const Problem p = problem(call, extent(random, 1e6));
+      const Contraction p = problem(call, extent(random, 1e6));
       double bandwidth = host_bandwidth;
       for (const Gpu& gpu : gpus)
         if (gpu.compute_capability == p.execution.compute_capability) bandwidth = gpu.bandwidth;
@@ -231,7 +269,7 @@ TEST_CASE("choice: on a GPU that has a tuned family, the portable one is hardly 
   std::string first;
   for (int i = 0; i < calls; ++i) {
     const Call call = random_call(random, rigel::Space::cuda);
-    const Problem p = problem(call, extent(random, 1e6));
+    const Contraction p = problem(call, extent(random, 1e6));
     if (family_of(p) == "portable" && portable++ == 0) first = call.text() + ", M " + std::to_string(p.m);
   }
   CHECK_MESSAGE(portable <= calls / 1000, portable << " of " << calls << ", the first: " << first);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// When two results count as the same (docs/numerics.md): equal values, any NaN equals any NaN, zeros are equal.
+// When two results count as equal (docs/numerics.md): values are equal, any NaN equals any NaN, and so do zeros of either sign.
 #pragma once
 
 #include <vector>
@@ -19,13 +19,13 @@ inline bool same(const std::vector<double>& x, const std::vector<double>& y) {
   return true;
 }
 
-/// Finite, NaN, +∞ or −∞.
+/// The class of a number: finite, NaN, +∞ or −∞.
 template <class T>
 int kind(T x) {
   return x != x ? 2 : x - x != 0 ? (x > 0 ? 1 : -1) : 0;
 }
 
-/// Unit roundoff of a type with this many bits of significand.
+/// The unit roundoff of a type with this many bits of significand.
 constexpr double roundoff(int bits) {
   double u = 1;
   for (int i = 0; i < bits; ++i) u /= 2;

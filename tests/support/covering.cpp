@@ -22,7 +22,7 @@ std::vector<std::vector<int>> covering_design(const std::vector<int>& levels, Ra
 
   std::vector<std::vector<int>> rows;
   while (!open.empty()) {
-    // The first open pair, then for the other factors, in random order, the level that closes the most pairs.
+    // Takes the first open pair, then for the other factors, in random order, the level that closes the most pairs.
     std::vector<int> row(factors, -1);
     const auto [f, i, g, j] = *open.begin();
     row[f] = i, row[g] = j;

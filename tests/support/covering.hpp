@@ -7,8 +7,8 @@
 
 namespace support {
 
-/// A covering design of strength two: rows of levels, one for each factor, such that any two levels of any two factors
-/// meet in some row. Built greedily; the random numbers break ties.
+/// A covering design of strength two: rows with one level per factor, such that any two levels of any two factors occur
+/// together in some row. It is built greedily; the random numbers break ties.
 std::vector<std::vector<int>> covering_design(const std::vector<int>& levels, Random& random);
 
 }  // namespace support

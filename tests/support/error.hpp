@@ -13,8 +13,9 @@ namespace support {
 struct Caught {
   rigel::Code code = rigel::Code::ok;
   std::string message = "nothing was thrown";
+  rigel::Decline decline = rigel::Decline::none;
 
-  /// The first of the texts that the message lacks; empty where it has them all.
+  /// The first of the texts that the message lacks; empty if it has them all.
   std::string lacks(std::initializer_list<const char*> texts) const {
     for (const char* text : texts)
       if (message.find(text) == std::string::npos) return std::string(text) + "   in   " + message;
@@ -27,7 +28,7 @@ Caught caught(const F& f) {
   try {
     f();
   } catch (const rigel::Error& e) {
-    return {e.code(), e.what()};
+    return {e.code(), e.what(), e.decline()};
   }
   return {};
 }

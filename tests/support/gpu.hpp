@@ -5,7 +5,7 @@
 
 namespace support {
 
-/// Whether Kokkos can start here: one that is built for CUDA needs a GPU.
+/// Whether Kokkos can be initialised here. A Kokkos built for CUDA needs a GPU.
 inline bool has_gpu() {
 #ifdef KOKKOS_ENABLE_CUDA
   int count = 0;

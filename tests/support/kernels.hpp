@@ -26,7 +26,7 @@ std::vector<rigel::KernelInfo> kernels_on(const Exec& exec, std::string_view sem
                          .compute_capability = e.compute_capability});
 }
 
-/// The families whose loops a user's functor gets on an execution space, and "" for whichever is chosen.
+/// The families with loops for users' functors on an execution space, and "" for the chosen one.
 template <class Exec>
 std::vector<std::string> families_on(const Exec& exec) {
   std::vector<std::string> list = {""};
@@ -36,32 +36,37 @@ std::vector<std::string> families_on(const Exec& exec) {
   return list;
 }
 
-/// Runs `call` of a named kernel; false where the kernel declines the problem. Only six may: a BLAS, which takes unit strides
-/// and stores results as they are; code for processors other than this one; split_k, which cuts single products; tensor
-/// cores, which count bits along k; their tiles whose sums go into C as they are; and those whose grids number C's columns anew.
+/// Runs `call` of a named kernel; false if the kernel declines the problem. Only these kernels may decline:
+///   - BLAS, which takes contiguous matrices and no epilogue;
+///   - code for another processor;
+///   - split_k, which takes single products;
+///   - tensor-core kernels that count bits along K, or store sums without conversion into aligned rows of C;
+///   - kernels whose grids cannot hold C's columns, if an epilogue reads positions.
 template <class Call>
 bool ran(const rigel::KernelInfo& info, const Call& call) {
   try {
     call();
     return true;
   } catch (const rigel::Error& e) {
-    const std::string_view why = e.what();
-    const bool may_decline = info.family == "host.blas" || why.find("this processor") != std::string_view::npos ||
-                             why.find("a batch of products has no need of parts") != std::string_view::npos ||
-                             why.find("tensor cores count the bits along k") != std::string_view::npos ||
-                             why.find("C is not the sums as they are") != std::string_view::npos ||
-                             why.find("four columns of C do not lie together") != std::string_view::npos ||
-                             why.find("C has more columns than a grid holds") != std::string_view::npos;
+    using rigel::Decline;
+    const Decline why = e.decline();
+    const bool on_tensor_cores = info.family == "cuda.mma" || info.family == "cuda.hopper";
+    const bool may_decline =
+        (info.family == "host.blas" &&
+         (why == Decline::layout || why == Decline::epilogue || why == Decline::result || why == Decline::extents)) ||
+        (info.family == "host" && why == Decline::processor) || (info.variant == "split_k" && why == Decline::batches) ||
+        (on_tensor_cores &&
+         (why == Decline::epilogue || why == Decline::layout || why == Decline::result || why == Decline::accumulate));
     if (!may_decline || e.code() != rigel::Code::unsupported) throw;
     return false;
   }
 }
 
-/// A kernel that rounds terms is refused, by a message that says why, until options.precision allows what it does.
-/// `call(options)`, of contract()'s or another function's options, names the kernel as these do.
+/// Checks that a kernel that rounds terms is refused, with a message that says why, until options.precision admits it.
+/// `call(options)` calls contract() or another function with these options, which name the kernel.
 template <class Options, class Call>
 void check_asked_for(const rigel::KernelInfo& info, const Call& call) {
-  CHECK(info.precision != rigel::Precision::accumulator);
+  CHECK(info.precision > rigel::Precision::accumulator);
   for (auto p = rigel::Precision::accumulator; p != info.precision; p = rigel::Precision(int(p) + 1)) {
     CAPTURE(rigel::name(p));
     const auto e = caught([&] { call(Options{.precision = p, .kernel = info.name}); });

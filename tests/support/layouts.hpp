@@ -11,7 +11,7 @@
 
 namespace support {
 
-/// rows × columns of a layout; LayoutStride: every second row and every third column of a larger matrix.
+/// A matrix of rows × columns in a layout. LayoutStride: every second row and every third column of a larger matrix.
 template <class T, class Exec, class Layout = Kokkos::LayoutRight>
 auto laid_out(std::int64_t rows, std::int64_t columns) {
   using Space = typename Exec::memory_space;
@@ -22,8 +22,8 @@ auto laid_out(std::int64_t rows, std::int64_t columns) {
     return Kokkos::View<T**, Layout, Space>("laid out", rows, columns);
 }
 
-/// Elements row by row to a matrix, and back: by way of a contiguous one in the same memory space, for layouts that a copy between
-/// spaces does not take.
+/// Copies elements, row by row, to a matrix and back. They go through a contiguous matrix in the same memory space, since
+/// copies between spaces do not take every layout.
 template <class View, class T>
 void upload(const View& d, const std::vector<T>& values) {
   const Kokkos::View<const T**, Kokkos::LayoutRight, Kokkos::HostSpace> host(values.data(), d.extent(0), d.extent(1));

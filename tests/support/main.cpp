@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The main program of every test executable: doctest between Kokkos's initialize and finalize, then the list of what was
+// The main program of every test executable: runs doctest between Kokkos's initialize and finalize, then prints what was
 // skipped and why.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>

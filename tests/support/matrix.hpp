@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Small matrices written out in a test, and what a view holds after a call.
+// Small matrices with given elements, and the elements of a view after a call.
 #pragma once
 
 #include "memory.hpp"
@@ -20,7 +20,7 @@ using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, typename Exec::memory_spac
 template <class T, class Exec>
 using Batch = Kokkos::View<T***, Kokkos::LayoutRight, typename Exec::memory_space>;
 
-// T from a double and back: the 16-bit floats by way of float, integers modulo their range.
+// Converts a double to T and back: 16-bit floats through float, integers modulo their range.
 template <class T>
 T number(double v) {
   if constexpr (std::is_integral_v<T>)
@@ -47,7 +47,7 @@ void fill(const View& v, const std::vector<double>& values) {
   if (v.size() > 0) copy_in<typename View::execution_space>(v.data(), host.get(), v.size() * sizeof(T));
 }
 
-/// rows × columns, filled row by row.
+/// A matrix of rows × columns, filled row by row.
 template <class T, class Exec>
 Matrix<T, Exec> matrix(int rows, int columns, const std::vector<double>& values = {}, const std::string& label = "matrix") {
   const Matrix<T, Exec> m(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), rows, columns);
@@ -55,7 +55,7 @@ Matrix<T, Exec> matrix(int rows, int columns, const std::vector<double>& values 
   return m;
 }
 
-/// batches × rows × columns, filled in this order.
+/// A batch of matrices, batches × rows × columns, filled in this order.
 template <class T, class Exec>
 Batch<T, Exec> batch(int batches, int rows, int columns, const std::vector<double>& values = {},
                      const std::string& label = "batch") {
@@ -64,8 +64,8 @@ Batch<T, Exec> batch(int batches, int rows, int columns, const std::vector<doubl
   return m;
 }
 
-/// All elements of a contiguous view in the order of its memory, as doubles (exact but for 64-bit integers above 2^53),
-/// after all work has ended.
+/// All elements of a contiguous view in the order of its memory, as doubles (exact but for 64-bit integers above 2^53). It
+/// waits for all work first.
 template <class View>
 std::vector<double> values(const View& v) {
   using T = typename View::non_const_value_type;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bytes between the host and an execution space's memory: one function for all types, so that tests stay cheap to compile.
+// Copies of bytes between the host and an execution space's memory: one function for all types, which keeps tests cheap to
+// compile.
 #pragma once
 
 #include <cstddef>
 
 namespace support {
 
-/// Both wait until all work has ended.
+/// Both wait for all work.
 template <class Exec>
 void copy_in(void* to, const void* from_host, std::size_t bytes);
 template <class Exec>

@@ -40,7 +40,7 @@ void begin_fence(const char* name, std::uint32_t, std::uint64_t*) {
   ++seen.fences;
 }
 void allocate(Kokkos::Tools::SpaceHandle, const char* label, const void*, std::uint64_t bytes) {
-  if (bytes == 0) return;  // Kokkos reports team scratch of no bytes at every launch on CUDA
+  if (bytes == 0) return;  // Kokkos reports team scratch of 0 bytes at every launch on CUDA
   const std::lock_guard lock(mutex);
   seen.allocations.emplace_back(label);
 }

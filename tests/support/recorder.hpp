@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What Kokkos Tools see while an object of this type lives: names of kernels, regions and allocations.
+// Records what Kokkos Tools see while an object of this type lives: names of kernels, regions and allocations.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ class Recorder {
   Recorder(const Recorder&) = delete;
 
   struct Events {
-    std::vector<std::string> kernels, regions, allocations, deallocations;  // in the order of their begin
+    std::vector<std::string> kernels, regions, allocations, deallocations;  // in the order in which they began
     int open_kernels = 0, open_regions = 0;                                 // begun and not ended
-    int fences = 0;                                                         // but for those that tools bring about
+    int fences = 0;                                                         // except those that the tools cause
   };
   /// Everything since the construction, or the last call of clear().
   Events events() const;

@@ -5,7 +5,7 @@
 
 namespace support {
 
-/// Counts a test, or a part of one, that cannot run here; the program prints the count and the reasons at its end.
+/// Counts a test, or a part of one, that cannot run here. The program prints the count and the reasons at its end.
 void skip(const std::string& reason);
 
 }  // namespace support

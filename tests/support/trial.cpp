@@ -2,12 +2,14 @@
 #include "trial.hpp"
 
 #include "covering.hpp"
+#include "formulas.hpp"
 
 #include <rigel/detail/arguments.hpp>
 
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 
 namespace support {
 namespace {
@@ -32,108 +34,33 @@ void set(Bytes& bytes, Scalar type, std::int64_t at, double real, std::int64_t w
   });
 }
 
-std::int64_t infinity_of(Scalar type) {
-  switch (type) {
-    case Scalar::i16: return rigel::infinity<std::int16_t>();
-    case Scalar::i32: return rigel::infinity<std::int32_t>();
-    default: return rigel::infinity<std::int64_t>();
-  }
-}
-
-bool is_boolean(std::string_view semiring) { return semiring == "or_and" || semiring == "xor_and"; }
-bool is_of_codes(std::string_view semiring) { return semiring == "bit_hamming" || semiring == "bit_jaccard"; }
-bool is_product_order(std::string_view semiring) { return semiring == "max_times" || semiring == "min_times"; }
-
-Bytes random_bytes(const Placement& p, std::string_view semiring, Scalar type, Special special, Random& random) {
+Bytes random_bytes(const Placement& p, const rigel::SemiringInfo& facts, Scalar type, Special special, Random& random) {
+  using rigel::Domain;
   Bytes bytes(static_cast<std::size_t>(p.span) * rigel::size_of(type), 0xff);
-  const bool narrow = type == Scalar::i8 || type == Scalar::u8;
+  const bool narrow = type == Scalar::i8 || type == Scalar::u8, non_negative = facts.domain == Domain::non_negative,
+             few_values = formula(facts.name).few_values;
   p.for_each([&](std::int64_t at) {
-    double real = random.uniform(is_product_order(semiring) ? 0.1 : -4, 4);
+    double real = random.uniform(non_negative ? 0.1 : -4, 4);
     if (special == Special::nan && random.chance(0.05)) real = std::numeric_limits<double>::quiet_NaN();
     if (special == Special::infinities && random.chance(0.05))
-      real = (is_product_order(semiring) || random.chance(0.5) ? 1 : -1) * std::numeric_limits<double>::infinity();
+      real = (non_negative || random.chance(0.5) ? 1 : -1) * std::numeric_limits<double>::infinity();
     std::int64_t whole = random.integer(-1000, 1000);
-    if (is_boolean(semiring))
-      whole = type == Scalar::u8 ? random.integer(0, 1) : static_cast<std::int64_t>(random.next() & random.next());
-    else if (is_of_codes(semiring))
+    if (facts.domain == Domain::truth_values)
+      whole = random.integer(0, 1);
+    else if (facts.domain == Domain::words)
       whole = random.chance(0.2) ? 0 : static_cast<std::int64_t>(random.next() & random.next());
-    else if (semiring == "hamming")
+    else if (few_values)
       whole = random.integer(0, 3), real = std::isfinite(real) ? static_cast<double>(whole) : real;
-    else if (is_product_order(semiring))
+    else if (non_negative)
       whole = random.integer(0, 100);
     else if (narrow)
       whole = random.integer(type == Scalar::u8 ? 0 : -128, type == Scalar::u8 ? 255 : 127);
-    // Sums and products wrap; minima and maxima take infinities instead.
+    // The special values of integers are their infinities.
     else if (special != Special::none && random.chance(0.05))
       whole = random.chance(0.5) ? infinity_of(type) : -infinity_of(type);
     set(bytes, type, at, real, whole);
   });
   return bytes;
-}
-
-std::int64_t wrapped(std::uint64_t v, Scalar type) {
-  switch (type) {
-    case Scalar::i16: return static_cast<std::int16_t>(v);
-    case Scalar::i32: return static_cast<std::int32_t>(v);
-    default: return static_cast<std::int64_t>(v);
-  }
-}
-
-double least(double x, double y) { return x != x || y != y ? std::numeric_limits<double>::quiet_NaN() : std::fmin(x, y); }
-double most(double x, double y) { return x != x || y != y ? std::numeric_limits<double>::quiet_NaN() : std::fmax(x, y); }
-
-int count_bits(std::int64_t word) {
-  int count = 0;
-  for (int bit = 0; bit < 64; ++bit) count += static_cast<std::uint64_t>(word) >> bit & 1;
-  return count;
-}
-
-double times(std::string_view s, double a, double b, double p) {
-  if (s == "plus_times" || s == "max_times" || s == "min_times") return a * b;
-  if (s == "min_plus" || s == "max_plus" || s == "log_plus") return a + b;
-  if (s == "max_min") return least(a, b);
-  if (s == "min_max") return most(a, b);
-  if (s == "l1" || s == "linf") return std::fabs(a - b);
-  if (s == "l2_squared") return (a - b) * (a - b);
-  if (s == "lp") return std::pow(std::fabs(a - b), p);
-  return a != b;  // hamming
-}
-
-double log_add(double x, double y) {
-  const double larger = most(x, y);
-  if (larger != larger || std::isinf(larger)) return larger;
-  return larger + std::log(std::exp(x - larger) + std::exp(y - larger));
-}
-
-double plus(std::string_view s, double x, double y) {
-  if (s.starts_with("min")) return least(x, y);
-  if (s.starts_with("max") || s == "linf") return most(x, y);
-  if (s == "log_plus") return log_add(x, y);
-  return x + y;
-}
-
-std::int64_t times(std::string_view s, std::int64_t a, std::int64_t b, Scalar type) {
-  const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
-  const std::int64_t difference = wrapped(x - y, type);
-  if (s == "plus_times" || s == "max_times" || s == "min_times") return wrapped(x * y, type);
-  if (s == "min_plus" || s == "max_plus") return wrapped(x + y, type);
-  if (s == "max_min") return std::min(a, b);
-  if (s == "min_max") return std::max(a, b);
-  if (s == "l1" || s == "linf")
-    return difference < 0 ? wrapped(0 - static_cast<std::uint64_t>(difference), type) : difference;
-  if (s == "l2_squared")
-    return wrapped(static_cast<std::uint64_t>(difference) * static_cast<std::uint64_t>(difference), type);
-  if (is_boolean(s)) return a & b;
-  if (s == "bit_hamming") return count_bits(a ^ b);
-  return a != b;
-}
-
-std::int64_t plus(std::string_view s, std::int64_t x, std::int64_t y, Scalar type) {
-  if (s.starts_with("min")) return std::min(x, y);
-  if (s.starts_with("max") || s == "linf") return std::max(x, y);
-  if (s == "or_and") return x | y;
-  if (s == "xor_and") return x ^ y;
-  return wrapped(static_cast<std::uint64_t>(x) + static_cast<std::uint64_t>(y), type);
 }
 
 double rounded(double v, Scalar type) {
@@ -143,18 +70,6 @@ double rounded(double v, Scalar type) {
     case Scalar::f32: return static_cast<float>(v);
     default: return v;
   }
-}
-
-double real_identity(std::string_view s) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  if (s.starts_with("min")) return infinity;
-  if (s == "max_plus" || s == "max_min" || s == "log_plus") return -infinity;
-  return 0;
-}
-std::int64_t integer_identity(std::string_view s, Scalar type) {
-  if (s.starts_with("min")) return infinity_of(type);
-  if (s == "max_plus" || s == "max_min") return -infinity_of(type);
-  return 0;
 }
 
 }  // namespace
@@ -172,7 +87,7 @@ Placement place(Order order, std::int64_t batches, std::int64_t rows, std::int64
   p.span = p.first + 1;
   const auto reach = [&](std::int64_t extent, std::int64_t stride) { p.span += extent > 0 ? (extent - 1) * stride : 0; };
   reach(batches, p.batch), reach(rows, p.row), reach(columns, p.column);
-  p.span += 7;  // behind the last element
+  p.span += 7;  // unused elements after the last one
   return p;
 }
 
@@ -186,10 +101,10 @@ std::string Trial::text() const {
          std::to_string(epilogue) + specials[int(special)] + ", seed " + std::to_string(seed);
 }
 
-rigel::epilogue::Program Trial::program(std::string_view semiring) const {
+rigel::epilogue::Program Trial::program(rigel::Join join) const {
   if (epilogue == 0) return {};
-  if (semiring == "or_and") return rigel::epilogue::any_bit();
-  if (semiring == "xor_and") return rigel::epilogue::parity();
+  if (join == rigel::Join::any_bit) return rigel::epilogue::any_bit();
+  if (join == rigel::Join::parity) return rigel::epilogue::parity();
   const auto half = rigel::epilogue::scale(0.5);
   return epilogue == 1 ? half : half | rigel::epilogue::add_diagonal(3);
 }
@@ -203,14 +118,14 @@ std::vector<Trial> trials(std::uint64_t seed) {
     list.push_back({batches[row[3]], outer[row[0]], outer[row[1]], inner[row[2]], Order(row[4]), Order(row[5]),
                     Order(row[6]), Share(row[7]), rigel::Batch(row[8]), row[9] == 1, row[10], Special(row[11]),
                     random.next()});
-  for (Trial t : {list[0], list[1], list[2]}) {  // nothing to write
+  for (Trial t : {list[0], list[1], list[2]}) {  // empty results
     (list.size() % 3 == 0 ? t.m : list.size() % 3 == 1 ? t.n : t.batch) = 0;
     list.push_back(t);
   }
   return list;
 }
 
-Operands operands_for(const Trial& t, std::string_view semiring, Scalar element, Scalar result) {
+Operands operands_for(const Trial& t, const rigel::SemiringInfo& facts) {
   Random random(t.seed);
   Operands o;
   const bool shares_a = t.share == Share::a || t.share == Share::both,
@@ -218,9 +133,9 @@ Operands operands_for(const Trial& t, std::string_view semiring, Scalar element,
   o.a = place(t.a, shares_a ? 1 : t.batch, t.m, t.k);
   o.b = place(t.b, shares_b ? 1 : t.batch, t.k, t.n);
   o.c = place(t.c, t.batch, t.m, t.n);
-  o.a_bytes = random_bytes(o.a, semiring, element, t.special, random);
-  o.b_bytes = random_bytes(o.b, semiring, element, t.special, random);
-  o.c_bytes = random_bytes(o.c, semiring, result, Special::none, random);
+  o.a_bytes = random_bytes(o.a, facts, facts.element, t.special, random);
+  o.b_bytes = random_bytes(o.b, facts, facts.element, t.special, random);
+  o.c_bytes = random_bytes(o.c, facts, facts.result, Special::none, random);
   return o;
 }
 
@@ -268,45 +183,43 @@ bool same_gaps(const Placement& c, Scalar type, const Bytes& x, const Bytes& y) 
   return u == v;
 }
 
-Model model(const Trial& t, const Operands& o, std::string_view s, Scalar element, Scalar result, double p) {
+Model model(const Trial& t, const Operands& o, const rigel::SemiringInfo& facts) {
+  const Formula& f = formula(facts.name);
+  const Scalar result = facts.result;
+  const bool in_double = is_floating(result) && !f.result;
+  if (in_double ? !f.multiply || !f.add : !f.multiply_whole || !f.add_whole)
+    throw std::runtime_error("the formula of '" + std::string(facts.name) + "' takes no elements of " + name(facts.element));
   Model out;
+  const auto add_real = [&](std::int64_t l, std::int64_t m, std::int64_t n) {
+    double x = f.identity == 0 ? 0 : f.identity * std::numeric_limits<double>::infinity(), magnitude = 0;
+    if (t.accumulate) x = real(o.c_bytes, result, o.c.at(l, m, n)), magnitude = std::fabs(x);
+    for (std::int64_t k = 0; k < t.k; ++k) {
+      double y = f.multiply(real(o.a_bytes, facts.element, o.a.at(l, m, k)), real(o.b_bytes, facts.element, o.b.at(l, k, n)),
+                            f.hyperparameters.data());
+      // One rounding to the result's type, since double holds the sum or product with more than twice the digits of that type.
+      if (facts.exact) y = rounded(y, result);
+      x = f.add(x, y);
+      magnitude += std::fabs(y);
+    }
+    out.value.push_back(x);
+    out.magnitude.push_back(magnitude);
+  };
+  const auto add_whole = [&](std::int64_t l, std::int64_t m, std::int64_t n) {
+    Whole x{f.identity == 0 ? 0 : f.identity * infinity_of(result), result};
+    if (t.accumulate) x.value = integer(o.c_bytes, result, o.c.at(l, m, n));
+    for (std::int64_t k = 0; k < t.k; ++k) {
+      const Whole a{integer(o.a_bytes, facts.element, o.a.at(l, m, k)), result},
+          b{integer(o.b_bytes, facts.element, o.b.at(l, k, n)), result};
+      x = f.add_whole(x, f.multiply_whole(a, b));
+    }
+    if (!f.result) return out.whole.push_back(x.value);
+    // Rounding the quotient to double first changes nothing, because double has more than twice the digits of float.
+    out.value.push_back(rounded(f.result(x.value), result));
+    out.magnitude.push_back(0);
+  };
   for (std::int64_t l = 0; l < t.batch; ++l)
     for (std::int64_t m = 0; m < t.m; ++m)
-      for (std::int64_t n = 0; n < t.n; ++n) {
-        if (s == "bit_jaccard") {
-          int both = 0, either = 0;
-          for (std::int64_t k = 0; k < t.k; ++k) {
-            const std::int64_t x = integer(o.a_bytes, element, o.a.at(l, m, k)),
-                               y = integer(o.b_bytes, element, o.b.at(l, k, n));
-            both += count_bits(x & y);
-            either += count_bits(x | y);
-          }
-          // Rounding a quotient to double first changes nothing: it has more than twice the digits of float.
-          out.value.push_back(either == 0 ? 0 : rounded(static_cast<double>(either - both) / either, result));
-          out.magnitude.push_back(0);
-        } else if (is_floating(result)) {
-          double x = real_identity(s), magnitude = 0;
-          if (t.accumulate) x = real(o.c_bytes, result, o.c.at(l, m, n)), magnitude = std::fabs(x);
-          for (std::int64_t k = 0; k < t.k; ++k) {
-            double y = times(s, real(o.a_bytes, element, o.a.at(l, m, k)), real(o.b_bytes, element, o.b.at(l, k, n)), p);
-            // One rounding to the result's type, of a sum or product that double holds to more than twice its digits.
-            if (s == "linf" || s.starts_with("m")) y = rounded(y, result);
-            x = plus(s, x, y);
-            magnitude += std::fabs(y);
-          }
-          out.value.push_back(x);
-          out.magnitude.push_back(magnitude);
-        } else {
-          std::int64_t x = integer_identity(s, result);
-          if (t.accumulate) x = integer(o.c_bytes, result, o.c.at(l, m, n));
-          for (std::int64_t k = 0; k < t.k; ++k)
-            x = plus(
-                s, x,
-                times(s, integer(o.a_bytes, element, o.a.at(l, m, k)), integer(o.b_bytes, element, o.b.at(l, k, n)), result),
-                result);
-          out.whole.push_back(x);
-        }
-      }
+      for (std::int64_t n = 0; n < t.n; ++n) in_double ? add_real(l, m, n) : add_whole(l, m, n);
   return out;
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One problem of the covering design: extents, where the elements stand in memory, operands as bytes. Types are known at
+// One problem of the covering design: extents, the placement of elements in memory, and operands as bytes. Types are known at
 // run time only, so that a hundred semirings share this code.
 #pragma once
 
 #include "random.hpp"
 
 #include <rigel/contract.hpp>
+#include <rigel/semiring_info.hpp>
 
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ namespace support {
 enum class Order { right, left, padded_right, padded_left, scattered, interleaved };
 constexpr int orders = 6;
 
-/// Element (l, i, j) stands at first + l·batch + i·row + j·column; `span` elements in all.
+/// Element (l, i, j) is at first + l·batch + i·row + j·column. The memory has `span` elements.
 struct Placement {
   std::int64_t batches, rows, columns, first, batch, row, column, span;
   template <class Visit>
@@ -32,22 +33,23 @@ struct Placement {
 };
 Placement place(Order order, std::int64_t batches, std::int64_t rows, std::int64_t columns);
 
-enum class Share { none, a, b, both };  // which operand all batches have in common
+enum class Share { none, a, b, both };  // which operands all batches share
 enum class Special { none, nan, infinities };
 
 struct Trial {
   std::int64_t batch, m, n, k;
   Order a, b, c;
   Share share;
-  rigel::Batch index;  // where the views have their batch index
+  rigel::Batch index;  // the position of the views' batch index
   bool accumulate;
   int epilogue;  // 0: none, 1: one exact step, 2: two steps
   Special special;
   std::uint64_t seed;  // of the operands
   std::string text() const;
-  rigel::epilogue::Program program(std::string_view semiring) const;
+  rigel::epilogue::Program program(rigel::Join join) const;
 };
-/// Every two levels of any two factors meet in some trial; sizes are 0, 1, primes and numbers around vectors and tiles.
+/// Trials in which any two levels of any two factors occur together. Sizes are 0, 1, primes and numbers around vectors and
+/// tiles.
 std::vector<Trial> trials(std::uint64_t seed);
 
 using Bytes = std::vector<unsigned char>;
@@ -56,26 +58,26 @@ struct Operands {
   Placement a, b, c;
   Bytes a_bytes, b_bytes, c_bytes;
 };
-/// Random operands in the semiring's domain. What lies between the elements is 0xff: NaN, or a number far off.
-Operands operands_for(const Trial& trial, std::string_view semiring, rigel::Scalar element, rigel::Scalar result);
+/// Random operands in the semiring's domain. The bytes between elements are 0xff, which is NaN or a number far off.
+Operands operands_for(const Trial& trial, const rigel::SemiringInfo& facts);
 
-/// An element as a double, or where it is an integer as one.
+/// An element as a double, or as an integer.
 double real(const Bytes& bytes, rigel::Scalar type, std::int64_t at);
 std::int64_t integer(const Bytes& bytes, rigel::Scalar type, std::int64_t at);
 constexpr bool is_floating(rigel::Scalar s) { return s <= rigel::Scalar::f64; }
 
-/// How many elements of C have different values (docs/numerics.md: any NaN equals any NaN, zeros are equal).
+/// The number of elements of C with different values (docs/numerics.md: any NaN equals any NaN, zeros are equal).
 int differences(const Placement& c, rigel::Scalar type, const Bytes& x, const Bytes& y);
 /// Whether the memory between C's elements is the same.
 bool same_gaps(const Placement& c, rigel::Scalar type, const Bytes& x, const Bytes& y);
 
-/// The product by loops of its own, in double (`floating`) or wrapping integers of the accumulator's width, without an
-/// epilogue; and for each output Σ_k |a ⊗ b|, of C too where it is accumulated.
+/// The product by the semiring's formula (formulas.hpp), in separate loops without an epilogue, in double (`value`) or in
+/// wrapping integers of the accumulator's width (`whole`); and for each output the sum of |a ⊗ b| over k, and of |C| if it
+/// accumulates.
 struct Model {
   std::vector<double> value, magnitude;
   std::vector<std::int64_t> whole;
 };
-Model model(const Trial& trial, const Operands& operands, std::string_view semiring, rigel::Scalar element,
-            rigel::Scalar result, double p);
+Model model(const Trial& trial, const Operands& operands, const rigel::SemiringInfo& facts);
 
 }  // namespace support

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// rigel-info: what this build of Rigel is, the devices that it sees, its families of kernels, and the table of kernels.
+// rigel-info: prints the version of this build, the devices that it sees, its families of kernels, and the table of kernels.
+// It can also verify kernels and print digests of their results.
 #include <rigel/rigel.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <thread>
@@ -25,15 +26,17 @@ constexpr const char* usage = R"(rigel-info [option]...: Rigel's version, device
   --space <name>       only kernels that run here: serial, openmp, threads, cuda
   --arch <number>      only kernels that run on this CUDA architecture: 80, 90, ...
   --verify <kernel>    hold the kernel to its promises, against the reference; ends with 1 where it breaks one
+  --digests            a digest of the results of every kernel listed that runs here: equal in two builds whose results are equal
   --help               this text
 )";
 
 struct Options {
   rigel::Filter filter;
-  std::string family, operation, verify;
+  std::string family, verify;
+  bool digests = false;
 };
 
-// The index of `text` among the first `count` names of an enumeration.
+// The value among the first `count` of an enumeration whose name is `text`.
 template <class Enum>
 std::optional<Enum> parse(const std::string& text, int count) {
   for (int i = 0; i < count; ++i)
@@ -41,10 +44,17 @@ std::optional<Enum> parse(const std::string& text, int count) {
   return {};
 }
 
-// Reads the options; their texts stay in argv. False where one is not known.
+// Reads the options, whose texts stay in argv. Returns false if one is unknown or malformed.
 bool read(int argc, char** argv, Options& o) {
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string option = argv[i], value = argv[i + 1];
+  for (int i = 1; i < argc; i += 2) {
+    const std::string option = argv[i];
+    if (option == "--digests") {
+      o.digests = true;
+      --i;
+      continue;
+    }
+    if (i + 1 == argc) return false;
+    const std::string value = argv[i + 1];
     if (option == "--semiring") {
       o.filter.semiring = argv[i + 1];
     } else if (option == "--name") {
@@ -52,7 +62,7 @@ bool read(int argc, char** argv, Options& o) {
     } else if (option == "--family") {
       o.family = value;
     } else if (option == "--operation") {
-      o.operation = value;
+      o.filter.operation = argv[i + 1];
     } else if (option == "--verify") {
       o.verify = value;
     } else if (option == "--type") {
@@ -64,14 +74,15 @@ bool read(int argc, char** argv, Options& o) {
       if (!space) return false;
       o.filter.spaces = rigel::bit(*space);
     } else if (option == "--arch") {
-      o.filter.compute_capability = std::atoi(value.c_str());
+      const char* const end = value.data() + value.size();
+      const auto [rest, error] = std::from_chars(value.data(), end, o.filter.compute_capability);
       o.filter.spaces = rigel::bit(rigel::Space::cuda);
-      if (o.filter.compute_capability <= 0) return false;
+      if (error != std::errc{} || rest != end || o.filter.compute_capability <= 0) return false;
     } else {
       return false;
     }
   }
-  return argc % 2 == 1;
+  return true;
 }
 
 void print_version() {
@@ -148,6 +159,19 @@ std::string tile_of(const rigel::KernelInfo& k) {
   return text;
 }
 
+// A kernel's requirements on its operands, in their order: "any,any,row_major:4", with the alignment in elements; "any" if it
+// has none.
+std::string operands_of(const rigel::KernelInfo& k) {
+  std::string text;
+  std::size_t asked = 0;
+  for (const rigel::OperandNeeds& needs : k.operands) {
+    text += (text.empty() ? "" : ",") + std::string(name(needs.layout));
+    if (needs.alignment > 1) text += ':' + std::to_string(needs.alignment);
+    if (needs.layout != rigel::Layout::any || needs.alignment > 1) asked = text.size();
+  }
+  return asked == 0 ? "any" : text.substr(0, asked);
+}
+
 std::string accuracy_of(const rigel::KernelInfo& k) {
   if (k.accuracy.constant == 0 && k.accuracy.per_term == 0) return "exact";
   char text[48];
@@ -155,7 +179,7 @@ std::string accuracy_of(const rigel::KernelInfo& k) {
   return text;
 }
 
-// What a caller has to allow first stands behind.
+// A kernel's promises, followed by the precision that a caller must accept, if it is not the accumulator's.
 std::string promises_of(const rigel::KernelInfo& k) {
   std::string text = rigel::describe(k.promises);
   if (k.precision != rigel::Precision::accumulator) text += std::string(", precision ") + name(k.precision);
@@ -165,11 +189,11 @@ std::string promises_of(const rigel::KernelInfo& k) {
 void print_kernels(const std::vector<rigel::KernelInfo>& kernels) {
   std::printf("kernels (error bound in units of roundoff times the sum of |a*b|):\n");
   std::vector<std::vector<std::string>> table = {
-      {"name", "operation", "semiring", "type", "sum", "spaces", "arch", "tile", "error", "promises"}};
+      {"name", "operation", "semiring", "type", "sum", "spaces", "arch", "tile", "operands", "error", "promises"}};
   for (const auto& k : kernels)
-    table.push_back({k.name, name(k.operation), k.semiring, name(k.element),
+    table.push_back({k.name, std::string(k.operation), k.semiring, name(k.element),
                      k.accumulator == rigel::Scalar::other ? "struct" : name(k.accumulator), spaces_of(k),
-                     architectures_of(k), tile_of(k), accuracy_of(k), promises_of(k)});
+                     architectures_of(k), tile_of(k), operands_of(k), accuracy_of(k), promises_of(k)});
   std::vector<std::size_t> widths(table[0].size());
   for (const auto& row : table)
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
@@ -181,6 +205,24 @@ void print_kernels(const std::vector<rigel::KernelInfo>& kernels) {
     }
     std::printf("%s\n", line.c_str());
   }
+}
+
+// Prints a line per kernel: its name, the number of problems it solved, and the digest of its results. Returns the exit status.
+int print_digests(const std::vector<rigel::KernelInfo>& kernels) {
+  bool ok = true;
+  for (const auto& k : kernels) {
+    try {
+      const auto result = rigel::verify(k.name);
+      std::printf("%s %d %016llx%s\n", k.name.c_str(), result.problems, static_cast<unsigned long long>(result.digest),
+                  result.ok ? "" : " FAILS");
+      ok = ok && result.ok;
+    } catch (const rigel::Error& e) {
+      std::printf("%s: %s\n", k.name.c_str(), e.what());
+      ok = ok && e.code() == rigel::Code::unsupported;
+    }
+    std::fflush(stdout);
+  }
+  return ok ? 0 : 1;
 }
 
 }  // namespace
@@ -198,13 +240,10 @@ int main(int argc, char** argv) {
   print_version();
   [[maybe_unused]] const int gpus = print_devices();
   try {
-    if (options.verify.empty()) {
+    auto kernels = rigel::kernels(options.filter);
+    if (!options.family.empty()) std::erase_if(kernels, [&](const auto& k) { return k.family != options.family; });
+    if (options.verify.empty() && !options.digests) {
       print_families(rigel::kernels());
-      auto kernels = rigel::kernels(options.filter);
-      std::erase_if(kernels, [&](const rigel::KernelInfo& k) {
-        return (!options.family.empty() && k.family != options.family) ||
-               (!options.operation.empty() && options.operation != name(k.operation));
-      });
       print_kernels(kernels);
       return 0;
     }
@@ -215,6 +254,7 @@ int main(int argc, char** argv) {
     }
 #endif
     const Kokkos::ScopeGuard kokkos;
+    if (options.digests) return print_digests(kernels);
     const auto result = rigel::verify(options.verify);
     std::printf("%s: %s on %d problems\n%s", options.verify.c_str(), result.ok ? "keeps its promises" : "FAILS",
                 result.problems, result.report.c_str());

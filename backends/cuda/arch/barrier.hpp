@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// mbarrier and the barrier of a cluster (PTX ISA, "Parallel Synchronization and Communication Instructions", sm_90). A phase of an
-// mbarrier is complete when as many threads have arrived as it was initialised for and all bytes that were expected are there.
+// mbarrier and the barrier of a cluster (PTX ISA, "Parallel Synchronization and Communication Instructions", sm_90). A phase
+// of an mbarrier completes when as many threads have arrived as it was initialised for and all announced bytes have come.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ __device__ __forceinline__ void initialize_barrier(std::uint32_t barrier, unsign
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(arrivals) : "memory");
 }
 
-/// Initialised barriers are seen by the other blocks of the cluster and by copies.
+/// Makes initialised barriers visible to the other blocks of the cluster and to copies.
 __device__ __forceinline__ void fence_initialized_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/// Arrives, and announces bytes that copies will bring in this phase.
+/// Arrives, and announces the bytes that copies bring in this phase.
 __device__ __forceinline__ void arrive_and_expect(std::uint32_t barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(bytes) : "memory");
 }
@@ -44,7 +44,7 @@ __device__ __forceinline__ void wait(std::uint32_t barrier, unsigned parity) {
                : "memory");
 }
 
-/// The same for what other blocks of the cluster have written.
+/// The same, and acquires what other blocks of the cluster have written.
 __device__ __forceinline__ void wait_for_others(std::uint32_t barrier, unsigned parity) {
   asm volatile(
       "{.reg .pred done; again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1; @!done bra again;}"
@@ -53,15 +53,15 @@ __device__ __forceinline__ void wait_for_others(std::uint32_t barrier, unsigned 
       : "memory");
 }
 
-/// The place of this block in its cluster.
+/// The rank of this block in its cluster.
 __device__ __forceinline__ unsigned rank_in_cluster() {
   unsigned rank;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
 
-/// The cluster's barrier, in two steps: what is done between them need not wait for anybody. It orders no memory but initialised
-/// barriers: with `.release` ptxas waits for all that the thread has written, as far as the GPU sees it.
+/// The cluster's barrier in two steps; work between them overlaps the wait. Of memory it orders initialised barriers only:
+/// with `.release`, ptxas would wait until all that the thread has written is visible GPU-wide.
 __device__ __forceinline__ void arrive_in_cluster() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
@@ -71,7 +71,7 @@ __device__ __forceinline__ void synchronize_cluster() {
   wait_for_cluster();
 }
 
-/// Where block `rank` of the cluster has what this block has at `shared`.
+/// The address, in block `rank` of the cluster, of what this block has at `shared`.
 __device__ __forceinline__ std::uint32_t address_at(std::uint32_t shared, unsigned rank) {
   std::uint32_t there;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared), "r"(rank));
@@ -81,7 +81,7 @@ __device__ __forceinline__ std::uint32_t address_at(std::uint32_t shared, unsign
 struct FourWords {
   std::uint32_t word[4];
 };
-/// Stores 16 bytes in a block of the cluster, whose `barrier` counts them.
+/// Stores 16 bytes in the shared memory of a block of the cluster; that block's `barrier` counts them.
 __device__ __forceinline__ void store_at(std::uint32_t to, const FourWords& x, std::uint32_t barrier) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];"
                :

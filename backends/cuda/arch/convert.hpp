@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two floats as 16-bit numbers in a word, the first below (PTX ISA, "cvt", sm_80): to nearest even, any NaN as one.
+// Two floats as 16-bit numbers in one word, the first in the low half (PTX ISA, "cvt", sm_80). Rounds to nearest even; every
+// NaN becomes the same one.
 #pragma once
 
 #include <rigel/numeric.hpp>

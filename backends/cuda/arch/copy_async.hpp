@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cp.async (PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy", sm_80): from global to shared memory
-// past the registers.
+// cp.async (PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy", sm_80): from global to shared memory,
+// bypassing the registers.
 #pragma once
 
 #include <cstdint>
 
 namespace rigel::arch {
 
-/// Copies 4, 8 or 16 bytes, aligned to their number; 16 past the L1 cache too, unless they are to be `cached`.
+/// Copies 4, 8 or 16 bytes, aligned to their number. Copies of 16 also bypass the L1 cache, unless `cached`.
 template <int bytes, bool cached = false>
 __device__ __forceinline__ void copy_async(void* shared, const void* global) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16);
@@ -19,11 +19,12 @@ __device__ __forceinline__ void copy_async(void* shared, const void* global) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(to), "l"(global), "n"(bytes) : "memory");
 }
 
-/// Copies the first `count` of four words (none below 1, all from 4 on) from an address aligned to 16, and writes zeros for the
-/// others. Where not all are copied they come one by one: the 16 bytes may reach beyond what is allocated.
+/// Copies the first `count` of four words from an address aligned to 16 bytes and writes zeros for the others; a count below
+/// 1 copies none, one above 4 copies four. Fewer than four are copied one by one, since 16 bytes may reach beyond the
+/// allocation.
 __device__ __forceinline__ void copy_async_words(void* shared, const void* global, int count) {
   const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  // In one piece, which takes no registers but its operands.
+  // A single statement takes no registers but its operands.
   asm volatile(
       "{.reg .pred whole, some, has;"
       "setp.ge.s32 whole, %2, 4;"
@@ -58,7 +59,7 @@ __device__ __forceinline__ void copy_async_or_zero(std::uint32_t shared, const v
 /// Ends a group of this thread's copies.
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-/// Waits until at most `groups` of this thread's groups are under way.
+/// Waits until at most `groups` of this thread's groups are in flight.
 template <int groups>
 __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" : : "n"(groups) : "memory");

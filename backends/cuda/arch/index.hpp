@@ -3,8 +3,8 @@
 
 namespace rigel::arch {
 
-/// blockIdx.x and threadIdx.x, read anew at each call: the compiler neither keeps them in a register from one call to the next nor
-/// what follows from them.
+/// blockIdx.x and threadIdx.x, read again at each call: between calls the compiler keeps neither them nor values derived
+/// from them in registers.
 __device__ __forceinline__ unsigned block_index() {
   unsigned index;
   asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));

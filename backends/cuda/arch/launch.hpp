@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A launch that need not wait for the one before it in the stream until it touches memory (PTX ISA, "griddepcontrol", sm_90; CUDA C++
-// Programming Guide, "Programmatic Dependent Launch"). Without that attribute of this launch the first does nothing, without it of the next one the second.
+// Programmatic dependent launch: a launch starts before the previous one in the stream ends, and waits before it touches
+// memory (PTX ISA, "griddepcontrol", sm_90; CUDA C++ Programming Guide, "Programmatic Dependent Launch"). The first function
+// does nothing unless this launch has the attribute, the second nothing unless the next launch has it.
 #pragma once
 
 namespace rigel::arch {
 
-/// Waits until the launches before this one are complete and what they wrote can be seen.
+/// Waits until the previous launches are complete and their writes are visible.
 __device__ __forceinline__ void wait_for_launches_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-/// Blocks of the next launch, where it waits itself, may begin when all blocks of this one have begun and have said this.
+/// Lets blocks of the next launch start as soon as all blocks of this one have started and called this. The next launch must
+/// wait itself.
 __device__ __forceinline__ void allow_next_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
 }  // namespace rigel::arch

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loads that the compiler leaves where they stand (PTX ISA, "ld").
+// Loads that the compiler does not move (PTX ISA, "ld").
 #pragma once
 
 #include <cstdint>
 
 namespace rigel::arch {
 
-/// 16 bits of global memory in the low half of a register, zeros in the high one. Clang would join two such values right behind
-/// their loads, and the thread would wait for memory there.
+/// 16 bits of global memory in the low half of a register, zeros in the high half. Clang would combine two such values right
+/// after their loads, and the thread would wait for memory there.
 __device__ __forceinline__ std::uint32_t load_short(const std::uint16_t* from) {
   std::uint32_t value;
   asm volatile("ld.global.u16 %0, [%1];" : "=r"(value) : "l"(from));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// mma.sync (PTX ISA, "Warp Level Matrix Instructions: mma", sm_80): x += A·B by the 32 threads of a warp, A of 16 rows, B of 8
-// columns, 32 bytes of k. Thread t has of x the rows t/4 and t/4 + 8, columns 2(t mod 4) and the next one; of A, in this order,
-// four bytes of k at 4(t mod 4) of rows t/4 and t/4 + 8, then the same 16 bytes on; of B the same of column t/4. Of double it
-// has numbers instead of four bytes: 64 bytes of k.
+// mma.sync (PTX ISA, "Warp Level Matrix Instructions: mma", sm_80): x += A·B by the 32 threads of a warp. A has 16 rows, B
+// has 8 columns, both have 32 bytes along K. Thread t holds x at rows t/4 and t/4 + 8, columns 2(t mod 4) and 2(t mod 4) +
+// 1. Of A it holds, in this order, the four bytes at 4(t mod 4) of rows t/4 and t/4 + 8, then those 16 bytes further along
+// K; of B the same for column t/4. For double, a number takes the place of four bytes, which makes 64 bytes along K.
 #pragma once
 
 #include <rigel/numeric.hpp>
@@ -12,7 +12,7 @@
 
 namespace rigel::arch {
 
-/// The instruction for operands of a type.
+/// The instruction for an operand type.
 template <class Element>
 struct Mma;
 
@@ -37,7 +37,7 @@ template <> struct Mma<bfloat16> {
   }
 };
 
-/// m16n8k32, bytes in 32-bit integers that wrap.
+/// m16n8k32, bytes in 32-bit integers that wrap around.
 template <> struct Mma<std::int8_t> {
   using Accumulator = std::int32_t;
   __device__ __forceinline__ static void add(std::int32_t (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
@@ -68,7 +68,7 @@ template <> struct Mma<float> {
   }
 };
 
-/// m16n8k256, bits: x += the number of k where both are set.
+/// m16n8k256, bits: x += the number of k at which both are set.
 template <> struct Mma<std::uint32_t> {
   using Accumulator = std::int32_t;
   __device__ __forceinline__ static void add(std::int32_t (&x)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
@@ -79,7 +79,7 @@ template <> struct Mma<std::uint32_t> {
   }
 };
 
-/// m16n8k8, f64, each product added by an fma (sm_90; before, four m8n8k4).
+/// m16n8k8, f64, one fma per product (sm_90; four m8n8k4 on older GPUs).
 template <> struct Mma<double> {
   using Accumulator = double;
   __device__ __forceinline__ static void add(double (&x)[4], const double (&a)[4], double b0, double b1) {
@@ -101,9 +101,9 @@ template <> struct Mma<double> {
   }
 };
 
-/// ldmatrix (PTX ISA, sm_75): four blocks of 8 rows of 16 bytes from shared memory; thread t gives the address of row t mod 8 of
-/// block t/8, and gets bytes 4(t mod 4) … of row t/4 of each. With `transposed` the blocks are 8 × 8 numbers of 16 bits, and
-/// thread t gets of each the numbers of column t/4 in rows 2(t mod 4) and the next one.
+/// ldmatrix (PTX ISA, sm_75): four blocks of 8 rows × 16 bytes from shared memory. Thread t passes the address of row t mod
+/// 8 of block t/8 and gets four bytes of each block, from byte 4(t mod 4) of row t/4 on. With `transposed` a block is 8 × 8
+/// 16-bit numbers, and thread t gets those of column t/4 in rows 2(t mod 4) and 2(t mod 4) + 1.
 template <bool transposed>
 __device__ __forceinline__ void load_matrix(std::uint32_t (&x)[4], std::uint32_t shared) {
   if constexpr (transposed)

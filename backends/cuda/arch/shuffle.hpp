@@ -3,8 +3,8 @@
 
 namespace rigel::arch {
 
-/// What `join` makes of the lanes of a warp that are a multiple of `apart` from each other, in pairs, the farthest first; all of them
-/// get it. All lanes call it.
+/// Joins the values of the lanes whose distances are multiples of `apart`, in pairs, the farthest first. Each of these lanes
+/// gets the result. All lanes of the warp must call it.
 template <int apart = 1, class T, class Join>
 __device__ __forceinline__ T joined_lanes(T x, const Join& join) {
 #pragma unroll

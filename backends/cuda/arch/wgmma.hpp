@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// wgmma (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", sm_90a): x += A·B by the 128 threads of a warpgroup, A of 64
-// rows, B of N columns, 32 bytes of k, both in shared memory, where descriptors say how they lie (tile/swizzled_slab.hpp). Warp w has
-// rows 16·w to 16·w + 15 of x, in mma.sync's layout (arch/mma.hpp): x[j] are its numbers of columns 8·j on.
+// wgmma (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", sm_90a): x += A·B by the 128 threads of a warpgroup. A
+// has 64 rows, B has N columns, both have 32 bytes along K and are in shared memory, where descriptors give their layout
+// (tile/swizzled_slab.hpp). Warp w holds rows 16·w to 16·w + 15 of x in mma.sync's layout (arch/mma.hpp); x[j] has its
+// numbers in the eight columns from 8·j on.
 #pragma once
 
 #include <rigel/numeric.hpp>
@@ -12,7 +13,7 @@
 
 namespace rigel::arch {
 
-/// What PTX calls the types of a product, and how many k are 32 bytes.
+/// A product's types in PTX's words, with the number of k in 32 bytes.
 template <class Element>
 struct WgmmaTypes;
 template <> struct WgmmaTypes<half> {
@@ -28,7 +29,7 @@ template <> struct WgmmaTypes<float> {
   using Accumulator = float;
   static constexpr const char* name = "k8.f32.tf32.tf32";
 };
-/// Bytes in 32-bit integers that wrap.
+/// Bytes in 32-bit integers that wrap around.
 template <> struct WgmmaTypes<std::int8_t> {
   using Accumulator = std::int32_t;
   static constexpr const char* name = "k32.s32.s8.s8";
@@ -40,7 +41,7 @@ template <> struct WgmmaTypes<std::uint8_t> {
 
 namespace detail {
 
-/// The text of an asm statement, put together by the compiler.
+/// The text of an asm statement, assembled at compile time.
 class AsmText {
  public:
   constexpr AsmText& operator<<(const char* text) {
@@ -87,8 +88,8 @@ constexpr AsmText in_out() {
       RIGEL_FOUR(j + 6), RIGEL_FOUR(j + 7)
 #define RIGEL_WGMMA(...) asm volatile((text) : __VA_ARGS__ : [a] "l"(a), [b] "l"(b), [keep] "r"(static_cast<int>(keep)))
 
-/// x = A·B, and what x was before where `keep`, as soon as the group that the instruction belongs to is complete. `by_lines`: of an
-/// operand of 16-bit numbers whose lines, not k, are contiguous.
+/// x = A·B, plus the previous x if `keep`; valid when the instruction's group is complete. `by_lines`: the operand is M- or
+/// N-major (16-bit numbers only).
 template <class Element, bool a_by_lines, bool b_by_lines, int columns>
 __device__ __forceinline__ void wgmma(typename WgmmaTypes<Element>::Accumulator (&x)[columns][4], std::uint64_t a,
                                       std::uint64_t b, bool keep = true) {
@@ -110,19 +111,19 @@ __device__ __forceinline__ void wgmma(typename WgmmaTypes<Element>::Accumulator 
 #undef RIGEL_32
 #undef RIGEL_FOUR
 
-/// Before a warpgroup's first wgmma, and where its registers were written by anything else.
+/// Required before a warpgroup's first wgmma, and after any other instruction has written its registers.
 __device__ __forceinline__ void fence_wgmma() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
 /// Ends a group of the warpgroup's products.
 __device__ __forceinline__ void commit_wgmma() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-/// Waits until at most `groups` of the warpgroup's groups are under way.
+/// Waits until at most `groups` of the warpgroup's groups are in flight.
 template <int groups>
 __device__ __forceinline__ void wait_for_wgmma() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(groups) : "memory");
 }
 
-/// The compiler takes x for written here: what reads it stays behind a wait.
+/// Makes the compiler assume that x is written here, so that reads of x stay after a wait.
 template <class Accumulator, int columns>
 __device__ __forceinline__ void hold(Accumulator (&x)[columns][4]) {
   constexpr detail::AsmText io = detail::in_out<Accumulator>();
@@ -132,7 +133,8 @@ __device__ __forceinline__ void hold(Accumulator (&x)[columns][4]) {
     for (int r = 0; r < 4; ++r) asm volatile("" : (io)(x[j][r]) : : "memory");
 }
 
-/// Registers of a thread of this warpgroup from here on, a multiple of 8; those beyond the launch's are what others gave up.
+/// Sets the registers per thread of this warpgroup, a multiple of 8. Those beyond the launch's count come from warpgroups
+/// that gave up some of theirs.
 template <int count>
 __device__ __forceinline__ void fewer_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));

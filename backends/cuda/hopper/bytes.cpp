@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuda.hopper: products of bytes, summed in 32 bits: exact.
+// cuda.hopper: products of bytes, summed in 32 bits, hence exact.
 #include <rigel/backends/cuda/hopper/once.hpp>
 #include <rigel/backends/cuda/hopper/register.hpp>
 
 namespace rigel::backends::hopper {
 
-void add_bytes(Registry& registry) {
-  for (const Kernel& k : kernels<plus_times<std::int8_t>>()) registry.add(k);
-  for (const Kernel& k : once_kernels<plus_times<std::int8_t>>()) registry.add(k);
-  for (const Kernel& k : kernels<plus_times<std::uint8_t>>()) registry.add(k);
-  for (const Kernel& k : once_kernels<plus_times<std::uint8_t>>()) registry.add(k);
+void add_bytes(Registry<Contraction>& registry) {
+  for (const Kernel<Contraction>& k : kernels<plus_times<std::int8_t>>()) registry.add(k);
+  for (const Kernel<Contraction>& k : once_kernels<plus_times<std::int8_t>>()) registry.add(k);
+  for (const Kernel<Contraction>& k : kernels<plus_times<std::uint8_t>>()) registry.add(k);
+  for (const Kernel<Contraction>& k : once_kernels<plus_times<std::uint8_t>>()) registry.add(k);
 }
 
 }  // namespace rigel::backends::hopper

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cuda.hopper kernels of one semiring: what they say of themselves, and their launch.
+// The cuda.hopper kernels of one semiring: their facts and their launch.
 #pragma once
 
 #include <rigel/backends/cuda/hopper/kernel.hpp>
@@ -15,8 +15,8 @@ namespace rigel::backends::hopper {
 
 using mma::Lines, mma::lines_of_a, mma::lines_of_b, mma::max_grid, mma::packed_bytes, mma::Way;
 
-/// As it lies, along k or, of 16-bit numbers, along lines, where address and strides are multiples of 16 bytes and no line reaches
-/// into the next one, nor a matrix into the next; extents do not matter.
+/// How tensor copies bring an operand: as it is, if it is K-major, or M- or N-major with 16-bit numbers, if address and
+/// strides are multiples of 16 bytes, and if neither rows nor matrices overlap; extents do not matter. Otherwise packed.
 inline Way way_to_copy(const Lines& g) {
   const Operand& o = *g.operand;
   const auto size = static_cast<std::int64_t>(o.size);
@@ -32,47 +32,49 @@ inline Way way_to_copy(const Lines& g) {
   return Way::packed;
 }
 
-/// Tiles of clusters in one batch.
+/// Rows and columns of clusters' tiles in one batch.
 template <class Shape>
-std::int64_t rows_of(const Problem& p) {
+std::int64_t rows_of(const Contraction& p) {
   constexpr std::int64_t m = Shape::m * Shape::cluster;
   return (p.m + m - 1) / m;
 }
 template <class Shape>
-std::int64_t columns_of(const Problem& p) {
+std::int64_t columns_of(const Contraction& p) {
   return (p.n + Shape::n - 1) / Shape::n;
 }
 
 template <class Shape>
-Status supports(const KernelInfo& info, const Problem& p) {
+Status supports(const Contraction& p) {
   constexpr std::int64_t longest = std::numeric_limits<std::int32_t>::max() / 2;
   if (p.m > longest || p.n > longest || p.k > longest / 2)
-    return {Code::unsupported, "M or N is 2^30 or more, or K 2^29 or more"};
+    return {Decline::extents, "M or N is 2^30 or more, or K 2^29 or more"};
   if (rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
-    return {Code::unsupported, "C has more than 2^31 - 1 tiles"};
+    return {Decline::extents, "C has more than 2^31 - 1 tiles"};
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (mma::packing_blocks(*g.operand, g.lines, g.k) > max_grid)
-      return {Code::unsupported, "an operand has more than 2^31 - 1 tiles of 64 by 64"};
+      return {Decline::extents, "an operand has more than 2^31 - 1 tiles of 64 by 64"};
   for (const Operand* o : {&p.a, &p.b})
-    if (mma::matrices_of(*o) > longest / 2) return {Code::unsupported, "an operand has 2^29 matrices or more"};
-  return detail::finish_supports<detail::ProgramFinish>(info, p);
+    if (mma::matrices_of(*o) > longest / 2) return {Decline::extents, "an operand has 2^29 matrices or more"};
+  return detail::finish_supports<detail::ProgramFinish>(p);
 }
 
-/// The same for a kernel whose sums go into C as they are (hopper::stored_as_they_are(), FoundPlace: they test the same).
+/// The same for a kernel that stores sums as they are; hopper::stored_as_they_are() and FoundPlace test the same.
 template <class S, class Shape>
-Status supports_as_they_are(const KernelInfo& info, const Problem& p) {
+Status supports_as_they_are(const Contraction& p) {
   const Operand& c = p.c;
   const std::int64_t four = 4 * static_cast<std::int64_t>(c.size);
   const bool elements = ShortFloat<typename S::element> && c.type == scalar_of<typename S::element>;
-  if (!p.program || !p.program->empty() || p.accumulate || !(elements || c.type == scalar_of<typename S::accumulator>))
-    return {Code::unsupported, "C is not the sums as they are: there is an epilogue, a value to continue, or another type"};
+  if (p.accumulate) return {Decline::accumulate, "C is not the sums as they are: there is a value to continue"};
+  if (!p.program || !p.program->empty()) return {Decline::epilogue, "C is not the sums as they are: there is an epilogue"};
+  if (!elements && c.type != scalar_of<typename S::accumulator>)
+    return {Decline::result, "C is not the sums as they are: it has another type"};
   if (c.column_stride != 1 || p.n % 4 != 0 || c.row_stride % 4 != 0 || c.batch_stride % 4 != 0 ||
       reinterpret_cast<std::uintptr_t>(c.data) % four != 0)
-    return {Code::unsupported, "four columns of C do not lie together, aligned"};
-  return supports<Shape>(info, p);
+    return {Decline::layout, "four columns of C do not lie together, aligned"};
+  return supports<Shape>(p);
 }
 
-/// Bytes of the workspace that an operand takes: its planes, or where it cannot be copied as it lies.
+/// Bytes of the workspace that an operand takes: for its planes, or for packing if it cannot be copied as it is.
 template <class Parts>
 std::size_t workspace_of(const Lines& g) {
   if constexpr (Parts::planes > 1)
@@ -81,13 +83,13 @@ std::size_t workspace_of(const Lines& g) {
     return way_to_copy(g) == Way::packed ? packed_bytes(*g.operand, g.lines, g.k) : 0;
 }
 template <class Parts>
-std::size_t workspace(const KernelInfo&, const Problem& p) {
+std::size_t workspace(const Contraction& p) {
   return workspace_of<Parts>(lines_of_a(p)) + workspace_of<Parts>(lines_of_b(p));
 }
 
 /// Seconds of the passes that bring operands into the workspace.
 template <class Parts>
-double passes_cost(const Problem& p) {
+double passes_cost(const Contraction& p) {
   constexpr double pass = 3e-6, bytes_per_second = Parts::planes > 1 ? 3.1e12 : 1.2e12;
   double seconds = 0;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
@@ -97,11 +99,11 @@ double passes_cost(const Problem& p) {
   return seconds;
 }
 
-/// A launch, the time to fill the slabs, then for each round of tiles the products of a multiprocessor and the time to write C, or
-/// the longer of the two where warpgroups take turns; and what the passes before take. `rate`: 32-byte steps of an output that a
-/// multiprocessor finishes in a second, as measured on an H200.
+/// A launch; the time to fill the slabs; for each round of tiles, a multiprocessor's products and its store, or the longer
+/// of the two if warpgroups ping-pong; and the passes before. `rate`: 32-byte steps of an output per second of a
+/// multiprocessor, measured on an H200.
 template <class Element, class Parts, class Shape>
-double cost(const KernelInfo&, const Problem& p) {
+double cost(const Contraction& p) {
   constexpr double launch = 3.5e-6, fill = 1.9e-6;
   const double output = mma::stores_fours(p.c) ? 0.77e-10 : 1.1e-9;
   constexpr int area = Shape::m * Shape::n;
@@ -120,8 +122,9 @@ double cost(const KernelInfo&, const Problem& p) {
   return launch + fill + each * tile + (Shape::in_turn ? store : 0) + passes_cost<Parts>(p);
 }
 
-/// Enqueues a kernel in clusters of `Shape::cluster` blocks beside each other in `grid`, which may begin before the launch in front of
-/// it is complete: the kernel waits for that. In a graph that would be an edge of a kind of its own, which not everybody who reads graphs knows.
+/// Enqueues a kernel in clusters of `Shape::cluster` neighbouring blocks of `grid`. It may start before the previous launch
+/// is complete, and waits for that itself. Not so in a captured graph: that would make an edge of a special kind, which not
+/// every reader of graphs knows.
 template <class Shape>
 void launch(const void* function, dim3 grid, int bytes, void** arguments, cudaStream_t stream, const KernelInfo& info) {
   cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
@@ -143,8 +146,18 @@ void launch(const void* function, dim3 grid, int bytes, void** arguments, cudaSt
   cuda::check_launch(status, info.name);
 }
 
-/// The map of an operand's matrices as a kernel copies it: as it lies, or after a pass to `memory`, which it advances. Lines of
-/// slabs are copied in `parts` parts.
+/// Rows of a box of an operand that is copied K-major: those of a slab, or fewer if the operand has fewer, in steps of the
+/// swizzle's eight. Rows that do not exist take as long to copy as others. Without their copies they hold anything, which
+/// only outputs outside of C get; kernels of float, which look for sums that are not finite, need zeros there.
+template <class Element, class Parts, int lines, int parts>
+int rows_of_box(const Lines& g) {
+  constexpr int all = lines / parts;
+  if (Parts::planes > 1 || sizeof(Element) == 4 || way_to_copy(g) == Way::along_lines) return all;
+  return static_cast<int>(std::min<std::int64_t>(all, (g.lines + 7) / 8 * 8));
+}
+
+/// The tensor map of an operand's matrices: as they are, or after a pass to `memory`, which it advances. A slab's rows (of
+/// A) or columns (of B) are copied in `parts` shares.
 template <class Element, class Parts, int lines, int parts>
 CUtensorMap operand_map(const Lines& g, Way way, std::byte*& memory, cudaStream_t stream, const std::string& kernel) {
   using tile::Direction;
@@ -174,12 +187,12 @@ CUtensorMap operand_map(const Lines& g, Way way, std::byte*& memory, cudaStream_
     memory += bytes;
   }
   using Slab = tile::SwizzledSlab<Element, Direction::along_k, lines, Parts::row_bytes>;
-  return tensor_map(m, Slab::box_columns, Slab::template box_rows<parts>, permuted, kernel);
+  return tensor_map(m, Slab::box_columns, rows_of_box<Element, Parts, lines, parts>(g), permuted, kernel);
 }
 
-/// use.operator()<of_a, of_b>() with the directions in which the operands' elements lie where tensor copies bring them.
+/// use.operator()<of_a, of_b>() with the directions in which tensor copies bring the operands.
 template <class Element, class Parts, class Use>
-void with_directions(const Problem& p, const Use& use) {
+void with_directions(const Contraction& p, const Use& use) {
   using tile::Direction;
   if constexpr (sizeof(Element) == 2 && Parts::planes == 1) {
     const bool a_lines = way_to_copy(lines_of_a(p)) == Way::along_lines,
@@ -191,25 +204,29 @@ void with_directions(const Problem& p, const Use& use) {
   use.template operator()<Direction::along_k, Direction::along_k>();
 }
 
-/// Both operands as tensor copies see them, after the passes that some need. A slab of A is copied in `parts_a` parts, one of B in
-/// `parts_b`.
+/// Both operands as tensor copies see them, after the passes that they need. A slab of A is copied in `parts_a` shares, one
+/// of B in `parts_b`.
 template <class Element, class Parts, class Shape, int parts_a, int parts_b>
-Operands operands_of(const Problem& p, void* workspace, const std::string& kernel) {
+Operands operands_of(const Contraction& p, void* workspace, const std::string& kernel) {
   auto* memory = static_cast<std::byte*>(workspace);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   const Lines a = lines_of_a(p), b = lines_of_b(p);
   const int of_a = static_cast<int>(mma::matrices_of(p.a)), of_b = static_cast<int>(mma::matrices_of(p.b));
+  const auto bytes_of = [](int rows, int parts) { return rows * parts * Parts::row_bytes * Parts::planes; };
+  const int stage = bytes_of(rows_of_box<Element, Parts, Shape::m, parts_a>(a), parts_a) +
+                    bytes_of(rows_of_box<Element, Parts, Shape::n, parts_b>(b), parts_b);
   return {operand_map<Element, Parts, Shape::m, parts_a>(a, way_to_copy(a), memory, stream, kernel),
           operand_map<Element, Parts, Shape::n, parts_b>(b, way_to_copy(b), memory, stream, kernel),
           static_cast<int>(p.k),
           of_a,
           of_b,
+          stage,
           of_a > 1,
           of_b > 1};
 }
 
 template <class S, class Element, class Parts, class Shape>
-void run(const KernelInfo& info, const Problem& p, void* workspace) {
+void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
@@ -231,16 +248,17 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   });
 }
 
-/// A kernel of S: floats are cut to tf32, or into planes of bfloat16, as `precision` says; `nine`: all products of three planes count.
+/// A kernel of S. Floats are cut to tf32 or into planes of bfloat16, as `precision` says; `nine`: all products of three
+/// planes.
 template <class S, Precision precision, class Shape, bool nine = precision == Precision::exact_products>
-Kernel kernel() {
+Kernel<Contraction> kernel() {
   using Own = typename S::element;
   constexpr bool promoted = precision == Precision::exact_products || precision == Precision::promoted;
   constexpr bool in_three = promoted || precision == Precision::split, in_two = precision == Precision::bf16x3;
   using Element = std::conditional_t<in_three || in_two, bfloat16, Own>;
   using Parts = hopper::Parts<in_three ? 3 : in_two ? 2 : 1, nine ? 9 : in_three ? 6 : in_two ? 3 : 1, promoted>;
   constexpr int depth = Parts::row_bytes / static_cast<int>(sizeof(Element)), terms = 32 / static_cast<int>(sizeof(Element));
-  Kernel k;
+  Kernel<Contraction> k;
   k.info = mma::info_of_tile<S, Shape>("cuda.hopper", precision, depth, !nine ? "" : promoted ? "bf16x9" : "bf16x9_split");
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
@@ -250,19 +268,20 @@ Kernel kernel() {
     k.info.accuracy = mma::accuracy_of_planes(Parts::planes, Parts::products, promoted, depth);
   else
     k.info.accuracy = mma::truncating_accuracy(terms, 1, precision == Precision::tf32 ? mma::cut_to_tf32 : 0);
+  if constexpr (Shape::as_they_are) k.info.operands[2] = {Layout::row_major, 4};
   if constexpr (Shape::as_they_are)
-    k.supports = supports_as_they_are<S, Shape>;
+    k.supports = detail::supports_by<supports_as_they_are<S, Shape>>;
   else
-    k.supports = supports<Shape>;
-  k.cost = cost<Element, Parts, Shape>;
-  k.workspace = workspace<Parts>;
-  k.run = run<S, Element, Parts, Shape>;
+    k.supports = detail::supports_by<supports<Shape>>;
+  k.cost = detail::cost_by<cost<Element, Parts, Shape>>;
+  k.workspace = detail::workspace_by<workspace<Parts>>;
+  k.run = detail::run_by<run<S, Element, Parts, Shape>>;
   return k;
 }
 
 /// The kernels of a semiring, the largest tile first.
 template <class S, Precision precision = Precision::accumulator>
-std::vector<Kernel> kernels() {
+std::vector<Kernel<Contraction>> kernels() {
   constexpr Tiles shared = Tiles::shared, in_turn = Tiles::in_turn;
   if constexpr (precision == Precision::exact_products)
     return {kernel<S, precision, Shape<shared, 1, 128, 4, 1>>(), kernel<S, precision, Shape<shared, 1, 64, 6, 1>>()};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on the tensor cores of sm_90a. Two warpgroups of a block multiply by wgmma and store
-// what they have, their halves of a tile or a tile each in turn; a thread of a third one brings slabs of A and B to shared memory by
-// tensor copies. Barriers in shared memory say which slabs are there, and which are free again. Blocks go from tile to tile; the
-// copies run ahead into the next tile while this one is stored. Blocks of a cluster compute tiles below each other, and each copies a
-// part of the columns of B for all of them. Every output is summed in ascending slabs, within a slab in the
-// same order, whatever the tile.
+// C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on the tensor cores of sm_90a. A block has two consumer warpgroups, which
+// multiply by wgmma and store: they share a tile (cooperative) or compute one each (ping-pong). A producer thread of a third
+// warpgroup brings slabs of A and B to shared memory by tensor copies; barriers there say which slabs are full and which are
+// empty. Blocks are persistent, and the producer prefetches into the next tile while this one is stored. The tiles of a
+// cluster are stacked along M; each of its blocks copies a share of B's columns to all of them. Every output is summed in
+// ascending slabs, and within a slab in the same order, whatever the tile.
 #pragma once
 
 #include <rigel/backends/cuda/arch/barrier.hpp>
@@ -20,28 +20,29 @@
 
 namespace rigel::backends::hopper {
 
-/// How the warpgroups of a block share work: they compute one tile, below each other; or a tile each in turn, so that one multiplies
-/// while another stores.
+/// How the warpgroups of a block divide work. `shared`: cooperative, one above the other in one tile. `in_turn`: ping-pong,
+/// with a tile each, so that one multiplies while the other stores.
 enum class Tiles : std::uint8_t { shared, in_turn };
 
-/// A block of two warpgroups with Rows·64 × N outputs each, `Stages` slabs in shared memory, in clusters of `Cluster` blocks.
+/// A block of two consumer warpgroups with Rows·64 × N outputs each, `Stages` slabs in shared memory, in clusters of
+/// `Cluster` blocks.
 template <Tiles Sharing, int Rows, int N, int Stages, int Cluster>
 struct Shape {
   static constexpr int groups = 2, rows = Rows, n = N;
   static constexpr bool in_turn = Sharing == Tiles::in_turn;
   static constexpr int m = 64 * Rows * (in_turn ? 1 : groups);
   static constexpr int stages = Stages, cluster = Cluster;
-  /// A thread has 168 registers at launch. Those that multiply take 240: the warps that copy are a warpgroup because registers change
-  /// hands by warpgroups.
+  /// A thread has 168 registers at launch; consumers take 240. The producer has a warpgroup to itself because registers
+  /// change hands by warpgroup.
   static constexpr int threads = 128 * (groups + 1), copying_registers = 24, multiplying_registers = 240;
-  /// So many outputs of a thread leave no registers for the general way into C: sums go there as they are.
+  /// With so many outputs, a thread has no registers left for the general epilogue: sums are stored as they are.
   static constexpr bool as_they_are = Rows * N > 256;
   static_assert(N % 64 == 0 && N <= 256 && Stages >= 2 && (N / 64) % Cluster == 0);
 };
 
-/// Each number is the sum of `Planes` numbers, which lie in planes. For a product of two there are `Products` of theirs: all, or those of
-/// planes p and q with p + q < Planes. Where `Promoted` the products of a slab are summed by themselves before they are added to those
-/// before, in float.
+/// Each number is the sum of `Planes` numbers, one in each plane. `Products` of their products are computed: all, or those
+/// of planes p and q with p + q < Planes. With `Promoted`, a slab's products are summed by themselves, then added to the
+/// previous sums in float.
 template <int Planes, int Products, bool Promoted>
 struct Parts {
   static constexpr int planes = Planes, products = Products;
@@ -51,7 +52,7 @@ struct Parts {
   static constexpr int row_bytes = Planes == 1 ? 128 : 64;  // of a slab
 };
 
-/// Outputs of a row that pass through shared memory at a time, and where things are there.
+/// The layout of shared memory. `outputs`: those of a row that pass through it at a time.
 template <class Shape, class Parts, class Accumulator>
 struct Memory {
   static constexpr int outputs = Parts::planes == 1 ? 64 : 32;
@@ -61,15 +62,15 @@ struct Memory {
   static constexpr int bytes = barriers + (2 * Shape::stages + Shape::groups) * 8;
 };
 
-/// Both operands: k values of k; the planes of one are `a_planes` and `b_planes` matrices apart; one matrix is for all batches
-/// where it is not `a_batched` or `b_batched`.
+/// `k`: K. `a_planes`, `b_planes`: matrices from one plane to the next. Without `a_batched` or `b_batched`, one matrix
+/// serves all batches. `stage`: bytes that the copies of a slab of A and one of B bring.
 struct Operands {
   CUtensorMap a, b;
-  int k, a_planes, b_planes;
+  int k, a_planes, b_planes, stage;
   bool a_batched, b_batched;
 };
 
-/// A place in the ring of slabs, and the parity of its barriers' phase.
+/// A place in the ring of slabs, and the phase parity of its barriers.
 template <int stages>
 struct Place {
   int stage = 0;
@@ -77,7 +78,7 @@ struct Place {
   __device__ __forceinline__ void advance() {
     if (++stage == stages) stage = 0, parity ^= 1;
   }
-  /// Over slabs that somebody else multiplies.
+  /// Skips slabs that the other warpgroup multiplies.
   __device__ __forceinline__ void advance(int slabs) {
     const unsigned to = static_cast<unsigned>(stage + slabs);
     stage = static_cast<int>(to % stages);
@@ -85,8 +86,8 @@ struct Place {
   }
 };
 
-/// What a step multiplies are numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n). `tiles`: of clusters;
-/// raster.rows are rows of those.
+/// A step multiplies numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n). `tiles` counts
+/// clusters' tiles; raster.rows are rows of those.
 template <class S, class Element, class Parts, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b,
           class Result>
 __global__ void __launch_bounds__(Shape::threads, 1)
@@ -119,7 +120,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   const int slabs_of_tile = (operands.k + SlabA::depth - 1) / SlabA::depth;
 
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  constexpr int copying = 4 * Shape::groups;  // the first warp of those that do not multiply
+  constexpr int copying = 4 * Shape::groups;  // the producer's warp, the first that does not multiply
   if (lane == 0) {
     if (warp == copying) {
       arch::prefetch_tensor_map(&operands.a);
@@ -156,7 +157,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
           const std::uint32_t barrier = present(place.stage);
           const int k = slab * SlabA::depth;
           arch::wait(free(place.stage), place.parity ^ 1);
-          arch::arrive_and_expect(barrier, Memory::stage);
+          arch::arrive_and_expect(barrier, static_cast<unsigned>(operands.stage));
 #pragma unroll
           for (int plane = 0; plane < Parts::planes; ++plane) {
 #pragma unroll
@@ -190,7 +191,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   } else {
     arch::more_registers<Shape::multiplying_registers>();
     const int group = warp / 4, group_m = Shape::in_turn ? 0 : group * Shape::rows * 64;
-    // A slab is read: each warp says so to every block that brings a part of it.
+    // Marks a slab as empty: each warp arrives at every block that copies a share of it.
     const auto release = [&](int stage) __attribute__((always_inline)) {
       if (lane < Shape::cluster) {
         if constexpr (clustered)
@@ -199,8 +200,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
           arch::arrive(free(stage));
       }
     };
-    // Warpgroups that take turns begin with a tile when the other has seen all slabs of the one before: a parity says what is there
-    // for the next slabs only.
+    // A ping-pong warpgroup starts a tile when the other has seen all slabs of the previous one: a full barrier's parity
+    // tells only the next slabs apart.
     if (Shape::in_turn && group > 0) place.advance(slabs_of_tile);
     bool first_turn = group == 0;
     unsigned turn_parity = 0;
@@ -227,7 +228,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
         }();
         arch::wait(present(place.stage), place.parity);
         arch::fence_wgmma();
-        // Small products first.
+        // The smallest products first.
 #pragma unroll
         for (int both = Parts::smallest; both >= 0; --both)
 #pragma unroll
@@ -270,7 +271,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       }
       const tile::Origin o = origin(index);
       const std::int64_t m = o.m + group_m + warp % 4 * 16;
-      static_assert(!Shape::as_they_are || (Parts::planes == 1 && !std::is_same_v<Element, float>));  // none is summed anew
+      static_assert(!Shape::as_they_are || (Parts::planes == 1 && !std::is_same_v<Element, float>));  // none is recomputed
       if constexpr (Shape::as_they_are)
         stored_as_they_are(g, sums, o.batch, m, o.n, lane);
       else if (!__all_sync(0xffffffffu, result.keeps(sums)) || !stored_as_they_are(g, sums, o.batch, m, o.n, lane))

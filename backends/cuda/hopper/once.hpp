@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The kernels of once_kernel.hpp: what they say of themselves, and their launch. Where K is in parts, outputs that round have other bits
-// than those of the other kernels: these are registered apart, as split_k.
+// The single-tile kernels of once_kernel.hpp: their facts and their launch. With split-K, sums that round do not have the
+// bits of the other kernels. So these kernels are registered separately, as split_k2 and split_k4.
 #pragma once
 
 #include <rigel/backends/cuda/hopper/contract.hpp>
@@ -9,16 +9,15 @@
 
 namespace rigel::backends::hopper {
 
-/// A launch, until the first slab is there, then for each round of tiles the slabs of a part, which come at the rate at which a
-/// multiprocessor gets them or are multiplied at the rate of its tensor cores, and the sums of other parts, which come more slowly; and
-/// what the passes before take. As measured on an H200.
+/// A launch up to the first slab; for each round of tiles, the slabs of a slice, as fast as a multiprocessor gets or
+/// multiplies them, and the sums of other slices, which arrive more slowly; and the passes before. Measured on an H200.
 template <class Element, class Shape>
-double once_cost(const KernelInfo&, const Problem& p) {
+double once_cost(const Contraction& p) {
   constexpr double launch = 5.3e-6, again = 1e-6, sum_bytes_per_second = 1.3e10, steps_per_second = 1.82e11;
   constexpr double slab_bytes_per_second = Shape::tiles > 1 ? 1.1e11 : 0.98e11;
   constexpr int depth = 128 / static_cast<int>(sizeof(Element)), area = Shape::m * Shape::n;
   const std::int64_t tiles = p.batch * rows_of<typename Shape::Tile>(p) * columns_of<typename Shape::Tile>(p);
-  // Of clusters of four those parts of the card that they have to lie in hold a few less.
+  // A cluster of four must lie within one part of the card (a GPC), so a few clusters less are resident.
   const int fit = p.execution.multiprocessors / Shape::cluster, lost = Shape::cluster > 2 ? fit / 11 : 0;
   const std::int64_t clusters = std::max(fit - lost, 1);
   const auto rounds = static_cast<double>((tiles + clusters - 1) / clusters);
@@ -30,7 +29,7 @@ double once_cost(const KernelInfo&, const Problem& p) {
 }
 
 template <class S, class Element, class Shape>
-void run_grid(const KernelInfo& info, const Problem& p, void* workspace) {
+void run_grid(const KernelInfo& info, const Contraction& p, void* workspace) {
   using Whole = Parts<1, 1, false>;
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
@@ -51,29 +50,28 @@ void run_grid(const KernelInfo& info, const Problem& p, void* workspace) {
     launch<Shape>(function, grid, bytes, list, stream, info);
   };
   with_directions<Element, Whole>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {
-    // The shorter kernel is worth 0.3 µs, of larger tiles nothing.
+    // The shorter kernel saves 0.3 µs; for larger tiles it saves nothing.
     if constexpr (Shape::tiles > 1 && !std::is_same_v<Element, float>)
-      if (supports_as_they_are<S, typename Shape::Tile>(info, p).code == Code::ok)
-        return run_as.template operator()<of_a, of_b, true>();
+      if (supports_as_they_are<S, typename Shape::Tile>(p)) return run_as.template operator()<of_a, of_b, true>();
     run_as.template operator()<of_a, of_b, false>();
   });
 }
 
-// What the second and the third extent of a grid hold at most: matrices, and columns of C.
+// The most that a grid's third and second extents hold: matrices, and columns of C.
 inline constexpr std::int64_t most_matrices = std::numeric_limits<std::uint16_t>::max();
 template <class Tile>
 inline constexpr std::int64_t most_columns = most_matrices * Tile::n;
 
 template <class Tile>
-Status once_supports(const KernelInfo& info, const Problem& p) {
+Status once_supports(const Contraction& p) {
   if (p.n > most_columns<Tile> && p.program && p.program->reads_place())
-    return {Code::unsupported, "the epilogue reads an output's place, and C has more columns than a grid holds"};
-  return supports<Tile>(info, p);
+    return {Decline::epilogue, "the epilogue reads an output's place, and C has more columns than a grid holds"};
+  return supports<Tile>(p);
 }
 
-/// One grid, or several where C has more columns or matrices.
+/// One grid, or several if C has more columns or matrices than one holds.
 template <class S, class Element, class Shape>
-void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
+void run_once(const KernelInfo& info, const Contraction& p, void* workspace) {
   constexpr std::int64_t columns = most_columns<typename Shape::Tile>;
   if (p.batch <= most_matrices && p.n <= columns) return run_grid<S, Element, Shape>(info, p, workspace);
   for (std::int64_t l = 0; l < p.batch; l += most_matrices)
@@ -85,15 +83,14 @@ void run_once(const KernelInfo& info, const Problem& p, void* workspace) {
 
 /// A kernel of S; floats are cut to tf32.
 template <class S, Precision precision, class Shape>
-Kernel once_kernel() {
+Kernel<Contraction> once_kernel() {
   using Element = typename S::element;
   constexpr int size = static_cast<int>(sizeof(Element)), depth = 128 / size, terms = 32 / size;
-  Kernel k;
-  k.info = mma::info_of_tile<S, Shape>("cuda.hopper", precision, depth);
-  const std::string kind = Shape::parts > 1 ? "split_k" + std::to_string(Shape::parts) + '.' : "once.";
-  k.info.name.insert(k.info.name.rfind('.') + 1, kind);
+  Kernel<Contraction> k;
+  k.info = mma::info_of_tile<S, Shape>("cuda.hopper", precision, depth, {},
+                                       Shape::parts > 1 ? "split_k" + std::to_string(Shape::parts) : "once");
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
-  // Where no order rounds differently, parts do not show.
+  // If ⊕ is exact, slices do not change bits.
   if constexpr (is_exact<S>)
     k.info.promises = Promise::repeatable | Promise::batch_invariant | Promise::reference_bits;
   else
@@ -102,18 +99,18 @@ Kernel once_kernel() {
   if constexpr (!is_exact<S>) {
     constexpr double cut = precision == Precision::tf32 ? mma::cut_to_tf32 : 0;
     k.info.accuracy =
-        mma::truncating_accuracy(terms, 1, cut + (Shape::parts > 1 ? Shape::parts : 0));  // sums of parts in float
+        mma::truncating_accuracy(terms, 1, cut + (Shape::parts > 1 ? Shape::parts : 0));  // the slices' sums, added in float
   }
-  k.supports = once_supports<typename Shape::Tile>;
-  k.cost = once_cost<Element, Shape>;
-  k.workspace = workspace<Parts<1, 1, false>>;
-  k.run = run_once<S, Element, Shape>;
+  k.supports = detail::supports_by<once_supports<typename Shape::Tile>>;
+  k.cost = detail::cost_by<once_cost<Element, Shape>>;
+  k.workspace = detail::workspace_by<workspace<Parts<1, 1, false>>>;
+  k.run = detail::run_by<run_once<S, Element, Shape>>;
   return k;
 }
 
 /// The kernels of a semiring.
 template <class S, Precision precision = Precision::accumulator>
-std::vector<Kernel> once_kernels() {
+std::vector<Kernel<Contraction>> once_kernels() {
   return {once_kernel<S, precision, Once<128, 1, 1, 6>>(), once_kernel<S, precision, Once<64, 1, 2, 8>>(),
           once_kernel<S, precision, Once<64, 2, 1, 8>>(), once_kernel<S, precision, Once<128, 4, 1, 5>>()};
 }

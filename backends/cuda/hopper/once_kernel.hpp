@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on the tensor cores of sm_90a, for products of which a multiprocessor gets one tile.
-// What such a product takes is mostly waiting, so everything is under way as early as it can be: one thread enqueues the tensor copies of
-// the first slab while each other warp initialises a stage's barriers, then those of all slabs that fit; two warpgroups find out where
-// outputs go, and multiply what is there, below each other. The blocks of a
-// cluster share tiles beside each other, each of which brings some of A's rows for all, and K: of the slabs of a tile each block
-// multiplies a part. It then gets the other parts' sums of some columns, adds all in ascending order of the parts, and stores them.
+// C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on the tensor cores of sm_90a, for calls with about one tile per
+// multiprocessor. These calls are latency-bound, so everything starts as early as it can. One thread enqueues the tensor
+// copies of the first slab while other warps initialise the barriers, a stage each; then it enqueues those of all slabs that
+// fit. Meanwhile two consumer warpgroups, one above the other, compute where outputs go; then they multiply.
+//
+// The tiles of a cluster are next to each other along N, and each block brings a share of A's rows to all of them. With
+// split-K, each block multiplies a slice of a tile's slabs. It then receives the other slices' sums of some columns, adds
+// all slices in ascending order, and stores the result.
 #pragma once
 
 #include <rigel/backends/cuda/hopper/kernel.hpp>
 
 namespace rigel::backends::hopper {
 
-/// A block of 128 × N outputs, `Stages` slabs in shared memory, in clusters of `Tiles` tiles beside each other, each in `Parts` parts.
+/// A block of 128 × N outputs, `Stages` slabs in shared memory, in clusters of `Tiles` tiles next to each other along N,
+/// each in `Parts` split-K slices.
 template <int N, int Parts, int Tiles, int Stages>
 struct Once {
   static constexpr int groups = 2, m = 64 * groups, n = N, stages = Stages;
   static constexpr int parts = Parts, tiles = Tiles, cluster = Parts * Tiles;
   static constexpr int multiplying = 128 * groups, threads = multiplying + 32;
   static constexpr int columns = N / Parts;  // that a block stores
-  /// What C is cut into: one tile, or the cluster's.
+  /// The unit into which C is divided: the tiles of a cluster.
   struct Tile {
     static constexpr int m = Once::m, n = N * Tiles, cluster = 1;
   };
   static_assert(N % 64 == 0 && N <= 256 && columns % 16 == 0 && Stages >= 2 && groups % Tiles == 0);
 };
 
-/// Where things are in shared memory: slabs; sums that came from other blocks, for each warp 16 bytes of its lanes beside each other;
-/// barriers. What leaves by mma::store_tile() passes through the place of sums.
+/// The layout of shared memory: slabs; sums from other blocks, for each warp 16 bytes per lane, lane after lane; barriers.
+/// mma::store_tile() uses the space of the sums.
 template <class Shape, class Accumulator>
 struct OnceMemory {
-  static constexpr int outputs = Shape::columns < 64 ? Shape::columns : 64;  // of a row that pass at a time
+  static constexpr int outputs = Shape::columns < 64 ? Shape::columns : 64;  // of a row, that pass at a time
   using Buffer = mma::StoreBuffer<outputs, Accumulator>;
   static constexpr int stage = (Shape::m + Shape::n) * 128, four = 32 * 16;
   static constexpr int warp = Shape::parts > 1 ? Shape::columns / 8 * four : Buffer::bytes;
@@ -41,7 +44,7 @@ struct OnceMemory {
   static_assert(Buffer::bytes <= warp);
 };
 
-/// The slabs of a part of K, as many in each but the last ones.
+/// The slabs of a split-K slice: equally many in each but the last ones.
 struct PartOfK {
   int first, count;
   __device__ __forceinline__ PartOfK(int slabs, int part, int parts) {
@@ -51,9 +54,9 @@ struct PartOfK {
   }
 };
 
-/// As hopper::multiply(), of numbers in one plane. The grid has a block for each row of tiles and block of a cluster, for each column of
-/// the clusters' tiles, for each matrix of a batch. `as_they_are`: FoundPlace stores whatever there is, and a kernel that knows nothing
-/// else is fetched sooner.
+/// hopper::multiply() for numbers in one plane. The grid: along x the rows of tiles, times the blocks of a cluster; along y
+/// the columns of clusters' tiles; along z the matrices of a batch. With `as_they_are`, FoundPlace stores all outputs; a
+/// kernel with no other store is fetched sooner.
 template <class S, class Element, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b, class Result,
           bool as_they_are>
 __global__ void __launch_bounds__(Shape::threads, 1)
@@ -71,14 +74,15 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   const auto free = [&](int stage) { return slabs + Memory::barriers + (stages + stage) * 8; };
   const std::uint32_t joined = slabs + Memory::barriers + 2 * stages * 8;
 
-  constexpr int copying = Shape::multiplying / 32;  // the warp
+  constexpr int copying = Shape::multiplying / 32;  // the producer's warp
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  // Blocks of a cluster: the parts of its first tile, of the next one, …
+  // Ranks in a cluster: the slices of its first tile, of the next one, …
   const int rank = static_cast<int>(blockIdx.x % Shape::cluster), part = rank % parts, beside = rank / parts;
   const tile::Origin o{blockIdx.z, std::int64_t{blockIdx.x / Shape::cluster} * Shape::m,
                        std::int64_t{blockIdx.y} * Shape::Tile::n + beside * Shape::n};
   const PartOfK k_part((operands.k + SlabA::depth - 1) / SlabA::depth, part, parts);
-  // Copies of a slab, by one thread. `multicast`: of A this block's part, to all blocks of the cluster that multiply it; else all of it.
+  // Copies a slab; one thread calls it. `multicast`: this block's share of A, to all blocks of the cluster that multiply it;
+  // otherwise all of A.
   const auto bring = [&]<bool multicast>(int slab, int stage) __attribute__((always_inline)) {
     constexpr unsigned same_part = [] {
       unsigned blocks = 0;
@@ -89,7 +93,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     const int batch_a = operands.a_batched ? static_cast<int>(o.batch) : 0;
     const int batch_b = operands.b_batched ? static_cast<int>(o.batch) : 0;
     const std::uint32_t barrier = present(stage), to = slabs + stage * Memory::stage;
-    arch::arrive_and_expect(barrier, Memory::stage);
+    arch::arrive_and_expect(barrier, static_cast<unsigned>(operands.stage));
 #pragma unroll
     for (int of_a_part = 0; of_a_part < (multicast ? 1 : Shape::tiles); ++of_a_part)
 #pragma unroll
@@ -113,7 +117,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
 
   static_assert(stages <= copying);
   if (warp == copying) {
-    // The first slab needs nobody else.
+    // The first slab needs no other block.
     if (lane == 0) {
       arch::initialize_barrier(present(0), 1);
       arch::fence_initialized_barriers();
@@ -132,7 +136,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   __syncwarp();
   if constexpr (clustered) arch::arrive_in_cluster();
   Place<stages> place;
-  // What others write to this block's shared memory, and what it writes to theirs, finds initialised barriers.
+  // From here on barriers are initialised, for what other blocks write to this one's shared memory, and for what it writes
+  // to theirs.
   if constexpr (clustered)
     arch::wait_for_cluster();
   else
@@ -159,7 +164,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   const FoundPlace<S, Finish> found(g, Shape::columns, o.batch, m, n, lane);
   Accumulator sums[1][Shape::n / 8][4] = {};
   int before = 0;
-  // Slabs that nothing will replace are not given back: nobody would wait for that.
+  // A slab that nothing will replace is not released: nobody waits for it.
   const auto release = [&](int slab) __attribute__((always_inline)) {
     if (slab >= 0 && slab + stages < k_part.count && lane < Shape::tiles) {
       if constexpr (clustered)
@@ -187,7 +192,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   arch::hold(sums[0]);
 
   const auto store = [&](const auto& x) __attribute__((always_inline)) {
-    static_assert(!as_they_are || !std::is_same_v<Element, float>);  // none is summed anew
+    static_assert(!as_they_are || !std::is_same_v<Element, float>);  // none is recomputed
     if constexpr (as_they_are) {
       found.store(x, lane);
     } else {
@@ -200,7 +205,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   if constexpr (parts == 1) {
     store(sums);
   } else {
-    // To every other block the sums of its columns; those of part p lie at place p, or before, since a block sends itself none.
+    // Sends every other block the sums of its columns. Slice p goes to place p, or one place earlier, since a block sends
+    // itself none.
     const std::uint32_t mine = slabs + Memory::received + warp * Memory::warp + lane * 16;
 #pragma unroll
     for (int p = 0; p < parts; ++p) {

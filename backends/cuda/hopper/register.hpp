@@ -5,9 +5,9 @@
 
 namespace rigel::backends::hopper {
 
-/// Add the cuda.hopper kernels, a translation unit each: products of floats, of 16-bit ones, and of bytes.
-void add_floats(Registry& registry);
-void add_short_floats(Registry& registry);
-void add_bytes(Registry& registry);
+/// Add the cuda.hopper kernels, one translation unit each: products of floats, of 16-bit floats, and of bytes.
+void add_floats(Registry<Contraction>& registry);
+void add_short_floats(Registry<Contraction>& registry);
+void add_bytes(Registry<Contraction>& registry);
 
 }  // namespace rigel::backends::hopper

@@ -6,11 +6,11 @@
 
 namespace rigel::backends::hopper {
 
-void add_short_floats(Registry& registry) {
-  for (const Kernel& k : kernels<plus_times<half>>()) registry.add(k);
-  for (const Kernel& k : once_kernels<plus_times<half>>()) registry.add(k);
-  for (const Kernel& k : kernels<plus_times<bfloat16>>()) registry.add(k);
-  for (const Kernel& k : once_kernels<plus_times<bfloat16>>()) registry.add(k);
+void add_short_floats(Registry<Contraction>& registry) {
+  for (const Kernel<Contraction>& k : kernels<plus_times<half>>()) registry.add(k);
+  for (const Kernel<Contraction>& k : once_kernels<plus_times<half>>()) registry.add(k);
+  for (const Kernel<Contraction>& k : kernels<plus_times<bfloat16>>()) registry.add(k);
+  for (const Kernel<Contraction>& k : once_kernels<plus_times<bfloat16>>()) registry.add(k);
 }
 
 }  // namespace rigel::backends::hopper

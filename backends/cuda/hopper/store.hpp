@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The short way from wgmma's accumulators to C, for outputs that become elements of C as they are: neighbouring lanes exchange pairs
-// of columns, so that each has four neighbours in a row, and store those. Everything else goes by mma::store_tile().
+// The short store from wgmma's accumulators to C, for sums that become elements of C as they are. Neighbouring lanes
+// exchange pairs of columns, so that each has four neighbours of a row, and store them. Everything else uses
+// mma::store_tile().
 #pragma once
 
 #include <rigel/backends/cuda/arch/convert.hpp>
@@ -23,8 +24,8 @@ __device__ __forceinline__ auto two_of(Sum first, Sum second) {
   }
 }
 
-/// Stores a lane's outputs of row 8·half + lane/4 of x, as far as their columns are fewer than `left`; the first goes to `to`. An even
-/// lane has columns 8·j on and the two behind, of j even, its neighbour the same of j odd, once they have exchanged what they lack.
+/// Stores a lane's outputs of row 8·half + lane/4 of x whose columns are below `left`; the first goes to `to`. After the
+/// exchange an even lane has four columns of each 8-column block with even j, its neighbour four of each block with odd j.
 template <class Value, class Sum, int columns>
 __device__ __forceinline__ void store_row(Value* to, const Sum (&x)[columns][4], int half, int left, bool odd) {
   using Word = decltype(two_of<Value>(Sum{}, Sum{}));
@@ -39,12 +40,12 @@ __device__ __forceinline__ void store_row(Value* to, const Sum (&x)[columns][4],
     if (8 * j < left) *reinterpret_cast<Four*>(to + 8 * j) = odd ? Four{other, kept} : Four{kept, other};
   }
 }
-/// The first of those columns. A lane's own are 2·(lane mod 4) and the next one of eight; an even lane gets the two behind its own of the
-/// first eight of sixteen, its neighbour the two before its own of the second eight.
+/// The first of those columns. In each block a lane's own are 2·(lane mod 4) and the next one. An even lane gets the two
+/// after its own in the first of two blocks, its neighbour the two before its own in the second.
 __device__ __forceinline__ int first_of_fours(int lane) { return 8 * (lane & 1) + 2 * (lane & 2); }
 
-/// Stores outputs of a warp, the first of which is C(l, m, n), as far as they exist; x[i][j] are those of rows 64·i and columns 8·j on,
-/// as arch::wgmma has them. C has elements of type Value, four of which are aligned wherever a multiple of four columns begins.
+/// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows 64·i and
+/// columns 8·j on, as arch::wgmma does. C's elements are of type Value; every group of four columns is aligned.
 template <class Value, class S, class Finish, class Sum, int rows, int columns>
 __device__ __forceinline__ void store_fours(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                             std::int64_t l, std::int64_t m, std::int64_t n, int lane) {
@@ -60,7 +61,8 @@ __device__ __forceinline__ void store_fours(const detail::Arguments<S, Finish>& 
     }
 }
 
-/// Stores where this is all there is to do, and says whether it was: no epilogue, nothing to add to, C by rows, four elements aligned.
+/// Stores the outputs if nothing else is to be done, and returns whether it did: no epilogue, no accumulation, a row-major
+/// C, groups of four elements aligned.
 template <class S, class Finish, class Sum, int rows, int columns>
 __device__ __forceinline__ bool stored_as_they_are(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                                    std::int64_t l, std::int64_t m, std::int64_t n, int lane) {
@@ -81,8 +83,8 @@ __device__ __forceinline__ bool stored_as_they_are(const detail::Arguments<S, Fi
   return false;
 }
 
-/// The same for 16 rows of a warp, in two steps: what it hangs on is found before there are outputs, while slabs are on their way, since
-/// a kernel's arguments come from far at their first use.
+/// The same for 16 rows of a warp, in two steps. What it depends on is computed before there are outputs, while slabs are in
+/// flight, because a kernel's arguments are slow to fetch at first use.
 template <class S, class Finish>
 class FoundPlace {
   using Accumulator = typename S::accumulator;
@@ -109,11 +111,11 @@ class FoundPlace {
       else if constexpr (ShortFloat<Element>)
         if (fits.template operator()<Element>()) kind_ = elements;
     }
-    // Found here, not where it is used.
+    // Forces the computation here, not at the first use.
     asm volatile("" : "+l"(first_), "+l"(second_), "+r"(left_[0]), "+r"(left_[1]), "+r"(kind_));
   }
 
-  /// Stores, and says whether it did, which all lanes of the warp say alike.
+  /// Stores the outputs and returns whether it did; all lanes of the warp return the same.
   template <class Sum, int columns>
   __device__ __forceinline__ bool store(const Sum (&x)[1][columns][4], int lane) const {
     if (__all_sync(0xffffffffu, kind_ == sums)) {

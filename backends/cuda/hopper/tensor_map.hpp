@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tensor maps, which the driver encodes on the host: its function is found at run time, so that nothing links against it.
+// Tensor maps. The driver encodes them on the host; its function is looked up at run time, so nothing links against it.
 #pragma once
 
 #include <rigel/backends/cuda/runtime.hpp>
@@ -16,13 +16,14 @@ struct Matrices {
   const void* data;
   int size;
   std::int64_t extent, rows, count;
-  std::int64_t row_stride, stride;  // bytes between rows, between matrices: multiples of 16 wherever there is more than one
+  std::int64_t row_stride, stride;  // in bytes, between rows and between matrices: multiples of 16 if there is more than one
 };
 
-/// The bytes of a row of shared memory that a tensor copy permutes by pieces of 16.
+/// The swizzling mode: how long the shared-memory rows are whose 16-byte pieces are permuted.
 enum class Permuted : std::uint8_t { bytes_64, bytes_128 };
 
-/// The map for boxes of `box_extent` elements of `box_rows` rows. Throws Error(device) where the driver refuses, `kernel` in its text.
+/// The map for boxes of `box_rows` rows of `box_extent` elements. Throws Error(device), with `kernel` in its text, if the
+/// driver refuses.
 inline CUtensorMap tensor_map(const Matrices& m, int box_extent, int box_rows, Permuted permuted,
                               const std::string& kernel) {
   using Encode = decltype(&cuTensorMapEncodeTiled);
@@ -31,7 +32,7 @@ inline CUtensorMap tensor_map(const Matrices& m, int box_extent, int box_rows, P
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
 #if CUDART_VERSION >= 12050
-    constexpr unsigned version = 12000;  // of CUDA, when the function came
+    constexpr unsigned version = 12000;  // of CUDA, which introduced the function
     const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
 #else
     const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
@@ -45,7 +46,7 @@ inline CUtensorMap tensor_map(const Matrices& m, int box_extent, int box_rows, P
                     : m.size == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
                                   : CU_TENSOR_MAP_DATA_TYPE_UINT32;
   const auto u = [](std::int64_t x) { return static_cast<cuuint64_t>(x); };
-  // Strides that no copy uses have to be valid too.
+  // Strides that no copy uses must be valid, too.
   const cuuint64_t row_stride = m.rows > 1 ? u(m.row_stride) : u((m.extent * m.size + 15) / 16 * 16);
   const cuuint64_t extents[] = {u(m.extent), u(m.rows), u(m.count)},
                    strides[] = {row_stride, m.count > 1 ? u(m.stride) : row_stride};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cuda.mma kernels of codes, whose bits lie along k. What mma.sync counts is where both have a bit; with |x| and |z|, how many
-// each has, |x ⊻ z| = |x| + |z| − 2|x ∧ z| and |x ∨ z| = |x| + |z| − |x ∧ z|. One small pass counts the bits of every line.
+// The cuda.mma kernels of packed codes, whose bits are K-major. mma.sync counts the bits that are set in both codes. With
+// |x| and |z|, the bits set in each, |x ⊻ z| = |x| + |z| − 2|x ∧ z| and |x ∨ z| = |x| + |z| − |x ∧ z|. A small pass counts
+// the bits of every code, which is a row of A or a column of B.
 #pragma once
 
 #include <rigel/backends/cuda/mma/contract.hpp>
@@ -10,7 +11,7 @@
 
 namespace rigel::backends::mma {
 
-/// The bits of an operand's lines: those of matrix l from data + l·batch on.
+/// The bits set in each code of an operand; those of matrix l start at data + l·batch.
 struct LineCounts {
   const std::int32_t* data;
   std::int64_t batch;
@@ -19,7 +20,7 @@ struct LineCounts {
   }
 };
 
-/// What that pass reads and writes: `matrices` times `lines` lines of `pieces` times 16 bytes, 2^threads threads for each.
+/// What that pass reads and writes: `matrices` times `lines` codes of `pieces` times 16 bytes, with 2^threads threads each.
 struct Counting {
   Source<std::uint32_t> from;
   std::int64_t matrices, lines;
@@ -30,7 +31,7 @@ struct Counting {
   std::int64_t blocks() const { return ((matrices * lines << threads) + block - 1) / block; }
 };
 
-/// The lines of A where blockIdx.y = 0, else of B.
+/// Counts the codes of A where blockIdx.y = 0, else those of B.
 __global__ void __launch_bounds__(Counting::block)
     count_lines(const __grid_constant__ Counting a, const __grid_constant__ Counting b) {
   __shared__ std::int32_t sums[Counting::block / 32];
@@ -58,7 +59,7 @@ __global__ void __launch_bounds__(Counting::block)
   if (present && mine == 0) g.to[line] = count;
 }
 
-/// S's accumulator of two lines that have `both` bits in common and `of_each` in all.
+/// S's accumulator of two codes: `both` bits are set in both; `of_each` is the sum of the bits set in each.
 template <class S>
 __device__ __forceinline__ typename S::accumulator joined(std::int32_t both, std::int32_t of_each) {
   if constexpr (std::is_same_v<S, bit_jaccard<typename S::element>>)
@@ -67,7 +68,7 @@ __device__ __forceinline__ typename S::accumulator joined(std::int32_t both, std
     return math::subtract(of_each, math::multiply(2, both));
 }
 
-/// What becomes of a sum: the accumulator of S.
+/// Turns a sum into S's accumulator.
 template <class S>
 struct FromCounts {
   LineCounts a, b;
@@ -76,30 +77,30 @@ struct FromCounts {
     return joined<S>(both, math::add(*a.at(l, m), *b.at(l, n)));
   }
 };
-/// What C receives where it holds numbers of 32 bits by rows, and outputs leave straight from registers: counts, numbers that are
-/// `factor` times a count (in float, where that is as exact as in double), or S's results.
+/// What a row-major C of 32-bit numbers receives straight from registers: counts; `factor` times a count (in float, if that
+/// is as exact as in double); or S's results. `otherwise`: the general epilogue.
 enum class Stored : std::uint8_t { otherwise, counts, multiples, float_multiples, results };
-/// The same for kernels that store nothing else.
+/// The same for kernels that have no other store.
 template <class S>
 struct FromCountsInRegisters {
   LineCounts a, b;
   Stored stored;
-  bool vectors;  // every fourth element of C has an address that is a multiple of 16 bytes
+  bool vectors;  // every fourth element of C has a 16-byte aligned address
   double factor;
 };
 
-/// The most bits of codes for which short_quotient() is rounded correctly.
+/// The longest codes, in bits, for which short_quotient() is correctly rounded.
 inline constexpr std::int64_t short_code = std::int64_t{1} << 18;
-/// n / d for whole n ≤ d ≤ short_code, d > 0, as IEEE 754 rounds it: a product with the reciprocal of the special-function unit,
-/// which is off by one unit in the last place, and one correction (P. Markstein, IA-64 and Elementary Functions, 2000, chapter 8).
-/// The product is within three units of the quotient and the remainder exact, so the sum that is rounded is within 2^-21 of a unit of
-/// it; but whatever lies in the middle between two floats is at least 1/(2d), 2^-19, of one away.
+/// n / d rounded as IEEE 754 requires, for integers n ≤ d ≤ short_code, d > 0: a product with the special-function unit's
+/// reciprocal, which is off by 1 ulp, and one correction (P. Markstein, IA-64 and Elementary Functions, 2000, chapter 8).
+/// The product is within 3 ulp of the quotient and the remainder is exact, so the sum before rounding is within 2^-21 ulp of
+/// the quotient. But every midpoint between two floats is at least 1/(2d) = 2^-19 ulp away from it.
 __device__ __forceinline__ float short_quotient(float n, float d) {
   const float r = __nvvm_rcp_approx_ftz_f(d), q = math::multiply(n, r);
   return math::fma(math::fma(-d, q, n), r, q);
 }
 
-/// x as a double, by an addition: there are four times as many units for them as for conversions.
+/// x as a double, by an addition: a GPU has four times as many units for additions as for conversions.
 __device__ __forceinline__ double double_of(std::int32_t x) {
   constexpr int exponent_of_2_52 = 0x43300000;
   constexpr std::uint32_t sign = 0x80000000u;
@@ -122,9 +123,9 @@ __device__ __forceinline__ float value_of(std::int32_t both, std::int32_t of_eac
   }
 }
 
-/// A warp's outputs, all of which exist, from the registers in which mma.sync has them. Of two blocks of eight columns, where four
-/// lanes have two neighbours each of both, a lane and the next exchange what makes four neighbours of one: 64 bytes of a row leave at
-/// a time. (Whole lines of 128 bytes, by another exchange between two rows, were slower.)
+/// Stores a warp's outputs, all of which exist, straight from mma.sync's registers. In two neighbouring blocks of eight
+/// columns, a lane and the next exchange pairs, so that each has four neighbours of one block; 64 bytes of a row are stored
+/// at a time. (Whole lines of 128 bytes, by another exchange between two rows, were slower.)
 template <Stored stored, class S, class Finish, int rows, int columns>
 __device__ __forceinline__ void store_from_registers(const detail::Arguments<S, Finish>& g,
                                                      const std::int32_t (&x)[rows][columns][4],
@@ -165,7 +166,7 @@ __device__ __forceinline__ void store_from_registers(const detail::Arguments<S, 
   }
 }
 
-/// The same of outputs that may not exist, one by one.
+/// The same for outputs that may not exist, one by one.
 template <Stored stored, class S, class Finish, int rows, int columns>
 __device__ __forceinline__ void store_some(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
                                            const FromCountsInRegisters<S>& result, std::int64_t l, std::int64_t m,
@@ -195,8 +196,8 @@ __device__ __forceinline__ void store_some(const detail::Arguments<S, Finish>& g
   }
 }
 
-/// store_tile() for codes. Most of what a call with short codes does is writing C, so numbers of 32 bits by rows, without an
-/// epilogue or with a factor alone, as metric::bit_hamming has it, have kernels of their own, which know no other epilogue.
+/// store_tile() for codes. With short codes a call mostly stores C. So a row-major C of 32-bit numbers, without an epilogue
+/// or with a factor alone (metric::bit_hamming), has kernels of its own, which have no other epilogue.
 template <int outputs_n, class S, class Finish, int rows, int columns>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
                                            const FromCountsInRegisters<S>& result, std::int64_t l, std::int64_t m,
@@ -216,9 +217,9 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   }
 }
 
-/// The problem, or where C lies by columns its transpose: both semirings are commutative, and no epilogue of the closed set tells
-/// rows from columns.
-inline Problem by_rows(Problem p) {
+/// The problem, or its transpose if C is column-major: both semirings are commutative, and no epilogue of the closed set
+/// tells rows from columns.
+inline Contraction by_rows(Contraction p) {
   if (p.c.column_stride <= p.c.row_stride) return p;
   const auto transpose = [](Operand& o) {
     std::swap(o.rows, o.columns);
@@ -232,9 +233,9 @@ inline Problem by_rows(Problem p) {
   return p;
 }
 
-/// How outputs leave. A product of a count below 2^24 and a float is exact in double.
+/// How outputs are stored. A product of a count below 2^24 and a float is exact in double.
 template <class S>
-Stored stored_as(const Problem& p) {
+Stored stored_as(const Contraction& p) {
   constexpr std::int64_t exact_in_float = std::int64_t{1} << 24;
   if (p.c.column_stride != 1 || p.accumulate) return Stored::otherwise;
   const epilogue::Program& program = *p.program;
@@ -252,7 +253,7 @@ inline bool takes_vectors(const Operand& c) {
   return reinterpret_cast<std::uintptr_t>(c.data) % 16 == 0 && c.row_stride % width == 0 && c.batch_stride % width == 0;
 }
 
-/// The same semiring on words of 32 bits: what a kernel computes, whatever the words of its operands are.
+/// The same semiring on 32-bit words: what a kernel computes, whatever the operands' words are.
 template <class S>
 struct on_words;
 template <template <class> class S, class Word>
@@ -264,44 +265,44 @@ struct on_words<S<Word>> {
 inline std::size_t counts_bytes(const Lines& g) {
   return (static_cast<std::size_t>(matrices_of(*g.operand) * g.lines) * sizeof(std::int32_t) + 255) / 256 * 256;
 }
-inline std::size_t codes_workspace(const KernelInfo& info, const Problem& p) {
-  return workspace<false>(info, p) + counts_bytes(lines_of_a(p)) + counts_bytes(lines_of_b(p));
+inline std::size_t codes_workspace(const Contraction& p) {
+  return workspace<false>(p) + counts_bytes(lines_of_a(p)) + counts_bytes(lines_of_b(p));
 }
 
-/// The pass over an operand whose lines are there, each read by neighbouring threads, 16 bytes a thread.
+/// The pass over an operand whose codes are at `from`; neighbouring threads share a code, 16 bytes each.
 inline Counting counting_of(const Lines& g, Source<std::uint32_t> from, std::int32_t* to) {
-  constexpr int most = 8;  // a block for a line
+  constexpr int most = 8;  // a block per code
   const std::int64_t pieces = pitch_of(g.k, g.operand->size) * static_cast<std::int64_t>(g.operand->size) / 16;
   const int threads = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(pieces, 1) - 1));
   return {from, matrices_of(*g.operand), g.lines, static_cast<std::int32_t>(pieces), std::min(threads, most), to};
 }
 
 template <class S, class Shape>
-Status codes_support(const KernelInfo& info, const Problem& problem) {
-  const Problem p = by_rows(problem);
+Status codes_support(const Contraction& problem) {
+  const Contraction p = by_rows(problem);
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (counting_of(g, {}, nullptr).blocks() > max_grid)
-      return {Code::unsupported, "an operand has too many lines for one pass that counts their bits"};
-  return supports<S, std::uint32_t, Shape>(info, p);
+      return {Decline::extents, "an operand has too many lines for one pass that counts their bits"};
+  return supports<S, std::uint32_t, Shape>(p);
 }
 
-/// As the sums of other kernels, the pass that counts, and the way into C as measured on sm_90: in vectors, during which a block that has a
-/// multiprocessor for itself multiplies nothing, or one by one.
+/// cost() of the product, the pass that counts, and the store, measured on sm_90: in vectors, during which a block that is
+/// alone on a multiprocessor multiplies nothing, or one by one.
 template <class S, class Shape>
-double codes_cost(const KernelInfo& info, const Problem& problem) {
-  const Problem p = by_rows(problem);
+double codes_cost(const Contraction& problem) {
+  const Contraction p = by_rows(problem);
   constexpr double launch = 2.5e-6, bytes_per_second = 2.5e12;
-  constexpr double in_vectors = Shape::blocks == 1 ? 6e-13 : 4e-13, one_by_one = 4.5e-12;  // seconds of an output
+  constexpr double in_vectors = Shape::blocks == 1 ? 6e-13 : 4e-13, one_by_one = 4.5e-12;  // seconds per output
   const bool vectors = takes_vectors(p.c) && p.program && stored_as<S>(p) != Stored::otherwise;
   double bytes = 0;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)}) bytes += static_cast<double>(packed_bytes(*g.operand, g.lines, g.k));
   const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
-  return cost<Shape, 1, false>(info, p) + launch + bytes / bytes_per_second + (vectors ? in_vectors : one_by_one) * outputs;
+  return cost<Shape, 1, false>(p) + launch + bytes / bytes_per_second + (vectors ? in_vectors : one_by_one) * outputs;
 }
 
 template <class S, class Shape>
-void run_codes(const KernelInfo& info, const Problem& problem, void* workspace) {
-  const Problem p = by_rows(problem);
+void run_codes(const KernelInfo& info, const Contraction& problem, void* workspace) {
+  const Contraction p = by_rows(problem);
   using tile::Direction;
   using Counted = typename on_words<S>::type;
   constexpr auto size = static_cast<std::int64_t>(sizeof(typename S::element)), word = std::int64_t{4};
@@ -311,7 +312,7 @@ void run_codes(const KernelInfo& info, const Problem& problem, void* workspace) 
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   auto* memory = static_cast<std::byte*>(workspace);
-  // Strides of operands that are read as they are, and those of packed ones, are multiples of 16 bytes.
+  // Strides are multiples of 16 bytes, those of packed operands and of operands that are read as they are.
   const auto source = [&](const Lines& g) {
     const Operand& o = *g.operand;
     if (way_of(g, false) != Way::packed)
@@ -353,21 +354,21 @@ void run_codes(const KernelInfo& info, const Problem& problem, void* workspace) 
 }
 
 template <class S, class Shape>
-Kernel codes_kernel() {
+Kernel<Contraction> codes_kernel() {
   constexpr int depth = 128 / static_cast<int>(sizeof(typename S::element));
-  Kernel k;
+  Kernel<Contraction> k;
   k.info = info_of_tile<S, Shape>("cuda.mma", Precision::accumulator, depth);
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
-  k.supports = codes_support<S, Shape>;
-  k.cost = codes_cost<S, Shape>;
-  k.workspace = codes_workspace;
-  k.run = run_codes<S, Shape>;
+  k.supports = detail::supports_by<codes_support<S, Shape>>;
+  k.cost = detail::cost_by<codes_cost<S, Shape>>;
+  k.workspace = detail::workspace_by<codes_workspace>;
+  k.run = detail::run_by<run_codes<S, Shape>>;
   return k;
 }
 
 /// The kernels of a semiring of codes, the largest tile first.
 template <class S>
-std::vector<Kernel> codes_kernels() {
+std::vector<Kernel<Contraction>> codes_kernels() {
   return {codes_kernel<S, Shape<2, 4, 64, 64, 3, 1>>(), codes_kernel<S, Shape<2, 2, 64, 64, 3, 2>>(),
           codes_kernel<S, Shape<2, 2, 64, 32, 3, 2>>(), codes_kernel<S, Shape<2, 2, 32, 32, 3, 3>>()};
 }

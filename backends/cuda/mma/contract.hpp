@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cuda.mma kernels of one semiring: what they say of themselves, and their launch.
+// The cuda.mma kernels of one semiring: their facts and their launch.
 #pragma once
 
 #include <rigel/backends/cuda/mma/kernel.hpp>
@@ -15,18 +15,19 @@
 
 namespace rigel::backends::mma {
 
-/// How an operand comes into the kernel.
+/// How an operand comes into the kernel: K-major, M- or N-major, or packed first.
 enum class Way : std::uint8_t { along_k, along_lines, packed };
 
-/// One operand of a problem, seen as lines.
+/// One operand of a problem; its lines are the rows of A or the columns of B.
 struct Lines {
   const Operand* operand;
   std::int64_t lines, line_stride, k, k_stride;
 };
-inline Lines lines_of_a(const Problem& p) { return {&p.a, p.m, p.a.row_stride, p.k, p.a.column_stride}; }
-inline Lines lines_of_b(const Problem& p) { return {&p.b, p.n, p.b.column_stride, p.k, p.b.row_stride}; }
+inline Lines lines_of_a(const Contraction& p) { return {&p.a, p.m, p.a.row_stride, p.k, p.a.column_stride}; }
+inline Lines lines_of_b(const Contraction& p) { return {&p.b, p.n, p.b.column_stride, p.k, p.b.row_stride}; }
 
-/// 16 bytes at a time, where addresses and extents are multiples of that; across k only for a kernel that takes `lines` as they lie.
+/// As it is, 16 bytes at a time, if addresses and extents are multiples of 16 bytes; M- or N-major only for a kernel that
+/// takes such `lines`. Otherwise packed.
 inline Way way_of(const Lines& g, bool lines) {
   const Operand& o = *g.operand;
   const std::int64_t width = 16 / static_cast<std::int64_t>(o.size);
@@ -39,20 +40,20 @@ inline Way way_of(const Lines& g, bool lines) {
   return Way::packed;
 }
 
-/// Whether a kernel takes lines as they lie: of 16-bit numbers by ldmatrix; larger ones one by one, where its outputs leave
-/// registers for that. Bytes, and words of which a register has a part, it does not.
+/// Whether a kernel takes M- and N-major operands as they are: 16-bit numbers by ldmatrix; larger ones one by one, if its
+/// outputs leave registers for that. It does not take bytes, nor words larger than a register.
 template <class S, class Element, class Shape>
 inline constexpr bool takes_lines =
     sizeof(Element) == sizeof(typename S::element) &&
     (sizeof(Element) == 2 || (sizeof(Element) > 2 && Shape::outputs_m * Shape::outputs_n * sizeof(Element) <= 64 * 32 * 4));
 
-/// Tiles of C in one batch.
+/// Rows and columns of tiles in one batch.
 template <class Shape>
-std::int64_t rows_of(const Problem& p) {
+std::int64_t rows_of(const Contraction& p) {
   return (p.m + Shape::m - 1) / Shape::m;
 }
 template <class Shape>
-std::int64_t columns_of(const Problem& p) {
+std::int64_t columns_of(const Contraction& p) {
   return (p.n + Shape::n - 1) / Shape::n;
 }
 
@@ -60,31 +61,31 @@ std::int64_t columns_of(const Problem& p) {
 inline constexpr std::int64_t max_grid = 2147483647;
 
 template <class S, class Element, class Shape, Products products = Products::whole>
-Status supports(const KernelInfo& info, const Problem& p) {
+Status supports(const Contraction& p) {
   constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, planes_of(products)>;
   if (p.execution.shared_memory < bytes)
-    return {Code::unsupported, "needs " + std::to_string(bytes) + " bytes of shared memory"};
+    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   if (p.m > max_grid || p.n > max_grid ||
       rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
-    return {Code::unsupported, "C has more than 2^31 - 1 rows, columns or tiles"};
-  if (p.k > std::numeric_limits<std::int32_t>::max() / 4) return {Code::unsupported, "K is 2^29 or more"};
+    return {Decline::extents, "C has more than 2^31 - 1 rows, columns or tiles"};
+  if (p.k > std::numeric_limits<std::int32_t>::max() / 4) return {Decline::extents, "K is 2^29 or more"};
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (packing_blocks(*g.operand, g.lines, g.k) > max_grid)
-      return {Code::unsupported, "an operand has more than 2^31 - 1 tiles of 64 by 64"};
+      return {Decline::extents, "an operand has more than 2^31 - 1 tiles of 64 by 64"};
   if constexpr (joins_bits<S>) {
     constexpr bool is_or = std::is_same_v<S, or_and<typename S::element>>;
     if (!p.program || p.program->empty() ||
         (*p.program)[0].kind != (is_or ? epilogue::Kind::any_bit : epilogue::Kind::parity))
-      return {Code::unsupported, std::string("tensor cores count the bits along k: the epilogue has to begin with ") +
+      return {Decline::epilogue, std::string("tensor cores count the bits along k: the epilogue has to begin with ") +
                                      (is_or ? "any_bit()" : "parity()")};
-    // The count wraps, which a parity does not mind.
+    // The count wraps around, which does not change its parity.
     if (is_or && p.k > (std::int64_t{1} << 32) / (8 * static_cast<std::int64_t>(sizeof(typename S::element))) - 1)
-      return {Code::unsupported, "a line has 2^32 bits or more"};
+      return {Decline::extents, "a line has 2^32 bits or more"};
   }
-  return detail::finish_supports<detail::ProgramFinish>(info, p);
+  return detail::finish_supports<detail::ProgramFinish>(p);
 }
 
-/// Bytes of the workspace that an operand takes: its planes, or where it cannot be copied as it lies.
+/// Bytes of the workspace that an operand takes: for its planes, or for packing if it cannot be copied as it is.
 template <bool takes_lines, Products products = Products::whole>
 std::size_t workspace_of(const Lines& g) {
   if constexpr (planes_of(products) > 1)
@@ -93,11 +94,11 @@ std::size_t workspace_of(const Lines& g) {
     return way_of(g, takes_lines) == Way::packed ? packed_bytes(*g.operand, g.lines, g.k) : 0;
 }
 template <bool takes_lines, Products products = Products::whole>
-std::size_t workspace(const KernelInfo&, const Problem& p) {
+std::size_t workspace(const Contraction& p) {
   return workspace_of<takes_lines, products>(lines_of_a(p)) + workspace_of<takes_lines, products>(lines_of_b(p));
 }
 
-/// Whether C takes outputs in fours that lie next to each other, doubles by rows; others leave one by one.
+/// Whether C takes outputs in groups of four neighbours (doubles: in rows). Otherwise they are stored one by one.
 inline bool stores_fours(const Operand& c) {
   if (c.size == sizeof(double)) return c.column_stride == 1;
   const auto fours = [](std::int64_t stride) { return stride % 4 == 0; };
@@ -105,11 +106,11 @@ inline bool stores_fours(const Operand& c) {
          reinterpret_cast<std::uintptr_t>(c.data) % (4 * c.size) == 0;
 }
 
-/// A launch, the time to fill the slabs and to write C for each round of tiles, and the products of the multiprocessor that gets
-/// most tiles; with few warps it waits for its operands. `rate`: 32-byte steps of an output that a multiprocessor finishes in a
-/// second when it is full, as measured on sm_90.
+/// A launch; for each round of tiles the time to fill the slabs and to store C; and the products of the multiprocessor that
+/// gets the most tiles, which waits for operands if it has few warps. `rate`: 32-byte steps of an output per second of a
+/// full multiprocessor, measured on sm_90.
 template <class Shape, int work, bool takes_lines, Products products = Products::whole>
-double cost(const KernelInfo&, const Problem& p) {
+double cost(const Contraction& p) {
   constexpr double launch = 3.5e-6, fill = 1.5e-6, packing = 3e-6;
   const double output = stores_fours(p.c) ? 2e-11 : 6e-10;
   constexpr bool cuts = planes_of(products) > 1;
@@ -136,7 +137,7 @@ double cost(const KernelInfo&, const Problem& p) {
   return seconds;
 }
 
-/// Lets a kernel have more than 48 KB of shared memory, once for each device.
+/// Allows a kernel more than 48 KB of shared memory, once per device.
 inline void allow_shared_memory(const void* function, int bytes, std::atomic<std::uint64_t>& allowed, int device,
                                 const KernelInfo& info) {
   const std::uint64_t mine = device >= 0 && device < 64 ? std::uint64_t{1} << device : 0;
@@ -146,9 +147,9 @@ inline void allow_shared_memory(const void* function, int bytes, std::atomic<std
   allowed.fetch_or(mine, std::memory_order_release);
 }
 
-/// Enqueues a kernel whose blocks go from tile to tile: as many as the card holds, or as there are tiles.
+/// Enqueues a persistent kernel: as many blocks as the card holds, or as there are tiles.
 template <class Shape>
-void launch_tiles(const void* function, unsigned tiles, int bytes, void** arguments, const Problem& p,
+void launch_tiles(const void* function, unsigned tiles, int bytes, void** arguments, const Contraction& p,
                   const KernelInfo& info) {
   const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
   const cudaError_t status =
@@ -157,7 +158,7 @@ void launch_tiles(const void* function, unsigned tiles, int bytes, void** argume
   cuda::check_launch(status, info.name);
 }
 
-/// Enqueues the packing pass of an operand to `memory`, which it advances; what is there then.
+/// Enqueues the pass that packs an operand to `memory`, which it advances. Returns the packed operand.
 template <class Element>
 Source<Element> packed_source(const Lines& g, std::byte*& memory, cudaStream_t stream, const std::string& kernel) {
   const Operand& o = *g.operand;
@@ -169,7 +170,7 @@ Source<Element> packed_source(const Lines& g, std::byte*& memory, cudaStream_t s
   return packed;
 }
 
-/// Enqueues the pass that cuts an operand into planes to `memory`, which it advances; what is there then.
+/// Enqueues the pass that cuts an operand into planes to `memory`, which it advances. Returns the planes.
 template <class Element, int planes>
 Source<Element> cut_source(const Lines& g, std::byte*& memory, cudaStream_t stream, const std::string& kernel) {
   const Operand& o = *g.operand;
@@ -181,11 +182,11 @@ Source<Element> cut_source(const Lines& g, std::byte*& memory, cudaStream_t stre
 }
 
 template <class S, class Element, Products products, class Shape>
-void run(const KernelInfo& info, const Problem& p, void* workspace) {
+void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   using tile::Direction;
   constexpr int planes = planes_of(products);
   constexpr int ratio =
-      planes > 1 ? 1 : static_cast<int>(sizeof(typename S::element) / sizeof(Element));  // words of an element
+      planes > 1 ? 1 : static_cast<int>(sizeof(typename S::element) / sizeof(Element));  // words per element
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   auto* memory = static_cast<std::byte*>(workspace);
@@ -232,36 +233,40 @@ void run(const KernelInfo& info, const Problem& p, void* workspace) {
   launch.template operator()<Direction::along_k, Direction::along_k>();
 }
 
-/// The a-priori bound of sums by mma.sync into f32. An accumulator and a block of n exact products, 4 of them or more, are aligned to
-/// the largest and cut, each at 2^-23 of it or later, and so is their sum (M. Fasi, N. J. Higham, M. Mikaitis, S. Pranesh, Numerical
-/// behavior of NVIDIA tensor cores, 2021): at most (n + 2)·2u of Σ|a·b|, 3u for each of the products. An instruction has `terms` of
-/// them, absent ones included; a value of k takes part in `products` instructions; `rounding`: of the operands, relative to a product, in u.
+/// The a-priori bound of sums by mma.sync into f32. An instruction aligns its accumulator and a block of n ≥ 4 exact
+/// products to the largest of them, truncates each at 2^-23 of it or later, and so their sum (M. Fasi, N. J. Higham, M.
+/// Mikaitis, S. Pranesh, Numerical behavior of NVIDIA tensor cores, 2021): at most (n + 2)·2u of Σ|a·b|, 3u for each
+/// product. `terms`: products per instruction, absent ones included. `products`: instructions in which an element takes
+/// part. `rounding`: of the operands, relative to a product, in u.
 constexpr Accuracy truncating_accuracy(int terms, int products = 1, double rounding = 0) {
   const double of_term = 3.0 * products;
   return {of_term * terms + 2 + rounding, of_term};
 }
 
-/// What a product of two operands cut to 11 bits is off by, in u.
+/// The error of a product of two operands truncated to 11 bits, in u.
 inline constexpr double cut_to_tf32 = 2 * 0x1p14 + 0x1p4;
 
-/// That of floats in `planes` planes of bfloat16, with `products` of them for each. Lost of a product, in u: of three planes x₁y₂ and
-/// x₂y₁, 2^-25 each at most, and x₂y₂, of two x₁y₁, 2^-16, and 2^-17 of x and of y each, of nine products nothing. Promoted, those of
-/// both first planes come last in a slab of `depth` values of k: the others, one for each plane but the first two 2^-8 and all together
-/// little more than 2^-7 of Σ|x·y|, are cut where nothing larger is there yet.
+/// The bound for floats in `planes` planes of bfloat16, with `products` products for each. What a product loses, relative to
+/// it: of three planes x₁y₂ and x₂y₁, at most 2^-25 each, and x₂y₂; of two planes x₁y₁, 2^-16, and 2^-17 of each of x and y;
+/// with nine products nothing. If promoted, the products of both first planes come last in a slab of `depth` k. The others,
+/// each about 2^-8 of Σ|x·y| at most and all together little more than 2^-7, are truncated while nothing larger is in the
+/// sum.
 constexpr Accuracy accuracy_of_planes(int planes, int products, bool promoted, int depth) {
   const double lost = products == 9 ? 0 : planes == 3 ? 1 + 0x1p-8 : 0x1p9 + 2;
   if (!promoted) return truncating_accuracy(16, products, lost);
   return {depth * truncating_accuracy(16).per_term * (1 + (products + 2) * 0x1p-7) + 2 + lost, 1.0 / depth};
 }
 
-/// What kernels on tensor cores say of themselves alike. `variant`: how their names call it, where that is not their precision.
+/// Facts that kernels on tensor cores share. `variant`: what their names call it, if not its precision; `schedule`: what
+/// else tells kernels of a variant apart, besides the tile.
 template <class S, class Shape>
-KernelInfo info_of_tile(std::string_view family, Precision precision, int depth, std::string variant = {}) {
+KernelInfo info_of_tile(std::string_view family, Precision precision, int depth, std::string variant = {},
+                        const std::string& schedule = {}) {
   if (variant.empty() && precision != Precision::accumulator) variant = name(precision);
   const std::string bit_class = std::string(family) + (variant.empty() ? "" : '.' + variant);
-  if (!variant.empty()) variant += '.';
+  if (!schedule.empty()) variant += (variant.empty() ? "" : ".") + schedule;
   KernelInfo info = detail::info_of<S>(
-      family, variant + std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth),
+      family, variant, std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth),
       bit(Space::cuda));
   info.tile = {Shape::m, Shape::n, depth};
   info.stages = Shape::stages;
@@ -272,7 +277,7 @@ KernelInfo info_of_tile(std::string_view family, Precision precision, int depth,
   return info;
 }
 
-/// How numbers are multiplied whose terms are rounded as `precision` says, floats cut to `Element` or into planes of it.
+/// How numbers are multiplied at a `precision`, with floats cut to `Element` or into planes of it.
 template <class S, class Element>
 constexpr Products products_at(Precision precision) {
   constexpr bool planes = std::is_same_v<typename S::element, float> && std::is_same_v<Element, bfloat16>;
@@ -281,7 +286,7 @@ constexpr Products products_at(Precision precision) {
   if (precision == Precision::split) return planes ? Products::bf16x6 : Products::split;
   return precision == Precision::bf16x3 ? Products::bf16x3 : Products::whole;
 }
-/// What names of kernels call those that are not the only ones of their precision.
+/// The names of variants that are not the only ones of their precision.
 constexpr const char* variant_of(Products products) {
   return products == Products::bf16x6            ? "bf16x6_split"
          : products == Products::promoted_bf16x6 ? "bf16x6_promoted"
@@ -291,13 +296,13 @@ constexpr const char* variant_of(Products products) {
 }
 
 template <class S, class Element, Precision precision, class Shape, Products products = products_at<S, Element>(precision)>
-Kernel kernel() {
+Kernel<Contraction> kernel() {
   using Own = typename S::element;
-  constexpr double lost = 16 + 2 * 6;  // of a product in two parts, in u: that of the rests; two bits of each of them
+  constexpr double lost = 16 + 2 * 6;  // of a product in two parts, in u: the product of both rests; two bits of each rest
   constexpr bool cuts = planes_of(products) > 1;
   constexpr int depth = cuts ? slab_of_planes : 128 / static_cast<int>(sizeof(Own));
   constexpr int terms = 32 / static_cast<int>(cuts ? sizeof(Element) : sizeof(Own));
-  Kernel k;
+  Kernel<Contraction> k;
   k.info = info_of_tile<S, Shape>("cuda.mma", precision, depth, variant_of(products));
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
@@ -310,23 +315,23 @@ Kernel kernel() {
     k.info.accuracy = truncating_accuracy(terms, 3, lost);
   else if constexpr (products == Products::promoted)
     k.info.accuracy = {depth * truncating_accuracy(terms, 3).per_term + 2 + lost,
-                       1.0 / depth};  // of a slab; of sums of slabs
+                       1.0 / depth};  // within a slab; of sums of slabs
   else if constexpr (std::is_same_v<Element, double>)
     k.info.accuracy = detail::chain_accuracy<S>();  // of fma, in an order that PTX does not state
   else
     k.info.accuracy = truncating_accuracy(terms);
-  k.supports = supports<S, Element, Shape, products>;
+  k.supports = detail::supports_by<supports<S, Element, Shape, products>>;
   constexpr bool lines = !cuts && takes_lines<S, Element, Shape>;
   constexpr int work = sizeof(Own) == 8 ? 2 : products_of(products);  // a product of doubles takes as long as two others
-  k.cost = cost<Shape, work, lines, products>;
-  k.workspace = workspace<lines, products>;
-  k.run = run<S, Element, products, Shape>;
+  k.cost = detail::cost_by<cost<Shape, work, lines, products>>;
+  k.workspace = detail::workspace_by<workspace<lines, products>>;
+  k.run = detail::run_by<run<S, Element, products, Shape>>;
   return k;
 }
 
 /// The kernels of a semiring, the largest tile first.
 template <class S, class Element = typename S::element, Precision precision = Precision::accumulator>
-std::vector<Kernel> kernels() {
+std::vector<Kernel<Contraction>> kernels() {
   return {kernel<S, Element, precision, Shape<2, 4, 64, 64, 3, 1>>(),
           kernel<S, Element, precision, Shape<2, 2, 64, 64, 3, 2>>(),
           kernel<S, Element, precision, Shape<2, 2, 64, 32, 3, 2>>(),

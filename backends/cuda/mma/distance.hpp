@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cuda.mma kernels of l2_squared: what they say of themselves, and their three launches.
+// The cuda.mma kernels of l2_squared: their facts, and their three launches.
 #pragma once
 
 #include <rigel/backends/cuda/mma/contract.hpp>
@@ -8,20 +8,20 @@
 
 namespace rigel::backends::mma {
 
-/// What an output may be off by, and where it is kept. With s = |x|² + |z|² of the centred lines and D the squared distance, the sum of
-/// products, the norms and their sum are off by `of_norms`·u·s together; subtracting the centre makes |x| + |z| ≤ √(2s) of the distance,
-/// which is 2√(2sD) of D, and the last fma 1 of D. So
+/// The error of an output, and the threshold above which it is kept. Let s = |x|² + |z|² of the centred rows, and D the
+/// squared distance. The sum of products, the norms and their sum are off by of_norms·u·s together. Subtracting the centre
+/// changes the distance by (|x| + |z|)·u ≤ √(2s)·u, which is 2√(2sD)·u of D. The last fma adds u·D. So
 ///     |error| ≤ (of_norms·s + 2√2·√(sD) + D)·u, u of the type that products are summed in,
-/// at most (of_norms + 6)·u·s, as D ≤ 2s; and where D is above threshold·s, at most ((of_norms + 3)/threshold + 1)·u·D.
+/// at most (of_norms + 6)·u·s, as D ≤ 2s; and if D is above threshold·s, at most ((of_norms + 3)/threshold + 1)·u·D.
 template <class Stored>
 struct Bound;
 
-/// Floats as pairs of halves: an instruction of 16 products of the upper parts is off by 48 of Σ|x·z|, the two of lower parts by less
-/// than 0.2 (see truncating_accuracy()); of a product 8 are lost, 2 with the last bit of each operand and 4 with that of both lower
-/// parts; adding up a step, and a level, takes 1 each. 2·Σ|x·z| ≤ s. Norms and their sum: 2.
+/// Floats as pairs of halves, in units of u·Σ|x·z|. An instruction of 16 products of upper parts is off by 48, the two with
+/// lower parts by less than 0.2 (see truncating_accuracy()). A product loses 8: 2 with the last bit of each operand, and 4
+/// with that of both lower parts. Adding up a step, and a level, takes 1 each. 2·Σ|x·z| ≤ s. Norms and their sum: 2.
 template <>
 struct Bound<half> {
-  static constexpr double kept = 336;  // 2·10^-5 in u = 2^-24
+  static constexpr double kept = 336;  // 2·10^-5 in units of u = 2^-24
   template <int levels>
   static double of_norms(std::int64_t k) {
     constexpr double instructions = 48.2, lost = 8, norms = 2;
@@ -33,18 +33,18 @@ struct Bound<half> {
     constexpr double slack = 1;
     return (of_norms + 3 + slack) / (kept - 2);
   }
-  /// The largest that leaves most outputs of ordinary data alone, whose D/s is near 1.
+  /// The largest that keeps most outputs of ordinary data, whose D/s is near 1.
   static constexpr double largest_threshold = 0.6;
 };
 
-/// Doubles: each product is added by an fma, in a chain of K; a norm by a warp, K/32 and 6 more.
+/// Doubles: each product is added by an fma, in a chain of K; a warp sums a norm, K/32 and 6 more.
 template <>
 struct Bound<double> {
   template <int>
   static double of_norms(std::int64_t k) {
     return static_cast<double>(k) + std::ceil(static_cast<double>(k) / 32) + 8;
   }
-  /// Of doubles four bits more than a chain loses may be lost. Of floats what is kept is within 2^-26: a quarter of a float's u.
+  /// Doubles may lose four bits more than a chain loses. For floats, what is kept is within 2^-26: a quarter of a float's u.
   static constexpr double of_chain = 16, of_float = 0x1p27;
   template <class Element>
   static double threshold(double of_norms) {
@@ -53,52 +53,51 @@ struct Bound<double> {
   static constexpr double largest_threshold = 0.25;
 };
 
-/// Both operands are the same.
-inline bool is_self_distance(const Problem& p) {
+/// Whether both operands are the same matrices.
+inline bool is_self_distance(const Contraction& p) {
   return p.a.data == p.b.data && p.m == p.n && p.a.batches == p.b.batches && p.a.batch_stride == p.b.batch_stride &&
          p.a.row_stride == p.b.column_stride && p.a.column_stride == p.b.row_stride;
 }
 
 template <class Shape>
-DistanceRaster distance_raster(const Problem& p) {
+DistanceRaster distance_raster(const Contraction& p) {
   DistanceRaster raster{{rows_of<Shape>(p), columns_of<Shape>(p)}, is_self_distance(p), 0};
   raster.in_batch = static_cast<unsigned>(raster.tiles(Shape::m, Shape::n));
   return raster;
 }
 template <class Shape>
-std::int64_t tiles_of(const Problem& p) {
+std::int64_t tiles_of(const Contraction& p) {
   return p.batch * distance_raster<Shape>(p).tiles(Shape::m, Shape::n);
 }
 
 template <class Element, class Stored, class Shape, int levels>
-Status supports_distances(const KernelInfo& info, const Problem& p) {
+Status supports_distances(const Contraction& p) {
   using Limits = Bound<Stored>;
   const double threshold = Limits::template threshold<Element>(Limits::template of_norms<levels>(p.k));
   if (!p.may_cancel && threshold > Limits::largest_threshold)
-    return {Code::unsupported, "K is too large for its bound: distances below " + std::to_string(threshold) +
+    return {Decline::accuracy, "K is too large for its bound: distances below " + std::to_string(threshold) +
                                    " of the norms would have to be computed anew"};
   if (constexpr int bytes = distance_shared_bytes<Shape, line_t<Stored>>; p.execution.shared_memory < bytes)
-    return {Code::unsupported, "needs " + std::to_string(bytes) + " bytes of shared memory"};
-  const Status status = supports<l2_squared<Element>, Stored, Shape>(info, p);
+    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
+  const Status status = supports<l2_squared<Element>, Stored, Shape>(p);
   if (!status) return status;
   if (rows_of<Shape>(p) * columns_of<Shape>(p) * std::max<std::int64_t>(p.batch, 1) > max_grid / Shape::warps)
-    return {Code::unsupported, "C has more than 2^31 - 1 tiles of warps"};
+    return {Decline::extents, "C has more than 2^31 - 1 tiles of warps"};
   const auto blocks = [](const Lines& g) {
     return matrices_of(*g.operand) * ((g.lines + prepared_lines - 1) / prepared_lines);
   };
   if (blocks(lines_of_a(p)) + blocks(lines_of_b(p)) > max_grid)
-    return {Code::unsupported,
-            "the operands have more than 2^31 - 1 groups of " + std::to_string(prepared_lines) + " lines"};
+    return {Decline::extents, "the operands have more than 2^31 - 1 groups of " + std::to_string(prepared_lines) + " lines"};
   return {};
 }
 
-/// What lies in the workspace, each part aligned to 256 bytes.
+/// Offsets in the workspace; each array is aligned to 256 bytes.
 struct DistanceMemory {
   std::size_t numbers_a = 0, numbers_b = 0, lines_a = 0, lines_b = 0, counters = 0, few = 0, many = 0, places = 0, end = 0;
-  unsigned counter_count = 0;  // with the marks of all tiles behind the counters
+  unsigned counter_count = 0;  // the counters, then the marks of all tiles
 };
 template <class Stored, class Shape>
-DistanceMemory distance_memory(const Problem& p) {
+DistanceMemory distance_memory(const Contraction& p) {
   DistanceMemory at;
   const auto place = [&](std::int64_t count, std::size_t size) {
     const std::size_t from = at.end;
@@ -122,13 +121,13 @@ DistanceMemory distance_memory(const Problem& p) {
   return at;
 }
 template <class Stored, class Shape>
-std::size_t distance_workspace(const KernelInfo&, const Problem& p) {
+std::size_t distance_workspace(const Contraction& p) {
   return distance_memory<Stored, Shape>(p).end;
 }
 
-/// Where distances are kept. Numbers below `small` lose bits; roots need some above the smallest normal one.
+/// Which distances are kept. Numbers below `small` lose bits; roots need some above the smallest normal one.
 template <class Element, class Stored, int levels>
-Guard<line_t<Stored>> guard_of(const Problem& p) {
+Guard<line_t<Stored>> guard_of(const Contraction& p) {
   using Limits = Bound<Stored>;
   using Sum = decltype(line_t<Stored>::norm);
   constexpr Element small = std::is_same_v<Element, float> ? 0x1p-100 : 0x1p-900;
@@ -139,7 +138,7 @@ Guard<line_t<Stored>> guard_of(const Problem& p) {
 }
 
 template <class Element, class Stored, class Shape, int levels>
-void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
+void run_distances(const KernelInfo& info, const Contraction& p, void* workspace) {
   using S = l2_squared<Element>;
   using Line = line_t<Stored>;
   using Finish = detail::ProgramFinish;
@@ -221,10 +220,10 @@ void run_distances(const KernelInfo& info, const Problem& p, void* workspace) {
   cuda::check(cudaGetLastError(), "contract: launch of the outputs that cancel in " + info.name);
 }
 
-/// Pairs that a multiprocessor finishes in a second when it is full: of halves, and of doubles on 9.0, as measured; of doubles on others
-/// from their data sheets.
+/// Pairs per second of a full multiprocessor. Measured for halves, and for doubles on 9.0; for doubles on others, from data
+/// sheets.
 template <class Stored, int levels>
-double distance_rate(const Problem& p) {
+double distance_rate(const Contraction& p) {
   if constexpr (std::is_same_v<Stored, half>) return levels > 1 ? 4.0e11 : 4.8e11;
   switch (p.execution.compute_capability) {
     case 90: return 2.3e11;
@@ -234,9 +233,9 @@ double distance_rate(const Problem& p) {
   }
 }
 
-/// Three launches and the pass; then as in cost(). `output`: seconds that an output takes of a multiprocessor, as measured on sm_90.
+/// Three launches and the pass; the rest as in cost(). `output`: seconds per output of a multiprocessor, measured on sm_90.
 template <class Element, class Stored, class Shape, int levels>
-double distance_cost(const KernelInfo&, const Problem& p) {
+double distance_cost(const Contraction& p) {
   constexpr double launches = 12e-6, fill = 1.5e-6, pass_bytes_per_second = 2e12;
   constexpr double output = std::is_same_v<Stored, half> ? 1e-10 : 1.5e-10;
   const double rate = distance_rate<Stored, levels>(p);
@@ -253,24 +252,26 @@ double distance_cost(const KernelInfo&, const Problem& p) {
 }
 
 template <class Element, class Stored, class Shape, int levels = 1>
-Kernel distance_kernel() {
+Kernel<Contraction> distance_kernel() {
   using S = l2_squared<Element>;
   constexpr bool through_double = std::is_same_v<Element, float> && std::is_same_v<Stored, double>;
   constexpr Precision precision = through_double ? Precision::exact_products : Precision::promoted;
-  Kernel k;
+  Kernel<Contraction> k;
   k.info = info_of_tile<S, Shape>("cuda.mma", precision, values_together<Stored>, through_double ? "in_f64" : "");
   k.info.promises = Promise::repeatable;
   k.info.bit_class.clear();
-  if constexpr (std::is_same_v<Stored, half>)
-    k.info.accuracy = {Bound<half>::kept, 1};  // of those computed anew: one chain
-  else if constexpr (through_double)
-    k.info.accuracy = {2.5, 0};  // rounded to float once, once more where C is added to; doubles before are within a quarter
-  else
+  if constexpr (std::is_same_v<Stored, half>) {
+    k.info.accuracy = {Bound<half>::kept, 1};  // recomputed ones: one chain
+    k.info.relative_error = Bound<half>::kept * 0x1p-24;
+  } else if constexpr (through_double) {
+    k.info.accuracy = {2.5, 0};  // rounded to float, and again if C is accumulated; the doubles before are within a quarter
+  } else {
     k.info.accuracy = {12 * Bound<double>::of_chain + 2, (1 + 1. / 32) * Bound<double>::of_chain};
-  k.supports = supports_distances<Element, Stored, Shape, levels>;
-  k.cost = distance_cost<Element, Stored, Shape, levels>;
-  k.workspace = distance_workspace<Stored, Shape>;
-  k.run = run_distances<Element, Stored, Shape, levels>;
+  }
+  k.supports = detail::supports_by<supports_distances<Element, Stored, Shape, levels>>;
+  k.cost = detail::cost_by<distance_cost<Element, Stored, Shape, levels>>;
+  k.workspace = detail::workspace_by<distance_workspace<Stored, Shape>>;
+  k.run = detail::run_by<run_distances<Element, Stored, Shape, levels>>;
   return k;
 }
 

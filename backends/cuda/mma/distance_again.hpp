@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Σ_k (x_k − z_k)² anew, by differences, for outputs whose |x|² + |z|² − 2x·z has cancelled, each one chain in ascending k where
-// a warp's tile has many of them: by tiles as cuda.simt has them. Where it has few, by a warp each.
+// Recomputes Σ_k (x_k − z_k)² by subtraction for outputs whose |x|² + |z|² − 2x·z has cancelled. If a warp's tile has many,
+// each is one chain in ascending k, in tiles like cuda.simt's. If it has few, a warp sums each.
 #pragma once
 
 #include <rigel/backends/cuda/mma/distance_kernel.hpp>
@@ -9,13 +9,14 @@
 
 namespace rigel::backends::mma {
 
-/// m × n outputs by 128 threads, with sums of type `Sum`. (Of floats no registers are left for reading ahead in a loop of any K.)
+/// m × n outputs by 128 threads, with sums of type `Sum`. (With floats, no registers are left to prefetch fragments for any
+/// K.)
 template <class Sum, int m, int n>
 using DirectShape = tile::Shape<16, 8, m / 16, n / 8, 8, m * n * sizeof(Sum) >= 128 * 48 * sizeof(double) ? 2 : 3,
                                 (sizeof(Sum) > sizeof(float))>;
 
-/// A tile of outputs of S by differences of numbers of type `Sum`. `in_vectors`: operands lie along k, aligned, and K is a multiple of
-/// the tile's depth.
+/// A tile of outputs of S, by subtraction, in numbers of type `Sum`. `in_vectors`: operands are K-major and aligned, and K
+/// is a multiple of the tile's depth.
 template <class S, class Sum, class Finish, class Shape, bool in_vectors>
 struct DirectTile {
   using Value = typename S::accumulator;
@@ -23,7 +24,7 @@ struct DirectTile {
   using Direct = l2_squared<typename S::element, Sum>;
   using Steps = simt::Steps<Direct>;
   static constexpr tile::Way way = in_vectors ? tile::Way::along_k : tile::Way::single;
-  // Copies start where no registers spill.
+  // Copies start at the steps at which no registers spill.
   using Sums =
       simt::TileSum<Direct, Shape, Steps, way, way, in_vectors ? simt::Schedule{0, 6} : simt::Schedule{1, 6}, std::int32_t>;
   using Exchange = typename Sums::Exchange;
@@ -32,7 +33,7 @@ struct DirectTile {
 
   /// x = Σ_k (a − b)² for the outputs of this thread; all threads of the block call it.
   __device__ __forceinline__ static void sum(const Arguments& g, const tile::Origin& o, Sum* slabs, Registers& x) {
-    // Read anew, so that what follows from it takes no registers from one tile to the next.
+    // Read again here, so that values derived from it take no registers between tiles.
     const unsigned thread = arch::thread_index();
     tile::Place<Shape> place(static_cast<int>(thread));
     const Direct direct;
@@ -51,8 +52,8 @@ struct DirectTile {
     Sums::add(x, a, b, of_a, of_b, g, step, place, slabs);
   }
 
-  /// The outputs of those pieces for which wanted(m, n), of their first output, is true, to C and to their mirrored places; `all`:
-  /// it is true for all of them.
+  /// Stores the outputs of those pieces for whose first output wanted(m, n) is true, and their mirror images. `all`: it is
+  /// true for all pieces.
   template <class Wanted>
   __device__ __forceinline__ static void store(const Arguments& g, bool mirrored, const tile::Origin& o, int thread,
                                                Registers& x, Sum* exchange, bool all, const Wanted& wanted) {
@@ -63,7 +64,7 @@ struct DirectTile {
     const bool plain = (root || g.finish.template is_copy<Value>()) && !g.accumulate && !(mirrored && o.n < o.m + Shape::m);
     const tile::Place<Shape> place(thread);
     const auto c = [&](std::int64_t i, std::int64_t j) { return static_cast<Value*>(g.c) + g.c_offset(o.batch, i, j); };
-    // C by rows, aligned: straight from registers.
+    // An aligned, row-major C: straight from registers.
     constexpr std::size_t vector_bytes = chunk * sizeof(Value);
     if constexpr (in_vectors)
       if (all && plain && last_m == Shape::m && last_n == Shape::n && g.c_strides.column == 1 &&
@@ -99,7 +100,7 @@ struct DirectTile {
     });
   }
 
-  /// An output, and its mirrored one; none below the diagonal.
+  /// Stores an output and its mirror image; nothing below the diagonal.
   __device__ __forceinline__ static void store_one(const Arguments& g, bool mirrored, std::int64_t l, std::int64_t i,
                                                    std::int64_t j, Value value) {
     if (mirrored && j < i) return;
@@ -120,7 +121,8 @@ struct DirectTile {
   }
 };
 
-/// How tiles of products are cut, by `Shape`: into units, of as many columns as 128 threads have registers for, and these into parts.
+/// How the products' tiles, of `Shape`, are divided into units, with as many columns as 128 threads have registers for, and
+/// units into parts.
 template <class Sum, class Shape>
 struct DirectCut {
   static constexpr int outputs_m = Shape::outputs_m, outputs_n = Shape::outputs_n;  // of a warp of the products
@@ -131,14 +133,14 @@ struct DirectCut {
   static constexpr int parts_n = Unit::n / Part::n, parts = Unit::m / Part::m * parts_n;
   static_assert(Shape::n % units == 0 && Unit::m % Part::m == 0 && Unit::n % Part::n == 0);
   static_assert(Part::m % outputs_m == 0 && Part::n % outputs_n == 0);
-  // Units leave multiprocessors idle where the list has fewer of them than this many for each two blocks.
+  // With fewer units in the list than this many for every two blocks, units would leave multiprocessors idle.
   static constexpr int least = in_floats ? 1 : 2;
 
-  /// Whether the warp that had (m, n) of a tile is marked, of those that have rejected many outputs.
+  /// Whether the warp that computed (m, n) of a tile is marked as having rejected many outputs.
   __device__ __forceinline__ static bool is_marked(unsigned marks, int m, int n) {
     return (marks >> (m / outputs_m * Shape::warps_n + n / outputs_n) & 1) != 0;
   }
-  /// How many warps are of those that had the outputs of a Unit, or a Part, from (m, n) on.
+  /// How many of the warps that computed a Unit, or a Part, from (m, n) on are marked.
   template <class Piece>
   __device__ __forceinline__ static int marked(unsigned marks, int m, int n) {
     int count = 0;
@@ -150,8 +152,8 @@ struct DirectCut {
   }
 };
 
-/// Blocks take the units of the listed tiles in turn by a counter, then warps go from output to output. A unit is computed as a whole
-/// where that is less work and there are enough of them for all multiprocessors, else by parts.
+/// Blocks take units of the listed tiles by a counter, then warps take single outputs. A unit is computed as a whole if that
+/// is less work and there are enough units for all multiprocessors, else by parts.
 template <class S, class Sum, class Finish, class Shape, bool in_vectors, class Unit = typename DirectCut<Sum, Shape>::Unit>
 __global__ void __launch_bounds__(Unit::threads, Unit::blocks)
     compute_rejected(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ Rejected rejected,
@@ -161,14 +163,14 @@ __global__ void __launch_bounds__(Unit::threads, Unit::blocks)
   using Part = DirectTile<S, Sum, Finish, typename Cut::Part, in_vectors>;
   using Value = typename S::accumulator;
   constexpr int outputs_m = Cut::outputs_m, outputs_n = Cut::outputs_n;
-  // A piece of an exchange is of one warp's outputs.
+  // All outputs of an exchange's piece belong to one warp.
   static_assert(outputs_m % Whole::Exchange::rows == 0 && outputs_n % Whole::Exchange::columns == 0 &&
                 outputs_m % Part::Exchange::rows == 0 && outputs_n % Part::Exchange::columns == 0);
   constexpr int bytes = Whole::bytes > Part::bytes ? Whole::bytes : Part::bytes;
   __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
   __shared__ unsigned taken;
   Sum* const slabs = reinterpret_cast<Sum*>(shared);
-  // Read where they are needed, so that they take no registers while a tile is summed.
+  // Read when they are needed, so that they take no registers while a tile is summed.
   const auto counter = [&](int which) { return *static_cast<const volatile unsigned*>(rejected.counters + which); };
   if (const unsigned few = counter(0), many = counter(1); few == 0 && many == 0) return;
 
@@ -183,12 +185,12 @@ __global__ void __launch_bounds__(Unit::threads, Unit::blocks)
   // The first output of a part of a unit.
   const auto part_m = [](int part) { return part / Cut::parts_n * Cut::Part::m; };
   const auto part_n = [](int unit, int part) { return unit * Unit::n + part % Cut::parts_n * Cut::Part::n; };
-  // The next item is asked for while one is stored.
+  // The next item is requested while one is stored.
   const auto next_item = [&] { return threadIdx.x == 0 ? atomicAdd(rejected.counters + 2, 1u) : 0; };
   unsigned next = next_item();
 #pragma unroll 1
   for (;;) {
-    __syncthreads();  // slabs are read no more
+    __syncthreads();  // slabs are no longer read
     if (threadIdx.x == 0) taken = next;
     __syncthreads();
     const unsigned item = taken, items = items_of_tile();

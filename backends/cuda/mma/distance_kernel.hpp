@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// C(l,m,n) = epilogue( |x_m|² + |z_n|² − 2 Σ_k x_m(k)·z_n(k) ) on tensor cores: the way into C from sums of products of x and z as
-// distance_pass.hpp leaves them. What cancels is noted and left to distance_again.hpp.
+// C(l,m,n) = epilogue( |x_m|² + |z_n|² − 2 Σ_k x_m(k)·z_n(k) ) on tensor cores: the epilogue and the store, from sums of
+// products of x and z as distance_pass.hpp prepares them. Outputs that cancel are listed and left to distance_again.hpp.
 #pragma once
 
 #include <rigel/backends/cuda/mma/distance_tiles.hpp>
@@ -9,13 +9,13 @@
 
 namespace rigel::backends::mma {
 
-/// √x as IEEE 754 rounds it, of a distance that is kept: simt::rounded_root() without what small numbers need.
+/// √x of a kept distance, rounded as IEEE 754 requires: simt::rounded_root() without what small numbers need.
 __device__ __forceinline__ float root_of_kept(float x) {
   const float r = __nvvm_rsqrt_approx_ftz_f(fmaxf(x, 0x1p-126f)), y = math::multiply(x, r);
   return math::fma(math::fma(-y, y, x), math::multiply(0.5f, r), y);
 }
-/// The same of a normal number within .501 units of the last place: what the instruction gives, 20 bits, doubled twice (P. W. Markstein,
-/// Computation of elementary functions on the IBM RISC System/6000 processor, 1990).
+/// The same for a normal double, within .501 ulp: the instruction's 20 bits, doubled twice (P. W. Markstein, Computation of
+/// elementary functions on the IBM RISC System/6000 processor, 1990). `normal` is the number whose reciprocal root is taken.
 __device__ __forceinline__ double root_of_normal(double x, double normal) {
   double r;
   asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(normal));
@@ -26,11 +26,11 @@ __device__ __forceinline__ double root_of_normal(double x, double normal) {
 }
 __device__ __forceinline__ double root_of_normal(double x) { return root_of_normal(x, x); }
 __device__ __forceinline__ float root_of_normal(float x) { return root_of_kept(x); }
-/// And of a small one, or 0.
+/// The same for double, also if x is small or 0.
 __device__ __forceinline__ double root_of_kept(double x) { return root_of_normal(x, x > 0x1p-1000 ? x : 0x1p-1000); }
 
-/// The upper 32 bits of a number, and the largest number that has them: of numbers that are not negative they have the same order, NaN
-/// behind infinity.
+/// The upper 32 bits of a number, and the largest number that has them. For non-negative numbers they are in the same order
+/// as the numbers, with NaN after infinity.
 __device__ __forceinline__ unsigned upper_of(float x) { return __float_as_uint(x); }
 __device__ __forceinline__ unsigned upper_of(double x) { return static_cast<unsigned>(__double2hiint(x)); }
 template <class T>
@@ -41,12 +41,12 @@ __device__ __forceinline__ T largest_of(unsigned upper) {
     return __hiloint2double(static_cast<int>(upper), -1);
 }
 
-/// What a warp has in shared memory for its outputs' way into C: its lines' norms, and eight rows.
+/// A warp's shared memory for its store: the norms of its rows and columns, and eight rows of outputs.
 template <class Shape, class Line>
 struct DistanceBuffer {
   static constexpr int lines = (Shape::outputs_m + Shape::outputs_n) * static_cast<int>(sizeof(Line));
   using Sum = decltype(Line::norm);
-  // Rows of eight columns meet all banks, and of floats so do columns of eight rows, as a mirrored tile is read.
+  // Rows of eight columns use all banks; so do, for float, columns of eight rows, as mirrored tiles are read.
   static constexpr int pitch = Shape::outputs_n + (sizeof(Sum) == 8 ? 8 : 12);
   static constexpr int bytes = lines + 8 * pitch * static_cast<int>(sizeof(Sum));
 };
@@ -54,7 +54,7 @@ template <class Shape, class Line>
 inline constexpr int distance_shared_bytes =
     Shape::stages * (Shape::m + Shape::n) * 128 + Shape::warps * DistanceBuffer<Shape, Line>::bytes;
 
-/// The way into C.
+/// The epilogue and the store of distances.
 template <class Line>
 struct Distances {
   Guard<Line> guard;
@@ -64,7 +64,7 @@ struct Distances {
   template <class Shape>
   static constexpr int bytes = DistanceBuffer<Shape, Line>::bytes;
 
-  /// Starts to copy what is known of a warp's lines, from (l, m) and (l, n) on, as far as they exist.
+  /// Starts to copy the norms of a warp's rows and columns, from (l, m) and (l, n) on, as far as they exist.
   template <class Shape>
   __device__ __forceinline__ void begin(std::int64_t l, std::int64_t m, std::int64_t n, std::int64_t last_m,
                                         std::int64_t last_n, unsigned char* shared, int lane) const {
@@ -79,7 +79,7 @@ struct Distances {
     copy(to + Shape::outputs_m, guard.z + l * guard.batch_z + n, Shape::outputs_n, last_n - n);
   }
 
-  /// A warp's outputs; `number` is that of its tile.
+  /// Stores a warp's outputs; `number` is that of its tile.
   template <class Shape, class S, class Finish, int rows, int columns>
   __device__ __forceinline__ void store(const detail::Arguments<S, Finish>& g,
                                         const typename Guard<Line>::Sum (&sums)[rows][columns][4], std::int64_t l,
@@ -100,7 +100,8 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
 
   const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - m, outputs_m));
   const int last_n = static_cast<int>(std::min<std::int64_t>(g.n - n, outputs_n));
-  // How far the first column lies behind the diagonal, or further than any tile: what lies before it is not computed.
+  // How far the first column is right of the diagonal; outputs left of the diagonal are not computed. Without mirroring,
+  // further than any tile reaches.
   const int behind =
       mirrored ? static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(n - m, -outputs_n), outputs_m)) : outputs_m;
   const bool empty = last_m <= 0 || last_n <= 0 || behind == -outputs_n;
@@ -109,7 +110,7 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
   const S s = g.semiring(l);
   const bool along_n = g.c_strides.column <= g.c_strides.row;
 
-  // Eight rows of outputs to shared memory.
+  // Writes eight rows of outputs to shared memory.
   const auto to_buffer = [&](int piece) __attribute__((always_inline)) {
     __syncwarp();
 #pragma unroll
@@ -126,7 +127,7 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
     }
     __syncwarp();
   };
-  // An output of the buffer; on the diagonal of a matrix against itself, 0 where the line is finite.
+  // An output of the buffer. On the diagonal of a matrix against itself it is 0 if the row is finite.
   const auto distance = [&](int row, int column, int piece) __attribute__((always_inline)) {
     const Line of_x = lines_x[8 * piece + row];
     typename Guard<Line>::Distance d = guard(buffer[row * pitch + column], of_x, lines_z[column]);
@@ -137,8 +138,8 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
     return 8 * piece + row < last_m && column < last_n && 8 * piece + row <= behind + column;
   };
 
-  // A row's outputs in vectors: C of the accumulator's type by rows, aligned, not added to, without an epilogue or with the root
-  // alone, off the diagonal.
+  // Rows are stored in vectors if C has the accumulator's type, is row-major, aligned and not accumulated into, if the
+  // epilogue is empty or a square root, and off the diagonal.
   constexpr int width = 16 / static_cast<int>(sizeof(Value));
   using Vector = tile::Chunk<Value, width>;
   Value* const c = static_cast<Value*>(g.c) + g.c_offset(l, m, n);
@@ -146,19 +147,19 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
   const bool plain = (root || g.finish.template is_copy<Value>()) && !g.accumulate;
   const bool in_vectors = plain && g.c_strides.column == 1 && last_n % width == 0 && g.c_strides.row % width == 0 &&
                           reinterpret_cast<std::uintptr_t>(c) % 16 == 0 && behind == outputs_m;
-  // In vectors; whether all are seen to be kept at once, else they are looked at one by one.
+  // Stores in vectors. Returns whether one test shows that all outputs are kept; otherwise they are tested one by one.
   const auto store_vectors = [&]() __attribute__((always_inline)) {
     if constexpr (std::is_same_v<Sum, double>) {
-      // Doubles' sums straight from registers, four lanes two sectors of a row, or eight lanes of a column. That all are kept is seen by
-      // the smallest distance and the largest norms of a lane, upper words of theirs alone; else they are looked at one by one.
+      // Doubles: sums are stored straight from registers, four lanes to two sectors of a row, or eight lanes to those of a
+      // column. The test takes the smallest distance and the largest norms of a lane, by their upper words alone.
       const int row = lane / 4, column = lane % 4 * 2, left_m = last_m - row, left_n = last_n - column;
       using Two = tile::Chunk<Value, 2>;
-      constexpr double smallest = 0x1p-900;  // that root_of_normal() takes
+      constexpr double smallest = 0x1p-900;  // the smallest that root_of_normal() takes
       int lowest = std::numeric_limits<int>::max();
       unsigned most_x = 0, most_z = 0;
       std::int64_t stride = g.c_strides.row;
-      asm volatile("" : "+l"(stride));  // its multiples, found before the loop below, would take too many registers
-      constexpr int together = 4;  // rows of a lane, as registers allow
+      asm volatile("" : "+l"(stride));  // its multiples, computed before the loop below, would take too many registers
+      constexpr int together = 4;       // rows of a lane at a time, as registers allow
       static_assert(pieces % together == 0);
 #pragma unroll
       for (int first = 0; first < pieces; first += together) {
@@ -186,7 +187,7 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
               values[r].value[v] = static_cast<Value>(value);
             }
           }
-          asm volatile("" : "+r"(lowest), "+r"(most_z));  // found here, not behind all columns, where all values would live
+          asm volatile("" : "+r"(lowest), "+r"(most_z));  // computed here: after all columns, all values would be live
           if (root)
 #pragma unroll
             for (int r = 0; r < together; ++r)
@@ -209,8 +210,8 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
       const Sum least = larger(math::fma(guard.threshold, norms, guard.least), smallest);
       return 4 * norms <= guard.most && lowest > static_cast<int>(upper_of(least));
     } else {
-      // Floats by shared memory, several vectors of each lane at a time, since each takes long by itself. That all are kept is seen by the
-      // smallest of what lies above the threshold, by more than its rounding, and the largest norms.
+      // Floats go through shared memory, several vectors of each lane at a time to hide latency. The test takes the smallest
+      // excess over the threshold, which must be more than its rounding, and the largest norms.
       constexpr int in_row = outputs_n / width, of_lane = 8 * in_row / 32, vectors = 2;
       static_assert(32 % in_row == 0 && of_lane % vectors == 0);
       constexpr Sum rounding = 0x1p-20;
@@ -258,7 +259,7 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
         }
         if (!mirrored) continue;
         __syncwarp();
-        // The same as columns, by whole sectors: all rows of a tile that is mirrored exist.
+        // The mirrored outputs, by whole sectors. All rows of a tile that is mirrored exist.
         Value* const mirror = static_cast<Value*>(g.c) + g.c_offset(l, n, m + 8 * piece);
 #pragma unroll 1
         for (int e = lane; e < 8 / width * outputs_n; e += 32) {
@@ -308,7 +309,7 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
     }
     return __all_sync(~0u, kept) != 0;
   };
-  // Notes what is not kept; whether that is little.
+  // Lists rejected outputs; returns whether they are few.
   const auto note = [&]() __attribute__((always_inline)) {
     std::uint16_t* const places = rejected.places_of(number) + 1;
     int count = 0;
@@ -333,10 +334,10 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
     if (lane == 0 && !few) rejected.note_many(number, Shape::warps);
     return few;
   };
-  // What C held is needed still where outputs are not kept: they are then found before any is stored. So they are where most of a few
-  // are not kept, since probably none has to be stored; the kernels of doubles have no registers left for that. Branches around what
-  // a warp does together are taken by votes, so that ptxas knows that its lanes stay together; else it would move nothing past the
-  // products.
+  // Outputs are tested before any is stored if C is accumulated into, because recomputing rejected ones needs C's old
+  // values. They also are if most of the first ones are rejected, since then probably none has to be stored; kernels of
+  // doubles have no registers left for that. Branches around what a warp does together are votes, so that ptxas knows that
+  // its lanes stay together; otherwise it would move nothing past the products.
   constexpr bool asks = std::is_same_v<Sum, float>;
   const int row = lane / 4, column = lane % 4 * 2;  // of the lane's first sum
   const bool rejected_one = asks && exists(row, column, 0) && !guard(sums[0][0][0], lines_x[row], lines_z[column]).kept;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pass before distances on tensor cores: both operands, less a common centre c, and their norms,
-//     norm = Σ_k (x_k − c_k)²,
-// as doubles, or as pairs of halves:
+// The pass before distances on tensor cores. It subtracts a common centre c from both operands and computes the norms of
+// their rows (x is a row of A, z a column of B),
+//     norm = Σ_k (x_k − c_k)².
+// It leaves x − c as doubles, or as pairs of halves:
 //     x − c = (upper + lower)·factor.
-// A line of halves is scaled by a power of two of its own, so that its largest value has the exponent 14: halves then hold 22 bits of
-// every value that counts for the norm (H. Ootomo, R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing
-// the FP32 theoretical peak performance, 2022).
+// A row of halves is scaled by a power of two of its own, so that its largest value has exponent 14. Halves then hold 22
+// bits of every value that counts for the norm (H. Ootomo, R. Yokota, Recovering single precision accuracy from Tensor Cores
+// while surpassing the FP32 theoretical peak performance, 2022).
 #pragma once
 
 #include <rigel/backends/cuda/arch/shuffle.hpp>
@@ -19,28 +20,28 @@
 
 namespace rigel::backends::mma {
 
-/// What |x|² + |z|² − 2x·z takes of a line besides its halves.
+/// What |x|² + |z|² − 2x·z needs of a row besides its halves.
 struct ScaledLine {
   float norm, factor;
 };
-/// And besides its doubles.
+/// What it needs besides its doubles.
 struct NormedLine {
   double norm;
 };
 template <class Stored>
 using line_t = std::conditional_t<std::is_same_v<Stored, half>, ScaledLine, NormedLine>;
 
-/// Values of k that take 128 bytes: as halves the upper parts of all, behind them their lower parts.
+/// Elements along K in 128 bytes; of halves, the upper parts of all, then their lower parts.
 template <class Stored>
 inline constexpr int values_together = 128 / (std::is_same_v<Stored, half> ? 4 : 8);
-/// Numbers in a line.
+/// Numbers in a prepared row.
 template <class Stored>
 constexpr std::int64_t numbers_of(std::int64_t k) {
   constexpr int together = values_together<Stored>, numbers = 128 / static_cast<int>(sizeof(Stored));
   return (k + together - 1) / together * numbers;
 }
 
-/// `matrices` of `lines` lines of k values, and what becomes of them.
+/// `matrices` of `lines` rows, and their prepared form.
 template <class Element, class Stored>
 struct Prepared {
   const Element* from;
@@ -50,16 +51,16 @@ struct Prepared {
   line_t<Stored>* line;
 };
 
-/// Both operands; where one of them alone serves all batches, it is the first.
+/// Both operands. If one of them serves all batches and the other does not, it is the first.
 template <class Element, class Stored>
 struct Preparation {
   Prepared<Element, Stored> of[2];
   std::int64_t k;
   unsigned blocks_of_first;
-  unsigned *counters, counter_count;  // which become 0
+  unsigned *counters, counter_count;  // are set to 0
 };
 
-/// Lines of a block; values of a line in shared memory; lines whose median is the centre.
+/// Rows per block; elements of a row in shared memory; rows whose median is the centre.
 inline constexpr int prepared_lines = 8, centre_samples = 8;
 template <class Element>
 inline constexpr int prepared_values = 4096 / static_cast<int>(sizeof(Element));
@@ -71,7 +72,7 @@ std::int64_t preparing_blocks(const Prepared<Element, Stored>& o) {
 /// 2^exponent of a normal number.
 __device__ __forceinline__ float power_of_two(int exponent) { return __int_as_float((exponent + 127) << 23); }
 
-/// The sum, or the largest, over a warp.
+/// The sum, or the largest value, over a warp.
 template <class T>
 __device__ __forceinline__ T warp_sum(T x) {
   return arch::joined_lanes(x, [](T u, T v) { return math::add(u, v); });
@@ -80,8 +81,8 @@ __device__ __forceinline__ float warp_largest(float x) {
   return arch::joined_lanes(x, [](float u, float v) { return fmaxf(u, v); });
 }
 
-/// The mean of the two in the middle of eight, which a few that lie far off do not move (K. E. Batcher, Sorting networks and their
-/// applications, 1968: odd-even merge sort). NaN counts for nothing.
+/// The mean of the middle two of eight, which a few outliers do not move (K. E. Batcher, Sorting networks and their
+/// applications, 1968: odd-even merge sort). NaN is ignored.
 template <class Element>
 __device__ __forceinline__ Element middle_of(Element (&x)[centre_samples]) {
   static_assert(centre_samples == 8);
@@ -99,7 +100,7 @@ __device__ __forceinline__ Element middle_of(Element (&x)[centre_samples]) {
   return math::fma(Element(0.5), x[3], math::multiply(Element(0.5), x[4]));
 }
 
-/// A warp has a line. The centre is the median of a few lines of the first operand: the same in all blocks.
+/// A warp prepares a row. The centre is the median of a few rows of the first operand: the same in all blocks.
 template <class Element, class Stored>
 __global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_constant__ Preparation<Element, Stored> g) {
   constexpr int threads = 32 * prepared_lines, at_once = prepared_values<Element>, together = values_together<Stored>;
@@ -114,7 +115,7 @@ __global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_c
 
   const bool second = blockIdx.x >= g.blocks_of_first;
   const Prepared<Element, Stored>&o = g.of[second], &sampled = g.of[0];
-  // Blocks and lines are fewer than 2^31, which makes divisions short.
+  // Blocks and rows are fewer than 2^31, so divisions are short.
   const unsigned block = blockIdx.x - (second ? g.blocks_of_first : 0);
   const auto lines = static_cast<unsigned>(o.lines), in_matrix = (lines + prepared_lines - 1) / prepared_lines;
   const unsigned matrix = block / in_matrix, line0 = block % in_matrix * prepared_lines;
@@ -136,13 +137,13 @@ __global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_c
     const Element median = middle_of(x);
     return math::abs(median) <= std::numeric_limits<Element>::max() ? median : 0;
   };
-  // Values of k from k0 on, zeros behind the last up to a multiple of `together`; how many there are.
+  // Loads elements from k0 on, with zeros after the last up to a multiple of `together`. Returns their number.
   const auto load = [&](std::int64_t k0) {
     const int count = static_cast<int>(std::min<std::int64_t>(g.k - k0, at_once));
     const int padded = (count + together - 1) / together * together;
 #pragma unroll 2
     for (int k = thread; k < padded; k += threads) centre[k] = k < count ? centre_of(k0 + k) : 0;
-    // Neighbouring threads along the operand's own direction.
+    // Neighbouring threads take neighbours in memory.
     const int line = along_k ? warp : thread % prepared_lines, first = along_k ? lane : thread / prepared_lines;
     const int step = along_k ? 32 : threads / prepared_lines;
     const Element* value = from + line * o.line_stride + (k0 + first) * o.k_stride;
@@ -203,7 +204,7 @@ __global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_c
       }
       if (sweep > 0) break;
       squares = warp_sum(squares);
-      // Powers of two that floats have, both ways; what is smaller than 2^-100 counts for nothing.
+      // Powers of two that float can represent, as can their inverses; values below 2^-100 do not count.
       const int exponent = max(min((__float_as_int(warp_largest(largest)) >> 23) - 127, 127), -100);
       scale = power_of_two(14 - exponent);
       if (exists && lane == 0) *line = {static_cast<float>(squares), power_of_two(exponent - 14)};

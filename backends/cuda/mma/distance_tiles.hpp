@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which outputs distances on tensor cores compute, which of them they keep, and where they note the others.
+// Which outputs distances on tensor cores compute, which of them they keep, and where they list the others.
 #pragma once
 
 #include <rigel/backends/cuda/mma/distance_pass.hpp>
@@ -8,7 +8,7 @@
 
 namespace rigel::backends::mma {
 
-/// All tiles of C; or, where both operands are the same, groups of rows of tiles from the one on that meets the diagonal.
+/// All tiles of C; or, if both operands are the same, of each group of rows of tiles those from the diagonal on.
 struct DistanceRaster {
   tile::PersistentRaster all;
   bool mirrored;
@@ -44,7 +44,7 @@ struct DistanceRaster {
   }
 };
 
-/// |x|² + |z|² − 2x·z, from a sum of products as the lines are stored, and |x|² + |z|².
+/// x|² + |z|² − 2x·z, from a sum of products of prepared rows and from |x|² + |z|².
 __device__ __forceinline__ float distance_of(float sum, ScaledLine of_x, ScaledLine of_z, float norms) {
   return math::fma(math::multiply(sum, -2 * of_x.factor), of_z.factor, norms);
 }
@@ -52,20 +52,21 @@ __device__ __forceinline__ double distance_of(double sum, NormedLine, NormedLine
   return math::fma(-2., sum, norms);
 }
 
-/// The larger one; NaN where one is.
+/// The larger one; NaN if x is.
 __device__ __forceinline__ float larger(float x, float y) {
   asm("max.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(y));
   return x;
 }
 __device__ __forceinline__ double larger(double x, double y) { return x < y ? y : x; }
 
-/// |x|² + |z|² − 2x·z is kept where it is above threshold·(|x|² + |z|²) + least, and `most` at most: below, too much of it has
-/// cancelled, or numbers lose bits because they are small. What is not finite is not kept. What is below `floor` becomes that.
+/// Which distances |x|² + |z|² − 2x·z are kept: those above threshold·(|x|² + |z|²) + least that are at most `most`. Below,
+/// too much has cancelled, or the numbers are so small that they lose bits. Non-finite ones are rejected. Those below
+/// `floor` become `floor`.
 template <class Line>
 struct Guard {
   using Sum = decltype(Line::norm);
   const Line *x, *z;
-  std::int64_t batch_x, batch_z;  // from one matrix's lines to the next one's; 0 where there is one
+  std::int64_t batch_x, batch_z;  // from one matrix's rows to the next one's; 0 if there is one
   Sum threshold, least, floor, most;
 
   struct Distance {
@@ -80,16 +81,18 @@ struct Guard {
   }
 };
 
-/// Outputs of a warp's tile that are not kept: `most` of them at most are noted one by one, else the tile is.
+/// The rejected outputs of warps' tiles: up to `most` of a warp's tile are listed one by one; if it has more, the tile is
+/// listed.
 struct Rejected {
   static constexpr int most = 63;
   static constexpr int counter_count = 3;
-  unsigned* counters;    // of warps' tiles with few; of tiles that have warps with many, and of units or parts that blocks have asked for
-  unsigned *few, *many;  // numbers of those
-  unsigned* warps;       // of each tile: a bit for each of its warps that has many
-  std::uint16_t* places;  // of each warp's tile, 1 + most: how many, and where in it
+  /// Counts: warps' tiles with few; tiles in which a warp has many; units or parts that blocks have taken.
+  unsigned* counters;
+  unsigned *few, *many;   // the numbers of those tiles
+  unsigned* warps;        // for each tile, a bit for each of its warps that has many
+  std::uint16_t* places;  // for each warp's tile, 1 + most: how many, and where in it
 
-  /// Notes a warp's tile that has many; a tile has `warps_of_tile` of them.
+  /// Lists the tile of a warp that has many; a tile has `warps_of_tile` warps.
   __device__ __forceinline__ void note_many(unsigned number, unsigned warps_of_tile) const {
     const unsigned tile = number / warps_of_tile;
     if (atomicOr(warps + tile, 1u << number % warps_of_tile) == 0) many[atomicAdd(counters + 1, 1u)] = tile;
@@ -97,8 +100,8 @@ struct Rejected {
   __device__ __forceinline__ std::uint16_t* places_of(unsigned number) const {
     return places + std::int64_t{number} * (most + 1);
   }
-  /// use(number, place) for the outputs that are noted one by one, of a warp's tile and where in it; by a warp each, of all blocks of
-  /// `threads` threads.
+  /// use(number, place) for the outputs that are listed one by one: the number of the warp's tile, and the place in it. A
+  /// warp handles each; blocks have `threads` threads.
   template <class Use>
   __device__ __forceinline__ void for_each_few(int threads, const Use& use) const {
     const auto warps_of_block = static_cast<unsigned>(threads) / 32;

@@ -6,7 +6,7 @@
 
 namespace rigel::backends::mma {
 
-void add_distances(Registry& registry) {
+void add_distances(Registry<Contraction>& registry) {
   registry.add(distance_kernel<float, half, Shape<2, 2, 64, 64, 3, 2>, 1>());
   registry.add(distance_kernel<float, half, Shape<2, 2, 64, 32, 3, 2>, 2>());
   registry.add(distance_kernel<float, double, Shape<4, 2, 32, 48, 4, 1>>());

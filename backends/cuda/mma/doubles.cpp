@@ -6,7 +6,7 @@
 
 namespace rigel::backends::mma {
 
-void add_doubles(Registry& registry) {
+void add_doubles(Registry<Contraction>& registry) {
   using S = plus_times<double>;
   constexpr Precision as_they_are = Precision::accumulator;
   registry.add(kernel<S, double, as_they_are, Shape<4, 2, 32, 48, 4, 1>>());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One pass over both operands of a log_plus: every line's maximum over k, and exp(x − maximum) as two numbers of 16 bits, lines along
-// k. Any strides: where k is contiguous a few warps take a line; else a block takes eight lines, which pass through shared memory.
+// A pass over both operands of a log_plus. It computes, for each line (row of A, column of B), the maximum over k, and exp(x
+// − maximum) as two 16-bit numbers, K-major. Operands may have any strides: a few warps take a line of a K-major one;
+// otherwise a block takes eight lines, which pass through shared memory.
 #pragma once
 
 #include <rigel/backends/cuda/arch/shuffle.hpp>
@@ -10,8 +11,8 @@
 
 namespace rigel::backends::mma {
 
-/// A line of an operand: its maximum over k, and Σ_k exp(x − maximum), rounded up, by K²·2^-30 at most: a little where K is
-/// below 2^15, and more only marks more. The same bits whatever the order.
+/// A line of an operand: its maximum over k, and Σ_k exp(x − maximum), rounded up by at most K²·2^-30. That is little for K
+/// below 2^15, and more of it only marks more outputs. The bits do not depend on the order.
 struct ExponentialLine {
   float maximum, sum;
 };
@@ -19,25 +20,25 @@ struct ExponentialLine {
 /// What is subtracted from a line's numbers. A line of −∞ alone has exponentials of 0.
 __device__ __forceinline__ float subtrahend(float maximum) { return maximum == -infinity<float>() ? 0 : maximum; }
 
-/// exp(x − maximum) by the special-function unit: within 4 u, its argument within 2.25·|x − maximum|·u (the difference, the product and log₂ e are rounded). Below 2^-126 it is 0; NaN where
-/// both are +∞.
+/// exp(x − maximum) by the special-function unit: within 4 u, its argument within 2.25·|x − maximum|·u (the difference, the
+/// product and log₂ e are rounded). It is 0 below 2^-126, and NaN if both are +∞.
 __device__ __forceinline__ float exponential_against(float subtrahend, float x) {
   float e;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(math::subtract(x, subtrahend) * 1.44269504088896340736f));
   return e;
 }
 
-/// What exponentials are multiplied by before they are rounded to 16 bits: the largest number then is 2^15, whose rest, times
-/// rest_scale, is 2^14 at most. Numbers from 2^-29 on are off by 2^-22 of themselves; smaller ones by 2^-51.
+/// The factor of exponentials before they are rounded to 16 bits. The largest number then is 2^15, and its rest times
+/// rest_scale at most 2^14. Numbers from 2^-29 on are off by 2^-22 of themselves, smaller ones by 2^-51.
 inline constexpr float pair_scale = 0x1p15f;
 
-/// An operand, and what becomes of it: of each 32 values of k, the last ones absent, first the upper parts, then the rests.
+/// An operand and its prepared form: for each 32 k first the upper parts, then the rests, with zeros after the last k.
 struct Exponentials {
-  static constexpr int slab = 32, threads = 256, warps = threads / 32;  // values of k; of a block
-  static constexpr int run = 16;                                        // values that a thread holds
+  static constexpr int slab = 32, threads = 256, warps = threads / 32;  // k; of a block
+  static constexpr int run = 16;                                        // numbers that a thread holds
   static constexpr int lines_across = 8;
 
-  /// Warps that share a line of contiguous k: so many that they hold it, as far as a block can.
+  /// Warps that share a K-major line: as many as hold it, up to a block.
   static constexpr int warps_of_line(std::int64_t k) {
     return k <= 32 * run ? 1 : k <= 64 * run ? 2 : k <= 128 * run ? 4 : warps;
   }
@@ -51,7 +52,7 @@ struct Exponentials {
   half* to;
   ExponentialLine* of_lines;
 
-  /// Sums of a line's exponentials are counted in this share of 1, so that integers hold them.
+  /// The unit, as a share of 1, in which integers count the sum of a line's exponentials.
   constexpr float unit() const {
     float u = 0x1p-31f;
     for (std::int64_t many = 1; many < k; many *= 2) u *= 2;
@@ -60,20 +61,21 @@ struct Exponentials {
   constexpr bool along_k() const { return k_stride <= line_stride; }
   constexpr int lines_of_block() const { return along_k() ? warps / warps_of_line(k) : lines_across; }
 
-  /// What a block shares: exponentials of a stretch of k, a few numbers more than banks apart; a number of each warp, or of its lines.
+  /// What a block shares: exponentials of a stretch of K, padded against bank conflicts; a number for each warp, or for each
+  /// of its lines.
   struct Shared {
     float tile[run * threads + 32], of_warp[warps][lines_across];
     std::uint32_t counts[warps][lines_across];
   };
 
-  /// Σ from the number of units; each term was rounded by half of one.
+  /// Σ from the number of units, rounded up: each term was rounded by at most half a unit.
   __device__ __forceinline__ float sum_of(std::uint32_t units) const {
     return static_cast<float>(units + static_cast<std::uint32_t>(k)) / count;
   }
 
   typedef float Two __attribute__((ext_vector_type(2)));
 
-  /// Stores both parts of the exponentials of two values of k, the first of which is even, if there are such.
+  /// Stores both parts of the exponentials of k = `at`, which is even, and of the next k, as far as the last slab reaches.
   __device__ __forceinline__ void put(half* line, int at, Two e) const {
     typedef _Float16 Parts __attribute__((ext_vector_type(2)));
     if (at >= (k + slab - 1) / slab * slab) return;
@@ -85,7 +87,7 @@ struct Exponentials {
     *reinterpret_cast<Parts*>(place + slab) = rest;
   }
 
-  /// Lines of contiguous k, each by a few warps: a thread takes two neighbours in k at a time.
+  /// K-major operands: a few warps take a line, and a thread two neighbouring k at a time.
   __device__ __forceinline__ void take_along_k(std::int64_t matrix, std::int64_t group, Shared& shared) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
     const int together = warps_of_line(k), stretch = together * 32 * run, first = (warp % together * 32 + lane) * 2;
@@ -107,7 +109,7 @@ struct Exponentials {
             x[i][j] = present && place(k0, i) + j < k ? p[(place(k0, i) + j) * k_stride] : -infinity<float>();
       }
     };
-    // ⊕ of what the line's threads have.
+    // Joins the values of a line's threads.
     const auto joined = [&](auto mine, auto& of_warp, const auto& add) __attribute__((always_inline)) {
       mine = arch::joined_lanes(mine, add);
       if (together == 1) return mine;
@@ -144,7 +146,7 @@ struct Exponentials {
     if (lane == 0 && warp % together == 0 && present) of_lines[matrix * lines + line] = {maximum, sum_of(sum)};
   }
 
-  /// Neighbouring lines: thread t has line t mod `lines_across`.
+  /// Other operands: a block takes neighbouring lines, and thread t has line t mod `lines_across`.
   __device__ __forceinline__ void take_across(std::int64_t matrix, std::int64_t group, Shared& shared) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
     const int line = lane % lines_across, first = static_cast<int>(threadIdx.x) / lines_across;
@@ -207,7 +209,7 @@ struct Exponentials {
   }
 };
 
-/// Both operands, the blocks of the first before those of the second; and words that shall be 0.
+/// Both operands, A's blocks before B's; and words to set to 0.
 struct ExponentialsOfBoth {
   Exponentials a, b;
   unsigned blocks_of_a;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on tensor cores by mma.sync. A block computes tile after tile of C, a warp a part of
-// it in registers; slabs of A and B come to shared memory while those before them are worked on, those of the next tile while
-// this one is stored. Every output is summed in ascending steps of 32 bytes of k, whatever the tile.
+// C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on tensor cores by mma.sync. Persistent blocks compute tile after tile of C,
+// each warp a part of it in registers. Slabs of A and B are prefetched to shared memory, those of the next tile while this
+// one is stored. Every output is summed in ascending steps of 32 bytes along K (64 for double), whatever the tile.
 #pragma once
 
 #include <rigel/backends/cuda/mma/store.hpp>
@@ -15,8 +15,9 @@
 
 namespace rigel::backends::mma {
 
-/// A block of WarpsM × WarpsN warps with OutputsM × OutputsN outputs each, `Stages` slabs in shared memory: of 128 bytes of k, or of
-/// 64 of each of several planes. `Blocks` is how many blocks a multiprocessor must be able to hold.
+/// A block of WarpsM × WarpsN warps with OutputsM × OutputsN outputs each, `Stages` slabs in shared memory: of 128 bytes
+/// along K, or of 64 for each of several planes. `Blocks` is the number of blocks that a multiprocessor must be able to
+/// hold.
 template <int WarpsM, int WarpsN, int OutputsM, int OutputsN, int Stages, int Blocks>
 struct Shape {
   static constexpr int warps_m = WarpsM, warps_n = WarpsN, warps = WarpsM * WarpsN, threads = 32 * warps;
@@ -26,8 +27,9 @@ struct Shape {
   static_assert(OutputsM % 16 == 0 && OutputsN % 16 == 0 && Stages >= 2);
 };
 
-/// A result that has a way of its own into C, with bytes<Shape> of a warp's own shared memory: begin() before a tile's products, copies
-/// of cp.async that end with them; store() behind them, with the number of the warp's tile. All others go through store_tile().
+/// A result with an epilogue and a store of its own, which use bytes<Shape> of shared memory per warp. begin() comes before
+/// a tile's products and may start asynchronous copies, which are complete when the products are. store() comes after the
+/// products, with the number of the warp's tile. All other results go through store_tile().
 template <class Result, class Shape>
 concept OwnWay = requires { Result::template bytes<Shape>; };
 template <class Result, class Shape, class Accumulator>
@@ -38,26 +40,27 @@ constexpr int bytes_of_warp() {
     return StoreBuffer<Shape::outputs_n, Accumulator>::bytes;
 }
 
-/// Bytes of shared memory that a kernel asks for.
+/// Bytes of shared memory that a kernel needs.
 template <class Shape, class Accumulator, int planes = 1>
 inline constexpr int shared_bytes = Shape::stages * (Shape::m + Shape::n) * (planes == 1 ? 128 : 64 * planes) +
                                     Shape::warps * StoreBuffer<Shape::outputs_n, Accumulator>::bytes;
 
-/// Where the lines of an operand begin: a matrix's own first, then `stride` elements apart, or k by k.
+/// Where an operand's elements are: `batch` elements from matrix to matrix; `stride` from row to row (of A) or column to
+/// column (of B) if it is K-major, else from k to k + 1.
 template <class Element>
 struct Source {
   const Element* data;
   std::int64_t batch, stride;
 };
-/// Both operands, and how many values of k they have.
+/// Both operands, and the number of their elements along K.
 template <class Element>
 struct Operands {
   Source<Element> a, b;
   int k;
 };
 
-/// What tf32 does not see of a float: x less its upper 11 bits, 13 bits, of which it then sees 11. Upper parts are cut, so that no
-/// product of them overflows before that of the floats does.
+/// What tf32 does not see of a float: x less its upper 11 bits, which leaves 13 bits, of which tf32 then sees 11. Upper
+/// parts are truncated, so that no product of them overflows before that of the floats does.
 __device__ __forceinline__ std::uint32_t rest_of(std::uint32_t bits) {
   return __float_as_uint(math::subtract(__uint_as_float(bits), __uint_as_float(bits & 0xffffe000u)));
 }
@@ -73,7 +76,7 @@ __device__ __forceinline__ void for_each_accumulator(const Visit& visit) {
       for (int r = 0; r < 4; ++r) visit(i, j, r);
 }
 
-/// x += A·B for all fragments of a step, neighbours in time with one of A.
+/// x += A·B for all fragments of a step, back and forth: consecutive instructions share a fragment.
 template <class Mma, class Register, int rows, int columns>
 __device__ __forceinline__ void add_products(typename Mma::Accumulator (&x)[rows][columns][4], const Register (&a)[rows][4],
                                              const Register (&b)[columns / 2][4]) {
@@ -86,7 +89,8 @@ __device__ __forceinline__ void add_products(typename Mma::Accumulator (&x)[rows
     }
 }
 
-/// The same of floats in two parts, but for the products of both rests. (As upper parts the instruction takes the floats.)
+/// The same for floats in two parts, without the products of both rests. (The instruction takes the floats themselves as
+/// upper parts.)
 template <class Mma, int rows, int columns>
 __device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x)[rows][columns][4],
                                                    const std::uint32_t (&a)[rows][4],
@@ -111,12 +115,15 @@ __device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x
   }
 }
 
-/// How floats are multiplied: as the instruction takes them; in two parts of tf32, made in registers; so, and every slab's products
-/// summed by themselves before they are added to those before, in float (`promoted`). Or each number comes as several of 16 bits, in
-/// planes: two of half (`pairs`), whose second holds `rest_scale` times what is left; two of bfloat16, or three, of whose nine products
-/// six count or all. In `pairs_by_steps` the second plane is what is left, and the products of every step are summed by themselves, a
-/// few columns at a time, before they are added to those before in float; in `pairs_by_levels` to those of the same `slabs_of_level`
-/// slabs, and these then to those before.
+/// How floats are multiplied.
+/// - `whole`: as the instruction takes them.
+/// - `split`: in two parts of tf32, made in registers.
+/// - `promoted`, `promoted_…`: a slab's products are summed by themselves, then added to the previous sums in float.
+/// - `pairs`: in two planes of half; the second one holds `rest_scale` times the rest.
+/// - `pairs_by_steps`: in two halves, the second one the rest itself. A step's products are summed by themselves, a few
+///   columns at a time, then added to the previous sums in float. `pairs_by_levels` adds them first to those of the same
+///   `slabs_of_level` slabs, and these sums to the previous ones.
+/// - `bf16x3`: in two planes of bfloat16. `bf16x6`, `bf16x9`: in three, with six of their nine products or all.
 enum class Products : std::uint8_t {
   whole,
   split,
@@ -139,17 +146,19 @@ constexpr bool is_promoted(Products p) {
          p == Products::promoted_bf16x9;
 }
 constexpr int planes_of(Products p) { return p <= Products::pairs_by_levels ? 1 : p <= Products::bf16x3 ? 2 : 3; }
-/// How many products there are for one of floats.
+/// Products for one product of floats.
 constexpr int products_of(Products p) {
   return p == Products::whole ? 1 : planes_of(p) < 3 ? 3 : p <= Products::promoted_bf16x6 ? 6 : 9;
 }
 
-/// A product of a slab's fragments: of plane a of A and plane b of B, in a step of k. Whether it is the first one of either.
+/// A product of a slab's fragments, of plane a of A and plane b of B in a step, and whether it is the first use of either
+/// fragment.
 struct Turn {
   int step, a, b;
   bool first_of_a, first_of_b;
 };
-/// Those of a slab in their order: step by step, plane by plane of A from the smallest on; `largest_last`: those of both first planes behind all others.
+/// The products of a slab in their order: step by step, plane by plane of A, the smallest first. With `largest_last`, those
+/// of both first planes come after all others.
 template <Products products, int steps, bool largest_last>
 constexpr auto turns_of_slab() {
   constexpr int planes = planes_of(products), of_step = planes == 1 ? 1 : products_of(products);
@@ -171,8 +180,8 @@ constexpr auto turns_of_slab() {
 template <Products products, int steps, bool largest_last>
 inline constexpr auto turns = turns_of_slab<products, steps, largest_last>();
 
-/// What a step multiplies are numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n); to the semiring's own
-/// C they go through store_tile(), or have an OwnWay.
+/// A step multiplies numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n). store_tile() stores
+/// it, unless the result has an OwnWay.
 template <class S, class Element, Products products, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b,
           class Result, class Raster = tile::Raster>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
@@ -180,7 +189,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
              const __grid_constant__ Result result, const __grid_constant__ Raster raster, unsigned tiles) {
   using Mma = arch::Mma<Element>;
   constexpr int planes = planes_of(products),
-                apart = planes == 3 ? planes : 1;  // two planes of a line are halves of its row
+                apart = planes == 3 ? planes : 1;  // two planes are the halves of a row
   using SlabA = tile::MatrixSlab<Element, of_a, Shape::m, Shape::threads, apart>;
   using SlabB = tile::MatrixSlab<Element, of_b, Shape::n, Shape::threads, apart>;
   constexpr int stages = Shape::stages, stage_bytes = SlabA::bytes + SlabB::bytes;
@@ -196,7 +205,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   const typename SlabB::template Reader<SlabB::Order::columns> reader_b(warp_n, lane);
   const int slabs_of_tile = (operands.k + SlabA::depth - 1) / SlabA::depth;
 
-  // The copies run ahead of the products, from one tile into the next.
+  // Copies are prefetched, also across tiles.
   const auto origin = [&](unsigned index) { return raster.origin(index, Shape::m, Shape::n); };
   const auto source_a = [&](tile::Origin o) {
     const auto& from = operands.a;
@@ -211,11 +220,11 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   const auto stride_a = static_cast<std::uint32_t>(operands.a.stride),
              stride_b = static_cast<std::uint32_t>(operands.b.stride);
   unsigned copied = blockIdx.x;
-  int k_left = operands.k;  // of the tile that is being copied; 0 behind the last
+  int k_left = operands.k;  // of the tile that is being copied; 0 after the last
   const tile::Origin first = origin(copied);
   typename SlabA::Source a = source_a(first);
   typename SlabB::Source b = source_b(first);
-  // One of `parts` parts of a slab's copies.
+  // Starts share `part` of `parts` of a slab's copies.
   const auto start_copies = [&](int stage, int part, int parts) __attribute__((always_inline)) {
     const std::uint32_t to = slabs + stage * stage_bytes;
     constexpr int all = SlabA::copies + SlabB::copies;
@@ -240,9 +249,9 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       }
     }
   };
-  // Fragments of the next step, or turn, are read while those of one are multiplied; where they are split, there are no registers for
-  // it. Those of doubles take the place of their own step's, each as soon as its last product is under way. Those of planes stay until
-  // they have met all others of their step.
+  // Fragments of the next step, or turn, are read while the current ones are multiplied; if floats are split, no registers
+  // are left for that. Fragments of doubles replace those of their own step, each as soon as its last product is issued.
+  // Fragments of planes stay until they have met all others of their step.
   constexpr bool rolling = std::is_same_v<Element, double>;
   constexpr bool ahead = products == Products::whole && !rolling, by_slabs = is_promoted(products);
   constexpr bool by_levels = products == Products::pairs_by_levels,
@@ -265,7 +274,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     read_a(which, stage, step, 0);
     read_b(which, stage, step, 0);
   };
-  // Where numbers come in planes, smaller products come first. Halves have two planes, the second one scaled.
+  // Planes: smaller products come first. Halves have two planes, the second one scaled.
   constexpr bool scaled = planes > 1 && std::is_same_v<Element, half>, largest_last = by_slabs && planes > 1;
   constexpr auto of_rest = static_cast<typename Mma::Accumulator>(1 / rest_scale);
   constexpr int all_turns = static_cast<int>(turns<products, steps, largest_last>.size());
@@ -275,7 +284,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     if constexpr (now.first_of_b) read_b(now.step * planes + now.b, stage, now.step, now.b);
   };
 
-  // The slab that is multiplied next is there, and nobody reads the one before.
+  // Waits until the next slab is full and no thread reads the previous one.
   const auto wait_for_slab = []() __attribute__((always_inline)) {
     arch::wait_for_copies<stages - 2>();
     __syncthreads();
@@ -296,8 +305,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   }
 #pragma unroll 1
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
-    // A warp's part of a tile, its number, shared memory and lane; found anew each time, so that they take no registers while products
-    // are summed.
+    // use(origin, number, shared memory, lane) for a warp's part of a tile. These are recomputed each time, so that they
+    // take no registers while products are summed.
     [[maybe_unused]] const auto with_warp = [&](const auto& use) __attribute__((always_inline)) {
       int thread = static_cast<int>(threadIdx.x);
       asm volatile("" : "+r"(thread));
@@ -315,7 +324,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     }
     typename Mma::Accumulator sums[rows][columns][4] = {}, with_rests[rows][columns][4] = {},
                               of_level[rows][columns][4] = {};
-    if constexpr (rolling)  // a second time, so that they take no registers while the tile before is stored
+    if constexpr (rolling)  // read again, so that they take no registers during the previous store
       if (slabs_of_tile > 0) read(0, stage, 0);
 #pragma unroll 1
     for (int slab = 0; slab < slabs_of_tile; ++slab) {
@@ -324,7 +333,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       const int next = stage + 1 == stages ? 0 : stage + 1, free = stage == 0 ? stages - 1 : stage - 1;
       if constexpr (planes > 1) {
         auto& of_rests = scaled && !by_slabs ? with_rests : x;
-        // Of two stages the other one is waited for at the end of the slab: its copies start early.
+        // With two stages, the other slab is awaited at the end of this one: its copies start early.
         constexpr int copying_turns = stages == 2 ? all_turns / 2 : all_turns - 1;
         const auto multiply_turn = [&]<int turn>() __attribute__((always_inline)) {
           constexpr Turn now = turns<products, steps, largest_last>[turn];
@@ -352,7 +361,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         for (int step = 0; step < steps / 2; ++step) {
           read_a(0, stage, step, 0);
           read_a(1, stage, steps / 2 + step, 0);
-          // Two columns at a time, and the next two.
+          // Reads two blocks of eight columns; the next two are read ahead.
           const auto read_two = [&](int j) __attribute__((always_inline)) {
             const std::uint32_t from = slabs + stage * stage_bytes + SlabA::bytes;
             reader_b.read(from, 16 * j, step, fragment_b[0][j % 2]);
@@ -378,7 +387,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
             for_each_accumulator<rows, 2>([&](int i, int c, int r) __attribute__((always_inline)) {
               auto& sum = to[i][2 * j + c][r];
               sum = math::add(sum, of_step[i][c][r]);
-              asm volatile("" : "+f"(sum));  // added here, not behind advance()'s branches, where all of a step would live
+              asm volatile("" : "+f"(sum));  // added here: after advance()'s branches, all of a step would be live
             });
           }
         }
@@ -437,7 +446,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       for_each_accumulator<rows, columns>(
           [&](int i, int j, int r) { sums[i][j][r] = math::fma(with_rests[i][j][r], of_rest, sums[i][j][r]); });
     if constexpr (OwnWay<Result, Shape>) {
-      // With those of the slabs that follow them begin()'s copies have ended too, unless the tile is so short.
+      // begin()'s copies are complete with those of the slabs after them, unless the tile has too few slabs.
       if (slabs_of_tile < stages) {
         arch::commit_copies();
         arch::wait_for_copies<0>();

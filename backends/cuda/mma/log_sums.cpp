@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuda.mma: log_plus of floats as products of exponentials. All need options.precision to allow it.
+// cuda.mma: log_plus of floats as products of exponentials. options.precision says whether a call admits them.
 #include <rigel/backends/cuda/mma/contract.hpp>
 #include <rigel/backends/cuda/mma/log_sums.hpp>
 #include <rigel/backends/cuda/mma/register.hpp>
@@ -10,22 +10,22 @@ namespace {
 
 constexpr int threads = Exponentials::threads;
 
-std::int64_t slabs_of(const Problem& p) { return (p.k + Exponentials::slab - 1) / Exponentials::slab; }
-/// Numbers of 16 bits in a line of exponentials.
-std::int64_t pitch_of_pairs(const Problem& p) { return slabs_of(p) * 2 * Exponentials::slab; }
+std::int64_t slabs_of(const Contraction& p) { return (p.k + Exponentials::slab - 1) / Exponentials::slab; }
+/// 16-bit numbers in a line of exponentials.
+std::int64_t pitch_of_pairs(const Contraction& p) { return slabs_of(p) * 2 * Exponentials::slab; }
 std::int64_t groups_of(const Lines& g) {
   Exponentials e{};
   e.line_stride = g.line_stride, e.k_stride = g.k_stride, e.k = static_cast<int>(g.k);
   return (g.lines + e.lines_of_block() - 1) / e.lines_of_block();
 }
 std::int64_t cells_along(std::int64_t extent) { return (extent + Marks::edge - 1) / Marks::edge; }
-std::int64_t cells_of(const Problem& p) { return p.batch * cells_along(p.m) * cells_along(p.n); }
+std::int64_t cells_of(const Contraction& p) { return p.batch * cells_along(p.m) * cells_along(p.n); }
 
-/// What lies where in the workspace, in bytes.
+/// Offsets in the workspace, in bytes.
 struct Places {
   std::size_t exponentials_a, exponentials_b, lines_a, lines_b, bits, met, count, list, before, end;
 
-  explicit Places(const Problem& p) {
+  explicit Places(const Contraction& p) {
     std::size_t at = 0;
     const auto take = [&](std::int64_t numbers, std::size_t size) {
       const std::size_t from = at;
@@ -46,26 +46,26 @@ struct Places {
   }
 };
 
-std::size_t workspace_of_log_sums(const KernelInfo&, const Problem& p) { return Places(p).end; }
+std::size_t workspace_of_log_sums(const Contraction& p) { return Places(p).end; }
 
 template <class Shape>
-Status supports_log_sums(const KernelInfo& info, const Problem& p) {
+Status supports_log_sums(const Contraction& p) {
   constexpr int bytes = shared_bytes<Shape, float>;
   if (p.execution.shared_memory < bytes)
-    return {Code::unsupported, "needs " + std::to_string(bytes) + " bytes of shared memory"};
+    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   if (p.m > max_grid || p.n > max_grid ||
       cells_along(p.m) * cells_along(p.n) > max_grid / std::max<std::int64_t>(p.batch, 1))
-    return {Code::unsupported, "C has more than 2^31 - 1 rows, columns or cells of 64 by 64"};
-  if (p.k > std::numeric_limits<std::int32_t>::max() / 4) return {Code::unsupported, "K is 2^29 or more"};
+    return {Decline::extents, "C has more than 2^31 - 1 rows, columns or cells of 64 by 64"};
+  if (p.k > std::numeric_limits<std::int32_t>::max() / 4) return {Decline::extents, "K is 2^29 or more"};
   if (matrices_of(p.a) * groups_of(lines_of_a(p)) + matrices_of(p.b) * groups_of(lines_of_b(p)) > max_grid)
-    return {Code::unsupported, "the operands have too many lines for one launch"};
-  return detail::finish_supports<detail::ProgramFinish>(info, p);
+    return {Decline::extents, "the operands have too many lines for one launch"};
+  return detail::finish_supports<detail::ProgramFinish>(p);
 }
 
-/// Three launches; both operands read twice and written once; the products; C. `rate`: products that a multiprocessor finishes in a
-/// second when it is full, as measured on sm_90. As if no output were marked.
+/// Three launches; both operands read twice and written once; the products; C. `rate`: products per second of a full
+/// multiprocessor, measured on sm_90. Assumes that no output is marked.
 template <Precision precision, class Shape>
-double cost_of_log_sums(const KernelInfo&, const Problem& p) {
+double cost_of_log_sums(const Contraction& p) {
   constexpr double launches = 9e-6, fill = 1.5e-6, output = 4e-11, bytes_per_second = 3.5e12;
   constexpr int area = Shape::m * Shape::n;
   constexpr double rate = precision == Precision::promoted ? 4.5e11 : area >= 128 * 64 ? 5e11 : 4.6e11;
@@ -81,14 +81,12 @@ double cost_of_log_sums(const KernelInfo&, const Problem& p) {
 }
 
 template <Products products, class Shape>
-void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
+void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace) {
   using tile::Direction;
   if (p.batch * p.m * p.n == 0) return;
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
-  const auto check = [&](cudaError_t status) {
-    cuda::check_launch(status, info.name);
-  };
+  const auto check = [&](cudaError_t status) { cuda::check_launch(status, info.name); };
   constexpr int bytes = shared_bytes<Shape, float>;
   static std::atomic<std::uint64_t> allowed{0};
   const auto function = reinterpret_cast<const void*>(&multiply<plus_times<float>, half, products, detail::ProgramFinish,
@@ -128,7 +126,7 @@ void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
   check(cudaGetLastError());
 
   const auto g = detail::arguments_of<LogPlus, detail::ProgramFinish>(p);
-  // C is written as it is where the accumulator is a number.
+  // LogOfSum returns results, so the store is that of a semiring whose accumulator is a number.
   using S = plus_times<float>;
   detail::Arguments<S, detail::ProgramFinish> arguments{g.batch, g.m,         g.n, g.k,     g.a,      g.b,
                                                         g.c,     g.c_strides, S{}, nullptr, g.finish, false};
@@ -157,10 +155,11 @@ void run_log_sums(const KernelInfo& info, const Problem& p, void* workspace) {
   check(cudaGetLastError());
 }
 
-/// In u. Relative to a sum: pairs are summed by the instruction over all of K, or as promoted over a slab; floats in two parts, by which
-/// outputs are computed anew, over a slab, which weighs more than one of pairs. Either kind of parts leaves 28 at most, and exponentials
-/// are within 4 each. Slabs add K/32; sums against a running maximum a sum and a weight for every 8 terms. Relative to the largest a
-/// and b together: 1 for the sum of the maxima, 4.5 for the differences from them, 4 for the logarithm, 1 for the result.
+/// In u. Relative to a sum: the instruction sums pairs over all of K, or over a slab if promoted. Marked outputs are
+/// recomputed from floats in two parts, summed over a slab, which weighs more than a slab of pairs. Either kind of parts
+/// loses at most 28, and exponentials are within 4 each. Adding slabs takes K/32; direct sums take a sum and a weight for
+/// every 8 terms. Relative to the largest a and b together: 1 for the sum of the maxima, 4.5 for the differences from them,
+/// 4 for the logarithm, 1 for the result.
 constexpr Accuracy accuracy_of_log_sums(Precision precision) {
   constexpr double parts = 28, functions = 2 * 4, exponents = 1 + 4.5 + 4 + 1, of_weight = 4;
   constexpr double of_slab = Exponentials::slab * truncating_accuracy(8, 3).per_term;
@@ -169,27 +168,28 @@ constexpr Accuracy accuracy_of_log_sums(Precision precision) {
 }
 
 template <Precision precision, class Shape>
-Kernel kernel_of_log_sums() {
-  Kernel k;
+Kernel<Contraction> kernel_of_log_sums() {
+  constexpr Products products = precision == Precision::split ? Products::pairs : Products::promoted_pairs;
+  Kernel<Contraction> k;
   k.info = info_of_tile<LogPlus, Shape>("cuda.mma", precision, Exponentials::slab);
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   k.info.accuracy = accuracy_of_log_sums(precision);
-  k.supports = supports_log_sums<Shape>;
-  k.cost = cost_of_log_sums<precision, Shape>;
-  k.workspace = workspace_of_log_sums;
-  k.run = run_log_sums < precision == Precision::split ? Products::pairs : Products::promoted_pairs, Shape > ;
+  k.supports = detail::supports_by<supports_log_sums<Shape>>;
+  k.cost = detail::cost_by<cost_of_log_sums<precision, Shape>>;
+  k.workspace = detail::workspace_by<workspace_of_log_sums>;
+  k.run = detail::run_by<run_log_sums<products, Shape>>;
   return k;
 }
 
 template <Precision precision>
-void add_kernels(Registry& registry) {
+void add_kernels(Registry<Contraction>& registry) {
   registry.add(kernel_of_log_sums<precision, Shape<2, 2, 64, 32, 3, 2>>());
   registry.add(kernel_of_log_sums<precision, Shape<2, 2, 32, 32, 3, 3>>());
 }
 
 }  // namespace
 
-void add_log_sums(Registry& registry) {
+void add_log_sums(Registry<Contraction>& registry) {
   add_kernels<Precision::promoted>(registry);
   add_kernels<Precision::split>(registry);
 }

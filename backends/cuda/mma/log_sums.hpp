@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// C(l,m,n) = log Σ_k exp(A(l,m,k) + B(l,k,n)) from products of exponentials against each line's maximum. Where a sum is so low that
-// what was lost could matter, the output is marked, and computed anew by a second kernel: cells of 64 × 64 outputs first with
-// products of floats in two parts, whose exponents reach further; what is too low for those too, by the sums themselves.
+// C(l,m,n) = log Σ_k exp(A(l,m,k) + B(l,k,n)) from products of exponentials relative to the maxima of A's rows and B's
+// columns. If a sum is so small that what was lost could matter, the output is marked, and a second kernel recomputes it:
+// first cells of 64 × 64 outputs by products of floats in two parts, whose exponents reach further; then outputs that are
+// too small for those by direct sums.
 #pragma once
 
 #include <rigel/backends/cuda/arch/index.hpp>
@@ -12,7 +13,7 @@ namespace rigel::backends::mma {
 
 using LogPlus = log_plus<float>;
 
-/// Outputs that are to be computed anew: a bit each, in cells of 64 × 64; and a list of the cells that have some.
+/// Outputs to recompute: a bit each, in cells of 64 × 64; and a list of the cells that have some.
 struct Marks {
   static constexpr int edge = 64, words = edge * edge / 32;  // of a cell
 
@@ -26,20 +27,20 @@ struct Marks {
   }
 };
 
-/// What log_plus's accumulator is, from Σ of products of exponentials against the maxima; and whether that is good enough.
+/// log_plus's accumulator, from Σ of products of exponentials relative to the maxima; and whether it is accurate enough.
 struct LogOfSum {
   detail::Arguments<LogPlus, detail::ProgramFinish> g;
   const ExponentialLine *a, *b;
-  std::int64_t a_batch, b_batch;  // lines apart
-  float most;                     // how many times max(1, |result|) the logarithm of the sum may be
-  float* before;                  // values of C before it is overwritten, where it is accumulated
+  std::int64_t a_batch, b_batch;  // from one matrix's rows (or columns) to the next one's
+  float most;                     // the logarithm of the sum may be this many times max(1, |result|)
+  float* before;                  // C's values before it is overwritten, if it is accumulated
   Marks marks;
 
-  /// Sums of products of pairs below this share of both lines' sums may have lost more than 2^-22: each exponential is off by 2^-51,
-  /// and so is the product of two rests.
+  /// Sums of products of pairs below this share of the sums of both lines (A's row, B's column) may have lost more than
+  /// 2^-22: each exponential is off by 2^-51, and so is the product of two rests.
   static constexpr float least_share = 0x1p-28f;
-  /// Sums of products of floats in two parts below this: exponentials below 2^-113 have no whole rest, which is 2^-123 of them, and so
-  /// 2^-122·K may be lost, 2^-2·K·u of this.
+  /// The least sum of products of floats in two parts. Exponentials below 2^-113 have an incomplete rest, of at most 2^-123,
+  /// so 2^-122·K may be lost, which is 2^-2·K·u of this.
   static constexpr float least_of_floats = 0x1p-96f;
 
   __device__ __forceinline__ ExponentialLine line_a(std::int64_t l, std::int64_t m) const { return a[l * a_batch + m]; }
@@ -48,7 +49,7 @@ struct LogOfSum {
     const float maximum = math::add(max_a, max_b);
     return {maximum, maximum == -infinity<float>() ? 0 : sum};
   }
-  /// Maxima of −∞ or NaN say what the result is.
+  /// Whether a sum is accurate enough. Maxima of −∞ or NaN alone determine the result.
   __device__ __forceinline__ bool holds(log_sum<float> x, float least) const {
     if (!(x.maximum > -infinity<float>())) return true;
     if (!(x.sum >= least)) return false;
@@ -72,8 +73,8 @@ struct LogOfSum {
   }
 };
 
-/// log Σ exp(t), eight values of k at a time against the maximum so far, by the special-function unit: an exponential is within 4 u,
-/// its argument, x ≤ 0, within 2.25·|x|·u. Absent terms are −∞.
+/// log Σ exp(t), eight k at a time relative to the running maximum, by the special-function unit: an exponential is within 4
+/// u, its argument, x ≤ 0, within 2.25·|x|·u. Absent terms are −∞.
 class DirectSum {
  public:
   static constexpr int chunk = 8;
@@ -82,11 +83,12 @@ class DirectSum {
     return math::maximum(math::maximum(math::maximum(t[0], t[1]), math::maximum(t[2], t[3])),
                          math::maximum(math::maximum(t[4], t[5]), math::maximum(t[6], t[7])));
   }
-  /// What a chunk adds where `larger` is the maximum up to it, `before` that of the chunks before: sum ← sum · weight + own.
+  /// What a chunk adds, if `larger` is the maximum up to it and `before` that of the previous chunks: sum ← sum · weight +
+  /// own.
   struct Part {
     float weight, own;
     __device__ __forceinline__ Part(const float (&t)[chunk], float before, float larger) {
-      // Against a finite number: infinity less infinity is none.
+      // Relative to a finite number, since infinity minus infinity is NaN.
       constexpr float most = std::numeric_limits<float>::max();
       const float scale = fminf(fmaxf(larger, -most), most);
       const auto e = [&](float x) __attribute__((always_inline)) {
@@ -105,8 +107,8 @@ class DirectSum {
   }
 };
 
-/// A thread's share of reading slabs of 64 lines × 32 values of k of an operand, neighbours in memory by neighbouring threads. What does
-/// not exist is −∞.
+/// A thread's share of reading slabs of 64 lines (rows of A, columns of B) × 32 k; neighbouring threads read neighbours in
+/// memory. What does not exist is −∞.
 template <int threads>
 class Loader {
  public:
@@ -120,7 +122,7 @@ class Loader {
         apart_(along_k_ ? threads / depth * line_stride : threads / lines * k_stride),
         left_(static_cast<int>(std::min<std::int64_t>(lines_left, lines))) {}
 
-  /// The slab from k0 on.
+  /// Reads the slab from k0 on.
   __device__ __forceinline__ void operator()(float (&x)[each], int k0, int all_k) const {
     // How many of this thread's numbers exist.
     const int lines_left = left_ - static_cast<int>(line()), k_left = all_k - k0 - static_cast<int>(k()),
@@ -133,7 +135,7 @@ class Loader {
       from += apart_;
     }
   }
-  /// visit(i, line, k) for every number i of a slab, by the place where it stands.
+  /// visit(i, line, k) for every number i of the thread's share, with its place in the slab.
   template <class Visit>
   __device__ __forceinline__ void for_each(const Visit& visit) const {
     const unsigned first_line = line(), first_k = k();
@@ -146,7 +148,7 @@ class Loader {
   }
 
  private:
-  // Computed anew in each slab: what follows from them would take too many registers.
+  // Recomputed in each slab: values derived from them would take too many registers.
   __device__ __forceinline__ unsigned line() const {
     return along_k_ ? arch::thread_index() / depth : arch::thread_index() % lines;
   }
@@ -160,7 +162,7 @@ class Loader {
   int left_;
 };
 
-/// Computes marked outputs anew, cell by cell. Eight warps with 32 × 16 outputs each.
+/// Recomputes marked outputs, cell by cell. Eight warps have 32 × 16 outputs each.
 template <int threads>
 __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_constant__ LogOfSum of) {
   static_assert(threads == 256);
@@ -183,13 +185,14 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
   const unsigned cells = *of.marks.count;
 #pragma unroll 1
   for (unsigned index = blockIdx.x; index < cells; index += gridDim.x) {
-    // The phases of a cell have little in common: what each needs of the thread's index is not kept from one to the other.
+    // The phases of a cell have little in common: values derived from the thread's index are not kept from one to the next.
     const unsigned thread = arch::thread_index();
     const unsigned cell = of.marks.list[index], in_batch = of.marks.cells_m * of.marks.cells_n;
     const unsigned l = cell / in_batch, m0 = cell % in_batch / of.marks.cells_n * edge, n0 = cell % of.marks.cells_n * edge;
     const auto loader_of_a = [&] { return Loader<threads>(g.a.data + g.a.offset(l, m0, 0), g.a.row, g.a.column, g.m - m0); };
     const auto loader_of_b = [&] { return Loader<threads>(g.b.data + g.b.offset(l, 0, n0), g.b.column, g.b.row, g.n - n0); };
-    // Stores marked outputs, from what value(row, column) gives, and takes their marks away; what is not good stays.
+    // Stores marked outputs, from the sum that value(row, column, sum) sets, and clears their marks. Outputs for which it
+    // returns false stay marked.
     const auto store = [&](const auto& value) __attribute__((always_inline)) {
 #pragma unroll 1
       for (unsigned e = arch::thread_index(); e < edge * edge; e += threads) {
@@ -222,7 +225,7 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
       const unsigned mine = arch::thread_index(), lane = mine % 32, row = mine / 128 * 32, column = mine / 32 % 4 * 16;
       const typename Slab::template Reader<Slab::Order::rows> reader_a(static_cast<int>(row), static_cast<int>(lane));
       const typename Slab::template Reader<Slab::Order::columns> reader_b(static_cast<int>(column), static_cast<int>(lane));
-      // Where none of a warp's outputs is marked it only stages.
+      // A warp without marked outputs only stages.
       const bool needed = __any_sync(~0u, (words[(row + lane) * (edge / 32) + column / 32] >> column % 32 & 0xffff) != 0);
       const Loader<threads> load[2] = {loader_of_a(), loader_of_b()};
       float sums[2][2][4] = {}, x[2][each];
@@ -272,7 +275,7 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
     });
     __syncthreads();
 
-    // What is left.
+    // What is still marked.
     for (unsigned e = arch::thread_index(); e < edge * edge; e += threads)
       if (words[e / 32] >> e % 32 & 1) {
         const int i = atomicAdd(&left, 1);
@@ -281,7 +284,7 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
     __syncthreads();
     if (left == 0) continue;
     if (left <= few) {
-      // A lane takes a chunk; weights and sums of 32 of them are joined in turn.
+      // A lane takes a chunk; the weights and sums of 32 lanes are joined in ascending order.
       const auto lane = static_cast<int>(arch::thread_index() % 32);
 #pragma unroll 1
       for (int i = static_cast<int>(arch::thread_index() / 32); i < left; i += threads / 32) {

@@ -7,7 +7,7 @@
 
 namespace rigel::backends::mma {
 
-/// An operand and its packed form: `matrices` of `lines` lines of `pitch` values.
+/// An operand and its packed form, K-major: `lines` rows (or columns) of `pitch` elements in each matrix.
 template <class Bits>
 struct Packing {
   const Bits* from;
@@ -16,8 +16,8 @@ struct Packing {
   Bits* to;
 };
 
-/// A tile of 64 lines by 64 values passes through shared memory, so that both sides are read and written in the order in which
-/// their elements lie.
+/// A tile of 64 rows by 64 k passes through shared memory, so that both sides are accessed in the order of their elements in
+/// memory.
 template <class Bits>
 __global__ void __launch_bounds__(256) pack(const __grid_constant__ Packing<Bits> g) {
   constexpr int edge = 64;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One pass that brings an operand into the workspace as the kernels can copy it: lines along k, 16 bytes aligned, zeros behind the
-// last value. For operands whose strides, alignment or extents do not allow 16-byte copies as they are.
+// A pass that brings an operand into the workspace in a layout that the kernels can copy: K-major, aligned to 16 bytes,
+// zeros after the last element. For operands whose strides, alignment or extents do not allow 16-byte copies as they are.
 #pragma once
 
 #include <rigel/backends/cuda/runtime.hpp>
@@ -11,12 +11,12 @@
 
 namespace rigel::backends::mma {
 
-/// Values in a packed line.
+/// Elements in a packed row (of A) or column (of B).
 inline std::int64_t pitch_of(std::int64_t k, std::size_t size) {
   const std::int64_t width = 16 / static_cast<std::int64_t>(size);
   return (k + width - 1) / width * width;
 }
-/// Matrices to pack: one where batches share it.
+/// Matrices to pack: one if all batches share it.
 inline std::int64_t matrices_of(const Operand& o) { return o.batch_stride == 0 ? 1 : o.batches; }
 /// Bytes of a packed operand.
 inline std::size_t packed_bytes(const Operand& o, std::int64_t lines, std::int64_t k) {
@@ -27,7 +27,7 @@ inline std::int64_t packing_blocks(const Operand& o, std::int64_t lines, std::in
   return matrices_of(o) * ((lines + 63) / 64) * ((k + 63) / 64);
 }
 
-/// Enqueues the pass. It is compiled in this one place, pack.cpp, for all architectures: cuda.hopper, which is not, uses it too.
+/// Enqueues the pass. It is compiled once, in pack.cpp, for all architectures; cuda.hopper, compiled for one, uses it too.
 void pack_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride,
                   void* to, cudaStream_t stream, const std::string& kernel);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One pass that brings an operand of floats into the workspace as planes of bfloat16, whose sum it is: x₀ is x rounded to 8 bits, x₁
-// what is left of it rounded to 8 bits, and x₂ what is left then. Lines along k, 16 bytes aligned. cuda.hopper has planes apart, which
-// tensor copies take as matrices; for cuda.mma those of a line take turns, a slab's values of k each, so that a slab's lie together.
+// A pass that brings an operand of floats into the workspace as planes of bfloat16 whose sum it is: x₀ is x rounded to 8
+// bits, x₁ the rest rounded to 8 bits, x₂ what is left then. Planes are K-major and aligned to 16 bytes. For cuda.hopper
+// they are separate matrices, as tensor copies take them. For cuda.mma the planes of a row alternate, a slab's elements at a
+// time, so that a slab's share is contiguous.
 #pragma once
 
 #include <rigel/backends/cuda/mma/pack.hpp>
@@ -12,13 +13,13 @@
 
 namespace rigel::backends::mma {
 
-/// How the planes of an operand lie.
+/// The layout of an operand's planes.
 enum class Lying : std::uint8_t { apart, in_turn };
-/// Values of k in a slab of several planes.
+/// Elements along K in a slab of several planes.
 inline constexpr int slab_of_planes = 32;
 
-/// An operand and its planes: matrices of `lines` lines of `pitch` numbers each, in which `stored` values of k have a place; planes are
-/// `plane` numbers apart, and behind those of a slab `skipped` ones are those of other planes.
+/// An operand and its planes: matrices of `lines` rows (or columns) of `pitch` numbers, with room for `stored` elements
+/// along K each. Planes are `plane` numbers apart; after those of a slab, `skipped` numbers belong to other planes.
 struct Planes {
   const float* from;
   std::int64_t matrix_stride, line_stride, k_stride;
@@ -27,14 +28,14 @@ struct Planes {
   std::uint16_t* to;
 };
 
-/// The bits of x as bfloat16, rounded to nearest, but cut where that would make a finite number infinite.
+/// x rounded to the nearest bfloat16, as bits; truncated if rounding would make a finite number infinite.
 __device__ __forceinline__ std::uint32_t rounded_bits(float x) {
   const std::uint32_t bits = __float_as_uint(x), rounded = (bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u;
   return (rounded & 0x7fffffffu) < 0x7f800000u && (bits & 0x7f800000u) != 0x7f800000u ? rounded : bits & 0xffff0000u;
 }
 
-/// A tile of 64 lines by 64 values of k passes through shared memory, so that both sides are read and written in the order in which
-/// their elements lie.
+/// A tile of 64 rows by 64 k passes through shared memory, so that both sides are accessed in the order of their elements in
+/// memory.
 template <int planes, Lying lying>
 __global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
   constexpr int edge = 64, threads = 256, each = edge * edge / threads, width = 8;
@@ -87,7 +88,7 @@ __global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
   }
 }
 
-/// Numbers in a line: of a plane, or of all where they take turns.
+/// Numbers in a row: of one plane, or of all if they alternate.
 inline std::int64_t plane_pitch(std::int64_t k, int planes, Lying lying) {
   return lying == Lying::apart ? (k + 7) / 8 * 8 : (k + slab_of_planes - 1) / slab_of_planes * slab_of_planes * planes;
 }

@@ -5,15 +5,15 @@
 
 namespace rigel::backends::mma {
 
-/// Add the cuda.mma kernels, a translation unit each: products of doubles, of floats, of 16-bit ones, of bytes, and of bits; distances of
-/// codes, and of points; sums of exponentials.
-void add_doubles(Registry& registry);
-void add_floats(Registry& registry);
-void add_short_floats(Registry& registry);
-void add_bytes(Registry& registry);
-void add_bits(Registry& registry);
-void add_codes(Registry& registry);
-void add_distances(Registry& registry);
-void add_log_sums(Registry& registry);
+/// Add the cuda.mma kernels, one translation unit each: products of doubles, of floats, of 16-bit floats, of bytes, and of
+/// bits; distances of codes, and of points; sums of exponentials.
+void add_doubles(Registry<Contraction>& registry);
+void add_floats(Registry<Contraction>& registry);
+void add_short_floats(Registry<Contraction>& registry);
+void add_bytes(Registry<Contraction>& registry);
+void add_bits(Registry<Contraction>& registry);
+void add_codes(Registry<Contraction>& registry);
+void add_distances(Registry<Contraction>& registry);
+void add_log_sums(Registry<Contraction>& registry);
 
 }  // namespace rigel::backends::mma

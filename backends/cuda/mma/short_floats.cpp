@@ -6,9 +6,9 @@
 
 namespace rigel::backends::mma {
 
-void add_short_floats(Registry& registry) {
-  for (const Kernel& k : kernels<plus_times<half>>()) registry.add(k);
-  for (const Kernel& k : kernels<plus_times<bfloat16>>()) registry.add(k);
+void add_short_floats(Registry<Contraction>& registry) {
+  for (const Kernel<Contraction>& k : kernels<plus_times<half>>()) registry.add(k);
+  for (const Kernel<Contraction>& k : kernels<plus_times<bfloat16>>()) registry.add(k);
 }
 
 }  // namespace rigel::backends::mma

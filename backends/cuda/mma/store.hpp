@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From the accumulators of mma.sync to C: eight rows of a warp's outputs at a time pass through shared memory of the warp's own, so
-// that neighbouring lanes get neighbours in C and the code for one output stands once.
+// The store from mma.sync's accumulators to C. Eight rows of a warp's outputs at a time pass through shared memory of the
+// warp's own, so that neighbouring lanes get neighbours in C and the code for one output exists once.
 #pragma once
 
 #include <rigel/backends/cuda/tile/slab.hpp>
@@ -13,16 +13,17 @@ namespace rigel::backends::mma {
 /// Eight rows of `columns` outputs.
 template <int columns, class Sum>
 struct StoreBuffer {
-  static constexpr int pitch = columns + 8;  // four rows of eight numbers each then meet 32 banks
+  static constexpr int pitch = columns + 8;  // four rows of eight numbers each use all 32 banks
   static constexpr int bytes = 8 * pitch * static_cast<int>(sizeof(Sum));
 };
 
-/// Whether the words of S are bits along k, which an epilogue joins.
+/// Whether the words of S are bits along K, which an epilogue joins.
 template <class S>
 inline constexpr bool joins_bits =
     std::is_same_v<S, or_and<typename S::element>> || std::is_same_v<S, xor_and<typename S::element>>;
 
-/// What ⊕ of all k is, from what the instruction counts: a sum itself; of words of bits 1 where any product, or an odd number, is 1.
+/// ⊕ over all k, from what the instruction sums: the sum itself; for words of bits, 1 if any product, or an odd number of
+/// them, is 1.
 template <class S, class Sum>
 __device__ __forceinline__ typename S::accumulator accumulator_of(Sum sum) {
   if constexpr (std::is_same_v<S, or_and<typename S::element>>)
@@ -33,8 +34,8 @@ __device__ __forceinline__ typename S::accumulator accumulator_of(Sum sum) {
     return sum;
 }
 
-/// What becomes of a sum on its way to the semiring's accumulator: itself, but one of floats that is not finite may be so because a
-/// part of an infinite or very large number was. It is summed anew, in floats.
+/// Turns a sum into the semiring's accumulator. Most sums stay as they are. A non-finite sum of floats may come from a part
+/// of an infinite or very large number, so it is recomputed in float.
 template <class Element>
 struct FiniteOrSummedAnew {
   detail::Strided<const Element> a, b;
@@ -51,7 +52,7 @@ struct FiniteOrSummedAnew {
     }
     return sum;
   }
-  /// Whether all of a thread's sums stay what they are.
+  /// Whether none of a thread's sums needs recomputing.
   template <class Sum, int rows, int columns>
   __device__ __forceinline__ bool keeps(const Sum (&x)[rows][columns][4]) const {
     if constexpr (std::is_same_v<Element, float>) {
@@ -68,7 +69,8 @@ struct FiniteOrSummedAnew {
   }
 };
 
-/// A warp's doubles straight from its registers, where C's rows may be written in pieces of 16 bytes: four lanes write two sectors of a row.
+/// Stores a warp's doubles straight from its registers, in pieces of 16 bytes of C's rows: four lanes write two sectors of a
+/// row.
 template <class S, class Finish, int rows, int columns>
 __device__ __forceinline__ void store_doubles(const detail::Arguments<S, Finish>& g, const double (&x)[rows][columns][4],
                                               std::int64_t l, std::int64_t m, std::int64_t n, int lane) {
@@ -93,8 +95,9 @@ __device__ __forceinline__ void store_doubles(const detail::Arguments<S, Finish>
   }
 }
 
-/// A warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] are those of rows `apart`·i and columns 8·j on, as
-/// arch::Mma has them; `outputs_n` columns at a time pass through `buffer`. What is stored is result(sum, l, m, n).
+/// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows `apart`·i
+/// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. The value of an output is
+/// result(sum, l, m, n).
 template <int outputs_n, int apart = 16, class S, class Finish, class Sum, int rows, int columns, class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
@@ -105,7 +108,8 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   const S s = g.semiring(l);
   const bool along_n = g.c_strides.column <= g.c_strides.row;
   const int last_n = static_cast<int>(std::min<std::int64_t>(g.n - n, 8 * columns));
-  // A row's outputs in vectors: C of a floating-point type, or of the accumulator's, by rows, aligned, without an epilogue.
+  // Stores eight rows in vectors, if C has the accumulator's type or that of 16-bit elements, is row-major and aligned, and
+  // there is no epilogue.
   const auto in_vectors = [&]<class Value>(Value* c, int row, int before) __attribute__((always_inline)) {
     constexpr int width = 16 / sizeof(Value), in_row = outputs_n / width, rows_at_once = 32 / in_row;
 #pragma unroll

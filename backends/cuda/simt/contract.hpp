@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cuda.simt kernels of one semiring: what they say of themselves, and their launch.
+// The cuda.simt kernels of one semiring: their facts and their launch.
 #pragma once
 
 #include <rigel/backends/cuda/runtime.hpp>
@@ -17,11 +17,11 @@ namespace rigel::backends::simt {
 
 /// Tiles of C in one batch.
 template <class Shape>
-std::int64_t rows_of(const Problem& p) {
+std::int64_t rows_of(const Contraction& p) {
   return (p.m + Shape::m - 1) / Shape::m;
 }
 template <class S, class Shape>
-std::int64_t columns_of(const Problem& p) {
+std::int64_t columns_of(const Contraction& p) {
   constexpr int n = outputs_of<S> * Shape::n;
   return (p.n + n - 1) / n;
 }
@@ -29,30 +29,31 @@ std::int64_t columns_of(const Problem& p) {
 inline constexpr std::int64_t max_grid =
     2147483647;  // blocks of a launch along x (CUDA C++ Programming Guide, table of limits)
 
-/// Whether asynchronous copies of single elements can have the operands: those of 4 and 8 bytes at multiples of their size, which
-/// a struct of smaller members need not be at.
+/// Whether asynchronous copies of single elements can move the operands. Elements of 4 and 8 bytes must be aligned to their
+/// size, which a struct of smaller members need not be.
 template <class S>
-Status elements_are_aligned(const Problem& p) {
+Status elements_are_aligned(const Contraction& p) {
   using Element = typename S::element;
   if constexpr (alignof(Element) < sizeof(Element) && (sizeof(Element) == 4 || sizeof(Element) == 8))
     for (const Operand* o : {&p.a, &p.b})
       if (reinterpret_cast<std::uintptr_t>(o->data) % sizeof(Element) != 0)
-        return {Code::unsupported, "an operand's elements do not stand at multiples of their size"};
+        return {Decline::layout, "an operand's elements do not stand at multiples of their size"};
   return {};
 }
 
 template <class S, class Finish, class Shape>
-Status supports(const KernelInfo& info, const Problem& p) {
+Status supports(const Contraction& p) {
   if (const Status status = elements_are_aligned<S>(p); !status) return status;
   if (p.m > max_grid || p.n > max_grid || rows_of<Shape>(p) * columns_of<S, Shape>(p) > max_grid)
-    return {Code::unsupported, "a matrix of C has more than 2^31 - 1 rows, columns or tiles"};
-  return detail::finish_supports<Finish>(info, p);
+    return {Decline::extents, "a matrix of C has more than 2^31 - 1 rows, columns or tiles"};
+  return detail::finish_supports<Finish>(p);
 }
 
-/// How an operand whose lines have stride `line_stride`, and whose values of k have `k_stride`, can come to shared memory.
+/// How an operand comes to shared memory. Its rows (A) or columns (B) are `line_stride` apart, its elements along K
+/// `k_stride`.
 template <class S, class Shape>
 tile::Way way_of(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride) {
-  constexpr std::int64_t width = 16 / sizeof(typename S::element);  // of a vector
+  constexpr std::int64_t width = 16 / sizeof(typename S::element);  // of a vector, in elements
   const auto aligned = [&](std::int64_t stride) {
     return reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0 && stride % width == 0 && o.batch_stride % width == 0;
   };
@@ -62,29 +63,30 @@ tile::Way way_of(const Operand& o, std::int64_t lines, std::int64_t line_stride,
   return tile::Way::single;
 }
 
-/// Whether A along k and B in this way can come in vectors whatever alignment and K.
+/// Whether a K-major A, and B in this way, can come in vectors for any alignment and K.
 template <class S, class Shape, tile::Way way_of_b>
-bool can_be_shifted(const Problem& p) {
-  // Of K: below that single values are as fast, but where distances have no more small tiles than the card holds at a time.
+bool can_be_shifted(const Contraction& p) {
+  // The least K: below it, element by element is as fast. For distances it is lower if the card holds all small tiles at a
+  // time.
   const bool few = way_of_b == tile::Way::shifted_k && p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p) <=
                                                            Shape::blocks * std::max(p.execution.multiprocessors, 1);
   const std::int64_t least = std::is_same_v<Shape, LargeTile<S>> ? 68 : few ? 40 : 256;
-  constexpr std::int64_t most = 1 << 24;  // of strides: a thread counts elements between its lines in 32 bits
+  constexpr std::int64_t most = 1 << 24;  // of strides: a thread counts elements between its rows in 32 bits
   const auto is_near = [](std::int64_t stride) { return stride >= -most && stride <= most; };
   if (p.a.column_stride != 1 || !is_near(p.a.row_stride)) return false;
   if (p.k < least || p.k > std::numeric_limits<std::int32_t>::max()) return false;
   if constexpr (way_of_b == tile::Way::shifted_k)
     return p.b.row_stride == 1 && is_near(p.b.column_stride);
   else
-    return p.b.column_stride == 1 && p.n >= 8 && p.b.row_stride >= p.n;  // vectors may end in the next line of k
+    return p.b.column_stride == 1 && p.n >= 8 && p.b.row_stride >= p.n;  // vectors may end in B's next row
 }
 
 struct Ways {
   tile::Way a = tile::Way::single, b = tile::Way::single;
 };
-/// The ways in which a kernel brings a problem's operands: in vectors where both allow it and there is a kernel for them.
+/// How a kernel brings a problem's operands: in vectors if both allow it and there is a kernel for them.
 template <class S, class Shape>
-Ways ways_for(const Problem& p) {
+Ways ways_for(const Contraction& p) {
   if constexpr (takes_vectors<S, Shape>) {
     const Ways ways{way_of<S, Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride),
                     way_of<S, Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride)};
@@ -97,9 +99,9 @@ Ways ways_for(const Problem& p) {
   return {};
 }
 
-/// visit(kernel, parameters): the CUDA kernel for a problem, and what the host tells its steps.
+/// visit(kernel, parameters): the CUDA kernel for a problem, and the parameters of its steps.
 template <class S, class Finish, class Shape, class Visit>
-void with_function(const Problem& p, const Visit& visit) {
+void with_function(const Contraction& p, const Visit& visit) {
   using tile::Way;
   const auto use = [&]<class Step, Way a = Way::single, Way b = Way::single>(const typename Step::Parameters& parameters) {
     visit(reinterpret_cast<const void*>(&contract<S, Finish, Shape, Step, a, b>), parameters);
@@ -117,17 +119,16 @@ void with_function(const Problem& p, const Visit& visit) {
     else
       use_step.template operator()<PowersByProducts<S, 8>>();
   } else if constexpr (sums_powers<S>) {
-    if (!p.semiring_per_batch) {
-      const float exponent = static_cast<const S*>(p.semiring_object)->p;
-      if constexpr (powers_by_products<S, Finish>) {
-        const bool found = [&]<int... i>(std::integer_sequence<int, i...>) {
-          return ((exponent * 2 == i + 1 && (use.template operator()<PowersByProducts<S, i + 1>>({}), true)) || ...);
-        }(std::make_integer_sequence<int, 8>());
-        if (found) return;
-      }
-      if (PowersByTable<S>::supports(exponent))
-        return use.template operator()<PowersByTable<S>>(typename PowersByTable<S>::Parameters(exponent));
+    if (p.semiring_in_view) return use.template operator()<PowersOfView<S>>({});
+    const float exponent = static_cast<const S*>(p.semiring_object)->p;
+    if constexpr (powers_by_products<S, Finish>) {
+      const bool found = [&]<int... i>(std::integer_sequence<int, i...>) {
+        return ((exponent * 2 == i + 1 && (use.template operator()<PowersByProducts<S, i + 1>>({}), true)) || ...);
+      }(std::make_integer_sequence<int, 8>());
+      if (found) return;
     }
+    if (PowersByTable<S>::supports(exponent))
+      return use.template operator()<PowersByTable<S>>(typename PowersByTable<S>::Parameters(exponent));
     use.template operator()<PowersBySpecialFunctions<S>>({});
   } else if constexpr (sums_exponentials<S>) {
     use.template operator()<LogSums<S>>({});
@@ -153,9 +154,10 @@ void with_function(const Problem& p, const Visit& visit) {
   }
 }
 
-/// What a step of a light semiring of floats takes beside |a − b|'s; what of its speed a multiprocessor reaches with one large
-/// tile, at first and behind others; the time, in those of a tile, that two of them lose which begin at once and wait for the same
-/// units, of which minima have half as many as sums; what it reaches with two small tiles behind others. As measured on sm_90.
+/// Light semirings of floats, measured on sm_90. `step`: time of a step relative to |a − b|'s. `alone`,
+/// `alone_behind_others`: the share of its speed that a multiprocessor reaches with one large tile, at first and after
+/// others. `lost`: the time, in tiles, that two large tiles lose if they start together and wait for the same units, of
+/// which minima have half as many as sums. `two_behind_others`: the share with two small tiles, after others.
 struct Pace {
   double step = 1, alone = 0.53, alone_behind_others = 0.53, lost = 0, two_behind_others = 0.65;
 };
@@ -174,17 +176,21 @@ inline constexpr Pace pace<max_min<float>> = {1.55, 0.76, 1, 0.2};
 template <>
 inline constexpr Pace pace<min_max<float>> = pace<max_min<float>>;
 
-/// By the type in which a semiring is summed: double, 64-bit and 32-bit integers (16 bits of them as pairs too), floats made of 16 bits.
+/// Chooses by the accumulator's type: double, 64-bit integers, 32-bit integers (16-bit ones in pairs too), floats of 16-bit
+/// elements.
 template <class S>
 constexpr double of_type(double f64, double i64, double i32, double of_f16) {
   using A = typename S::accumulator;
-  if constexpr (std::is_same_v<A, double>) return f64;
-  else if constexpr (std::is_integral_v<A>) return sizeof(A) == 8 ? i64 : i32;
-  else return of_f16;
+  if constexpr (std::is_same_v<A, double>)
+    return f64;
+  else if constexpr (std::is_integral_v<A>)
+    return sizeof(A) == 8 ? i64 : i32;
+  else
+    return of_f16;
 }
 
-/// What of the speed of the lightest semirings others reach on as many registers, as measured on an H200. Doubles have half the lanes,
-/// and minima of them and of 64-bit integers are several instructions; 32-bit products and absolute values of integers are two.
+/// Speed relative to the lightest semirings on as many registers, measured on an H200. Doubles have half the lanes. Minima
+/// of doubles and of 64-bit integers are several instructions; products and absolute values of 32-bit integers are two.
 template <class S>
 inline constexpr double relative_speed = 1;
 template <class E, class A>
@@ -210,8 +216,8 @@ inline constexpr double relative_speed<linf<E, A>> = of_type<linf<E, A>>(0.6, 0.
 template <class E, class A>
 inline constexpr double relative_speed<hamming<E, A>> = of_type<hamming<E, A>>(0.85, 0.6, 0.47, 0.93);
 
-/// Steps of an accumulator of `OnPairs<S>` that a multiprocessor finishes in a second when it is full, as measured on sm_90
-/// for the lightest semirings.
+/// Steps of an accumulator of `OnPairs<S>` per second of a full multiprocessor, measured on sm_90 for the lightest
+/// semirings.
 template <class S, class Shape>
 constexpr double steps_per_second() {
   if constexpr (is_whole_powers_tile<S, Shape>)
@@ -228,9 +234,9 @@ constexpr double steps_per_second() {
     return 1e11 * relative_speed<S> / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
 }
 
-/// What a tile takes beside its steps, in seconds, as measured on sm_90: a launch, with the first tiles' wait for their
-/// instructions; to fill the first slabs, for the tiles that begin at once and for those behind them, which hide some of it from
-/// each other where they are small; and to write an output.
+/// A tile's time besides its steps, in seconds, measured on sm_90. `launch` includes the first tiles' wait for instructions.
+/// `first_fill`, `later_fill`: to fill the first slabs, for tiles that start at once and for later ones, which overlap
+/// partly if they are small. `output`: to write an output.
 struct TileTimes {
   double launch, first_fill, later_fill, output;
 };
@@ -242,8 +248,8 @@ constexpr TileTimes tile_times(bool vectors) {
   return {5.6e-6, 3e-6, vectors ? 1e-6 : 3e-6, 7e-11};
 }
 
-/// What of its speed a multiprocessor reaches with some tiles, when it has worked on as many as it holds before, or not: all of it
-/// from 5 warps on, as far as the four schedulers have as many each, and no block is alone with its barriers.
+/// The share of its speed that a multiprocessor reaches with some tiles, after as many as it holds or at first: all of it
+/// from 5 warps on, if the four schedulers have equally many and no block is alone with its barriers.
 template <class S, class Shape>
 double busy(double tiles, bool behind_others) {
   if (is_light_float<S>) {
@@ -256,9 +262,9 @@ double busy(double tiles, bool behind_others) {
   return warps <= 4 ? 0.2 + 0.17 * warps : warps / (4 * std::ceil(warps / 4));
 }
 
-/// The tiles of the multiprocessor that gets most of them, as many at a time as it holds. With few warps it waits for its
-/// operands, and the operands of few outputs cost more.
-/// `copies`: how much of its speed copies leave it, 1 for whole vectors; `speed`: see speed_of().
+/// The time of the multiprocessor that gets the most tiles, as many at a time as it holds. With few warps it waits for
+/// operands, and operands of few outputs cost more. `copies`: the share of its speed that copies leave, 1 for whole vectors.
+/// `speed`: see speed_of().
 template <class S, class Shape>
 double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, double copies, double speed) {
   constexpr int area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
@@ -277,9 +283,9 @@ double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, do
          rounds * area * times.output;
 }
 
-/// What copies leave of a tile's speed: operands that are not aligned take more of them, and shifted ones some steps more.
+/// The share of a tile's speed that copies leave. Unaligned operands cost more; shifted vectors add a few steps.
 template <class S, class Shape>
-double copies_of(const Problem& p) {
+double copies_of(const Contraction& p) {
   constexpr bool large = std::is_same_v<Shape, LargeTile<S>>;
   constexpr double singles = is_light_float<S> ? (large ? 0.88 : 0.93) : large ? 0.82 : 0.9;
   constexpr double shifted = large ? 0.965 : 0.947, steps = large ? 6 : 3;
@@ -289,13 +295,14 @@ double copies_of(const Problem& p) {
   return way == tile::Way::single ? singles : way == tile::Way::shifted_k ? shifted * k / (k + steps) : 1;
 }
 
-/// The speed of a problem's steps relative to steps_per_second(): of powers that are products, which special functions do not
-/// limit; of small tiles of types that are not light floats, above all of bytes, which are converted on their way in.
+/// The speed of a problem's steps relative to steps_per_second(). Powers that are products are faster: special functions do
+/// not limit them. Small tiles of types other than light floats are slower, above all those of bytes, which are converted on
+/// load.
 template <class S, class Shape>
-double speed_of(const Problem& p) {
+double speed_of(const Contraction& p) {
   if constexpr (sums_powers<S>) {
     constexpr double of_products = 2.4;
-    if (is_whole_powers_tile<S, Shape> || p.semiring_per_batch) return 1;
+    if (is_whole_powers_tile<S, Shape> || p.semiring_in_view) return 1;
     const float twice = 2 * static_cast<const S*>(p.semiring_object)->p;
     return twice <= 8 && twice == std::floor(twice) ? of_products : 1;
   } else {
@@ -304,25 +311,25 @@ double speed_of(const Problem& p) {
   }
 }
 
-/// The wait for the instructions of the general epilogue, which results need that C does not take as they are: those with a
-/// Program, or of another type. For light floats it is part of what was measured.
+/// The wait for the instructions of the general epilogue. It runs if C does not take results as they are: with a Program, or
+/// of another type. For light floats the measured times include it.
 template <class S>
-double detour_seconds(const Problem& p) {
+double detour_seconds(const Contraction& p) {
   constexpr double detour = 4e-6;
   if (is_light_float<S> || !p.program) return 0;
   return p.program->empty() && p.c.type == scalar_of<result_t<S>> ? 0 : detour;
 }
 
 template <class S, class Shape>
-double cost(const KernelInfo&, const Problem& p) {
+double cost(const Contraction& p) {
   return tiles_seconds<S, Shape>(p.execution.multiprocessors, p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p), p.k,
                                  copies_of<S, Shape>(p), speed_of<S, Shape>(p)) +
          detour_seconds<S>(p);
 }
 
-/// Launches a kernel on all tiles of a batch; its arguments, in this order.
+/// Launches a kernel on all tiles of a batch, with its arguments in this order.
 template <class Arguments, class Parameters>
-void launch_tiles(const KernelInfo& info, const Problem& p, const void* function, tile::Raster raster, int threads,
+void launch_tiles(const KernelInfo& info, const Contraction& p, const void* function, tile::Raster raster, int threads,
                   Arguments arguments, Parameters parameters) {
   const cuda::CurrentDevice current(p.execution.device);
   const std::int64_t tiles = p.batch * raster.rows * raster.columns;
@@ -336,20 +343,20 @@ void launch_tiles(const KernelInfo& info, const Problem& p, const void* function
 }
 
 template <class S, class Finish, class Shape>
-void run(const KernelInfo& info, const Problem& p, void*) {
+void run(const KernelInfo& info, const Contraction& p, void*) {
   const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
   with_function<S, Finish, Shape>(p, [&](const void* function, const auto& parameters) {
     launch_tiles(info, p, function, raster, Shape::threads, detail::arguments_of<S, Finish>(p), parameters);
   });
 }
 
-/// What a kernel of one chain for each output says of itself; in a step of k it takes `values` of them.
+/// Facts of a kernel with one chain per output, whose steps take `values` k each.
 template <class S, class Shape>
-KernelInfo tile_info(const std::string& variant = "", int values = 1) {
+KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
   constexpr int m = Shape::m, n = outputs_of<S> * Shape::n;
   const int depth = values * Shape::depth;
   KernelInfo info = detail::info_of<S>(
-      "cuda.simt", variant + std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(depth), bit(Space::cuda));
+      "cuda.simt", variant, std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(depth), bit(Space::cuda));
   info.tile = {m, n, depth};
   info.stages = Slabs<S, Shape, tile::Way::single, tile::Way::single>::stages;
   info.min_compute_capability = 80;
@@ -357,10 +364,9 @@ KernelInfo tile_info(const std::string& variant = "", int values = 1) {
   info.promises = Promise::repeatable | Promise::batch_invariant;
   info.bit_class = "cuda.simt";
   if constexpr (sums_powers<S>) {
-    info.accuracy = {120, 1};  // by special functions a power of p ≤ 8 is within (4 + 3p + 0.7·126) u
+    info.accuracy = {120, 1};  // by special functions, a power of p ≤ 8 is within (4 + 3p + 0.7·126) u
   } else if constexpr (is_transcendental<S>) {
-    info.accuracy = {
-        10, 6};  // 4 units in the last place of a power; in each step of log_plus 2 of an exponential, or 6 u (LogSums)
+    info.accuracy = {10, 6};  // a power: 4 ulp; a step of log_plus: 2 ulp of an exponential, or 6 u (LogSums)
   } else {
     info.promises = info.promises | Promise::reference_bits;
     info.accuracy = detail::chain_accuracy<S>();
@@ -369,35 +375,35 @@ KernelInfo tile_info(const std::string& variant = "", int values = 1) {
 }
 
 template <class S, class Finish, class Shape>
-Kernel kernel(const std::string& variant = "") {
-  Kernel k;
+Kernel<Contraction> kernel(std::string_view variant = {}) {
+  Kernel<Contraction> k;
   k.info = tile_info<S, Shape>(variant);
-  k.supports = supports<S, Finish, Shape>;
-  k.cost = cost<S, Shape>;
-  k.run = run<S, Finish, Shape>;
+  k.supports = detail::supports_by<supports<S, Finish, Shape>>;
+  k.cost = detail::cost_by<cost<S, Shape>>;
+  k.run = detail::run_by<run<S, Finish, Shape>>;
   return k;
 }
 
 template <class S>
-bool is_whole(const Problem& p) {
-  if (p.semiring_per_batch) return false;
+bool is_whole(const Contraction& p) {
+  if (p.semiring_in_view) return false;
   const float exponent = static_cast<const S*>(p.semiring_object)->p;
   return exponent == 3 || exponent == 4;
 }
 
-/// lp in the tile for whole powers; for other p in its usual one, so that the kernel covers what the others cover.
+/// lp in the tile for whole powers. Other p use the usual tile, so that this kernel covers what the others cover.
 template <class S, class Finish>
-Kernel whole_powers_kernel() {
-  Kernel k = kernel<S, Finish, WholePowersTile>();
-  k.supports = [](const KernelInfo& info, const Problem& p) {
-    return is_whole<S>(p) ? supports<S, Finish, WholePowersTile>(info, p) : supports<S, Finish, LargeTile<S>>(info, p);
+Kernel<Contraction> whole_powers_kernel() {
+  Kernel<Contraction> k = kernel<S, Finish, WholePowersTile>();
+  k.supports = [](const Kernel<Contraction>&, const Contraction& p) {
+    return is_whole<S>(p) ? supports<S, Finish, WholePowersTile>(p) : supports<S, Finish, LargeTile<S>>(p);
   };
-  k.cost = [](const KernelInfo& info, const Problem& p) {
-    return is_whole<S>(p) ? cost<S, WholePowersTile>(info, p) : 1.01 * cost<S, LargeTile<S>>(info, p);
+  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) {
+    return is_whole<S>(p) ? cost<S, WholePowersTile>(p) : 1.01 * cost<S, LargeTile<S>>(p);
   };
-  k.run = [](const KernelInfo& info, const Problem& p, void* workspace) {
-    return is_whole<S>(p) ? run<S, Finish, WholePowersTile>(info, p, workspace)
-                          : run<S, Finish, LargeTile<S>>(info, p, workspace);
+  k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace& workspace) {
+    return is_whole<S>(p) ? run<S, Finish, WholePowersTile>(kernel.info, p, workspace.data)
+                          : run<S, Finish, LargeTile<S>>(kernel.info, p, workspace.data);
   };
   return k;
 }

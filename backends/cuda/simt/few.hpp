@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The smallest calls, which narrow_split_k launches in its own kernel's place: few outputs of few values of k, in operands that
-// 32 bits index, into a plain C. Such a call takes a launch and what waits for each other in it behind that: instructions,
-// which come a line of 128 bytes at a time, parameters and operands. So the kernel has a hundred instructions, which stand as they are
-// executed, the host computes what all threads have in common, and each thread asks for all of its operands before it
-// waits for one.
+// The smallest calls, which narrow_split_k launches in place of its own kernel: few outputs, short K, operands that 32 bits
+// index, a plain C. These calls are latency-bound: after the launch they wait in turn for instructions (fetched in lines of
+// 128 bytes), parameters and operands. So the kernel has a hundred instructions, laid out in the order in which they run;
+// the host computes what all threads have in common; and each thread requests all of its operands before it waits for one.
 //
-// The threads of an output take values of k, each every 2^parts-th, and join their results pairwise in a warp, then warp after
-// warp: the same result in every run, but where sums round not the reference's.
+// Each of an output's threads takes every 2^parts-th k. They join their results pairwise within a warp, then warp by warp:
+// the result is the same in every run, but sums that round do not have the reference's bits.
 #pragma once
 
 #include <rigel/backends/cuda/arch/copy_async.hpp>
@@ -23,36 +22,36 @@ inline int bits_of(std::int64_t extent) {
   return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1) - 1)));
 }
 
-/// How a block is cut: 2^outputs outputs, neighbours along n and then along m, of 2^parts threads each.
+/// A block computes 2^outputs outputs, neighbours along n and then along m, with 2^parts threads each.
 struct FewShape {
-  int outputs = 0, parts = 0, rounds = 1;  // rounds: values of k that a thread takes
-  bool k_first = true;                     // neighbouring threads take neighbouring values of k, else neighbouring outputs
+  int outputs = 0, parts = 0, rounds = 1;  // rounds: k per thread
+  bool k_first = true;                     // neighbouring threads take neighbouring k, else neighbouring outputs
 
-  int threads() const { return outputs + parts; }  // of a block, as a logarithm to the base 2
+  int threads() const { return outputs + parts; }  // of a block, as a binary logarithm
 };
 
-/// What the kernel receives, in the order in which it asks for it. `swapped`, where N is 1, a is B and b is A.
+/// The kernel's arguments, in the order in which it needs them. If N is 1, a is B and b is A.
 template <class S>
 struct FewArguments {
   using Element = typename S::element;
   unsigned low_mask, low_bits;  // of a thread's number: the part if k_first, else the output
   unsigned k_first, outputs_bits;
   unsigned outputs;    // M·N
-  unsigned n, over_n;  // N, and ⌈2^32 / N⌉ or 0 where N is 1: o / N by a product
+  unsigned n, over_n;  // N; ⌈2^32 / N⌉ for o / N by a product, or 0 if N is 1
   int k, parts;
   const Element *a, *b;
   int a_row, b_column, a_column, b_row;  // strides, in elements
   S semiring;
-  unsigned first_lane, end_lane;  // the bits of a lane's number that tell an output's parts in a warp
-  unsigned warps;                 // that have parts of an output
-  unsigned sums_mask, sums_bits;  // where more than one has: the lanes that hold a warp's sums, and how many bits tell them
+  unsigned first_lane, end_lane;  // the bits of a lane's number that select the part within a warp
+  unsigned warps;                 // that share an output
+  unsigned sums_mask, sums_bits;  // if there are several: the lanes that hold a warp's sums, and how many bits select them
   int c_row, c_column;
   result_t<S>* c;
-  float exponent;  // of the power that C receives, 0 where it receives outputs as they are
+  float exponent;  // of the power that C receives; 0 if it receives outputs as they are
 };
 
-/// `single`: a thread has one value of k at most, and reads it as it is. Else its values come to a place of its own in shared memory,
-/// a pair for each thread and round of the block, so that a short loop asks for all of them before the first is there.
+/// `single`: a thread has at most one k and reads it directly. Otherwise its elements are copied to slots of its own in
+/// shared memory, a pair per thread and round, so that a short loop requests all of them before the first arrives.
 template <class S, bool single>
 __global__ void __launch_bounds__(1024) contract_few(const __grid_constant__ FewArguments<S> g) {
   using Accumulator = typename S::accumulator;
@@ -64,7 +63,7 @@ __global__ void __launch_bounds__(1024) contract_few(const __grid_constant__ Few
   const int part = static_cast<int>(g.k_first ? low : high);
   const unsigned o = (blockIdx.x << g.outputs_bits) + (g.k_first ? high : low);
   const bool present = o < g.outputs;
-  // An output that does not exist is the first one again.
+  // Threads without an output repeat the first one.
   const unsigned output = present ? o : 0, row = __umulhi(output, g.over_n);
   const int m = static_cast<int>(row), n = static_cast<int>(output - row * g.n);
   const Element *const a = g.a + m * g.a_row, *const b = g.b + n * g.b_column;
@@ -115,13 +114,13 @@ __global__ void __launch_bounds__(1024) contract_few(const __grid_constant__ Few
   g.c[m * g.c_row + n * g.c_column] = value;
 }
 
-/// Whether a semiring has it: of the zoo, with elements that an asynchronous copy can have.
+/// Whether a semiring has this kernel: commutative, of the zoo, with elements that asynchronous copies can move.
 template <class S, class Finish>
 inline constexpr bool has_few =
     std::is_same_v<Finish, detail::ProgramFinish> && in_zoo<S> && is_commutative<S> &&
     (sizeof(typename S::element) == 4 || sizeof(typename S::element) == 8) && Number<result_t<S>>;
 
-/// Seconds that a step of a warp takes of a multiprocessor, and that a thread takes from one of its steps to the next.
+/// Seconds: a warp's step on a multiprocessor, and from one step of a thread to its next.
 struct FewCosts {
   double step, round;
 };
@@ -132,13 +131,13 @@ constexpr FewCosts few_costs() {
   return {12.5e-9 * registers_of<typename S::element>, 30e-9};
 }
 
-inline bool reads_along_k(const Problem& p) {
+inline bool reads_along_k(const Contraction& p) {
   return (p.a.column_stride <= p.a.row_stride || p.m == 1) && (p.b.row_stride <= p.b.column_stride || p.n == 1);
 }
 
-/// The shape for a problem's extents and layout, K at most 2048, or 256 where operands do not lie along it: a block then needs
-/// at most 32 KB of pairs.
-[[gnu::noinline]] inline FewShape few_shape(const Problem& p) {
+/// The shape for a problem's extents and layout. K is at most 2048, or 256 if an operand is not K-major, so a block needs at
+/// most 32 KB for pairs.
+[[gnu::noinline]] inline FewShape few_shape(const Contraction& p) {
   constexpr int round_bits = 3, threads = 7, lane_bits = 5, sector = 3;  // 2^3 neighbours of 4 bytes are a sector of memory
   FewShape shape;
   shape.k_first = reads_along_k(p);
@@ -150,33 +149,33 @@ inline bool reads_along_k(const Problem& p) {
   return shape;
 }
 
-/// Predicted seconds where a problem is one of the smallest, else 0. As measured on sm_90: a launch with what waits for each
-/// other behind it, joining, and rounds.
-inline double few_seconds(const Problem& p, FewShape shape, FewCosts costs) {
+/// Predicted seconds if a problem is one of the smallest, else 0. Measured on sm_90: a launch with the latencies after it,
+/// joining, and rounds.
+inline double few_seconds(const Contraction& p, FewShape shape, FewCosts costs) {
   constexpr double launch = 3.55e-6, join = 0.4e-6;
-  constexpr double most = 45;  // steps of a warp, for each multiprocessor: beyond, threads with more outputs are faster
+  constexpr double most = 45;  // warp steps per multiprocessor; beyond, threads with more outputs are faster
   const double steps = std::ldexp(static_cast<double>(p.m * p.n) * shape.rounds, shape.parts - 5);
   const double multiprocessors = std::max(p.execution.multiprocessors, 1);
   if (steps > most * multiprocessors) return 0;
   return launch + (shape.parts > 0 ? join : 0) + costs.round * shape.rounds + costs.step * steps / multiprocessors;
 }
 
-/// Whether a problem is of this kind: one matrix, C as it comes or by a distance's root, all of them small enough to be indexed so.
+/// Whether a problem qualifies: one matrix, C takes outputs as they are or a distance's root, and 32 bits index everything.
 template <class S>
-bool is_few(const Problem& p) {
+bool is_few(const Contraction& p) {
   constexpr std::int64_t most_outputs = 65535, most_along = 2048, most_across = 256, most_rounds_alone = 4,
                          least_parted = 32, most_stride = std::numeric_limits<std::int32_t>::max();
   if (p.batch != 1 || p.m > most_outputs || p.n > most_outputs || p.m * p.n > most_outputs) return false;
-  // Across K there is a range, measured at 8, where several rounds of a thread by itself cost more than they save.
+  // If operands are not K-major, several rounds of a single thread per output cost more than they save (measured at K = 8).
   const bool along = reads_along_k(p);
   if (p.k < 1 || p.k > (along ? most_along : most_across)) return false;
   if (!along && p.k > most_rounds_alone && p.k < least_parted) return false;
-  if (p.accumulate || p.semiring_per_batch || !p.program || p.c.type != scalar_of<result_t<S>>) return false;
+  if (p.accumulate || p.semiring_in_view || !p.program || p.c.type != scalar_of<result_t<S>>) return false;
   if (!p.program->empty()) {
     const double exponent = p.program->power();
-    const bool is_root =
-        has_square_roots<S> ? exponent == 0.5
-                            : has_roots<S> && static_cast<float>(exponent) > 0 && exponent < 1 && exponent != 0.5;
+    const bool is_root = has_square_roots<S>
+                             ? exponent == 0.5
+                             : has_roots<S> && static_cast<float>(exponent) > 0 && exponent < 1 && exponent != 0.5;
     if (!is_root) return false;
   }
   const auto is_near = [](const Operand& o) {
@@ -188,14 +187,14 @@ bool is_few(const Problem& p) {
   return is_near(p.a) && is_near(p.b) && is_near(p.c);
 }
 
-/// The predicted seconds of such a problem, of others 0.
+/// The predicted seconds of a problem that qualifies, else 0.
 template <class S>
-double few_seconds(const Problem& p) {
+double few_seconds(const Contraction& p) {
   return is_few<S>(p) ? few_seconds(p, few_shape(p), few_costs<S>()) : 0;
 }
 
 template <class S>
-void few_run(const KernelInfo& info, const Problem& p) {
+void few_run(const KernelInfo& info, const Contraction& p) {
   using Element = typename S::element;
   const FewShape shape = few_shape(p);
   const bool swapped = p.n == 1;
@@ -203,7 +202,7 @@ void few_run(const KernelInfo& info, const Problem& p) {
   const auto int32 = [](std::int64_t stride) { return static_cast<int>(stride); };
   const auto outputs = static_cast<unsigned>(p.m * p.n), n = static_cast<unsigned>(swapped ? p.m : p.n);
   const int low = shape.k_first ? shape.parts : shape.outputs, part_bit = shape.k_first ? 0 : shape.outputs;
-  const int joined = std::clamp(5 - part_bit, 0, shape.parts);  // bits of a part's number, within a warp
+  const int joined = std::clamp(5 - part_bit, 0, shape.parts);  // bits of a part's number within a warp
   const int sums_bits = shape.k_first ? 0 : shape.outputs;
   const unsigned warps = 1u << (shape.parts - joined);
   const FewArguments<S> g{

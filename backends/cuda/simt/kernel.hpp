@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ) on CUDA cores, for any semiring. A block computes one tile of C, a
-// thread a block of outputs in registers; slabs of A and B come to shared memory while those before them are worked on.
-// Each output is one chain in ascending k.
+// C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ) on CUDA cores, for any semiring. A block computes one tile of C, a thread a
+// block of outputs in registers. Slabs of A and B are prefetched to shared memory. Each output is one chain in ascending k.
 #pragma once
 
 #include <rigel/backends/cuda/arch/index.hpp>
@@ -13,8 +12,8 @@
 
 namespace rigel::backends::simt {
 
-/// Results straight from registers to C, a chunk at a time along n or along m, for a tile inside of C: result(x, c) of an
-/// accumulator and what C holds, which is read where `reads`.
+/// Stores a tile that is inside of C straight from registers, a chunk at a time along n or along m. result(x, c) is what C
+/// receives, from an accumulator and C's previous value, which is read only if `reads`.
 template <bool along_n, int chunk, class Shape, class Accumulator, class Value, class Result>
 __device__ __forceinline__ void copy_out(const Accumulator (&x)[Shape::outputs_m][Shape::outputs_n], Value* c,
                                          std::int64_t stride, tile::Place<Shape> place, bool reads, const Result& result) {
@@ -38,32 +37,33 @@ __device__ __forceinline__ void copy_out(const Accumulator (&x)[Shape::outputs_m
 
 /// What C receives: an output itself, its square root, or its power with an exponent below 1.
 enum class Output { copy, root, power };
-/// Whether a semiring's kernels have a short way for the last: sums of powers, whose roots are distances.
+/// Whether a semiring's kernels have a short path for `power`: sums of powers, whose roots are distances.
 template <class S>
 inline constexpr bool has_roots = sums_powers<S> && std::is_same_v<result_t<S>, float>;
 
-/// Whether its roots are distances: rounded_root() takes them, in aligned tiles inside of C for all outputs of a thread before they
-/// are copied, and rounded_roots() row by row in others.
+/// Whether its square roots are distances. rounded_root() takes them for all outputs of a thread before the store in aligned
+/// tiles inside of C, rounded_roots() row by row in other tiles.
 template <class S>
 inline constexpr bool has_square_roots = std::is_same_v<S, l2_squared<float>>;
 
-/// √x as IEEE 754 rounds it, without a branch (P. Markstein, IA-64 and Elementary Functions, 2000, chapter 9): from the reciprocal
-/// root r of the special-function unit, y = x·r, then y + (x − y²)·r/2. Small x are scaled by 2^64, so that nothing underflows.
+/// √x rounded as IEEE 754 requires, without a branch (P. Markstein, IA-64 and Elementary Functions, 2000, chapter 9): r is
+/// the special-function unit's reciprocal root, y = x·r, and √x = y + (x − y²)·r/2. Small x are scaled by 2^64 to avoid
+/// underflow.
 __device__ __forceinline__ float rounded_root(float x) {
   const bool small = x < 0x1p-64f;
   const float scaled = x * (small ? 0x1p64f : 1.f);
-  const float r = __nvvm_rsqrt_approx_ftz_f(scaled);  // as inline assembly it would keep loops around it from being unrolled
+  const float r = __nvvm_rsqrt_approx_ftz_f(scaled);  // inline assembly would keep loops around it from being unrolled
   const float y = scaled * r, rest = math::fma(-y, y, scaled);
   const float root = math::fma(rest, 0.5f * r, y) * (small ? 0x1p-32f : 1.f);
   return x == 0 || x == std::numeric_limits<float>::infinity() ? x : root;
 }
 
-/// The same of several numbers at a time, in fewer instructions. Returns false where one of them is not a number from 2^-101 on, as
-/// zeros are: then rounded_root() is to be asked.
+/// The same for several numbers, in fewer instructions. Returns false if any of them is below 2^-101, as zeros are, or not
+/// finite: the caller then needs rounded_root().
 template <int M, int N>
 __device__ __forceinline__ bool rounded_roots(float (&x)[M][N]) {
   constexpr std::uint32_t least = 0x0d000000,
-                          normal = 0x7f800000 - least;  // bits of 2^-101; how many there are up to infinity
+                          normal = 0x7f800000 - least;  // bits of 2^-101; how many there are from there up to infinity
   bool are_normal = true;
 #pragma unroll
   for (int i = 0; i < M; ++i)
@@ -76,7 +76,7 @@ __device__ __forceinline__ bool rounded_roots(float (&x)[M][N]) {
   return are_normal;
 }
 
-/// Puts results into C. Those three ask for each output neither what the epilogue nor what C's type is.
+/// Stores results in C. The three cases of Output skip the per-output dispatch on epilogue and type.
 template <class S, class Finish>
 class Store {
  public:
@@ -91,7 +91,7 @@ class Store {
 
   __device__ __forceinline__ bool is_plain() const { return plain_; }
   __device__ __forceinline__ bool is_power() const { return powers_ && !roots_; }
-  /// use.template operator()<output>(): which of the three it is, where is_plain().
+  /// use.template operator()<output>() with the case that applies, if is_plain().
   template <class Use>
   __device__ __forceinline__ void with_output(const Use& use) const {
     if (std::is_floating_point_v<Value> && roots_) return use.template operator()<Output::root>();
@@ -99,7 +99,7 @@ class Store {
       if (powers_) return use.template operator()<Output::power>();
     return use.template operator()<Output::copy>();
   }
-  /// What C receives then.
+  /// What C receives in that case.
   template <Output output>
   __device__ __forceinline__ Value plain(const S& s, const Accumulator& x) const {
     const Value value = rigel::result(s, x);
@@ -128,8 +128,8 @@ class Store {
   bool roots_, powers_, plain_;
 };
 
-/// Whether ⊕'s identity is known to leave every value of C as it is, and ⊕ to be the same in any order: an infinite one of
-/// numbers, or no bits. Then C may join its chains at their end.
+/// Whether ⊕'s identity is known to leave every value of C as it is, and ⊕ to give the same in any order: infinite
+/// identities of numbers, and bits. C may then join its chains at their end.
 template <class S>
 constexpr bool joins_at_the_end() {
   using Accumulator = typename S::accumulator;
@@ -142,14 +142,15 @@ constexpr bool joins_at_the_end() {
     return std::is_same_v<S, or_and<Accumulator>> || std::is_same_v<S, xor_and<Accumulator>>;
 }
 
-/// Whether its outputs leave row by row where they cannot leave straight from registers: numbers of 32 bits, as floats have them. Not
-/// behind aligned operands, whose main loops ptxas then gives other registers: plus-times took 4 % more.
+/// Whether outputs that cannot be stored straight from registers are stored row by row: of semirings on floats, except in
+/// kernels for aligned operands, where ptxas would allocate the main loop's registers differently: plus_times took 4 % more.
 template <class S, tile::Way way>
 inline constexpr bool leaves_by_rows =
-    (way == tile::Way::single || way == tile::Way::shifted_k) && std::is_same_v<typename S::element, float> && std::is_same_v<typename S::accumulator, float> &&
-    std::is_same_v<result_t<S>, float> && tile::chunk_of<tile::stored_t<operand_t<S>>> == 4;
+    (way == tile::Way::single || way == tile::Way::shifted_k) && std::is_same_v<typename S::element, float> &&
+    std::is_same_v<typename S::accumulator, float> && std::is_same_v<result_t<S>, float> &&
+    tile::chunk_of<tile::stored_t<operand_t<S>>> == 4;
 
-/// Bytes of static shared memory that a block may take, and whether a tile of S does with them.
+/// Bytes of static shared memory that a block may take, and whether a tile of S fits.
 inline constexpr int most_shared_bytes = 48 * 1024;
 template <class S, class Shape>
 inline constexpr bool fits_in_shared_memory =
@@ -172,7 +173,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   Accumulator* const exchange = reinterpret_cast<Accumulator*>(shared);
   __shared__ typename Step::Table table;
 
-  // Found twice, at the start and after the loop, so that it takes no registers in between.
+  // Computed twice, before and after the loop, so that it takes no registers in between.
   const auto origin = [&] { return raster.origin(arch::block_index(), Shape::m, outputs_of<S> * Shape::n); };
   const bool along_n = g.c_strides.column <= g.c_strides.row;
   const auto start = origin();
@@ -187,7 +188,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   for (int i = 0; i < Shape::outputs_m; ++i)
 #pragma unroll
     for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = W::identity();
-  // On the way out, which takes the same bits. (Kernels that take any operands have no registers left for it.)
+  // With joins_late C joins at the store, with the same bits. (Kernels that take any operands have no registers left for
+  // that.)
   constexpr bool joins_late = !singly && joins_at_the_end<S>();
   if constexpr (can_accumulate<S> && !joins_late)
     if (g.accumulate)
@@ -208,7 +210,13 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     typename Sum::LoaderB b(&g.b.at(start.batch, 0, start.n), g.b.column, g.b.row, g.n - start.n, g.k,
                             staging + Sum::LoaderA::staging_size, threadIdx.x);
     typename Sum::Operand fragment_a[2][Shape::outputs_m], fragment_b[2][Shape::outputs_n];
-    Sum::add(x, a, b, fragment_a, fragment_b, g, step, place, slabs);
+    if constexpr (std::is_same_v<Step, PowersOfView<S>>)
+      step.choose([&](const auto& chosen) __attribute__((always_inline)) {
+        TileSum<S, Shape, std::remove_cvref_t<decltype(chosen)>, WayA, WayB>::add(x, a, b, fragment_a, fragment_b, g, chosen,
+                                                                                  place, slabs);
+      });
+    else
+      Sum::add(x, a, b, fragment_a, fragment_b, g, step, place, slabs);
   }
 
   const auto [l, m0, n0] = origin();
@@ -259,7 +267,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     }
   }
   const Store<S, Finish> store(g);
-  if constexpr (leaves_by_rows<S, WayA>) {  // but for powers, whose long code stands once
+  if constexpr (leaves_by_rows<S, WayA>) {  // not powers: their long code exists once
     using Rows = tile::WarpExchange<Accumulator, Shape, Sum::chunk>;
     static_assert(Rows::size * sizeof(Accumulator) <= Sum::slabs_size * sizeof(Stored));
     if (store.is_plain() && !store.is_power() && g.c_strides.column == 1) {
@@ -283,7 +291,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
             for (int q = 0; q < View::columns; ++q) values[r][q] = rigel::result(s, view(r, q));
           bool done = true;
           if constexpr (output == Output::root) {
-            if (!whole)  // what stands beyond C is no reason to ask for each root
+            if (!whole)  // values beyond C must not cause the slow path
 #pragma unroll
               for (int r = 0; r < View::rows; ++r)
 #pragma unroll
@@ -300,7 +308,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
             return;
           }
         }
-        // Long code, once.
+        // Long code, not unrolled.
 #pragma unroll 1
         for (int i = 0; i < View::rows * View::columns; ++i) {
           const int r = i / View::columns, q = i % View::columns;
@@ -317,7 +325,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
               return Rows::template for_each<false>(
                   x, exchange, place, thread,
                   [&](const View& view) __attribute__((always_inline)) { put.template operator()<output, true>(view); });
-          // Roots in small tiles stand once, since so many copies would have to be fetched.
+          // Roots in small tiles are not unrolled: so many copies would have to be fetched.
           constexpr bool unrolled_rows = output == Output::copy || (in_vectors<S> && std::is_same_v<Shape, LargeTile<S>>);
           Rows::template for_each<unrolled_rows>(
               x, exchange, place, thread,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What threads of narrow blocks have in common: values that the compiler has to leave where they are, and those of other lanes.
+// What the narrow kernels share: values that the compiler must not move, and values of other lanes.
 #pragma once
 
 #include <cstdint>
 
 namespace rigel::backends::simt {
 
-/// Has a value by here: the compiler may not move its load to where the value is used.
+/// Forces a value into a register here, so that the compiler does not move its load to where the value is used.
 template <class T>
 __device__ __forceinline__ void keep(T& value) {
   if constexpr (sizeof(T) == 4) {
@@ -21,7 +21,7 @@ __device__ __forceinline__ void keep(T& value) {
   }
 }
 
-/// What thread `lane ^ mask` of the warp has.
+/// The value that thread `lane ^ mask` of the warp holds.
 template <class T>
 __device__ __forceinline__ T of_lane(const T& value, int mask) {
   constexpr int words = (sizeof(T) + 3) / 4;

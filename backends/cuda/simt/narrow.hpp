@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Few outputs, or a matrix so narrow that a tile of registers would stay empty: a thread computes one output, in
-// ascending k, and slabs of A and B lie in shared memory. A block's shape is chosen at run time, and the code is short:
-// the first block of a launch waits for its instructions as it waits for its operands, microseconds where they are long.
+// For few outputs, or a matrix so narrow that a tile of registers would stay empty. A thread computes one output, in
+// ascending k, from slabs of A and B in shared memory. A block's shape is chosen at run time. The code is short: the first
+// block of a launch waits for its instructions as it waits for its operands, microseconds if they are long.
 #pragma once
 
 #include <rigel/backends/cuda/simt/narrow_split_k.hpp>
 
 namespace rigel::backends::simt {
 
-/// The shape of a block, as logarithms to the base 2: outputs along m and n, values of k in a slab.
+/// The shape of a block, as binary logarithms: outputs along m and n, and k in a slab.
 struct Narrow {
   int m = 0, n = 0, depth = 0;
   static constexpr int threads = 8;  // of a block, at most
@@ -17,30 +17,31 @@ struct Narrow {
   int outputs() const { return m + n; }
 };
 
-/// Counts in floating point, which C may continue from any number: exact as the reference's chain has them only.
+/// Counts in floating point. An accumulated C may start from any number, so only the reference's order gives exactly its
+/// result.
 template <class S>
 inline constexpr bool counts_in_floats = false;
 template <class E, std::floating_point A>
 inline constexpr bool counts_in_floats<hamming<E, A>> = true;
 
-/// A slab of each operand in shared memory: lines of 2^depth values, padded so that neither threads that read down the
-/// lines nor ones that write down them meet in a bank (from 32 values on).
+/// A slab of each operand in shared memory: rows of 2^depth elements along K, padded so that neither reads nor writes down a
+/// column have bank conflicts (from 32 elements on).
 template <class Operand>
 struct NarrowSlab {
   using Stored = tile::stored_t<Operand>;
   static constexpr int size = static_cast<int>(sizeof(Stored));
   static constexpr int values = size <= 16 ? 16384 / size : 0;  // of both operands
-  static constexpr int padding = 96;                            // the most that 2^m + 2^n lines take, m + n <= 8, each <= 6
+  static constexpr int padding = 96;                            // the most that 2^m + 2^n rows take, m + n <= 8, each <= 6
   static constexpr int bytes = (values + padding) * size;
 
   __device__ __forceinline__ static int pitch(int lines, int depth) { return (1 << depth) + (lines < 5 ? 32 >> lines : 1); }
 
-  /// Starts to bring 2^lines lines of 2^depth values of k, as far as they exist.
+  /// Starts to bring 2^lines rows (of A) or columns (of B) of 2^depth k, as far as they exist.
   template <class Element>
   __device__ __forceinline__ static void bring(Stored* slab, const Element* source, std::int64_t line_stride,
                                                std::int64_t k_stride, std::int64_t lines_left, std::int64_t k_left,
                                                int lines, int depth) {
-    // Neighbouring threads along the elements' own direction.
+    // Neighbouring threads take neighbours in memory.
     const bool along_k = k_stride < line_stride;
     const int low_bits = along_k ? depth : lines;
     const int threads = static_cast<int>(blockDim.x), count = 1 << (lines + depth);
@@ -81,7 +82,7 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
   if constexpr (can_accumulate<S>)
     if (present) x = g.start(s, l, m0 + m, n0 + n);
 
-  // An output that does not exist is one of the last line again.
+  // For a user's functor, a thread without an output repeats the last row or column.
   const int line_m = sees_elements_alone<S> && g.m - m0 <= m ? static_cast<int>(g.m - m0) - 1 : m;
   const int line_n = sees_elements_alone<S> && g.n - n0 <= n ? static_cast<int>(g.n - n0) - 1 : n;
   const int pitch_a = Slab::pitch(shape.m, shape.depth), pitch_b = Slab::pitch(shape.n, shape.depth);
@@ -118,17 +119,18 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
   if (present) store(s, x, l, m0 + m, n0 + n);
 }
 
-/// Whether a semiring has these kernels: of the zoo, numbers of at least four bytes, powers and exponentials in float.
+/// Whether a semiring has these kernels: of the zoo, those on numbers of at least four bytes, powers and exponentials in
+/// float only; of a user's, those whose types are not too large.
 template <class S>
 inline constexpr bool narrows = NarrowSlab<operand_t<S>>::values > 0 && sizeof(typename S::accumulator) <= 64 &&
                                 (!in_zoo<S> || (sizeof(typename S::element) >= 4 &&
                                                 (is_transcendental<S> ? sizeof(operand_t<S>) == 4
                                                                       : std::is_arithmetic_v<typename S::accumulator>)));
 
-/// Outputs in squares, as far as there are any. `slab_values`: what both slabs hold.
-[[gnu::noinline]] inline Narrow narrow_for(const Problem& p, int slab_values) {
+/// The outputs as square as the extents allow. `slab_values`: elements in both slabs.
+[[gnu::noinline]] inline Narrow narrow_for(const Contraction& p, int slab_values) {
   const int most_m = bits_of(p.m), most_n = bits_of(p.n);
-  constexpr int half = Narrow::threads / 2, longest = 6;  // so that lines of full slabs are long, too
+  constexpr int half = Narrow::threads / 2, longest = 6;  // so that rows of full slabs are long, too
   Narrow shape;
   shape.m = std::min(most_m, half);
   shape.n = std::min({most_n, Narrow::threads - shape.m, longest});
@@ -138,23 +140,24 @@ inline constexpr bool narrows = NarrowSlab<operand_t<S>>::values > 0 && sizeof(t
   return shape;
 }
 
-inline tile::Raster raster_of(const Problem& p, Narrow shape) {
+inline tile::Raster raster_of(const Contraction& p, Narrow shape) {
   return {0, static_cast<unsigned>((p.m + (1 << shape.m) - 1) >> shape.m),
           static_cast<unsigned>((p.n + (1 << shape.n) - 1) >> shape.n)};
 }
 
-[[gnu::noinline]] inline Status narrow_fits(const Problem& p, int slab_values) {
-  if (p.m > max_grid || p.n > max_grid) return {Code::unsupported, "a matrix of C has more than 2^31 - 1 rows or columns"};
+[[gnu::noinline]] inline Status narrow_fits(const Contraction& p, int slab_values) {
+  if (p.m > max_grid || p.n > max_grid) return {Decline::extents, "a matrix of C has more than 2^31 - 1 rows or columns"};
   const tile::Raster raster = raster_of(p, narrow_for(p, slab_values));
   if (std::int64_t{raster.rows} * raster.columns > max_grid)
-    return {Code::unsupported, "a matrix of C has more than 2^31 - 1 tiles"};
+    return {Decline::extents, "a matrix of C has more than 2^31 - 1 tiles"};
   return {};
 }
 
-/// As measured on sm_90: a launch, the wait for first slabs, the outputs' way into C, and on the multiprocessor that gets most
-/// blocks either the instructions that bring the slabs and the reads of shared memory for each step, or how long a thread
-/// takes for its own. `step`: clocks that a warp's step occupies, `step_of_thread`: until the next one can begin.
-[[gnu::noinline]] inline double narrow_seconds(const Problem& p, Narrow shape, double step, double step_of_thread) {
+/// Measured on sm_90: a launch, the wait for the first slabs, the store, and the longer of two times on the multiprocessor
+/// that gets most blocks. One is throughput: the instructions that bring slabs, and the reads of shared memory in each step.
+/// The other is a thread's latency. `step`: clocks that a warp's step occupies; `step_of_thread`: clocks until its next step
+/// can begin.
+[[gnu::noinline]] inline double narrow_seconds(const Contraction& p, Narrow shape, double step, double step_of_thread) {
   constexpr double launch = 3.3e-6, wait = 1.2e-6, clock = 1.8e9, copy = 0.5, copy_of_thread = 140, output = 1e-9;
   constexpr int resident = 6;  // blocks
   const tile::Raster raster = raster_of(p, shape);
@@ -173,45 +176,47 @@ template <class S>
 inline constexpr int slab_values = NarrowSlab<operand_t<S>>::values;
 
 template <class S, class Finish>
-Kernel narrow_kernel() {
-  Kernel k = kernel<S, Finish, SmallTile<S>>();
-  k.info.name = detail::info_of<S>("cuda.simt", "narrow", bit(Space::cuda)).name;
-  k.info.tile = {1 << Narrow::threads / 2, 1 << Narrow::threads / 2, 128};  // of 4-byte operands, where C is as large
+Kernel<Contraction> narrow_kernel() {
+  Kernel<Contraction> k = kernel<S, Finish, SmallTile<S>>();
+  detail::set_variant(k.info, "narrow");
+  k.info.tile = {1 << Narrow::threads / 2, 1 << Narrow::threads / 2, 128};  // for 4-byte operands, if C is as large
   k.info.stages = 2;
   if constexpr (sums_powers<S>)
     k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
   else if constexpr (is_transcendental<S>)
-    k.info.accuracy = {10, 6};  // as the semiring defines it, whatever the tiles take
-  // Tiles take other powers and exponentials of floats.
+    k.info.accuracy = {10, 6};  // as the semiring defines it, unlike the tiles
+  // Tiles compute powers and exponentials of floats differently.
   if constexpr (sums_powers<S> || sums_exponentials<S>) {
     k.info.promises = Promise::repeatable;
     k.info.bit_class.clear();
   }
-  k.supports = [](const KernelInfo& info, const Problem& p) {
+  k.supports = [](const Kernel<Contraction>&, const Contraction& p) {
     if (const Status status = elements_are_aligned<S>(p); !status) return status;
     const Status status = narrow_fits(p, slab_values<S>);
-    return status ? detail::finish_supports<Finish>(info, p) : status;
+    return status ? detail::finish_supports<Finish>(p) : status;
   };
-  k.cost = [](const KernelInfo&, const Problem& p) {
+  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
     const Narrow shape = narrow_for(p, slab_values<S>);
-    return sums_powers<S>         ? narrow_seconds(p, shape, 10, 125)
-           : is_transcendental<S> ? narrow_seconds(p, shape, 30, 400)
-                                  : narrow_seconds(p, shape, 1.5 * registers_of<operand_t<S>>, sizeof(operand_t<S>) > 4 ? 37 : 25);
+    plan.keep(shape);
+    return sums_powers<S> ? narrow_seconds(p, shape, 10, 125)
+           : is_transcendental<S>
+               ? narrow_seconds(p, shape, 30, 400)
+               : narrow_seconds(p, shape, 1.5 * registers_of<operand_t<S>>, sizeof(operand_t<S>) > 4 ? 37 : 25);
   };
-  k.run = [](const KernelInfo& info, const Problem& p, void*) {
-    const Narrow shape = narrow_for(p, slab_values<S>);
-    launch_tiles(info, p, reinterpret_cast<const void*>(&contract_narrow<S, Finish>), raster_of(p, shape),
+  k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace&) {
+    const auto shape = plan.get<Narrow>();
+    launch_tiles(kernel.info, p, reinterpret_cast<const void*>(&contract_narrow<S, Finish>), raster_of(p, shape),
                  1 << shape.outputs(), detail::arguments_of<S, Finish>(p), shape);
   };
   return k;
 }
 
-/// Adds the kernels of one semiring: the large tile first, the narrow ones last. Structs may be too large for all of them.
+/// Adds the kernels of one semiring: the large tile first, the narrow ones last. Large structs do not fit into all of them.
 template <class S, class Finish>
-void add_kernels(std::vector<Kernel>& list) {
+void add_kernels(std::vector<Kernel<Contraction>>& list) {
   if constexpr (fits_in_shared_memory<S, LargeTile<S>>) list.push_back(kernel<S, Finish, LargeTile<S>>());
   if constexpr (fits_in_shared_memory<S, SmallTile<S>>) list.push_back(kernel<S, Finish, SmallTile<S>>());
-  if constexpr (has_wide_tile<S>) list.push_back(kernel<S, Finish, WideTile>("wide."));
+  if constexpr (has_wide_tile<S>) list.push_back(kernel<S, Finish, WideTile>("wide"));
   if constexpr (powers_by_products<S, Finish> && sums_powers<S>) list.push_back(whole_powers_kernel<S, Finish>());
   if constexpr (narrows<S>) {
     list.push_back(narrow_kernel<S, Finish>());

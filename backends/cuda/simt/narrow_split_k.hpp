@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Few outputs, any K: threads read operands straight from global memory, and several share an output's K. What such a call
-// takes is a launch, the instructions that its blocks have to fetch first, and the round trips to memory that wait for each
-// other; so the code is short, a thread has several values of k under way at a time, and nothing is staged.
+// For few outputs and any K: threads read operands straight from global memory, and several share an output's K. Such a call
+// takes a launch, the instructions that its blocks must fetch first, and dependent round trips to memory. So the code is
+// short, a thread has several k in flight, and nothing is staged.
 //
-// Thread q of an output's 2^parts takes k = q, q + 2^parts, …; their results are joined pairwise in a warp, then warp after
-// warp: the same result in every run, but where sums round not the reference's.
+// Thread q of an output's 2^parts takes k = q, q + 2^parts, …. They join their results pairwise within a warp, then warp by
+// warp: the result is the same in every run, but sums that round do not have the reference's bits.
 #pragma once
 
 #include <rigel/backends/cuda/simt/few.hpp>
 
 namespace rigel::backends::simt {
 
-/// How a block is cut: 2^columns lines of the one operand by SplitK<S>::rows of the other, and 2^parts threads for each of
-/// its columns. `swapped`: the columns are rows of C; the arguments' A is then Bᵀ, their B is Aᵀ.
+/// A block computes 2^columns columns by SplitK<S>::rows rows, with 2^parts threads for each column. `swapped`: the columns
+/// are rows of C; the arguments' A is then Bᵀ, their B is Aᵀ.
 struct SplitKShape {
   int columns = 0, parts = 0;
-  bool k_first = true;  // neighbouring threads take neighbouring values of k, else neighbouring columns
+  bool k_first = true;  // neighbouring threads take neighbouring k, else neighbouring columns
   bool swapped = false;
   bool flipped = false;                   // the grid's x counts blocks along the columns, else along the rows
   unsigned first_y = 0, first_batch = 0;  // of this launch's blocks
 
-  int threads() const { return columns + parts; }  // of a block, as a logarithm to the base 2
+  int threads() const { return columns + parts; }  // of a block, as a binary logarithm
 };
 
-/// What a thread keeps in registers, and the most threads of a block that they leave room for.
+/// A thread's registers, and the most threads per block that they allow.
 template <class S>
 struct SplitK {
   static constexpr int operand = registers_of<typename S::element>, accumulator = registers_of<typename S::accumulator>;
   static constexpr int rows = 2;                                                                // outputs of a thread
-  static constexpr int depth = operand > 2 ? 1 : operand == 2 || is_transcendental<S> ? 2 : 4;  // values of k at a time
+  static constexpr int depth = operand > 2 ? 1 : operand == 2 || is_transcendental<S> ? 2 : 4;  // k at a time
   static constexpr int threads = operand > 2 || accumulator > 2 ? 8 : 10;
 };
 
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(1 << SplitK<S>::threads)
 #pragma unroll
   for (int i = 0; i < rows; ++i) x[i] = S::identity();
 
-  // Beyond the last line or value of k that one is read again.
+  // Beyond the last row, column or k, that one is read again.
   const Element* a[rows];
   a[0] = &g.a.at(l, m0, 0);
 #pragma unroll
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(1 << SplitK<S>::threads)
 #pragma unroll
       for (int i = 0; i < rows; ++i) keep(values_a[d][i]);
     }
-    if (static_cast<int>(k) < 0) break;  // never, but ptxas mixes no loads with what stands behind a branch
+    if (static_cast<int>(k) < 0) break;  // never true; ptxas mixes no loads with what follows a branch
 #pragma unroll
     for (int d = 0; d < depth; ++d)
 #pragma unroll
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(1 << SplitK<S>::threads)
       }
   }
 
-  const int joined = std::max(std::min(shape.parts, 5 - part_bit), 0);  // bits of a part's number, within a warp
+  const int joined = std::max(std::min(shape.parts, 5 - part_bit), 0);  // bits of a part's number within a warp
 #pragma unroll 1
   for (int bit = part_bit; bit < part_bit + joined; ++bit)
 #pragma unroll
@@ -121,14 +121,14 @@ __global__ void __launch_bounds__(1 << SplitK<S>::threads)
     if constexpr (can_accumulate<S>)
       if (g.accumulate) [[unlikely]] {
         const Accumulator before = g.finish.load(s, g.c, g.c_offset(l, m, n));
-        sum = g.k > 0 ? s.add(before, sum) : before;  // linf's identity is one of distances, not of all numbers
+        sum = g.k > 0 ? s.add(before, sum) : before;  // linf's identity is one for distances, not for all numbers
       }
     store(s, sum, l, m, n);
   }
 }
 
-/// What the choice of a shape and its time follow from, beside the problem: SplitK<S>, and the seconds of a multiprocessor
-/// that a warp takes for the values that its threads have under way.
+/// What determines the choice of a shape and its time, besides the problem: SplitK<S>, and a multiprocessor's seconds per
+/// warp for the elements that its threads have in flight.
 struct SplitKCosts {
   int row_bits, depth_bits, most_threads;
   double warp;
@@ -142,17 +142,18 @@ constexpr SplitKCosts split_k_costs() {
                                  : 16e-9 * std::max(K::operand, K::accumulator)};
 }
 
-/// As measured on sm_90: a launch, and the longest of what multiprocessors have to do, how long a block's rounds take, each a
-/// wait for memory, and the operands' way from there; where there are few blocks they hide less of each other.
-inline double split_k_seconds(const Problem& p, const SplitKShape& shape, const SplitKCosts& costs) {
+/// Measured on sm_90: a launch, and the longest of three: the multiprocessors' work, a block's rounds (each waits for
+/// memory), and the transfer of the operands. With few blocks they overlap less.
+inline double split_k_seconds(const Contraction& p, const SplitKShape& shape, const SplitKCosts& costs) {
   constexpr double launch = 3.3e-6, round = 0.52e-6, bytes_per_second = 4.2e12;
-  constexpr double start = 22e-9, join = 36e-9, output = 1.1e-9;  // of a warp; for each bit of `parts`; of a multiprocessor
+  constexpr double start = 22e-9, join = 36e-9, output = 1.1e-9;  // per warp; per bit of `parts`; per multiprocessor
   const std::int64_t m = shape.swapped ? p.n : p.m, n = shape.swapped ? p.m : p.n;
   const double multiprocessors = std::max(p.execution.multiprocessors, 1), batch = static_cast<double>(p.batch);
   const double blocks = batch * static_cast<double>(blocks_of(m, costs.row_bits) * blocks_of(n, shape.columns));
   const double rounds = p.k > 0 ? static_cast<double>(blocks_of(p.k, costs.depth_bits + shape.parts)) : 0;
   const double waves = std::max(blocks / (multiprocessors * (1 << std::max(10 - shape.threads(), 0))), 1.0);
-  // Where columns lie together a warp takes one value of the other operand at a time, and of few columns reads many lines.
+  // If neighbouring threads take neighbouring columns, a warp reads one element of the other operand at a time; with few
+  // columns it also reads many cache lines.
   const double lines = shape.k_first ? 1 : 1.2 + ((32 >> shape.columns) - 1) / 28.0;
   const double warps = std::max(1 << shape.threads(), 32) / 32;
   const double work = std::ceil(blocks / multiprocessors) * warps * (rounds * costs.warp * lines + start);
@@ -162,8 +163,8 @@ inline double split_k_seconds(const Problem& p, const SplitKShape& shape, const 
          join * shape.parts + output * batch * static_cast<double>(p.m) * static_cast<double>(p.n) / multiprocessors;
 }
 
-/// The shape of the least predicted time, and that time: of those whose neighbouring threads read neighbours.
-[[gnu::noinline]] inline std::pair<SplitKShape, double> split_k_choice(const Problem& p, const SplitKCosts& costs) {
+/// The shape of least predicted time, and that time, among shapes whose neighbouring threads read neighbours in memory.
+[[gnu::noinline]] inline std::pair<SplitKShape, double> split_k_choice(const Contraction& p, const SplitKCosts& costs) {
   const bool a_along_k = p.a.column_stride <= p.a.row_stride || p.m == 1,
              b_along_k = p.b.row_stride <= p.b.column_stride || p.n == 1;
   std::pair<SplitKShape, double> best{{}, std::numeric_limits<double>::infinity()};
@@ -195,20 +196,35 @@ inline double split_k_seconds(const Problem& p, const SplitKShape& shape, const 
   return best;
 }
 
-inline Status split_k_fits(const Problem& p) {
-  if (p.k > max_grid) return {Code::unsupported, "K is above 2^31 - 1"};
-  if (p.m > max_grid || p.n > max_grid) return {Code::unsupported, "a matrix of C has more than 2^31 - 1 rows or columns"};
+inline Status split_k_fits(const Contraction& p) {
+  if (p.k > max_grid) return {Decline::extents, "K is above 2^31 - 1"};
+  if (p.m > max_grid || p.n > max_grid) return {Decline::extents, "a matrix of C has more than 2^31 - 1 rows or columns"};
   return {};
 }
 
+/// How a problem runs: by the kernel of few.hpp, or in a shape.
+struct SplitKPlan {
+  bool few = false;
+  SplitKShape shape = {};
+};
+
+/// The plan of a problem, and its predicted time.
 template <class S, class Finish>
-void split_k_run(const KernelInfo& info, const Problem& p, void*) {
+std::pair<SplitKPlan, double> split_k_plan(const Contraction& p) {
+  if constexpr (has_few<S, Finish>)
+    if (const double seconds = few_seconds<S>(p); seconds > 0) return {{.few = true}, seconds};
+  const auto [shape, seconds] = split_k_choice(p, split_k_costs<S>());
+  return {{.shape = shape}, seconds};
+}
+
+template <class S, class Finish>
+void split_k_run(const KernelInfo& info, const Contraction& p, const SplitKPlan& plan) {
   constexpr std::int64_t most = 65535;  // blocks of a launch along y and z
   if (p.m == 0 || p.n == 0) return;
   if constexpr (has_few<S, Finish>)
-    if (few_seconds<S>(p) > 0) return few_run<S>(info, p);
+    if (plan.few) return few_run<S>(info, p);
   auto arguments = detail::arguments_of<S, Finish>(p);
-  SplitKShape shape = split_k_choice(p, split_k_costs<S>()).first;
+  SplitKShape shape = plan.shape;
   if (shape.swapped) {
     std::swap(arguments.m, arguments.n);
     std::swap(arguments.a, arguments.b);
@@ -234,33 +250,37 @@ void split_k_run(const KernelInfo& info, const Problem& p, void*) {
 }
 
 template <class S, class Finish>
-Kernel narrow_split_k_kernel() {
-  Kernel k = kernel<S, Finish, SmallTile<S>>();
-  k.info.name = detail::info_of<S>("cuda.simt", "narrow_split_k", bit(Space::cuda)).name;
+Kernel<Contraction> narrow_split_k_kernel() {
+  Kernel<Contraction> k = kernel<S, Finish, SmallTile<S>>();
+  detail::set_variant(k.info, "narrow_split_k");
   k.info.tile = {SplitK<S>::rows, 16, SplitK<S>::depth << 5};  // one of its shapes
   k.info.stages = 1;
   if constexpr (sums_powers<S>)
     k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
   else if constexpr (is_transcendental<S>)
-    k.info.accuracy = {10, 6};  // as the semiring defines it, whatever the tiles take
-  // Where no order rounds differently, parts do not show. Tiles take other powers and exponentials of floats.
+    k.info.accuracy = {10, 6};  // as the semiring defines it, unlike the tiles
+  // If ⊕ is exact, several threads per output do not change bits. Tiles compute powers and exponentials of floats
+  // differently.
   if constexpr (!is_exact<S> || sums_powers<S> || sums_exponentials<S>) {
     k.info.promises = Promise::repeatable;
     k.info.bit_class.clear();
   }
-  k.supports = [](const KernelInfo& info, const Problem& p) {
+  k.supports = [](const Kernel<Contraction>&, const Contraction& p) {
     const Status status = split_k_fits(p);
-    return status ? detail::finish_supports<Finish>(info, p) : status;
+    return status ? detail::finish_supports<Finish>(p) : status;
   };
-  k.cost = [](const KernelInfo&, const Problem& p) {
-    if constexpr (has_few<S, Finish>)
-      if (const double seconds = few_seconds<S>(p); seconds > 0) return seconds;
-    // Of numbers of eight bytes that is right between shapes, and too long next to other kernels.
+  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
+    const auto [found, seconds] = split_k_plan<S, Finish>(p);
+    plan.keep(found);
+    if (found.few) return seconds;
+    // For 8-byte numbers this time compares shapes well, but is too long in comparison with other kernels.
     constexpr bool wide = sizeof(typename S::element) == 8 && !is_transcendental<S>;
     constexpr double launch = 3.3e-6, share = wide ? 0.4 : 1;
-    return launch + share * (split_k_choice(p, split_k_costs<S>()).second - launch);
+    return launch + share * (seconds - launch);
   };
-  k.run = split_k_run<S, Finish>;
+  k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace&) {
+    split_k_run<S, Finish>(kernel.info, p, plan.get<SplitKPlan>());
+  };
   return k;
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Semirings whose operands and accumulator have 16 bits, two outputs at a time: neighbours along n share a register, and
-// an instruction works on both halves of it (VIADDMNMX.S16x2; HADD2 and HMNMX2).
+// Semirings whose operands and accumulator have 16 bits, computed two outputs at a time: neighbours along n share a
+// register, and one instruction works on both halves (VIADDMNMX.S16x2; HADD2 and HMNMX2).
 #pragma once
 
 #include <rigel/semirings.hpp>
 
 namespace rigel::backends::simt {
 
-/// Two numbers of 16 bits in a register, as Clang vectors, for which the compiler has the paired instructions.
+/// Two 16-bit numbers in a register, as a Clang vector: for these the compiler has the paired instructions.
 template <class T>
 struct pair {};
 template <> struct pair<std::int16_t> {
@@ -37,7 +37,7 @@ RIGEL_FUNCTION T half_of(pair_t<T> pair, int which) {
   return __builtin_bit_cast(T, static_cast<std::uint16_t>(bits >> (16 * which)));
 }
 
-/// S on pairs: ⊕ and ⊗ half by half. Both halves of `a` hold the same number.
+/// S on pairs: ⊕ and ⊗ for each half. Both halves of `a` hold the same number.
 template <class S>
 struct Packed {
   using element = typename S::element;
@@ -50,8 +50,8 @@ struct Packed {
 #else
       false;
 #endif
-  /// Whether ⊗ adds floats. Then an addition takes the low half of `a` for both: HADD2 can do that, HFMA2.MMA cannot, which
-  /// ptxas would otherwise take for every second addition; and additions by HADD2 alone leave more room for minima.
+  /// Whether ⊗ adds floats. Additions then broadcast the low half of `a`. HADD2 can do that and HFMA2.MMA cannot, so ptxas
+  /// does not use HFMA2.MMA for every second addition; with HADD2 alone there is more room for minima.
   static constexpr bool adds = !std::is_integral_v<element> && (std::is_same_v<S, min_plus<element, element>> ||
                                                                 std::is_same_v<S, max_plus<element, element>>);
   S semiring;
@@ -60,7 +60,7 @@ struct Packed {
   RIGEL_MEMBER accumulator add(accumulator x, accumulator y) const { return semiring.add(x, y); }
   RIGEL_MEMBER accumulator step(accumulator x, operand a, operand b) const {
     if constexpr (emulated) {
-      // In the upper half of a word, sums wrap and compare as they do in 16 bits.
+      // In the upper half of a word, sums wrap around and compare as 16-bit numbers do.
       const std::int32_t high = rigel::step(semiring, upper(x), upper(a), upper(b), 0);
       const std::int32_t low = rigel::step(semiring, raised(x), upper(a), raised(b), 0);
       return __builtin_bit_cast(accumulator, __byte_perm(low, high, 0x7632));
@@ -95,10 +95,10 @@ inline constexpr bool is_packed<min_max<T, T>> = true;
 /// What a thread computes with: S, or its form on pairs.
 template <class S>
 using OnPairs = std::conditional_t<is_packed<S>, Packed<S>, S>;
-/// Outputs of an accumulator of `OnPairs<S>`, along n.
+/// Outputs, along n, of an accumulator of `OnPairs<S>`.
 template <class S>
 inline constexpr int outputs_of = is_packed<S> ? 2 : 1;
-/// Whether their halves are worked on one by one.
+/// Whether the halves are computed one by one.
 template <class S>
 inline constexpr bool is_emulated = false;
 template <class S>

@@ -5,8 +5,8 @@
 
 namespace rigel::backends::simt {
 
-/// Adds the cuda.simt kernels of every semiring of a zoo list; defined, one list each, by instantiate.cu.in.
+/// Adds the cuda.simt kernels of every semiring of a zoo list. instantiate.cu.in defines it, one list each.
 template <class List>
-void add(Registry& registry);
+void add(Registry<Contraction>& registry);
 
 }  // namespace rigel::backends::simt

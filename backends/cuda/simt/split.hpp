@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Few outputs of many values of k, or tiles about as many as the card holds: K is cut into parts, which the kernels of contract.hpp work on as a batch; then the
-// parts' accumulators are joined in ascending order. Every part is one chain, so the result is the same in every run, but
-// where sums round it is not the reference's: these kernels are registered apart.
+// For few outputs and long K, or about as many tiles as the card holds: K is cut into slices, which the kernels of
+// contract.hpp compute as a batch. A second launch joins the slices' accumulators in ascending order. Each slice is one
+// chain, so the result is the same in every run; but sums that round do not have the reference's bits. So these kernels are
+// registered separately.
 #pragma once
 
 #include <rigel/backends/cuda/simt/narrow.hpp>
 
 namespace rigel::backends::simt {
 
-/// Whether parts can be joined: C may hold an accumulator as it is.
+/// Whether slices can be joined: C may hold an accumulator as it is.
 template <class S>
 inline constexpr bool splits = std::is_arithmetic_v<typename S::accumulator> && sizeof(typename S::element) >= 4 &&
                                std::is_same_v<result_t<S>, typename S::accumulator> && in_zoo<S> && !counts_in_floats<S>;
 
-/// epilogue( C ⊕ part 0 ⊕ part 1 ⊕ … ), a thread for each output. Parts are M × N by rows.
+/// epilogue( C ⊕ slice 0 ⊕ slice 1 ⊕ … ), a thread per output. Slices are row-major M × N matrices.
 template <class S>
 __global__ void __launch_bounds__(256) join_parts(const __grid_constant__ detail::Arguments<S, detail::ProgramFinish> g,
                                                   const typename S::accumulator* __restrict__ parts, int count) {
@@ -26,15 +27,15 @@ __global__ void __launch_bounds__(256) join_parts(const __grid_constant__ detail
   g.store(s, x, 0, at / g.n, at % g.n);
 }
 
-/// How K is cut: `whole` parts of `length` values and one of `rest`, if that is not 0.
+/// How K is cut: `whole` slices of `length`, and one of `rest` if that is not 0.
 struct Parts {
   std::int64_t length = 0, whole = 0, rest = 0;
   int count() const { return static_cast<int>(whole + (rest > 0)); }
 };
 
-/// The product of `count` parts of `length` values, from value `first` on, into memory for accumulators.
+/// The problem of `count` slices of `length`, from k = `first` on, as a batch; its C is memory for accumulators.
 template <class S>
-Problem part_of(const Problem& p, std::int64_t first, std::int64_t length, std::int64_t count, void* to) {
+Contraction part_of(const Contraction& p, std::int64_t first, std::int64_t length, std::int64_t count, void* to) {
   static const epilogue::Program no_epilogue;
   const auto cut = [&](Operand o, std::int64_t k_stride) {
     o.data = static_cast<std::byte*>(o.data) + first * k_stride * static_cast<std::int64_t>(o.size);
@@ -42,7 +43,7 @@ Problem part_of(const Problem& p, std::int64_t first, std::int64_t length, std::
     o.batch_stride = length * k_stride;
     return o;
   };
-  Problem part = p;
+  Contraction part = p;
   part.batch = count;
   part.k = length;
   part.a = cut(p.a, p.a.column_stride);
@@ -62,12 +63,12 @@ Problem part_of(const Problem& p, std::int64_t first, std::int64_t length, std::
   return part;
 }
 
-/// Predicted time of all parts, of which those of `rest` are a launch of their own, and of joining them. What a launch takes is
-/// mostly hidden behind the one before it.
+/// Predicted time of all slices and of joining them. The slice of `rest` is a launch of its own. Most of a launch's overhead
+/// overlaps the previous launch.
 template <class S>
-double parts_seconds(const Problem& p, const Parts& parts, double copies) {
+double parts_seconds(const Contraction& p, const Parts& parts, double copies) {
   using Shape = SmallTile<S>;
-  constexpr double hidden = 5e-6, scattered = 1.2e-9, cache = 3e7;  // seconds; of an output; bytes
+  constexpr double hidden = 5e-6, scattered = 1.2e-9, cache = 3e7;  // seconds; per output; bytes
   constexpr double join = is_light_float<S> ? 2e-6 : 9e-6;
   const std::int64_t tiles = rows_of<Shape>(p) * columns_of<S, Shape>(p);
   const auto seconds = [&](std::int64_t length, std::int64_t count) {
@@ -76,14 +77,16 @@ double parts_seconds(const Problem& p, const Parts& parts, double copies) {
   const double bytes = static_cast<double>(p.m * p.n) * parts.count() * sizeof(typename S::accumulator);
   const double first = parts.whole > 0 ? seconds(parts.length, parts.whole) : hidden;
   return first + (parts.rest > 0 ? seconds(parts.rest, 1) - hidden : 0) + join + 2 * bytes / (bytes < cache ? 6e12 : 2e12) +
-         (p.c.column_stride == 1 ? 0 : scattered * static_cast<double>(p.m * p.n) / std::max(p.execution.multiprocessors, 1));
+         (p.c.column_stride == 1 ? 0
+                                 : scattered * static_cast<double>(p.m * p.n) / std::max(p.execution.multiprocessors, 1));
 }
 
-/// As many parts as fill the card with small tiles, of whole slabs. Where there are about as many tiles as it holds, or a few
-/// times more, the number that leaves the least of its multiprocessors idle at the end, as far as the parts are not too large for a
-/// workspace that the pool keeps. So the cut, and with it the bits, depend on the extents and the card alone.
+/// As many slices of whole slabs as fill the card with small tiles. If there are about as many tiles as the card holds, or a
+/// few times more: the number of least predicted time, which leaves the fewest multiprocessors idle at the end, as long as
+/// the accumulators fit into a workspace that the pool keeps. So the cut, and with it the bits, depend on extents and card
+/// alone.
 template <class S>
-Parts parts_of(const Problem& p) {
+Parts parts_of(const Contraction& p) {
   using Shape = SmallTile<S>;
   constexpr std::int64_t most = 256, few = 4, slab = Shape::depth, most_bytes = 128 << 20;
   const std::int64_t multiprocessors = std::max(p.execution.multiprocessors, 1);
@@ -102,47 +105,47 @@ Parts parts_of(const Problem& p) {
   return best;
 }
 
-/// The last lines of C, where few reach into a last row or column of tiles: narrow_split_k takes them in less time than tiles
-/// that are mostly empty.
+/// The last rows or columns of C, if only few reach into a last row or column of tiles. narrow_split_k computes them faster
+/// than tiles that are mostly empty.
 struct Rest {
   std::int64_t lines = 0;
   bool are_rows = false;
 };
 
-inline Problem lines_of(const Problem& p, bool rows, detail::Range lines) {
+inline Contraction lines_of(const Contraction& p, bool rows, detail::Range lines) {
   return detail::part_of(p, {0, p.batch}, rows ? lines : detail::Range{0, p.m}, rows ? detail::Range{0, p.n} : lines);
 }
 
-/// visit(tiles): the problem without its rest; where there is none, as nearly always, without a copy and its labels.
+/// visit(the problem without its rest). Usually there is no rest; the problem and its labels are then not copied.
 template <class Visit>
-auto with_tiles(const Problem& p, Rest rest, const Visit& visit) {
+auto with_tiles(const Contraction& p, Rest rest, const Visit& visit) {
   return rest.lines == 0 ? visit(p) : visit(lines_of(p, rest.are_rows, {0, (rest.are_rows ? p.m : p.n) - rest.lines}));
 }
-inline Problem alone(const Problem& p, Rest rest) {
+inline Contraction alone(const Contraction& p, Rest rest) {
   return lines_of(p, rest.are_rows, {(rest.are_rows ? p.m : p.n) - rest.lines, rest.lines});
 }
 
-/// The predicted time of the tiles and of the rest, one behind the other.
+/// The predicted time of the tiles and of the rest, back to back.
 template <class S>
-double seconds_with(const Problem& p, Rest rest, double copies) {
-  constexpr double hidden = 5e-6;  // of a launch behind another
+double seconds_with(const Contraction& p, Rest rest, double copies) {
+  constexpr double hidden = 5e-6;  // of a launch after another
   const double seconds =
-      with_tiles(p, rest, [&](const Problem& tiles) { return parts_seconds<S>(tiles, parts_of<S>(tiles), copies); });
+      with_tiles(p, rest, [&](const Contraction& tiles) { return parts_seconds<S>(tiles, parts_of<S>(tiles), copies); });
   if constexpr (narrows<S>)
     if (rest.lines > 0) return seconds + split_k_choice(alone(p, rest), split_k_costs<S>()).second - hidden;
   return seconds;
 }
 
-/// The rest that leaves the least predicted time, wherever operands lie: the workspace hangs on it. Only where no order rounds
-/// differently, so that it does not show, and where no step of the epilogue asks for an output's place.
+/// The rest of least predicted time, for any layout of the operands, since the workspace depends on it. There is one only if
+/// ⊕ is exact, so that bits do not change, and if no step of the epilogue reads an output's place.
 template <class S>
-Rest rest_of(const Problem& p) {
+Rest rest_of(const Contraction& p) {
   using Shape = SmallTile<S>;
   constexpr std::int64_t most = 4;
   Rest best;
   if constexpr (is_exact<S> && narrows<S>) {
     if (p.program->reads_place()) return best;
-    double least = -1;  // found where there is something to choose
+    double least = -1;  // computed if there is a choice
     for (const bool rows : {false, true}) {
       const std::int64_t lines = rows ? p.m : p.n;
       const Rest rest{lines % (rows ? Shape::m : outputs_of<S> * Shape::n), rows};
@@ -155,29 +158,35 @@ Rest rest_of(const Problem& p) {
 }
 
 template <class S>
-Status split_supports(const KernelInfo& info, const Problem& p) {
-  if (p.batch != 1 || p.semiring_per_batch) return {Code::unsupported, "a batch of products has no need of parts"};
-  if (p.m * p.n > max_grid) return {Code::unsupported, "C has too many elements for its parts to be few"};
-  return supports<S, detail::ProgramFinish, SmallTile<S>>(info, p);
+Status split_supports(const Contraction& p) {
+  if (p.batch != 1 || p.semiring_in_view) return {Decline::batches, "a batch of products has no need of parts"};
+  if (p.m * p.n > max_grid) return {Decline::extents, "C has too many elements for its parts to be few"};
+  return supports<S, detail::ProgramFinish, SmallTile<S>>(p);
 }
 
-template <class S>
-std::size_t split_workspace(const KernelInfo&, const Problem& p) {
-  return with_tiles(p, rest_of<S>(p), [](const Problem& tiles) {
-    return static_cast<std::size_t>(tiles.m * tiles.n * parts_of<S>(tiles).count()) * sizeof(typename S::accumulator);
-  });
-}
+/// What split_cost() finds out about a problem.
+struct SplitPlan {
+  Rest rest;
+  Parts parts;  // of the tiles
+};
 
 template <class S>
-double split_cost(const KernelInfo&, const Problem& p) {
+double split_cost(const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
   const Rest rest = rest_of<S>(p);
+  plan.keep(SplitPlan{rest, with_tiles(p, rest, parts_of<S>)});
   return seconds_with<S>(p, rest, with_tiles(p, rest, copies_of<S, SmallTile<S>>));
 }
 
 template <class S>
-void run_parts(const KernelInfo& info, const Problem& p, void* workspace) {
+WorkspaceSize split_workspace(const Kernel<Contraction>&, const Contraction& p, const Plan& plan) {
+  const auto [rest, parts] = plan.get<SplitPlan>();
+  const std::int64_t outputs = with_tiles(p, rest, [](const Contraction& tiles) { return tiles.m * tiles.n; });
+  return {.bytes = static_cast<std::size_t>(outputs * parts.count()) * sizeof(typename S::accumulator)};
+}
+
+template <class S>
+void run_parts(const KernelInfo& info, const Contraction& p, const Parts& parts, void* workspace) {
   using Accumulator = typename S::accumulator;
-  const Parts parts = parts_of<S>(p);
   auto* const first = static_cast<Accumulator*>(workspace);
   const auto enqueue = [&](std::int64_t part, std::int64_t length, std::int64_t count) {
     if (count == 0 || length == 0 || p.m == 0 || p.n == 0) return;
@@ -196,23 +205,27 @@ void run_parts(const KernelInfo& info, const Problem& p, void* workspace) {
 }
 
 template <class S>
-void split_run(const KernelInfo& info, const Problem& p, void* workspace) {
-  const Rest rest = rest_of<S>(p);
+void split_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace& workspace) {
+  const auto found = plan.get<SplitPlan>();
   if constexpr (is_exact<S> && narrows<S>)
-    if (rest.lines > 0) split_k_run<S, detail::ProgramFinish>(info, alone(p, rest), nullptr);
-  with_tiles(p, rest, [&](const Problem& tiles) { run_parts<S>(info, tiles, workspace); });
+    if (found.rest.lines > 0) {
+      const Contraction rest = alone(p, found.rest);
+      split_k_run<S, detail::ProgramFinish>(kernel.info, rest, split_k_plan<S, detail::ProgramFinish>(rest).first);
+    }
+  with_tiles(p, found.rest,
+             [&](const Contraction& tiles) { run_parts<S>(kernel.info, tiles, found.parts, workspace.data); });
 }
 
 template <class S>
-Kernel split_kernel() {
-  Kernel k = kernel<S, detail::ProgramFinish, SmallTile<S>>();
-  k.info.name = detail::info_of<S>("cuda.simt", "split_k", bit(Space::cuda)).name;
-  // Where no order rounds differently, parts do not show.
+Kernel<Contraction> split_kernel() {
+  Kernel<Contraction> k = kernel<S, detail::ProgramFinish, SmallTile<S>>();
+  detail::set_variant(k.info, "split_k");
+  // If ⊕ is exact, slices do not change bits.
   if constexpr (!is_exact<S>) {
     k.info.promises = Promise::repeatable;
     k.info.bit_class.clear();
   }
-  k.supports = split_supports<S>;
+  k.supports = detail::supports_by<split_supports<S>>;
   k.cost = split_cost<S>;
   k.workspace = split_workspace<S>;
   k.run = split_run<S>;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How a thread works one value of k, or a few, into one of its outputs: x ⊕ (a ⊗ b). For most semirings as they define
-// it. For sums of powers and of exponentials in float there are ways of a GPU's own, whose accuracy is stated here:
-// a multiprocessor evaluates 16 special functions a clock and issues 128 other operations.
+// What a thread does with one a and one b of an output, or with a few k at a time: x ⊕ (a ⊗ b). Most semirings use their own
+// definition. Sums of powers and of exponentials in float have steps made for a GPU, whose accuracy is stated here: a
+// multiprocessor evaluates 16 special functions per clock, and issues 128 other operations.
 #pragma once
 
 #include <rigel/semirings.hpp>
@@ -13,7 +13,7 @@
 
 namespace rigel::backends::simt {
 
-/// What the host tells a kernel about its steps: nothing.
+/// What the host passes to a kernel's steps: nothing.
 struct NoParameters {};
 /// What the threads of a block share for their steps: nothing.
 struct NoTable {};
@@ -26,7 +26,7 @@ class Steps {
   using Operand = operand_t<S>;
   using Parameters = NoParameters;
   using Table = NoTable;
-  static constexpr int chunk = 1;  // values of k at a time
+  static constexpr int chunk = 1;  // k at a time
 
   __device__ __forceinline__ Steps(const S& s, const Parameters&, Table&, int, int) : s_(s) {}
 
@@ -38,7 +38,7 @@ class Steps {
   const S& s_;
 };
 
-/// Σ |a − b|^p for any p > 0 by two special functions, with the accuracy of math::power_approximately().
+/// Σ |a − b|^p for any p > 0 by two special functions, as accurate as math::power_approximately().
 template <class S>
 class PowersBySpecialFunctions {
  public:
@@ -56,8 +56,8 @@ class PowersBySpecialFunctions {
   float p_;
 };
 
-/// Σ |a − b|^p for p = halves / 2: products, and one square root where `halves` is odd. The relative error of a term is at
-/// most (halves + 2)·u. Subnormal differences count as 0 where p is above 1.
+/// Σ |a − b|^p for p = halves / 2: products, and a square root if `halves` is odd. The relative error of a term is at most
+/// (halves + 2)·u. Subnormal differences count as 0 if p > 1.
 template <class S, int halves>
 class PowersByProducts {
  public:
@@ -75,7 +75,7 @@ class PowersByProducts {
     if constexpr (halves == 3) return x + math::abs(d) * root(d);
     if constexpr (halves == 4) return math::fma(d, d, x);
     if constexpr (halves == 5) return math::fma(square, root(d), x);
-    if constexpr (halves == 6) return math::fma(d * math::abs(d), d, x);  // a product takes |d| as it is, an fma does not
+    if constexpr (halves == 6) return math::fma(d * math::abs(d), d, x);  // FMUL reads |d| for free, FFMA does not
     if constexpr (halves == 7) return math::fma(square, math::abs(d) * root(d), x);
     return math::fma(square, square, x);
   }
@@ -92,13 +92,12 @@ class PowersByProducts {
   }
 };
 
-/// Σ |a − b|^p for 1 < p ≤ 3.5 without special functions. |d| = c·m, where c, the middle of the half octave that |d| lies
-/// in, follows from the number's upper bits, and m is in [0.8, 1.2]: |d|^p = c^p · m^p, with c^p and 1/c from a table in
-/// shared memory, and m^p by the polynomial of degree 4 that is right at the five zeros of the minimax polynomial's
-/// error for p = 1.5. The relative error of a term, over all normal numbers, is below 1e-6 for p up to 3.3 (5.7e-7 for
-/// p = 1.3) and below 1.4e-6 for p up to 3.5.
-/// Subnormal differences count as 0. A term is ten instructions, and one read of shared memory that meets conflicts only
-/// between differences of a warp's that lie eight octaves apart. Terms are summed by fours first: each sum then has a
+/// Σ |a − b|^p for 1 < p ≤ 3.5 without special functions. |d| = c·m: c is the middle of |d|'s half octave and follows from
+/// the number's upper bits; m is in [0.8, 1.2]. So |d|^p = c^p · m^p. A table in shared memory holds c^p and 1/c. The
+/// polynomial of degree 4 that is exact at the five zeros of the minimax polynomial's error for p = 1.5 gives m^p. The
+/// relative error of a term, over all normal numbers, is below 1e-6 for p up to 3.3 (5.7e-7 for p = 1.3) and below 1.4e-6
+/// for p up to 3.5. Subnormal differences count as 0. A term takes ten instructions and one read of shared memory, which has
+/// bank conflicts only if differences in a warp are eight octaves apart. Terms are summed in fours first, so each sum has a
 /// quarter of the roundings of one chain.
 template <class S>
 class PowersByTable {
@@ -107,19 +106,25 @@ class PowersByTable {
   struct Parameters {
     float p, coefficient[terms];  // 4·m^p = Σ_i coefficient[i]·(4·m)^i
 
-    explicit Parameters(float exponent);
+    RIGEL_MEMBER explicit Parameters(float exponent);
   };
-  // x: c^p / 4, y: 4 / c. So the first overflows no sooner than the result, and the second is normal.
+  // x: c^p / 4, y: 4 / c. So x overflows no sooner than the result, and y is normal.
   typedef float Entry __attribute__((ext_vector_type(2)));
   struct Table {
-    Entry entry[512];  // by the 8 bits of the exponent and the first one of the mantissa
+    Entry entry[512];  // by the exponent's 8 bits and the first bit of the mantissa
   };
 
-  /// Whether it serves this exponent.
-  static bool supports(float p) { return p > 1 && p <= 3.5f; }
+  /// Whether it covers this exponent.
+  RIGEL_MEMBER static bool supports(float p) { return p > 1 && p <= 3.5f; }
 
   __device__ __forceinline__ PowersByTable(const S&, const Parameters& g, Table& table, int thread, int threads)
-      : g_(g), table_(table) {
+      : PowersByTable(g, table) {
+    fill(table, g, thread, threads);
+  }
+  /// With a table that is filled by the first step.
+  __device__ __forceinline__ PowersByTable(const Parameters& g, const Table& table) : g_(g), table_(table) {}
+
+  __device__ __forceinline__ static void fill(Table& table, const Parameters& g, int thread, int threads) {
 #pragma unroll 1
     for (int i = thread; i < 512; i += threads) table.entry[i] = entry(i, g);
   }
@@ -130,7 +135,7 @@ class PowersByTable {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       const float d = math::subtract(a[i], b[i]);
-      // The entry's place in bytes, so that shifting and masking is all that it takes.
+      // The entry's offset in bytes, computed by a shift and a mask alone.
       const auto place = __float_as_uint(d) >> 19 & 511 << 3;
       const void* const at = reinterpret_cast<const char*>(table_.entry) + place;
       const Entry c = *static_cast<const Entry*>(__builtin_assume_aligned(at, sizeof(Entry)));
@@ -147,7 +152,8 @@ class PowersByTable {
   __device__ static Entry entry(int i, const Parameters& g) {
     const int exponent = i / 2;
     if (exponent == 0) return {0, 0};
-    // Infinity and NaN are their own powers: m is what they are, and the polynomial has its last term's sign.
+    // Infinity and NaN are their own powers. m is then |d| itself, the polynomial is infinite with the sign of its last
+    // term, and this factor has the same sign.
     if (exponent == 255) return {copysignf(std::numeric_limits<float>::infinity(), g.coefficient[terms - 1]), 1};
     const double log2_c = exponent - 127 + (i % 2 ? 0.80735492205760410744 : 0.32192809488736234787);  // log2 1.75, 1.25
     return {static_cast<float>(::exp2(double{g.p} * log2_c - 2)), static_cast<float>(::exp2(2 - log2_c))};
@@ -158,25 +164,70 @@ class PowersByTable {
 };
 
 template <class S>
-PowersByTable<S>::Parameters::Parameters(float exponent) : p(exponent), coefficient{} {
+RIGEL_FUNCTION PowersByTable<S>::Parameters::Parameters(float exponent) : p(exponent), coefficient{} {
   constexpr double node[terms] = {4 * 0.80824, 4 * 0.87164, 4 * 0.98315, 4 * 1.1063, 4 * 1.18853};
-  // Newton's divided differences, then his form multiplied out.
+  const auto power = [&](double base) {
+#if RIGEL_ON_DEVICE
+    return ::exp2(exponent * ::log2(base));  // far shorter than pow()
+#else
+    return std::pow(base, double{exponent});
+#endif
+  };
+  // Newton's divided differences, then Newton's form multiplied out.
   double difference[terms], c[terms] = {};
-  for (int i = 0; i < terms; ++i) difference[i] = 4 * std::pow(node[i] / 4, double{exponent});
+#pragma unroll
+  for (int i = 0; i < terms; ++i) difference[i] = 4 * power(node[i] / 4);
+#pragma unroll
   for (int order = 1; order < terms; ++order)
-    for (int i = terms - 1; i >= order; --i)
-      difference[i] = (difference[i] - difference[i - 1]) / (node[i] - node[i - order]);
+#pragma unroll
+    for (int i = terms - 1; i > 0; --i)
+      if (i >= order) difference[i] = (difference[i] - difference[i - 1]) / (node[i] - node[i - order]);
+#pragma unroll
   for (int i = terms - 1; i >= 0; --i) {
+#pragma unroll
     for (int j = terms - 1; j > 0; --j) c[j] = c[j - 1] - node[i] * c[j];
     c[0] = difference[i] - node[i] * c[0];
   }
+#pragma unroll
   for (int i = 0; i < terms; ++i) coefficient[i] = static_cast<float>(c[i]);
-  // A last term of 0 would make NaN of infinity.
+  // A last coefficient of 0 would turn infinity into NaN.
   if (!(std::abs(coefficient[terms - 1]) > 1e-30f)) coefficient[terms - 1] = 1e-30f;
 }
 
-/// log Σ exp(a + b) of a few values of k at a time: one maximum, one change of scale and one exponential each, by the
-/// special-function unit. An exponential is within 4 u, its argument, x ≤ 0, within |x|·u.
+/// Σ |a − b|^p for an exponent in memory of the device: a block chooses, before its first step, the table if that covers the
+/// exponent, else special functions.
+template <class S>
+class PowersOfView {
+ public:
+  using Parameters = NoParameters;
+  using ByTable = PowersByTable<S>;
+  using Table = typename ByTable::Table;
+  static constexpr int chunk = ByTable::chunk;
+
+  __device__ __forceinline__ PowersOfView(const S& s, const Parameters&, Table& table, int thread, int threads)
+      : s_(s), of_table_(s.p), table_(table) {
+    if (ByTable::supports(s.p)) ByTable::fill(table, of_table_, thread, threads);
+  }
+
+  /// use(step) with the chosen one.
+  template <class Use>
+  __device__ __forceinline__ void choose(const Use& use) const {
+    if (ByTable::supports(s_.p)) {
+      use(ByTable(of_table_, table_));
+    } else {
+      NoTable none;
+      use(PowersBySpecialFunctions<S>(s_, {}, none, 0, 0));
+    }
+  }
+
+ private:
+  const S& s_;
+  typename ByTable::Parameters of_table_;
+  const Table& table_;
+};
+
+/// log Σ exp(a + b), a few k at a time: one maximum and one rescaling for all, one exponential each, by the special-function
+/// unit. An exponential is within 4 u, its argument x ≤ 0 within |x|·u.
 template <class S>
 class LogSums {
  public:
@@ -195,7 +246,7 @@ class LogSums {
       t[i] = math::add(a[i], b[i]);
       larger = math::maximum(larger, t[i]);
     }
-    // Against a finite number: infinity less infinity is none.
+    // Relative to a finite number, since infinity minus infinity is NaN.
     constexpr float most = std::numeric_limits<float>::max();
     const float scale = fminf(fmaxf(larger, -most), most);
     float sum = x.sum * exponential(math::subtract(x.maximum, scale));

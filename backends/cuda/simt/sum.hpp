@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// x ⊕ Σ_k A(m,k) ⊗ B(k,n) for a tile whose outputs are in registers: slabs of A and B come to shared memory while those before them
-// are worked on. Each output is one chain in ascending k.
+// x ⊕ Σ_k A(m,k) ⊗ B(k,n) for a tile whose outputs are in registers. Slabs of A and B are prefetched to shared memory. Each
+// output is one chain in ascending k.
 #pragma once
 
 #include <rigel/backends/cuda/simt/tiles.hpp>
@@ -13,8 +13,8 @@
 
 namespace rigel::backends::simt {
 
-/// All outputs of a thread, back and forth: neighbours in time share an operand, which then need not be read from the
-/// register file twice.
+/// All outputs of a thread, back and forth: consecutive steps share an operand, which is then read from the register file
+/// only once.
 template <class Step, class Accumulator, class Operand, int M, int N>
 __device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N], const Operand (&a)[M],
                                          const Operand (&b)[N], std::int64_t k) {
@@ -27,7 +27,7 @@ __device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N
     }
 }
 
-/// The same for `count` values of k at a time.
+/// The same for `count` k at a time.
 template <class Step, class Accumulator, class Operand, int count, int M, int N>
 __device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N], const Operand (&a)[count][M],
                                          const Operand (&b)[count][N]) {
@@ -42,7 +42,7 @@ __device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N
     }
 }
 
-/// Has whole words by here, whatever is used of them.
+/// Forces whole words into registers here, whatever part of them is used.
 template <class Word, int count>
 __device__ __forceinline__ void whole(Word (&words)[count]) {
 #pragma unroll
@@ -53,8 +53,8 @@ __device__ __forceinline__ void whole(Word (&words)[count]) {
   }
 }
 
-/// The loader of an operand with `lines` lines in a slab; of pairs, those of one value (A) or of two neighbours (B). To a user's
-/// functor all ways show elements alone.
+/// The loader of an operand with `lines` rows or columns per slab; of pairs, with `values` = 1 for A and 2 for B. A user's
+/// functor sees elements of A and B only, whichever way they come.
 template <class S, tile::Way way, int values, int lines, class Shape>
 using LoaderFor =
     std::conditional_t<is_packed<S>,
@@ -62,8 +62,7 @@ using LoaderFor =
                        tile::Loader<way, typename S::element, operand_t<S>, lines, Shape::depth, Shape::threads,
                                     sees_elements_alone<S> && way == tile::Way::single>>;
 
-/// The loaders of a kernel, and how many slabs it keeps in shared memory: three where copies are asynchronous and 48 KB
-/// hold them.
+/// The loaders of a kernel, and its number of slabs in shared memory: three if copies are asynchronous and 48 KB hold them.
 template <class S, class Shape, tile::Way WayA, tile::Way WayB>
 struct Slabs {
   using Element = typename S::element;
@@ -72,7 +71,7 @@ struct Slabs {
   using B = tile::Slab<Operand, Shape::n, Shape::depth>;
   using LoaderA = LoaderFor<S, WayA, 1, Shape::m, Shape>;
   using LoaderB = LoaderFor<S, WayB, 2, Shape::n, Shape>;
-  static constexpr int size = A::size + B::size;  // of a stage, in values
+  static constexpr int size = A::size + B::size;  // of a stage, in elements
   static constexpr int bytes = size * static_cast<int>(sizeof(typename A::Stored));
   static constexpr int staging = LoaderA::staging_size + LoaderB::staging_size;
   static constexpr int stages = LoaderA::async && 3 * bytes <= 48 * 1024 ? 3 : 2;
@@ -90,7 +89,7 @@ inline constexpr Schedule schedule_of =
     : WayA == tile::Way::shifted_k                         ? schedule_of_shifted<S, Shape>
                                                            : schedule<S>;
 
-/// The sum of a tile, and the shared memory that it takes. `Count`: of values of k; where 32 bits do, a register less.
+/// The sum of a tile, and the shared memory that it takes. `Count` counts k; 32 bits, if they suffice, save a register.
 template <
     class S, class Shape, class Step, tile::Way WayA, tile::Way WayB, Schedule when = schedule_of<S, Shape, WayA, WayB>,
     class Count = std::conditional_t<WayA == tile::Way::single || WayB == tile::Way::single, std::int64_t, std::int32_t>>
@@ -103,9 +102,9 @@ class TileSum {
   using Memory = Slabs<S, Shape, WayA, WayB>;
   static constexpr bool shifted = WayA == tile::Way::shifted_k;
   static constexpr int stage_size = Memory::size, stages = Memory::stages;
-  static constexpr int ahead = stages - 1;  // slabs that are under way while one is worked on
-  // Whole slabs are unrolled; the last slab of any K is not, but where it is mostly whole and zeros may stand behind it; nor are
-  // those before it where they have vectors to start with that are not whole, and registers are scarce.
+  static constexpr int ahead = stages - 1;  // slabs in flight while one is worked on
+  // Whole slabs are unrolled. If K may be any number, the last slab is not, unless it is mostly whole and may end in zeros.
+  // If registers are scarce, neither are slabs that start copies of incomplete vectors.
   static constexpr bool unrolled = Step::chunk == 1 && !is_emulated<S> && (!singly || unrolls_singles<S>);
   static_assert(!unrolled || Shape::depth >= 8, "a schedule's steps are those of a slab");
 
@@ -120,15 +119,15 @@ class TileSum {
   static constexpr int chunk = SlabA::template chunk_for<Shape::outputs_m, Shape::outputs_n>;
   using Exchange = tile::Exchange<Accumulator, Shape, chunk>;
   using Registers = typename Exchange::Registers;
-  static constexpr int slabs_size = stages * stage_size;  // in values; the loaders' staging follows
+  static constexpr int slabs_size = stages * stage_size;  // in elements; the loaders' staging follows
   static constexpr int slab_bytes = stages * Memory::bytes + Memory::staging * static_cast<int>(sizeof(Stored));
   static constexpr int exchange_bytes = Exchange::size * static_cast<int>(sizeof(Accumulator));
   static constexpr int bytes = slab_bytes > exchange_bytes ? slab_bytes : exchange_bytes;  // of shared memory
   static_assert(!shifted || exchange_bytes <= stages * Memory::bytes,
                 "zeros may still arrive behind the slabs when outputs leave");
 
-  /// x = x ⊕ Σ for the outputs of the thread at `place`; K is not 0. Loaders and fragments are declared behind x where that is, since
-  /// ptxas's choice of registers, and with it speed, hangs on the order in which Clang meets them.
+  /// x = x ⊕ Σ for the outputs of the thread at `place`; K is not 0. Callers declare loaders and fragments after x: ptxas's
+  /// register allocation, and with it speed, depends on the order in which Clang sees them.
   template <class Arguments>
   __device__ __forceinline__ static void add(Registers& x, LoaderA& a, LoaderB& b,
                                              Operand (&fragment_a)[2][Shape::outputs_m],
@@ -136,7 +135,7 @@ class TileSum {
                                              const Step& step, tile::Place<Shape>& place, Stored* slabs) {
     constexpr bool any_k = singly || shifted;
     constexpr bool starts_whole = shifted && !unrolls_parts<S, Shape>;
-    constexpr int least = [] {  // values of k that are left in an unrolled slab
+    constexpr int least = [] {  // k that must be left for a slab to be unrolled
       if constexpr (starts_whole) return ahead * Shape::depth + LoaderA::whole;
       return shifted && has_zero_terms<S> ? Shape::depth / 2 + 1 : Shape::depth;
     }();
@@ -164,7 +163,7 @@ class TileSum {
                           __attribute__((always_inline)) {
                             SlabA::template read<Shape::threads_m, chunk>(slab_a(stage), k, place.m, fragment_a);
                             SlabB::template read<Shape::threads_n, chunk>(slab_b(stage), k, place.n, fragment_b);
-                            // Else words of which only one half is used are read as halves, one by one.
+                            // Otherwise words of which one half is used are read as halves, one by one.
                             if constexpr (is_packed<S>)
                               if constexpr (W::adds) whole(fragment_a);
                           };
@@ -225,7 +224,7 @@ class TileSum {
           read(current, 0, fragment_a[0], fragment_b[0]);
 #pragma unroll 1
           for (int k = 0; k < steps; k += 2) {
-            // Else addresses of this loop stand ready in registers, or beside them, all through the unrolled one.
+            // Otherwise this loop's addresses are kept in registers, or spilled, throughout the unrolled loop.
             if constexpr (shifted) asm volatile("" : "+r"(place.m), "+r"(place.n));
             read(current, k + 1, fragment_a[1], fragment_b[1]);
             step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The tiles in which a semiring is computed, from the sizes of its types: as many outputs a thread as 255 registers
-// hold beside its operands, without a spill. Where ⊗ takes dozens of instructions (an exponential, a power), reading
-// operands is cheap beside it and many unrolled copies would be long: few outputs a thread.
+// Tiles by semiring, from the sizes of its types: as many outputs per thread as 255 registers allow next to the operands,
+// without a spill. If ⊗ takes dozens of instructions (an exponential, a power), reading operands is cheap in comparison and
+// unrolled code would be long, so threads hold few outputs.
 #pragma once
 
 #include <rigel/backends/cuda/simt/packed.hpp>
@@ -13,8 +13,8 @@
 
 namespace rigel::backends::simt {
 
-/// Whether ptxas keeps temporaries for many outputs while it evaluates ⊗: a comparison that is then counted (but for
-/// floats, whose comparison gives 1 or 0 in one instruction), a count of bits, a product of 64-bit integers.
+/// Whether ptxas keeps temporaries for many outputs while it evaluates ⊗. It does so for comparisons that are then counted
+/// (except of floats, where one instruction gives 1 or 0), for counts of bits, and for products of 64-bit integers.
 template <class S>
 inline constexpr bool needs_temporaries = false;
 template <class E, class A>
@@ -26,12 +26,13 @@ inline constexpr bool needs_temporaries<bit_jaccard<W>> = true;
 template <class E, class A>
 inline constexpr bool needs_temporaries<l2_squared<E, A>> = std::is_integral_v<A> && sizeof(A) == 8;
 
-/// Sums of powers and of exponentials in float, for which steps.hpp has a GPU's own ways.
+/// Sums of powers and of exponentials in float, which have steps of their own in steps.hpp.
 template <class S>
 inline constexpr bool sums_powers = false;
 template <class E>
 inline constexpr bool sums_powers<lp<E, float>> = true;
-/// Whether powers of k/2 have kernels of their own: for floats, not once more for each epilogue of a user's.
+/// Whether exponents that are multiples of 1/2 have kernels of their own: for floats, but not again for each user's
+/// epilogue.
 template <class S, class Finish>
 inline constexpr bool powers_by_products =
     std::is_same_v<typename S::element, float> && std::is_same_v<Finish, detail::ProgramFinish>;
@@ -40,7 +41,7 @@ inline constexpr bool sums_exponentials = false;
 template <class E>
 inline constexpr bool sums_exponentials<log_plus<E, float>> = true;
 
-/// Counts of the bits of 32 that a ⊗ takes: a GPU has a quarter of the units for them.
+/// 32-bit population counts per ⊗; a GPU has a quarter of the units for them.
 template <class S>
 inline constexpr int bit_counts_of = 0;
 template <class W>
@@ -48,11 +49,11 @@ inline constexpr int bit_counts_of<bit_hamming<W>> = sizeof(W) == 8 ? 2 : 1;
 template <class W>
 inline constexpr int bit_counts_of<bit_jaccard<W>> = sizeof(W) == 8 ? 4 : 2;
 
-/// Registers of a value.
+/// Registers per value.
 template <class T>
 inline constexpr int registers_of = (static_cast<int>(sizeof(T)) + 3) / 4;
 
-/// Whether ⊗ takes 32-bit numbers as they are, so that they can come in vectors.
+/// Whether ⊗ takes 32-bit elements without conversion, so that they can come in vectors.
 template <class S>
 inline constexpr bool in_vectors =
     (std::is_same_v<typename S::element, float> || std::is_same_v<typename S::element, std::int32_t> ||
@@ -60,12 +61,12 @@ inline constexpr bool in_vectors =
     std::is_same_v<operand_t<S>, typename S::element> && registers_of<typename S::accumulator> == 1 &&
     !is_transcendental<S> && !needs_temporaries<S>;
 
-/// Whether ⊗ is a user's, which sees no pair but elements of A and B: lines that a tile has beyond C's repeat others. The zoo's
-/// takes any bits.
+/// Whether ⊗ is a user's, and must see elements of A and B only: rows and columns of a tile beyond C's then repeat others.
+/// The zoo's takes any bits.
 template <class S>
 inline constexpr bool sees_elements_alone = !in_zoo<S>;
 
-/// Semirings whose operands always come one by one, a tenth slower, to keep the library and its build small.
+/// Semirings whose operands always come element by element. They are a tenth slower; library and build stay small.
 template <class S>
 inline constexpr bool singles_only = false;
 template <class E, class A>
@@ -79,11 +80,11 @@ inline constexpr bool singles_only<l2_squared<std::int32_t, A>> = true;
 template <class A>
 inline constexpr bool singles_only<linf<std::int32_t, A>> = true;
 
-/// The steps of a slab at which a kernel in vectors starts to copy a later slab, and at which it turns over the next.
+/// The steps of a slab at which a kernel in vectors starts to copy a later slab, and at which it finishes the next one.
 struct Schedule {
   int start, turn;
 };
-/// As measured: ptxas's choice of registers hangs on it, and with it up to 7 % of the time.
+/// As measured: ptxas's register allocation depends on it, and with it up to 7 % of the time.
 template <class S>
 inline constexpr Schedule schedule = {1, 4};
 template <class E, class A>
@@ -133,7 +134,7 @@ constexpr auto large_tile() {
     return tile::Shape<16, 16, 8, 16, 8, 1, true>{};
 }
 
-/// For products whose large tiles would leave multiprocessors idle.
+/// For problems whose large tiles would leave multiprocessors idle.
 template <class S>
 constexpr auto small_tile() {
   constexpr int x = registers_of<typename S::accumulator>, operand = registers_of<tile::stored_t<operand_t<S>>>;
@@ -147,7 +148,7 @@ constexpr auto small_tile() {
     return tile::Shape<8, 16, 8, 4, 16, 4, true>{};
 }
 
-/// For Σ |a − b|³ and Σ |a − b|⁴ of float, which take no special function.
+/// For Σ |a − b|³ and Σ |a − b|⁴ of float, which need no special function.
 using WholePowersTile = tile::Shape<8, 16, 16, 8, 8, 2, true>;
 template <class S, class Shape>
 inline constexpr bool is_whole_powers_tile = sums_powers<S> && std::is_same_v<Shape, WholePowersTile>;
@@ -157,17 +158,17 @@ using LargeTile = decltype(large_tile<S>());
 template <class S>
 using SmallTile = decltype(small_tile<S>());
 
-/// Light semirings of floats, a user's functors among them. Six of the zoo's are what their predicted times were fitted to.
+/// Light semirings of floats, users' functors among them. Predicted times were fitted to six of the zoo's.
 template <class S>
 inline constexpr bool is_light_float = in_vectors<S> && std::is_same_v<typename S::element, float>;
 
-/// A small tile of theirs by twice the threads. Its operands cost more; but the two warps of the other leave schedulers idle where
-/// a multiprocessor gets an odd number of tiles, the most where it gets one.
+/// Their small tile with twice the threads. Its operands cost more. But the two warps of the small tile leave schedulers
+/// idle if a multiprocessor gets an odd number of tiles, most of all if it gets one.
 using WideTile = tile::Shape<8, 16, 8, 4, 8, 4, true>;
 template <class S>
 inline constexpr bool has_wide_tile = is_light_float<S> && !singles_only<S>;
 
-/// The schedule of a kernel whose operands come one by one.
+/// The schedule of a kernel whose operands come element by element.
 template <class S, class Shape>
 inline constexpr Schedule schedule_of_singles = is_packed<S> ? Schedule{1, 5} : Schedule{0, 6};
 template <class Shape>
@@ -177,7 +178,7 @@ template <class Shape>
   requires std::is_same_v<Shape, SmallTile<l2_squared<float>>>
 inline constexpr Schedule schedule_of_singles<l2_squared<float>, Shape> = {3, 7};
 
-/// Whether terms of zeros are zeros, which leave every sum of terms as it is: then zeros may stand behind the last value of k.
+/// Whether a = b = 0 makes a term of 0, which leaves every sum as it is. Slabs may then hold zeros after the last k.
 template <class S>
 inline constexpr bool has_zero_terms = false;
 template <>
@@ -185,15 +186,16 @@ inline constexpr bool has_zero_terms<l1<float>> = true;
 template <>
 inline constexpr bool has_zero_terms<l2_squared<float>> = true;
 
-/// The schedule of a kernel in shifted vectors: of the fastest without a spill.
+/// The schedule of a kernel in shifted vectors: the fastest without a spill.
 template <class S, class Shape>
 inline constexpr Schedule schedule_of_shifted = std::is_same_v<Shape, LargeTile<S>> ? Schedule{0, 4} : Schedule{0, 6};
 
-/// Whether such a kernel's unrolled slabs start with parts of vectors, too; where that spills, slabs that do are not unrolled.
+/// Whether the unrolled slabs of such a kernel also start copies of incomplete vectors. If that spills, slabs that start
+/// them are not unrolled.
 template <class S, class Shape>
 inline constexpr bool unrolls_parts = !std::is_same_v<Shape, LargeTile<S>>;
 
-/// Whether kernels whose operands come one by one unroll whole slabs: where no registers spill then.
+/// Whether kernels whose operands come element by element unroll whole slabs: if that does not spill.
 template <class S>
 inline constexpr bool unrolls_singles = is_packed<S> || (in_vectors<S> && std::is_same_v<typename S::element, float>);
 template <>
@@ -207,9 +209,9 @@ inline constexpr bool takes_vectors =
     std::is_same_v<Shape, LargeTile<S>> ? (in_vectors<S> && !singles_only<S>) || is_packed<S>
                                         : in_vectors<S> && !singles_only<S> && std::is_same_v<typename S::element, float>;
 
-/// How a tile in vectors brings B where it is not aligned, or K is no multiple of a slab, and A lies along k; `single`: not at
-/// all. For the commonest semirings of floats, since it takes kernels of their own. In their large tile minima and maxima with B
-/// by rows spill.
+/// How a kernel in vectors brings B if A is K-major, and an operand is unaligned or K no multiple of a slab; `single`: not
+/// at all. It takes kernels of its own, so only the commonest semirings of floats have it. In the large tile, minima and
+/// maxima with N-major B spill.
 template <class S, class Shape>
 inline constexpr tile::Way shifted_way_of_b = tile::Way::single;
 template <class Shape>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums that an instruction computes for several neighbours along k at a time: of differences of bytes, and of 16-bit floats
-// where a caller allows terms in the operands' own precision. One pass brings both operands into the workspace as words of
-// neighbours along k, whatever their strides, alignment and K; then the tiles of contract.hpp work on words. The pass reads
-// and writes (M + N)·K elements beside M·N·K pairs.
+// Sums that one instruction computes for several neighbours along K: of differences of bytes, and of 16-bit floats if the
+// caller allows terms in the operands' own precision. A pass packs both operands into the workspace as words of neighbours
+// along K, whatever their strides, alignment and K; then the tiles of contract.hpp work on words. The pass reads and writes
+// (M + N)·K elements, compared with M·N·K pairs.
 #pragma once
 
 #include <rigel/backends/cuda/arch/bytes.hpp>
@@ -11,17 +11,18 @@
 
 namespace rigel::backends::simt {
 
-/// Σ |a − b| or Σ (a − b)² of unsigned bytes by fours. Differences are below 256: their squares are products of bytes.
+/// Σ |a − b| or Σ (a − b)² of unsigned bytes, four at a time. Differences are below 256, so their squares are products of
+/// bytes.
 template <bool squares>
 class ByteSums {
  public:
-  using Semiring = l1<std::int32_t>;  // on words, as far as tiles know
+  using Semiring = l1<std::int32_t>;  // on words; what the tiles are told
   using Accumulator = std::int32_t;
   using Operand = std::int32_t;
   using Parameters = NoParameters;
   using Table = NoTable;
   static constexpr int chunk = 1;
-  static constexpr double work = squares ? 0.66 : 0.55;  // of a step, in those of l1 of integers, as measured on sm_90
+  static constexpr double work = squares ? 0.66 : 0.55;  // of a step, relative to l1 of integers, measured on sm_90
 
   __device__ __forceinline__ ByteSums(const Semiring&, const Parameters&, Table&, int, int) {}
 
@@ -35,16 +36,17 @@ class ByteSums {
   }
 };
 
-/// Σ |a − b| of halves or Σ (a − b)² of bfloat16 by pairs, four words of them in their own type, then in float. With u the
-/// unit roundoff of the operands the relative error of such a partial sum is at most 4 u (a difference, three additions), or
-/// 6 u (a difference counts twice, its square, three additions), n u standing for n u / (1 − n u). The other two would not keep such a bound, or not win:
-/// squares of halves underflow, and absolute values of bfloat16 are no part of an addition.
+/// Σ |a − b| of halves or Σ (a − b)² of bfloat16 in pairs: four words are summed in their own type, then in float. With u
+/// the operands' unit roundoff and γn = n u / (1 − n u), the relative error of such a partial sum is at most γ4 (a
+/// difference, three additions) or γ6 (a difference counts twice, its square, three additions). The other two combinations
+/// would not keep such a bound, or not win: squares of halves underflow, and an addition of bfloat16 does not take absolute
+/// values.
 template <class Element>
 class PairSums {
  public:
   using Semiring = l1<float>;
   using Accumulator = float;
-  using Operand = float;  // whose bits are a pair
+  using Operand = float;  // its bits are a pair
   using Parameters = NoParameters;
   using Table = NoTable;
   static constexpr int chunk = 4;
@@ -71,7 +73,7 @@ class PairSums {
   }
 };
 
-/// How the sums of a semiring are computed by words; `void` where they are not.
+/// The steps that sum a semiring by words; `void` if it has none.
 template <class S>
 struct by_words {
   using Steps = void;
@@ -93,17 +95,17 @@ template <> struct by_words<l2_squared<bfloat16>> {
   using Steps = PairSums<bfloat16>;
 };
 
-/// Their tile, of outputs and words.
+/// The tile of PairSums, in outputs and words.
 using PairTile = tile::Shape<16, 8, 8, 8, 8, 2, false>;
 
-/// An operand, and the words that it becomes: lines of `pitch` words along k, zeros behind the last value.
+/// An operand, and the words that it becomes: K-major, `pitch` words per row or column, zeros after the last element.
 struct ToWords {
   const void* from;
   std::int64_t batch_stride, line_stride, k_stride, lines, words;  // words of all batches
   std::uint32_t* to;
 };
 
-/// `flip` is added to each element without a carry: 128 makes signed bytes unsigned, their differences as they were.
+/// `flip` is added to each element without a carry: 128 makes signed bytes unsigned and keeps their differences.
 template <class Bits, unsigned flip>
 __global__ void __launch_bounds__(256)
     pack_words(const __grid_constant__ ToWords a, const __grid_constant__ ToWords b, std::int64_t k, int pitch) {
@@ -111,7 +113,7 @@ __global__ void __launch_bounds__(256)
   const ToWords& g = blockIdx.y == 0 ? a : b;
   const std::int64_t word = std::int64_t{blockIdx.x} * 256 + threadIdx.x;
   if (word >= g.words) return;
-  // Neighbouring threads along the elements' own direction.
+  // Neighbouring threads take neighbours in memory.
   const std::int64_t of_batch = g.lines * pitch, batch = word / of_batch, in_batch = word % of_batch;
   const bool along_k = g.k_stride < g.line_stride;
   const std::int64_t line = along_k ? in_batch / pitch : in_batch % g.lines;
@@ -124,30 +126,30 @@ __global__ void __launch_bounds__(256)
   g.to[batch * of_batch + line * pitch + first / values] = value;
 }
 
-/// What the tiles of a semiring's words compute, as far as they know.
+/// The semiring on words that the tiles are told to compute.
 template <class S>
 using WordSemiring = typename by_words<S>::Steps::Semiring;
 
-/// Values of k in a word.
+/// Elements in a word.
 template <class S>
 inline constexpr int in_word = 4 / static_cast<int>(sizeof(typename S::element));
 
-/// Words in a line, whole slabs of them.
+/// Words along K, in whole slabs.
 template <class S, class Shape>
-std::int64_t word_pitch(const Problem& p) {
+std::int64_t word_pitch(const Contraction& p) {
   constexpr std::int64_t slab = in_word<S> * Shape::depth;
   return (p.k + slab - 1) / slab * Shape::depth;
 }
-/// Matrices to pack: one where batches share it.
+/// Matrices to pack: one if all batches share it.
 inline std::int64_t matrices_of(const Operand& o) { return o.batch_stride == 0 ? 1 : o.batches; }
 /// Bytes of an operand's words.
 inline std::size_t bytes_of_words(const Operand& o, std::int64_t lines, std::int64_t pitch) {
   return static_cast<std::size_t>((4 * matrices_of(o) * lines * pitch + 255) / 256 * 256);
 }
 
-/// The problem on words, the operands in the workspace one after the other.
+/// The problem on words; the workspace holds both operands, one after the other.
 template <class S, class Shape>
-Problem on_words(const Problem& p, void* workspace) {
+Contraction on_words(const Contraction& p, void* workspace) {
   const std::int64_t pitch = word_pitch<S, Shape>(p);
   const auto operand = [&](const Operand& o, std::int64_t lines, std::int64_t first, bool by_rows) {
     Operand words;
@@ -162,7 +164,7 @@ Problem on_words(const Problem& p, void* workspace) {
     words.column_stride = by_rows ? 1 : pitch;
     return words;
   };
-  Problem q = p;
+  Contraction q = p;
   q.k = pitch;
   q.a = operand(p.a, p.m, 0, true);
   q.b = operand(p.b, p.n, static_cast<std::int64_t>(bytes_of_words(p.a, p.m, pitch)), false);
@@ -170,24 +172,24 @@ Problem on_words(const Problem& p, void* workspace) {
 }
 
 template <class S, class Shape>
-std::size_t words_workspace(const KernelInfo&, const Problem& p) {
+std::size_t words_workspace(const Contraction& p) {
   const std::int64_t pitch = word_pitch<S, Shape>(p);
   return bytes_of_words(p.a, p.m, pitch) + bytes_of_words(p.b, p.n, pitch);
 }
 
 template <class S, class Shape>
-Status words_supports(const KernelInfo& info, const Problem& p) {
+Status words_supports(const Contraction& p) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   const std::int64_t pitch = word_pitch<S, Shape>(p);
-  if (pitch > most - Shape::depth) return {Code::unsupported, "K has more than 2^31 - 1 words of values"};
+  if (pitch > most - Shape::depth) return {Decline::extents, "K has more than 2^31 - 1 words of values"};
   for (const Operand* o : {&p.a, &p.b})
     if (matrices_of(*o) * (o == &p.a ? p.m : p.n) > most * 256 / std::max<std::int64_t>(pitch, 1))
-      return {Code::unsupported, "an operand has more than 256·(2^31 - 1) words of values"};
-  return supports<WordSemiring<S>, detail::ProgramFinish, Shape>(info, p);
+      return {Decline::extents, "an operand has more than 256·(2^31 - 1) words of values"};
+  return supports<WordSemiring<S>, detail::ProgramFinish, Shape>(p);
 }
 
 template <class S, class Shape>
-double words_cost(const KernelInfo& info, const Problem& p) {
+double words_cost(const Contraction& p) {
   constexpr double launch = 3e-6;
   const std::int64_t pitch = word_pitch<S, Shape>(p);
   const auto packing = [&](const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k_stride) {
@@ -195,14 +197,14 @@ double words_cost(const KernelInfo& info, const Problem& p) {
   };
   return launch + packing(p.a, p.m, p.a.row_stride, p.a.column_stride) +
          packing(p.b, p.n, p.b.column_stride, p.b.row_stride) +
-         by_words<S>::Steps::work * cost<WordSemiring<S>, Shape>(info, on_words<S, Shape>(p, nullptr));
+         by_words<S>::Steps::work * cost<WordSemiring<S>, Shape>(on_words<S, Shape>(p, nullptr));
 }
 
 template <class S, class Shape>
-void words_run(const KernelInfo& info, const Problem& p, void* workspace) {
+void words_run(const KernelInfo& info, const Contraction& p, void* workspace) {
   using tile::Way;
   using Words = WordSemiring<S>;
-  const Problem q = on_words<S, Shape>(p, workspace);
+  const Contraction q = on_words<S, Shape>(p, workspace);
   const auto packing = [&](const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k_stride, void* to) {
     return ToWords{
         o.data, o.batch_stride, line_stride, k_stride, lines, matrices_of(o) * lines * q.k, static_cast<std::uint32_t*>(to)};
@@ -226,20 +228,20 @@ void words_run(const KernelInfo& info, const Problem& p, void* workspace) {
 }
 
 template <class S, class Shape>
-Kernel words_kernel() {
-  Kernel k;
-  k.info = tile_info<S, Shape>("words.", in_word<S>);
+Kernel<Contraction> words_kernel() {
+  Kernel<Contraction> k;
+  k.info = tile_info<S, Shape>("words", in_word<S>);
   k.info.stages = 3;
-  k.supports = words_supports<S, Shape>;
-  k.cost = words_cost<S, Shape>;
-  k.workspace = words_workspace<S, Shape>;
-  k.run = words_run<S, Shape>;
+  k.supports = detail::supports_by<words_supports<S, Shape>>;
+  k.cost = detail::cost_by<words_cost<S, Shape>>;
+  k.workspace = detail::workspace_by<words_workspace<S, Shape>>;
+  k.run = detail::run_by<words_run<S, Shape>>;
   return k;
 }
 
-/// Adds them for the semirings that have them.
+/// Adds the kernels on words of a semiring that has them.
 template <class S>
-void add_words_kernels(std::vector<Kernel>& list) {
+void add_words_kernels(std::vector<Kernel<Contraction>>& list) {
   using Steps = typename by_words<S>::Steps;
   if constexpr (std::is_same_v<Steps, void>) {
     return;
@@ -247,7 +249,7 @@ void add_words_kernels(std::vector<Kernel>& list) {
     list.push_back(words_kernel<S, LargeTile<WordSemiring<S>>>());
     list.push_back(words_kernel<S, SmallTile<l1<float>>>());
   } else {
-    Kernel k = words_kernel<S, PairTile>();
+    Kernel<Contraction> k = words_kernel<S, PairTile>();
     k.info.precision = Precision::operands;
     k.info.promises = Promise::repeatable | Promise::batch_invariant;
     k.info.bit_class = "cuda.simt.words";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A tile of accumulators between registers and any code that handles one output at a time. Register arrays need
-// unrolled code and the code for one output may be long, so the tile passes through shared memory in pieces: the long
-// code stands once, in a loop that is not unrolled, and neighbouring threads get neighbours in C's own order.
+// Moves a tile of accumulators between registers and code that handles one output at a time. Register arrays need unrolled
+// code, and the code for one output may be long. So the tile passes through shared memory in pieces: the long code is
+// instantiated once, in a loop that is not unrolled, and neighbouring threads get neighbours in C's own order.
 #pragma once
 
 #include <rigel/backends/cuda/tile/shape.hpp>
@@ -14,13 +14,13 @@ namespace rigel::tile {
 
 template <class Accumulator, class Shape, int chunk>
 class Exchange {
-  // A piece has `height` × `width` outputs of each thread: a chunk by a chunk where that fits.
+  // A piece has `height` × `width` outputs of each thread: a chunk by a chunk if that fits.
   static constexpr int capacity = 20 * 1024;  // bytes, about what the slabs take anyway
   static constexpr int size_of_one = Shape::threads * static_cast<int>(sizeof(Accumulator));
   static constexpr int width = chunk * size_of_one <= capacity ? chunk : 1;
   static constexpr int height = chunk * width * size_of_one <= capacity ? chunk : 1;
   static constexpr int pieces_n = Shape::outputs_n / width, pieces = Shape::outputs_m / height * pieces_n;
-  static constexpr int pitch = Shape::threads_n * width + 1;  // reads down a column meet different banks
+  static constexpr int pitch = Shape::threads_n * width + 1;  // padding: reads down a column use different banks
 
  public:
   static constexpr int rows = Shape::threads_m * height, columns = Shape::threads_n * width;  // of a piece
@@ -44,8 +44,8 @@ class Exchange {
       elements_of(number_, thread_, along_n, [&](int m, int n, int at) { use(shared_[at], m, n); });
     }
 
-    /// use(x, c) for those of the tile's first `last_m` × `last_n` outputs that the piece has, in the same order: c is
-    /// where an output lies in a matrix, `tile` the tile's first one. Strides in elements.
+    /// use(x, c) for each output of the piece that is among the tile's first `last_m` × `last_n`, in the same order. c is
+    /// the output's element of a matrix, `tile` that of the tile's first output. Strides in elements.
     template <class T, class Use>
     __device__ __forceinline__ void for_each(T* tile, std::int64_t row_stride, std::int64_t column_stride, int last_m,
                                              int last_n, bool along_n, const Use& use) const {
@@ -54,7 +54,7 @@ class Exchange {
       const int row = along_n ? thread_ / columns : thread_ % rows, column = along_n ? thread_ % columns : thread_ / rows;
       const int m = line_in_tile<Shape::threads_m, height>(number_ / pieces_n * height, row);
       const int n = line_in_tile<Shape::threads_n, width>(number_ % pieces_n * width, column);
-      // The thread goes from line to line, across which its outputs lie.
+      // A thread's outputs are in different rows (`along_n`), or in different columns.
       const int step = Shape::threads / (along_n ? columns : rows);
       const int lines_left = along_n ? (last_m - m + m_apart - 1) / m_apart : (last_n - n + n_apart - 1) / n_apart;
       const int count = (along_n ? n < last_n : m < last_m) ? (lines_left + step - 1) / step : 0;
@@ -116,7 +116,7 @@ class Exchange {
     }
   }
 
-  // The line of the tile that line `l` of a piece is, which starts with output `first` of each thread.
+  // The row or column of the tile that is number `l` of a piece; the piece starts with output `first` of each thread.
   template <int threads, int outputs>
   __device__ __forceinline__ static int line_in_tile(int first, int l) {
     if constexpr (outputs == chunk)
@@ -138,14 +138,14 @@ class Exchange {
   }
 };
 
-/// A tile of accumulators to the rows of a matrix: a warp turns its own part over in shared memory of its own, where it waits for
-/// no other, so that 32 threads take 32 neighbours of a row.
+/// Moves a tile of accumulators to the rows of a matrix: each warp transposes its part in shared memory of its own, without
+/// waiting for other warps, so that 32 threads take 32 neighbours of a row.
 template <class Accumulator, class Shape, int chunk>
 class WarpExchange {
   using In = Place<Shape>;
-  static constexpr int groups = Shape::outputs_n / chunk;  // of neighbours of a row that a warp holds
-  static constexpr int at_a_time = 16;                     // outputs that a thread sees, to hide what each waits for
-  static constexpr int height = groups * In::warp_m < at_a_time ? at_a_time / (groups * In::warp_m) : 1;  // its own along m
+  static constexpr int groups = Shape::outputs_n / chunk;  // groups of row neighbours that a warp holds
+  static constexpr int at_a_time = 16;                     // outputs that a thread sees at a time, to hide latency
+  static constexpr int height = groups * In::warp_m < at_a_time ? at_a_time / (groups * In::warp_m) : 1;  // along m
   static constexpr int pitch = groups * 32;
   static_assert(In::warp_n * chunk == 32 && Shape::outputs_n % chunk == 0 && chunk % height == 0 &&
                 Shape::outputs_m % height == 0);
@@ -163,7 +163,7 @@ class WarpExchange {
     __device__ __forceinline__ static constexpr int column(int q) { return q * Shape::threads_n * chunk; }
   };
 
-  /// use(view) for all outputs, `height` of a thread along m at a time: a copy of it for each of them, or one alone in a loop.
+  /// use(view) for all outputs, `height` of a thread along m at a time: unrolled, or one copy of the code in a loop.
   template <bool unrolled, class Use>
   __device__ __forceinline__ static void for_each(const Accumulator (&x)[Shape::outputs_m][Shape::outputs_n],
                                                   Accumulator* shared, Place<Shape> place, int thread, const Use& use) {

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Slabs for tensor cores: `lines` lines (rows of A, columns of B) of 128 bytes of k in shared memory, as rows of 128 bytes
-// whose pieces of 16 are permuted by the row (piece p of row r at p ^ permutation(r)), so that neither copies nor reads of
-// fragments meet in a bank. Where k is contiguous in the operand a row is a line: ldmatrix takes eight rows at a time, and of
-// doubles, which a warp reads one by one, two pieces of eight rows are taken. Where lines are contiguous a row is one k of
-// 64 neighbouring lines, which ldmatrix transposes, or, of larger numbers, as many k of 16 lines as fill it: a warp reads them
-// one by one, four k of eight lines (of four doubles). Bytes have to lie along k. Numbers that come in several planes, of 16 bits
-// each, have rows of 64 bytes, plane by plane; in the operand the planes of a line take turns, as many values of k each as a row has.
+// Slabs for tensor cores: 128 bytes along K of `lines` rows of A or columns of B, kept as shared-memory rows of 128 bytes.
+// The 16-byte pieces of a row are swizzled (piece p of row r is at p ^ permutation(r)), so neither copies nor reads of
+// fragments have bank conflicts. In names, a line is a row of A or a column of B; `along_k` is K-major, `along_lines` M- or
+// N-major.
+//
+// - K-major: a shared-memory row holds one line. ldmatrix reads eight of them at a time. Doubles are read one by one: a warp
+//   takes two pieces of eight rows.
+// - M- or N-major, 16-bit numbers: a row holds 64 neighbouring lines for one k. ldmatrix transposes.
+// - M- or N-major, larger numbers: a row holds 16 neighbouring lines for as many k as fill it. Numbers are read one by one:
+//   a warp takes four k of eight lines.
+//
+// Bytes must be K-major. Planes (16-bit numbers, K-major) have rows of 64 bytes each, plane by plane. In the operand, the
+// planes of a line alternate: as many elements along K of each as a row holds.
 #pragma once
 
 #include <rigel/backends/cuda/arch/copy_async.hpp>
@@ -25,14 +31,14 @@ class MatrixSlab {
   static constexpr int row_bytes = planes == 1 ? 128 : 64, pieces = row_bytes / 16;
   static constexpr int rows_apart = threads / pieces, each = lines / rows_apart;
   static constexpr bool by_lines = direction == Direction::along_lines, one_by_one = by_lines && size > 2;
-  static constexpr int panel = size == 2 ? 64 : 16, panels = lines / panel;  // lines whose k make up rows
+  static constexpr int panel = size == 2 ? 64 : 16, panels = lines / panel;  // lines that share rows
   static_assert(lines % rows_apart == 0 && rows_apart % 8 == 0);
   static_assert(planes == 1 || (!by_lines && size == 2));
   static_assert(!by_lines ||
                 (size > 1 && lines % panel == 0 && (one_by_one ? rows_apart % panel : panel % rows_apart) == 0));
 
  public:
-  static constexpr int depth = row_bytes / size;                                          // values of k
+  static constexpr int depth = row_bytes / size;                                          // elements along K
   static constexpr int plane_bytes = lines * row_bytes, bytes = planes * plane_bytes;     // of shared memory
   static constexpr int step_bytes = size == 8 ? 64 : 32, steps = row_bytes / step_bytes;  // of mma
   using Register = std::conditional_t<size == 8, double, std::uint32_t>;
@@ -44,16 +50,17 @@ class MatrixSlab {
     return one_by_one ? row % 2 * 2 : row % 8;
   }
 
-  /// One thread's share of copying slab after slab of a matrix, 16 bytes at a time.
+  /// One thread's share of the copies of successive slabs, 16 bytes at a time.
   class Source {
    public:
-    /// `first`: the matrix's element at the tile's first line, k = 0; `stride`: between lines, or between values of k.
+    /// `first`: the matrix's element at the tile's first line, k = 0. `stride`: between lines if K-major, else between k and
+    /// k + 1.
     __device__ __forceinline__ Source(const Element* first, std::int64_t stride, std::int64_t lines_left)
         : from_(first + (by_lines ? k() : line()) * stride + (by_lines ? line() : k())),
           present_(static_cast<int>(std::min<std::int64_t>(lines_left, lines)) - line()) {}
 
-    /// Starts copy `e` of a slab to `shared`, of which `left` values of k exist, or more; e = 0, 1, … in turn. What does not exist
-    /// becomes zeros.
+    /// Starts copy `e` of a slab to `shared`; e = 0, 1, … in order. `left` elements along K exist, or more. What does not
+    /// exist becomes zeros.
     __device__ __forceinline__ void copy(int e, std::uint32_t shared, std::uint32_t stride, int left) {
       const std::uint32_t to = shared + row() * row_bytes + ((piece() ^ permutation(row())) * 16);
       if constexpr (one_by_one) {
@@ -80,7 +87,7 @@ class MatrixSlab {
    private:
     __device__ __forceinline__ static int row() { return static_cast<int>(threadIdx.x) / pieces; }
     __device__ __forceinline__ static int piece() { return static_cast<int>(threadIdx.x) % pieces; }
-    // Where its first copy of a slab comes from.
+    // The line and k of the thread's first copy of a slab.
     __device__ __forceinline__ static int line() {
       return one_by_one ? row() / panel * panel + piece() % size * width : by_lines ? piece() * width : row();
     }
@@ -89,12 +96,12 @@ class MatrixSlab {
     }
 
     const Element* from_;
-    int present_;  // lines from this thread's first one on
+    int present_;  // lines from this thread's first one to the end
   };
 
-  /// What a warp's lane reads: fragments of 16 lines × a step of k, from line `first` on. Four registers: those of lines 0–7 and 8–15
-  /// for the first half of k, then for the other (`rows`, as mma takes A); or those of both for lines 0–7, then for 8–15
-  /// (`columns`: twice what it takes of B).
+  /// What a lane reads: fragments of 16 lines × one step along K, from line `first` on, in four registers. `rows` is the
+  /// order in which mma takes A: lines 0–7 and 8–15 for the first half of the step, then both for the second half. `columns`
+  /// is twice what mma takes of B: both halves for lines 0–7, then both for 8–15.
   enum class Order : std::uint8_t { rows, columns };
   template <Order order>
   class Reader {
@@ -103,7 +110,7 @@ class MatrixSlab {
       const int quarter = lane / 8, bit[2] = {quarter % 2, quarter / 2};
       const int upper_lines = bit[order == Order::columns], upper_k = bit[order == Order::rows];
       if constexpr (one_by_one) {
-        const int k = lane % 4, row = k * size / 8;  // of a half's first number, of both numbers of a half
+        const int k = lane % 4, row = k * size / 8;  // within half a step: the lane's k, and the row that holds it
         place_ = (first + row) * row_bytes + (((k * size % 8 + lane / 4 / width) ^ permutation(row)) * 16) +
                  lane / 4 % width * size;
       } else if constexpr (size == 8)
@@ -115,7 +122,7 @@ class MatrixSlab {
         place_ = (first + upper_lines * 8 + lane % 8) * row_bytes + ((upper_k ^ permutation(lane % 8)) * 16);
     }
 
-    /// The fragment `at` lines on, a multiple of 16, in a step of k.
+    /// Reads the fragment of step `step` that starts `at` lines (a multiple of 16) after the first.
     __device__ __forceinline__ void read(std::uint32_t shared, int at, int step, Register (&fragment)[4]) const {
       constexpr bool of_rows = order == Order::rows;
       if constexpr (one_by_one) {
@@ -126,7 +133,7 @@ class MatrixSlab {
         arch::load_one(fragment[of_rows ? 1 : 2], from + (place_ ^ other_lines));
         arch::load_one(fragment[3], from + (place_ ^ other_lines) + other_half);
       } else if constexpr (size == 8) {
-        // Found anew each time, so that four places of either operand take one register.
+        // Recomputed at each read, so that four places of either operand share one register.
         int place = place_;
         asm volatile("" : "+r"(place));
         const std::uint32_t from = shared + at * row_bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From matrices of 16-bit elements to slabs of pairs: a word holds one element twice, or the elements of two
-// neighbouring lines. So the loop that reads the slab needs no instruction to arrange them.
+// Loaders from matrices of 16-bit elements to slabs of pairs. A word holds one element twice, or the elements of two
+// neighbouring lines (rows of A, columns of B), so the loop that reads the slab needs no instruction to arrange them.
 #pragma once
 
 #include <rigel/backends/cuda/arch/load.hpp>
@@ -9,13 +9,13 @@
 
 namespace rigel::tile {
 
-/// As a Loader, to a slab of `lines` words for each of `depth` values of k. With `values` = 1, word i of a line of k is
-/// the element of line i in both halves; with 2, the elements of lines 2i (low half) and 2i + 1.
+/// Has a Loader's interface, and fills slabs of `lines` × `depth` words. With `values` = 1, word i of a k has the element of
+/// line i in both halves; with 2, it has those of lines 2i (low half) and 2i + 1.
 template <Way way, class Pair, int values, int lines, int depth, int threads>
 class PairLoader;
 
-/// Value by value through registers, whatever strides, alignment and extents. Nothing outside of the matrix is read; what a
-/// slab holds there is never used.
+/// Element by element through registers, for any strides, alignment and extents. Nothing outside of the matrix is read; what
+/// the slab holds there is never used.
 template <class Pair, int values, int lines, int depth, int threads>
 class PairLoader<Way::single, Pair, values, lines, depth, threads> {
   using Layout = Slab<Pair, lines, depth>;
@@ -30,7 +30,7 @@ class PairLoader<Way::single, Pair, values, lines, depth, threads> {
   __device__ __forceinline__ PairLoader(const Element* source, std::int64_t line_stride, std::int64_t k_stride,
                                         std::int64_t lines_left, std::int64_t k_left, Pair*, unsigned thread_index)
       : along_k_(k_stride < line_stride) {
-    // Neighbouring threads along the elements' own direction.
+    // Neighbouring threads take neighbours in memory.
     const int thread = static_cast<int>(thread_index);
     const int line = along_k_ ? thread / depth : thread % lines, k = along_k_ ? thread % depth : thread / lines;
     const int next_line = along_k_ ? threads / depth : 0, next_k = along_k_ ? 0 : threads / lines;
@@ -51,7 +51,7 @@ class PairLoader<Way::single, Pair, values, lines, depth, threads> {
       }
   }
 
-  /// Starts to read the next slab; `left` values of k exist, or more.
+  /// Starts to read the next slab; `left` elements along K exist, or more.
   __device__ __forceinline__ void start(Pair*, std::int64_t left) {
     if (left <= 0) return;
     const std::uint16_t* p = source_;
@@ -65,28 +65,28 @@ class PairLoader<Way::single, Pair, values, lines, depth, threads> {
     source_ += slab_step_;
   }
 
-  /// Writes what was read.
+  /// Writes what start() read.
   __device__ __forceinline__ void finish(Pair* slab) const {
     const int slot_step = along_k_ ? threads / depth : threads / lines * Layout::pitch;
     auto* const words = reinterpret_cast<std::uint32_t*>(slab) + slot_;
 #pragma unroll
     for (int e = 0; e < each; ++e)
-      words[e * slot_step] = __byte_perm(read_[e][0], read_[e][values - 1], 0x5410);  // the low halves of both
+      words[e * slot_step] = __byte_perm(read_[e][0], read_[e][values - 1], 0x5410);  // both low halves
   }
 
  private:
   const std::uint16_t* source_;
   std::int64_t step_, line_stride_, slab_step_;  // in elements; the same for all threads
   int slot_;                                     // of this thread's first word, in shared memory
-  int full_[values] = {}, tail_[values] = {};    // how many of this thread's values exist in a full slab, in the last one
+  int full_[values] = {}, tail_[values] = {};    // how many of this thread's elements exist in a full slab, in the last one
   bool along_k_;
   std::uint32_t read_[each][values] = {};
 };
 
-/// 16 bytes at a time, along k or along the lines, asynchronously to a place of the thread's own; from there, through
-/// registers, to the slab. One loop for both: they differ in strides and in which halves of two vectors make a word. K is
-/// a multiple of depth, addresses are aligned, and so is the number of lines where they are contiguous. Lines beyond the
-/// last ones repeat those.
+/// 16-byte vectors of a K-major or an M- or N-major operand, copied asynchronously to a staging slot of the thread's own,
+/// then through registers to the slab. One loop serves both layouts: they differ in strides and in which halves of two
+/// vectors make a word. K must be a multiple of depth, addresses aligned, and the number of lines a multiple of a vector if
+/// they are contiguous. Lines beyond the last ones repeat those.
 template <class Pair, int values, int lines, int depth, int threads>
 class PairLoader<Way::either, Pair, values, lines, depth, threads> {
   using Layout = Slab<Pair, lines, depth>;
@@ -98,8 +98,7 @@ class PairLoader<Way::either, Pair, values, lines, depth, threads> {
 
  public:
   static constexpr bool async = true;
-  static constexpr int staging_size =
-      2 * values * lines * depth / 2;  // words of the slab that is finished next and of its successor
+  static constexpr int staging_size = 2 * values * lines * depth / 2;  // words of the next two slabs to be finished
 
   template <class Element>
   __device__ __forceinline__ PairLoader(const Element* source, std::int64_t line_stride, std::int64_t k_stride,
@@ -107,7 +106,7 @@ class PairLoader<Way::either, Pair, values, lines, depth, threads> {
       : staging_(reinterpret_cast<Word*>(staging) + thread_index * 4), other_(staging_ + staging_size / 2) {
     const int thread = static_cast<int>(thread_index);
     const auto* const elements = reinterpret_cast<const std::uint16_t*>(source);
-    if (line_stride != 1) {  // vectors along k, of lines `values`·thread and its successor
+    if (line_stride != 1) {  // K-major: vectors of lines `values`·thread and its successor
 #pragma unroll
       for (int v = 0; v < values; ++v) {
         const std::int64_t line = values * thread + v;
@@ -119,7 +118,7 @@ class PairLoader<Way::either, Pair, values, lines, depth, threads> {
       slot_step_ = 2 * Layout::pitch;
       even_ = 0x5410;  // the low halves of two words
       odd_ = 0x7632;   // the high ones
-    } else {           // vectors along the lines, of k and k + k_apart
+    } else {           // M- or N-major: vectors of k and k + k_apart
       const int line = thread % in_k * width, k = thread / in_k;
 #pragma unroll
       for (int v = 0; v < values; ++v)
@@ -131,7 +130,7 @@ class PairLoader<Way::either, Pair, values, lines, depth, threads> {
       even_ = 0x3210;  // the first word
       odd_ = 0x7654;   // the second one
     }
-    if constexpr (values == 1) even_ = 0x1010, odd_ = 0x3232;  // either half of a word, twice
+    if constexpr (values == 1) even_ = 0x1010, odd_ = 0x3232;  // one half of a word, twice
   }
 
   __device__ __forceinline__ void start(Pair*, std::int64_t left) {
@@ -159,10 +158,10 @@ class PairLoader<Way::either, Pair, values, lines, depth, threads> {
  private:
   const std::uint16_t* source_[values];
   std::int64_t slab_step_;  // in elements
-  Word *staging_, *other_;  // for the next slab to be started; for the one that was started last
+  Word *staging_, *other_;  // staging for the next slab to be started; for the one started last
   int slot_, odd_slot_,
-      slot_step_;    // in shared memory: of the first word, from it to the second, from each to the next but one
-  Word even_, odd_;  // which bytes of two words make the even words, and the odd ones
+      slot_step_;    // in shared memory: the first word's; from it to the second; from each to the next but one
+  Word even_, odd_;  // byte selectors of the even words and of the odd words
 };
 
 }  // namespace rigel::tile

@@ -12,12 +12,12 @@ struct Origin {
   std::int64_t batch, m, n;
 };
 
-/// Tiles in the order in which blocks take them: batch by batch, in groups of `group` rows of tiles, in a group column by
-/// column. Blocks that run at the same time then share rows of A and columns of B in the L2 cache.
+/// The order in which blocks take tiles: batch by batch, in groups of `group` rows of tiles, column by column within a
+/// group. Blocks that run at the same time then share rows of A and columns of B in the L2 cache.
 struct Raster {
-  static constexpr unsigned group = 8;  // rows of tiles; a wave of 132 tiles is then nearly square in elements
+  static constexpr unsigned group = 8;  // a wave of 132 tiles is then nearly square in elements
 
-  std::int64_t first;  // index of the tile that block 0 of the launch takes
+  std::int64_t first;      // index of the tile that block 0 of the launch takes
   unsigned rows, columns;  // tiles along m and n
 
   __device__ __forceinline__ Origin origin(unsigned block, int tile_m, int tile_n) const {
@@ -31,14 +31,14 @@ struct Raster {
   }
 };
 
-/// The same order, of tiles that the kernel goes through itself: without divisions, which take longer than a slab of products,
-/// but in a last group of fewer rows and in batches.
+/// The same order for persistent kernels. A division takes longer than a slab of products, so this divides only in a last
+/// group of fewer rows and for batches.
 struct PersistentRaster {
   static constexpr unsigned group = Raster::group;
 
   unsigned rows, columns;
-  // 2^64 / (group·columns), rounded up: its product with a number of 32 bits has the quotient above bit 64 (D. Lemire, O. Kaser,
-  // N. Kurz, Faster remainder by direct computation, 2019).
+  // 2^64 / (group·columns), rounded up. The upper half of its product with a 32-bit number is the quotient (D. Lemire, O.
+  // Kaser, N. Kurz, Faster remainder by direct computation, 2019).
   std::uint64_t inverse;
 
   PersistentRaster() = default;
@@ -51,7 +51,7 @@ struct PersistentRaster {
     const unsigned in_batch = rows * columns, batch = index < in_batch ? 0 : index / in_batch;
     return origin_in_batch(batch, index - batch * in_batch, tile_m, tile_n);
   }
-  /// Of tile t of a batch.
+  /// The same for tile t of a batch.
   __device__ __forceinline__ Origin origin_in_batch(unsigned batch, unsigned t, int tile_m, int tile_n) const {
     const auto of_group = static_cast<unsigned>(__umul64hi(inverse, t));
     const unsigned top = of_group * group, in_group = t - top * columns, height = rows - top;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How a thread block cuts a tile of C: which thread holds which outputs.
+// How a thread block divides a tile of C: which thread holds which outputs.
 #pragma once
 
 namespace rigel::tile {
 
 /// A block of ThreadsM × ThreadsN threads computes ThreadsM·OutputsM × ThreadsN·OutputsN outputs of C, in slabs of Depth
-/// values of k. `blocks` is the number of blocks that a multiprocessor must be able to hold at a time (it limits the
-/// registers of a thread to 65,536 / (blocks · threads)). With `Ahead` a thread reads the operands of k + 1 while it works
-/// on those of k, which takes a second set of registers.
+/// elements along K. `Blocks` is the number of blocks that a multiprocessor must be able to hold at a time; it limits a
+/// thread to 65,536 / (Blocks · threads) registers. With `Ahead` a thread prefetches the operands of k + 1 into a second set
+/// of registers while it works on those of k.
 template <int ThreadsM, int ThreadsN, int OutputsM, int OutputsN, int Depth, int Blocks, bool Ahead>
 struct Shape {
   static constexpr int threads_m = ThreadsM, threads_n = ThreadsN, threads = ThreadsM * ThreadsN;
@@ -18,8 +18,8 @@ struct Shape {
   static constexpr bool ahead = Ahead;
 };
 
-/// The place of a thread in its block. A warp covers 4 × 8 threads (of a block at least that wide), so that its reads of
-/// a slab are broadcasts of 64 and 128 contiguous bytes.
+/// The place of a thread in its block. A warp covers 4 × 8 threads if the block is at least 8 wide, so its reads of a slab
+/// are broadcasts of 64 and 128 contiguous bytes.
 template <class Shape>
 struct Place {
   static constexpr int warp_n = Shape::threads_n < 8 ? Shape::threads_n : 8, warp_m = 32 / warp_n;
@@ -31,8 +31,8 @@ struct Place {
       : m(thread / 32 / warps_n * warp_m + thread % 32 / warp_n), n(thread / 32 % warps_n * warp_n + thread % warp_n) {}
 };
 
-/// The line (row or column of the tile) of output i of the thread at place t, of `threads` along that axis: outputs come
-/// in chunks of `chunk` neighbours, the chunks of all threads interleaved.
+/// The row or column of the tile that output i of the thread at place t has, of `threads` along that axis. Outputs come in
+/// chunks of `chunk` neighbours; the chunks of all threads are interleaved.
 template <int threads, int chunk>
 __device__ __forceinline__ constexpr int line_of(int i, int t) {
   return (i / chunk * threads + t) * chunk + i % chunk;

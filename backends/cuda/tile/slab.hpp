@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Slabs: the part of an operand that a tile needs for `depth` values of k, in shared memory, one line (a row of A, a
-// column of B) next to the other for each k. Any strides: threads are mapped to (line, k) so that a warp reads what
-// lies together.
+// Slabs: the part of an operand that a tile needs for `depth` k, in shared memory. All lines for one k are contiguous; a
+// line is a row of A or a column of B. Operands may have any strides: threads are mapped to (line, k) so that a warp's reads
+// coalesce.
 #pragma once
 
 #include <rigel/backends/cuda/arch/copy_async.hpp>
@@ -14,18 +14,18 @@
 
 namespace rigel::tile {
 
-/// How an operand lies in shared memory: small integers as whole words, everything else as it is.
+/// The type of an operand in shared memory: whole words for small integers, everything else as it is.
 template <class Operand>
 using stored_t = std::conditional_t<std::is_integral_v<Operand> && sizeof(Operand) < 4,
                                     std::conditional_t<std::is_signed_v<Operand>, std::int32_t, std::uint32_t>, Operand>;
 
-/// Neighbours that a thread reads from a slab at a time: 16 bytes at most, a power of two, at most 4.
+/// Neighbours that a thread reads from a slab at a time: at most 16 bytes, a power of two, at most 4.
 template <class Stored>
 inline constexpr int chunk_of = (sizeof(Stored) & (sizeof(Stored) - 1)) != 0 || sizeof(Stored) > 8 ? 1
                                 : sizeof(Stored) == 8                                              ? 2
                                                                                                    : 4;
 
-/// What one load or store instruction moves: a vector of numbers, or words for `bytes` of anything else.
+/// What one load or store instruction moves: a vector of numbers, or for anything else words of `bytes` bytes.
 template <int bytes>
 struct word {};
 template <> struct word<1> {
@@ -46,7 +46,7 @@ template <> struct word<16> {
 template <class T, int count>
 struct vector : word<count * sizeof(T)> {};
 template <class T, int count>
-  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && count > 1)  // bools would be bits
+  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && count > 1)  // Clang packs a vector of bools into bits
 struct vector<T, count> {
   typedef T type __attribute__((ext_vector_type(count)));
 };
@@ -79,13 +79,12 @@ template <class Operand, int lines, int depth>
 struct Slab {
   using Stored = stored_t<Operand>;
   static constexpr int chunk = chunk_of<Stored>;
-  // Between the lines of k and of k + 1, in values: 16 bytes more than the lines themselves, so that a warp that writes
-  // 8 values of k of 4 lines meets 32 banks.
+  // From k to k + 1, in elements. The padding of 16 bytes spreads a warp that writes 8 k of 4 lines over all 32 banks.
   static constexpr int pitch = lines + chunk;
-  // One line of k more than is used: the fragment of k + 1 is read ahead of the test that there is one.
+  // One k more than is used: the fragment of k + 1 is read before the test that it exists.
   static constexpr int size = (depth + 1) * pitch;
 
-  /// The neighbours that a thread takes at a time which has few outputs along m or n.
+  /// Neighbours that a thread reads at a time if it has few outputs along m or n.
   template <int outputs_m, int outputs_n>
   static constexpr int chunk_for = std::min({chunk, outputs_m, outputs_n});
 
@@ -102,25 +101,25 @@ struct Slab {
   }
 };
 
-/// How an operand comes to shared memory: value by value, whatever its strides, its alignment and its extents, or in
-/// vectors of 16 bytes along k or along the lines, of operands that are aligned; `either`: along one of the two, as its
-/// strides say; `shifted`: in such vectors where each line, or each line of k, begins at an address of its own.
+/// How an operand comes to shared memory. `single`: element by element, for any strides, alignment and extents. `along_k`,
+/// `along_lines`: 16-byte vectors of an aligned K-major, or M- or N-major, operand. `either`: one of these two, as the
+/// strides say. `shifted_k`, `shifted_lines`: such vectors although each line, or each k, starts at any alignment.
 enum class Way { single, along_k, along_lines, either, shifted_k, shifted_lines };
 
-/// Brings slab after slab of one operand from global to shared memory: `start` begins with one, `finish` ends the one
-/// that is needed next. `staging`: shared memory of its own, `staging_size` values; `thread_index`: threadIdx.x. With `repeats`
-/// lines of a slab beyond the matrix's last one hold lines that it has; along_k and along_lines do so without it.
+/// Brings one operand slab by slab from global to shared memory. `start` begins a slab, `finish` completes the next one that
+/// is needed. `staging`: `staging_size` elements of shared memory for this loader alone. `thread_index`: threadIdx.x. With
+/// `repeats`, lines of a slab beyond the matrix's last one repeat existing ones; along_k and along_lines always do so.
 template <Way way, class Element, class Operand, int lines, int depth, int threads, bool repeats = false>
 class Loader;
 
-/// Values that lie in both memories alike go asynchronously, others through registers, where they are converted. Nothing
-/// outside of the matrix is read. Without `repeats` a slab holds anything there.
+/// Elements that both memories hold in the same form are copied asynchronously; others go through registers, where they are
+/// converted. Nothing outside of the matrix is read. Without `repeats` the slab's contents there are undefined.
 template <class Element, class Operand, int lines, int depth, int threads, bool repeats>
 class Loader<Way::single, Element, Operand, lines, depth, threads, repeats> {
   using Layout = Slab<Operand, lines, depth>;
   using Stored = typename Layout::Stored;
-  static constexpr int each = lines * depth / threads;  // values that a thread moves
-  // How many lines threads that are neighbours along them have at a time: all of them, or as many as take all values of k.
+  static constexpr int each = lines * depth / threads;  // elements that a thread moves
+  // If neighbouring threads take neighbouring lines, the block covers all lines at a time, or as many as let it cover all k.
   static constexpr bool all_lines = threads % lines == 0;
   static constexpr int across = all_lines ? lines : threads / depth;
   static constexpr int lines_apart = all_lines ? 0 : across, k_apart = all_lines ? threads / lines : 0;
@@ -134,7 +133,7 @@ class Loader<Way::single, Element, Operand, lines, depth, threads, repeats> {
   __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t k_stride,
                                     std::int64_t lines_left, std::int64_t k_left, Stored*, unsigned thread_index)
       : along_k_(k_stride < line_stride) {
-    // Neighbouring threads along the elements' own direction.
+    // Neighbouring threads take neighbours in memory.
     const int thread = static_cast<int>(thread_index);
     const int line = along_k_ ? thread / depth : thread % across, k = along_k_ ? thread % depth : thread / across;
     const int next_line = along_k_ ? threads / depth : lines_apart, next_k = along_k_ ? 0 : k_apart;
@@ -149,15 +148,15 @@ class Loader<Way::single, Element, Operand, lines, depth, threads, repeats> {
         present = 1;
       }
     const int tail = static_cast<int>(k_left % depth) - k;
-    const bool across_lines = along_k_ || !all_lines;  // of one k; else of one line
+    const bool across_lines = along_k_ || !all_lines;  // the thread's elements are of one k; otherwise of one line
     full_ = across_lines ? count_of<threads / depth>(present) : present > 0 ? each : 0;
     tail_ = across_lines ? (tail > 0 ? full_ : 0) : present > 0 ? count_of<all_lines ? k_apart : 1>(tail) : 0;
-    if constexpr (repeats && !async && !(Number<Element> && Number<Operand>))  // conversions of a user's, beyond K too
+    if constexpr (repeats && !async && !(Number<Element> && Number<Operand>))  // finish() converts beyond K too
 #pragma unroll
       for (int e = 0; e < each; ++e) values_[e] = *source;
   }
 
-  /// Starts to read the next slab into `slab`; `left` values of k exist, or more.
+  /// Starts to read the next slab into `slab`; `left` elements along K exist, or more.
   __device__ __forceinline__ void start(Stored* slab, std::int64_t left) {
     if (left <= 0) return;
     const int count = left < depth ? tail_ : full_;
@@ -168,7 +167,7 @@ class Loader<Way::single, Element, Operand, lines, depth, threads, repeats> {
     source_ += slab_step_;
   }
 
-  /// Converts what came through registers.
+  /// Converts and writes what came through registers.
   __device__ __forceinline__ void finish(Stored* slab) const {
     if constexpr (!async) {
       const int slot_step = along_k_ ? threads / depth : lines_apart + k_apart * Layout::pitch;
@@ -181,19 +180,19 @@ class Loader<Way::single, Element, Operand, lines, depth, threads, repeats> {
   }
 
  private:
-  /// Values `step` apart of which the first has `left` before the end.
+  /// How many of this thread's elements exist: they are `step` apart, and the first has `left` before the end.
   template <int step>
   __device__ __forceinline__ static int count_of(int left) {
     const int present = (left + step - 1) / step;
     return left <= 0 ? 0 : present < each ? present : each;
   }
 
-  /// The first `count` of this thread's values, which are `across_lines` or of one line.
+  /// Moves the first `count` of this thread's elements, which are of one k (`across_lines`) or of one line.
   template <int slot_step, bool across_lines>
   __device__ __forceinline__ void move(Stored* slab, int count) {
     const Element* p = source_;
     if constexpr (async)
-      if (count == each) {  // the same without predicates
+      if (count == each) {  // all exist: no predicates
 #pragma unroll
         for (int e = 0; e < each; ++e, p += step_) arch::copy_async<sizeof(Element)>(slab + slot_ + e * slot_step, p);
         return;
@@ -221,15 +220,15 @@ class Loader<Way::single, Element, Operand, lines, depth, threads, repeats> {
 
   const Element* source_;
   std::int64_t step_, slab_step_;  // in elements; the same for all threads
-  int slot_;                       // of this thread's first value, in shared memory
-  int full_ = 0, tail_ = 0;        // how many of this thread's values exist in a full slab, in the last one
+  int slot_;                       // of this thread's first element, in shared memory
+  int full_ = 0, tail_ = 0;        // how many of this thread's elements exist in a full slab, in the last one
   bool along_k_;
   Element values_[async ? 1 : each] = {};
 };
 
-/// 16 bytes of k at a time, asynchronously, to a place of the thread's own; from there, through registers, to the slab,
-/// which turns them over. K is a multiple of depth, addresses are aligned. Lines beyond the last one repeat it; in small tiles,
-/// of which they are a larger part, the others in turn, since reads of one and the same would queue up.
+/// 16-byte vectors along K, copied asynchronously to a staging slot of the thread's own; finish() transposes them through
+/// registers into the slab. K must be a multiple of depth, addresses aligned. Lines beyond the last one repeat it. In small
+/// tiles, of which they are a larger part, they repeat different ones, since reads of a single one would queue up.
 template <class Element, int lines, int depth, int threads>
 class Loader<Way::along_k, Element, Element, lines, depth, threads> {
   using Layout = Slab<Element, lines, depth>;
@@ -239,7 +238,7 @@ class Loader<Way::along_k, Element, Element, lines, depth, threads> {
 
  public:
   static constexpr bool async = true;
-  static constexpr int staging_size = 2 * lines * depth;  // of the slab that is finished next, and of the one after it
+  static constexpr int staging_size = 2 * lines * depth;  // of the next two slabs to be finished
 
   __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t, std::int64_t lines_left,
                                     std::int64_t, Element* staging, unsigned thread_index)
@@ -247,7 +246,7 @@ class Loader<Way::along_k, Element, Element, lines, depth, threads> {
     const int thread = static_cast<int>(thread_index), line = thread / in_line, k = thread % in_line * width;
     slot_ = k * Layout::pitch + line;
     const int present = static_cast<int>(lines_left < lines ? lines_left : lines);
-    const int others = (1 << (31 - __clz(present))) - 1;  // a mask: as many as are surely present
+    const int others = (1 << (31 - __clz(present))) - 1;  // a mask: all lines up to it are present
 #pragma unroll
     for (int e = 0; e < each; ++e) {
       const std::int64_t from = line + e * lines_apart, instead = lines < 128 ? from & others : lines_left - 1;
@@ -278,12 +277,12 @@ class Loader<Way::along_k, Element, Element, lines, depth, threads> {
 
  private:
   const Element* source_[each];
-  Element *staging_, *other_;  // for the next slab to be started; for the one that was started last
+  Element *staging_, *other_;  // staging for the next slab to be started; for the one started last
   int slot_;
 };
 
-/// 16 bytes of neighbouring lines at a time, asynchronously. K is a multiple of depth, the number of lines one of a vector,
-/// addresses are aligned. Lines beyond the last ones repeat those.
+/// 16-byte vectors of neighbouring lines, copied asynchronously. K must be a multiple of depth, the number of lines a
+/// multiple of a vector, addresses aligned. Lines beyond the last ones repeat those.
 template <class Element, int lines, int depth, int threads>
 class Loader<Way::along_lines, Element, Element, lines, depth, threads> {
   using Layout = Slab<Element, lines, depth>;
@@ -320,9 +319,9 @@ class Loader<Way::along_lines, Element, Element, lines, depth, threads> {
   int slot_;
 };
 
-/// Along k as above, whatever alignment and K. A line's first values, up to the first aligned address, come one by one; each
-/// thread's vectors after them are shifted by as many, so that one of two reaches into the slab that follows. Nothing outside
-/// of the matrix is read.
+/// along_k for any alignment and any K. A line's head, its elements before the first aligned address, is copied element by
+/// element. The vectors after it are shifted by as many elements, so the second of a slab's two vectors reaches into the
+/// next slab. Nothing outside of the matrix is read.
 template <class Element, int lines, int depth, int threads>
 class Loader<Way::shifted_k, Element, Element, lines, depth, threads> {
   using Layout = Slab<Element, lines, depth>;
@@ -333,16 +332,16 @@ class Loader<Way::shifted_k, Element, Element, lines, depth, threads> {
 
  public:
   static constexpr bool async = true;
-  static constexpr int staging_size = 2 * lines * depth;  // of the slab that is finished next, and of the one after it
+  static constexpr int staging_size = 2 * lines * depth;  // of the next two slabs to be finished
   static constexpr int whole = depth + width - 1;
 
   __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t, std::int64_t lines_left,
                                     std::int64_t, Element* staging, unsigned thread_index)
       : staging_(staging + thread_index * width) {
     const int thread = static_cast<int>(thread_index), line = thread / in_line, vector = thread % in_line;
-    // Lines beyond the last one repeat others, as they are shifted, from the L1 cache.
+    // Lines beyond the last one repeat others, with the same shift; the L1 cache serves them.
     const int present = static_cast<int>(lines_left < lines ? lines_left : lines);
-    const int others = (1 << (31 - __clz(present))) - 1;  // a mask: as many as are surely present
+    const int others = (1 << (31 - __clz(present))) - 1;  // a mask: all lines up to it are present
     const Element* const begin = source + (line < present ? line : line & others) * line_stride;
     place_ = static_cast<int>(-(reinterpret_cast<std::uintptr_t>(begin) / sizeof(Element)) % width) + vector * width;
     slot_ = place_ * Layout::pitch + line;
@@ -350,7 +349,7 @@ class Loader<Way::shifted_k, Element, Element, lines, depth, threads> {
     other_ = line + lines_apart < present ? static_cast<int>(lines_apart * line_stride) : 0;
   }
 
-  /// Starts to copy the values of the first slab that no vector brings.
+  /// Starts to copy the heads of the first slab, which no vector brings.
   __device__ __forceinline__ void start_heads(Element* slab, std::int64_t left) const {
     if (place_ >= width) return;
 #pragma unroll
@@ -361,7 +360,7 @@ class Loader<Way::shifted_k, Element, Element, lines, depth, threads> {
           arch::copy_async<sizeof(Element)>(slab + slot_ - j * Layout::pitch + e * lines_apart, source_ + e * other_ - j);
   }
 
-  /// Starts with a slab where at least `whole` values of k are left, so that all of each vector is there.
+  /// Starts a slab when at least `whole` elements along K are left, so that all vectors are complete.
   __device__ __forceinline__ void start_whole(Element*) {
     Element* const to = staging_ + turn_;
 #pragma unroll
@@ -384,7 +383,7 @@ class Loader<Way::shifted_k, Element, Element, lines, depth, threads> {
     turn_ ^= lines * depth;
   }
 
-  /// `next`: the slab that follows.
+  /// `next`: the slab after this one.
   __device__ __forceinline__ void finish(Element* slab, Element* next) const {
     Element *const here = slab + slot_, *const there = next + slot_ - depth * Layout::pitch;
 #pragma unroll
@@ -399,14 +398,15 @@ class Loader<Way::shifted_k, Element, Element, lines, depth, threads> {
  private:
   const Element* source_;
   Element* staging_;
-  int turn_ = 0;      // from there to where the next slab to be started goes, and whence the next one is finished
+  int turn_ = 0;      // offset of the staging buffer that the next start() fills and the next finish() reads
   int other_;         // from the first line's vector to the second line's, in elements
-  int place_, slot_;  // of the vector's first value: along k from the slab's first one on, and in shared memory
+  int place_, slot_;  // of the vector's first element: along K from the start of the slab, and in shared memory
 };
 
-/// Along the lines as above, whatever alignment, lines and K; from line to line of k there are at least as many elements as
-/// lines, and as a vector has. First values come one by one, the vectors after them by way of a place of the thread's own.
-/// Vectors beyond the lines' end read what follows in the matrix, but in its last slab, whose end it may be.
+/// along_lines for any alignment, number of lines and K. The stride from k to k + 1 must be at least the number of lines and
+/// at least a vector. The heads are copied element by element, the vectors after them through a staging slot of the thread's
+/// own. Vectors that end beyond the last line read what follows in the matrix; those of the last slab, whose end it may be,
+/// do not.
 template <class Element, int lines, int depth, int threads>
 class Loader<Way::shifted_lines, Element, Element, lines, depth, threads> {
   using Layout = Slab<Element, lines, depth>;
@@ -470,9 +470,9 @@ class Loader<Way::shifted_lines, Element, Element, lines, depth, threads> {
   std::int64_t k_stride_;
   Element* staging_;
   int turn_ = 0;
-  int k_, left_;          // of the thread's first vector: its line of k, and lines from its first value on
+  int k_, left_;          // of the thread's first vector: its k, and lines from its first element to the end
   int slot_, head_slot_;  // in shared memory
-  int head_k_;            // the line of k of a value that the thread copies by itself; `depth`: it has none
+  int head_k_;            // k of the head element that the thread copies; `depth`: none
 };
 
 }  // namespace rigel::tile

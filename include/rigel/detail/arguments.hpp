@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a kernel template receives: typed pointers and strides, the semiring, and the way into C. No Kokkos here.
+// What a kernel template receives: typed pointers and strides, the semiring, and the Finish, which stores results in C. No
+// Kokkos here.
 #pragma once
 
 #include <rigel/registry.hpp>
@@ -12,7 +13,7 @@
 
 namespace rigel::detail {
 
-/// Element (l, i, j) of a batch of strided matrices.
+/// A batch of strided matrices: at(l, i, j) is element (i, j) of matrix l.
 template <class T>
 struct Strided {
   T* data;
@@ -23,8 +24,8 @@ struct Strided {
   RIGEL_MEMBER T& at(std::int64_t l, std::int64_t i, std::int64_t j) const { return data[offset(l, i, j)]; }
 };
 
-// `visit` on a typed pointer, for the types that a result of type Value may be stored as: floating-point results as
-// floating-point numbers, integers as any number.
+// Calls `visit` with a typed pointer, for the types in which C can hold a result of type Value: floating-point results go to
+// floating-point types, integers to any.
 template <class Value, class Visit>
 RIGEL_FUNCTION void with_type(Scalar type, void* data, Visit visit) {
   switch (type) {
@@ -48,7 +49,7 @@ RIGEL_FUNCTION void with_type(Scalar type, void* data, Visit visit) {
   }
 }
 
-// C's conversion: to the 16-bit types by way of float.
+// The conversion to C's type. It goes to 16-bit types through float.
 template <class To, class From>
 RIGEL_FUNCTION To convert(From v) {
   if constexpr (ShortFloat<To>)
@@ -57,17 +58,17 @@ RIGEL_FUNCTION To convert(From v) {
     return static_cast<To>(v);
 }
 
-/// The way into C for compiled kernels: a Program, and a type known at run time.
+/// Epilogue and store of compiled kernels: the epilogue is a Program, and C's type is known at run time.
 struct ProgramFinish {
   epilogue::Program program;
   Scalar type;
 
-  /// True where storing is a plain copy of values of type T: kernels then take their shortest way.
+  /// Whether the store is a plain copy of values of type T. Kernels then skip the dispatch on epilogue and type.
   template <class T>
   RIGEL_MEMBER bool is_copy() const {
     return program.empty() && type == scalar_of<T>;
   }
-  /// The exponent where it is a copy of powers, else 0.
+  /// The exponent if the store is a copy of powers of values of type T, else 0.
   template <class T>
   RIGEL_MEMBER double power() const {
     return std::is_floating_point_v<T> && type == scalar_of<T> ? program.power() : 0;
@@ -79,15 +80,16 @@ struct ProgramFinish {
     auto v = rigel::result(s, x);
     using Value = decltype(v);
     const auto write = [&](auto value) {
-      with_type<decltype(value)>(type, c, [&](auto* typed) {
-        typed[offset] = convert<std::remove_cvref_t<decltype(*typed)>>(value);
-      });
+      with_type<decltype(value)>(
+          type, c, [&](auto* typed) { typed[offset] = convert<std::remove_cvref_t<decltype(*typed)>>(value); });
     };
     if constexpr (math::is_floating<Value>) {
       write(program(v, m, n, l));
     } else {
-      if (program.size() == program.bit_steps()) write(program.bits(v));
-      else write(program(v, m, n, l));
+      if (program.size() == program.bit_steps())
+        write(program.bits(v));
+      else
+        write(program(v, m, n, l));
     }
   }
 
@@ -110,7 +112,8 @@ struct ProgramFinish {
   }
 };
 
-/// The way into C for kernels instantiated in the user's translation unit: the epilogue and C's type are known.
+/// Epilogue and store of kernels instantiated in the user's translation unit: the epilogue and C's type are known at compile
+/// time.
 template <class E, class Value>
 struct FunctorFinish {
   E functor;
@@ -145,7 +148,7 @@ struct FunctorFinish {
   }
 };
 
-/// Everything that a contraction kernel reads.
+/// The arguments of a contraction kernel.
 template <class S, class F>
 struct Arguments {
   using Semiring = S;
@@ -158,15 +161,16 @@ struct Arguments {
   void* c;
   Strided<char> c_strides;  // strides of c, in its own elements
   S one_semiring;
-  const S* semirings;  // one for each batch, or null
+  const S* semirings;  // the objects of a view, in memory of the execution space, or null
   Finish finish;
   bool accumulate;
+  bool shares_semiring;  // semirings[0] serves all batches
 
-  RIGEL_MEMBER S semiring(std::int64_t l) const { return semirings ? semirings[l] : one_semiring; }
+  RIGEL_MEMBER S semiring(std::int64_t l) const { return semirings ? semirings[shares_semiring ? 0 : l] : one_semiring; }
   RIGEL_MEMBER std::int64_t c_offset(std::int64_t l, std::int64_t i, std::int64_t j) const {
     return c_strides.offset(l, i, j);
   }
-  /// Where the chain of output (l, i, j) starts.
+  /// The accumulator with which the chain of output (l, i, j) starts.
   RIGEL_MEMBER accumulator start(const S& s, std::int64_t l, std::int64_t i, std::int64_t j) const {
     return accumulate ? finish.load(s, c, c_offset(l, i, j)) : accumulator(S::identity());
   }
@@ -181,27 +185,38 @@ Strided<const T> strided(const Operand& o) {
 }
 
 template <class Finish>
-Finish finish_of(const Problem& p) {
+Finish finish_of(const Contraction& p) {
   if constexpr (std::is_same_v<Finish, ProgramFinish>)
     return {*p.program, p.c.type};
   else
     return {*static_cast<const decltype(Finish::functor)*>(p.epilogue_object)};
 }
 
-// The object of all batches. If every batch has its own, the host may not read them and no kernel reads this one: zero bytes.
+// The object, if it is in host memory. If it is in a view, the host may not be able to read it; this one is then zero bytes,
+// and no kernel reads it.
 template <class S>
-S semiring_of(const Problem& p) {
-  if (p.semiring_per_batch) return std::bit_cast<S>(std::array<std::byte, sizeof(S)>{});
+S semiring_of(const Contraction& p) {
+  if (p.semiring_in_view) return std::bit_cast<S>(std::array<std::byte, sizeof(S)>{});
   return *static_cast<const S*>(p.semiring_object);
 }
 
 /// The typed arguments of a problem whose semiring is S.
 template <class S, class Finish>
-Arguments<S, Finish> arguments_of(const Problem& p) {
+Arguments<S, Finish> arguments_of(const Contraction& p) {
   const S* objects = static_cast<const S*>(p.semiring_object);
-  return {p.batch, p.m, p.n, p.k, strided<typename S::element>(p.a), strided<typename S::element>(p.b),
-          p.c.data, {nullptr, p.c.batch_stride, p.c.row_stride, p.c.column_stride},
-          semiring_of<S>(p), p.semiring_per_batch ? objects : nullptr, finish_of<Finish>(p), p.accumulate};
+  return {p.batch,
+          p.m,
+          p.n,
+          p.k,
+          strided<typename S::element>(p.a),
+          strided<typename S::element>(p.b),
+          p.c.data,
+          {nullptr, p.c.batch_stride, p.c.row_stride, p.c.column_stride},
+          semiring_of<S>(p),
+          p.semiring_in_view ? objects : nullptr,
+          finish_of<Finish>(p),
+          p.accumulate,
+          p.semiring_stride == 0};
 }
 
 }  // namespace rigel::detail

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What closure() does beside contract(): the closure of one diagonal block, the panels next to it, and the two passes
-// before and after the elimination. rigel/closure.hpp derives the whole.
+// What closure() does in addition to contract(): the closure of one diagonal block, the panels next to it, and the two passes before
+// and after the elimination; and what its driver on operands (src/operations/closure.cpp) gets of them. rigel/closure.hpp derives the
+// whole.
 #pragma once
 
 #include <rigel/detail/call.hpp>
+
+#include <limits>
+#include <memory>
+
+namespace rigel {
+struct ClosureReport;
+}
 
 namespace rigel::detail {
 
@@ -276,5 +284,92 @@ struct Improve {
     return found;
   }
 };
+
+/// D, P and the driver's arrays, which ClosureData describes, and the semiring.
+struct ClosureArrays {
+  const void* semiring = nullptr;
+  bool by_rows = true;
+  Operand d = {}, p = {}, square = {}, left = {}, right = {}, right_p = {};
+  std::int64_t* cycle = nullptr;
+};
+
+/// What a closure does between contractions, in one semiring on one execution space.
+struct ClosureSteps {
+  /// Before the first block.
+  void (*begin)(const Execution&, const ClosureArrays&) = nullptr;
+  /// Of the block [k0, k0 + b): its diagonal block, and its panels.
+  void (*eliminate)(const Execution&, const ClosureArrays&, std::int64_t k0, std::int64_t b) = nullptr;
+  /// With predecessors, else null: makes the epilogue of that block's contraction, an Improve, in place of the last one.
+  void (*aim)(void* epilogue, const ClosureArrays&, std::int64_t k0, std::int64_t b) = nullptr;
+  /// After the last block; may be null.
+  void (*end)(const Execution&, const ClosureArrays&) = nullptr;
+  /// Waits for *cycle.
+  std::int64_t (*cycle)(const Execution&, const ClosureArrays&) = nullptr;
+};
+
+/// These steps, on operands.
+template <class Exec, class S, class Index>
+struct ClosureLaunches {
+  using Data = ClosureData<S, Index>;
+
+  static Data data_of(const ClosureArrays& g) {
+    using Element = typename S::element;
+    return {*static_cast<const S*>(g.semiring),
+            g.d.batches,
+            g.d.rows,
+            g.by_rows,
+            strided_in<Element>(g.d),
+            strided_in<Index>(g.p),
+            strided_in<Element>(g.square),
+            strided_in<Element>(g.left),
+            strided_in<Element>(g.right),
+            strided_in<Index>(g.right_p),
+            g.cycle};
+  }
+  static void begin(const Execution& execution, const ClosureArrays& g) {
+    closure_begin(instance<Exec>(execution), data_of(g));
+  }
+  static void eliminate(const Execution& execution, const ClosureArrays& g, std::int64_t k0, std::int64_t b) {
+    const Data data = data_of(g);
+    closure_diagonal(instance<Exec>(execution), data, k0, b);
+    if constexpr (Data::tracks) closure_panel(instance<Exec>(execution), data, k0, b);
+  }
+  static void aim(void* epilogue, const ClosureArrays& g, std::int64_t k0, std::int64_t b) {
+    std::construct_at(static_cast<Improve<S, Index>*>(epilogue), Improve<S, Index>{data_of(g), k0, b});
+  }
+  static void end(const Execution& execution, const ClosureArrays& g) { closure_end(instance<Exec>(execution), data_of(g)); }
+  static std::int64_t cycle(const Execution& execution, const ClosureArrays& g) {
+    std::int64_t first = 0;
+    using Traits = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
+    const Exec& exec = instance<Exec>(execution);
+    Kokkos::deep_copy(exec, Kokkos::View<std::int64_t, Kokkos::HostSpace, Traits>(&first),
+                      Kokkos::View<std::int64_t, typename Exec::memory_space, Traits>(g.cycle));
+    exec.fence("rigel::closure: report");
+    return first;
+  }
+
+  static ClosureSteps steps() {
+    ClosureSteps all{.begin = begin, .eliminate = eliminate, .cycle = cycle};
+    if constexpr (Data::tracks) all.aim = aim;
+    if constexpr (KnowsNoPath<S>) all.end = end;
+    return all;
+  }
+};
+
+/// One call. The driver checks D and P, and sets the operands of the contractions.
+struct ClosureCall {
+  Contraction update = {};  // of the semiring into D's elements; it accumulates, unless predecessors are kept
+  ClosureArrays arrays = {};
+  ClosureSteps steps = {};
+  void* epilogue = nullptr;  // what steps.aim makes
+  std::int64_t block = 1;
+  bool report = true;
+  std::string_view semiring = {};   // its name for messages
+  bool identity_is_no_path = true;  // as is_no_path() has it
+  bool identity_absorbs = true;     // as annihilator() has it
+};
+
+ClosureReport run_closure(ClosureCall call);
+std::size_t closure_bytes(ClosureCall call);
 
 }  // namespace rigel::detail

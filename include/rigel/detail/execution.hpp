@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Between Kokkos's execution spaces and the registry, which does not know their types.
+// The translation between Kokkos's execution spaces and `Execution`, which the engine knows them by.
 #pragma once
 
 #include <rigel/registry.hpp>
@@ -34,7 +34,8 @@ struct concatenated<type_list<T...>> {
 template <class... T, class... U, class... Rest>
 struct concatenated<type_list<T...>, type_list<U...>, Rest...> : concatenated<type_list<T..., U...>, Rest...> {};
 
-/// The host and all execution spaces that this Kokkos has and the library is compiled for.
+// clang-format off
+/// The execution spaces that this Kokkos has and the library is compiled for: those of the host, and all of them.
 using compiled_host_spaces = concatenated<type_list<>
 #ifdef KOKKOS_ENABLE_SERIAL
                                           , type_list<Kokkos::Serial>
@@ -51,13 +52,14 @@ using compiled_spaces = concatenated<compiled_host_spaces
                                      , type_list<Kokkos::Cuda>
 #endif
                                      >::type;
+// clang-format on
 
 template <class... Exec>
 constexpr Spaces bits_of(type_list<Exec...>) {
   return (0u | ... | bit(space_of<Exec>));
 }
 
-/// Calls visit(instance) with the Kokkos instance behind `execution`, if its type is in the list.
+/// Calls visit(instance) with the Kokkos instance that `execution` describes, if its type is in the list.
 template <class... Exec, class Visit>
 void with_instance(type_list<Exec...>, const Execution& execution, const Visit& visit) {
   const auto try_one = [&]<class E>(const E* instance) {
@@ -66,7 +68,7 @@ void with_instance(type_list<Exec...>, const Execution& execution, const Visit& 
   (try_one(static_cast<const Exec*>(execution.instance)), ...);
 }
 
-/// What the registry must know of an execution space instance, which has to outlive the result.
+/// The Execution of a Kokkos instance, which must outlive the result.
 template <class Exec>
 Execution execution_of(const Exec& exec) {
   Execution e;
@@ -86,8 +88,8 @@ Execution execution_of(const Exec& exec) {
   return e;
 }
 
-/// Throws Error(unsupported), its message led by the name of the call, unless this host thread can launch here and now on the
-/// execution space. To be asked before anything is written.
+/// Throws Error(unsupported), with the name of the call, unless this host thread can launch on the execution space here and
+/// now. Callers ask before they write anything.
 void require_launch(const char* call, const Execution& execution);
 
 }  // namespace rigel::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels for a user's functor, instantiated in the user's own translation unit from the backends' headers: the same
-// loops and tiles as the zoo's.
+// Kernels for a user's functor. They are instantiated in the user's translation unit from the backends' headers, with the same
+// loops and tiles as those of the zoo.
 #pragma once
 
 #include <rigel/config.hpp>
@@ -26,13 +26,13 @@
 
 namespace rigel::detail {
 
-/// One kernel of every family for semiring S, epilogue E and a C of `Value`, on Exec.
+/// The kernels of every family for semiring S, epilogue E and a C of `Value`, on Exec.
 template <class Exec, class S, class E, class Value>
-std::span<const Kernel> instantiated_kernels() {
-  static const std::span<const Kernel> kernels = keep([] {
+std::span<const Kernel<Contraction>> instantiated_kernels() {
+  static const std::span<const Kernel<Contraction>> kernels = keep([] {
     using Finish = FunctorFinish<E, Value>;
     [[maybe_unused]] constexpr Spaces here = bit(space_of<Exec>);
-    std::vector<Kernel> list;
+    std::vector<Kernel<Contraction>> list;
 #if RIGEL_BACKEND_REFERENCE
     list.push_back(backends::reference::kernel<S, Finish, type_list<Exec>>());
 #endif

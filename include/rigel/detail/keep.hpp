@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels that no registry has, for as long as calls may come.
+// Storage for kernels that are in no registry.
 #pragma once
 
 #include <rigel/registry.hpp>
@@ -10,8 +10,8 @@
 
 namespace rigel::detail {
 
-/// Keeps kernels until the program ends, or the shared object that holds Rigel is unloaded: longer than any static object, whose
-/// destructor may call contract().
-std::span<const Kernel> keep(std::vector<Kernel> kernels);
+/// Keeps kernels until the program ends or the shared object that contains Rigel is unloaded. That is longer than any static
+/// object lives, so their destructors may call contract().
+std::span<const Kernel<Contraction>> keep(std::vector<Kernel<Contraction>> kernels);
 
 }  // namespace rigel::detail

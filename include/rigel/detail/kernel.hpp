@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the kernel records of all families have in common.
+// What the kernels of all families have in common: names, bounds, and parts of problems.
 #pragma once
 
 #include <rigel/detail/arguments.hpp>
-#include <rigel/semirings.hpp>
+#include <rigel/semiring_info.hpp>
 
 namespace rigel::detail {
 
@@ -14,43 +14,39 @@ void for_each(type_list<T...>, const Visit& visit) {
   (visit.template operator()<T>(), ...);
 }
 
-/// A semiring object with typical hyperparameters, the same number in float and double.
+/// A KernelInfo with semiring, types and name: "family.semiring.type" and, if there are any, ".variant" and ".tile". The type
+/// is the element's. If the accumulator is half or bfloat16, the name has both types: "f16_f16".
+KernelInfo make_info(std::string_view family, std::string_view variant, std::string_view tile, Spaces spaces,
+                     const SemiringInfo& facts);
+/// Sets the name that follows from the other facts and the tile.
+void set_name(KernelInfo& info, std::string_view tile);
+/// Sets the variant, and the name without a tile.
+void set_variant(KernelInfo& info, std::string_view variant);
 template <class S>
-inline const S sample{};
-template <class E, class A>
-inline constexpr lp<E, A> sample<lp<E, A>> = {{}, A(1.3125)};
-
-/// Semiring, types and name of a kernel: "family.semiring.type" and, where there is one, ".tile". The type is the
-/// element's; with an accumulator of half or bfloat16, which is not the usual one, it is both: "f16_f16".
-KernelInfo make_info(std::string_view family, std::string_view tile, Spaces spaces, std::string_view semiring, Scalar element,
-                     Scalar accumulator, const void* sample);
-template <class S>
-KernelInfo info_of(std::string_view family, std::string_view tile, Spaces spaces) {
-  const void* object = nullptr;
-  if constexpr (std::is_default_constructible_v<S>) object = &sample<S>;
-  KernelInfo info = make_info(family, tile, spaces, semiring_name<S>(), scalar_of<typename S::element>,
-                              scalar_of<typename S::accumulator>, object);
-  info.semiring_type = semiring_type<S>();
+KernelInfo info_of(std::string_view family, std::string_view variant, std::string_view tile, Spaces spaces) {
+  KernelInfo info = make_info(family, variant, tile, spaces, semiring_info<S>());
   info.accumulates = can_accumulate<S>;
   return info;
 }
 
-/// The a-priori bound of one ascending chain (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
-/// section 3.1): K·u, and two roundings in ⊗ itself.
+/// The a-priori bound of one chain in ascending k: K·u for the additions (N. J. Higham, Accuracy and Stability of Numerical
+/// Algorithms, 2nd ed., section 3.1), and 2·u for at most two roundings inside ⊗.
 template <class S>
 constexpr Accuracy chain_accuracy() {
-  if constexpr (is_exact<S>) return {0, 0};
-  else return {2, 1};
+  if constexpr (is_exact<S>)
+    return {0, 0};
+  else
+    return {2, 1};
 }
 
-/// Indices first, first + 1, …, of which there are `count`.
+/// The indices first, first + 1, …, first + count − 1.
 struct Range {
   std::int64_t first = 0, count = 0;
 };
 
-/// The outputs of some rows and columns, in some matrices of a batch with one semiring object, as a problem of its own: places
-/// in C count from its first output.
-inline Problem part_of(Problem p, Range matrices, Range rows, Range columns) {
+/// A part of a problem as a problem of its own: the outputs of some rows and columns, in some matrices of a batch with one
+/// semiring object. Epilogues then see positions relative to the first output of the part.
+inline Contraction part_of(Contraction p, Range matrices, Range rows, Range columns) {
   const auto cut = [&](Operand& o, Range of_rows, Range of_columns) {
     const std::int64_t elements =
         matrices.first * o.batch_stride + of_rows.first * o.row_stride + of_columns.first * o.column_stride;
@@ -69,24 +65,42 @@ inline Problem part_of(Problem p, Range matrices, Range rows, Range columns) {
   return p;
 }
 
-/// Whether the way into C covers the problem: compiled kernels take epilogues of the closed set and a C of known type.
+/// Whether the Finish covers the problem: compiled kernels take epilogues of the closed set and a C whose type is a Scalar.
 template <class Finish>
-Status finish_supports(const KernelInfo&, const Problem& p) {
+Status finish_supports(const Contraction& p) {
   if constexpr (std::is_same_v<Finish, ProgramFinish>) {
-    if (!p.program) return {Code::unsupported, "the epilogue is a functor; this kernel takes those of the closed set"};
-    if (p.c.type == Scalar::other) return {Code::unsupported, "C's element type is not one of Rigel's scalars"};
+    if (!p.program) return {Decline::epilogue, "the epilogue is a functor; this kernel takes those of the closed set"};
+    if (p.c.type == Scalar::other) return {Decline::result, "C's element type is not one of Rigel's scalars"};
   }
   return {};
 }
 
-/// Predicted seconds on a host: a launch, then pairs at the rate of each thread.
-inline double host_seconds(const Problem& p, double pairs_per_second) {
+/// Predicted seconds on a host: a launch, then all pairs (m, n, k) at the given rate per thread.
+inline double host_seconds(const Contraction& p, double pairs_per_second) {
   const double pairs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) *
                        static_cast<double>(p.k < 1 ? 1 : p.k);
   return 1e-6 + pairs / (pairs_per_second * p.execution.concurrency);
 }
 
-/// Name under which Kokkos Tools see a kernel.
+/// The name under which Kokkos Tools see a kernel.
 inline std::string label_of(const KernelInfo& info) { return "rigel::contract/" + info.name; }
+
+/// Adapters for a Kernel without state and plan: they make its functions from functions of the problem.
+template <Status (*function)(const Contraction&)>
+Status supports_by(const Kernel<Contraction>&, const Contraction& p) {
+  return function(p);
+}
+template <double (*function)(const Contraction&)>
+double cost_by(const Kernel<Contraction>&, const Contraction& p, Plan&) {
+  return function(p);
+}
+template <std::size_t (*function)(const Contraction&)>
+WorkspaceSize workspace_by(const Kernel<Contraction>&, const Contraction& p, const Plan&) {
+  return {.bytes = function(p)};
+}
+template <void (*function)(const KernelInfo&, const Contraction&, void*)>
+void run_by(const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace& workspace) {
+  function(kernel.info, p, workspace.data);
+}
 
 }  // namespace rigel::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Workspace that the caller did not bring: leased from Rigel's pool for one call, in the order of its instance.
+// Workspace for calls that bring none: a lease from Rigel's pool for one call, in the order of its execution space instance.
 #pragma once
 
 #include <rigel/registry.hpp>
@@ -9,8 +9,8 @@
 
 namespace rigel::detail {
 
-/// Memory of an execution space, aligned to 256 bytes. It goes back to the pool when the lease ends: work that was enqueued on
-/// the instance until then may still use it. The instance outlives the lease.
+/// Memory of an execution space, aligned to 256 bytes. It returns to the pool when the lease ends; work that was enqueued on
+/// the instance before that may still use it. The instance outlives the lease.
 class PoolLease {
  public:
   PoolLease() = default;
@@ -30,13 +30,14 @@ class PoolLease {
     Space space = Space::other;
     int device = -1;
     void* stream = nullptr;
-    bool in_stream_order = false;  // CUDA: allocated in the order of the stream, and so freed
+    bool in_stream_order = false;  // CUDA: allocated, and freed, in the order of the stream
   };
   Held held_;
 };
 
-/// At least `bytes` bytes for the function that messages call `call`; an empty lease for 0. Throws Error(out_of_memory), and
-/// Error(invalid_argument) if the pool has no memory of that space or the stream is being captured in a CUDA graph.
+/// Leases at least `bytes` bytes; an empty lease for 0. `call` is the function's name, for messages. Throws
+/// Error(out_of_memory) if the system has no more memory, Error(device) if the CUDA runtime fails, and Error(invalid_argument)
+/// if the pool has no memory of that space or the stream is being captured in a CUDA graph.
 PoolLease lease(const char* call, const Execution& execution, std::size_t bytes);
 
 }  // namespace rigel::detail

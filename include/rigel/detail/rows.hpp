@@ -10,6 +10,7 @@
 #pragma once
 
 #include <rigel/detail/call.hpp>
+#include <rigel/detail/cdist.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -183,6 +184,19 @@ void prepare_rows(const Exec& exec, const Preparing<Element, Row>& p) {
     PrepareRows<Exec, Element, Row, 16>{p}.launch(exec);
   else
     PrepareRows<Exec, Element, Row, 1>{p}.launch(exec);
+}
+
+/// The same on operands, if the execution space is one of the list.
+template <class Spaces, class Element, class Row>
+void launch_rows(const Execution& execution, const RowPass& pass) {
+  const auto rows = [](const Operand& from, const Operand& to) {
+    return RowsToPrepare<Element, Row>{strided<Element>(from), strided_in<Row>(to), to.batches, to.rows};
+  };
+  const Preparing<Element, Row> p = {{rows(pass.from[0], pass.to[0]), rows(pass.from[1], pass.to[1])},
+                                     pass.to[0].columns,
+                                     pass.centred,
+                                     pass.squared_length};
+  with_instance(Spaces{}, execution, [&](const auto& exec) { prepare_rows(exec, p); });
 }
 
 }  // namespace rigel::detail

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What transitive_closure() does beside contract(), in two kernels for each block K of b vertices. rigel/
-// transitive_closure.hpp derives the whole.
+// What transitive_closure() does in addition to contract(), in two kernels for each block K of b vertices, and its driver on operands
+// (src/operations/transitive_closure.cpp). rigel/transitive_closure.hpp derives the whole.
 #pragma once
 
 #include <rigel/detail/call.hpp>
 
 namespace rigel::detail {
 
+/// The largest block: D(K,K) has to fit into a device's fast memory, 32 KiB.
+inline constexpr int max_reachability_block = 512;
+
 /// What the kernels read and write, passed by value. Batch l counts graphs.
 template <class Word>
 struct ReachabilityData {
   static constexpr int bits = 8 * sizeof(Word);
-  static constexpr int max_block = 512;  // D(K,K) has to fit into a device's fast memory: 32 KiB
 
   std::int64_t batches, n, words;  // ⌈n / bits⌉ words a row
   Strided<Word> d;                 // n × words
@@ -57,8 +59,7 @@ template <class Exec, class Word>
 void reachability_diagonal(const Exec& exec, const ReachabilityData<Word>& g, std::int64_t k0, std::int64_t b) {
   constexpr int team_size = runs_on_host<Exec> ? 1 : 128;
   using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<team_size, 1>>;
-  constexpr int max_words =
-      ReachabilityData<Word>::max_block * ReachabilityData<Word>::max_block / ReachabilityData<Word>::bits;
+  constexpr int max_words = max_reachability_block * max_reachability_block / ReachabilityData<Word>::bits;
   const std::int64_t teams = b + 1;
   const int bytes = runs_on_host<Exec> ? 0 : static_cast<int>(b * ((b + g.bits - 1) / g.bits) * sizeof(Word));
   Kokkos::parallel_for(
@@ -97,5 +98,35 @@ void reachability_expand(const Exec& exec, const ReachabilityData<Word>& g, std:
           }
       });
 }
+
+/// D and the driver's arrays: those of ReachabilityData.
+struct ReachabilityArrays {
+  Operand d, square, left, right;
+};
+
+/// Enqueues both kernels for the block [k0, k0 + b).
+using EliminateBlock = void (*)(const Execution&, const ReachabilityArrays&, std::int64_t k0, std::int64_t b);
+
+/// The same, if the execution space is one of the list.
+template <class Spaces, class Word>
+void eliminate_block(const Execution& execution, const ReachabilityArrays& arrays, std::int64_t k0, std::int64_t b) {
+  const auto& [d, square, left, right] = arrays;
+  const ReachabilityData<Word> data = {d.batches,
+                                       d.rows,
+                                       d.columns,
+                                       strided_in<Word>(d),
+                                       strided_in<Word>(square),
+                                       strided_in<Word>(left),
+                                       strided_in<Word>(right)};
+  with_instance(Spaces{}, execution, [&](const auto& exec) {
+    reachability_diagonal(exec, data, k0, b);
+    reachability_expand(exec, data, k0, b);
+  });
+}
+
+/// `update`: an accumulating contraction of or_and into D, with the name that messages have for it; the driver sets A and B. `own`: for
+/// an execution space that the library is not compiled for; else null.
+void run_transitive_closure(Contraction update, std::int64_t block, EliminateBlock own);
+std::size_t transitive_closure_bytes(Contraction update, std::int64_t block, EliminateBlock own);
 
 }  // namespace rigel::detail

@@ -2,12 +2,16 @@
 //
 // verify(): a registered kernel against the reference, over a grid of hostile problems. Types are known at run time
 // only, so everything here works on bytes and doubles.
-#include "registry.hpp"
+#include "verify.hpp"
+
+#include "../engine/registry.hpp"
 
 #include <rigel/detail/arguments.hpp>
 #include <rigel/detail/execution.hpp>
+#include <rigel/semiring_info.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -33,12 +37,6 @@ double unit_roundoff(Scalar s) {
     case Scalar::f32: return 0x1p-24;
     default: return 0x1p-53;
   }
-}
-
-// What the results of a kernel are: its accumulator, or where that is a struct a floating-point number, double if the elements are.
-Scalar result_type(const KernelInfo& info) {
-  if (info.accumulator != Scalar::other) return info.accumulator;
-  return info.element == Scalar::f64 ? Scalar::f64 : Scalar::f32;
 }
 
 enum class Layout { right, left, strided };
@@ -120,19 +118,20 @@ void set(Bytes& bytes, Scalar type, std::int64_t i, double value) {
   });
 }
 
-// Random operands: small numbers, of either sign but for the semirings of the non-negative numbers; random words; 0 and 1
-// where bytes are truth values. With specials, one element in sixteen is a NaN, or an infinity of either sign.
-Bytes random_values(const Shape& s, std::string_view semiring, Special special, std::mt19937_64& random) {
+// Random operands in the semiring's domain: small numbers, of either sign if it allows that; words of bits; 0 and 1. With specials,
+// one element in sixteen is a NaN, or an infinity of either sign.
+Bytes random_values(const Shape& s, Domain domain, Special special, std::mt19937_64& random) {
   const Scalar type = s.operand.type;
   Bytes bytes(static_cast<std::size_t>(s.span) * size_of(type), 0xff);
-  const bool boolean = semiring == "or_and" || semiring == "xor_and", codes = semiring.starts_with("bit_");
-  const bool non_negative = semiring == "max_times" || semiring == "min_times";
+  const bool bits = (domain == Domain::truth_values || domain == Domain::words) && !is_floating(type);
+  const bool non_negative = domain == Domain::non_negative;
   std::uniform_real_distribution<double> uniform(non_negative ? 0 : -1, 1);
   for_each_element(s, [&](std::int64_t i) {
     double value = uniform(random);
-    if (boolean || (codes && !is_floating(type))) {
+    if (domain == Domain::truth_values && is_floating(type)) return set(bytes, type, i, value < 0 ? 0 : 1);
+    if (bits) {
       std::uint64_t word = random() & random();
-      if (boolean && type == Scalar::u8) word &= 1;
+      if (domain == Domain::truth_values) word &= 1;
       std::memcpy(bytes.data() + i * size_of(type), &word, size_of(type));
       return;
     }
@@ -179,10 +178,10 @@ struct Inputs {
 
 // The problem on `exec`, run by the kernel of that name with a semiring object, and what it left in C.
 template <class Exec>
-Bytes solve(const Exec& exec, const Kernel& kernel, const void* object, const Inputs& in, bool accumulate,
+Bytes solve(const Exec& exec, const Kernel<Contraction>& kernel, const void* object, const Inputs& in, bool accumulate,
             const epilogue::Program& program) {
   const Buffer<Exec> a(in.a_bytes), b(in.b_bytes), c(in.c_bytes);
-  Problem p;
+  Contraction p;
   p.semiring = semiring_of(kernel.info);
   p.element = kernel.info.element;
   p.accumulator = kernel.info.accumulator;
@@ -205,29 +204,31 @@ Bytes solve(const Exec& exec, const Kernel& kernel, const void* object, const In
   p.accumulate = accumulate;
   p.kernel = kernel.info.name;
   p.execution = detail::execution_of(exec);
-  run(p);
+  run(kernel, p);
   exec.fence("rigel::verify");
   return c.read(in.c_bytes.size());
 }
 
-const Kernel* find_kernel(std::string_view name) {
-  auto& global = detail::global_registry();
-  const std::shared_lock lock(global.mutex);
-  for (const auto& kernel : global.registry.all())
-    if (kernel->info.name == name) return kernel.get();
+// The reference of a semiring with elements of this type, and with accumulators as in `info` if the elements are too.
+const Kernel<Contraction>* find_reference(const KernelInfo& info, Scalar element) {
+  auto& operation = engine::registry_of<Contraction>();
+  const std::shared_lock lock(operation.mutex);
+  for (const auto& kernel : operation.registry.all()) {
+    const KernelInfo& other = kernel->info;
+    if (other.family == "reference" && semiring_of(other) == semiring_of(info) && other.element == element &&
+        (element != info.element || other.accumulator == info.accumulator))
+      return kernel.get();
+  }
   return nullptr;
 }
 
-// The reference of a semiring with elements of this type, and with accumulators as in `info` if the elements are too.
-const Kernel* find_reference(const KernelInfo& info, Scalar element) {
-  auto& global = detail::global_registry();
-  const std::shared_lock lock(global.mutex);
-  for (const auto& kernel : global.registry.all()) {
-    const KernelInfo& other = kernel->info;
-    if (other.family == "reference" && other.operation == info.operation && semiring_of(other) == semiring_of(info) &&
-        other.element == element && (element != info.element || other.accumulator == info.accumulator))
-      return kernel.get();
-  }
+// Another kernel of the same key and bit class, unless that is the reference's; null if there is none.
+const Kernel<Contraction>* find_peer(const Kernel<Contraction>& kernel) {
+  if (covers(kernel.info.promises, Promise::reference_bits)) return nullptr;
+  auto& operation = engine::registry_of<Contraction>();
+  const std::shared_lock lock(operation.mutex);
+  for (const Kernel<Contraction>* other : operation.registry.find(Contraction::key_of(kernel.info)))
+    if (other != &kernel && bit_class_of(other->info) == bit_class_of(kernel.info)) return other;
   return nullptr;
 }
 
@@ -271,34 +272,55 @@ double largest(const Shape& s, const Bytes& bytes) {
 
 bool equal(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
 
+// What the semiring says of itself, by the kernel or else by its reference: all that verify() needs, or an error.
+const SemiringInfo& facts_of(const Kernel<Contraction>& kernel, const Kernel<Contraction>& reference) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(Code::unsupported, "verify: '" + kernel.info.name + "' " + what);
+  };
+  const SemiringInfo* facts = kernel.info.facts ? kernel.info.facts : reference.info.facts;
+  if (!facts) refuse("and its reference have no facts of their semiring; expected &semiring_info<S>() as KernelInfo::facts");
+  if (SemiringId{facts->name, facts->type} != semiring_of(kernel.info) || facts->element != kernel.info.element ||
+      facts->accumulator != kernel.info.accumulator)
+    refuse("has the facts of another semiring, '" + std::string(facts->name) + '\'');
+  const std::string semiring = "is for the semiring '" + std::string(facts->name) + "', ";
+  if (facts->element == Scalar::other || facts->result == Scalar::other)
+    refuse(semiring + "whose elements or results are none of Rigel's scalars");
+  if (!facts->sample) refuse(semiring + "of which there is no object; expected a default constructor or a static sample()");
+  return *facts;
+}
+
 template <class Exec>
 class Verifier {
  public:
-  Verifier(const Kernel& kernel, Verification& result, unsigned seed) : kernel_(kernel), result_(result), seed_(seed) {
+  Verifier(const Kernel<Contraction>& kernel, Verification& result, unsigned seed)
+      : kernel_(kernel), result_(result), seed_(seed) {
     reference_ = find_reference(kernel.info, kernel.info.element);
     wide_reference_ = find_reference(kernel.info, Scalar::f64);
+    peer_ = find_peer(kernel);
     if (!reference_)
       throw Error(Code::unsupported, "verify: '" + kernel.info.name + "' has no registered reference for its semiring");
-    object_ = kernel.info.sample ? kernel.info.sample : reference_->info.sample;
-    if (!object_)
-      throw Error(Code::unsupported,
-                  "verify: neither '" + kernel.info.name + "' nor its reference has a sample of its semiring");
-    if (!kernel.info.semiring_type) semiring_ = kernel.info.semiring;
+    facts_ = &facts_of(kernel, *reference_);
+    wide_facts_ = facts_;
+    if (wide_reference_ && wide_reference_ != reference_) wide_facts_ = &facts_of(*wide_reference_, *wide_reference_);
+    if (!bitwise() && facts_->errors == ErrorModel::unknown)
+      throw Error(Code::unsupported, "verify: '" + kernel.info.name + "' is held to a bound, but its semiring '" +
+                                         std::string(facts_->name) + "' states no error model; expected a static member " +
+                                         "`errors` of type ErrorModel");
   }
 
   void check(Case c) {
     c.accumulate = c.accumulate && kernel_.info.accumulates;
     std::mt19937_64 random(seed_ + static_cast<unsigned>(result_.problems));
-    const Scalar element = kernel_.info.element, result = result_type(kernel_.info);
+    const Scalar element = facts_->element, result = facts_->result;
     const epilogue::Program program = c.epilogue ? program_for(result) : epilogue::Program{};
     const Scalar value = is_floating(result) || program.size() == program.bit_steps() ? result : Scalar::f64;  // of C
     Inputs in;
     in.a = shape_of(element, c.a, c.broadcast_a ? 1 : c.batch, c.m, c.k);
     in.b = shape_of(element, c.b, c.broadcast_b ? 1 : c.batch, c.k, c.n);
     in.c = shape_of(value, c.c, c.batch, c.m, c.n);
-    in.a_bytes = random_values(in.a, semiring_, c.special, random);
-    in.b_bytes = random_values(in.b, semiring_, c.special, random);
-    in.c_bytes = random_values(in.c, semiring_, Special::none, random);
+    in.a_bytes = random_values(in.a, facts_->domain, c.special, random);
+    in.b_bytes = random_values(in.b, facts_->domain, c.special, random);
+    in.c_bytes = random_values(in.c, facts_->domain, Special::none, random);
     if (value != result) make_whole(in.c_bytes);  // chains of integers start with them
     const Exec exec{};
     Bytes actual;
@@ -311,6 +333,7 @@ class Verifier {
       return check(c);
     }
     ++result_.problems;
+    add_to_digest(in, actual);
     if (covers(kernel_.info.promises, Promise::repeatable) && solve_by(exec, kernel_, in, c.accumulate, program) != actual)
       fail(c, "two runs gave different bits");
     if (covers(kernel_.info.promises, Promise::batch_invariant) && c.m > 1 &&
@@ -320,6 +343,7 @@ class Verifier {
       compare_bits(c, rows, actual, solve_by(exec, kernel_, rows, c.accumulate, program),
                    "outputs depend on the number of rows");
     }
+    if (peer_) compare_with_peer(c, in, actual, program);
     if (bitwise())
       compare_bits(c, in, actual, solve_by(exec, *reference_, over_others(in, c.accumulate), c.accumulate, program),
                    "outputs differ");
@@ -329,6 +353,20 @@ class Verifier {
   }
 
  private:
+  // NaN counts as one value, and so does zero.
+  void add_to_digest(const Inputs& in, const Bytes& actual) {
+    const Scalar type = in.c.operand.type;
+    for_each_element(in.c, [&](std::int64_t i) {
+      const double value = get(actual, type, i);
+      std::uint64_t bits = 0;
+      if (is_floating(type))
+        bits = std::isnan(value) ? ~std::uint64_t(0) : std::bit_cast<std::uint64_t>(value + 0.0);
+      else
+        std::memcpy(&bits, actual.data() + i * static_cast<std::int64_t>(size_of(type)), size_of(type));
+      for (int byte = 0; byte < 8; ++byte) result_.digest = (result_.digest ^ (bits >> 8 * byte & 0xff)) * 0x100000001b3;
+    });
+  }
+
   // Doubles from 0 to 100 instead.
   static void make_whole(Bytes& doubles) {
     for (std::size_t i = 0; i + sizeof(double) <= doubles.size(); i += sizeof(double)) {
@@ -346,15 +384,13 @@ class Verifier {
     return in;
   }
 
-  bool bitwise() const {
-    return covers(kernel_.info.promises, Promise::reference_bits) || !is_floating(result_type(kernel_.info));
-  }
+  bool bitwise() const { return covers(kernel_.info.promises, Promise::reference_bits) || !is_floating(facts_->result); }
 
   // Steps that add no rounding of their own where a bound is to be kept.
   epilogue::Program program_for(Scalar value) const {
     const epilogue::Program half = epilogue::scale(0.5);
-    if (!is_floating(value) && (semiring_ == "or_and" || semiring_ == "xor_and"))
-      return semiring_ == "or_and" ? epilogue::any_bit() : epilogue::parity();
+    if (!is_floating(value) && facts_->join != Join::none)
+      return facts_->join == Join::any_bit ? epilogue::any_bit() : epilogue::parity();
     return bitwise() ? half | epilogue::add_diagonal(3) : half;
   }
 
@@ -382,28 +418,45 @@ class Verifier {
            std::to_string(wrong) + ' ' + what + ", the first: " + std::to_string(first) + " for " + std::to_string(wanted));
   }
 
-  // |error| ≤ (constant + per_term·K)·u·magnitude against the reference in f64, where magnitude is Σ|a ⊗ b|.
+  // The kernels of a bit class give the same bits, if the other one covers the problem.
+  void compare_with_peer(const Case& c, const Inputs& in, const Bytes& actual, const epilogue::Program& program) {
+    Bytes expected;
+    try {
+      expected = solve_by(Exec{}, *peer_, over_others(in, c.accumulate), c.accumulate, program);
+    } catch (const Error& e) {
+      if (e.code() != Code::unsupported) throw;
+      return;
+    }
+    compare_bits(c, in, actual, expected, ("outputs differ from " + peer_->info.name + "'s, of the same bit class").c_str());
+  }
+
+  // |error| ≤ (constant + per_term·K)·u·magnitude against the reference in f64, the magnitude by the semiring's error model.
   // What is infinite or NaN there must be the same here.
   void compare_bound(const Case& c, const Inputs& in, const Bytes& actual, const epilogue::Program& program) {
     if (!wide_reference_) return fail(c, "there is no f64 reference to compute the bound from");
     const Exec exec{};
     const Inputs wide = in_f64(in, false, false);
     const Bytes exact = solve_by(exec, *wide_reference_, wide, c.accumulate, program);
-    const bool logarithmic = semiring_ == "log_plus";
-    const bool has_signs = semiring_ == "plus_times";
+    const bool logarithmic = facts_->errors == ErrorModel::logarithmic;
+    const bool has_signs = facts_->errors == ErrorModel::products;
     const Bytes magnitudes =
         logarithmic ? exact : solve_by(exec, *wide_reference_, in_f64(in, has_signs, true), c.accumulate, program);
     // A logarithm's error is that of its argument, plus the roundings of exponents as large as the operands.
     const double exponent =
         logarithmic ? 1 + largest(in.a, in.a_bytes) + largest(in.b, in.b_bytes) + largest(in.c, in.c_bytes) : 0;
     const Accuracy accuracy = kernel_.info.accuracy;
-    const double gamma =
-        (accuracy.constant + accuracy.per_term * static_cast<double>(c.k + c.accumulate)) * unit_roundoff(in.c.operand.type);
+    const double unit = unit_roundoff(in.c.operand.type), terms = static_cast<double>(c.k + c.accumulate);
+    const double gamma = (accuracy.constant + accuracy.per_term * terms) * unit;
+    // A relative error is stated besides what one chain is off by, and not of a result that what C held before may cancel.
+    const double relative = c.accumulate ? 0 : kernel_.info.relative_error, chain = (2 + terms) * unit;
     std::int64_t wrong = 0;
     double worst = 0;
     for_each_element(in.c, [&](std::int64_t i) {
       const double x = get(actual, in.c.operand.type, i), y = get(exact, Scalar::f64, i);
-      const double bound = gamma * (logarithmic ? exponent : std::abs(get(magnitudes, Scalar::f64, i)));
+      const double magnitude = logarithmic ? exponent : std::abs(get(magnitudes, Scalar::f64, i));
+      const double bound = relative > 0 ? std::min(gamma > 0 ? gamma * magnitude : std::numeric_limits<double>::infinity(),
+                                                   relative * std::abs(y) + chain * magnitude)
+                                        : gamma * magnitude;
       if (equal(x, y) || (std::isfinite(y) && std::abs(x - y) <= bound)) return;
       ++wrong;
       worst = std::max(worst, std::abs(x - y) / bound);
@@ -422,17 +475,19 @@ class Verifier {
     if (after != before) fail(c, "memory between the elements of C was written");
   }
 
-  // `kernel` is this one or its reference; the one in f64 has a sample of its own type.
-  Bytes solve_by(const Exec& exec, const Kernel& kernel, const Inputs& in, bool accumulate,
+  // `kernel` is this one or its reference; the one in f64 has a semiring object of its own type.
+  Bytes solve_by(const Exec& exec, const Kernel<Contraction>& kernel, const Inputs& in, bool accumulate,
                  const epilogue::Program& program) const {
-    return solve(exec, kernel, kernel.info.element == kernel_.info.element ? object_ : kernel.info.sample, in, accumulate, program);
+    return solve(exec, kernel, (kernel.info.element == facts_->element ? facts_ : wide_facts_)->sample, in, accumulate,
+                 program);
   }
 
-  const Kernel& kernel_;
-  const Kernel* reference_;
-  const Kernel* wide_reference_;
-  const void* object_;              // the semiring
-  std::string_view semiring_ = {};  // its name, if it is one of Rigel's own
+  const Kernel<Contraction>& kernel_;
+  const Kernel<Contraction>* reference_;
+  const Kernel<Contraction>* wide_reference_;
+  const Kernel<Contraction>* peer_;
+  const SemiringInfo* facts_;       // of the kernel's semiring
+  const SemiringInfo* wide_facts_;  // of wide_reference_'s
   Verification& result_;
   unsigned seed_;
 };
@@ -472,7 +527,7 @@ std::vector<Case> cases_for(const KernelInfo& info, unsigned seed) {
 }
 
 template <class... Exec>
-void verify_on(type_list<Exec...>, const Kernel& kernel, unsigned seed, Verification& result) {
+void verify_on(type_list<Exec...>, const Kernel<Contraction>& kernel, unsigned seed, Verification& result) {
   const auto on = [&]<class E>(type_list<E>) {
     if ((kernel.info.spaces & bit(detail::space_of<E>)) == 0) return;
     Verifier<E> verifier(kernel, result, seed);
@@ -483,15 +538,9 @@ void verify_on(type_list<Exec...>, const Kernel& kernel, unsigned seed, Verifica
 
 }  // namespace
 
-Verification verify(std::string_view name, unsigned seed) {
-  const Kernel* kernel = find_kernel(name);
-  if (!kernel) throw Error(Code::not_found, "verify: no kernel is named '" + std::string(name) + "'");
-  // Whatever the spaces: its operands are allocated and filled by Kokkos, which may launch on the host for that.
-  detail::require_launch("verify", detail::execution_of(Kokkos::DefaultHostExecutionSpace{}));
+Verification engine::verify(const Kernel<Contraction>& kernel, unsigned seed) {
   Verification result;
-  verify_on(detail::compiled_spaces{}, *kernel, seed, result);
-  if (result.problems == 0)
-    throw Error(Code::unsupported, "verify: '" + std::string(name) + "' covers no problem in any of this machine's spaces");
+  verify_on(detail::compiled_spaces{}, kernel, seed, result);
   return result;
 }
 

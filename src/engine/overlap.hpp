@@ -5,8 +5,8 @@
 
 namespace rigel::detail {
 
-/// Whether an element of x and an element of y share a byte. Decided on the sets of elements, not on address spans:
-/// the even and the odd columns of one matrix do not overlap.
+/// Whether an element of x and an element of y share a byte. The test works on sets of elements, not on address spans: the
+/// even and the odd columns of one matrix do not overlap.
 bool overlap(const Operand& x, const Operand& y);
 
 /// Whether two different elements of x share a byte.

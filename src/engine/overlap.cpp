@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two strided sets of elements meet if  lo ≤ Σ a_i·v_i ≤ hi  has an integer solution with 0 ≤ v_i ≤ u_i: a bounded linear
-// Diophantine problem in at most six variables. It is searched from the largest coefficient down; each variable has only
-// the few values for which the smaller ones can still make up the difference.
+// Two strided sets of elements overlap if  lo ≤ Σ a_i·v_i ≤ hi  has an integer solution with 0 ≤ v_i ≤ u_i: a bounded linear
+// Diophantine problem in at most six variables. The search goes from the largest coefficient down, and tries for each variable
+// only the few values for which the smaller coefficients can still make up the difference.
 #include "overlap.hpp"
 
 #include <algorithm>
@@ -33,8 +33,7 @@ struct Terms {
     list[size++] = {coefficient, bound};
   }
   void sort() {
-    std::sort(list.begin(), list.begin() + size,
-              [](const Term& x, const Term& y) { return x.coefficient > y.coefficient; });
+    std::sort(list.begin(), list.begin() + size, [](const Term& x, const Term& y) { return x.coefficient > y.coefficient; });
   }
 };
 
@@ -43,7 +42,7 @@ Wide ceil_divide(Wide x, Wide y) { return -floor_divide(-x, y); }
 
 Wide gcd(Wide x, Wide y) { return y == 0 ? x : gcd(y, x % y); }
 
-// Pathological strides could make the search long; past this many nodes the sets are taken to overlap.
+// Pathological strides could make the search long. After this many nodes the sets count as overlapping.
 constexpr int max_nodes = 1 << 20;
 
 // Whether Σ_{i ≥ first} a_i·v_i can fall into [lo, hi].
@@ -70,7 +69,7 @@ bool reaches(const Terms& t, int first, Wide lo, Wide hi, int& nodes) {
 
 struct Axes {
   std::array<Wide, 3> stride, last;  // bytes; largest index
-  Wide begin, size;                  // first byte; bytes of an element
+  Wide begin, size;                  // address of the first byte; bytes of an element
   Wide end() const {
     Wide e = begin + size;
     for (int i = 0; i < 3; ++i) e += stride[i] * last[i];
@@ -94,8 +93,8 @@ bool overlap(const Operand& x, const Operand& y) {
   if (is_empty(x) || is_empty(y)) return false;
   const Axes p = axes_of(x), q = axes_of(y);
   if (p.end() <= q.begin || q.end() <= p.begin) return false;
-  // Elements at p + Σ s·v and q + Σ t·w share a byte if −|p element| < (p + Σ s·v) − (q + Σ t·w) < |q element|. With
-  // w = last − w' all coefficients are positive.
+  // Elements at p + Σ s·v and q + Σ t·w share a byte if −(size of x's) < (p + Σ s·v) − (q + Σ t·w) < (size of y's).
+  // Substituting w = last − w' makes all coefficients positive.
   Terms terms;
   Wide shift = q.begin - p.begin;
   for (int i = 0; i < 3; ++i) {
@@ -111,8 +110,8 @@ bool overlap(const Operand& x, const Operand& y) {
 bool overlaps_itself(const Operand& x) {
   if (is_empty(x)) return false;
   const Axes p = axes_of(x);
-  // The difference of two different index triples has a first component that is not 0, and may be taken positive; the
-  // components after it are free between −last and last.
+  // The difference of two distinct index triples has a first nonzero component i, which may be taken as positive. The
+  // components after it are anything from −last to last.
   for (int i = 0; i < 3; ++i) {
     if (p.last[i] == 0) continue;
     Terms terms;

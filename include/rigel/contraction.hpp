@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The problem of contract(): C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ), as the engine sees it.
+#pragma once
+
+#include <rigel/call.hpp>
+#include <rigel/epilogue.hpp>
+
+#include <array>
+#include <compare>
+#include <span>
+
+namespace rigel {
+
+/// Identifies a semiring: Rigel's own by name, a user's by type. The name of a user's semiring is for messages only.
+struct SemiringId {
+  std::string_view name;
+  const void* type = nullptr;  // semiring_type<S>() (rigel/semirings.hpp): null for Rigel's own
+
+  friend constexpr bool operator==(const SemiringId& x, const SemiringId& y) {
+    return x.type == y.type && (x.type || x.name == y.name);
+  }
+};
+
+template <class P>
+struct Kernel;
+struct KernelInfo;
+
+/// One call of contract() as plain data: everything that a kernel needs to know.
+struct Contraction : Call {
+  static constexpr const char* operation = "contract";
+
+  SemiringId semiring;
+  Scalar element = Scalar::other, accumulator = Scalar::other;
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  Operand a{.argument = "A"}, b{.argument = "B"}, c{.argument = "C"};  // a: m × k, b: k × n, c: m × n
+  const void* semiring_object = nullptr;
+  bool semiring_in_view = false;               // the object is in memory of the execution space, where only kernels read it
+  std::int64_t semiring_stride = 0;            // in objects, from batch to batch: 1, or 0 if one serves all
+  const epilogue::Program* program = nullptr;  // null: a functor of the user's
+  const void* epilogue_object = nullptr;       // the user's functor
+  bool accumulate = false;
+  bool may_cancel = false;                            // l2_squared: results that lose digits in |x|² + |z|² − 2x·z are kept
+  const Operand* indices = nullptr;                   // what epilogue::arguments() writes, m × n; or null
+  std::span<const Kernel<Contraction>> instantiated;  // kernels instantiated in the caller's translation unit
+
+  // What the engine asks every problem type. Defined in src/operations/contraction.cpp.
+
+  /// What a kernel and a problem must have in common before the kernel is asked anything.
+  struct Key {
+    const void* semiring_type;
+    std::string_view semiring;  // empty for a user's type, whose name need not be unique
+    Scalar element, accumulator;
+    auto operator<=>(const Key&) const = default;
+  };
+  Key key() const;
+  static Key key_of(const KernelInfo& info);
+  /// Whether a kernel can be registered for this operation: it must name a semiring.
+  static Status accepts(const KernelInfo& info);
+
+  /// Throws Error(invalid_argument) unless the problem is well formed:
+  ///   - extents match, and batches are equal or broadcast;
+  ///   - C overlaps neither A, B nor itself, as sets of elements;
+  ///   - what epilogue::arguments() writes has C's extents, holds K − 1, and overlaps neither A, B, C nor itself;
+  ///   - parity() is the first step of its epilogue, and applies to integers.
+  /// Throws Error(unsupported) if C holds integers and compiled kernels would write floating-point numbers.
+  void check() const;
+  /// Whether there is nothing to compute.
+  bool is_empty() const { return batch == 0 || m == 0 || n == 0; }
+  /// Why a kernel's info rules it out for this problem (accumulate, precision, layouts of operands), or Decline::none.
+  Decline admits(const KernelInfo& info) const;
+  /// The answer of admits() in words.
+  std::string why_not(Decline why, const KernelInfo& info) const;
+  /// The rule by which options.precision admits a kernel that rounds terms; empty for kernels that round none.
+  std::string admission(const KernelInfo& info) const;
+  /// A lower bound of the bytes that memory reads and writes: each distinct element once.
+  double memory_bytes() const;
+  /// The nominal problem under Promise::batch_invariant, which stands for all with the same N, K, types, options and
+  /// architecture: one matrix of 1024 rows, contiguous and aligned, A and B K-major, on a card of 132 multiprocessors. Kernels
+  /// never read its addresses.
+  Contraction nominal() const;
+  /// The problem in words, "min_plus f32, 64x64x64": what explain() prints after the operation's name.
+  std::string summary() const;
+};
+
+}  // namespace rigel

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// cdist() on operands: what its front end hands to the compiled driver, src/operations/cdist.cpp.
+#pragma once
+
+#include <rigel/registry.hpp>
+
+#include <string>
+
+namespace rigel::detail {
+
+struct RowPass;
+/// Enqueues the pass.
+using LaunchRows = void (*)(const Execution&, const RowPass&);
+
+/// The pass that prepares the rows of X and Z (detail/rows.hpp).
+struct RowPass {
+  bool centred = false;
+  double squared_length = 1;
+  LaunchRows launch = nullptr;  // for an execution space that the library is not compiled for; else null
+  // The driver's: where rows are and where they go, of X and of Z; no rows of Z if they are those of X.
+  Operand from[2] = {}, to[2] = {};
+};
+
+/// `p`: the contraction of X and transposed Z, with the names that messages use. `pass`: null if the metric takes rows as they are;
+/// else the semiring's element is the type of prepared rows, f32 or f64.
+void run_cdist(Contraction p, const RowPass* pass);
+std::string explain_cdist(Contraction p, const RowPass* pass);
+std::size_t cdist_bytes(Contraction p, const RowPass* pass);
+
+}  // namespace rigel::detail

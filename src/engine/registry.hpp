@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The registries of the process, one for each operation. The backends fill all of them at the first use of one; users add to
+// them.
+#pragma once
+
+#include <rigel/registry.hpp>
+
+#include <list>
+#include <mutex>
+#include <shared_mutex>
+#include <tuple>
+#include <vector>
+
+namespace rigel {
+
+namespace backends {
+/// Fills a registry from every backend of this build. CMake generates it. A further operation adds an overload.
+void register_all(Registry<Contraction>& registry);
+}  // namespace backends
+
+namespace engine {
+
+/// The registry of one operation, with its lock.
+template <Problem P>
+struct OperationRegistry {
+  using problem = P;
+  std::shared_mutex mutex;
+  Registry<P> registry;
+  std::list<std::vector<Kernel<P>>> kept;  // the kernels of keep()
+};
+
+/// The registries of all operations. This is the only list of operations.
+using Registries = std::tuple<OperationRegistry<Contraction>>;
+
+Registries& registries();
+
+template <Problem P>
+OperationRegistry<P>& registry_of() {
+  return std::get<OperationRegistry<P>>(registries());
+}
+
+/// Calls visit(OperationRegistry<P>&) for every operation.
+template <class Visit>
+void for_each_operation(const Visit& visit) {
+  std::apply([&](auto&... operation) { (visit(operation), ...); }, registries());
+}
+
+/// Whether `wanted` is the name or its leading part up to a '.'. An empty `wanted` matches all names.
+inline bool name_matches(std::string_view name, std::string_view wanted) {
+  if (!name.starts_with(wanted)) return false;
+  return wanted.empty() || name.size() == wanted.size() || name[wanted.size()] == '.';
+}
+
+/// Whether the kernel's GPU code covers a compute capability.
+inline bool runs_on(const KernelInfo& info, int compute_capability) {
+  return compute_capability >= info.min_compute_capability &&
+         (info.max_compute_capability == 0 || compute_capability <= info.max_compute_capability);
+}
+
+/// Throws Error(invalid_argument) if a kernel's info is inconsistent, whatever its operation.
+void check_info(const KernelInfo& info);
+
+/// The kernel of that name, or null. Its address does not change.
+template <Problem P>
+const Kernel<P>* find_kernel(std::string_view name) {
+  auto& operation = registry_of<P>();
+  const std::shared_lock lock(operation.mutex);
+  for (const auto& kernel : operation.registry.all())
+    if (kernel->info.name == name) return kernel.get();
+  return nullptr;
+}
+
+/// register_kernel() for one operation.
+template <Problem P>
+void register_kernel(const Kernel<P>& kernel) {
+  auto& operation = registry_of<P>();
+  const std::unique_lock lock(operation.mutex);
+  // The backends have registered kernels for all of Rigel's own semirings by now.
+  const KernelInfo& info = kernel.info;
+  if (!info.semiring.empty() && !info.semiring_type && operation.registry.find(P::key_of(info)).empty())
+    throw Error(Code::invalid_argument,
+                "register_kernel: '" + info.name + "' names the semiring '" + info.semiring + "' with elements of " +
+                    name(info.element) + " and accumulators of " + name(info.accumulator) +
+                    ", which is none of Rigel's own; expected semiring_type<S>() as its semiring_type");
+  Kernel<P> complete = kernel;
+  for (const Kernel<P>* other : operation.registry.find(P::key_of(info)))
+    if (!complete.info.facts) complete.info.facts = other->info.facts;
+  operation.registry.add(complete);
+}
+
+}  // namespace engine
+
+template <class P>
+void Registry<P>::add(const Kernel<P>& kernel) {
+  engine::check_info(kernel.info);
+  const auto refuse = [&](Code code, const std::string& what) {
+    throw Error(code, "register_kernel: '" + kernel.info.name + "' " + what);
+  };
+  if (!kernel.run) refuse(Code::invalid_argument, "has no run function");
+  if (!kernel.cost) refuse(Code::invalid_argument, "has no cost function");
+  if (const Status status = P::accepts(kernel.info); !status) refuse(Code::invalid_argument, status.reason);
+  for (const auto& other : kernels_)
+    if (other->info.name == kernel.info.name)
+      throw Error(Code::duplicate, "register_kernel: a kernel named '" + kernel.info.name + "' is registered already");
+  auto kept = std::make_unique<Kernel<P>>(kernel);
+  kept->info.operation = P::operation;
+  kernels_.push_back(std::move(kept));
+  by_key_[P::key_of(kernels_.back()->info)].push_back(kernels_.back().get());
+}
+
+template <class P>
+std::span<const Kernel<P>* const> Registry<P>::find(const typename P::Key& key) const {
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return {};
+  return found->second;
+}
+
+}  // namespace rigel

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Selection: which kernel a problem gets. The key must match; under batch_invariant the bit class must too; then the least
+// predicted time wins.
+#pragma once
+
+#include "registry.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <limits>
+#include <optional>
+
+namespace rigel::engine {
+
+/// An upper bound of the memory bandwidth in bytes per second: for a GPU that of the fastest card of its architecture, by data
+/// sheet; for a host a number that none exceeds.
+inline double bandwidth(const Execution& e) {
+  if (e.space != Space::cuda) return 1e12;
+  switch (e.compute_capability) {
+    case 80: return 2.04e12;
+    case 86: return 0.94e12;
+    case 87: return 0.2e12;
+    case 89: return 1.01e12;
+    case 90: return 4.8e12;
+    case 120: return 1.8e12;
+    default: return 8e12;
+  }
+}
+
+/// The registered kernels of a problem's key, as a copy of the list: the engine asks kernels without the registry's lock,
+/// because a user's kernel may call Rigel.
+template <Problem P>
+class Registered {
+ public:
+  explicit Registered(const P& p) {
+    auto& operation = registry_of<P>();
+    const std::shared_lock lock(operation.mutex);
+    const auto found = operation.registry.find(p.key());
+    if (found.size() > few_.size()) {
+      many_.assign(found.begin(), found.end());
+      list_ = many_;
+    } else {
+      std::copy(found.begin(), found.end(), few_.begin());
+      list_ = std::span(few_).first(found.size());
+    }
+  }
+  Registered(const Registered&) = delete;
+  std::span<const Kernel<P>* const> list() const { return list_; }
+
+ private:
+  std::array<const Kernel<P>*, 64> few_;
+  std::vector<const Kernel<P>*> many_;
+  std::span<const Kernel<P>* const> list_;
+};
+
+/// Calls visit(kernel) for the registered kernels of the problem's key, then for those instantiated in the caller's
+/// translation unit.
+template <Problem P, class Visit>
+void for_each_candidate(const P& p, const Visit& visit) {
+  const Registered<P> registered(p);
+  for (const Kernel<P>* kernel : registered.list()) visit(*kernel);
+  for (const Kernel<P>& kernel : p.instantiated) visit(kernel);
+}
+
+template <Problem P>
+bool is_registered(std::string_view wanted) {
+  auto& operation = registry_of<P>();
+  const std::shared_lock lock(operation.mutex);
+  for (const auto& kernel : operation.registry.all())
+    if (name_matches(kernel->info.name, wanted)) return true;
+  return false;
+}
+
+/// The first reason why a kernel's info rules it out for a problem of its key, or Decline::none. It forms no message, since
+/// nobody reads those of most candidates.
+template <Problem P>
+Decline declined(const KernelInfo& info, const P& p) {
+  if (!name_matches(info.name, p.kernel)) return Decline::name;
+  if ((info.spaces & bit(p.execution.space)) == 0) return Decline::space;
+  if (p.execution.space == Space::cuda && !runs_on(info, p.execution.compute_capability)) return Decline::architecture;
+  if (!covers(info.promises, p.require)) return Decline::promises;
+  return p.admits(info);
+}
+
+/// That reason in words.
+template <Problem P>
+std::string reason(Decline why, const KernelInfo& info, const P& p) {
+  switch (why) {
+    case Decline::key: return "another semiring or other element types";
+    case Decline::name: return "not the kernel that was asked for";
+    case Decline::space: return std::string("does not run on ") + name(p.execution.space);
+    case Decline::architecture:
+      return "needs compute capability " + std::to_string(info.min_compute_capability) +
+             (info.max_compute_capability ? " to " + std::to_string(info.max_compute_capability) : " or newer");
+    case Decline::promises: return "promises only " + describe(info.promises);
+    default: return p.why_not(why, info);
+  }
+}
+
+/// Whether a kernel of the problem's key covers the problem. Only a kernel's own supports() adds a message.
+template <Problem P>
+Status status_of(const Kernel<P>& kernel, const P& p) {
+  if (const Decline why = declined(kernel.info, p); why != Decline::none) return {why, {}};
+  return kernel.supports ? kernel.supports(kernel, p) : Status{};
+}
+
+/// The same for any kernel, with a message. `bit_class` is class_for() of the problem.
+template <Problem P>
+Status supports(const Kernel<P>& kernel, const P& p, std::optional<std::string_view> bit_class) {
+  Status status = P::key_of(kernel.info) == p.key() ? status_of(kernel, p) : Status{Decline::key, {}};
+  if (!status && status.reason.empty()) status.reason = reason(status.decline, kernel.info, p);
+  const std::string_view own = bit_class_of(kernel.info);
+  if (status && bit_class && own != *bit_class)
+    status = {Decline::bit_class, "bits of class '" + std::string(own) +
+                                      (bit_class->empty() ? "', and M would decide which class a batch_invariant call gets"
+                                                          : "', batch_invariant calls of this N and K have those of '" +
+                                                                std::string(*bit_class) + "'")};
+  return status;
+}
+
+/// A kernel with its cost and its plan for a problem.
+template <Problem P>
+struct Choice {
+  const Kernel<P>* kernel = nullptr;
+  double seconds = std::numeric_limits<double>::infinity();
+  Plan plan;
+};
+
+/// The kernel with the least predicted time among those of one bit class, or of all, that cover the problem. The earlier one
+/// wins a tie.
+template <Problem P>
+Choice<P> fastest(const P& p, std::optional<std::string_view> bit_class) {
+  Choice<P> best;
+  for_each_candidate(p, [&](const Kernel<P>& kernel) {
+    if (bit_class && bit_class_of(kernel.info) != *bit_class) return;
+    if (!status_of(kernel, p)) return;
+    Plan plan;
+    const double seconds = kernel.cost(kernel, p, plan);
+    if (!best.kernel || seconds < best.seconds) best = {&kernel, seconds, plan};
+  });
+  return best;
+}
+
+/// The bit class that batch_invariant allows, if the problem requires it: the class of the fastest kernel for the nominal
+/// problem. If no kernel covers the nominal problem, it is the only class that covers the problem itself. If there is no such
+/// class or M would decide among several, it is empty, which no kernel's class is.
+template <Problem P>
+std::optional<std::string_view> class_for(const P& p) {
+  if (!covers(p.require, Promise::batch_invariant)) return {};
+  if (const Kernel<P>* kernel = fastest(p.nominal(), {}).kernel) return bit_class_of(kernel->info);
+  std::optional<std::string_view> only;
+  for_each_candidate(p, [&](const Kernel<P>& kernel) {
+    if (!status_of(kernel, p)) return;
+    const std::string_view one = bit_class_of(kernel.info);
+    only = !only || *only == one ? one : "";
+  });
+  return only.value_or("");
+}
+
+template <Problem P>
+double at_least_memory(double seconds, const P& p) {
+  return std::max(seconds, p.memory_bytes() / bandwidth(p.execution));
+}
+
+template <Problem P>
+double predicted_seconds(const Kernel<P>& kernel, const P& p) {
+  Plan plan;
+  return at_least_memory(kernel.cost(kernel, p, plan), p);
+}
+
+template <Problem P>
+WorkspaceSize workspace_of(const Kernel<P>& kernel, const P& p, const Plan& plan) {
+  return kernel.workspace ? kernel.workspace(kernel, p, plan) : WorkspaceSize{};
+}
+
+template <Problem P>
+std::vector<Candidate<P>> candidates(const P& p) {
+  const std::optional<std::string_view> bit_class = class_for(p);
+  const Kernel<P>* const chosen = fastest(p, bit_class).kernel;
+  std::vector<Candidate<P>> list;
+  for_each_candidate(p, [&](const Kernel<P>& kernel) {
+    Candidate<P> one{.kernel = &kernel, .status = supports(kernel, p, bit_class), .chosen = &kernel == chosen};
+    if (one.status) {
+      Plan plan;
+      one.seconds = at_least_memory(kernel.cost(kernel, p, plan), p);
+      one.workspace = workspace_of(kernel, p, plan);
+      one.admission = p.admission(kernel.info);
+    }
+    list.push_back(std::move(one));
+  });
+  return list;
+}
+
+/// The problem and its requirements on the kernel, in words.
+template <Problem P>
+std::string summary(const P& p) {
+  std::string text = std::string(P::operation) + ' ' + p.summary() + " on " + name(p.execution.space);
+  if (p.require != Promise::none) text += ", requires " + describe(p.require);
+  if (p.precision != Precision::automatic) text += std::string(", precision ") + name(p.precision);
+  if (!p.kernel.empty()) text += ", kernel '" + std::string(p.kernel) + "'";
+  return text;
+}
+
+template <Problem P>
+std::string explain(const P& p) {
+  std::string text = summary(p) + ":\n";
+  for (const Candidate<P>& one : candidates(p)) {
+    text += (one.chosen ? "* " : "  ") + one.kernel->info.name + ": ";
+    if (one.status) {
+      char time[32];
+      std::snprintf(time, sizeof time, "%.3g us", 1e6 * one.seconds);
+      text += std::string(time) + " predicted" + (one.admission.empty() ? "" : "; " + one.admission) + '\n';
+    } else {
+      text += one.status.reason + '\n';
+    }
+  }
+  return text;
+}
+
+/// The chosen kernel and its plan; throws if there is none.
+template <Problem P>
+Choice<P> choose(const P& p) {
+  const std::optional<std::string_view> bit_class = class_for(p);
+  if (Choice<P> choice = fastest(p, bit_class); choice.kernel) return choice;
+  bool named = p.kernel.empty() || is_registered<P>(p.kernel);
+  for (const Kernel<P>& kernel : p.instantiated) named = named || name_matches(kernel.info.name, p.kernel);
+  if (!named)
+    throw Error(Code::not_found, std::string(P::operation) + ": no kernel is named '" + std::string(p.kernel) + "'");
+  Decline only = !p.kernel.empty() && find_kernel<P>(p.kernel) ? Decline::key : Decline::none;
+  for_each_candidate(p, [&](const Kernel<P>& kernel) {
+    if (!p.kernel.empty() && kernel.info.name == p.kernel) only = supports(kernel, p, bit_class).decline;
+  });
+  throw Error(Code::unsupported, "no kernel covers " + explain(p), only);
+}
+
+}  // namespace rigel::engine

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// contract() to the engine: what is checked before anything runs, what the call's options admit, and the engine's functions for it.
+#include "../engine/run.hpp"
+#include "driver.hpp"
+
+#include <rigel/detail/checks.hpp>
+#include <rigel/detail/keep.hpp>
+#include <rigel/semiring_info.hpp>
+
+namespace rigel {
+namespace {
+
+bool is_integer(Scalar type) { return type > Scalar::f64 && type != Scalar::other; }
+
+// Compiled kernels write floating-point numbers if the results are such, or if an epilogue makes such of integers.
+void require_held(const Contraction& p) {
+  if (!p.program) return;
+  for (int i = 0; i < p.program->size(); ++i)
+    if ((*p.program)[i].kind == epilogue::Kind::parity && (i > 0 || !is_integer(p.accumulator)))
+      detail::refuse(
+          p, "the epilogue's step " + std::to_string(i + 1) + " is parity(), expected as the first one, of integers");
+  const bool integers = is_integer(p.accumulator) && p.program->size() == p.program->bit_steps();
+  if (p.instantiated.empty() && is_integer(p.c.type) && !integers)
+    throw Error(Code::unsupported,
+                std::string(p.function) + ": " + detail::describe_argument(p.c) + " of " + name(p.c.type) +
+                    ", expected f16, bf16, f32 or f64 for results that are floating-point numbers, as those of integers are "
+                    "behind an epilogue of the closed set, but for one any_bit() or parity()");
+}
+
+void require_indices_fit(const Contraction& p) {
+  const Operand& i = *p.indices;
+  if (i.batches != p.batch || i.rows != p.m || i.columns != p.n)
+    detail::refuse(p, detail::describe_argument(i, " is ") + ", expected the extents of " + detail::describe_argument(p.c));
+  const int value_bits = 8 * static_cast<int>(i.size) - 1;
+  if (value_bits < 63 && (p.k - 1) >> value_bits > 0)
+    detail::refuse(p, detail::describe_argument(i) + " of integers of " + std::to_string(8 * i.size) +
+                          " bits, expected such that hold K - 1 = " + std::to_string(p.k - 1));
+}
+
+bool has_layout(const Operand& o, const OperandNeeds& needs) {
+  const bool by_rows = o.column_stride == 1 || o.columns <= 1, by_columns = o.row_stride == 1 || o.rows <= 1;
+  const bool fits = needs.layout == Layout::any          ? true
+                    : needs.layout == Layout::contiguous ? by_rows || by_columns
+                    : needs.layout == Layout::row_major  ? by_rows
+                                                         : by_columns;
+  if (!fits || needs.alignment == 1) return fits;
+  // One row or one column has both layouts: the one that is asked for counts.
+  const bool rows = needs.layout == Layout::row_major || (needs.layout != Layout::column_major && by_rows);
+  const auto aligned = [&](std::int64_t count) { return count % needs.alignment == 0; };
+  const auto apart = [&](std::int64_t extent, std::int64_t stride) { return extent <= 1 || aligned(stride); };
+  return reinterpret_cast<std::uintptr_t>(o.data) % (o.size * static_cast<std::size_t>(needs.alignment)) == 0 &&
+         apart(o.batches, o.batch_stride) && (rows ? apart(o.rows, o.row_stride) : apart(o.columns, o.column_stride)) &&
+         aligned(rows ? o.columns : o.rows);
+}
+
+// The a-priori bound of one chain of additions (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1),
+// two roundings in the product.
+constexpr Accuracy chain = {2, 1};
+
+// Whether the semiring's own sums round so, as far as is known: minima, for example, do not.
+bool sums_round(const KernelInfo& info) { return info.facts && !info.facts->exact && !info.facts->selective; }
+
+// The largest error of each result, relative to that result, that automatic takes for floats: that of a guarded squared distance,
+// twice that of the distance.
+constexpr double largest_relative_error = 336 * 0x1p-24;
+
+enum class Admission { no, as_defined, by_option, by_bound, by_relative_error };
+
+// Whether options.precision admits a kernel, and by which rule.
+Admission admission_of(const KernelInfo& info, const Contraction& p) {
+  if (info.precision <= Precision::accumulator) return Admission::as_defined;
+  if (p.precision != Precision::automatic) return info.precision <= p.precision ? Admission::by_option : Admission::no;
+  if (sums_round(info) && info.accuracy.of(p.k) <= chain.of(p.k) && info.accuracy.of(p.k) > 0) return Admission::by_bound;
+  // What C held before may cancel with a result.
+  if (p.accumulator == Scalar::f32 && !p.accumulate && info.relative_error > 0 &&
+      info.relative_error <= largest_relative_error)
+    return Admission::by_relative_error;
+  return Admission::no;
+}
+
+std::string rounding_of(const KernelInfo& info) {
+  return std::string("rounds terms (precision ") + name(info.precision) + ')';
+}
+
+std::string units(double bound) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g u", bound);
+  return text;
+}
+
+}  // namespace
+
+Contraction::Key Contraction::key() const {
+  return {semiring.type, semiring.type ? std::string_view() : semiring.name, element, accumulator};
+}
+Contraction::Key Contraction::key_of(const KernelInfo& info) {
+  return {info.semiring_type, info.semiring_type ? std::string_view() : info.semiring, info.element, info.accumulator};
+}
+Status Contraction::accepts(const KernelInfo& info) {
+  return info.semiring.empty() ? Status{Decline::key, "names no semiring"} : Status{};
+}
+
+void Contraction::check() const {
+  const Contraction& p = *this;
+  detail::require_extent(p, b, "rows", b.rows, k, a);
+  detail::require_extent(p, c, "rows", c.rows, a.rows, a);
+  detail::require_extent(p, c, "columns", c.columns, b.columns, b);
+  detail::require_batches(p, a, c);
+  detail::require_batches(p, b, c);
+  require_held(p);
+  if (indices) require_indices_fit(p);
+  if (is_empty()) return;
+  detail::require_data(p, c);
+  if (k > 0) detail::require_data(p, a);
+  if (k > 0) detail::require_data(p, b);
+  detail::require_disjoint(p, c, a);
+  detail::require_disjoint(p, c, b);
+  detail::require_distinct(p, c);
+  if (!indices) return;
+  detail::require_data(p, *indices);
+  for (const Operand* other : {&a, &b, &c}) detail::require_disjoint(p, *indices, *other);
+  detail::require_distinct(p, *indices);
+}
+
+Decline Contraction::admits(const KernelInfo& info) const {
+  if (accumulate && !info.accumulates) return Decline::accumulate;
+  if (admission_of(info, *this) == Admission::no) return Decline::precision;
+  const Operand* const operands[] = {&a, &b, &c};
+  for (std::size_t i = 0; i < std::size(operands); ++i)
+    if (!has_layout(*operands[i], info.operands[i])) return Decline::layout;
+  return Decline::none;
+}
+
+std::string Contraction::why_not(Decline why, const KernelInfo& info) const {
+  switch (why) {
+    case Decline::accumulate: return "no value of C can be continued, so accumulate is not defined";
+    case Decline::precision:
+      if (precision != Precision::automatic) return rounding_of(info) + ", which options.precision does not allow";
+      if (!sums_round(info) || info.accuracy.of(k) <= chain.of(k))
+        return rounding_of(info) +
+               ", and no bound shows that one chain rounds as much, so options.precision automatic does not allow it";
+      return rounding_of(info) + ", and its bound of " + units(info.accuracy.of(k)) + " is above the " + units(chain.of(k)) +
+             " of one chain, so options.precision automatic does not allow it";
+    case Decline::layout: {
+      const Operand* const operands[] = {&a, &b, &c};
+      for (std::size_t i = 0; i < std::size(operands); ++i) {
+        const OperandNeeds needs = info.operands[i];
+        if (!has_layout(*operands[i], needs))
+          return std::string("needs ") + operands[i]->argument + " of layout " + name(needs.layout) +
+                 (needs.alignment > 1
+                      ? ", its address and extents multiples of " + std::to_string(needs.alignment) + " elements"
+                      : "");
+      }
+      return {};
+    }
+    default: return {};
+  }
+}
+
+std::string Contraction::admission(const KernelInfo& info) const {
+  switch (admission_of(info, *this)) {
+    case Admission::by_option: return rounding_of(info) + ", as options.precision allows";
+    case Admission::by_bound:
+      return rounding_of(info) + ", but its bound of " + units(info.accuracy.of(k)) + " is no larger than the " +
+             units(chain.of(k)) + " of one chain";
+    case Admission::by_relative_error: {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.2g", info.relative_error);
+      return rounding_of(info) + ", but each result is within " + text + " of itself, or as one chain" +
+             (may_cancel ? ", unless it cancels, as options.may_cancel allows" : "");
+    }
+    default: return {};
+  }
+}
+
+double Contraction::memory_bytes() const {
+  const auto bytes = [](const Operand& o) {
+    const auto distinct = [](std::int64_t extent, std::int64_t stride) {
+      return static_cast<double>(stride == 0 ? std::min<std::int64_t>(extent, 1) : extent);
+    };
+    return distinct(o.batches, o.batch_stride) * distinct(o.rows, o.row_stride) * distinct(o.columns, o.column_stride) *
+           static_cast<double>(o.size);
+  };
+  return bytes(a) + bytes(b) + bytes(c);
+}
+
+Contraction Contraction::nominal() const {
+  constexpr std::int64_t rows = 1024;
+  constexpr int multiprocessors = 132, threads = 8;
+  const auto place = [](Operand& o, std::uintptr_t address, std::int64_t of_rows, std::int64_t columns, bool by_rows) {
+    o.data = reinterpret_cast<void*>(address);
+    o.batches = 1;
+    o.rows = of_rows;
+    o.columns = columns;
+    o.batch_stride = 0;
+    o.row_stride = by_rows ? columns : 1;
+    o.column_stride = by_rows ? 1 : of_rows;
+  };
+  Contraction q = *this;
+  q.batch = 1;
+  q.m = rows;
+  q.indices = nullptr;
+  place(q.a, 1 << 20, rows, k, true);
+  place(q.b, 2 << 20, k, n, false);
+  place(q.c, 3 << 20, rows, n, true);
+  if (execution.space == Space::cuda) q.execution.multiprocessors = multiprocessors;
+  q.execution.concurrency = threads;
+  return q;
+}
+
+std::string Contraction::summary() const {
+  std::string text = std::string(semiring.name) + ' ' + name(element);
+  if (batch != 1) text += ", batch " + std::to_string(batch);
+  text += ", " + std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(k);
+  return text + (may_cancel ? ", may cancel" : "");
+}
+
+// ---- the engine's functions for this operation -----------------------------------------------------------------------
+
+static_assert(Problem<Contraction>);
+template class Registry<Contraction>;
+
+void register_kernel(const Kernel<Contraction>& kernel) { engine::register_kernel(kernel); }
+Status supports(const Kernel<Contraction>& kernel, const Contraction& p) { return engine::supports(kernel, p, {}); }
+double predicted_seconds(const Kernel<Contraction>& kernel, const Contraction& p) {
+  return engine::predicted_seconds(kernel, p);
+}
+const Kernel<Contraction>& select(const Contraction& p) { return *engine::choose(p).kernel; }
+std::vector<Candidate<Contraction>> candidates(const Contraction& p) { return engine::candidates(p); }
+std::string explain(const Contraction& p) { return engine::explain(p); }
+void run(const Contraction& p) { engine::run(p); }
+void run(const Kernel<Contraction>& kernel, const Contraction& p) { engine::run(kernel, p); }
+WorkspaceSize workspace_size(const Contraction& p) { return engine::workspace_size(p); }
+
+namespace detail {
+
+std::size_t workspace_of(const Contraction& p) {
+  const auto choice = engine::choose(p);
+  return engine::workspace_of(*choice.kernel, p, choice.plan).bytes;
+}
+
+std::span<const Kernel<Contraction>> keep(std::vector<Kernel<Contraction>> kernels) {
+  auto& operation = engine::registry_of<Contraction>();
+  const std::unique_lock lock(operation.mutex);
+  return operation.kept.emplace_back(std::move(kernels));
+}
+
+}  // namespace detail
+
+}  // namespace rigel

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the drivers share, calls of several launches: closure(), transitive_closure(), and cdist() of prepared rows.
+#pragma once
+
+#include <rigel/contraction.hpp>
+#include <rigel/detail/checks.hpp>
+#include <rigel/detail/execution.hpp>
+#include <rigel/detail/pool.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+namespace rigel::detail {
+
+/// Bytes of scratch memory of the kernel that a problem gets whose operands are not placed yet: unchecked.
+std::size_t workspace_of(const Contraction& problem);
+
+/// "3x64x64", or without batches "64x64".
+inline std::string extents(const Operand& o) {
+  return (o.batches != 1 ? std::to_string(o.batches) + 'x' : "") + std::to_string(o.rows) + 'x' + std::to_string(o.columns);
+}
+
+/// Makes `o` matrices of `like`'s type and number at `base`, by rows or by columns, each of which takes `pitch` elements. Returns where
+/// the next array begins: its address is a multiple of 256.
+inline std::uintptr_t place_matrices(Operand& o, std::uintptr_t base, const Operand& like, std::int64_t rows,
+                                     std::int64_t columns, std::int64_t pitch, bool by_rows) {
+  const std::int64_t matrix = (by_rows ? rows : columns) * pitch;
+  o.data = reinterpret_cast<void*>(base);
+  o.type = like.type;
+  o.size = like.size;
+  o.batches = like.batches;
+  o.rows = rows;
+  o.columns = columns;
+  o.batch_stride = like.batches == 1 ? 0 : matrix;
+  o.row_stride = by_rows ? pitch : 1;
+  o.column_stride = by_rows ? 1 : pitch;
+  return base + (o.size * static_cast<std::size_t>(o.batches * matrix) + 255) / 256 * 256;
+}
+
+/// The memory of one call: the caller's, which must not overlap the operands, or for as long as this object lives the pool's.
+/// It is taken before the first launch, and only where there can be one.
+class CallMemory {
+ public:
+  CallMemory(const char* call, const Execution& execution, Workspace given, std::size_t bytes,
+             std::initializer_list<const Operand*> operands)
+      : data_(given.data) {
+    require_launch(call, execution);
+    if (!data_) {
+      pooled_ = lease(call, execution, bytes);
+      data_ = pooled_.data();
+      return;
+    }
+    if (bytes > 0 && reinterpret_cast<std::uintptr_t>(data_) % 256 != 0)
+      throw Error(Code::invalid_argument, std::string(call) + ": the workspace is not aligned to 256 bytes");
+    if (given.bytes < bytes)
+      throw Error(Code::invalid_argument, std::string(call) + ": the workspace has " + std::to_string(given.bytes) +
+                                              " bytes, expected " + std::to_string(bytes));
+    const auto size = static_cast<std::int64_t>(bytes);
+    const Operand memory{.data = data_,
+                         .type = Scalar::u8,
+                         .size = 1,
+                         .rows = 1,
+                         .columns = size,
+                         .row_stride = size,
+                         .column_stride = 1,
+                         .argument = "the workspace"};
+    for (const Operand* o : operands)
+      if (o->data) require_disjoint(Call{.function = call}, memory, *o);
+  }
+  std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data_); }
+
+ private:
+  PoolLease pooled_;
+  void* data_;
+};
+
+}  // namespace rigel::detail

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// verify() of one kernel, for each operation: its grid of problems, and what its results are held to.
+#pragma once
+
+#include <rigel/registry.hpp>
+
+namespace rigel::engine {
+
+Verification verify(const Kernel<Contraction>& kernel, unsigned seed);
+
+}  // namespace rigel::engine
