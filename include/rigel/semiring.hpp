@@ -9,6 +9,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace rigel {
@@ -167,9 +168,9 @@ struct Hyperparameter {
 template <class S, Number T>
 Hyperparameter hyperparameter(std::string_view name, T S::* member) {
   const S object{};
-  const auto* const first = reinterpret_cast<const std::byte*>(&object);
-  const auto* const value = reinterpret_cast<const std::byte*>(&(object.*member));
-  return {name, scalar_of<T>, static_cast<std::size_t>(value - first), static_cast<double>(object.*member)};
+  const auto first = reinterpret_cast<std::uintptr_t>(&object);
+  const auto value = reinterpret_cast<std::uintptr_t>(&(object.*member));
+  return {name, scalar_of<T>, value - first, static_cast<double>(object.*member)};
 }
 
 /// The domain of S: S::domain, or all values.

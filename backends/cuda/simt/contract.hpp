@@ -234,29 +234,15 @@ constexpr double steps_per_second() {
     return 1e11 * relative_speed<S> / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
 }
 
-/// A tile's time besides its steps, in seconds, measured on sm_90. `launch` includes the first tiles' wait for instructions.
-/// `first_fill`, `later_fill`: to fill the first slabs, for tiles that start at once and for later ones, which overlap
-/// partly if they are small. `output`: to write an output.
-struct TileTimes {
-  double launch, first_fill, later_fill, output;
-};
-template <class S, class Shape>
-constexpr TileTimes tile_times(bool vectors) {
-  if (!is_light_float<S>) return {std::is_same_v<Shape, SmallTile<S>> ? 3e-6 : 4.2e-6, 0.9e-6, 0.9e-6, 1.9e-10};
-  if (Shape::blocks <= 2) return {7.5e-6, vectors ? 3e-6 : 1e-6, vectors ? 3e-6 : 4e-6, 7e-11};
-  if (std::is_same_v<Shape, WideTile>) return {4.8e-6, 3e-6, vectors ? 1e-6 : 2e-6, 7e-11};
-  return {5.6e-6, 3e-6, vectors ? 1e-6 : 3e-6, 7e-11};
-}
-
 /// The share of its speed that a multiprocessor reaches with some tiles, after as many as it holds or at first: all of it
 /// from 5 warps on, if the four schedulers have equally many and no block is alone with its barriers.
 template <class S, class Shape>
 double busy(double tiles, bool behind_others) {
   if (is_light_float<S>) {
-    constexpr bool large = Shape::blocks <= 2, wide = std::is_same_v<Shape, WideTile>;
-    if (tiles == 1 && large) return behind_others ? pace<S>.alone_behind_others : pace<S>.alone;
-    if (tiles == 1) return wide ? 0.73 : 0.43;
-    if (tiles == 2 && !large && !wide && behind_others) return pace<S>.two_behind_others;
+    if (tiles == 1 && std::is_same_v<Shape, LargeTile<S>>)
+      return behind_others ? pace<S>.alone_behind_others : pace<S>.alone;
+    if (tiles == 1) return tile_spec<S, Shape>().alone;
+    if (tiles == 2 && std::is_same_v<Shape, SmallTile<S>> && behind_others) return pace<S>.two_behind_others;
   }
   const double warps = tiles * Shape::threads / 32;
   return warps <= 4 ? 0.2 + 0.17 * warps : warps / (4 * std::ceil(warps / 4));
@@ -271,10 +257,11 @@ double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, do
   constexpr bool full_of_warps = Shape::blocks * Shape::threads >= 512;
   constexpr double efficiency =
       is_transcendental<S> ? (full_of_warps ? 1 : 0.95) * outputs / (outputs + 0.5) : outputs / (outputs + 4.0);
-  const TileTimes times = tile_times<S, Shape>(copies == 1);
+  constexpr TileSpec spec = tile_spec<S, Shape>();
+  const TileTimes& times = copies == 1 ? spec.in_vectors : spec.singles;
   const double tiles_each = std::ceil(static_cast<double>(count) / std::max(multiprocessors, 1));
   const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
-  const double lost = is_light_float<S> && Shape::blocks <= 2 && full > 0 ? pace<S>.lost : 0;
+  const double lost = is_light_float<S> && std::is_same_v<Shape, LargeTile<S>> && full > 0 ? pace<S>.lost : 0;
   const double rate =
       steps_per_second<S, Shape>() * efficiency * copies * speed / (static_cast<double>(area) * static_cast<double>(k));
   const double rounds = tiles_each / Shape::blocks;
@@ -375,9 +362,9 @@ KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
 }
 
 template <class S, class Finish, class Shape>
-Kernel<Contraction> kernel(std::string_view variant = {}) {
+Kernel<Contraction> kernel() {
   Kernel<Contraction> k;
-  k.info = tile_info<S, Shape>(variant);
+  k.info = tile_info<S, Shape>(tile_spec<S, Shape>().variant);
   k.supports = detail::supports_by<supports<S, Finish, Shape>>;
   k.cost = detail::cost_by<cost<S, Shape>>;
   k.run = detail::run_by<run<S, Finish, Shape>>;

@@ -211,12 +211,12 @@ Kernel<Contraction> narrow_kernel() {
   return k;
 }
 
-/// Adds the kernels of one semiring: the large tile first, the narrow ones last. Large structs do not fit into all of them.
+/// Adds the kernels of one semiring: those of its tiles first, the narrow ones last. Large structs do not fit into all of them.
 template <class S, class Finish>
 void add_kernels(std::vector<Kernel<Contraction>>& list) {
-  if constexpr (fits_in_shared_memory<S, LargeTile<S>>) list.push_back(kernel<S, Finish, LargeTile<S>>());
-  if constexpr (fits_in_shared_memory<S, SmallTile<S>>) list.push_back(kernel<S, Finish, SmallTile<S>>());
-  if constexpr (has_wide_tile<S>) list.push_back(kernel<S, Finish, WideTile>("wide"));
+  detail::for_each(Tiles<S>{}, [&]<class Shape>() {
+    if constexpr (fits_in_shared_memory<S, Shape>) list.push_back(kernel<S, Finish, Shape>());
+  });
   if constexpr (powers_by_products<S, Finish> && sums_powers<S>) list.push_back(whole_powers_kernel<S, Finish>());
   if constexpr (narrows<S>) {
     list.push_back(narrow_kernel<S, Finish>());

@@ -11,6 +11,9 @@
 #include <rigel/detail/arguments.hpp>
 #include <rigel/semirings.hpp>
 
+#include <string_view>
+#include <type_traits>
+
 namespace rigel::backends::simt {
 
 /// Whether ptxas keeps temporaries for many outputs while it evaluates ⊗. It does so for comparisons that are then counted
@@ -167,6 +170,39 @@ inline constexpr bool is_light_float = in_vectors<S> && std::is_same_v<typename 
 using WideTile = tile::Shape<8, 16, 8, 4, 8, 4, true>;
 template <class S>
 inline constexpr bool has_wide_tile = is_light_float<S> && !singles_only<S>;
+
+/// A tile's time besides its steps, in seconds, measured on sm_90. `launch` includes the first tiles' wait for instructions.
+/// `first_fill`, `later_fill`: to fill the first slabs, for tiles that start at once and for later ones, which overlap
+/// partly if they are small. `output`: to write an output.
+struct TileTimes {
+  double launch, first_fill, later_fill, output;
+};
+
+/// What selection and names need to know of a tile. `variant`: in its kernels' names. `singles`, `in_vectors`: its times with
+/// operands that come so. `alone`: the share of its speed that a multiprocessor reaches with one such tile, for light
+/// semirings of floats (the large tile's is in their Pace).
+struct TileSpec {
+  std::string_view variant;
+  TileTimes singles, in_vectors;
+  double alone = 0.43;
+};
+template <class S, class Shape>
+constexpr TileSpec tile_spec() {
+  if constexpr (!is_light_float<S>) {
+    constexpr TileTimes times{std::is_same_v<Shape, SmallTile<S>> ? 3e-6 : 4.2e-6, 0.9e-6, 0.9e-6, 1.9e-10};
+    return {{}, times, times};
+  } else if constexpr (std::is_same_v<Shape, WideTile>)
+    return {"wide", {4.8e-6, 3e-6, 2e-6, 7e-11}, {4.8e-6, 3e-6, 1e-6, 7e-11}, 0.73};
+  else if constexpr (std::is_same_v<Shape, SmallTile<S>>)
+    return {{}, {5.6e-6, 3e-6, 3e-6, 7e-11}, {5.6e-6, 3e-6, 1e-6, 7e-11}};
+  else
+    return {{}, {7.5e-6, 1e-6, 4e-6, 7e-11}, {7.5e-6, 3e-6, 3e-6, 7e-11}};
+}
+
+/// The tiles of a semiring, the large one first; each has kernels of its own.
+template <class S>
+using Tiles = std::conditional_t<has_wide_tile<S>, type_list<LargeTile<S>, SmallTile<S>, WideTile>,
+                                 type_list<LargeTile<S>, SmallTile<S>>>;
 
 /// The schedule of a kernel whose operands come element by element.
 template <class S, class Shape>
