@@ -239,9 +239,9 @@ constexpr double steps_per_second() {
 template <class S, class Shape>
 double busy(double tiles, bool behind_others) {
   if (is_light_float<S>) {
-    if (tiles == 1 && std::is_same_v<Shape, LargeTile<S>>)
-      return behind_others ? pace<S>.alone_behind_others : pace<S>.alone;
-    if (tiles == 1) return tile_spec<S, Shape>().alone;
+    constexpr double alone = tile_spec<S, Shape>().alone;
+    if (tiles == 1 && alone > 0) return alone;
+    if (tiles == 1) return behind_others ? pace<S>.alone_behind_others : pace<S>.alone;
     if (tiles == 2 && std::is_same_v<Shape, SmallTile<S>> && behind_others) return pace<S>.two_behind_others;
   }
   const double warps = tiles * Shape::threads / 32;
