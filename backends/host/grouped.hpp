@@ -47,7 +47,7 @@ struct GroupedMicrokernel {
           block_a[i][j] = splat<Row>(a[k * rows + i]);
           block_b[i][j] = load<Row>(b + k * columns + j * lanes);
         }
-      x = step_on<Ordered>(s, x, load<Block>(block_a), load<Block>(block_b), k0 + k);
+      x = detail::step_on<Ordered>(s, x, load<Block>(block_a), load<Block>(block_b), k0 + k);
     }
     store(&field[0][0][0], x);
     for (int i = 0; i < rows; ++i)

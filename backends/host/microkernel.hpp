@@ -6,30 +6,9 @@
 
 #include <rigel/backends/host/lanes.hpp>
 #include <rigel/backends/host/level.hpp>
+#include <rigel/detail/ordered.hpp>
 
 namespace rigel::backends::host {
-
-template <class S>
-inline constexpr bool has_ordered_add = requires(const S s, typename S::accumulator x) { s.add_if_ordered(x, x); };
-template <class S>
-inline constexpr bool has_ordered_multiply = requires(const S s, operand_t<S> a) { s.multiply_if_ordered(a, a); };
-
-/// Whether S has shorter forms of its operations for operands and products that are not NaN. Only semirings of the zoo count. A
-/// user's functor that inherits these forms may have another ⊗ or ⊕, and its ⊗ must not see infinities that no operand holds.
-template <class S>
-inline constexpr bool has_ordered_form =
-    in_zoo<S> && std::is_floating_point_v<operand_t<S>> && (has_ordered_add<S> || has_ordered_multiply<S>);
-
-/// x ⊕ (a ⊗ b) on numbers or vectors. If Ordered, neither a, b nor a ⊗ b is NaN.
-template <bool Ordered, class S, class X, class T>
-RIGEL_FUNCTION X step_on(const S& s, const X& x, T a, T b, std::int64_t k) {
-  if constexpr (Ordered && has_ordered_multiply<S>)
-    return s.add_if_ordered(x, s.multiply_if_ordered(a, b));
-  else if constexpr (Ordered)
-    return s.add_if_ordered(x, s.multiply(a, b));
-  else
-    return rigel::step(s, x, a, b, k);
-}
 
 /// The microkernel for a block of outputs of semiring S at a level.
 template <class Level, class S>
@@ -89,14 +68,14 @@ struct Microkernel {
   template <bool Ordered>
   RIGEL_MEMBER static Sums step(const S& s, Sums x, Operand a, Row b, std::int64_t k) {
     if constexpr (R::mode == Mode::vectors) {
-      return step_on<Ordered>(s, x, splat<Row>(a), b, k);
+      return detail::step_on<Ordered>(s, x, splat<Row>(a), b, k);
     } else if constexpr (R::mode == Mode::each_lane) {
       Sums y;
 #pragma unroll
-      for (int j = 0; j < R::lanes; ++j) y[j] = step_on<Ordered>(s, Accumulator(x[j]), a, Operand(b[j]), k);
+      for (int j = 0; j < R::lanes; ++j) y[j] = detail::step_on<Ordered>(s, Accumulator(x[j]), a, Operand(b[j]), k);
       return y;
     } else {
-      return step_on<Ordered>(s, x, a, b, k);
+      return detail::step_on<Ordered>(s, x, a, b, k);
     }
   }
 };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rigel/backends/host/lanes.hpp>
+#include <rigel/detail/ordered.hpp>
 
 namespace rigel::backends::host {
 
@@ -12,29 +13,8 @@ namespace rigel::backends::host {
 template <class Level, int Width, class From, class To>
 void pack(const From* source, std::int64_t row_stride, std::int64_t k_stride, int count, int steps, To* panel);
 
-/// Which values that could make a product NaN occur among packed values.
-struct Specials {
-  bool nan = false, infinite = false, negative_infinite = false;
-};
-
 /// Searches packed values for them. pack_loops.hpp defines it.
 template <class Level, class T>
-Specials specials_of(const T* values, std::int64_t count);
-
-/// Whether no product of values of A and B is NaN. Finite values give none, so this tries the infinities that occur, with each
-/// other and with zero.
-template <class S>
-RIGEL_FUNCTION bool products_are_ordered(const S& s, const Specials& a, const Specials& b) {
-  using T = operand_t<S>;
-  if (a.nan || b.nan) return false;
-  const T values_a[] = {T(0), a.infinite ? infinity<T>() : T(0), a.negative_infinite ? -infinity<T>() : T(0)};
-  const T values_b[] = {T(0), b.infinite ? infinity<T>() : T(0), b.negative_infinite ? -infinity<T>() : T(0)};
-  for (const T x : values_a)
-    for (const T y : values_b) {
-      const T product = s.multiply(x, y);
-      if (product != product) return false;
-    }
-  return true;
-}
+detail::Specials specials_of(const T* values, std::int64_t count);
 
 }  // namespace rigel::backends::host

@@ -81,7 +81,7 @@ template <class Level, int Width, class From, class To>
 }
 
 template <class Level, class T>
-[[gnu::noinline, clang::min_vector_width(512)]] Specials specials_of(const T* values, std::int64_t count) {
+[[gnu::noinline, clang::min_vector_width(512)]] detail::Specials specials_of(const T* values, std::int64_t count) {
   using V = vector<T, Level::vector_bytes / sizeof(T)>;
   constexpr int lanes = Level::vector_bytes / sizeof(T);
   // The largest and the smallest value tell whether there are infinities.
@@ -94,7 +94,7 @@ template <class Level, class T>
     largest = math::maximum_if_ordered(v, largest);
     smallest = math::minimum_if_ordered(v, smallest);
   }
-  Specials found;
+  detail::Specials found;
   const auto note = [&](T v) {
     found.nan |= v != v;
     found.infinite |= v == infinity<T>();

@@ -30,7 +30,7 @@ struct Worker {
   Accumulator* sums;
   // Which block of B packed_b holds, and its special values. The next tile skips packing if it needs the same block.
   std::int64_t packed_batch = -1, packed_k = -1, packed_column = -1;
-  Specials specials_b = {};
+  detail::Specials specials_b = {};
 
   RIGEL_MEMBER Worker(const detail::Arguments<S, Finish>& arguments, const Grid& cut, char* scratch)
       : g(arguments),
@@ -120,15 +120,16 @@ struct Worker {
       const std::int64_t batch = b.batch == 0 ? 0 : l;
       if (packed_batch != batch || packed_k != k0 || packed_column != j0) {
         pack<Level, M::columns>(b.data + b.offset(l, k0, j0), b.column, b.row, static_cast<int>(columns), steps, packed_b);
-        if constexpr (has_ordered_form<S>) specials_b = specials_of<Level>(packed_b, padded(columns, M::columns) * steps);
+        if constexpr (detail::has_ordered_form<S>)
+          specials_b = specials_of<Level>(packed_b, padded(columns, M::columns) * steps);
         packed_batch = batch;
         packed_k = k0;
         packed_column = j0;
       }
       pack<Level, M::rows>(a.data + a.offset(l, i0, k0), a.row, a.column, static_cast<int>(rows), steps, packed_a);
-      if constexpr (has_ordered_form<S>) {
-        const Specials specials_a = specials_of<Level>(packed_a, padded(rows, M::rows) * steps);
-        if (products_are_ordered(s, specials_a, specials_b)) {
+      if constexpr (detail::has_ordered_form<S>) {
+        const detail::Specials specials_a = specials_of<Level>(packed_a, padded(rows, M::rows) * steps);
+        if (detail::products_are_ordered(s, specials_a, specials_b)) {
           blocks<true>(s, l, i0, j0, rows, columns, k0, steps, first, last);
           continue;
         }

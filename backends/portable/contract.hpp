@@ -1,120 +1,246 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tiled contraction in pure Kokkos, for any execution space. A team computes one tile of C; scratch memory holds the slabs of
-// A and B, and every thread holds a block of outputs in registers. Each output is one chain in ascending k, so the bits are the
-// reference's.
+// The portable family's kernels for a semiring, on any execution space, in Kokkos alone: facts, predicted times, choice of a
+// shape, launch. They serve what no tuned family covers.
 #pragma once
 
-#include <rigel/detail/arguments.hpp>
+#include <rigel/backends/portable/host.hpp>
+#include <rigel/backends/portable/narrow.hpp>
+#include <rigel/backends/portable/split_k.hpp>
+#include <rigel/backends/portable/tiles.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/kernel.hpp>
 
-#include <algorithm>
+#include <cmath>
+#include <vector>
 
 namespace rigel::backends::portable {
 
-/// The threads of a team along M and N, the outputs of a thread along each, and the depth of a slab. On a host a team is one
-/// thread. The slabs of both operands take at most 32 KB of scratch memory, if an operand has at most 256 bytes.
-template <bool on_host, class Operand>
-struct ShapeOn {
-  static constexpr int threads = on_host ? 1 : 16;
-  static constexpr int outputs = on_host ? 8 : 4;
-  static constexpr int tile = threads * outputs;
-  static constexpr int most = 32 * 1024 / (2 * tile * static_cast<int>(sizeof(Operand)));
-  static constexpr int depth = most < 1 ? 1 : most < 16 ? most : 16;
+/// Those execution spaces of a list that are not the host's.
+template <class List>
+struct devices_among;
+template <class... Exec>
+struct devices_among<type_list<Exec...>> {
+  using type =
+      typename detail::concatenated<type_list<>, std::conditional_t<on_host<Exec>, type_list<>, type_list<Exec>>...>::type;
 };
-template <class Exec, class Operand>
-using Shape = ShapeOn<Kokkos::SpaceAccessibility<Exec, Kokkos::HostSpace>::accessible, Operand>;
+template <class List>
+using devices_of = typename devices_among<List>::type;
 
-template <class S, class Finish, class Exec>
-void contract(const Exec& exec, const std::string& label, const detail::Arguments<S, Finish>& g) {
-  using Policy = Kokkos::TeamPolicy<Exec>;
-  using Operand = operand_t<S>;
-  using Cut = Shape<Exec, Operand>;
-  constexpr int threads = Cut::threads, outputs = Cut::outputs, tile = Cut::tile, depth = Cut::depth;
-  constexpr int team_size = threads * threads, k_apart = team_size < tile ? 1 : team_size / tile;
-  static_assert(team_size == 1 || team_size % tile == 0);
-  constexpr std::int64_t max_league = 1 << 30;
-  const std::int64_t tiles_m = (g.m + tile - 1) / tile, tiles_n = (g.n + tile - 1) / tile;
-  const std::int64_t tiles = g.batch * tiles_m * tiles_n;
-  const int league = static_cast<int>(tiles < max_league ? tiles : max_league);
-  auto policy = Policy(exec, league, team_size)
-                    .set_scratch_size(0, Kokkos::PerTeam(2 * tile * depth * sizeof(Operand) + 2 * alignof(Operand)));
-  const auto tiles_of_team = KOKKOS_LAMBDA(const typename Policy::member_type& team) {
-    auto* const slab_a =
-        static_cast<Operand*>(team.team_scratch(0).get_shmem_aligned(tile * depth * sizeof(Operand), alignof(Operand)));
-    auto* const slab_b =
-        static_cast<Operand*>(team.team_scratch(0).get_shmem_aligned(tile * depth * sizeof(Operand), alignof(Operand)));
-    const int rank = team.team_rank(), row = rank / threads, column = rank % threads;
+/// Multiprocessors, or what is like them.
+inline double multiprocessors_of(const Contraction& p) {
+  constexpr int threads_each = 2048;
+  const Execution& e = p.execution;
+  return std::max(e.multiprocessors > 0 ? e.multiprocessors : e.concurrency / threads_each, 1);
+}
 
-    for (std::int64_t t = team.league_rank(); t < tiles; t += team.league_size()) {
-      const std::int64_t n0 = t % tiles_n * tile, m0 = t / tiles_n % tiles_m * tile, l = t / tiles_n / tiles_m;
-      const S s = g.semiring(l);
-      typename S::accumulator x[outputs][outputs];
-      for (int i = 0; i < outputs; ++i)
-        for (int j = 0; j < outputs; ++j) {
-          const std::int64_t m = m0 + row + i * threads, n = n0 + column + j * threads;
-          x[i][j] = m < g.m && n < g.n ? g.start(s, l, m, n) : typename S::accumulator(S::identity());
-        }
-      for (std::int64_t k0 = 0; k0 < g.k; k0 += depth) {
-        const int steps = static_cast<int>(g.k - k0 < depth ? g.k - k0 : depth);
-        team.team_barrier();
-        for (int k = rank / tile; k < steps; k += k_apart)
-          for (int i = rank % tile; i < tile; i += team_size) {
-            // Rows and columns beyond the last one repeat it, so that ⊗ only sees elements of A and B.
-            slab_a[k * tile + i] = static_cast<Operand>(g.a.at(l, m0 + i < g.m ? m0 + i : g.m - 1, k0 + k));
-            slab_b[k * tile + i] = static_cast<Operand>(g.b.at(l, k0 + k, n0 + i < g.n ? n0 + i : g.n - 1));
-          }
-        team.team_barrier();
-        for (int k = 0; k < steps; ++k)
-          for (int i = 0; i < outputs; ++i)
-            for (int j = 0; j < outputs; ++j)
-              x[i][j] =
-                  step(s, x[i][j], slab_a[k * tile + row + i * threads], slab_b[k * tile + column + j * threads], k0 + k);
-      }
-      for (int i = 0; i < outputs; ++i)
-        for (int j = 0; j < outputs; ++j) {
-          const std::int64_t m = m0 + row + i * threads, n = n0 + column + j * threads;
-          if (m < g.m && n < g.n) g.store(s, x[i][j], l, m, n);
-        }
-      team.team_barrier();
-    }
+/// Seconds in which memory brings both operands and takes C, at an H200's rate.
+inline double memory_seconds(const Contraction& p) {
+  constexpr double bandwidth = 4.1e12;
+  const auto bytes = [&](const Operand& o) {
+    return static_cast<double>(o.batch_stride == 0 ? 1 : p.batch) * static_cast<double>(o.rows) *
+           static_cast<double>(o.columns) * static_cast<double>(o.size);
   };
-  Kokkos::parallel_for(label, policy, tiles_of_team);
+  return (bytes(p.a) + bytes(p.b) + bytes(p.c)) / bandwidth;
 }
 
-/// Predicted seconds on a GPU, with constants measured on an H200: a launch through Kokkos, and the k-steps of the
-/// multiprocessor with the most tiles. Partial tiles take as long as full ones.
+// Predicted seconds on a GPU, with constants for an H200.
+constexpr double launch_seconds = 5e-6;
+
+/// Pairs per second of a multiprocessor whose threads hold 8 × 8 outputs each.
+template <class S, class Step>
+constexpr double pairs_per_second() {
+  constexpr bool wide = sizeof(operand_t<S>) > 4;
+  if constexpr (std::is_same_v<Step, PowerStep>)
+    return 8e9;
+  else if constexpr (is_transcendental<S> && !std::is_arithmetic_v<typename S::accumulator>)
+    return wide ? 1.6e9 : 5e9;  // exponentials
+  else if constexpr (is_transcendental<S>)
+    return wide ? 0.8e9 : 3e9;  // powers
+  else
+    return 7e10 / words_of<S>;
+}
+
+/// The multiprocessor that gets the most tiles computes them `teams` at a time. Partial tiles take as long as full ones.
+template <class S, class Shape, class Step>
+double tiles_seconds(const Contraction& p) {
+  constexpr double area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
+  constexpr double efficiency = is_transcendental<S> ? 1 : outputs / (outputs + 4), fill_and_store = 3e-6;
+  const double tiles = static_cast<double>(p.batch) * std::ceil(static_cast<double>(p.m) / Shape::m) *
+                       std::ceil(static_cast<double>(p.n) / Shape::n);
+  const double each = std::ceil(tiles / multiprocessors_of(p)), rounds = std::ceil(each / Shape::teams);
+  const double last = each - (rounds - 1) * Shape::teams;  // tiles of the last round
+  const double busy = 0.4 + 0.6 * last / Shape::teams;
+  const double tile = static_cast<double>(p.k) * area / (pairs_per_second<S, Step>() * efficiency);
+  return launch_seconds + tile * ((rounds - 1) * Shape::teams + last / busy) + rounds * fill_and_store;
+}
+
+/// A thread's step is a few instructions and takes some clocks before the next one can begin; to copy an element takes dozens.
 template <class S>
-double device_seconds(const Contraction& p) {
-  constexpr double launch = 1.56e-5, fill_and_store = 2.4e-6;
-  constexpr double step = 5.6e-7 + (sizeof(operand_t<S>) > 4 ? 3.4e-7 : 0);  // per k and tile
-  constexpr double powers = 4.5e-6, exponentials = 1.9e-6;                   // in double
-  constexpr double in_double = std::is_arithmetic_v<typename S::accumulator> ? powers : exponentials;
-  constexpr double transcendental = !is_transcendental<S> ? 0 : sizeof(operand_t<S>) > 4 ? in_double : 8.6e-7;
-  constexpr std::int64_t tile = ShapeOn<false, operand_t<S>>::tile;
-  const std::int64_t tiles = p.batch * ((p.m + tile - 1) / tile) * ((p.n + tile - 1) / tile);
-  const double each = std::max(static_cast<double>(tiles) / std::max(p.execution.multiprocessors, 1), 1.0);
-  return launch + each * (static_cast<double>(p.k) * (step + transcendental) + fill_and_store);
+double narrow_seconds(const Contraction& p, NarrowShape shape) {
+  constexpr double issued_per_second = 4 * 32 * 1.7e9, resident_threads = 2048, latency = 25e-9, wait = 1.5e-6;
+  constexpr double copy = 25, of_step = is_transcendental<S> ? issued_per_second / pairs_per_second<S, ReferenceStep>() : 6;
+  const double threads = 1 << shape.threads(), lines = shape.lines_a() + shape.lines_b();
+  const double teams = static_cast<double>(shape.teams(p)), k = static_cast<double>(std::max<std::int64_t>(p.k, 1));
+  const double slabs = std::ceil(k / (1 << shape.depth));
+  const double throughput = teams * k * (threads * of_step + lines * copy) / (issued_per_second * multiprocessors_of(p));
+  const double rounds = std::ceil(teams / (multiprocessors_of(p) * std::min(resident_threads / threads, 32.)));
+  const double waiting = rounds * (slabs * wait + k * std::max(latency, of_step / 1.7e9 * 4) + wait);
+  return launch_seconds + std::max({throughput, waiting, memory_seconds(p)});
 }
 
-/// The portable kernel for one semiring, on the spaces of the list.
+template <class S>
+double split_k_seconds(const Contraction& p) {
+  constexpr double issued_per_second = 4 * 32 * 1.7e9, resident = 4, wait = 0.3e-6, join = 5e-6;
+  constexpr double of_step = is_transcendental<S> ? issued_per_second / pairs_per_second<S, ReferenceStep>() : 6;
+  const double teams = static_cast<double>(p.batch * SplitK::tiles_m(p) * SplitK::tiles_n(p)), k = static_cast<double>(p.k);
+  const double steps = std::ceil(k / SplitK::threads);
+  const double throughput = teams * k * (SplitK::outputs * (of_step + 10)) / (issued_per_second * multiprocessors_of(p));
+  const double rounds = std::ceil(teams / (multiprocessors_of(p) * resident));
+  const double waiting = rounds * (steps * std::max(wait, SplitK::outputs * of_step / 1.7e9 * 2) + join);
+  return launch_seconds + std::max({throughput, waiting, memory_seconds(p)});
+}
+
+/// Facts and promises of one chain in ascending k.
 template <class S, class Finish, class Spaces>
-Kernel<Contraction> kernel() {
+Kernel<Contraction> chain_kernel(std::string_view variant) {
   Kernel<Contraction> k;
-  k.info = detail::info_of<S>("portable", {}, {}, detail::bits_of(Spaces{}));
+  k.info = detail::info_of<S>("portable", variant, {}, detail::bits_of(Spaces{}));
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
   k.info.accuracy = detail::chain_accuracy<S>();
   k.supports = detail::supports_by<detail::finish_supports<Finish>>;
+  return k;
+}
+
+/// Calls visit.operator()<Shape>() with the tile that is predicted to be faster.
+template <class Exec, class S, class Step, class Visit>
+void with_shape(const Contraction& p, const Visit& visit) {
+  using Large = LargeShape<Exec, S>;
+  using Small = SmallShape<Exec, S>;
+  if (tiles_seconds<S, Large, Step>(p) <= tiles_seconds<S, Small, Step>(p))
+    visit.template operator()<Large>();
+  else
+    visit.template operator()<Small>();
+}
+
+template <class S, class Step, class Devices>
+double device_seconds(const Contraction& p) {
+  double seconds = 0;
+  detail::with_instance(Devices{}, p.execution, [&]<class Exec>(const Exec&) {
+    with_shape<Exec, S, Step>(p, [&]<class Shape>() { seconds = tiles_seconds<S, Shape, Step>(p); });
+  });
+  return std::max(seconds, launch_seconds + memory_seconds(p));
+}
+template <class S, class Finish, class Step, class Exec>
+void run_tiles(const Exec& exec, const std::string& label, const Contraction& p) {
+  with_shape<Exec, S, Step>(
+      p, [&]<class Shape>() { contract_tiles<Shape, Step>(exec, label, detail::arguments_of<S, Finish>(p)); });
+}
+
+template <class S>
+NarrowShape narrow_shape_of(const Contraction& p) {
+  return narrow_shape(p, sizeof(word_of<operand_t<S>>));
+}
+
+template <class Devices>
+bool is_device(const Contraction& p) {
+  return (detail::bits_of(Devices{}) & bit(p.execution.space)) != 0;
+}
+
+/// Tiles, on the spaces of the list; on devices the narrow kernel's, if slabs of larger tiles would not fit.
+template <class S, class Finish, class Spaces>
+Kernel<Contraction> tiles_kernel() {
+  using Devices = devices_of<Spaces>;
+  Kernel<Contraction> k = chain_kernel<S, Finish, Spaces>({});
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) {
-    return p.execution.space == Space::cuda ? device_seconds<S>(p) : detail::host_seconds(p, 5e8);
+    constexpr double pairs_per_host_thread = 2e9;
+    if (!is_device<Devices>(p)) return detail::host_seconds(p, pairs_per_host_thread / (is_transcendental<S> ? 20 : 1));
+    if constexpr (has_tiles<S>)
+      return device_seconds<S, ReferenceStep, Devices>(p);
+    else
+      return narrow_seconds<S>(p, narrow_shape_of<S>(p));
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
-    detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {
-      contract(exec, detail::label_of(kernel.info), detail::arguments_of<S, Finish>(p));
+    detail::with_instance(Spaces{}, p.execution, [&]<class Exec>(const Exec& exec) {
+      const std::string label = detail::label_of(kernel.info);
+      if constexpr (on_host<Exec>)
+        contract_on_host(exec, label, detail::arguments_of<S, Finish>(p));
+      else if constexpr (has_tiles<S>)
+        run_tiles<S, Finish, ReferenceStep>(exec, label, p);
+      else
+        contract_narrow<S, Finish>(exec, label, p, narrow_shape_of<S>(p));
     });
   };
   return k;
+}
+
+/// Sums of powers in float, by PowerStep. With y = p·log2 |a − b| within 3 roundings, a power is within ln 2 · |y| · 3 u, where
+/// |y| ≤ 126 for numbers that are neither subnormal nor infinite; for p ≤ 8 a difference's rounding adds 8 u, and 2^y 4 u.
+template <class S, class Finish, class Devices>
+Kernel<Contraction> powers_kernel() {
+  Kernel<Contraction> k = chain_kernel<S, Finish, Devices>("powers");
+  k.info.promises = Promise::repeatable | Promise::batch_invariant;
+  k.info.bit_class = "portable.powers";
+  k.info.accuracy = {280, 1};
+  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) { return device_seconds<S, PowerStep, Devices>(p); };
+  k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
+    detail::with_instance(Devices{}, p.execution, [&](const auto& exec) {
+      run_tiles<S, Finish, PowerStep>(exec, detail::label_of(kernel.info), p);
+    });
+  };
+  return k;
+}
+
+template <class S, class Finish, class Devices>
+Kernel<Contraction> narrow_kernel() {
+  Kernel<Contraction> k = chain_kernel<S, Finish, Devices>("narrow");
+  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
+    const NarrowShape shape = narrow_shape_of<S>(p);
+    plan.keep(shape);
+    return narrow_seconds<S>(p, shape);
+  };
+  k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace&) {
+    detail::with_instance(Devices{}, p.execution, [&](const auto& exec) {
+      contract_narrow<S, Finish>(exec, detail::label_of(kernel.info), p, plan.get<NarrowShape>());
+    });
+  };
+  return k;
+}
+
+template <class S, class Finish, class Devices>
+Kernel<Contraction> split_k_kernel() {
+  Kernel<Contraction> k = chain_kernel<S, Finish, Devices>("split_k");
+  if constexpr (!is_exact<S>) {
+    constexpr double joins = 8;  // of 256 sums
+    k.info.promises = Promise::repeatable | Promise::batch_invariant;
+    k.info.bit_class = "portable.split_k";
+    // Additions in any order keep the bound of a chain; to join two log_sums rounds six times.
+    if constexpr (is_transcendental<S>) k.info.accuracy.constant += 6 * joins;
+  }
+  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) { return split_k_seconds<S>(p); };
+  k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
+    detail::with_instance(Devices{}, p.execution,
+                          [&](const auto& exec) { contract_split_k<S, Finish>(exec, detail::label_of(kernel.info), p); });
+  };
+  return k;
+}
+
+/// Sums of powers whose operands are floats.
+template <class S>
+inline constexpr bool sums_powers = false;
+template <class E>
+inline constexpr bool sums_powers<lp<E, float>> = true;
+
+/// Calls add(kernel) for each kernel of one semiring on the spaces of the list, that for tiles first.
+template <class S, class Finish, class Spaces, class Add>
+void add_kernels(const Add& add) {
+  using Devices = devices_of<Spaces>;
+  add(tiles_kernel<S, Finish, Spaces>());
+  if constexpr (!std::is_same_v<Devices, type_list<>>) {
+    if constexpr (sums_powers<S>) add(powers_kernel<S, Finish, Devices>());
+    if constexpr (has_tiles<S>) add(narrow_kernel<S, Finish, Devices>());
+    if constexpr (splits_k<S>) add(split_k_kernel<S, Finish, Devices>());
+  }
 }
 
 }  // namespace rigel::backends::portable

@@ -5,7 +5,7 @@
 
 namespace rigel::backends::portable {
 
-/// Adds the portable kernel of every semiring of a zoo list. instantiate.cpp.in defines it for one list each.
+/// Adds the portable kernels of every semiring of a zoo list. instantiate.cpp.in defines it for one list each.
 template <class List>
 void add(Registry<Contraction>& registry);
 

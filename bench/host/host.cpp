@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Measures the host kernels in pairs (m, n, k) per second, 2048 × 2048 × 256 on two threads, and the ceilings of the machine:
+// Measures the host and portable kernels in pairs (m, n, k) per second, 2048 × 2048 × 256 on two threads, and the ceilings of the machine:
 // loops of the same operations that touch no memory. compare.py compares them with other libraries.
 #include <bench/host/ceiling.hpp>
 #include <rigel/contract.hpp>
@@ -110,6 +110,9 @@ void add_all() {
   add("host/plus_times/f32", [](State& s) { contraction(s, rigel::plus_times<float>{}, "host.plus_times"); });
   if (!rigel::kernels({.name = "host.blas"}).empty())
     add("host.blas/plus_times/f32", [](State& s) { contraction(s, rigel::plus_times<float>{}, "host.blas"); });
+  add("portable/l1/f32", [](State& s) { contraction(s, rigel::l1<float>{}, "portable"); });
+  add("portable/min_plus/f32", [](State& s) { contraction(s, rigel::min_plus<float>{}, "portable"); });
+  add("portable/plus_times/f32", [](State& s) { contraction(s, rigel::plus_times<float>{}, "portable"); });
   add("host/lp/f32", [](State& s) { contraction(s, rigel::lp<float>{{}, float(p)}, "host", rigel::epilogue::pow(1 / p)); });
   add("host/lp/f64", [](State& s) { contraction(s, rigel::lp<double>{{}, p}, "host", rigel::epilogue::pow(1 / p)); });
 }

@@ -37,7 +37,8 @@ std::span<const Kernel<Contraction>> instantiated_kernels() {
     list.push_back(backends::reference::kernel<S, Finish, type_list<Exec>>());
 #endif
 #if RIGEL_BACKEND_PORTABLE
-    list.push_back(backends::portable::kernel<S, Finish, type_list<Exec>>());
+    backends::portable::add_kernels<S, Finish, type_list<Exec>>(
+        [&](Kernel<Contraction> k) { list.push_back(std::move(k)); });
 #endif
 #if RIGEL_BACKEND_HOST
     if constexpr ((here & host_spaces) != 0) list.push_back(backends::host::kernel<S, Finish, type_list<Exec>>());
