@@ -24,7 +24,7 @@
 // ahead of the device. For a job that fails it prints the error and goes on; the exit status is then 1. It is 77 if there is
 // no GPU.
 #include <bench/cuda/device.hpp>
-#include <bench/cuda/machine.hpp>
+#include <bench/machine.hpp>
 #include <rigel/contract.hpp>
 #include <rigel/distance.hpp>
 
