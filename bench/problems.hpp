@@ -51,14 +51,14 @@ struct Subject {
   std::size_t bytes_of_index = 0;               // what each output costs in addition to C
 };
 
-/// What a random problem looks like.
-enum class Kind { squares, small_batches, few_rows, short_k, few_outputs, medium_batches };
-inline constexpr std::array kind_names{"squares",       "batches of small matrices", "few rows", "short K", "few outputs",
-                                       "medium batches"};
+/// What a problem looks like: one that a text names, or a kind of random problem.
+enum class Kind { named, squares, small_batches, few_rows, short_k, few_outputs, medium_batches };
+inline constexpr std::array kind_names{"named",       "squares",       "batches of small matrices", "few rows", "short K",
+                                       "few outputs", "medium batches"};
 
 struct Spec {
   Subject subject;
-  Kind kind = Kind::squares;  // of a random problem
+  Kind kind = Kind::named;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   std::array<Layout, 3> layouts;  // of A, B and C
   rigel::Precision precision = rigel::Precision::accumulator;
@@ -228,7 +228,7 @@ class Draw {
 
   void extents(Spec& s) {
     s.batch = 1;
-    s.kind = static_cast<Kind>(below(6));
+    s.kind = static_cast<Kind>(1 + below(6));
     switch (s.kind) {
       case Kind::squares: s.m = s.n = s.k = between(32, 2048); break;
       case Kind::small_batches:
@@ -240,7 +240,7 @@ class Draw {
         break;
       case Kind::short_k: s.m = between(64, 16384), s.n = between(64, 16384), s.k = between(1, 8); break;
       case Kind::few_outputs: s.m = between(1, 64), s.n = between(1, 64), s.k = between(1e3, 3e5); break;
-      case Kind::medium_batches:
+      default:  // medium_batches
         s.batch = between(4, 64), s.m = between(100, 1000), s.n = between(100, 1000), s.k = between(100, 1000);
     }
   }
