@@ -7,7 +7,7 @@ stands between the comments <!-- table: <name> --> and <!-- end -->; all else in
     report.py --check                   fails if a document is not what this would write, or docs/performance.md is too long
     report.py --take <report> <result>  keeps of a report of bench_simt or bench_mma (--benchmark_out) what is to be kept:
                                         medians, and what ran where, but for the machine's names and folders; of one of
-                                        bench_choice (--json) the chosen and the fastest kernel of each problem
+                                        bench_choice or bench_walk (--json) the chosen and the fastest kernel of each problem
 """
 import argparse
 import difflib
@@ -75,7 +75,7 @@ def condense(report):
 
 
 def condense_choices(report):
-    """A report of bench_choice as one line per problem: the chosen kernel and the fastest one."""
+    """A report of bench_choice or bench_walk as one line per problem: its floor, the chosen kernel and the fastest one."""
     of_problem = {}
     for row in report["rows"]:
         of_problem.setdefault(row["index"], []).append(row)
@@ -83,9 +83,10 @@ def condense_choices(report):
     for rows in of_problem.values():
         chosen = next(row for row in rows if row["chosen"])
         best = min((row for row in rows if row["seconds"]), key=lambda row: row["seconds"])
-        problems.append({"problem": chosen["problem"], "chosen": chosen["kernel"], "family": chosen["family"],
-                         "predicted": chosen["predicted"], "seconds": chosen["seconds"],
-                         "best": best["kernel"], "best_seconds": best["seconds"]})
+        problems.append({"problem": chosen["problem"], "kind": chosen["kind"], "floor": chosen["floor"],
+                         "chosen": chosen["kernel"], "family": chosen["family"],
+                         "predicted": chosen["predicted"], "seconds": chosen["seconds"], "best": best["kernel"],
+                         "best_seconds": best["seconds"]})
     return {"context": report["context"], "problems": problems}
 
 
@@ -303,12 +304,18 @@ def precisions():
     return products(lambda row: row["kernels"] == "" and row["element"] == "f32")
 
 
+def quantiles(values):
+    """Cells: how many values, their median, 90 %, 99 % and maximum."""
+    values = sorted(values)
+    at = lambda share: three_digits(values[min(int(share * len(values)), len(values) - 1)])
+    return [str(len(values)), at(0.5), at(0.9), at(0.99), at(1)]
+
+
 def losses_of(problems):
-    """Cells: how many problems, the loss at the median, 90 %, 99 % and its maximum, and the share above 1.2 and 1.5."""
-    losses = sorted(p["seconds"] / p["best_seconds"] for p in problems)
-    at = lambda share: f"{losses[min(int(share * len(losses)), len(losses) - 1)]:.3g}"
+    """Cells: the quantiles of the loss, and the share above 1.2 and 1.5."""
+    losses = [p["seconds"] / p["best_seconds"] for p in problems]
     above = lambda bound: f"{100 * sum(loss > bound for loss in losses) / len(losses):.1f} %"
-    return [str(len(losses)), at(0.5), at(0.9), at(0.99), at(1), above(1.2), above(1.5)]
+    return [*quantiles(losses), above(1.2), above(1.5)]
 
 
 LOSSES = ["problems", "loss: median", "90 %", "99 %", "worst", "above 1.2", "above 1.5"]
@@ -389,6 +396,19 @@ def choices_over_time():
     return Table(sources, ["commit", *LOSSES, "`portable` chosen"], rows)
 
 
+def walk():
+    """Time over floor on a random walk: of all problems, of each kind of shape, of each semiring."""
+    result = load("h200/walk.json", "problems")
+    kinds, names = {}, {}
+    for problem in result["problems"]:
+        ratio = problem["seconds"] / problem["floor"]
+        kinds.setdefault(problem["kind"], []).append(ratio)
+        names.setdefault(problem["problem"].split(",")[0], []).append(ratio)
+    groups = {"all": sum(kinds.values(), []), **dict(sorted(kinds.items())), **dict(sorted(names.items()))}
+    return Table([("h200/walk.json", result["context"])], ["problems of", "number", "time / floor: median", "90 %", "99 %", "worst"],
+                 [[group, *quantiles(ratios)] for group, ratios in groups.items()])
+
+
 def choices_of_shapes():
     """The chosen kernel of a few problems, before and now."""
     before, now = load("h200/choice_shapes_before.json", "problems"), load("h200/choice_shapes.json", "problems")
@@ -405,7 +425,7 @@ def choices_of_shapes():
 
 TABLES = {make.__name__: make for make in (
     semirings, tensor_distances, compared, swept, tensor_products, precisions, choices, host, simt, simt_ceilings, mma, mma_ceilings,
-    mma_products, hopper, overhead, choices_over_time, choices_of_shapes)}
+    mma_products, hopper, overhead, choices_over_time, choices_of_shapes, walk)}
 
 
 # ---- documents -------------------------------------------------------------------------------------------------------

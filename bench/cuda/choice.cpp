@@ -11,127 +11,22 @@
 // problems.hpp defines how a problem is written. For named problems the program prints all kernels. Random problems depend on
 // the seed and the zoo, but on no prediction, so two versions of the library get the same ones.
 //
-// The program calls every kernel by name, back to back on the same matrices, between two events. The time is that of the
-// device, or of the host if it enqueues more slowly. If the loss is above 1.1, it times the chosen and the fastest kernel
-// again and keeps the smaller time of each. It skips kernels whose prediction is above 20 ms and 30 times the least one, or
-// above 50 ms and four times the least one. The exit status is 1 if a call fails, 77 if there is no GPU.
-#include <bench/cuda/machine.hpp>
-#include <bench/cuda/problems.hpp>
+// runner.hpp says how kernels are timed, and which ones are left out. The exit status is 1 if a call fails, 77 if there is no
+// GPU.
+#include <bench/cuda/device.hpp>
+#include <bench/runner.hpp>
 
-#include <chrono>
-#include <fstream>
 #include <map>
-#include <optional>
 
 namespace {
 
-using bench::Exec, bench::Instance, bench::Spec;
-using Clock = std::chrono::steady_clock;
-
-constexpr double unknown = -1;
-constexpr double long_enough = 5e-3;  // seconds; one measurement of such a call is enough
-
-// Whether a kernel's predicted time is too long to measure. The least prediction never is.
-bool is_too_slow(double predicted, double least) {
-  return (predicted > 20e-3 && predicted > 30 * least) || (predicted > 50e-3 && predicted > 4 * least);
-}
+using bench::Clock, bench::Exec, bench::Outcome, bench::Row, bench::Runner;
 
 __global__ void empty() {}
 
-struct Row {
-  const rigel::Kernel<rigel::Contraction>* kernel = nullptr;
-  double predicted = unknown;
-  std::size_t workspace = 0;
-  double seconds = unknown;
-  std::string error = {};
-};
-
-/// A problem, the kernels that cover it, and which of them is chosen and which is fastest.
-struct Outcome {
-  std::string problem;
-  double floor = 0;
-  std::vector<Row> rows;
-  std::size_t chosen = 0, best = 0;
-  bool is_complete() const { return !rows.empty() && rows[chosen].seconds > 0; }
-  double loss() const { return rows[chosen].seconds / rows[best].seconds; }
-};
-
-class Runner {
- public:
-  explicit Runner(const Exec& exec) : exec_(exec), watch_(exec) {
-    constexpr std::size_t gibibyte = 1 << 30;
-    unsigned char *const to = memory_[0].at_least(gibibyte), *const from = memory_[1].at_least(gibibyte);
-    const auto copy = [&] { cudaMemcpyAsync(to, from, gibibyte, cudaMemcpyDeviceToDevice, exec_.cuda_stream()); };
-    bandwidth_ = 2 * gibibyte / median_seconds(copy, 20);
-    launch_ = median_seconds([&] { empty<<<1, 32, 0, exec_.cuda_stream()>>>(); }, 100);
-  }
-  double bandwidth() const { return bandwidth_; }
-  double launch() const { return launch_; }
-
-  /// Times the kernels of a problem. Returns nothing if the deadline passes before all of them are timed.
-  std::optional<Outcome> run(const Spec& spec, Clock::time_point deadline) {
-    Outcome o;
-    o.problem = text(spec);
-    const Instance instance(exec_, spec, memory_);
-    o.floor = instance.bytes() / bandwidth_ + launch_;
-    double least = INFINITY;
-    for (const auto& candidate : rigel::candidates(instance.problem())) {
-      if (!candidate.status) continue;
-      if (candidate.chosen) o.chosen = o.rows.size();
-      o.rows.push_back({candidate.kernel, candidate.seconds, candidate.workspace.bytes});
-      least = std::min(least, candidate.seconds);
-    }
-    if (o.rows.empty()) return o;
-    for (Row& row : o.rows) {
-      if (Clock::now() > deadline) return {};
-      if (!is_too_slow(row.predicted, least)) time(row, instance);
-    }
-    const auto order = [](const Row& row) { return row.seconds > 0 ? row.seconds : INFINITY; };
-    const auto find_best = [&] { o.best = std::ranges::min_element(o.rows, {}, order) - o.rows.begin(); };
-    find_best();
-    if (o.is_complete() && o.loss() > 1.1) {
-      time(o.rows[o.chosen], instance);
-      time(o.rows[o.best], instance);
-      find_best();
-    }
-    return o;
-  }
-
- private:
-  template <class Call>
-  double median_seconds(const Call& call, int calls) const {
-    std::array<double, 3> rounds;
-    for (double& seconds : rounds)
-      seconds = watch_.seconds([&] {
-        for (int i = 0; i < calls; ++i) call();
-      }) / calls;
-    std::ranges::sort(rounds);
-    return rounds[1];
-  }
-
-  // Times a call, and keeps the smaller of this and earlier times.
-  void time(Row& row, const Instance& instance) {
-    try {
-      rigel::Contraction p = instance.problem();
-      p.workspace.data = workspace_.at_least(row.workspace);
-      p.workspace.bytes = row.workspace;
-      const auto call = [&] { rigel::run(*row.kernel, p); };
-      call();
-      double seconds = watch_.seconds(call);
-      if (seconds < long_enough) seconds = median_seconds(call, std::clamp(static_cast<int>(200e-6 / seconds), 1, 20));
-      if (const cudaError_t status = cudaGetLastError()) throw rigel::Error(rigel::Code::device, cudaGetErrorString(status));
-      row.seconds = row.seconds > 0 ? std::min(row.seconds, seconds) : seconds;
-    } catch (const std::exception& e) {
-      row.error = e.what();
-    }
-  }
-
-  Exec exec_;
-  bench::Stopwatch watch_;
-  std::array<bench::Memory, 3> memory_;
-  bench::Memory workspace_;
-  double bandwidth_ = 0, launch_ = 0;
-};
+double launch_seconds(const Exec& exec, const bench::Stopwatch& watch) {
+  return bench::seconds_of(watch, [&] { empty<<<1, 32, 0, exec.cuda_stream()>>>(); });
+}
 
 void print_row(const char* what, const Row& row) {
   std::printf("  %-7s %-52s %10.1f %10.1f us%s%s\n", what, row.kernel->info.name.c_str(), 1e6 * row.predicted,
@@ -141,7 +36,7 @@ void print_row(const char* what, const Row& row) {
 void print_quantiles(const char* what, std::vector<double> values) {
   if (values.empty()) return;
   std::ranges::sort(values);
-  const auto quantile = [&](double q) { return values[static_cast<std::size_t>(q * (values.size() - 1) + 0.5)]; };
+  const auto quantile = [&](double share) { return bench::quantile(values, share); };
   std::printf("%-28s %8.3f %8.3f %8.3f %8.3f %8.3f %8.3f\n", what, values.front(), quantile(.1), quantile(.5), quantile(.9),
               quantile(.99), values.back());
 }
@@ -210,29 +105,6 @@ struct Options {
   std::vector<std::string> named;
 };
 
-// Writes one row per problem and kernel.
-void write_json(const Options& options, const Exec& exec, const Runner& runner, const std::vector<Outcome>& outcomes) {
-  std::ofstream file(options.json);
-  file << "{\"context\": {\"program\": \"bench_choice\", \"commit\": " << bench::quoted(options.commit)
-       << ", \"seed\": " << options.seed << ", \"bytes_per_second\": " << runner.bandwidth()
-       << ", \"launch_seconds\": " << runner.launch() << ", " << bench::machine(exec) << "},\n\"rows\": [";
-  const auto number = [](double x) { return x < 0 ? std::string("null") : (std::ostringstream() << x).str(); };
-  const char* separator = "\n";
-  for (std::size_t i = 0; i < outcomes.size(); ++i)
-    for (std::size_t r = 0; r < outcomes[i].rows.size(); ++r) {
-      const Row& row = outcomes[i].rows[r];
-      file << separator << "{\"index\": " << i << ", \"problem\": " << bench::quoted(outcomes[i].problem)
-           << ", \"byte_floor\": " << outcomes[i].floor << ", \"kernel\": " << bench::quoted(row.kernel->info.name)
-           << ", \"family\": " << bench::quoted(row.kernel->info.family)
-           << ", \"chosen\": " << (r == outcomes[i].chosen ? "true" : "false")
-           << ", \"predicted\": " << number(row.predicted) << ", \"seconds\": " << number(row.seconds)
-           << ", \"error\": " << bench::quoted(row.error) << '}';
-      separator = ",\n";
-    }
-  file << "\n]}\n";
-  if (!file.flush()) throw std::runtime_error("the file '" + options.json + "' cannot be written");
-}
-
 Options read(int argc, char** argv) {
   Options o;
   for (int i = 1; i < argc; i += 2) {
@@ -266,24 +138,31 @@ Options read(int argc, char** argv) {
 int measure(const Options& options) {
   const Exec exec;
   Runner runner(exec);
+  const double launch = launch_seconds(exec, runner.watch());
   std::printf("%s, %s; copies %.0f GB/s, a launch %.2f us; seed %llu\n", exec.cuda_device_prop().name, __VERSION__,
-              1e-9 * runner.bandwidth(), 1e6 * runner.launch(), static_cast<unsigned long long>(options.seed));
+              1e-9 * runner.bandwidth(), 1e6 * launch, static_cast<unsigned long long>(options.seed));
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
-  const std::vector<rigel::KernelInfo> references = bench::references();
+  const std::vector<bench::Subject> zoo = bench::zoo();
   const int count = options.named.empty() ? options.count : static_cast<int>(options.named.size());
   std::vector<Outcome> outcomes;
   for (int i = 0; i < count; ++i) {
     const bool is_named = !options.named.empty();
-    const Spec spec = is_named ? bench::parse(options.named[i]) : bench::Draw(options.seed, i).problem(references);
-    const std::optional<Outcome> outcome = runner.run(spec, deadline);
+    const bench::Spec spec = is_named ? bench::parse(options.named[i], zoo) : bench::Draw(options.seed, i).problem(zoo);
+    std::optional<Outcome> outcome = runner.run(spec, bench::Which::all, "", deadline);
     if (!outcome) break;
+    outcome->floor = outcome->bytes / runner.bandwidth() + launch;
     if (is_named) print_all_kernels(*outcome);
     outcomes.push_back(*outcome);
   }
   std::printf("reached %zu of %d problems in %g s\n", outcomes.size(), count, options.seconds);
   const int failed = print_summary(outcomes);
-  if (!options.json.empty()) write_json(options, exec, runner, outcomes);
+  if (!options.json.empty()) {
+    std::ostringstream context;
+    context << "\"commit\": " << bench::quoted(options.commit) << ", \"seed\": " << options.seed
+            << ", \"bytes_per_second\": " << runner.bandwidth() << ", \"launch_seconds\": " << launch;
+    write_json(options.json, "bench_choice", context.str(), exec, outcomes);
+  }
   return failed;
 }
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the programs that measure a GPU share: matrices in its memory, random numbers, and a stopwatch.
+// What the programs that measure a GPU share: matrices in its memory, and random numbers in them.
 #pragma once
 
-#include <Kokkos_Core.hpp>
+#include <bench/exec.hpp>
 
-#include <cstdint>
 #include <cstdio>
 
 namespace bench {
 
-using Exec = Kokkos::Cuda;
+static_assert(std::is_same_v<Exec, Kokkos::Cuda>);
 template <class T, class Layout = Kokkos::LayoutRight>
 using Matrix = Kokkos::View<T**, Layout, Kokkos::CudaSpace>;
 
@@ -35,13 +34,6 @@ enum class Numbers {
   normal    // mean 0, variance 1; for integers all bits are random
 };
 
-/// Random bits: PCG's output function.
-KOKKOS_INLINE_FUNCTION std::uint32_t random_bits(std::uint32_t i, std::uint32_t seed) {
-  std::uint32_t x = i * 747796405u + seed * 2891336453u + 1u;
-  x = ((x >> ((x >> 28) + 4)) ^ x) * 277803737u;
-  return (x >> 22) ^ x;
-}
-
 /// Fills a view with random numbers, the same ones in every run.
 template <class View>
 void fill(const Exec& exec, const View& view, std::uint32_t seed, Numbers numbers = Numbers::uniform) {
@@ -62,36 +54,5 @@ void fill(const Exec& exec, const View& view, std::uint32_t seed, Numbers number
         }
       });
 }
-
-/// Two events around work on a stream.
-class Stopwatch {
- public:
-  explicit Stopwatch(const Exec& exec) : stream_(exec.cuda_stream()) {
-    cudaEventCreate(&begin_);
-    cudaEventCreate(&end_);
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  ~Stopwatch() {
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
-  }
-
-  /// The seconds that the device spends on the work that `enqueue` enqueues. It waits for that work.
-  template <class Enqueue>
-  double seconds(const Enqueue& enqueue) const {
-    cudaEventRecord(begin_, stream_);
-    enqueue();
-    cudaEventRecord(end_, stream_);
-    cudaEventSynchronize(end_);
-    float milliseconds = 0;
-    cudaEventElapsedTime(&milliseconds, begin_, end_);
-    return 1e-3 * milliseconds;
-  }
-
- private:
-  cudaStream_t stream_;
-  cudaEvent_t begin_, end_;
-};
 
 }  // namespace bench

@@ -24,7 +24,7 @@
 // ahead of the device. For a job that fails it prints the error and goes on; the exit status is then 1. It is 77 if there is
 // no GPU.
 #include <bench/cuda/device.hpp>
-#include <bench/cuda/machine.hpp>
+#include <bench/machine.hpp>
 #include <rigel/contract.hpp>
 #include <rigel/distance.hpp>
 
@@ -190,9 +190,9 @@ void with_operation(const Exec& exec, const Job& job, const AView& a, const BVie
   if constexpr (!std::is_same_v<T, float>)
     throw std::runtime_error("the operation is '" + name + "', expected plus_times for " + job.element);
   else if (name == "cdist")
-    rigel::detail::with_contraction<float>(exec, a, rigel::transposed(b), c, rigel::metric::minkowski{job.p},
-                                           rigel::epilogue::Program{}, {.precision = job.precision, .kernel = job.kernels},
-                                           use);
+    rigel::metric::minkowski{job.p}.with<float>(job.k, [&](const auto& semiring, const rigel::epilogue::Program& root) {
+      use(exec, semiring, a, b, c, root, options);
+    });
   else if (name == "lp")
     product(rigel::lp<float>{{}, static_cast<float>(job.p)});
   else if (name == "min_plus")

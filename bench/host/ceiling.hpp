@@ -3,6 +3,8 @@
 // Ceilings: the rate of a semiring's step on registers, in independent chains without a load.
 #pragma once
 
+#include <Kokkos_Core.hpp>
+
 namespace bench {
 
 /// Each function runs its loop for about a millisecond and returns how many pairs it computed.
@@ -18,13 +20,13 @@ namespace detail {
 template <class T, int Bytes>
 using vector = T __attribute__((ext_vector_type(Bytes / sizeof(T))));
 
-enum class Step { l1, min_plus, plus_times };
+enum class Loop { l1, min_plus, plus_times };
 
 // `chains` accumulators, each with its own operand. The empty assembly hides the value of the other operand, so that the
 // compiler moves nothing out of the loop. It is a macro because a template cannot take the instruction set as an argument, and
 // because functions inlined here must not pass vectors that other code cannot hold.
 #define RIGEL_BENCH_LOOP(name, instructions, bytes, chains)                                  \
-  template <Step operation, class T>                                                         \
+  template <Loop operation, class T>                                                         \
   [[gnu::noinline, gnu::target(instructions), clang::min_vector_width(512)]] double name() { \
     using V = vector<T, bytes>;                                                              \
     constexpr long steps = 1 << 18;                                                          \
@@ -33,9 +35,9 @@ enum class Step { l1, min_plus, plus_times };
     for (long i = 0; i < steps; ++i) {                                                       \
       __asm__ volatile("" : "+v"(b));                                                        \
       _Pragma("unroll") for (int j = 0; j < chains; ++j) {                                   \
-        if constexpr (operation == Step::l1) {                                               \
+        if constexpr (operation == Loop::l1) {                                               \
           x[j] += __builtin_elementwise_abs(a[j] - b);                                       \
-        } else if constexpr (operation == Step::min_plus) {                                  \
+        } else if constexpr (operation == Loop::min_plus) {                                  \
           const V y = a[j] + b;                                                              \
           x[j] = y < x[j] ? y : x[j];                                                        \
         } else {                                                                             \
@@ -56,13 +58,24 @@ RIGEL_BENCH_LOOP(loop_v2, "arch=x86-64-v2", 16, 6)
 inline Ceilings ceilings() {
   using namespace detail;
   if (__builtin_cpu_supports("x86-64-v4"))
-    return {loop_v4<Step::l1, float>, loop_v4<Step::l1, double>, loop_v4<Step::min_plus, float>,
-            loop_v4<Step::plus_times, float>};
+    return {loop_v4<Loop::l1, float>, loop_v4<Loop::l1, double>, loop_v4<Loop::min_plus, float>,
+            loop_v4<Loop::plus_times, float>};
   if (__builtin_cpu_supports("x86-64-v3"))
-    return {loop_v3<Step::l1, float>, loop_v3<Step::l1, double>, loop_v3<Step::min_plus, float>,
-            loop_v3<Step::plus_times, float>};
-  return {loop_v2<Step::l1, float>, loop_v2<Step::l1, double>, loop_v2<Step::min_plus, float>,
-          loop_v2<Step::plus_times, float>};
+    return {loop_v3<Loop::l1, float>, loop_v3<Loop::l1, double>, loop_v3<Loop::min_plus, float>,
+            loop_v3<Loop::plus_times, float>};
+  return {loop_v2<Loop::l1, float>, loop_v2<Loop::l1, double>, loop_v2<Loop::min_plus, float>,
+          loop_v2<Loop::plus_times, float>};
+}
+
+/// Runs a loop on every thread. Returns how many pairs they computed.
+template <class Exec>
+double on_all_threads(const Exec& exec, double (*loop)()) {
+  double pairs = 0;
+  Kokkos::parallel_reduce(
+      "bench::ceiling",
+      Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Static>>(exec, 0, exec.concurrency(), Kokkos::ChunkSize(1)),
+      [=](int, double& sum) { sum += loop(); }, pairs);
+  return pairs;
 }
 
 }  // namespace bench

@@ -3,12 +3,12 @@
 // Measures the host and portable kernels in pairs (m, n, k) per second, 2048 × 2048 × 256 on two threads, and the ceilings of the machine:
 // loops of the same operations that touch no memory. compare.py compares them with other libraries.
 #include <bench/host/ceiling.hpp>
+#include <bench/machine.hpp>
 #include <rigel/contract.hpp>
 
 #include <benchmark/benchmark.h>
 
 #include <cmath>
-#include <fstream>
 #include <random>
 #include <string>
 
@@ -70,24 +70,9 @@ void contraction(benchmark::State& state, S semiring, const std::string& kernel,
 /// Measures a ceiling: `loop` on every thread returns how many pairs it computed.
 void ceiling(benchmark::State& state, double (*loop)()) {
   const Exec exec;
-  const int threads = exec.concurrency();
   double pairs = 0;
-  for (auto _ : state) {
-    double sum = 0;
-    Kokkos::parallel_reduce(
-        "bench::ceiling",
-        Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Static>>(exec, 0, threads, Kokkos::ChunkSize(1)),
-        [=](int, double& s) { s += loop(); }, sum);
-    pairs = sum;
-  }
+  for (auto _ : state) pairs = bench::on_all_threads(exec, loop);
   set_rate(state, pairs);
-}
-
-std::string processor() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(": ") + 2);
-  return "unknown";
 }
 
 void add(const std::string& name, auto function) {
@@ -125,7 +110,7 @@ int main(int argc, char** argv) {
   const Kokkos::ScopeGuard kokkos(settings);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  benchmark::AddCustomContext("processor", processor());
+  benchmark::AddCustomContext("processor", bench::processor());
   benchmark::AddCustomContext("compiler", __VERSION__);
   benchmark::AddCustomContext("threads", std::to_string(Exec().concurrency()));
   add_all();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problems as data, without a template for each type: random ones, and those that a text names, each as a rigel::Contraction.
+// Problems as data, without a template for each type: random ones, and those that a text names, each as a rigel::Contraction
+// on the measured execution space. Their subjects are the zoo's semirings and, if a program has any, functors of a user.
 //
 //     <semiring>,<types>,<L>,<M>,<N>,<K>[,<layouts>[,<options>]]        lp,f32,64,100,100,100,r/c+8/ru,p=1.5
 //
@@ -11,7 +12,7 @@
 //           type), and the semiring's hyperparameters by name, p=<p>
 #pragma once
 
-#include <bench/cuda/device.hpp>
+#include <bench/exec.hpp>
 #include <rigel/detail/arguments.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/registry.hpp>
@@ -22,6 +23,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <sstream>
 #include <stdexcept>
@@ -38,8 +40,25 @@ struct Layout {
 enum class Step { none, root, any_bit, parity };
 inline constexpr std::array step_names{"", "root", "any_bit", "parity"};
 
+/// A semiring and its types.
+struct Subject {
+  std::string semiring;         // as a problem's text names it
+  rigel::KernelInfo reference;  // the info of its reference kernel: types and facts
+  /// For a functor, the same call through the front end, which brings the kernels instantiated for it. It may write 32-bit
+  /// integers to `indices`, which has the extents of C. Null: the call itself.
+  std::shared_ptr<const rigel::Contraction> (*bind)(const Exec&, const rigel::Contraction&, std::int32_t* indices) = nullptr;
+  rigel::Scalar result = rigel::Scalar::other;  // what C holds
+  std::size_t bytes_of_index = 0;               // what each output costs in addition to C
+};
+
+/// What a problem looks like: one that a text names, or a kind of random problem.
+enum class Kind { named, squares, small_batches, few_rows, short_k, few_outputs, medium_batches };
+inline constexpr std::array kind_names{"named",       "squares",       "batches of small matrices", "few rows", "short K",
+                                       "few outputs", "medium batches"};
+
 struct Spec {
-  rigel::KernelInfo reference;  // the semiring, its types and facts
+  Subject subject;
+  Kind kind = Kind::named;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   std::array<Layout, 3> layouts;  // of A, B and C
   rigel::Precision precision = rigel::Precision::accumulator;
@@ -49,16 +68,26 @@ struct Spec {
   std::vector<double> hyperparameters;  // all of the semiring's; if empty, those of its sample
 };
 
-/// The semirings and types of the zoo, by the infos of their reference kernels.
-inline std::vector<rigel::KernelInfo> references() {
-  return rigel::kernels({.name = "reference", .spaces = rigel::bit(rigel::Space::cuda)});
+/// The zoo.
+inline std::vector<Subject> zoo() {
+  std::vector<Subject> subjects;
+  for (const rigel::KernelInfo& info :
+       rigel::kernels({.name = "reference", .operation = "contract", .spaces = rigel::bit(rigel::detail::space_of<Exec>)}))
+    subjects.push_back({.semiring = info.semiring, .reference = info, .result = info.facts->result});
+  return subjects;
+}
+
+/// "f32", or "f16_f16" if the accumulator has 16 bits.
+inline std::string types_of(const rigel::KernelInfo& info) {
+  std::string text = name(info.element);
+  if (info.accumulator == rigel::Scalar::f16 || info.accumulator == rigel::Scalar::bf16)
+    text += std::string("_") + name(info.accumulator);
+  return text;
 }
 
 inline std::string text(const Spec& s) {
   std::ostringstream text;
-  text << s.reference.semiring << ',' << name(s.reference.element);
-  if (s.reference.accumulator == rigel::Scalar::f16 || s.reference.accumulator == rigel::Scalar::bf16)
-    text << '_' << name(s.reference.accumulator);
+  text << s.subject.semiring << ',' << types_of(s.subject.reference);
   for (const std::int64_t extent : {s.batch, s.m, s.n, s.k}) text << ',' << extent;
   char separator = ',';
   for (const Layout& l : s.layouts) {
@@ -80,7 +109,7 @@ inline std::string text(const Spec& s) {
   option(s.step != Step::none, step_names[static_cast<int>(s.step)]);
   option(s.short_c, "short_c");
   for (std::size_t i = 0; i < s.hyperparameters.size(); ++i)
-    option(true, s.reference.facts->hyperparameters[i].name, '=', s.hyperparameters[i]);
+    option(true, s.subject.reference.facts->hyperparameters[i].name, '=', s.hyperparameters[i]);
   return text.str();
 }
 
@@ -108,7 +137,7 @@ inline Layout parse_layout(const std::string& word) {
 // Sets a hyperparameter from the word <name>=<value>; the others have the sample's values. False if the word is not of that
 // form.
 inline bool set_hyperparameter(Spec& s, const std::string& word) {
-  const rigel::SemiringInfo& facts = *s.reference.facts;
+  const rigel::SemiringInfo& facts = *s.subject.reference.facts;
   for (std::size_t i = 0; i < facts.hyperparameters.size(); ++i) {
     const std::string start = std::string(facts.hyperparameters[i].name) + '=';
     if (!word.starts_with(start)) continue;
@@ -138,15 +167,14 @@ inline void parse_option(Spec& s, const std::string& word) {
     throw std::runtime_error("no option is called '" + word + "'");
 }
 
-inline Spec parse(const std::string& line) {
+inline Spec parse(const std::string& line, const std::vector<Subject>& subjects) {
   const std::vector<std::string> words = split(line, ',');
   if (words.size() < 6 || words.size() > 8)
     throw std::runtime_error("the problem is '" + line + "', expected semiring,types,L,M,N,K[,layouts[,options]]");
-  const std::string wanted = "reference." + words[0] + '.' + words[1];
   Spec s;
-  for (const rigel::KernelInfo& info : references())
-    if (info.name == wanted) s.reference = info;
-  if (s.reference.name.empty()) throw std::runtime_error("no semiring is called " + words[0] + " of " + words[1]);
+  for (const Subject& subject : subjects)
+    if (subject.semiring == words[0] && types_of(subject.reference) == words[1]) s.subject = subject;
+  if (s.subject.semiring.empty()) throw std::runtime_error("no semiring is called " + words[0] + " of " + words[1]);
   std::int64_t* const extents[] = {&s.batch, &s.m, &s.n, &s.k};
   for (int i = 0; i < 4; ++i)
     if ((*extents[i] = std::atoll(words[2 + i].c_str())) < 1)
@@ -159,16 +187,19 @@ inline Spec parse(const std::string& line) {
   return s;
 }
 
-// Draws random problems. The i-th problem of a seed depends on the zoo, but on no kernel and no prediction.
+/// The largest random problem: its pairs, and the bytes of A, B and C together as doubles.
+inline constexpr bool on_gpu = rigel::detail::space_of<Exec> == rigel::Space::cuda;
+inline constexpr double most_pairs = on_gpu ? 0x1p33 : 0x1p28, most_bytes = on_gpu ? 0x1p31 : 0x1p28;
+
+// Draws random problems. The i-th problem of a seed depends on the subjects, but on no kernel and no prediction.
 class Draw {
  public:
   Draw(std::uint64_t seed, std::uint64_t index) : random_(seed * 1000003 + index) {}
 
-  Spec problem(const std::vector<rigel::KernelInfo>& references) {
+  Spec problem(const std::vector<Subject>& subjects) {
     Spec s;
-    s.reference = references[below(references.size())];
+    s.subject = subjects[below(subjects.size())];
     options(s);
-    constexpr double most_pairs = 0x1p33, most_bytes = 0x1p31;  // 2048³; bytes of A, B and C together as doubles
     do {
       extents(s);
       for (Layout& l : s.layouts)
@@ -197,22 +228,26 @@ class Draw {
 
   void extents(Spec& s) {
     s.batch = 1;
-    switch (below(6)) {
-      case 0: s.m = s.n = s.k = between(32, 2048); break;
-      case 1: s.batch = between(16, 60000), s.m = between(2, 96), s.n = between(2, 96), s.k = between(2, 96); break;
-      case 2:
+    s.kind = static_cast<Kind>(1 + below(6));
+    switch (s.kind) {
+      case Kind::squares: s.m = s.n = s.k = between(32, 2048); break;
+      case Kind::small_batches:
+        s.batch = between(16, 60000), s.m = between(2, 96), s.n = between(2, 96), s.k = between(2, 96);
+        break;
+      case Kind::few_rows:
         s.m = between(1, 64), s.n = between(1e3, 1e6), s.k = between(8, 4096);
         if (one_in(2)) std::swap(s.m, s.n);
         break;
-      case 3: s.m = between(64, 16384), s.n = between(64, 16384), s.k = between(1, 8); break;
-      case 4: s.m = between(1, 64), s.n = between(1, 64), s.k = between(1e3, 3e5); break;
-      default: s.batch = between(4, 64), s.m = between(100, 1000), s.n = between(100, 1000), s.k = between(100, 1000);
+      case Kind::short_k: s.m = between(64, 16384), s.n = between(64, 16384), s.k = between(1, 8); break;
+      case Kind::few_outputs: s.m = between(1, 64), s.n = between(1, 64), s.k = between(1e3, 3e5); break;
+      default:  // medium_batches
+        s.batch = between(4, 64), s.m = between(100, 1000), s.n = between(100, 1000), s.k = between(100, 1000);
     }
   }
 
   void options(Spec& s) {
     using enum rigel::Precision;
-    const rigel::KernelInfo& of = s.reference;
+    const rigel::KernelInfo& of = s.subject.reference;
     const bool short_float = of.element == rigel::Scalar::f16 || of.element == rigel::Scalar::bf16;
     const bool is_distance = of.semiring == "l2_squared";  // the semiring that has the option may_cancel
     const bool is_float = of.element <= rigel::Scalar::f64;
@@ -234,7 +269,8 @@ class Draw {
 };
 
 /// Memory that grows on demand, aligned to 256 bytes. Growing loses its contents.
-class Memory {
+template <class Space>
+class MemoryIn {
  public:
   unsigned char* at_least(std::size_t bytes) {
     constexpr std::size_t alignment = 256;
@@ -246,9 +282,11 @@ class Memory {
   }
 
  private:
-  using Bytes = Kokkos::View<unsigned char*, Kokkos::CudaSpace>;
+  using Bytes = Kokkos::View<unsigned char*, Space>;
   Bytes bytes_;
 };
+using Memory = MemoryIn<Exec::memory_space>;
+using HostMemory = MemoryIn<Kokkos::HostSpace>;
 
 // Fills with random numbers: floats from 0.25 to 4, signed integers below 64, truth values, and for other types random bits.
 template <class T>
@@ -266,11 +304,17 @@ void fill(const Exec& exec, T* to, std::int64_t count, std::uint32_t seed, bool 
       });
 }
 
+/// The memory of a problem: A, B, C, and the indices that some functors write.
+struct Pool {
+  std::array<Memory, 3> operands;
+  Memory indices;
+};
+
 /// A Spec with its matrices: A and B are filled, C is not. It reuses the memory of the previous one.
 class Instance {
  public:
-  Instance(const Exec& exec, const Spec& s, std::array<Memory, 3>& memory) {
-    const rigel::KernelInfo& of = s.reference;
+  Instance(const Exec& exec, const Spec& s, Pool& pool) : exec_(exec) {
+    const rigel::KernelInfo& of = s.subject.reference;
     const rigel::SemiringInfo& facts = *of.facts;
     problem_.semiring = semiring_of(of);
     problem_.element = of.element;
@@ -284,9 +328,9 @@ class Instance {
     problem_.m = s.m;
     problem_.n = s.n;
     problem_.k = s.k;
-    problem_.a = operand(of.element, s.layouts[0], s.batch, s.m, s.k, memory[0]);
-    problem_.b = operand(of.element, s.layouts[1], s.batch, s.k, s.n, memory[1]);
-    problem_.c = operand(s.short_c ? of.element : facts.result, s.layouts[2], s.batch, s.m, s.n, memory[2]);
+    problem_.a = operand(of.element, s.layouts[0], s.batch, s.m, s.k, pool.operands[0]);
+    problem_.b = operand(of.element, s.layouts[1], s.batch, s.k, s.n, pool.operands[1]);
+    problem_.c = operand(s.short_c ? of.element : s.subject.result, s.layouts[2], s.batch, s.m, s.n, pool.operands[2]);
     if (s.step == Step::root) program_ = rigel::epilogue::pow(0.5);
     if (s.step == Step::any_bit) program_ = rigel::epilogue::any_bit();
     if (s.step == Step::parity) program_ = rigel::epilogue::parity();
@@ -295,25 +339,31 @@ class Instance {
     problem_.require = s.require;
     problem_.precision = s.precision;
     problem_.may_cancel = s.may_cancel;
-    problem_.execution = rigel::detail::execution_of(exec);
+    problem_.execution = rigel::detail::execution_of(exec_);
     const bool truth_values = facts.domain == rigel::Domain::truth_values;
     fill_operand(exec, problem_.a, 1, truth_values);
     fill_operand(exec, problem_.b, 2, truth_values);
+    if (s.subject.bind) bind(s.subject, pool.indices);
   }
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
-  const rigel::Contraction& problem() const { return problem_; }
+  const rigel::Contraction& problem() const { return bound_ ? *bound_ : problem_; }
 
-  /// The bytes of A, B and C, each once.
+  /// The bytes of A, B and C, each element once, and those of the indices.
   double bytes() const {
-    double sum = 0;
+    double sum = static_cast<double>(bytes_of_indices_);
     for (const rigel::Operand* o : {&problem_.a, &problem_.b, &problem_.c})
       sum += static_cast<double>(o->size) * o->batches * o->rows * o->columns;
     return sum;
   }
 
  private:
+  void bind(const Subject& subject, Memory& indices) {
+    bytes_of_indices_ = subject.bytes_of_index * static_cast<std::size_t>(problem_.batch * problem_.m * problem_.n);
+    bound_ = subject.bind(exec_, problem_, reinterpret_cast<std::int32_t*>(indices.at_least(bytes_of_indices_)));
+  }
+
   static std::int64_t span(const rigel::Operand& o) {
     return (o.batches - 1) * o.batch_stride + (o.rows - 1) * o.row_stride + (o.columns - 1) * o.column_stride + 1;
   }
@@ -340,7 +390,10 @@ class Instance {
                                            [&](auto* data) { fill(exec, data, span(o), seed, truth_values); });
   }
 
+  Exec exec_;
   rigel::Contraction problem_;
+  std::shared_ptr<const rigel::Contraction> bound_;  // problem_ through the front end
+  std::size_t bytes_of_indices_ = 0;
   rigel::epilogue::Program program_;
   std::vector<std::max_align_t> semiring_;  // the object
 };

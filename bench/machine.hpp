@@ -3,8 +3,9 @@
 // The description of the machine in the JSON that programs write themselves.
 #pragma once
 
-#include <bench/cuda/device.hpp>
+#include <bench/exec.hpp>
 
+#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -20,6 +21,16 @@ inline std::string quoted(const std::string& text) {
   return json + '"';
 }
 
+/// The processor's name.
+inline std::string processor() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(": ") + 2);
+  return "unknown";
+}
+
+#ifdef KOKKOS_ENABLE_CUDA
+
 /// Compiler, GPU and CUDA as members of a JSON object.
 inline std::string machine(const Exec& exec) {
   int runtime = 0, driver = 0, kilohertz = 0;
@@ -33,5 +44,15 @@ inline std::string machine(const Exec& exec) {
        << ", \"cuda_runtime\": " << runtime << ", \"cuda_driver\": " << driver;
   return json.str();
 }
+
+#else
+
+/// Compiler, processor and threads as members of a JSON object.
+inline std::string machine(const Exec& exec) {
+  return "\"compiler\": " + quoted(__VERSION__) + ", \"processor\": " + quoted(processor()) +
+         ", \"threads\": " + std::to_string(exec.concurrency());
+}
+
+#endif
 
 }  // namespace bench
