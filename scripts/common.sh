@@ -12,9 +12,12 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 deps=${RIGEL_DEPS:-$HOME/.cache/rigel}
 jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 compiler=clang++-22
+hip=
 
 # What Kokkos calls the architectures that have a preset.
 declare -A kokkos_arch=([80]=AMPERE80 [86]=AMPERE86 [89]=ADA89 [90]=HOPPER90 [100]=BLACKWELL100 [120]=BLACKWELL120)
+# The same of AMD's that scripts/check_hip compiles for.
+declare -A kokkos_hip_arch=([gfx90a]=AMD_GFX90A [gfx942]=AMD_GFX942)
 
 say() { printf 'rigel: %s\n' "$*"; }
 die() {
@@ -90,6 +93,17 @@ choose() {
   else
     host_spaces=(Serial OpenMP)
   fi
+}
+
+# Sets the same for Kokkos::HIP, compiled and never run: hip is the AMD architecture, as in gfx90a.
+choose_hip() {
+  [[ -n ${kokkos_hip_arch[${1:-}]:-} ]] || die "--hip is '${1:-}'" "expected gfx90a or gfx942"
+  [[ -z ${Kokkos_ROOT:-} ]] || die "--hip builds a Kokkos of its own, and Kokkos_ROOT names another" "unset Kokkos_ROOT"
+  cuda=0
+  hip=$1
+  host_spaces=(Serial)
+  preset=host
+  build=$root/build/hip-$hip
 }
 
 # The words with '-' between them.

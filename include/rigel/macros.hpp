@@ -4,9 +4,9 @@
 // without it.
 #pragma once
 
-// A function that runs on the host and, in a CUDA translation unit, on the device. It is always inlined: host kernels are
+// A function that runs on the host and, in a CUDA or HIP translation unit, on the device. It is always inlined: host kernels are
 // compiled for several instruction sets, and the linker could pick an out-of-line copy of the wrong one.
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) || defined(__HIP__)
 #define RIGEL_FUNCTION __host__ __device__ __attribute__((always_inline)) inline
 #define RIGEL_MEMBER __host__ __device__ __attribute__((always_inline))
 #else
@@ -14,7 +14,7 @@
 #define RIGEL_MEMBER __attribute__((always_inline))
 #endif
 
-// 1 while the compiler compiles device code, else 0.
+// 1 while the compiler compiles CUDA's device code, else 0: HIP's takes the host's formulas.
 #if defined(__CUDA_ARCH__)
 #define RIGEL_ON_DEVICE 1
 #else

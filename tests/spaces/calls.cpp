@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every operation on Kokkos's default execution space, with a user's functors and with the library's own semirings. It is compiled
+// for spaces that no machine of ours has (scripts/check_hip), and never run. Rigel's library holds no kernels for such a space, so
+// this file instantiates all of them.
+#include <rigel/rigel.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace {
+
+using Exec = Kokkos::DefaultExecutionSpace;
+template <class T>
+using Matrix = Kokkos::View<T**, Exec>;
+using Bytes = Kokkos::View<std::byte*, Exec>;  // a workspace: Rigel's pool has no memory of a space that it does not know
+
+// C(m,n) = Σ_k w·|a − b|, w a hyperparameter.
+struct WeightedL1 {
+  using element = float;
+  using accumulator = float;
+  float w;
+  KOKKOS_FUNCTION static float identity() { return 0; }
+  KOKKOS_FUNCTION float multiply(float a, float b) const { return w * Kokkos::abs(a - b); }
+  KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
+};
+
+struct Doubled {
+  KOKKOS_FUNCTION float operator()(float value, std::int64_t, std::int64_t, std::int64_t) const { return 2 * value; }
+};
+
+template <class T>
+Matrix<T> matrix(int rows, int columns) {
+  return {"matrix", static_cast<std::size_t>(rows), static_cast<std::size_t>(columns)};
+}
+
+// contract() with a semiring of the library, in a type of its own.
+template <class S>
+void contract_with(const Exec& exec, const S& semiring) {
+  using Element = typename S::element;
+  rigel::contract(exec, semiring, matrix<Element>(37, 17), matrix<Element>(17, 29), matrix<Element>(37, 29));
+}
+
+void contract(const Exec& exec) {
+  const auto a = matrix<float>(37, 17), b = matrix<float>(17, 29), c = matrix<float>(37, 29);
+  rigel::contract(exec, WeightedL1{0.5f}, a, b, c);
+  rigel::contract(exec, WeightedL1{0.5f}, a, b, c, Doubled{});
+  rigel::contract(exec, rigel::min_plus<float>{}, a, b, c, rigel::epilogue::clamp(0, 10) | rigel::epilogue::laplace(2.0));
+  rigel::contract(exec, rigel::with_argument<rigel::min_plus<float>>{}, a, b, c,
+                  rigel::epilogue::arguments(matrix<std::int32_t>(37, 29)));
+  contract_with(exec, rigel::plus_times<float>{});
+  contract_with(exec, rigel::plus_times<double>{});
+  contract_with(exec, rigel::plus_times<rigel::half>{});
+  contract_with(exec, rigel::plus_times<rigel::bfloat16>{});
+  contract_with(exec, rigel::plus_times<std::int64_t>{});
+  contract_with(exec, rigel::log_plus<float>{});
+  contract_with(exec, rigel::log_plus<double>{});
+  contract_with(exec, rigel::max_min<std::int32_t>{});
+  contract_with(exec, rigel::or_and<std::uint64_t>{});
+}
+
+void cdist(const Exec& exec) {
+  const auto x = matrix<float>(37, 17), z = matrix<float>(29, 17), d = matrix<float>(37, 29);
+  rigel::cdist(exec, x, z, d, rigel::metric::euclidean{});
+  rigel::cdist(exec, x, z, d, rigel::metric::minkowski{1.3});
+  const Bytes bytes("bytes", rigel::cdist_workspace_size(exec, x, z, d, rigel::metric::cosine{}));
+  rigel::cdist(exec, x, z, d, rigel::metric::cosine{}, {.workspace = {bytes.data(), bytes.size()}});
+  const auto codes = matrix<std::uint32_t>(37, 4);
+  rigel::cdist(exec, codes, codes, matrix<float>(37, 37), rigel::metric::bit_jaccard{});
+}
+
+void closures(const Exec& exec) {
+  const rigel::min_plus<float> paths;
+  const auto d = matrix<float>(37, 37);
+  const auto p = matrix<std::int32_t>(37, 37);
+  const auto reached = matrix<std::uint32_t>(37, 2);
+  const Bytes of_closure("bytes", rigel::closure_workspace_size(exec, paths, d, p)),
+      of_transitive_closure("bytes", rigel::transitive_closure_workspace_size(exec, reached));
+  rigel::closure(exec, paths, d, {.workspace = {of_closure.data(), of_closure.size()}});
+  rigel::closure(exec, paths, d, p, {.workspace = {of_closure.data(), of_closure.size()}});
+  rigel::transitive_closure(exec, reached, {.workspace = {of_transitive_closure.data(), of_transitive_closure.size()}});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Kokkos::ScopeGuard kokkos(argc, argv);
+  const Exec exec;
+  contract(exec);
+  cdist(exec);
+  closures(exec);
+  exec.fence();
+}
