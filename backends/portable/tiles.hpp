@@ -97,11 +97,12 @@ struct ReferenceStep {
   }
 };
 
-/// Powers of floats as 2^(p·log2 |a − b|), a third of the instructions of the platform's power.
+/// Powers of floats by math::power_approximately(), a tenth of the instructions of the platform's power on GPUs that have a
+/// special-function unit which Rigel knows.
 struct PowerStep {
   template <class S>
   static RIGEL_FUNCTION float apply(const S& s, float x, float a, float b, std::int64_t) {
-    return x + Kokkos::exp2(s.p * Kokkos::log2(math::abs(a - b)));
+    return math::add(x, math::power_approximately(math::abs(math::subtract(a, b)), s.p));
   }
 };
 
@@ -245,9 +246,16 @@ struct TileWork {
       if (more) load(k0 + depth);
       const Stored* const from = slab + buffer * slabs;
       const int steps = steps_from(k0);
-#pragma unroll 2
-      for (int k = 0; k < steps; ++k)
+      const auto add = [&](int k) {
         block.add(s, from + k * CopyA::pitch, from + CopyA::size + k * CopyB::pitch, at, k0 + k);
+      };
+      if (steps == depth) {
+#pragma unroll 2
+        for (int k = 0; k < depth; ++k) add(k);
+      } else {
+#pragma unroll 1
+        for (int k = 0; k < steps; ++k) add(k);
+      }
       buffer ^= 1;
       if (more) put(slab + buffer * slabs);
     }

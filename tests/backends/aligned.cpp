@@ -114,7 +114,7 @@ TEST_CASE_TEMPLATE("aligned words of bits", Exec, RIGEL_TEST_SPACES) {
 
 TEST_CASE_TEMPLATE("aligned operands of a user's functor", Exec, RIGEL_TEST_SPACES) {
   std::vector<rigel::KernelInfo> families(2);
-  families[0].name = "portable";
+  families[0].name = "portable." + std::string(rigel::semiring_name<city_block>()) + ".f32.tiles";
   families[1].name = rigel::detail::space_of<Exec> == rigel::Space::cuda
                          ? "cuda.simt." + std::string(rigel::semiring_name<city_block>()) + ".f32.128x128x8"
                          : "host";

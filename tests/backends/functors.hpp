@@ -30,7 +30,8 @@ auto strided(T* data, const Placement& p) {
       data + p.first, Kokkos::LayoutStride(u(p.batches), u(p.batch), u(p.rows), u(p.row), u(p.columns), u(p.column)));
 }
 
-/// The families; on a GPU also each instantiated kernel by name, so that tiles run that the prediction would not choose.
+/// The families, and each instantiated kernel of those that have several by name, so that tiles run that the prediction would
+/// not choose.
 inline std::vector<std::string> kernels_of(const rigel::Contraction& p) {
   std::vector<std::string> names = {"reference"};
 #if RIGEL_BACKEND_PORTABLE
@@ -40,11 +41,10 @@ inline std::vector<std::string> kernels_of(const rigel::Contraction& p) {
   names.emplace_back("host");
 #endif
   bool has_tiles = p.execution.space != rigel::Space::cuda;  // on a host, calls must refuse the family
-  for (const rigel::Kernel<rigel::Contraction>& kernel : p.instantiated)
-    if (kernel.info.family == "cuda.simt") {
-      names.push_back(kernel.info.name);
-      has_tiles = true;
-    }
+  for (const rigel::Kernel<rigel::Contraction>& kernel : p.instantiated) {
+    if (kernel.info.family == "cuda.simt" || kernel.info.family == "portable") names.push_back(kernel.info.name);
+    has_tiles = has_tiles || kernel.info.family == "cuda.simt";
+  }
   if (has_tiles) names.emplace_back("cuda.simt");
   return names;
 }
