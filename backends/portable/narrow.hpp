@@ -63,8 +63,7 @@ struct NarrowWork {
   using Operand = operand_t<S>;
   using Stored = word_of<Operand>;
   using Element = typename S::element;
-  static constexpr int alignment = 16;
-  static_assert(alignof(Stored) <= alignment);
+  static constexpr int alignment = std::max<int>(16, alignof(Stored));
 
   detail::Arguments<S, Finish> g;
   NarrowShape shape;

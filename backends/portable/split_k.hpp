@@ -33,9 +33,8 @@ struct SplitKWork {
   using Operand = operand_t<S>;
   using Accumulator = typename S::accumulator;
   static constexpr int rows = SplitK::rows, columns = SplitK::columns, threads = SplitK::threads;
-  static constexpr int alignment = 16;
+  static constexpr int alignment = std::max<int>(16, alignof(Accumulator));
   static constexpr std::size_t bytes = SplitK::outputs * threads * sizeof(Accumulator);
-  static_assert(alignof(Accumulator) <= alignment);
 
   detail::Arguments<S, Finish> g;
   std::int64_t tiles_m, tiles_n, teams;

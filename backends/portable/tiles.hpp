@@ -168,12 +168,11 @@ struct TileWork {
   using CopyA = SlabCopy<Shape, Shape::m, typename S::element, Stored>;
   using CopyB = SlabCopy<Shape, Shape::n, typename S::element, Stored>;
 
-  static constexpr int depth = Shape::depth, alignment = 16;
+  static constexpr int depth = Shape::depth, alignment = std::max<int>({16, alignof(Stored), alignof(Accumulator)});
   static constexpr int slabs = (CopyA::size + CopyB::size + 3) / 4 * 4;
   static constexpr int pitch_c = Shape::n + 1;
   static constexpr std::size_t bytes =
       std::max(2 * slabs * sizeof(Stored), Shape::threads_m * pitch_c * sizeof(Accumulator));
-  static_assert(alignof(Stored) <= alignment && alignof(Accumulator) <= alignment);
 
   detail::Arguments<S, Finish> g;
   TileOrder order;

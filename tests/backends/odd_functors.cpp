@@ -54,8 +54,8 @@ struct MaxSum : rigel::max_min<float> {
 };
 
 #if RIGEL_BACKEND_HOST
-static_assert(rigel::backends::host::has_ordered_form<rigel::max_min<float>> &&
-              !rigel::backends::host::has_ordered_form<MaxSum>);
+static_assert(rigel::detail::has_ordered_form<rigel::max_min<float>> &&
+              !rigel::detail::has_ordered_form<MaxSum>);
 #endif
 
 }  // namespace
