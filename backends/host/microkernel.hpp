@@ -16,9 +16,10 @@ inline constexpr bool has_ordered_multiply = requires(const S s, operand_t<S> a)
 
 /// Whether S has shorter forms of its operations for operands and products that are not NaN. Only semirings of the zoo count. A
 /// user's functor that inherits these forms may have another ⊗ or ⊕, and its ⊗ must not see infinities that no operand holds.
+/// If minimum() is one instruction, no form is shorter.
 template <class S>
-inline constexpr bool has_ordered_form =
-    in_zoo<S> && std::is_floating_point_v<operand_t<S>> && (has_ordered_add<S> || has_ordered_multiply<S>);
+inline constexpr bool has_ordered_form = in_zoo<S> && std::is_floating_point_v<operand_t<S>> &&
+                                         (has_ordered_add<S> || has_ordered_multiply<S>) && !math::minimum_is_instruction;
 
 /// x ⊕ (a ⊗ b) on numbers or vectors. If Ordered, neither a, b nor a ⊗ b is NaN.
 template <bool Ordered, class S, class X, class T>
@@ -49,11 +50,9 @@ struct Microkernel {
 
   /// Continues the chains of `in` (of the identity if `in` is null) over k = k0, …, k0 + steps − 1, and stores them in `out`.
   template <bool Ordered>
-  [[gnu::noinline, clang::min_vector_width(512)]] static void run(const S& semiring, std::int64_t k0, int steps,
-                                                                  const Operand* __restrict__ a,
-                                                                  const Operand* __restrict__ b, const Accumulator* in,
-                                                                  std::int64_t in_stride, Accumulator* out,
-                                                                  std::int64_t out_stride) {
+  RIGEL_HOST_LOOP static void run(const S& semiring, std::int64_t k0, int steps, const Operand* __restrict__ a,
+                                  const Operand* __restrict__ b, const Accumulator* in, std::int64_t in_stride,
+                                  Accumulator* out, std::int64_t out_stride) {
     const S s = semiring;
     Sums x[rows][vectors];
     if (in) {
