@@ -1,5 +1,5 @@
 # RIGEL_SEMIRINGS: the zoo, read from its one list, RIGEL_ZOO in semirings.hpp. Each backend's instantiation template is configured
-# once for each of these (and once for each x86-64 level, where a backend has levels), so that every semiring is a translation unit
+# once for each of these (and once for each level, where a backend has levels), so that every semiring is a translation unit
 # of its own.
 set(header ${CMAKE_CURRENT_LIST_DIR}/../include/rigel/semirings.hpp)
 file(READ ${header} text)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fails when code for one x86-64 level could be linked into another.
+"""Fails when code for one level of the host kernels could be linked into another.
 
 usage: check_levels.py NM LEVEL=FOLDER...
 
-The objects in each FOLDER are compiled for the x86-64 level LEVEL (v2, v3, v4). Of an inline function or a template that several
-levels share, the linker keeps one copy, whichever comes first: an older processor would then meet instructions that it lacks. So
-every such symbol (weak, in nm's terms) that holds code must name its level, as in loop<rigel::backends::host::v3, …>.
+The objects in each FOLDER are compiled for the level LEVEL (v2, v3, v4; neon, sve256, sve512). Of an inline function or a
+template that several levels share, the linker keeps one copy, whichever comes first: an older processor would then meet
+instructions that it lacks. So every such symbol (weak, in nm's terms) that holds code must name its level, as in
+loop<rigel::backends::host::v3, …>.
 Exit status: 0, none is shared; 1, one is; 2, there is nothing to check.
 """
 

@@ -51,23 +51,25 @@ gpu_architecture() {
   printf '%s' "$capability"
 }
 
-# Sets cuda (0 or 1), arch (as in 90), host_spaces, preset and build from the arguments and the machine.
+# Sets cuda (0 or 1), aarch64 (0 or 1), arch (as in 90), host_spaces, preset and build from the arguments and the machine.
 choose() {
-  local gpu usage="usage: ${0##*/} [--cuda | --no-cuda | --host-spaces \"Serial;Threads\"]"
+  local gpu usage="usage: ${0##*/} [--cuda | --no-cuda | --aarch64 | --host-spaces \"Serial;Threads\"]"
   gpu=$(gpu_architecture)
   cuda=0
+  aarch64=0
   host_spaces=()
   if [[ -n $gpu ]]; then
     if ((gpu >= 80)); then cuda=1; else say "the GPU has compute capability $gpu; Rigel's CUDA side needs 80, so the host is built"; fi
   fi
   while (($#)); do
     case $1 in
-      --cuda) cuda=1 host_spaces=() ;;
-      --no-cuda) cuda=0 host_spaces=() ;;
+      --cuda) cuda=1 aarch64=0 host_spaces=() ;;
+      --no-cuda) cuda=0 aarch64=0 host_spaces=() ;;
+      --aarch64) cuda=0 aarch64=1 host_spaces=() ;;
       --host-spaces)
         [[ ${2:-} =~ ^(Serial|OpenMP|Threads)(;(Serial|OpenMP|Threads))*$ ]] ||
           die "--host-spaces is '${2:-}'" "expected some of Serial, OpenMP and Threads, with ';' between them"
-        cuda=0
+        cuda=0 aarch64=0
         IFS=';' read -r -a host_spaces <<< "$2"
         shift
         ;;
@@ -85,11 +87,13 @@ choose() {
   fi
   [[ -n ${kokkos_arch[$arch]:-} ]] || die "RIGEL_CUDA_ARCH is '$arch'" "set it to 80, 86, 89, 90, 100 or 120"
   preset=host
-  if ((cuda)); then preset=cuda-sm$arch; fi
+  if ((cuda)); then preset=cuda-sm$arch; elif ((aarch64)); then preset=aarch64; fi
   build=$root/build/$preset
   if ((${#host_spaces[@]})); then
     [[ -z ${Kokkos_ROOT:-} ]] || die "--host-spaces builds a Kokkos of its own, and Kokkos_ROOT names another" "unset Kokkos_ROOT"
     build+=-$(joined "${host_spaces[@],,}")
+  elif ((aarch64)); then
+    host_spaces=(Serial)
   else
     host_spaces=(Serial OpenMP)
   fi
@@ -99,7 +103,7 @@ choose() {
 choose_hip() {
   [[ -n ${kokkos_hip_arch[${1:-}]:-} ]] || die "--hip is '${1:-}'" "expected gfx90a or gfx942"
   [[ -z ${Kokkos_ROOT:-} ]] || die "--hip builds a Kokkos of its own, and Kokkos_ROOT names another" "unset Kokkos_ROOT"
-  cuda=0
+  cuda=0 aarch64=0
   hip=$1
   host_spaces=(Serial)
   preset=host
@@ -117,7 +121,8 @@ kokkos_prefix() {
   local variant=${build##*/} key
   if ((cuda)); then variant=sm$arch; fi
   key=$(cat "$root/scripts/setup" "$root/cmake/kokkos_cuda13.hpp" "$root/cmake/kokkos_inject.cmake" \
-    <("$compiler" --version 2> /dev/null) <(if ((cuda)); then cuda_toolkit; fi) | sha256sum)
+    <(if ((aarch64)); then cat "$root/cmake/aarch64.cmake"; fi) <("$compiler" --version 2> /dev/null) \
+    <(if ((cuda)); then cuda_toolkit; fi) | sha256sum)
   printf '%s' "$deps/kokkos-4.7.00-$variant-${key:0:12}"
 }
 

@@ -22,11 +22,9 @@ struct GroupedMicrokernel {
 
   /// The same as Microkernel::run.
   template <bool Ordered>
-  [[gnu::noinline, clang::min_vector_width(512)]] static void run(const S& semiring, std::int64_t k0, int steps,
-                                                                  const Operand* __restrict__ a,
-                                                                  const Operand* __restrict__ b, const Accumulator* in,
-                                                                  std::int64_t in_stride, Accumulator* out,
-                                                                  std::int64_t out_stride) {
+  RIGEL_HOST_LOOP static void run(const S& semiring, std::int64_t k0, int steps, const Operand* __restrict__ a,
+                                  const Operand* __restrict__ b, const Accumulator* in, std::int64_t in_stride,
+                                  Accumulator* out, std::int64_t out_stride) {
     const S s = semiring;
     // The block's accumulators, field by field. Sums is a vector, or a struct of vectors of the operands' type (log_sum).
     constexpr int fields = sizeof(Sums) / sizeof(Block);

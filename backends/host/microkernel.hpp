@@ -28,11 +28,9 @@ struct Microkernel {
 
   /// Continues the chains of `in` (of the identity if `in` is null) over k = k0, …, k0 + steps − 1, and stores them in `out`.
   template <bool Ordered>
-  [[gnu::noinline, clang::min_vector_width(512)]] static void run(const S& semiring, std::int64_t k0, int steps,
-                                                                  const Operand* __restrict__ a,
-                                                                  const Operand* __restrict__ b, const Accumulator* in,
-                                                                  std::int64_t in_stride, Accumulator* out,
-                                                                  std::int64_t out_stride) {
+  RIGEL_HOST_LOOP static void run(const S& semiring, std::int64_t k0, int steps, const Operand* __restrict__ a,
+                                  const Operand* __restrict__ b, const Accumulator* in, std::int64_t in_stride,
+                                  Accumulator* out, std::int64_t out_stride) {
     const S s = semiring;
     Sums x[rows][vectors];
     if (in) {

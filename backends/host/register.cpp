@@ -5,6 +5,11 @@
 #include <rigel/backends/host/contract.hpp>
 #include <rigel/backends/host/register.hpp>
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#endif
+
 namespace rigel::backends {
 
 namespace host {
@@ -15,20 +20,33 @@ struct Compiled {
   static const Loop& get() { return loops<Level, List>()[Index]; }
 };
 
-#if defined(__x86_64__)
-// Whether this processor can run code of a level.
+// The levels of this build, and whether this processor can run code of one of them.
 template <class Level>
 bool runs();
+#if defined(__x86_64__)
+using Levels = type_list<v4, v3, v2>;
 template <> bool runs<v2>() { return __builtin_cpu_supports("x86-64-v2"); }
 template <> bool runs<v3>() { return __builtin_cpu_supports("x86-64-v3"); }
 template <> bool runs<v4>() { return __builtin_cpu_supports("x86-64-v4"); }
+#elif defined(__aarch64__) && defined(__linux__)
+using Levels = type_list<sve512, sve256, neon>;
+
+// The bytes of an SVE vector of this process; 0 if the processor has no SVE.
+int sve_bytes() {
+  static const int bytes = getauxval(AT_HWCAP) & HWCAP_SVE ? prctl(PR_SVE_GET_VL) & PR_SVE_VL_LEN_MASK : 0;
+  return bytes;
+}
+template <> bool runs<neon>() { return true; }
+template <> bool runs<sve256>() { return sve_bytes() == sve256::vector_bytes; }
+template <> bool runs<sve512>() { return sve_bytes() == sve512::vector_bytes; }
+#else
+using Levels = type_list<native>;
+template <> bool runs<native>() { return true; }
 #endif
 
 template <class Level>
 Status level_supports(const Contraction& p) {
-#if defined(__x86_64__)
-  if (!runs<Level>()) return {Decline::processor, "this processor lacks instructions of x86-64-" + std::string(Level::name)};
-#endif
+  if (!runs<Level>()) return {Decline::processor, std::string("this processor lacks ") + Level::needs};
   return detail::finish_supports<detail::ProgramFinish>(p);
 }
 
@@ -48,21 +66,18 @@ void add(Registry<Contraction>& registry, type_list<S...> list) {
   add_list<Level, type_list<S...>>(registry, std::index_sequence_for<S...>{}, list);
 }
 
-template <class Level>
-void add_level(Registry<Contraction>& registry) {
-  detail::for_each_of_zoo([&]<class List>() { add<Level>(registry, List{}); });
+template <class... Level>
+void add_levels(Registry<Contraction>& registry, type_list<Level...>) {
+  const auto add_level = [&]<class L>(type_list<L>) {
+    detail::for_each_of_zoo([&]<class List>() { add<L>(registry, List{}); });
+  };
+  (add_level(type_list<Level>{}), ...);
 }
 
 }  // namespace host
 
 void register_host(Registry<Contraction>& registry) {
-#if defined(__x86_64__)
-  host::add_level<host::v4>(registry);
-  host::add_level<host::v3>(registry);
-  host::add_level<host::v2>(registry);
-#else
-  host::add_level<host::native>(registry);
-#endif
+  host::add_levels(registry, host::Levels{});
   host::add_blas(registry);
 }
 

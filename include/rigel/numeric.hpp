@@ -205,6 +205,13 @@ RIGEL_FUNCTION T select(C condition, T x, T y) {
   return condition ? x : y;
 }
 
+/// Whether the host has instructions for minimum() and maximum() of floating-point numbers.
+#if defined(__aarch64__)
+inline constexpr bool minimum_is_instruction = true;
+#else
+inline constexpr bool minimum_is_instruction = false;
+#endif
+
 /// The smaller of x and y; NaN if either is NaN; of two zeros, either one.
 template <Number T>
 RIGEL_FUNCTION T minimum(T x, T y) {
@@ -217,7 +224,10 @@ RIGEL_FUNCTION T minimum(T x, T y) {
     else
       return x < y || x != x ? x : y;
 #else
-    return select(x != x, x, select(x < y, x, y));
+    if constexpr (minimum_is_instruction)
+      return __builtin_elementwise_minimum(x, y);
+    else
+      return select(x != x, x, select(x < y, x, y));
 #endif
   }
 }
@@ -234,7 +244,10 @@ RIGEL_FUNCTION T maximum(T x, T y) {
     else
       return x > y || x != x ? x : y;
 #else
-    return select(x != x, x, select(x > y, x, y));
+    if constexpr (minimum_is_instruction)
+      return __builtin_elementwise_maximum(x, y);
+    else
+      return select(x != x, x, select(x > y, x, y));
 #endif
   }
 }
@@ -250,8 +263,7 @@ template <ShortFloat T> RIGEL_FUNCTION T abs(T x) { return abs(static_cast<float
 template <ShortFloat T> RIGEL_FUNCTION T minimum(T x, T y) { return minimum(static_cast<float>(x), static_cast<float>(y)); }
 template <ShortFloat T> RIGEL_FUNCTION T maximum(T x, T y) { return maximum(static_cast<float>(x), static_cast<float>(y)); }
 
-/// The smaller (larger) of x and y, in one instruction on every host. If y is NaN the result is NaN; if x is NaN the result is
-/// y.
+/// The smaller (larger) of x and y, in one instruction on x86-64. If y is NaN the result is NaN; if x is NaN the result is y.
 template <Number T>
 RIGEL_FUNCTION T minimum_if_ordered(T x, T y) {
   if constexpr (is_floating<T>)

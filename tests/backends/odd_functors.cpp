@@ -54,7 +54,7 @@ struct MaxSum : rigel::max_min<float> {
 };
 
 #if RIGEL_BACKEND_HOST
-static_assert(rigel::detail::has_ordered_form<rigel::max_min<float>> &&
+static_assert((rigel::detail::has_ordered_form<rigel::max_min<float>> || rigel::math::minimum_is_instruction) &&
               !rigel::detail::has_ordered_form<MaxSum>);
 #endif
 

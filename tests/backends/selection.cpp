@@ -5,10 +5,12 @@
 #include <rigel/contract.hpp>
 
 #include <tests/support/matrix.hpp>
+#include <tests/support/skip.hpp>
 #include <tests/support/spaces.hpp>
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <string>
 
 namespace {
@@ -18,14 +20,14 @@ struct Extents {
 };
 
 template <class S, class Exec>
-std::string chosen(const S& semiring, Extents e) {
+rigel::KernelInfo chosen(const S& semiring, Extents e) {
   using support::matrix;
-  std::string name;
+  rigel::KernelInfo info;
   rigel::detail::with_problem(Exec{}, semiring, matrix<float, Exec>(e.m, e.k), matrix<float, Exec>(e.k, e.n),
                               matrix<float, Exec>(e.m, e.n), rigel::epilogue::Program{},
                               rigel::ContractOptions{.precision = rigel::Precision::accumulator},
-                              [&](const rigel::Contraction& p) { name = rigel::select(p).info.name; });
-  return name;
+                              [&](const rigel::Contraction& p) { info = rigel::select(p).info; });
+  return info;
 }
 
 template <class S, class Exec>
@@ -44,7 +46,7 @@ void check(const S& semiring) {
     CAPTURE(e.m);
     CAPTURE(e.n);
     CAPTURE(e.k);
-    const std::string name = chosen<S, Exec>(semiring, e);
+    const std::string name = chosen<S, Exec>(semiring, e).name;
     CHECK_MESSAGE(name.compare(0, family.size(), family) == 0, name);
   }
 }
@@ -57,4 +59,13 @@ TEST_CASE_TEMPLATE("selection: the tuned family", Exec, RIGEL_TEST_SPACES) {
   check<rigel::plus_times<float>, Exec>({});
   check<rigel::lp<float>, Exec>({{}, 1.3f});
   check<rigel::log_plus<float>, Exec>({});
+}
+
+// Whoever knows the processor, as the tests under QEMU do, says which level it has.
+TEST_CASE("selection: the host's level") {
+  const char* const level = std::getenv("RIGEL_TEST_LEVEL");
+  if (!level) return support::skip("no RIGEL_TEST_LEVEL says which level this processor has");
+  const auto info = chosen<rigel::l1<float>, Kokkos::DefaultHostExecutionSpace>({}, {512, 512, 512});
+  CHECK(info.family == "host");
+  CHECK(info.variant == level);
 }

@@ -15,9 +15,10 @@ inline constexpr bool has_ordered_multiply = requires(const S s, operand_t<S> a)
 
 /// Whether S has shorter forms of its operations for operands and products that are not NaN. Only semirings of the zoo count. A
 /// user's functor that inherits these forms may have another ⊗ or ⊕, and its ⊗ must not see infinities that no operand holds.
+/// If minimum() is one instruction, no form is shorter.
 template <class S>
-inline constexpr bool has_ordered_form =
-    in_zoo<S> && std::is_floating_point_v<operand_t<S>> && (has_ordered_add<S> || has_ordered_multiply<S>);
+inline constexpr bool has_ordered_form = in_zoo<S> && std::is_floating_point_v<operand_t<S>> &&
+                                         (has_ordered_add<S> || has_ordered_multiply<S>) && !math::minimum_is_instruction;
 
 /// x ⊕ (a ⊗ b) on numbers or vectors. If Ordered, neither a, b nor a ⊗ b is NaN.
 template <bool Ordered, class S, class X, class T>
