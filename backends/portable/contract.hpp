@@ -34,70 +34,118 @@ inline double multiprocessors_of(const Contraction& p) {
   return std::max(e.multiprocessors > 0 ? e.multiprocessors : e.concurrency / threads_each, 1);
 }
 
-/// Seconds in which memory brings both operands and takes C, at an H200's rate.
+/// Bytes per second that these kernels reach, by compute capability: the memory of data centres, or the slowest that is common.
+inline double bandwidth_of(const Execution& e) {
+  return e.compute_capability == 90 || e.compute_capability == 100 ? 2.5e12 : e.compute_capability == 80 ? 1.9e12 : 0.9e12;
+}
+
+/// Seconds in which memory brings both operands and takes C.
 inline double memory_seconds(const Contraction& p) {
-  constexpr double bandwidth = 4.1e12;
   const auto bytes = [&](const Operand& o) {
     return static_cast<double>(o.batch_stride == 0 ? 1 : p.batch) * static_cast<double>(o.rows) *
            static_cast<double>(o.columns) * static_cast<double>(o.size);
   };
-  return (bytes(p.a) + bytes(p.b) + bytes(p.c)) / bandwidth;
+  return (bytes(p.a) + bytes(p.b) + bytes(p.c)) / bandwidth_of(p.execution);
 }
 
-// Predicted seconds on a GPU, with constants for an H200.
+// Predicted seconds on a GPU. Constants are those of an H200, fitted to 705 measurements of these kernels (NOTES.md).
 constexpr double launch_seconds = 5e-6;
+constexpr double issued_per_second = 4 * 32 * 1.7e9;  // instructions of threads, by a multiprocessor
+constexpr double clock = 1.7e9;
+
+template <class S>
+inline constexpr bool counts_bits = false;
+template <class W>
+inline constexpr bool counts_bits<bit_hamming<W>> = true;
+template <class W>
+inline constexpr bool counts_bits<bit_jaccard<W>> = true;
 
 /// Pairs per second of a multiprocessor whose threads hold 8 × 8 outputs each.
 template <class S, class Step>
 constexpr double pairs_per_second() {
+  using Accumulator = typename S::accumulator;
   constexpr bool wide = sizeof(operand_t<S>) > 4;
   if constexpr (std::is_same_v<Step, PowerStep>)
-    return 1.1e10;
-  else if constexpr (is_transcendental<S> && !std::is_arithmetic_v<typename S::accumulator>)
-    return wide ? 1.6e9 : 5e9;  // exponentials
+    return 1.15e10;
+  else if constexpr (is_transcendental<S> && !std::is_arithmetic_v<Accumulator>)
+    return wide ? 1.6e9 : 1.1e10;  // exponentials
   else if constexpr (is_transcendental<S>)
     return wide ? 0.8e9 : 3e9;  // powers
+  else if constexpr (ShortFloat<Accumulator>)
+    return 1e10;
+  else if constexpr (counts_bits<S>)
+    return wide ? 6.5e9 : 1.3e10;
+  else if constexpr (words_of<S> == 1)
+    return 7.5e10;
+  else if constexpr (std::is_same_v<Accumulator, double> && !is_selective<S>)
+    return 4.5e10;
   else
-    return 7e10 / words_of<S>;
+    return 4e10 / words_of<S>;
 }
 
-/// The multiprocessor that gets the most tiles computes them `teams` at a time. Partial tiles take as long as full ones.
+/// Instructions of a step by itself.
+template <class S>
+constexpr double instructions_of_step() {
+  constexpr double light = 6 * words_of<S>;
+  if constexpr (is_transcendental<S> || ShortFloat<typename S::accumulator>)
+    return issued_per_second / pairs_per_second<S, ReferenceStep>();
+  else
+    return light;
+}
+
+/// The multiprocessor that gets the most tiles computes them `teams` at a time. A slab takes at least the time of its way from
+/// memory. Partial tiles take as long as full ones.
 template <class S, class Shape, class Step>
 double tiles_seconds(const Contraction& p) {
   constexpr double area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
-  constexpr double efficiency = is_transcendental<S> ? 1 : outputs / (outputs + 4), fill_and_store = 3e-6;
+  constexpr double efficiency = is_transcendental<S> ? 1 : outputs / (outputs + 4);
+  constexpr double slab = words_of<S> > 1 ? 1.7e-6 : 1.3e-6, fill = 2.5e-6, store = 4e-8 * outputs * Shape::teams;
   const double tiles = static_cast<double>(p.batch) * std::ceil(static_cast<double>(p.m) / Shape::m) *
                        std::ceil(static_cast<double>(p.n) / Shape::n);
   const double each = std::ceil(tiles / multiprocessors_of(p)), rounds = std::ceil(each / Shape::teams);
-  const double last = each - (rounds - 1) * Shape::teams;  // tiles of the last round
-  const double busy = 0.4 + 0.6 * last / Shape::teams;
-  const double tile = static_cast<double>(p.k) * area / (pairs_per_second<S, Step>() * efficiency);
-  return launch_seconds + tile * ((rounds - 1) * Shape::teams + last / busy) + rounds * fill_and_store;
+  const double rest = each - (rounds - 1) * Shape::teams;  // tiles of the last round
+  const double busy = 0.4 + 0.6 * rest / Shape::teams;
+  const double k = static_cast<double>(p.k);
+  const double tile = k * area / (pairs_per_second<S, Step>() * efficiency), wait = std::ceil(k / Shape::depth) * slab;
+  return launch_seconds + (rounds - 1) * std::max(tile * Shape::teams, wait) + std::max(tile * rest / busy, wait) +
+         rounds * (fill + store);
 }
 
-/// A thread's step is a few instructions and takes some clocks before the next one can begin; to copy an element takes dozens.
+/// The longer of two times: of the instructions, and of the waits of one team after the other.
 template <class S>
 double narrow_seconds(const Contraction& p, NarrowShape shape) {
-  constexpr double issued_per_second = 4 * 32 * 1.7e9, resident_threads = 2048, latency = 25e-9, wait = 1.5e-6;
-  constexpr double copy = 25, of_step = is_transcendental<S> ? issued_per_second / pairs_per_second<S, ReferenceStep>() : 6;
+  constexpr double resident_threads = 2048, resident_teams = 32, step = instructions_of_step<S>();
+  constexpr double copy = 60, wait_for_copy = 0.18e-6, wait = 1.5e-6, step_latency = std::max(25e-9, 4 * step / clock);
   const double threads = 1 << shape.threads(), lines = shape.lines_a() + shape.lines_b();
   const double teams = static_cast<double>(shape.teams(p)), k = static_cast<double>(std::max<std::int64_t>(p.k, 1));
-  const double slabs = std::ceil(k / (1 << shape.depth));
-  const double throughput = teams * k * (threads * of_step + lines * copy) / (issued_per_second * multiprocessors_of(p));
-  const double rounds = std::ceil(teams / (multiprocessors_of(p) * std::min(resident_threads / threads, 32.)));
-  const double waiting = rounds * (slabs * wait + k * std::max(latency, of_step / 1.7e9 * 4) + wait);
+  const double depth = std::min<double>(1 << shape.depth, k), slabs = std::ceil(k / depth);
+  const double throughput =
+      teams * k * (std::max(threads, 32.) * step + lines * copy) / (issued_per_second * multiprocessors_of(p));
+  const double rounds = std::ceil(teams / (multiprocessors_of(p) * std::min(resident_threads / threads, resident_teams)));
+  const double waiting =
+      rounds * (slabs * (wait + std::ceil(lines * depth / threads) * wait_for_copy) + k * step_latency + wait);
   return launch_seconds + std::max({throughput, waiting, memory_seconds(p)});
 }
 
+/// Whether neighbouring k lie in different sectors of memory.
+inline bool is_scattered(std::int64_t k_stride, std::int64_t line_stride, const Operand& o) {
+  constexpr std::int64_t sector = 32;
+  return k_stride > line_stride && k_stride * static_cast<std::int64_t>(o.size) > sector;
+}
+
+/// As for narrow. Threads that read scattered k wait for more of memory.
 template <class S>
 double split_k_seconds(const Contraction& p) {
-  constexpr double issued_per_second = 4 * 32 * 1.7e9, resident = 4, wait = 0.3e-6, join = 5e-6;
-  constexpr double of_step = is_transcendental<S> ? issued_per_second / pairs_per_second<S, ReferenceStep>() : 6;
+  constexpr bool wide = sizeof(operand_t<S>) > 4;
+  constexpr double resident = 4, step = instructions_of_step<S>(), outputs = SplitK::outputs;
+  constexpr double join = 4e-6 * (!is_transcendental<S> ? 1 : wide ? 4 : 1.5);
+  const int scattered =
+      is_scattered(p.a.column_stride, p.a.row_stride, p.a) + is_scattered(p.b.row_stride, p.b.column_stride, p.b);
+  const double loads = 8 + 10 * scattered, wait = 0.17e-6 * (1 + scattered);
   const double teams = static_cast<double>(p.batch * SplitK::tiles_m(p) * SplitK::tiles_n(p)), k = static_cast<double>(p.k);
-  const double steps = std::ceil(k / SplitK::threads);
-  const double throughput = teams * k * (SplitK::outputs * (of_step + 10)) / (issued_per_second * multiprocessors_of(p));
+  const double throughput = teams * k * outputs * (step + loads) / (issued_per_second * multiprocessors_of(p));
   const double rounds = std::ceil(teams / (multiprocessors_of(p) * resident));
-  const double waiting = rounds * (steps * std::max(wait, SplitK::outputs * of_step / 1.7e9 * 2) + join);
+  const double waiting = rounds * (std::ceil(k / SplitK::threads) * std::max(wait, 2 * outputs * step / clock) + join);
   return launch_seconds + std::max({throughput, waiting, memory_seconds(p)});
 }
 

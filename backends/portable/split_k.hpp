@@ -54,10 +54,13 @@ struct SplitKWork {
     const S s = g.semiring(l);
     sum(s, l, m0, n0, rank, sums);
     team.team_barrier();
+    // Threads that have no k are left out: an accumulated C may lie outside the domain in which the identity is one.
+    const int active = g.k < threads ? static_cast<int>(g.k) : threads;
     for (int half = threads / 2; half > 0; half /= 2) {
       for (int i = rank; i < SplitK::outputs * half; i += threads) {
         Accumulator* const of_output = sums + i / half * threads;
-        of_output[i % half] = s.add(of_output[i % half], of_output[i % half + half]);
+        const int left = i % half, right = left + half;
+        if (right < active) of_output[left] = s.add(of_output[left], of_output[right]);
       }
       team.team_barrier();
     }
