@@ -106,12 +106,13 @@ struct HostWork {
     for (int i = 0; i < rows; ++i)
 #pragma unroll
       for (int j = 0; j < columns; ++j) x[i][j] = outputs[i * Cut::n + j];
-    for (int k = 0; k < steps; ++k)
+    for (int k = 0; k < steps; ++k) {
 #pragma unroll
       for (int i = 0; i < rows; ++i)
 #pragma unroll
         for (int j = 0; j < columns; ++j)
           x[i][j] = detail::step_on<ordered>(s, x[i][j], a[k * rows + i], b[k * columns + j], k0 + k);
+    }
 #pragma unroll
     for (int i = 0; i < rows; ++i)
 #pragma unroll
