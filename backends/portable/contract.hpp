@@ -60,7 +60,15 @@ inline constexpr bool counts_bits<bit_hamming<W>> = true;
 template <class W>
 inline constexpr bool counts_bits<bit_jaccard<W>> = true;
 
-/// Pairs per second of a multiprocessor whose threads hold 8 × 8 outputs each.
+/// Whether ⊗ and ⊕ are minima or maxima both.
+template <class S>
+inline constexpr bool selects_twice = false;
+template <class E, class A>
+inline constexpr bool selects_twice<max_min<E, A>> = true;
+template <class E, class A>
+inline constexpr bool selects_twice<min_max<E, A>> = true;
+
+/// Pairs per second of a multiprocessor whose threads hold 8 × 8 outputs each. Integers count as the slowest of their semirings.
 template <class S, class Step>
 constexpr double pairs_per_second() {
   using Accumulator = typename S::accumulator;
@@ -70,15 +78,18 @@ constexpr double pairs_per_second() {
   else if constexpr (is_transcendental<S> && !std::is_arithmetic_v<Accumulator>)
     return wide ? 1.6e9 : 1.1e10;  // exponentials
   else if constexpr (is_transcendental<S>)
-    return wide ? 0.8e9 : 3e9;  // powers
+    return wide ? 0.6e9 : 3e9;  // powers
   else if constexpr (ShortFloat<Accumulator>)
     return 1e10;
   else if constexpr (counts_bits<S>)
     return wide ? 6.5e9 : 1.3e10;
   else if constexpr (words_of<S> == 1)
-    return 7.5e10;
-  else if constexpr (std::is_same_v<Accumulator, double> && !is_selective<S>)
-    return 4.5e10;
+    return (std::is_floating_point_v<Accumulator> ? 7.5e10 : 6.5e10) * (selects_twice<S> ? 0.6 : 1) *
+           (std::is_integral_v<Accumulator> && !std::is_unsigned_v<Accumulator> ? 0.7 : 1);
+  else if constexpr (std::is_same_v<Accumulator, double>)
+    return is_selective<S> ? 1.3e10 : 4.5e10;
+  else if constexpr (std::is_signed_v<Accumulator>)
+    return 1.2e10;
   else
     return 4e10 / words_of<S>;
 }
