@@ -85,7 +85,7 @@ constexpr double pairs_per_second() {
     return wide ? 6.5e9 : 1.3e10;
   else if constexpr (words_of<S> == 1)
     return (std::is_floating_point_v<Accumulator> ? 7.5e10 : 6.5e10) * (selects_twice<S> ? 0.6 : 1) *
-           (std::is_integral_v<Accumulator> && !std::is_unsigned_v<Accumulator> ? 0.7 : 1);
+           (std::is_integral_v<Accumulator> && !std::is_unsigned_v<Accumulator> ? 0.55 : 1);
   else if constexpr (std::is_same_v<Accumulator, double>)
     return is_selective<S> ? 1.3e10 : 4.5e10;
   else if constexpr (std::is_signed_v<Accumulator>)
