@@ -87,7 +87,7 @@ constexpr double pairs_per_second() {
     return (std::is_floating_point_v<Accumulator> ? 7.5e10 : 6.5e10) * (selects_twice<S> ? 0.6 : 1) *
            (std::is_integral_v<Accumulator> && !std::is_unsigned_v<Accumulator> ? 0.55 : 1);
   else if constexpr (std::is_same_v<Accumulator, double>)
-    return is_selective<S> ? 1.3e10 : 4.5e10;
+    return is_selective<S> ? 1.3e10 : 4e10;
   else if constexpr (std::is_signed_v<Accumulator>)
     return 1.2e10;
   else
