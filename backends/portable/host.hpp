@@ -5,6 +5,7 @@
 // are the reference's.
 #pragma once
 
+#include <rigel/backends/portable/launch.hpp>
 #include <rigel/backends/portable/shape.hpp>
 #include <rigel/detail/arguments.hpp>
 #include <rigel/detail/ordered.hpp>
@@ -122,17 +123,12 @@ struct HostWork {
 
 /// Launches one thread for each tile.
 template <class S, class Finish, class Exec>
-void contract_on_host(const Exec& exec, const std::string& label, const detail::Arguments<S, Finish>& g) {
+static void contract_on_host(const Exec& exec, const std::string& label, const detail::Arguments<S, Finish>& g) {
   using Work = HostWork<S, Finish>;
   using Cut = HostShape<S>;
-  using Policy = Kokkos::TeamPolicy<Exec>;
-  constexpr std::int64_t max_league = 1 << 30;
   const std::int64_t tiles_m = (g.m + Cut::m - 1) / Cut::m, tiles_n = (g.n + Cut::n - 1) / Cut::n;
   const Work work{g, tiles_m, tiles_n, g.batch * tiles_m * tiles_n};
-  const auto policy =
-      Policy(exec, static_cast<int>(std::min(work.tiles, max_league)), 1).set_scratch_size(0, Kokkos::PerTeam(Work::bytes));
-  const auto of_team = KOKKOS_LAMBDA(const typename Policy::member_type& team) { work(team); };
-  Kokkos::parallel_for(label, policy, of_team);
+  launch<Kokkos::LaunchBounds<>>(exec, label, work, work.tiles, 1, Work::bytes);
 }
 
 }  // namespace rigel::backends::portable

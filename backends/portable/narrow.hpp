@@ -5,6 +5,7 @@
 // time.
 #pragma once
 
+#include <rigel/backends/portable/launch.hpp>
 #include <rigel/backends/portable/shape.hpp>
 #include <rigel/detail/arguments.hpp>
 
@@ -135,19 +136,13 @@ struct NarrowWork {
   }
 };
 
-/// Launches one team for each block of outputs. Of internal linkage for the reason that tiles.hpp gives.
+/// Launches one team for each block of outputs.
 template <class S, class Finish, class Exec>
 static void contract_narrow(const Exec& exec, const std::string& label, const Contraction& p, NarrowShape shape) {
   using Work = NarrowWork<S, Finish>;
-  using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<1 << NarrowShape::most_threads>>;
-  constexpr std::int64_t max_league = 1 << 30;
   const Work work{detail::arguments_of<S, Finish>(p), shape, shape.tiles_m(p), shape.tiles_n(p), shape.teams(p)};
-  const auto policy =
-      Kokkos::Experimental::require(Policy(exec, static_cast<int>(std::min(work.teams, max_league)), 1 << shape.threads())
-                                        .set_scratch_size(0, Kokkos::PerTeam(work.bytes() + Work::alignment)),
-                                    Kokkos::Experimental::WorkItemProperty::HintLightWeight);
-  const auto of_team = KOKKOS_LAMBDA(const typename Policy::member_type& team) { work(team); };
-  Kokkos::parallel_for(label, policy, of_team);
+  launch<Kokkos::LaunchBounds<1 << NarrowShape::most_threads>>(exec, label, work, work.teams, 1 << shape.threads(),
+                                                               work.bytes() + Work::alignment);
 }
 
 }  // namespace rigel::backends::portable

@@ -5,6 +5,7 @@
 // repeatable; if ⊕ is exact, they are the reference's.
 #pragma once
 
+#include <rigel/backends/portable/launch.hpp>
 #include <rigel/backends/portable/shape.hpp>
 #include <rigel/detail/arguments.hpp>
 
@@ -99,20 +100,14 @@ struct SplitKWork {
   }
 };
 
-/// Launches one team for each block of outputs. Of internal linkage for the reason that tiles.hpp gives.
+/// Launches one team for each block of outputs.
 template <class S, class Finish, class Exec>
 static void contract_split_k(const Exec& exec, const std::string& label, const Contraction& p) {
   using Work = SplitKWork<S, Finish>;
-  using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<SplitK::threads>>;
-  constexpr std::int64_t max_league = 1 << 30;
   const std::int64_t tiles_m = SplitK::tiles_m(p), tiles_n = SplitK::tiles_n(p);
   const Work work{detail::arguments_of<S, Finish>(p), tiles_m, tiles_n, p.batch * tiles_m * tiles_n};
-  const auto policy =
-      Kokkos::Experimental::require(Policy(exec, static_cast<int>(std::min(work.teams, max_league)), SplitK::threads)
-                                        .set_scratch_size(0, Kokkos::PerTeam(Work::bytes + Work::alignment)),
-                                    Kokkos::Experimental::WorkItemProperty::HintLightWeight);
-  const auto of_team = KOKKOS_LAMBDA(const typename Policy::member_type& team) { work(team); };
-  Kokkos::parallel_for(label, policy, of_team);
+  launch<Kokkos::LaunchBounds<SplitK::threads>>(exec, label, work, work.teams, SplitK::threads,
+                                                Work::bytes + Work::alignment);
 }
 
 }  // namespace rigel::backends::portable

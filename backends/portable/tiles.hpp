@@ -5,6 +5,7 @@
 // ascending k, so the bits are the reference's.
 #pragma once
 
+#include <rigel/backends/portable/launch.hpp>
 #include <rigel/backends/portable/shape.hpp>
 #include <rigel/detail/arguments.hpp>
 
@@ -291,22 +292,14 @@ struct TileWork {
   }
 };
 
-/// Launches one team for each tile. Of internal linkage, as are then Kokkos's functions for this functor: Clang inlines those
-/// that are called once, however long they are. Otherwise `team` would be an object in memory, and the pointer to scratch memory
-/// one that may point anywhere.
+/// Launches one team for each tile.
 template <class Shape, class Step, class S, class Finish, class Exec>
 static void contract_tiles(const Exec& exec, const std::string& label, const detail::Arguments<S, Finish>& g) {
   using Work = TileWork<Shape, S, Finish, Step>;
-  using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<Shape::threads, Shape::teams>>;
-  constexpr std::int64_t max_league = 1 << 30;
   const TileOrder order{(g.m + Shape::m - 1) / Shape::m, (g.n + Shape::n - 1) / Shape::n};
   const Work work{g, order, g.batch * order.rows * order.columns};
-  const auto policy =
-      Kokkos::Experimental::require(Policy(exec, static_cast<int>(std::min(work.tiles, max_league)), Shape::threads)
-                                        .set_scratch_size(0, Kokkos::PerTeam(Work::bytes + Work::alignment)),
-                                    Kokkos::Experimental::WorkItemProperty::HintLightWeight);
-  const auto of_team = KOKKOS_LAMBDA(const typename Policy::member_type& team) { work(team); };
-  Kokkos::parallel_for(label, policy, of_team);
+  launch<Kokkos::LaunchBounds<Shape::threads, Shape::teams>>(exec, label, work, work.tiles, Shape::threads,
+                                                             Work::bytes + Work::alignment);
 }
 
 }  // namespace rigel::backends::portable
