@@ -17,13 +17,17 @@ struct Place {
   bool transposed;
 };
 
-/// Applies steps first … size − 1 of a program to `count` floating-point values. finish_loops.hpp defines it and the next two.
+/// Applies steps first … size − 1 of a program to `count` floating-point values. finish_loops.hpp defines it and the next three.
 template <class Level, class T>
 void apply_steps(const epilogue::Program& program, int first, T* v, int count, const Place& at);
 
 /// Converts a row of values to C's type and stores it.
 template <class Level, class T>
 void write_row(Scalar type, void* c, const T* v, int count, const Place& at);
+
+/// The same for what steps made of integers: integers of C are rounded to (detail::quantised).
+template <class Level>
+void write_quantised_row(Scalar type, void* c, const double* v, int count, const Place& at);
 
 /// Reads values of C, for `accumulate`.
 template <class Level, class T>
@@ -52,7 +56,7 @@ RIGEL_FUNCTION void store_row(const S& s, const Finish& finish, const typename S
       double wide[Columns];
       for (int j = 0; j < count; ++j) wide[j] = static_cast<double>(v[j]);
       apply_steps<Level>(program, program.bit_steps(), wide, count, at);
-      write_row<Level>(finish.type, c, wide, count, at);
+      write_quantised_row<Level>(finish.type, c, wide, count, at);
     }
   } else {
     for (int j = 0; j < count; ++j) {

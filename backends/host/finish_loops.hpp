@@ -9,17 +9,30 @@ namespace rigel::backends::host {
 
 template <class Level, class T>
 [[gnu::noinline]] void apply_steps(const epilogue::Program& program, int first, T* v, int count, const Place& at) {
+  using epilogue::Kind;
+  const auto row = [&](int j) { return at.transposed ? at.column + j : at.row; };
+  const auto column = [&](int j) { return at.transposed ? at.row : at.column + j; };
   for (int i = first; i < program.size(); ++i) {
     const epilogue::Step step = program[i];
-    if (step.kind == epilogue::Kind::power && step.x == 0.5) {
-      for (int j = 0; j < count; ++j) v[j] = __builtin_elementwise_sqrt(v[j]);
-    } else if (step.kind == epilogue::Kind::scale) {
-      for (int j = 0; j < count; ++j) v[j] *= static_cast<T>(step.x);
-    } else if (at.transposed) {
-      for (int j = 0; j < count; ++j) v[j] = epilogue::detail::apply(step, v[j], at.column + j, at.row);
-    } else {
-      for (int j = 0; j < count; ++j) v[j] = epilogue::detail::apply(step, v[j], at.row, at.column + j);
-    }
+    const auto number = [&](std::int16_t from, double constant, int j) {
+      return from < 0 ? static_cast<T>(constant) : program.source(from).template at<T>(at.batch, row(j), column(j));
+    };
+    const T x = step.x_from < 0 ? static_cast<T>(step.x) : T(0), y = number(step.y_from, step.y, 0);
+    const auto each = [&](const auto& f) __attribute__((always_inline)) {
+      if (step.x_from < 0)
+        for (int j = 0; j < count; ++j) v[j] = f(j, x);
+      else
+        for (int j = 0; j < count; ++j) v[j] = f(j, number(step.x_from, 0, j));
+    };
+    epilogue::with_kind(step.kind, [&]<Kind kind>() {
+      if constexpr (kind == Kind::power)
+        if (!step.reads_memory() && step.x == 0.5)  // a loop of vectors
+          return each([&](int j, T) { return __builtin_elementwise_sqrt(v[j]); });
+      each([&](int j, T own) {
+        const bool on_diagonal = kind == Kind::diagonal && column(j) - row(j) == step.offset;
+        return epilogue::detail::apply<kind>(v[j], own, y, on_diagonal);
+      });
+    });
   }
 }
 
@@ -32,6 +45,14 @@ template <class Level, class T>
       for (int j = 0; j < count; ++j) row[j] = detail::convert<To>(v[j]);
     else
       for (int j = 0; j < count; ++j) row[j * at.stride] = detail::convert<To>(v[j]);
+  });
+}
+
+template <class Level>
+[[gnu::noinline]] void write_quantised_row(Scalar type, void* c, const double* v, int count, const Place& at) {
+  detail::with_type<double, true>(type, c, [&](auto* typed) {
+    for (int j = 0; j < count; ++j)
+      typed[at.offset + j * at.stride] = detail::quantised<std::remove_cvref_t<decltype(*typed)>>(v[j]);
   });
 }
 

@@ -268,6 +268,11 @@ Kernel<Contraction> narrow_kernel() {
 template <class S, class Finish, class Devices>
 Kernel<Contraction> split_k_kernel() {
   Kernel<Contraction> k = chain_kernel<S, Finish, Devices>("split_k");
+  k.info.accumulates = k.info.accumulates && detail::exact_counts<S> == 0;
+  k.supports = [](const Kernel<Contraction>&, const Contraction& p) {
+    const Status status = detail::counts_exactly<S>(p);
+    return status ? detail::finish_supports<Finish>(p) : status;
+  };
   if constexpr (!is_exact<S>) {
     constexpr double joins = 8;  // of 256 sums
     k.info.promises = Promise::repeatable | Promise::batch_invariant;

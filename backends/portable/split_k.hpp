@@ -13,12 +13,9 @@
 
 namespace rigel::backends::portable {
 
-/// Whether parts of K may be summed apart: by the zoo, or if ⊕ is exact. Counts in floating point are exact only from zero on,
-/// and an accumulated C may start from any number.
+/// Whether parts of K may be summed apart: by the zoo, or if ⊕ is exact.
 template <class S>
 inline constexpr bool splits_k = in_zoo<S> || is_exact<S>;
-template <class E, std::floating_point A>
-inline constexpr bool splits_k<hamming<E, A>> = false;
 
 struct SplitK {
   static constexpr int rows = 2, columns = 2, outputs = rows * columns;

@@ -6,7 +6,7 @@
 #include <rigel/arguments.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/instantiate.hpp>
-#include <rigel/epilogue.hpp>
+#include <rigel/epilogue_views.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/semirings.hpp>
 
@@ -15,9 +15,6 @@
 #include <optional>
 
 namespace rigel {
-
-/// Which index of a rank-3 view counts the batches.
-enum class Batch { first, last };
 
 struct ContractOptions {
   bool accumulate = false;  // C = epilogue(C ⊕ ⊕_k …): each chain starts with the value in C
@@ -240,7 +237,10 @@ Contraction contraction_on(const Exec& exec, const SemiringOrView& semiring, Ope
   p.accumulate = options.accumulate;
   p.may_cancel = options.may_cancel;
   set_semiring<Exec>(p, semiring);
-  if constexpr (closed) p.program = &functor;
+  if constexpr (closed)
+    p.program = &functor;
+  else
+    epilogue::for_each_program(functor, [&](const epilogue::Program& program) { p.check_sources(program); });
   p.epilogue_object = &functor;
   if (indices) p.indices = &*indices;
   // Compiled kernels take the zoo with epilogues of the closed set; kernels for anything else are instantiated here.

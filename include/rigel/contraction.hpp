@@ -38,6 +38,10 @@ struct Contraction : Call {
   bool semiring_in_view = false;               // the object is in memory of the execution space, where only kernels read it
   std::int64_t semiring_stride = 0;            // in objects, from batch to batch: 1, or 0 if one serves all
   const epilogue::Program* program = nullptr;  // null: a functor of the user's
+  struct {
+    std::int64_t batch = 0, row = 0, column = 0;
+    bool transposed = false;
+  } first = {};  // where C's first output lies in the matrices whose places the program's steps see, or in their transposes
   const void* epilogue_object = nullptr;       // the user's functor
   bool accumulate = false;
   bool may_cancel = false;                            // l2_squared: results that lose digits in |x|² + |z|² − 2x·z are kept
@@ -62,9 +66,12 @@ struct Contraction : Call {
   ///   - extents match, and batches are equal or broadcast;
   ///   - C overlaps neither A, B nor itself, as sets of elements;
   ///   - what epilogue::arguments() writes has C's extents, holds K − 1, and overlaps neither A, B, C nor itself;
-  ///   - parity() is the first step of its epilogue, and applies to integers.
+  ///   - parity() is the first step of its epilogue, and applies to integers;
+  ///   - what the epilogue reads fits C, can be read from the execution space, and overlaps C at most element by element.
   /// Throws Error(unsupported) if C holds integers and compiled kernels would write floating-point numbers.
   void check() const;
+  /// The last of these checks, for one Program of the epilogue.
+  void check_sources(const epilogue::Program& program) const;
   /// Whether there is nothing to compute.
   bool is_empty() const { return batch == 0 || m == 0 || n == 0; }
   /// Why a kernel's info rules it out for this problem (accumulate, precision, layouts of operands), or Decline::none.

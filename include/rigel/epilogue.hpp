@@ -9,6 +9,7 @@
 #include <rigel/numeric.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <utility>
 
 namespace rigel {
@@ -21,88 +22,289 @@ namespace epilogue {
 
 enum class Kind : std::int32_t {
   scale,
+  add,
   power,
-  exponential,
+  exponential,  // from here on, exponentials,
+  laplace,
+  gaussian,
+  sigmoid,  // and quotients with 1 + an exponential,
+  silu,
+  gelu_tanh,  // up to here
   reciprocal,
   clamp,
+  threshold,
   diagonal,
   relu,
-  sigmoid,
   tanh,
+  gelu,
   any_bit,
   parity
 };
 
-/// One step of a Program, with its parameters x and y.
+/// Calls use.template operator()<kind>() with a kind that is known at run time only.
+template <class Use>
+RIGEL_FUNCTION constexpr void with_kind(Kind kind, const Use& use) {
+  switch (kind) {
+    case Kind::scale: return use.template operator()<Kind::scale>();
+    case Kind::add: return use.template operator()<Kind::add>();
+    case Kind::power: return use.template operator()<Kind::power>();
+    case Kind::exponential: return use.template operator()<Kind::exponential>();
+    case Kind::laplace: return use.template operator()<Kind::laplace>();
+    case Kind::gaussian: return use.template operator()<Kind::gaussian>();
+    case Kind::sigmoid: return use.template operator()<Kind::sigmoid>();
+    case Kind::silu: return use.template operator()<Kind::silu>();
+    case Kind::gelu_tanh: return use.template operator()<Kind::gelu_tanh>();
+    case Kind::reciprocal: return use.template operator()<Kind::reciprocal>();
+    case Kind::clamp: return use.template operator()<Kind::clamp>();
+    case Kind::threshold: return use.template operator()<Kind::threshold>();
+    case Kind::diagonal: return use.template operator()<Kind::diagonal>();
+    case Kind::relu: return use.template operator()<Kind::relu>();
+    case Kind::tanh: return use.template operator()<Kind::tanh>();
+    case Kind::gelu: return use.template operator()<Kind::gelu>();
+    case Kind::any_bit: return use.template operator()<Kind::any_bit>();
+    case Kind::parity: return use.template operator()<Kind::parity>();
+  }
+}
+
+/// The indices of an output on which a step's result depends, besides the value.
+struct Reads {
+  bool row = false, column = false, batch = false;
+  /// Whether the result depends on the output's position in its matrix.
+  constexpr bool place() const { return row || column; }
+};
+
+/// What a step of a kind reads by itself. Its parameters may read more, if they are in memory.
+constexpr Reads reads_of(Kind kind) {
+  Reads reads;
+  with_kind(kind, [&]<Kind k>() {
+    if constexpr (k == Kind::diagonal) reads = {.row = true, .column = true};
+  });
+  return reads;
+}
+
+/// Numbers in memory of the execution space, which a step reads when the kernel runs: that of output (l, m, n) is element
+/// l·batch_stride + m·row_stride + n·column_stride. A stride is 0 if one number serves all.
+struct Source {
+  const void* data = nullptr;
+  Scalar type = Scalar::other;
+  std::int64_t batch_stride = 0, row_stride = 0, column_stride = 0;
+  std::int64_t batches = 1, rows = 1, columns = 1;  // extents; 1 where one number serves all
+  const char* argument = "";                        // the function that took the view, for messages
+  unsigned spaces = 0;                              // rigel::Spaces that can read it
+
+  /// x[r][j] = the number of output (l, m + r·apart, n + j).
+  template <int of_rows, int of_columns, class T>
+  RIGEL_MEMBER void read(T (&x)[of_rows][of_columns], std::int64_t l, std::int64_t m, std::int64_t n, int apart) const {
+    const std::int64_t first = l * batch_stride + m * row_stride + n * column_stride;
+    const auto all = [&](const auto* numbers) __attribute__((always_inline)) {
+      using From = std::remove_cvref_t<decltype(*numbers)>;
+#pragma unroll
+      for (int r = 0; r < of_rows; ++r)
+#pragma unroll
+        for (int j = 0; j < of_columns; ++j) {
+          const From number = numbers[first + r * apart * row_stride + j * column_stride];
+          if constexpr (ShortFloat<From>)
+            x[r][j] = static_cast<T>(static_cast<float>(number));
+          else
+            x[r][j] = static_cast<T>(number);
+        }
+    };
+    switch (type) {
+      case Scalar::f16: return all(static_cast<const half*>(data));
+      case Scalar::bf16: return all(static_cast<const bfloat16*>(data));
+      case Scalar::f32: return all(static_cast<const float*>(data));
+      case Scalar::f64: return all(static_cast<const double*>(data));
+      default: return all(static_cast<const std::int32_t*>(data));
+    }
+  }
+  template <class T>
+  RIGEL_MEMBER T at(std::int64_t l, std::int64_t m, std::int64_t n) const {
+    T x[1][1];
+    read(x, l, m, n, 0);
+    return x[0][0];
+  }
+};
+
+/// One step of a Program, with its parameters x and y. `x_from` and `y_from` say which of the program's sources holds a
+/// parameter; it is the number here if they are negative.
 struct Step {
-  Kind kind;
-  double x, y;
+  Kind kind{};
+  std::int16_t x_from = -1, y_from = -1;
+  double x = 0, y = 0;
+  std::int64_t offset = 0;  // diagonal: n − m
+
+  constexpr Step() = default;
+  constexpr Step(Kind k, double first = 0, double second = 0) : kind(k), x(first), y(second) {}
+  RIGEL_MEMBER constexpr bool reads_memory() const { return x_from >= 0 || y_from >= 0; }
 };
 
 namespace detail {
 
-// The value of `v` after one step. Floating-point values keep their type.
+// Whether a step of this kind takes an exponential.
+RIGEL_FUNCTION constexpr bool takes_exponential(Kind kind) { return kind >= Kind::exponential && kind <= Kind::gelu_tanh; }
+// Its argument.
+template <Kind kind, class T>
+RIGEL_FUNCTION T exponent(T v, T x) {
+  constexpr auto gelu_scale = static_cast<T>(-1.59576912160573071176);  // -2·√(2/π)
+  if constexpr (kind == Kind::exponential)
+    return v * x;
+  else if constexpr (kind == Kind::laplace)
+    return v * (T(-1) / x);
+  else if constexpr (kind == Kind::gaussian)
+    return v * (T(-0.5) / (x * x));
+  else if constexpr (kind == Kind::gelu_tanh)  // 1 + tanh u = 2 / (1 + exp(−2u))
+    return gelu_scale * v * math::fma(T(0.044715) * v, v, T(1));
+  else
+    return -v;
+}
+// The value behind it.
 template <class T>
-RIGEL_FUNCTION T apply(const Step& step, T v, std::int64_t m, std::int64_t n) {
-  using std::exp, std::pow, std::tanh;
-  const T x = static_cast<T>(step.x), y = static_cast<T>(step.y);
-  switch (step.kind) {
-    case Kind::scale: return v * x;
-    case Kind::power: return x == T(0.5) ? __builtin_elementwise_sqrt(v) : x == T(1) ? v : x == T(2) ? v * v : pow(v, x);
-    case Kind::exponential: return exp(v * x);
-    case Kind::reciprocal: return y / (x + v);
-    case Kind::clamp: return v < x ? x : v > y ? y : v;
-    case Kind::diagonal: return m == n ? v + x : v;
-    case Kind::relu: return v < T(0) ? T(0) : v;
-    case Kind::sigmoid: return T(1) / (T(1) + exp(-v));
-    case Kind::tanh: return tanh(v);
-    case Kind::any_bit: return v != T(0) ? T(1) : T(0);
-    case Kind::parity: return v;
-  }
-  return v;
+RIGEL_FUNCTION T with_exponential(Kind kind, T v, T e) {
+  return kind <= Kind::gaussian ? e : (kind == Kind::sigmoid ? T(1) : v) / (T(1) + e);
+}
+
+// The value of `v` after one step. Floating-point values keep their type. `on_diagonal`: whether the output is on the step's
+// diagonal.
+template <Kind kind, class T>
+RIGEL_FUNCTION T apply(T v, T x, T y, bool on_diagonal) {
+  using std::erfc, std::exp, std::fabs, std::pow, std::tanh;
+  if constexpr (takes_exponential(kind))
+    return with_exponential(kind, v, exp(exponent<kind>(v, x)));
+  else if constexpr (kind == Kind::scale)
+    return v * x;
+  else if constexpr (kind == Kind::add)
+    return v + x;
+  else if constexpr (kind == Kind::power)
+    return x == T(0.5) ? __builtin_elementwise_sqrt(v) : x == T(1) ? v : x == T(2) ? v * v : pow(v, x);
+  else if constexpr (kind == Kind::reciprocal)
+    return y / (x + v);
+  else if constexpr (kind == Kind::clamp)
+    return v < x ? x : v > y ? y : v;
+  else if constexpr (kind == Kind::threshold)
+    return fabs(v) < x ? T(0) : v;
+  else if constexpr (kind == Kind::diagonal)
+    return on_diagonal ? v + x : v;
+  else if constexpr (kind == Kind::relu)
+    return v < T(0) ? T(0) : v;
+  else if constexpr (kind == Kind::tanh)
+    return tanh(v);
+  else if constexpr (kind == Kind::gelu)
+    return T(0.5) * v * erfc(v * static_cast<T>(-0.70710678118654752440));
+  else if constexpr (kind == Kind::any_bit)
+    return v != T(0) ? T(1) : T(0);
+  else
+    return v;  // parity, which applies to integers
 }
 
 }  // namespace detail
 
-/// Up to eight steps of the closed set, applied one after the other. Floating-point values are computed in their own type, half
-/// and bfloat16 in float. Integers are computed in double, except for a leading any_bit or parity, which stays exact.
+/// Up to eight steps of the closed set, applied one after the other; up to four of their parameters are in memory.
+/// Floating-point values are computed in their own type, half and bfloat16 in float. Integers are computed in double, except
+/// for a leading any_bit or parity, which stays exact.
 class Program {
  public:
-  static constexpr int capacity = 8;
+  static constexpr int capacity = 8, most_sources = 4;
   Program() = default;
   constexpr Program(Step step) : size_(1), steps_{step} {}
+  /// One step whose parameter x is in memory; y is a number, or in memory as well.
+  constexpr Program(Step step, Source x) : size_(1), sources_size_(1), steps_{step}, sources_{x} { steps_[0].x_from = 0; }
+  constexpr Program(Step step, Source x, Source y) : Program(step, x) {
+    steps_[0].y_from = 1;
+    sources_[1] = y;
+    sources_size_ = 2;
+  }
 
   RIGEL_MEMBER constexpr bool empty() const { return size_ == 0; }
   RIGEL_MEMBER constexpr int size() const { return size_; }
   RIGEL_MEMBER constexpr const Step& operator[](int i) const { return steps_[i]; }
-  /// The exponent if the program is a single pow(exponent), else 0.
-  RIGEL_MEMBER constexpr double power() const { return size_ == 1 && steps_[0].kind == Kind::power ? steps_[0].x : 0; }
-  /// Whether a step reads an output's position in C. A kernel cannot compute such a C as several smaller ones.
-  constexpr bool reads_place() const {
-    for (int i = 0; i < size_; ++i)
-      if (steps_[i].kind == Kind::diagonal) return true;
-    return false;
+  RIGEL_MEMBER constexpr const Source& source(int i) const { return sources_[i]; }
+  /// The exponent if the program is a single pow(exponent) of a number, else 0.
+  RIGEL_MEMBER constexpr double power() const {
+    return size_ == 1 && steps_[0].kind == Kind::power && !steps_[0].reads_memory() ? steps_[0].x : 0;
+  }
+  /// Whether the first step is a square root.
+  RIGEL_MEMBER constexpr bool begins_with_root() const {
+    return size_ > 0 && steps_[0].kind == Kind::power && steps_[0].x_from < 0 && steps_[0].x == 0.5;
+  }
+  /// The factor if the program is a single scale(factor) by a number, 1 if it is empty, else NaN.
+  constexpr double factor() const {
+    if (size_ == 0) return 1;
+    const bool scales = size_ == 1 && steps_[0].kind == Kind::scale && !steps_[0].reads_memory();
+    return scales ? steps_[0].x : std::numeric_limits<double>::quiet_NaN();
+  }
+  /// What the steps and their parameters read.
+  constexpr Reads reads() const {
+    Reads reads;
+    const auto join = [&](bool row, bool column, bool batch) {
+      reads.row |= row;
+      reads.column |= column;
+      reads.batch |= batch;
+    };
+    for (int i = 0; i < size_; ++i) {
+      const Reads own = reads_of(steps_[i].kind);
+      join(own.row, own.column, own.batch);
+      for (const int from : {int{steps_[i].x_from}, int{steps_[i].y_from}})
+        if (from >= 0)
+          join(sources_[from].row_stride != 0, sources_[from].column_stride != 0, sources_[from].batch_stride != 0);
+    }
+    return reads;
   }
 
-  /// The steps of `f`, then those of `g`. Throws Error(invalid_argument) if they are more than eight.
+  /// The steps of `f`, then those of `g`. Throws Error(invalid_argument) if they are more than eight, or if more than four of
+  /// their parameters are in memory.
   friend constexpr Program operator|(Program f, const Program& g) {
     if (f.size_ + g.size_ > capacity)
       throw Error(Code::invalid_argument, "epilogue: more than 8 steps of the closed set; use a functor of your own");
-    for (int i = 0; i < g.size_; ++i) f.steps_[f.size_++] = g.steps_[i];
+    if (f.sources_size_ + g.sources_size_ > most_sources)
+      throw Error(Code::invalid_argument,
+                  "epilogue: more than 4 parameters of the closed set in memory; use a functor of your own");
+    const auto moved = [&](std::int16_t from) {
+      return static_cast<std::int16_t>(from < 0 ? from : from + f.sources_size_);
+    };
+    for (int i = 0; i < g.size_; ++i) {
+      Step step = g.steps_[i];
+      step.x_from = moved(step.x_from);
+      step.y_from = moved(step.y_from);
+      f.steps_[f.size_++] = step;
+    }
+    for (int i = 0; i < g.sources_size_; ++i) f.sources_[f.sources_size_++] = g.sources_[i];
     return f;
   }
 
+  /// The program as a part of C sees it whose first output is (l, m, n) of the whole.
+  Program of_part(std::int64_t l, std::int64_t m, std::int64_t n) const {
+    Program part = *this;
+    for (int i = 0; i < size_; ++i) part.steps_[i].offset += m - n;
+    for (int i = 0; i < sources_size_; ++i) {
+      Source& s = part.sources_[i];
+      s.data = static_cast<const std::byte*>(s.data) +
+               (l * s.batch_stride + m * s.row_stride + n * s.column_stride) * static_cast<std::int64_t>(size_of(s.type));
+    }
+    return part;
+  }
+
+  /// The program as the transpose of C sees it.
+  Program transposed() const {
+    Program t = *this;
+    for (int i = 0; i < size_; ++i) t.steps_[i].offset = -steps_[i].offset;
+    for (int i = 0; i < sources_size_; ++i) {
+      std::swap(t.sources_[i].row_stride, t.sources_[i].column_stride);
+      std::swap(t.sources_[i].rows, t.sources_[i].columns);
+    }
+    return t;
+  }
+
   template <std::floating_point T>
-  RIGEL_MEMBER T operator()(T v, std::int64_t m, std::int64_t n, std::int64_t) const {
-    return run(v, 0, m, n);
+  RIGEL_MEMBER T operator()(T v, std::int64_t m, std::int64_t n, std::int64_t l) const {
+    return run(v, 0, l, m, n);
   }
   template <ShortFloat T>
-  RIGEL_MEMBER float operator()(T v, std::int64_t m, std::int64_t n, std::int64_t) const {
-    return run(static_cast<float>(v), 0, m, n);
+  RIGEL_MEMBER float operator()(T v, std::int64_t m, std::int64_t n, std::int64_t l) const {
+    return run(static_cast<float>(v), 0, l, m, n);
   }
   template <std::integral T>
-  RIGEL_MEMBER double operator()(T v, std::int64_t m, std::int64_t n, std::int64_t) const {
-    return run(static_cast<double>(bits(v)), bit_steps(), m, n);
+  RIGEL_MEMBER double operator()(T v, std::int64_t m, std::int64_t n, std::int64_t l) const {
+    return run(static_cast<double>(bits(v)), bit_steps(), l, m, n);
   }
 
   /// The number of leading steps that operate on the bits of an integer: 0 or 1.
@@ -120,43 +322,114 @@ class Program {
 
   // The value of `v` after the steps from `first` on.
   template <std::floating_point T>
-  RIGEL_MEMBER T run(T v, int first, std::int64_t m, std::int64_t n) const {
-    for (int i = first; i < size_; ++i) v = detail::apply(steps_[i], v, m, n);
-    return v;
+  RIGEL_MEMBER T run(T v, int first, std::int64_t l, std::int64_t m, std::int64_t n) const {
+    T one[1][1] = {{v}};
+    run<false>(one, first, l, m, n, 0);
+    return one[0][0];
+  }
+
+  /// The same for parts of rows: v[r][j] is that of output (l, m + r·apart, n + j). `all_short`: see is_short().
+  template <bool all_short, int rows, int columns, std::floating_point T>
+  RIGEL_MEMBER void run(T (&v)[rows][columns], int first, std::int64_t l, std::int64_t m, std::int64_t n, int apart) const {
+#pragma unroll 1
+    for (int i = first; i < size_; ++i) {
+      const Step& step = steps_[i];
+      const Kind kind = step.kind;
+      // Each load and each exponential exists once, since kernels carry this code.
+      T x[rows][columns], y = static_cast<T>(step.y), e[rows][columns] = {};
+#pragma unroll
+      for (int r = 0; r < rows; ++r)
+#pragma unroll
+        for (int j = 0; j < columns; ++j) x[r][j] = static_cast<T>(step.x);
+#pragma unroll 1
+      for (int from = step.y_from >= 0 ? step.y_from : step.x_from; from >= 0;) {
+        sources_[from].read(x, l, m, n, apart);
+        if (from == step.x_from) break;
+        y = x[0][0];
+        from = step.x_from;
+      }
+      const auto each = [&](const auto& use) __attribute__((always_inline)) {
+#pragma unroll
+        for (int r = 0; r < rows; ++r)
+#pragma unroll
+          for (int j = 0; j < columns; ++j) use(v[r][j], x[r][j], e[r][j], (n + j) - (m + r * apart) == step.offset);
+      };
+      with_kind(kind, [&]<Kind k>() __attribute__((always_inline)) {
+        each([&](T& value, T of_x, T& argument, bool on_diagonal) __attribute__((always_inline)) {
+          if constexpr (detail::takes_exponential(k))
+            argument = detail::exponent<k>(value, of_x);
+          else if constexpr (all_short && k == Kind::power)
+            value = step.x == 0.5 ? __builtin_elementwise_sqrt(value) : step.x == 2 ? value * value : value;
+          else
+            value = detail::apply<k>(value, of_x, y, on_diagonal);
+        });
+      });
+      if (detail::takes_exponential(kind))
+        each([&](T& value, T, T argument, bool) __attribute__((always_inline)) {
+          using std::exp;
+          value = detail::with_exponential(kind, value, exp(argument));
+        });
+    }
+  }
+
+  /// Whether all steps are short enough for kernels to unroll them over the values that a thread holds: all but pow() with an
+  /// exponent other than 1/2, 1 and 2, any_bit() and parity().
+  constexpr bool is_short() const {
+    for (int i = 0; i < size_; ++i) {
+      const Step& step = steps_[i];
+      const bool long_power = step.reads_memory() || (step.x != 0.5 && step.x != 1 && step.x != 2);
+      if (step.kind == Kind::any_bit || step.kind == Kind::parity || (step.kind == Kind::power && long_power)) return false;
+    }
+    return true;
   }
 
  private:
-  int size_ = 0;
+  int size_ = 0, sources_size_ = 0;
   Step steps_[capacity] = {};
+  Source sources_[most_sources] = {};
 };
 
 /// v · factor.
-constexpr Program scale(double factor) { return Step{Kind::scale, factor, 0}; }
+constexpr Program scale(double factor) { return Step{Kind::scale, factor}; }
+/// v + value.
+constexpr Program add(double value) { return Step{Kind::add, value}; }
 /// v^exponent, rounded once if the exponent is 1/2, 1 or 2. If this is the only step and the exponent is another number below
 /// 1, cuda.simt's kernels for sums of powers use math::power_by_parts().
-constexpr Program pow(double exponent) { return Step{Kind::power, exponent, 0}; }
+constexpr Program pow(double exponent) { return Step{Kind::power, exponent}; }
 /// exp(rate · v).
-constexpr Program exponential(double rate) { return Step{Kind::exponential, rate, 0}; }
+constexpr Program exponential(double rate) { return Step{Kind::exponential, rate}; }
 /// numerator / (offset + v).
 constexpr Program reciprocal(double offset = 0, double numerator = 1) { return Step{Kind::reciprocal, offset, numerator}; }
 /// min(max(v, low), high); NaN stays NaN.
 constexpr Program clamp(double low, double high) { return Step{Kind::clamp, low, high}; }
-/// v + value if m = n, else v.
-constexpr Program add_diagonal(double value) { return Step{Kind::diagonal, value, 0}; }
+/// 0 if |v| < least, else v; NaN stays NaN.
+constexpr Program threshold(double least) { return Step{Kind::threshold, least}; }
+/// v + value if m + m0 = n + n0, else v: (m0, n0) is where C lies in a larger matrix, whose diagonal this is.
+constexpr Program add_diagonal(double value, std::int64_t m0 = 0, std::int64_t n0 = 0) {
+  Step step{Kind::diagonal, value};
+  step.offset = m0 - n0;
+  return step;
+}
 /// max(v, 0); NaN stays NaN.
-constexpr Program relu() { return Step{Kind::relu, 0, 0}; }
+constexpr Program relu() { return Step{Kind::relu}; }
 /// 1 / (1 + exp(−v)).
-constexpr Program sigmoid() { return Step{Kind::sigmoid, 0, 0}; }
+constexpr Program sigmoid() { return Step{Kind::sigmoid}; }
 /// tanh v.
-constexpr Program tanh() { return Step{Kind::tanh, 0, 0}; }
+constexpr Program tanh() { return Step{Kind::tanh}; }
+/// v / (1 + exp(−v)) (D. Hendrycks and K. Gimpel, Gaussian error linear units, 2016, section 2).
+constexpr Program silu() { return Step{Kind::silu}; }
+/// v · Φ(v), where Φ is the distribution function of the standard normal distribution (the same paper).
+constexpr Program gelu() { return Step{Kind::gelu}; }
+/// v/2 · (1 + tanh(√(2/π)·(v + 0.044715·v³))), the approximation of gelu() in the same paper.
+constexpr Program gelu_tanh() { return Step{Kind::gelu_tanh}; }
 /// The Laplacian kernel of a distance: exp(−v / bandwidth).
 constexpr Program laplace(double bandwidth) { return exponential(-1 / bandwidth); }
 /// The Gaussian kernel of a squared distance: exp(−v / (2·bandwidth²)).
 constexpr Program gaussian(double bandwidth) { return exponential(-1 / (2 * bandwidth * bandwidth)); }
 /// 1 if any bit of the word is set, else 0: joins the packed entries of or_and.
-constexpr Program any_bit() { return Step{Kind::any_bit, 0, 0}; }
+constexpr Program any_bit() { return Step{Kind::any_bit}; }
 /// The number of set bits modulo 2: joins the packed entries of xor_and. It must be the first step, and applies to integers.
-constexpr Program parity() { return Step{Kind::parity, 0, 0}; }
+constexpr Program parity() { return Step{Kind::parity}; }
 
 /// g(f(value)): the result of `f | g` if one of them is a user's functor.
 template <class F, class G>
@@ -168,6 +441,19 @@ struct Composed {
     return second(first(v, m, n, batch), m, n, batch);
   }
 };
+
+/// Calls use(program) for each Program that an epilogue is made of.
+template <class E, class Use>
+void for_each_program(const E&, const Use&) {}
+template <class Use>
+void for_each_program(const Program& program, const Use& use) {
+  use(program);
+}
+template <class F, class G, class Use>
+void for_each_program(const Composed<F, G>& both, const Use& use) {
+  for_each_program(both.first, use);
+  for_each_program(both.second, use);
+}
 
 /// Makes a functor composable with `|`: `epilogue::functor(f) | epilogue::scale(2)`.
 template <class F>

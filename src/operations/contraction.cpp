@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // contract() to the engine: what is checked before anything runs, what the call's options admit, and the engine's functions for it.
+#include "../engine/overlap.hpp"
 #include "../engine/run.hpp"
 #include "driver.hpp"
 
@@ -13,19 +14,31 @@ namespace {
 
 bool is_integer(Scalar type) { return type > Scalar::f64 && type != Scalar::other; }
 
-// Compiled kernels write floating-point numbers if the results are such, or if an epilogue makes such of integers.
+// Compiled kernels write floating-point numbers if the results are such. What an epilogue makes of integers may also be rounded to
+// i8, u8 and i32.
 void require_held(const Contraction& p) {
   if (!p.program) return;
   for (int i = 0; i < p.program->size(); ++i)
     if ((*p.program)[i].kind == epilogue::Kind::parity && (i > 0 || !is_integer(p.accumulator)))
       detail::refuse(
           p, "the epilogue's step " + std::to_string(i + 1) + " is parity(), expected as the first one, of integers");
-  const bool integers = is_integer(p.accumulator) && p.program->size() == p.program->bit_steps();
-  if (p.instantiated.empty() && is_integer(p.c.type) && !integers)
-    throw Error(Code::unsupported,
-                std::string(p.function) + ": " + detail::describe_argument(p.c) + " of " + name(p.c.type) +
-                    ", expected f16, bf16, f32 or f64 for results that are floating-point numbers, as those of integers are "
-                    "behind an epilogue of the closed set, but for one any_bit() or parity()");
+  const bool of_integers = is_integer(p.accumulator), integers = of_integers && p.program->size() == p.program->bit_steps();
+  const bool rounds = of_integers && (p.c.type == Scalar::i8 || p.c.type == Scalar::u8 || p.c.type == Scalar::i32);
+  if (p.instantiated.empty() && is_integer(p.c.type) && !integers && !rounds)
+    throw Error(
+        Code::unsupported,
+        std::string(p.function) + ": " + detail::describe_argument(p.c) + " of " + name(p.c.type) +
+            ", expected f16, bf16, f32 or f64 for results that are floating-point numbers, as those of integers are "
+            "behind an epilogue of the closed set, but for one any_bit() or parity(); or i8, u8 or i32, to which these "
+            "are rounded");
+}
+
+// Whether two descriptions are of the same elements at the same places.
+bool same_elements(const Operand& x, const Operand& y) {
+  const auto same_step = [](std::int64_t extent, std::int64_t a, std::int64_t b) { return extent <= 1 || a == b; };
+  return x.data == y.data && x.type == y.type && same_step(x.batches, x.batch_stride, y.batch_stride) &&
+         same_step(x.rows, x.row_stride, y.row_stride) && same_step(x.columns, x.column_stride, y.column_stride) &&
+         x.batches == y.batches && x.rows == y.rows && x.columns == y.columns;
 }
 
 void require_indices_fit(const Contraction& p) {
@@ -110,6 +123,7 @@ void Contraction::check() const {
   detail::require_batches(p, b, c);
   require_held(p);
   if (indices) require_indices_fit(p);
+  if (program) check_sources(*program);
   if (is_empty()) return;
   detail::require_data(p, c);
   if (k > 0) detail::require_data(p, a);
@@ -121,6 +135,45 @@ void Contraction::check() const {
   detail::require_data(p, *indices);
   for (const Operand* other : {&a, &b, &c}) detail::require_disjoint(p, *indices, *other);
   detail::require_distinct(p, *indices);
+}
+
+void Contraction::check_sources(const epilogue::Program& steps) const {
+  const Contraction& p = *this;
+  for (int i = 0; i < steps.size(); ++i)
+    for (const int from : {int{steps[i].x_from}, int{steps[i].y_from}}) {
+      if (from < 0) continue;
+      const epilogue::Source& source = steps.source(from);
+      Operand o{.data = const_cast<void*>(source.data),
+                .type = source.type,
+                .size = size_of(source.type),
+                .batches = source.batches,
+                .rows = source.rows,
+                .columns = source.columns,
+                .batch_stride = source.batch_stride,
+                .row_stride = source.row_stride,
+                .column_stride = source.column_stride,
+                .argument = source.argument};
+      const std::string step =
+          std::string("the view of ") + source.argument + ", step " + std::to_string(i + 1) + " of the epilogue, ";
+      const auto text = [](std::int64_t l, std::int64_t m, std::int64_t n) {
+        return std::to_string(l) + " x " + std::to_string(m) + " x " + std::to_string(n);
+      };
+      const auto fits = [](std::int64_t extent, std::int64_t of_c) { return extent == 1 || extent == of_c; };
+      if (!fits(o.batches, batch) || !fits(o.rows, m) || !fits(o.columns, n))
+        detail::refuse(p, step + "has extents " + text(o.batches, o.rows, o.columns) +
+                              " (batches, rows, columns), expected " +
+                              text(o.batches == 1 ? 1 : batch, o.rows == 1 ? 1 : m, o.columns == 1 ? 1 : n) + " to match " +
+                              detail::describe_argument(c));
+      if (is_empty()) continue;
+      if (!o.data) detail::refuse(p, step + "has no data");
+      if ((source.spaces & bit(execution.space)) == 0)
+        detail::refuse(p, step + "is not in memory that the execution space " + name(execution.space) + " can access");
+      if (detail::overlap(c, o) && !same_elements(c, o))
+        detail::refuse(p,
+                       step + "overlaps " + detail::describe_argument(c) + ", expected distinct elements, or the same view");
+      if (indices && detail::overlap(*indices, o))
+        detail::refuse(p, step + "overlaps " + detail::describe_argument(*indices) + ", expected distinct elements");
+    }
 }
 
 Decline Contraction::admits(const KernelInfo& info) const {

@@ -62,13 +62,6 @@ inline constexpr std::int64_t most_matrices = std::numeric_limits<std::uint16_t>
 template <class Tile>
 inline constexpr std::int64_t most_columns = most_matrices * Tile::n;
 
-template <class Tile>
-Status once_supports(const Contraction& p) {
-  if (p.n > most_columns<Tile> && p.program && p.program->reads_place())
-    return {Decline::epilogue, "the epilogue reads an output's place, and C has more columns than a grid holds"};
-  return supports<Tile>(p);
-}
-
 /// One grid, or several if C has more columns or matrices than one holds.
 template <class S, class Element, class Shape>
 void run_once(const KernelInfo& info, const Contraction& p, void* workspace) {
@@ -101,7 +94,7 @@ Kernel<Contraction> once_kernel() {
     k.info.accuracy =
         mma::truncating_accuracy(terms, 1, cut + (Shape::parts > 1 ? Shape::parts : 0));  // the slices' sums, added in float
   }
-  k.supports = detail::supports_by<once_supports<typename Shape::Tile>>;
+  k.supports = detail::supports_by<supports<typename Shape::Tile>>;
   k.cost = detail::cost_by<once_cost<Element, Shape>>;
   k.workspace = detail::workspace_by<workspace<Parts<1, 1, false>>>;
   k.run = detail::run_by<run_once<S, Element, Shape>>;

@@ -227,6 +227,8 @@ inline Contraction by_rows(Contraction p) {
   };
   std::swap(p.a, p.b);
   std::swap(p.m, p.n);
+  std::swap(p.first.row, p.first.column);
+  p.first.transposed = !p.first.transposed;
   transpose(p.a);
   transpose(p.b);
   transpose(p.c);
@@ -243,9 +245,9 @@ Stored stored_as(const Contraction& p) {
   if constexpr (!std::is_same_v<typename S::accumulator, std::int32_t>)
     return p.c.type == Scalar::f32 && program.empty() && bits <= short_code ? Stored::results : Stored::otherwise;
   if (p.c.type == Scalar::i32 && program.empty()) return Stored::counts;
-  const bool scales = program.size() == 1 && program[0].kind == epilogue::Kind::scale;
-  if (p.c.type != Scalar::f32 || !(program.empty() || scales)) return Stored::otherwise;
-  const bool is_float = program.empty() || static_cast<double>(static_cast<float>(program[0].x)) == program[0].x;
+  const double factor = program.factor();
+  if (p.c.type != Scalar::f32 || std::isnan(factor)) return Stored::otherwise;
+  const bool is_float = static_cast<double>(static_cast<float>(factor)) == factor;
   return is_float && bits < exact_in_float ? Stored::float_multiples : Stored::multiples;
 }
 inline bool takes_vectors(const Operand& c) {
@@ -349,8 +351,7 @@ void run_codes(const KernelInfo& info, const Contraction& problem, void* workspa
   if (stored == Stored::otherwise)
     launch(FromCounts<Counted>{of_a, of_b});
   else
-    launch(
-        FromCountsInRegisters<Counted>{of_a, of_b, stored, takes_vectors(p.c), p.program->empty() ? 1 : (*p.program)[0].x});
+    launch(FromCountsInRegisters<Counted>{of_a, of_b, stored, takes_vectors(p.c), p.program->factor()});
 }
 
 template <class S, class Shape>

@@ -139,14 +139,19 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
   };
 
   // Rows are stored in vectors if C has the accumulator's type, is row-major, aligned and not accumulated into, if the
-  // epilogue is empty or a square root, and off the diagonal.
+  // epilogue is empty, a square root or (of floats) short steps, and off the diagonal.
   constexpr int width = 16 / static_cast<int>(sizeof(Value));
   using Vector = tile::Chunk<Value, width>;
   Value* const c = static_cast<Value*>(g.c) + g.c_offset(l, m, n);
   const bool root = g.finish.template power<Value>() == 0.5;
   const bool plain = (root || g.finish.template is_copy<Value>()) && !g.accumulate;
-  const bool in_vectors = plain && g.c_strides.column == 1 && last_n % width == 0 && g.c_strides.row % width == 0 &&
-                          reinterpret_cast<std::uintptr_t>(c) % 16 == 0 && behind == outputs_m;
+  // Steps in registers, after a root if that is the first one. What they make of an output holds for its mirror image, too.
+  const bool steps = std::is_same_v<Sum, float> && !plain && g.finish.template runs_short<Value>() && !g.accumulate &&
+                     !(mirrored && g.finish.reads_place);
+  const bool begins_with_root = root || (steps && g.finish.program.begins_with_root());
+  const bool in_vectors = (plain || steps) && g.c_strides.column == 1 && last_n % width == 0 &&
+                          g.c_strides.row % width == 0 && reinterpret_cast<std::uintptr_t>(c) % 16 == 0 &&
+                          behind == outputs_m;
   // Stores in vectors. Returns whether one test shows that all outputs are kept; otherwise they are tested one by one.
   const auto store_vectors = [&]() __attribute__((always_inline)) {
     if constexpr (std::is_same_v<Sum, double>) {
@@ -241,13 +246,26 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
               const Sum norms = math::add(of_x.norm, of_z[v].norm);
               const Sum value = larger(distance_of(in_buffer.value[v], of_x, of_z[v], norms), guard.floor);
               above[v] = math::fma(guard.threshold, -norms, value);
-              values[r].value[v] = root ? root_of_kept(value) : value;
+              values[r].value[v] = begins_with_root ? root_of_kept(value) : value;
             }
             if (column < last_n && 8 * piece + row < last_m) {
               most_x = max(most_x, upper_of(of_x.norm));
 #pragma unroll
               for (int v = 0; v < width; ++v) lowest = fminf(lowest, above[v]);
             }
+          }
+          if (const int row = 8 * piece + lane / in_row + first * (32 / in_row); steps && column < last_n && row < last_m) {
+            Value results[vectors][width];
+#pragma unroll
+            for (int r = 0; r < vectors; ++r)
+#pragma unroll
+              for (int v = 0; v < width; ++v) results[r][v] = values[r].value[v];
+            const int apart = row + 32 / in_row < last_m ? 32 / in_row : 0;  // a row beyond the last one repeats the first
+            g.finish.run_short(results, begins_with_root, l, m + row, n + column, apart);
+#pragma unroll
+            for (int r = 0; r < vectors; ++r)
+#pragma unroll
+              for (int v = 0; v < width; ++v) values[r].value[v] = results[r][v];
           }
 #pragma unroll
           for (int r = 0; r < vectors; ++r) {

@@ -129,13 +129,72 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   };
   const auto vectors_of = [&]<class Value>() {
     const auto address = reinterpret_cast<std::uintptr_t>(static_cast<Value*>(g.c) + g.c_offset(l, m, n));
-    return g.finish.template is_copy<Value>() && g.c_strides.column == 1 && address % 16 == 0 &&
-           g.c_strides.row * sizeof(Value) % 16 == 0 && last_n % (16 / static_cast<int>(sizeof(Value))) == 0;
+    return g.c_strides.column == 1 && address % 16 == 0 && g.c_strides.row * sizeof(Value) % 16 == 0 &&
+           last_n % (16 / static_cast<int>(sizeof(Value))) == 0;
   };
   using Own = typename S::accumulator;
-  const bool own = !joins_bits<S> && vectors_of.template operator()<Own>();
-  bool elements = false;
-  if constexpr (ShortFloat<typename S::element>) elements = vectors_of.template operator()<typename S::element>();
+  constexpr bool takes_elements = ShortFloat<typename S::element>;
+  const bool own = !joins_bits<S> && g.finish.template is_copy<Own>() && vectors_of.template operator()<Own>();
+  bool elements = false, steps_to_own = false, steps_to_elements = false;
+  // The largest tile of floats has no registers left for steps.
+  constexpr bool takes_steps = std::is_same_v<Own, float> && outputs_n >= 32 && (takes_elements || rows * columns <= 24);
+  if constexpr (takes_steps)
+    steps_to_own = !own && g.finish.template runs_short<Own>() && vectors_of.template operator()<Own>();
+  if constexpr (takes_elements) {
+    const bool vectors = vectors_of.template operator()<typename S::element>();
+    elements = g.finish.template is_copy<typename S::element>() && vectors;
+    steps_to_elements = !elements && g.finish.template runs_short<typename S::element>() && vectors;
+  }
+  // The same with an epilogue of short steps, for neighbours in two rows at a time, so that their latencies overlap; in the
+  // largest tiles of mma.sync for fewer outputs, as registers allow.
+  const auto in_steps = [&](int row, int before) __attribute__((always_inline)) {
+    constexpr bool tight = apart == 16 && rows * columns > 24;
+    constexpr int width = tight ? 2 : 4, together = tight ? 1 : 2, in_row = outputs_n / width, rows_at_once = 32 / in_row;
+    static_assert(32 % in_row == 0 && 8 % (together * rows_at_once) == 0);
+    const int column = lane % in_row * width;
+    const std::int64_t j = n + before + column;
+#pragma unroll 1
+    for (int r = lane / in_row; r < 8; r += together * rows_at_once) {
+      const std::int64_t i = m + row + r;
+      if (i >= g.m || before + column >= last_n) continue;
+      const int apart_rows = i + rows_at_once < g.m ? rows_at_once : 0;  // a row beyond the last one repeats the first
+      float values[together][width];
+#pragma unroll
+      for (int t = 0; t < together; ++t) {
+        const auto four = tile::Chunk<Sum, width>::load(sums + (r + (apart_rows ? t * rows_at_once : 0)) * pitch + column);
+#pragma unroll
+        for (int v = 0; v < width; ++v)
+          values[t][v] = accumulator_of<S>(result(four.value[v], l, i + t * apart_rows, j + v));
+      }
+      // use(values of a row, their place in C) with C's type.
+      const auto in_rows = [&](const auto& use) __attribute__((always_inline)) {
+#pragma unroll
+        for (int t = 0; t < together; ++t) {
+          if (t > 0 && apart_rows == 0) continue;
+          const std::int64_t place = g.c_offset(l, i + t * rows_at_once, j);
+          if constexpr (takes_elements)
+            if (steps_to_elements) {
+              use(values[t], static_cast<typename S::element*>(g.c) + place);
+              continue;
+            }
+          use(values[t], static_cast<Own*>(g.c) + place);
+        }
+      };
+      if (g.accumulate)
+        in_rows([&]<class Value>(float (&of_row)[width], const Value* from) __attribute__((always_inline)) {
+          const auto before = tile::Chunk<Value, width>::load(from);
+#pragma unroll
+          for (int v = 0; v < width; ++v) of_row[v] = s.add(static_cast<Own>(before.value[v]), of_row[v]);
+        });
+      g.finish.run_short(values, 0, l, i, j, apart_rows);
+      in_rows([&]<class Value>(const float (&of_row)[width], Value* to) __attribute__((always_inline)) {
+        tile::Chunk<Value, width> chunk;
+#pragma unroll
+        for (int v = 0; v < width; ++v) chunk.value[v] = detail::convert<Value>(of_row[v]);
+        chunk.store(to);
+      });
+    }
+  };
 
   if constexpr (std::is_same_v<Sum, double> && apart == 16)
     if (own) return store_doubles(g, x, l, m, n, lane);
@@ -166,6 +225,11 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
     if constexpr (ShortFloat<typename S::element>)
       if (elements) {
         in_vectors(static_cast<typename S::element*>(g.c) + g.c_offset(l, 0, n), row0, before);
+        continue;
+      }
+    if constexpr (takes_steps)
+      if (steps_to_own || steps_to_elements) {
+        in_steps(row0, before);
         continue;
       }
 #pragma unroll 1

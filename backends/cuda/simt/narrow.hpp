@@ -17,13 +17,6 @@ struct Narrow {
   int outputs() const { return m + n; }
 };
 
-/// Counts in floating point. An accumulated C may start from any number, so only the reference's order gives exactly its
-/// result.
-template <class S>
-inline constexpr bool counts_in_floats = false;
-template <class E, std::floating_point A>
-inline constexpr bool counts_in_floats<hamming<E, A>> = true;
-
 /// A slab of each operand in shared memory: rows of 2^depth elements along K, padded so that neither reads nor writes down a
 /// column have bank conflicts (from 32 elements on).
 template <class Operand>
@@ -221,7 +214,7 @@ void add_kernels(std::vector<Kernel<Contraction>>& list) {
   if constexpr (narrows<S>) {
     list.push_back(narrow_kernel<S, Finish>());
     // A user's ⊕ that rounds keeps its order.
-    if constexpr ((in_zoo<S> || is_exact<S>) && !counts_in_floats<S>) list.push_back(narrow_split_k_kernel<S, Finish>());
+    if constexpr (in_zoo<S> || is_exact<S>) list.push_back(narrow_split_k_kernel<S, Finish>());
   }
 }
 

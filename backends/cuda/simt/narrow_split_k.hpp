@@ -265,9 +265,11 @@ Kernel<Contraction> narrow_split_k_kernel() {
     k.info.promises = Promise::repeatable;
     k.info.bit_class.clear();
   }
+  k.info.accumulates = k.info.accumulates && detail::exact_counts<S> == 0;
   k.supports = [](const Kernel<Contraction>&, const Contraction& p) {
-    const Status status = split_k_fits(p);
-    return status ? detail::finish_supports<Finish>(p) : status;
+    for (const Status& status : {split_k_fits(p), detail::counts_exactly<S>(p)})
+      if (!status) return status;
+    return detail::finish_supports<Finish>(p);
   };
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
     const auto [found, seconds] = split_k_plan<S, Finish>(p);

@@ -13,7 +13,7 @@ namespace rigel::backends::simt {
 /// Whether slices can be joined: C may hold an accumulator as it is.
 template <class S>
 inline constexpr bool splits = std::is_arithmetic_v<typename S::accumulator> && sizeof(typename S::element) >= 4 &&
-                               std::is_same_v<result_t<S>, typename S::accumulator> && in_zoo<S> && !counts_in_floats<S>;
+                               std::is_same_v<result_t<S>, typename S::accumulator> && in_zoo<S> && detail::exact_counts<S> == 0;
 
 /// epilogue( C ⊕ slice 0 ⊕ slice 1 ⊕ … ), a thread per output. Slices are row-major M × N matrices.
 template <class S>
@@ -137,14 +137,13 @@ double seconds_with(const Contraction& p, Rest rest, double copies) {
 }
 
 /// The rest of least predicted time, for any layout of the operands, since the workspace depends on it. There is one only if
-/// ⊕ is exact, so that bits do not change, and if no step of the epilogue reads an output's place.
+/// ⊕ is exact, so that bits do not change.
 template <class S>
 Rest rest_of(const Contraction& p) {
   using Shape = SmallTile<S>;
   constexpr std::int64_t most = 4;
   Rest best;
   if constexpr (is_exact<S> && narrows<S>) {
-    if (p.program->reads_place()) return best;
     double least = -1;  // computed if there is a choice
     for (const bool rows : {false, true}) {
       const std::int64_t lines = rows ? p.m : p.n;

@@ -25,8 +25,8 @@ struct Strided {
 };
 
 // Calls `visit` with a typed pointer, for the types in which C can hold a result of type Value: floating-point results go to
-// floating-point types, integers to any.
-template <class Value, class Visit>
+// floating-point types, integers to any. `quantised`: results of integers that steps turned into double also go to i8, u8 and i32.
+template <class Value, bool quantised = false, class Visit>
 RIGEL_FUNCTION void with_type(Scalar type, void* data, Visit visit) {
   switch (type) {
     case Scalar::f16: return visit(static_cast<half*>(data));
@@ -34,6 +34,14 @@ RIGEL_FUNCTION void with_type(Scalar type, void* data, Visit visit) {
     case Scalar::f32: return visit(static_cast<float*>(data));
     case Scalar::f64: return visit(static_cast<double*>(data));
     default: break;
+  }
+  if constexpr (quantised) {
+    switch (type) {
+      case Scalar::i8: return visit(static_cast<std::int8_t*>(data));
+      case Scalar::u8: return visit(static_cast<std::uint8_t*>(data));
+      case Scalar::i32: return visit(static_cast<std::int32_t*>(data));
+      default: break;
+    }
   }
   if constexpr (std::is_integral_v<Value>) {
     switch (type) {
@@ -58,15 +66,43 @@ RIGEL_FUNCTION To convert(From v) {
     return static_cast<To>(v);
 }
 
+/// The same for what steps made of integers: the nearest integer, of two equally near ones the even one, and the least or the
+/// largest number of the type if it is beyond these. NaN becomes 0.
+template <class To>
+RIGEL_FUNCTION To quantised(double v) {
+  if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>) {
+    using std::rint;
+    const double least = std::numeric_limits<To>::min(), most = std::numeric_limits<To>::max(), nearest = rint(v);
+    return nearest <= least     ? std::numeric_limits<To>::min()
+           : nearest >= most    ? std::numeric_limits<To>::max()
+           : nearest == nearest ? static_cast<To>(nearest)
+                                : To(0);
+  } else {
+    return convert<To>(v);
+  }
+}
+
 /// Epilogue and store of compiled kernels: the epilogue is a Program, and C's type is known at run time.
 struct ProgramFinish {
   epilogue::Program program;
   Scalar type;
+  bool is_short, reads_place;  // what the program says of itself
 
   /// Whether the store is a plain copy of values of type T. Kernels then skip the dispatch on epilogue and type.
   template <class T>
   RIGEL_MEMBER bool is_copy() const {
     return program.empty() && type == scalar_of<T>;
+  }
+  /// Whether a thread may apply the epilogue to several floats at a time, by run_short(), before it stores them as T.
+  template <class T>
+  RIGEL_MEMBER bool runs_short() const {
+    return is_short && type == scalar_of<T>;
+  }
+  /// Program::run() of short steps.
+  template <int rows, int columns>
+  RIGEL_MEMBER void run_short(float (&v)[rows][columns], int first, std::int64_t l, std::int64_t m, std::int64_t n,
+                              int apart) const {
+    program.run<true>(v, first, l, m, n, apart);
   }
   /// The exponent if the store is a copy of powers of values of type T, else 0.
   template <class T>
@@ -86,10 +122,10 @@ struct ProgramFinish {
     if constexpr (math::is_floating<Value>) {
       write(program(v, m, n, l));
     } else {
-      if (program.size() == program.bit_steps())
-        write(program.bits(v));
-      else
-        write(program(v, m, n, l));
+      if (program.size() == program.bit_steps()) return write(program.bits(v));
+      const double value = program(v, m, n, l);
+      with_type<double, true>(type, c,
+                              [&](auto* typed) { typed[offset] = quantised<std::remove_cvref_t<decltype(*typed)>>(value); });
     }
   }
 
@@ -123,6 +159,12 @@ struct FunctorFinish {
     return false;
   }
   template <class T>
+  RIGEL_MEMBER bool runs_short() const {
+    return false;
+  }
+  template <int rows, int columns>
+  RIGEL_MEMBER void run_short(float (&)[rows][columns], int, std::int64_t, std::int64_t, std::int64_t, int) const {}
+  template <class T>
   RIGEL_MEMBER double power() const {
     return 0;
   }
@@ -131,12 +173,11 @@ struct FunctorFinish {
   RIGEL_MEMBER void store(const S& s, typename S::accumulator x, void* c, std::int64_t offset, std::int64_t m,
                           std::int64_t n, std::int64_t l) const {
     const auto v = rigel::result(s, x);
-    if constexpr (std::is_same_v<E, epilogue::Program> && std::is_integral_v<result_t<S>>)
-      if (functor.size() == functor.bit_steps()) {  // integers stay integers, as in ProgramFinish
-        static_cast<Value*>(c)[offset] = convert<Value>(functor.bits(v));
-        return;
-      }
-    static_cast<Value*>(c)[offset] = convert<Value>(functor(v, m, n, l));
+    if constexpr (std::is_same_v<E, epilogue::Program> && std::is_integral_v<result_t<S>>)  // as in ProgramFinish
+      static_cast<Value*>(c)[offset] =
+          functor.size() == functor.bit_steps() ? convert<Value>(functor.bits(v)) : quantised<Value>(functor(v, m, n, l));
+    else
+      static_cast<Value*>(c)[offset] = convert<Value>(functor(v, m, n, l));
   }
 
   template <class S>
@@ -187,7 +228,8 @@ Strided<const T> strided(const Operand& o) {
 template <class Finish>
 Finish finish_of(const Contraction& p) {
   if constexpr (std::is_same_v<Finish, ProgramFinish>)
-    return {*p.program, p.c.type};
+    return {(p.first.transposed ? p.program->transposed() : *p.program).of_part(p.first.batch, p.first.row, p.first.column),
+            p.c.type, p.program->is_short(), p.program->reads().place()};
   else
     return {*static_cast<const decltype(Finish::functor)*>(p.epilogue_object)};
 }

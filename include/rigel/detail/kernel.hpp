@@ -39,13 +39,28 @@ constexpr Accuracy chain_accuracy() {
     return {2, 1};
 }
 
+/// The largest K up to which any order gives the same count of a semiring that counts in floating point, from 0 on; 0 for other
+/// semirings. An accumulated C may start from any number: then only the reference's order gives exactly its result.
+template <class S>
+inline constexpr std::int64_t exact_counts = 0;
+template <class E, std::floating_point A>
+inline constexpr std::int64_t exact_counts<hamming<E, A>> = std::int64_t{1} << std::numeric_limits<A>::digits;
+
+/// Whether a kernel that sums parts of K apart counts as the reference does.
+template <class S>
+Status counts_exactly(const Contraction& p) {
+  if (exact_counts<S> > 0 && p.k > exact_counts<S>)
+    return {Decline::extents, "counts above " + std::to_string(exact_counts<S>) + " depend on the order of k"};
+  return {};
+}
+
 /// The indices first, first + 1, …, first + count − 1.
 struct Range {
   std::int64_t first = 0, count = 0;
 };
 
 /// A part of a problem as a problem of its own: the outputs of some rows and columns, in some matrices of a batch with one
-/// semiring object. Epilogues then see positions relative to the first output of the part.
+/// semiring object. Steps of a Program see places in the whole; a functor would see those in the part.
 inline Contraction part_of(Contraction p, Range matrices, Range rows, Range columns) {
   const auto cut = [&](Operand& o, Range of_rows, Range of_columns) {
     const std::int64_t elements =
@@ -59,6 +74,7 @@ inline Contraction part_of(Contraction p, Range matrices, Range rows, Range colu
   cut(p.a, rows, along_k);
   cut(p.b, along_k, columns);
   cut(p.c, rows, columns);
+  p.first = {p.first.batch + matrices.first, p.first.row + rows.first, p.first.column + columns.first};
   p.batch = matrices.count;
   p.m = rows.count;
   p.n = columns.count;
