@@ -42,7 +42,7 @@ struct Contraction : Call {
     std::int64_t batch = 0, row = 0, column = 0;
     bool transposed = false;
   } first = {};  // where C's first output lies in the matrices whose places the program's steps see, or in their transposes
-  const void* epilogue_object = nullptr;       // the user's functor
+  const void* epilogue_object = nullptr;  // the user's functor
   bool accumulate = false;
   bool may_cancel = false;                            // l2_squared: results that lose digits in |x|² + |z|² − 2x·z are kept
   const Operand* indices = nullptr;                   // what epilogue::arguments() writes, m × n; or null

@@ -92,17 +92,19 @@ struct Source {
   const char* argument = "";                        // the function that took the view, for messages
   unsigned spaces = 0;                              // rigel::Spaces that can read it
 
-  /// x[r][j] = the number of output (l, m + r·apart, n + j).
+  /// x[r][j] = the number of output (l, m + r·apart_m, n + r·apart_n + j).
   template <int of_rows, int of_columns, class T>
-  RIGEL_MEMBER void read(T (&x)[of_rows][of_columns], std::int64_t l, std::int64_t m, std::int64_t n, int apart) const {
+  RIGEL_MEMBER void read(T (&x)[of_rows][of_columns], std::int64_t l, std::int64_t m, std::int64_t n, int apart_m,
+                         int apart_n) const {
     const std::int64_t first = l * batch_stride + m * row_stride + n * column_stride;
+    const std::int64_t apart = apart_m * row_stride + apart_n * column_stride;
     const auto all = [&](const auto* numbers) __attribute__((always_inline)) {
       using From = std::remove_cvref_t<decltype(*numbers)>;
 #pragma unroll
       for (int r = 0; r < of_rows; ++r)
 #pragma unroll
         for (int j = 0; j < of_columns; ++j) {
-          const From number = numbers[first + r * apart * row_stride + j * column_stride];
+          const From number = numbers[first + r * apart + j * column_stride];
           if constexpr (ShortFloat<From>)
             x[r][j] = static_cast<T>(static_cast<float>(number));
           else
@@ -120,13 +122,13 @@ struct Source {
   template <class T>
   RIGEL_MEMBER T at(std::int64_t l, std::int64_t m, std::int64_t n) const {
     T x[1][1];
-    read(x, l, m, n, 0);
+    read(x, l, m, n, 0, 0);
     return x[0][0];
   }
 };
 
 /// One step of a Program, with its parameters x and y. `x_from` and `y_from` say which of the program's sources holds a
-/// parameter; it is the number here if they are negative.
+/// parameter; it is the number here if they are negative. y is in memory only if x is.
 struct Step {
   Kind kind{};
   std::int16_t x_from = -1, y_from = -1;
@@ -324,13 +326,14 @@ class Program {
   template <std::floating_point T>
   RIGEL_MEMBER T run(T v, int first, std::int64_t l, std::int64_t m, std::int64_t n) const {
     T one[1][1] = {{v}};
-    run<false>(one, first, l, m, n, 0);
+    run<false>(one, first, l, m, n, 0, 0);
     return one[0][0];
   }
 
-  /// The same for parts of rows: v[r][j] is that of output (l, m + r·apart, n + j). `all_short`: see is_short().
+  /// The same for parts of rows: v[r][j] is that of output (l, m + r·apart_m, n + r·apart_n + j). `all_short`: see is_short().
   template <bool all_short, int rows, int columns, std::floating_point T>
-  RIGEL_MEMBER void run(T (&v)[rows][columns], int first, std::int64_t l, std::int64_t m, std::int64_t n, int apart) const {
+  RIGEL_MEMBER void run(T (&v)[rows][columns], int first, std::int64_t l, std::int64_t m, std::int64_t n, int apart_m,
+                        int apart_n) const {
 #pragma unroll 1
     for (int i = first; i < size_; ++i) {
       const Step& step = steps_[i];
@@ -343,7 +346,7 @@ class Program {
         for (int j = 0; j < columns; ++j) x[r][j] = static_cast<T>(step.x);
 #pragma unroll 1
       for (int from = step.y_from >= 0 ? step.y_from : step.x_from; from >= 0;) {
-        sources_[from].read(x, l, m, n, apart);
+        sources_[from].read(x, l, m, n, apart_m, apart_n);
         if (from == step.x_from) break;
         y = x[0][0];
         from = step.x_from;
@@ -352,7 +355,8 @@ class Program {
 #pragma unroll
         for (int r = 0; r < rows; ++r)
 #pragma unroll
-          for (int j = 0; j < columns; ++j) use(v[r][j], x[r][j], e[r][j], (n + j) - (m + r * apart) == step.offset);
+          for (int j = 0; j < columns; ++j)
+            use(v[r][j], x[r][j], e[r][j], (n + r * apart_n + j) - (m + r * apart_m) == step.offset);
       };
       with_kind(kind, [&]<Kind k>() __attribute__((always_inline)) {
         each([&](T& value, T of_x, T& argument, bool on_diagonal) __attribute__((always_inline)) {

@@ -198,8 +198,9 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     } else {
       if (__all_sync(0xffffffffu, result.keeps(x)) && found.store(x, lane)) return;
       __syncwarp();
-      mma::store_tile<Memory::outputs, 64>(g, x, result, o.batch, m, n, shared + Memory::received + warp * Memory::warp,
-                                           lane);
+      constexpr bool with_steps = ShortFloat<Element> || own_columns < 16;
+      mma::store_tile<Memory::outputs, 64, with_steps>(g, x, result, o.batch, m, n,
+                                                       shared + Memory::received + warp * Memory::warp, lane);
     }
   };
   if constexpr (parts == 1) {

@@ -261,7 +261,7 @@ __device__ __forceinline__ void Distances<Line>::store(const detail::Arguments<S
 #pragma unroll
               for (int v = 0; v < width; ++v) results[r][v] = values[r].value[v];
             const int apart = row + 32 / in_row < last_m ? 32 / in_row : 0;  // a row beyond the last one repeats the first
-            g.finish.run_short(results, begins_with_root, l, m + row, n + column, apart);
+            g.finish.run_short(results, begins_with_root, l, m + row, n + column, apart, 0);
 #pragma unroll
             for (int r = 0; r < vectors; ++r)
 #pragma unroll

@@ -95,10 +95,66 @@ __device__ __forceinline__ void store_doubles(const detail::Arguments<S, Finish>
   }
 }
 
+/// Stores eight rows of a warp's outputs in vectors behind an epilogue of short steps; the first is C(l, m, n), and `last_n`
+/// columns of them exist. `to_elements`: C has the type of 16-bit elements, else that of sums. A lane takes neighbours in two
+/// rows at a time, so that their latencies overlap; if it is `tight` on registers, fewer
+/// outputs, and C is not accumulated into.
+template <bool tight, int outputs_n, class S, class Finish, class Result>
+__device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& g, const S& s, const float* sums,
+                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n, int last_n,
+                                            bool to_elements, int lane) {
+  constexpr int width = tight ? 2 : 4, together = tight ? 1 : 2, in_row = outputs_n / width, rows_at_once = 32 / in_row;
+  constexpr int pitch = StoreBuffer<outputs_n, float>::pitch;
+  static_assert(32 % in_row == 0 && 8 % (together * rows_at_once) == 0);
+  const int column = lane % in_row * width;
+  const std::int64_t j = n + column;
+#pragma unroll 1
+  for (int r = lane / in_row; r < 8; r += together * rows_at_once) {
+    const std::int64_t i = m + r;
+    if (i >= g.m || column >= last_n) continue;
+    const int apart = i + rows_at_once < g.m ? rows_at_once : 0;  // a row beyond the last one repeats the first
+    float values[together][width];
+#pragma unroll
+    for (int t = 0; t < together; ++t) {
+      const auto some = tile::Chunk<float, width>::load(sums + (r + t * apart) * pitch + column);
+#pragma unroll
+      for (int v = 0; v < width; ++v) values[t][v] = result(some.value[v], l, i + t * apart, j + v);
+    }
+    // use(values of a row, their place in C) with C's type.
+    const auto in_rows = [&](const auto& use) __attribute__((always_inline)) {
+#pragma unroll
+      for (int t = 0; t < together; ++t) {
+        if (t > 0 && apart == 0) continue;
+        const std::int64_t place = g.c_offset(l, i + t * apart, j);
+        if constexpr (ShortFloat<typename S::element>)
+          if (to_elements) {
+            use(values[t], static_cast<typename S::element*>(g.c) + place);
+            continue;
+          }
+        use(values[t], static_cast<float*>(g.c) + place);
+      }
+    };
+    if (!tight && g.accumulate)
+      in_rows([&]<class Value>(float (&of_row)[width], const Value* from) __attribute__((always_inline)) {
+        const auto before = tile::Chunk<Value, width>::load(from);
+#pragma unroll
+        for (int v = 0; v < width; ++v) of_row[v] = s.add(static_cast<float>(before.value[v]), of_row[v]);
+      });
+    g.finish.run_short(values, 0, l, i, j, apart, 0);
+    in_rows([&]<class Value>(const float (&of_row)[width], Value* to) __attribute__((always_inline)) {
+      tile::Chunk<Value, width> chunk;
+#pragma unroll
+      for (int v = 0; v < width; ++v) chunk.value[v] = detail::convert<Value>(of_row[v]);
+      chunk.store(to);
+    });
+  }
+}
+
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows `apart`·i
 /// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. The value of an output is
-/// result(sum, l, m, n).
-template <int outputs_n, int apart = 16, class S, class Finish, class Sum, int rows, int columns, class Result>
+/// result(sum, l, m, n). `with_steps`: whether the kernel has registers left for short steps of an epilogue in vectors.
+template <int outputs_n, int apart = 16, bool with_steps = true, class S, class Finish, class Sum, int rows, int columns,
+          class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                            unsigned char* buffer, int lane) {
@@ -136,65 +192,17 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   constexpr bool takes_elements = ShortFloat<typename S::element>;
   const bool own = !joins_bits<S> && g.finish.template is_copy<Own>() && vectors_of.template operator()<Own>();
   bool elements = false, steps_to_own = false, steps_to_elements = false;
-  // The largest tile of floats has no registers left for steps.
-  constexpr bool takes_steps = std::is_same_v<Own, float> && outputs_n >= 32 && (takes_elements || rows * columns <= 24);
-  if constexpr (takes_steps)
-    steps_to_own = !own && g.finish.template runs_short<Own>() && vectors_of.template operator()<Own>();
+  // The largest tiles of mma.sync have few registers left for steps, those of floats none.
+  constexpr bool large = rows * columns > 24, tight = large && apart == 16;
+  constexpr bool takes_steps = with_steps && std::is_same_v<Own, float> && (takes_elements || !large);
   if constexpr (takes_elements) {
     const bool vectors = vectors_of.template operator()<typename S::element>();
     elements = g.finish.template is_copy<typename S::element>() && vectors;
     steps_to_elements = !elements && g.finish.template runs_short<typename S::element>() && vectors;
   }
-  // The same with an epilogue of short steps, for neighbours in two rows at a time, so that their latencies overlap; in the
-  // largest tiles of mma.sync for fewer outputs, as registers allow.
-  const auto in_steps = [&](int row, int before) __attribute__((always_inline)) {
-    constexpr bool tight = apart == 16 && rows * columns > 24;
-    constexpr int width = tight ? 2 : 4, together = tight ? 1 : 2, in_row = outputs_n / width, rows_at_once = 32 / in_row;
-    static_assert(32 % in_row == 0 && 8 % (together * rows_at_once) == 0);
-    const int column = lane % in_row * width;
-    const std::int64_t j = n + before + column;
-#pragma unroll 1
-    for (int r = lane / in_row; r < 8; r += together * rows_at_once) {
-      const std::int64_t i = m + row + r;
-      if (i >= g.m || before + column >= last_n) continue;
-      const int apart_rows = i + rows_at_once < g.m ? rows_at_once : 0;  // a row beyond the last one repeats the first
-      float values[together][width];
-#pragma unroll
-      for (int t = 0; t < together; ++t) {
-        const auto four = tile::Chunk<Sum, width>::load(sums + (r + (apart_rows ? t * rows_at_once : 0)) * pitch + column);
-#pragma unroll
-        for (int v = 0; v < width; ++v)
-          values[t][v] = accumulator_of<S>(result(four.value[v], l, i + t * apart_rows, j + v));
-      }
-      // use(values of a row, their place in C) with C's type.
-      const auto in_rows = [&](const auto& use) __attribute__((always_inline)) {
-#pragma unroll
-        for (int t = 0; t < together; ++t) {
-          if (t > 0 && apart_rows == 0) continue;
-          const std::int64_t place = g.c_offset(l, i + t * rows_at_once, j);
-          if constexpr (takes_elements)
-            if (steps_to_elements) {
-              use(values[t], static_cast<typename S::element*>(g.c) + place);
-              continue;
-            }
-          use(values[t], static_cast<Own*>(g.c) + place);
-        }
-      };
-      if (g.accumulate)
-        in_rows([&]<class Value>(float (&of_row)[width], const Value* from) __attribute__((always_inline)) {
-          const auto before = tile::Chunk<Value, width>::load(from);
-#pragma unroll
-          for (int v = 0; v < width; ++v) of_row[v] = s.add(static_cast<Own>(before.value[v]), of_row[v]);
-        });
-      g.finish.run_short(values, 0, l, i, j, apart_rows);
-      in_rows([&]<class Value>(const float (&of_row)[width], Value* to) __attribute__((always_inline)) {
-        tile::Chunk<Value, width> chunk;
-#pragma unroll
-        for (int v = 0; v < width; ++v) chunk.value[v] = detail::convert<Value>(of_row[v]);
-        chunk.store(to);
-      });
-    }
-  };
+  if constexpr (takes_steps)
+    steps_to_own = !own && g.finish.template runs_short<Own>() && vectors_of.template operator()<Own>();
+  const bool in_steps = (steps_to_own || steps_to_elements) && !(tight && g.accumulate);
 
   if constexpr (std::is_same_v<Sum, double> && apart == 16)
     if (own) return store_doubles(g, x, l, m, n, lane);
@@ -228,8 +236,8 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
         continue;
       }
     if constexpr (takes_steps)
-      if (steps_to_own || steps_to_elements) {
-        in_steps(row0, before);
+      if (in_steps) {
+        store_steps<tight, outputs_n>(g, s, sums, result, l, m + row0, n + before, last_n - before, steps_to_elements, lane);
         continue;
       }
 #pragma unroll 1

@@ -150,6 +150,16 @@ inline constexpr bool leaves_by_rows =
     std::is_same_v<typename S::accumulator, float> && std::is_same_v<result_t<S>, float> &&
     tile::chunk_of<tile::stored_t<operand_t<S>>> == 4;
 
+/// Whether steps of an epilogue are applied to several outputs of a thread at a time: of floats whose results are distances or
+/// products, in tiles inside of C. (Other kernels would grow by 9 KB each.)
+template <class S>
+inline constexpr bool runs_steps = false;
+template <class E> inline constexpr bool runs_steps<l1<E, float>> = true;
+template <class E> inline constexpr bool runs_steps<l2_squared<E, float>> = true;
+template <class E> inline constexpr bool runs_steps<linf<E, float>> = true;
+template <class E> inline constexpr bool runs_steps<lp<E, float>> = true;
+template <class E> inline constexpr bool runs_steps<plus_times<E, float>> = true;
+
 /// Bytes of static shared memory that a block may take, and whether a tile of S fits.
 inline constexpr int most_shared_bytes = 48 * 1024;
 template <class S, class Shape>
@@ -335,6 +345,26 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       return;
     }
   }
+  // The largest tile of operands that lie along M and N has no registers left for steps, nor for the tile's origin.
+  constexpr bool tight =
+      WayA == tile::Way::along_lines && WayB == tile::Way::along_lines && Shape::outputs_m * Shape::outputs_n >= 128;
+  if constexpr (runs_steps<S> && !tight)
+    if (!store.is_plain() && g.finish.template runs_short<float>() && rows >= Shape::m && columns >= Shape::n &&
+        !(joins_late && g.accumulate))
+      return Exchange::for_each(x, exchange, place, thread, [&](const auto& piece) __attribute__((always_inline)) {
+        constexpr int together = Exchange::together;
+        piece.template for_each_group<together>(along_n, [&](const Accumulator(&of_group)[together], int m, int n,
+                                                             int apart_m, int apart_n) __attribute__((always_inline)) {
+          float values[together][1];
+#pragma unroll
+          for (int v = 0; v < together; ++v) values[v][0] = rigel::result(s, of_group[v]);
+          g.finish.run_short(values, 0, l, m0 + m, n0 + n, apart_m, apart_n);
+          float* const to = static_cast<float*>(g.c) + g.c_offset(l, m0 + m, n0 + n);
+          const std::int64_t apart = apart_m * g.c_strides.row + apart_n * g.c_strides.column;
+#pragma unroll
+          for (int v = 0; v < together; ++v) to[v * apart] = values[v][0];
+        });
+      });
   Exchange::for_each(x, exchange, place, thread, [&](const auto& piece) __attribute__((always_inline)) {
     if constexpr (Number<Value>)
       if (store.is_plain()) {
@@ -362,10 +392,11 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       }
     piece.for_each(along_n, [&](const Accumulator& value, int m, int column) __attribute__((always_inline)) {
       const auto put = [&](typename S::accumulator one, int n) {
-        if (m >= rows || n >= columns) return;
+        const tile::Origin o = tight ? origin() : tile::Origin{l, m0, n0};
+        if (o.m + m >= g.m || o.n + n >= g.n) return;
         if constexpr (joins_late)
-          if (g.accumulate) one = s.add(g.start(s, l, m0 + m, n0 + n), one);
-        g.store(s, one, l, m0 + m, n0 + n);
+          if (g.accumulate) one = s.add(g.start(s, o.batch, o.m + m, o.n + n), one);
+        g.store(s, one, o.batch, o.m + m, o.n + n);
       };
       if constexpr (is_packed<S>) {
 #pragma unroll 1

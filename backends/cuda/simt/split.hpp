@@ -12,8 +12,9 @@ namespace rigel::backends::simt {
 
 /// Whether slices can be joined: C may hold an accumulator as it is.
 template <class S>
-inline constexpr bool splits = std::is_arithmetic_v<typename S::accumulator> && sizeof(typename S::element) >= 4 &&
-                               std::is_same_v<result_t<S>, typename S::accumulator> && in_zoo<S> && detail::exact_counts<S> == 0;
+inline constexpr bool splits =
+    std::is_arithmetic_v<typename S::accumulator> && sizeof(typename S::element) >= 4 &&
+    std::is_same_v<result_t<S>, typename S::accumulator> && in_zoo<S> && detail::exact_counts<S> == 0;
 
 /// epilogue( C ⊕ slice 0 ⊕ slice 1 ⊕ … ), a thread per output. Slices are row-major M × N matrices.
 template <class S>

@@ -26,6 +26,8 @@ class Exchange {
   static constexpr int rows = Shape::threads_m * height, columns = Shape::threads_n * width;  // of a piece
   using Registers = Accumulator[Shape::outputs_m][Shape::outputs_n];
   static constexpr int size = rows * pitch;  // accumulators in shared memory
+  /// How many outputs of a thread for_each_group() takes at a time: all lie in one row or column of every piece.
+  static constexpr int together = rows * columns / Shape::threads % 2 == 0 ? 2 : 1;
 
   /// A piece of the tile in shared memory.
   class Piece {
@@ -65,6 +67,29 @@ class Exchange {
       const Accumulator* slot = shared_ + row * pitch + column;
 #pragma unroll 4
       for (int i = 0; i < (count < most ? count : most); ++i, c += c_step, slot += slot_step) use(*slot, *c);
+    }
+
+    /// use(values, m, n, apart_m, apart_n) for groups of `together` outputs of the tile, each `apart_m` rows and `apart_n`
+    /// columns from the one before; consecutive threads take neighbours along n, or along m.
+    template <int together, class Use>
+    __device__ __forceinline__ void for_each_group(bool along_n, const Use& use) const {
+      static_assert((height == chunk || rows == Shape::threads_m) && Shape::threads % rows == 0 &&
+                    Shape::threads % columns == 0);
+      constexpr int m_apart = height == chunk ? 1 : chunk, n_apart = width == chunk ? 1 : chunk;
+      const int row = along_n ? thread_ / columns : thread_ % rows, column = along_n ? thread_ % columns : thread_ / rows;
+      const int m = line_in_tile<Shape::threads_m, height>(number_ / pieces_n * height, row);
+      const int n = line_in_tile<Shape::threads_n, width>(number_ % pieces_n * width, column);
+      const int step = Shape::threads / (along_n ? columns : rows), slot_step = step * (along_n ? pitch : 1);
+      const int apart_m = along_n ? m_apart * step : 0, apart_n = along_n ? 0 : n_apart * step;
+      const int groups = (along_n ? rows : columns) / step / together;
+      const Accumulator* slot = shared_ + row * pitch + column;
+#pragma unroll 1
+      for (int i = 0; i < groups * together; i += together, slot += together * slot_step) {
+        Accumulator values[together];
+#pragma unroll
+        for (int v = 0; v < together; ++v) values[v] = slot[v * slot_step];
+        use(values, m + i * apart_m, n + i * apart_n, apart_m, apart_n);
+      }
     }
 
    private:

@@ -101,8 +101,8 @@ struct ProgramFinish {
   /// Program::run() of short steps.
   template <int rows, int columns>
   RIGEL_MEMBER void run_short(float (&v)[rows][columns], int first, std::int64_t l, std::int64_t m, std::int64_t n,
-                              int apart) const {
-    program.run<true>(v, first, l, m, n, apart);
+                              int apart_m, int apart_n) const {
+    program.run<true>(v, first, l, m, n, apart_m, apart_n);
   }
   /// The exponent if the store is a copy of powers of values of type T, else 0.
   template <class T>
@@ -163,7 +163,7 @@ struct FunctorFinish {
     return false;
   }
   template <int rows, int columns>
-  RIGEL_MEMBER void run_short(float (&)[rows][columns], int, std::int64_t, std::int64_t, std::int64_t, int) const {}
+  RIGEL_MEMBER void run_short(float (&)[rows][columns], int, std::int64_t, std::int64_t, std::int64_t, int, int) const {}
   template <class T>
   RIGEL_MEMBER double power() const {
     return 0;
