@@ -237,12 +237,12 @@ Contraction contraction_on(const Exec& exec, const SemiringOrView& semiring, Ope
   p.accumulate = options.accumulate;
   p.may_cancel = options.may_cancel;
   set_semiring<Exec>(p, semiring);
+  if (indices) p.indices = &*indices;
   if constexpr (closed)
     p.program = &functor;
   else
     epilogue::for_each_program(functor, [&](const epilogue::Program& program) { p.check_sources(program); });
   p.epilogue_object = &functor;
-  if (indices) p.indices = &*indices;
   // Compiled kernels take the zoo with epilogues of the closed set; kernels for anything else are instantiated here.
   if constexpr (TakesResults<Functor, S> &&
                 !(in_zoo<S> && closed && scalar_of_written<Value> != Scalar::other && space_of<Exec> != Space::other))
