@@ -37,7 +37,9 @@ void check() {
   for (const bool accumulate : {false, true}) {
     for (const auto& program :
          {rigel::epilogue::Program{}, rigel::epilogue::scale(0.25) | rigel::epilogue::add_diagonal(2)}) {
-      if (std::is_integral_v<C> && !program.empty()) continue;  // refused (tests/edge/messages.cpp)
+      constexpr bool rounds =
+          std::is_same_v<C, std::int8_t> || std::is_same_v<C, std::uint8_t> || std::is_same_v<C, std::int32_t>;
+      if (std::is_integral_v<C> && !rounds && !program.empty()) continue;  // refused (tests/edge/messages.cpp)
       std::vector<double> expected;
       for (const auto& info : support::kernels_on(exec, rigel::semiring_name<S>(), rigel::scalar_of<T>,
                                                   rigel::scalar_of<typename S::accumulator>)) {
@@ -161,6 +163,6 @@ TEST_CASE_TEMPLATE("C holds any floating-point type for floating-point results",
 
 TEST_CASE_TEMPLATE("C holds any type for integer results", Exec, RIGEL_TEST_SPACES) {
   check_all<rigel::max_plus<std::int16_t>, Exec, std::int8_t, std::int16_t, float>();
-  check_all<rigel::plus_times<std::int8_t>, Exec, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint32_t,
-            rigel::half, float, double>();
+  check_all<rigel::plus_times<std::int8_t>, Exec, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t,
+            std::uint32_t, rigel::half, float, double>();
 }

@@ -16,6 +16,13 @@ using Exec = Kokkos::DefaultExecutionSpace;
 const rigel::plus_times<float> s;
 const rigel::epilogue::Program none;
 
+struct Identity {
+  template <class T>
+  KOKKOS_FUNCTION T operator()(T v, std::int64_t, std::int64_t, std::int64_t) const {
+    return v;
+  }
+};
+
 // The error of a call with a C of sevens, which it must leave untouched.
 template <class S, class A, class B, class C>
 support::Caught refusal(const S& semiring, const A& a, const B& b, const C& c, const rigel::ContractOptions& options = {}) {
@@ -30,7 +37,7 @@ support::Caught refusal(const S& semiring, const A& a, const B& b, const C& c, c
 
 TEST_CASE("messages: an epilogue whose results C cannot hold") {
   const auto a = matrix<std::int8_t, Exec>(2, 3, {}, "left"), b = matrix<std::int8_t, Exec>(3, 2, {}, "right");
-  const auto c = matrix<std::int32_t, Exec>(2, 2, {7, 7, 7, 7}, "out");
+  const auto c = matrix<std::int16_t, Exec>(2, 2, {7, 7, 7, 7}, "out");
   const auto refused = [&](const rigel::epilogue::Program& program) {
     const auto e = support::caught([&] { rigel::contract(Exec{}, rigel::plus_times<std::int8_t>{}, a, b, c, program); });
     CHECK(support::values(c) == std::vector<double>(4, 7));
@@ -40,7 +47,7 @@ TEST_CASE("messages: an epilogue whose results C cannot hold") {
                               rigel::epilogue::parity() | rigel::epilogue::any_bit()}) {
     const auto e = refused(program);
     CHECK(e.code == Code::unsupported);
-    CHECK(e.lacks({"contract: ", "C 'out' 2x2 of i32", "expected f16, bf16, f32 or f64"}) == "");
+    CHECK(e.lacks({"contract: ", "C 'out' 2x2 of i16", "expected f16, bf16, f32 or f64", "or i8, u8 or i32"}) == "");
   }
   const auto e = refused(rigel::epilogue::any_bit() | rigel::epilogue::parity());
   CHECK(e.code == Code::invalid_argument);
@@ -180,6 +187,89 @@ TEST_CASE("messages: the view of epilogue::arguments()") {
     const auto own = batch<std::int32_t, Exec>(2, 3, 5);
     CHECK(refused(at(own.data(), 0)).lacks({"the view of arguments() '' 2x3x4 overlaps itself"}) == "");
     CHECK(refused(at(nullptr)).lacks({"the view of arguments() '' 2x3x4 has no data"}) == "");
+  }
+}
+
+TEST_CASE("messages: what an epilogue reads") {
+  namespace epilogue = rigel::epilogue;
+  using Space = Exec::memory_space;
+  const auto a = batch<float, Exec>(2, 3, 5, {}, "left"), b = batch<float, Exec>(2, 5, 4, {}, "right"),
+             c = batch<float, Exec>(2, 3, 4, std::vector<double>(24, 7), "out");
+  const auto refused = [&](const auto& program) {
+    const auto e = support::caught([&] { rigel::contract(Exec{}, s, a, b, c, program); });
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(support::values(c) == std::vector<double>(24, 7));
+    return e;
+  };
+  const auto vector = [](int count) { return Kokkos::View<float*, Space>("vector", count); };
+  const auto extents = [](const char* function, int step, const char* actual, const char* expected) {
+    return "contract: the view of " + std::string(function) + ", step " + std::to_string(step) +
+           " of the epilogue, has extents " + actual + " (batches, rows, columns), expected " + expected +
+           " to match C 'out' 2x3x4";
+  };
+  const epilogue::Program first = epilogue::relu();
+  SUBCASE("extents of rows and columns") {
+    CHECK(refused(epilogue::add_row(vector(3))).message == extents("add_row()", 1, "1 x 1 x 3", "1 x 1 x 4"));
+    CHECK(refused(first | epilogue::scale_row(vector(5))).message == extents("scale_row()", 2, "1 x 1 x 5", "1 x 1 x 4"));
+    CHECK(refused(epilogue::add_column(vector(4))).message == extents("add_column()", 1, "1 x 4 x 1", "1 x 3 x 1"));
+    CHECK(refused(first | first | epilogue::scale_column(vector(2))).message ==
+          extents("scale_column()", 3, "1 x 2 x 1", "1 x 3 x 1"));
+    CHECK(refused(epilogue::add_row(matrix<float, Exec>(3, 4))).message ==
+          extents("add_row()", 1, "3 x 1 x 4", "2 x 1 x 4"));
+    CHECK(refused(epilogue::add_row(vector(0))).message == extents("add_row()", 1, "1 x 1 x 0", "1 x 1 x 4"));
+  }
+  SUBCASE("extents of residuals") {
+    CHECK(refused(epilogue::residual(matrix<float, Exec>(4, 3))).message ==
+          extents("residual()", 1, "1 x 4 x 3", "1 x 3 x 4"));
+    CHECK(refused(epilogue::residual(batch<float, Exec>(3, 3, 4))).message ==
+          extents("residual()", 1, "3 x 3 x 4", "2 x 3 x 4"));
+    CHECK(refused(epilogue::residual(batch<float, Exec>(2, 3, 4), rigel::Batch::last)).message ==
+          extents("residual()", 1, "4 x 2 x 3", "2 x 3 x 4"));
+  }
+  SUBCASE("extents of parameters") {
+    CHECK(refused(epilogue::scale(vector(3))).message == extents("scale()", 1, "3 x 1 x 1", "2 x 1 x 1"));
+    const auto one = vector(1);
+    CHECK(refused(epilogue::clamp(one, vector(4))).message == extents("clamp()", 1, "4 x 1 x 1", "2 x 1 x 1"));
+  }
+  SUBCASE("before and after a functor") {
+    const auto identity = epilogue::functor(Identity{});
+    CHECK(refused(epilogue::add_row(vector(3)) | identity).message == extents("add_row()", 1, "1 x 1 x 3", "1 x 1 x 4"));
+    CHECK(refused(identity | epilogue::add_row(vector(3))).message == extents("add_row()", 1, "1 x 1 x 3", "1 x 1 x 4"));
+  }
+  SUBCASE("no data") {
+    using Unmanaged = Kokkos::View<float*, Space, Kokkos::MemoryUnmanaged>;
+    CHECK(refused(first | epilogue::add_row(Unmanaged(nullptr, 4))).message ==
+          "contract: the view of add_row(), step 2 of the epilogue, has no data");
+  }
+  SUBCASE("overlaps") {
+    const std::string overlaps =
+        "contract: the view of residual(), step 1 of the epilogue, overlaps C 'out' 2x3x4, expected distinct elements, or "
+        "the same view";
+    const auto matrix_of = [&](int l) { return Kokkos::subview(c, l, Kokkos::ALL, Kokkos::ALL); };
+    CHECK(refused(epilogue::residual(matrix_of(0))).message == overlaps);
+    CHECK(refused(epilogue::residual(matrix_of(1))).message == overlaps);
+    using Unmanaged = Kokkos::View<float***, Kokkos::LayoutStride, Space, Kokkos::MemoryUnmanaged>;
+    const Unmanaged exchanged(c.data(), Kokkos::LayoutStride(2, 12, 3, 1, 4, 3));
+    CHECK(refused(epilogue::residual(exchanged)).message == overlaps);
+    CHECK(refused(epilogue::add_row(Kokkos::subview(c, 1, 2, Kokkos::ALL)))
+              .lacks({"the view of add_row(), step 1 of the epilogue, overlaps C 'out' 2x3x4"}) == "");
+  }
+  SUBCASE("a fifth one") {
+    const auto row = epilogue::add_row(vector(4));
+    const auto four = row | row | row | row;
+    const auto e = support::caught([&] { four | row; });
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"epilogue: more than 4 parameters", "in memory", "functor"}) == "");
+    CHECK((four | first).size() == 5);
+  }
+  SUBCASE("arguments() writes what a step reads") {
+    const rigel::with_argument<rigel::min_plus<float>> least;
+    const auto index = batch<std::int32_t, Exec>(2, 3, 4, {}, "winners");
+    const auto e = support::caught(
+        [&] { rigel::contract(Exec{}, least, a, b, c, epilogue::arguments(index) | epilogue::residual(index)); });
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"the view of residual(), step 1 of the epilogue, overlaps the view of arguments() 'winners' 2x3x4"}) ==
+          "");
   }
 }
 

@@ -22,16 +22,23 @@ void check(const epilogue::Program& program, const Values& expected) {
   CHECK(support::same(applied<T, Exec>(program), expected));
 }
 
-// Checks functions that round: results are within eight units of those in double.
-template <class T, class Exec, class F>
-void check_function(const epilogue::Program& program, const F& f) {
+// Checks functions that round: results are within eight units of those in double, and `more(v)` further ones.
+template <class T, class Exec, class F, class More>
+void check_function(const epilogue::Program& program, const F& f, const More& more) {
   const Values actual = applied<T, Exec>(program);
   for (int i = 0; i < 4; ++i) {
     const double exact = f(plain[i]);
     CAPTURE(exact);
-    CHECK(std::fabs(actual[i] - exact) <= 8 * std::numeric_limits<T>::epsilon() * std::fabs(exact));
+    CHECK(std::fabs(actual[i] - exact) <= (8 + more(plain[i])) * std::numeric_limits<T>::epsilon() * std::fabs(exact));
   }
 }
+template <class T, class Exec, class F>
+void check_function(const epilogue::Program& program, const F& f) {
+  check_function<T, Exec>(program, f, [](double) { return 0.; });
+}
+
+// √(2/π)·(v + 0.044715·v³)
+double argument_of_tanh(double v) { return std::sqrt(2 / std::acos(-1.)) * (v + 0.044715 * v * v * v); }
 
 template <class T, class Exec>
 void check_all() {
@@ -51,6 +58,19 @@ void check_all() {
   check_function<T, Exec>(epilogue::tanh(), [](double v) { return std::tanh(v); });
   check_function<T, Exec>(epilogue::laplace(2), [](double v) { return std::exp(-v / 2); });
   check_function<T, Exec>(epilogue::gaussian(2), [](double v) { return std::exp(-v / 8); });
+  check<T, Exec>(epilogue::add(-1), {2, -0.5, -7, -2});
+  check<T, Exec>(epilogue::threshold(1), {3, 0, -6, -1});
+  check<T, Exec>(epilogue::add_diagonal(10, 4, 3), {3, 10.5, -6, -1});  // C lies one row below the diagonal
+  check<T, Exec>(epilogue::add_diagonal(10, 3, 4), {3, 0.5, 4, -1});
+  check<T, Exec>(epilogue::add_diagonal(10, 7, 7), {13, 0.5, -6, 9});
+  check<T, Exec>(epilogue::add_diagonal(10, 0, 2), plain);
+  check_function<T, Exec>(epilogue::silu(), [](double v) { return v / (1 + std::exp(-v)); });
+  // Roundings of the arguments of erfc and exp count there v² and |argument| times.
+  check_function<T, Exec>(
+      epilogue::gelu(), [](double v) { return v / 2 * std::erfc(-v / std::sqrt(2.)); }, [](double v) { return v * v; });
+  check_function<T, Exec>(
+      epilogue::gelu_tanh(), [](double v) { return v / (1 + std::exp(-2 * argument_of_tanh(v))); },
+      [](double v) { return 4 * std::fabs(argument_of_tanh(v)); });
   // The left step runs first.
   check<T, Exec>(epilogue::scale(2) | epilogue::add_diagonal(1), {7, 1, -12, -1});
   check<T, Exec>(epilogue::add_diagonal(1) | epilogue::scale(2), {8, 1, -12, 0});
@@ -69,8 +89,16 @@ TEST_CASE_TEMPLATE("epilogues: NaN stays NaN", Exec, RIGEL_TEST_SPACES) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto a = matrix<float, Exec>(1, 1, {nan}), b = matrix<float, Exec>(1, 1, {1}), c = matrix<float, Exec>(1, 1);
   for (const auto& program : {epilogue::clamp(0, 1), epilogue::relu(), epilogue::sigmoid(), epilogue::tanh(),
-                              epilogue::pow(0.5), epilogue::scale(2)})
+                              epilogue::pow(0.5), epilogue::scale(2), epilogue::add(1), epilogue::threshold(1),
+                              epilogue::gelu(), epilogue::gelu_tanh(), epilogue::silu()})
     CHECK(std::isnan(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program)[0]));
+}
+
+TEST_CASE_TEMPLATE("epilogues: activations far from zero", Exec, RIGEL_TEST_SPACES) {
+  const auto a = matrix<float, Exec>(1, 1, {1}), b = matrix<float, Exec>(1, 3, {1e30, -1e30, 0}),
+             c = matrix<float, Exec>(1, 3);
+  for (const auto& program : {epilogue::gelu(), epilogue::gelu_tanh(), epilogue::silu()})
+    CHECK(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program) == Values{1e30f, 0, 0});
 }
 
 TEST_CASE_TEMPLATE("epilogues: the diagonal of each batch", Exec, RIGEL_TEST_SPACES) {

@@ -40,8 +40,7 @@ std::vector<std::string> families_on(const Exec& exec) {
 ///   - BLAS, which takes contiguous matrices and no epilogue;
 ///   - code for another processor;
 ///   - split_k, which takes single products;
-///   - tensor-core kernels that count bits along K, or store sums without conversion into aligned rows of C;
-///   - kernels whose grids cannot hold C's columns, if an epilogue reads positions.
+///   - tensor-core kernels that count bits along K, or store sums without conversion into aligned rows of C.
 template <class Call>
 bool ran(const rigel::KernelInfo& info, const Call& call) {
   try {
