@@ -8,6 +8,7 @@
 
 #include <rigel/detail/arguments.hpp>
 #include <rigel/detail/execution.hpp>
+#include <rigel/epilogue_views.hpp>
 #include <rigel/semiring_info.hpp>
 
 #include <algorithm>
@@ -41,20 +42,22 @@ double unit_roundoff(Scalar s) {
 
 enum class Layout { right, left, strided };
 enum class Special { none, nan, infinities };
+enum class Steps { none, with_numbers, with_views };  // of the epilogue
 
 struct Case {
   std::int64_t batch, m, n, k;
   Layout a, b, c;
   bool broadcast_a, broadcast_b, accumulate;
   Special special;
-  bool epilogue = false;
+  Steps steps = Steps::none;
   std::string text() const {
     constexpr const char* layouts[] = {"right", "left", "strided"};
     constexpr const char* specials[] = {"", ", with NaN", ", with infinities"};
+    constexpr const char* epilogues[] = {"", ", with an epilogue", ", with an epilogue that reads memory"};
     return std::to_string(batch) + " x " + std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(k) +
            ", layouts " + layouts[int(a)] + '/' + layouts[int(b)] + '/' + layouts[int(c)] +
            (broadcast_a ? ", A broadcast" : "") + (broadcast_b ? ", B broadcast" : "") +
-           (accumulate ? ", accumulated" : "") + (epilogue ? ", with an epilogue" : "") + specials[int(special)];
+           (accumulate ? ", accumulated" : "") + epilogues[int(steps)] + specials[int(special)];
   }
 };
 
@@ -169,6 +172,37 @@ class Buffer {
   static constexpr std::size_t padding = 16;
   static Kokkos::pair<std::size_t, std::size_t> range(std::size_t size) { return {0, size}; }
   Device memory_;
+};
+
+// What epilogues read: factors of rows and of columns, powers of two up to 1, and a matrix to add.
+template <class Exec>
+class Sources {
+  template <class Data>
+  using View = Kokkos::View<Data, Kokkos::LayoutRight, typename Exec::memory_space>;
+
+ public:
+  explicit Sources(const Case& c)
+      : row_("rigel::verify", c.batch, c.n),
+        column_("rigel::verify", c.batch, c.m),
+        matrix_("rigel::verify", c.batch, c.m, c.n) {
+    std::mt19937_64 random(1);
+    const auto factor = [&] { return 1 / static_cast<float>(1 << random() % 3); };
+    fill(row_, factor);
+    fill(column_, factor);
+    fill(matrix_, [&] { return static_cast<float>(random() % 7) - 3; });
+  }
+  epilogue::Program factors() const { return epilogue::scale_row(row_) | epilogue::scale_column(column_); }
+  epilogue::Program sum() const { return epilogue::residual(matrix_); }
+
+ private:
+  template <class Numbers, class Next>
+  static void fill(const Numbers& numbers, const Next& next) {
+    const auto host = Kokkos::create_mirror_view(numbers);
+    std::generate_n(host.data(), host.size(), next);
+    Kokkos::deep_copy(numbers, host);
+  }
+  View<float**> row_, column_;
+  View<float***> matrix_;
 };
 
 struct Inputs {
@@ -312,7 +346,8 @@ class Verifier {
     c.accumulate = c.accumulate && kernel_.info.accumulates;
     std::mt19937_64 random(seed_ + static_cast<unsigned>(result_.problems));
     const Scalar element = facts_->element, result = facts_->result;
-    const epilogue::Program program = c.epilogue ? program_for(result) : epilogue::Program{};
+    const Sources<Exec> sources(c);
+    const epilogue::Program program = program_for(result, c.steps, sources);
     const Scalar value = is_floating(result) || program.size() == program.bit_steps() ? result : Scalar::f64;  // of C
     Inputs in;
     in.a = shape_of(element, c.a, c.broadcast_a ? 1 : c.batch, c.m, c.k);
@@ -328,8 +363,8 @@ class Verifier {
       actual = solve_by(exec, kernel_, in, c.accumulate, program);
     } catch (const Error& e) {
       if (e.code() != Code::unsupported) throw;
-      if (c.epilogue) return;  // the kernel does not claim this problem
-      c.epilogue = true;       // but perhaps this one
+      if (c.steps != Steps::none) return;  // the kernel does not claim this problem
+      c.steps = Steps::with_numbers;       // but perhaps this one
       return check(c);
     }
     ++result_.problems;
@@ -337,7 +372,7 @@ class Verifier {
     if (covers(kernel_.info.promises, Promise::repeatable) && solve_by(exec, kernel_, in, c.accumulate, program) != actual)
       fail(c, "two runs gave different bits");
     if (covers(kernel_.info.promises, Promise::batch_invariant) && c.m > 1 &&
-        (!c.epilogue || program.bit_steps() > 0)) {  // others may depend on the row
+        (program.empty() || program.bit_steps() > 0)) {  // others may depend on the row
       // One row alone, or the lower half, in a call of its own.
       const Inputs rows = last_rows(in, result_.problems % 2 ? c.m - 1 : c.m / 2);
       compare_bits(c, rows, actual, solve_by(exec, kernel_, rows, c.accumulate, program),
@@ -387,11 +422,14 @@ class Verifier {
   bool bitwise() const { return covers(kernel_.info.promises, Promise::reference_bits) || !is_floating(facts_->result); }
 
   // Steps that add no rounding of their own where a bound is to be kept.
-  epilogue::Program program_for(Scalar value) const {
-    const epilogue::Program half = epilogue::scale(0.5);
+  epilogue::Program program_for(Scalar value, Steps steps, const Sources<Exec>& sources) const {
+    if (steps == Steps::none) return {};
     if (!is_floating(value) && facts_->join != Join::none)
       return facts_->join == Join::any_bit ? epilogue::any_bit() : epilogue::parity();
-    return bitwise() ? half | epilogue::add_diagonal(3) : half;
+    epilogue::Program program = epilogue::scale(0.5);
+    if (steps == Steps::with_views) program = program | sources.factors();
+    if (bitwise()) program = program | epilogue::add_diagonal(3);
+    return bitwise() && steps == Steps::with_views ? program | sources.sum() : program;
   }
 
   void fail(const Case& c, const std::string& what) {
@@ -521,8 +559,12 @@ std::vector<Case> cases_for(const KernelInfo& info, unsigned seed) {
                      i % 5 == 0   ? Special::nan
                      : i % 5 == 1 ? Special::infinities
                                   : Special::none,
-                     random() % 4 == 0});
+                     random() % 4 != 0 ? Steps::none
+                     : i % 2           ? Steps::with_views
+                                       : Steps::with_numbers});
   }
+  cases.push_back({2, tile_m + 8, tile_n + 8, tile_k, {}, {}, Layout::right, false, false, false, {}, Steps::with_views});
+  cases.push_back({1, tile_m + 1, tile_n + 1, tile_k, {}, {}, Layout::left, false, false, false, {}, Steps::with_views});
   return cases;
 }
 

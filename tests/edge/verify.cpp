@@ -46,6 +46,7 @@ TEST_CASE("verify: a wrong kernel is caught") {
   check_caught<Bug::unrepeatable>("unrepeatable");
   check_caught<Bug::inaccurate>("inaccurate");
   check_caught<Bug::epilogue>("epilogue");
+  check_caught<Bug::column_of_epilogue>("column_of_epilogue");
 }
 
 namespace {
@@ -67,6 +68,10 @@ TEST_CASE("verify: a kernel that promises a bound is held to it") {
   CHECK_FALSE(by_bound<Bug::drops_nan>("drops_nan").ok);
   CHECK_FALSE(by_bound<Bug::loses_infinity>("loses_infinity").ok);
   CHECK_FALSE(by_bound<Bug::unrepeatable>("unrepeatable").ok);
+  const auto v = by_bound<Bug::column_of_epilogue>("column_of_epilogue");
+  CHECK_FALSE(v.ok);
+  CHECK(v.report.find("with an epilogue that reads memory") != std::string::npos);
+  CHECK(v.report.find("with an epilogue:") == std::string::npos);
 }
 
 TEST_CASE("verify: a kernel that states an error of each result is held to that, too") {
