@@ -88,7 +88,7 @@ Status supports_distances(const Contraction& p) {
   };
   if (blocks(lines_of_a(p)) + blocks(lines_of_b(p)) > max_grid)
     return {Decline::extents, "the operands have more than 2^31 - 1 groups of " + std::to_string(prepared_lines) + " lines"};
-  return {};
+  return needs_other_residual(p);
 }
 
 /// Offsets in the workspace; each array is aligned to 256 bytes.

@@ -59,7 +59,8 @@ Status supports_log_sums(const Contraction& p) {
   if (p.k > std::numeric_limits<std::int32_t>::max() / 4) return {Decline::extents, "K is 2^29 or more"};
   if (matrices_of(p.a) * groups_of(lines_of_a(p)) + matrices_of(p.b) * groups_of(lines_of_b(p)) > max_grid)
     return {Decline::extents, "the operands have too many lines for one launch"};
-  return detail::finish_supports<detail::ProgramFinish>(p);
+  const Status status = detail::finish_supports<detail::ProgramFinish>(p);
+  return status ? needs_other_residual(p) : status;
 }
 
 /// Three launches; both operands read twice and written once; the products; C. `rate`: products per second of a full
