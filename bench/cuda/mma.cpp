@@ -77,6 +77,18 @@ void add_log_sums_apart(const Exec& exec, int n, float gap) {
   });
 }
 
+// Products with a bias and GELU, as a layer of a network has them.
+template <class Pair, class Value, class S>
+void add_layers(const bench::Setting& setting, const std::string& name, const S& s, const std::vector<bench::Task>& tasks) {
+  for (const bench::Task& t : tasks)
+    bench::add(name + '/' + bench::describe(t), benchmark::kMillisecond, [=](State& state) {
+      const auto bias = bench::uninitialized<float>(1, t.n);
+      bench::fill(setting.exec, bias, 3, setting.numbers);
+      bench::product<Pair, Value>(state, setting, s, t,
+                                  epilogue::add_row(Kokkos::subview(bias, 0, Kokkos::ALL)) | epilogue::gelu());
+    });
+}
+
 // clang-format off
 void add_tasks(const Exec& exec) {
   constexpr B rows = B::by_rows, columns = B::by_columns;
@@ -103,8 +115,12 @@ void add_tasks(const Exec& exec) {
       {8192, 8192, 8192, columns, unaligned},
       {8192, 8192, 8192, rows, unaligned}});
   add_products<pair::tensor_bf16, bfloat16>(setting, "plus_times/bf16/C in bf16", plus_times<bfloat16>{}, {
+      {4096, 3072, 1536, columns},
+      {2048, 3072, 768, columns},
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, rows}});
+  const std::vector<bench::Task> layers = {{4096, 3072, 1536, columns}, {2048, 3072, 768, columns}, {8192, 8192, 8192, columns}};
+  add_layers<pair::tensor_bf16, bfloat16>(setting, "plus_times/bf16/C in bf16, bias and GELU", plus_times<bfloat16>{}, layers);
   add_products<pair::tensor_f16>(setting, "plus_times/f16", plus_times<half>{}, {
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, rows}});
@@ -199,6 +215,7 @@ void add_tasks(const Exec& exec) {
       {4096, 3072, 1536, columns},
       {2048, 3072, 768, columns},
       {2048, 512, 768, columns}});
+  add_layers<pair::tensor_bf16, bfloat16>(hopper, "hopper/plus_times/bf16/C in bf16, bias and GELU", plus_times<bfloat16>{}, layers);
   add_products<pair::tensor_f16>(hopper, "hopper/plus_times/f16", plus_times<half>{}, {{8192, 8192, 8192, columns}});
   add_products<pair::tensor_tf32>(hopper, "hopper/plus_times/f32", plus_times<float>{}, {
       {8192, 8192, 8192, columns, true, nullptr, tf32},

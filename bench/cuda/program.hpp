@@ -90,8 +90,8 @@ constexpr double pairs_of() {
 }
 
 /// Measures C = epilogue(A ⊗ B) on random matrices, with a C of type Value. The label names the kernel.
-template <class Pair, class Value, class S>
-void product(State& state, const Setting& setting, const S& s, const Task& t, const rigel::epilogue::Program& epilogue) {
+template <class Pair, class Value, class S, class Epilogue>
+void product(State& state, const Setting& setting, const S& s, const Task& t, const Epilogue& epilogue) {
   using T = typename S::element;
   const Exec& exec = setting.exec;
   const std::int64_t off = t.aligned ? 0 : 1;
