@@ -77,6 +77,47 @@ void add_log_sums_apart(const Exec& exec, int n, float gap) {
   });
 }
 
+// Sums of 20,000 products of positive numbers, whose rounding errors do not cancel; "relative error" is the largest one.
+template <class T>
+void add_long_sums(const bench::Setting& setting, const std::string& name,
+                   rigel::Precision precision = rigel::Precision::accumulator) {
+  bench::add(name, benchmark::kMillisecond, [=](State& state) {
+    const Exec& exec = setting.exec;
+    constexpr int n = 2048, k = 20000;
+    const auto a = bench::uninitialized<T>(n, k), b = bench::uninitialized<T>(n, k);
+    const auto wide_a = bench::uninitialized<double>(n, k), wide_b = bench::uninitialized<double>(n, k);
+    const auto c = bench::uninitialized<float>(n, n);
+    const auto exact = bench::uninitialized<double>(n, n);
+    bench::fill(exec, a, 1, bench::Numbers::uniform);
+    bench::fill(exec, b, 2, bench::Numbers::uniform);
+    Kokkos::parallel_for(
+        "bench::widen", Kokkos::MDRangePolicy<Exec, Kokkos::Rank<2>>(exec, {0, 0}, {n, k}), KOKKOS_LAMBDA(int i, int l) {
+          wide_a(i, l) = static_cast<float>(a(i, l));
+          wide_b(i, l) = static_cast<float>(b(i, l));
+        });
+    rigel::contract(exec, plus_times<double>{}, wide_a, rigel::transposed(wide_b), exact);
+    const rigel::ContractOptions options{.precision = precision, .kernel = setting.kernels};
+    const auto call = [&](const auto& use) {
+      return use(exec, plus_times<T>{}, a, rigel::transposed(b), c, epilogue::Program{}, options);
+    };
+    call([&](const auto&... arguments) {
+      rigel::detail::with_problem(arguments...,
+                                  [&](const rigel::Contraction& p) { state.SetLabel(rigel::select(p).info.name); });
+    });
+    const double seconds = bench::time_calls(
+        state, exec, [&](std::int64_t) { call([](const auto&... arguments) { rigel::contract(arguments...); }); });
+    double error = 0;
+    Kokkos::parallel_reduce(
+        "bench::relative_error", Kokkos::MDRangePolicy<Exec, Kokkos::Rank<2>>(exec, {0, 0}, {n, n}),
+        KOKKOS_LAMBDA(int i, int j, double& most) {
+          most = Kokkos::max(most, Kokkos::abs(static_cast<double>(c(i, j)) - exact(i, j)) / exact(i, j));
+        },
+        Kokkos::Max<double>(error));
+    state.counters["relative error"] = error;
+    bench::set_rate<pair::tensor_f16>(state, exec, double(n) * n * k / seconds);
+  });
+}
+
 // Products with a bias and GELU, as a layer of a network has them.
 template <class Pair, class Value, class S>
 void add_layers(const bench::Setting& setting, const std::string& name, const S& s, const std::vector<bench::Task>& tasks) {
@@ -124,6 +165,8 @@ void add_tasks(const Exec& exec) {
   add_products<pair::tensor_f16>(setting, "plus_times/f16", plus_times<half>{}, {
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, rows}});
+  add_long_sums<half>(setting, "positive numbers/f16/2048x2048x20000");
+  add_long_sums<bfloat16>(setting, "positive numbers/bf16/2048x2048x20000");
   add_products<pair::tensor_tf32>(setting, "plus_times/f32", plus_times<float>{}, {
       {8192, 8192, 8192, columns, true, nullptr, tf32},
       {8192, 8192, 8192, rows, true, nullptr, tf32}});
@@ -217,6 +260,8 @@ void add_tasks(const Exec& exec) {
       {2048, 512, 768, columns}});
   add_layers<pair::tensor_bf16, bfloat16>(hopper, "hopper/plus_times/bf16/C in bf16, bias and GELU", plus_times<bfloat16>{}, layers);
   add_products<pair::tensor_f16>(hopper, "hopper/plus_times/f16", plus_times<half>{}, {{8192, 8192, 8192, columns}});
+  add_long_sums<half>(hopper, "hopper/positive numbers/f16/2048x2048x20000");
+  add_long_sums<bfloat16>(hopper, "hopper/positive numbers/bf16/2048x2048x20000");
   add_products<pair::tensor_tf32>(hopper, "hopper/plus_times/f32", plus_times<float>{}, {
       {8192, 8192, 8192, columns, true, nullptr, tf32},
       {8192, 8192, 8192, rows, true, nullptr, tf32}});

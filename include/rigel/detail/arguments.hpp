@@ -154,16 +154,31 @@ template <class E, class Value>
 struct FunctorFinish {
   E functor;
 
+  /// Whether the functor makes floats of floats, so that a thread may apply it to several at a time.
+  static constexpr bool takes_floats = requires(const E e, float v, std::int64_t i) {
+    { e(v, i, i, i) } -> std::same_as<float>;
+  };
+
   template <class T>
   RIGEL_MEMBER bool is_copy() const {
     return false;
   }
   template <class T>
   RIGEL_MEMBER bool runs_short() const {
-    return false;
+    return takes_floats && std::is_same_v<T, Value>;
   }
+  /// As in ProgramFinish, but each output is computed once: the functor may write further results.
   template <int rows, int columns>
-  RIGEL_MEMBER void run_short(float (&)[rows][columns], int, std::int64_t, std::int64_t, std::int64_t, int, int) const {}
+  RIGEL_MEMBER void run_short(float (&v)[rows][columns], int, std::int64_t l, std::int64_t m, std::int64_t n, int apart_m,
+                              int apart_n) const {
+    if constexpr (takes_floats) {
+#pragma unroll
+      for (int r = 0; r < rows; ++r)
+        if (r == 0 || apart_m != 0 || apart_n != 0)
+#pragma unroll
+          for (int j = 0; j < columns; ++j) v[r][j] = functor(v[r][j], m + r * apart_m, n + r * apart_n + j, l);
+    }
+  }
   template <class T>
   RIGEL_MEMBER double power() const {
     return 0;
