@@ -76,6 +76,7 @@ struct Accuracy {
 /// Kernels of l2_squared at `promoted` compute |x|² + |z|² − 2x·z and recompute the results that lose too many digits by that.
 enum class Precision : std::uint8_t {
   automatic,       // calls only, the default: `accumulator`, and kernels whose bound for this problem is no larger
+  rounded,         // calls only: as `accumulator`, without kernels that truncate sums (see KernelInfo::truncates)
   accumulator,     // terms as the semiring defines them, in the accumulator's type
   exact_products,  // exact products of floats on tensor cores, from three bfloat16 parts, summed as in promoted; or double
   promoted,  // products of floats, each the sum of two or more shorter numbers, within 2^-19; sums of 32 k added in float
@@ -85,8 +86,8 @@ enum class Precision : std::uint8_t {
   operands   // terms rounded to the operands' 16-bit type, a few summed in it; each up to a quarter of its largest value
 };
 constexpr const char* name(Precision p) {
-  constexpr const char* names[] = {"automatic", "accumulator", "exact_products", "promoted",
-                                   "split",     "bf16x3",      "tf32",           "operands"};
+  constexpr const char* names[] = {"automatic", "rounded", "accumulator", "exact_products", "promoted",
+                                   "split",     "bf16x3",  "tf32",        "operands"};
   return names[static_cast<int>(p)];
 }
 

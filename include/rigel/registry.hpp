@@ -79,6 +79,7 @@ struct KernelInfo {
   int min_compute_capability = 0, max_compute_capability = 0;  // 0: any
   Promise promises = Promise::none;
   Precision precision = Precision::accumulator;
+  bool truncates = false;  // sums of 16-bit products stay on tensor cores, which truncate, for more than 512 k
   Accuracy accuracy = {};
   double relative_error = 0;  // of each result, in addition to one chain's error, even if terms cancel; 0: not stated
   std::string bit_class;      // see bit_class_of()

@@ -28,13 +28,14 @@ std::string_view bit_class_of(const KernelInfo& info) {
 namespace engine {
 
 void check_info(const KernelInfo& info) {
-  const auto refuse = [&](const char* what) {
+  const auto refuse = [&](const std::string& what) {
     throw Error(Code::invalid_argument, "register_kernel: '" + info.name + "' " + what);
   };
   if (info.name.empty()) refuse("has no name");
   if (info.family.empty() || !info.name.starts_with(info.family)) refuse("has a name that does not begin with its family");
   if (info.spaces == 0) refuse("runs in no execution space");
-  if (info.precision == Precision::automatic) refuse("has precision automatic, which is for calls");
+  if (info.precision < Precision::accumulator)
+    refuse(std::string("has precision ") + name(info.precision) + ", which is for calls");
   if (info.tile.m < 0 || info.tile.n < 0 || info.tile.k < 0 || info.stages < 1) refuse("has a tile or stages out of range");
   for (const OperandNeeds& needs : info.operands)
     if (needs.alignment < 1) refuse("asks for an alignment below one element");

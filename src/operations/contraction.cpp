@@ -82,7 +82,8 @@ enum class Admission { no, as_defined, by_option, by_bound, by_relative_error };
 
 // Whether options.precision admits a kernel, and by which rule.
 Admission admission_of(const KernelInfo& info, const Contraction& p) {
-  if (info.precision <= Precision::accumulator) return Admission::as_defined;
+  if (info.precision == Precision::accumulator)
+    return info.truncates && p.precision == Precision::rounded ? Admission::no : Admission::as_defined;
   if (p.precision != Precision::automatic) return info.precision <= p.precision ? Admission::by_option : Admission::no;
   if (sums_round(info) && info.accuracy.of(p.k) <= chain.of(p.k) && info.accuracy.of(p.k) > 0) return Admission::by_bound;
   // What C held before may cancel with a result.
@@ -189,6 +190,7 @@ std::string Contraction::why_not(Decline why, const KernelInfo& info) const {
   switch (why) {
     case Decline::accumulate: return "no value of C can be continued, so accumulate is not defined";
     case Decline::precision:
+      if (info.precision == Precision::accumulator) return "truncates sums, which options.precision rounded does not allow";
       if (precision != Precision::automatic) return rounding_of(info) + ", which options.precision does not allow";
       if (!sums_round(info) || info.accuracy.of(k) <= chain.of(k))
         return rounding_of(info) +

@@ -179,10 +179,11 @@ std::string accuracy_of(const rigel::KernelInfo& k) {
   return text;
 }
 
-// A kernel's promises, followed by the precision that a caller must accept, if it is not the accumulator's.
+// A kernel's promises, followed by what a caller must accept: a precision that is not the accumulator's, truncated sums.
 std::string promises_of(const rigel::KernelInfo& k) {
   std::string text = rigel::describe(k.promises);
   if (k.precision != rigel::Precision::accumulator) text += std::string(", precision ") + name(k.precision);
+  if (k.truncates) text += ", truncates sums";
   return text;
 }
 
