@@ -5,19 +5,27 @@
 
 #include <rigel/backends/cuda/hopper/kernel.hpp>
 #include <rigel/backends/cuda/hopper/tensor_map.hpp>
-#include <rigel/backends/cuda/mma/contract.hpp>
-#include <rigel/backends/cuda/mma/planes.hpp>
+#include <rigel/backends/cuda/tensor/accuracy.hpp>
+#include <rigel/backends/cuda/tensor/info.hpp>
+#include <rigel/backends/cuda/tensor/launch.hpp>
+#include <rigel/backends/cuda/tensor/operand.hpp>
+#include <rigel/backends/cuda/tensor/pack.hpp>
+#include <rigel/backends/cuda/tensor/planes.hpp>
 #include <rigel/detail/kernel.hpp>
 
+#include <cmath>
+#include <limits>
+#include <optional>
 #include <vector>
 
 namespace rigel::backends::hopper {
 
-using mma::Lines, mma::lines_of_a, mma::lines_of_b, mma::max_grid, mma::packed_bytes, mma::Way;
+using tensor::Lines, tensor::lines_of_a, tensor::lines_of_b, tensor::max_grid, tensor::packed_bytes, tile::Direction;
 
-/// How tensor copies bring an operand: as it is, if it is K-major, or M- or N-major with 16-bit numbers, if address and
-/// strides are multiples of 16 bytes, and if neither rows nor matrices overlap; extents do not matter. Otherwise packed.
-inline Way way_to_copy(const Lines& g) {
+/// The direction in which tensor copies bring an operand as it is: if it is K-major, or M- or N-major with 16-bit numbers, if
+/// address and strides are multiples of 16 bytes, and if neither rows nor matrices overlap; extents do not matter. None for
+/// an operand that has to be packed.
+inline std::optional<Direction> direction_to_copy(const Lines& g) {
   const Operand& o = *g.operand;
   const auto size = static_cast<std::int64_t>(o.size);
   const auto fits = [&](std::int64_t extent, std::int64_t rows, std::int64_t stride) {
@@ -27,9 +35,9 @@ inline Way way_to_copy(const Lines& g) {
            (rows <= 1 || (valid(stride) && stride >= extent)) && valid(o.batch_stride) &&
            (o.batch_stride == 0 || o.batch_stride >= (rows - 1) * stride + extent);
   };
-  if ((g.k_stride == 1 || g.k <= 1) && fits(g.k, g.lines, g.line_stride)) return Way::along_k;
-  if (o.size == 2 && (g.line_stride == 1 || g.lines <= 1) && fits(g.lines, g.k, g.k_stride)) return Way::along_lines;
-  return Way::packed;
+  if ((g.k_stride == 1 || g.k <= 1) && fits(g.k, g.lines, g.line_stride)) return Direction::along_k;
+  if (o.size == 2 && (g.line_stride == 1 || g.lines <= 1) && fits(g.lines, g.k, g.k_stride)) return Direction::along_lines;
+  return std::nullopt;
 }
 
 /// Rows and columns of clusters' tiles in one batch.
@@ -51,10 +59,10 @@ Status supports(const Contraction& p) {
   if (rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
     return {Decline::extents, "C has more than 2^31 - 1 tiles"};
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
-    if (mma::packing_blocks(*g.operand, g.lines, g.k) > max_grid)
+    if (tensor::packing_blocks(*g.operand, g.lines, g.k) > max_grid)
       return {Decline::extents, "an operand has more than 2^31 - 1 tiles of 64 by 64"};
   for (const Operand* o : {&p.a, &p.b})
-    if (mma::matrices_of(*o) > longest / 2) return {Decline::extents, "an operand has 2^29 matrices or more"};
+    if (tensor::matrices_of(*o) > longest / 2) return {Decline::extents, "an operand has 2^29 matrices or more"};
   return detail::finish_supports<detail::ProgramFinish>(p);
 }
 
@@ -78,9 +86,9 @@ Status supports_as_they_are(const Contraction& p) {
 template <class Parts>
 std::size_t workspace_of(const Lines& g) {
   if constexpr (Parts::planes > 1)
-    return mma::plane_bytes(*g.operand, g.lines, g.k, Parts::planes, mma::Lying::apart);
+    return tensor::plane_bytes(*g.operand, g.lines, g.k, Parts::planes, tensor::PlaneLayout::separate);
   else
-    return way_to_copy(g) == Way::packed ? packed_bytes(*g.operand, g.lines, g.k) : 0;
+    return direction_to_copy(g) ? 0 : packed_bytes(*g.operand, g.lines, g.k);
 }
 template <class Parts>
 std::size_t workspace(const Contraction& p) {
@@ -94,7 +102,7 @@ double passes_cost(const Contraction& p) {
   double seconds = 0;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (const std::size_t bytes = workspace_of<Parts>(g))
-      seconds += pass + static_cast<double>(bytes + mma::matrices_of(*g.operand) * g.lines * g.k * g.operand->size) /
+      seconds += pass + static_cast<double>(bytes + tensor::matrices_of(*g.operand) * g.lines * g.k * g.operand->size) /
                             bytes_per_second;
   return seconds;
 }
@@ -105,7 +113,7 @@ double passes_cost(const Contraction& p) {
 template <class Element, class Parts, class Shape>
 double cost(const Contraction& p) {
   constexpr double launch = 3.5e-6, fill = 1.9e-6;
-  const double output = mma::stores_fours(p.c) ? 0.77e-10 : 1.1e-9;
+  const double output = tensor::stores_fours(p.c) ? 0.77e-10 : 1.1e-9;
   constexpr int area = Shape::m * Shape::n;
   constexpr double of_planes = area >= 128 * 192    ? 1.7e11
                                : area >= 128 * 128  ? 1.65e11
@@ -152,22 +160,22 @@ void launch(const void* function, dim3 grid, int bytes, void** arguments, cudaSt
 template <class Element, class Parts, int lines, int parts>
 int rows_of_box(const Lines& g) {
   constexpr int all = lines / parts;
-  if (Parts::planes > 1 || sizeof(Element) == 4 || way_to_copy(g) == Way::along_lines) return all;
+  if (Parts::planes > 1 || sizeof(Element) == 4 || direction_to_copy(g) == Direction::along_lines) return all;
   return static_cast<int>(std::min<std::int64_t>(all, (g.lines + 7) / 8 * 8));
 }
 
 /// The tensor map of an operand's matrices: as they are, or after a pass to `memory`, which it advances. A slab's rows (of
 /// A) or columns (of B) are copied in `parts` shares.
 template <class Element, class Parts, int lines, int parts>
-CUtensorMap operand_map(const Lines& g, Way way, std::byte*& memory, cudaStream_t stream, const std::string& kernel) {
-  using tile::Direction;
+CUtensorMap operand_map(const Lines& g, std::optional<Direction> direction, std::byte*& memory, cudaStream_t stream,
+                        const std::string& kernel) {
   const Operand& o = *g.operand;
   if (g.k == 0) return {};  // nothing is copied
   constexpr int size = sizeof(Element);
   constexpr Permuted permuted = Parts::row_bytes == 64 ? Permuted::bytes_64 : Permuted::bytes_128;
-  const std::int64_t count = mma::matrices_of(o);
+  const std::int64_t count = tensor::matrices_of(o);
   if constexpr (size == 2 && Parts::planes == 1)
-    if (way == Way::along_lines) {
+    if (direction == Direction::along_lines) {
       using Slab = tile::SwizzledSlab<Element, Direction::along_lines, lines>;
       return tensor_map({o.data, size, g.lines, g.k, count, g.k_stride * size, o.batch_stride * size}, Slab::box_columns,
                         Slab::template box_rows<parts>, permuted, kernel);
@@ -175,12 +183,13 @@ CUtensorMap operand_map(const Lines& g, Way way, std::byte*& memory, cudaStream_
   Matrices m{o.data, size, g.k, g.lines, count * Parts::planes, g.line_stride * size, o.batch_stride * size};
   if (const std::size_t bytes = workspace_of<Parts>(g)) {
     if constexpr (Parts::planes > 1) {
-      using mma::Lying;
-      mma::cut_operand<Parts::planes, Lying::apart>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
-      m.row_stride = mma::plane_pitch(g.k, Parts::planes, Lying::apart) * size;
+      using tensor::PlaneLayout;
+      tensor::cut_operand<Parts::planes, PlaneLayout::separate>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream,
+                                                                kernel);
+      m.row_stride = tensor::plane_pitch(g.k, Parts::planes, PlaneLayout::separate) * size;
     } else {
-      mma::pack_operand(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
-      m.row_stride = mma::pitch_of(g.k, o.size) * size;
+      tensor::pack_operand(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
+      m.row_stride = tensor::pitch_of(g.k, o.size) * size;
     }
     m.data = memory;
     m.stride = g.lines * m.row_stride;
@@ -193,10 +202,9 @@ CUtensorMap operand_map(const Lines& g, Way way, std::byte*& memory, cudaStream_
 /// use.operator()<of_a, of_b>() with the directions in which tensor copies bring the operands.
 template <class Element, class Parts, class Use>
 void with_directions(const Contraction& p, const Use& use) {
-  using tile::Direction;
   if constexpr (sizeof(Element) == 2 && Parts::planes == 1) {
-    const bool a_lines = way_to_copy(lines_of_a(p)) == Way::along_lines,
-               b_lines = way_to_copy(lines_of_b(p)) == Way::along_lines;
+    const bool a_lines = direction_to_copy(lines_of_a(p)) == Direction::along_lines,
+               b_lines = direction_to_copy(lines_of_b(p)) == Direction::along_lines;
     if (a_lines && b_lines) return use.template operator()<Direction::along_lines, Direction::along_lines>();
     if (a_lines) return use.template operator()<Direction::along_lines, Direction::along_k>();
     if (b_lines) return use.template operator()<Direction::along_k, Direction::along_lines>();
@@ -211,12 +219,12 @@ Operands operands_of(const Contraction& p, void* workspace, const std::string& k
   auto* memory = static_cast<std::byte*>(workspace);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   const Lines a = lines_of_a(p), b = lines_of_b(p);
-  const int of_a = static_cast<int>(mma::matrices_of(p.a)), of_b = static_cast<int>(mma::matrices_of(p.b));
+  const int of_a = static_cast<int>(tensor::matrices_of(p.a)), of_b = static_cast<int>(tensor::matrices_of(p.b));
   const auto bytes_of = [](int rows, int parts) { return rows * parts * Parts::row_bytes * Parts::planes; };
   const int stage = bytes_of(rows_of_box<Element, Parts, Shape::m, parts_a>(a), parts_a) +
                     bytes_of(rows_of_box<Element, Parts, Shape::n, parts_b>(b), parts_b);
-  return {operand_map<Element, Parts, Shape::m, parts_a>(a, way_to_copy(a), memory, stream, kernel),
-          operand_map<Element, Parts, Shape::n, parts_b>(b, way_to_copy(b), memory, stream, kernel),
+  return {operand_map<Element, Parts, Shape::m, parts_a>(a, direction_to_copy(a), memory, stream, kernel),
+          operand_map<Element, Parts, Shape::n, parts_b>(b, direction_to_copy(b), memory, stream, kernel),
           static_cast<int>(p.k),
           of_a,
           of_b,
@@ -234,13 +242,13 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   if (tiles == 0) return;
 
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
-  mma::FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};
+  tensor::FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
   with_directions<Element, Parts>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {
     constexpr int bytes = Memory<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
         &multiply<S, Element, Parts, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);
-    mma::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
+    tensor::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
     Operands operands = operands_of<Element, Parts, Shape, 1, Shape::cluster>(p, workspace, info.name);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
     const auto resident = static_cast<unsigned>(std::max(p.execution.multiprocessors / Shape::cluster, 1));
@@ -259,15 +267,18 @@ Kernel<Contraction> kernel() {
   using Parts = hopper::Parts<in_three ? 3 : in_two ? 2 : 1, nine ? 9 : in_three ? 6 : in_two ? 3 : 1, promoted>;
   constexpr int depth = Parts::row_bytes / static_cast<int>(sizeof(Element)), terms = 32 / static_cast<int>(sizeof(Element));
   Kernel<Contraction> k;
-  k.info = mma::info_of_tile<S, Shape>("cuda.hopper", precision, depth, !nine ? "" : promoted ? "bf16x9" : "bf16x9_split");
+  k.info = tensor::info_of_tile<S, Shape>("cuda.hopper", precision, depth,
+                                          !nine      ? ""
+                                          : promoted ? "bf16x9"
+                                                     : "bf16x9_split");
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;
   else if constexpr (Parts::planes > 1)
-    k.info.accuracy = mma::accuracy_of_planes(Parts::planes, Parts::products, promoted, depth);
+    k.info.accuracy = tensor::accuracy_of_planes(Parts::planes, Parts::products, promoted, depth);
   else
-    k.info.accuracy = mma::truncating_accuracy(terms, 1, precision == Precision::tf32 ? mma::cut_to_tf32 : 0);
+    k.info.accuracy = tensor::truncating_accuracy(terms, 1, precision == Precision::tf32 ? tensor::cut_to_tf32 : 0);
   if constexpr (Shape::as_they_are) k.info.operands[2] = {Layout::row_major, 4};
   if constexpr (Shape::as_they_are)
     k.supports = detail::supports_by<supports_as_they_are<S, Shape>>;

@@ -13,7 +13,7 @@
 #include <rigel/backends/cuda/arch/tensor_copy.hpp>
 #include <rigel/backends/cuda/arch/wgmma.hpp>
 #include <rigel/backends/cuda/hopper/store.hpp>
-#include <rigel/backends/cuda/mma/store.hpp>
+#include <rigel/backends/cuda/tensor/store.hpp>
 #include <rigel/backends/cuda/tile/raster.hpp>
 #include <rigel/backends/cuda/tile/swizzled_slab.hpp>
 #include <rigel/detail/arguments.hpp>
@@ -56,7 +56,7 @@ struct Parts {
 template <class Shape, class Parts, class Accumulator>
 struct Memory {
   static constexpr int outputs = Parts::planes == 1 ? 64 : 32;
-  using Buffer = mma::StoreBuffer<outputs, Accumulator>;
+  using Buffer = tensor::StoreBuffer<outputs, Accumulator>;
   static constexpr int stage = (Shape::m + Shape::n) * Parts::row_bytes * Parts::planes;
   static constexpr int buffers = Shape::stages * stage, barriers = buffers + 4 * Shape::groups * Buffer::bytes;
   static constexpr int bytes = barriers + (2 * Shape::stages + Shape::groups) * 8;
@@ -275,8 +275,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       if constexpr (Shape::as_they_are)
         stored_as_they_are(g, sums, o.batch, m, o.n, lane);
       else if (!__all_sync(0xffffffffu, result.keeps(sums)) || !stored_as_they_are(g, sums, o.batch, m, o.n, lane))
-        mma::store_tile<Memory::outputs, 64>(g, sums, result, o.batch, m, o.n,
-                                             shared + Memory::buffers + warp * Memory::Buffer::bytes, lane);
+        tensor::store_tile<Memory::outputs, 64>(g, sums, result, o.batch, m, o.n,
+                                                shared + Memory::buffers + warp * Memory::Buffer::bytes, lane);
       if constexpr (Shape::in_turn) place.advance(slabs_of_tile);
     }
   }

@@ -38,13 +38,13 @@ void run_grid(const KernelInfo& info, const Contraction& p, void* workspace) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
 
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
-  mma::FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};
+  tensor::FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
   const auto run_as = [&]<tile::Direction of_a, tile::Direction of_b, bool as_they_are>() {
     constexpr int bytes = OnceMemory<Shape, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
         &multiply_once<S, Element, detail::ProgramFinish, Shape, of_a, of_b, decltype(result), as_they_are>);
-    mma::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
+    tensor::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
     Operands operands = operands_of<Element, Whole, Shape, Shape::tiles, 1>(p, workspace, info.name);
     void* list[] = {&operands, &arguments, &result};
     launch<Shape>(function, grid, bytes, list, stream, info);
@@ -80,8 +80,8 @@ Kernel<Contraction> once_kernel() {
   using Element = typename S::element;
   constexpr int size = static_cast<int>(sizeof(Element)), depth = 128 / size, terms = 32 / size;
   Kernel<Contraction> k;
-  k.info = mma::info_of_tile<S, Shape>("cuda.hopper", precision, depth, {},
-                                       Shape::parts > 1 ? "split_k" + std::to_string(Shape::parts) : "once");
+  k.info = tensor::info_of_tile<S, Shape>("cuda.hopper", precision, depth, {},
+                                          Shape::parts > 1 ? "split_k" + std::to_string(Shape::parts) : "once");
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
   // If ⊕ is exact, slices do not change bits.
   if constexpr (is_exact<S>)
@@ -90,9 +90,9 @@ Kernel<Contraction> once_kernel() {
     k.info.promises = Shape::parts > 1 ? Promise::repeatable : Promise::repeatable | Promise::batch_invariant;
   if constexpr (Shape::parts > 1) k.info.bit_class.clear();
   if constexpr (!is_exact<S>) {
-    constexpr double cut = precision == Precision::tf32 ? mma::cut_to_tf32 : 0;
-    k.info.accuracy =
-        mma::truncating_accuracy(terms, 1, cut + (Shape::parts > 1 ? Shape::parts : 0));  // the slices' sums, added in float
+    constexpr double cut = precision == Precision::tf32 ? tensor::cut_to_tf32 : 0;
+    k.info.accuracy = tensor::truncating_accuracy(
+        terms, 1, cut + (Shape::parts > 1 ? Shape::parts : 0));  // the slices' sums, added in float
   }
   k.supports = detail::supports_by<supports<typename Shape::Tile>>;
   k.cost = detail::cost_by<once_cost<Element, Shape>>;

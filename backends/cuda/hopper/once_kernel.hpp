@@ -30,11 +30,11 @@ struct Once {
 };
 
 /// The layout of shared memory: slabs; sums from other blocks, for each warp 16 bytes per lane, lane after lane; barriers.
-/// mma::store_tile() uses the space of the sums.
+/// tensor::store_tile() uses the space of the sums.
 template <class Shape, class Accumulator>
 struct OnceMemory {
   static constexpr int outputs = Shape::columns < 64 ? Shape::columns : 64;  // of a row, that pass at a time
-  using Buffer = mma::StoreBuffer<outputs, Accumulator>;
+  using Buffer = tensor::StoreBuffer<outputs, Accumulator>;
   static constexpr int stage = (Shape::m + Shape::n) * 128, four = 32 * 16;
   static constexpr int warp = Shape::parts > 1 ? Shape::columns / 8 * four : Buffer::bytes;
   static constexpr int part = Shape::multiplying / 32 * warp;
@@ -199,8 +199,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       if (__all_sync(0xffffffffu, result.keeps(x)) && found.store(x, lane)) return;
       __syncwarp();
       constexpr bool with_steps = ShortFloat<Element> || own_columns < 16;
-      mma::store_tile<Memory::outputs, 64, with_steps>(g, x, result, o.batch, m, n,
-                                                       shared + Memory::received + warp * Memory::warp, lane);
+      tensor::store_tile<Memory::outputs, 64, with_steps>(g, x, result, o.batch, m, n,
+                                                          shared + Memory::received + warp * Memory::warp, lane);
     }
   };
   if constexpr (parts == 1) {

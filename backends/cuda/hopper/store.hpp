@@ -2,7 +2,7 @@
 //
 // The short store from wgmma's accumulators to C, for sums that become elements of C as they are. Neighbouring lanes
 // exchange pairs of columns, so that each has four neighbours of a row, and store them. Everything else uses
-// mma::store_tile().
+// tensor::store_tile().
 #pragma once
 
 #include <rigel/backends/cuda/arch/convert.hpp>

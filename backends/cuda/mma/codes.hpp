@@ -305,7 +305,6 @@ double codes_cost(const Contraction& problem) {
 template <class S, class Shape>
 void run_codes(const KernelInfo& info, const Contraction& problem, void* workspace) {
   const Contraction p = by_rows(problem);
-  using tile::Direction;
   using Counted = typename on_words<S>::type;
   constexpr auto size = static_cast<std::int64_t>(sizeof(typename S::element)), word = std::int64_t{4};
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
@@ -317,7 +316,7 @@ void run_codes(const KernelInfo& info, const Contraction& problem, void* workspa
   // Strides are multiples of 16 bytes, those of packed operands and of operands that are read as they are.
   const auto source = [&](const Lines& g) {
     const Operand& o = *g.operand;
-    if (way_of(g, false) != Way::packed)
+    if (direction_of(g, false))
       return Source<std::uint32_t>{static_cast<const std::uint32_t*>(o.data), o.batch_stride * size / word,
                                    g.line_stride * size / word};
     return packed_source<std::uint32_t>(g, memory, stream, info.name);

@@ -4,40 +4,34 @@
 #pragma once
 
 #include <rigel/backends/cuda/mma/kernel.hpp>
-#include <rigel/backends/cuda/mma/pack.hpp>
-#include <rigel/backends/cuda/mma/planes.hpp>
+#include <rigel/backends/cuda/tensor/accuracy.hpp>
+#include <rigel/backends/cuda/tensor/info.hpp>
+#include <rigel/backends/cuda/tensor/launch.hpp>
+#include <rigel/backends/cuda/tensor/operand.hpp>
+#include <rigel/backends/cuda/tensor/pack.hpp>
+#include <rigel/backends/cuda/tensor/planes.hpp>
 #include <rigel/detail/kernel.hpp>
 
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace rigel::backends::mma {
 
-/// How an operand comes into the kernel: K-major, M- or N-major, or packed first.
-enum class Way : std::uint8_t { along_k, along_lines, packed };
-
-/// One operand of a problem; its lines are the rows of A or the columns of B.
-struct Lines {
-  const Operand* operand;
-  std::int64_t lines, line_stride, k, k_stride;
-};
-inline Lines lines_of_a(const Contraction& p) { return {&p.a, p.m, p.a.row_stride, p.k, p.a.column_stride}; }
-inline Lines lines_of_b(const Contraction& p) { return {&p.b, p.n, p.b.column_stride, p.k, p.b.row_stride}; }
-
-/// As it is, 16 bytes at a time, if addresses and extents are multiples of 16 bytes; M- or N-major only for a kernel that
-/// takes such `lines`. Otherwise packed.
-inline Way way_of(const Lines& g, bool lines) {
+/// The direction in which a kernel reads an operand as it is, 16 bytes at a time, if addresses and extents are multiples of
+/// 16 bytes; M- or N-major only if it takes such `lines`. None for an operand that has to be packed.
+inline std::optional<Direction> direction_of(const Lines& g, bool lines) {
   const Operand& o = *g.operand;
   const std::int64_t width = 16 / static_cast<std::int64_t>(o.size);
   const auto fits = [&](std::int64_t extent, std::int64_t stride) {
     return reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0 && o.batch_stride % width == 0 && extent % width == 0 &&
            stride % width == 0 && stride >= 0 && stride <= std::numeric_limits<std::int32_t>::max();
   };
-  if (g.k_stride == 1 && fits(g.k, g.line_stride)) return Way::along_k;
-  if (lines && g.line_stride == 1 && fits(g.lines, g.k_stride)) return Way::along_lines;
-  return Way::packed;
+  if (g.k_stride == 1 && fits(g.k, g.line_stride)) return Direction::along_k;
+  if (lines && g.line_stride == 1 && fits(g.lines, g.k_stride)) return Direction::along_lines;
+  return std::nullopt;
 }
 
 /// Whether a kernel takes M- and N-major operands as they are: 16-bit numbers by ldmatrix; larger ones one by one, if its
@@ -56,9 +50,6 @@ template <class Shape>
 std::int64_t columns_of(const Contraction& p) {
   return (p.n + Shape::n - 1) / Shape::n;
 }
-
-/// Blocks of a launch along x (CUDA C++ Programming Guide, table of limits).
-inline constexpr std::int64_t max_grid = 2147483647;
 
 template <class S, class Element, class Shape, Products products = Products::whole>
 Status supports(const Contraction& p) {
@@ -97,21 +88,13 @@ inline Status needs_other_residual(const Contraction& p) {
 template <bool takes_lines, Products products = Products::whole>
 std::size_t workspace_of(const Lines& g) {
   if constexpr (planes_of(products) > 1)
-    return plane_bytes(*g.operand, g.lines, g.k, planes_of(products), Lying::in_turn);
+    return plane_bytes(*g.operand, g.lines, g.k, planes_of(products), PlaneLayout::alternating);
   else
-    return way_of(g, takes_lines) == Way::packed ? packed_bytes(*g.operand, g.lines, g.k) : 0;
+    return direction_of(g, takes_lines) ? 0 : packed_bytes(*g.operand, g.lines, g.k);
 }
 template <bool takes_lines, Products products = Products::whole>
 std::size_t workspace(const Contraction& p) {
   return workspace_of<takes_lines, products>(lines_of_a(p)) + workspace_of<takes_lines, products>(lines_of_b(p));
-}
-
-/// Whether C takes outputs in groups of four neighbours (doubles: in rows). Otherwise they are stored one by one.
-inline bool stores_fours(const Operand& c) {
-  if (c.size == sizeof(double)) return c.column_stride == 1;
-  const auto fours = [](std::int64_t stride) { return stride % 4 == 0; };
-  return c.column_stride == 1 && fours(c.row_stride) && fours(c.batch_stride) && fours(c.columns) &&
-         reinterpret_cast<std::uintptr_t>(c.data) % (4 * c.size) == 0;
 }
 
 /// A launch; for each round of tiles the time to fill the slabs and to store C; and the products of the multiprocessor that
@@ -145,16 +128,6 @@ double cost(const Contraction& p) {
   return seconds;
 }
 
-/// Allows a kernel more than 48 KB of shared memory, once per device.
-inline void allow_shared_memory(const void* function, int bytes, std::atomic<std::uint64_t>& allowed, int device,
-                                const KernelInfo& info) {
-  const std::uint64_t mine = device >= 0 && device < 64 ? std::uint64_t{1} << device : 0;
-  if (allowed.load(std::memory_order_acquire) & mine) return;
-  cuda::check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-              "contract: shared memory of " + info.name);
-  allowed.fetch_or(mine, std::memory_order_release);
-}
-
 /// Enqueues a persistent kernel: as many blocks as the card holds, or as there are tiles.
 template <class Shape>
 void launch_tiles(const void* function, unsigned tiles, int bytes, void** arguments, const Contraction& p,
@@ -182,38 +155,38 @@ Source<Element> packed_source(const Lines& g, std::byte*& memory, cudaStream_t s
 template <class Element, int planes>
 Source<Element> cut_source(const Lines& g, std::byte*& memory, cudaStream_t stream, const std::string& kernel) {
   const Operand& o = *g.operand;
-  cut_operand<planes, Lying::in_turn>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
-  const std::int64_t pitch = plane_pitch(g.k, planes, Lying::in_turn);
+  cut_operand<planes, PlaneLayout::alternating>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
+  const std::int64_t pitch = plane_pitch(g.k, planes, PlaneLayout::alternating);
   const Source<Element> cut{reinterpret_cast<const Element*>(memory), matrices_of(o) > 1 ? g.lines * pitch : 0, pitch};
-  memory += plane_bytes(o, g.lines, g.k, planes, Lying::in_turn);
+  memory += plane_bytes(o, g.lines, g.k, planes, PlaneLayout::alternating);
   return cut;
 }
 
 template <class S, class Element, Products products, class Shape>
 void run(const KernelInfo& info, const Contraction& p, void* workspace) {
-  using tile::Direction;
   constexpr int planes = planes_of(products);
   constexpr int ratio =
       planes > 1 ? 1 : static_cast<int>(sizeof(typename S::element) / sizeof(Element));  // words per element
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   auto* memory = static_cast<std::byte*>(workspace);
-  const auto source = [&](const Lines& g, Way way) {
+  const auto source = [&](const Lines& g, std::optional<Direction> direction) {
     const Operand& o = *g.operand;
     if constexpr (planes > 1) return cut_source<Element, planes>(g, memory, stream, info.name);
-    if (way != Way::packed)
+    if (direction)
       return Source<Element>{static_cast<const Element*>(o.data), o.batch_stride * ratio,
-                             (way == Way::along_k ? g.line_stride : g.k_stride) * ratio};
+                             (direction == Direction::along_k ? g.line_stride : g.k_stride) * ratio};
     return packed_source<Element>(g, memory, stream, info.name);
   };
   const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
   constexpr bool lines = planes == 1 && takes_lines<S, Element, Shape>;
-  const Way way_a = way_of(lines_a, lines), way_b = way_of(lines_b, lines);
-  Operands<Element> operands{source(lines_a, way_a), source(lines_b, way_b),
-                             static_cast<int>(planes == 2 ? plane_pitch(p.k, planes, Lying::in_turn) : p.k * ratio)};
+  const std::optional<Direction> direction_a = direction_of(lines_a, lines), direction_b = direction_of(lines_b, lines);
+  Operands<Element> operands{
+      source(lines_a, direction_a), source(lines_b, direction_b),
+      static_cast<int>(planes == 2 ? plane_pitch(p.k, planes, PlaneLayout::alternating) : p.k * ratio)};
 
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
-  FiniteOrSummedAnew<typename S::element> result{arguments.a, arguments.b, p.k};
+  FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
   using Raster = std::conditional_t<std::is_same_v<Element, double>, tile::PersistentRaster, tile::Raster>;
   const std::int64_t rows = rows_of<Shape>(p), columns = columns_of<Shape>(p);
   Raster raster;
@@ -233,56 +206,12 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
     launch_tiles<Shape>(function, tiles, bytes, list, p, info);
   };
   if constexpr (lines) {
-    if (way_a == Way::along_lines && way_b == Way::along_lines)
-      return launch.template operator()<Direction::along_lines, Direction::along_lines>();
-    if (way_a == Way::along_lines) return launch.template operator()<Direction::along_lines, Direction::along_k>();
-    if (way_b == Way::along_lines) return launch.template operator()<Direction::along_k, Direction::along_lines>();
+    const bool a_lines = direction_a == Direction::along_lines, b_lines = direction_b == Direction::along_lines;
+    if (a_lines && b_lines) return launch.template operator()<Direction::along_lines, Direction::along_lines>();
+    if (a_lines) return launch.template operator()<Direction::along_lines, Direction::along_k>();
+    if (b_lines) return launch.template operator()<Direction::along_k, Direction::along_lines>();
   }
   launch.template operator()<Direction::along_k, Direction::along_k>();
-}
-
-/// The a-priori bound of sums by mma.sync into f32. An instruction aligns its accumulator and a block of n ≥ 4 exact
-/// products to the largest of them, truncates each at 2^-23 of it or later, and so their sum (M. Fasi, N. J. Higham, M.
-/// Mikaitis, S. Pranesh, Numerical behavior of NVIDIA tensor cores, 2021): at most (n + 2)·2u of Σ|a·b|, 3u for each
-/// product. `terms`: products per instruction, absent ones included. `products`: instructions in which an element takes
-/// part. `rounding`: of the operands, relative to a product, in u.
-constexpr Accuracy truncating_accuracy(int terms, int products = 1, double rounding = 0) {
-  const double of_term = 3.0 * products;
-  return {of_term * terms + 2 + rounding, of_term};
-}
-
-/// The error of a product of two operands truncated to 11 bits, in u.
-inline constexpr double cut_to_tf32 = 2 * 0x1p14 + 0x1p4;
-
-/// The bound for floats in `planes` planes of bfloat16, with `products` products for each. What a product loses, relative to
-/// it: of three planes x₁y₂ and x₂y₁, at most 2^-25 each, and x₂y₂; of two planes x₁y₁, 2^-16, and 2^-17 of each of x and y;
-/// with nine products nothing. If promoted, the products of both first planes come last in a slab of `depth` k. The others,
-/// each about 2^-8 of Σ|x·y| at most and all together little more than 2^-7, are truncated while nothing larger is in the
-/// sum.
-constexpr Accuracy accuracy_of_planes(int planes, int products, bool promoted, int depth) {
-  const double lost = products == 9 ? 0 : planes == 3 ? 1 + 0x1p-8 : 0x1p9 + 2;
-  if (!promoted) return truncating_accuracy(16, products, lost);
-  return {depth * truncating_accuracy(16).per_term * (1 + (products + 2) * 0x1p-7) + 2 + lost, 1.0 / depth};
-}
-
-/// Facts that kernels on tensor cores share. `variant`: what their names call it, if not its precision; `schedule`: what
-/// else tells kernels of a variant apart, besides the tile.
-template <class S, class Shape>
-KernelInfo info_of_tile(std::string_view family, Precision precision, int depth, std::string variant = {},
-                        const std::string& schedule = {}) {
-  if (variant.empty() && precision != Precision::accumulator) variant = name(precision);
-  const std::string bit_class = std::string(family) + (variant.empty() ? "" : '.' + variant);
-  if (!schedule.empty()) variant += (variant.empty() ? "" : ".") + schedule;
-  KernelInfo info = detail::info_of<S>(
-      family, variant, std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth),
-      bit(Space::cuda));
-  info.tile = {Shape::m, Shape::n, depth};
-  info.stages = Shape::stages;
-  info.min_compute_capability = 80;
-  info.raw_launch = true;
-  info.precision = precision;
-  info.bit_class = bit_class;
-  return info;
 }
 
 /// How numbers are multiplied at a `precision`, with floats cut to `Element` or into planes of it.

@@ -155,7 +155,6 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
   DistanceRaster raster = distance_raster<Shape>(p);
   constexpr int shared_bytes = distance_shared_bytes<Shape, Line>;
   static std::atomic<std::uint64_t> allowed{0};
-  using tile::Direction;
   constexpr Products products = std::is_same_v<Stored, double> ? Products::whole
                                 : levels > 1                   ? Products::pairs_by_levels
                                                                : Products::pairs_by_steps;
@@ -212,7 +211,9 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
     compute_rejected<S, Sum, Finish, Shape, in_vectors>
         <<<multiprocessors * Direct::blocks, Direct::threads, 0, stream>>>(arguments, rejected, raster);
   };
-  const auto in_vectors = [](const Lines& g) { return way_of(g, false) == Way::along_k && g.k % Direct::depth == 0; };
+  const auto in_vectors = [](const Lines& g) {
+    return direction_of(g, false) == Direction::along_k && g.k % Direct::depth == 0;
+  };
   if (std::is_same_v<Sum, float> && in_vectors(lines_of_a(p)) && in_vectors(lines_of_b(p)))
     compute_rest.template operator()<std::is_same_v<Sum, float>>();
   else

@@ -5,7 +5,7 @@
 // one is stored. Every output is summed in ascending steps of 32 bytes along K (64 for double), whatever the tile.
 #pragma once
 
-#include <rigel/backends/cuda/mma/store.hpp>
+#include <rigel/backends/cuda/tensor/store.hpp>
 #include <rigel/backends/cuda/tile/matrix_slab.hpp>
 #include <rigel/backends/cuda/tile/raster.hpp>
 #include <rigel/detail/arguments.hpp>
@@ -14,6 +14,8 @@
 #include <utility>
 
 namespace rigel::backends::mma {
+
+using namespace tensor;  // what cuda.mma and cuda.hopper share
 
 /// A block of WarpsM × WarpsN warps with OutputsM × OutputsN outputs each, `Stages` slabs in shared memory: of 128 bytes
 /// along K, or of 64 for each of several planes. `Blocks` is the number of blocks that a multiprocessor must be able to

@@ -83,7 +83,6 @@ double cost_of_log_sums(const Contraction& p) {
 
 template <Products products, class Shape>
 void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace) {
-  using tile::Direction;
   if (p.batch * p.m * p.n == 0) return;
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);

@@ -17,13 +17,12 @@
 
 #include <rigel/backends/cuda/arch/copy_async.hpp>
 #include <rigel/backends/cuda/arch/mma.hpp>
+#include <rigel/backends/cuda/tile/direction.hpp>
 
 #include <algorithm>
 #include <cstdint>
 
 namespace rigel::tile {
-
-enum class Direction : std::uint8_t { along_k, along_lines };
 
 template <class Element, Direction direction, int lines, int threads, int planes = 1>
 class MatrixSlab {

@@ -6,7 +6,7 @@
 // (16-bit numbers only) holds 64 neighbouring lines for one k; panels of 64 lines follow each other.
 #pragma once
 
-#include <rigel/backends/cuda/tile/matrix_slab.hpp>
+#include <rigel/backends/cuda/tile/direction.hpp>
 
 #include <cstdint>
 

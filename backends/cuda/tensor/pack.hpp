@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace rigel::backends::mma {
+namespace rigel::backends::tensor {
 
 /// Elements in a packed row (of A) or column (of B).
 inline std::int64_t pitch_of(std::int64_t k, std::size_t size) {
@@ -31,4 +31,4 @@ inline std::int64_t packing_blocks(const Operand& o, std::int64_t lines, std::in
 void pack_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride,
                   void* to, cudaStream_t stream, const std::string& kernel);
 
-}  // namespace rigel::backends::mma
+}  // namespace rigel::backends::tensor

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The pass that packs an operand.
-#include <rigel/backends/cuda/mma/pack.hpp>
+#include <rigel/backends/cuda/tensor/pack.hpp>
 
 #include <algorithm>
 
-namespace rigel::backends::mma {
+namespace rigel::backends::tensor {
 
 /// An operand and its packed form, K-major: `lines` rows (or columns) of `pitch` elements in each matrix.
 template <class Bits>
@@ -68,4 +68,4 @@ void pack_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride
   cuda::check(cudaGetLastError(), "contract: launch of the pass that packs an operand of " + kernel);
 }
 
-}  // namespace rigel::backends::mma
+}  // namespace rigel::backends::tensor

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The store from mma.sync's accumulators to C. Eight rows of a warp's outputs at a time pass through shared memory of the
-// warp's own, so that neighbouring lanes get neighbours in C and the code for one output exists once.
+// The store to C from accumulators as mma.sync and wgmma leave them. Eight rows of a warp's outputs at a time pass through
+// shared memory of the warp's own, so that neighbouring lanes get neighbours in C and the code for one output exists once.
 #pragma once
 
 #include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
 #include <rigel/semirings.hpp>
 
-namespace rigel::backends::mma {
+namespace rigel::backends::tensor {
 
 /// Eight rows of `columns` outputs.
 template <int columns, class Sum>
@@ -37,7 +37,7 @@ __device__ __forceinline__ typename S::accumulator accumulator_of(Sum sum) {
 /// Turns a sum into the semiring's accumulator. Most sums stay as they are. A non-finite sum of floats may come from a part
 /// of an infinite or very large number, so it is recomputed in float.
 template <class Element>
-struct FiniteOrSummedAnew {
+struct FiniteOrRecomputed {
   detail::Strided<const Element> a, b;
   std::int64_t k;
 
@@ -252,4 +252,4 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   }
 }
 
-}  // namespace rigel::backends::mma
+}  // namespace rigel::backends::tensor

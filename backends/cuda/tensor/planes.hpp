@@ -6,15 +6,15 @@
 // time, so that a slab's share is contiguous.
 #pragma once
 
-#include <rigel/backends/cuda/mma/pack.hpp>
+#include <rigel/backends/cuda/tensor/pack.hpp>
 #include <rigel/numeric.hpp>
 
 #include <algorithm>
 
-namespace rigel::backends::mma {
+namespace rigel::backends::tensor {
 
-/// The layout of an operand's planes.
-enum class Lying : std::uint8_t { apart, in_turn };
+/// The layout of an operand's planes: a matrix each, or alternating in each row.
+enum class PlaneLayout : std::uint8_t { separate, alternating };
 /// Elements along K in a slab of several planes.
 inline constexpr int slab_of_planes = 32;
 
@@ -36,7 +36,7 @@ __device__ __forceinline__ std::uint32_t rounded_bits(float x) {
 
 /// A tile of 64 rows by 64 k passes through shared memory, so that both sides are accessed in the order of their elements in
 /// memory.
-template <int planes, Lying lying>
+template <int planes, PlaneLayout layout>
 __global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
   constexpr int edge = 64, threads = 256, each = edge * edge / threads, width = 8;
   __shared__ float tile[edge][edge + 1];
@@ -89,20 +89,21 @@ __global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
 }
 
 /// Numbers in a row: of one plane, or of all if they alternate.
-inline std::int64_t plane_pitch(std::int64_t k, int planes, Lying lying) {
-  return lying == Lying::apart ? (k + 7) / 8 * 8 : (k + slab_of_planes - 1) / slab_of_planes * slab_of_planes * planes;
+inline std::int64_t plane_pitch(std::int64_t k, int planes, PlaneLayout layout) {
+  return layout == PlaneLayout::separate ? (k + 7) / 8 * 8
+                                         : (k + slab_of_planes - 1) / slab_of_planes * slab_of_planes * planes;
 }
 /// Bytes of an operand's planes.
-inline std::size_t plane_bytes(const Operand& o, std::int64_t lines, std::int64_t k, int planes, Lying lying) {
-  const std::int64_t numbers = plane_pitch(k, planes, lying) * (lying == Lying::apart ? planes : 1);
+inline std::size_t plane_bytes(const Operand& o, std::int64_t lines, std::int64_t k, int planes, PlaneLayout layout) {
+  const std::int64_t numbers = plane_pitch(k, planes, layout) * (layout == PlaneLayout::separate ? planes : 1);
   return (static_cast<std::size_t>(matrices_of(o) * lines * numbers) * 2 + 255) / 256 * 256;
 }
 
 /// Enqueues the pass.
-template <int planes, Lying lying>
+template <int planes, PlaneLayout layout>
 void cut_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride,
                  void* to, cudaStream_t stream, const std::string& kernel) {
-  const std::int64_t blocks = packing_blocks(o, lines, k), pitch = plane_pitch(k, planes, lying);
+  const std::int64_t blocks = packing_blocks(o, lines, k), pitch = plane_pitch(k, planes, layout);
   if (blocks == 0) return;
   const Planes g{static_cast<const float*>(o.data),
                  o.batch_stride,
@@ -110,15 +111,15 @@ void cut_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride,
                  k_stride,
                  lines,
                  k,
-                 lying == Lying::apart ? pitch : pitch / planes,
+                 layout == PlaneLayout::separate ? pitch : pitch / planes,
                  pitch,
                  (k + 63) / 64,
                  (lines + 63) / 64,
-                 lying == Lying::apart ? matrices_of(o) * lines * pitch : slab_of_planes,
-                 lying == Lying::apart ? 0 : (planes - 1) * slab_of_planes,
+                 layout == PlaneLayout::separate ? matrices_of(o) * lines * pitch : slab_of_planes,
+                 layout == PlaneLayout::separate ? 0 : (planes - 1) * slab_of_planes,
                  static_cast<std::uint16_t*>(to)};
-  cut<planes, lying><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(g);
+  cut<planes, layout><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(g);
   cuda::check(cudaGetLastError(), "contract: launch of the pass that cuts an operand of " + kernel);
 }
 
-}  // namespace rigel::backends::mma
+}  // namespace rigel::backends::tensor

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the facts and the predicted times of kernels on tensor cores share.
+#pragma once
+
+#include <rigel/detail/kernel.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rigel::backends::tensor {
+
+/// Facts that kernels on tensor cores share. `variant`: what their names call it, if not its precision; `schedule`: what
+/// else tells kernels of a variant apart, besides the tile.
+template <class S, class Shape>
+KernelInfo info_of_tile(std::string_view family, Precision precision, int depth, std::string variant = {},
+                        const std::string& schedule = {}) {
+  if (variant.empty() && precision != Precision::accumulator) variant = name(precision);
+  const std::string bit_class = std::string(family) + (variant.empty() ? "" : '.' + variant);
+  if (!schedule.empty()) variant += (variant.empty() ? "" : ".") + schedule;
+  KernelInfo info = detail::info_of<S>(
+      family, variant, std::to_string(Shape::m) + 'x' + std::to_string(Shape::n) + 'x' + std::to_string(depth),
+      bit(Space::cuda));
+  info.tile = {Shape::m, Shape::n, depth};
+  info.stages = Shape::stages;
+  info.min_compute_capability = 80;
+  info.raw_launch = true;
+  info.precision = precision;
+  info.bit_class = bit_class;
+  return info;
+}
+
+/// Whether C takes outputs in groups of four neighbours (doubles: in rows). Otherwise they are stored one by one.
+inline bool stores_fours(const Operand& c) {
+  if (c.size == sizeof(double)) return c.column_stride == 1;
+  const auto fours = [](std::int64_t stride) { return stride % 4 == 0; };
+  return c.column_stride == 1 && fours(c.row_stride) && fours(c.batch_stride) && fours(c.columns) &&
+         reinterpret_cast<std::uintptr_t>(c.data) % (4 * c.size) == 0;
+}
+
+}  // namespace rigel::backends::tensor

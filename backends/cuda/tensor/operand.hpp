@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An operand as kernels on tensor cores see it.
+#pragma once
+
+#include <rigel/backends/cuda/tile/direction.hpp>
+#include <rigel/contraction.hpp>
+
+#include <cstdint>
+
+namespace rigel::backends::tensor {
+
+using tile::Direction;
+
+/// One operand of a problem; its lines are the rows of A or the columns of B.
+struct Lines {
+  const Operand* operand;
+  std::int64_t lines, line_stride, k, k_stride;
+};
+inline Lines lines_of_a(const Contraction& p) { return {&p.a, p.m, p.a.row_stride, p.k, p.a.column_stride}; }
+inline Lines lines_of_b(const Contraction& p) { return {&p.b, p.n, p.b.column_stride, p.k, p.b.row_stride}; }
+
+}  // namespace rigel::backends::tensor
