@@ -82,6 +82,11 @@ constexpr Reads reads_of(Kind kind) {
   return reads;
 }
 
+/// Whether steps of a kind have parameters, which may be in memory.
+RIGEL_FUNCTION constexpr bool takes_parameter(Kind kind) {
+  return kind <= Kind::gaussian || (kind >= Kind::reciprocal && kind <= Kind::diagonal);
+}
+
 /// Numbers in memory of the execution space, which a step reads when the kernel runs: that of output (l, m, n) is element
 /// l·batch_stride + m·row_stride + n·column_stride. A stride is 0 if one number serves all.
 struct Source {
@@ -92,24 +97,21 @@ struct Source {
   const char* argument = "";                        // the function that took the view, for messages
   unsigned spaces = 0;                              // rigel::Spaces that can read it
 
-  /// x[r][j] = the number of output (l, m + r·apart_m, n + r·apart_n + j).
-  template <int of_rows, int of_columns, class T>
-  RIGEL_MEMBER void read(T (&x)[of_rows][of_columns], std::int64_t l, std::int64_t m, std::int64_t n, int apart_m,
-                         int apart_n) const {
+  /// x[i] = the number of output (l, m + i·apart_m, n + i·apart_n).
+  template <int outputs, class T>
+  RIGEL_MEMBER void read(T (&x)[outputs], std::int64_t l, std::int64_t m, std::int64_t n, int apart_m, int apart_n) const {
     const std::int64_t first = l * batch_stride + m * row_stride + n * column_stride;
     const std::int64_t apart = apart_m * row_stride + apart_n * column_stride;
     const auto all = [&](const auto* numbers) __attribute__((always_inline)) {
       using From = std::remove_cvref_t<decltype(*numbers)>;
 #pragma unroll
-      for (int r = 0; r < of_rows; ++r)
-#pragma unroll
-        for (int j = 0; j < of_columns; ++j) {
-          const From number = numbers[first + r * apart + j * column_stride];
-          if constexpr (ShortFloat<From>)
-            x[r][j] = static_cast<T>(static_cast<float>(number));
-          else
-            x[r][j] = static_cast<T>(number);
-        }
+      for (int i = 0; i < outputs; ++i) {
+        const From number = numbers[first + i * apart];
+        if constexpr (ShortFloat<From>)
+          x[i] = static_cast<T>(static_cast<float>(number));
+        else
+          x[i] = static_cast<T>(number);
+      }
     };
     switch (type) {
       case Scalar::f16: return all(static_cast<const half*>(data));
@@ -121,9 +123,9 @@ struct Source {
   }
   template <class T>
   RIGEL_MEMBER T at(std::int64_t l, std::int64_t m, std::int64_t n) const {
-    T x[1][1];
+    T x[1];
     read(x, l, m, n, 0, 0);
-    return x[0][0];
+    return x[0];
   }
 };
 
@@ -165,11 +167,31 @@ RIGEL_FUNCTION T with_exponential(Kind kind, T v, T e) {
   return kind <= Kind::gaussian ? e : (kind == Kind::sigmoid ? T(1) : v) / (T(1) + e);
 }
 
+// v·Φ(v). Of floats by Φ(−z) = exp(−z²/2)·G(z) for z ≥ 0: (z + 7/2)·G(z) is a polynomial in (z − 7/2)/(z + 7/2), fitted up to
+// z = 14.5 in double, relative error 8e-9. So there is no branch, unlike in the platform's erfc.
+template <class T>
+RIGEL_FUNCTION T gelu(T v) {
+  using std::erfc, std::exp, std::fabs;
+  if constexpr (std::is_same_v<T, float>) {
+    constexpr float fitted[] = {0.744416058f, -0.565561771f,  0.315425038f,    -0.116053037f,   0.0174063779f,
+                                0.0064931158f, -0.00317530939f, -0.000494943059f, 0.000421896199f, 0.000110688228f};
+    const float magnitude = fabs(v), z = magnitude < 20 ? magnitude : 20.f;  // exp(−200) is 0
+    const float inverse = 1 / (z + 3.5f), s = (z - 3.5f) * inverse;
+    float g = fitted[9];
+#pragma unroll
+    for (int i = 8; i >= 0; --i) g = math::fma(g, s, fitted[i]);
+    const float beyond = g * inverse * exp(-0.5f * z * z);
+    return v * (v < 0 ? beyond : 1 - beyond);
+  } else {
+    return T(0.5) * v * erfc(v * static_cast<T>(-0.70710678118654752440));
+  }
+}
+
 // The value of `v` after one step. Floating-point values keep their type. `on_diagonal`: whether the output is on the step's
 // diagonal.
 template <Kind kind, class T>
 RIGEL_FUNCTION T apply(T v, T x, T y, bool on_diagonal) {
-  using std::erfc, std::exp, std::fabs, std::pow, std::tanh;
+  using std::exp, std::fabs, std::pow, std::tanh;
   if constexpr (takes_exponential(kind))
     return with_exponential(kind, v, exp(exponent<kind>(v, x)));
   else if constexpr (kind == Kind::scale)
@@ -191,7 +213,7 @@ RIGEL_FUNCTION T apply(T v, T x, T y, bool on_diagonal) {
   else if constexpr (kind == Kind::tanh)
     return tanh(v);
   else if constexpr (kind == Kind::gelu)
-    return T(0.5) * v * erfc(v * static_cast<T>(-0.70710678118654752440));
+    return gelu(v);
   else if constexpr (kind == Kind::any_bit)
     return v != T(0) ? T(1) : T(0);
   else
@@ -325,55 +347,40 @@ class Program {
   // The value of `v` after the steps from `first` on.
   template <std::floating_point T>
   RIGEL_MEMBER T run(T v, int first, std::int64_t l, std::int64_t m, std::int64_t n) const {
-    T one[1][1] = {{v}};
-    run<false>(one, first, l, m, n, 0, 0);
-    return one[0][0];
-  }
-
-  /// The same for parts of rows: v[r][j] is that of output (l, m + r·apart_m, n + r·apart_n + j). `all_short`: see is_short().
-  template <bool all_short, int rows, int columns, std::floating_point T>
-  RIGEL_MEMBER void run(T (&v)[rows][columns], int first, std::int64_t l, std::int64_t m, std::int64_t n, int apart_m,
-                        int apart_n) const {
 #pragma unroll 1
     for (int i = first; i < size_; ++i) {
       const Step& step = steps_[i];
-      const Kind kind = step.kind;
-      // Each load and each exponential exists once, since kernels carry this code.
-      T x[rows][columns], y = static_cast<T>(step.y), e[rows][columns] = {};
-#pragma unroll
-      for (int r = 0; r < rows; ++r)
-#pragma unroll
-        for (int j = 0; j < columns; ++j) x[r][j] = static_cast<T>(step.x);
-#pragma unroll 1
-      for (int from = step.y_from >= 0 ? step.y_from : step.x_from; from >= 0;) {
-        sources_[from].read(x, l, m, n, apart_m, apart_n);
-        if (from == step.x_from) break;
-        y = x[0][0];
-        from = step.x_from;
-      }
-      const auto each = [&](const auto& use) __attribute__((always_inline)) {
-#pragma unroll
-        for (int r = 0; r < rows; ++r)
-#pragma unroll
-          for (int j = 0; j < columns; ++j)
-            use(v[r][j], x[r][j], e[r][j], (n + r * apart_n + j) - (m + r * apart_m) == step.offset);
-      };
-      with_kind(kind, [&]<Kind k>() __attribute__((always_inline)) {
-        each([&](T& value, T of_x, T& argument, bool on_diagonal) __attribute__((always_inline)) {
-          if constexpr (detail::takes_exponential(k))
-            argument = detail::exponent<k>(value, of_x);
-          else if constexpr (all_short && k == Kind::power)
-            value = step.x == 0.5 ? __builtin_elementwise_sqrt(value) : step.x == 2 ? value * value : value;
-          else
-            value = detail::apply<k>(value, of_x, y, on_diagonal);
-        });
+      T x[1] = {static_cast<T>(step.x)}, y = static_cast<T>(step.y), argument = 0;
+      read(step, x, y, l, m, n, 0, 0);
+      // Each exponential exists once, since kernels carry this code.
+      with_kind(step.kind, [&]<Kind k>() __attribute__((always_inline)) {
+        if constexpr (detail::takes_exponential(k))
+          argument = detail::exponent<k>(v, x[0]);
+        else
+          v = detail::apply<k>(v, x[0], y, n - m == step.offset);
       });
-      if (detail::takes_exponential(kind))
-        each([&](T& value, T, T argument, bool) __attribute__((always_inline)) {
-          using std::exp;
-          value = detail::with_exponential(kind, value, exp(argument));
-        });
+      using std::exp;
+      if (detail::takes_exponential(step.kind)) v = detail::with_exponential(step.kind, v, exp(argument));
     }
+    return v;
+  }
+
+  /// The same for all outputs that a thread has in shared memory, if is_short(): step by step, so that a step is decoded once.
+  /// `Outputs` has them in groups of `width` neighbours:
+  ///
+  ///     int groups;
+  ///     std::int64_t l, m, n;       // the first one of the first group
+  ///     int apart_m, apart_n;       // from one to the next in a group
+  ///     int next_m, next_n;         // from group to group
+  ///     float* operator()(int group, int i) const;
+  template <class Outputs>
+  RIGEL_MEMBER void run_on(const Outputs& outputs, int first) const {
+#pragma unroll 1
+    for (int i = first; i < size_; ++i)
+      if (steps_[i].reads_memory())
+        run_step<true>(steps_[i], outputs);
+      else
+        run_step<false>(steps_[i], outputs);
   }
 
   /// Whether all steps are short enough for kernels to unroll them over the values that a thread holds: all but pow() with an
@@ -388,6 +395,90 @@ class Program {
   }
 
  private:
+  // A step's parameters, if they are in memory.
+  template <int outputs, class T>
+  RIGEL_MEMBER void read(const Step& step, T (&x)[outputs], T& y, std::int64_t l, std::int64_t m, std::int64_t n, int apart_m,
+                         int apart_n) const {
+#pragma unroll 1
+    for (int from = step.y_from >= 0 ? step.y_from : step.x_from; from >= 0;) {
+      sources_[from].read(x, l, m, n, apart_m, apart_n);
+      if (from == step.x_from) break;
+      y = x[0];
+      from = step.x_from;
+    }
+  }
+
+  template <bool from_memory, class Outputs>
+  RIGEL_MEMBER void run_step(const Step& step, const Outputs& outputs) const {
+    constexpr int width = Outputs::width;
+    float x[width], y = static_cast<float>(step.y);
+#pragma unroll
+    for (int j = 0; j < width; ++j) x[j] = static_cast<float>(step.x);
+    // use(value, parameter, on the diagonal) for each output.
+    const auto each = [&](const auto& use) __attribute__((always_inline)) {
+#pragma unroll 1
+      for (int group = 0; group < outputs.groups; ++group) {
+        const std::int64_t m = outputs.m + group * outputs.next_m, n = outputs.n + group * outputs.next_n;
+        float values[width];
+#pragma unroll
+        for (int j = 0; j < width; ++j) values[j] = *outputs(group, j);
+        if constexpr (from_memory)
+          if (group == 0 || varies(step, outputs)) read(step, x, y, outputs.l, m, n, outputs.apart_m, outputs.apart_n);
+        use(values, n - m - step.offset);
+#pragma unroll
+        for (int j = 0; j < width; ++j) *outputs(group, j) = values[j];
+      }
+    };
+    // Steps that only differ in the argument of their exponential share it.
+    const auto with_exponentials = [&](const auto& argument_of) __attribute__((always_inline)) {
+      each([&](float(&values)[width], std::int64_t) __attribute__((always_inline)) {
+        using std::exp;
+        float arguments[width];
+        argument_of(values, arguments);
+#pragma unroll
+        for (int j = 0; j < width; ++j) values[j] = detail::with_exponential(step.kind, values[j], exp(arguments[j]));
+      });
+    };
+    if (step.kind != Kind::exponential && detail::takes_exponential(step.kind))
+      return with_exponentials([&](const float(&values)[width], float(&arguments)[width]) __attribute__((always_inline)) {
+        with_kind(step.kind, [&]<Kind kind>() __attribute__((always_inline)) {
+          if constexpr (detail::takes_exponential(kind) && (!from_memory || takes_parameter(kind)))
+#pragma unroll
+            for (int j = 0; j < width; ++j) arguments[j] = detail::exponent<kind>(values[j], x[j]);
+        });
+      });
+    with_kind(step.kind, [&]<Kind kind>() __attribute__((always_inline)) {
+      if constexpr (from_memory && (!takes_parameter(kind) || kind == Kind::power)) {
+        return;
+      } else if constexpr (detail::takes_exponential(kind)) {
+        if constexpr (kind == Kind::exponential)
+          each([&](float(&values)[width], std::int64_t) __attribute__((always_inline)) {
+            using std::exp;
+#pragma unroll
+            for (int j = 0; j < width; ++j) values[j] = exp(values[j] * x[j]);
+          });
+      } else if constexpr (kind != Kind::any_bit && kind != Kind::parity) {
+        each([&](float(&values)[width], std::int64_t behind) __attribute__((always_inline)) {
+#pragma unroll
+          for (int j = 0; j < width; ++j)
+            if constexpr (kind == Kind::power)
+              values[j] = step.x == 0.5 ? __builtin_elementwise_sqrt(values[j]) : step.x == 2 ? values[j] * values[j] : values[j];
+            else
+              values[j] = detail::apply<kind>(values[j], x[j], y, behind + j * (outputs.apart_n - outputs.apart_m) == 0);
+        });
+      }
+    });
+  }
+
+  // Whether a parameter in memory is not the same for all groups.
+  template <class Outputs>
+  RIGEL_MEMBER bool varies(const Step& step, const Outputs& outputs) const {
+    const auto moves = [&](int from) {
+      return from >= 0 && outputs.next_m * sources_[from].row_stride + outputs.next_n * sources_[from].column_stride != 0;
+    };
+    return moves(step.x_from) || moves(step.y_from);
+  }
+
   int size_ = 0, sources_size_ = 0;
   Step steps_[capacity] = {};
   Source sources_[most_sources] = {};

@@ -93,17 +93,17 @@ struct ProgramFinish {
   RIGEL_MEMBER bool is_copy() const {
     return program.empty() && type == scalar_of<T>;
   }
-  /// Whether a thread may apply the epilogue to several floats at a time, by run_short(), before it stores them as T.
+  /// Whether a thread may apply the epilogue to several floats at a time, by run_on(), before it stores them as T.
   template <class T>
   RIGEL_MEMBER bool runs_short() const {
     return is_short && type == scalar_of<T>;
   }
-  /// Program::run() of short steps.
-  template <int rows, int columns>
-  RIGEL_MEMBER void run_short(float (&v)[rows][columns], int first, std::int64_t l, std::int64_t m, std::int64_t n,
-                              int apart_m, int apart_n) const {
-    program.run<true>(v, first, l, m, n, apart_m, apart_n);
+  /// Applies the epilogue's steps from `first` on to what Program::run_on() takes.
+  template <class Outputs>
+  RIGEL_MEMBER void run_on(const Outputs& outputs, int first = 0) const {
+    program.run_on(outputs, first);
   }
+  RIGEL_MEMBER bool begins_with_root() const { return program.begins_with_root(); }
   /// The exponent if the store is a copy of powers of values of type T, else 0.
   template <class T>
   RIGEL_MEMBER double power() const {
@@ -167,18 +167,22 @@ struct FunctorFinish {
   RIGEL_MEMBER bool runs_short() const {
     return takes_floats && std::is_same_v<T, Value>;
   }
-  /// As in ProgramFinish, but each output is computed once: the functor may write further results.
-  template <int rows, int columns>
-  RIGEL_MEMBER void run_short(float (&v)[rows][columns], int, std::int64_t l, std::int64_t m, std::int64_t n, int apart_m,
-                              int apart_n) const {
+  /// As in ProgramFinish; each output is computed once, since the functor may write further results.
+  template <class Outputs>
+  RIGEL_MEMBER void run_on(const Outputs& outputs, int = 0) const {
     if constexpr (takes_floats) {
+#pragma unroll 1
+      for (int group = 0; group < outputs.groups; ++group) {
+        const std::int64_t m = outputs.m + group * outputs.next_m, n = outputs.n + group * outputs.next_n;
 #pragma unroll
-      for (int r = 0; r < rows; ++r)
-        if (r == 0 || apart_m != 0 || apart_n != 0)
-#pragma unroll
-          for (int j = 0; j < columns; ++j) v[r][j] = functor(v[r][j], m + r * apart_m, n + r * apart_n + j, l);
+        for (int j = 0; j < Outputs::width; ++j) {
+          float& value = *outputs(group, j);
+          value = functor(value, m + j * outputs.apart_m, n + j * outputs.apart_n, outputs.l);
+        }
+      }
     }
   }
+  RIGEL_MEMBER bool begins_with_root() const { return false; }
   template <class T>
   RIGEL_MEMBER double power() const {
     return 0;
