@@ -82,11 +82,6 @@ constexpr Reads reads_of(Kind kind) {
   return reads;
 }
 
-/// Whether steps of a kind have parameters, which may be in memory.
-RIGEL_FUNCTION constexpr bool takes_parameter(Kind kind) {
-  return kind <= Kind::gaussian || (kind >= Kind::reciprocal && kind <= Kind::diagonal);
-}
-
 /// Numbers in memory of the execution space, which a step reads when the kernel runs: that of output (l, m, n) is element
 /// l·batch_stride + m·row_stride + n·column_stride. A stride is 0 if one number serves all.
 struct Source {
@@ -127,6 +122,11 @@ struct Source {
     read(x, l, m, n, 0, 0);
     return x[0];
   }
+};
+
+/// Where an output lies: its batch, row and column.
+struct Place {
+  std::int64_t l, m, n;
 };
 
 /// One step of a Program, with its parameters x and y. `x_from` and `y_from` say which of the program's sources holds a
@@ -173,7 +173,7 @@ template <class T>
 RIGEL_FUNCTION T gelu(T v) {
   using std::erfc, std::exp, std::fabs;
   if constexpr (std::is_same_v<T, float>) {
-    constexpr float fitted[] = {0.744416058f, -0.565561771f,  0.315425038f,    -0.116053037f,   0.0174063779f,
+    constexpr float fitted[] = {0.744416058f,  -0.565561771f,   0.315425038f,     -0.116053037f,   0.0174063779f,
                                 0.0064931158f, -0.00317530939f, -0.000494943059f, 0.000421896199f, 0.000110688228f};
     const float magnitude = fabs(v), z = magnitude < 20 ? magnitude : 20.f;  // exp(−200) is 0
     const float inverse = 1 / (z + 3.5f), s = (z - 3.5f) * inverse;
@@ -369,18 +369,15 @@ class Program {
   /// `Outputs` has them in groups of `width` neighbours:
   ///
   ///     int groups;
-  ///     std::int64_t l, m, n;       // the first one of the first group
-  ///     int apart_m, apart_n;       // from one to the next in a group
-  ///     int next_m, next_n;         // from group to group
-  ///     float* operator()(int group, int i) const;
+  ///     int apart_m, apart_n;  // from one to the next in a group
+  ///     int next_m, next_n;    // from group to group
+  ///     Place place(int group) const;  // of its first output
+  ///     void load(int group, float (&values)[width]) const;
+  ///     void store(int group, const float (&values)[width]) const;
   template <class Outputs>
   RIGEL_MEMBER void run_on(const Outputs& outputs, int first) const {
 #pragma unroll 1
-    for (int i = first; i < size_; ++i)
-      if (steps_[i].reads_memory())
-        run_step<true>(steps_[i], outputs);
-      else
-        run_step<false>(steps_[i], outputs);
+    for (int i = first; i < size_; ++i) run_step(steps_[i], outputs);
   }
 
   /// Whether all steps are short enough for kernels to unroll them over the values that a thread holds: all but pow() with an
@@ -397,8 +394,8 @@ class Program {
  private:
   // A step's parameters, if they are in memory.
   template <int outputs, class T>
-  RIGEL_MEMBER void read(const Step& step, T (&x)[outputs], T& y, std::int64_t l, std::int64_t m, std::int64_t n, int apart_m,
-                         int apart_n) const {
+  RIGEL_MEMBER void read(const Step& step, T (&x)[outputs], T& y, std::int64_t l, std::int64_t m, std::int64_t n,
+                         int apart_m, int apart_n) const {
 #pragma unroll 1
     for (int from = step.y_from >= 0 ? step.y_from : step.x_from; from >= 0;) {
       sources_[from].read(x, l, m, n, apart_m, apart_n);
@@ -408,71 +405,68 @@ class Program {
     }
   }
 
-  template <bool from_memory, class Outputs>
+  // One loop for steps of all kinds, since reading parameters takes long code; but those that take long have loops of their own.
+  template <class Outputs>
   RIGEL_MEMBER void run_step(const Step& step, const Outputs& outputs) const {
+    using std::exp;
     constexpr int width = Outputs::width;
     float x[width], y = static_cast<float>(step.y);
 #pragma unroll
     for (int j = 0; j < width; ++j) x[j] = static_cast<float>(step.x);
-    // use(value, parameter, on the diagonal) for each output.
-    const auto each = [&](const auto& use) __attribute__((always_inline)) {
-#pragma unroll 1
-      for (int group = 0; group < outputs.groups; ++group) {
-        const std::int64_t m = outputs.m + group * outputs.next_m, n = outputs.n + group * outputs.next_n;
-        float values[width];
+    if (step.kind == Kind::exponential && !step.reads_memory())
+      return for_each_group(outputs, [&](int, float (&values)[width]) __attribute__((always_inline)) {
 #pragma unroll
-        for (int j = 0; j < width; ++j) values[j] = *outputs(group, j);
-        if constexpr (from_memory)
-          if (group == 0 || varies(step, outputs)) read(step, x, y, outputs.l, m, n, outputs.apart_m, outputs.apart_n);
-        use(values, n - m - step.offset);
+        for (int j = 0; j < width; ++j) values[j] = exp(values[j] * x[0]);
+      });
+    if (step.kind == Kind::gelu)
+      return for_each_group(outputs, [&](int, float (&values)[width]) __attribute__((always_inline)) {
 #pragma unroll
-        for (int j = 0; j < width; ++j) *outputs(group, j) = values[j];
+        for (int j = 0; j < width; ++j) values[j] = detail::gelu(values[j]);
+      });
+    const bool varies = step_varies(step, outputs);
+    for_each_group(outputs, [&](int group, float (&values)[width]) __attribute__((always_inline)) {
+      if (step.reads_memory() && (group == 0 || varies)) {
+        const Place at = outputs.place(group);
+        read(step, x, y, at.l, at.m, at.n, outputs.apart_m, outputs.apart_n);
       }
-    };
-    // Steps that only differ in the argument of their exponential share it.
-    const auto with_exponentials = [&](const auto& argument_of) __attribute__((always_inline)) {
-      each([&](float(&values)[width], std::int64_t) __attribute__((always_inline)) {
-        using std::exp;
-        float arguments[width];
-        argument_of(values, arguments);
+      // Steps that take an exponential differ in its argument alone.
+      float arguments[width] = {};
+      with_kind(step.kind, [&]<Kind kind>() __attribute__((always_inline)) {
+        if constexpr (kind == Kind::gelu || kind >= Kind::any_bit) return;
+        [[maybe_unused]] const Place at = outputs.place(group);
+#pragma unroll
+        for (int j = 0; j < width; ++j)
+          if constexpr (detail::takes_exponential(kind))
+            arguments[j] = detail::exponent<kind>(values[j], x[j]);
+          else if constexpr (kind == Kind::power)
+            values[j] = step.x == 0.5 ? __builtin_elementwise_sqrt(values[j])
+                        : step.x == 2 ? values[j] * values[j]
+                                      : values[j];
+          else if constexpr (kind != Kind::gelu && kind < Kind::any_bit)
+            values[j] = detail::apply<kind>(values[j], x[j], y,
+                                            at.n - at.m + j * (outputs.apart_n - outputs.apart_m) == step.offset);
+      });
+      if (detail::takes_exponential(step.kind))
 #pragma unroll
         for (int j = 0; j < width; ++j) values[j] = detail::with_exponential(step.kind, values[j], exp(arguments[j]));
-      });
-    };
-    if (step.kind != Kind::exponential && detail::takes_exponential(step.kind))
-      return with_exponentials([&](const float(&values)[width], float(&arguments)[width]) __attribute__((always_inline)) {
-        with_kind(step.kind, [&]<Kind kind>() __attribute__((always_inline)) {
-          if constexpr (detail::takes_exponential(kind) && (!from_memory || takes_parameter(kind)))
-#pragma unroll
-            for (int j = 0; j < width; ++j) arguments[j] = detail::exponent<kind>(values[j], x[j]);
-        });
-      });
-    with_kind(step.kind, [&]<Kind kind>() __attribute__((always_inline)) {
-      if constexpr (from_memory && (!takes_parameter(kind) || kind == Kind::power)) {
-        return;
-      } else if constexpr (detail::takes_exponential(kind)) {
-        if constexpr (kind == Kind::exponential)
-          each([&](float(&values)[width], std::int64_t) __attribute__((always_inline)) {
-            using std::exp;
-#pragma unroll
-            for (int j = 0; j < width; ++j) values[j] = exp(values[j] * x[j]);
-          });
-      } else if constexpr (kind != Kind::any_bit && kind != Kind::parity) {
-        each([&](float(&values)[width], std::int64_t behind) __attribute__((always_inline)) {
-#pragma unroll
-          for (int j = 0; j < width; ++j)
-            if constexpr (kind == Kind::power)
-              values[j] = step.x == 0.5 ? __builtin_elementwise_sqrt(values[j]) : step.x == 2 ? values[j] * values[j] : values[j];
-            else
-              values[j] = detail::apply<kind>(values[j], x[j], y, behind + j * (outputs.apart_n - outputs.apart_m) == 0);
-        });
-      }
     });
+  }
+
+  // use(group, values) for each group, whose values it changes.
+  template <class Outputs, class Use>
+  RIGEL_MEMBER static void for_each_group(const Outputs& outputs, const Use& use) {
+#pragma unroll 1
+    for (int group = 0; group < outputs.groups; ++group) {
+      float values[Outputs::width];
+      outputs.load(group, values);
+      use(group, values);
+      outputs.store(group, values);
+    }
   }
 
   // Whether a parameter in memory is not the same for all groups.
   template <class Outputs>
-  RIGEL_MEMBER bool varies(const Step& step, const Outputs& outputs) const {
+  RIGEL_MEMBER bool step_varies(const Step& step, const Outputs& outputs) const {
     const auto moves = [&](int from) {
       return from >= 0 && outputs.next_m * sources_[from].row_stride + outputs.next_n * sources_[from].column_stride != 0;
     };

@@ -90,7 +90,7 @@ class DistanceStore {
         plain_((root_ || g.finish.template is_copy<Value>()) && !g.accumulate),
         steps_(std::is_same_v<Sum, float> && !plain_ && g.finish.template runs_short<Value>() && !g.accumulate &&
                !(mirrored && g.finish.reads_place)),
-        begins_with_root_(root_ || (steps_ && g.finish.program.begins_with_root())),
+        begins_with_root_(root_ || (steps_ && g.finish.begins_with_root())),
         in_vectors_((plain_ || steps_) && g.c_strides.column == 1 && last_n_ % width == 0 && g.c_strides.row % width == 0 &&
                     reinterpret_cast<std::uintptr_t>(c_) % 16 == 0 && behind_ == outputs_m) {}
 
@@ -255,16 +255,15 @@ class DistanceStore {
       for (int first = 0; first < of_lane; first += vectors) {
         Vector values[vectors];
         compute_vectors(values, piece, first, column, of_z, extremes);
-        if (const int row = 8 * piece + row_of(first); steps_ && column < last_n_ && row < last_m_)
-          apply_steps(values, row, column);
 #pragma unroll
         for (int r = 0; r < vectors; ++r) {
           const int row = row_of(first + r);
-          if (column < last_n_ && 8 * piece + row < last_m_)
+          if (!steps_ && column < last_n_ && 8 * piece + row < last_m_)
             values[r].store(c_ + (8 * piece + row) * g_.c_strides.row + column);
-          if (mirrored_) values[r].store(buffer_ + row * pitch + column);  // in place of their sums
+          if (steps_ || mirrored_) values[r].store(buffer_ + row * pitch + column);  // in place of their sums
         }
       }
+      if (steps_) store_steps(piece);
       if (!mirrored_) continue;
       __syncwarp();
       mirror_piece(piece);
@@ -299,19 +298,17 @@ class DistanceStore {
       }
     }
   }
-  // The epilogue's steps, on vectors from row `row` on.
-  __device__ __forceinline__ void apply_steps(Vector (&values)[vectors], int row, int column) const {
-    Value results[vectors][width];
-#pragma unroll
-    for (int r = 0; r < vectors; ++r)
-#pragma unroll
-      for (int v = 0; v < width; ++v) results[r][v] = values[r].value[v];
-    const int apart = row + 32 / in_row < last_m_ ? 32 / in_row : 0;  // a row beyond the last one repeats the first
-    g_.finish.run_short(results, begins_with_root_, l_, m_ + row, n_ + column, apart, 0);
-#pragma unroll
-    for (int r = 0; r < vectors; ++r)
-#pragma unroll
-      for (int v = 0; v < width; ++v) values[r].value[v] = results[r][v];
+  // Applies the epilogue's steps to a piece's distances in the buffer, and stores them.
+  __device__ __forceinline__ void store_steps(int piece) const {
+    using Outputs = tensor::Groups<outputs_n, pitch, 2>;  // more neighbours would take too many registers
+    __syncwarp();
+    const int row = 8 * piece, column = 0;
+    const Outputs outputs(buffer_, l_, m_, n_, row, column, last_m_ - row, last_n_, lane_);
+    g_.finish.run_on(outputs, begins_with_root_);
+    Value* const c = c_ + row * g_.c_strides.row + outputs.column_of_lane();
+#pragma unroll 1
+    for (int group = 0; group < outputs.groups; ++group)
+      tile::Chunk<Value, 2>::load(outputs.at(group)).store(c + outputs.row_of(group) * g_.c_strides.row);
   }
   // The mirrored outputs of the buffer, by whole sectors. All rows of a tile that is mirrored exist.
   __device__ __forceinline__ void mirror_piece(int piece) const {

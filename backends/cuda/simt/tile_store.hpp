@@ -225,21 +225,28 @@ class TileStore {
     }
   }
 
+  // What Program::run_on() takes: a thread's outputs of a piece, and where they lie in C.
+  struct Outputs : Exchange::Groups {
+    const tile::Origin& origin;
+    __device__ __forceinline__ epilogue::Place place(int group) const {
+      return {origin.batch, origin.m + (this->m + group * this->next_m), origin.n + (this->n + group * this->next_n)};
+    }
+  };
   __device__ __forceinline__ void store_steps(const Registers& x) const {
-    const auto [l, m0, n0] = origin_;
     Exchange::for_each(x, exchange_, place_, thread_, [&](const auto& piece) __attribute__((always_inline)) {
-      constexpr int together = Exchange::together;
-      piece.template for_each_group<together>(along_n_, [&](const Accumulator(&of_group)[together], int m, int n,
-                                                            int apart_m, int apart_n) __attribute__((always_inline)) {
-        float values[together][1];
+      const Outputs outputs{piece.groups(along_n_), origin_};
+      constexpr int width = Outputs::width;
+      g_.finish.run_on(outputs);
+      const std::int64_t apart = outputs.apart_m * g_.c_strides.row + outputs.apart_n * g_.c_strides.column;
+      const epilogue::Place at = outputs.place(0);
+      float* to = static_cast<float*>(g_.c) + g_.c_offset(at.l, at.m, at.n);
+#pragma unroll 1
+      for (int group = 0; group < outputs.groups; ++group, to += width * apart) {
+        float values[width];
+        outputs.load(group, values);
 #pragma unroll
-        for (int v = 0; v < together; ++v) values[v][0] = rigel::result(s_, of_group[v]);
-        g_.finish.run_short(values, 0, l, m0 + m, n0 + n, apart_m, apart_n);
-        float* const to = static_cast<float*>(g_.c) + g_.c_offset(l, m0 + m, n0 + n);
-        const std::int64_t apart = apart_m * g_.c_strides.row + apart_n * g_.c_strides.column;
-#pragma unroll
-        for (int v = 0; v < together; ++v) to[v * apart] = values[v][0];
-      });
+        for (int v = 0; v < width; ++v) to[v * apart] = values[v];
+      }
     });
   }
 

@@ -95,59 +95,91 @@ __device__ __forceinline__ void store_doubles(const detail::Arguments<S, Finish>
   }
 }
 
-/// Stores eight rows of a warp's outputs in vectors behind an epilogue of short steps; the first is C(l, m, n), and `last_n`
-/// columns of them exist. `to_elements`: C has the type of 16-bit elements, else that of sums. A lane takes neighbours in two
-/// rows at a time, so that their latencies overlap; if it is `tight` on registers, fewer
-/// outputs, and C is not accumulated into.
-template <bool tight, int outputs_n, class S, class Finish, class Result>
-__device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& g, const S& s, const float* sums,
-                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n, int last_n,
-                                            bool to_elements, int lane) {
-  constexpr int width = tight ? 2 : 4, together = tight ? 1 : 2, in_row = outputs_n / width, rows_at_once = 32 / in_row;
-  constexpr int pitch = StoreBuffer<outputs_n, float>::pitch;
-  static_assert(32 % in_row == 0 && 8 % (together * rows_at_once) == 0);
-  const int column = lane % in_row * width;
-  const std::int64_t j = n + column;
-#pragma unroll 1
-  for (int r = lane / in_row; r < 8; r += together * rows_at_once) {
-    const std::int64_t i = m + r;
-    if (i >= g.m || column >= last_n) continue;
-    const int apart = i + rows_at_once < g.m ? rows_at_once : 0;  // a row beyond the last one repeats the first
-    float values[together][width];
-#pragma unroll
-    for (int t = 0; t < together; ++t) {
-      const auto some = tile::Chunk<float, width>::load(sums + (r + t * apart) * pitch + column);
-#pragma unroll
-      for (int v = 0; v < width; ++v) values[t][v] = result(some.value[v], l, i + t * apart, j + v);
-    }
-    // use(values of a row, their place in C) with C's type.
-    const auto in_rows = [&](const auto& use) __attribute__((always_inline)) {
-#pragma unroll
-      for (int t = 0; t < together; ++t) {
-        if (t > 0 && apart == 0) continue;
-        const std::int64_t place = g.c_offset(l, i + t * apart, j);
-        if constexpr (ShortFloat<typename S::element>)
-          if (to_elements) {
-            use(values[t], static_cast<typename S::element*>(g.c) + place);
-            continue;
-          }
-        use(values[t], static_cast<float*>(g.c) + place);
-      }
-    };
-    if (!tight && g.accumulate)
-      in_rows([&]<class Value>(float (&of_row)[width], const Value* from) __attribute__((always_inline)) {
-        const auto before = tile::Chunk<Value, width>::load(from);
-#pragma unroll
-        for (int v = 0; v < width; ++v) of_row[v] = s.add(static_cast<float>(before.value[v]), of_row[v]);
-      });
-    g.finish.run_short(values, 0, l, i, j, apart, 0);
-    in_rows([&]<class Value>(const float (&of_row)[width], Value* to) __attribute__((always_inline)) {
-      tile::Chunk<Value, width> chunk;
-#pragma unroll
-      for (int v = 0; v < width; ++v) chunk.value[v] = detail::convert<Value>(of_row[v]);
-      chunk.store(to);
-    });
+/// A lane's outputs among eight rows of a warp's in shared memory: groups of neighbours, as Program::run_on() takes them.
+template <int outputs_n, int pitch, int neighbours = 4>
+struct Groups {
+  static constexpr int width = neighbours, in_row = outputs_n / width, next_m = 32 / in_row, of_lane = 8 / next_m;
+  static constexpr int apart_m = 0, apart_n = 1, next_n = 0;
+  static_assert(32 % in_row == 0 && 8 % next_m == 0);
+  // References, and places computed when they are asked for: large tiles have few registers left.
+  float* const& shared;  // outputs from C(l, m + row, n + column) on
+  const std::int64_t &l, &m, &n;
+  const int &row, &column, &lane;
+  int groups;  // that exist
+
+  /// `last_m` rows and `last_n` columns exist of the eight.
+  __device__ __forceinline__ Groups(float* const& shared, const std::int64_t& l, const std::int64_t& m,
+                                    const std::int64_t& n, const int& row, const int& column, std::int64_t last_m,
+                                    int last_n, const int& lane)
+      : shared(shared), l(l), m(m), n(n), row(row), column(column), lane(lane) {
+    const int left = static_cast<int>(std::min<std::int64_t>(last_m, 8)) - lane / in_row;
+    groups = lane % in_row * width < last_n && left > 0 ? (left + next_m - 1) / next_m : 0;
   }
+  /// The place of a group's first output in the eight rows.
+  __device__ __forceinline__ int row_of(int group) const { return lane / in_row + group * next_m; }
+  __device__ __forceinline__ int column_of_lane() const { return lane % in_row * width; }
+  __device__ __forceinline__ float* at(int group) const {
+    int slot = row_of(group) * pitch + column_of_lane();
+    asm volatile("" : "+r"(slot));  // computed here: a pointer that the loop advances would take two registers more
+    return shared + slot;
+  }
+  __device__ __forceinline__ epilogue::Place place(int group) const {
+    return {l, m + (row + row_of(group)), n + (column + column_of_lane())};
+  }
+  __device__ __forceinline__ void load(int group, float (&values)[width]) const {
+    const auto chunk = tile::Chunk<float, width>::load(at(group));
+#pragma unroll
+    for (int v = 0; v < width; ++v) values[v] = chunk.value[v];
+  }
+  __device__ __forceinline__ void store(int group, const float (&values)[width]) const {
+    tile::Chunk<float, width> chunk;
+#pragma unroll
+    for (int v = 0; v < width; ++v) chunk.value[v] = values[v];
+    chunk.store(at(group));
+  }
+};
+
+/// Stores a lane's outputs in vectors behind an epilogue of short steps, which are applied in shared memory. `to_elements`: C
+/// has the type of 16-bit elements, else that of sums.
+template <bool accumulates, class S, class Finish, class Result, class Outputs>
+__device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& g, const S& s, const Outputs& outputs,
+                                            const Result& result, bool to_elements) {
+  constexpr int width = Outputs::width;
+  // use(values, their place in C) for each group, with C's type.
+  const auto for_each = [&](const auto& use) __attribute__((always_inline)) {
+#pragma unroll 1
+    for (int group = 0; group < outputs.groups; ++group) {
+      float values[width];
+      outputs.load(group, values);
+      const epilogue::Place at = outputs.place(group);
+      const std::int64_t place = g.c_offset(at.l, at.m, at.n);
+      if constexpr (ShortFloat<typename S::element>)
+        if (to_elements) {
+          use(group, values, at, static_cast<typename S::element*>(g.c) + place);
+          continue;
+        }
+      use(group, values, at, static_cast<float*>(g.c) + place);
+    }
+  };
+  if ((accumulates && g.accumulate) || std::is_same_v<typename S::element, float>)
+    for_each([&]<class Value>(int group, float (&values)[width], const epilogue::Place& at,
+                              const Value* c) __attribute__((always_inline)) {
+      const auto before = accumulates && g.accumulate ? tile::Chunk<Value, width>::load(c) : tile::Chunk<Value, width>{};
+#pragma unroll
+      for (int v = 0; v < width; ++v) {
+        values[v] = result(values[v], at.l, at.m, at.n + v);
+        if (accumulates && g.accumulate) values[v] = s.add(static_cast<float>(before.value[v]), values[v]);
+      }
+      outputs.store(group, values);
+    });
+  g.finish.run_on(outputs);
+  for_each([&]<class Value>(int, const float (&values)[width], const epilogue::Place&, Value* c)
+               __attribute__((always_inline)) {
+                 tile::Chunk<Value, width> chunk;
+#pragma unroll
+                 for (int v = 0; v < width; ++v) chunk.value[v] = detail::convert<Value>(values[v]);
+                 chunk.store(c);
+               });
 }
 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows `apart`·i
@@ -192,9 +224,8 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   constexpr bool takes_elements = ShortFloat<typename S::element>;
   const bool own = !joins_bits<S> && g.finish.template is_copy<Own>() && vectors_of.template operator()<Own>();
   bool elements = false, steps_to_own = false, steps_to_elements = false;
-  // The largest tiles of mma.sync have few registers left for steps, those of floats none.
-  constexpr bool large = rows * columns > 24, tight = large && apart == 16;
-  constexpr bool takes_steps = with_steps && std::is_same_v<Own, float> && (takes_elements || !large);
+  // The largest tiles of floats have no registers left for steps.
+  constexpr bool takes_steps = with_steps && std::is_same_v<Own, float> && (takes_elements || rows * columns <= 24);
   if constexpr (takes_elements) {
     const bool vectors = vectors_of.template operator()<typename S::element>();
     elements = g.finish.template is_copy<typename S::element>() && vectors;
@@ -202,6 +233,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   }
   if constexpr (takes_steps)
     steps_to_own = !own && g.finish.template runs_short<Own>() && vectors_of.template operator()<Own>();
+  constexpr bool tight = rows * columns > 24 && apart == 16;  // the largest tiles of mma.sync: without C's values
   const bool in_steps = (steps_to_own || steps_to_elements) && !(tight && g.accumulate);
 
   if constexpr (std::is_same_v<Sum, double> && apart == 16)
@@ -237,7 +269,10 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
       }
     if constexpr (takes_steps)
       if (in_steps) {
-        store_steps<tight, outputs_n>(g, s, sums, result, l, m + row0, n + before, last_n - before, steps_to_elements, lane);
+        store_steps<!tight>(
+            g, s,
+            Groups<outputs_n, pitch, tight ? 2 : 4>(sums, l, m, n, row0, before, g.m - m - row0, last_n - before, lane),
+            result, steps_to_elements);
         continue;
       }
 #pragma unroll 1

@@ -26,8 +26,32 @@ class Exchange {
   static constexpr int rows = Shape::threads_m * height, columns = Shape::threads_n * width;  // of a piece
   using Registers = Accumulator[Shape::outputs_m][Shape::outputs_n];
   static constexpr int size = rows * pitch;  // accumulators in shared memory
-  /// How many outputs of a thread for_each_group() takes at a time: all lie in one row or column of every piece.
-  static constexpr int together = rows * columns / Shape::threads % 2 == 0 ? 2 : 1;
+
+  /// The outputs of a piece that a thread stores: all lie in one row or column.
+  struct Groups {
+    static constexpr int width = rows * columns / Shape::threads % 2 == 0 ? 2 : 1;
+    Accumulator* first;
+    int slot_step, groups;
+    int m, n;  // in the tile
+    int apart_m, apart_n, next_m, next_n;
+    __device__ __forceinline__ Accumulator* at(int group) const {
+      int slot = group * width * slot_step;
+      asm volatile("" : "+r"(slot));  // computed here: a pointer that the loop advances would take more registers
+      return first + slot;
+    }
+    template <class T>
+    __device__ __forceinline__ void load(int group, T (&values)[width]) const {
+      const Accumulator* const from = at(group);
+#pragma unroll
+      for (int v = 0; v < width; ++v) values[v] = from[v * slot_step];
+    }
+    template <class T>
+    __device__ __forceinline__ void store(int group, const T (&values)[width]) const {
+      Accumulator* const to = at(group);
+#pragma unroll
+      for (int v = 0; v < width; ++v) to[v * slot_step] = values[v];
+    }
+  };
 
   /// A piece of the tile in shared memory.
   class Piece {
@@ -69,34 +93,32 @@ class Exchange {
       for (int i = 0; i < (count < most ? count : most); ++i, c += c_step, slot += slot_step) use(*slot, *c);
     }
 
-    /// use(values, m, n, apart_m, apart_n) for groups of `together` outputs of the tile, each `apart_m` rows and `apart_n`
-    /// columns from the one before; consecutive threads take neighbours along n, or along m.
-    template <int together, class Use>
-    __device__ __forceinline__ void for_each_group(bool along_n, const Use& use) const {
+    /// This thread's outputs of the piece, in groups, as Program::run_on() takes them; those of consecutive threads are
+    /// neighbours along n, or along m.
+    __device__ __forceinline__ Groups groups(bool along_n) const {
       static_assert((height == chunk || rows == Shape::threads_m) && Shape::threads % rows == 0 &&
                     Shape::threads % columns == 0);
       constexpr int m_apart = height == chunk ? 1 : chunk, n_apart = width == chunk ? 1 : chunk;
       const int row = along_n ? thread_ / columns : thread_ % rows, column = along_n ? thread_ % columns : thread_ / rows;
-      const int m = line_in_tile<Shape::threads_m, height>(number_ / pieces_n * height, row);
-      const int n = line_in_tile<Shape::threads_n, width>(number_ % pieces_n * width, column);
-      const int step = Shape::threads / (along_n ? columns : rows), slot_step = step * (along_n ? pitch : 1);
-      const int apart_m = along_n ? m_apart * step : 0, apart_n = along_n ? 0 : n_apart * step;
-      const int groups = (along_n ? rows : columns) / step / together;
-      const Accumulator* slot = shared_ + row * pitch + column;
-#pragma unroll 1
-      for (int i = 0; i < groups * together; i += together, slot += together * slot_step) {
-        Accumulator values[together];
-#pragma unroll
-        for (int v = 0; v < together; ++v) values[v] = slot[v * slot_step];
-        use(values, m + i * apart_m, n + i * apart_n, apart_m, apart_n);
-      }
+      const int step = Shape::threads / (along_n ? columns : rows);
+      Groups g;
+      g.first = shared_ + row * pitch + column;
+      g.slot_step = step * (along_n ? pitch : 1);
+      g.groups = (along_n ? rows : columns) / step / Groups::width;
+      g.m = line_in_tile<Shape::threads_m, height>(number_ / pieces_n * height, row);
+      g.n = line_in_tile<Shape::threads_n, width>(number_ % pieces_n * width, column);
+      g.apart_m = along_n ? m_apart * step : 0;
+      g.apart_n = along_n ? 0 : n_apart * step;
+      g.next_m = Groups::width * g.apart_m;
+      g.next_n = Groups::width * g.apart_n;
+      return g;
     }
 
    private:
     friend Exchange;
-    const Accumulator* shared_;
+    Accumulator* shared_;
     int number_, thread_;
-    __device__ __forceinline__ Piece(const Accumulator* shared, int number, int thread)
+    __device__ __forceinline__ Piece(Accumulator* shared, int number, int thread)
         : shared_(shared), number_(number), thread_(thread) {}
   };
 

@@ -173,12 +173,13 @@ struct FunctorFinish {
     if constexpr (takes_floats) {
 #pragma unroll 1
       for (int group = 0; group < outputs.groups; ++group) {
-        const std::int64_t m = outputs.m + group * outputs.next_m, n = outputs.n + group * outputs.next_n;
+        const epilogue::Place at = outputs.place(group);
+        float values[Outputs::width];
+        outputs.load(group, values);
 #pragma unroll
-        for (int j = 0; j < Outputs::width; ++j) {
-          float& value = *outputs(group, j);
-          value = functor(value, m + j * outputs.apart_m, n + j * outputs.apart_n, outputs.l);
-        }
+        for (int j = 0; j < Outputs::width; ++j)
+          values[j] = functor(values[j], at.m + j * outputs.apart_m, at.n + j * outputs.apart_n, at.l);
+        outputs.store(group, values);
       }
     }
   }
