@@ -276,7 +276,7 @@ Kernel<Contraction> kernel() {
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;
   else if constexpr (Parts::planes > 1)
-    k.info.accuracy = tensor::accuracy_of_planes(Parts::planes, Parts::products, promoted, depth);
+    k.info.accuracy = tensor::accuracy_of({Parts::planes, Parts::products, promoted ? depth : 0}, terms);
   else
     k.info.accuracy = tensor::truncating_accuracy(terms, 1, precision == Precision::tf32 ? tensor::cut_to_tf32 : 0);
   if constexpr (Shape::as_they_are) k.info.operands[2] = {Layout::row_major, 4};

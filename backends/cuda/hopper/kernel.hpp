@@ -10,6 +10,7 @@
 
 #include <rigel/backends/cuda/arch/barrier.hpp>
 #include <rigel/backends/cuda/arch/launch.hpp>
+#include <rigel/backends/cuda/arch/shared_memory.hpp>
 #include <rigel/backends/cuda/arch/tensor_copy.hpp>
 #include <rigel/backends/cuda/arch/wgmma.hpp>
 #include <rigel/backends/cuda/hopper/store.hpp>
@@ -60,6 +61,7 @@ struct Memory {
   static constexpr int stage = (Shape::m + Shape::n) * Parts::row_bytes * Parts::planes;
   static constexpr int buffers = Shape::stages * stage, barriers = buffers + 4 * Shape::groups * Buffer::bytes;
   static constexpr int bytes = barriers + (2 * Shape::stages + Shape::groups) * 8;
+  static_assert(arch::holds(arch::shared_memory_of_sm_90, 1, bytes));
 };
 
 /// `k`: K. `a_planes`, `b_planes`: matrices from one plane to the next. Without `a_batched` or `b_batched`, one matrix

@@ -41,7 +41,7 @@ struct OnceMemory {
   static constexpr int received = Shape::stages * stage;
   static constexpr int barriers = received + (Shape::parts > 1 ? Shape::parts - 1 : 1) * part;
   static constexpr int bytes = barriers + (2 * Shape::stages + 1) * 8;
-  static_assert(Buffer::bytes <= warp);
+  static_assert(Buffer::bytes <= warp && arch::holds(arch::shared_memory_of_sm_90, 1, bytes));
 };
 
 /// The slabs of a split-K slice: equally many in each but the last ones.

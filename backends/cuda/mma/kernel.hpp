@@ -5,6 +5,8 @@
 // one is stored. Every output is summed in ascending steps of 32 bytes along K (64 for double), whatever the tile.
 #pragma once
 
+#include <rigel/backends/cuda/arch/shared_memory.hpp>
+#include <rigel/backends/cuda/tensor/decomposition.hpp>
 #include <rigel/backends/cuda/tensor/store.hpp>
 #include <rigel/backends/cuda/tile/matrix_slab.hpp>
 #include <rigel/backends/cuda/tile/raster.hpp>
@@ -117,41 +119,13 @@ __device__ __forceinline__ void add_split_products(typename Mma::Accumulator (&x
   }
 }
 
-/// How floats are multiplied.
-/// - `whole`: as the instruction takes them.
-/// - `split`: in two parts of tf32, made in registers.
-/// - `promoted`, `promoted_…`: a slab's products are summed by themselves, then added to the previous sums in float.
-/// - `pairs`: in two planes of half; the second one holds `rest_scale` times the rest.
-/// - `pairs_by_steps`: in two halves, the second one the rest itself. A step's products are summed by themselves, a few
-///   columns at a time, then added to the previous sums in float. `pairs_by_levels` adds them first to those of the same
-///   `slabs_of_level` slabs, and these sums to the previous ones.
-/// - `bf16x3`: in two planes of bfloat16. `bf16x6`, `bf16x9`: in three, with six of their nine products or all.
-enum class Products : std::uint8_t {
-  whole,
-  split,
-  promoted,
-  pairs_by_steps,
-  pairs_by_levels,
-  pairs,
-  promoted_pairs,
-  bf16x3,
-  bf16x6,
-  promoted_bf16x6,
-  bf16x9,
-  promoted_bf16x9
-};
+/// Floats as pairs of halves. `pairs`: the second half is `rest_scale` times the rest; their products have sums of their own.
+/// `promoted_pairs`: these are scaled down in the sums of a slab before the third product is added. `pairs_by_steps`: the
+/// second half is the rest itself; a step's products are summed by themselves, a few columns at a time. `pairs_by_levels` adds
+/// the steps of 512 k first.
+inline constexpr Decomposition pairs{2, 3}, promoted_pairs{2, 3, 32}, pairs_by_steps{2, 3, 16},
+    pairs_by_levels{2, 3, 16, 512};
 inline constexpr float rest_scale = 0x1p11f;
-inline constexpr int slabs_of_level = 16;
-
-constexpr bool is_promoted(Products p) {
-  return p == Products::promoted || p == Products::promoted_pairs || p == Products::promoted_bf16x6 ||
-         p == Products::promoted_bf16x9;
-}
-constexpr int planes_of(Products p) { return p <= Products::pairs_by_levels ? 1 : p <= Products::bf16x3 ? 2 : 3; }
-/// Products for one product of floats.
-constexpr int products_of(Products p) {
-  return p == Products::whole ? 1 : planes_of(p) < 3 ? 3 : p <= Products::promoted_bf16x6 ? 6 : 9;
-}
 
 /// A product of a slab's fragments, of plane a of A and plane b of B in a step, and whether it is the first use of either
 /// fragment.
@@ -161,9 +135,8 @@ struct Turn {
 };
 /// The products of a slab in their order: step by step, plane by plane of A, the smallest first. With `largest_last`, those
 /// of both first planes come after all others.
-template <Products products, int steps, bool largest_last>
+template <int planes, int of_step, int steps, bool largest_last>
 constexpr auto turns_of_slab() {
-  constexpr int planes = planes_of(products), of_step = planes == 1 ? 1 : products_of(products);
   std::array<Turn, steps * of_step> list{};
   int count = 0;
   bool seen_a[steps][planes] = {}, seen_b[steps][planes] = {};
@@ -179,24 +152,26 @@ constexpr auto turns_of_slab() {
     for (int step = 0; step < steps; ++step) append(step, 0, 0);
   return list;
 }
-template <Products products, int steps, bool largest_last>
-inline constexpr auto turns = turns_of_slab<products, steps, largest_last>();
+template <int planes, int of_step, int steps, bool largest_last>
+inline constexpr auto turns = turns_of_slab<planes, of_step, steps, largest_last>();
 
 /// A step multiplies numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n). store_tile() stores
 /// it, unless the result has an OwnWay.
-template <class S, class Element, Products products, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b,
-          class Result, class Raster = tile::Raster>
+template <class S, class Element, Decomposition decomposition, class Finish, class Shape, tile::Direction of_a,
+          tile::Direction of_b, class Result, class Raster = tile::Raster>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     multiply(const __grid_constant__ Operands<Element> operands, const __grid_constant__ detail::Arguments<S, Finish> g,
              const __grid_constant__ Result result, const __grid_constant__ Raster raster, unsigned tiles) {
   using Mma = arch::Mma<Element>;
-  constexpr int planes = planes_of(products),
-                apart = planes == 3 ? planes : 1;  // two planes are the halves of a row
+  constexpr int planes = decomposition.planes, apart = planes == 3 ? planes : 1;  // two planes are the halves of a row
   using SlabA = tile::MatrixSlab<Element, of_a, Shape::m, Shape::threads, apart>;
   using SlabB = tile::MatrixSlab<Element, of_b, Shape::n, Shape::threads, apart>;
   constexpr int stages = Shape::stages, stage_bytes = SlabA::bytes + SlabB::bytes;
-  constexpr int steps = SlabA::steps * apart / planes;  // of a plane
+  constexpr int steps = SlabA::steps * apart / planes, depth = SlabA::depth * apart / planes;  // of a plane
   constexpr int of_warp = bytes_of_warp<Result, Shape, typename Mma::Accumulator>();
+  constexpr int bytes = stages * stage_bytes + Shape::warps * of_warp;
+  static_assert(arch::holds(arch::shared_memory_of_sm_90, Shape::blocks, bytes) &&
+                arch::holds(arch::shared_memory_of_sm_80, 1, bytes));
   constexpr int rows = Shape::outputs_m / 16, columns = Shape::outputs_n / 8;
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
   const auto slabs = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
@@ -255,10 +230,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   // are left for that. Fragments of doubles replace those of their own step, each as soon as its last product is issued.
   // Fragments of planes stay until they have met all others of their step.
   constexpr bool rolling = std::is_same_v<Element, double>;
-  constexpr bool ahead = products == Products::whole && !rolling, by_slabs = is_promoted(products);
-  constexpr bool by_levels = products == Products::pairs_by_levels,
-                 by_steps = products == Products::pairs_by_steps || by_levels;
-  constexpr int held = planes > 1 ? steps * planes : by_steps ? 2 : 1 + ahead;
+  constexpr bool ahead = decomposition.products == 1 && !rolling, by_slabs = decomposition.promoted == depth;
+  constexpr bool by_steps = decomposition.promoted == depth / steps, by_levels = decomposition.grouping > 0;
+  constexpr bool by_planes = planes > 1 && !by_steps;
+  static_assert(decomposition.promoted == 0 || by_slabs || (by_steps && planes == 2));
+  static_assert(!by_levels || (by_steps && decomposition.grouping % depth == 0));
+  constexpr int held = by_planes ? steps * planes : by_steps ? 2 : 1 + ahead;
   typename SlabA::Register fragment_a[held][rows][4], fragment_b[held][columns / 2][4];
   const auto read_a = [&](int which, int stage, int step, int plane) __attribute__((always_inline)) {
     const std::uint32_t from = slabs + stage * stage_bytes + (apart > 1 ? plane * SlabA::plane_bytes : 0);
@@ -277,11 +254,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     read_b(which, stage, step, 0);
   };
   // Planes: smaller products come first. Halves have two planes, the second one scaled.
-  constexpr bool scaled = planes > 1 && std::is_same_v<Element, half>, largest_last = by_slabs && planes > 1;
+  constexpr bool scaled = by_planes && std::is_same_v<Element, half>, largest_last = by_slabs && by_planes;
   constexpr auto of_rest = static_cast<typename Mma::Accumulator>(1 / rest_scale);
-  constexpr int all_turns = static_cast<int>(turns<products, steps, largest_last>.size());
+  constexpr int of_step = planes == 1 ? 1 : decomposition.products;
+  constexpr int all_turns = static_cast<int>(turns<planes, of_step, steps, largest_last>.size());
   const auto read_of_turn = [&]<int turn>(int stage) __attribute__((always_inline)) {
-    constexpr Turn now = turns<products, steps, largest_last>[turn];
+    constexpr Turn now = turns<planes, of_step, steps, largest_last>[turn];
     if constexpr (now.first_of_a) read_a(now.step * planes + now.a, stage, now.step, now.a);
     if constexpr (now.first_of_b) read_b(now.step * planes + now.b, stage, now.step, now.b);
   };
@@ -300,7 +278,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       advance();
     }
     if constexpr (!by_steps) wait_for_slab();
-    if constexpr (planes > 1)
+    if constexpr (by_planes)
       read_of_turn.template operator()<0>(0);
     else if (ahead)
       read(0, 0, 0);
@@ -333,12 +311,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       typename Mma::Accumulator of_slab[rows][columns][4] = {};
       auto& x = by_slabs ? of_slab : sums;
       const int next = stage + 1 == stages ? 0 : stage + 1, free = stage == 0 ? stages - 1 : stage - 1;
-      if constexpr (planes > 1) {
+      if constexpr (by_planes) {
         auto& of_rests = scaled && !by_slabs ? with_rests : x;
         // With two stages, the other slab is awaited at the end of this one: its copies start early.
         constexpr int copying_turns = stages == 2 ? all_turns / 2 : all_turns - 1;
         const auto multiply_turn = [&]<int turn>() __attribute__((always_inline)) {
-          constexpr Turn now = turns<products, steps, largest_last>[turn];
+          constexpr Turn now = turns<planes, of_step, steps, largest_last>[turn];
           if constexpr (turn + 1 < all_turns) {
             read_of_turn.template operator()<turn + 1>(stage);
           } else {
@@ -360,14 +338,14 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         wait_for_slab();
         auto& to = by_levels ? of_level : sums;
 #pragma unroll 1
-        for (int step = 0; step < steps / 2; ++step) {
+        for (int step = 0; step < steps; ++step) {
           read_a(0, stage, step, 0);
-          read_a(1, stage, steps / 2 + step, 0);
+          read_a(1, stage, step, 1);
           // Reads two blocks of eight columns; the next two are read ahead.
           const auto read_two = [&](int j) __attribute__((always_inline)) {
             const std::uint32_t from = slabs + stage * stage_bytes + SlabA::bytes;
             reader_b.read(from, 16 * j, step, fragment_b[0][j % 2]);
-            reader_b.read(from, 16 * j, steps / 2 + step, fragment_b[1][j % 2]);
+            reader_b.read(from, 16 * j, steps + step, fragment_b[1][j % 2]);
           };
           read_two(0);
           if (step == 0) start_copies(free, 0, 1);
@@ -416,7 +394,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         }
       }
 #pragma unroll
-      for (int step = 0; step < (planes > 1 || by_steps || rolling ? 0 : steps); ++step) {
+      for (int step = 0; step < (planes > 1 || rolling ? 0 : steps); ++step) {
         if (!ahead) {
           read(0, stage, step);
         } else if (step + 1 < steps) {
@@ -426,25 +404,25 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
           read(0, next, 0);
         }
         if (step + 1 < steps) start_copies(free, step, steps - 1);
-        if constexpr (products != Products::whole)
+        if constexpr (decomposition.products > 1)
           add_split_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
         else
           add_products<Mma>(x, fragment_a[ahead * step % 2], fragment_b[ahead * step % 2]);
       }
-      if (!ahead && !rolling && planes == 1 && !by_steps) wait_for_slab();
+      if (!ahead && !rolling && planes == 1) wait_for_slab();
       if constexpr (by_slabs)
         for_each_accumulator<rows, columns>(
             [&](int i, int j, int r) { sums[i][j][r] = math::add(sums[i][j][r], of_slab[i][j][r]); });
       advance();
       stage = next;
       if constexpr (by_levels)
-        if ((slab + 1) % slabs_of_level == 0 || slab + 1 == slabs_of_tile)
+        if ((slab + 1) % (decomposition.grouping / depth) == 0 || slab + 1 == slabs_of_tile)
           for_each_accumulator<rows, columns>([&](int i, int j, int r) {
             sums[i][j][r] = math::add(sums[i][j][r], of_level[i][j][r]);
             of_level[i][j][r] = 0;
           });
     }
-    if constexpr (products == Products::pairs)
+    if constexpr (scaled && !by_slabs)
       for_each_accumulator<rows, columns>(
           [&](int i, int j, int r) { sums[i][j][r] = math::fma(with_rests[i][j][r], of_rest, sums[i][j][r]); });
     if constexpr (OwnWay<Result, Shape>) {
