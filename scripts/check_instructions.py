@@ -23,10 +23,10 @@ KERNEL = re.compile(r"3mma8multiplyI.*5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi\
 # tensor::Decomposition{planes, products, promoted, grouping}, without zeros at its end
 DECOMPOSITION = re.compile(r"13DecompositionE((?:Li\d+E)+)E")
 DIRECTIONS = re.compile(r"9DirectionE(\d)ELS\w*_(\d)E")  # tile::Direction of A and of B
-# hopper::multiply<semiring, element, hopper::Parts<planes, products, promoted>, finish, hopper::Shape<tiles, rows, n, stages, cluster>, …>
-GROUPS = re.compile(r"6hopper8multiplyI.*5PartsILi(\d+)ELi(\d+)ELb\d.*5ShapeIL\w+?5TilesE\dELi(\d+)ELi(\d+)ELi\d+ELi(\d+)EE")
-# hopper::multiply_once<semiring, element, finish, hopper::Once<n, parts, tiles, stages>, …>
-ONCE = re.compile(r"6hopper13multiply_onceI.*4OnceILi(\d+)ELi(\d+)ELi(\d+)ELi\d+EE")
+# hopper::multiply<semiring, element, hopper::Parts<planes, products, promoted>, finish, hopper::Shape<tiles, rows, n, stages, cluster, long sums>, …>
+GROUPS = re.compile(r"6hopper8multiplyI.*5PartsILi(\d+)ELi(\d+)ELb\d.*5ShapeIL\w+?5TilesE\dELi(\d+)ELi(\d+)ELi\d+ELi(\d+)ELb\dEE")
+# hopper::multiply_once<semiring, element, finish, hopper::Once<n, parts, tiles, stages, long sums>, …>
+ONCE = re.compile(r"6hopper13multiply_onceI.*4OnceILi(\d+)ELi(\d+)ELi(\d+)ELi\d+ELb\dEE")
 # Instructions for 16 rows by 8 columns of outputs and a slab of 128 bytes of k.
 PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32": 4, "IMMA.16832.S8.S8": 4, "IMMA.16832.U8.U8": 4,
             "BMMA.168256.AND.POPC": 4, "DMMA.16x8x8": 2, "DMMA.884": 8}
