@@ -18,17 +18,15 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-# mma::multiply<semiring, element, products, finish, mma::Shape<warps m, warps n, outputs m, outputs n, …>, …>, as mangled
+# mma::multiply<semiring, element, decomposition, finish, mma::Shape<warps m, warps n, outputs m, outputs n, …>, …>, as mangled
 KERNEL = re.compile(r"3mma8multiplyI.*5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi\d+ELi\d+EE")
-KIND_OF_PRODUCTS = re.compile(r"8ProductsE(\d+)E")  # mma::Products
-# Of each of them: products of parts for one of numbers, and planes in which the parts lie.
-PARTS = [(1, 1), (3, 1), (3, 1), (3, 2), (3, 2), (3, 2), (3, 2), (3, 2), (6, 3), (6, 3), (9, 3), (9, 3)]
-LINES = re.compile(r"9DirectionE(\d)ELS\w*_(\d)E")  # of A and of B: 1 where its lines are contiguous, not its k
-# hopper::multiply<semiring, element, hopper::Parts<planes, products, promoted>, finish, hopper::Shape<tiles, rows, n, stages, cluster>, …>
-GROUPS = re.compile(r"6hopper8multiplyI.*5PartsILi(\d+)ELi(\d+)ELb\d.*5ShapeIL\w+?5TilesE\dELi(\d+)ELi(\d+)ELi\d+ELi(\d+)EE")
-IN_TURN = re.compile(r"8ProductsE[34]E")  # whose two steps are a loop
-# hopper::multiply_once<semiring, element, finish, hopper::Once<n, parts, tiles, stages>, …>
-ONCE = re.compile(r"6hopper13multiply_onceI.*4OnceILi(\d+)ELi(\d+)ELi(\d+)ELi\d+EE")
+# tensor::Decomposition{planes, products, promoted, grouping}, without zeros at its end
+DECOMPOSITION = re.compile(r"13DecompositionE((?:Li\d+E)+)E")
+DIRECTIONS = re.compile(r"9DirectionE(\d)ELS\w*_(\d)E")  # tile::Direction of A and of B
+# hopper::multiply<semiring, element, hopper::Parts<planes, products, promoted>, finish, hopper::Shape<tiles, rows, n, stages, cluster, long sums>, …>
+GROUPS = re.compile(r"6hopper8multiplyI.*5PartsILi(\d+)ELi(\d+)ELb\d.*5ShapeIL\w+?5TilesE\dELi(\d+)ELi(\d+)ELi\d+ELi(\d+)ELb\dEE")
+# hopper::multiply_once<semiring, element, finish, hopper::Once<n, parts, tiles, stages, long sums>, …>
+ONCE = re.compile(r"6hopper13multiply_onceI.*4OnceILi(\d+)ELi(\d+)ELi(\d+)ELi\d+ELb\dEE")
 # Instructions for 16 rows by 8 columns of outputs and a slab of 128 bytes of k.
 PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32": 4, "IMMA.16832.S8.S8": 4, "IMMA.16832.U8.U8": 4,
             "BMMA.168256.AND.POPC": 4, "DMMA.16x8x8": 2, "DMMA.884": 8}
@@ -36,6 +34,15 @@ PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32":
 KINDS = [kind for kind in PRODUCTS if not kind.startswith("DMMA")]
 # Kinds of wgmma, without their columns, that there are kernels of where there are any.
 WGMMA = ["HGMMA.16.F32", "HGMMA.16.F32.BF16", "HGMMA.8.F32.TF32", "IGMMA.32.S8.S8", "IGMMA.32.U8.U8"]
+
+
+def enumerators(header, enumeration):
+    """Their names, in the order of their values."""
+    text = (Path(__file__).parent.parent / header).read_text()
+    return re.findall(r"\w+", re.search(rf"enum class {enumeration}\b[^{{]*{{([^}}]*)}}", text)[1])
+
+
+ALONG_LINES = enumerators("backends/cuda/tile/direction.hpp", "Direction").index("along_lines")
 
 
 def functions(text):
@@ -90,16 +97,16 @@ def lacks(name, found):
     if len(products) != 1 or products[0] not in PRODUCTS:
         return [f"one kind of products: {products}"]
     # A slab has 128 bytes of k, of each of several planes 64.
-    of_number, planes = PARTS[int(KIND_OF_PRODUCTS.search(name)[1])]
+    planes, of_number, promoted, _ = ([*map(int, re.findall(r"\d+", DECOMPOSITION.search(name)[1])), 0, 0, 0])[:4]
     wanted = PRODUCTS[products[0]] * (outputs_m // 16) * (outputs_n // 8) * of_number // min(planes, 2)
-    turns = 2 if IN_TURN.search(name) else 1
+    turns = 2 if planes > 1 and promoted == 16 else 1  # the two steps of a slab are a loop
     wanted //= turns
     texts = []
     if found[products[0]] != wanted:
         texts.append(f"{wanted} {products[0]}: {found[products[0]]}")
     doubles, halves = products[0].startswith("DMMA"), products[0].startswith("HMMA.16816")
-    for outputs, by_lines in zip((outputs_m, outputs_n), LINES.search(name).groups()):
-        one_by_one = doubles or (by_lines == "1" and not halves)
+    for outputs, direction in zip((outputs_m, outputs_n), DIRECTIONS.search(name).groups()):
+        one_by_one = doubles or (int(direction) == ALONG_LINES and not halves)
         reads = "LDS.64" if doubles else "LDS" if one_by_one else "LDSM"
         wanted = outputs // 16 * (2 if doubles else 6 if planes == 3 else 4) * (4 if one_by_one else 1) // turns
         if (count := sum(found[kind] for kind in found if kind == reads or kind.startswith(reads + ".") and reads != "LDS")) < wanted:

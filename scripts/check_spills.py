@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fails when a CUDA kernel of Rigel has a stack frame or spills registers, or takes more registers or shared memory than its
-tile allows: a multiprocessor has to hold as many blocks at a time as tile::Shape or mma::Shape says, one of hopper::Shape and hopper::Once.
+"""Fails when a CUDA kernel of Rigel has a stack frame or spills registers, or takes more registers or static shared memory than its
+tile allows: a multiprocessor has to hold as many blocks at a time as tile::Shape or mma::Shape says. (Dynamic shared memory is
+known when a kernel is compiled: arch::holds() is asserted of it.)
 
 usage: check_spills.py [--budgets FILE] [--any-blocks] FOLDER...
 
@@ -33,13 +34,7 @@ SHARED = re.compile(r"(\d+) bytes smem")
 SHAPE = re.compile(r"4tile5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELb")
 # mma::Shape<warps m, warps n, outputs m, outputs n, stages, blocks>
 WARPS = re.compile(r"5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EE")  # its namespace may be abbreviated
-# multiply<S, double, Products …>
-DOUBLES = re.compile(r"8multiplyI.*?EEdL\w+?8Products")
-THREE_PLANES = re.compile(r"8ProductsE(8|9|10|11)E")  # mma::Products::bf16x6 to promoted_bf16x9
-# hopper::Parts<planes, products, promoted>, hopper::Shape<tiles, rows, n, stages, cluster>
-GROUPS = re.compile(r"5PartsILi(\d+)ELi\d+ELb\d.*5ShapeIL\w+?5TilesE(\d)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EE")
-# hopper::Once<n, parts, tiles, stages>
-ONCE = re.compile(r"4OnceILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EE")
+HOPPER = re.compile(r"8backends6hopper\d+([a-z_]+)I")  # hopper::multiply<…>, hopper::multiply_once<…>
 
 # A multiprocessor has 65,536 registers, which a warp takes in units of 8 a thread, and this much shared memory, of which 1 KB
 # goes with every block (CUDA C++ Programming Guide, Compute Capabilities).
@@ -63,33 +58,14 @@ class Function:
 
     def blocks(self):
         """How many blocks a multiprocessor holds, and how many the tile asks for; None where the name has no tile."""
-        shape = SHAPE.search(self.name) or WARPS.search(self.name) or GROUPS.search(self.name) or ONCE.search(self.name)
+        shape = SHAPE.search(self.name) or WARPS.search(self.name)
         shared = SHARED_OF_ALL.get(self.architecture.removeprefix("sm_").rstrip("af"))
         if not self.entry or shape is None or shared is None:
             return None
-        if shape.re is GROUPS:
-            planes, in_turn, rows, n, stages, _ = map(int, shape.groups())
-            row_bytes, outputs = (128, 64) if planes == 1 else (64, 32)
-            lines = 64 * rows * (1 if in_turn else 2) + n
-            needed = stages * (lines * row_bytes * planes + 16) + 8 * 8 * (outputs + 8) * 4 + 1024
-            return min(REGISTERS_OF_ALL // (384 * ((self.registers + 7) // 8 * 8)), shared * 1024 // needed), 1
-        if shape.re is ONCE:
-            n, parts, _, stages = map(int, shape.groups())
-            sums = (parts - 1) * 128 * (n // parts) * 4 if parts > 1 else 8 * 8 * (64 + 8) * 4
-            needed = stages * ((128 + n) * 128 + 16) + sums + 8 + 1024
-            return min(REGISTERS_OF_ALL // (288 * ((self.registers + 7) // 8 * 8)), shared * 1024 // needed), 1
-        a, b, outputs_m, outputs_n, stages, blocks = map(int, shape.groups())
+        a, b, *_, blocks = map(int, shape.groups())
         warps = a * b // 32 if shape.re is SHAPE else a * b
         by_registers = REGISTERS_OF_ALL // (warps * 32 * ((self.registers + 7) // 8 * 8))
-        if shape.re is SHAPE:
-            return min(by_registers, shared * 1024 // (self.shared + 1024)), blocks
-        # Slabs of 128 bytes of k, or 64 of each of three planes, and a warp's eight rows on their way out are not static. Where there
-        # is less shared memory than sm_90 has, one block has to fit.
-        size = 8 if DOUBLES.search(self.name) else 4  # of an accumulator
-        row_bytes = 3 * 64 if THREE_PLANES.search(self.name) else 128
-        needed = stages * (a * outputs_m + b * outputs_n) * row_bytes + warps * 8 * (outputs_n + 8) * size + 1024
-        by_shared = shared * 1024 // needed
-        return (min(by_registers, by_shared) if shared >= 228 else by_registers if by_shared else 0), blocks
+        return min(by_registers, shared * 1024 // (self.shared + 1024)), blocks
 
     def fits(self):
         blocks = self.blocks()
@@ -101,10 +77,8 @@ class Function:
             return f"Shape<{', '.join(shape.groups())}>"
         if shape := WARPS.search(self.name):
             return f"mma::Shape<{', '.join(shape.groups())}>"
-        if GROUPS.search(self.name):
-            return "hopper::Shape"
-        if ONCE.search(self.name):
-            return "hopper::Once"
+        if hopper := HOPPER.search(self.name):
+            return f"hopper::{hopper[1]}"
         return re.sub(r"<.*", "", name, flags=re.S).split("::")[-1]
 
 

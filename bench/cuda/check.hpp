@@ -83,7 +83,7 @@ class Checks {
     if (!covers(info.promises, rigel::Promise::reference_bits)) {
       sizes = absolute_sums(s, a, b, expected, epilogue, options.accumulate);
       const rigel::Accuracy other = chosen(expected).accuracy;
-      const double units = info.accuracy.constant + other.constant + (info.accuracy.per_term + other.per_term) * k;
+      const double units = info.accuracy.of(k) + other.of(k);
       tolerance = units * unit<typename S::accumulator> + 2 * unit<C>;
     }
     rigel::contract(exec_, s, a, b, expected, epilogue, options);

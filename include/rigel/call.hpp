@@ -62,11 +62,16 @@ constexpr bool covers(Promise has, Promise wants) { return (unsigned(wants) & ~u
 std::string describe(Promise promise);
 
 /// An a-priori error bound: |error| ≤ (constant + per_term·K) · u · Σ_k |a ⊗ b|, where u is the unit roundoff of the
-/// accumulator. Both are 0 if nothing rounds.
+/// accumulator. Both are 0 if nothing rounds. If sums are cut into parts of `part` terms, each summed by itself and then added
+/// to those before, per_term counts the terms of one part, and each part adds 1.
 struct Accuracy {
   double constant = 0, per_term = 0;
+  int part = 0;
   /// The bound of a sum of `terms` terms, in units of u · Σ_k |a ⊗ b|.
-  constexpr double of(std::int64_t terms) const { return constant + per_term * static_cast<double>(terms); }
+  constexpr double of(std::int64_t terms) const {
+    if (part == 0 || terms <= part) return constant + per_term * static_cast<double>(terms);
+    return constant + per_term * part + static_cast<double>(terms) / part;
+  }
 };
 
 /// How the terms a ⊗ b are rounded before they are summed. A kernel states what it does; a call states the least that it

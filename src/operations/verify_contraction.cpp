@@ -482,9 +482,8 @@ class Verifier {
     // A logarithm's error is that of its argument, plus the roundings of exponents as large as the operands.
     const double exponent =
         logarithmic ? 1 + largest(in.a, in.a_bytes) + largest(in.b, in.b_bytes) + largest(in.c, in.c_bytes) : 0;
-    const Accuracy accuracy = kernel_.info.accuracy;
     const double unit = unit_roundoff(in.c.operand.type), terms = static_cast<double>(c.k + c.accumulate);
-    const double gamma = (accuracy.constant + accuracy.per_term * terms) * unit;
+    const double gamma = kernel_.info.accuracy.of(c.k + c.accumulate) * unit;
     // A relative error is stated besides what one chain is off by, and not of a result that what C held before may cancel.
     const double relative = c.accumulate ? 0 : kernel_.info.relative_error, chain = (2 + terms) * unit;
     std::int64_t wrong = 0;

@@ -66,12 +66,17 @@ void check_into(const Lying& a, const Lying& b, const Lying& c, int& kernels) {
     ++kernels;
     CAPTURE(info.name);
     const auto actual = place<C, Exec>(c, 3);
-    // Tiles of 192 columns only store results without conversion, four at a time.
+    // Long sums of 16-bit numbers are cut, and these tiles have no registers for the sum of a part.
+    const bool large = info.tile.n == 256 || (info.tile.n == 192 && info.variant != "long") || info.tile.m == 64 ||
+                       (info.tile.n == 128 && info.variant == "once");
+    const bool too_long = rigel::ShortFloat<T> && a.columns > 4096 && large;
+    // One tile only stores results without conversion, four at a time.
     const bool in_fours = n % 4 == 0 && c.row % 4 == 0 && c.batch % 4 == 0 && c.first % 4 == 0;
-    if (!in_fours && info.tile.m == 128 && info.tile.n == 192 && info.precision == rigel::Precision::accumulator) {
+    if (too_long || (!in_fours && info.operands[2].layout == rigel::Layout::row_major)) {
       const auto refused = support::caught([&] { call(actual.view, info.name, info.precision); });
       CHECK(refused.code == rigel::Code::unsupported);
-      CHECK(refused.decline == rigel::Decline::layout);
+      CHECK(refused.decline ==
+            (in_fours || info.operands[2].layout == rigel::Layout::any ? rigel::Decline::extents : rigel::Decline::layout));
       continue;
     }
     call(actual.view, info.name, info.precision);
@@ -98,8 +103,8 @@ void check_all(int& kernels) {
   struct Extents {
     int m, n, k;
   };
-  // Extents around tiles, slabs, split-K slices and k-steps; K = 0; more slabs than stages, in one slice and in four; more
-  // tiles than multiprocessors.
+  // Extents around tiles, slabs, split-K slices and k-steps; K = 0; more slabs than stages, in one slice and in four; long
+  // sums, in one slice and in four; more tiles than multiprocessors.
   for (const auto& [m, n, k] : std::vector<Extents>{{1, 1, 1},
                                                     {64, 64, 32},
                                                     {127, 129, 0},
@@ -108,6 +113,7 @@ void check_all(int& kernels) {
                                                     {300, 520, 97},
                                                     {65, 40, 1111},
                                                     {65, 40, 3001},
+                                                    {65, 40, 16700},
                                                     {1500, 1300, 70}}) {
     const Lying a_along_k{1, m, k, 0, pitch(k), 1}, b_along_k{1, k, n, 0, 1, pitch(k)};
     const Lying a_along_m{1, m, k, 0, 1, pitch(m)}, b_along_n{1, k, n, 0, pitch(n), 1};

@@ -82,8 +82,7 @@ void check(const Call& call) {
     const auto bound_of = [&](const rigel::KernelInfo& info) {
       // The model computes in f64, so for f64 it rounds as much as the kernel does.
       const double twice = call.facts.result == rigel::Scalar::f64 ? 2 : 1;
-      return Bound{twice * (info.accuracy.constant + info.accuracy.per_term * static_cast<double>(t.k + t.accumulate)) * u,
-                   logarithmic};
+      return Bound{twice * info.accuracy.of(t.k + t.accumulate) * u, logarithmic};
     };
 
     support::Bytes expected;

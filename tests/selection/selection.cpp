@@ -219,6 +219,19 @@ TEST_CASE("batch_invariant: the kernel within the class follows from M") {
   CHECK(chosen(1) != chosen(8192));
 }
 
+TEST_CASE("long sums of 16-bit numbers get tiles that cut them") {
+  if (rigel::kernels({.name = "cuda.hopper"}).empty()) return;  // this build has no kernels for this architecture
+  const Call call = on_hopper("plus_times", rigel::Scalar::bf16, 8192, 8192);
+  for (const std::int64_t m : {1, 200, 8192}) {
+    Contraction p = problem(call, m);
+    p.require = Promise::batch_invariant;
+    const rigel::KernelInfo& info = select(p).info;
+    CHECK(bit_class_of(info) == "cuda.hopper");
+    CHECK(info.accuracy.part > 0);
+  }
+  CHECK(select(problem(call, 8192)).info.variant == "long");
+}
+
 TEST_CASE("defaults: tensor cores where their bound is no larger than a chain's, or distances are guarded") {
   if (rigel::kernels({.name = "cuda.mma"}).empty()) return;  // this build has none
   using rigel::Precision, rigel::Scalar;

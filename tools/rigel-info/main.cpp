@@ -174,8 +174,11 @@ std::string operands_of(const rigel::KernelInfo& k) {
 
 std::string accuracy_of(const rigel::KernelInfo& k) {
   if (k.accuracy.constant == 0 && k.accuracy.per_term == 0) return "exact";
-  char text[48];
+  char text[64];
   std::snprintf(text, sizeof text, "%g+%gK", k.accuracy.constant, k.accuracy.per_term);
+  if (k.accuracy.part > 0)
+    std::snprintf(text, sizeof text, "%g+%g*min(K,%d)+K/%d", k.accuracy.constant, k.accuracy.per_term, k.accuracy.part,
+                  k.accuracy.part);
   return text;
 }
 

@@ -66,6 +66,17 @@ Status supports(const Contraction& p) {
   return detail::finish_supports<detail::ProgramFinish>(p);
 }
 
+/// Whether long sums are cut into parts of sum_k.
+template <class S>
+inline constexpr bool cuts_sums = ShortFloat<typename S::element>;
+
+/// For a kernel that does not cut sums of 16-bit numbers.
+inline Status supports_short_sums(std::int64_t terms) {
+  if (terms > sum_k)
+    return {Decline::extents, "a sum has more than " + std::to_string(sum_k) + " terms, and its parts need smaller tiles"};
+  return {};
+}
+
 /// The same for a kernel that stores sums as they are; hopper::stored_as_they_are() and FoundPlace test the same.
 template <class S, class Shape>
 Status supports_as_they_are(const Contraction& p) {
@@ -109,7 +120,7 @@ double passes_cost(const Contraction& p) {
 
 /// A launch; the time to fill the slabs; for each round of tiles, a multiprocessor's products and its store, or the longer
 /// of the two if warpgroups ping-pong; and the passes before. `rate`: 32-byte steps of an output per second of a
-/// multiprocessor, measured on an H200.
+/// multiprocessor, measured on an H200; long sums are taken to cost as much as promoted ones.
 template <class Element, class Parts, class Shape>
 double cost(const Contraction& p) {
   constexpr double launch = 3.5e-6, fill = 1.9e-6;
@@ -120,7 +131,7 @@ double cost(const Contraction& p) {
                                : Parts::planes == 3 ? 1.35e11
                                                     : 1.2e11;
   constexpr double of_one = area >= 128 * 192 ? 2.1e11 : area >= 128 * 128 ? 1.9e11 : 1.37e11;
-  constexpr double rate = (Parts::planes > 1 ? of_planes : of_one) * (Parts::promoted ? 0.9 : 1);
+  constexpr double rate = (Parts::planes > 1 ? of_planes : of_one) * (Parts::promoted || Shape::long_sums ? 0.9 : 1);
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
   const double clusters = std::max(p.execution.multiprocessors / Shape::cluster, 1);
   const double each = std::ceil(tiles / clusters);
@@ -256,9 +267,43 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   });
 }
 
+/// supports(), cost() and run() of a tile whose schedule for long sums is `Long`.
+template <class S, class Shape, class Long>
+Status supports_with(const Contraction& p) {
+  if constexpr (std::is_void_v<Long>) {
+    if (Status status = supports_short_sums(p.k); !status) return status;
+  } else if constexpr (!std::is_same_v<Shape, Long>) {
+    if (p.k > sum_k) return supports<Long>(p);
+  }
+  if constexpr (Shape::as_they_are)
+    return supports_as_they_are<S, Shape>(p);
+  else
+    return supports<Shape>(p);
+}
+template <class Element, class Parts, class Shape, class Long>
+double cost_with(const Contraction& p) {
+  if constexpr (!std::is_void_v<Long> && !std::is_same_v<Shape, Long>)
+    if (p.k > sum_k) return cost<Element, Parts, Long>(p);
+  return cost<Element, Parts, Shape>(p);
+}
+template <class S, class Element, class Parts, class Shape, class Long>
+void run_with(const KernelInfo& info, const Contraction& p, void* workspace) {
+  if constexpr (!std::is_void_v<Long> && !std::is_same_v<Shape, Long>)
+    if (p.k > sum_k) return run<S, Element, Parts, Long>(info, p, workspace);
+  run<S, Element, Parts, Shape>(info, p, workspace);
+}
+
+/// The bound of sums of 16-bit numbers: parts are summed on tensor cores, then added in float.
+constexpr Accuracy accuracy_of_cut_sums(double rounding = 0) {
+  Accuracy accuracy = tensor::truncating_accuracy(16, 1, rounding);
+  accuracy.part = sum_k;
+  return accuracy;
+}
+
 /// A kernel of S. Floats are cut to tf32 or into planes of bfloat16, as `precision` says; `nine`: all products of three
-/// planes.
-template <class S, Precision precision, class Shape, bool nine = precision == Precision::exact_products>
+/// planes. For long sums of 16-bit numbers the tile has another schedule, `Long`, or none (void) and declines them.
+template <class S, Precision precision, class Shape, bool nine = precision == Precision::exact_products,
+          class Long = std::conditional_t<Shape::long_sums || !cuts_sums<S>, Shape, void>>
 Kernel<Contraction> kernel() {
   using Own = typename S::element;
   constexpr bool promoted = precision == Precision::exact_products || precision == Precision::promoted;
@@ -270,24 +315,41 @@ Kernel<Contraction> kernel() {
   k.info = tensor::info_of_tile<S, Shape>("cuda.hopper", precision, depth,
                                           !nine      ? ""
                                           : promoted ? "bf16x9"
-                                                     : "bf16x9_split");
+                                                     : "bf16x9_split",
+                                          Shape::long_sums ? "long" : "");
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;
   else if constexpr (Parts::planes > 1)
-    k.info.accuracy = tensor::accuracy_of_planes(Parts::planes, Parts::products, promoted, depth);
+    k.info.accuracy = tensor::accuracy_of({Parts::planes, Parts::products, promoted ? depth : 0}, terms);
+  else if constexpr (cuts_sums<S>)
+    k.info.accuracy = accuracy_of_cut_sums();
   else
     k.info.accuracy = tensor::truncating_accuracy(terms, 1, precision == Precision::tf32 ? tensor::cut_to_tf32 : 0);
   if constexpr (Shape::as_they_are) k.info.operands[2] = {Layout::row_major, 4};
-  if constexpr (Shape::as_they_are)
-    k.supports = detail::supports_by<supports_as_they_are<S, Shape>>;
-  else
-    k.supports = detail::supports_by<supports<Shape>>;
-  k.cost = detail::cost_by<cost<Element, Parts, Shape>>;
+  k.supports = detail::supports_by<supports_with<S, Shape, Long>>;
+  k.cost = detail::cost_by<cost_with<Element, Parts, Shape, Long>>;
   k.workspace = detail::workspace_by<workspace<Parts>>;
-  k.run = detail::run_by<run<S, Element, Parts, Shape>>;
+  k.run = detail::run_by<run_with<S, Element, Parts, Shape, Long>>;
   return k;
+}
+
+/// The kernels of 16-bit numbers and of bytes, the largest tile first.
+template <class S, Precision precision>
+std::vector<Kernel<Contraction>> kernels_in_one_step() {
+  constexpr Tiles shared = Tiles::shared, in_turn = Tiles::in_turn;
+  using Long = std::conditional_t<cuts_sums<S>, Shape<shared, 1, 128, 6, 1, true>, Shape<in_turn, 2, 128, 6, 1>>;
+  using Small = Shape<shared, 1, 64, 8, 1>;
+  using LongSmall = Shape<shared, 1, 64, 8, 1, cuts_sums<S>>;
+  std::vector<Kernel<Contraction>> list = {kernel<S, precision, Shape<shared, 1, 256, 4, 2>>(),
+                                           kernel<S, precision, Shape<in_turn, 2, 192, 5, 1>>(),
+                                           kernel<S, precision, Shape<in_turn, 2, 128, 6, 1>, false, Long>(),
+                                           kernel<S, precision, Shape<in_turn, 1, 256, 5, 1>>(),
+                                           kernel<S, precision, Small, false, LongSmall>(),
+                                           kernel<S, precision, Shape<in_turn, 1, 128, 8, 1>>()};
+  if constexpr (cuts_sums<S>) list.push_back(kernel<S, precision, Shape<shared, 1, 192, 5, 2, true>>());
+  return list;
 }
 
 /// The kernels of a semiring, the largest tile first.
@@ -310,9 +372,7 @@ std::vector<Kernel<Contraction>> kernels() {
             kernel<S, precision, Shape<in_turn, 1, 256, 5, 1>>(), kernel<S, precision, Shape<shared, 1, 64, 8, 1>>(),
             kernel<S, precision, Shape<in_turn, 1, 128, 8, 1>>()};
   else
-    return {kernel<S, precision, Shape<shared, 1, 256, 4, 2>>(),  kernel<S, precision, Shape<in_turn, 2, 192, 5, 1>>(),
-            kernel<S, precision, Shape<in_turn, 2, 128, 6, 1>>(), kernel<S, precision, Shape<in_turn, 1, 256, 5, 1>>(),
-            kernel<S, precision, Shape<shared, 1, 64, 8, 1>>(),   kernel<S, precision, Shape<in_turn, 1, 128, 8, 1>>()};
+    return kernels_in_one_step<S, precision>();
 }
 
 }  // namespace rigel::backends::hopper

@@ -6,10 +6,14 @@
 // empty. Blocks are persistent, and the producer prefetches into the next tile while this one is stored. The tiles of a
 // cluster are stacked along M; each of its blocks copies a share of B's columns to all of them. Every output is summed in
 // ascending slabs, and within a slab in the same order, whatever the tile.
+//
+// Tensor cores truncate where they add, so long sums drift. Sums of 16-bit numbers are therefore cut: sum_k elements along K
+// are summed by themselves, then added in float. A thread needs registers for both sums, so these kernels have smaller tiles.
 #pragma once
 
 #include <rigel/backends/cuda/arch/barrier.hpp>
 #include <rigel/backends/cuda/arch/launch.hpp>
+#include <rigel/backends/cuda/arch/shared_memory.hpp>
 #include <rigel/backends/cuda/arch/tensor_copy.hpp>
 #include <rigel/backends/cuda/arch/wgmma.hpp>
 #include <rigel/backends/cuda/hopper/store.hpp>
@@ -24,21 +28,37 @@ namespace rigel::backends::hopper {
 /// with a tile each, so that one multiplies while the other stores.
 enum class Tiles : std::uint8_t { shared, in_turn };
 
+/// Elements along K whose products of 16-bit numbers are summed on tensor cores; longer sums are cut into parts of so many.
+/// Part of the bits of every kernel, and a multiple of a slab's depth.
+inline constexpr int sum_k = 4096;
+
 /// A block of two consumer warpgroups with Rows·64 × N outputs each, `Stages` slabs in shared memory, in clusters of
-/// `Cluster` blocks.
-template <Tiles Sharing, int Rows, int N, int Stages, int Cluster>
+/// `Cluster` blocks. With `LongSums`, sums are cut into parts of sum_k.
+template <Tiles Sharing, int Rows, int N, int Stages, int Cluster, bool LongSums = false>
 struct Shape {
   static constexpr int groups = 2, rows = Rows, n = N;
   static constexpr bool in_turn = Sharing == Tiles::in_turn;
   static constexpr int m = 64 * Rows * (in_turn ? 1 : groups);
   static constexpr int stages = Stages, cluster = Cluster;
+  static constexpr bool long_sums = LongSums;
   /// A thread has 168 registers at launch; consumers take 240. The producer has a warpgroup to itself because registers
   /// change hands by warpgroup.
   static constexpr int threads = 128 * (groups + 1), copying_registers = 24, multiplying_registers = 240;
   /// With so many outputs, a thread has no registers left for the general epilogue: sums are stored as they are.
   static constexpr bool as_they_are = Rows * N > 256;
-  static_assert(N % 64 == 0 && N <= 256 && Stages >= 2 && (N / 64) % Cluster == 0);
+  static_assert(N % 64 == 0 && N <= 256 && Stages >= 2 && (N / 8) % Cluster == 0);
 };
+
+/// x += y.
+template <class Sum, int rows, int columns>
+__device__ __forceinline__ void add_sums(Sum (&x)[rows][columns][4], const Sum (&y)[rows][columns][4]) {
+#pragma unroll
+  for (int i = 0; i < rows; ++i)
+#pragma unroll
+    for (int j = 0; j < columns; ++j)
+#pragma unroll
+      for (int r = 0; r < 4; ++r) x[i][j][r] = math::add(x[i][j][r], y[i][j][r]);
+}
 
 /// Each number is the sum of `Planes` numbers, one in each plane. `Products` of their products are computed: all, or those
 /// of planes p and q with p + q < Planes. With `Promoted`, a slab's products are summed by themselves, then added to the
@@ -60,6 +80,7 @@ struct Memory {
   static constexpr int stage = (Shape::m + Shape::n) * Parts::row_bytes * Parts::planes;
   static constexpr int buffers = Shape::stages * stage, barriers = buffers + 4 * Shape::groups * Buffer::bytes;
   static constexpr int bytes = barriers + (2 * Shape::stages + Shape::groups) * 8;
+  static_assert(arch::holds(arch::shared_memory_of_sm_90, 1, bytes));
 };
 
 /// `k`: K. `a_planes`, `b_planes`: matrices from one plane to the next. Without `a_batched` or `b_batched`, one matrix
@@ -172,7 +193,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
               const int part = static_cast<int>(rank);
               const int line = n + SlabB::template line_of<Shape::cluster>(part, copy);
               const std::uint32_t to = slab_b(place.stage, plane) + SlabB::template place_of<Shape::cluster>(part, copy);
-              const int x = SlabB::by_lines ? line : k, y = SlabB::by_lines ? k : line;
+              const int of_k = k + SlabB::template k_of<Shape::cluster>(part);
+              const int x = SlabB::by_lines ? line : of_k, y = SlabB::by_lines ? of_k : line;
               const int z = batch_b + plane * operands.b_planes;
               if constexpr (clustered)
                 arch::copy_tensor_to((1 << Shape::cluster) - 1, to, &operands.b, x, y, z, barrier);
@@ -217,56 +239,72 @@ __global__ void __launch_bounds__(Shape::threads, 1)
         }
         first_turn = false;
       }
+      // Adds the products of slabs from `first_slab` to `end` to `all`.
+      const auto multiply_slabs = [&](Accumulator(&all)[Shape::rows][columns][4], int first_slab,
+                                      int end) __attribute__((always_inline)) {
 #pragma unroll 1
-      for (int slab = 0; slab < slabs_of_tile; ++slab) {
-        [[maybe_unused]] Accumulator of_slab[Shape::rows][columns][4];
-        auto& x = *[&] {
-          if constexpr (Parts::promoted)
-            return &of_slab;
-          else
-            return &sums;
-        }();
-        arch::wait(present(place.stage), place.parity);
-        arch::fence_wgmma();
-        // The smallest products first.
+        for (int slab = first_slab; slab < end; ++slab) {
+          [[maybe_unused]] Accumulator of_slab[Shape::rows][columns][4];
+          auto& x = *[&] {
+            if constexpr (Parts::promoted)
+              return &of_slab;
+            else
+              return &all;
+          }();
+          arch::wait(present(place.stage), place.parity);
+          arch::fence_wgmma();
+          // The smallest products first.
 #pragma unroll
-        for (int both = Parts::smallest; both >= 0; --both)
+          for (int both = Parts::smallest; both >= 0; --both)
 #pragma unroll
-          for (int plane = std::max(0, both - Parts::planes + 1); plane <= std::min(both, Parts::planes - 1); ++plane)
+            for (int plane = std::max(0, both - Parts::planes + 1); plane <= std::min(both, Parts::planes - 1); ++plane)
 #pragma unroll
-            for (int step = 0; step < SlabA::steps; ++step) {
-              const bool begins = both == Parts::smallest && plane == std::max(0, both - Parts::planes + 1) && step == 0;
+              for (int step = 0; step < SlabA::steps; ++step) {
+                const bool begins = both == Parts::smallest && plane == std::max(0, both - Parts::planes + 1) && step == 0;
 #pragma unroll
-              for (int row = 0; row < Shape::rows; ++row)
-                arch::wgmma<Element, SlabA::by_lines, SlabB::by_lines>(
-                    x[row], SlabA::descriptor(slab_a(place.stage, plane), group_m + 64 * row, step),
-                    SlabB::descriptor(slab_b(place.stage, both - plane), 0, step), !Parts::promoted || !begins);
-            }
-        arch::commit_wgmma();
-        if constexpr (Parts::promoted) {
-          arch::wait_for_wgmma<0>();
-          release(place.stage);
+                for (int row = 0; row < Shape::rows; ++row)
+                  arch::wgmma<Element, SlabA::by_lines, SlabB::by_lines>(
+                      x[row], SlabA::descriptor(slab_a(place.stage, plane), group_m + 64 * row, step),
+                      SlabB::descriptor(slab_b(place.stage, both - plane), 0, step), !Parts::promoted || !begins);
+              }
+          arch::commit_wgmma();
+          if constexpr (Parts::promoted) {
+            arch::wait_for_wgmma<0>();
+            release(place.stage);
 #pragma unroll
-          for (int row = 0; row < Shape::rows; ++row) {
-            arch::hold(x[row]);
-#pragma unroll
-            for (int j = 0; j < columns; ++j)
-#pragma unroll
-              for (int r = 0; r < 4; ++r) sums[row][j][r] = math::add(sums[row][j][r], x[row][j][r]);
+            for (int row = 0; row < Shape::rows; ++row) arch::hold(x[row]);
+            add_sums(all, x);
+          } else {
+            arch::wait_for_wgmma<1>();
+            if (slab > 0) release(before);
+            before = place.stage;
           }
-        } else {
-          arch::wait_for_wgmma<1>();
-          if (slab > 0) release(before);
-          before = place.stage;
+          place.advance();
         }
-        place.advance();
+      };
+      if constexpr (Shape::long_sums) {
+        static_assert(!Parts::promoted && sum_k % SlabA::depth == 0);
+        constexpr int of_part = sum_k / SlabA::depth;
+#pragma unroll 1
+        for (int slab = 0; slab < slabs_of_tile; slab += of_part) {
+          Accumulator part[Shape::rows][columns][4] = {};
+          multiply_slabs(part, slab, std::min(slab + of_part, slabs_of_tile));
+          arch::wait_for_wgmma<0>();
+#pragma unroll
+          for (int row = 0; row < Shape::rows; ++row) arch::hold(part[row]);
+          add_sums(sums, part);
+        }
+      } else {
+        multiply_slabs(sums, 0, slabs_of_tile);
       }
       if constexpr (Shape::in_turn)
         if (lane == 0) arch::arrive(turn(1 - group));
       if constexpr (!Parts::promoted) {
-        arch::wait_for_wgmma<0>();
+        if constexpr (!Shape::long_sums) {
+          arch::wait_for_wgmma<0>();
 #pragma unroll
-        for (int row = 0; row < Shape::rows; ++row) arch::hold(sums[row]);
+          for (int row = 0; row < Shape::rows; ++row) arch::hold(sums[row]);
+        }
         if (slabs_of_tile > 0) release(before);
       }
       const tile::Origin o = origin(index);

@@ -28,6 +28,14 @@ double once_cost(const Contraction& p) {
   return launch + rounds * each + (rounds - 1) * again + passes_cost<Parts<1, 1, false>>(p);
 }
 
+/// Elements along K in the longest slice, in whole slabs.
+template <class S, class Shape>
+std::int64_t terms_of_slice(const Contraction& p) {
+  constexpr std::int64_t depth = 128 / sizeof(typename S::element);
+  const std::int64_t slabs = (p.k + depth - 1) / depth;
+  return (slabs + Shape::parts - 1) / Shape::parts * depth;
+}
+
 template <class S, class Element, class Shape>
 void run_grid(const KernelInfo& info, const Contraction& p, void* workspace) {
   using Whole = Parts<1, 1, false>;
@@ -50,8 +58,8 @@ void run_grid(const KernelInfo& info, const Contraction& p, void* workspace) {
     launch<Shape>(function, grid, bytes, list, stream, info);
   };
   with_directions<Element, Whole>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {
-    // The shorter kernel saves 0.3 µs; for larger tiles it saves nothing.
-    if constexpr (Shape::tiles > 1 && !std::is_same_v<Element, float>)
+    // The shorter kernel saves 0.3 µs; for larger tiles and long sums it saves nothing.
+    if constexpr (Shape::tiles > 1 && !Shape::long_sums && !std::is_same_v<Element, float>)
       if (supports_as_they_are<S, typename Shape::Tile>(p)) return run_as.template operator()<of_a, of_b, true>();
     run_as.template operator()<of_a, of_b, false>();
   });
@@ -74,8 +82,22 @@ void run_once(const KernelInfo& info, const Contraction& p, void* workspace) {
           workspace);
 }
 
-/// A kernel of S; floats are cut to tf32.
-template <class S, Precision precision, class Shape>
+/// supports() and run() of a tile whose kernel for long sums is `Long`.
+template <class S, class Shape, class Long>
+Status supports_once(const Contraction& p) {
+  if constexpr (std::is_void_v<Long>)
+    if (Status status = supports_short_sums(terms_of_slice<S, Shape>(p)); !status) return status;
+  return supports<typename Shape::Tile>(p);
+}
+template <class S, class Element, class Shape, class Long>
+void run_once_with(const KernelInfo& info, const Contraction& p, void* workspace) {
+  if constexpr (!std::is_void_v<Long> && !std::is_same_v<Shape, Long>)
+    if (terms_of_slice<S, Shape>(p) > sum_k) return run_once<S, Element, Long>(info, p, workspace);
+  run_once<S, Element, Shape>(info, p, workspace);
+}
+
+/// A kernel of S; floats are cut to tf32. Long sums of 16-bit numbers have a kernel of their own, `Long`, or none (void).
+template <class S, Precision precision, class Shape, class Long = std::conditional_t<cuts_sums<S>, void, Shape>>
 Kernel<Contraction> once_kernel() {
   using Element = typename S::element;
   constexpr int size = static_cast<int>(sizeof(Element)), depth = 128 / size, terms = 32 / size;
@@ -90,22 +112,27 @@ Kernel<Contraction> once_kernel() {
     k.info.promises = Shape::parts > 1 ? Promise::repeatable : Promise::repeatable | Promise::batch_invariant;
   if constexpr (Shape::parts > 1) k.info.bit_class.clear();
   if constexpr (!is_exact<S>) {
-    constexpr double cut = precision == Precision::tf32 ? tensor::cut_to_tf32 : 0;
-    k.info.accuracy = tensor::truncating_accuracy(
-        terms, 1, cut + (Shape::parts > 1 ? Shape::parts : 0));  // the slices' sums, added in float
+    constexpr double joined = Shape::parts > 1 ? Shape::parts : 0;  // the slices' sums, added in float
+    if constexpr (cuts_sums<S>)
+      k.info.accuracy = accuracy_of_cut_sums(joined);
+    else
+      k.info.accuracy = tensor::truncating_accuracy(terms, 1, tensor::cut_to_tf32 + joined);
   }
-  k.supports = detail::supports_by<supports<typename Shape::Tile>>;
+  k.supports = detail::supports_by<supports_once<S, Shape, Long>>;
   k.cost = detail::cost_by<once_cost<Element, Shape>>;
   k.workspace = detail::workspace_by<workspace<Parts<1, 1, false>>>;
-  k.run = detail::run_by<run_once<S, Element, Shape>>;
+  k.run = detail::run_by<run_once_with<S, Element, Shape, Long>>;
   return k;
 }
 
 /// The kernels of a semiring.
 template <class S, Precision precision = Precision::accumulator>
 std::vector<Kernel<Contraction>> once_kernels() {
-  return {once_kernel<S, precision, Once<128, 1, 1, 6>>(), once_kernel<S, precision, Once<64, 1, 2, 8>>(),
-          once_kernel<S, precision, Once<64, 2, 1, 8>>(), once_kernel<S, precision, Once<128, 4, 1, 5>>()};
+  constexpr bool cuts = cuts_sums<S>;
+  return {once_kernel<S, precision, Once<128, 1, 1, 6>>(),
+          once_kernel<S, precision, Once<64, 1, 2, 8>, Once<64, 1, 2, 8, cuts>>(),
+          once_kernel<S, precision, Once<64, 2, 1, 8>, Once<64, 2, 1, 8, cuts>>(),
+          once_kernel<S, precision, Once<128, 4, 1, 5>, Once<128, 4, 1, 5, cuts>>()};
 }
 
 }  // namespace rigel::backends::hopper

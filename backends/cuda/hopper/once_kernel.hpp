@@ -15,11 +15,12 @@
 namespace rigel::backends::hopper {
 
 /// A block of 128 × N outputs, `Stages` slabs in shared memory, in clusters of `Tiles` tiles next to each other along N,
-/// each in `Parts` split-K slices.
-template <int N, int Parts, int Tiles, int Stages>
+/// each in `Parts` split-K slices. With `LongSums`, the sums of a slice are cut into parts of sum_k.
+template <int N, int Parts, int Tiles, int Stages, bool LongSums = false>
 struct Once {
   static constexpr int groups = 2, m = 64 * groups, n = N, stages = Stages;
   static constexpr int parts = Parts, tiles = Tiles, cluster = Parts * Tiles;
+  static constexpr bool long_sums = LongSums;
   static constexpr int multiplying = 128 * groups, threads = multiplying + 32;
   static constexpr int columns = N / Parts;  // that a block stores
   /// The unit into which C is divided: the tiles of a cluster.
@@ -41,7 +42,7 @@ struct OnceMemory {
   static constexpr int received = Shape::stages * stage;
   static constexpr int barriers = received + (Shape::parts > 1 ? Shape::parts - 1 : 1) * part;
   static constexpr int bytes = barriers + (2 * Shape::stages + 1) * 8;
-  static_assert(Buffer::bytes <= warp);
+  static_assert(Buffer::bytes <= warp && arch::holds(arch::shared_memory_of_sm_90, 1, bytes));
 };
 
 /// The slabs of a split-K slice: equally many in each but the last ones.
@@ -173,23 +174,38 @@ __global__ void __launch_bounds__(Shape::threads, 1)
         arch::arrive(free(before));
     }
   };
+  int slab = 0;
+  // Adds the products of the slabs before `end` to x.
+  const auto multiply_slabs = [&](Accumulator(&x)[1][Shape::n / 8][4], int end) __attribute__((always_inline)) {
 #pragma unroll 1
-  for (int slab = 0; slab < k_part.count; ++slab) {
-    const std::uint32_t a = slabs + place.stage * Memory::stage, b = a + SlabA::bytes;
-    arch::wait(present(place.stage), place.parity);
-    arch::fence_wgmma();
+    for (; slab < end; ++slab) {
+      const std::uint32_t a = slabs + place.stage * Memory::stage, b = a + SlabA::bytes;
+      arch::wait(present(place.stage), place.parity);
+      arch::fence_wgmma();
 #pragma unroll
-    for (int step = 0; step < SlabA::steps; ++step)
-      arch::wgmma<Element, SlabA::by_lines, SlabB::by_lines>(sums[0], SlabA::descriptor(a, group_m, step),
-                                                             SlabB::descriptor(b, 0, step));
-    arch::commit_wgmma();
-    arch::wait_for_wgmma<1>();
-    release(slab - 1);
-    before = place.stage;
-    place.advance();
+      for (int step = 0; step < SlabA::steps; ++step)
+        arch::wgmma<Element, SlabA::by_lines, SlabB::by_lines>(x[0], SlabA::descriptor(a, group_m, step),
+                                                               SlabB::descriptor(b, 0, step));
+      arch::commit_wgmma();
+      arch::wait_for_wgmma<1>();
+      release(slab - 1);
+      before = place.stage;
+      place.advance();
+    }
+    arch::wait_for_wgmma<0>();
+    arch::hold(x[0]);
+  };
+  if constexpr (Shape::long_sums) {
+    static_assert(sum_k % SlabA::depth == 0);
+#pragma unroll 1
+    while (slab < k_part.count) {
+      Accumulator of_part[1][Shape::n / 8][4] = {};
+      multiply_slabs(of_part, std::min(slab + sum_k / SlabA::depth, k_part.count));
+      add_sums(sums, of_part);
+    }
+  } else {
+    multiply_slabs(sums, k_part.count);
   }
-  arch::wait_for_wgmma<0>();
-  arch::hold(sums[0]);
 
   const auto store = [&](const auto& x) __attribute__((always_inline)) {
     static_assert(!as_they_are || !std::is_same_v<Element, float>);  // none is recomputed

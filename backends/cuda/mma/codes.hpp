@@ -340,7 +340,7 @@ void run_codes(const KernelInfo& info, const Contraction& problem, void* workspa
     constexpr int bytes = shared_bytes<Shape, std::int32_t>;
     static std::atomic<std::uint64_t> allowed{0};
     const auto function =
-        reinterpret_cast<const void*>(&multiply<Counted, std::uint32_t, Products::whole, detail::ProgramFinish, Shape,
+        reinterpret_cast<const void*>(&multiply<Counted, std::uint32_t, Decomposition{}, detail::ProgramFinish, Shape,
                                                 Direction::along_k, Direction::along_k, Result>);
     allow_shared_memory(function, bytes, allowed, p.execution.device, info);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};

@@ -51,9 +51,9 @@ std::int64_t columns_of(const Contraction& p) {
   return (p.n + Shape::n - 1) / Shape::n;
 }
 
-template <class S, class Element, class Shape, Products products = Products::whole>
+template <class S, class Element, class Shape, Decomposition decomposition = Decomposition{}>
 Status supports(const Contraction& p) {
-  constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, planes_of(products)>;
+  constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, decomposition.planes>;
   if (p.execution.shared_memory < bytes)
     return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   if (p.m > max_grid || p.n > max_grid ||
@@ -85,29 +85,29 @@ inline Status needs_other_residual(const Contraction& p) {
 }
 
 /// Bytes of the workspace that an operand takes: for its planes, or for packing if it cannot be copied as it is.
-template <bool takes_lines, Products products = Products::whole>
+template <bool takes_lines, Decomposition decomposition = Decomposition{}>
 std::size_t workspace_of(const Lines& g) {
-  if constexpr (planes_of(products) > 1)
-    return plane_bytes(*g.operand, g.lines, g.k, planes_of(products), PlaneLayout::alternating);
+  if constexpr (decomposition.planes > 1)
+    return plane_bytes(*g.operand, g.lines, g.k, decomposition.planes, PlaneLayout::alternating);
   else
     return direction_of(g, takes_lines) ? 0 : packed_bytes(*g.operand, g.lines, g.k);
 }
-template <bool takes_lines, Products products = Products::whole>
+template <bool takes_lines, Decomposition decomposition = Decomposition{}>
 std::size_t workspace(const Contraction& p) {
-  return workspace_of<takes_lines, products>(lines_of_a(p)) + workspace_of<takes_lines, products>(lines_of_b(p));
+  return workspace_of<takes_lines, decomposition>(lines_of_a(p)) + workspace_of<takes_lines, decomposition>(lines_of_b(p));
 }
 
 /// A launch; for each round of tiles the time to fill the slabs and to store C; and the products of the multiprocessor that
 /// gets the most tiles, which waits for operands if it has few warps. `rate`: 32-byte steps of an output per second of a
 /// full multiprocessor, measured on sm_90.
-template <class Shape, int work, bool takes_lines, Products products = Products::whole>
+template <class Shape, int work, bool takes_lines, Decomposition decomposition = Decomposition{}>
 double cost(const Contraction& p) {
   constexpr double launch = 3.5e-6, fill = 1.5e-6, packing = 3e-6;
   const double output = stores_fours(p.c) ? 2e-11 : 6e-10;
-  constexpr bool cuts = planes_of(products) > 1;
+  constexpr bool cuts = decomposition.planes > 1;
   constexpr double packed_bytes_per_second = cuts ? 3.1e12 : 1.2e12;
   constexpr int area = Shape::m * Shape::n;
-  constexpr bool splits = products == Products::split || products == Products::promoted;  // in registers
+  constexpr bool splits = decomposition.planes == 1 && decomposition.products > 1;  // in registers
   constexpr double rate = area >= 128 * 128 && splits ? 1.08e11
                           : area >= 128 * 256         ? 1.22e11
                           : area >= 128 * 128         ? 1.15e11
@@ -122,7 +122,7 @@ double cost(const Contraction& p) {
   double seconds = launch + (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * steps / rate +
                    std::ceil(each / Shape::blocks) * fill + each * area * output;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
-    if (const std::size_t bytes = workspace_of<takes_lines, products>(g))
+    if (const std::size_t bytes = workspace_of<takes_lines, decomposition>(g))
       seconds += packing + static_cast<double>(bytes + matrices_of(*g.operand) * g.lines * g.k * g.operand->size) /
                                packed_bytes_per_second;
   return seconds;
@@ -162,9 +162,9 @@ Source<Element> cut_source(const Lines& g, std::byte*& memory, cudaStream_t stre
   return cut;
 }
 
-template <class S, class Element, Products products, class Shape>
+template <class S, class Element, Decomposition decomposition, class Shape>
 void run(const KernelInfo& info, const Contraction& p, void* workspace) {
-  constexpr int planes = planes_of(products);
+  constexpr int planes = decomposition.planes;
   constexpr int ratio =
       planes > 1 ? 1 : static_cast<int>(sizeof(typename S::element) / sizeof(Element));  // words per element
   const cuda::CurrentDevice current(p.execution.device);
@@ -200,7 +200,7 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
     constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, planes>;
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
-        &multiply<S, Element, products, detail::ProgramFinish, Shape, of_a, of_b, decltype(result), Raster>);
+        &multiply<S, Element, decomposition, detail::ProgramFinish, Shape, of_a, of_b, decltype(result), Raster>);
     allow_shared_memory(function, bytes, allowed, p.execution.device, info);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
     launch_tiles<Shape>(function, tiles, bytes, list, p, info);
@@ -214,55 +214,32 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   launch.template operator()<Direction::along_k, Direction::along_k>();
 }
 
-/// How numbers are multiplied at a `precision`, with floats cut to `Element` or into planes of it.
+/// Whether floats are in planes of `Element`.
 template <class S, class Element>
-constexpr Products products_at(Precision precision) {
-  constexpr bool planes = std::is_same_v<typename S::element, float> && std::is_same_v<Element, bfloat16>;
-  if (precision == Precision::exact_products) return Products::promoted_bf16x9;
-  if (precision == Precision::promoted) return planes ? Products::promoted_bf16x6 : Products::promoted;
-  if (precision == Precision::split) return planes ? Products::bf16x6 : Products::split;
-  return precision == Precision::bf16x3 ? Products::bf16x3 : Products::whole;
-}
-/// The names of variants that are not the only ones of their precision.
-constexpr const char* variant_of(Products products) {
-  return products == Products::bf16x6            ? "bf16x6_split"
-         : products == Products::promoted_bf16x6 ? "bf16x6_promoted"
-         : products == Products::promoted_bf16x9 ? "bf16x9"
-         : products == Products::bf16x9          ? "bf16x9_split"
-                                                 : "";
-}
+inline constexpr bool in_planes = std::is_same_v<typename S::element, float> && std::is_same_v<Element, bfloat16>;
 
-template <class S, class Element, Precision precision, class Shape, Products products = products_at<S, Element>(precision)>
+template <class S, class Element, Precision precision, class Shape,
+          Decomposition decomposition = decomposition_at(precision, in_planes<S, Element>)>
 Kernel<Contraction> kernel() {
   using Own = typename S::element;
-  constexpr double lost = 16 + 2 * 6;  // of a product in two parts, in u: the product of both rests; two bits of each rest
-  constexpr bool cuts = planes_of(products) > 1;
+  constexpr bool cuts = decomposition.planes > 1;
   constexpr int depth = cuts ? slab_of_planes : 128 / static_cast<int>(sizeof(Own));
   constexpr int terms = 32 / static_cast<int>(cuts ? sizeof(Element) : sizeof(Own));
   Kernel<Contraction> k;
-  k.info = info_of_tile<S, Shape>("cuda.mma", precision, depth, variant_of(products));
+  k.info = info_of_tile<S, Shape>("cuda.mma", precision, depth, variant_of(decomposition));
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;
-  else if constexpr (cuts)
-    k.info.accuracy = accuracy_of_planes(planes_of(products), products_of(products), is_promoted(products), depth);
-  else if constexpr (precision == Precision::tf32)
-    k.info.accuracy = truncating_accuracy(terms, 1, cut_to_tf32);
-  else if constexpr (products == Products::split)
-    k.info.accuracy = truncating_accuracy(terms, 3, lost);
-  else if constexpr (products == Products::promoted)
-    k.info.accuracy = {depth * truncating_accuracy(terms, 3).per_term + 2 + lost,
-                       1.0 / depth};  // within a slab; of sums of slabs
   else if constexpr (std::is_same_v<Element, double>)
     k.info.accuracy = detail::chain_accuracy<S>();  // of fma, in an order that PTX does not state
   else
-    k.info.accuracy = truncating_accuracy(terms);
-  k.supports = detail::supports_by<supports<S, Element, Shape, products>>;
+    k.info.accuracy = accuracy_of(decomposition, terms, precision == Precision::tf32 ? cut_to_tf32 : 0);
+  k.supports = detail::supports_by<supports<S, Element, Shape, decomposition>>;
   constexpr bool lines = !cuts && takes_lines<S, Element, Shape>;
-  constexpr int work = sizeof(Own) == 8 ? 2 : products_of(products);  // a product of doubles takes as long as two others
-  k.cost = detail::cost_by<cost<Shape, work, lines, products>>;
-  k.workspace = detail::workspace_by<workspace<lines, products>>;
-  k.run = detail::run_by<run<S, Element, products, Shape>>;
+  constexpr int work = sizeof(Own) == 8 ? 2 : decomposition.products;  // a product of doubles takes as long as two others
+  k.cost = detail::cost_by<cost<Shape, work, lines, decomposition>>;
+  k.workspace = detail::workspace_by<workspace<lines, decomposition>>;
+  k.run = detail::run_by<run<S, Element, decomposition, Shape>>;
   return k;
 }
 

@@ -25,7 +25,7 @@ struct Bound<half> {
   template <int levels>
   static double of_norms(std::int64_t k) {
     constexpr double instructions = 48.2, lost = 8, norms = 2;
-    const double steps = std::ceil(static_cast<double>(k) / 16), of_level = 2 * slabs_of_level;
+    const double steps = std::ceil(static_cast<double>(k) / 16), of_level = pairs_by_levels.grouping / 16;
     return instructions + lost + norms + (levels > 1 ? std::min(steps, of_level) + std::ceil(steps / of_level) : steps);
   }
   template <class Element>
@@ -155,10 +155,10 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
   DistanceRaster raster = distance_raster<Shape>(p);
   constexpr int shared_bytes = distance_shared_bytes<Shape, Line>;
   static std::atomic<std::uint64_t> allowed{0};
-  constexpr Products products = std::is_same_v<Stored, double> ? Products::whole
-                                : levels > 1                   ? Products::pairs_by_levels
-                                                               : Products::pairs_by_steps;
-  const auto function = reinterpret_cast<const void*>(&multiply<S, Stored, products, Finish, Shape, Direction::along_k,
+  constexpr Decomposition decomposition = std::is_same_v<Stored, double> ? Decomposition{}
+                                          : levels > 1                   ? pairs_by_levels
+                                                                         : pairs_by_steps;
+  const auto function = reinterpret_cast<const void*>(&multiply<S, Stored, decomposition, Finish, Shape, Direction::along_k,
                                                                 Direction::along_k, Distances<Line>, DistanceRaster>);
   allow_shared_memory(function, shared_bytes, allowed, p.execution.device, info);  // before anything is enqueued
 

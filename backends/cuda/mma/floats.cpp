@@ -19,7 +19,7 @@ void add_floats(Registry<Contraction>& registry) {
   registry.add(kernel<S, float, promoted, Shape<2, 2, 64, 32, 3, 2>>());
   registry.add(kernel<S, float, promoted, Shape<2, 2, 32, 32, 3, 3>>());
   registry.add(kernel<S, bfloat16, split, Shape<2, 4, 64, 64, 2, 1>>());
-  registry.add(kernel<S, bfloat16, split, Shape<2, 4, 64, 64, 2, 1>, Products::bf16x9>());
+  registry.add(kernel<S, bfloat16, split, Shape<2, 4, 64, 64, 2, 1>, Decomposition{3, 9}>());
   registry.add(kernel<S, float, split, Shape<2, 2, 64, 64, 3, 2>>());
   registry.add(kernel<S, float, split, Shape<2, 2, 64, 32, 3, 2>>());
   registry.add(kernel<S, float, split, Shape<2, 2, 32, 32, 3, 3>>());

@@ -81,7 +81,7 @@ double cost_of_log_sums(const Contraction& p) {
          std::ceil(each / Shape::blocks) * fill + each * area * output;
 }
 
-template <Products products, class Shape>
+template <Decomposition decomposition, class Shape>
 void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace) {
   if (p.batch * p.m * p.n == 0) return;
   const cuda::CurrentDevice current(p.execution.device);
@@ -89,8 +89,9 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   const auto check = [&](cudaError_t status) { cuda::check_launch(status, info.name); };
   constexpr int bytes = shared_bytes<Shape, float>;
   static std::atomic<std::uint64_t> allowed{0};
-  const auto function = reinterpret_cast<const void*>(&multiply<plus_times<float>, half, products, detail::ProgramFinish,
-                                                                Shape, Direction::along_k, Direction::along_k, LogOfSum>);
+  const auto function =
+      reinterpret_cast<const void*>(&multiply<plus_times<float>, half, decomposition, detail::ProgramFinish, Shape,
+                                              Direction::along_k, Direction::along_k, LogOfSum>);
   allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
   const Places places(p);
   const auto at = [&]<class T>(T*, std::size_t place) {
@@ -169,7 +170,7 @@ constexpr Accuracy accuracy_of_log_sums(Precision precision) {
 
 template <Precision precision, class Shape>
 Kernel<Contraction> kernel_of_log_sums() {
-  constexpr Products products = precision == Precision::split ? Products::pairs : Products::promoted_pairs;
+  constexpr Decomposition decomposition = precision == Precision::split ? pairs : promoted_pairs;
   Kernel<Contraction> k;
   k.info = info_of_tile<LogPlus, Shape>("cuda.mma", precision, Exponentials::slab);
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
@@ -177,7 +178,7 @@ Kernel<Contraction> kernel_of_log_sums() {
   k.supports = detail::supports_by<supports_log_sums<Shape>>;
   k.cost = detail::cost_by<cost_of_log_sums<precision, Shape>>;
   k.workspace = detail::workspace_by<workspace_of_log_sums>;
-  k.run = detail::run_by<run_log_sums<products, Shape>>;
+  k.run = detail::run_by<run_log_sums<decomposition, Shape>>;
   return k;
 }
 

@@ -23,23 +23,35 @@ struct SwizzledSlab {
   static constexpr int steps = row_bytes / 32;    // of wgmma
   static constexpr int bytes = lines * row_bytes;
 
+  /// Shares of a slab are lines; of an odd number of panels, k of all of them.
+  template <int parts>
+  static constexpr bool shares_k = by_lines && lines / 64 % parts != 0;
   /// The box of one tensor copy as the tensor map has it (box_columns is its contiguous extent), and the number of copies
-  /// per slab for a block that copies one of `parts` shares.
+  /// per slab for a block that copies one of `parts` shares. The swizzle repeats every eight rows of a box.
   static constexpr int panel_bytes = 64 * row_bytes;
   template <int parts>
-  static constexpr int box_rows = by_lines ? depth : lines / parts;
+  static constexpr int box_rows = shares_k<parts> ? depth / parts
+                                  : by_lines      ? depth
+                                                  : lines / parts;
   template <int parts>
-  static constexpr int copies = by_lines ? lines / 64 / parts : 1;
+  static constexpr int copies = shares_k<parts> ? lines / 64
+                                : by_lines      ? lines / 64 / parts
+                                                : 1;
   static constexpr int box_columns = row_bytes / size;
 
-  /// Where copy `copy` of share `part` begins: its first line in the slab, and its offset in shared memory.
+  /// Where copy `copy` of share `part` begins: its first line and k in the slab, and its offset in shared memory.
   template <int parts>
   __device__ __forceinline__ static int line_of(int part, int copy) {
-    return part * (lines / parts) + copy * 64;
+    return (shares_k<parts> ? 0 : part * (lines / parts)) + copy * 64;
+  }
+  template <int parts>
+  __device__ __forceinline__ static int k_of(int part) {
+    return shares_k<parts> ? part * box_rows<parts> : 0;
   }
   template <int parts>
   __device__ __forceinline__ static std::uint32_t place_of(int part, int copy) {
-    return line_of<parts>(part, copy) * row_bytes;
+    static_assert(box_rows<parts> % 8 == 0);
+    return (line_of<parts>(part, copy) + k_of<parts>(part)) * row_bytes;
   }
 
   /// The wgmma descriptor of step `step` along K of the lines from `line` on, a multiple of 64 (PTX ISA, "Matrix Descriptor
