@@ -5,8 +5,10 @@
 #pragma once
 
 #include <rigel/call.hpp>
+#include <rigel/numeric.hpp>
 
 #include <string>
+#include <type_traits>
 
 namespace rigel::backends::tensor {
 
@@ -24,8 +26,11 @@ struct Decomposition {
   bool operator==(const Decomposition&) const = default;
 };
 
-/// The decomposition of a precision: for floats `in_planes` of bfloat16, or else in tf32.
-constexpr Decomposition decomposition_at(Precision precision, bool in_planes) {
+/// How elements are multiplied at a precision: floats as tf32, or in planes if kernels multiply numbers of type bfloat16.
+template <class Element, class Multiplied>
+constexpr Decomposition decomposition_at(Precision precision) {
+  if (ShortFloat<Element>) return precision == Precision::promoted ? Decomposition{1, 1, 512} : Decomposition{};
+  constexpr bool in_planes = !std::is_same_v<Element, Multiplied>;
   switch (precision) {
     case Precision::exact_products: return {3, 9, 32};
     case Precision::promoted: return in_planes ? Decomposition{3, 6, 32} : Decomposition{1, 3, 32};
