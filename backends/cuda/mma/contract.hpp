@@ -248,12 +248,14 @@ std::vector<Kernel<Contraction>> kernels() {
           kernel<S, Element, precision, Shape<2, 2, 32, 32, 3, 3>>()};
 }
 
-/// The kernels of 16-bit floats whose partial sums are promoted. Only these tiles leave registers for a second set of sums.
-template <class S>
+/// The kernels of 16-bit floats whose sums of 512 elements along K are promoted. Only these tiles leave registers for a second
+/// set of sums.
+template <class S, Precision precision = Precision::accumulator>
 std::vector<Kernel<Contraction>> promoted_kernels() {
   using Element = typename S::element;
-  return {kernel<S, Element, Precision::promoted, Shape<2, 2, 64, 32, 3, 2>>(),
-          kernel<S, Element, Precision::promoted, Shape<2, 2, 32, 32, 3, 3>>()};
+  constexpr Decomposition promoted{1, 1, 512};
+  return {kernel<S, Element, precision, Shape<2, 2, 64, 32, 3, 2>, promoted>(),
+          kernel<S, Element, precision, Shape<2, 2, 32, 32, 3, 3>, promoted>()};
 }
 
 }  // namespace rigel::backends::mma

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <rigel/call.hpp>
-#include <rigel/numeric.hpp>
 
 #include <string>
 #include <type_traits>
@@ -26,10 +25,10 @@ struct Decomposition {
   bool operator==(const Decomposition&) const = default;
 };
 
-/// How elements are multiplied at a precision: floats as tf32, or in planes if kernels multiply numbers of type bfloat16.
+/// How floats are multiplied at a precision: as tf32, or in planes if kernels multiply numbers of type bfloat16. Other elements
+/// are multiplied as they are.
 template <class Element, class Multiplied>
 constexpr Decomposition decomposition_at(Precision precision) {
-  if (ShortFloat<Element>) return precision == Precision::promoted ? Decomposition{1, 1, 512} : Decomposition{};
   constexpr bool in_planes = !std::is_same_v<Element, Multiplied>;
   switch (precision) {
     case Precision::exact_products: return {3, 9, 32};
@@ -40,8 +39,10 @@ constexpr Decomposition decomposition_at(Precision precision) {
   }
 }
 
-/// The name of a variant whose precision has others: those in three planes. All others have the name of their precision.
+/// The name of a variant whose precision has others: those in three planes, and promoted sums of elements as they are. All
+/// others have the name of their precision.
 inline std::string variant_of(Decomposition d) {
+  if (d.products == 1 && d.promoted > 0) return "promoted";
   if (d.planes < 3) return {};
   const std::string planes = "bf16x" + std::to_string(d.products);
   return planes + (d.promoted == 0 ? "_split" : d.products < 9 ? "_promoted" : "");
