@@ -214,12 +214,8 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   launch.template operator()<Direction::along_k, Direction::along_k>();
 }
 
-/// Whether floats are in planes of `Element`.
-template <class S, class Element>
-inline constexpr bool in_planes = std::is_same_v<typename S::element, float> && std::is_same_v<Element, bfloat16>;
-
 template <class S, class Element, Precision precision, class Shape,
-          Decomposition decomposition = decomposition_at(precision, in_planes<S, Element>)>
+          Decomposition decomposition = decomposition_at<typename S::element, Element>(precision)>
 Kernel<Contraction> kernel() {
   using Own = typename S::element;
   constexpr bool cuts = decomposition.planes > 1;
@@ -250,6 +246,16 @@ std::vector<Kernel<Contraction>> kernels() {
           kernel<S, Element, precision, Shape<2, 2, 64, 64, 3, 2>>(),
           kernel<S, Element, precision, Shape<2, 2, 64, 32, 3, 2>>(),
           kernel<S, Element, precision, Shape<2, 2, 32, 32, 3, 3>>()};
+}
+
+/// The kernels of 16-bit floats whose sums of 512 elements along K are promoted. Only these tiles leave registers for a second
+/// set of sums.
+template <class S, Precision precision = Precision::accumulator>
+std::vector<Kernel<Contraction>> promoted_kernels() {
+  using Element = typename S::element;
+  constexpr Decomposition promoted{1, 1, 512};
+  return {kernel<S, Element, precision, Shape<2, 2, 64, 32, 3, 2>, promoted>(),
+          kernel<S, Element, precision, Shape<2, 2, 32, 32, 3, 3>, promoted>()};
 }
 
 }  // namespace rigel::backends::mma

@@ -56,7 +56,9 @@ constexpr auto loop_of() {
     return std::type_identity<DoubleLoop<Slabs>>{};
   else if constexpr (d.grouping > 0)
     return std::type_identity<LevelLoop<StepLoop<Slabs>, Slabs, d.grouping>>{};
-  else if constexpr (d.promoted > 0 && d.promoted < Slabs::depth)
+  else if constexpr (d.promoted > Slabs::depth)
+    return std::type_identity<LevelLoop<FragmentLoop<Slabs>, Slabs, d.promoted>>{};
+  else if constexpr (d.promoted == Slabs::depth / Slabs::steps)
     return std::type_identity<StepLoop<Slabs>>{};
   else if constexpr (d.planes > 1)
     return std::type_identity<PlaneLoop<Slabs>>{};

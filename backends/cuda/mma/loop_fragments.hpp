@@ -15,8 +15,7 @@ class FragmentLoop : public LoopDefaults {
   using Mma = typename Slabs::Mma;
   static constexpr int steps = Slabs::steps;
   static constexpr bool split = Slabs::decomposition.products > 1, ahead = !split;
-  static constexpr bool promoted = Slabs::decomposition.promoted > 0;
-  static_assert(!promoted || Slabs::decomposition.promoted == Slabs::depth);
+  static constexpr bool promoted = Slabs::decomposition.promoted == Slabs::depth;  // slab by slab
 
  public:
   __device__ __forceinline__ void begin(const Slabs& slabs) {

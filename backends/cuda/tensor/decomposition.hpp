@@ -7,6 +7,7 @@
 #include <rigel/call.hpp>
 
 #include <string>
+#include <type_traits>
 
 namespace rigel::backends::tensor {
 
@@ -24,8 +25,11 @@ struct Decomposition {
   bool operator==(const Decomposition&) const = default;
 };
 
-/// The decomposition of a precision: for floats `in_planes` of bfloat16, or else in tf32.
-constexpr Decomposition decomposition_at(Precision precision, bool in_planes) {
+/// How floats are multiplied at a precision: as tf32, or in planes if kernels multiply numbers of type bfloat16. Other elements
+/// are multiplied as they are.
+template <class Element, class Multiplied>
+constexpr Decomposition decomposition_at(Precision precision) {
+  constexpr bool in_planes = !std::is_same_v<Element, Multiplied>;
   switch (precision) {
     case Precision::exact_products: return {3, 9, 32};
     case Precision::promoted: return in_planes ? Decomposition{3, 6, 32} : Decomposition{1, 3, 32};
@@ -35,8 +39,10 @@ constexpr Decomposition decomposition_at(Precision precision, bool in_planes) {
   }
 }
 
-/// The name of a variant whose precision has others: those in three planes. All others have the name of their precision.
+/// The name of a variant whose precision has others: those in three planes, and promoted sums of elements as they are. All
+/// others have the name of their precision.
 inline std::string variant_of(Decomposition d) {
+  if (d.products == 1 && d.promoted > 0) return "promoted";
   if (d.planes < 3) return {};
   const std::string planes = "bf16x" + std::to_string(d.products);
   return planes + (d.promoted == 0 ? "_split" : d.products < 9 ? "_promoted" : "");
