@@ -2,7 +2,7 @@
 //
 // cuda.mma: log_plus of floats as products of exponentials. options.precision says whether a call admits them.
 #include <rigel/backends/cuda/mma/contract.hpp>
-#include <rigel/backends/cuda/mma/log_sums.hpp>
+#include <rigel/backends/cuda/mma/log_sums_again.hpp>
 #include <rigel/backends/cuda/mma/register.hpp>
 
 namespace rigel::backends::mma {
