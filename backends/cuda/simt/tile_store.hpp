@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How a block stores its tile of C: straight from registers in vectors, or through shared memory in rows, with the steps of
+// an epilogue applied to several outputs at a time, or one by one.
+#pragma once
+
+#include <rigel/backends/cuda/arch/index.hpp>
+#include <rigel/backends/cuda/simt/store.hpp>
+#include <rigel/backends/cuda/simt/sum.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace rigel::backends::simt {
+
+/// Whether ⊕'s identity is known to leave every value of C as it is, and ⊕ to give the same in any order: infinite
+/// identities of numbers, and bits. C may then join its chains at their end.
+template <class S>
+constexpr bool joins_at_the_end() {
+  using Accumulator = typename S::accumulator;
+  if constexpr (!is_exact<S>)
+    return false;
+  else if constexpr (std::is_floating_point_v<Accumulator> && requires { typename std::bool_constant<(S::identity() > 0)>; })
+    return S::identity() > std::numeric_limits<Accumulator>::max() ||
+           S::identity() < std::numeric_limits<Accumulator>::lowest();
+  else
+    return std::is_same_v<S, or_and<Accumulator>> || std::is_same_v<S, xor_and<Accumulator>>;
+}
+
+/// Whether outputs that cannot be stored straight from registers are stored row by row: of semirings on floats, except in
+/// kernels for aligned operands, where ptxas would allocate the main loop's registers differently: plus_times took 4 % more.
+template <class S, tile::Way way>
+inline constexpr bool leaves_by_rows =
+    (way == tile::Way::single || way == tile::Way::shifted_k) && std::is_same_v<typename S::element, float> &&
+    std::is_same_v<typename S::accumulator, float> && std::is_same_v<result_t<S>, float> &&
+    tile::chunk_of<tile::stored_t<operand_t<S>>> == 4;
+
+/// Whether steps of an epilogue are applied to several outputs of a thread at a time: of floats whose results are distances or
+/// products, in tiles inside of C. (Other kernels would grow by 9 KB each.)
+template <class S>
+inline constexpr bool runs_steps = false;
+template <class E> inline constexpr bool runs_steps<l1<E, float>> = true;
+template <class E> inline constexpr bool runs_steps<l2_squared<E, float>> = true;
+template <class E> inline constexpr bool runs_steps<linf<E, float>> = true;
+template <class E> inline constexpr bool runs_steps<lp<E, float>> = true;
+template <class E> inline constexpr bool runs_steps<plus_times<E, float>> = true;
+
+/// Stores a block's tile in one of four ways: the first that takes it.
+template <class S, class Finish, class Shape, class Sum, tile::Way WayA, tile::Way WayB>
+class TileStore {
+  using Accumulator = typename Sum::Accumulator;
+  using Registers = typename Sum::Registers;
+  using Exchange = typename Sum::Exchange;
+  using One = Store<S, Finish>;
+  using Value = typename One::Value;
+  static constexpr int width = outputs_of<S> * Shape::n;  // of the tile, in columns
+
+ public:
+  /// Whether C joins at the store, with the same bits. (Kernels that take any operands have no registers left for that.)
+  static constexpr bool joins_late = !Sum::singly && joins_at_the_end<S>();
+
+  __device__ __forceinline__ TileStore(const detail::Arguments<S, Finish>& g, const tile::Raster& raster, const S& s,
+                                       tile::Place<Shape> place, int thread, bool along_n, void* shared)
+      : g_(g),
+        raster_(raster),
+        s_(s),
+        place_(place),
+        thread_(thread),
+        along_n_(along_n),
+        exchange_(static_cast<Accumulator*>(shared)),
+        origin_(origin(raster)),
+        rows_(g.m - origin_.m),
+        columns_(g.n - origin_.n) {}
+
+  /// Where a block's tile starts.
+  __device__ static tile::Origin origin(const tile::Raster& raster) {
+    return raster.origin(arch::block_index(), Shape::m, width);
+  }
+
+  /// Decides how the tile goes out. (Conditions of its own function, as `bool`, would cost instructions.)
+  __device__ __forceinline__ void operator()(Registers& x) const {
+    // In vectors: aligned tiles inside of a C that receives results as they are, or square roots.
+    if constexpr (Number<Value> && Sum::chunk * sizeof(Value) <= 16) {
+      constexpr int chunk_bytes = Sum::chunk * outputs_of<S> * sizeof(Value);
+      const std::int64_t stride = line_stride();
+      Value* const c = tile_of_c();
+      const bool unit = (along_n_ ? g_.c_strides.column : g_.c_strides.row) == 1;
+      const bool aligned =
+          (reinterpret_cast<std::uintptr_t>(c) | static_cast<std::uintptr_t>(stride) * sizeof(Value)) % chunk_bytes == 0;
+      const bool roots = has_root_vectors && g_.finish.template power<Value>() == 0.5;
+      if ((roots || g_.finish.template is_copy<Value>()) && unit && aligned && rows_ >= Shape::m && columns_ >= width)
+        return store_vectors(x, c, stride, roots);
+    }
+    const One one(g_);
+    // In rows: tiles of a row-major C of any extents. Not powers: their long code exists once.
+    if constexpr (leaves_by_rows<S, WayA>)
+      if (one.is_plain() && !one.is_power() && g_.c_strides.column == 1) return store_rows(x, one);
+    // Steps of a short epilogue, in tiles inside of C.
+    if constexpr (runs_steps<S> && !tight)
+      if (!one.is_plain() && g_.finish.template runs_short<float>() && rows_ >= Shape::m && columns_ >= Shape::n &&
+          !(joins_late && g_.accumulate))
+        return store_steps(x);
+    store_pieces(x, one);
+  }
+
+ private:
+  static constexpr bool has_root_vectors = has_square_roots<S> && !Sum::singly;
+  // The largest tile of operands that lie along M and N has no registers left for steps, nor for the tile's origin.
+  static constexpr bool tight =
+      WayA == tile::Way::along_lines && WayB == tile::Way::along_lines && Shape::outputs_m * Shape::outputs_n >= 128;
+
+  // How many rows and columns of the tile exist, C's element at its origin, and the stride from one row (`along_n`) or column
+  // to the next.
+  __device__ __forceinline__ int last_m() const { return static_cast<int>(std::min<std::int64_t>(rows_, Shape::m)); }
+  __device__ __forceinline__ int last_n() const { return static_cast<int>(std::min<std::int64_t>(columns_, width)); }
+  __device__ __forceinline__ Value* tile_of_c() const {
+    return static_cast<Value*>(g_.c) + g_.c_offset(origin_.batch, origin_.m, origin_.n);
+  }
+  __device__ __forceinline__ std::int64_t line_stride() const { return along_n_ ? g_.c_strides.row : g_.c_strides.column; }
+
+  __device__ __forceinline__ void store_vectors(Registers& x, Value* c, std::int64_t stride,
+                                                [[maybe_unused]] bool roots) const {
+    if constexpr (is_packed<S>) {
+      if (along_n_) {
+        copy_out<true, Sum::chunk, Shape>(x, reinterpret_cast<Accumulator*>(c), stride / 2, place_, false,
+                                          [](Accumulator value, Accumulator) { return value; });
+      } else {
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+          copy_out<false, Sum::chunk, Shape>(x, c + h * stride, 2 * stride, place_, false,
+                                             [&](Accumulator value, Value) { return half_of<Value>(value, h); });
+      }
+    } else {
+      if constexpr (has_root_vectors)
+        if (roots) {
+#pragma unroll
+          for (int i = 0; i < Shape::outputs_m; ++i)
+#pragma unroll
+            for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = rounded_root(x[i][j]);
+        }
+      const bool reads = joins_late && g_.accumulate;
+      const auto result = [&](const Accumulator& value, Value before) {
+        if constexpr (joins_late)
+          return rigel::result(s_, reads ? s_.add(rigel::lift(s_, before), value) : value);
+        else
+          return rigel::result(s_, value);
+      };
+      if (along_n_)
+        copy_out<true, Sum::chunk, Shape>(x, c, stride, place_, reads, result);
+      else
+        copy_out<false, Sum::chunk, Shape>(x, c, stride, place_, reads, result);
+    }
+  }
+
+  // The rows of C that the tile covers.
+  struct Rows {
+    Value* c;
+    std::int64_t stride;
+    int last_m, last_n;
+    __device__ __forceinline__ bool whole() const { return last_m == Shape::m && last_n == Shape::n; }
+  };
+
+  __device__ __forceinline__ void store_rows(const Registers& x, const One& one) const {
+    using Warps = tile::WarpExchange<Accumulator, Shape, Sum::chunk>;
+    using View = typename Warps::View;
+    static_assert(Warps::size * sizeof(Accumulator) <= Sum::slabs_size * sizeof(typename Sum::Stored));
+    const Rows to{tile_of_c(), g_.c_strides.row, last_m(), last_n()};
+    one.with_output([&]<Output output>() __attribute__((always_inline)) {
+      if constexpr (output != Output::power) {
+        if constexpr (joins_late)
+          if (g_.accumulate)
+            return Warps::template for_each<false>(
+                x, exchange_, place_, thread_,
+                [&](const View& view) __attribute__((always_inline)) { put_rows<output, true>(view, to, one); });
+        // Roots in small tiles are not unrolled: so many copies would have to be fetched.
+        constexpr bool unrolled = output == Output::copy || (in_vectors<S> && std::is_same_v<Shape, LargeTile<S>>);
+        Warps::template for_each<unrolled>(x, exchange_, place_, thread_,
+                                           [&](const View& view)
+                                               __attribute__((always_inline)) { put_rows<output, false>(view, to, one); });
+      }
+    });
+  }
+
+  // What a thread sees of a warp's rows; `reads` if C's values join.
+  template <Output output, bool reads, class View>
+  __device__ __forceinline__ void put_rows(const View& view, const Rows& to, const One& one) const {
+    Value* const first = to.c + view.m * to.stride + view.n;
+    const auto at = [&](int r, int q) -> Value& { return first[View::row(r) * to.stride + View::column(q)]; };
+    const auto exists = [&](int r, int q) {
+      return view.m + View::row(r) < to.last_m && view.n + View::column(q) < to.last_n;
+    };
+    if constexpr (!reads && (output == Output::copy || (output == Output::root && has_square_roots<S>))) {
+      Value values[View::rows][View::columns];
+#pragma unroll
+      for (int r = 0; r < View::rows; ++r)
+#pragma unroll
+        for (int q = 0; q < View::columns; ++q) values[r][q] = rigel::result(s_, view(r, q));
+      bool done = true;
+      if constexpr (output == Output::root) {
+        if (!to.whole())  // values beyond C must not cause the slow path
+#pragma unroll
+          for (int r = 0; r < View::rows; ++r)
+#pragma unroll
+            for (int q = 0; q < View::columns; ++q)
+              if (!exists(r, q)) values[r][q] = 1;
+        done = rounded_roots(values);
+      }
+      if (done) [[likely]] {
+#pragma unroll
+        for (int r = 0; r < View::rows; ++r)
+#pragma unroll
+          for (int q = 0; q < View::columns; ++q)
+            if (exists(r, q)) at(r, q) = values[r][q];
+        return;
+      }
+    }
+    // Long code, not unrolled.
+#pragma unroll 1
+    for (int i = 0; i < View::rows * View::columns; ++i) {
+      const int r = i / View::columns, q = i % View::columns;
+      if (!exists(r, q)) continue;
+      Accumulator value = view(r, q);
+      if constexpr (reads) value = s_.add(rigel::lift(s_, at(r, q)), value);
+      at(r, q) = one.template plain<output>(s_, value);
+    }
+  }
+
+  __device__ __forceinline__ void store_steps(const Registers& x) const {
+    const auto [l, m0, n0] = origin_;
+    Exchange::for_each(x, exchange_, place_, thread_, [&](const auto& piece) __attribute__((always_inline)) {
+      constexpr int together = Exchange::together;
+      piece.template for_each_group<together>(along_n_, [&](const Accumulator(&of_group)[together], int m, int n,
+                                                            int apart_m, int apart_n) __attribute__((always_inline)) {
+        float values[together][1];
+#pragma unroll
+        for (int v = 0; v < together; ++v) values[v][0] = rigel::result(s_, of_group[v]);
+        g_.finish.run_short(values, 0, l, m0 + m, n0 + n, apart_m, apart_n);
+        float* const to = static_cast<float*>(g_.c) + g_.c_offset(l, m0 + m, n0 + n);
+        const std::int64_t apart = apart_m * g_.c_strides.row + apart_n * g_.c_strides.column;
+#pragma unroll
+        for (int v = 0; v < together; ++v) to[v * apart] = values[v][0];
+      });
+    });
+  }
+
+  __device__ __forceinline__ void store_pieces(const Registers& x, const One& one) const {
+    Exchange::for_each(x, exchange_, place_, thread_, [&](const auto& piece) __attribute__((always_inline)) {
+      if constexpr (Number<Value>)
+        if (one.is_plain())
+          return one.with_output([&]<Output output>() __attribute__((always_inline)) { put_plain<output>(piece, one); });
+      put_any(piece);
+    });
+  }
+
+  // A piece of what C receives as it is, as roots or as powers.
+  template <Output output, class Piece>
+  __device__ __forceinline__ void put_plain(const Piece& piece, const One& one) const {
+    constexpr int halves = outputs_of<S>;
+#pragma unroll
+    for (int h = 0; h < halves; ++h)
+      piece.for_each(tile_of_c() + h * g_.c_strides.column, g_.c_strides.row, halves * g_.c_strides.column, last_m(),
+                     (last_n() - h + halves - 1) / halves, along_n_,
+                     [&](const Accumulator& of_piece, Value& to) __attribute__((always_inline)) {
+                       typename S::accumulator value;
+                       if constexpr (is_packed<S>)
+                         value = half_of<typename S::accumulator>(of_piece, h);
+                       else
+                         value = of_piece;
+                       if constexpr (joins_late)
+                         if (g_.accumulate) value = s_.add(rigel::lift(s_, to), value);
+                       to = one.template plain<output>(s_, value);
+                     });
+  }
+
+  // A piece with any epilogue, for C of any type.
+  template <class Piece>
+  __device__ __forceinline__ void put_any(const Piece& piece) const {
+    piece.for_each(along_n_, [&](const Accumulator& of_piece, int m, int column) __attribute__((always_inline)) {
+      const auto put = [&](typename S::accumulator value, int n) {
+        const tile::Origin o = tight ? origin(raster_) : origin_;
+        if (o.m + m >= g_.m || o.n + n >= g_.n) return;
+        if constexpr (joins_late)
+          if (g_.accumulate) value = s_.add(g_.start(s_, o.batch, o.m + m, o.n + n), value);
+        g_.store(s_, value, o.batch, o.m + m, o.n + n);
+      };
+      if constexpr (is_packed<S>) {
+#pragma unroll 1
+        for (int h = 0; h < 2; ++h) put(half_of<typename S::accumulator>(of_piece, h), 2 * column + h);
+      } else {
+        put(of_piece, column);
+      }
+    });
+  }
+
+  const detail::Arguments<S, Finish>& g_;
+  const tile::Raster& raster_;
+  const S& s_;
+  tile::Place<Shape> place_;
+  int thread_;
+  bool along_n_;
+  Accumulator* exchange_;
+  tile::Origin origin_;
+  std::int64_t rows_, columns_;  // from the tile's origin on
+};
+
+}  // namespace rigel::backends::simt
