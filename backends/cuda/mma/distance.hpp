@@ -5,6 +5,7 @@
 
 #include <rigel/backends/cuda/mma/contract.hpp>
 #include <rigel/backends/cuda/mma/distance_again.hpp>
+#include <rigel/detail/workspace.hpp>
 
 namespace rigel::backends::mma {
 
@@ -91,7 +92,7 @@ Status supports_distances(const Contraction& p) {
   return needs_other_residual(p);
 }
 
-/// Offsets in the workspace; each array is aligned to 256 bytes.
+/// Offsets in the workspace.
 struct DistanceMemory {
   std::size_t numbers_a = 0, numbers_b = 0, lines_a = 0, lines_b = 0, counters = 0, few = 0, many = 0, places = 0, end = 0;
   unsigned counter_count = 0;  // the counters, then the marks of all tiles
@@ -99,25 +100,22 @@ struct DistanceMemory {
 template <class Stored, class Shape>
 DistanceMemory distance_memory(const Contraction& p) {
   DistanceMemory at;
-  const auto place = [&](std::int64_t count, std::size_t size) {
-    const std::size_t from = at.end;
-    at.end += (static_cast<std::size_t>(count) * size + 255) / 256 * 256;
-    return from;
-  };
+  detail::WorkspaceLayout layout;
   const std::int64_t of_a = matrices_of(p.a) * p.m, of_b = matrices_of(p.b) * p.n, pitch = numbers_of<Stored>(p.k);
   const std::int64_t tiles = tiles_of<Shape>(p), of_warps = tiles * Shape::warps;
-  at.numbers_a = place(of_a * pitch, sizeof(Stored));
-  at.lines_a = place(of_a, sizeof(line_t<Stored>));
+  at.numbers_a = layout.add(of_a * pitch, sizeof(Stored));
+  at.lines_a = layout.add(of_a, sizeof(line_t<Stored>));
   at.numbers_b = at.numbers_a, at.lines_b = at.lines_a;
   if (!is_self_distance(p)) {
-    at.numbers_b = place(of_b * pitch, sizeof(Stored));
-    at.lines_b = place(of_b, sizeof(line_t<Stored>));
+    at.numbers_b = layout.add(of_b * pitch, sizeof(Stored));
+    at.lines_b = layout.add(of_b, sizeof(line_t<Stored>));
   }
   at.counter_count = static_cast<unsigned>(Rejected::counter_count + tiles);
-  at.counters = place(at.counter_count, sizeof(unsigned));
-  at.few = place(of_warps, sizeof(unsigned));
-  at.many = place(tiles, sizeof(unsigned));
-  at.places = place(of_warps * (Rejected::most + 1), sizeof(std::uint16_t));
+  at.counters = layout.add(at.counter_count, sizeof(unsigned));
+  at.few = layout.add(of_warps, sizeof(unsigned));
+  at.many = layout.add(tiles, sizeof(unsigned));
+  at.places = layout.add(of_warps * (Rejected::most + 1), sizeof(std::uint16_t));
+  at.end = layout.bytes();
   return at;
 }
 template <class Stored, class Shape>

@@ -4,6 +4,7 @@
 #include <rigel/backends/cuda/mma/contract.hpp>
 #include <rigel/backends/cuda/mma/log_sums_again.hpp>
 #include <rigel/backends/cuda/mma/register.hpp>
+#include <rigel/detail/workspace.hpp>
 
 namespace rigel::backends::mma {
 namespace {
@@ -26,23 +27,18 @@ struct Places {
   std::size_t exponentials_a, exponentials_b, lines_a, lines_b, bits, met, count, list, before, end;
 
   explicit Places(const Contraction& p) {
-    std::size_t at = 0;
-    const auto take = [&](std::int64_t numbers, std::size_t size) {
-      const std::size_t from = at;
-      at = (at + static_cast<std::size_t>(numbers) * size + 255) / 256 * 256;
-      return from;
-    };
+    detail::WorkspaceLayout layout;
     const std::int64_t a = matrices_of(p.a) * p.m, b = matrices_of(p.b) * p.n, cells = cells_of(p);
-    exponentials_a = take(a * pitch_of_pairs(p), sizeof(half));
-    exponentials_b = take(b * pitch_of_pairs(p), sizeof(half));
-    lines_a = take(a, sizeof(ExponentialLine));
-    lines_b = take(b, sizeof(ExponentialLine));
-    bits = take(cells * Marks::words, sizeof(std::uint32_t));
-    met = take(cells, sizeof(std::uint32_t));
-    count = take(1, sizeof(std::uint32_t));
-    list = take(cells, sizeof(std::uint32_t));
-    before = take(p.accumulate ? p.batch * p.m * p.n : 0, sizeof(float));
-    end = at;
+    exponentials_a = layout.add(a * pitch_of_pairs(p), sizeof(half));
+    exponentials_b = layout.add(b * pitch_of_pairs(p), sizeof(half));
+    lines_a = layout.add(a, sizeof(ExponentialLine));
+    lines_b = layout.add(b, sizeof(ExponentialLine));
+    bits = layout.add(cells * Marks::words, sizeof(std::uint32_t));
+    met = layout.add(cells, sizeof(std::uint32_t));
+    count = layout.add(1, sizeof(std::uint32_t));
+    list = layout.add(cells, sizeof(std::uint32_t));
+    before = layout.add(p.accumulate ? p.batch * p.m * p.n : 0, sizeof(float));
+    end = layout.bytes();
   }
 };
 

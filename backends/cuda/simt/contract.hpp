@@ -26,8 +26,7 @@ std::int64_t columns_of(const Contraction& p) {
   return (p.n + n - 1) / n;
 }
 
-inline constexpr std::int64_t max_grid =
-    2147483647;  // blocks of a launch along x (CUDA C++ Programming Guide, table of limits)
+using cuda::max_grid;
 
 /// Whether asynchronous copies of single elements can move the operands. Elements of 4 and 8 bytes must be aligned to their
 /// size, which a struct of smaller members need not be.
@@ -319,14 +318,14 @@ template <class Arguments, class Parameters>
 void launch_tiles(const KernelInfo& info, const Contraction& p, const void* function, tile::Raster raster, int threads,
                   Arguments arguments, Parameters parameters) {
   const cuda::CurrentDevice current(p.execution.device);
-  const std::int64_t tiles = p.batch * raster.rows * raster.columns;
   void* list[] = {&arguments, &raster, &parameters};
-  for (; raster.first < tiles; raster.first += max_grid) {
-    const dim3 grid(static_cast<unsigned>(std::min(tiles - raster.first, max_grid)));
-    const cudaError_t status = cudaLaunchKernel(function, grid, dim3(static_cast<unsigned>(threads)), list, 0,
-                                                static_cast<cudaStream_t>(p.execution.stream));
+  cuda::for_each_launch(p.batch * raster.rows * raster.columns, max_grid, [&](std::int64_t first, std::int64_t count) {
+    raster.first = first;
+    const cudaError_t status =
+        cudaLaunchKernel(function, dim3(static_cast<unsigned>(count)), dim3(static_cast<unsigned>(threads)), list, 0,
+                         static_cast<cudaStream_t>(p.execution.stream));
     cuda::check_launch(status, info.name);
-  }
+  });
 }
 
 template <class S, class Finish, class Shape>

@@ -8,6 +8,7 @@
 
 #include <rigel/backends/cuda/arch/bytes.hpp>
 #include <rigel/backends/cuda/simt/contract.hpp>
+#include <rigel/detail/workspace.hpp>
 
 namespace rigel::backends::simt {
 
@@ -144,7 +145,7 @@ std::int64_t word_pitch(const Contraction& p) {
 inline std::int64_t matrices_of(const Operand& o) { return o.batch_stride == 0 ? 1 : o.batches; }
 /// Bytes of an operand's words.
 inline std::size_t bytes_of_words(const Operand& o, std::int64_t lines, std::int64_t pitch) {
-  return static_cast<std::size_t>((4 * matrices_of(o) * lines * pitch + 255) / 256 * 256);
+  return detail::aligned(static_cast<std::size_t>(4 * matrices_of(o) * lines * pitch));
 }
 
 /// The problem on words; the workspace holds both operands, one after the other.
