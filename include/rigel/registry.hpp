@@ -76,6 +76,7 @@ struct KernelInfo {
   Spaces spaces = 0;
   Tile tile = {};
   int stages = 1;
+  int threads = 0, shared_memory = 0;  // of a CUDA block, the latter in bytes; 0: they depend on the problem
   int min_compute_capability = 0, max_compute_capability = 0;  // 0: any
   Promise promises = Promise::none;
   Precision precision = Precision::accumulator;

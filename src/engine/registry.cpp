@@ -36,6 +36,7 @@ void check_info(const KernelInfo& info) {
   if (info.spaces == 0) refuse("runs in no execution space");
   if (info.precision == Precision::automatic) refuse("has precision automatic, which is for calls");
   if (info.tile.m < 0 || info.tile.n < 0 || info.tile.k < 0 || info.stages < 1) refuse("has a tile or stages out of range");
+  if (info.threads < 0 || info.shared_memory < 0) refuse("has threads or shared memory out of range");
   for (const OperandNeeds& needs : info.operands)
     if (needs.alignment < 1) refuse("asks for an alignment below one element");
   if (info.max_compute_capability != 0 && info.max_compute_capability < info.min_compute_capability)

@@ -80,6 +80,7 @@ Decline declined(const KernelInfo& info, const P& p) {
   if (!name_matches(info.name, p.kernel)) return Decline::name;
   if ((info.spaces & bit(p.execution.space)) == 0) return Decline::space;
   if (p.execution.space == Space::cuda && !runs_on(info, p.execution.compute_capability)) return Decline::architecture;
+  if (p.execution.space == Space::cuda && info.shared_memory > p.execution.shared_memory) return Decline::memory;
   if (!covers(info.promises, p.require)) return Decline::promises;
   return p.admits(info);
 }
@@ -94,6 +95,7 @@ std::string reason(Decline why, const KernelInfo& info, const P& p) {
     case Decline::architecture:
       return "needs compute capability " + std::to_string(info.min_compute_capability) +
              (info.max_compute_capability ? " to " + std::to_string(info.max_compute_capability) : " or newer");
+    case Decline::memory: return "needs " + std::to_string(info.shared_memory) + " bytes of shared memory";
     case Decline::promises: return "promises only " + describe(info.promises);
     default: return p.why_not(why, info);
   }

@@ -204,6 +204,17 @@ Call on_hopper(const char* semiring, rigel::Scalar element, std::int64_t n, std:
 
 }  // namespace
 
+TEST_CASE("kernels that need more shared memory than a block can have decline") {
+  for (const rigel::Scalar element : {rigel::Scalar::f32, rigel::Scalar::f64}) {
+    Call call = on_hopper("plus_times", element, 4096, 4096);
+    call.execution.shared_memory = 48 << 10;
+    for (const auto& [kernel, status, chosen, seconds, workspace, admission] : candidates(problem(call, 4096))) {
+      if (status.decline == rigel::Decline::space || status.decline == rigel::Decline::architecture) continue;
+      CHECK((status.decline == rigel::Decline::memory) == (kernel->info.shared_memory > call.execution.shared_memory));
+    }
+  }
+}
+
 TEST_CASE("batch_invariant: the kernel within the class follows from M") {
   const auto found = rigel::kernels({.name = "cuda.hopper", .semiring = "plus_times", .element = rigel::Scalar::bf16});
   if (found.empty()) return;  // this build has no kernels for this architecture

@@ -272,6 +272,7 @@ Kernel<Contraction> kernel() {
                                           : promoted ? "bf16x9"
                                                      : "bf16x9_split");
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
+  k.info.shared_memory = Memory<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;

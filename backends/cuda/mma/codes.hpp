@@ -359,6 +359,7 @@ Kernel<Contraction> codes_kernel() {
   constexpr int depth = 128 / static_cast<int>(sizeof(typename S::element));
   Kernel<Contraction> k;
   k.info = info_of_tile<S, Shape>("cuda.mma", Precision::accumulator, depth);
+  k.info.shared_memory = shared_bytes<Shape, std::int32_t>;
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
   k.supports = detail::supports_by<codes_support<S, Shape>>;
   k.cost = detail::cost_by<codes_cost<S, Shape>>;

@@ -53,9 +53,6 @@ std::int64_t columns_of(const Contraction& p) {
 
 template <class S, class Element, class Shape, Decomposition decomposition = Decomposition{}>
 Status supports(const Contraction& p) {
-  constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, decomposition.planes>;
-  if (p.execution.shared_memory < bytes)
-    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   if (p.m > max_grid || p.n > max_grid ||
       rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
     return {Decline::extents, "C has more than 2^31 - 1 rows, columns or tiles"};
@@ -223,6 +220,7 @@ Kernel<Contraction> kernel() {
   constexpr int terms = 32 / static_cast<int>(cuts ? sizeof(Element) : sizeof(Own));
   Kernel<Contraction> k;
   k.info = info_of_tile<S, Shape>("cuda.mma", precision, depth, variant_of(decomposition));
+  k.info.shared_memory = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, decomposition.planes>;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;

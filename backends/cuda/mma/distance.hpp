@@ -78,8 +78,6 @@ Status supports_distances(const Contraction& p) {
   if (!p.may_cancel && threshold > Limits::largest_threshold)
     return {Decline::accuracy, "K is too large for its bound: distances below " + std::to_string(threshold) +
                                    " of the norms would have to be computed anew"};
-  if (constexpr int bytes = distance_shared_bytes<Shape, line_t<Stored>>; p.execution.shared_memory < bytes)
-    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   const Status status = supports<l2_squared<Element>, Stored, Shape>(p);
   if (!status) return status;
   if (rows_of<Shape>(p) * columns_of<Shape>(p) * std::max<std::int64_t>(p.batch, 1) > max_grid / Shape::warps)
@@ -257,6 +255,7 @@ Kernel<Contraction> distance_kernel() {
   constexpr Precision precision = through_double ? Precision::exact_products : Precision::promoted;
   Kernel<Contraction> k;
   k.info = info_of_tile<S, Shape>("cuda.mma", precision, values_together<Stored>, through_double ? "in_f64" : "");
+  k.info.shared_memory = distance_shared_bytes<Shape, line_t<Stored>>;
   k.info.promises = Promise::repeatable;
   k.info.bit_class.clear();
   if constexpr (std::is_same_v<Stored, half>) {

@@ -46,9 +46,6 @@ std::size_t workspace_of_log_sums(const Contraction& p) { return Places(p).end; 
 
 template <class Shape>
 Status supports_log_sums(const Contraction& p) {
-  constexpr int bytes = shared_bytes<Shape, float>;
-  if (p.execution.shared_memory < bytes)
-    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   if (p.m > max_grid || p.n > max_grid ||
       cells_along(p.m) * cells_along(p.n) > max_grid / std::max<std::int64_t>(p.batch, 1))
     return {Decline::extents, "C has more than 2^31 - 1 rows, columns or cells of 64 by 64"};
@@ -169,6 +166,7 @@ Kernel<Contraction> kernel_of_log_sums() {
   constexpr Decomposition decomposition = precision == Precision::split ? pairs : promoted_pairs;
   Kernel<Contraction> k;
   k.info = info_of_tile<LogPlus, Shape>("cuda.mma", precision, Exponentials::slab);
+  k.info.shared_memory = shared_bytes<Shape, float>;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   k.info.accuracy = accuracy_of_log_sums(precision);
   k.supports = detail::supports_by<supports_log_sums<Shape>>;

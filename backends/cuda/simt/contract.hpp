@@ -336,6 +336,25 @@ void run(const KernelInfo& info, const Contraction& p, void*) {
   });
 }
 
+/// The shared memory of a block, in bytes, for those operands that take most.
+template <class S, class Shape>
+constexpr int shared_memory_of() {
+  using tile::Way;
+  const auto bytes = []<Way a, Way b>() { return TileSum<S, Shape, Steps<OnPairs<S>>, a, b>::bytes; };
+  int most = bytes.template operator()<Way::single, Way::single>();
+  if constexpr (takes_vectors<S, Shape>) {
+    if constexpr (is_packed<S>) {
+      most = std::max(most, bytes.template operator()<Way::either, Way::either>());
+    } else {
+      most = std::max(most, bytes.template operator()<Way::along_k, Way::along_k>());
+      if constexpr (constexpr Way b = shifted_way_of_b<S, Shape>; b != Way::single)
+        most = std::max(most, bytes.template operator()<Way::shifted_k, b>());
+    }
+  }
+  if constexpr (sums_powers<S>) most += static_cast<int>(sizeof(typename PowersByTable<S>::Table));
+  return most;
+}
+
 /// Facts of a kernel with one chain per output, whose steps take `values` k each.
 template <class S, class Shape>
 KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
@@ -345,6 +364,7 @@ KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
       "cuda.simt", variant, std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(depth), bit(Space::cuda));
   info.tile = {m, n, depth};
   info.stages = Slabs<S, Shape, tile::Way::single, tile::Way::single>::stages;
+  info.threads = Shape::threads;
   info.min_compute_capability = 80;
   info.raw_launch = true;
   info.promises = Promise::repeatable | Promise::batch_invariant;
@@ -364,6 +384,7 @@ template <class S, class Finish, class Shape>
 Kernel<Contraction> kernel() {
   Kernel<Contraction> k;
   k.info = tile_info<S, Shape>(tile_spec<S, Shape>().variant);
+  k.info.shared_memory = shared_memory_of<S, Shape>();
   k.supports = detail::supports_by<supports<S, Finish, Shape>>;
   k.cost = detail::cost_by<cost<S, Shape>>;
   k.run = detail::run_by<run<S, Finish, Shape>>;

@@ -174,6 +174,8 @@ Kernel<Contraction> narrow_kernel() {
   detail::set_variant(k.info, "narrow");
   k.info.tile = {1 << Narrow::threads / 2, 1 << Narrow::threads / 2, 128};  // for 4-byte operands, if C is as large
   k.info.stages = 2;
+  k.info.threads = 1 << Narrow::threads;  // if C is as large
+  k.info.shared_memory = 2 * NarrowSlab<operand_t<S>>::bytes;
   if constexpr (sums_powers<S>)
     k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
   else if constexpr (is_transcendental<S>)

@@ -256,6 +256,7 @@ Kernel<Contraction> narrow_split_k_kernel() {
   detail::set_variant(k.info, "narrow_split_k");
   k.info.tile = {SplitK<S>::rows, 16, SplitK<S>::depth << 5};  // one of its shapes
   k.info.stages = 1;
+  k.info.threads = k.info.shared_memory = 0;
   if constexpr (sums_powers<S>)
     k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
   else if constexpr (is_transcendental<S>)

@@ -233,6 +233,8 @@ Kernel<Contraction> words_kernel() {
   Kernel<Contraction> k;
   k.info = tile_info<S, Shape>("words", in_word<S>);
   k.info.stages = 3;
+  k.info.shared_memory =
+      TileSum<WordSemiring<S>, Shape, typename by_words<S>::Steps, tile::Way::along_k, tile::Way::along_k>::bytes;
   k.supports = detail::supports_by<words_supports<S, Shape>>;
   k.cost = detail::cost_by<words_cost<S, Shape>>;
   k.workspace = detail::workspace_by<words_workspace<S, Shape>>;
