@@ -195,6 +195,13 @@ std::vector<Candidate<P>> candidates(const P& p) {
   return list;
 }
 
+/// Whose rates a predicted time on this GPU borrows, in words; empty if its own.
+template <Problem P>
+std::string borrowed_rates(const KernelInfo& info, const P& p) {
+  if (p.execution.space != Space::cuda || info.timed_on == 0 || info.timed_on == p.execution.compute_capability) return {};
+  return " by the rates of sm_" + std::to_string(info.timed_on);
+}
+
 /// The problem and its requirements on the kernel, in words.
 template <Problem P>
 std::string summary(const P& p) {
@@ -213,7 +220,8 @@ std::string explain(const P& p) {
     if (one.status) {
       char time[32];
       std::snprintf(time, sizeof time, "%.3g us", 1e6 * one.seconds);
-      text += std::string(time) + " predicted" + (one.admission.empty() ? "" : "; " + one.admission) + '\n';
+      text += std::string(time) + " predicted" + borrowed_rates(one.kernel->info, p) +
+              (one.admission.empty() ? "" : "; " + one.admission) + '\n';
     } else {
       text += one.status.reason + '\n';
     }

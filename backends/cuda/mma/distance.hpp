@@ -5,6 +5,7 @@
 
 #include <rigel/backends/cuda/mma/contract.hpp>
 #include <rigel/backends/cuda/mma/distance_again.hpp>
+#include <rigel/detail/waves.hpp>
 #include <rigel/detail/workspace.hpp>
 
 namespace rigel::backends::mma {
@@ -237,7 +238,8 @@ double distance_cost(const Contraction& p) {
   constexpr double output = std::is_same_v<Stored, half> ? 1e-10 : 1.5e-10;
   const double rate = distance_rate<Stored, levels>(p);
   const double tiles = static_cast<double>(tiles_of<Shape>(p));
-  const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
+  const detail::Waves waves(tiles, p.execution.multiprocessors, Shape::blocks);
+  const double each = waves.each;
   const double busy = std::min(1.0, 0.5 + 0.5 * each / Shape::blocks);
   const double numbers = static_cast<double>(numbers_of<Stored>(p.k));
   const double k = std::is_same_v<Stored, half> ? numbers / 2 : numbers;
@@ -245,7 +247,7 @@ double distance_cost(const Contraction& p) {
   const double outputs = each * Shape::m * Shape::n * (is_self_distance(p) ? 2 : 1);
   const double bytes = lines * k * (sizeof(Element) + 128. / values_together<Stored>);
   return launches + bytes / pass_bytes_per_second + each * Shape::m * Shape::n * k / (rate * busy) + outputs * output +
-         std::ceil(each / Shape::blocks) * fill;
+         waves.rounds() * fill;
 }
 
 template <class Element, class Stored, class Shape, int levels = 1>
@@ -255,6 +257,7 @@ Kernel<Contraction> distance_kernel() {
   constexpr Precision precision = through_double ? Precision::exact_products : Precision::promoted;
   Kernel<Contraction> k;
   k.info = info_of_tile<S, Shape>("cuda.mma", precision, values_together<Stored>, through_double ? "in_f64" : "");
+  if constexpr (std::is_same_v<Stored, double>) k.info.timed_on = 0;
   k.info.shared_memory = distance_shared_bytes<Shape, line_t<Stored>>;
   k.info.promises = Promise::repeatable;
   k.info.bit_class.clear();

@@ -4,6 +4,7 @@
 #include <rigel/backends/cuda/mma/contract.hpp>
 #include <rigel/backends/cuda/mma/log_sums_again.hpp>
 #include <rigel/backends/cuda/mma/register.hpp>
+#include <rigel/detail/waves.hpp>
 #include <rigel/detail/workspace.hpp>
 
 namespace rigel::backends::mma {
@@ -65,13 +66,11 @@ double cost_of_log_sums(const Contraction& p) {
   constexpr double rate = precision == Precision::promoted ? 4.5e11 : area >= 128 * 64 ? 5e11 : 4.6e11;
   const auto busy = [](double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * Shape::warps); };
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
-  const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
-  const double full = std::floor(each / Shape::blocks) * Shape::blocks, rest = each - full;
+  const detail::Waves waves(tiles, p.execution.multiprocessors, Shape::blocks);
   const double elements = static_cast<double>(matrices_of(p.a) * p.m + matrices_of(p.b) * p.n) * static_cast<double>(p.k);
   const double steps = Exponentials::slab * static_cast<double>(slabs_of(p));
-  return launches + elements * 4 * 3 / bytes_per_second +
-         (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * steps / rate +
-         std::ceil(each / Shape::blocks) * fill + each * area * output;
+  return launches + elements * 4 * 3 / bytes_per_second + waves.at_full_speed(busy) * area * steps / rate +
+         waves.rounds() * fill + waves.each * area * output;
 }
 
 template <Decomposition decomposition, class Shape>

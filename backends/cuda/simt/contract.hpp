@@ -6,6 +6,7 @@
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/simt/kernel.hpp>
 #include <rigel/detail/kernel.hpp>
+#include <rigel/detail/waves.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -258,12 +259,11 @@ double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, do
       is_transcendental<S> ? (full_of_warps ? 1 : 0.95) * outputs / (outputs + 0.5) : outputs / (outputs + 4.0);
   constexpr TileSpec spec = tile_spec<S, Shape>();
   const TileTimes& times = copies == 1 ? spec.in_vectors : spec.singles;
-  const double tiles_each = std::ceil(static_cast<double>(count) / std::max(multiprocessors, 1));
-  const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
+  const detail::Waves tiles(static_cast<double>(count), multiprocessors, Shape::blocks);
+  const double full = tiles.full(), rest = tiles.rest(), rounds = tiles.waves();
   const double lost = is_light_float<S> && std::is_same_v<Shape, LargeTile<S>> && full > 0 ? pace<S>.lost : 0;
   const double rate =
       steps_per_second<S, Shape>() * efficiency * copies * speed / (static_cast<double>(area) * static_cast<double>(k));
-  const double rounds = tiles_each / Shape::blocks;
   return times.launch + (lost + full / busy<S, Shape>(Shape::blocks, false) + rest / busy<S, Shape>(rest, full > 0)) / rate +
          std::min(rounds, 1.) * times.first_fill + std::max(rounds - 1, 0.) * times.later_fill +
          rounds * area * times.output;
@@ -365,6 +365,7 @@ KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
   info.tile = {m, n, depth};
   info.stages = Slabs<S, Shape, tile::Way::single, tile::Way::single>::stages;
   info.threads = Shape::threads;
+  info.timed_on = 90;
   info.min_compute_capability = 80;
   info.raw_launch = true;
   info.promises = Promise::repeatable | Promise::batch_invariant;

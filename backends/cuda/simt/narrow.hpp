@@ -155,8 +155,9 @@ inline tile::Raster raster_of(const Contraction& p, Narrow shape) {
   constexpr int resident = 6;  // blocks
   const tile::Raster raster = raster_of(p, shape);
   const double blocks = static_cast<double>(p.batch) * raster.rows * raster.columns;
-  const double multiprocessors = std::max(p.execution.multiprocessors, 1), each = std::ceil(blocks / multiprocessors);
-  const double rounds = std::ceil(each / resident);
+  const double multiprocessors = std::max(p.execution.multiprocessors, 1);
+  const detail::Waves waves(blocks, multiprocessors, resident);
+  const double each = waves.each, rounds = waves.rounds();
   const int threads = 1 << shape.outputs(), lines = (1 << shape.m) + (1 << shape.n);
   const double k = static_cast<double>(p.k), copies = k * lines;
   const double throughput = each * (k * step * std::max(threads / 32, 1) + copies * copy);
