@@ -215,6 +215,15 @@ TEST_CASE("kernels that need more shared memory than a block can have decline") 
   }
 }
 
+TEST_CASE("explain() says whose rates a predicted time borrows") {
+  if (rigel::kernels({.name = "cuda.simt"}).empty()) return;  // this build has none
+  Call call = on_hopper("min_plus", rigel::Scalar::f32, 4096, 4096);
+  const auto borrows = [&] { return explain(problem(call, 4096)).find("by the rates of sm_90") != std::string::npos; };
+  CHECK_FALSE(borrows());
+  call.execution.compute_capability = 80;
+  CHECK(borrows());
+}
+
 TEST_CASE("batch_invariant: the kernel within the class follows from M") {
   const auto found = rigel::kernels({.name = "cuda.hopper", .semiring = "plus_times", .element = rigel::Scalar::bf16});
   if (found.empty()) return;  // this build has no kernels for this architecture
