@@ -12,6 +12,7 @@
 #include <rigel/backends/cuda/tensor/pack.hpp>
 #include <rigel/backends/cuda/tensor/planes.hpp>
 #include <rigel/detail/kernel.hpp>
+#include <rigel/detail/waves.hpp>
 
 #include <cmath>
 #include <limits>
@@ -122,8 +123,7 @@ double cost(const Contraction& p) {
   constexpr double of_one = area >= 128 * 192 ? 2.1e11 : area >= 128 * 128 ? 1.9e11 : 1.37e11;
   constexpr double rate = (Parts::planes > 1 ? of_planes : of_one) * (Parts::promoted ? 0.9 : 1);
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
-  const double clusters = std::max(p.execution.multiprocessors / Shape::cluster, 1);
-  const double each = std::ceil(tiles / clusters);
+  const double each = detail::Waves(tiles, p.execution.multiprocessors / Shape::cluster, 1).each;  // of a cluster
   const double steps = Parts::products * std::ceil(static_cast<double>(p.k) * sizeof(Element) / 32);
   const double products = area * steps / rate, store = area * output;
   const double tile = Shape::in_turn ? std::max(products, store) : products + store;

@@ -11,6 +11,7 @@
 #include <rigel/backends/cuda/tensor/pack.hpp>
 #include <rigel/backends/cuda/tensor/planes.hpp>
 #include <rigel/detail/kernel.hpp>
+#include <rigel/detail/waves.hpp>
 
 #include <atomic>
 #include <cmath>
@@ -112,12 +113,11 @@ double cost(const Contraction& p) {
                                                       : 0.75e11;
   const auto busy = [](double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * Shape::warps); };
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
-  const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
-  const double full = std::floor(each / Shape::blocks) * Shape::blocks, rest = each - full;
+  const detail::Waves waves(tiles, p.execution.multiprocessors, Shape::blocks);
   const double steps =
       work * std::ceil(static_cast<double>(p.k) * static_cast<double>(cuts ? sizeof(bfloat16) : p.a.size) / 32);
-  double seconds = launch + (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * steps / rate +
-                   std::ceil(each / Shape::blocks) * fill + each * area * output;
+  double seconds =
+      launch + waves.at_full_speed(busy) * area * steps / rate + waves.rounds() * fill + waves.each * area * output;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (const std::size_t bytes = workspace_of<takes_lines, decomposition>(g))
       seconds += packing + static_cast<double>(bytes + matrices_of(*g.operand) * g.lines * g.k * g.operand->size) /
