@@ -9,6 +9,7 @@
 // The pool works until the very end of a program, in any order of events: it has no Kokkos hook, and no object that is
 // destroyed while calls may still come from std::atexit handlers, finalize hooks or destructors of static objects.
 #include <rigel/detail/pool.hpp>
+#include <rigel/detail/workspace.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -21,7 +22,7 @@
 namespace rigel::detail {
 namespace {
 
-constexpr std::align_val_t alignment{256};
+constexpr std::align_val_t alignment{workspace_alignment};
 constexpr const char* label = "rigel::workspace";
 
 std::string describe(const char* call, std::size_t bytes) {

@@ -7,6 +7,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
 namespace rigel::backends::cuda {
 
 inline void check(cudaError_t status, const std::string& what) {
@@ -16,6 +20,15 @@ inline void check(cudaError_t status, const std::string& what) {
 /// The same for a kernel's launch. It builds the message only on an error, since a launch takes microseconds.
 inline void check_launch(cudaError_t status, const std::string& kernel) {
   if (status != cudaSuccess) check(status, "contract: launch of " + kernel);
+}
+
+/// Blocks of a launch along x, and along y or z (CUDA C++ Programming Guide, table of limits).
+inline constexpr std::int64_t max_grid = 2147483647, max_grid_yz = 65535;
+
+/// use(first, count) for what a launch can take of `all`: at most `most` at a time.
+template <class Use>
+void for_each_launch(std::int64_t all, std::int64_t most, const Use& use) {
+  for (std::int64_t first = 0; first < all; first += most) use(first, std::min(all - first, most));
 }
 
 /// Makes a device this thread's current one as long as the object lives.

@@ -10,7 +10,6 @@ namespace rigel::backends::host {
 namespace {
 
 constexpr std::int64_t up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
-constexpr std::size_t align(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // The extent of tiles, a multiple of `unit`, that cuts `extent` into as few tiles of at most `most` as possible, about equal
 // ones.
@@ -63,14 +62,12 @@ Grid grid_of(const Contraction& p, const Geometry& shape) {
   }
   g.workers = static_cast<int>(std::clamp<std::int64_t>(g.tiles, 1, threads));
 
-  const auto depth = static_cast<std::size_t>(g.depth), tile_m = static_cast<std::size_t>(g.tile_m),
-             tile_n = static_cast<std::size_t>(g.tile_n);
-  g.a = 0;
-  g.b = g.a + align(tile_m * depth * shape.operand_bytes);
-  g.block = g.b + align(tile_n * depth * shape.operand_bytes);
-  g.sums = g.block +
-           align(static_cast<std::size_t>(shape.rows) * static_cast<std::size_t>(shape.columns) * shape.accumulator_bytes);
-  g.scratch = g.sums + (g.depth_blocks > 1 ? align(tile_m * tile_n * shape.accumulator_bytes) : 0);
+  detail::WorkspaceLayout scratch;
+  g.a = scratch.add(g.tile_m * g.depth, shape.operand_bytes);
+  g.b = scratch.add(g.tile_n * g.depth, shape.operand_bytes);
+  g.block = scratch.add(std::int64_t{shape.rows} * shape.columns, shape.accumulator_bytes);
+  g.sums = scratch.add(g.depth_blocks > 1 ? g.tile_m * g.tile_n : 0, shape.accumulator_bytes);
+  g.scratch = scratch.bytes();
   return g;
 }
 

@@ -5,6 +5,7 @@
 // scratch memory.
 #pragma once
 
+#include <rigel/detail/workspace.hpp>
 #include <rigel/registry.hpp>
 
 namespace rigel::backends::host {
@@ -29,7 +30,7 @@ struct Grid {
   std::size_t workspace() const { return counter_bytes + static_cast<std::size_t>(workers) * scratch; }
 
   /// The workspace begins with the counter of tiles, on a cache line of its own.
-  static constexpr std::size_t counter_bytes = 256;
+  static constexpr std::size_t counter_bytes = detail::workspace_alignment;
 };
 
 /// Cuts a problem for a loop of the given shapes.

@@ -10,6 +10,7 @@
 #include <rigel/backends/portable/tiles.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/kernel.hpp>
+#include <rigel/detail/waves.hpp>
 
 #include <cmath>
 #include <vector>
@@ -113,8 +114,8 @@ double tiles_seconds(const Contraction& p) {
   constexpr double slab = words_of<S> > 1 ? 1.7e-6 : 1.3e-6, fill = 2.5e-6, store = 4e-8 * outputs * Shape::teams;
   const double tiles = static_cast<double>(p.batch) * std::ceil(static_cast<double>(p.m) / Shape::m) *
                        std::ceil(static_cast<double>(p.n) / Shape::n);
-  const double each = std::ceil(tiles / multiprocessors_of(p)), rounds = std::ceil(each / Shape::teams);
-  const double rest = each - (rounds - 1) * Shape::teams;  // tiles of the last round
+  const detail::Waves waves(tiles, multiprocessors_of(p), Shape::teams);
+  const double rounds = waves.rounds(), rest = waves.last();
   const double busy = 0.4 + 0.6 * rest / Shape::teams;
   const double k = static_cast<double>(p.k);
   const double tile = k * area / (pairs_per_second<S, Step>() * efficiency), wait = std::ceil(k / Shape::depth) * slab;
@@ -165,6 +166,7 @@ template <class S, class Finish, class Spaces>
 Kernel<Contraction> chain_kernel(std::string_view variant) {
   Kernel<Contraction> k;
   k.info = detail::info_of<S>("portable", variant, {}, detail::bits_of(Spaces{}));
+  k.info.timed_on = 90;
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
   k.info.accuracy = detail::chain_accuracy<S>();
   k.supports = detail::supports_by<detail::finish_supports<Finish>>;

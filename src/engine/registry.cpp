@@ -37,6 +37,7 @@ void check_info(const KernelInfo& info) {
   if (info.precision < Precision::accumulator)
     refuse(std::string("has precision ") + name(info.precision) + ", which is for calls");
   if (info.tile.m < 0 || info.tile.n < 0 || info.tile.k < 0 || info.stages < 1) refuse("has a tile or stages out of range");
+  if (info.threads < 0 || info.shared_memory < 0) refuse("has threads or shared memory out of range");
   for (const OperandNeeds& needs : info.operands)
     if (needs.alignment < 1) refuse("asks for an alignment below one element");
   if (info.max_compute_capability != 0 && info.max_compute_capability < info.min_compute_capability)

@@ -7,6 +7,7 @@
 
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/pool.hpp>
+#include <rigel/detail/workspace.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -55,7 +56,7 @@ class CallWorkspace {
       leased_ = detail::lease(call.function, call.execution, size.bytes);
       given_.data = leased_.data();
       given_.bytes = size.bytes;
-    } else if (size.bytes > 0 && misaligned(given_.data, 256)) {
+    } else if (size.bytes > 0 && misaligned(given_.data, detail::workspace_alignment)) {
       refuse("is not aligned to 256 bytes, as kernel '" + info.name + "' needs it");
     } else if (given_.bytes < size.bytes) {
       refuse("has " + std::to_string(given_.bytes) + " bytes, kernel '" + info.name + "' needs " +

@@ -80,6 +80,7 @@ Decline declined(const KernelInfo& info, const P& p) {
   if (!name_matches(info.name, p.kernel)) return Decline::name;
   if ((info.spaces & bit(p.execution.space)) == 0) return Decline::space;
   if (p.execution.space == Space::cuda && !runs_on(info, p.execution.compute_capability)) return Decline::architecture;
+  if (p.execution.space == Space::cuda && info.shared_memory > p.execution.shared_memory) return Decline::memory;
   if (!covers(info.promises, p.require)) return Decline::promises;
   return p.admits(info);
 }
@@ -94,6 +95,7 @@ std::string reason(Decline why, const KernelInfo& info, const P& p) {
     case Decline::architecture:
       return "needs compute capability " + std::to_string(info.min_compute_capability) +
              (info.max_compute_capability ? " to " + std::to_string(info.max_compute_capability) : " or newer");
+    case Decline::memory: return "needs " + std::to_string(info.shared_memory) + " bytes of shared memory";
     case Decline::promises: return "promises only " + describe(info.promises);
     default: return p.why_not(why, info);
   }
@@ -193,6 +195,13 @@ std::vector<Candidate<P>> candidates(const P& p) {
   return list;
 }
 
+/// Whose rates a predicted time on this GPU borrows, in words; empty if its own.
+template <Problem P>
+std::string borrowed_rates(const KernelInfo& info, const P& p) {
+  if (p.execution.space != Space::cuda || info.timed_on == 0 || info.timed_on == p.execution.compute_capability) return {};
+  return " by the rates of sm_" + std::to_string(info.timed_on);
+}
+
 /// The problem and its requirements on the kernel, in words.
 template <Problem P>
 std::string summary(const P& p) {
@@ -211,7 +220,8 @@ std::string explain(const P& p) {
     if (one.status) {
       char time[32];
       std::snprintf(time, sizeof time, "%.3g us", 1e6 * one.seconds);
-      text += std::string(time) + " predicted" + (one.admission.empty() ? "" : "; " + one.admission) + '\n';
+      text += std::string(time) + " predicted" + borrowed_rates(one.kernel->info, p) +
+              (one.admission.empty() ? "" : "; " + one.admission) + '\n';
     } else {
       text += one.status.reason + '\n';
     }

@@ -7,6 +7,7 @@
 #include <rigel/detail/checks.hpp>
 #include <rigel/detail/kernel.hpp>
 #include <rigel/detail/rows.hpp>
+#include <rigel/detail/workspace.hpp>
 
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
@@ -15,7 +16,7 @@
 namespace rigel::detail {
 namespace {
 
-constexpr std::uintptr_t nominal_address = 256;  // stands in for memory that is aligned as workspaces are
+constexpr std::uintptr_t nominal_address = workspace_alignment;  // stands in for memory that is aligned as workspaces are
 
 Operand transpose(Operand o, const char* argument) {
   std::swap(o.rows, o.columns);
@@ -107,7 +108,7 @@ class PreparedCdist {
             .argument = from.argument};
   }
   static std::size_t bytes_of(const Operand& rows) {
-    return (rows.size * static_cast<std::size_t>(rows.batches * rows.rows * rows.row_stride) + 255) / 256 * 256;
+    return aligned(rows.size * static_cast<std::size_t>(rows.batches * rows.rows * rows.row_stride));
   }
   std::size_t row_bytes() const { return bytes_of(pass_.to[0]) + (is_self_ ? 0 : bytes_of(pass_.to[1])); }
 

@@ -107,7 +107,7 @@ class Closure {
     take(arrays_.right, arrays_.d, block_, n());
     if (tracks()) take(arrays_.right_p, arrays_.p, block_, n());
     arrays_.cycle = reinterpret_cast<std::int64_t*>(base);
-    base += 256;
+    base += aligned(sizeof(std::int64_t));
     update_.workspace.data = reinterpret_cast<void*>(base);
     return base;
   }

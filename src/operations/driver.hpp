@@ -7,6 +7,7 @@
 #include <rigel/detail/checks.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/pool.hpp>
+#include <rigel/detail/workspace.hpp>
 
 #include <cstdint>
 #include <initializer_list>
@@ -23,7 +24,7 @@ inline std::string extents(const Operand& o) {
 }
 
 /// Makes `o` matrices of `like`'s type and number at `base`, by rows or by columns, each of which takes `pitch` elements. Returns where
-/// the next array begins: its address is a multiple of 256.
+/// the next array begins.
 inline std::uintptr_t place_matrices(Operand& o, std::uintptr_t base, const Operand& like, std::int64_t rows,
                                      std::int64_t columns, std::int64_t pitch, bool by_rows) {
   const std::int64_t matrix = (by_rows ? rows : columns) * pitch;
@@ -36,7 +37,7 @@ inline std::uintptr_t place_matrices(Operand& o, std::uintptr_t base, const Oper
   o.batch_stride = like.batches == 1 ? 0 : matrix;
   o.row_stride = by_rows ? pitch : 1;
   o.column_stride = by_rows ? 1 : pitch;
-  return base + (o.size * static_cast<std::size_t>(o.batches * matrix) + 255) / 256 * 256;
+  return base + aligned(o.size * static_cast<std::size_t>(o.batches * matrix));
 }
 
 /// The memory of one call: the caller's, which must not overlap the operands, or for as long as this object lives the pool's.
@@ -52,7 +53,7 @@ class CallMemory {
       data_ = pooled_.data();
       return;
     }
-    if (bytes > 0 && reinterpret_cast<std::uintptr_t>(data_) % 256 != 0)
+    if (bytes > 0 && reinterpret_cast<std::uintptr_t>(data_) % workspace_alignment != 0)
       throw Error(Code::invalid_argument, std::string(call) + ": the workspace is not aligned to 256 bytes");
     if (given.bytes < bytes)
       throw Error(Code::invalid_argument, std::string(call) + ": the workspace has " + std::to_string(given.bytes) +

@@ -82,6 +82,7 @@ TEST_CASE("register_kernel: inconsistent information is refused") {
   CHECK(refusal([](auto& k) { k.info.tile.m = -1; }) == Code::invalid_argument);
   CHECK(refusal([](auto& k) { k.info.tile.k = -8; }) == Code::invalid_argument);
   CHECK(refusal([](auto& k) { k.info.stages = 0; }) == Code::invalid_argument);
+  CHECK(refusal([](auto& k) { k.info.shared_memory = -1; }) == Code::invalid_argument);
   CHECK(refusal([](auto& k) { k.info.min_compute_capability = 90, k.info.max_compute_capability = 80; }) ==
         Code::invalid_argument);
   CHECK(rigel::kernels({.name = "user.inconsistent"}).empty());

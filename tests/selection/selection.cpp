@@ -204,6 +204,26 @@ Call on_hopper(const char* semiring, rigel::Scalar element, std::int64_t n, std:
 
 }  // namespace
 
+TEST_CASE("kernels that need more shared memory than a block can have decline") {
+  for (const rigel::Scalar element : {rigel::Scalar::f32, rigel::Scalar::f64}) {
+    Call call = on_hopper("plus_times", element, 4096, 4096);
+    call.execution.shared_memory = 48 << 10;
+    for (const auto& [kernel, status, chosen, seconds, workspace, admission] : candidates(problem(call, 4096))) {
+      if (status.decline == rigel::Decline::space || status.decline == rigel::Decline::architecture) continue;
+      CHECK((status.decline == rigel::Decline::memory) == (kernel->info.shared_memory > call.execution.shared_memory));
+    }
+  }
+}
+
+TEST_CASE("explain() says whose rates a predicted time borrows") {
+  if (rigel::kernels({.name = "cuda.simt"}).empty()) return;  // this build has none
+  Call call = on_hopper("min_plus", rigel::Scalar::f32, 4096, 4096);
+  const auto borrows = [&] { return explain(problem(call, 4096)).find("by the rates of sm_90") != std::string::npos; };
+  CHECK_FALSE(borrows());
+  call.execution.compute_capability = 80;
+  CHECK(borrows());
+}
+
 TEST_CASE("batch_invariant: the kernel within the class follows from M") {
   const auto found = rigel::kernels({.name = "cuda.hopper", .semiring = "plus_times", .element = rigel::Scalar::bf16});
   if (found.empty()) return;  // this build has no kernels for this architecture

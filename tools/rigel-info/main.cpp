@@ -159,6 +159,12 @@ std::string tile_of(const rigel::KernelInfo& k) {
   return text;
 }
 
+// A CUDA block's threads and shared memory: "256,45056B"; "-" if they depend on the problem or there is no such block.
+std::string block_of(const rigel::KernelInfo& k) {
+  if (k.threads == 0) return "-";
+  return std::to_string(k.threads) + ',' + std::to_string(k.shared_memory) + 'B';
+}
+
 // A kernel's requirements on its operands, in their order: "any,any,row_major:4", with the alignment in elements; "any" if it
 // has none.
 std::string operands_of(const rigel::KernelInfo& k) {
@@ -193,11 +199,11 @@ std::string promises_of(const rigel::KernelInfo& k) {
 void print_kernels(const std::vector<rigel::KernelInfo>& kernels) {
   std::printf("kernels (error bound in units of roundoff times the sum of |a*b|):\n");
   std::vector<std::vector<std::string>> table = {
-      {"name", "operation", "semiring", "type", "sum", "spaces", "arch", "tile", "operands", "error", "promises"}};
+      {"name", "operation", "semiring", "type", "sum", "spaces", "arch", "tile", "block", "operands", "error", "promises"}};
   for (const auto& k : kernels)
     table.push_back({k.name, std::string(k.operation), k.semiring, name(k.element),
                      k.accumulator == rigel::Scalar::other ? "struct" : name(k.accumulator), spaces_of(k),
-                     architectures_of(k), tile_of(k), operands_of(k), accuracy_of(k), promises_of(k)});
+                     architectures_of(k), tile_of(k), block_of(k), operands_of(k), accuracy_of(k), promises_of(k)});
   std::vector<std::size_t> widths(table[0].size());
   for (const auto& row : table)
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());

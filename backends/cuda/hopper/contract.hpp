@@ -12,6 +12,7 @@
 #include <rigel/backends/cuda/tensor/pack.hpp>
 #include <rigel/backends/cuda/tensor/planes.hpp>
 #include <rigel/detail/kernel.hpp>
+#include <rigel/detail/waves.hpp>
 
 #include <cmath>
 #include <limits>
@@ -133,8 +134,7 @@ double cost(const Contraction& p) {
   constexpr double of_one = area >= 128 * 192 ? 2.1e11 : area >= 128 * 128 ? 1.9e11 : 1.37e11;
   constexpr double rate = (Parts::planes > 1 ? of_planes : of_one) * (Parts::promoted || Shape::long_sums ? 0.9 : 1);
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
-  const double clusters = std::max(p.execution.multiprocessors / Shape::cluster, 1);
-  const double each = std::ceil(tiles / clusters);
+  const double each = detail::Waves(tiles, p.execution.multiprocessors / Shape::cluster, 1).each;  // of a cluster
   const double steps = Parts::products * std::ceil(static_cast<double>(p.k) * sizeof(Element) / 32);
   const double products = area * steps / rate, store = area * output;
   const double tile = Shape::in_turn ? std::max(products, store) : products + store;
@@ -318,6 +318,7 @@ Kernel<Contraction> kernel() {
                                                      : "bf16x9_split",
                                           Shape::long_sums ? "long" : "");
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
+  k.info.shared_memory = Memory<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;

@@ -19,8 +19,7 @@ double once_cost(const Contraction& p) {
   const std::int64_t tiles = p.batch * rows_of<typename Shape::Tile>(p) * columns_of<typename Shape::Tile>(p);
   // A cluster of four must lie within one part of the card (a GPC), so a few clusters less are resident.
   const int fit = p.execution.multiprocessors / Shape::cluster, lost = Shape::cluster > 2 ? fit / 11 : 0;
-  const std::int64_t clusters = std::max(fit - lost, 1);
-  const auto rounds = static_cast<double>((tiles + clusters - 1) / clusters);
+  const double rounds = detail::Waves(static_cast<double>(tiles), fit - lost, 1).each;
   const std::int64_t slabs = (p.k + depth - 1) / depth, of_part = (slabs + Shape::parts - 1) / Shape::parts;
   constexpr double slab = std::max((Shape::m + Shape::n) * 128 / slab_bytes_per_second, area * 4 / steps_per_second);
   constexpr double sums = (Shape::parts - 1) * Shape::m * Shape::columns * 4 / sum_bytes_per_second;
@@ -105,6 +104,7 @@ Kernel<Contraction> once_kernel() {
   k.info = tensor::info_of_tile<S, Shape>("cuda.hopper", precision, depth, {},
                                           Shape::parts > 1 ? "split_k" + std::to_string(Shape::parts) : "once");
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
+  k.info.shared_memory = OnceMemory<Shape, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
   // If ⊕ is exact, slices do not change bits.
   if constexpr (is_exact<S>)
     k.info.promises = Promise::repeatable | Promise::batch_invariant | Promise::reference_bits;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/mma/contract.hpp>
+#include <rigel/detail/workspace.hpp>
 
 #include <bit>
 
@@ -265,7 +266,7 @@ struct on_words<S<Word>> {
 
 /// Bytes of an operand's counts.
 inline std::size_t counts_bytes(const Lines& g) {
-  return (static_cast<std::size_t>(matrices_of(*g.operand) * g.lines) * sizeof(std::int32_t) + 255) / 256 * 256;
+  return detail::aligned(static_cast<std::size_t>(matrices_of(*g.operand) * g.lines) * sizeof(std::int32_t));
 }
 inline std::size_t codes_workspace(const Contraction& p) {
   return workspace<false>(p) + counts_bytes(lines_of_a(p)) + counts_bytes(lines_of_b(p));
@@ -358,6 +359,7 @@ Kernel<Contraction> codes_kernel() {
   constexpr int depth = 128 / static_cast<int>(sizeof(typename S::element));
   Kernel<Contraction> k;
   k.info = info_of_tile<S, Shape>("cuda.mma", Precision::accumulator, depth);
+  k.info.shared_memory = shared_bytes<Shape, std::int32_t>;
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
   k.supports = detail::supports_by<codes_support<S, Shape>>;
   k.cost = detail::cost_by<codes_cost<S, Shape>>;

@@ -11,6 +11,7 @@
 #include <rigel/backends/cuda/tensor/pack.hpp>
 #include <rigel/backends/cuda/tensor/planes.hpp>
 #include <rigel/detail/kernel.hpp>
+#include <rigel/detail/waves.hpp>
 
 #include <atomic>
 #include <cmath>
@@ -53,9 +54,6 @@ std::int64_t columns_of(const Contraction& p) {
 
 template <class S, class Element, class Shape, Decomposition decomposition = Decomposition{}>
 Status supports(const Contraction& p) {
-  constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, decomposition.planes>;
-  if (p.execution.shared_memory < bytes)
-    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   if (p.m > max_grid || p.n > max_grid ||
       rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
     return {Decline::extents, "C has more than 2^31 - 1 rows, columns or tiles"};
@@ -115,12 +113,11 @@ double cost(const Contraction& p) {
                                                       : 0.75e11;
   const auto busy = [](double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * Shape::warps); };
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
-  const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
-  const double full = std::floor(each / Shape::blocks) * Shape::blocks, rest = each - full;
+  const detail::Waves waves(tiles, p.execution.multiprocessors, Shape::blocks);
   const double steps =
       work * std::ceil(static_cast<double>(p.k) * static_cast<double>(cuts ? sizeof(bfloat16) : p.a.size) / 32);
-  double seconds = launch + (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * steps / rate +
-                   std::ceil(each / Shape::blocks) * fill + each * area * output;
+  double seconds =
+      launch + waves.at_full_speed(busy) * area * steps / rate + waves.rounds() * fill + waves.each * area * output;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (const std::size_t bytes = workspace_of<takes_lines, decomposition>(g))
       seconds += packing + static_cast<double>(bytes + matrices_of(*g.operand) * g.lines * g.k * g.operand->size) /
@@ -223,6 +220,7 @@ Kernel<Contraction> kernel() {
   constexpr int terms = 32 / static_cast<int>(cuts ? sizeof(Element) : sizeof(Own));
   Kernel<Contraction> k;
   k.info = info_of_tile<S, Shape>("cuda.mma", precision, depth, variant_of(decomposition));
+  k.info.shared_memory = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, decomposition.planes>;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;

@@ -5,6 +5,8 @@
 
 #include <rigel/backends/cuda/mma/contract.hpp>
 #include <rigel/backends/cuda/mma/distance_again.hpp>
+#include <rigel/detail/waves.hpp>
+#include <rigel/detail/workspace.hpp>
 
 namespace rigel::backends::mma {
 
@@ -77,8 +79,6 @@ Status supports_distances(const Contraction& p) {
   if (!p.may_cancel && threshold > Limits::largest_threshold)
     return {Decline::accuracy, "K is too large for its bound: distances below " + std::to_string(threshold) +
                                    " of the norms would have to be computed anew"};
-  if (constexpr int bytes = distance_shared_bytes<Shape, line_t<Stored>>; p.execution.shared_memory < bytes)
-    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   const Status status = supports<l2_squared<Element>, Stored, Shape>(p);
   if (!status) return status;
   if (rows_of<Shape>(p) * columns_of<Shape>(p) * std::max<std::int64_t>(p.batch, 1) > max_grid / Shape::warps)
@@ -91,7 +91,7 @@ Status supports_distances(const Contraction& p) {
   return needs_other_residual(p);
 }
 
-/// Offsets in the workspace; each array is aligned to 256 bytes.
+/// Offsets in the workspace.
 struct DistanceMemory {
   std::size_t numbers_a = 0, numbers_b = 0, lines_a = 0, lines_b = 0, counters = 0, few = 0, many = 0, places = 0, end = 0;
   unsigned counter_count = 0;  // the counters, then the marks of all tiles
@@ -99,25 +99,22 @@ struct DistanceMemory {
 template <class Stored, class Shape>
 DistanceMemory distance_memory(const Contraction& p) {
   DistanceMemory at;
-  const auto place = [&](std::int64_t count, std::size_t size) {
-    const std::size_t from = at.end;
-    at.end += (static_cast<std::size_t>(count) * size + 255) / 256 * 256;
-    return from;
-  };
+  detail::WorkspaceLayout layout;
   const std::int64_t of_a = matrices_of(p.a) * p.m, of_b = matrices_of(p.b) * p.n, pitch = numbers_of<Stored>(p.k);
   const std::int64_t tiles = tiles_of<Shape>(p), of_warps = tiles * Shape::warps;
-  at.numbers_a = place(of_a * pitch, sizeof(Stored));
-  at.lines_a = place(of_a, sizeof(line_t<Stored>));
+  at.numbers_a = layout.add(of_a * pitch, sizeof(Stored));
+  at.lines_a = layout.add(of_a, sizeof(line_t<Stored>));
   at.numbers_b = at.numbers_a, at.lines_b = at.lines_a;
   if (!is_self_distance(p)) {
-    at.numbers_b = place(of_b * pitch, sizeof(Stored));
-    at.lines_b = place(of_b, sizeof(line_t<Stored>));
+    at.numbers_b = layout.add(of_b * pitch, sizeof(Stored));
+    at.lines_b = layout.add(of_b, sizeof(line_t<Stored>));
   }
   at.counter_count = static_cast<unsigned>(Rejected::counter_count + tiles);
-  at.counters = place(at.counter_count, sizeof(unsigned));
-  at.few = place(of_warps, sizeof(unsigned));
-  at.many = place(tiles, sizeof(unsigned));
-  at.places = place(of_warps * (Rejected::most + 1), sizeof(std::uint16_t));
+  at.counters = layout.add(at.counter_count, sizeof(unsigned));
+  at.few = layout.add(of_warps, sizeof(unsigned));
+  at.many = layout.add(tiles, sizeof(unsigned));
+  at.places = layout.add(of_warps * (Rejected::most + 1), sizeof(std::uint16_t));
+  at.end = layout.bytes();
   return at;
 }
 template <class Stored, class Shape>
@@ -241,7 +238,8 @@ double distance_cost(const Contraction& p) {
   constexpr double output = std::is_same_v<Stored, half> ? 1e-10 : 1.5e-10;
   const double rate = distance_rate<Stored, levels>(p);
   const double tiles = static_cast<double>(tiles_of<Shape>(p));
-  const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
+  const detail::Waves waves(tiles, p.execution.multiprocessors, Shape::blocks);
+  const double each = waves.each;
   const double busy = std::min(1.0, 0.5 + 0.5 * each / Shape::blocks);
   const double numbers = static_cast<double>(numbers_of<Stored>(p.k));
   const double k = std::is_same_v<Stored, half> ? numbers / 2 : numbers;
@@ -249,7 +247,7 @@ double distance_cost(const Contraction& p) {
   const double outputs = each * Shape::m * Shape::n * (is_self_distance(p) ? 2 : 1);
   const double bytes = lines * k * (sizeof(Element) + 128. / values_together<Stored>);
   return launches + bytes / pass_bytes_per_second + each * Shape::m * Shape::n * k / (rate * busy) + outputs * output +
-         std::ceil(each / Shape::blocks) * fill;
+         waves.rounds() * fill;
 }
 
 template <class Element, class Stored, class Shape, int levels = 1>
@@ -259,6 +257,8 @@ Kernel<Contraction> distance_kernel() {
   constexpr Precision precision = through_double ? Precision::exact_products : Precision::promoted;
   Kernel<Contraction> k;
   k.info = info_of_tile<S, Shape>("cuda.mma", precision, values_together<Stored>, through_double ? "in_f64" : "");
+  if constexpr (std::is_same_v<Stored, double>) k.info.timed_on = 0;
+  k.info.shared_memory = distance_shared_bytes<Shape, line_t<Stored>>;
   k.info.promises = Promise::repeatable;
   k.info.bit_class.clear();
   if constexpr (std::is_same_v<Stored, half>) {

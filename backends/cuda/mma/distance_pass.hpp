@@ -100,6 +100,44 @@ __device__ __forceinline__ Element middle_of(Element (&x)[centre_samples]) {
   return math::fma(Element(0.5), x[3], math::multiply(Element(0.5), x[4]));
 }
 
+/// What elements of a row add to a lane's share of its norm and of its largest value.
+__device__ __forceinline__ void measure(const float* values, const float* centre, int count, int lane, double& squares,
+                                        float& largest) {
+#pragma unroll 4
+  for (int k = lane; k < count; k += 32) {
+    const float v = math::subtract(values[k], centre[k]);
+    squares = fma(static_cast<double>(v), static_cast<double>(v), squares);
+    largest = fmaxf(largest, math::abs(v));
+  }
+}
+
+/// Writes elements of a row, from k0 on, as upper and lower halves.
+__device__ __forceinline__ void write_halves(const float* values, const float* centre, int count, int lane, float scale,
+                                             half* row, std::int64_t k0) {
+  constexpr int together = values_together<half>;
+#pragma unroll 1
+  for (int k = 8 * lane; k < count; k += 8 * 32) {
+    struct alignas(16) Eight {
+      half value[8];
+    } upper, lower;
+    tile::Chunk<float, 4> line[2], c[2];
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
+      line[part] = tile::Chunk<float, 4>::load(&values[k + 4 * part]);
+      c[part] = tile::Chunk<float, 4>::load(&centre[k + 4 * part]);
+    }
+#pragma unroll
+    for (int v = 0; v < 8; ++v) {
+      const float x = math::multiply(math::subtract(line[v / 4].value[v % 4], c[v / 4].value[v % 4]), scale);
+      upper.value[v] = half(x);
+      lower.value[v] = half(math::subtract(x, static_cast<float>(upper.value[v])));
+    }
+    half* const at = row + (k0 + k) / together * (2 * together) + k % together;
+    *reinterpret_cast<Eight*>(at) = upper;
+    *reinterpret_cast<Eight*>(at + together) = lower;
+  }
+}
+
 /// A warp prepares a row. The centre is the median of a few rows of the first operand: the same in all blocks.
 template <class Element, class Stored>
 __global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_constant__ Preparation<Element, Stored> g) {
@@ -171,36 +209,10 @@ __global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_c
           __syncthreads();
           count = load(k0);
         }
-        if (sweep == 0) {
-#pragma unroll 4
-          for (int k = lane; k < count; k += 32) {
-            const float v = math::subtract(values[warp][k], centre[k]);
-            squares = fma(static_cast<double>(v), static_cast<double>(v), squares);
-            largest = fmaxf(largest, math::abs(v));
-          }
-          continue;
-        }
-#pragma unroll 1
-        for (int k = 8 * lane; k < count && exists; k += 8 * 32) {
-          struct alignas(16) Eight {
-            half value[8];
-          } upper, lower;
-          tile::Chunk<float, 4> line[2], c[2];
-#pragma unroll
-          for (int part = 0; part < 2; ++part) {
-            line[part] = tile::Chunk<float, 4>::load(&values[warp][k + 4 * part]);
-            c[part] = tile::Chunk<float, 4>::load(&centre[k + 4 * part]);
-          }
-#pragma unroll
-          for (int v = 0; v < 8; ++v) {
-            const float x = math::multiply(math::subtract(line[v / 4].value[v % 4], c[v / 4].value[v % 4]), scale);
-            upper.value[v] = half(x);
-            lower.value[v] = half(math::subtract(x, static_cast<float>(upper.value[v])));
-          }
-          half* const at = to + (k0 + k) / together * (2 * together) + k % together;
-          *reinterpret_cast<Eight*>(at) = upper;
-          *reinterpret_cast<Eight*>(at + together) = lower;
-        }
+        if (sweep == 0)
+          measure(values[warp], centre, count, lane, squares, largest);
+        else if (exists)
+          write_halves(values[warp], centre, count, lane, scale, to, k0);
       }
       if (sweep > 0) break;
       squares = warp_sum(squares);

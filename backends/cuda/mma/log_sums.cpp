@@ -4,6 +4,8 @@
 #include <rigel/backends/cuda/mma/contract.hpp>
 #include <rigel/backends/cuda/mma/log_sums_again.hpp>
 #include <rigel/backends/cuda/mma/register.hpp>
+#include <rigel/detail/waves.hpp>
+#include <rigel/detail/workspace.hpp>
 
 namespace rigel::backends::mma {
 namespace {
@@ -26,23 +28,18 @@ struct Places {
   std::size_t exponentials_a, exponentials_b, lines_a, lines_b, bits, met, count, list, before, end;
 
   explicit Places(const Contraction& p) {
-    std::size_t at = 0;
-    const auto take = [&](std::int64_t numbers, std::size_t size) {
-      const std::size_t from = at;
-      at = (at + static_cast<std::size_t>(numbers) * size + 255) / 256 * 256;
-      return from;
-    };
+    detail::WorkspaceLayout layout;
     const std::int64_t a = matrices_of(p.a) * p.m, b = matrices_of(p.b) * p.n, cells = cells_of(p);
-    exponentials_a = take(a * pitch_of_pairs(p), sizeof(half));
-    exponentials_b = take(b * pitch_of_pairs(p), sizeof(half));
-    lines_a = take(a, sizeof(ExponentialLine));
-    lines_b = take(b, sizeof(ExponentialLine));
-    bits = take(cells * Marks::words, sizeof(std::uint32_t));
-    met = take(cells, sizeof(std::uint32_t));
-    count = take(1, sizeof(std::uint32_t));
-    list = take(cells, sizeof(std::uint32_t));
-    before = take(p.accumulate ? p.batch * p.m * p.n : 0, sizeof(float));
-    end = at;
+    exponentials_a = layout.add(a * pitch_of_pairs(p), sizeof(half));
+    exponentials_b = layout.add(b * pitch_of_pairs(p), sizeof(half));
+    lines_a = layout.add(a, sizeof(ExponentialLine));
+    lines_b = layout.add(b, sizeof(ExponentialLine));
+    bits = layout.add(cells * Marks::words, sizeof(std::uint32_t));
+    met = layout.add(cells, sizeof(std::uint32_t));
+    count = layout.add(1, sizeof(std::uint32_t));
+    list = layout.add(cells, sizeof(std::uint32_t));
+    before = layout.add(p.accumulate ? p.batch * p.m * p.n : 0, sizeof(float));
+    end = layout.bytes();
   }
 };
 
@@ -50,9 +47,6 @@ std::size_t workspace_of_log_sums(const Contraction& p) { return Places(p).end; 
 
 template <class Shape>
 Status supports_log_sums(const Contraction& p) {
-  constexpr int bytes = shared_bytes<Shape, float>;
-  if (p.execution.shared_memory < bytes)
-    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   if (p.m > max_grid || p.n > max_grid ||
       cells_along(p.m) * cells_along(p.n) > max_grid / std::max<std::int64_t>(p.batch, 1))
     return {Decline::extents, "C has more than 2^31 - 1 rows, columns or cells of 64 by 64"};
@@ -72,13 +66,11 @@ double cost_of_log_sums(const Contraction& p) {
   constexpr double rate = precision == Precision::promoted ? 4.5e11 : area >= 128 * 64 ? 5e11 : 4.6e11;
   const auto busy = [](double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * Shape::warps); };
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
-  const double each = std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
-  const double full = std::floor(each / Shape::blocks) * Shape::blocks, rest = each - full;
+  const detail::Waves waves(tiles, p.execution.multiprocessors, Shape::blocks);
   const double elements = static_cast<double>(matrices_of(p.a) * p.m + matrices_of(p.b) * p.n) * static_cast<double>(p.k);
   const double steps = Exponentials::slab * static_cast<double>(slabs_of(p));
-  return launches + elements * 4 * 3 / bytes_per_second +
-         (full / busy(Shape::blocks) + (rest > 0 ? rest / busy(rest) : 0)) * area * steps / rate +
-         std::ceil(each / Shape::blocks) * fill + each * area * output;
+  return launches + elements * 4 * 3 / bytes_per_second + waves.at_full_speed(busy) * area * steps / rate +
+         waves.rounds() * fill + waves.each * area * output;
 }
 
 template <Decomposition decomposition, class Shape>
@@ -173,6 +165,7 @@ Kernel<Contraction> kernel_of_log_sums() {
   constexpr Decomposition decomposition = precision == Precision::split ? pairs : promoted_pairs;
   Kernel<Contraction> k;
   k.info = info_of_tile<LogPlus, Shape>("cuda.mma", precision, Exponentials::slab);
+  k.info.shared_memory = shared_bytes<Shape, float>;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   k.info.accuracy = accuracy_of_log_sums(precision);
   k.supports = detail::supports_by<supports_log_sums<Shape>>;

@@ -6,6 +6,7 @@
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/simt/kernel.hpp>
 #include <rigel/detail/kernel.hpp>
+#include <rigel/detail/waves.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -26,8 +27,7 @@ std::int64_t columns_of(const Contraction& p) {
   return (p.n + n - 1) / n;
 }
 
-inline constexpr std::int64_t max_grid =
-    2147483647;  // blocks of a launch along x (CUDA C++ Programming Guide, table of limits)
+using cuda::max_grid;
 
 /// Whether asynchronous copies of single elements can move the operands. Elements of 4 and 8 bytes must be aligned to their
 /// size, which a struct of smaller members need not be.
@@ -259,12 +259,11 @@ double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, do
       is_transcendental<S> ? (full_of_warps ? 1 : 0.95) * outputs / (outputs + 0.5) : outputs / (outputs + 4.0);
   constexpr TileSpec spec = tile_spec<S, Shape>();
   const TileTimes& times = copies == 1 ? spec.in_vectors : spec.singles;
-  const double tiles_each = std::ceil(static_cast<double>(count) / std::max(multiprocessors, 1));
-  const double full = std::floor(tiles_each / Shape::blocks) * Shape::blocks, rest = tiles_each - full;
+  const detail::Waves tiles(static_cast<double>(count), multiprocessors, Shape::blocks);
+  const double full = tiles.full(), rest = tiles.rest(), rounds = tiles.waves();
   const double lost = is_light_float<S> && std::is_same_v<Shape, LargeTile<S>> && full > 0 ? pace<S>.lost : 0;
   const double rate =
       steps_per_second<S, Shape>() * efficiency * copies * speed / (static_cast<double>(area) * static_cast<double>(k));
-  const double rounds = tiles_each / Shape::blocks;
   return times.launch + (lost + full / busy<S, Shape>(Shape::blocks, false) + rest / busy<S, Shape>(rest, full > 0)) / rate +
          std::min(rounds, 1.) * times.first_fill + std::max(rounds - 1, 0.) * times.later_fill +
          rounds * area * times.output;
@@ -319,14 +318,14 @@ template <class Arguments, class Parameters>
 void launch_tiles(const KernelInfo& info, const Contraction& p, const void* function, tile::Raster raster, int threads,
                   Arguments arguments, Parameters parameters) {
   const cuda::CurrentDevice current(p.execution.device);
-  const std::int64_t tiles = p.batch * raster.rows * raster.columns;
   void* list[] = {&arguments, &raster, &parameters};
-  for (; raster.first < tiles; raster.first += max_grid) {
-    const dim3 grid(static_cast<unsigned>(std::min(tiles - raster.first, max_grid)));
-    const cudaError_t status = cudaLaunchKernel(function, grid, dim3(static_cast<unsigned>(threads)), list, 0,
-                                                static_cast<cudaStream_t>(p.execution.stream));
+  cuda::for_each_launch(p.batch * raster.rows * raster.columns, max_grid, [&](std::int64_t first, std::int64_t count) {
+    raster.first = first;
+    const cudaError_t status =
+        cudaLaunchKernel(function, dim3(static_cast<unsigned>(count)), dim3(static_cast<unsigned>(threads)), list, 0,
+                         static_cast<cudaStream_t>(p.execution.stream));
     cuda::check_launch(status, info.name);
-  }
+  });
 }
 
 template <class S, class Finish, class Shape>
@@ -335,6 +334,25 @@ void run(const KernelInfo& info, const Contraction& p, void*) {
   with_function<S, Finish, Shape>(p, [&](const void* function, const auto& parameters) {
     launch_tiles(info, p, function, raster, Shape::threads, detail::arguments_of<S, Finish>(p), parameters);
   });
+}
+
+/// The shared memory of a block, in bytes, for those operands that take most.
+template <class S, class Shape>
+constexpr int shared_memory_of() {
+  using tile::Way;
+  const auto bytes = []<Way a, Way b>() { return TileSum<S, Shape, Steps<OnPairs<S>>, a, b>::bytes; };
+  int most = bytes.template operator()<Way::single, Way::single>();
+  if constexpr (takes_vectors<S, Shape>) {
+    if constexpr (is_packed<S>) {
+      most = std::max(most, bytes.template operator()<Way::either, Way::either>());
+    } else {
+      most = std::max(most, bytes.template operator()<Way::along_k, Way::along_k>());
+      if constexpr (constexpr Way b = shifted_way_of_b<S, Shape>; b != Way::single)
+        most = std::max(most, bytes.template operator()<Way::shifted_k, b>());
+    }
+  }
+  if constexpr (sums_powers<S>) most += static_cast<int>(sizeof(typename PowersByTable<S>::Table));
+  return most;
 }
 
 /// Facts of a kernel with one chain per output, whose steps take `values` k each.
@@ -346,6 +364,8 @@ KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
       "cuda.simt", variant, std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(depth), bit(Space::cuda));
   info.tile = {m, n, depth};
   info.stages = Slabs<S, Shape, tile::Way::single, tile::Way::single>::stages;
+  info.threads = Shape::threads;
+  info.timed_on = 90;
   info.min_compute_capability = 80;
   info.raw_launch = true;
   info.promises = Promise::repeatable | Promise::batch_invariant;
@@ -365,6 +385,7 @@ template <class S, class Finish, class Shape>
 Kernel<Contraction> kernel() {
   Kernel<Contraction> k;
   k.info = tile_info<S, Shape>(tile_spec<S, Shape>().variant);
+  k.info.shared_memory = shared_memory_of<S, Shape>();
   k.supports = detail::supports_by<supports<S, Finish, Shape>>;
   k.cost = detail::cost_by<cost<S, Shape>>;
   k.run = detail::run_by<run<S, Finish, Shape>>;

@@ -155,8 +155,9 @@ inline tile::Raster raster_of(const Contraction& p, Narrow shape) {
   constexpr int resident = 6;  // blocks
   const tile::Raster raster = raster_of(p, shape);
   const double blocks = static_cast<double>(p.batch) * raster.rows * raster.columns;
-  const double multiprocessors = std::max(p.execution.multiprocessors, 1), each = std::ceil(blocks / multiprocessors);
-  const double rounds = std::ceil(each / resident);
+  const double multiprocessors = std::max(p.execution.multiprocessors, 1);
+  const detail::Waves waves(blocks, multiprocessors, resident);
+  const double each = waves.each, rounds = waves.rounds();
   const int threads = 1 << shape.outputs(), lines = (1 << shape.m) + (1 << shape.n);
   const double k = static_cast<double>(p.k), copies = k * lines;
   const double throughput = each * (k * step * std::max(threads / 32, 1) + copies * copy);
@@ -174,6 +175,8 @@ Kernel<Contraction> narrow_kernel() {
   detail::set_variant(k.info, "narrow");
   k.info.tile = {1 << Narrow::threads / 2, 1 << Narrow::threads / 2, 128};  // for 4-byte operands, if C is as large
   k.info.stages = 2;
+  k.info.threads = 1 << Narrow::threads;  // if C is as large
+  k.info.shared_memory = 2 * NarrowSlab<operand_t<S>>::bytes;
   if constexpr (sums_powers<S>)
     k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
   else if constexpr (is_transcendental<S>)

@@ -219,7 +219,6 @@ std::pair<SplitKPlan, double> split_k_plan(const Contraction& p) {
 
 template <class S, class Finish>
 void split_k_run(const KernelInfo& info, const Contraction& p, const SplitKPlan& plan) {
-  constexpr std::int64_t most = 65535;  // blocks of a launch along y and z
   if (p.m == 0 || p.n == 0) return;
   if constexpr (has_few<S, Finish>)
     if (plan.few) return few_run<S>(info, p);
@@ -237,16 +236,18 @@ void split_k_run(const KernelInfo& info, const Contraction& p, const SplitKPlan&
   const int joined = std::clamp(5 - (shape.k_first ? 0 : shape.columns), 0, shape.parts);
   const std::size_t bytes = sizeof(typename S::accumulator) * rows << (shape.columns + shape.parts - joined);
   const cuda::CurrentDevice current(p.execution.device);
-  for (std::int64_t l = 0; l < p.batch; l += most)
-    for (std::int64_t first = 0; first < y; first += most) {
-      shape.first_batch = static_cast<unsigned>(l);
-      shape.first_y = static_cast<unsigned>(first);
-      const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(std::min(y - first, most)),
-                      static_cast<unsigned>(std::min(p.batch - l, most)));
-      contract_narrow_split_k<S, Finish>
-          <<<grid, 1 << shape.threads(), bytes, static_cast<cudaStream_t>(p.execution.stream)>>>(shape, arguments);
-      cuda::check_launch(cudaGetLastError(), info.name);
-    }
+  const auto launch = [&](std::int64_t l, std::int64_t batches, std::int64_t first, std::int64_t count) {
+    shape.first_batch = static_cast<unsigned>(l);
+    shape.first_y = static_cast<unsigned>(first);
+    const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(count), static_cast<unsigned>(batches));
+    contract_narrow_split_k<S, Finish>
+        <<<grid, 1 << shape.threads(), bytes, static_cast<cudaStream_t>(p.execution.stream)>>>(shape, arguments);
+    cuda::check_launch(cudaGetLastError(), info.name);
+  };
+  cuda::for_each_launch(p.batch, cuda::max_grid_yz, [&](std::int64_t l, std::int64_t batches) {
+    cuda::for_each_launch(y, cuda::max_grid_yz,
+                          [&](std::int64_t first, std::int64_t count) { launch(l, batches, first, count); });
+  });
 }
 
 template <class S, class Finish>
@@ -255,6 +256,7 @@ Kernel<Contraction> narrow_split_k_kernel() {
   detail::set_variant(k.info, "narrow_split_k");
   k.info.tile = {SplitK<S>::rows, 16, SplitK<S>::depth << 5};  // one of its shapes
   k.info.stages = 1;
+  k.info.threads = k.info.shared_memory = 0;
   if constexpr (sums_powers<S>)
     k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
   else if constexpr (is_transcendental<S>)

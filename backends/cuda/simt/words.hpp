@@ -8,6 +8,7 @@
 
 #include <rigel/backends/cuda/arch/bytes.hpp>
 #include <rigel/backends/cuda/simt/contract.hpp>
+#include <rigel/detail/workspace.hpp>
 
 namespace rigel::backends::simt {
 
@@ -144,7 +145,7 @@ std::int64_t word_pitch(const Contraction& p) {
 inline std::int64_t matrices_of(const Operand& o) { return o.batch_stride == 0 ? 1 : o.batches; }
 /// Bytes of an operand's words.
 inline std::size_t bytes_of_words(const Operand& o, std::int64_t lines, std::int64_t pitch) {
-  return static_cast<std::size_t>((4 * matrices_of(o) * lines * pitch + 255) / 256 * 256);
+  return detail::aligned(static_cast<std::size_t>(4 * matrices_of(o) * lines * pitch));
 }
 
 /// The problem on words; the workspace holds both operands, one after the other.
@@ -232,6 +233,8 @@ Kernel<Contraction> words_kernel() {
   Kernel<Contraction> k;
   k.info = tile_info<S, Shape>("words", in_word<S>);
   k.info.stages = 3;
+  k.info.shared_memory =
+      TileSum<WordSemiring<S>, Shape, typename by_words<S>::Steps, tile::Way::along_k, tile::Way::along_k>::bytes;
   k.supports = detail::supports_by<words_supports<S, Shape>>;
   k.cost = detail::cost_by<words_cost<S, Shape>>;
   k.workspace = detail::workspace_by<words_workspace<S, Shape>>;

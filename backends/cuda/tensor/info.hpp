@@ -24,6 +24,8 @@ KernelInfo info_of_tile(std::string_view family, Precision precision, int depth,
       bit(Space::cuda));
   info.tile = {Shape::m, Shape::n, depth};
   info.stages = Shape::stages;
+  info.threads = Shape::threads;
+  info.timed_on = 90;
   info.min_compute_capability = 80;
   info.raw_launch = true;
   info.precision = precision;

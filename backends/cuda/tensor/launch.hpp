@@ -11,8 +11,7 @@
 
 namespace rigel::backends::tensor {
 
-/// Blocks of a launch along x (CUDA C++ Programming Guide, table of limits).
-inline constexpr std::int64_t max_grid = 2147483647;
+using cuda::max_grid;
 
 /// Allows a kernel more than 48 KB of shared memory, once per device.
 inline void allow_shared_memory(const void* function, int bytes, std::atomic<std::uint64_t>& allowed, int device,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/detail/workspace.hpp>
 #include <rigel/registry.hpp>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ inline std::int64_t pitch_of(std::int64_t k, std::size_t size) {
 inline std::int64_t matrices_of(const Operand& o) { return o.batch_stride == 0 ? 1 : o.batches; }
 /// Bytes of a packed operand.
 inline std::size_t packed_bytes(const Operand& o, std::int64_t lines, std::int64_t k) {
-  return (static_cast<std::size_t>(matrices_of(o) * lines * pitch_of(k, o.size)) * o.size + 255) / 256 * 256;
+  return detail::aligned(static_cast<std::size_t>(matrices_of(o) * lines * pitch_of(k, o.size)) * o.size);
 }
 /// Blocks of the launch that packs it.
 inline std::int64_t packing_blocks(const Operand& o, std::int64_t lines, std::int64_t k) {

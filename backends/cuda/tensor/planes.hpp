@@ -96,7 +96,7 @@ inline std::int64_t plane_pitch(std::int64_t k, int planes, PlaneLayout layout) 
 /// Bytes of an operand's planes.
 inline std::size_t plane_bytes(const Operand& o, std::int64_t lines, std::int64_t k, int planes, PlaneLayout layout) {
   const std::int64_t numbers = plane_pitch(k, planes, layout) * (layout == PlaneLayout::separate ? planes : 1);
-  return (static_cast<std::size_t>(matrices_of(o) * lines * numbers) * 2 + 255) / 256 * 256;
+  return detail::aligned(static_cast<std::size_t>(matrices_of(o) * lines * numbers) * 2);
 }
 
 /// Enqueues the pass.
