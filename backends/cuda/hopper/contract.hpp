@@ -328,6 +328,7 @@ Kernel<Contraction> kernel() {
     k.info.accuracy = accuracy_of_cut_sums();
   else
     k.info.accuracy = tensor::truncating_accuracy(terms, 1, precision == Precision::tf32 ? tensor::cut_to_tf32 : 0);
+  k.info.truncates = cuts_sums<S>;  // in long parts
   if constexpr (Shape::as_they_are) k.info.operands[2] = {Layout::row_major, 4};
   k.supports = detail::supports_by<supports_with<S, Shape, Long>>;
   k.cost = detail::cost_by<cost_with<Element, Parts, Shape, Long>>;
