@@ -130,6 +130,21 @@ void add_layers(const bench::Setting& setting, const std::string& name, const S&
     });
 }
 
+// Products that are scaled by the closed set's step, and by a functor as an application has it.
+struct Scaled {
+  float factor;
+  KOKKOS_FUNCTION float operator()(float v, std::int64_t, std::int64_t, std::int64_t) const { return v * factor; }
+};
+void add_scaled(const bench::Setting& setting, const std::string& name, const bench::Task& t) {
+  using S = plus_times<bfloat16>;
+  const auto add = [&](const char* how, const auto& epilogue) {
+    bench::add(name + '/' + how + '/' + bench::describe(t), benchmark::kMillisecond,
+               [=](State& state) { bench::product<pair::tensor_bf16, bfloat16>(state, setting, S{}, t, epilogue); });
+  };
+  add("scaled", epilogue::scale(0.5));
+  add("scaled by a functor", Scaled{0.5f});
+}
+
 // clang-format off
 void add_tasks(const Exec& exec) {
   constexpr B rows = B::by_rows, columns = B::by_columns;
@@ -162,6 +177,7 @@ void add_tasks(const Exec& exec) {
       {8192, 8192, 8192, rows}});
   const std::vector<bench::Task> layers = {{4096, 3072, 1536, columns}, {2048, 3072, 768, columns}, {8192, 8192, 8192, columns}};
   add_layers<pair::tensor_bf16, bfloat16>(setting, "plus_times/bf16/C in bf16, bias and GELU", plus_times<bfloat16>{}, layers);
+  add_scaled(setting, "plus_times/bf16/C in bf16", {8192, 8192, 8192, columns});
   add_products<pair::tensor_f16>(setting, "plus_times/f16", plus_times<half>{}, {
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, rows}});
@@ -259,7 +275,9 @@ void add_tasks(const Exec& exec) {
       {2048, 3072, 768, columns},
       {2048, 512, 768, columns}});
   add_layers<pair::tensor_bf16, bfloat16>(hopper, "hopper/plus_times/bf16/C in bf16, bias and GELU", plus_times<bfloat16>{}, layers);
+  add_scaled(hopper, "hopper/plus_times/bf16/C in bf16", {8192, 8192, 8192, columns});
   add_products<pair::tensor_f16>(hopper, "hopper/plus_times/f16", plus_times<half>{}, {{8192, 8192, 8192, columns}});
+  add_long_sums<half>(setting, "positive numbers/f16/2048x2048x20000/rounded", rigel::Precision::rounded);
   add_long_sums<half>(hopper, "hopper/positive numbers/f16/2048x2048x20000");
   add_long_sums<bfloat16>(hopper, "hopper/positive numbers/bf16/2048x2048x20000");
   add_products<pair::tensor_tf32>(hopper, "hopper/plus_times/f32", plus_times<float>{}, {

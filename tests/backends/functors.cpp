@@ -63,6 +63,8 @@ template <class T>
 T draw(support::Random& random) {
   if constexpr (std::is_same_v<T, Complex::element>)
     return {static_cast<double>(random.integer(-9, 9)), static_cast<double>(random.integer(-9, 9))};
+  else if constexpr (rigel::ShortFloat<T>)
+    return T(static_cast<float>(random.integer(-20, 20)) / 4);
   else
     return static_cast<T>(random.integer(-20, 20)) / 4;  // ties occur; sums are exact
 }
@@ -100,4 +102,16 @@ TEST_CASE_TEMPLATE("with_argument through every family", Exec, RIGEL_TEST_SPACES
 }
 TEST_CASE_TEMPLATE("a user's epilogue on one of the zoo, through every family", Exec, RIGEL_TEST_SPACES) {
   check<rigel::max_plus<float>, float, Exec>({}, rigel::epilogue::scale(0.5) | rigel::epilogue::functor(Kept{}), 14);
+}
+
+// On tensor cores, if the GPU has them. All sums are exact there, too.
+TEST_CASE_TEMPLATE("a user's epilogue of products and distances, through every family", Exec, RIGEL_TEST_SPACES) {
+  using rigel::plus_times;
+  const auto kept = rigel::epilogue::functor(Kept{});
+  check<plus_times<rigel::bfloat16>, float, Exec>({}, kept, 16);
+  check<plus_times<rigel::half>, rigel::half, Exec>({}, rigel::epilogue::scale(0.25) | kept, 17);
+  check<plus_times<std::int8_t>, float, Exec>({}, kept, 18);
+  check<plus_times<float>, float, Exec>({}, kept, 19);
+  check<plus_times<double>, float, Exec>({}, kept, 20);
+  check<rigel::l2_squared<float>, float, Exec>({}, kept, 21);
 }

@@ -30,22 +30,34 @@ auto strided(T* data, const Placement& p) {
       data + p.first, Kokkos::LayoutStride(u(p.batches), u(p.batch), u(p.rows), u(p.row), u(p.columns), u(p.column)));
 }
 
+/// A kernel or a family, and the precision of calls that get it.
+struct Named {
+  std::string name;
+  rigel::Precision precision = rigel::Precision::automatic;
+};
+
 /// The families, and each instantiated kernel of those that have several by name, so that tiles run that the prediction would
 /// not choose.
-inline std::vector<std::string> kernels_of(const rigel::Contraction& p) {
-  std::vector<std::string> names = {"reference"};
+inline std::vector<Named> kernels_of(const rigel::Contraction& p) {
+  std::vector<Named> names = {{"reference"}};
 #if RIGEL_BACKEND_PORTABLE
-  names.emplace_back("portable");
+  names.push_back({"portable"});
 #endif
 #if RIGEL_BACKEND_HOST
-  names.emplace_back("host");
+  names.push_back({"host"});
 #endif
   bool has_tiles = p.execution.space != rigel::Space::cuda;  // on a host, calls must refuse the family
   for (const rigel::Kernel<rigel::Contraction>& kernel : p.instantiated) {
-    if (kernel.info.family == "cuda.simt" || kernel.info.family == "portable") names.push_back(kernel.info.name);
+    const rigel::KernelInfo& info = kernel.info;
+    const int capability = p.execution.compute_capability;
+    const bool on_tensor_cores = (info.family == "cuda.mma" || info.family == "cuda.hopper") &&
+                                 capability >= info.min_compute_capability &&
+                                 (info.max_compute_capability == 0 || capability <= info.max_compute_capability);
+    if (info.family == "cuda.simt" || info.family == "portable" || on_tensor_cores)
+      names.push_back({info.name, info.precision});
     has_tiles = has_tiles || kernel.info.family == "cuda.simt";
   }
-  if (has_tiles) names.emplace_back("cuda.simt");
+  if (has_tiles) names.push_back({"cuda.simt"});
   return names;
 }
 
@@ -87,22 +99,23 @@ int check_trial(const S& s, const E& epilogue, const Trial& t, const Elements& e
       }
 
   const auto device_a = on_device<T, Exec>(a), device_b = on_device<T, Exec>(b);
-  const auto with = [&](C* c, const std::string& kernel, const auto& use) {
+  const auto with = [&](C* c, const Named& kernel, const auto& use) {
     use(Exec{}, s, strided<Exec, const T>(device_a.data(), pa), strided<Exec, const T>(device_b.data(), pb),
-        strided<Exec, C>(c, pc), epilogue, rigel::ContractOptions{.accumulate = t.accumulate, .kernel = kernel});
+        strided<Exec, C>(c, pc), epilogue,
+        rigel::ContractOptions{.accumulate = t.accumulate, .precision = kernel.precision, .kernel = kernel.name});
   };
-  std::vector<std::string> kernels;
+  std::vector<Named> kernels;
   const auto untouched = on_device<C, Exec>(before);
-  with(untouched.data(), "", [&](const auto&... arguments) {
+  with(untouched.data(), {""}, [&](const auto&... arguments) {
     rigel::detail::with_problem(arguments..., [&](const rigel::Contraction& p) { kernels = kernels_of(p); });
   });
   int runs = 0;
-  for (const std::string& kernel : kernels) {
-    CAPTURE(kernel);
+  for (const Named& kernel : kernels) {
+    CAPTURE(kernel.name);
     const auto device_c = on_device<C, Exec>(before);
     const auto e =
         caught([&] { with(device_c.data(), kernel, [](const auto&... arguments) { rigel::contract(arguments...); }); });
-    const bool elsewhere = (kernel == "host" && !on_host<Exec>) || (kernel == "cuda.simt" && on_host<Exec>);
+    const bool elsewhere = (kernel.name == "host" && !on_host<Exec>) || (kernel.name == "cuda.simt" && on_host<Exec>);
     if (elsewhere && t.batch > 0 && t.m > 0 && t.n > 0) {
       CHECK((e.code == rigel::Code::unsupported || e.code == rigel::Code::not_found));
       continue;

@@ -52,7 +52,8 @@ std::int64_t columns_of(const Contraction& p) {
   return (p.n + Shape::n - 1) / Shape::n;
 }
 
-template <class S, class Element, class Shape, Decomposition decomposition = Decomposition{}>
+template <class S, class Element, class Shape, Decomposition decomposition = Decomposition{},
+          class Finish = detail::ProgramFinish>
 Status supports(const Contraction& p) {
   if (p.m > max_grid || p.n > max_grid ||
       rows_of<Shape>(p) * columns_of<Shape>(p) > max_grid / std::max<std::int64_t>(p.batch, 1))
@@ -71,7 +72,7 @@ Status supports(const Contraction& p) {
     if (is_or && p.k > (std::int64_t{1} << 32) / (8 * static_cast<std::int64_t>(sizeof(typename S::element))) - 1)
       return {Decline::extents, "a line has 2^32 bits or more"};
   }
-  return detail::finish_supports<detail::ProgramFinish>(p);
+  return detail::finish_supports<Finish>(p);
 }
 
 /// Whether C is its own residual. Kernels that recompute some of the outputs that they have stored do not cover this.
@@ -159,7 +160,7 @@ Source<Element> cut_source(const Lines& g, std::byte*& memory, cudaStream_t stre
   return cut;
 }
 
-template <class S, class Element, Decomposition decomposition, class Shape>
+template <class S, class Element, Decomposition decomposition, class Shape, class Finish>
 void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   constexpr int planes = decomposition.planes;
   constexpr int ratio =
@@ -182,7 +183,7 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
       source(lines_a, direction_a), source(lines_b, direction_b),
       static_cast<int>(planes == 2 ? plane_pitch(p.k, planes, PlaneLayout::alternating) : p.k * ratio)};
 
-  auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
+  auto arguments = detail::arguments_of<S, Finish>(p);
   FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
   using Raster = std::conditional_t<std::is_same_v<Element, double>, tile::PersistentRaster, tile::Raster>;
   const std::int64_t rows = rows_of<Shape>(p), columns = columns_of<Shape>(p);
@@ -197,7 +198,7 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
     constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, planes>;
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
-        &multiply<S, Element, decomposition, detail::ProgramFinish, Shape, of_a, of_b, decltype(result), Raster>);
+        &multiply<S, Element, decomposition, Finish, Shape, of_a, of_b, decltype(result), Raster>);
     allow_shared_memory(function, bytes, allowed, p.execution.device, info);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
     launch_tiles<Shape>(function, tiles, bytes, list, p, info);
@@ -212,7 +213,8 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
 }
 
 template <class S, class Element, Precision precision, class Shape,
-          Decomposition decomposition = decomposition_at<typename S::element, Element>(precision)>
+          Decomposition decomposition = decomposition_at<typename S::element, Element>(precision),
+          class Finish = detail::ProgramFinish>
 Kernel<Contraction> kernel() {
   using Own = typename S::element;
   constexpr bool cuts = decomposition.planes > 1;
@@ -229,12 +231,12 @@ Kernel<Contraction> kernel() {
   else
     k.info.accuracy = accuracy_of(decomposition, terms, precision == Precision::tf32 ? cut_to_tf32 : 0);
   k.info.truncates = ShortFloat<Own> && decomposition.promoted == 0;
-  k.supports = detail::supports_by<supports<S, Element, Shape, decomposition>>;
+  k.supports = detail::supports_by<supports<S, Element, Shape, decomposition, Finish>>;
   constexpr bool lines = !cuts && takes_lines<S, Element, Shape>;
   constexpr int work = sizeof(Own) == 8 ? 2 : decomposition.products;  // a product of doubles takes as long as two others
   k.cost = detail::cost_by<cost<Shape, work, lines, decomposition>>;
   k.workspace = detail::workspace_by<workspace<lines, decomposition>>;
-  k.run = detail::run_by<run<S, Element, decomposition, Shape>>;
+  k.run = detail::run_by<run<S, Element, decomposition, Shape, Finish>>;
   return k;
 }
 
@@ -245,6 +247,30 @@ std::vector<Kernel<Contraction>> kernels() {
           kernel<S, Element, precision, Shape<2, 2, 64, 64, 3, 2>>(),
           kernel<S, Element, precision, Shape<2, 2, 64, 32, 3, 2>>(),
           kernel<S, Element, precision, Shape<2, 2, 32, 32, 3, 3>>()};
+}
+
+/// The kernels for a user's functor as epilogue, which are instantiated in the user's translation unit: few tiles, since it
+/// compiles them all.
+template <class S, class Finish>
+void add_functor_kernels(std::vector<Kernel<Contraction>>& list) {
+  using Element = typename S::element;
+  constexpr Precision as_it_is = Precision::accumulator;
+  const auto add = [&]<class Multiplied, Precision precision, class Shape>() {
+    constexpr Decomposition decomposition = decomposition_at<Element, Multiplied>(precision);
+    list.push_back(kernel<S, Multiplied, precision, Shape, decomposition, Finish>());
+  };
+  if constexpr (!std::is_same_v<S, plus_times<Element>>) {
+    return;
+  } else if constexpr (ShortFloat<Element> || std::is_same_v<Element, std::int8_t> ||
+                       std::is_same_v<Element, std::uint8_t>) {
+    add.template operator()<Element, as_it_is, Shape<2, 4, 64, 64, 3, 1>>();
+    add.template operator()<Element, as_it_is, Shape<2, 2, 64, 32, 3, 2>>();
+  } else if constexpr (std::is_same_v<Element, double>) {
+    add.template operator()<double, as_it_is, Shape<4, 2, 32, 48, 4, 1>>();
+  } else if constexpr (std::is_same_v<Element, float>) {
+    add.template operator()<bfloat16, Precision::promoted, Shape<2, 4, 64, 32, 3, 1>>();
+    add.template operator()<float, Precision::tf32, Shape<2, 4, 64, 64, 3, 1>>();
+  }
 }
 
 /// The kernels of 16-bit floats whose sums of 512 elements along K are promoted. Only these tiles leave registers for a second

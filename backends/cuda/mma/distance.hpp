@@ -72,14 +72,14 @@ std::int64_t tiles_of(const Contraction& p) {
   return p.batch * distance_raster<Shape>(p).tiles(Shape::m, Shape::n);
 }
 
-template <class Element, class Stored, class Shape, int levels>
+template <class Element, class Stored, class Shape, int levels, class Finish>
 Status supports_distances(const Contraction& p) {
   using Limits = Bound<Stored>;
   const double threshold = Limits::template threshold<Element>(Limits::template of_norms<levels>(p.k));
   if (!p.may_cancel && threshold > Limits::largest_threshold)
     return {Decline::accuracy, "K is too large for its bound: distances below " + std::to_string(threshold) +
                                    " of the norms would have to be computed anew"};
-  const Status status = supports<l2_squared<Element>, Stored, Shape>(p);
+  const Status status = supports<l2_squared<Element>, Stored, Shape, Decomposition{}, Finish>(p);
   if (!status) return status;
   if (rows_of<Shape>(p) * columns_of<Shape>(p) * std::max<std::int64_t>(p.batch, 1) > max_grid / Shape::warps)
     return {Decline::extents, "C has more than 2^31 - 1 tiles of warps"};
@@ -134,11 +134,10 @@ Guard<line_t<Stored>> guard_of(const Contraction& p) {
   return {nullptr, nullptr, 0, 0, static_cast<Sum>(threshold), small, -infinity, most};
 }
 
-template <class Element, class Stored, class Shape, int levels>
+template <class Element, class Stored, class Shape, int levels, class Finish>
 void run_distances(const KernelInfo& info, const Contraction& p, void* workspace) {
   using S = l2_squared<Element>;
   using Line = line_t<Stored>;
-  using Finish = detail::ProgramFinish;
   const std::int64_t all_tiles = tiles_of<Shape>(p);
   if (all_tiles == 0) return;
   const cuda::CurrentDevice current(p.execution.device);
@@ -250,7 +249,7 @@ double distance_cost(const Contraction& p) {
          waves.rounds() * fill;
 }
 
-template <class Element, class Stored, class Shape, int levels = 1>
+template <class Element, class Stored, class Shape, int levels = 1, class Finish = detail::ProgramFinish>
 Kernel<Contraction> distance_kernel() {
   using S = l2_squared<Element>;
   constexpr bool through_double = std::is_same_v<Element, float> && std::is_same_v<Stored, double>;
@@ -269,11 +268,18 @@ Kernel<Contraction> distance_kernel() {
   } else {
     k.info.accuracy = {12 * Bound<double>::of_chain + 2, (1 + 1. / 32) * Bound<double>::of_chain};
   }
-  k.supports = detail::supports_by<supports_distances<Element, Stored, Shape, levels>>;
+  k.supports = detail::supports_by<supports_distances<Element, Stored, Shape, levels, Finish>>;
   k.cost = detail::cost_by<distance_cost<Element, Stored, Shape, levels>>;
   k.workspace = detail::workspace_by<distance_workspace<Stored, Shape>>;
-  k.run = detail::run_by<run_distances<Element, Stored, Shape, levels>>;
+  k.run = detail::run_by<run_distances<Element, Stored, Shape, levels, Finish>>;
   return k;
+}
+
+/// The kernel for a user's functor as epilogue, instantiated in the user's translation unit.
+template <class S, class Finish>
+void add_functor_distances(std::vector<Kernel<Contraction>>& list) {
+  if constexpr (std::is_same_v<S, l2_squared<float>>)
+    list.push_back(distance_kernel<float, half, Shape<2, 2, 64, 64, 3, 2>, 1, Finish>());
 }
 
 }  // namespace rigel::backends::mma

@@ -57,6 +57,8 @@ class DistanceStore {
   using Value = typename S::accumulator;
   using Sums = Sum[rows][columns][4];
   static constexpr int outputs_m = Shape::outputs_m, outputs_n = Shape::outputs_n, pieces = outputs_m / 8;
+  /// A user's functor is called once for each output, with the final result: it may read C or write further results.
+  static constexpr bool once = !std::is_same_v<Finish, detail::ProgramFinish>;
   static constexpr int pitch = DistanceBuffer<Shape, Line>::pitch;
   // Values in a vector, vectors in a row, and vectors of floats that a lane takes at a time.
   static constexpr int width = 16 / static_cast<int>(sizeof(Value)), in_row = outputs_n / width, vectors = 2;
@@ -95,7 +97,7 @@ class DistanceStore {
                     reinterpret_cast<std::uintptr_t>(c_) % 16 == 0 && behind_ == outputs_m) {}
 
   /// Outputs are tested before any is stored if C is accumulated into, because recomputing rejected ones needs C's old
-  /// values. They also are if most of the first ones are rejected, since then probably none has to be stored; kernels of
+  /// values, or if the epilogue is a functor. They also are if most of the first ones are rejected, since then probably none has to be stored; kernels of
   /// doubles have no registers left for that. Branches around what a warp does together are votes, so that ptxas knows that
   /// its lanes stay together; otherwise it would move nothing past the products.
   __device__ __forceinline__ void run() const {
@@ -104,7 +106,8 @@ class DistanceStore {
     const int row = lane_ / 4, column = lane_ % 4 * 2;  // of the lane's first sum
     const bool rejected_one =
         asks && exists(row, column, 0) && !guard_(sums_[0][0][0], lines_x_[row], lines_z_[column]).kept;
-    const bool noted_first = g_.accumulate || (asks && __popc(__ballot_sync(~0u, rejected_one)) > 16);
+    const bool noted_first = g_.accumulate || once || (asks && __popc(__ballot_sync(~0u, rejected_one)) > 16);
+    bool all_kept = !once;
     enum { nothing, storing, noting };
     int next = empty ? nothing : noted_first ? noting : storing;
     if constexpr (std::is_same_v<Sum, double>)
@@ -116,10 +119,13 @@ class DistanceStore {
       }
 #pragma unroll 1
     while (__any_sync(~0u, next != nothing)) {
-      if (__any_sync(~0u, next == storing))
-        next = store() || noted_first ? nothing : noting;
-      else
-        next = note() && noted_first ? storing : nothing;
+      if (__any_sync(~0u, next == storing)) {
+        next = store(all_kept) || noted_first ? nothing : noting;
+      } else {
+        const int rejected = note();
+        all_kept = !once || rejected == 0;
+        next = rejected <= Rejected::most && noted_first ? storing : nothing;
+      }
     }
   }
 
@@ -152,11 +158,11 @@ class DistanceStore {
     return 8 * piece + row < last_m_ && column < last_n_ && 8 * piece + row <= behind_ + column;
   }
 
-  // Stores all outputs. Returns whether all are kept.
-  __device__ __forceinline__ bool store() const {
+  // Stores all outputs, or only kept ones if there is something to add to or to be called once. Returns whether all are kept.
+  __device__ __forceinline__ bool store(bool all) const {
     bool kept = true;
     if constexpr (std::is_same_v<Sum, float>) {
-      if (in_vectors_)
+      if (in_vectors_ && all)
         kept = store_floats();
       else
         kept = store_singly();
@@ -344,7 +350,7 @@ class DistanceStore {
           if (mirrored_) static_cast<Value*>(g_.c)[g_.c_offset(l_, j, i)] = value;
           continue;
         }
-        if (g_.accumulate && !d.kept) continue;
+        if ((g_.accumulate || once) && !d.kept) continue;
 #pragma unroll 1
         for (int both = 0; both <= (mirrored_ && i != j); ++both) {
           const std::int64_t row_of_c = both ? j : i, column_of_c = both ? i : j;
@@ -357,8 +363,8 @@ class DistanceStore {
     return kept;
   }
 
-  // Lists rejected outputs; returns whether they are few.
-  __device__ __forceinline__ bool note() const {
+  // Lists rejected outputs, if they are few. Returns how many there are, or more than Rejected::most.
+  __device__ __forceinline__ int note() const {
     std::uint16_t* const places = rejected_.places_of(number_) + 1;
     int count = 0;
 #pragma unroll 1
@@ -380,7 +386,7 @@ class DistanceStore {
       rejected_.few[atomicAdd(rejected_.counters, 1u)] = number_;
     }
     if (lane_ == 0 && !few) rejected_.note_many(number_, Shape::warps);
-    return few;
+    return count;
   }
 
   const Guard<Line>& guard_;

@@ -19,6 +19,7 @@
 #include <rigel/backends/host/contract.hpp>
 #endif
 #if RIGEL_BACKEND_CUDA_SIMT
+#include <rigel/backends/cuda/mma/distance.hpp>
 #include <rigel/backends/cuda/simt/narrow.hpp>
 #endif
 
@@ -44,7 +45,11 @@ std::span<const Kernel<Contraction>> instantiated_kernels() {
     if constexpr ((here & host_spaces) != 0) list.push_back(backends::host::kernel<S, Finish, type_list<Exec>>());
 #endif
 #if RIGEL_BACKEND_CUDA_SIMT
-    if constexpr (here == bit(Space::cuda)) backends::simt::add_kernels<S, Finish>(list);
+    if constexpr (here == bit(Space::cuda)) {
+      backends::simt::add_kernels<S, Finish>(list);
+      backends::mma::add_functor_kernels<S, Finish>(list);
+      backends::mma::add_functor_distances<S, Finish>(list);
+    }
 #endif
     return list;
   }());
