@@ -91,7 +91,7 @@ class DistanceStore {
         root_(g.finish.template power<Value>() == 0.5),
         plain_((root_ || g.finish.template is_copy<Value>()) && !g.accumulate),
         steps_(std::is_same_v<Sum, float> && !plain_ && g.finish.template runs_short<Value>() && !g.accumulate &&
-               !(mirrored && g.finish.reads_place)),
+               !(mirrored && reads_place())),
         begins_with_root_(root_ || (steps_ && g.finish.begins_with_root())),
         in_vectors_((plain_ || steps_) && g.c_strides.column == 1 && last_n_ % width == 0 && g.c_strides.row % width == 0 &&
                     reinterpret_cast<std::uintptr_t>(c_) % 16 == 0 && behind_ == outputs_m) {}
@@ -130,6 +130,13 @@ class DistanceStore {
   }
 
  private:
+  // Whether what the epilogue makes of an output depends on where it lies.
+  __device__ __forceinline__ bool reads_place() const {
+    if constexpr (once)
+      return true;
+    else
+      return g_.finish.reads_place;
+  }
   // Writes eight rows of outputs to shared memory.
   __device__ __forceinline__ void to_buffer(int piece) const {
     __syncwarp();

@@ -152,7 +152,6 @@ struct ProgramFinish {
 /// time.
 template <class E, class Value>
 struct FunctorFinish {
-  static constexpr bool reads_place = true;
   E functor;
 
   /// Whether the functor makes floats of floats, so that a thread may apply it to several at a time.
