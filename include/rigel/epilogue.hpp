@@ -396,7 +396,6 @@ class Program {
   template <int outputs, class T>
   RIGEL_MEMBER __attribute__((always_inline)) void read(const Step& step, T (&x)[outputs], T& y, std::int64_t l,
                                                         std::int64_t m, std::int64_t n, int apart_m, int apart_n) const {
-#pragma unroll 1
     for (int from = step.y_from >= 0 ? step.y_from : step.x_from; from >= 0;) {
       sources_[from].read(x, l, m, n, apart_m, apart_n);
       if (from == step.x_from) break;

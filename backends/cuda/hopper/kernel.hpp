@@ -313,8 +313,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       if constexpr (Shape::as_they_are)
         stored_as_they_are(g, sums, o.batch, m, o.n, lane);
       else if (!__all_sync(0xffffffffu, result.keeps(sums)) || !stored_as_they_are(g, sums, o.batch, m, o.n, lane))
-        tensor::store_tile<Memory::outputs, 64>(g, sums, result, o.batch, m, o.n,
-                                                shared + Memory::buffers + warp * Memory::Buffer::bytes, lane);
+        tensor::store_tile<Memory::outputs, 64, Shape::long_sums ? 2 : 4>(
+            g, sums, result, o.batch, m, o.n, shared + Memory::buffers + warp * Memory::Buffer::bytes, lane);
       if constexpr (Shape::in_turn) place.advance(slabs_of_tile);
     }
   }

@@ -214,8 +214,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     } else {
       if (__all_sync(0xffffffffu, result.keeps(x)) && found.store(x, lane)) return;
       __syncwarp();
-      constexpr bool with_steps = ShortFloat<Element> || own_columns < 16;
-      tensor::store_tile<Memory::outputs, 64, with_steps>(g, x, result, o.batch, m, n,
+      constexpr int neighbours = ShortFloat<Element> || own_columns < 16 ? 4 : 0;
+      tensor::store_tile<Memory::outputs, 64, neighbours>(g, x, result, o.batch, m, n,
                                                           shared + Memory::received + warp * Memory::warp, lane);
     }
   };

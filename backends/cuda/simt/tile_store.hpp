@@ -36,11 +36,10 @@ inline constexpr bool leaves_by_rows =
     tile::chunk_of<tile::stored_t<operand_t<S>>> == 4;
 
 /// Whether steps of an epilogue are applied to several outputs of a thread at a time: of floats whose results are distances or
-/// products, in tiles inside of C. (Other kernels would grow by 9 KB each.)
+/// products, in tiles inside of C. (Other kernels would grow by 9 KB each; the large tiles of l2_squared would spill.)
 template <class S>
 inline constexpr bool runs_steps = false;
 template <class E> inline constexpr bool runs_steps<l1<E, float>> = true;
-template <class E> inline constexpr bool runs_steps<l2_squared<E, float>> = true;
 template <class E> inline constexpr bool runs_steps<linf<E, float>> = true;
 template <class E> inline constexpr bool runs_steps<lp<E, float>> = true;
 template <class E> inline constexpr bool runs_steps<plus_times<E, float>> = true;
@@ -96,7 +95,7 @@ class TileStore {
     if constexpr (leaves_by_rows<S, WayA>)
       if (one.is_plain() && !one.is_power() && g_.c_strides.column == 1) return store_rows(x, one);
     // Steps of a short epilogue, in tiles inside of C.
-    if constexpr (runs_steps<S> && !tight)
+    if constexpr (runs_steps<S> && !tight && !shifted)
       if (!one.is_plain() && g_.finish.template runs_short<float>() && rows_ >= Shape::m && columns_ >= Shape::n &&
           !(joins_late && g_.accumulate))
         return store_steps(x);
@@ -105,7 +104,9 @@ class TileStore {
 
  private:
   static constexpr bool has_root_vectors = has_square_roots<S> && !Sum::singly;
-  // The largest tile of operands that lie along M and N has no registers left for steps, nor for the tile's origin.
+  // Tiles of unaligned operands have no registers left for steps on sm_80. The largest tile of operands that lie along M and N
+  // has none for the tile's origin, either.
+  static constexpr bool shifted = WayA == tile::Way::shifted_k || WayB == tile::Way::shifted_k;
   static constexpr bool tight =
       WayA == tile::Way::along_lines && WayB == tile::Way::along_lines && Shape::outputs_m * Shape::outputs_n >= 128;
 

@@ -184,8 +184,9 @@ __device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& 
 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows `apart`·i
 /// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. The value of an output is
-/// result(sum, l, m, n). `with_steps`: whether the kernel has registers left for short steps of an epilogue in vectors.
-template <int outputs_n, int apart = 16, bool with_steps = true, class S, class Finish, class Sum, int rows, int columns,
+/// result(sum, l, m, n). `neighbours`: how many outputs of a row a lane takes at a time behind short steps, as registers allow:
+/// four; two, if C is not accumulated into; or none.
+template <int outputs_n, int apart = 16, int neighbours = 4, class S, class Finish, class Sum, int rows, int columns,
           class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
@@ -225,7 +226,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   const bool own = !joins_bits<S> && g.finish.template is_copy<Own>() && vectors_of.template operator()<Own>();
   bool elements = false, steps_to_own = false, steps_to_elements = false;
   // The largest tiles of floats have no registers left for steps.
-  constexpr bool takes_steps = with_steps && std::is_same_v<Own, float> && (takes_elements || rows * columns <= 24);
+  constexpr bool takes_steps = neighbours > 0 && std::is_same_v<Own, float> && (takes_elements || rows * columns <= 24);
   if constexpr (takes_elements) {
     const bool vectors = vectors_of.template operator()<typename S::element>();
     elements = g.finish.template is_copy<typename S::element>() && vectors;
@@ -233,8 +234,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   }
   if constexpr (takes_steps)
     steps_to_own = !own && g.finish.template runs_short<Own>() && vectors_of.template operator()<Own>();
-  constexpr bool tight = rows * columns > 24 && apart == 16;  // the largest tiles of mma.sync: without C's values
-  const bool in_steps = (steps_to_own || steps_to_elements) && !(tight && g.accumulate);
+  const bool in_steps = (steps_to_own || steps_to_elements) && !(neighbours < 4 && g.accumulate);
 
   if constexpr (std::is_same_v<Sum, double> && apart == 16)
     if (own) return store_doubles(g, x, l, m, n, lane);
@@ -269,9 +269,8 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
       }
     if constexpr (takes_steps)
       if (in_steps) {
-        store_steps<!tight>(
-            g, s,
-            Groups<outputs_n, pitch, tight ? 2 : 4>(sums, l, m, n, row0, before, g.m - m - row0, last_n - before, lane),
+        store_steps<neighbours == 4>(
+            g, s, Groups<outputs_n, pitch, neighbours>(sums, l, m, n, row0, before, g.m - m - row0, last_n - before, lane),
             result, steps_to_elements);
         continue;
       }
