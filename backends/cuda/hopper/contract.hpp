@@ -255,7 +255,7 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
   tensor::FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
   with_directions<Element, Parts>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {
-    constexpr int bytes = Memory<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
+    constexpr int bytes = sizeof(SharedStorage<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>);
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
         &multiply<S, Element, Parts, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);

@@ -47,7 +47,7 @@ void run_grid(const KernelInfo& info, const Contraction& p, void* workspace) {
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
   tensor::FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
   const auto run_as = [&]<tile::Direction of_a, tile::Direction of_b, bool as_they_are>() {
-    constexpr int bytes = OnceMemory<Shape, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
+    constexpr int bytes = sizeof(OnceStorage<Shape, typename arch::WgmmaTypes<Element>::Accumulator>);
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
         &multiply_once<S, Element, detail::ProgramFinish, Shape, of_a, of_b, decltype(result), as_they_are>);

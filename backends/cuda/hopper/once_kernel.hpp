@@ -30,30 +30,144 @@ struct Once {
   static_assert(N % 64 == 0 && N <= 256 && columns % 16 == 0 && Stages >= 2 && groups % Tiles == 0);
 };
 
-/// The layout of shared memory: slabs; sums from other blocks, for each warp 16 bytes per lane, lane after lane; barriers.
-/// tensor::store_tile() uses the space of the sums.
+/// What a block has in shared memory; slabs are at multiples of 1 KB.
 template <class Shape, class Accumulator>
-struct OnceMemory {
+struct OnceStorage {
   static constexpr int outputs = Shape::columns < 64 ? Shape::columns : 64;  // of a row, that pass at a time
   using Buffer = tensor::StoreBuffer<outputs, Accumulator>;
-  static constexpr int stage = (Shape::m + Shape::n) * 128, four = 32 * 16;
-  static constexpr int warp = Shape::parts > 1 ? Shape::columns / 8 * four : Buffer::bytes;
-  static constexpr int part = Shape::multiplying / 32 * warp;
-  static constexpr int received = Shape::stages * stage;
-  static constexpr int barriers = received + (Shape::parts > 1 ? Shape::parts - 1 : 1) * part;
-  static constexpr int bytes = barriers + (2 * Shape::stages + 1) * 8;
-  static_assert(Buffer::bytes <= warp && arch::holds(arch::shared_memory_of_sm_90, 1, bytes));
+  static constexpr int warps = Shape::multiplying / 32, others = Shape::parts > 1 ? Shape::parts - 1 : 1;
+  /// Of a warp, sums that another block has sent: 16 bytes per lane, lane after lane. tensor::store_tile() uses the first
+  /// block's space.
+  static constexpr int four = 32 * 16, of_warp = Shape::parts > 1 ? Shape::columns / 8 * four : Buffer::bytes;
+  static_assert(Buffer::bytes <= of_warp);
+  unsigned char slabs[Shape::stages][(Shape::m + Shape::n) * 128];
+  unsigned char received[others][warps][of_warp];
+  RingBarriers<Shape::stages> ring;
+  std::uint64_t joined;  // that all other blocks' sums have arrived
 };
 
-/// The slabs of a split-K slice: equally many in each but the last ones.
-struct PartOfK {
-  int first, count;
-  __device__ __forceinline__ PartOfK(int slabs, int part, int parts) {
-    const int each = (slabs + parts - 1) / parts;
-    first = part * each;
-    count = std::max(std::min(each, slabs - first), 0);
+/// What a block computes. Ranks in a cluster: the slices of its first tile, of the next one, … Slices have equally many slabs,
+/// but for the last ones.
+template <class Shape>
+struct Work {
+  int part, beside;  // the slice, and the tile in the cluster
+  tile::Origin origin;
+  int first_slab, slabs;
+
+  __device__ __forceinline__ explicit Work(int slabs_of_tile) {
+    const int rank = static_cast<int>(blockIdx.x % Shape::cluster);
+    part = rank % Shape::parts, beside = rank / Shape::parts;
+    origin = {blockIdx.z, std::int64_t{blockIdx.x / Shape::cluster} * Shape::m,
+              std::int64_t{blockIdx.y} * Shape::Tile::n + beside * Shape::n};
+    const int each = (slabs_of_tile + Shape::parts - 1) / Shape::parts;
+    first_slab = part * each;
+    slabs = std::max(std::min(each, slabs_of_tile - first_slab), 0);
   }
 };
+
+/// Enqueues the copies of a slab of this block's slice; one thread calls it. `multicast`: this block's share of A, to all blocks
+/// of the cluster that multiply it; otherwise all of A.
+template <bool multicast, class Shape, class Slabs>
+__device__ __forceinline__ void bring(Ring<Shape::stages> ring, const Slabs& slabs, const Operands& operands,
+                                      const Work<Shape>& work, int slab, int stage) {
+  constexpr unsigned same_part = [] {
+    unsigned blocks = 0;
+    for (int t = 0; t < Shape::tiles; ++t) blocks |= 1u << (t * Shape::parts);
+    return blocks;
+  }();
+  using A = typename Slabs::A;
+  const int m = static_cast<int>(work.origin.m), n = static_cast<int>(work.origin.n);
+  const int k = (work.first_slab + slab) * A::depth;
+  const int batch_a = operands.a_batched ? static_cast<int>(work.origin.batch) : 0;
+  const int batch_b = operands.b_batched ? static_cast<int>(work.origin.batch) : 0;
+  const std::uint32_t barrier = ring.full(stage);
+  arch::arrive_and_expect(barrier, static_cast<unsigned>(operands.stage));
+  if constexpr (multicast) {
+    copy_share<A, Shape::tiles, same_part>(operands.a, slabs.a(stage, 0), work.beside, m, k, batch_a, barrier, work.part);
+  } else {
+#pragma unroll
+    for (int share = 0; share < Shape::tiles; ++share)
+      copy_share<A, Shape::tiles>(operands.a, slabs.a(stage, 0), share, m, k, batch_a, barrier);
+  }
+  copy_share<typename Slabs::B, 1>(operands.b, slabs.b(stage, 0), 0, n, k, batch_b, barrier);
+}
+
+/// Initialises the barriers, a stage for each warp; meanwhile the producer's warp brings the first slab, which needs no other
+/// block. After this all blocks of the cluster may write to each other's shared memory.
+template <class Shape, class Slabs>
+__device__ __forceinline__ void begin(Ring<Shape::stages> ring, std::uint32_t joined, const Slabs& slabs,
+                                      const Operands& operands, const Work<Shape>& work, int warp, int lane) {
+  constexpr int copying = Shape::multiplying / 32;
+  static_assert(Shape::stages <= copying);
+  if (warp == copying) {
+    if (lane == 0) {
+      arch::initialize_barrier(ring.full(0), 1);
+      arch::fence_initialized_barriers();
+      arch::wait_for_launches_before();
+      if (work.slabs > 0) bring<false>(ring, slabs, operands, work, 0, 0);
+      if constexpr (Shape::parts > 1) {
+        arch::initialize_barrier(joined, 1);
+        arch::fence_initialized_barriers();
+      }
+    }
+  } else if (lane == 0 && warp < Shape::stages) {
+    if (warp > 0) arch::initialize_barrier(ring.full(warp), 1);
+    arch::initialize_barrier(ring.empty(warp), copying * Shape::tiles);
+    arch::fence_initialized_barriers();
+  }
+  __syncwarp();
+  if constexpr (Shape::cluster > 1) {
+    arch::arrive_in_cluster();
+    arch::wait_for_cluster();
+  } else {
+    __syncthreads();
+  }
+}
+
+/// Sends every other block the sums of its columns, waits for theirs, and adds all slices of this block's columns in ascending
+/// order.
+template <class Shape, class Storage, class Accumulator, int own_columns>
+__device__ __forceinline__ void join_slices(const Accumulator (&sums)[1][Shape::n / 8][4],
+                                            Accumulator (&own)[1][own_columns][4], Storage& shared, std::uint32_t base,
+                                            std::uint32_t joined, int part, int beside, int warp, int lane) {
+  constexpr int parts = Shape::parts, of_block = sizeof(shared.received[0]);
+  // Slice p goes to place p, or one place earlier, since a block sends itself none.
+  const std::uint32_t mine =
+      base + static_cast<std::uint32_t>(offsetof(Storage, received)) + warp * Storage::of_warp + lane * 16;
+#pragma unroll
+  for (int p = 0; p < parts; ++p) {
+    if (p == part) continue;
+    const unsigned there = beside * parts + p;
+    const std::uint32_t to = arch::address_at(mine + (part - (part > p)) * of_block, there);
+    const std::uint32_t barrier = arch::address_at(joined, there);
+#pragma unroll
+    for (int j = 0; j < own_columns; ++j)
+      arch::store_at(to + j * Storage::four, __builtin_bit_cast(arch::FourWords, sums[0][p * own_columns + j]), barrier);
+  }
+  arch::wait_for_others(joined, 0);
+#pragma unroll
+  for (int j = 0; j < own_columns; ++j) {
+    Accumulator kept[4];
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      kept[r] = sums[0][j][r];
+#pragma unroll
+      for (int p = 1; p < parts; ++p) kept[r] = part == p ? sums[0][p * own_columns + j][r] : kept[r];
+    }
+#pragma unroll
+    for (int p = 0; p < parts; ++p) {
+      using Four = tile::Chunk<Accumulator, 4>;
+      const int place = std::min(p - (p > part), parts - 2);
+      const Four received =
+          Four::load(reinterpret_cast<const Accumulator*>(shared.received[place][warp] + lane * 16 + j * Storage::four));
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        const Accumulator x = p == part ? kept[r] : received.value[r];
+        own[0][j][r] = p == 0 ? x : math::add(own[0][j][r], x);
+      }
+    }
+  }
+}
 
 /// hopper::multiply() for numbers in one plane. The grid: along x the rows of tiles, times the blocks of a cluster; along y
 /// the columns of clusters' tiles; along z the matrices of a batch. With `as_they_are`, FoundPlace stores all outputs; a
@@ -63,149 +177,54 @@ template <class S, class Element, class Finish, class Shape, tile::Direction of_
 __global__ void __launch_bounds__(Shape::threads, 1)
     multiply_once(const __grid_constant__ Operands operands, const __grid_constant__ detail::Arguments<S, Finish> g,
                   const __grid_constant__ Result result) {
-  using SlabA = tile::SwizzledSlab<Element, of_a, Shape::m>;
-  using SlabB = tile::SwizzledSlab<Element, of_b, Shape::n>;
-  using Accumulator = typename arch::WgmmaTypes<Element>::Accumulator;
-  using Memory = OnceMemory<Shape, Accumulator>;
-  constexpr int stages = Shape::stages, parts = Shape::parts, own_columns = Shape::columns / 8;
-  constexpr bool clustered = Shape::cluster > 1, shared_a = Shape::tiles > 1;
-  extern __shared__ __attribute__((aligned(1024))) unsigned char shared[];
-  const auto slabs = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  const auto present = [&](int stage) { return slabs + Memory::barriers + stage * 8; };
-  const auto free = [&](int stage) { return slabs + Memory::barriers + (stages + stage) * 8; };
-  const std::uint32_t joined = slabs + Memory::barriers + 2 * stages * 8;
+  using Slabs = hopper::Slabs<Element, Parts<1, 1, false>, Shape, of_a, of_b>;
+  using Accumulator = typename Slabs::Accumulator;
+  using Storage = OnceStorage<Shape, Accumulator>;
+  static_assert(arch::holds(arch::shared_memory_of_sm_90, 1, sizeof(Storage)));
+  constexpr int stages = Shape::stages, own_columns = Shape::columns / 8;
+  extern __shared__ __attribute__((aligned(1024))) unsigned char memory[];
+  auto& shared = *reinterpret_cast<Storage*>(memory);
+  const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+  const Slabs slabs{base};
+  const Ring<stages> ring{base + static_cast<std::uint32_t>(offsetof(Storage, ring))};
+  const std::uint32_t joined = base + static_cast<std::uint32_t>(offsetof(Storage, joined));
 
   constexpr int copying = Shape::multiplying / 32;  // the producer's warp
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  // Ranks in a cluster: the slices of its first tile, of the next one, …
-  const int rank = static_cast<int>(blockIdx.x % Shape::cluster), part = rank % parts, beside = rank / parts;
-  const tile::Origin o{blockIdx.z, std::int64_t{blockIdx.x / Shape::cluster} * Shape::m,
-                       std::int64_t{blockIdx.y} * Shape::Tile::n + beside * Shape::n};
-  const PartOfK k_part((operands.k + SlabA::depth - 1) / SlabA::depth, part, parts);
-  // Copies a slab; one thread calls it. `multicast`: this block's share of A, to all blocks of the cluster that multiply it;
-  // otherwise all of A.
-  const auto bring = [&]<bool multicast>(int slab, int stage) __attribute__((always_inline)) {
-    constexpr unsigned same_part = [] {
-      unsigned blocks = 0;
-      for (int t = 0; t < Shape::tiles; ++t) blocks |= 1u << (t * parts);
-      return blocks;
-    }();
-    const int m = static_cast<int>(o.m), n = static_cast<int>(o.n), k = (k_part.first + slab) * SlabA::depth;
-    const int batch_a = operands.a_batched ? static_cast<int>(o.batch) : 0;
-    const int batch_b = operands.b_batched ? static_cast<int>(o.batch) : 0;
-    const std::uint32_t barrier = present(stage), to = slabs + stage * Memory::stage;
-    arch::arrive_and_expect(barrier, static_cast<unsigned>(operands.stage));
-#pragma unroll
-    for (int of_a_part = 0; of_a_part < (multicast ? 1 : Shape::tiles); ++of_a_part)
-#pragma unroll
-      for (int copy = 0; copy < SlabA::template copies<Shape::tiles>; ++copy) {
-        const int box = multicast ? beside : of_a_part;
-        const int line = m + SlabA::template line_of<Shape::tiles>(box, copy);
-        const std::uint32_t at = to + SlabA::template place_of<Shape::tiles>(box, copy);
-        const int x = SlabA::by_lines ? line : k, y = SlabA::by_lines ? k : line;
-        if constexpr (multicast)
-          arch::copy_tensor_to(static_cast<std::uint16_t>(same_part << part), at, &operands.a, x, y, batch_a, barrier);
-        else
-          arch::copy_tensor(at, &operands.a, x, y, batch_a, barrier);
-      }
-#pragma unroll
-    for (int copy = 0; copy < SlabB::template copies<1>; ++copy) {
-      const int line = n + SlabB::template line_of<1>(0, copy);
-      arch::copy_tensor(to + SlabA::bytes + SlabB::template place_of<1>(0, copy), &operands.b, SlabB::by_lines ? line : k,
-                        SlabB::by_lines ? k : line, batch_b, barrier);
-    }
-  };
-
-  static_assert(stages <= copying);
-  if (warp == copying) {
-    // The first slab needs no other block.
-    if (lane == 0) {
-      arch::initialize_barrier(present(0), 1);
-      arch::fence_initialized_barriers();
-      arch::wait_for_launches_before();
-      if (k_part.count > 0) bring.template operator()<false>(0, 0);
-      if constexpr (parts > 1) {
-        arch::initialize_barrier(joined, 1);
-        arch::fence_initialized_barriers();
-      }
-    }
-  } else if (lane == 0 && warp < stages) {
-    if (warp > 0) arch::initialize_barrier(present(warp), 1);
-    arch::initialize_barrier(free(warp), copying * Shape::tiles);
-    arch::fence_initialized_barriers();
-  }
-  __syncwarp();
-  if constexpr (clustered) arch::arrive_in_cluster();
-  Place<stages> place;
-  // From here on barriers are initialised, for what other blocks write to this one's shared memory, and for what it writes
-  // to theirs.
-  if constexpr (clustered)
-    arch::wait_for_cluster();
-  else
-    __syncthreads();
+  const Work<Shape> work(Slabs::count(operands.k));
+  begin(ring, joined, slabs, operands, work, warp, lane);
   arch::allow_next_launch();
   arch::wait_for_launches_before();
 
   if (warp == copying) {
     if (lane == 0) {
+      Place<stages> place;
       place.advance();
 #pragma unroll 1
-      for (int slab = 1; slab < k_part.count; ++slab) {
-        arch::wait(free(place.stage), place.parity ^ 1);
-        bring.template operator()<shared_a>(slab, place.stage);
-        place.advance();
+      for (int slab = 1; slab < work.slabs; ++slab, place.advance()) {
+        ring.wait_for_empty(place);
+        bring<(Shape::tiles > 1)>(ring, slabs, operands, work, slab, place.stage);
       }
-      if constexpr (parts > 1) arch::arrive_and_expect(joined, (parts - 1) * Memory::part);
+      if constexpr (Shape::parts > 1) arch::arrive_and_expect(joined, sizeof(shared.received));
     }
     return;
   }
 
   const int group_m = warp / 4 * 64;
-  const std::int64_t m = o.m + group_m + warp % 4 * 16, n = o.n + part * Shape::columns;
-  const FoundPlace<S, Finish> found(g, Shape::columns, o.batch, m, n, lane);
+  const std::int64_t m = work.origin.m + group_m + warp % 4 * 16, n = work.origin.n + work.part * Shape::columns;
+  const FoundPlace<S, Finish> found(g, Shape::columns, work.origin.batch, m, n, lane);
   Accumulator sums[1][Shape::n / 8][4] = {};
-  int before = 0;
   // A slab that nothing will replace is not released: nobody waits for it.
-  const auto release = [&](int slab) __attribute__((always_inline)) {
-    if (slab >= 0 && slab + stages < k_part.count && lane < Shape::tiles) {
-      if constexpr (clustered)
-        arch::arrive_at(free(before), lane * parts + part);
+  const auto release = [&](int slab, int stage) __attribute__((always_inline)) {
+    if (slab + stages < work.slabs && lane < Shape::tiles) {
+      if constexpr (Shape::cluster > 1)
+        arch::arrive_at(ring.empty(stage), lane * Shape::parts + work.part);
       else
-        arch::arrive(free(before));
+        arch::arrive(ring.empty(stage));
     }
   };
-  int slab = 0;
-  // Adds the products of the slabs before `end` to x.
-  const auto multiply_slabs = [&](Accumulator(&x)[1][Shape::n / 8][4], int end) __attribute__((always_inline)) {
-#pragma unroll 1
-    for (; slab < end; ++slab) {
-      const std::uint32_t a = slabs + place.stage * Memory::stage, b = a + SlabA::bytes;
-      arch::wait(present(place.stage), place.parity);
-      arch::fence_wgmma();
-#pragma unroll
-      for (int step = 0; step < SlabA::steps; ++step)
-        arch::wgmma<Element, SlabA::by_lines, SlabB::by_lines>(x[0], SlabA::descriptor(a, group_m, step),
-                                                               SlabB::descriptor(b, 0, step));
-      arch::commit_wgmma();
-      arch::wait_for_wgmma<1>();
-      release(slab - 1);
-      before = place.stage;
-      place.advance();
-    }
-    arch::wait_for_wgmma<0>();
-    arch::hold(x[0]);
-  };
-  if constexpr (Shape::long_sums) {
-    static_assert(sum_k % SlabA::depth == 0);
-#pragma unroll 1
-    while (slab < k_part.count) {
-      Accumulator of_part[1][Shape::n / 8][4] = {};
-      multiply_slabs(of_part, std::min(slab + sum_k / SlabA::depth, k_part.count));
-      add_sums(sums, of_part);
-    }
-  } else {
-    multiply_slabs(sums, k_part.count);
-  }
+  Consumer<Slabs>{ring, slabs, group_m}.multiply_tile(sums, work.slabs, release);
+  if constexpr (!Shape::long_sums) complete(sums);
 
   const auto store = [&](const auto& x) __attribute__((always_inline)) {
     static_assert(!as_they_are || !std::is_same_v<Element, float>);  // none is recomputed
@@ -215,50 +234,15 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       if (__all_sync(0xffffffffu, result.keeps(x)) && found.store(x, lane)) return;
       __syncwarp();
       constexpr int neighbours = ShortFloat<Element> || own_columns < 16 ? 4 : 0;
-      tensor::store_tile<Memory::outputs, 64, neighbours>(g, x, result, o.batch, m, n,
-                                                          shared + Memory::received + warp * Memory::warp, lane);
+      tensor::store_tile<Storage::outputs, 64, neighbours>(g, x, result, work.origin.batch, m, n, shared.received[0][warp],
+                                                           lane);
     }
   };
-  if constexpr (parts == 1) {
+  if constexpr (Shape::parts == 1) {
     store(sums);
   } else {
-    // Sends every other block the sums of its columns. Slice p goes to place p, or one place earlier, since a block sends
-    // itself none.
-    const std::uint32_t mine = slabs + Memory::received + warp * Memory::warp + lane * 16;
-#pragma unroll
-    for (int p = 0; p < parts; ++p) {
-      if (p == part) continue;
-      const unsigned there = beside * parts + p;
-      const std::uint32_t to = arch::address_at(mine + (part - (part > p)) * Memory::part, there);
-      const std::uint32_t barrier = arch::address_at(joined, there);
-#pragma unroll
-      for (int j = 0; j < own_columns; ++j)
-        arch::store_at(to + j * Memory::four, __builtin_bit_cast(arch::FourWords, sums[0][p * own_columns + j]), barrier);
-    }
-    arch::wait_for_others(joined, 0);
     Accumulator own[1][own_columns][4];
-#pragma unroll
-    for (int j = 0; j < own_columns; ++j) {
-      Accumulator kept[4];
-#pragma unroll
-      for (int r = 0; r < 4; ++r) {
-        kept[r] = sums[0][j][r];
-#pragma unroll
-        for (int p = 1; p < parts; ++p) kept[r] = part == p ? sums[0][p * own_columns + j][r] : kept[r];
-      }
-#pragma unroll
-      for (int p = 0; p < parts; ++p) {
-        using Four = tile::Chunk<Accumulator, 4>;
-        const int place_of_part = std::min(p - (p > part), parts - 2);
-        const Four received = Four::load(reinterpret_cast<const Accumulator*>(
-            shared + Memory::received + warp * Memory::warp + lane * 16 + place_of_part * Memory::part + j * Memory::four));
-#pragma unroll
-        for (int r = 0; r < 4; ++r) {
-          const Accumulator x = p == part ? kept[r] : received.value[r];
-          own[0][j][r] = p == 0 ? x : math::add(own[0][j][r], x);
-        }
-      }
-    }
+    join_slices<Shape>(sums, own, shared, base, joined, work.part, work.beside, warp, lane);
     store(own);
   }
 }
