@@ -64,21 +64,16 @@ void run_grid(const KernelInfo& info, const Contraction& p, void* workspace) {
   });
 }
 
-// The most that a grid's third and second extents hold: matrices, and columns of C.
-inline constexpr std::int64_t most_matrices = std::numeric_limits<std::uint16_t>::max();
-template <class Tile>
-inline constexpr std::int64_t most_columns = most_matrices * Tile::n;
-
 /// One grid, or several if C has more columns or matrices than one holds.
 template <class S, class Element, class Shape>
 void run_once(const KernelInfo& info, const Contraction& p, void* workspace) {
-  constexpr std::int64_t columns = most_columns<typename Shape::Tile>;
-  if (p.batch <= most_matrices && p.n <= columns) return run_grid<S, Element, Shape>(info, p, workspace);
-  for (std::int64_t l = 0; l < p.batch; l += most_matrices)
-    for (std::int64_t n = 0; n < p.n; n += columns)
-      run_grid<S, Element, Shape>(
-          info, detail::part_of(p, {l, std::min(most_matrices, p.batch - l)}, {0, p.m}, {n, std::min(columns, p.n - n)}),
-          workspace);
+  constexpr std::int64_t columns = cuda::max_grid_yz * Shape::Tile::n;
+  if (p.batch <= cuda::max_grid_yz && p.n <= columns) return run_grid<S, Element, Shape>(info, p, workspace);
+  cuda::for_each_launch(p.batch, cuda::max_grid_yz, [&](std::int64_t l, std::int64_t batches) {
+    cuda::for_each_launch(p.n, columns, [&](std::int64_t n, std::int64_t count) {
+      run_grid<S, Element, Shape>(info, detail::part_of(p, {l, batches}, {0, p.m}, {n, count}), workspace);
+    });
+  });
 }
 
 /// supports() and run() of a tile whose kernel for long sums is `Long`.
