@@ -366,7 +366,7 @@ class Program {
   }
 
   /// The same for all outputs that a thread has in shared memory, if is_short(): step by step, so that a step is decoded once.
-  /// `Outputs` has them in groups of `width` neighbours:
+  /// `Outputs` has them in groups of `width` neighbours; there are registers for `together` groups:
   ///
   ///     int groups;
   ///     int apart_m, apart_n;  // from one to the next in a group
@@ -404,30 +404,34 @@ class Program {
     }
   }
 
-  // One loop for steps of all kinds, since reading parameters takes long code; but those that take long have loops of their own.
+  // One loop for steps of all kinds, since reading parameters takes long code. Frequent steps leave it for loops of their own,
+  // which take several groups at a time, so that latencies overlap.
   template <class Outputs>
   RIGEL_MEMBER void run_step(const Step& step, const Outputs& outputs) const {
     using std::exp;
     constexpr int width = Outputs::width;
+    constexpr int spare = width == 4 ? Outputs::together : 1;  // with pairs, only exponentials leave registers for that
     float x[width], y = static_cast<float>(step.y);
 #pragma unroll
     for (int j = 0; j < width; ++j) x[j] = static_cast<float>(step.x);
     if (step.kind == Kind::exponential && !step.reads_memory())
-      return for_each_group(outputs, [&](int, float (&values)[width]) __attribute__((always_inline)) {
-#pragma unroll
-        for (int j = 0; j < width; ++j) values[j] = exp(values[j] * x[0]);
-      });
+      return for_each_output<Outputs::together>(
+          outputs, [&](float value, int) __attribute__((always_inline)) { return exp(value * x[0]); });
     if (step.kind == Kind::gelu)
-      return for_each_group(outputs, [&](int, float (&values)[width]) __attribute__((always_inline)) {
-#pragma unroll
-        for (int j = 0; j < width; ++j) values[j] = detail::gelu(values[j]);
-      });
+      return for_each_output<spare>(outputs,
+                                    [](float value, int) __attribute__((always_inline)) { return detail::gelu(value); });
     const bool varies = step_varies(step, outputs);
-    for_each_group(outputs, [&](int group, float (&values)[width]) __attribute__((always_inline)) {
+#pragma unroll 1
+    for (int group = 0; group < outputs.groups; ++group) {
       if (step.reads_memory() && (group == 0 || varies)) {
         const Place at = outputs.place(group);
         read(step, x, y, at.l, at.m, at.n, outputs.apart_m, outputs.apart_n);
       }
+      if (step.kind == Kind::add && !varies)
+        return for_each_output<spare>(outputs,
+                                      [&](float value, int j) __attribute__((always_inline)) { return value + x[j]; });
+      float values[width];
+      outputs.load(group, values);
       // Steps that take an exponential differ in its argument alone.
       float arguments[width] = {};
       with_kind(step.kind, [&]<Kind kind>() __attribute__((always_inline)) {
@@ -448,18 +452,27 @@ class Program {
       if (detail::takes_exponential(step.kind))
 #pragma unroll
         for (int j = 0; j < width; ++j) values[j] = detail::with_exponential(step.kind, values[j], exp(arguments[j]));
-    });
+      outputs.store(group, values);
+    }
   }
 
-  // use(group, values) for each group, whose values it changes.
-  template <class Outputs, class Use>
-  RIGEL_MEMBER static void for_each_group(const Outputs& outputs, const Use& use) {
+  // value = use(value, number in its group) for each output, `together` groups at a time.
+  template <int together, class Outputs, class Use>
+  RIGEL_MEMBER static void for_each_output(const Outputs& outputs, const Use& use) {
+    constexpr int width = Outputs::width;
 #pragma unroll 1
-    for (int group = 0; group < outputs.groups; ++group) {
-      float values[Outputs::width];
-      outputs.load(group, values);
-      use(group, values);
-      outputs.store(group, values);
+    for (int first = 0; first < outputs.groups; first += together) {
+      float values[together][width];
+#pragma unroll
+      for (int t = 0; t < together; ++t)
+        if (t == 0 || first + t < outputs.groups) outputs.load(first + t, values[t]);
+#pragma unroll
+      for (int t = 0; t < together; ++t)
+#pragma unroll
+        for (int j = 0; j < width; ++j) values[t][j] = use(values[t][j], j);
+#pragma unroll
+      for (int t = 0; t < together; ++t)
+        if (t == 0 || first + t < outputs.groups) outputs.store(first + t, values[t]);
     }
   }
 

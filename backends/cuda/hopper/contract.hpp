@@ -318,7 +318,7 @@ Kernel<Contraction> kernel() {
                                                      : "bf16x9_split",
                                           Shape::long_sums ? "long" : "");
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
-  k.info.shared_memory = Memory<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
+  k.info.shared_memory = sizeof(SharedStorage<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>);
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)
     k.info.promises = k.info.promises | Promise::reference_bits;

@@ -99,7 +99,7 @@ Kernel<Contraction> once_kernel() {
   k.info = tensor::info_of_tile<S, Shape>("cuda.hopper", precision, depth, {},
                                           Shape::parts > 1 ? "split_k" + std::to_string(Shape::parts) : "once");
   k.info.min_compute_capability = k.info.max_compute_capability = 90;
-  k.info.shared_memory = OnceMemory<Shape, typename arch::WgmmaTypes<Element>::Accumulator>::bytes;
+  k.info.shared_memory = sizeof(OnceStorage<Shape, typename arch::WgmmaTypes<Element>::Accumulator>);
   // If ⊕ is exact, slices do not change bits.
   if constexpr (is_exact<S>)
     k.info.promises = Promise::repeatable | Promise::batch_invariant | Promise::reference_bits;

@@ -142,8 +142,9 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       });
     } else {
       const tile::Origin o = raster.origin(index, Shape::m, Shape::n);
-      store_tile<Shape::outputs_n, 16, Shape::outputs_m * Shape::outputs_n >= 64 * 64 ? 2 : 4>(
-          g, sums, result, o.batch, o.m + warp_m, o.n + warp_n, shared + Slabs::bytes + warp * of_warp, lane);
+      constexpr bool large = Shape::outputs_m * Shape::outputs_n >= 64 * 64;
+      store_tile<Shape::outputs_n, 16, large ? 2 : 4, large ? 1 : 2>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
+                                                                     shared + Slabs::bytes + warp * of_warp, lane);
     }
   }
   arch::wait_for_copies<0>();

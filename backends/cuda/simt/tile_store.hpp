@@ -35,14 +35,13 @@ inline constexpr bool leaves_by_rows =
     std::is_same_v<typename S::accumulator, float> && std::is_same_v<result_t<S>, float> &&
     tile::chunk_of<tile::stored_t<operand_t<S>>> == 4;
 
-/// Whether steps of an epilogue are applied to several outputs of a thread at a time: of floats whose results are distances or
-/// products, in tiles inside of C. (Other kernels would grow by 9 KB each; the large tiles of l2_squared would spill.)
+/// Whether steps of an epilogue are applied to several outputs of a thread at a time: of floats whose results are distances, in tiles
+/// inside of C. (Other kernels would grow by 9 KB each; the large tiles of l2_squared would spill.)
 template <class S>
 inline constexpr bool runs_steps = false;
 template <class E> inline constexpr bool runs_steps<l1<E, float>> = true;
 template <class E> inline constexpr bool runs_steps<linf<E, float>> = true;
 template <class E> inline constexpr bool runs_steps<lp<E, float>> = true;
-template <class E> inline constexpr bool runs_steps<plus_times<E, float>> = true;
 
 /// Stores a block's tile in one of four ways: the first that takes it.
 template <class S, class Finish, class Shape, class Sum, tile::Way WayA, tile::Way WayB>

@@ -96,9 +96,10 @@ __device__ __forceinline__ void store_doubles(const detail::Arguments<S, Finish>
 }
 
 /// A lane's outputs among eight rows of a warp's in shared memory: groups of neighbours, as Program::run_on() takes them.
-template <int outputs_n, int pitch, int neighbours = 4>
+template <int outputs_n, int pitch, int neighbours, int groups_together>
 struct Groups {
-  static constexpr int width = neighbours, in_row = outputs_n / width, next_m = 32 / in_row, of_lane = 8 / next_m;
+  static constexpr int width = neighbours, together = groups_together, in_row = outputs_n / width, next_m = 32 / in_row,
+                       of_lane = 8 / next_m;
   static constexpr int apart_m = 0, apart_n = 1, next_n = 0;
   static_assert(32 % in_row == 0 && 8 % next_m == 0);
   // References, and places computed when they are asked for: large tiles have few registers left.
@@ -185,9 +186,9 @@ __device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows `apart`·i
 /// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. The value of an output is
 /// result(sum, l, m, n). `neighbours`: how many outputs of a row a lane takes at a time behind short steps, as registers allow:
-/// four; two, if C is not accumulated into; or none.
-template <int outputs_n, int apart = 16, int neighbours = 4, class S, class Finish, class Sum, int rows, int columns,
-          class Result>
+/// four; two, if C is not accumulated into; or none. `together`: how many such groups at a time in frequent steps.
+template <int outputs_n, int apart = 16, int neighbours = 4, int together = 2, class S, class Finish, class Sum, int rows,
+          int columns, class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                            unsigned char* buffer, int lane) {
@@ -269,9 +270,10 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
       }
     if constexpr (takes_steps)
       if (in_steps) {
-        store_steps<neighbours == 4>(
-            g, s, Groups<outputs_n, pitch, neighbours>(sums, l, m, n, row0, before, g.m - m - row0, last_n - before, lane),
-            result, steps_to_elements);
+        store_steps<neighbours == 4>(g, s,
+                                     Groups<outputs_n, pitch, neighbours, together>(sums, l, m, n, row0, before,
+                                                                                    g.m - m - row0, last_n - before, lane),
+                                     result, steps_to_elements);
         continue;
       }
 #pragma unroll 1

@@ -29,7 +29,7 @@ class Exchange {
 
   /// The outputs of a piece that a thread stores: all lie in one row or column.
   struct Groups {
-    static constexpr int width = rows * columns / Shape::threads % 2 == 0 ? 2 : 1;
+    static constexpr int width = rows * columns / Shape::threads % 2 == 0 ? 2 : 1, together = 2;
     Accumulator* first;
     int slot_step, groups;
     int m, n;  // in the tile
