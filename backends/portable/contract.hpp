@@ -145,20 +145,33 @@ inline bool is_scattered(std::int64_t k_stride, std::int64_t line_stride, const 
   return k_stride > line_stride && k_stride * static_cast<std::int64_t>(o.size) > sector;
 }
 
-/// As for narrow. Threads that read scattered k wait for more of memory.
+/// As for narrow. Threads that read scattered k wait for more of memory. The host enqueues the second launch, which joins several
+/// slices, while the first one runs. The rates are those of one slice; several were not measured.
 template <class S>
-double split_k_seconds(const Contraction& p) {
+double split_k_seconds(const Contraction& p, Slices slices) {
   constexpr bool wide = sizeof(operand_t<S>) > 4;
-  constexpr double resident = 4, step = instructions_of_step<S>(), outputs = SplitK::outputs;
+  constexpr double resident = 4, step = instructions_of_step<S>(), outputs = SplitK::outputs, second_launch = 4.5e-6;
   constexpr double join = 4e-6 * (!is_transcendental<S> ? 1 : wide ? 4 : 1.5);
   const int scattered =
       is_scattered(p.a.column_stride, p.a.row_stride, p.a) + is_scattered(p.b.row_stride, p.b.column_stride, p.b);
   const double loads = 8 + 10 * scattered, wait = 0.17e-6 * (1 + scattered);
-  const double teams = static_cast<double>(p.batch * SplitK::tiles_m(p) * SplitK::tiles_n(p)), k = static_cast<double>(p.k);
-  const double throughput = teams * k * outputs * (step + loads) / (issued_per_second * multiprocessors_of(p));
-  const double rounds = std::ceil(teams / (multiprocessors_of(p) * resident));
-  const double waiting = rounds * (std::ceil(k / SplitK::threads) * std::max(wait, 2 * outputs * step / clock) + join);
-  return launch_seconds + std::max({throughput, waiting, memory_seconds(p)});
+  const double tiles = static_cast<double>(SplitK::tiles(p)), k = static_cast<double>(p.k);
+  const double throughput = tiles * k * outputs * (step + loads) / (issued_per_second * multiprocessors_of(p));
+  const double rounds = std::ceil(tiles * static_cast<double>(slices.count) / (multiprocessors_of(p) * resident));
+  const double steps = std::ceil(static_cast<double>(slices.length) / SplitK::threads);
+  const double waiting = rounds * (steps * std::max(wait, 2 * outputs * step / clock) + join);
+  const double one = std::max({throughput, waiting, memory_seconds(p)});
+  return launch_seconds + (slices.count > 1 ? std::max(one, second_launch) + join : one);
+}
+
+/// The faster way: one slice, or as many as fill the device. Spaces that the pool of workspaces does not serve take one, so that
+/// no call there fails for want of a workspace.
+template <class S>
+Slices fastest_slices(const Contraction& p) {
+  const Slices one{1, p.k};
+  if (p.execution.space == Space::other) return one;
+  const Slices many = cut_k(p.k, SplitK::tiles(p), static_cast<std::int64_t>(multiprocessors_of(p)));
+  return split_k_seconds<S>(p, many) < split_k_seconds<S>(p, one) ? many : one;
 }
 
 /// Facts and promises of one chain in ascending k.
@@ -267,25 +280,39 @@ Kernel<Contraction> narrow_kernel() {
   return k;
 }
 
-template <class S, class Finish, class Devices>
+/// Whether a kernel takes K whole, or in as many slices as are predicted to be the fastest.
+enum class Cut { whole, slices };
+
+/// If ⊕ rounds, the number of slices changes bits. It depends on C's extents and the device, so slices are then a kernel of their
+/// own, which does not promise batch_invariant.
+template <class S, class Finish, class Devices, Cut cut>
 Kernel<Contraction> split_k_kernel() {
-  Kernel<Contraction> k = chain_kernel<S, Finish, Devices>("split_k");
+  constexpr bool own = cut == Cut::slices && !is_exact<S>;
+  Kernel<Contraction> k = chain_kernel<S, Finish, Devices>(own ? "split_k_slices" : "split_k");
   k.info.accumulates = k.info.accumulates && detail::exact_counts<S> == 0;
   k.supports = [](const Kernel<Contraction>&, const Contraction& p) {
     const Status status = detail::counts_exactly<S>(p);
     return status ? detail::finish_supports<Finish>(p) : status;
   };
   if constexpr (!is_exact<S>) {
-    constexpr double joins = 8;  // of 256 sums
-    k.info.promises = Promise::repeatable | Promise::batch_invariant;
-    k.info.bit_class = "portable.split_k";
+    constexpr double joins = own ? 8 + 8 + 1 : 8;  // of 256 sums, of 256 slices, and with C
+    k.info.promises = own ? Promise::repeatable : Promise::repeatable | Promise::batch_invariant;
+    if (!own) k.info.bit_class = "portable.split_k";
     // Additions in any order keep the bound of a chain; to join two log_sums rounds six times.
     if constexpr (is_transcendental<S>) k.info.accuracy.constant += 6 * joins;
   }
-  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) { return split_k_seconds<S>(p); };
-  k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
-    detail::with_instance(Devices{}, p.execution,
-                          [&](const auto& exec) { contract_split_k<S, Finish>(exec, detail::label_of(kernel.info), p); });
+  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
+    const Slices slices = cut == Cut::slices ? fastest_slices<S>(p) : Slices{1, p.k};
+    plan.keep(slices);
+    return split_k_seconds<S>(p, slices);
+  };
+  k.workspace = [](const Kernel<Contraction>&, const Contraction& p, const Plan& plan) {
+    return WorkspaceSize{.bytes = split_k_workspace<S>(p, plan.get<Slices>())};
+  };
+  k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace& workspace) {
+    detail::with_instance(Devices{}, p.execution, [&](const auto& exec) {
+      contract_split_k<S, Finish>(exec, detail::label_of(kernel.info), p, plan.get<Slices>(), workspace.data);
+    });
   };
   return k;
 }
@@ -304,7 +331,8 @@ void add_kernels(const Add& add) {
   if constexpr (!std::is_same_v<Devices, type_list<>>) {
     if constexpr (sums_powers<S>) add(powers_kernel<S, Finish, Devices>());
     if constexpr (has_tiles<S>) add(narrow_kernel<S, Finish, Devices>());
-    if constexpr (splits_k<S>) add(split_k_kernel<S, Finish, Devices>());
+    if constexpr (splits_k<S> && !is_exact<S>) add(split_k_kernel<S, Finish, Devices, Cut::whole>());
+    if constexpr (splits_k<S>) add(split_k_kernel<S, Finish, Devices, Cut::slices>());
   }
 }
 

@@ -38,11 +38,11 @@ struct Memory {
 struct Extents {
   int m, n, k;
 };
-// One output and many, odd and even extents, and K from 1 to more than one block takes at a time; also the largest M × N and K
-// that the kernels for the smallest calls take, and one more.
+// One output and many, odd and even extents, and K from 1 to more than one block takes at a time, and so long that several blocks
+// share it; also the largest M × N and K that the kernels for the smallest calls take, and one more.
 constexpr Extents shapes[] = {{1, 1, 1},     {1, 1, 20011}, {2, 1, 33},   {1, 47, 68},   {93, 1, 10},   {3, 163, 2999},
                               {67, 3, 1500}, {5, 11, 1585}, {7, 26, 129}, {300, 2, 517}, {13, 135, 86}, {1, 300, 5},
-                              {255, 257, 1}, {256, 256, 1}, {1, 3, 2048}, {1, 3, 2049}};
+                              {255, 257, 1}, {256, 256, 1}, {1, 3, 2048}, {1, 3, 2049},  {1, 2, 74504}};
 
 float a_value(int i, int k) { return static_cast<float>((5 * i + 3 * k) % 7 - 3); }
 float b_value(int k, int j) { return static_cast<float>((2 * j + 9 * k) % 5 - 2); }
@@ -56,6 +56,34 @@ struct LargestDifference {
   KOKKOS_FUNCTION static float multiply(float a, float b) { return a - b; }
   KOKKOS_FUNCTION static float add(float x, float y) { return x < y ? y : x; }
 };
+
+// The last k of the largest a · b.
+struct LastOfLargest {
+  using element = float;
+  struct accumulator {
+    float value;
+    std::int32_t k;
+  };
+  static constexpr bool exact = true;
+  KOKKOS_FUNCTION static accumulator identity() { return {-Kokkos::Experimental::infinity_v<float>, -1}; }
+  KOKKOS_FUNCTION static accumulator multiply(float a, float b, std::int64_t k) {
+    return {a * b, static_cast<std::int32_t>(k)};
+  }
+  KOKKOS_FUNCTION static accumulator add(accumulator x, accumulator y) {
+    return x.value > y.value || (x.value == y.value && x.k > y.k) ? x : y;
+  }
+  KOKKOS_FUNCTION static float result(accumulator x) { return static_cast<float>(x.k); }
+};
+
+// The kernels for a functor to run: the chosen one, and on a device the one that cuts K.
+template <class Exec, class S>
+std::vector<std::string> kernels_for() {
+  std::vector<std::string> kernels = {""};
+#if RIGEL_BACKEND_PORTABLE
+  if (!support::on_host<Exec>) kernels.push_back("portable." + std::string(rigel::semiring_name<S>()) + ".f32.split_k");
+#endif
+  return kernels;
+}
 
 // The result of a call with `before` as C's initial value, row by row.
 template <class Exec, class S>
@@ -134,8 +162,61 @@ TEST_CASE_TEMPLATE("few outputs: every kernel, every layout", Exec, RIGEL_TEST_S
 }
 
 TEST_CASE_TEMPLATE("few outputs: a product that does not commute", Exec, RIGEL_TEST_SPACES) {
-  check_shapes<Exec>(LargestDifference{}, "");
+  for (const std::string& kernel : kernels_for<Exec, LargestDifference>()) {
+    CAPTURE(kernel);
+    check_shapes<Exec>(LargestDifference{}, kernel);
+  }
 }
+
+TEST_CASE_TEMPLATE("few outputs: a struct as accumulator", Exec, RIGEL_TEST_SPACES) {
+  for (const std::string& kernel : kernels_for<Exec, LastOfLargest>())
+    for (const Extents e : {Extents{1, 1, 1}, {2, 3, 1500}, {3, 1, 20011}, {1, 2, 74504}}) {
+      CAPTURE(kernel);
+      CAPTURE(e.k);
+      std::vector<float> expected;
+      for (int i = 0; i < e.m; ++i)
+        for (int j = 0; j < e.n; ++j) {
+          auto x = LastOfLargest::identity();
+          for (int k = 0; k < e.k; ++k) x = LastOfLargest::add(x, LastOfLargest::multiply(a_value(i, k), b_value(k, j), k));
+          expected.push_back(LastOfLargest::result(x));
+        }
+      CHECK(product<Exec>(LastOfLargest{}, e, true, false, true, 0, {.kernel = kernel}) == expected);
+    }
+}
+
+#if RIGEL_BACKEND_PORTABLE
+TEST_CASE("few outputs: slices of K cover it, and none is empty") {
+  using rigel::backends::portable::cut_k, rigel::backends::portable::Slices;
+  int several = 0;
+  for (const std::int64_t k : {0, 1, 1024, 2047, 2048, 2049, 3073, 20011, 74504, 205313, 300001})
+    for (const std::int64_t tiles : {1, 2, 6, 35, 264, 265, 5000})
+      for (const std::int64_t multiprocessors : {1, 8, 132}) {
+        CAPTURE(k);
+        CAPTURE(tiles);
+        CAPTURE(multiprocessors);
+        const Slices slices = cut_k(k, tiles, multiprocessors);
+        CHECK(slices.count >= 1);
+        CHECK(slices.count * slices.length >= k);
+        if (slices.count == 1) continue;
+        ++several;
+        CHECK((slices.count - 1) * slices.length < k);
+        CHECK(slices.length >= 1024);
+        CHECK(slices.count <= 256);
+        CHECK(slices.count * tiles <= 4 * multiprocessors);
+      }
+  CHECK(several > 20);
+}
+
+TEST_CASE_TEMPLATE("few outputs: K is cut into slices on CUDA", Exec, RIGEL_TEST_SPACES) {
+  if constexpr (rigel::detail::space_of<Exec> == rigel::Space::cuda) {
+    const Memory<Exec> a(std::vector<float>(74504, 1)), b(std::vector<float>(2 * 74504, 2)), c(std::vector<float>(2));
+    for (const char* kernel : {"portable.l1.f32.split_k", "portable.l1.f32.split_k_slices"})
+      CHECK((rigel::workspace_size(Exec{}, rigel::l1<float>{}, a.matrix(1, 74504, true), b.matrix(74504, 2, false),
+                                   c.matrix(1, 2, true), rigel::epilogue::Program{}, {.kernel = kernel}) > 0) ==
+            std::string(kernel).ends_with("slices"));
+  }
+}
+#endif
 
 // Random operands, so that no distance is 0.
 TEST_CASE_TEMPLATE("few outputs: distances with their roots", Exec, RIGEL_TEST_SPACES) {

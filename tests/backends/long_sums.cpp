@@ -45,18 +45,23 @@ struct Product {
   }
 };
 
-/// The kernels that cut K: two on a GPU, elsewhere the chosen kernel.
+/// The kernels that cut K on a GPU; elsewhere the chosen kernel. `portable` is the variant of that family.
 template <class Exec>
-std::vector<std::string> cutting(const std::string& semiring) {
+std::vector<std::string> cutting(const std::string& semiring, [[maybe_unused]] const char* portable) {
   if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return {""};
-  return {"cuda.simt." + semiring + ".f32.split_k", "cuda.simt." + semiring + ".f32.narrow_split_k"};
+  std::vector<std::string> kernels = {"cuda.simt." + semiring + ".f32.split_k",
+                                      "cuda.simt." + semiring + ".f32.narrow_split_k"};
+#if RIGEL_BACKEND_PORTABLE
+  kernels.push_back("portable." + semiring + ".f32." + portable);
+#endif
+  return kernels;
 }
 
 // Whether contract() chose a kernel that cuts K, as it must on a GPU.
 template <class Exec>
 bool is_cutting(const rigel::KernelInfo& info) {
   return rigel::detail::space_of<Exec> != rigel::Space::cuda || info.variant == "split_k" ||
-         info.variant == "narrow_split_k";
+         info.variant == "split_k_slices" || info.variant == "narrow_split_k";
 }
 
 }  // namespace
@@ -66,7 +71,7 @@ TEST_CASE_TEMPLATE("many values of k: sums that round", Exec, RIGEL_TEST_SPACES)
   rigel::KernelInfo info;
   product({.accumulate = true}, &info);
   CHECK_MESSAGE(is_cutting<Exec>(info), info.name);
-  for (const std::string& kernel : cutting<Exec>("l1")) {
+  for (const std::string& kernel : cutting<Exec>("l1", "split_k_slices")) {
     CAPTURE(kernel);
     const auto actual = product({.accumulate = true, .kernel = kernel});
     double worst = 0;
@@ -91,7 +96,7 @@ TEST_CASE_TEMPLATE("many values of k: minima, which do not", Exec, RIGEL_TEST_SP
   rigel::KernelInfo info;
   product({.accumulate = true, .require = rigel::Promise::reference_bits}, &info);
   CHECK_MESSAGE(is_cutting<Exec>(info), info.name);
-  for (const std::string& kernel : cutting<Exec>("min_plus")) {
+  for (const std::string& kernel : cutting<Exec>("min_plus", "split_k")) {
     CAPTURE(kernel);
     CHECK(product({.accumulate = true, .require = rigel::Promise::reference_bits, .kernel = kernel}) ==
           product({.accumulate = true, .kernel = "reference"}));
