@@ -313,7 +313,13 @@ class DistanceStore {
   }
   // Applies the epilogue's steps to a piece's distances in the buffer, and stores them.
   __device__ __forceinline__ void store_steps(int piece) const {
-    using Outputs = tensor::Groups<outputs_n, pitch, 2, 2>;  // more neighbours would take too many registers
+    // More would take too many registers; ptxas needs one more for sm_80.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    constexpr int together = 2;
+#else
+    constexpr int together = 1;
+#endif
+    using Outputs = tensor::Groups<outputs_n, pitch, 2, together>;
     __syncwarp();
     const int row = 8 * piece, column = 0;
     const Outputs outputs(buffer_, l_, m_, n_, row, column, last_m_ - row, last_n_, lane_);
