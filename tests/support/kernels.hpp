@@ -40,6 +40,7 @@ std::vector<std::string> families_on(const Exec& exec) {
 ///   - BLAS, which takes contiguous matrices and no epilogue;
 ///   - code for another processor;
 ///   - split_k, which takes single products;
+///   - kernels that say in KernelInfo that they do not accumulate;
 ///   - tensor-core kernels that count bits along K, or store sums without conversion into aligned rows of C.
 template <class Call>
 bool ran(const rigel::KernelInfo& info, const Call& call) {
@@ -54,6 +55,7 @@ bool ran(const rigel::KernelInfo& info, const Call& call) {
         (info.family == "host.blas" &&
          (why == Decline::layout || why == Decline::epilogue || why == Decline::result || why == Decline::extents)) ||
         (info.family == "host" && why == Decline::processor) || (info.variant == "split_k" && why == Decline::batches) ||
+        (!info.accumulates && why == Decline::accumulate) ||
         (on_tensor_cores &&
          (why == Decline::epilogue || why == Decline::layout || why == Decline::result || why == Decline::accumulate));
     if (!may_decline || e.code() != rigel::Code::unsupported) throw;

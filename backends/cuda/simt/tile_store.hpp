@@ -284,7 +284,7 @@ class TileStore {
   __device__ __forceinline__ void put_any(const Piece& piece) const {
     piece.for_each(along_n_, [&](const Accumulator& of_piece, int m, int column) __attribute__((always_inline)) {
       const auto put = [&](typename S::accumulator value, int n) {
-        const tile::Origin o = tight ? origin(raster_) : origin_;
+        const tile::Origin o = tight || shifted ? origin(raster_) : origin_;
         if (o.m + m >= g_.m || o.n + n >= g_.n) return;
         if constexpr (joins_late)
           if (g_.accumulate) value = s_.add(g_.start(s_, o.batch, o.m + m, o.n + n), value);
