@@ -220,6 +220,35 @@ RIGEL_FUNCTION T apply(T v, T x, T y, bool on_diagonal) {
     return v;  // parity, which applies to integers
 }
 
+/// use(number, group) for `together` of a thread's groups of values at a time, in one copy of its code: the groups rotate through
+/// the first places, since registers have no index.
+template <int together, int groups, int width, class Use>
+RIGEL_FUNCTION void for_each_group(float (&values)[groups][width], const Use& use) {
+  static_assert(groups % together == 0);
+#pragma unroll 1
+  for (int number = 0; number < groups; number += together) {
+    float group[together][width];
+#pragma unroll
+    for (int i = 0; i < together; ++i)
+#pragma unroll
+      for (int j = 0; j < width; ++j) group[i][j] = values[i][j];
+    use(number, group);
+#pragma unroll
+    for (int i = 0; i < groups; ++i)
+#pragma unroll
+      for (int j = 0; j < width; ++j)
+        values[i][j] = i + together < groups ? values[i + together][j] : group[i + together - groups][j];
+  }
+}
+/// use(value, its number in its group) for each of them.
+template <int groups, int width, class Use>
+RIGEL_FUNCTION void for_each_value(float (&values)[groups][width], const Use& use) {
+#pragma unroll
+  for (int i = 0; i < groups; ++i)
+#pragma unroll
+    for (int j = 0; j < width; ++j) use(values[i][j], j);
+}
+
 }  // namespace detail
 
 /// Up to eight steps of the closed set, applied one after the other; up to four of their parameters are in memory.
@@ -365,19 +394,17 @@ class Program {
     return v;
   }
 
-  /// The same for all outputs that a thread has in shared memory, if is_short(): step by step, so that a step is decoded once.
-  /// `Outputs` has them in groups of `width` neighbours; there are registers for `together` groups:
+  /// The same for outputs that a thread holds, if is_short(), in groups of `width` neighbours: a step is decoded once for all of
+  /// them. `outputs` says where they lie:
   ///
-  ///     int groups;
-  ///     int apart_m, apart_n;  // from one to the next in a group
-  ///     int next_m, next_n;    // from group to group
+  ///     int groups;               // that exist
+  ///     int apart_m, apart_n;     // from one output to the next in a group
+  ///     int next_m, next_n;       // from group to group
   ///     Place place(int group) const;  // of its first output
-  ///     void load(int group, float (&values)[width]) const;
-  ///     void store(int group, const float (&values)[width]) const;
-  template <class Outputs>
-  RIGEL_MEMBER void run_on(const Outputs& outputs, int first) const {
+  template <int groups, int width, class Outputs>
+  RIGEL_MEMBER void run_on(float (&values)[groups][width], const Outputs& outputs, int first) const {
 #pragma unroll 1
-    for (int i = first; i < size_; ++i) run_step(steps_[i], outputs);
+    for (int i = first; i < size_; ++i) run_step(steps_[i], values, outputs);
   }
 
   /// Whether all steps are short enough for kernels to unroll them over the values that a thread holds: all but pow() with an
@@ -404,76 +431,51 @@ class Program {
     }
   }
 
-  // One loop for steps of all kinds, since reading parameters takes long code. Frequent steps leave it for loops of their own,
-  // which take several groups at a time, so that latencies overlap.
-  template <class Outputs>
-  RIGEL_MEMBER void run_step(const Step& step, const Outputs& outputs) const {
+  // Steps of all kinds share one loop, which takes a group at a time, since reading parameters takes long code. Frequent steps
+  // have code of their own, which takes several, so that latencies overlap.
+  template <int groups, int width, class Outputs>
+  RIGEL_MEMBER void run_step(const Step& step, float (&values)[groups][width], const Outputs& outputs) const {
     using std::exp;
-    constexpr int width = Outputs::width;
-    constexpr int spare = width == 4 ? Outputs::together : 1;  // with pairs, only exponentials leave registers for that
+    constexpr int together = groups % 2 == 0 ? 2 : 1;
     float x[width], y = static_cast<float>(step.y);
 #pragma unroll
     for (int j = 0; j < width; ++j) x[j] = static_cast<float>(step.x);
     if (step.kind == Kind::exponential && !step.reads_memory())
-      return for_each_output<Outputs::together>(
-          outputs, [&](float value, int) __attribute__((always_inline)) { return exp(value * x[0]); });
+      return detail::for_each_group<together>(values, [&](int, auto& group) __attribute__((always_inline)) {
+        detail::for_each_value(group, [&](float& value, int) __attribute__((always_inline)) { value = exp(value * x[0]); });
+      });
     if (step.kind == Kind::gelu)
-      return for_each_output<spare>(outputs,
-                                    [](float value, int) __attribute__((always_inline)) { return detail::gelu(value); });
-    const bool varies = step_varies(step, outputs);
-#pragma unroll 1
-    for (int group = 0; group < outputs.groups; ++group) {
-      if (step.reads_memory() && (group == 0 || varies)) {
-        const Place at = outputs.place(group);
-        read(step, x, y, at.l, at.m, at.n, outputs.apart_m, outputs.apart_n);
-      }
-      if (step.kind == Kind::add && !varies)
-        return for_each_output<spare>(outputs,
-                                      [&](float value, int j) __attribute__((always_inline)) { return value + x[j]; });
-      float values[width];
-      outputs.load(group, values);
+      return detail::for_each_group<together>(values, [](int, auto& group) __attribute__((always_inline)) {
+        detail::for_each_value(group, [](float& value, int) __attribute__((always_inline)) { value = detail::gelu(value); });
+      });
+    const bool varies = groups > 1 && step_varies(step, outputs);
+    const auto bring = [&](int group) __attribute__((always_inline)) {
+      if (!step.reads_memory() || group >= outputs.groups || (group > 0 && !varies)) return;
+      const Place at = outputs.place(group);
+      read(step, x, y, at.l, at.m, at.n, outputs.apart_m, outputs.apart_n);
+    };
+    detail::for_each_group<1>(values, [&](int number, float (&group)[1][width]) __attribute__((always_inline)) {
+      bring(number);
       // Steps that take an exponential differ in its argument alone.
       float arguments[width] = {};
       with_kind(step.kind, [&]<Kind kind>() __attribute__((always_inline)) {
         if constexpr (kind == Kind::gelu || kind >= Kind::any_bit) return;
-        [[maybe_unused]] const Place at = outputs.place(group);
-#pragma unroll
-        for (int j = 0; j < width; ++j)
+        [[maybe_unused]] const Place at = outputs.place(number);
+        detail::for_each_value(group, [&](float& value, int j) __attribute__((always_inline)) {
           if constexpr (detail::takes_exponential(kind))
-            arguments[j] = detail::exponent<kind>(values[j], x[j]);
+            arguments[j] = detail::exponent<kind>(value, x[j]);
           else if constexpr (kind == Kind::power)
-            values[j] = step.x == 0.5 ? __builtin_elementwise_sqrt(values[j])
-                        : step.x == 2 ? values[j] * values[j]
-                                      : values[j];
+            value = step.x == 0.5 ? __builtin_elementwise_sqrt(value) : step.x == 2 ? value * value : value;
           else if constexpr (kind != Kind::gelu && kind < Kind::any_bit)
-            values[j] = detail::apply<kind>(values[j], x[j], y,
-                                            at.n - at.m + j * (outputs.apart_n - outputs.apart_m) == step.offset);
+            value = detail::apply<kind>(value, x[j], y,
+                                        at.n - at.m + j * (outputs.apart_n - outputs.apart_m) == step.offset);
+        });
       });
       if (detail::takes_exponential(step.kind))
-#pragma unroll
-        for (int j = 0; j < width; ++j) values[j] = detail::with_exponential(step.kind, values[j], exp(arguments[j]));
-      outputs.store(group, values);
-    }
-  }
-
-  // value = use(value, number in its group) for each output, `together` groups at a time.
-  template <int together, class Outputs, class Use>
-  RIGEL_MEMBER static void for_each_output(const Outputs& outputs, const Use& use) {
-    constexpr int width = Outputs::width;
-#pragma unroll 1
-    for (int first = 0; first < outputs.groups; first += together) {
-      float values[together][width];
-#pragma unroll
-      for (int t = 0; t < together; ++t)
-        if (t == 0 || first + t < outputs.groups) outputs.load(first + t, values[t]);
-#pragma unroll
-      for (int t = 0; t < together; ++t)
-#pragma unroll
-        for (int j = 0; j < width; ++j) values[t][j] = use(values[t][j], j);
-#pragma unroll
-      for (int t = 0; t < together; ++t)
-        if (t == 0 || first + t < outputs.groups) outputs.store(first + t, values[t]);
-    }
+        detail::for_each_value(group, [&](float& value, int j) __attribute__((always_inline)) {
+          value = detail::with_exponential(step.kind, value, exp(arguments[j]));
+        });
+    });
   }
 
   // Whether a parameter in memory is not the same for all groups.

@@ -233,8 +233,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     } else {
       if (__all_sync(0xffffffffu, result.keeps(x)) && found.store(x, lane)) return;
       __syncwarp();
-      constexpr int neighbours = ShortFloat<Element> || own_columns < 16 ? 4 : 0;
-      tensor::store_tile<Storage::outputs, 64, neighbours>(g, x, result, work.origin.batch, m, n, shared.received[0][warp],
+      constexpr int together = ShortFloat<Element> || own_columns < 16 ? 4 : 0;
+      tensor::store_tile<Storage::outputs, 64, together>(g, x, result, work.origin.batch, m, n, shared.received[0][warp],
                                                            lane);
     }
   };

@@ -268,15 +268,15 @@ class DistanceStore {
       for (int first = 0; first < of_lane; first += vectors) {
         Vector values[vectors];
         compute_vectors(values, piece, first, column, of_z, extremes);
+        if (steps_) run_steps(values, 8 * piece + row_of(first), column);
 #pragma unroll
         for (int r = 0; r < vectors; ++r) {
           const int row = row_of(first + r);
-          if (!steps_ && column < last_n_ && 8 * piece + row < last_m_)
+          if (column < last_n_ && 8 * piece + row < last_m_)
             values[r].store(c_ + (8 * piece + row) * g_.c_strides.row + column);
-          if (steps_ || mirrored_) values[r].store(buffer_ + row * pitch + column);  // in place of their sums
+          if (mirrored_) values[r].store(buffer_ + row * pitch + column);  // in place of their sums
         }
       }
-      if (steps_) store_steps(piece);
       if (!mirrored_) continue;
       __syncwarp();
       mirror_piece(piece);
@@ -311,23 +311,19 @@ class DistanceStore {
       }
     }
   }
-  // Applies the epilogue's steps to a piece's distances in the buffer, and stores them.
-  __device__ __forceinline__ void store_steps(int piece) const {
-    // More would take too many registers; ptxas needs one more for sm_80.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int together = 2;
-#else
-    constexpr int together = 1;
-#endif
-    using Outputs = tensor::Groups<outputs_n, pitch, 2, together>;
-    __syncwarp();
-    const int row = 8 * piece, column = 0;
-    const Outputs outputs(buffer_, l_, m_, n_, row, column, last_m_ - row, last_n_, lane_);
-    g_.finish.run_on(outputs, begins_with_root_);
-    Value* const c = c_ + row * g_.c_strides.row + outputs.column_of_lane();
-#pragma unroll 1
-    for (int group = 0; group < outputs.groups; ++group)
-      tile::Chunk<Value, 2>::load(outputs.at(group)).store(c + outputs.row_of(group) * g_.c_strides.row);
+  // Where a lane's vectors lie, as Program::run_on() takes them.
+  struct Outputs {
+    static constexpr int apart_m = 0, apart_n = 1, next_m = 32 / in_row, next_n = 0;
+    const DistanceStore& store;
+    const int &row, &column, groups;  // of the first output in the tile
+    __device__ __forceinline__ epilogue::Place place(int group) const {
+      return {store.l_, store.m_ + (row + group * next_m), store.n_ + column};
+    }
+  };
+  __device__ __forceinline__ void run_steps(Vector (&values)[vectors], int row, int column) const {
+    const int left = last_m_ - row;
+    const Outputs outputs{*this, row, column, column >= last_n_ || left <= 0 ? 0 : left <= Outputs::next_m ? 1 : vectors};
+    g_.finish.run_on(reinterpret_cast<float(&)[vectors][width]>(values), outputs, begins_with_root_);
   }
   // The mirrored outputs of the buffer, by whole sectors. All rows of a tile that is mirrored exist.
   __device__ __forceinline__ void mirror_piece(int piece) const {

@@ -225,27 +225,30 @@ class TileStore {
     }
   }
 
-  // What Program::run_on() takes: a thread's outputs of a piece, and where they lie in C.
+  // Where a thread's outputs of a piece lie, as Program::run_on() takes them.
   struct Outputs : Exchange::Groups {
     const tile::Origin& origin;
     __device__ __forceinline__ epilogue::Place place(int group) const {
-      return {origin.batch, origin.m + (this->m + group * this->next_m), origin.n + (this->n + group * this->next_n)};
+      const int number = this->first + group;
+      return {origin.batch, origin.m + (this->m + number * this->next_m), origin.n + (this->n + number * this->next_n)};
     }
   };
   __device__ __forceinline__ void store_steps(const Registers& x) const {
     Exchange::for_each(x, exchange_, place_, thread_, [&](const auto& piece) __attribute__((always_inline)) {
-      const Outputs outputs{piece.groups(along_n_), origin_};
-      constexpr int width = Outputs::width;
-      g_.finish.run_on(outputs);
+      Outputs outputs{piece.groups(along_n_), origin_};
+      constexpr int width = Outputs::width, together = Outputs::together;
       const std::int64_t apart = outputs.apart_m * g_.c_strides.row + outputs.apart_n * g_.c_strides.column;
       const epilogue::Place at = outputs.place(0);
       float* to = static_cast<float*>(g_.c) + g_.c_offset(at.l, at.m, at.n);
 #pragma unroll 1
-      for (int group = 0; group < outputs.groups; ++group, to += width * apart) {
-        float values[width];
-        outputs.load(group, values);
+      for (; outputs.groups > 0; outputs.advance(together), to += together * width * apart) {
+        float values[together][width];
+        outputs.load(values);
+        g_.finish.run_on(values, outputs);
 #pragma unroll
-        for (int v = 0; v < width; ++v) to[v * apart] = values[v];
+        for (int t = 0; t < together; ++t)
+#pragma unroll
+          for (int v = 0; v < width; ++v) to[(t * width + v) * apart] = values[t][v];
       }
     });
   }

@@ -96,98 +96,111 @@ __device__ __forceinline__ void store_doubles(const detail::Arguments<S, Finish>
 }
 
 /// A lane's outputs among eight rows of a warp's in shared memory: groups of neighbours, as Program::run_on() takes them.
-template <int outputs_n, int pitch, int neighbours, int groups_together>
+template <int outputs_n, int pitch>
 struct Groups {
-  static constexpr int width = neighbours, together = groups_together, in_row = outputs_n / width, next_m = 32 / in_row,
-                       of_lane = 8 / next_m;
+  static constexpr int width = 4, in_row = outputs_n / width, next_m = 32 / in_row, of_lane = 8 / next_m;
   static constexpr int apart_m = 0, apart_n = 1, next_n = 0;
   static_assert(32 % in_row == 0 && 8 % next_m == 0);
   // References, and places computed when they are asked for: large tiles have few registers left.
-  float* const& shared;  // outputs from C(l, m + row, n + column) on
   const std::int64_t &l, &m, &n;
-  const int &row, &column, &lane;
-  int groups;  // that exist
+  const int &row0, &column0, &lane;
+  int first, groups;  // the first group, and how many exist from there on
 
-  /// `last_m` rows and `last_n` columns exist of the eight.
-  __device__ __forceinline__ Groups(float* const& shared, const std::int64_t& l, const std::int64_t& m,
-                                    const std::int64_t& n, const int& row, const int& column, std::int64_t last_m,
-                                    int last_n, const int& lane)
-      : shared(shared), l(l), m(m), n(n), row(row), column(column), lane(lane) {
-    const int left = static_cast<int>(std::min<std::int64_t>(last_m, 8)) - lane / in_row;
-    groups = lane % in_row * width < last_n && left > 0 ? (left + next_m - 1) / next_m : 0;
+  /// Those of the eight rows from C(l, m + row0, n + column0) on; `last_m` rows and `last_n` columns of C are left.
+  __device__ __forceinline__ Groups(const std::int64_t& l, const std::int64_t& m, const std::int64_t& n, const int& row0,
+                                    const int& column0, std::int64_t last_m, int last_n, const int& lane)
+      : l(l), m(m), n(n), row0(row0), column0(column0), lane(lane), first(0) {
+    const int left = static_cast<int>(std::min<std::int64_t>(last_m - row0, 8)) - lane / in_row;
+    groups = column0 + lane % in_row * width < last_n && left > 0 ? (left + next_m - 1) / next_m : 0;
   }
   /// The place of a group's first output in the eight rows.
-  __device__ __forceinline__ int row_of(int group) const { return lane / in_row + group * next_m; }
-  __device__ __forceinline__ int column_of_lane() const { return lane % in_row * width; }
-  __device__ __forceinline__ float* at(int group) const {
-    int slot = row_of(group) * pitch + column_of_lane();
+  __device__ __forceinline__ int row(int group) const { return lane / in_row + (first + group) * next_m; }
+  __device__ __forceinline__ int column() const { return lane % in_row * width; }
+  __device__ __forceinline__ int slot(int group) const {
+    int slot = row(group) * pitch + column();
     asm volatile("" : "+r"(slot));  // computed here: a pointer that the loop advances would take two registers more
-    return shared + slot;
+    return slot;
   }
   __device__ __forceinline__ epilogue::Place place(int group) const {
-    return {l, m + (row + row_of(group)), n + (column + column_of_lane())};
+    return {l, m + (row0 + row(group)), n + (column0 + column())};
   }
-  __device__ __forceinline__ void load(int group, float (&values)[width]) const {
-    const auto chunk = tile::Chunk<float, width>::load(at(group));
-#pragma unroll
-    for (int v = 0; v < width; ++v) values[v] = chunk.value[v];
-  }
-  __device__ __forceinline__ void store(int group, const float (&values)[width]) const {
-    tile::Chunk<float, width> chunk;
-#pragma unroll
-    for (int v = 0; v < width; ++v) chunk.value[v] = values[v];
-    chunk.store(at(group));
+  /// Leaves out the first groups.
+  __device__ __forceinline__ void advance(int count) {
+    first += count;
+    groups -= count;
   }
 };
 
-/// Stores a lane's outputs in vectors behind an epilogue of short steps, which are applied in shared memory. `to_elements`: C
-/// has the type of 16-bit elements, else that of sums.
-template <bool accumulates, class S, class Finish, class Result, class Outputs>
-__device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& g, const S& s, const Outputs& outputs,
-                                            const Result& result, bool to_elements) {
+/// The two halves of a group, as Program::run_on() takes them where registers are few.
+template <class Outputs>
+struct Halves {
+  static constexpr int width = Outputs::width / 2, groups = 2;
+  static constexpr int apart_m = 0, apart_n = 1, next_m = 0, next_n = width;
+  const Outputs& outputs;
+  __device__ __forceinline__ epilogue::Place place(int half) const {
+    const epilogue::Place at = outputs.place(0);
+    return {at.l, at.m, at.n + half * width};
+  }
+};
+
+/// Stores a lane's outputs in vectors behind an epilogue of short steps, `together` groups at a time. `to_elements`: C has the
+/// type of 16-bit elements, else that of sums.
+template <bool accumulates, int together, class S, class Finish, class Result, class Outputs>
+__device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& g, const S& s, Outputs& outputs,
+                                            const float* sums, const Result& result, bool to_elements) {
   constexpr int width = Outputs::width;
-  // use(values, their place in C) for each group, with C's type.
-  const auto for_each = [&](const auto& use) __attribute__((always_inline)) {
-#pragma unroll 1
-    for (int group = 0; group < outputs.groups; ++group) {
-      float values[width];
-      outputs.load(group, values);
-      const epilogue::Place at = outputs.place(group);
-      const std::int64_t place = g.c_offset(at.l, at.m, at.n);
-      if constexpr (ShortFloat<typename S::element>)
-        if (to_elements) {
-          use(group, values, at, static_cast<typename S::element*>(g.c) + place);
-          continue;
-        }
-      use(group, values, at, static_cast<float*>(g.c) + place);
-    }
+  const bool reads = accumulates && g.accumulate;
+  // use(c, a row's stride) for the first output, with C's type.
+  const auto with_c = [&](const auto& use) __attribute__((always_inline)) {
+    const epilogue::Place at = outputs.place(0);
+    const std::int64_t offset = g.c_offset(at.l, at.m, at.n), next = Outputs::next_m * g.c_strides.row;
+    if constexpr (ShortFloat<typename S::element>)
+      if (to_elements) return use(static_cast<typename S::element*>(g.c) + offset, next);
+    use(static_cast<float*>(g.c) + offset, next);
   };
-  if ((accumulates && g.accumulate) || std::is_same_v<typename S::element, float>)
-    for_each([&]<class Value>(int group, float (&values)[width], const epilogue::Place& at,
-                              const Value* c) __attribute__((always_inline)) {
-      const auto before = accumulates && g.accumulate ? tile::Chunk<Value, width>::load(c) : tile::Chunk<Value, width>{};
+#pragma unroll 1
+  for (; outputs.groups > 0; outputs.advance(together)) {
+    float values[together][width];
+    const auto exists = [&](int t) { return t == 0 || t < outputs.groups; };
 #pragma unroll
-      for (int v = 0; v < width; ++v) {
-        values[v] = result(values[v], at.l, at.m, at.n + v);
-        if (accumulates && g.accumulate) values[v] = s.add(static_cast<float>(before.value[v]), values[v]);
+    for (int t = 0; t < together; ++t) {
+      const epilogue::Place at = outputs.place(t);
+      const auto chunk = tile::Chunk<float, width>::load(sums + outputs.slot(t));
+#pragma unroll
+      for (int v = 0; v < width; ++v) values[t][v] = exists(t) ? result(chunk.value[v], at.l, at.m, at.n + v) : 0;
+    }
+    if (reads)
+      with_c([&]<class Value>(const Value* c, std::int64_t next) __attribute__((always_inline)) {
+#pragma unroll
+        for (int t = 0; t < together; ++t) {
+          if (!exists(t)) continue;
+          const auto before = tile::Chunk<Value, width>::load(c + t * next);
+#pragma unroll
+          for (int v = 0; v < width; ++v) values[t][v] = s.add(static_cast<float>(before.value[v]), values[t][v]);
+        }
+      });
+    if constexpr (accumulates)
+      g.finish.run_on(values, outputs);
+    else
+      g.finish.run_on(reinterpret_cast<float(&)[2][width / 2]>(values), Halves<Outputs>{outputs});
+    with_c([&]<class Value>(Value* c, std::int64_t next) __attribute__((always_inline)) {
+#pragma unroll
+      for (int t = 0; t < together; ++t) {
+        if (!exists(t)) continue;
+        tile::Chunk<Value, width> chunk;
+#pragma unroll
+        for (int v = 0; v < width; ++v) chunk.value[v] = detail::convert<Value>(values[t][v]);
+        chunk.store(c + t * next);
       }
-      outputs.store(group, values);
     });
-  g.finish.run_on(outputs);
-  for_each([&]<class Value>(int, const float (&values)[width], const epilogue::Place&, Value* c)
-               __attribute__((always_inline)) {
-                 tile::Chunk<Value, width> chunk;
-#pragma unroll
-                 for (int v = 0; v < width; ++v) chunk.value[v] = detail::convert<Value>(values[v]);
-                 chunk.store(c);
-               });
+  }
 }
 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows `apart`·i
 /// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. The value of an output is
-/// result(sum, l, m, n). `neighbours`: how many outputs of a row a lane takes at a time behind short steps, as registers allow:
-/// four; two, if C is not accumulated into; or none. `together`: how many such groups at a time in frequent steps.
-template <int outputs_n, int apart = 16, int neighbours = 4, int together = 2, class S, class Finish, class Sum, int rows,
+/// result(sum, l, m, n). `together`: how many groups of four neighbours a lane takes at a time behind short steps, as registers allow; 0
+/// if there are none for steps. `accumulates`: whether there are some for steps behind a sum with C.
+template <int outputs_n, int apart = 16, int together = 2, bool accumulates = true, class S, class Finish, class Sum, int rows,
           int columns, class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
@@ -227,7 +240,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   const bool own = !joins_bits<S> && g.finish.template is_copy<Own>() && vectors_of.template operator()<Own>();
   bool elements = false, steps_to_own = false, steps_to_elements = false;
   // The largest tiles of floats have no registers left for steps.
-  constexpr bool takes_steps = neighbours > 0 && std::is_same_v<Own, float> && (takes_elements || rows * columns <= 24);
+  constexpr bool takes_steps = together > 0 && std::is_same_v<Own, float> && (takes_elements || rows * columns <= 24);
   if constexpr (takes_elements) {
     const bool vectors = vectors_of.template operator()<typename S::element>();
     elements = g.finish.template is_copy<typename S::element>() && vectors;
@@ -235,7 +248,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   }
   if constexpr (takes_steps)
     steps_to_own = !own && g.finish.template runs_short<Own>() && vectors_of.template operator()<Own>();
-  const bool in_steps = (steps_to_own || steps_to_elements) && !(neighbours < 4 && g.accumulate);
+  const bool in_steps = (steps_to_own || steps_to_elements) && (accumulates || !g.accumulate);
 
   if constexpr (std::is_same_v<Sum, double> && apart == 16)
     if (own) return store_doubles(g, x, l, m, n, lane);
@@ -270,10 +283,10 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
       }
     if constexpr (takes_steps)
       if (in_steps) {
-        store_steps<neighbours == 4>(g, s,
-                                     Groups<outputs_n, pitch, neighbours, together>(sums, l, m, n, row0, before,
-                                                                                    g.m - m - row0, last_n - before, lane),
-                                     result, steps_to_elements);
+        using Outputs = Groups<outputs_n, pitch>;
+        constexpr int at_once = together < Outputs::of_lane ? together : Outputs::of_lane;
+        Outputs outputs(l, m, n, row0, before, g.m - m, last_n, lane);
+        store_steps<accumulates, at_once>(g, s, outputs, sums, result, steps_to_elements);
         continue;
       }
 #pragma unroll 1

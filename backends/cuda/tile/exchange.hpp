@@ -29,27 +29,25 @@ class Exchange {
 
   /// The outputs of a piece that a thread stores: all lie in one row or column.
   struct Groups {
-    static constexpr int width = rows * columns / Shape::threads % 2 == 0 ? 2 : 1, together = 2;
-    Accumulator* first;
-    int slot_step, groups;
-    int m, n;  // in the tile
+    static constexpr int of_thread = rows * columns / Shape::threads;
+    static constexpr int width = of_thread % 2 == 0 ? 2 : 1, together = of_thread % 4 == 0 ? 2 : 1;
+    const Accumulator* shared;
+    int slot_step;
+    int first, groups;  // the first group, and how many there are from there on
+    int m, n;           // of the thread's first output in the tile
     int apart_m, apart_n, next_m, next_n;
-    __device__ __forceinline__ Accumulator* at(int group) const {
-      int slot = group * width * slot_step;
+    template <class T>
+    __device__ __forceinline__ void load(T (&values)[together][width]) const {
+      int slot = first * width * slot_step;
       asm volatile("" : "+r"(slot));  // computed here: a pointer that the loop advances would take more registers
-      return first + slot;
-    }
-    template <class T>
-    __device__ __forceinline__ void load(int group, T (&values)[width]) const {
-      const Accumulator* const from = at(group);
 #pragma unroll
-      for (int v = 0; v < width; ++v) values[v] = from[v * slot_step];
-    }
-    template <class T>
-    __device__ __forceinline__ void store(int group, const T (&values)[width]) const {
-      Accumulator* const to = at(group);
+      for (int t = 0; t < together; ++t)
 #pragma unroll
-      for (int v = 0; v < width; ++v) to[v * slot_step] = values[v];
+        for (int v = 0; v < width; ++v) values[t][v] = shared[slot + (t * width + v) * slot_step];
+    }
+    __device__ __forceinline__ void advance(int count) {
+      first += count;
+      groups -= count;
     }
   };
 
@@ -102,7 +100,8 @@ class Exchange {
       const int row = along_n ? thread_ / columns : thread_ % rows, column = along_n ? thread_ % columns : thread_ / rows;
       const int step = Shape::threads / (along_n ? columns : rows);
       Groups g;
-      g.first = shared_ + row * pitch + column;
+      g.shared = shared_ + row * pitch + column;
+      g.first = 0;
       g.slot_step = step * (along_n ? pitch : 1);
       g.groups = (along_n ? rows : columns) / step / Groups::width;
       g.m = line_in_tile<Shape::threads_m, height>(number_ / pieces_n * height, row);

@@ -99,9 +99,9 @@ struct ProgramFinish {
     return is_short && type == scalar_of<T>;
   }
   /// Applies the epilogue's steps from `first` on to what Program::run_on() takes.
-  template <class Outputs>
-  RIGEL_MEMBER void run_on(const Outputs& outputs, int first = 0) const {
-    program.run_on(outputs, first);
+  template <int groups, int width, class Outputs>
+  RIGEL_MEMBER void run_on(float (&values)[groups][width], const Outputs& outputs, int first = 0) const {
+    program.run_on(values, outputs, first);
   }
   RIGEL_MEMBER bool begins_with_root() const { return program.begins_with_root(); }
   /// The exponent if the store is a copy of powers of values of type T, else 0.
@@ -168,20 +168,16 @@ struct FunctorFinish {
     return takes_floats && std::is_same_v<T, Value>;
   }
   /// As in ProgramFinish; each output is computed once, since the functor may write further results.
-  template <class Outputs>
-  RIGEL_MEMBER void run_on(const Outputs& outputs, int = 0) const {
-    if constexpr (takes_floats) {
-#pragma unroll 1
-      for (int group = 0; group < outputs.groups; ++group) {
-        const epilogue::Place at = outputs.place(group);
-        float values[Outputs::width];
-        outputs.load(group, values);
-#pragma unroll
-        for (int j = 0; j < Outputs::width; ++j)
-          values[j] = functor(values[j], at.m + j * outputs.apart_m, at.n + j * outputs.apart_n, at.l);
-        outputs.store(group, values);
-      }
-    }
+  template <int groups, int width, class Outputs>
+  RIGEL_MEMBER void run_on(float (&values)[groups][width], const Outputs& outputs, int = 0) const {
+    if constexpr (takes_floats)
+      epilogue::detail::for_each_group<1>(values, [&](int number, float (&group)[1][width]) __attribute__((always_inline)) {
+        if (number >= outputs.groups) return;
+        const epilogue::Place at = outputs.place(number);
+        epilogue::detail::for_each_value(group, [&](float& value, int j) __attribute__((always_inline)) {
+          value = functor(value, at.m + j * outputs.apart_m, at.n + j * outputs.apart_n, at.l);
+        });
+      });
   }
   RIGEL_MEMBER bool begins_with_root() const { return false; }
   template <class T>
