@@ -56,13 +56,13 @@ TEST_CASE_TEMPLATE("semirings without a default constructor, one for each batch"
       y(b.data(), 3, 1);
   const auto c = support::on_device<float, Exec>({0, 0, 0});
   const Kokkos::View<float***, Kokkos::LayoutRight, Space, Kokkos::MemoryUnmanaged> z(c.data(), 3, 1, 1);
-  std::vector<std::string> kernels;
+  std::vector<support::Named> kernels;
   rigel::detail::with_problem(Exec{}, semirings, x, y, z, rigel::epilogue::Program{}, {},
                               [&](const rigel::Contraction& p) { kernels = support::kernels_of(p); });
-  for (const std::string& kernel : kernels) {
-    if ((kernel == "host" && !support::on_host<Exec>) || (kernel == "cuda.simt" && support::on_host<Exec>)) continue;
-    CAPTURE(kernel);
-    rigel::contract(Exec{}, semirings, x, y, z, rigel::epilogue::Program{}, {.kernel = kernel});
+  for (const auto& [name, precision] : kernels) {
+    if ((name == "host" && !support::on_host<Exec>) || (name == "cuda.simt" && support::on_host<Exec>)) continue;
+    CAPTURE(name);
+    rigel::contract(Exec{}, semirings, x, y, z, rigel::epilogue::Program{}, {.precision = precision, .kernel = name});
     std::vector<float> actual(3);
     support::copy_out<Exec>(actual.data(), c.data(), 3 * sizeof(float));
     CHECK(actual == std::vector<float>{32, 320, -96});  // 1·4 + 2·5 + 3·6, times the weight
