@@ -147,10 +147,12 @@ inline bool is_scattered(std::int64_t k_stride, std::int64_t line_stride, const 
 
 /// As for narrow. Threads that read scattered k wait for more of memory. The host enqueues the second launch, which joins several
 /// slices, while the first one runs. The rates are those of one slice; several were not measured.
+/// Chains of logarithms leave multiprocessors waiting, of which a tile's thread has more.
 template <class S>
 double split_k_seconds(const Contraction& p, Slices slices) {
   constexpr bool wide = sizeof(operand_t<S>) > 4;
-  constexpr double resident = 4, step = instructions_of_step<S>(), outputs = SplitK::outputs, second_launch = 4.5e-6;
+  constexpr double chained = std::is_same_v<S, log_plus<typename S::element, float>> ? 2.5 : 1;
+  constexpr double resident = 4, step = instructions_of_step<S>() * chained, outputs = SplitK::outputs, second_launch = 4.5e-6;
   constexpr double join = 4e-6 * (!is_transcendental<S> ? 1 : wide ? 4 : 1.5);
   const int scattered =
       is_scattered(p.a.column_stride, p.a.row_stride, p.a) + is_scattered(p.b.row_stride, p.b.column_stride, p.b);

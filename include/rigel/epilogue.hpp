@@ -176,7 +176,7 @@ RIGEL_FUNCTION T gelu(T v) {
     constexpr float fitted[] = {0.744416058f,  -0.565561771f,   0.315425038f,     -0.116053037f,   0.0174063779f,
                                 0.0064931158f, -0.00317530939f, -0.000494943059f, 0.000421896199f, 0.000110688228f};
     const float magnitude = fabs(v), z = magnitude < 20 ? magnitude : 20.f;  // exp(−200) is 0
-    const float inverse = 1 / (z + 3.5f), s = (z - 3.5f) * inverse;
+    const float inverse = math::reciprocal(z + 3.5f), s = (z - 3.5f) * inverse;
     float g = fitted[9];
 #pragma unroll
     for (int i = 8; i >= 0; --i) g = math::fma(g, s, fitted[i]);

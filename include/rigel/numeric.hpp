@@ -178,6 +178,16 @@ RIGEL_FUNCTION T fma(T x, T y, T z) {
     return add(multiply(x, y), z);
 }
 
+/// 1 / x within 1 ulp, if x and 1 / x are normal numbers. On the device without the branch of a division that serves all numbers.
+RIGEL_FUNCTION float reciprocal(float x) {
+#if RIGEL_ON_DEVICE
+  const float r = __nvvm_rcp_approx_ftz_f(x);
+  return fma(r, fma(-x, r, 1.f), r);
+#else
+  return 1 / x;
+#endif
+}
+
 /// |x|
 template <Number T>
 RIGEL_FUNCTION T abs(T x) {

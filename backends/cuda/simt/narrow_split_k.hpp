@@ -35,7 +35,7 @@ struct SplitK {
 
 // `shape` comes first: a block that starts reads it and the head of `g` from the same lines of the constant cache.
 template <class S, class Finish>
-__global__ void __launch_bounds__(1 << SplitK<S>::threads)
+__global__ void __launch_bounds__(1 << SplitK<S>::threads, 1)
     contract_narrow_split_k(const __grid_constant__ SplitKShape shape,
                             const __grid_constant__ detail::Arguments<S, Finish> g) {
   using Accumulator = typename S::accumulator;
@@ -111,6 +111,7 @@ __global__ void __launch_bounds__(1 << SplitK<S>::threads)
 
   const Store<S, Finish> store(g);
   const int outputs = rows << shape.columns, end = outputs << (shape.parts - joined);
+#pragma unroll 1
   for (int o = thread; o < outputs; o += static_cast<int>(blockDim.x)) {
     std::int64_t m = m0 + (o >> shape.columns), n = n0 + (o & ((1 << shape.columns) - 1));
     if (m >= g.m || n >= g.n) continue;
