@@ -24,4 +24,5 @@ endif()
 
 configure_package_config_file(cmake/RigelConfig.cmake.in RigelConfig.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(RigelConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/RigelConfig.cmake ${PROJECT_BINARY_DIR}/RigelConfigVersion.cmake DESTINATION ${package})
+install(FILES ${PROJECT_BINARY_DIR}/RigelConfig.cmake ${PROJECT_BINARY_DIR}/RigelConfigVersion.cmake cmake/RigelFunctors.cmake
+  DESTINATION ${package})

@@ -13,6 +13,14 @@
 
 namespace rigel::arch {
 
+/// Whether the code that is being compiled may use wgmma. Files of users are compiled for other architectures, too, whose kernels
+/// for sm_90a are never launched.
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+inline constexpr bool has_wgmma = true;
+#else
+inline constexpr bool has_wgmma = false;
+#endif
+
 /// A product's types in PTX's words, with the number of k in 32 bytes.
 template <class Element>
 struct WgmmaTypes;

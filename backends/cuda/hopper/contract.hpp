@@ -52,7 +52,7 @@ std::int64_t columns_of(const Contraction& p) {
   return (p.n + Shape::n - 1) / Shape::n;
 }
 
-template <class Shape>
+template <class Shape, class Finish>
 Status supports(const Contraction& p) {
   constexpr std::int64_t longest = std::numeric_limits<std::int32_t>::max() / 2;
   if (p.m > longest || p.n > longest || p.k > longest / 2)
@@ -64,7 +64,7 @@ Status supports(const Contraction& p) {
       return {Decline::extents, "an operand has more than 2^31 - 1 tiles of 64 by 64"};
   for (const Operand* o : {&p.a, &p.b})
     if (tensor::matrices_of(*o) > longest / 2) return {Decline::extents, "an operand has 2^29 matrices or more"};
-  return detail::finish_supports<detail::ProgramFinish>(p);
+  return detail::finish_supports<Finish>(p);
 }
 
 /// Whether long sums are cut into parts of sum_k.
@@ -91,7 +91,7 @@ Status supports_as_they_are(const Contraction& p) {
   if (c.column_stride != 1 || p.n % 4 != 0 || c.row_stride % 4 != 0 || c.batch_stride % 4 != 0 ||
       reinterpret_cast<std::uintptr_t>(c.data) % four != 0)
     return {Decline::layout, "four columns of C do not lie together, aligned"};
-  return supports<Shape>(p);
+  return supports<Shape, detail::ProgramFinish>(p);
 }
 
 /// Bytes of the workspace that an operand takes: for its planes, or for packing if it cannot be copied as it is.
@@ -244,7 +244,7 @@ Operands operands_of(const Contraction& p, void* workspace, const std::string& k
           of_b > 1};
 }
 
-template <class S, class Element, class Parts, class Shape>
+template <class S, class Element, class Parts, class Shape, class Finish>
 void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
@@ -252,13 +252,13 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   if (tiles == 0) return;
 
-  auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
+  auto arguments = detail::arguments_of<S, Finish>(p);
   tensor::FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
   with_directions<Element, Parts>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {
     constexpr int bytes = sizeof(SharedStorage<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>);
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
-        &multiply<S, Element, Parts, detail::ProgramFinish, Shape, of_a, of_b, decltype(result)>);
+        &multiply<S, Element, Parts, Finish, Shape, of_a, of_b, decltype(result)>);
     tensor::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
     Operands operands = operands_of<Element, Parts, Shape, 1, Shape::cluster>(p, workspace, info.name);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
@@ -268,17 +268,17 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
 }
 
 /// supports(), cost() and run() of a tile whose schedule for long sums is `Long`.
-template <class S, class Shape, class Long>
+template <class S, class Shape, class Long, class Finish>
 Status supports_with(const Contraction& p) {
   if constexpr (std::is_void_v<Long>) {
     if (Status status = supports_short_sums(p.k); !status) return status;
   } else if constexpr (!std::is_same_v<Shape, Long>) {
-    if (p.k > sum_k) return supports<Long>(p);
+    if (p.k > sum_k) return supports<Long, Finish>(p);
   }
   if constexpr (Shape::as_they_are)
     return supports_as_they_are<S, Shape>(p);
   else
-    return supports<Shape>(p);
+    return supports<Shape, Finish>(p);
 }
 template <class Element, class Parts, class Shape, class Long>
 double cost_with(const Contraction& p) {
@@ -286,11 +286,11 @@ double cost_with(const Contraction& p) {
     if (p.k > sum_k) return cost<Element, Parts, Long>(p);
   return cost<Element, Parts, Shape>(p);
 }
-template <class S, class Element, class Parts, class Shape, class Long>
+template <class S, class Element, class Parts, class Shape, class Long, class Finish>
 void run_with(const KernelInfo& info, const Contraction& p, void* workspace) {
   if constexpr (!std::is_void_v<Long> && !std::is_same_v<Shape, Long>)
-    if (p.k > sum_k) return run<S, Element, Parts, Long>(info, p, workspace);
-  run<S, Element, Parts, Shape>(info, p, workspace);
+    if (p.k > sum_k) return run<S, Element, Parts, Long, Finish>(info, p, workspace);
+  run<S, Element, Parts, Shape, Finish>(info, p, workspace);
 }
 
 /// The bound of sums of 16-bit numbers: parts are summed on tensor cores, then added in float.
@@ -303,7 +303,8 @@ constexpr Accuracy accuracy_of_cut_sums(double rounding = 0) {
 /// A kernel of S. Floats are cut to tf32 or into planes of bfloat16, as `precision` says; `nine`: all products of three
 /// planes. For long sums of 16-bit numbers the tile has another schedule, `Long`, or none (void) and declines them.
 template <class S, Precision precision, class Shape, bool nine = precision == Precision::exact_products,
-          class Long = std::conditional_t<Shape::long_sums || !cuts_sums<S>, Shape, void>>
+          class Long = std::conditional_t<Shape::long_sums || !cuts_sums<S>, Shape, void>,
+          class Finish = detail::ProgramFinish>
 Kernel<Contraction> kernel() {
   using Own = typename S::element;
   constexpr bool promoted = precision == Precision::exact_products || precision == Precision::promoted;
@@ -330,10 +331,10 @@ Kernel<Contraction> kernel() {
     k.info.accuracy = tensor::truncating_accuracy(terms, 1, precision == Precision::tf32 ? tensor::cut_to_tf32 : 0);
   k.info.truncates = cuts_sums<S>;  // in long parts
   if constexpr (Shape::as_they_are) k.info.operands[2] = {Layout::row_major, 4};
-  k.supports = detail::supports_by<supports_with<S, Shape, Long>>;
+  k.supports = detail::supports_by<supports_with<S, Shape, Long, Finish>>;
   k.cost = detail::cost_by<cost_with<Element, Parts, Shape, Long>>;
   k.workspace = detail::workspace_by<workspace<Parts>>;
-  k.run = detail::run_by<run_with<S, Element, Parts, Shape, Long>>;
+  k.run = detail::run_by<run_with<S, Element, Parts, Shape, Long, Finish>>;
   return k;
 }
 
@@ -375,6 +376,15 @@ std::vector<Kernel<Contraction>> kernels() {
             kernel<S, precision, Shape<in_turn, 1, 128, 8, 1>>()};
   else
     return kernels_in_one_step<S, precision>();
+}
+
+/// The kernel for a user's functor as epilogue, instantiated in the user's translation unit: of 16-bit floats, in a tile that
+/// takes sums of any length.
+template <class S, class Finish>
+void add_functor_kernels(std::vector<Kernel<Contraction>>& list) {
+  using Long = Shape<Tiles::shared, 1, 192, 5, 2, true>;
+  if constexpr (std::is_same_v<S, plus_times<half>> || std::is_same_v<S, plus_times<bfloat16>>)
+    list.push_back(kernel<S, Precision::accumulator, Long, false, Long, Finish>());
 }
 
 }  // namespace rigel::backends::hopper

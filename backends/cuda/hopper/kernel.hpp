@@ -205,29 +205,33 @@ template <class S, class Element, class Parts, class Finish, class Shape, tile::
 __global__ void __launch_bounds__(Shape::threads, 1)
     multiply(const __grid_constant__ Operands operands, const __grid_constant__ detail::Arguments<S, Finish> g,
              const __grid_constant__ Result result, const __grid_constant__ tile::Raster raster, unsigned tiles) {
-  using Slabs = hopper::Slabs<Element, Parts, Shape, of_a, of_b>;
-  using Storage = SharedStorage<Shape, Parts, typename Slabs::Accumulator>;
-  static_assert(arch::holds(arch::shared_memory_of_sm_90, 1, sizeof(Storage)));
-  extern __shared__ __attribute__((aligned(1024))) unsigned char shared[];
-  const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  const Slabs slabs{base};
-  const Ring<Shape::stages> ring{base + static_cast<std::uint32_t>(offsetof(Storage, ring))};
-  const std::uint32_t turns = base + static_cast<std::uint32_t>(offsetof(Storage, turns));
-
-  const TilesOfBlock<Shape> own(raster, tiles);
-  const int slabs_of_tile = Slabs::count(operands.k);
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  initialize_barriers<Shape>(ring, turns, warp, lane, operands);
-  arch::allow_next_launch();
-  arch::wait_for_launches_before();
-
-  constexpr int copying = 4 * Shape::groups;  // the producer's warp, the first that does not multiply
-  if (warp >= copying) {
-    arch::fewer_registers<Shape::copying_registers>();
-    if (threadIdx.x == 32 * copying) produce(ring, slabs, operands, own);
+  if constexpr (!arch::has_wgmma) {
+    __trap();
   } else {
-    arch::more_registers<Shape::multiplying_registers>();
-    consume<Shape>(ring, slabs, turns, *reinterpret_cast<Storage*>(shared), slabs_of_tile, own, g, result, warp, lane);
+    using Slabs = hopper::Slabs<Element, Parts, Shape, of_a, of_b>;
+    using Storage = SharedStorage<Shape, Parts, typename Slabs::Accumulator>;
+    static_assert(arch::holds(arch::shared_memory_of_sm_90, 1, sizeof(Storage)));
+    extern __shared__ __attribute__((aligned(1024))) unsigned char shared[];
+    const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+    const Slabs slabs{base};
+    const Ring<Shape::stages> ring{base + static_cast<std::uint32_t>(offsetof(Storage, ring))};
+    const std::uint32_t turns = base + static_cast<std::uint32_t>(offsetof(Storage, turns));
+
+    const TilesOfBlock<Shape> own(raster, tiles);
+    const int slabs_of_tile = Slabs::count(operands.k);
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    initialize_barriers<Shape>(ring, turns, warp, lane, operands);
+    arch::allow_next_launch();
+    arch::wait_for_launches_before();
+
+    constexpr int copying = 4 * Shape::groups;  // the producer's warp, the first that does not multiply
+    if (warp >= copying) {
+      arch::fewer_registers<Shape::copying_registers>();
+      if (threadIdx.x == 32 * copying) produce(ring, slabs, operands, own);
+    } else {
+      arch::more_registers<Shape::multiplying_registers>();
+      consume<Shape>(ring, slabs, turns, *reinterpret_cast<Storage*>(shared), slabs_of_tile, own, g, result, warp, lane);
+    }
   }
 }
 

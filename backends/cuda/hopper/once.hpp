@@ -81,7 +81,7 @@ template <class S, class Shape, class Long>
 Status supports_once(const Contraction& p) {
   if constexpr (std::is_void_v<Long>)
     if (Status status = supports_short_sums(terms_of_slice<S, Shape>(p)); !status) return status;
-  return supports<typename Shape::Tile>(p);
+  return supports<typename Shape::Tile, detail::ProgramFinish>(p);
 }
 template <class S, class Element, class Shape, class Long>
 void run_once_with(const KernelInfo& info, const Contraction& p, void* workspace) {

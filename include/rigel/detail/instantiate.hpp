@@ -23,6 +23,13 @@
 #include <rigel/backends/cuda/simt/narrow.hpp>
 #endif
 
+#if defined(RIGEL_FUNCTORS_ON_HOPPER) && RIGEL_BACKEND_CUDA_SIMT
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900 && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#error "RIGEL_FUNCTORS_ON_HOPPER needs sm_90a in place of sm_90; rigel_functors_on_hopper() in CMake sets both."
+#endif
+#include <rigel/backends/cuda/hopper/contract.hpp>
+#endif
+
 #include <vector>
 
 namespace rigel::detail {
@@ -49,6 +56,9 @@ std::span<const Kernel<Contraction>> instantiated_kernels() {
       backends::simt::add_kernels<S, Finish>(list);
       backends::mma::add_functor_kernels<S, Finish>(list);
       backends::mma::add_functor_distances<S, Finish>(list);
+#if defined(RIGEL_FUNCTORS_ON_HOPPER)
+      backends::hopper::add_functor_kernels<S, Finish>(list);
+#endif
     }
 #endif
     return list;
