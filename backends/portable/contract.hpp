@@ -152,7 +152,8 @@ template <class S>
 double split_k_seconds(const Contraction& p, Slices slices) {
   constexpr bool wide = sizeof(operand_t<S>) > 4;
   constexpr double chained = std::is_same_v<S, log_plus<typename S::element, float>> ? 2.5 : 1;
-  constexpr double resident = 4, step = instructions_of_step<S>() * chained, outputs = SplitK::outputs, second_launch = 4.5e-6;
+  constexpr double resident = 4, step = instructions_of_step<S>() * chained, outputs = SplitK::outputs,
+                   second_launch = 4.5e-6;
   constexpr double join = 4e-6 * (!is_transcendental<S> ? 1 : wide ? 4 : 1.5);
   const int scattered =
       is_scattered(p.a.column_stride, p.a.row_stride, p.a) + is_scattered(p.b.row_stride, p.b.column_stride, p.b);

@@ -467,8 +467,8 @@ class Program {
           else if constexpr (kind == Kind::power)
             value = step.x == 0.5 ? __builtin_elementwise_sqrt(value) : step.x == 2 ? value * value : value;
           else if constexpr (kind != Kind::gelu && kind < Kind::any_bit)
-            value = detail::apply<kind>(value, x[j], y,
-                                        at.n - at.m + j * (outputs.apart_n - outputs.apart_m) == step.offset);
+            value =
+                detail::apply<kind>(value, x[j], y, at.n - at.m + j * (outputs.apart_n - outputs.apart_m) == step.offset);
         });
       });
       if (detail::takes_exponential(step.kind))

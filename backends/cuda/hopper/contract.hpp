@@ -257,8 +257,8 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   with_directions<Element, Parts>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {
     constexpr int bytes = sizeof(SharedStorage<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>);
     static std::atomic<std::uint64_t> allowed{0};
-    const auto function = reinterpret_cast<const void*>(
-        &multiply<S, Element, Parts, Finish, Shape, of_a, of_b, decltype(result)>);
+    const auto function =
+        reinterpret_cast<const void*>(&multiply<S, Element, Parts, Finish, Shape, of_a, of_b, decltype(result)>);
     tensor::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
     Operands operands = operands_of<Element, Parts, Shape, 1, Shape::cluster>(p, workspace, info.name);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};

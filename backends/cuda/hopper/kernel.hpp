@@ -193,7 +193,7 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
       stored_as_they_are(g, sums, o.batch, m, o.n, lane);
     else if (!__all_sync(0xffffffffu, result.keeps(sums)) || !stored_as_they_are(g, sums, o.batch, m, o.n, lane))
       tensor::store_tile<Storage::outputs, 64, Shape::long_sums ? 2 : 4>(g, sums, result, o.batch, m, o.n,
-                                                                            shared.buffers[warp], lane);
+                                                                         shared.buffers[warp], lane);
     if constexpr (Shape::in_turn) consumer.place.advance(slabs_of_tile);
   }
 }

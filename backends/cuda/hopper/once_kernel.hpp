@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       __syncwarp();
       constexpr int together = ShortFloat<Element> || own_columns < 16 ? 4 : 0;
       tensor::store_tile<Storage::outputs, 64, together>(g, x, result, work.origin.batch, m, n, shared.received[0][warp],
-                                                           lane);
+                                                         lane);
     }
   };
   if constexpr (Shape::parts == 1) {

@@ -182,7 +182,7 @@ __device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& 
     if constexpr (accumulates)
       g.finish.run_on(values, outputs);
     else
-      g.finish.run_on(reinterpret_cast<float(&)[2][width / 2]>(values), Halves<Outputs>{outputs});
+      g.finish.run_on(reinterpret_cast<float (&)[2][width / 2]>(values), Halves<Outputs>{outputs});
     with_c([&]<class Value>(Value* c, std::int64_t next) __attribute__((always_inline)) {
 #pragma unroll
       for (int t = 0; t < together; ++t) {
@@ -200,8 +200,8 @@ __device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& 
 /// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. The value of an output is
 /// result(sum, l, m, n). `together`: how many groups of four neighbours a lane takes at a time behind short steps, as registers allow; 0
 /// if there are none for steps. `accumulates`: whether there are some for steps behind a sum with C.
-template <int outputs_n, int apart = 16, int together = 2, bool accumulates = true, class S, class Finish, class Sum, int rows,
-          int columns, class Result>
+template <int outputs_n, int apart = 16, int together = 2, bool accumulates = true, class S, class Finish, class Sum,
+          int rows, int columns, class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                            unsigned char* buffer, int lane) {
