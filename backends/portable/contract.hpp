@@ -151,7 +151,7 @@ inline bool is_scattered(std::int64_t k_stride, std::int64_t line_stride, const 
 template <class S>
 double split_k_seconds(const Contraction& p, Slices slices) {
   constexpr bool wide = sizeof(operand_t<S>) > 4;
-  constexpr double chained = std::is_same_v<S, log_plus<typename S::element, float>> ? 2.5 : 1;
+  constexpr double chained = std::is_same_v<S, log_plus<typename S::element, float>> ? 3.3 : 1;
   constexpr double resident = 4, step = instructions_of_step<S>() * chained, outputs = SplitK::outputs,
                    second_launch = 4.5e-6;
   constexpr double join = 4e-6 * (!is_transcendental<S> ? 1 : wide ? 4 : 1.5);

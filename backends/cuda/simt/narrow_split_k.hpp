@@ -139,7 +139,7 @@ constexpr SplitKCosts split_k_costs() {
   using K = SplitK<S>;
   return {std::bit_width(unsigned{K::rows}) - 1, std::bit_width(unsigned{K::depth}) - 1, K::threads,
           sums_powers<S>         ? 18e-9
-          : is_transcendental<S> ? 40e-9
+          : is_transcendental<S> ? (K::accumulator > 1 ? 40e-9 : 25e-9)
                                  : 16e-9 * std::max(K::operand, K::accumulator)};
 }
 
