@@ -181,11 +181,11 @@ class Sources {
   using View = Kokkos::View<Data, Kokkos::LayoutRight, typename Exec::memory_space>;
 
  public:
-  explicit Sources(const Case& c)
+  Sources(const Case& c, unsigned seed)
       : row_("rigel::verify", c.batch, c.n),
         column_("rigel::verify", c.batch, c.m),
         matrix_("rigel::verify", c.batch, c.m, c.n) {
-    std::mt19937_64 random(1);
+    std::mt19937_64 random(seed);
     const auto factor = [&] { return 1 / static_cast<float>(1 << random() % 3); };
     fill(row_, factor);
     fill(column_, factor);
@@ -344,9 +344,10 @@ class Verifier {
 
   void check(Case c) {
     c.accumulate = c.accumulate && kernel_.info.accumulates;
-    std::mt19937_64 random(seed_ + static_cast<unsigned>(result_.problems));
+    const unsigned seed = seed_ + static_cast<unsigned>(result_.problems);
+    std::mt19937_64 random(seed);
     const Scalar element = facts_->element, result = facts_->result;
-    const Sources<Exec> sources(c);
+    const Sources<Exec> sources(c, seed);
     const epilogue::Program program = program_for(result, c.steps, sources);
     const Scalar value = is_floating(result) || program.size() == program.bit_steps() ? result : Scalar::f64;  // of C
     Inputs in;
