@@ -10,6 +10,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 namespace rigel {
@@ -24,19 +25,19 @@ enum class Kind : std::int32_t {
   scale,
   add,
   power,
-  exponential,  // from here on, exponentials,
+  exponential,  // from here on, an exponential of the value,
   laplace,
   gaussian,
-  sigmoid,  // and quotients with 1 + an exponential,
-  silu,
-  gelu_tanh,  // up to here
+  sigmoid,  // up to here, and its quotient with 1 + an exponential
   reciprocal,
   clamp,
   threshold,
   diagonal,
   relu,
   tanh,
+  silu,
   gelu,
+  gelu_tanh,
   any_bit,
   parity
 };
@@ -52,15 +53,15 @@ RIGEL_FUNCTION constexpr void with_kind(Kind kind, const Use& use) {
     case Kind::laplace: return use.template operator()<Kind::laplace>();
     case Kind::gaussian: return use.template operator()<Kind::gaussian>();
     case Kind::sigmoid: return use.template operator()<Kind::sigmoid>();
-    case Kind::silu: return use.template operator()<Kind::silu>();
-    case Kind::gelu_tanh: return use.template operator()<Kind::gelu_tanh>();
     case Kind::reciprocal: return use.template operator()<Kind::reciprocal>();
     case Kind::clamp: return use.template operator()<Kind::clamp>();
     case Kind::threshold: return use.template operator()<Kind::threshold>();
     case Kind::diagonal: return use.template operator()<Kind::diagonal>();
     case Kind::relu: return use.template operator()<Kind::relu>();
     case Kind::tanh: return use.template operator()<Kind::tanh>();
+    case Kind::silu: return use.template operator()<Kind::silu>();
     case Kind::gelu: return use.template operator()<Kind::gelu>();
+    case Kind::gelu_tanh: return use.template operator()<Kind::gelu_tanh>();
     case Kind::any_bit: return use.template operator()<Kind::any_bit>();
     case Kind::parity: return use.template operator()<Kind::parity>();
   }
@@ -144,46 +145,98 @@ struct Step {
 
 namespace detail {
 
-// Whether a step of this kind takes an exponential.
-RIGEL_FUNCTION constexpr bool takes_exponential(Kind kind) { return kind >= Kind::exponential && kind <= Kind::gelu_tanh; }
+// Whether a step of this kind takes an exponential of the value, as run() and run_on() know it.
+RIGEL_FUNCTION constexpr bool takes_exponential(Kind kind) { return kind >= Kind::exponential && kind <= Kind::sigmoid; }
 // Its argument.
 template <Kind kind, class T>
 RIGEL_FUNCTION T exponent(T v, T x) {
-  constexpr auto gelu_scale = static_cast<T>(-1.59576912160573071176);  // -2·√(2/π)
   if constexpr (kind == Kind::exponential)
     return v * x;
   else if constexpr (kind == Kind::laplace)
     return v * (T(-1) / x);
   else if constexpr (kind == Kind::gaussian)
     return v * (T(-0.5) / (x * x));
-  else if constexpr (kind == Kind::gelu_tanh)  // 1 + tanh u = 2 / (1 + exp(−2u))
-    return gelu_scale * v * math::fma(T(0.044715) * v, v, T(1));
   else
     return -v;
 }
-// The value behind it.
+// The value that follows from it.
 template <class T>
-RIGEL_FUNCTION T with_exponential(Kind kind, T v, T e) {
-  return kind <= Kind::gaussian ? e : (kind == Kind::sigmoid ? T(1) : v) / (T(1) + e);
+RIGEL_FUNCTION T with_exponential(Kind kind, T e) {
+  return kind == Kind::sigmoid ? T(1) / (T(1) + e) : e;
 }
 
-// v·Φ(v). Of floats by Φ(−z) = exp(−z²/2)·G(z) for z ≥ 0: (z + 7/2)·G(z) is a polynomial in (z − 7/2)/(z + 7/2), fitted up to
-// z = 14.5 in double, relative error 8e-9. So there is no branch, unlike in the platform's erfc.
-template <class T>
-RIGEL_FUNCTION T gelu(T v) {
-  using std::erfc, std::exp, std::fabs;
-  if constexpr (std::is_same_v<T, float>) {
-    constexpr float fitted[] = {0.744416058f,  -0.565561771f,   0.315425038f,     -0.116053037f,   0.0174063779f,
-                                0.0064931158f, -0.00317530939f, -0.000494943059f, 0.000421896199f, 0.000110688228f};
-    const float magnitude = fabs(v), z = magnitude < 20 ? magnitude : 20.f;  // exp(−200) is 0
-    const float inverse = math::reciprocal(z + 3.5f), s = (z - 3.5f) * inverse;
-    float g = fitted[9];
+// Activations of several floats take all of them through each stage, because a thread would otherwise wait for one long chain of
+// instructions after the other.
+
+// The argument u of the sigmoid σ(u) = 1/(1 + exp(−u)) in v·σ(u).
+template <Kind kind, class T>
+RIGEL_FUNCTION T argument_of_sigmoid(T v) {
+  constexpr auto scale = static_cast<T>(1.59576912160573071176);  // 2·√(2/π): 1 + tanh t = 2·σ(2t)
+  if constexpr (kind == Kind::gelu_tanh)
+    return scale * v * math::fma(T(0.044715) * v, v, T(1));
+  else
+    return v;
+}
+// v·σ(u): of floats by e = exp(−|u|), so that 1 + e is from 1 to 2 and needs no division that serves all numbers.
+template <Kind kind, int size>
+RIGEL_FUNCTION void multiply_by_sigmoid(float (&v)[size]) {
+  using std::exp, std::fabs;
+  float u[size], e[size];
 #pragma unroll
-    for (int i = 8; i >= 0; --i) g = math::fma(g, s, fitted[i]);
-    const float beyond = g * inverse * exp(-0.5f * z * z);
-    return v * (v < 0 ? beyond : 1 - beyond);
-  } else {
+  for (int i = 0; i < size; ++i) {
+    u[i] = argument_of_sigmoid<kind>(v[i]);
+    e[i] = exp(-fabs(u[i]));
+  }
+#pragma unroll
+  for (int i = 0; i < size; ++i) v[i] *= (u[i] < 0 ? e[i] : 1.f) * math::reciprocal(1 + e[i]);
+}
+
+// v·Φ(v) by Φ(−z) = exp(−z²/2)·G(z) for z ≥ 0: (z + 7/2)·G(z) is a polynomial in (z − 7/2)/(z + 7/2), fitted up to z = 14.5 in
+// double, relative error 8e-9. So there is no branch, unlike in the platform's erfc.
+template <int size>
+RIGEL_FUNCTION void gelu(float (&v)[size]) {
+  using std::fabs;
+  constexpr float half_in_bits = -0.721347520f;  // −log₂(e)/2
+  constexpr float fitted[] = {0.744416058f,  -0.565561771f,   0.315425038f,     -0.116053037f,   0.0174063779f,
+                              0.0064931158f, -0.00317530939f, -0.000494943059f, 0.000421896199f, 0.000110688228f};
+  float inverse[size], s[size], beyond[size], g[size];
+#pragma unroll
+  for (int i = 0; i < size; ++i) {
+    const float magnitude = fabs(v[i]), z = magnitude < 20 ? magnitude : 20.f;  // exp(−200) is 0
+    inverse[i] = math::reciprocal(z + 3.5f);
+    s[i] = (z - 3.5f) * inverse[i];
+    beyond[i] = math::exp2(half_in_bits * (z * z));
+    g[i] = fitted[9];
+  }
+#pragma unroll
+  for (int term = 8; term >= 0; --term)
+#pragma unroll
+    for (int i = 0; i < size; ++i) g[i] = math::fma(g[i], s[i], fitted[term]);
+#pragma unroll
+  for (int i = 0; i < size; ++i) {
+    const float tail = g[i] * inverse[i] * beyond[i];
+    v[i] *= v[i] < 0 ? tail : 1 - tail;
+  }
+}
+// The activation of this kind, of several floats, or of one number.
+template <Kind kind, int size>
+RIGEL_FUNCTION void activate(float (&v)[size]) {
+  if constexpr (kind == Kind::gelu)
+    gelu(v);
+  else
+    multiply_by_sigmoid<kind>(v);
+}
+template <Kind kind, class T>
+RIGEL_FUNCTION T activated(T v) {
+  using std::erfc, std::exp;
+  if constexpr (std::is_same_v<T, float>) {
+    float x[1] = {v};
+    activate<kind>(x);
+    return x[0];
+  } else if constexpr (kind == Kind::gelu) {
     return T(0.5) * v * erfc(v * static_cast<T>(-0.70710678118654752440));
+  } else {
+    return v / (T(1) + exp(-argument_of_sigmoid<kind>(v)));
   }
 }
 
@@ -193,7 +246,7 @@ template <Kind kind, class T>
 RIGEL_FUNCTION T apply(T v, T x, T y, bool on_diagonal) {
   using std::exp, std::fabs, std::pow, std::tanh;
   if constexpr (takes_exponential(kind))
-    return with_exponential(kind, v, exp(exponent<kind>(v, x)));
+    return with_exponential(kind, exp(exponent<kind>(v, x)));
   else if constexpr (kind == Kind::scale)
     return v * x;
   else if constexpr (kind == Kind::add)
@@ -212,16 +265,25 @@ RIGEL_FUNCTION T apply(T v, T x, T y, bool on_diagonal) {
     return v < T(0) ? T(0) : v;
   else if constexpr (kind == Kind::tanh)
     return tanh(v);
-  else if constexpr (kind == Kind::gelu)
-    return gelu(v);
+  else if constexpr (kind >= Kind::silu && kind <= Kind::gelu_tanh)
+    return activated<kind>(v);
   else if constexpr (kind == Kind::any_bit)
     return v != T(0) ? T(1) : T(0);
   else
     return v;  // parity, which applies to integers
 }
 
-/// use(number, group) for `together` of a thread's groups of values at a time, in one copy of its code: the groups rotate through
-/// the first places, since registers have no index.
+/// Moves all groups of a thread's values forward by `together` and puts `group` in the last places: registers have no index, so
+/// groups rotate through the first places, which one copy of code reads.
+template <int together, int groups, int width>
+RIGEL_FUNCTION void rotate(float (&values)[groups][width], const float (&group)[together][width]) {
+#pragma unroll
+  for (int i = 0; i < groups; ++i)
+#pragma unroll
+    for (int j = 0; j < width; ++j)
+      values[i][j] = i + together < groups ? values[i + together][j] : group[i + together - groups][j];
+}
+/// use(number, group) for `together` of a thread's groups of values at a time, in one copy of its code.
 template <int together, int groups, int width, class Use>
 RIGEL_FUNCTION void for_each_group(float (&values)[groups][width], const Use& use) {
   static_assert(groups % together == 0);
@@ -233,11 +295,7 @@ RIGEL_FUNCTION void for_each_group(float (&values)[groups][width], const Use& us
 #pragma unroll
       for (int j = 0; j < width; ++j) group[i][j] = values[i][j];
     use(number, group);
-#pragma unroll
-    for (int i = 0; i < groups; ++i)
-#pragma unroll
-      for (int j = 0; j < width; ++j)
-        values[i][j] = i + together < groups ? values[i + together][j] : group[i + together - groups][j];
+    rotate(values, group);
   }
 }
 /// use(value, its number in its group) for each of them.
@@ -247,6 +305,20 @@ RIGEL_FUNCTION void for_each_value(float (&values)[groups][width], const Use& us
   for (int i = 0; i < groups; ++i)
 #pragma unroll
     for (int j = 0; j < width; ++j) use(values[i][j], j);
+}
+
+/// Applies a step that takes an instruction or two to all values, if it is one and its parameter x is that of every group; returns
+/// whether it did.
+template <int groups, int width>
+RIGEL_FUNCTION bool apply_at_once(Kind kind, float (&values)[groups][width], const float (&x)[width]) {
+  const auto to_all = [&]<Kind k>() __attribute__((always_inline)) {
+    for_each_value(values,
+                   [&](float& value, int j) __attribute__((always_inline)) { value = apply<k>(value, x[j], 0.f, false); });
+    return true;
+  };
+  if (kind == Kind::scale) return to_all.template operator()<Kind::scale>();
+  if (kind == Kind::add) return to_all.template operator()<Kind::add>();
+  return kind == Kind::relu && to_all.template operator()<Kind::relu>();
 }
 
 }  // namespace detail
@@ -389,7 +461,7 @@ class Program {
           v = detail::apply<k>(v, x[0], y, n - m == step.offset);
       });
       using std::exp;
-      if (detail::takes_exponential(step.kind)) v = detail::with_exponential(step.kind, v, exp(argument));
+      if (detail::takes_exponential(step.kind)) v = detail::with_exponential(step.kind, exp(argument));
     }
     return v;
   }
@@ -432,50 +504,74 @@ class Program {
   }
 
   // Steps of all kinds share one loop, which takes a group at a time, since reading parameters takes long code. Frequent steps
-  // have code of their own, which takes several, so that latencies overlap.
+  // have code of their own: the short ones for all values, exponentials and activations for several groups, so that latencies
+  // overlap.
   template <int groups, int width, class Outputs>
   RIGEL_MEMBER void run_step(const Step& step, float (&values)[groups][width], const Outputs& outputs) const {
     using std::exp;
     constexpr int together = groups % 2 == 0 ? 2 : 1;
+    const auto activate = [&]<Kind kind>() __attribute__((always_inline)) {
+      detail::for_each_group<together>(values, [](int, auto& group) __attribute__((always_inline)) {
+        detail::activate<kind>(reinterpret_cast<float (&)[together * width]>(group));
+      });
+    };
+    switch (step.kind) {
+      case Kind::silu: return activate.template operator()<Kind::silu>();
+      case Kind::gelu: return activate.template operator()<Kind::gelu>();
+      case Kind::gelu_tanh: return activate.template operator()<Kind::gelu_tanh>();
+      default: break;
+    }
     float x[width], y = static_cast<float>(step.y);
 #pragma unroll
     for (int j = 0; j < width; ++j) x[j] = static_cast<float>(step.x);
-    if (step.kind == Kind::exponential && !step.reads_memory())
-      return detail::for_each_group<together>(values, [&](int, auto& group) __attribute__((always_inline)) {
-        detail::for_each_value(group, [&](float& value, int) __attribute__((always_inline)) { value = exp(value * x[0]); });
-      });
-    if (step.kind == Kind::gelu)
-      return detail::for_each_group<together>(values, [](int, auto& group) __attribute__((always_inline)) {
-        detail::for_each_value(group, [](float& value, int) __attribute__((always_inline)) { value = detail::gelu(value); });
-      });
+    if (!step.reads_memory()) {
+      if (step.kind == Kind::exponential)
+        return detail::for_each_group<together>(values, [&](int, auto& group) __attribute__((always_inline)) {
+          detail::for_each_value(group,
+                                 [&](float& value, int) __attribute__((always_inline)) { value = exp(value * x[0]); });
+        });
+      if (detail::apply_at_once(step.kind, values, x)) return;
+    }
     const bool varies = groups > 1 && step_varies(step, outputs);
-    const auto bring = [&](int group) __attribute__((always_inline)) {
-      if (!step.reads_memory() || group >= outputs.groups || (group > 0 && !varies)) return;
-      const Place at = outputs.place(group);
-      read(step, x, y, at.l, at.m, at.n, outputs.apart_m, outputs.apart_n);
-    };
-    detail::for_each_group<1>(values, [&](int number, float (&group)[1][width]) __attribute__((always_inline)) {
-      bring(number);
-      // Steps that take an exponential differ in its argument alone.
-      float arguments[width] = {};
-      with_kind(step.kind, [&]<Kind kind>() __attribute__((always_inline)) {
-        if constexpr (kind == Kind::gelu || kind >= Kind::any_bit) return;
-        [[maybe_unused]] const Place at = outputs.place(number);
-        detail::for_each_value(group, [&](float& value, int j) __attribute__((always_inline)) {
-          if constexpr (detail::takes_exponential(kind))
-            arguments[j] = detail::exponent<kind>(value, x[j]);
-          else if constexpr (kind == Kind::power)
-            value = step.x == 0.5 ? __builtin_elementwise_sqrt(value) : step.x == 2 ? value * value : value;
-          else if constexpr (kind != Kind::gelu && kind < Kind::any_bit)
-            value =
-                detail::apply<kind>(value, x[j], y, at.n - at.m + j * (outputs.apart_n - outputs.apart_m) == step.offset);
-        });
-      });
-      if (detail::takes_exponential(step.kind))
-        detail::for_each_value(group, [&](float& value, int j) __attribute__((always_inline)) {
-          value = detail::with_exponential(step.kind, value, exp(arguments[j]));
-        });
+#pragma unroll 1
+    for (int number = 0; number < groups; ++number) {
+      if (step.reads_memory() && number < outputs.groups && (number == 0 || varies)) {
+        const Place at = outputs.place(number);
+        read(step, x, y, at.l, at.m, at.n, outputs.apart_m, outputs.apart_n);
+      }
+      if (!varies && detail::apply_at_once(step.kind, values, x)) return;
+      float group[1][width];
+#pragma unroll
+      for (int j = 0; j < width; ++j) group[0][j] = values[0][j];
+      run_step_on(step, group[0], x, y, outputs, number);
+      detail::rotate(values, group);
+    }
+  }
+
+  // The same for one group, whose parameters are x and y.
+  template <int width, class Outputs>
+  RIGEL_MEMBER __attribute__((always_inline)) void run_step_on(const Step& step, float (&group)[width],
+                                                               const float (&x)[width], float y, const Outputs& outputs,
+                                                               int number) const {
+    using std::exp;
+    // Steps that take an exponential differ in its argument alone.
+    float arguments[width] = {};
+    with_kind(step.kind, [&]<Kind kind>() __attribute__((always_inline)) {
+      [[maybe_unused]] const Place at = outputs.place(number);
+#pragma unroll
+      for (int j = 0; j < width; ++j) {
+        if constexpr (detail::takes_exponential(kind))
+          arguments[j] = detail::exponent<kind>(group[j], x[j]);
+        else if constexpr (kind == Kind::power)
+          group[j] = step.x == 0.5 ? __builtin_elementwise_sqrt(group[j]) : step.x == 2 ? group[j] * group[j] : group[j];
+        else if constexpr (kind < Kind::silu)  // later ones are not short, or have code of their own
+          group[j] =
+              detail::apply<kind>(group[j], x[j], y, at.n - at.m + j * (outputs.apart_n - outputs.apart_m) == step.offset);
+      }
     });
+    if (detail::takes_exponential(step.kind))
+#pragma unroll
+      for (int j = 0; j < width; ++j) group[j] = detail::with_exponential(step.kind, exp(arguments[j]));
   }
 
   // Whether a parameter in memory is not the same for all groups.
@@ -490,6 +586,67 @@ class Program {
   int size_ = 0, sources_size_ = 0;
   Step steps_[capacity] = {};
   Source sources_[most_sources] = {};
+};
+
+/// What layers of neural networks and kernel matrices apply to each output, v ↦ φ(v·factor + shift(n)): a short form of some
+/// programs, for kernels that can then do without decoding steps.
+struct Layer {
+  bool scales = false, shifts = false, shift_in_memory = false;
+  float factor = 1, number = 0;   // number: a shift that is not in memory
+  Source shift;                   // the same for all rows
+  Kind activation = Kind::scale;  // scale: there is none
+  float rate = 0;                 // of Kind::exponential
+
+  /// The layer that gives what a program gives, if there is one: at most a scale() by a number, an add(), and one of relu(), silu(),
+  /// gelu(), gelu_tanh() and exponential() by a number, in this order.
+  static constexpr std::optional<Layer> of(const Program& program) {
+    Layer layer;
+    int i = 0;
+    const auto next_is = [&](Kind kind) { return i < program.size() && program[i].kind == kind; };
+    if (next_is(Kind::scale) && !program[i].reads_memory()) {
+      layer.scales = true;
+      layer.factor = static_cast<float>(program[i++].x);
+    }
+    if (next_is(Kind::add)) {
+      const Step& step = program[i++];
+      layer.shifts = true;
+      layer.shift_in_memory = step.reads_memory();
+      layer.number = static_cast<float>(step.x);
+      if (step.reads_memory()) layer.shift = program.source(step.x_from);
+      if (layer.shift.row_stride != 0) return std::nullopt;
+    }
+    if (next_is(Kind::relu) || next_is(Kind::silu) || next_is(Kind::gelu) || next_is(Kind::gelu_tanh) ||
+        (next_is(Kind::exponential) && !program[i].reads_memory())) {
+      layer.activation = program[i].kind;
+      layer.rate = static_cast<float>(program[i++].x);
+    }
+    return i == program.size() ? std::optional(layer) : std::nullopt;
+  }
+
+  /// The shifts of outputs (l, ·, n + i).
+  template <int width>
+  RIGEL_MEMBER void read_shift(float (&x)[width], std::int64_t l, std::int64_t n) const {
+#pragma unroll
+    for (int i = 0; i < width; ++i) x[i] = number;
+    if (shift_in_memory) shift.read(x, l, 0, n, 0, 1);
+  }
+
+  /// Applies it to groups of neighbours in a row, all with the same shifts.
+  template <int groups, int width>
+  RIGEL_MEMBER void apply(float (&values)[groups][width], const float (&x)[width]) const {
+    const auto to_all = [&](const auto& use) __attribute__((always_inline)) { detail::for_each_value(values, use); };
+    auto& all = reinterpret_cast<float (&)[groups * width]>(values);
+    if (scales) to_all([&](float& v, int) __attribute__((always_inline)) { v *= factor; });
+    if (shifts) to_all([&](float& v, int i) __attribute__((always_inline)) { v += x[i]; });
+    switch (activation) {
+      case Kind::relu: return to_all([](float& v, int) __attribute__((always_inline)) { v = v < 0 ? 0 : v; });
+      case Kind::silu: return detail::activate<Kind::silu>(all);
+      case Kind::gelu: return detail::activate<Kind::gelu>(all);
+      case Kind::gelu_tanh: return detail::activate<Kind::gelu_tanh>(all);
+      case Kind::exponential: return to_all([&](float& v, int) __attribute__((always_inline)) { v = std::exp(v * rate); });
+      default: return;
+    }
+  }
 };
 
 /// v · factor.

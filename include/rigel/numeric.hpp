@@ -26,11 +26,19 @@ struct half {
 struct bfloat16 {
   std::uint16_t bits;
   bfloat16() = default;
-  RIGEL_MEMBER constexpr bfloat16(float x) : bits(round(__builtin_bit_cast(std::uint32_t, x))) {}
+  RIGEL_MEMBER constexpr bfloat16(float x) : bits(round(x)) {}
   RIGEL_MEMBER constexpr operator float() const { return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16); }
 
  private:
-  RIGEL_MEMBER static constexpr std::uint16_t round(std::uint32_t u) {
+  RIGEL_MEMBER static constexpr std::uint16_t round(float x) {
+#if RIGEL_ON_DEVICE
+    if (!__builtin_is_constant_evaluated()) {
+      std::uint16_t rounded = 0;
+      asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(x));  // PTX ISA, sm_80; every NaN becomes the same one
+      return rounded;
+    }
+#endif
+    const auto u = __builtin_bit_cast(std::uint32_t, x);
     if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((u >> 16) | 0x40u);  // a quiet NaN
     return static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
   }
@@ -178,13 +186,22 @@ RIGEL_FUNCTION T fma(T x, T y, T z) {
     return add(multiply(x, y), z);
 }
 
-/// 1 / x within 1 ulp, if x and 1 / x are normal numbers. On the device without the branch of a division that serves all numbers.
+/// 1 / x within 1 ulp, if x and 1 / x are normal numbers. On the device one instruction, where a division that serves all numbers
+/// takes ten and a branch.
 RIGEL_FUNCTION float reciprocal(float x) {
 #if RIGEL_ON_DEVICE
-  const float r = __nvvm_rcp_approx_ftz_f(x);
-  return fma(r, fma(-x, r, 1.f), r);
+  return __nvvm_rcp_approx_ftz_f(x);
 #else
   return 1 / x;
+#endif
+}
+
+/// 2^x within 2 ulp, if that is a normal number; on the device a smaller one is 0.
+RIGEL_FUNCTION float exp2(float x) {
+#if RIGEL_ON_DEVICE
+  return __nvvm_ex2_approx_ftz_f(x);
+#else
+  return std::exp2(x);
 #endif
 }
 

@@ -78,16 +78,20 @@ inline Status supports_short_sums(std::int64_t terms) {
   return {};
 }
 
-/// The same for a kernel that stores sums as they are; hopper::stored_as_they_are() and FoundPlace test the same.
-template <class S, class Shape>
-Status supports_as_they_are(const Contraction& p) {
+/// The same for a kernel whose threads have registers left to store sums as they are, hopper::stored_as_they_are() and FoundPlace
+/// test the same, and with `Layers` also after an epilogue with the short form of a Layer.
+template <class S, class Shape, bool Layers>
+Status supports_few_registers(const Contraction& p) {
   const Operand& c = p.c;
   const std::int64_t four = 4 * static_cast<std::int64_t>(c.size);
   const bool elements = ShortFloat<typename S::element> && c.type == scalar_of<typename S::element>;
   if (p.accumulate) return {Decline::accumulate, "C is not the sums as they are: there is a value to continue"};
-  if (!p.program || !p.program->empty()) return {Decline::epilogue, "C is not the sums as they are: there is an epilogue"};
-  if (!elements && c.type != scalar_of<typename S::accumulator>)
-    return {Decline::result, "C is not the sums as they are: it has another type"};
+  const bool plain = p.program && p.program->empty();
+  if (!plain && !(Layers && p.program && epilogue::Layer::of(*p.program)))
+    return {Decline::epilogue, Layers ? "the epilogue is more than a factor, a row to add and an activation, in this order"
+                                      : "C is not the sums as they are: there is an epilogue"};
+  if (!elements && (c.type != scalar_of<typename S::accumulator> || !plain))
+    return {Decline::result, "C has neither the sums as they are nor the type of the operands"};
   if (c.column_stride != 1 || p.n % 4 != 0 || c.row_stride % 4 != 0 || c.batch_stride % 4 != 0 ||
       reinterpret_cast<std::uintptr_t>(c.data) % four != 0)
     return {Decline::layout, "four columns of C do not lie together, aligned"};
@@ -119,13 +123,23 @@ double passes_cost(const Contraction& p) {
   return seconds;
 }
 
+/// Seconds that a multiprocessor takes to store an output, measured on an H200: as it is, after a Layer without or
+/// with an exponential, after other steps, or one by one.
+inline double seconds_of_output(const Contraction& p) {
+  if (!tensor::stores_fours(p.c)) return 1.1e-9;
+  if (p.program && p.program->empty() && !p.accumulate) return 0.77e-10;
+  if (!tensor::stores_layer(p)) return 6e-10;
+  const epilogue::Kind last = (*p.program)[p.program->size() - 1].kind;
+  return last == epilogue::Kind::scale || last == epilogue::Kind::add || last == epilogue::Kind::relu ? 2.2e-10 : 3.4e-10;
+}
+
 /// A launch; the time to fill the slabs; for each round of tiles, a multiprocessor's products and its store, or the longer
 /// of the two if warpgroups ping-pong; and the passes before. `rate`: 32-byte steps of an output per second of a
 /// multiprocessor, measured on an H200; long sums are taken to cost as much as promoted ones.
 template <class Element, class Parts, class Shape>
 double cost(const Contraction& p) {
   constexpr double launch = 3.5e-6, fill = 1.9e-6;
-  const double output = tensor::stores_fours(p.c) ? 0.77e-10 : 1.1e-9;
+  const double output = seconds_of_output(p);
   constexpr int area = Shape::m * Shape::n;
   constexpr double of_planes = area >= 128 * 192    ? 1.7e11
                                : area >= 128 * 128  ? 1.65e11
@@ -248,9 +262,11 @@ template <class S, class Element, class Parts, class Shape, class Finish>
 void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
-  tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
-  auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
+  const tile::PersistentRaster raster(rows_of<Shape>(p), columns_of<Shape>(p));
+  const auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   if (tiles == 0) return;
+  const unsigned clusters =
+      std::min(tiles, static_cast<unsigned>(std::max(p.execution.multiprocessors / Shape::cluster, 1)));
 
   auto arguments = detail::arguments_of<S, Finish>(p);
   tensor::FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
@@ -261,9 +277,10 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
         reinterpret_cast<const void*>(&multiply<S, Element, Parts, Finish, Shape, of_a, of_b, decltype(result)>);
     tensor::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
     Operands operands = operands_of<Element, Parts, Shape, 1, Shape::cluster>(p, workspace, info.name);
-    void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-    const auto resident = static_cast<unsigned>(std::max(p.execution.multiprocessors / Shape::cluster, 1));
-    launch<Shape>(function, std::min(tiles, resident) * Shape::cluster, bytes, list, stream, info);
+    using Slabs = hopper::Slabs<Element, Parts, Shape, of_a, of_b>;
+    Schedule schedule{raster, tiles, clusters, Slabs::count(operands.k)};
+    void* list[] = {&operands, &arguments, &result, &schedule};
+    launch<Shape>(function, clusters * Shape::cluster, bytes, list, stream, info);
   });
 }
 
@@ -275,8 +292,8 @@ Status supports_with(const Contraction& p) {
   } else if constexpr (!std::is_same_v<Shape, Long>) {
     if (p.k > sum_k) return supports<Long, Finish>(p);
   }
-  if constexpr (Shape::as_they_are)
-    return supports_as_they_are<S, Shape>(p);
+  if constexpr (Shape::few_registers)
+    return supports_few_registers<S, Shape, ShortFloat<typename S::element>>(p);
   else
     return supports<Shape, Finish>(p);
 }
@@ -330,7 +347,7 @@ Kernel<Contraction> kernel() {
   else
     k.info.accuracy = tensor::truncating_accuracy(terms, 1, precision == Precision::tf32 ? tensor::cut_to_tf32 : 0);
   k.info.truncates = cuts_sums<S>;  // in long parts
-  if constexpr (Shape::as_they_are) k.info.operands[2] = {Layout::row_major, 4};
+  if constexpr (Shape::few_registers) k.info.operands[2] = {Layout::row_major, 4};
   k.supports = detail::supports_by<supports_with<S, Shape, Long, Finish>>;
   k.cost = detail::cost_by<cost_with<Element, Parts, Shape, Long>>;
   k.workspace = detail::workspace_by<workspace<Parts>>;

@@ -37,8 +37,9 @@ struct Shape {
   /// A thread has 168 registers at launch; consumers take 240. The producer has a warpgroup to itself because registers
   /// change hands by warpgroup.
   static constexpr int threads = 128 * (groups + 1), copying_registers = 24, multiplying_registers = 240;
-  /// With so many outputs, a thread has no registers left for the general epilogue: sums are stored as they are.
-  static constexpr bool as_they_are = Rows * N > 256;
+  /// With so many outputs, a thread has no registers left for the general epilogue: sums are stored as they are, or after a
+  /// Layer.
+  static constexpr bool few_registers = Rows * N > 256;
   static_assert(N % 64 == 0 && N <= 256 && Stages >= 2 && (N / 8) % Cluster == 0);
 };
 
@@ -47,9 +48,11 @@ struct Shape {
 template <class Shape, class Parts, class Accumulator>
 struct SharedStorage {
   static constexpr int outputs = Parts::planes == 1 ? 64 : 32;
-  using Buffer = tensor::StoreBuffer<outputs, Accumulator>;
+  struct Buffer {
+    alignas(16) unsigned char bytes[tensor::StoreBuffer<outputs, Accumulator>::bytes];
+  };
   unsigned char slabs[Shape::stages][(Shape::m + Shape::n) * Parts::row_bytes * Parts::planes];
-  unsigned char buffers[4 * Shape::groups][Buffer::bytes];  // of each warp
+  std::conditional_t<Shape::few_registers, LayerBuffers, Buffer> buffers[4 * Shape::groups];  // of each warp
   RingBarriers<Shape::stages> ring;
   std::uint64_t turns[Shape::groups];  // of ping-pong warpgroups
 };
@@ -62,20 +65,24 @@ struct Operands {
   bool a_batched, b_batched;
 };
 
-/// The tiles of a block, which are every `apart`-th from `first` on. `rank`: the block's in its cluster.
+/// How a launch cuts C: `tiles` of clusters, of which each cluster computes every `apart`-th, in `slabs` along K. raster.rows are
+/// rows of clusters' tiles. Kernels read it where they use it, from their arguments, since registers are few.
+struct Schedule {
+  tile::PersistentRaster raster;
+  unsigned tiles, apart;
+  int slabs;
+};
+
+/// The tiles of a block, from `first` on. `rank`: the block's in its cluster.
 template <class Shape>
 struct TilesOfBlock {
-  const tile::Raster& raster;
-  unsigned rank, first, apart, end;
+  const Schedule& schedule;
+  unsigned rank, first;
 
-  __device__ __forceinline__ TilesOfBlock(const tile::Raster& r, unsigned tiles)
-      : raster(r),
-        rank(Shape::cluster > 1 ? arch::rank_in_cluster() : 0),
-        first(blockIdx.x / Shape::cluster),
-        apart(gridDim.x / Shape::cluster),
-        end(tiles) {}
+  __device__ __forceinline__ explicit TilesOfBlock(const Schedule& s)
+      : schedule(s), rank(Shape::cluster > 1 ? arch::rank_in_cluster() : 0), first(blockIdx.x / Shape::cluster) {}
   __device__ __forceinline__ tile::Origin origin(unsigned index) const {
-    tile::Origin o = raster.origin(index, Shape::cluster * Shape::m, Shape::n);
+    tile::Origin o = schedule.raster.origin(index, Shape::cluster * Shape::m, Shape::n);
     o.m += rank * Shape::m;
     return o;
   }
@@ -113,16 +120,15 @@ __device__ __forceinline__ void produce(Ring<Shape::stages> ring, const Slabs& s
                                         const TilesOfBlock<Shape>& tiles) {
   using Parts = typename Slabs::Parts;
   constexpr unsigned blocks = Shape::cluster > 1 ? (1 << Shape::cluster) - 1 : 0;
-  const int slabs_of_tile = Slabs::count(operands.k);
   Place<Shape::stages> place;
 #pragma unroll 1
-  for (unsigned index = tiles.first; index < tiles.end; index += tiles.apart) {
+  for (unsigned index = tiles.first; index < tiles.schedule.tiles; index += tiles.schedule.apart) {
     const tile::Origin o = tiles.origin(index);
     const int m = static_cast<int>(o.m), n = static_cast<int>(o.n);
     const int batch_a = operands.a_batched ? static_cast<int>(o.batch) : 0;
     const int batch_b = operands.b_batched ? static_cast<int>(o.batch) : 0;
 #pragma unroll 1
-    for (int slab = 0; slab < slabs_of_tile; ++slab, place.advance()) {
+    for (int slab = 0; slab < tiles.schedule.slabs; ++slab, place.advance()) {
       const std::uint32_t barrier = ring.full(place.stage);
       const int k = slab * Slabs::A::depth;
       ring.wait_for_empty(place);
@@ -146,10 +152,11 @@ __device__ __forceinline__ void produce(Ring<Shape::stages> ring, const Slabs& s
 /// A consumer warpgroup: multiplies and stores its tiles. result(sum, l, m, n) is S's accumulator of an output.
 template <class Shape, class Storage, class Slabs, class S, class Finish, class Result>
 __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& slabs, std::uint32_t turns, Storage& shared,
-                                        int slabs_of_tile, const TilesOfBlock<Shape>& tiles,
-                                        const detail::Arguments<S, Finish>& g, const Result& result, int warp, int lane) {
+                                        const TilesOfBlock<Shape>& tiles, const detail::Arguments<S, Finish>& g,
+                                        const Result& result, int warp, int lane) {
   using Parts = typename Slabs::Parts;
   using Accumulator = typename Slabs::Accumulator;
+  const Schedule& schedule = tiles.schedule;
   const int group = warp / 4, group_m = Shape::in_turn ? 0 : group * Shape::rows * 64;
   Consumer<Slabs> consumer{ring, slabs, group_m};
   // Marks a slab as empty: each warp arrives at every block that copies a share of it.
@@ -163,12 +170,12 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
   };
   // A ping-pong warpgroup starts a tile when the other has seen all slabs of the previous one: a full barrier's parity
   // tells only the next slabs apart.
-  if (Shape::in_turn && group > 0) consumer.place.advance(slabs_of_tile);
+  if (Shape::in_turn && group > 0) consumer.place.advance(schedule.slabs);
   bool first_turn = group == 0;
   unsigned turn_parity = 0;
 #pragma unroll 1
-  for (unsigned index = tiles.first + (Shape::in_turn ? group * tiles.apart : 0); index < tiles.end;
-       index += (Shape::in_turn ? Shape::groups : 1) * tiles.apart) {
+  for (unsigned index = tiles.first + (Shape::in_turn ? group * schedule.apart : 0); index < schedule.tiles;
+       index += (Shape::in_turn ? Shape::groups : 1) * schedule.apart) {
     Accumulator sums[Shape::rows][Shape::n / 8][4] = {};
     consumer.before = 0;
     if constexpr (Shape::in_turn) {
@@ -178,33 +185,36 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
       }
       first_turn = false;
     }
-    consumer.multiply_tile(sums, slabs_of_tile, release);
+    consumer.multiply_tile(sums, schedule.slabs, release);
     if constexpr (Shape::in_turn)
       if (lane == 0) arch::arrive(turns + (1 - group) * 8);
     if constexpr (!Parts::promoted) {
       if constexpr (!Shape::long_sums) complete(sums);
-      if (slabs_of_tile > 0) release(0, consumer.before);
+      if (schedule.slabs > 0) release(0, consumer.before);
     }
     const tile::Origin o = tiles.origin(index);
     const std::int64_t m = o.m + group_m + warp % 4 * 16;
-    static_assert(!Shape::as_they_are ||
+    static_assert(!Shape::few_registers ||
                   (Parts::planes == 1 && !std::is_same_v<typename Slabs::Element, float>));  // none is recomputed
-    if constexpr (Shape::as_they_are)
-      stored_as_they_are(g, sums, o.batch, m, o.n, lane);
-    else if (!__all_sync(0xffffffffu, result.keeps(sums)) || !stored_as_they_are(g, sums, o.batch, m, o.n, lane))
-      tensor::store_tile<Storage::outputs, 64, Shape::long_sums ? 2 : 4>(g, sums, result, o.batch, m, o.n,
-                                                                         shared.buffers[warp], lane);
-    if constexpr (Shape::in_turn) consumer.place.advance(slabs_of_tile);
+    if constexpr (!Shape::few_registers) {
+      if (!__all_sync(0xffffffffu, result.keeps(sums)) || !stored_as_they_are(g, sums, o.batch, m, o.n, lane))
+        tensor::store_tile<Storage::outputs, 64, Shape::long_sums ? 2 : 4>(g, sums, result, o.batch, m, o.n,
+                                                                           shared.buffers[warp].bytes, lane);
+    } else if (!stored_as_they_are(g, sums, o.batch, m, o.n, lane)) {
+      if constexpr (ShortFloat<typename S::element>)
+        store_layer<typename S::element>(g, sums, result, static_cast<int>(o.batch), static_cast<int>(m),
+                                         static_cast<int>(o.n), shared.buffers[warp]);
+    }
+    if constexpr (Shape::in_turn) consumer.place.advance(schedule.slabs);
   }
 }
 
-/// A step multiplies numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n). `tiles` counts
-/// clusters' tiles; raster.rows are rows of those.
+/// A step multiplies numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n).
 template <class S, class Element, class Parts, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b,
           class Result>
 __global__ void __launch_bounds__(Shape::threads, 1)
     multiply(const __grid_constant__ Operands operands, const __grid_constant__ detail::Arguments<S, Finish> g,
-             const __grid_constant__ Result result, const __grid_constant__ tile::Raster raster, unsigned tiles) {
+             const __grid_constant__ Result result, const __grid_constant__ Schedule schedule) {
   if constexpr (!arch::has_wgmma) {
     __trap();
   } else {
@@ -217,8 +227,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     const Ring<Shape::stages> ring{base + static_cast<std::uint32_t>(offsetof(Storage, ring))};
     const std::uint32_t turns = base + static_cast<std::uint32_t>(offsetof(Storage, turns));
 
-    const TilesOfBlock<Shape> own(raster, tiles);
-    const int slabs_of_tile = Slabs::count(operands.k);
+    const TilesOfBlock<Shape> own(schedule);
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     initialize_barriers<Shape>(ring, turns, warp, lane, operands);
     arch::allow_next_launch();
@@ -230,7 +239,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       if (threadIdx.x == 32 * copying) produce(ring, slabs, operands, own);
     } else {
       arch::more_registers<Shape::multiplying_registers>();
-      consume<Shape>(ring, slabs, turns, *reinterpret_cast<Storage*>(shared), slabs_of_tile, own, g, result, warp, lane);
+      consume<Shape>(ring, slabs, turns, *reinterpret_cast<Storage*>(shared), own, g, result, warp, lane);
     }
   }
 }

@@ -82,7 +82,7 @@ struct Slabs {
   __device__ __forceinline__ std::uint32_t b(int stage, int plane) const {
     return first + stage * bytes + Parts::planes * A::bytes + plane * B::bytes;
   }
-  __device__ __forceinline__ static int count(int k) { return (k + A::depth - 1) / A::depth; }
+  static constexpr int count(int k) { return (k + A::depth - 1) / A::depth; }
 };
 
 /// Enqueues the copies of one of `shares` shares of a slab, which is that from `line` and `k` on of matrix z. `Blocks` is a

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/arch/convert.hpp>
+#include <rigel/backends/cuda/tensor/store.hpp>
 #include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
 
@@ -81,6 +82,25 @@ __device__ __forceinline__ bool stored_as_they_are(const detail::Arguments<S, Fi
       return true;
     }
   return false;
+}
+
+/// What a warp of a kernel with few registers needs of shared memory to store outputs after a Layer: a piece of the sums, and the
+/// last piece from the start.
+struct LayerBuffers {
+  static constexpr int columns = 32;
+  float pieces[2][8 * tensor::StoreBuffer<columns, float>::pitch];
+};
+
+/// tensor::store_layer() for such a kernel.
+template <class Value, class S, class Finish, class Result, int rows, int columns>
+__device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& g, const float (&x)[rows][columns][4],
+                                            const Result& result, int l, int m, int n, LayerBuffers& buffers) {
+  const auto lane = [] __attribute__((always_inline)) {
+    int lane = 0;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+  };
+  tensor::store_layer<Value, LayerBuffers::columns, 64>(g, x, result, l, m, n, buffers.pieces[0], buffers.pieces[1], lane);
 }
 
 /// The same for 16 rows of a warp, in two steps. What it depends on is computed before there are outputs, while slabs are in

@@ -321,9 +321,16 @@ class DistanceStore {
     }
   };
   __device__ __forceinline__ void run_steps(Vector (&values)[vectors], int row, int column) const {
+    auto& groups = reinterpret_cast<float (&)[vectors][width]>(values);
+    if constexpr (!once)
+      if (g_.finish.is_layer) {
+        float shift[width] = {};
+        if (column < last_n_) g_.finish.layer.read_shift(shift, l_, n_ + column);
+        return g_.finish.layer.apply(groups, shift);
+      }
     const int left = last_m_ - row;
     const Outputs outputs{*this, row, column, column >= last_n_ || left <= 0 ? 0 : left <= Outputs::next_m ? 1 : vectors};
-    g_.finish.run_on(reinterpret_cast<float (&)[vectors][width]>(values), outputs, begins_with_root_);
+    g_.finish.run_on(groups, outputs, begins_with_root_);
   }
   // The mirrored outputs of the buffer, by whole sectors. All rows of a tile that is mirrored exist.
   __device__ __forceinline__ void mirror_piece(int piece) const {

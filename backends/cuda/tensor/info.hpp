@@ -41,4 +41,9 @@ inline bool stores_fours(const Operand& c) {
          reinterpret_cast<std::uintptr_t>(c.data) % (4 * c.size) == 0;
 }
 
+/// Whether all outputs take the short way through an epilogue: C as in stores_fours(), and a Layer.
+inline bool stores_layer(const Contraction& p) {
+  return p.program && !p.accumulate && stores_fours(p.c) && epilogue::Layer::of(*p.program);
+}
+
 }  // namespace rigel::backends::tensor

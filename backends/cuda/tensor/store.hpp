@@ -4,6 +4,7 @@
 // shared memory of the warp's own, so that neighbouring lanes get neighbours in C and the code for one output exists once.
 #pragma once
 
+#include <rigel/backends/cuda/arch/convert.hpp>
 #include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
 #include <rigel/semirings.hpp>
@@ -143,7 +144,7 @@ struct Halves {
   }
 };
 
-/// Stores a lane's outputs in vectors behind an epilogue of short steps, `together` groups at a time. `to_elements`: C has the
+/// Stores a lane's outputs in vectors after an epilogue of short steps, `together` groups at a time. `to_elements`: C has the
 /// type of 16-bit elements, else that of sums.
 template <bool accumulates, int together, class S, class Finish, class Result, class Outputs>
 __device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& g, const S& s, Outputs& outputs,
@@ -188,12 +189,88 @@ __device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& 
       for (int t = 0; t < together; ++t) {
         if (!exists(t)) continue;
         tile::Chunk<Value, width> chunk;
-#pragma unroll
-        for (int v = 0; v < width; ++v) chunk.value[v] = detail::convert<Value>(values[t][v]);
+        arch::convert(chunk.value, values[t]);
         chunk.store(c + t * next);
       }
     });
   }
+}
+
+/// Writes a piece of a warp's sums to shared memory: rows 8·half + lane/4 of x[i], and the columns from 8·first on.
+template <int outputs_n, class Sum, int columns>
+__device__ __forceinline__ void write_piece(const Sum (&x)[columns][4], int half, int first, Sum* sums, int lane) {
+  constexpr int pitch = StoreBuffer<outputs_n, Sum>::pitch;
+#pragma unroll
+  for (int j = 0; j < outputs_n / 8; ++j) {
+    Sum* const to = sums + lane / 4 * pitch + 8 * j + lane % 4 * 2;
+    struct alignas(2 * sizeof(Sum)) Two {
+      Sum first, second;
+    };
+    *reinterpret_cast<Two*>(to) = {x[first + j][2 * half], x[first + j][2 * half + 1]};
+  }
+}
+
+/// use(row, column, piece) for each piece of eight rows and `outputs_n` columns of a warp's sums from there on, while `piece`, in shared
+/// memory, holds it; all rows of the same columns follow each other. x[i][j] holds the sums of rows `apart`·i and columns 8·j on, as
+/// arch::Mma does. All pieces pass through `sums`, so that the code of use() exists once; the last one waits in `parked` from the
+/// start, if there is such a place, so that its registers are free.
+template <int outputs_n, int apart, class Sum, int rows, int columns, class Use>
+__device__ __forceinline__ void for_each_piece(const Sum (&x)[rows][columns][4], Sum* sums, Sum* parked, int lane,
+                                               const Use& use) {
+  constexpr int parts = 8 * columns / outputs_n, halves = 2 * rows, pieces = halves * parts;
+  static_assert(parts * outputs_n == 8 * columns);
+  if (parked) write_piece<outputs_n>(x[rows - 1], 1, columns - outputs_n / 8, parked, lane);
+#pragma unroll 1
+  for (int piece = 0; piece < pieces; ++piece) {
+    const int half = piece % halves;
+    __syncwarp();
+#pragma unroll
+    for (int p = 0; p < (parked ? pieces - 1 : pieces); ++p)
+      if (p == piece) write_piece<outputs_n>(x[p % halves / 2], p % 2, p / halves * (outputs_n / 8), sums, lane);
+    __syncwarp();
+    use(half / 2 * apart + half % 2 * 8, piece / halves * outputs_n, parked && piece == pieces - 1 ? parked : sums);
+  }
+}
+
+/// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist, after the epilogue's short form, a Layer. C is
+/// row-major with elements of type Value; every group of four columns exists or not as a whole, and is aligned. A lane takes four
+/// neighbours in some of a piece's rows, always in the same columns. `x`, `sums`, `parked`: as in for_each_piece(); lane() is the
+/// lane, which kernels with few registers read again each time.
+template <class Value, int outputs_n, int apart, class S, class Finish, class Index, int rows, int columns, class Result,
+          class Lane>
+__device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& g, const float (&x)[rows][columns][4],
+                                            const Result& result, Index l, Index m, Index n, float* sums, float* parked,
+                                            const Lane& lane) {
+  constexpr int pitch = StoreBuffer<outputs_n, float>::pitch, in_row = outputs_n / 4, next = 32 / in_row, groups = 8 / next;
+  static_assert(32 % in_row == 0 && 8 % next == 0);
+  float shift[4] = {};
+  for_each_piece<outputs_n, apart>(x, sums, parked, lane(),
+                                   [&](int row, int column, const float* piece) __attribute__((always_inline)) {
+                                     const int r = lane() / in_row, c = lane() % in_row * 4;
+                                     const Index at_m = m + row + r, at_n = n + column + c;
+                                     if (at_n >= g.n) return;
+                                     if (row == 0) g.finish.layer.read_shift(shift, l, at_n);
+                                     float values[groups][4];
+#pragma unroll
+                                     for (int i = 0; i < groups; ++i) {
+                                       const auto four = tile::Chunk<float, 4>::load(piece + (r + i * next) * pitch + c);
+#pragma unroll
+                                       for (int v = 0; v < 4; ++v)
+                                         values[i][v] = ShortFloat<typename S::element> || at_m + i * next >= g.m
+                                                            ? four.value[v]  // the result itself, or of no output
+                                                            : result(four.value[v], l, at_m + i * next, at_n + v);
+                                     }
+                                     g.finish.layer.apply(values, shift);
+                                     Value* const to = static_cast<Value*>(g.c) + g.c_offset(l, at_m, at_n);
+                                     const std::int64_t apart_c = next * g.c_strides.row;
+#pragma unroll
+                                     for (int i = 0; i < groups; ++i) {
+                                       if (at_m + i * next >= g.m) continue;
+                                       tile::Chunk<Value, 4> four;
+                                       arch::convert(four.value, values[i]);
+                                       four.store(to + i * apart_c);
+                                     }
+                                   });
 }
 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows `apart`·i
@@ -205,8 +282,7 @@ template <int outputs_n, int apart = 16, int together = 2, bool accumulates = tr
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                            unsigned char* buffer, int lane) {
-  constexpr int pitch = StoreBuffer<outputs_n, Sum>::pitch, parts = 8 * columns / outputs_n;
-  static_assert(parts * outputs_n == 8 * columns);
+  constexpr int pitch = StoreBuffer<outputs_n, Sum>::pitch;
   Sum* const sums = reinterpret_cast<Sum*>(buffer);
   const S s = g.semiring(l);
   const bool along_n = g.c_strides.column <= g.c_strides.row;
@@ -252,53 +328,40 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
 
   if constexpr (std::is_same_v<Sum, double> && apart == 16)
     if (own) return store_doubles(g, x, l, m, n, lane);
+  if constexpr (takes_steps && std::is_same_v<Finish, detail::ProgramFinish>)
+    if ((steps_to_own || steps_to_elements) && g.finish.is_layer && !g.accumulate) {
+      const auto store = [&]<class Value>() __attribute__((always_inline)) {
+        store_layer<Value, outputs_n, apart>(g, x, result, l, m, n, sums, static_cast<float*>(nullptr),
+                                             [&] { return lane; });
+      };
+      if constexpr (takes_elements)
+        if (steps_to_elements) return store.template operator()<typename S::element>();
+      return store.template operator()<Own>();
+    }
 
+  for_each_piece<outputs_n, apart>(
+      x, sums, static_cast<Sum*>(nullptr), lane, [&](int row0, int before, Sum*) __attribute__((always_inline)) {
+        if constexpr (!joins_bits<S>)
+          if (own) return in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), row0, before);
+        if constexpr (ShortFloat<typename S::element>)
+          if (elements) return in_vectors(static_cast<typename S::element*>(g.c) + g.c_offset(l, 0, n), row0, before);
+        if constexpr (takes_steps)
+          if (in_steps) {
+            using Outputs = Groups<outputs_n, pitch>;
+            constexpr int at_once = together < Outputs::of_lane ? together : Outputs::of_lane;
+            Outputs outputs(l, m, n, row0, before, g.m - m, last_n, lane);
+            return store_steps<accumulates, at_once>(g, s, outputs, sums, result, steps_to_elements);
+          }
 #pragma unroll 1
-  for (int piece = 0; piece < 2 * rows * parts; ++piece) {
-    const int half = piece / parts, row0 = half / 2 * apart + half % 2 * 8, before = piece % parts * outputs_n;
-    __syncwarp();
-#pragma unroll
-    for (int p = 0; p < 2 * rows * parts; ++p) {
-      if (p != piece) continue;
-      const int i = p / parts / 2, r = p / parts % 2 * 2, first = p % parts * (outputs_n / 8);
-#pragma unroll
-      for (int j = 0; j < outputs_n / 8; ++j) {
-        Sum* const to = sums + lane / 4 * pitch + 8 * j + lane % 4 * 2;
-        struct alignas(2 * sizeof(Sum)) Two {
-          Sum first, second;
-        };
-        *reinterpret_cast<Two*>(to) = {x[i][first + j][r], x[i][first + j][r + 1]};
-      }
-    }
-    __syncwarp();
-    if constexpr (!joins_bits<S>)
-      if (own) {
-        in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), row0, before);
-        continue;
-      }
-    if constexpr (ShortFloat<typename S::element>)
-      if (elements) {
-        in_vectors(static_cast<typename S::element*>(g.c) + g.c_offset(l, 0, n), row0, before);
-        continue;
-      }
-    if constexpr (takes_steps)
-      if (in_steps) {
-        using Outputs = Groups<outputs_n, pitch>;
-        constexpr int at_once = together < Outputs::of_lane ? together : Outputs::of_lane;
-        Outputs outputs(l, m, n, row0, before, g.m - m, last_n, lane);
-        store_steps<accumulates, at_once>(g, s, outputs, sums, result, steps_to_elements);
-        continue;
-      }
-#pragma unroll 1
-    for (int e = lane; e < 8 * outputs_n; e += 32) {
-      const int row = along_n ? e / outputs_n : e % 8, column = along_n ? e % outputs_n : e / 8;
-      const std::int64_t i = m + row0 + row, j = n + before + column;
-      if (i >= g.m || j >= g.n) continue;
-      auto value = accumulator_of<S>(result(sums[row * pitch + column], l, i, j));
-      if (g.accumulate) value = s.add(g.start(s, l, i, j), value);
-      g.store(s, value, l, i, j);
-    }
-  }
+        for (int e = lane; e < 8 * outputs_n; e += 32) {
+          const int row = along_n ? e / outputs_n : e % 8, column = along_n ? e % outputs_n : e / 8;
+          const std::int64_t i = m + row0 + row, j = n + before + column;
+          if (i >= g.m || j >= g.n) continue;
+          auto value = accumulator_of<S>(result(sums[row * pitch + column], l, i, j));
+          if (g.accumulate) value = s.add(g.start(s, l, i, j), value);
+          g.store(s, value, l, i, j);
+        }
+      });
 }
 
 }  // namespace rigel::backends::tensor

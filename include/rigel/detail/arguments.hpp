@@ -87,11 +87,18 @@ struct ProgramFinish {
   epilogue::Program program;
   Scalar type;
   bool is_short, reads_place;  // what the program says of itself
+  bool is_layer;               // whether it has the short form `layer`
+  epilogue::Layer layer;
 
   /// Whether the store is a plain copy of values of type T. Kernels then skip the dispatch on epilogue and type.
   template <class T>
   RIGEL_MEMBER bool is_copy() const {
     return program.empty() && type == scalar_of<T>;
+  }
+  /// Whether C holds values of type T.
+  template <class T>
+  RIGEL_MEMBER bool is_of() const {
+    return type == scalar_of<T>;
   }
   /// Whether a thread may apply the epilogue to several floats at a time, by run_on(), before it stores them as T.
   template <class T>
@@ -153,6 +160,7 @@ struct ProgramFinish {
 template <class E, class Value>
 struct FunctorFinish {
   E functor;
+  static constexpr bool is_layer = false;
 
   /// Whether the functor makes floats of floats, so that a thread may apply it to several at a time.
   static constexpr bool takes_floats = requires(const E e, float v, std::int64_t i) {
@@ -243,11 +251,19 @@ Strided<const T> strided(const Operand& o) {
 
 template <class Finish>
 Finish finish_of(const Contraction& p) {
-  if constexpr (std::is_same_v<Finish, ProgramFinish>)
-    return {(p.first.transposed ? p.program->transposed() : *p.program).of_part(p.first.batch, p.first.row, p.first.column),
-            p.c.type, p.program->is_short(), p.program->reads().place()};
-  else
+  if constexpr (std::is_same_v<Finish, ProgramFinish>) {
+    const epilogue::Program program =
+        (p.first.transposed ? p.program->transposed() : *p.program).of_part(p.first.batch, p.first.row, p.first.column);
+    const auto layer = epilogue::Layer::of(program);
+    return {program,
+            p.c.type,
+            program.is_short(),
+            program.reads().place(),
+            layer.has_value(),
+            layer.value_or(epilogue::Layer{})};
+  } else {
     return {*static_cast<const decltype(Finish::functor)*>(p.epilogue_object)};
+  }
 }
 
 // The object, if it is in host memory. If it is in a view, the host may not be able to read it; this one is then zero bytes,
