@@ -634,10 +634,22 @@ struct Layer {
   /// Applies it to groups of neighbours in a row, all with the same shifts.
   template <int groups, int width>
   RIGEL_MEMBER void apply(float (&values)[groups][width], const float (&x)[width]) const {
+    if (scales) detail::for_each_value(values, [&](float& v, int) __attribute__((always_inline)) { v *= factor; });
+    if (shifts) detail::for_each_value(values, [&](float& v, int i) __attribute__((always_inline)) { v += x[i]; });
+    activate(values);
+  }
+  /// The same without shifts.
+  template <int groups, int width>
+  RIGEL_MEMBER void apply(float (&values)[groups][width]) const {
+    if (scales) detail::for_each_value(values, [&](float& v, int) __attribute__((always_inline)) { v *= factor; });
+    activate(values);
+  }
+
+ private:
+  template <int groups, int width>
+  RIGEL_MEMBER void activate(float (&values)[groups][width]) const {
     const auto to_all = [&](const auto& use) __attribute__((always_inline)) { detail::for_each_value(values, use); };
     auto& all = reinterpret_cast<float (&)[groups * width]>(values);
-    if (scales) to_all([&](float& v, int) __attribute__((always_inline)) { v *= factor; });
-    if (shifts) to_all([&](float& v, int i) __attribute__((always_inline)) { v += x[i]; });
     switch (activation) {
       case Kind::relu: return to_all([](float& v, int) __attribute__((always_inline)) { v = v < 0 ? 0 : v; });
       case Kind::silu: return detail::activate<Kind::silu>(all);

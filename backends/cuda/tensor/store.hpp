@@ -234,49 +234,53 @@ __device__ __forceinline__ void for_each_piece(const Sum (&x)[rows][columns][4],
 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist, after the epilogue's short form, a Layer. C is
 /// row-major with elements of type Value; every group of four columns exists or not as a whole, and is aligned. A lane takes four
-/// neighbours in some of a piece's rows, always in the same columns. `x`, `sums`, `parked`: as in for_each_piece(); lane() is the
-/// lane, which kernels with few registers read again each time.
-template <class Value, int outputs_n, int apart, class S, class Finish, class Index, int rows, int columns, class Result,
-          class Lane>
+/// neighbours in some of a piece's rows, always in the same columns, `together` rows at a time. `x`, `sums`, `parked`: as in
+/// for_each_piece(); lane() is the lane, which kernels with few registers read again each time.
+template <class Value, int outputs_n, int apart, int together, class S, class Finish, class Index, int rows, int columns,
+          class Result, class Lane>
 __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& g, const float (&x)[rows][columns][4],
                                             const Result& result, Index l, Index m, Index n, float* sums, float* parked,
                                             const Lane& lane) {
   constexpr int pitch = StoreBuffer<outputs_n, float>::pitch, in_row = outputs_n / 4, next = 32 / in_row, groups = 8 / next;
-  static_assert(32 % in_row == 0 && 8 % next == 0);
+  static_assert(32 % in_row == 0 && 8 % next == 0 && groups % together == 0);
   float shift[4] = {};
-  for_each_piece<outputs_n, apart>(x, sums, parked, lane(),
-                                   [&](int row, int column, const float* piece) __attribute__((always_inline)) {
-                                     const int r = lane() / in_row, c = lane() % in_row * 4;
-                                     const Index at_m = m + row + r, at_n = n + column + c;
-                                     if (at_n >= g.n) return;
-                                     if (row == 0) g.finish.layer.read_shift(shift, l, at_n);
-                                     float values[groups][4];
+  for_each_piece<outputs_n, apart>(
+      x, sums, parked, lane(), [&](int row, int column, const float* piece) __attribute__((always_inline)) {
+        const int r = lane() / in_row, c = lane() % in_row * 4;
+        const Index at_m = m + row + r, at_n = n + column + c;
+        if (at_n >= g.n) return;
+        if (row == 0) g.finish.layer.read_shift(shift, l, at_n);
+        Value* const to = static_cast<Value*>(g.c) + g.c_offset(l, at_m, at_n);
+        const std::int64_t apart_c = next * g.c_strides.row;
+#pragma unroll 1
+        for (int first = 0; first < groups; first += together) {
+          float values[together][4];
 #pragma unroll
-                                     for (int i = 0; i < groups; ++i) {
-                                       const auto four = tile::Chunk<float, 4>::load(piece + (r + i * next) * pitch + c);
+          for (int i = 0; i < together; ++i) {
+            const Index row_of_c = at_m + (first + i) * next;
+            const auto four = tile::Chunk<float, 4>::load(piece + (r + (first + i) * next) * pitch + c);
 #pragma unroll
-                                       for (int v = 0; v < 4; ++v)
-                                         values[i][v] = ShortFloat<typename S::element> || at_m + i * next >= g.m
-                                                            ? four.value[v]  // the result itself, or of no output
-                                                            : result(four.value[v], l, at_m + i * next, at_n + v);
-                                     }
-                                     g.finish.layer.apply(values, shift);
-                                     Value* const to = static_cast<Value*>(g.c) + g.c_offset(l, at_m, at_n);
-                                     const std::int64_t apart_c = next * g.c_strides.row;
+            for (int v = 0; v < 4; ++v)
+              values[i][v] = ShortFloat<typename S::element> || row_of_c >= g.m
+                                 ? four.value[v]  // the result itself, or of no output
+                                 : result(four.value[v], l, row_of_c, at_n + v);
+          }
+          g.finish.layer.apply(values, shift);
 #pragma unroll
-                                     for (int i = 0; i < groups; ++i) {
-                                       if (at_m + i * next >= g.m) continue;
-                                       tile::Chunk<Value, 4> four;
-                                       arch::convert(four.value, values[i]);
-                                       four.store(to + i * apart_c);
-                                     }
-                                   });
+          for (int i = 0; i < together; ++i) {
+            if (at_m + (first + i) * next >= g.m) continue;
+            tile::Chunk<Value, 4> four;
+            arch::convert(four.value, values[i]);
+            four.store(to + (first + i) * apart_c);
+          }
+        }
+      });
 }
 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows `apart`·i
 /// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. The value of an output is
 /// result(sum, l, m, n). `together`: how many groups of four neighbours a lane takes at a time behind short steps, as registers allow; 0
-/// if there are none for steps. `accumulates`: whether there are some for steps behind a sum with C.
+/// if there are none for steps. `accumulates`: whether there are some for steps after a sum with C, and for a Layer.
 template <int outputs_n, int apart = 16, int together = 2, bool accumulates = true, class S, class Finish, class Sum,
           int rows, int columns, class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
@@ -328,11 +332,11 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
 
   if constexpr (std::is_same_v<Sum, double> && apart == 16)
     if (own) return store_doubles(g, x, l, m, n, lane);
-  if constexpr (takes_steps && std::is_same_v<Finish, detail::ProgramFinish>)
+  if constexpr (takes_steps && accumulates && std::is_same_v<Finish, detail::ProgramFinish>)
     if ((steps_to_own || steps_to_elements) && g.finish.is_layer && !g.accumulate) {
       const auto store = [&]<class Value>() __attribute__((always_inline)) {
-        store_layer<Value, outputs_n, apart>(g, x, result, l, m, n, sums, static_cast<float*>(nullptr),
-                                             [&] { return lane; });
+        store_layer<Value, outputs_n, apart, outputs_n / 16>(g, x, result, l, m, n, sums, static_cast<float*>(nullptr),
+                                                             [&] { return lane; });
       };
       if constexpr (takes_elements)
         if (steps_to_elements) return store.template operator()<typename S::element>();
