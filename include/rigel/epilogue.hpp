@@ -504,15 +504,14 @@ class Program {
   }
 
   // Steps of all kinds share one loop, which takes a group at a time, since reading parameters takes long code. Frequent steps
-  // have code of their own: the short ones for all values, exponentials and activations for several groups, so that latencies
-  // overlap.
+  // have code of their own: the short ones for all values, exponentials for several groups, so that latencies overlap.
   template <int groups, int width, class Outputs>
   RIGEL_MEMBER void run_step(const Step& step, float (&values)[groups][width], const Outputs& outputs) const {
     using std::exp;
     constexpr int together = groups % 2 == 0 ? 2 : 1;
     const auto activate = [&]<Kind kind>() __attribute__((always_inline)) {
-      detail::for_each_group<together>(values, [](int, auto& group) __attribute__((always_inline)) {
-        detail::activate<kind>(reinterpret_cast<float (&)[together * width]>(group));
+      detail::for_each_group<1>(values, [](int, auto& group) __attribute__((always_inline)) {
+        detail::activate<kind>(group[0]);  // of all, values would take registers that many tiles lack
       });
     };
     switch (step.kind) {
