@@ -526,9 +526,9 @@ Status small_supports(const Contraction& p) {
   return detail::finish_supports<Finish>(p);
 }
 
-/// What a semiring costs: lanes' steps per second of a multiprocessor.
+/// What a semiring costs: steps per second of a multiprocessor, and the share of its issue slots that they take at that rate.
 struct SmallCosts {
-  double steps;
+  double steps, issued;
   bool async;
 };
 
@@ -554,7 +554,8 @@ struct SmallCosts {
   const double outputs = facts.outputs * facts.outputs;
   const double instructions = warps * of_thread + chunks * (moves(shape.operand[0]) + moves(shape.operand[1])) + stores +
                               busy * k * (2. * facts.outputs / facts.chunk + fragment);
-  const double block = instructions / issued + busy * 32 * k * outputs / costs.steps;
+  const double steps = busy * 32 * k * outputs / costs.steps;
+  const double block = std::max(instructions / issued + steps * costs.issued, steps);
   const SmallBoxes boxes = boxes_of(p, plan, facts);
   const double resident = std::max(
       std::min({std::floor(228. * 1024 / (static_cast<double>(boxes.bytes) + 1024)), std::floor(1024. / plan.threads), 32.}),
@@ -576,7 +577,7 @@ double small_cost(const Kernel<Contraction>&, const Contraction& p, Plan& kept) 
   const SmallPlan plan = small_plan(p, facts);
   kept.keep(plan);
   return small_seconds(p, plan, facts, small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p)),
-                       {steps_per_second<S, SmallTile<S>>(), SmallTypes<S>::async});
+                       {steps_per_second<S, SmallTile<S>>(), 1. / SmallTypes<S>::registers, SmallTypes<S>::async});
 }
 
 template <class S, class Finish>
