@@ -224,6 +224,30 @@ TEST_CASE("explain() says whose rates a predicted time borrows") {
   CHECK(borrows());
 }
 
+TEST_CASE("batches of small matrices get the kernel for them, large products do not") {
+  if (rigel::kernels({.name = "cuda.simt"}).empty()) return;  // this build has none
+  struct Shape {
+    std::int64_t batch, extent;
+  };
+  for (const char* semiring : {"plus_times", "min_plus", "l1"})
+    for (const rigel::Scalar element : {rigel::Scalar::f32, rigel::Scalar::f64}) {
+      for (const auto& [batch, extent] : {Shape{65536, 8}, Shape{16384, 16}, Shape{4096, 32}})
+        for (const Layout layout : {Layout::right, Layout::left}) {
+          Call call = on_hopper(semiring, element, extent, extent);
+          call.batch = batch;
+          call.a = call.b = call.c = layout;
+          Contraction p = problem(call, extent);
+          CHECK_MESSAGE(select(p).info.variant == "small", explain(p));
+          // Batches last: each element's matrices are neighbours in memory.
+          for (Operand* o : {&p.a, &p.b, &p.c})
+            o->batch_stride = 1, o->row_stride = batch * extent, o->column_stride = batch;
+          CHECK_MESSAGE(select(p).info.variant == "small", explain(p));
+        }
+      const Contraction large = problem(on_hopper(semiring, element, 4096, 4096), 4096);
+      CHECK_MESSAGE(select(large).info.variant != "small", explain(large));
+    }
+}
+
 TEST_CASE("batch_invariant: the kernel within the class follows from M") {
   const auto found = rigel::kernels({.name = "cuda.hopper", .semiring = "plus_times", .element = rigel::Scalar::bf16});
   if (found.empty()) return;  // this build has no kernels for this architecture

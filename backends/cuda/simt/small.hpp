@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// For batches of small matrices: a block computes several. It brings a box of A and one of B to shared memory in the order of
+// global memory, whatever the layouts, batches first or last; there both are k by k, rows of A or columns of B contiguous, as
+// operands of ⊗. A thread computes a few neighbouring rows and columns of one matrix. Results go through shared memory, so that
+// stores follow the order of C. If K is long, boxes come one after the other; matrices with many rows or columns are cut into
+// parts, so that the kernel covers every problem. Each output is one chain in ascending k.
+//
+// Copies and stores of other blocks on the multiprocessor hide a block's latencies, so nothing is prefetched.
+#pragma once
+
+#include <rigel/backends/cuda/arch/copy_async.hpp>
+#include <rigel/backends/cuda/arch/index.hpp>
+#include <rigel/backends/cuda/simt/contract.hpp>
+#include <rigel/backends/cuda/simt/few.hpp>
+#include <rigel/backends/cuda/simt/lanes.hpp>
+#include <rigel/backends/cuda/simt/steps.hpp>
+#include <rigel/backends/cuda/simt/store.hpp>
+#include <rigel/backends/cuda/simt/sweep.hpp>
+
+#include <bit>
+#include <type_traits>
+
+namespace rigel::backends::simt {
+
+/// The binary logarithm of the numbers that a thread moves at a time to or from global memory: four, but at most 16 bytes.
+template <class T>
+inline constexpr int vector_bits_of = sizeof(T) == 8 ? 1 : 2;
+
+/// What a thread holds, by the sizes of a semiring's types.
+template <class S>
+struct SmallTypes {
+  using Element = typename S::element;
+  using Operand = operand_t<S>;
+  using Stored = tile::stored_t<Operand>;
+  using Accumulator = typename S::accumulator;
+  static constexpr int registers = std::max(registers_of<Accumulator>, registers_of<Stored>);
+  /// Outputs of a thread along m, and along n.
+  static constexpr int outputs = is_transcendental<S>                    ? (sizeof(Operand) > 4 ? 1 : 2)
+                                 : registers > 4                         ? 1
+                                 : registers > 2                         ? 2
+                                 : registers > 1 && needs_temporaries<S> ? 2
+                                                                         : 4;
+  /// Values that move together within shared memory.
+  static constexpr int chunk = std::min(tile::chunk_of<Stored>, outputs),
+                       sum_chunk = std::min(tile::chunk_of<Accumulator>, outputs);
+  /// The binary logarithm of the elements of a vector in global memory, if elements can come in vectors: four, or 16 bytes.
+  static constexpr int vector_bits = std::is_arithmetic_v<Element> || ShortFloat<Element> ? vector_bits_of<Element> : 0;
+  static constexpr bool async = std::is_arithmetic_v<Element> && std::is_same_v<Element, Stored> && sizeof(Element) >= 4;
+  /// Of a block, at most; and such blocks on a multiprocessor. Loads through registers need more of them.
+  static constexpr int threads = registers > 1 || async ? 512 : 384;
+  static constexpr int blocks = registers > 1 ? 1 : 2;
+
+  using Step = std::conditional_t<sums_powers<S>, PowersBySpecialFunctions<S>,
+                                  std::conditional_t<sums_exponentials<S>, LogSums<S>, Steps<S>>>;
+};
+
+/// How a problem is divided, by the host. `m`, `n`: outputs of a part, along m and n; `depth`: k in a box.
+struct SmallPlan {
+  int matrices_bits = 0;  // binary logarithm of the matrices of a block
+  int m = 1, n = 1, depth = 1, threads = 32;
+
+  int matrices() const { return 1 << matrices_bits; }
+  std::int64_t parts_m(const Contraction& p) const { return (p.m + m - 1) / m; }
+  std::int64_t parts_n(const Contraction& p) const { return (p.n + n - 1) / n; }
+  std::int64_t parts(const Contraction& p) const { return parts_m(p) * parts_n(p); }
+  std::int64_t groups(const Contraction& p) const { return (p.batch + matrices() - 1) >> matrices_bits; }
+};
+
+/// A box in shared memory: matrices `matrix` elements apart, in each of them runs of neighbours `run` elements apart.
+struct Pitch {
+  int matrix = 0, run = 0;
+};
+
+/// The kernel's view of the plan.
+struct SmallShape {
+  Sweep operand[2], c;  // A and B
+  Pitch pitch_a, pitch_b, pitch_c;
+  int begin_b;           // of B's box in shared memory, in elements
+  unsigned first_group;  // of this launch
+  unsigned parts, parts_n;
+  int matrices_bits, m, n, depth;
+  unsigned threads_n, threads_of_matrix;
+};
+
+/// Brings a box to shared memory; the caller commits and waits for its asynchronous copies.
+template <class S>
+__device__ __forceinline__ void bring(typename SmallTypes<S>::Stored* to, const typename S::element* from,
+                                      const Sweep& sweep, const Present& present) {
+  using Types = SmallTypes<S>;
+  using Element = typename Types::Element;
+  using Operand = typename Types::Operand;
+  using Stored = typename Types::Stored;
+  const Present sorted = sweep.sorted(present);
+  const bool whole = sweep.is_whole(sorted);
+  // visit(turn, move) for `turns` moves of this thread, then for its next ones; after(turn) once those are under way.
+  const auto for_each = [&]<int turns>(const auto& visit, const auto& after) __attribute__((always_inline)) {
+#pragma unroll 1
+    for (unsigned first = arch::thread_index(); first < sweep.count; first += turns * blockDim.x) {
+#pragma unroll
+      for (int turn = 0; turn < turns; ++turn) visit(turn, sweep.move(first + turn * blockDim.x, sorted, whole));
+#pragma unroll
+      for (int turn = 0; turn < turns; ++turn) after(turn);
+    }
+  };
+  const auto copy = [&]<int bytes>() __attribute__((always_inline)) {
+    for_each.template operator()<2>(
+        [&](int, const Sweep::Move& m) __attribute__((always_inline)) {
+          if (m.exists) arch::copy_async<bytes>(to + m.shared, from + m.global);
+        },
+        [](int) {});
+  };
+  // Through registers: `width` elements at a time, `turns` times in flight.
+  const auto load = [&]<int width, int turns>() __attribute__((always_inline)) {
+    using Vector = tile::Chunk<Element, width>;
+    Vector vector[turns];
+    int at[turns];
+    for_each.template operator()<turns>(
+        [&](int turn, const Sweep::Move& m) __attribute__((always_inline)) {
+          at[turn] = m.exists ? m.shared : -1;
+          if (m.exists) vector[turn] = Vector::load(from + m.global);
+        },
+        [&](int turn) __attribute__((always_inline)) {
+          if (at[turn] < 0) return;
+          Stored* const place = to + at[turn];
+          constexpr int chunk = std::min(tile::chunk_of<Stored>, width);
+          const auto value = [&](int i) __attribute__((always_inline)) {
+            return static_cast<Stored>(static_cast<Operand>(vector[turn].value[i]));
+          };
+          if constexpr (chunk > 1)
+            if (sweep.next == 1) {
+#pragma unroll
+              for (int j = 0; j < width; j += chunk) {
+                tile::Chunk<Stored, chunk> values;
+#pragma unroll
+                for (int i = 0; i < chunk; ++i) values.value[i] = value(j + i);
+                values.store(place + j);
+              }
+              return;
+            }
+#pragma unroll
+          for (int j = 0; j < width; ++j) place[j * sweep.next] = value(j);
+        });
+  };
+
+  constexpr int width = 1 << Types::vector_bits;
+  if constexpr (width > 1) {
+    if (sweep.bits > 0) {
+      if constexpr (Types::async)
+        if (sweep.next == 1) return copy.template operator()<width * sizeof(Element)>();
+      return load.template operator()<width, sizeof(Element) < 4 ? 4 : 2>();
+    }
+  }
+  if constexpr (Types::async)
+    copy.template operator()<sizeof(Element)>();
+  else
+    load.template operator()<1, width == 1 ? 1 : 4>();
+}
+
+/// The operands of a thread for one k. `left`: neighbours that exist. A user's functor sees the last of them again in place of
+/// those that do not; the zoo's takes any bits.
+template <class S>
+__device__ __forceinline__ void read_operands(operand_t<S> (&to)[SmallTypes<S>::outputs],
+                                              const typename SmallTypes<S>::Stored* from, int left) {
+  using Types = SmallTypes<S>;
+  if constexpr (sees_elements_alone<S>) {
+#pragma unroll
+    for (int i = 0; i < Types::outputs; ++i) to[i] = static_cast<operand_t<S>>(from[i < left ? i : left - 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < Types::outputs; i += Types::chunk) {
+      const auto c = tile::Chunk<typename Types::Stored, Types::chunk>::load(from + i);
+#pragma unroll
+      for (int j = 0; j < Types::chunk; ++j) to[i + j] = static_cast<operand_t<S>>(c.value[j]);
+    }
+  }
+}
+
+template <class S, class Finish>
+__global__ void __launch_bounds__(SmallTypes<S>::threads, SmallTypes<S>::blocks)
+    contract_small(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ SmallShape shape) {
+  using Types = SmallTypes<S>;
+  using Stored = typename Types::Stored;
+  using Operand = typename Types::Operand;
+  using Accumulator = typename Types::Accumulator;
+  using Step = typename Types::Step;
+  using Value = typename Store<S, Finish>::Value;
+  using Sums = tile::Chunk<Accumulator, Types::sum_chunk>;
+  constexpr int outputs = Types::outputs;
+  extern __shared__ __attribute__((aligned(16))) unsigned char shared[];
+  Stored* const box_a = reinterpret_cast<Stored*>(shared);
+  Stored* const box_b = box_a + shape.begin_b;
+  Accumulator* const sums = reinterpret_cast<Accumulator*>(shared);
+
+  // The block's matrices and its part of each of them.
+  const unsigned group = shape.parts == 1 ? blockIdx.x : blockIdx.x / shape.parts;
+  const unsigned part = blockIdx.x - group * shape.parts;
+  const unsigned part_m = shape.parts == 1 ? 0 : part / shape.parts_n, part_n = part - part_m * shape.parts_n;
+  const std::int64_t l0 = (std::int64_t{shape.first_group} + group) << shape.matrices_bits;
+  const std::int64_t m0 = std::int64_t{part_m} * shape.m, n0 = std::int64_t{part_n} * shape.n;
+  const auto left = [](std::int64_t all, std::int64_t first, int most) {
+    return all - first < most ? static_cast<int>(all - first) : most;
+  };
+  const int left_l = left(g.batch, l0, 1 << shape.matrices_bits), left_m = left(g.m, m0, shape.m),
+            left_n = left(g.n, n0, shape.n);
+
+  // The thread's matrix, and its outputs there. Neighbouring threads take neighbouring matrices.
+  const unsigned in_matrix = threadIdx.x >> shape.matrices_bits, row = in_matrix / shape.threads_n;
+  const int l = static_cast<int>(threadIdx.x & ((1u << shape.matrices_bits) - 1));
+  const int m = static_cast<int>(row) * outputs, n = static_cast<int>(in_matrix - row * shape.threads_n) * outputs;
+  const bool present = in_matrix < shape.threads_of_matrix && l < left_l && m < left_m && n < left_n;
+  Accumulator* const own = sums + l * shape.pitch_c.matrix + m * shape.pitch_c.run + n;
+
+  // Outputs of C in its order: visit(where the accumulator is in shared memory, l, m, n).
+  const Present present_c{left_l, left_m, left_n};
+  const auto for_each_output = [&](const auto& visit) __attribute__((always_inline)) {
+    const Present sorted = shape.c.sorted(present_c);
+    const bool whole = shape.c.is_whole(sorted);
+#pragma unroll 1
+    for (unsigned i = threadIdx.x; i < shape.c.count; i += blockDim.x) {
+      const auto move = shape.c.move(i, sorted, whole);
+      const auto index = [&](int axis) {
+        return shape.c.axis[0] == axis ? move.index[0] : shape.c.axis[1] == axis ? move.index[1] : move.index[2];
+      };
+      if (move.exists) visit(move, l0 + index(0), m0 + index(1), n0 + index(2));
+    }
+  };
+
+  Accumulator x[outputs][outputs];
+#pragma unroll
+  for (int i = 0; i < outputs; ++i)
+#pragma unroll
+    for (int j = 0; j < outputs; ++j) x[i][j] = S::identity();
+  if constexpr (can_accumulate<S>)
+    if (g.accumulate) {
+      for_each_output([&](const Sweep::Move& move, std::int64_t at_l, std::int64_t at_m, std::int64_t at_n) __attribute__((
+                          always_inline)) { sums[move.shared] = g.start(g.semiring(at_l), at_l, at_m, at_n); });
+      __syncthreads();
+      if (present)
+#pragma unroll
+        for (int i = 0; i < outputs; ++i)
+#pragma unroll
+          for (int j = 0; j < outputs; ++j)
+            if (m + i < left_m && n + j < left_n) x[i][j] = own[i * shape.pitch_c.run + j];
+      __syncthreads();
+    }
+
+  const S s = g.semiring(present ? l0 + l : l0);
+  NoTable none;
+  const Step step(s, {}, none, 0, 0);
+#pragma unroll 1
+  for (std::int64_t k0 = 0; k0 < g.k; k0 += shape.depth) {
+    if (k0 > 0) __syncthreads();
+    const int left_k = left(g.k, k0, shape.depth);
+    // One loop over both operands keeps the code short, and the sweep of only one of them in registers.
+#pragma unroll 1
+    for (int which = 0; which < 2; ++which)
+      bring<S>(box_a + which * shape.begin_b, which == 0 ? &g.a.at(l0, m0, k0) : &g.b.at(l0, k0, n0), shape.operand[which],
+               {{left_l, which == 0 ? left_m : left_k, which == 0 ? left_k : left_n}});
+    if constexpr (Types::async) {
+      arch::commit_copies();
+      arch::wait_for_copies<0>();
+    }
+    __syncthreads();
+    if (!present) continue;
+    const Stored* a = box_a + l * shape.pitch_a.matrix + m;
+    const Stored* b = box_b + l * shape.pitch_b.matrix + n;
+    const auto take = [&]<int count>(int k) __attribute__((always_inline)) {
+      Operand of_a[count][outputs], of_b[count][outputs];
+#pragma unroll
+      for (int c = 0; c < count; ++c) {
+        read_operands<S>(of_a[c], a, left_m - m);
+        read_operands<S>(of_b[c], b, left_n - n);
+        a += shape.pitch_a.run;
+        b += shape.pitch_b.run;
+      }
+#pragma unroll
+      for (int i = 0; i < outputs; ++i)
+#pragma unroll
+        for (int j = 0; j < outputs; ++j)
+          if constexpr (Step::chunk > 1) {
+            Operand one_a[count], one_b[count];
+#pragma unroll
+            for (int c = 0; c < count; ++c) one_a[c] = of_a[c][i], one_b[c] = of_b[c][j];
+            x[i][j] = step(x[i][j], one_a, one_b);
+          } else {
+            x[i][j] = step(x[i][j], of_a[0][i], of_b[0][j], k0 + k);
+          }
+    };
+    int k = 0;
+    if constexpr (Step::chunk > 1)
+#pragma unroll 1
+      for (; k + 4 <= left_k; k += 4) take.template operator()<4>(k);
+    constexpr int unroll = is_transcendental<S> || outputs == 1 ? 1 : 2;
+#pragma unroll unroll
+    for (; k < left_k; ++k) take.template operator()<1>(k);
+  }
+
+  __syncthreads();
+  if (present)
+#pragma unroll
+    for (int i = 0; i < outputs; ++i)
+#pragma unroll
+      for (int j = 0; j < outputs; j += Types::sum_chunk) {
+        // Rows and columns that do not exist have room, too.
+        Accumulator* const to = own + i * shape.pitch_c.run + j;
+        if constexpr (Sums::as_word) {
+          Sums values;
+#pragma unroll
+          for (int v = 0; v < Types::sum_chunk; ++v) values.value[v] = x[i][j + v];
+          values.store(to);
+        } else {
+          *to = x[i][j];
+        }
+      }
+  __syncthreads();
+
+  const Store<S, Finish> store(g);
+  if constexpr (Number<Value>) {
+    constexpr bool copies_vectors = std::is_same_v<Finish, detail::ProgramFinish>;
+    Value* const to = static_cast<Value*>(g.c) + g.c_offset(l0, m0, n0);
+    const Present sorted = shape.c.sorted(present_c);
+    const bool whole = shape.c.is_whole(sorted);
+    if constexpr (copies_vectors)
+      if (shape.c.bits > 0) {
+        constexpr int width = 1 << vector_bits_of<Value>;
+#pragma unroll 1
+        for (unsigned i = threadIdx.x; i < shape.c.count; i += blockDim.x) {
+          const auto move = shape.c.move(i, sorted, whole);
+          if (!move.exists) continue;
+          tile::Chunk<Value, width> values;
+#pragma unroll
+          for (int v = 0; v < width; ++v) values.value[v] = rigel::result(s, sums[move.shared + v * shape.c.next]);
+          values.store(to + move.global);
+        }
+        return;
+      }
+    if (store.is_plain() && !g.semirings) {
+#pragma unroll 1
+      for (unsigned i = threadIdx.x; i < shape.c.count; i += blockDim.x) {
+        const auto move = shape.c.move(i, sorted, whole);
+        if (!move.exists) continue;
+        store.with_output([&]<Output output>() __attribute__((always_inline)) {
+          to[move.global] = store.template plain<output>(s, sums[move.shared]);
+        });
+      }
+      return;
+    }
+  }
+  for_each_output([&](const Sweep::Move& move, std::int64_t at_l, std::int64_t at_m, std::int64_t at_n)
+                      __attribute__((always_inline)) { g.store(g.semiring(at_l), sums[move.shared], at_l, at_m, at_n); });
+}
+
+/// Whether a semiring has this kernel: all but those of very large structs.
+template <class S>
+inline constexpr bool has_small = sizeof(operand_t<S>) <= 64 && sizeof(typename S::accumulator) <= 64;
+
+/// The facts of a semiring's types on which the plan depends; sizes in bytes.
+struct SmallFacts {
+  int outputs, threads;
+  int element, vector_bits, stored, chunk, sum, sum_chunk;
+};
+template <class S>
+constexpr SmallFacts small_facts() {
+  using Types = SmallTypes<S>;
+  return {Types::outputs,
+          Types::threads,
+          sizeof(typename S::element),
+          Types::vector_bits,
+          sizeof(typename Types::Stored),
+          tile::chunk_of<typename Types::Stored>,
+          sizeof(typename Types::Accumulator),
+          Types::sum_chunk};
+}
+
+/// The pitches of `matrices` runs × `length` elements. From run to run an odd number of chunks, so that writes across runs use
+/// all banks; from matrix to matrix as many that eight neighbouring threads, which take neighbouring matrices, read all banks.
+inline Pitch pitch_of(int matrices, int runs, int length, int chunk) {
+  Pitch p;
+  p.run = ((length + chunk - 1) / chunk | 1) * chunk;
+  int chunks = runs * p.run / chunk;
+  const int apart = std::max(8 / matrices, 1);
+  if (matrices > 1)
+    while (chunks % (2 * apart) != apart) ++chunks;
+  p.matrix = chunks * chunk;
+  return p;
+}
+
+/// The boxes of a plan in shared memory.
+struct SmallBoxes {
+  Pitch a, b, c;
+  std::int64_t begin_b = 0, bytes = 0;  // begin_b in elements
+};
+inline SmallBoxes boxes_of(const Contraction& p, const SmallPlan& plan, const SmallFacts& facts) {
+  const auto whole = [&](int extent) { return (extent + facts.outputs - 1) / facts.outputs * facts.outputs; };
+  const int matrices_a = p.a.batch_stride == 0 ? 1 : plan.matrices(),
+            matrices_b = p.b.batch_stride == 0 ? 1 : plan.matrices();
+  SmallBoxes boxes;
+  boxes.a = pitch_of(matrices_a, plan.depth, whole(plan.m), facts.chunk);
+  boxes.b = pitch_of(matrices_b, plan.depth, whole(plan.n), facts.chunk);
+  boxes.c = pitch_of(plan.matrices(), whole(plan.m), whole(plan.n), facts.sum_chunk);
+  const auto size = [](int matrices, const Pitch& pitch) { return std::int64_t{matrices} * pitch.matrix; };
+  constexpr std::int64_t alignment = 16;
+  boxes.begin_b = (size(matrices_a, boxes.a) + alignment - 1) / alignment * alignment;
+  boxes.bytes =
+      std::max((boxes.begin_b + size(matrices_b, boxes.b)) * facts.stored, size(plan.matrices(), boxes.c) * facts.sum);
+  if (matrices_a == 1) boxes.a.matrix = 0;
+  if (matrices_b == 1) boxes.b.matrix = 0;
+  return boxes;
+}
+
+inline constexpr std::int64_t small_most_bytes = 48 * 1024;
+
+/// Whether neighbours in memory belong to different matrices.
+inline bool is_interleaved(const Operand& o) {
+  const std::int64_t batch = std::abs(o.batch_stride);
+  return batch != 0 && (o.rows == 1 || batch < std::abs(o.row_stride)) &&
+         (o.columns == 1 || batch < std::abs(o.column_stride));
+}
+
+/// As many matrices that 128 threads have outputs, but enough blocks for the card; more if memory interleaves matrices, so that
+/// a block reads whole sectors. K at once if the boxes are small enough for eight blocks on a multiprocessor.
+[[gnu::noinline]] inline SmallPlan small_plan(const Contraction& p, const SmallFacts& facts) {
+  constexpr std::int64_t most = 256, wanted = 128, warp = 32, bytes = 28 * 1024, sectors = 64;  // threads; bytes
+  const std::int64_t o = facts.outputs;
+  const auto over = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
+  std::int64_t threads_m = std::min<std::int64_t>(over(std::max<std::int64_t>(p.m, 1), o), 16);
+  const std::int64_t threads_n = std::min(over(std::max<std::int64_t>(p.n, 1), o), most / threads_m);
+  threads_m = std::min(over(std::max<std::int64_t>(p.m, 1), o), most / threads_n);
+  // Parts of equal size, of whole vectors if there are several.
+  const auto part = [&](std::int64_t extent, std::int64_t threads) {
+    if (extent <= threads * o) return static_cast<int>(std::max<std::int64_t>(extent, 1));
+    const std::int64_t parts = over(extent, threads * o), granule = std::min<std::int64_t>(16, threads * o);
+    return static_cast<int>(std::min(over(over(extent, parts), granule) * granule, threads * o));
+  };
+  SmallPlan plan;
+  plan.m = part(p.m, threads_m);
+  plan.n = part(p.n, threads_n);
+  const std::int64_t of_matrix = over(plan.m, o) * over(plan.n, o);
+  const std::int64_t multiprocessors = std::max(p.execution.multiprocessors, 1);
+  const auto floor_bits = [](std::int64_t x) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(x))) - 1; };
+  const bool interleaved = is_interleaved(p.a) || is_interleaved(p.b) || is_interleaved(p.c);
+  const std::int64_t together = interleaved ? std::max<std::int64_t>(sectors / facts.element, 8) : 1;
+  const std::int64_t enough = std::max(p.batch * plan.parts(p) / multiprocessors, std::min<std::int64_t>(together, 8));
+  const std::int64_t matrices = std::min(
+      {std::max(wanted / of_matrix, together), facts.threads / of_matrix, enough, std::max<std::int64_t>(p.batch, 1)});
+  plan.matrices_bits = floor_bits(std::max<std::int64_t>(matrices, 1));
+  plan.depth = static_cast<int>(std::clamp<std::int64_t>(p.k, 1, 1 << 12));
+  const std::int64_t k = std::max<std::int64_t>(p.k, 1);
+  plan.depth = static_cast<int>(std::min<std::int64_t>(k, bytes));
+  const auto boxes = [&] { return boxes_of(p, plan, facts); };
+  const auto runs = [&](const SmallBoxes& b) {  // bytes of a k-step
+    const auto matrices_of = [&](const Operand& one) { return one.batch_stride == 0 ? 1 : plan.matrices(); };
+    return (std::int64_t{matrices_of(p.a)} * b.a.run + std::int64_t{matrices_of(p.b)} * b.b.run) * facts.stored;
+  };
+  while (plan.matrices_bits > 0) {
+    const SmallBoxes b = boxes();
+    const bool too_large = std::int64_t{plan.matrices()} * b.c.matrix * facts.sum > small_most_bytes || runs(b) > bytes;
+    if (!too_large && (interleaved || b.bytes <= bytes || plan.matrices() * of_matrix <= warp)) break;
+    --plan.matrices_bits;
+  }
+  if (const SmallBoxes b = boxes(); b.bytes > bytes) {
+    const std::int64_t deepest = std::max<std::int64_t>(bytes / runs(b), 1), granule = std::int64_t{1} << facts.vector_bits;
+    const std::int64_t even = over(k, over(k, deepest));
+    plan.depth = static_cast<int>(std::min(k, deepest >= granule ? over(even, granule) * granule : even));
+  }
+  plan.threads = static_cast<int>(std::max(over(plan.matrices() * of_matrix, warp) * warp, wanted));
+  return plan;
+}
+
+/// What a launch needs in addition to the arguments.
+[[gnu::noinline]] inline SmallShape small_shape(const Contraction& p, const SmallPlan& plan, const SmallFacts& facts,
+                                                int vector_bits_of_c) {
+  const SmallBoxes boxes = boxes_of(p, plan, facts);
+  const auto batch = [&](const Operand& o, const Pitch& pitch) {
+    return BoxAxis{p.batch, o.batch_stride == 0 ? 1 : plan.matrices(), o.batch_stride, pitch.matrix};
+  };
+  const auto over = [&](int extent) { return static_cast<unsigned>((extent + facts.outputs - 1) / facts.outputs); };
+  SmallShape s;
+  s.operand[0] =
+      sweep_of({{batch(p.a, boxes.a), {p.m, plan.m, p.a.row_stride, 1}, {p.k, plan.depth, p.a.column_stride, boxes.a.run}}},
+               p.a.data, static_cast<int>(p.a.size), facts.vector_bits);
+  s.operand[1] =
+      sweep_of({{batch(p.b, boxes.b), {p.k, plan.depth, p.b.row_stride, boxes.b.run}, {p.n, plan.n, p.b.column_stride, 1}}},
+               p.b.data, static_cast<int>(p.b.size), facts.vector_bits);
+  s.c = sweep_of({{{p.batch, plan.matrices(), p.c.batch_stride, boxes.c.matrix},
+                   {p.m, plan.m, p.c.row_stride, boxes.c.run},
+                   {p.n, plan.n, p.c.column_stride, 1}}},
+                 p.c.data, static_cast<int>(p.c.size), vector_bits_of_c);
+  s.pitch_a = boxes.a;
+  s.pitch_b = boxes.b;
+  s.pitch_c = boxes.c;
+  s.begin_b = static_cast<int>(boxes.begin_b);
+  s.first_group = 0;
+  s.parts = static_cast<unsigned>(plan.parts(p));
+  s.parts_n = static_cast<unsigned>(plan.parts_n(p));
+  s.matrices_bits = plan.matrices_bits;
+  s.m = plan.m;
+  s.n = plan.n;
+  s.depth = plan.depth;
+  s.threads_n = over(plan.n);
+  s.threads_of_matrix = over(plan.m) * s.threads_n;
+  return s;
+}
+
+/// Whether C receives results as they are, so that it can take them in vectors.
+template <class S, class Finish>
+int small_vector_bits_of_c(const Contraction& p) {
+  if constexpr (std::is_same_v<Finish, detail::ProgramFinish> && Number<result_t<S>>)
+    if (p.program->empty() && p.c.type == scalar_of<result_t<S>> && !p.semiring_in_view && !p.accumulate)
+      return vector_bits_of<result_t<S>>;
+  return 0;
+}
+
+template <class S, class Finish>
+Status small_supports(const Contraction& p) {
+  const SmallPlan plan = small_plan(p, small_facts<S>());
+  if (p.m > max_grid || p.n > max_grid || plan.parts_m(p) * plan.parts_n(p) > max_grid || plan.groups(p) > max_grid)
+    return {Decline::extents, "a matrix of C, or the batch, has more than 2^31 - 1 parts"};
+  const auto near = [&](const Operand& o, int rows, int columns) {
+    return is_near(
+        {{{p.batch, plan.matrices(), o.batch_stride, 0}, {0, rows, o.row_stride, 0}, {0, columns, o.column_stride, 0}}});
+  };
+  if (!near(p.a, plan.m, plan.depth) || !near(p.b, plan.depth, plan.n) || !near(p.c, plan.m, plan.n))
+    return {Decline::layout, "elements that a block needs lie 2^31 or more elements apart"};
+  return detail::finish_supports<Finish>(p);
+}
+
+/// What a semiring costs: steps per second of a multiprocessor, and the share of its issue slots that they take at that rate.
+struct SmallCosts {
+  double steps, issued;
+  bool async;
+};
+
+/// Predicted seconds: a launch and a block's latency, then the longest of three times: memory; the instructions of the
+/// multiprocessor with the most blocks; and its blocks' latencies, as many at a time as it holds. From instruction counts, not
+/// fitted.
+[[gnu::noinline]] inline double small_seconds(const Contraction& p, const SmallPlan& plan, const SmallFacts& facts,
+                                              const SmallShape& shape, SmallCosts costs) {
+  constexpr double launch = 3.3e-6, latency = 1.6e-6, of_chunk = 1.1e-6;  // of a block, and of each further box along K
+  constexpr double issued = 2.2 * 1.75e9, bandwidth = 4.1e12,
+                   in_flight = 32e3;  // per multiprocessor; bytes that fill memory
+  constexpr double move = 14, of_vector = 1.5, output = 18, general = 150, of_thread = 150, fragment = 4;  // instructions
+  const double multiprocessors = std::max(p.execution.multiprocessors, 1);
+  const double blocks = static_cast<double>(plan.groups(p)) * static_cast<double>(plan.parts(p));
+  const double k = static_cast<double>(p.k), chunks = std::max(std::ceil(k / plan.depth), 1.);
+  const double warps = plan.threads / 32.;
+  const double busy = std::ceil(static_cast<double>(plan.matrices()) * shape.threads_of_matrix / 32);
+  const auto moves = [&](const Sweep& sweep) { return sweep.count / 32. * (move + of_vector * ((1 << sweep.bits) - 1)); };
+  const double stores =
+      shape.c.bits > 0 || (p.program && p.program->empty() && p.c.type == p.accumulator) || p.program == nullptr
+          ? shape.c.count / 32. * (output + of_vector * ((1 << shape.c.bits) - 1))
+          : shape.c.count / 32. * general;
+  const double outputs = facts.outputs * facts.outputs;
+  const double instructions = warps * of_thread + chunks * (moves(shape.operand[0]) + moves(shape.operand[1])) + stores +
+                              busy * k * (2. * facts.outputs / facts.chunk + fragment);
+  const double steps = busy * 32 * k * outputs / costs.steps;
+  const double block = std::max(instructions / issued + steps * costs.issued, steps);
+  const SmallBoxes boxes = boxes_of(p, plan, facts);
+  const double resident = std::max(
+      std::min({std::floor(228. * 1024 / (static_cast<double>(boxes.bytes) + 1024)), std::floor(1024. / plan.threads), 32.}),
+      1.);
+  const detail::Waves waves(blocks, multiprocessors, resident);
+  // Loads through registers keep few bytes in flight.
+  const auto loaded = [&](const Sweep& sweep) {
+    const double bytes = facts.element * (1 << sweep.bits), turns = 4;
+    return costs.async ? 1 : std::min(1., resident * plan.threads * turns * bytes / in_flight);
+  };
+  const double memory = p.memory_bytes() / (bandwidth * std::min(loaded(shape.operand[0]), loaded(shape.operand[1])));
+  const double waiting = waves.rounds() * (latency + (chunks - 1) * of_chunk);
+  return launch + latency + std::max({memory, waves.each * block, waiting});
+}
+
+template <class S, class Finish>
+double small_cost(const Kernel<Contraction>&, const Contraction& p, Plan& kept) {
+  constexpr SmallFacts facts = small_facts<S>();
+  const SmallPlan plan = small_plan(p, facts);
+  kept.keep(plan);
+  return small_seconds(p, plan, facts, small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p)),
+                       {steps_per_second<S, SmallTile<S>>(), 1. / SmallTypes<S>::registers, SmallTypes<S>::async});
+}
+
+template <class S, class Finish>
+void small_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& kept, const Workspace&) {
+  constexpr SmallFacts facts = small_facts<S>();
+  const auto plan = kept.get<SmallPlan>();
+  SmallShape shape = small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p));
+  const detail::Arguments<S, Finish> arguments = detail::arguments_of<S, Finish>(p);
+  const auto bytes = static_cast<std::size_t>(boxes_of(p, plan, facts).bytes);
+  const cuda::CurrentDevice current(p.execution.device);
+  cuda::for_each_launch(plan.groups(p), max_grid / shape.parts, [&](std::int64_t first, std::int64_t count) {
+    shape.first_group = static_cast<unsigned>(first);
+    contract_small<S, Finish><<<static_cast<unsigned>(count * shape.parts), static_cast<unsigned>(plan.threads), bytes,
+                                static_cast<cudaStream_t>(p.execution.stream)>>>(arguments, shape);
+    cuda::check_launch(cudaGetLastError(), kernel.info.name);
+  });
+}
+
+template <class S, class Finish>
+Kernel<Contraction> small_kernel() {
+  using Types = SmallTypes<S>;
+  constexpr int most = 16 * Types::outputs;
+  Kernel<Contraction> k;
+  k.info = tile_info<S, SmallTile<S>>();
+  detail::set_variant(k.info, "small");
+  k.info.tile = {most, most, 64};  // the largest part if C is square, and K at once in 4 bytes
+  k.info.stages = 1;
+  k.info.threads = 256;  // for the largest part
+  k.info.shared_memory = static_cast<int>(small_most_bytes);
+  // Tiles compute powers and exponentials of floats differently.
+  if constexpr (sums_powers<S> || sums_exponentials<S>) {
+    k.info.promises = Promise::repeatable;
+    k.info.bit_class.clear();
+  }
+  k.supports = detail::supports_by<small_supports<S, Finish>>;
+  k.cost = small_cost<S, Finish>;
+  k.run = small_run<S, Finish>;
+  return k;
+}
+
+}  // namespace rigel::backends::simt
