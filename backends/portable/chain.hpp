@@ -77,8 +77,8 @@ struct BitCount {
   }
   RIGEL_FUNCTION BitCount plus(std::uint64_t word) const {
     const auto low = static_cast<std::uint32_t>(word), high = static_cast<std::uint32_t>(word >> 32);
-    const std::uint32_t carry = (low & high) | (ones & (low | high));
-    return {ones ^ low ^ high, carries + static_cast<std::uint32_t>(math::population_count(carry))};
+    const std::uint32_t differ = low ^ high, carry = (low & high) | (ones & differ);
+    return {ones ^ differ, carries + static_cast<std::uint32_t>(math::population_count(carry))};
   }
   RIGEL_FUNCTION std::int32_t value() const {
     return static_cast<std::int32_t>(2 * carries + static_cast<std::uint32_t>(math::population_count(ones)));

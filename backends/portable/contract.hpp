@@ -80,7 +80,7 @@ constexpr double pairs_per_second() {
   if constexpr (std::is_same_v<Chain, PowerChain<S>>)
     return 1.15e10;
   else if constexpr (counts_bits<S>)
-    return 1.6e10 * Chain::packed;
+    return 1.5e10 * Chain::packed;
   else if constexpr (is_transcendental<S> && !std::is_arithmetic_v<Accumulator>)
     return wide ? 1.6e9 : 1.1e10;  // exponentials
   else if constexpr (is_transcendental<S>)

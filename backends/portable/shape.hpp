@@ -84,7 +84,7 @@ template <class Exec, class S>
 constexpr auto large_shape() {
   constexpr int wave = wave_of<Exec>, words = words_of<S>;
   if constexpr (counts_bits<S>)
-    return Shape<wave, 16, 8, 8, 4, 8, 3>{};
+    return Shape<wave, 16, 16, 4, 4, 8, 2>{};
   else if constexpr (words > 4)
     return Shape<wave, 8, 8, 2, 2, 4, 2>{};
   else if constexpr (words > 2 || is_transcendental<S>)
@@ -103,7 +103,7 @@ template <class Exec, class S>
 constexpr auto small_shape() {
   constexpr int wave = wave_of<Exec>, words = words_of<S>;
   if constexpr (counts_bits<S>)
-    return Shape<wave, 8, 8, 4, 4, 8, 8>{};
+    return Shape<wave, 8, 8, 4, 4, 8, 6>{};
   else if constexpr (words > 4)
     return LargeShape<Exec, S>{};
   else

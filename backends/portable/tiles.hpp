@@ -103,9 +103,9 @@ class SlabCopy {
 
   /// Loads this thread's share of the next slab, of which `steps` k exist.
   RIGEL_FUNCTION void load(int steps) {
-    if (steps == Shape::depth * packed) {
+    if (packed == 1 && steps == Shape::depth) {
 #pragma unroll
-      for (int i = 0; i < each; ++i) held_[i] = word_(from_ + offset_[i], packed);
+      for (int i = 0; i < each; ++i) held_[i] = word_(from_ + offset_[i], 1);
     } else {
 #pragma unroll
       for (int i = 0; i < each; ++i) {
