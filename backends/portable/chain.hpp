@@ -95,7 +95,7 @@ struct CountChain<bit_hamming<Word>> {
   using Stored = std::uint64_t;
   using Sum = BitCount;
   using Accumulator = std::int32_t;
-  static constexpr int packed = sizeof(Stored) / sizeof(Word);
+  static constexpr int packed = 64 / (8 * static_cast<int>(sizeof(Word)));
   static constexpr bool counts_lines = false;
 
   static RIGEL_FUNCTION Sum start(Accumulator x) { return BitCount::from(x); }
@@ -112,7 +112,7 @@ struct CountChain<bit_jaccard<Word>> {
   using Stored = std::uint64_t;
   using Sum = BitCount;
   using Accumulator = bit_counts<std::int32_t>;
-  static constexpr int packed = sizeof(Stored) / sizeof(Word);
+  static constexpr int packed = 64 / (8 * static_cast<int>(sizeof(Word)));
   static constexpr bool counts_lines = true;
 
   static RIGEL_FUNCTION Sum start(Accumulator) { return {0, 0}; }
