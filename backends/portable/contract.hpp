@@ -54,13 +54,6 @@ constexpr double launch_seconds = 5e-6;
 constexpr double issued_per_second = 4 * 32 * 1.7e9;  // instructions of threads, by a multiprocessor
 constexpr double clock = 1.7e9;
 
-template <class S>
-inline constexpr bool counts_bits = false;
-template <class W>
-inline constexpr bool counts_bits<bit_hamming<W>> = true;
-template <class W>
-inline constexpr bool counts_bits<bit_jaccard<W>> = true;
-
 /// Whether ⊗ and ⊕ are minima or maxima both.
 template <class S>
 inline constexpr bool selects_twice = false;
@@ -69,24 +62,34 @@ inline constexpr bool selects_twice<max_min<E, A>> = true;
 template <class E, class A>
 inline constexpr bool selects_twice<min_max<E, A>> = true;
 
-/// Pairs per second of a multiprocessor whose threads hold 8 × 8 outputs each. Integers count as the slowest of their semirings.
-template <class S, class Step>
+/// Whether ⊗ takes the absolute value or the square of a difference.
+template <class S>
+inline constexpr bool measures = false;
+template <class E, class A>
+inline constexpr bool measures<l1<E, A>> = true;
+template <class E, class A>
+inline constexpr bool measures<l2_squared<E, A>> = true;
+template <class E, class A>
+inline constexpr bool measures<linf<E, A>> = true;
+
+/// Pairs per second of a multiprocessor whose threads hold 8 × 8 outputs each.
+template <class S, class Chain>
 constexpr double pairs_per_second() {
   using Accumulator = typename S::accumulator;
   constexpr bool wide = sizeof(operand_t<S>) > 4;
-  if constexpr (std::is_same_v<Step, PowerStep>)
+  if constexpr (std::is_same_v<Chain, PowerChain<S>>)
     return 1.15e10;
+  else if constexpr (counts_bits<S>)
+    return 1.5e10 * Chain::packed;
   else if constexpr (is_transcendental<S> && !std::is_arithmetic_v<Accumulator>)
     return wide ? 1.6e9 : 1.1e10;  // exponentials
   else if constexpr (is_transcendental<S>)
     return wide ? 0.6e9 : 3e9;  // powers
-  else if constexpr (ShortFloat<Accumulator>)
+  else if constexpr (ShortFloat<Accumulator> && std::is_same_v<typename Chain::Semiring, S>)
     return 1e10;
-  else if constexpr (counts_bits<S>)
-    return wide ? 6.5e9 : 1.3e10;
   else if constexpr (words_of<S> == 1)
-    return (std::is_floating_point_v<Accumulator> ? 7.5e10 : 6.5e10) * (selects_twice<S> ? 0.6 : 1) *
-           (std::is_integral_v<Accumulator> && !std::is_unsigned_v<Accumulator> ? 0.55 : 1);
+    return (std::is_floating_point_v<Accumulator> || ShortFloat<Accumulator> ? 7.5e10 : 7e10) *
+           (selects_twice<S> ? 0.7 : 1) * (std::is_integral_v<Accumulator> && measures<S> ? 0.7 : 1);
   else if constexpr (std::is_same_v<Accumulator, double>)
     return is_selective<S> ? 1.3e10 : 4e10;
   else if constexpr (std::is_signed_v<Accumulator>)
@@ -98,29 +101,49 @@ constexpr double pairs_per_second() {
 /// Instructions of a step by itself.
 template <class S>
 constexpr double instructions_of_step() {
+  using Chain = ReferenceChain<S>;
   constexpr double light = 6 * words_of<S>;
-  if constexpr (is_transcendental<S> || ShortFloat<typename S::accumulator>)
-    return issued_per_second / pairs_per_second<S, ReferenceStep>();
+  if constexpr (is_transcendental<S> || ShortFloat<typename Chain::Sum>)
+    return issued_per_second / pairs_per_second<S, Chain>();
+  else if constexpr (counts_bits<S>)
+    return 2 * light;  // bits are counted at a quarter of the rate of logic
   else
     return light;
 }
 
+/// Tiles of one slice.
+template <class Shape>
+std::int64_t tiles_of(const Contraction& p) {
+  return p.batch * ((p.m + Shape::m - 1) / Shape::m) * ((p.n + Shape::n - 1) / Shape::n);
+}
+
+/// Seconds of the second launch of `teams` teams, each of which joins the slices of a block. The host enqueues it while the first
+/// one runs.
+template <class S>
+double join_seconds(const Contraction& p, Slices slices) {
+  constexpr bool wide = sizeof(operand_t<S>) > 4;
+  constexpr double tree = 4e-6 * (!is_transcendental<S> ? 1 : wide ? 4 : 1.5), resident = 8, cached_bytes_per_second = 2e12;
+  const double rounds = std::ceil(static_cast<double>(SliceBlocks::of(p).count) / (multiprocessors_of(p) * resident));
+  return rounds * tree + static_cast<double>(slices_workspace<S>(p, slices)) / cached_bytes_per_second;
+}
+constexpr double second_launch_seconds = 4.5e-6;
+
 /// The multiprocessor that gets the most tiles computes them `teams` at a time. A slab takes at least the time of its way from
 /// memory. Partial tiles take as long as full ones.
-template <class S, class Shape, class Step>
-double tiles_seconds(const Contraction& p) {
+template <class S, class Shape, class Chain>
+double tiles_seconds(const Contraction& p, Slices slices) {
   constexpr double area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
   constexpr double efficiency = is_transcendental<S> ? 1 : outputs / (outputs + 4);
   constexpr double slab = words_of<S> > 1 ? 1.7e-6 : 1.3e-6, fill = 2.5e-6, store = 4e-8 * outputs * Shape::teams;
-  const double tiles = static_cast<double>(p.batch) * std::ceil(static_cast<double>(p.m) / Shape::m) *
-                       std::ceil(static_cast<double>(p.n) / Shape::n);
-  const detail::Waves waves(tiles, multiprocessors_of(p), Shape::teams);
+  const detail::Waves waves(static_cast<double>(tiles_of<Shape>(p) * slices.count), multiprocessors_of(p), Shape::teams);
   const double rounds = waves.rounds(), rest = waves.last();
   const double busy = 0.4 + 0.6 * rest / Shape::teams;
-  const double k = static_cast<double>(p.k);
-  const double tile = k * area / (pairs_per_second<S, Step>() * efficiency), wait = std::ceil(k / Shape::depth) * slab;
-  return launch_seconds + (rounds - 1) * std::max(tile * Shape::teams, wait) + std::max(tile * rest / busy, wait) +
-         rounds * (fill + store);
+  const double k = static_cast<double>(slices.length);
+  const double tile = k * area / (pairs_per_second<S, Chain>() * efficiency),
+               wait = std::ceil(k / (Shape::depth * Chain::packed)) * slab;
+  const double first =
+      (rounds - 1) * std::max(tile * Shape::teams, wait) + std::max(tile * rest / busy, wait) + rounds * (fill + store);
+  return launch_seconds + (slices.count > 1 ? std::max(first, second_launch_seconds) + join_seconds<S>(p, slices) : first);
 }
 
 /// The longer of two times: of the instructions, and of the waits of one team after the other.
@@ -145,36 +168,50 @@ inline bool is_scattered(std::int64_t k_stride, std::int64_t line_stride, const 
   return k_stride > line_stride && k_stride * static_cast<std::int64_t>(o.size) > sector;
 }
 
-/// As for narrow. Threads that read scattered k wait for more of memory. The host enqueues the second launch, which joins several
-/// slices, while the first one runs. The rates are those of one slice; several were not measured.
+/// As for narrow. Threads that read scattered k wait for more of memory, and take a sector of the cache for each k.
 /// Chains of logarithms leave multiprocessors waiting, of which a tile's thread has more.
 template <class S>
 double split_k_seconds(const Contraction& p, Slices slices) {
-  constexpr bool wide = sizeof(operand_t<S>) > 4;
   constexpr double chained = std::is_same_v<S, log_plus<typename S::element, float>> ? 3.3 : 1;
-  constexpr double resident = 4, step = instructions_of_step<S>() * chained, outputs = SplitK::outputs,
-                   second_launch = 4.5e-6;
-  constexpr double join = 4e-6 * (!is_transcendental<S> ? 1 : wide ? 4 : 1.5);
+  constexpr double step = instructions_of_step<S>() * chained, outputs = SliceBlocks::outputs;
+  constexpr double sector = 32, sector_bytes_per_second = 4e12;
+  constexpr double tree = 4e-6 * (!is_transcendental<S> ? 1 : sizeof(operand_t<S>) > 4 ? 4 : 1.5);
   const int scattered =
       is_scattered(p.a.column_stride, p.a.row_stride, p.a) + is_scattered(p.b.row_stride, p.b.column_stride, p.b);
   const double loads = 8 + 10 * scattered, wait = 0.17e-6 * (1 + scattered);
-  const double tiles = static_cast<double>(SplitK::tiles(p)), k = static_cast<double>(p.k);
-  const double throughput = tiles * k * outputs * (step + loads) / (issued_per_second * multiprocessors_of(p));
-  const double rounds = std::ceil(tiles * static_cast<double>(slices.count) / (multiprocessors_of(p) * resident));
+  const double blocks = static_cast<double>(SliceBlocks::of(p).count), k = static_cast<double>(p.k);
+  const double throughput = blocks * k * outputs * (step + loads) / (issued_per_second * multiprocessors_of(p));
+  const double sectors = blocks * k * scattered * sector / sector_bytes_per_second;
+  const double rounds = std::ceil(blocks * static_cast<double>(slices.count) / (multiprocessors_of(p) * SplitK::resident));
   const double steps = std::ceil(static_cast<double>(slices.length) / SplitK::threads);
-  const double waiting = rounds * (steps * std::max(wait, 2 * outputs * step / clock) + join);
-  const double one = std::max({throughput, waiting, memory_seconds(p)});
-  return launch_seconds + (slices.count > 1 ? std::max(one, second_launch) + join : one);
+  const double waiting = rounds * (steps * std::max(wait, 2 * outputs * step / clock) + tree);
+  const double one = std::max({throughput, sectors, waiting, memory_seconds(p)});
+  return launch_seconds + (slices.count > 1 ? std::max(one, second_launch_seconds) + join_seconds<S>(p, slices) : one);
 }
 
-/// The faster way: one slice, or as many as fill the device. Spaces that the pool of workspaces does not serve take one, so that
-/// no call there fails for want of a workspace.
+/// Whether calls may take slices: not on spaces that the pool of workspaces does not serve, so that no call there fails for want
+/// of a workspace.
+inline bool may_slice(const Contraction& p) { return p.execution.space != Space::other; }
+
+/// The faster way of split_k: one slice, or as many as fill the device.
 template <class S>
 Slices fastest_slices(const Contraction& p) {
   const Slices one{1, p.k};
-  if (p.execution.space == Space::other) return one;
-  const Slices many = cut_k(p.k, SplitK::tiles(p), static_cast<std::int64_t>(multiprocessors_of(p)));
+  if (!may_slice(p)) return one;
+  const Slices many = SplitK::cut(p.k, SliceBlocks::of(p).count, static_cast<std::int64_t>(multiprocessors_of(p)));
   return split_k_seconds<S>(p, many) < split_k_seconds<S>(p, one) ? many : one;
+}
+
+/// Whether a kernel takes K whole, or in as many slices as are predicted to be the fastest.
+enum class Cut { whole, slices };
+
+/// The slices of a call in tiles: as many as fill the device.
+template <class Shape, class Chain>
+Slices slices_of_tiles(const Contraction& p, Cut cut) {
+  constexpr std::int64_t unit = Shape::depth * Chain::packed, least = 8 * unit, most = 1024;
+  if (cut == Cut::whole || !may_slice(p)) return {1, p.k};
+  const auto teams = static_cast<std::int64_t>(Shape::teams * multiprocessors_of(p));
+  return cut_k(p.k, std::min(teams / std::max<std::int64_t>(tiles_of<Shape>(p), 1), most), least, unit);
 }
 
 /// Facts and promises of one chain in ascending k.
@@ -189,34 +226,37 @@ Kernel<Contraction> chain_kernel(std::string_view variant) {
   return k;
 }
 
-/// Calls visit.operator()<Shape>() with the tile that is predicted to be faster.
-template <class Exec, class S, class Step, class Visit>
-void with_shape(const Contraction& p, const Visit& visit) {
+/// Calls visit.operator()<Shape>(slices) with the tile that is predicted to be faster.
+template <class Exec, class S, class Chain, class Visit>
+void with_shape(const Contraction& p, Cut cut, const Visit& visit) {
   using Large = LargeShape<Exec, S>;
   using Small = SmallShape<Exec, S>;
-  if (tiles_seconds<S, Large, Step>(p) <= tiles_seconds<S, Small, Step>(p))
-    visit.template operator()<Large>();
+  const Slices large = slices_of_tiles<Large, Chain>(p, cut), small = slices_of_tiles<Small, Chain>(p, cut);
+  if (tiles_seconds<S, Large, Chain>(p, large) <= tiles_seconds<S, Small, Chain>(p, small))
+    visit.template operator()<Large>(large);
   else
-    visit.template operator()<Small>();
+    visit.template operator()<Small>(small);
 }
 
-template <class S, class Step, class Devices>
-double device_seconds(const Contraction& p) {
+template <class S, class Chain, class Devices>
+double device_seconds(const Contraction& p, Cut cut) {
   double seconds = 0;
   detail::with_instance(Devices{}, p.execution, [&]<class Exec>(const Exec&) {
-    with_shape<Exec, S, Step>(p, [&]<class Shape>() { seconds = tiles_seconds<S, Shape, Step>(p); });
+    with_shape<Exec, S, Chain>(p, cut,
+                               [&]<class Shape>(Slices slices) { seconds = tiles_seconds<S, Shape, Chain>(p, slices); });
   });
   return std::max(seconds, launch_seconds + memory_seconds(p));
 }
-template <class S, class Finish, class Step, class Exec>
-void run_tiles(const Exec& exec, const std::string& label, const Contraction& p) {
-  with_shape<Exec, S, Step>(
-      p, [&]<class Shape>() { contract_tiles<Shape, Step>(exec, label, detail::arguments_of<S, Finish>(p)); });
+template <class S, class Finish, class Chain, class Exec>
+void run_tiles(const Exec& exec, const std::string& label, const Contraction& p, Cut cut, void* workspace) {
+  with_shape<Exec, S, Chain>(p, cut, [&]<class Shape>(Slices slices) {
+    contract_sliced_tiles<Shape, Chain, S, Finish>(exec, label, p, slices, workspace);
+  });
 }
 
 template <class S>
 NarrowShape narrow_shape_of(const Contraction& p) {
-  return narrow_shape(p, sizeof(word_of<operand_t<S>>));
+  return narrow_shape(p, sizeof(typename ReferenceChain<S>::Stored));
 }
 
 template <class Devices>
@@ -233,7 +273,7 @@ Kernel<Contraction> tiles_kernel() {
     constexpr double pairs_per_host_thread = 2e9;
     if (!is_device<Devices>(p)) return detail::host_seconds(p, pairs_per_host_thread / (is_transcendental<S> ? 20 : 1));
     if constexpr (has_tiles<S>)
-      return device_seconds<S, ReferenceStep, Devices>(p);
+      return device_seconds<S, TileChain<S>, Devices>(p, Cut::whole);
     else
       return narrow_seconds<S>(p, narrow_shape_of<S>(p));
   };
@@ -243,7 +283,7 @@ Kernel<Contraction> tiles_kernel() {
       if constexpr (on_host<Exec>)
         contract_on_host(exec, label, detail::arguments_of<S, Finish>(p));
       else if constexpr (has_tiles<S>)
-        run_tiles<S, Finish, ReferenceStep>(exec, label, p);
+        run_tiles<S, Finish, TileChain<S>>(exec, label, p, Cut::whole, nullptr);
       else
         contract_narrow<S, Finish>(exec, label, p, narrow_shape_of<S>(p));
     });
@@ -251,17 +291,19 @@ Kernel<Contraction> tiles_kernel() {
   return k;
 }
 
-/// Sums of powers in float, by PowerStep.
+/// Sums of powers in float, by PowerChain.
 template <class S, class Finish, class Devices>
 Kernel<Contraction> powers_kernel() {
   Kernel<Contraction> k = chain_kernel<S, Finish, Devices>("powers");
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   k.info.bit_class = "portable.powers";
   k.info.accuracy = {120, 1};  // for p ≤ 8: (4 + 3p + 0.7·126)·u
-  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) { return device_seconds<S, PowerStep, Devices>(p); };
+  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) {
+    return device_seconds<S, PowerChain<S>, Devices>(p, Cut::whole);
+  };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
     detail::with_instance(Devices{}, p.execution, [&](const auto& exec) {
-      run_tiles<S, Finish, PowerStep>(exec, detail::label_of(kernel.info), p);
+      run_tiles<S, Finish, PowerChain<S>>(exec, detail::label_of(kernel.info), p, Cut::whole, nullptr);
     });
   };
   return k;
@@ -283,38 +325,66 @@ Kernel<Contraction> narrow_kernel() {
   return k;
 }
 
-/// Whether a kernel takes K whole, or in as many slices as are predicted to be the fastest.
-enum class Cut { whole, slices };
-
-/// If ⊕ rounds, the number of slices changes bits. It depends on C's extents and the device, so slices are then a kernel of their
-/// own, which does not promise batch_invariant.
-template <class S, class Finish, class Devices, Cut cut>
-Kernel<Contraction> split_k_kernel() {
-  constexpr bool own = cut == Cut::slices && !is_exact<S>;
-  Kernel<Contraction> k = chain_kernel<S, Finish, Devices>(own ? "split_k_slices" : "split_k");
+/// A kernel that joins parts of K. Rounding sums of it are a bit class of their own, and `joins` is the height of the trees.
+template <class S, class Finish, class Devices>
+Kernel<Contraction> joining_kernel(std::string_view variant, Promise promises, double joins) {
+  Kernel<Contraction> k = chain_kernel<S, Finish, Devices>(variant);
   k.info.accumulates = k.info.accumulates && detail::exact_counts<S> == 0;
   k.supports = [](const Kernel<Contraction>&, const Contraction& p) {
     const Status status = detail::counts_exactly<S>(p);
     return status ? detail::finish_supports<Finish>(p) : status;
   };
   if constexpr (!is_exact<S>) {
-    constexpr double joins = own ? 8 + 8 + 1 : 8;  // of 256 sums, of 256 slices, and with C
-    k.info.promises = own ? Promise::repeatable : Promise::repeatable | Promise::batch_invariant;
-    if (!own) k.info.bit_class = "portable.split_k";
+    k.info.promises = promises;
     // Additions in any order keep the bound of a chain; to join two log_sums rounds six times.
     if constexpr (is_transcendental<S>) k.info.accuracy.constant += 6 * joins;
   }
+  return k;
+}
+
+/// If ⊕ rounds, the number of slices changes bits. It depends on C's extents and the device, so slices are then a kernel of their
+/// own, which does not promise batch_invariant.
+template <class S, class Finish, class Devices, Cut cut>
+Kernel<Contraction> split_k_kernel() {
+  constexpr bool own = cut == Cut::slices && !is_exact<S>;
+  Kernel<Contraction> k =
+      own ? joining_kernel<S, Finish, Devices>("split_k_slices", Promise::repeatable, 8 + 8 + 1)  // 256 sums, 256 slices, C
+          : joining_kernel<S, Finish, Devices>("split_k", Promise::repeatable | Promise::batch_invariant, 8);
+  if (!own && !is_exact<S>) k.info.bit_class = "portable.split_k";
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
     const Slices slices = cut == Cut::slices ? fastest_slices<S>(p) : Slices{1, p.k};
     plan.keep(slices);
     return split_k_seconds<S>(p, slices);
   };
   k.workspace = [](const Kernel<Contraction>&, const Contraction& p, const Plan& plan) {
-    return WorkspaceSize{.bytes = split_k_workspace<S>(p, plan.get<Slices>())};
+    return WorkspaceSize{.bytes = slices_workspace<S>(p, plan.get<Slices>())};
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace& workspace) {
     detail::with_instance(Devices{}, p.execution, [&](const auto& exec) {
       contract_split_k<S, Finish>(exec, detail::label_of(kernel.info), p, plan.get<Slices>(), workspace.data);
+    });
+  };
+  return k;
+}
+
+/// Tiles of slices of K. A thread of the second launch takes up to 4 of 1024 slices.
+template <class S, class Finish, class Devices>
+Kernel<Contraction> sliced_tiles_kernel() {
+  Kernel<Contraction> k = joining_kernel<S, Finish, Devices>("split_k_tiles", Promise::repeatable, 3 + 8 + 1);
+  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) {
+    return device_seconds<S, TileChain<S>, Devices>(p, Cut::slices);
+  };
+  k.workspace = [](const Kernel<Contraction>&, const Contraction& p, const Plan&) {
+    WorkspaceSize size;
+    detail::with_instance(Devices{}, p.execution, [&]<class Exec>(const Exec&) {
+      with_shape<Exec, S, TileChain<S>>(p, Cut::slices,
+                                        [&]<class Shape>(Slices slices) { size.bytes = slices_workspace<S>(p, slices); });
+    });
+    return size;
+  };
+  k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace& workspace) {
+    detail::with_instance(Devices{}, p.execution, [&](const auto& exec) {
+      run_tiles<S, Finish, TileChain<S>>(exec, detail::label_of(kernel.info), p, Cut::slices, workspace.data);
     });
   };
   return k;
@@ -336,6 +406,7 @@ void add_kernels(const Add& add) {
     if constexpr (has_tiles<S>) add(narrow_kernel<S, Finish, Devices>());
     if constexpr (splits_k<S> && !is_exact<S>) add(split_k_kernel<S, Finish, Devices, Cut::whole>());
     if constexpr (splits_k<S>) add(split_k_kernel<S, Finish, Devices, Cut::slices>());
+    if constexpr (splits_k<S> && has_tiles<S>) add(sliced_tiles_kernel<S, Finish, Devices>());
   }
 }
 

@@ -5,8 +5,8 @@
 // are the reference's.
 #pragma once
 
+#include <rigel/backends/portable/chain.hpp>
 #include <rigel/backends/portable/launch.hpp>
-#include <rigel/backends/portable/shape.hpp>
 #include <rigel/detail/arguments.hpp>
 #include <rigel/detail/ordered.hpp>
 
@@ -17,12 +17,14 @@ namespace rigel::backends::portable {
 /// What a thread does.
 template <class S, class Finish>
 struct HostWork {
-  using Cut = HostShape<S>;
-  using Operand = operand_t<S>;
-  using Accumulator = typename S::accumulator;
+  using Chain = ReferenceChain<S>;
+  using Semiring = typename Chain::Semiring;
+  using Cut = HostShape<Semiring>;
+  using Operand = typename Chain::Operand;
+  using Sum = typename Chain::Sum;
   static constexpr int rows = Cut::rows, columns = Cut::columns, depth = Cut::depth, alignment = 64;
   static constexpr std::size_t panel_a = Cut::m * depth * sizeof(Operand), panel_b = Cut::n * depth * sizeof(Operand);
-  static constexpr std::size_t sums = Cut::m * Cut::n * sizeof(Accumulator);
+  static constexpr std::size_t sums = Cut::m * Cut::n * sizeof(Sum);
   static constexpr std::size_t bytes = panel_a + panel_b + sums + 3 * alignment;
 
   detail::Arguments<S, Finish> g;
@@ -33,34 +35,35 @@ struct HostWork {
     const auto& scratch = team.team_scratch(0);
     auto* const a = static_cast<Operand*>(scratch.get_shmem_aligned(panel_a, alignment));
     auto* const b = static_cast<Operand*>(scratch.get_shmem_aligned(panel_b, alignment));
-    auto* const x = static_cast<Accumulator*>(scratch.get_shmem_aligned(sums, alignment));
+    auto* const x = static_cast<Sum*>(scratch.get_shmem_aligned(sums, alignment));
     for (std::int64_t t = team.league_rank(); t < tiles; t += team.league_size())
       compute(t / tiles_n / tiles_m, t / tiles_n % tiles_m * Cut::m, t % tiles_n * Cut::n, a, b, x);
   }
 
  private:
-  RIGEL_FUNCTION void compute(std::int64_t l, std::int64_t m0, std::int64_t n0, Operand* a, Operand* b,
-                              Accumulator* x) const {
+  RIGEL_FUNCTION void compute(std::int64_t l, std::int64_t m0, std::int64_t n0, Operand* a, Operand* b, Sum* x) const {
     const S s = g.semiring(l);
     const int m = static_cast<int>(g.m - m0 < Cut::m ? g.m - m0 : Cut::m);
     const int n = static_cast<int>(g.n - n0 < Cut::n ? g.n - n0 : Cut::n);
     for (int i = 0; i < Cut::m; ++i)
       for (int j = 0; j < Cut::n; ++j)
-        x[i * Cut::n + j] = i < m && j < n ? g.start(s, l, m0 + i, n0 + j) : Accumulator(S::identity());
+        x[i * Cut::n + j] =
+            Chain::start(i < m && j < n ? g.start(s, l, m0 + i, n0 + j) : typename S::accumulator(S::identity()));
     for (std::int64_t k0 = 0; k0 < g.k; k0 += depth) {
       const int steps = static_cast<int>(g.k - k0 < depth ? g.k - k0 : depth);
       pack<rows, Cut::m>(a, &g.a.at(l, m0, k0), g.a.row, g.a.column, m, steps);
       pack<columns, Cut::n>(b, &g.b.at(l, k0, n0), g.b.column, g.b.row, n, steps);
-      if constexpr (detail::has_ordered_form<S>)
-        if (detail::products_are_ordered(s, specials_of(a, padded<rows>(m) * steps),
+      const auto& continues = Chain::semiring(s);
+      if constexpr (detail::has_ordered_form<Semiring>)
+        if (detail::products_are_ordered(continues, specials_of(a, padded<rows>(m) * steps),
                                          specials_of(b, padded<columns>(n) * steps))) {
-          add_all<true>(s, a, b, x, m, n, steps, k0);
+          add_all<true>(continues, a, b, x, m, n, steps, k0);
           continue;
         }
-      add_all<false>(s, a, b, x, m, n, steps, k0);
+      add_all<false>(continues, a, b, x, m, n, steps, k0);
     }
     for (int i = 0; i < m; ++i)
-      for (int j = 0; j < n; ++j) g.store(s, x[i * Cut::n + j], l, m0 + i, n0 + j);
+      for (int j = 0; j < n; ++j) g.store(s, Chain::result(x[i * Cut::n + j]), l, m0 + i, n0 + j);
   }
 
   /// Packs `steps` k of a panel's lines, `width` lines of one k side by side. Lines beyond the last one repeat it, so that ⊗ only
@@ -92,7 +95,7 @@ struct HostWork {
 
   /// Continues the chains of all blocks of a tile.
   template <bool ordered>
-  RIGEL_FUNCTION static void add_all(const S& s, const Operand* a, const Operand* b, Accumulator* x, int m, int n, int steps,
+  RIGEL_FUNCTION static void add_all(const Semiring& s, const Operand* a, const Operand* b, Sum* x, int m, int n, int steps,
                                      std::int64_t k0) {
     for (int j = 0; j < n; j += columns)
       for (int i = 0; i < m; i += rows) add<ordered>(s, a + i * steps, b + j * steps, x + i * Cut::n + j, steps, k0);
@@ -100,9 +103,9 @@ struct HostWork {
 
   /// Continues the chains of a block of outputs.
   template <bool ordered>
-  RIGEL_FUNCTION static void add(const S& s, const Operand* a, const Operand* b, Accumulator* outputs, int steps,
+  RIGEL_FUNCTION static void add(const Semiring& s, const Operand* a, const Operand* b, Sum* outputs, int steps,
                                  std::int64_t k0) {
-    Accumulator x[rows][columns];
+    Sum x[rows][columns];
 #pragma unroll
     for (int i = 0; i < rows; ++i)
 #pragma unroll
@@ -125,7 +128,7 @@ struct HostWork {
 template <class S, class Finish, class Exec>
 static void contract_on_host(const Exec& exec, const std::string& label, const detail::Arguments<S, Finish>& g) {
   using Work = HostWork<S, Finish>;
-  using Cut = HostShape<S>;
+  using Cut = typename Work::Cut;
   const std::int64_t tiles_m = (g.m + Cut::m - 1) / Cut::m, tiles_n = (g.n + Cut::n - 1) / Cut::n;
   const Work work{g, tiles_m, tiles_n, g.batch * tiles_m * tiles_n};
   launch<Kokkos::LaunchBounds<>>(exec, label, work, work.tiles, 1, Work::bytes);

@@ -5,8 +5,8 @@
 // time.
 #pragma once
 
+#include <rigel/backends/portable/chain.hpp>
 #include <rigel/backends/portable/launch.hpp>
-#include <rigel/backends/portable/shape.hpp>
 #include <rigel/detail/arguments.hpp>
 
 #include <bit>
@@ -61,8 +61,9 @@ inline NarrowShape narrow_shape(const Contraction& p, std::int64_t bytes_of_elem
 /// What a team does.
 template <class S, class Finish>
 struct NarrowWork {
-  using Operand = operand_t<S>;
-  using Stored = word_of<Operand>;
+  using Chain = ReferenceChain<S>;
+  using Operand = typename Chain::Operand;
+  using Stored = typename Chain::Stored;
   using Element = typename S::element;
   static constexpr int alignment = std::max<int>(16, alignof(Stored));
 
@@ -98,7 +99,7 @@ struct NarrowWork {
     const std::int64_t l = at.batch + matrix, m = at.m + row, n = at.n + column;
     const bool exists = l < g.batch && m < g.m && n < g.n;
     const S s = g.semiring(l < g.batch ? l : g.batch - 1);
-    auto x = exists ? g.start(s, l, m, n) : typename S::accumulator(S::identity());
+    auto x = Chain::start(exists ? g.start(s, l, m, n) : typename S::accumulator(S::identity()));
     const Stored* const a = slab_a + ((matrix << shape.m) + row) * shape.pitch();
     const Stored* const b = slab_b + ((matrix << shape.n) + column) * shape.pitch();
     for (std::int64_t k0 = 0; k0 < g.k; k0 += 1 << shape.depth) {
@@ -110,9 +111,9 @@ struct NarrowWork {
             threads);
       team.team_barrier();
 #pragma unroll 4
-      for (int k = 0; k < steps; ++k) x = step(s, x, static_cast<Operand>(a[k]), static_cast<Operand>(b[k]), k0 + k);
+      for (int k = 0; k < steps; ++k) x = Chain::step(s, x, static_cast<Operand>(a[k]), static_cast<Operand>(b[k]), k0 + k);
     }
-    if (exists) g.store(s, x, l, m, n);
+    if (exists) g.store(s, Chain::result(x), l, m, n);
   }
 
   struct Strides {

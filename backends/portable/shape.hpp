@@ -70,12 +70,22 @@ inline constexpr int words_of = (static_cast<int>(std::max(sizeof(typename S::ac
 template <class S>
 inline constexpr bool has_tiles = words_of<S> <= 16;
 
+/// Whether a semiring of the zoo counts bits. Its tiles count those of two words of 32 bits at a time (chain.hpp).
+template <class S>
+inline constexpr bool counts_bits = false;
+template <class Word>
+inline constexpr bool counts_bits<bit_hamming<Word>> = true;
+template <class Word>
+inline constexpr bool counts_bits<bit_jaccard<Word>> = true;
+
 /// For problems that fill a device. Threads hold as many outputs as registers allow. If ⊗ takes dozens of instructions,
 /// reading operands is cheap in comparison and unrolled code would be long, so they hold few.
 template <class Exec, class S>
 constexpr auto large_shape() {
   constexpr int wave = wave_of<Exec>, words = words_of<S>;
-  if constexpr (words > 4)
+  if constexpr (counts_bits<S>)
+    return Shape<wave, 16, 16, 4, 4, 8, 2>{};
+  else if constexpr (words > 4)
     return Shape<wave, 8, 8, 2, 2, 4, 2>{};
   else if constexpr (words > 2 || is_transcendental<S>)
     return Shape<wave, 16, 16, 4, 4, 8, (words > 2 ? 1 : 2)>{};
@@ -92,7 +102,9 @@ using LargeShape = decltype(large_shape<Exec, S>());
 template <class Exec, class S>
 constexpr auto small_shape() {
   constexpr int wave = wave_of<Exec>, words = words_of<S>;
-  if constexpr (words > 4)
+  if constexpr (counts_bits<S>)
+    return Shape<wave, 8, 8, 4, 4, 8, 6>{};
+  else if constexpr (words > 4)
     return LargeShape<Exec, S>{};
   else
     return Shape<wave, 8, 8, 4, 4, (words > 1 ? 8 : 16), (words > 2 ? 4 : 8)>{};

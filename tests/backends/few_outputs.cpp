@@ -186,7 +186,7 @@ TEST_CASE_TEMPLATE("few outputs: a struct as accumulator", Exec, RIGEL_TEST_SPAC
 
 #if RIGEL_BACKEND_PORTABLE
 TEST_CASE("few outputs: slices of K cover it, and none is empty") {
-  using rigel::backends::portable::cut_k, rigel::backends::portable::Slices;
+  using rigel::backends::portable::SplitK, rigel::backends::portable::Slices;
   int several = 0;
   for (const std::int64_t k : {0, 1, 1024, 2047, 2048, 2049, 3073, 20011, 74504, 205313, 300001})
     for (const std::int64_t tiles : {1, 2, 6, 35, 264, 265, 5000})
@@ -194,7 +194,7 @@ TEST_CASE("few outputs: slices of K cover it, and none is empty") {
         CAPTURE(k);
         CAPTURE(tiles);
         CAPTURE(multiprocessors);
-        const Slices slices = cut_k(k, tiles, multiprocessors);
+        const Slices slices = SplitK::cut(k, tiles, multiprocessors);
         CHECK(slices.count >= 1);
         CHECK(slices.count * slices.length >= k);
         if (slices.count == 1) continue;
