@@ -22,17 +22,21 @@ constexpr const char* name(Activation a) {
 namespace activation {
 namespace detail {
 
+/// c0 + x·(c1 + x·(…)). Coefficients are arguments, not an array, which a GPU would keep in memory.
+RIGEL_FUNCTION float polynomial(float, float c0) { return c0; }
+template <class... Rest>
+RIGEL_FUNCTION float polynomial(float x, float c0, Rest... rest) {
+  return math::fma(polynomial(x, rest...), x, c0);
+}
+
 /// e^x; within 2 units in the last place, 0 below −104 and infinity above 89. x = n·ln 2 + r with |r| ≤ ln(2)/2, e^x = 2^n·e^r.
 RIGEL_FUNCTION float exponential(float x) {
   using F = math::detail::format<float>;
   constexpr float to_integer = math::detail::round_to_integer<float>;
-  constexpr float c[] = {F::exp[0], F::exp[1], F::exp[2], F::exp[3], F::exp[4], F::exp[5], F::exp[6]};
   const float t = x < F::exp_lowest ? F::exp_lowest : x > F::exp_highest ? F::exp_highest : x;
   const float n = math::subtract(math::fma(t, 1.44269504f, to_integer), to_integer);
   const float r = math::fma(n, -F::ln2_low, math::fma(n, -F::ln2_high, t));
-  float y = c[6];
-#pragma unroll
-  for (int i = 5; i >= 0; --i) y = math::fma(y, r, c[i]);
+  const float y = polynomial(r, F::exp[0], F::exp[1], F::exp[2], F::exp[3], F::exp[4], F::exp[5], F::exp[6]);
   return math::detail::scaled(y, n);
 }
 
@@ -54,12 +58,9 @@ struct Normal {
   float distribution, exponential;
 };
 RIGEL_FUNCTION Normal normal(float x) {
-  constexpr float c[] = {0.744416058f,  -0.565561771f,   0.315425038f,     -0.116053037f,   0.0174063779f,
-                         0.0064931158f, -0.00317530939f, -0.000494943059f, 0.000421896199f, 0.000110688228f};
   const float z = math::abs(x), above = math::add(z, 3.5f), s = math::subtract(z, 3.5f) / above;
-  float g = c[9];
-#pragma unroll
-  for (int i = 8; i >= 0; --i) g = math::fma(g, s, c[i]);
+  const float g = polynomial(s, 0.744416058f, -0.565561771f, 0.315425038f, -0.116053037f, 0.0174063779f, 0.0064931158f,
+                             -0.00317530939f, -0.000494943059f, 0.000421896199f, 0.000110688228f);
   const float e = exponential(math::multiply(math::multiply(-0.5f, z), z)), beyond = math::multiply(g / above, e);
   return {x < 0 ? beyond : math::subtract(1.f, beyond), e};
 }
@@ -122,7 +123,7 @@ struct silu {
 
 /// use.operator()<F>() with the struct of an activation that is known at run time.
 template <class Use>
-RIGEL_FUNCTION auto with(Activation a, const Use& use) {
+auto with(Activation a, const Use& use) {
   switch (a) {
     case Activation::relu: return use.template operator()<relu>();
     case Activation::gelu: return use.template operator()<gelu>();

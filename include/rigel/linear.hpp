@@ -139,8 +139,7 @@ auto with_forward(const Exec& exec, const X& x, const W& w, const B& bias, const
     else {
       epilogue::for_each_program(options.epilogue, [&](const epilogue::Program& p) { call.product.check_sources(p); });
       call.functor = &options.epilogue;
-      call.pass =
-          launch_elementwise<std::conditional_t<space_of<Exec> == Space::other, type_list<Exec>, compiled_spaces>, E>;
+      call.pass = launch_functor<type_list<Exec>, E>;
     }
     return use(call);
   } else {

@@ -130,14 +130,13 @@ class Forward {
     place(memory.address());
     if (!has_pass()) return rigel::run(p);
     rigel::run(sums_);
-    const ActivationValue value{call_.activation};
     ElementwisePass pass{.from = sums_.c, .to = p.c};
     if (call_.preactivation && call_.preactivation->data != sums_.c.data) pass.kept = *call_.preactivation;
     LaunchElementwise launch = call_.pass;
     if (call_.functor) {
       pass.functor = call_.functor;
     } else if (applies_same_bits()) {
-      pass.functor = &value;
+      pass.functor = &call_.activation;
       launch = passes_.value;
     } else {
       steps_ = own_steps();
@@ -385,8 +384,8 @@ class Input {
     const Kokkos::Profiling::ScopedRegion region("rigel::linear_backward_input");
     const CallMemory memory(p.function, p.execution, given_, needed, {&p.a, &p.b, &p.c, pointer_to(call_.preactivation)});
     place(memory.address());
-    const ActivationDerivative derivative{call_.activation};
-    if (has_pass()) passes_.derivative(p.execution, {.from = *call_.preactivation, .to = factors_, .functor = &derivative});
+    if (has_pass())
+      passes_.derivative(p.execution, {.from = *call_.preactivation, .to = factors_, .functor = &call_.activation});
     rigel::run(p);
   }
   std::size_t bytes() {

@@ -23,81 +23,97 @@ struct Elementwise {
 
   F f;
   Floats from, to, kept;
-  std::int64_t rows, columns;
-  bool along_rows;  // neighbours are of one row
+  std::int64_t rows, columns, lines, groups;  // groups of neighbours in each of the lines
+  bool along_rows;                            // a line is a row
 
-  RIGEL_MEMBER void operator()(std::int64_t l, std::int64_t line, std::int64_t group) const {
-    const std::int64_t first = group * width, left = (along_rows ? columns : rows) - first;
+  RIGEL_MEMBER void operator()(std::int64_t item) const {
+    const std::int64_t of_all = quotient(item, groups), group = item - of_all * groups;
+    const std::int64_t l = quotient(of_all, lines), line = of_all - l * lines, first = group * width,
+                       left = (along_rows ? columns : rows) - first;
     const int count = static_cast<int>(left < width ? left : width);
     const std::int64_t m = along_rows ? line : first, n = along_rows ? first : line;
     float v[width] = {};
-    visit(from, l, m, n, count,
-          [&]<class T>(int i, const T& x, std::int64_t, std::int64_t) { v[i] = static_cast<float>(x); });
-    visit(kept, l, m, n, count, [&]<class T>(int i, T& x, std::int64_t, std::int64_t) { x = convert<T>(v[i]); });
-    visit(to, l, m, n, count,
-          [&]<class T>(int i, T& x, std::int64_t row, std::int64_t column) { x = convert<T>(f(v[i], row, column, l)); });
+    visit(from, l, m, n, count, [&](int i, auto& x) __attribute__((always_inline)) { v[i] = static_cast<float>(x); });
+    visit(kept, l, m, n, count, [&]<class T>(int i, T& x) __attribute__((always_inline)) { x = convert<T>(v[i]); });
+#pragma unroll
+    for (int i = 0; i < width; ++i)
+      if (i < count) v[i] = convert<float>(f(v[i], along_rows ? m : m + i, along_rows ? n + i : n, l));
+    visit(to, l, m, n, count, [&]<class T>(int i, T& x) __attribute__((always_inline)) { x = convert<T>(v[i]); });
   }
 
  private:
-  // use(number, element, row, column) for the neighbours from (l, m, n) on.
+  // i / n; a division of 32 bits, which is shorter on a GPU, if both fit.
+  RIGEL_MEMBER static std::int64_t quotient(std::int64_t i, std::int64_t n) {
+    if (((i | n) >> 32) == 0) return static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(n);
+    return i / n;
+  }
+
+  // use(number, element) for the neighbours from (l, m, n) on.
   template <class Use>
-  RIGEL_MEMBER void visit(const Floats& g, std::int64_t l, std::int64_t m, std::int64_t n, int count, const Use& use) const {
+  RIGEL_MEMBER void visit(Floats g, std::int64_t l, std::int64_t m, std::int64_t n, int count, const Use& use) const {
     if (!g.exists()) return;
     const std::int64_t offset = g.strides.offset(l, m, n), step = along_rows ? g.strides.column : g.strides.row;
-    with_type<float>(g.type, g.strides.data, [&](auto* typed) {
+    with_type<float>(g.type, g.strides.data, [&](auto* typed) __attribute__((always_inline)) {
 #pragma unroll
       for (int i = 0; i < width; ++i)
-        if (i < count) use(i, typed[offset + i * step], along_rows ? m : m + i, along_rows ? n + i : n);
+        if (i < count) use(i, typed[offset + i * step]);
     });
   }
 };
 
-/// Enqueues the pass, if the execution space is one of the list.
+/// Enqueues the pass with a functor, if the execution space is one of the list.
 template <class Spaces, class F>
-void launch_elementwise(const Execution& execution, const ElementwisePass& pass) {
+void launch_elementwise(const Execution& execution, const ElementwisePass& pass, const F& f) {
   const auto floats = [](const Operand& o) {
     return Floats{o.type, {static_cast<char*>(o.data), o.batch_stride, o.row_stride, o.column_stride}};
   };
   const Operand& to = pass.to;
   const bool along_rows = to.column_stride <= to.row_stride || to.rows <= 1;
-  const Elementwise<F> kernel{*static_cast<const F*>(pass.functor),
-                              floats(pass.from),
-                              floats(to),
-                              floats(pass.kept),
-                              to.rows,
-                              to.columns,
-                              along_rows};
   const std::int64_t lines = along_rows ? to.rows : to.columns, length = along_rows ? to.columns : to.rows;
-  const std::int64_t groups = (length + kernel.width - 1) / kernel.width;
+  constexpr int width = Elementwise<F>::width;
+  const Elementwise<F> kernel{.f = f,
+                              .from = floats(pass.from),
+                              .to = floats(to),
+                              .kept = floats(pass.kept),
+                              .rows = to.rows,
+                              .columns = to.columns,
+                              .lines = lines,
+                              .groups = (length + width - 1) / width,
+                              .along_rows = along_rows};
   with_instance(Spaces{}, execution, [&]<class Exec>(const Exec& exec) {
-    using Policy = Kokkos::MDRangePolicy<Exec, Kokkos::Rank<3, Kokkos::Iterate::Right, Kokkos::Iterate::Right>,
-                                         Kokkos::IndexType<std::int64_t>>;
-    Kokkos::parallel_for("rigel::linear/elementwise", Policy(exec, {0, 0, 0}, {to.batches, lines, groups}, {1, 4, 32}),
-                         kernel);
+    using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+    Kokkos::parallel_for("rigel::linear/elementwise", Policy(exec, 0, to.batches * lines * kernel.groups), kernel);
   });
 }
 
-/// The functors of the library's own passes.
-struct ActivationValue {
-  Activation kind;
-  RIGEL_MEMBER float operator()(float z, std::int64_t, std::int64_t, std::int64_t) const {
-    return activation::with(kind, [&]<class A>() { return A::value(z); });
-  }
+/// The functors of the library's own passes. Activations are types here, since a GPU would keep the arguments of a kernel that
+/// distinguishes them in its threads' local memory.
+template <class A>
+struct ValueOf {
+  RIGEL_MEMBER float operator()(float z, std::int64_t, std::int64_t, std::int64_t) const { return A::value(z); }
 };
-struct ActivationDerivative {
-  Activation kind;
-  RIGEL_MEMBER float operator()(float z, std::int64_t, std::int64_t, std::int64_t) const {
-    return activation::with(kind, [&]<class A>() { return A::derivative(z); });
-  }
+template <class A>
+struct DerivativeOf {
+  RIGEL_MEMBER float operator()(float z, std::int64_t, std::int64_t, std::int64_t) const { return A::derivative(z); }
 };
 struct One {
   RIGEL_MEMBER float operator()(float, std::int64_t, std::int64_t, std::int64_t) const { return 1; }
 };
 
+/// The passes as LinearPasses has them; pass.functor points to an F or to an Activation.
+template <class Spaces, class F>
+void launch_functor(const Execution& execution, const ElementwisePass& pass) {
+  launch_elementwise<Spaces>(execution, pass, *static_cast<const F*>(pass.functor));
+}
+template <class Spaces, template <class A> class F>
+void launch_activation(const Execution& execution, const ElementwisePass& pass) {
+  activation::with(*static_cast<const Activation*>(pass.functor),
+                   [&]<class A>() { launch_elementwise<Spaces>(execution, pass, F<A>{}); });
+}
 template <class Spaces>
 constexpr LinearPasses linear_passes() {
-  return {launch_elementwise<Spaces, epilogue::Program>, launch_elementwise<Spaces, ActivationValue>,
-          launch_elementwise<Spaces, ActivationDerivative>, launch_elementwise<Spaces, One>};
+  return {launch_functor<Spaces, epilogue::Program>, launch_activation<Spaces, ValueOf>,
+          launch_activation<Spaces, DerivativeOf>, launch_functor<Spaces, One>};
 }
 
 }  // namespace rigel::detail
