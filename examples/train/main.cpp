@@ -17,8 +17,8 @@
 
 namespace {
 
-constexpr int pixels = 64, hidden = 96, classes = 10, batch = 256, epochs = 40, tested = 360;
-constexpr float rate = 1;
+constexpr int pixels = 64, hidden = 96, classes = 10, batch = 256, epochs = 80, tested = 360;
+constexpr float rate = 0.5f;
 
 struct Data {
   std::vector<int> images, digits;  // `pixels` numbers from 0 to 16 per digit
