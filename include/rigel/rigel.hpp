@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), the registry.
+// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), the linear layer, the registry.
 #pragma once
 
+#include <rigel/activation.hpp>
 #include <rigel/arguments.hpp>
 #include <rigel/closure.hpp>
 #include <rigel/config.hpp>
@@ -10,6 +11,7 @@
 #include <rigel/distance.hpp>
 #include <rigel/epilogue.hpp>
 #include <rigel/error.hpp>
+#include <rigel/linear.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/semiring.hpp>
 #include <rigel/semiring_info.hpp>

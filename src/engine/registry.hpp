@@ -46,8 +46,11 @@ void for_each_operation(const Visit& visit) {
   std::apply([&](auto&... operation) { (visit(operation), ...); }, registries());
 }
 
-/// Whether `wanted` is the name or its leading part up to a '.'. An empty `wanted` matches all names.
+/// Whether `wanted` is the name or its leading part up to a '.', or lists such parts, separated by '|'. An empty `wanted` matches all
+/// names.
 inline bool name_matches(std::string_view name, std::string_view wanted) {
+  if (const std::size_t bar = wanted.find('|'); bar != std::string_view::npos)
+    return name_matches(name, wanted.substr(0, bar)) || name_matches(name, wanted.substr(bar + 1));
   if (!name.starts_with(wanted)) return false;
   return wanted.empty() || name.size() == wanted.size() || name[wanted.size()] == '.';
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the drivers share, calls of several launches: closure(), transitive_closure(), and cdist() of prepared rows.
+// What the drivers share, calls of several launches: closure(), transitive_closure(), cdist() of prepared rows, the linear
+// layer.
 #pragma once
 
 #include <rigel/contraction.hpp>
@@ -40,7 +41,7 @@ inline std::uintptr_t place_matrices(Operand& o, std::uintptr_t base, const Oper
   return base + aligned(o.size * static_cast<std::size_t>(o.batches * matrix));
 }
 
-/// The memory of one call: the caller's, which must not overlap the operands, or for as long as this object lives the pool's.
+/// The memory of one call: the caller's, which must not overlap the operands (null: one that the call lacks), or for as long as this object lives the pool's.
 /// It is taken before the first launch, and only where there can be one.
 class CallMemory {
  public:
@@ -68,7 +69,7 @@ class CallMemory {
                          .column_stride = 1,
                          .argument = "the workspace"};
     for (const Operand* o : operands)
-      if (o->data) require_disjoint(Call{.function = call}, memory, *o);
+      if (o && o->data) require_disjoint(Call{.function = call}, memory, *o);
   }
   std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data_); }
 

@@ -83,6 +83,19 @@ void closures(const Exec& exec) {
   rigel::transitive_closure(exec, reached, {.workspace = {of_transitive_closure.data(), of_transitive_closure.size()}});
 }
 
+void linear(const Exec& exec) {
+  const auto x = matrix<float>(37, 17), w = matrix<float>(17, 29), y = matrix<float>(37, 29), z = matrix<float>(37, 29);
+  const Kokkos::View<float*, Exec> bias("bias", 29);
+  rigel::linear_forward(exec, x, w, bias, y, rigel::LinearOptions{.epilogue = rigel::Activation::gelu});
+  rigel::linear_forward(exec, x, w, bias, y, z, rigel::LinearOptions{.epilogue = rigel::Activation::gelu});
+  rigel::linear_forward(exec, x, w, bias, y, rigel::LinearOptions{.epilogue = Doubled{}});
+  rigel::linear_forward(exec, x, w, bias, y, z, rigel::LinearOptions{.epilogue = Doubled{}});
+  const Bytes of_weight("bytes", rigel::linear_backward_weight_workspace_size(exec, x, y, w, bias)),
+      of_input("bytes", rigel::linear_backward_input_workspace_size(exec, y, w, x, x, rigel::Activation::silu));
+  rigel::linear_backward_weight(exec, x, y, w, bias, {.workspace = {of_weight.data(), of_weight.size()}});
+  rigel::linear_backward_input(exec, y, w, x, x, rigel::Activation::silu, {.workspace = {of_input.data(), of_input.size()}});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -91,5 +104,6 @@ int main(int argc, char** argv) {
   contract(exec);
   cdist(exec);
   closures(exec);
+  linear(exec);
   exec.fence();
 }
