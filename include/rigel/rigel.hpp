@@ -10,6 +10,7 @@
 #include <rigel/distance.hpp>
 #include <rigel/epilogue.hpp>
 #include <rigel/error.hpp>
+#include <rigel/presize.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/semiring.hpp>
 #include <rigel/semiring_info.hpp>
