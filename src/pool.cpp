@@ -348,7 +348,10 @@ PoolLease lease(const char* call, const Execution& execution, std::size_t bytes)
 PoolLease::~PoolLease() {
   if (!held_.memory) return;
 #ifdef KOKKOS_ENABLE_CUDA
-  if (held_.reserved) return reservations.give_back(held_.memory);
+  if (held_.reserved) {
+    reservations.give_back(held_.memory);
+    return;
+  }
   if (held_.space == Space::cuda) {
     report(Kokkos::Tools::deallocateData, "Cuda", held_.memory, held_.bytes);
     release(held_.memory, held_.device, static_cast<cudaStream_t>(held_.stream), held_.in_stream_order);
