@@ -39,5 +39,6 @@ function(rigel_add_c_executable name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE Rigel::rigel_c m)
   set_target_properties(${name} PROPERTIES C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
-  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:C>:-pedantic -Werror>)
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:C>:-pedantic>
+    $<$<COMPILE_LANGUAGE:Fortran>:-Wno-compare-reals> -Werror)
 endfunction()

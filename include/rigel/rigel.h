@@ -94,6 +94,10 @@ enum {
   RIGEL_U64 = 11
 };
 
+/* What stands for infinity in integers: no path in min_plus, the empty path in max_min. Floating-point numbers have INFINITY. */
+#define RIGEL_I32_INFINITY (INT32_MAX / 2)
+#define RIGEL_I64_INFINITY (INT64_MAX / 2)
+
 /* A batch of strided matrices: element (l, i, j) is at data + l*batch_stride + i*row_stride + j*column_stride elements. The memory is
  * accessible from the handle's device, and aligned to its elements. Strides are not negative. */
 typedef struct rigel_matrix {

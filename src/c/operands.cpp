@@ -10,6 +10,7 @@ static_assert(RIGEL_F16 == int(Scalar::f16) + 1 && RIGEL_BF16 == int(Scalar::bf1
               RIGEL_F32 == int(Scalar::f32) + 1 && RIGEL_F64 == int(Scalar::f64) + 1 && RIGEL_I8 == int(Scalar::i8) + 1 &&
               RIGEL_U8 == int(Scalar::u8) + 1 && RIGEL_I16 == int(Scalar::i16) + 1 && RIGEL_I32 == int(Scalar::i32) + 1 &&
               RIGEL_I64 == int(Scalar::i64) + 1 && RIGEL_U32 == int(Scalar::u32) + 1 && RIGEL_U64 == int(Scalar::u64) + 1);
+static_assert(RIGEL_I32_INFINITY == infinity<std::int32_t>() && RIGEL_I64_INFINITY == infinity<std::int64_t>());
 static_assert(RIGEL_REFERENCE_BITS == int(Promise::reference_bits) && RIGEL_REPEATABLE == int(Promise::repeatable) &&
               RIGEL_BATCH_INVARIANT == int(Promise::batch_invariant));
 static_assert(RIGEL_PRECISION_AUTOMATIC == int(Precision::automatic) && RIGEL_PRECISION_ROUNDED == int(Precision::rounded) &&
