@@ -188,6 +188,7 @@ static void distances(rigel_handle* handle) {
 
   /* The rows (3, 4) and (1, 0) of X, the rows (3, 4) and (0, 2) of Z: 1 - 25/25, 1 - 8/10, 1 - 3/5, 1 - 0. */
   args = cdist_args("cosine");
+  args.options.precision = RIGEL_PRECISION_ACCUMULATOR;
   x.data = x_data + 2;
   x.rows = d.rows = 2;
   OK(rigel_cdist(handle, &args, &x, &z, &d));

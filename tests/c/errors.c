@@ -92,7 +92,7 @@ static void structs(void) {
   REFUSED(rigel_synchronize(NULL), RIGEL_INVALID_ARGUMENT, "handle is NULL", NULL, NULL);
   REFUSED(rigel_presize(NULL, 1), RIGEL_INVALID_ARGUMENT, "handle is NULL", NULL, NULL);
   b.data = NULL;
-  REFUSED(CONTRACT, RIGEL_INVALID_ARGUMENT, "B", NULL, NULL);
+  REFUSED(CONTRACT, RIGEL_INVALID_ARGUMENT, "B 4x4 has no data", NULL, NULL);
   {
     rigel_closure_report report = {0, 0, 0, 0, 0};
     REFUSED(rigel_closure(handle, &closure, &c, NULL, &report), RIGEL_INVALID_ARGUMENT, "report.size is 0", NULL, NULL);
