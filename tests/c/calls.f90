@@ -55,6 +55,7 @@ module rigel
     integer(c_int64_t) :: reserved(4) = 0
   end type
 
+  ! Matrices have no intent: of intent(in) the compiler would infer that what they point to is not written either.
   interface
     integer(c_int32_t) function rigel_create(device, stream, handle) bind(c)
       import
@@ -77,13 +78,13 @@ module rigel
       import
       type(c_ptr), value :: handle
       type(rigel_contract_args), intent(in) :: args
-      type(rigel_matrix), intent(in) :: a, b, c
+      type(rigel_matrix) :: a, b, c
     end function
     integer(c_int32_t) function rigel_closure(handle, args, d, predecessors, report) bind(c)
       import
       type(c_ptr), value :: handle
       type(rigel_closure_args), intent(in) :: args
-      type(rigel_matrix), intent(in) :: d
+      type(rigel_matrix) :: d
       type(c_ptr), value :: predecessors, report
     end function
     integer(c_size_t) function strlen(text) bind(c)

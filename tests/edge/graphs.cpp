@@ -83,6 +83,7 @@ class Graph {
       call();
     } catch (...) {
       cudaStreamEndCapture(stream, &graph_);
+      cudaGraphDestroy(graph_);
       throw;
     }
     REQUIRE(cudaStreamEndCapture(stream, &graph_) == cudaSuccess);
