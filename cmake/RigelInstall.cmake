@@ -6,6 +6,13 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Rigel)
 install(TARGETS rigel EXPORT RigelTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(RIGEL_BUILD_C)
+  install(TARGETS rigel_c EXPORT RigelTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  # The prefix is the file's own place, wherever it is installed.
+  file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  configure_file(cmake/rigel_c.pc.in rigel_c.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/rigel_c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 install(EXPORT RigelTargets NAMESPACE Rigel:: DESTINATION ${package})
 
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")

@@ -4,10 +4,13 @@
 //   Host: a few idle buffers, which any instance may take, since host launches return when they are complete.
 //   CUDA: one memory pool per device. Each lease is allocated and freed in the order of its stream, so no instance waits for
 //   another,
-//         and nothing belongs to an instance that may be gone.
+//         and nothing belongs to an instance that may be gone. Calls that are captured in a graph get a part of what presize()
+//         reserved for their stream (reservations.hpp).
 //
 // The pool works until the very end of a program, in any order of events: it has no Kokkos hook, and no object that is
 // destroyed while calls may still come from std::atexit handlers, finalize hooks or destructors of static objects.
+#include "reservations.hpp"
+
 #include <rigel/detail/pool.hpp>
 #include <rigel/detail/workspace.hpp>
 
@@ -27,6 +30,12 @@ constexpr const char* label = "rigel::workspace";
 
 std::string describe(const char* call, std::size_t bytes) {
   return std::string(call) + ": workspace of " + std::to_string(bytes) + " bytes: ";
+}
+
+Error no_memory(const char* call, std::size_t bytes) {
+  return {Code::invalid_argument, describe(call, bytes) +
+                                      "the pool has no memory of this execution space; expected memory of the caller's in "
+                                      "options.workspace"};
 }
 
 // Reports to Kokkos Tools, while Kokkos is initialised: on the host allocations of buffers, on CUDA leases.
@@ -208,25 +217,47 @@ void check(const char* call, std::size_t bytes, cudaError_t status) {
               describe(call, bytes) + cudaGetErrorString(status));
 }
 
-// Refuses a stream that is being captured. While a blocking stream is being captured, the legacy stream cannot be used either,
-// and the query itself returns cudaErrorStreamCaptureImplicit.
-void refuse_capture(const char* call, std::size_t bytes, cudaStream_t stream) {
+constinit Reservations reservations;
+
+/// Whether a stream is being captured. While a blocking stream is being captured, the legacy stream cannot be used either, and the
+/// query itself returns cudaErrorStreamCaptureImplicit.
+enum class Capture { none, own, of_another_stream };
+Capture capture_of(const char* call, std::size_t bytes, cudaStream_t stream) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   const cudaError_t status = cudaStreamIsCapturing(stream, &capture);
-  if (status == cudaErrorStreamCaptureImplicit)
+  if (status == cudaErrorStreamCaptureImplicit) {
     cudaGetLastError();
-  else
-    check(call, bytes, status);
-  if (status == cudaErrorStreamCaptureImplicit || capture != cudaStreamCaptureStatusNone)
-    throw Error(Code::invalid_argument, describe(call, bytes) +
-                                            "a stream that is being captured gets none of the pool's, which the graph would "
-                                            "use after the call; expected memory of the caller's in options.workspace");
+    return Capture::of_another_stream;
+  }
+  check(call, bytes, status);
+  return capture == cudaStreamCaptureStatusNone ? Capture::none : Capture::own;
 }
 
-/// Allocates memory for later work on `stream`, aligned to 256 bytes, as all of CUDA's allocations are.
+StreamKey key_of(const char* call, std::size_t bytes, const Execution& execution) {
+  StreamKey key{.device = execution.device};
+  check(call, bytes, cudaStreamGetId(static_cast<cudaStream_t>(execution.stream), &key.id));
+  return key;
+}
+
+/// A part of the memory that is reserved for a stream that is being captured.
+void* take_reserved(const char* call, std::size_t bytes, const Execution& execution, Capture capture) {
+  std::size_t reserved = 0;
+  if (capture == Capture::own) {
+    const StreamKey key = key_of(call, bytes, execution);
+    if (void* const part = reservations.take(key, bytes)) return part;
+    reserved = reservations.bytes(key);
+  }
+  throw Error(Code::invalid_argument,
+              describe(call, bytes) +
+                  "a stream that is being captured gets none of the pool's, which the graph would use "
+                  "after the call, and presize() has reserved " +
+                  std::to_string(reserved) +
+                  " bytes for it; expected enough from presize() before the capture, or memory of the "
+                  "caller's in options.workspace");
+}
+
+/// Allocates memory for later work on `stream`, the device's own, aligned to 256 bytes, as all of CUDA's allocations are.
 void* allocate(const char* call, std::size_t bytes, int device, cudaStream_t stream, bool& in_stream_order) {
-  const OnDevice current(device);
-  refuse_capture(call, bytes, stream);
   void* memory = nullptr;
   cudaError_t status = cudaSuccess;
   const cudaMemPool_t pool = cuda_pools.of(device, status);
@@ -258,6 +289,13 @@ void release(void* memory, int device, cudaStream_t stream, bool in_stream_order
     cudaFree(memory);
 }
 
+/// Frees a block of reserved memory. cudaFree() waits for the device.
+void release_reserved(int device, void* memory, std::size_t bytes) {
+  const OnDevice current(device);
+  report(Kokkos::Tools::deallocateData, "Cuda", memory, bytes);
+  cudaFree(memory);
+}
+
 #endif
 
 // ---- both ------------------------------------------------------------------------------------------------------------
@@ -270,6 +308,7 @@ void empty_at_the_end() {
     ~AtTheEnd() {
       host_pool.empty(true);
 #ifdef KOKKOS_ENABLE_CUDA
+      reservations.remove([](StreamKey) { return true; }, release_reserved);
       cuda_pools.destroy();
 #endif
     }
@@ -289,13 +328,18 @@ PoolLease lease(const char* call, const Execution& execution, std::size_t bytes)
     held.bytes = buffer.bytes;
 #ifdef KOKKOS_ENABLE_CUDA
   } else if (execution.space == Space::cuda) {
-    held.memory = allocate(call, bytes, execution.device, static_cast<cudaStream_t>(execution.stream), held.in_stream_order);
-    report(Kokkos::Tools::allocateData, "Cuda", held.memory, bytes);
+    const OnDevice current(execution.device);
+    const auto stream = static_cast<cudaStream_t>(execution.stream);
+    if (const Capture capture = capture_of(call, bytes, stream); capture != Capture::none) {
+      held.memory = take_reserved(call, bytes, execution, capture);
+      held.reserved = true;
+    } else {
+      held.memory = allocate(call, bytes, execution.device, stream, held.in_stream_order);
+      report(Kokkos::Tools::allocateData, "Cuda", held.memory, bytes);
+    }
 #endif
   } else {
-    throw Error(Code::invalid_argument, describe(call, bytes) +
-                                            "the pool has no memory of this execution space; expected memory of the "
-                                            "caller's in options.workspace");
+    throw no_memory(call, bytes);
   }
   result.held_ = held;
   return result;
@@ -304,6 +348,10 @@ PoolLease lease(const char* call, const Execution& execution, std::size_t bytes)
 PoolLease::~PoolLease() {
   if (!held_.memory) return;
 #ifdef KOKKOS_ENABLE_CUDA
+  if (held_.reserved) {
+    reservations.give_back(held_.memory);
+    return;
+  }
   if (held_.space == Space::cuda) {
     report(Kokkos::Tools::deallocateData, "Cuda", held_.memory, held_.bytes);
     release(held_.memory, held_.device, static_cast<cudaStream_t>(held_.stream), held_.in_stream_order);
@@ -311,6 +359,47 @@ PoolLease::~PoolLease() {
   }
 #endif
   host_pool.give_back({held_.memory, held_.bytes});
+}
+
+void presize(const Execution& execution, std::size_t bytes) {
+  constexpr const char* call = "presize";
+  if (bytes == 0) return;
+  empty_at_the_end();
+  if ((bit(execution.space) & host_spaces) != 0) return host_pool.give_back(host_pool.take(call, bytes));
+#ifdef KOKKOS_ENABLE_CUDA
+  if (execution.space == Space::cuda) {
+    const OnDevice current(execution.device);
+    const StreamKey key = key_of(call, bytes, execution);
+    if (reservations.bytes(key) >= bytes) return;
+    if (capture_of(call, bytes, static_cast<cudaStream_t>(execution.stream)) != Capture::none)
+      throw Error(Code::invalid_argument, describe(call, bytes) + "the stream is being captured and has " +
+                                              std::to_string(reservations.bytes(key)) +
+                                              " reserved bytes, expected a call before the capture begins");
+    void* memory = nullptr;
+    check(call, bytes, cudaMalloc(&memory, bytes));
+    if (!reservations.add(key, memory, bytes)) {
+      cudaFree(memory);
+      throw Error(Code::out_of_memory, describe(call, bytes) + "the host is out of memory");
+    }
+    report(Kokkos::Tools::allocateData, "Cuda", memory, bytes);
+    return;
+  }
+#endif
+  throw no_memory(call, bytes);
+}
+
+void release_presized([[maybe_unused]] const Execution& execution) {
+#ifdef KOKKOS_ENABLE_CUDA
+  if (execution.space != Space::cuda) return;
+  constexpr const char* call = "release_presized";
+  const OnDevice current(execution.device);
+  const StreamKey key = key_of(call, 0, execution);
+  if (capture_of(call, 0, static_cast<cudaStream_t>(execution.stream)) != Capture::none)
+    throw Error(Code::invalid_argument, std::string(call) +
+                                            ": the stream is being captured, and the graph may use the reserved memory; "
+                                            "expected a call after the capture has ended");
+  reservations.remove([&](StreamKey stream) { return stream == key; }, release_reserved);
+#endif
 }
 
 }  // namespace rigel::detail

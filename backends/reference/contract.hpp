@@ -5,7 +5,7 @@
 #pragma once
 
 #include <rigel/detail/arguments.hpp>
-#include <rigel/detail/execution.hpp>
+#include <rigel/detail/call.hpp>
 #include <rigel/detail/kernel.hpp>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ template <class S, class Finish, class Exec>
 void contract(const Exec& exec, const std::string& label, const detail::Arguments<S, Finish>& g) {
   using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
   Kokkos::parallel_for(
-      label, Policy(exec, 0, g.batch * g.m * g.n), KOKKOS_LAMBDA(const std::int64_t i) {
+      label, detail::by_argument(Policy(exec, 0, g.batch * g.m * g.n)), KOKKOS_LAMBDA(const std::int64_t i) {
         const std::int64_t n = i % g.n, m = i / g.n % g.m, l = i / g.n / g.m;
         const S s = g.semiring(l);
         typename S::accumulator x = g.start(s, l, m, n);

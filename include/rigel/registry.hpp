@@ -218,8 +218,8 @@ std::string explain(const Contraction& problem);
 ///   - Error(invalid_argument) if the caller's workspace is too small or misaligned;
 ///   - Error(out_of_memory) if the pool, which serves calls without a workspace, gets no memory from the system;
 ///   - Error(invalid_argument) if a call without a workspace needs one and the pool cannot serve it: on an execution space
-///     that is neither the host's nor CUDA's, and on a stream that is being captured in a CUDA graph, because the graph would
-///     use the memory after the call.
+///     that is neither the host's nor CUDA's, and on a stream that is being captured in a CUDA graph, if presize()
+///     (rigel/presize.hpp) has not reserved enough memory for it.
 void run(const Contraction& problem);
 
 /// The same with a kernel of the caller's choice. Throws Error(unsupported) with the reason if it does not cover the problem, or

@@ -12,6 +12,7 @@
 #include <rigel/epilogue.hpp>
 #include <rigel/error.hpp>
 #include <rigel/linear.hpp>
+#include <rigel/presize.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/semiring.hpp>
 #include <rigel/semiring_info.hpp>

@@ -7,7 +7,8 @@ namespace rigel::detail {
 
 std::string describe_argument(const Operand& o, const char* verb) {
   std::string text = o.argument;
-  text += " '" + o.label + '\'' + verb;
+  if (!o.label.empty()) text += " '" + o.label + '\'';
+  text += verb;
   if (o.batches != 1) text += std::to_string(o.batches) + 'x';
   return text + std::to_string(o.rows) + 'x' + std::to_string(o.columns);
 }

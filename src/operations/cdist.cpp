@@ -76,6 +76,7 @@ class PreparedCdist {
     return std::string("rows prepared: ") + (pass_.centred ? "centred, " : "") + name(inner_.element) + ", " +
            std::to_string(row_bytes()) + " bytes of workspace\n" + explain(inner_);
   }
+  std::vector<Candidate<Contraction>> candidates() const { return rigel::candidates(inner_); }
   std::size_t bytes() {
     if (inner_.is_empty()) return 0;
     inner_.workspace.bytes = workspace_of(inner_);
@@ -139,6 +140,11 @@ void run_cdist(Contraction p, const RowPass* pass) {
 std::string explain_cdist(Contraction p, const RowPass* pass) {
   check_extents(p);
   return pass ? PreparedCdist(std::move(p), *pass).explanation() : explain(p);
+}
+
+std::vector<Candidate<Contraction>> cdist_candidates(Contraction p, const RowPass* pass) {
+  check_extents(p);
+  return pass ? PreparedCdist(std::move(p), *pass).candidates() : candidates(p);
 }
 
 std::size_t cdist_bytes(Contraction p, const RowPass* pass) {

@@ -1,5 +1,6 @@
 # Installs Rigel from the build tree into an empty prefix, then configures, builds and runs the consumer project against it. First
-# it compiles the consumer as a user without CMake does, with one include folder for Rigel and one for Kokkos.
+# it compiles the consumer as a user without CMake does, with one include folder for Rigel and one for Kokkos. Last, the example in
+# C by a C compiler alone, as pkg-config says if there is one.
 
 function(step what)
   message(STATUS "${what}")
@@ -30,4 +31,26 @@ if(cuda AND NOT EXISTS /dev/nvidia0)
 else()
   step("run it" ${work}/project/consumer)
   message(STATUS "${output}")
+endif()
+
+if(with_c)
+  file(GLOB_RECURSE pc ${work}/prefix/rigel_c.pc)
+  cmake_path(GET pc PARENT_PATH folder)
+  cmake_path(GET folder PARENT_PATH libraries)
+  set(link -I${work}/prefix/include -L${libraries} -lrigel_c)
+  find_program(PKG_CONFIG pkg-config)
+  if(PKG_CONFIG)
+    set(ENV{PKG_CONFIG_PATH} ${folder})
+    step("ask pkg-config" ${PKG_CONFIG} --cflags --libs rigel_c)
+    separate_arguments(link UNIX_COMMAND "${output}")
+  endif()
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  step("compile the example in C" ${c_compiler} -std=c99 ${flags} ${example}/c/main.c ${link} -lm -o ${work}/digits_c)
+  if(cuda AND NOT EXISTS /dev/nvidia0)
+    message(STATUS "not run: librigel_c is built for CUDA, and no GPU is here")
+  else()
+    set(ENV{LD_LIBRARY_PATH} ${libraries})
+    step("run it" ${work}/digits_c ${example}/digits/digits.csv euclidean 1776)
+    message(STATUS "${output}")
+  endif()
 endif()

@@ -18,6 +18,13 @@ const Exec& instance(const Execution& execution) {
   return *static_cast<const Exec*>(execution.instance);
 }
 
+/// The policy, for a launch whose functor a device gets as the kernel's argument. Without it Kokkos::Cuda copies functors of more
+/// than 512 bytes through one buffer on the host, which a replay of a captured graph would read again.
+template <class Policy>
+auto by_argument(const Policy& policy) {
+  return Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight);
+}
+
 template <class T>
 Strided<T> strided_in(const Operand& o) {
   return {static_cast<T*>(o.data), o.batch_stride, o.row_stride, o.column_stride};

@@ -6,6 +6,7 @@
 #include <rigel/registry.hpp>
 
 #include <string>
+#include <vector>
 
 namespace rigel::detail {
 
@@ -27,5 +28,6 @@ struct RowPass {
 void run_cdist(Contraction p, const RowPass* pass);
 std::string explain_cdist(Contraction p, const RowPass* pass);
 std::size_t cdist_bytes(Contraction p, const RowPass* pass);
+std::vector<Candidate<Contraction>> cdist_candidates(Contraction p, const RowPass* pass);
 
 }  // namespace rigel::detail

@@ -8,7 +8,7 @@
 
 namespace rigel::detail {
 
-/// "A 'x' 64x1024", or with batches "A 'x' 3x64x1024". With `verb` " is " it begins a sentence: "A 'x' is 64x1024".
+/// "A 'x' 64x1024", with batches "A 'x' 3x64x1024", without a label "A 64x1024". With `verb` " is " it begins a sentence: "A 'x' is 64x1024".
 std::string describe_argument(const Operand& o, const char* verb = " ");
 
 /// Throws Error(invalid_argument): "contract: <message>".

@@ -79,7 +79,7 @@ struct ClosureData {
 
 template <class Exec>
 auto closure_range(const Exec& exec, std::int64_t items) {
-  return Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, items);
+  return by_argument(Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, items));
 }
 
 /// Before the elimination: D(i,i) ← D(i,i) ⊕ one(), and P(i,j) = i where there is an arc from i to another j.
@@ -182,7 +182,7 @@ void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int
   const std::int64_t league = g.batches + (panel + chunk - 1) / chunk;
   const auto scratch = Kokkos::PerTeam(in_registers ? Registers::scratch_bytes : 0);
   Kokkos::parallel_for(
-      "rigel::closure/diagonal", Policy(exec, static_cast<int>(league), team_size).set_scratch_size(0, scratch),
+      "rigel::closure/diagonal", by_argument(Policy(exec, static_cast<int>(league), team_size).set_scratch_size(0, scratch)),
       KOKKOS_LAMBDA(const typename Policy::member_type& team) {
         const int rank = team.team_rank();
         if (team.league_rank() >= g.batches) {

@@ -31,13 +31,18 @@ class PoolLease {
     int device = -1;
     void* stream = nullptr;
     bool in_stream_order = false;  // CUDA: allocated, and freed, in the order of the stream
+    bool reserved = false;         // CUDA: a part of what presize() reserved
   };
   Held held_;
 };
 
 /// Leases at least `bytes` bytes; an empty lease for 0. `call` is the function's name, for messages. Throws
 /// Error(out_of_memory) if the system has no more memory, Error(device) if the CUDA runtime fails, and Error(invalid_argument)
-/// if the pool has no memory of that space or the stream is being captured in a CUDA graph.
+/// if the pool has no memory of that space, or if the stream is being captured in a CUDA graph and presize() has reserved less.
 PoolLease lease(const char* call, const Execution& execution, std::size_t bytes);
+
+/// The functions of rigel/presize.hpp.
+void presize(const Execution& execution, std::size_t bytes);
+void release_presized(const Execution& execution);
 
 }  // namespace rigel::detail

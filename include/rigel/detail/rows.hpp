@@ -54,7 +54,8 @@ struct PrepareRows {
         static_cast<int>(std::min<std::int64_t>((rows + of_team - 1) / of_team, std::numeric_limits<int>::max()));
     constexpr int scratch_bytes = parts > 1 ? parts * static_cast<int>(sizeof(double)) : 0;
     Policy policy(exec, league, runs_on_host<Exec> ? 1 : threads, runs_on_host<Exec> ? 1 : lanes);
-    Kokkos::parallel_for("rigel::cdist/rows", policy.set_scratch_size(0, Kokkos::PerTeam(scratch_bytes)), *this);
+    Kokkos::parallel_for("rigel::cdist/rows", by_argument(policy.set_scratch_size(0, Kokkos::PerTeam(scratch_bytes))),
+                         *this);
   }
 
   RIGEL_MEMBER void operator()(const Team& team) const {

@@ -64,7 +64,7 @@ void reachability_diagonal(const Exec& exec, const ReachabilityData<Word>& g, st
   const int bytes = runs_on_host<Exec> ? 0 : static_cast<int>(b * ((b + g.bits - 1) / g.bits) * sizeof(Word));
   Kokkos::parallel_for(
       "rigel::transitive_closure/diagonal",
-      Policy(exec, static_cast<int>(g.batches * teams), team_size).set_scratch_size(0, Kokkos::PerTeam(bytes)),
+      by_argument(Policy(exec, static_cast<int>(g.batches * teams), team_size).set_scratch_size(0, Kokkos::PerTeam(bytes))),
       KOKKOS_LAMBDA(const typename Policy::member_type& team) {
         const std::int64_t l = team.league_rank() / teams, k = team.league_rank() % teams - 1;
         if (k >= 0) {
@@ -86,7 +86,7 @@ void reachability_expand(const Exec& exec, const ReachabilityData<Word>& g, std:
   using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<team_size, 1>>;
   const std::int64_t teams = (g.n + rows - 1) / rows, first_word = k0 / g.bits, words = (b + g.bits - 1) / g.bits;
   Kokkos::parallel_for(
-      "rigel::transitive_closure/expand", Policy(exec, static_cast<int>(g.batches * teams), team_size),
+      "rigel::transitive_closure/expand", by_argument(Policy(exec, static_cast<int>(g.batches * teams), team_size)),
       KOKKOS_LAMBDA(const typename Policy::member_type& team) {
         const std::int64_t l = team.league_rank() / teams, first = team.league_rank() % teams * rows;
         const std::int64_t last = first + rows < g.n ? first + rows : g.n;

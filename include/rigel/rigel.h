@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Rigel's C interface, librigel_c.so: contractions, distances and closures on raw pointers. C99 and later, C++, and any language
+ * that calls C. README.md lists the semirings, metrics and epilogues; docs/numerics.md says what results mean.
+ *
+ * Errors. A function returns RIGEL_OK or another code, and rigel_last_error() then has the words: the argument, its extents and
+ * what was expected. A call that fails writes nothing, except to the message. No exception leaves the library.
+ *
+ * Structs. Those that begin with `size` hold sizeof(that struct). A member that is 0 or NULL has the default that its comment
+ * states. Reserved members are 0. A struct of another size, and a reserved member that is not 0, are refused.
+ *
+ * Threads. Any thread may call any function. One handle, and one stream, serve one thread at a time; different handles may be used
+ * at the same time. Calls on the host take turns. If Kokkos's host space is Threads, host calls come from the thread that
+ * initialised Kokkos. Do not call from inside a parallel region of Kokkos.
+ *
+ * Time. Calls on a GPU are asynchronous on the handle's stream; the current device of the calling thread stays as it is. Calls on a
+ * host are complete when they return.
+ *
+ * Kokkos is linked into the library and invisible outside, so that the caller needs none. If librigel_c.so was built on a shared
+ * Kokkos, it is the caller's own. rigel_create() initialises Kokkos if nobody has; the library then finalises it when the program
+ * ends.
+ */
+#ifndef RIGEL_RIGEL_H
+#define RIGEL_RIGEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- codes ------------------------------------------------------------------------------------------------------------- */
+
+typedef int32_t rigel_code;
+enum {
+  RIGEL_OK = 0,
+  RIGEL_INVALID_ARGUMENT = 1, /* extents, strides, overlaps, sizes, null pointers, options */
+  RIGEL_UNSUPPORTED = 2,      /* no kernel covers the call, or the named one does not */
+  RIGEL_NOT_FOUND = 3,        /* no semiring, metric, parameter or kernel has that name; the message lists the names */
+  RIGEL_DUPLICATE = 4,        /* of C++'s register_kernel() only */
+  RIGEL_OUT_OF_MEMORY = 5,
+  RIGEL_DEVICE = 6,            /* the CUDA runtime reported a failure */
+  RIGEL_INTERNAL = 100,        /* any other exception */
+  RIGEL_UNSUPPORTED_ARCH = 101 /* the GPU is older than sm_80, or the library has no code for it; the message names it */
+};
+
+/* The message of this thread's last call that failed; "" if none has. It stays until the next failure in this thread. */
+const char* rigel_last_error(void);
+
+/* The version of the library, 10000·major + 100·minor + patch. */
+int32_t rigel_version(void);
+
+/* ---- handles ----------------------------------------------------------------------------------------------------------- */
+
+/* Where calls run. */
+typedef struct rigel_handle rigel_handle;
+
+/* device   a CUDA device's ordinal, or -1 for the host (Kokkos's default host execution space)
+ * stream   a cudaStream_t of that device, which outlives the handle; NULL: the legacy default stream. NULL for the host
+ * handle   receives the handle, or NULL if the call fails
+ * RIGEL_INVALID_ARGUMENT if there is no such device or the stream is of another one; RIGEL_UNSUPPORTED if device >= 0 and the
+ * library was built without CUDA; RIGEL_UNSUPPORTED_ARCH; RIGEL_DEVICE if a library that was built with CUDA finds no GPU. */
+rigel_code rigel_create(int32_t device, void* stream, rigel_handle** handle);
+
+/* Destroys a handle; nothing if it is NULL. Work that is on its stream goes on. */
+void rigel_destroy(rigel_handle* handle);
+
+/* Waits for the work on the handle's stream. RIGEL_DEVICE if some of it failed. */
+rigel_code rigel_synchronize(rigel_handle* handle);
+
+/* Reserves workspace for calls that are captured in a CUDA graph, and releases it: presize() and release_presized() of
+ * rigel/presize.hpp. */
+rigel_code rigel_presize(rigel_handle* handle, size_t bytes);
+rigel_code rigel_release_presized(rigel_handle* handle);
+
+/* Returns the idle memory of the library's pool to the system. */
+void rigel_release_workspaces(void);
+
+/* ---- operands ---------------------------------------------------------------------------------------------------------- */
+
+typedef int32_t rigel_type;
+enum {
+  RIGEL_F16 = 1, /* IEEE 754 binary16 */
+  RIGEL_BF16 = 2,
+  RIGEL_F32 = 3,
+  RIGEL_F64 = 4,
+  RIGEL_I8 = 5,
+  RIGEL_U8 = 6,
+  RIGEL_I16 = 7,
+  RIGEL_I32 = 8,
+  RIGEL_I64 = 9,
+  RIGEL_U32 = 10,
+  RIGEL_U64 = 11
+};
+
+/* What stands for infinity in integers: no path in min_plus, the empty path in max_min. Floating-point numbers have INFINITY. */
+#define RIGEL_I32_INFINITY (INT32_MAX / 2)
+#define RIGEL_I64_INFINITY (INT64_MAX / 2)
+
+/* A batch of strided matrices: element (l, i, j) is at data + l*batch_stride + i*row_stride + j*column_stride elements. The memory is
+ * accessible from the handle's device, and aligned to its elements. Strides are not negative. */
+typedef struct rigel_matrix {
+  size_t size;
+  void* data;                                    /* inputs are only read */
+  int64_t batches;                               /* at least 1; a single matrix serves all batches */
+  int64_t rows, columns;                         /* may be 0 */
+  int64_t batch_stride, row_stride, column_stride; /* in elements */
+  rigel_type type;
+  int32_t reserved;
+} rigel_matrix;
+
+/* Initialisers of a contiguous matrix: rigel_matrix a = RIGEL_ROW_MAJOR(data, RIGEL_F32, m, k); */
+#define RIGEL_ROW_MAJOR(data, type, rows, columns) {sizeof(rigel_matrix), (data), 1, (rows), (columns), 0, (columns), 1, (type), 0}
+#define RIGEL_COLUMN_MAJOR(data, type, rows, columns) {sizeof(rigel_matrix), (data), 1, (rows), (columns), 0, 1, (rows), (type), 0}
+
+/* A hyperparameter of a semiring, or a parameter of a metric. */
+typedef struct rigel_parameter {
+  const char* name;
+  double value;
+} rigel_parameter;
+
+/* ---- epilogues --------------------------------------------------------------------------------------------------------- */
+
+/* What a step makes of a value v with its parameters x and y. */
+enum {
+  RIGEL_SCALE = 1,        /* v*x */
+  RIGEL_ADD = 2,          /* v + x; with x from a row, a column or a matrix: bias, residual */
+  RIGEL_POWER = 3,        /* v^x */
+  RIGEL_EXPONENTIAL = 4,  /* exp(x*v) */
+  RIGEL_LAPLACE = 5,      /* exp(-v/x) */
+  RIGEL_GAUSSIAN = 6,     /* exp(-v/(2 x^2)) */
+  RIGEL_RECIPROCAL = 7,   /* y/(x + v) */
+  RIGEL_CLAMP = 8,        /* min(max(v, x), y) */
+  RIGEL_THRESHOLD = 9,    /* 0 if |v| < x, else v */
+  RIGEL_ADD_DIAGONAL = 10, /* v + x if n - m = offset, else v */
+  RIGEL_RELU = 11,
+  RIGEL_SIGMOID = 12,
+  RIGEL_TANH = 13,
+  RIGEL_SILU = 14,
+  RIGEL_GELU = 15,
+  RIGEL_GELU_TANH = 16,
+  RIGEL_ANY_BIT = 17, /* 1 if any bit is set, else 0 */
+  RIGEL_PARITY = 18   /* the number of set bits modulo 2; the first step, of integers */
+};
+
+enum { RIGEL_MOST_STEPS = 8, RIGEL_MOST_SOURCES = 4 };
+
+typedef struct rigel_step {
+  int32_t kind;
+  int32_t x_source, y_source; /* 0: the number x or y; i: sources[i - 1] of the program. y is in memory only if x is */
+  int32_t reserved;
+  double x, y;
+  int64_t offset; /* of RIGEL_ADD_DIAGONAL */
+} rigel_step;
+
+/* Steps, applied to each result before it is stored, the first one first. A source is f16, bf16, f32, f64 or i32 numbers in memory,
+ * which kernels read when they run: a matrix of C's extents; a row (rows = 1), a column (columns = 1) or one number (both), which serve
+ * all others. batches is 1 or C's. A source that is C itself, element by element, is a residual; others do not overlap C. */
+typedef struct rigel_program {
+  int32_t steps_count, sources_count;
+  rigel_step steps[RIGEL_MOST_STEPS];
+  rigel_matrix sources[RIGEL_MOST_SOURCES];
+} rigel_program;
+
+/* ---- options ----------------------------------------------------------------------------------------------------------- */
+
+/* What a call may require of its kernel: a sum of these. */
+enum { RIGEL_REFERENCE_BITS = 1, RIGEL_REPEATABLE = 2, RIGEL_BATCH_INVARIANT = 4 };
+
+/* The least precise terms that a call accepts. */
+enum {
+  RIGEL_PRECISION_AUTOMATIC = 0,
+  RIGEL_PRECISION_ROUNDED = 1,
+  RIGEL_PRECISION_ACCUMULATOR = 2,
+  RIGEL_PRECISION_EXACT_PRODUCTS = 3,
+  RIGEL_PRECISION_PROMOTED = 4,
+  RIGEL_PRECISION_SPLIT = 5,
+  RIGEL_PRECISION_BF16X3 = 6,
+  RIGEL_PRECISION_TF32 = 7,
+  RIGEL_PRECISION_OPERANDS = 8
+};
+
+typedef struct rigel_options {
+  const char* kernel;     /* a kernel's name or its leading part up to a '.'; NULL: the fastest */
+  void* workspace;        /* memory of the handle's device, aligned to 256 bytes, until the work is complete; NULL: from the pool */
+  size_t workspace_bytes; /* at least what the function's …_workspace_size says */
+  uint32_t require;
+  int32_t precision;
+  int64_t reserved[2];
+} rigel_options;
+
+/* ---- contract ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct rigel_contract_args {
+  size_t size;
+  const char* semiring;
+  const rigel_parameter* parameters; /* hyperparameters; those that are not named have their defaults */
+  int32_t parameters_count;
+  rigel_type accumulator; /* 0: the element type's usual one */
+  int32_t accumulate;     /* 1: the sum starts with the value in C */
+  int32_t may_cancel;     /* 1: l2_squared's errors may be relative to the norms of the rows */
+  rigel_program epilogue;
+  rigel_options options;
+  int64_t reserved[4];
+} rigel_contract_args;
+
+/* C(l,m,n) = epilogue( (+)_k A(l,m,k) (x) B(l,k,n) ). a: M x K and b: K x N, of one type; c: M x N, which overlaps neither. */
+rigel_code rigel_contract(rigel_handle* handle, const rigel_contract_args* args, const rigel_matrix* a, const rigel_matrix* b,
+                          const rigel_matrix* c);
+rigel_code rigel_contract_workspace_size(rigel_handle* handle, const rigel_contract_args* args, const rigel_matrix* a,
+                                         const rigel_matrix* b, const rigel_matrix* c, size_t* bytes);
+
+/* ---- cdist ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct rigel_cdist_args {
+  size_t size;
+  const char* metric; /* manhattan, euclidean, squared_euclidean, chebyshev, minkowski, inner_product, cosine, correlation, hamming,
+                         bit_hamming, bit_jaccard */
+  const rigel_parameter* parameters; /* minkowski: p > 0, 2 if it is not named */
+  int32_t parameters_count;
+  int32_t skip_epilogue; /* 1: without the metric's own last step, as a root */
+  int32_t may_cancel;    /* 1: errors of Euclidean distances may be relative to the norms of the rows */
+  int32_t reserved_flags;
+  rigel_program epilogue; /* after the metric's own */
+  rigel_options options;
+  int64_t reserved[4];
+} rigel_cdist_args;
+
+/* D(l,m,n) = epilogue( metric(X(l,m,:), Z(l,n,:)) ). x: M x K and z: N x K, of one type; d: M x N, which overlaps neither. */
+rigel_code rigel_cdist(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x, const rigel_matrix* z,
+                       const rigel_matrix* d);
+rigel_code rigel_cdist_workspace_size(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x,
+                                      const rigel_matrix* z, const rigel_matrix* d, size_t* bytes);
+
+/* ---- closures ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct rigel_closure_args {
+  size_t size;
+  const char* semiring; /* min_plus, max_plus, max_min, min_max of f16, bf16, f32, f64, i32, i64; max_times of the same; min_times of
+                           f16, bf16, f32, f64; or_and of u8, u32, u64 */
+  int64_t block;        /* vertices eliminated at a time; 0: 64 */
+  rigel_options options;
+  int64_t reserved[4];
+} rigel_closure_args;
+
+typedef struct rigel_closure_report {
+  size_t size;
+  int32_t negative_cycle; /* 1: some closed walk is better than the empty path; D is then unspecified */
+  int32_t reserved;
+  int64_t vertex, batch; /* on such a cycle, and its graph; -1 if there is none */
+} rigel_closure_report;
+
+/* D <- D*: all-pairs paths, in place. d: n x n.
+ * predecessors   n x n of i32, written only: the vertex before j on an optimal path from i to j, -1 if there is none. NULL: not kept.
+ *                For min_plus of f32, f64 and i32
+ * report         NULL: the call is asynchronous. Else it waits for the result */
+rigel_code rigel_closure(rigel_handle* handle, const rigel_closure_args* args, const rigel_matrix* d,
+                         const rigel_matrix* predecessors, rigel_closure_report* report);
+rigel_code rigel_closure_workspace_size(rigel_handle* handle, const rigel_closure_args* args, const rigel_matrix* d,
+                                        const rigel_matrix* predecessors, size_t* bytes);
+
+typedef struct rigel_transitive_closure_args {
+  size_t size;
+  int64_t block; /* vertices eliminated at a time, a multiple of a word's bits up to 512; 0: 256 */
+  rigel_options options;
+  int64_t reserved[4];
+} rigel_transitive_closure_args;
+
+/* D <- D* on packed bits, in place. d: n x ceil(n/w) words of w bits, u32 or u64; bit j mod w of word j/w of row i is the arc from i to
+ * j. */
+rigel_code rigel_transitive_closure(rigel_handle* handle, const rigel_transitive_closure_args* args, const rigel_matrix* d);
+rigel_code rigel_transitive_closure_workspace_size(rigel_handle* handle, const rigel_transitive_closure_args* args,
+                                                   const rigel_matrix* d, size_t* bytes);
+
+/* ---- listings, as JSON ------------------------------------------------------------------------------------------------- */
+
+/* Each gives a text in UTF-8 that the caller frees by rigel_free(). */
+
+/* All registered kernels, or those whose name is `name` or begins with it up to a '.': an array of their facts. */
+rigel_code rigel_kernels(const char* name, char** json);
+
+/* The candidates of the same call: {"problem": …, "candidates": [{"kernel": …, "chosen": …, "covers": …, then "seconds" (predicted),
+ * "workspace_bytes" and "admission", or "reason"}, …]}. */
+rigel_code rigel_explain_contract(rigel_handle* handle, const rigel_contract_args* args, const rigel_matrix* a,
+                                  const rigel_matrix* b, const rigel_matrix* c, char** json);
+rigel_code rigel_explain_cdist(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x, const rigel_matrix* z,
+                               const rigel_matrix* d, char** json);
+
+/* Frees a text; nothing if it is NULL. */
+void rigel_free(char* text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "listing.hpp"
+#include "operands.hpp"
+#include "semirings.hpp"
+
+namespace rigel::c {
+namespace {
+
+// The problem of a call, handed to `use`.
+template <class Use>
+rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_contract_args* given, const rigel_matrix* a,
+                        const rigel_matrix* b, const rigel_matrix* c, const Use& use) {
+  return on_handle(function, handle, [&](const rigel_handle& h) {
+    const rigel_contract_args& args = checked(given, "args");
+    require_zero(args.reserved, "args");
+    Contraction p = problem_of(h, args.options, function);
+    p.a = operand_of(a, "A");
+    p.b = operand_of(b, "B");
+    p.c = operand_of(c, "C");
+    require_same_type(p.b, p.a);
+    const Semiring semiring =
+        semiring_of(args.semiring, p.a.type, args.accumulator, parameters_of(args.parameters, args.parameters_count));
+    semiring.set_in(p);
+    const epilogue::Program program = program_of(args.epilogue, h.execution.space);
+    p.program = &program;
+    p.epilogue_object = &program;
+    p.accumulate = flag(args.accumulate, "args.accumulate");
+    p.may_cancel = flag(args.may_cancel, "args.may_cancel");
+    p.batch = p.c.batches;
+    p.m = p.c.rows;
+    p.n = p.c.columns;
+    p.k = p.a.columns;
+    use(p);
+  });
+}
+
+}  // namespace
+}  // namespace rigel::c
+
+using namespace rigel::c;
+
+rigel_code rigel_contract(rigel_handle* handle, const rigel_contract_args* args, const rigel_matrix* a,
+                          const rigel_matrix* b, const rigel_matrix* c) {
+  return with_problem("rigel_contract", handle, args, a, b, c, [](const rigel::Contraction& p) { rigel::run(p); });
+}
+
+rigel_code rigel_contract_workspace_size(rigel_handle* handle, const rigel_contract_args* args, const rigel_matrix* a,
+                                         const rigel_matrix* b, const rigel_matrix* c, std::size_t* bytes) {
+  return with_problem("rigel_contract_workspace_size", handle, args, a, b, c,
+                      [&](const rigel::Contraction& p) { result(bytes, "bytes") = rigel::workspace_size(p).bytes; });
+}
+
+rigel_code rigel_explain_contract(rigel_handle* handle, const rigel_contract_args* args, const rigel_matrix* a,
+                                  const rigel_matrix* b, const rigel_matrix* c, char** json) {
+  return with_problem("rigel_explain_contract", handle, args, a, b, c, [&](const rigel::Contraction& p) {
+    p.check();
+    result(json, "json") = text_of(json_of(p.summary(), rigel::candidates(p)));
+  });
+}

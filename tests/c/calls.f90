@@ -1,0 +1,198 @@
+! SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+!
+! Rigel from Fortran through iso_c_binding: products and shortest paths that are worked out by hand, and a call that is refused.
+! Fortran's matrices are contiguous along their columns: RIGEL_COLUMN_MAJOR.
+
+! The part of rigel.h that the program needs.
+module rigel
+  use, intrinsic :: iso_c_binding
+  implicit none
+
+  integer(c_int32_t), parameter :: rigel_ok = 0, rigel_invalid_argument = 1, rigel_device = 6
+  integer(c_int32_t), parameter :: rigel_f64 = 4
+  integer(c_int32_t), parameter :: rigel_scale = 1
+
+  type, bind(c) :: rigel_matrix
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: data = c_null_ptr
+    integer(c_int64_t) :: batches = 1, rows = 0, columns = 0, batch_stride = 0, row_stride = 0, column_stride = 0
+    integer(c_int32_t) :: type = 0, reserved = 0
+  end type
+
+  type, bind(c) :: rigel_step
+    integer(c_int32_t) :: kind = 0, x_source = 0, y_source = 0, reserved = 0
+    real(c_double) :: x = 0, y = 0
+    integer(c_int64_t) :: offset = 0
+  end type
+
+  type, bind(c) :: rigel_program
+    integer(c_int32_t) :: steps_count = 0, sources_count = 0
+    type(rigel_step) :: steps(8)
+    type(rigel_matrix) :: sources(4)
+  end type
+
+  type, bind(c) :: rigel_options
+    type(c_ptr) :: kernel = c_null_ptr, workspace = c_null_ptr
+    integer(c_size_t) :: workspace_bytes = 0
+    integer(c_int32_t) :: require = 0, precision = 0
+    integer(c_int64_t) :: reserved(2) = 0
+  end type
+
+  type, bind(c) :: rigel_contract_args
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: semiring = c_null_ptr, parameters = c_null_ptr
+    integer(c_int32_t) :: parameters_count = 0, accumulator = 0, accumulate = 0, may_cancel = 0
+    type(rigel_program) :: epilogue
+    type(rigel_options) :: options
+    integer(c_int64_t) :: reserved(4) = 0
+  end type
+
+  type, bind(c) :: rigel_closure_args
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: semiring = c_null_ptr
+    integer(c_int64_t) :: block = 0
+    type(rigel_options) :: options
+    integer(c_int64_t) :: reserved(4) = 0
+  end type
+
+  ! Matrices have no intent: of intent(in) the compiler would infer that what they point to is not written either.
+  interface
+    integer(c_int32_t) function rigel_create(device, stream, handle) bind(c)
+      import
+      integer(c_int32_t), value :: device
+      type(c_ptr), value :: stream
+      type(c_ptr), intent(out) :: handle
+    end function
+    subroutine rigel_destroy(handle) bind(c)
+      import
+      type(c_ptr), value :: handle
+    end subroutine
+    integer(c_int32_t) function rigel_synchronize(handle) bind(c)
+      import
+      type(c_ptr), value :: handle
+    end function
+    type(c_ptr) function rigel_last_error() bind(c)
+      import
+    end function
+    integer(c_int32_t) function rigel_contract(handle, args, a, b, c) bind(c)
+      import
+      type(c_ptr), value :: handle
+      type(rigel_contract_args), intent(in) :: args
+      type(rigel_matrix) :: a, b, c
+    end function
+    integer(c_int32_t) function rigel_closure(handle, args, d, predecessors, report) bind(c)
+      import
+      type(c_ptr), value :: handle
+      type(rigel_closure_args), intent(in) :: args
+      type(rigel_matrix) :: d
+      type(c_ptr), value :: predecessors, report
+    end function
+    integer(c_size_t) function strlen(text) bind(c)
+      import
+      type(c_ptr), value :: text
+    end function
+  end interface
+
+contains
+
+  function matrix(values) result(m)
+    real(c_double), target, contiguous, intent(inout) :: values(:, :)  ! the library may write them
+    type(rigel_matrix) :: m
+    m%size = c_sizeof(m)
+    m%data = c_loc(values)
+    m%rows = size(values, 1)
+    m%columns = size(values, 2)
+    m%row_stride = 1
+    m%column_stride = size(values, 1)
+    m%type = rigel_f64
+  end function
+
+  function last_error() result(text)
+    character(len=:), allocatable :: text
+    character(kind=c_char), pointer :: characters(:)
+    integer :: i
+    type(c_ptr) :: message
+    message = rigel_last_error()
+    call c_f_pointer(message, characters, [strlen(message)])
+    allocate(character(len=size(characters)) :: text)
+    do i = 1, size(characters)
+      text(i:i) = characters(i)
+    end do
+  end function
+
+end module
+
+program calls
+  use, intrinsic :: ieee_arithmetic
+  use rigel
+  implicit none
+
+  real(c_double), target :: a(2, 3), b(3, 2), c(2, 2), d(4, 4)
+  real(c_double) :: far
+  type(c_ptr) :: handle
+  type(rigel_contract_args) :: contract
+  type(rigel_closure_args) :: closure
+  type(rigel_matrix) :: wrong
+  character(kind=c_char), target :: plus_times(11) = [character(kind=c_char) :: &
+    'p', 'l', 'u', 's', '_', 't', 'i', 'm', 'e', 's', c_null_char]
+  character(kind=c_char), target :: min_plus(9) = [character(kind=c_char) :: 'm', 'i', 'n', '_', 'p', 'l', 'u', 's', c_null_char]
+  integer(c_int32_t) :: code
+  integer :: failures = 0
+
+  code = rigel_create(-1_c_int32_t, c_null_ptr, handle)
+  if (code == rigel_device) then
+    print '(2a)', 'skipped: ', last_error()
+    stop 77
+  end if
+  call check(code == rigel_ok, 'rigel_create')
+
+  ! (1 2 3; 4 5 6) (1 2; 3 4; 5 6) = (22 28; 49 64), times 1/2.
+  a = reshape([1d0, 4d0, 2d0, 5d0, 3d0, 6d0], [2, 3])
+  b = reshape([1d0, 3d0, 5d0, 2d0, 4d0, 6d0], [3, 2])
+  c = -1
+  contract%size = c_sizeof(contract)
+  contract%semiring = c_loc(plus_times)
+  contract%epilogue%steps_count = 1
+  contract%epilogue%steps(1)%kind = rigel_scale
+  contract%epilogue%steps(1)%x = 0.5d0
+  call check(rigel_contract(handle, contract, matrix(a), matrix(b), matrix(c)) == rigel_ok, 'rigel_contract')
+  call check(rigel_synchronize(handle) == rigel_ok, 'rigel_synchronize')
+  call check(all(c == reshape([11d0, 24.5d0, 14d0, 32d0], [2, 2])), 'the product')
+
+  ! Arcs 1 -> 2 of 4, 1 -> 3 of 1, 3 -> 2 of 2, 2 -> 4 of 5: from 1 to 4 it is 1 + 2 + 5.
+  far = ieee_value(far, ieee_positive_inf)
+  d = far
+  d(1, 2) = 4
+  d(1, 3) = 1
+  d(3, 2) = 2
+  d(2, 4) = 5
+  closure%size = c_sizeof(closure)
+  closure%semiring = c_loc(min_plus)
+  call check(rigel_closure(handle, closure, matrix(d), c_null_ptr, c_null_ptr) == rigel_ok, 'rigel_closure')
+  call check(rigel_synchronize(handle) == rigel_ok, 'rigel_synchronize')
+  call check(all(d(1, :) == [0d0, 3d0, 1d0, 8d0]), 'the paths from vertex 1')
+  call check(all(d(4, :) == [far, far, far, 0d0]), 'the paths from vertex 4')
+
+  ! Extents that do not match.
+  wrong = matrix(b)
+  wrong%rows = 2
+  c = -1
+  call check(rigel_contract(handle, contract, matrix(a), wrong, matrix(c)) == rigel_invalid_argument, 'the refusal')
+  call check(index(last_error(), 'rigel_contract: B is 2x2') == 1, last_error())
+  call check(all(c == -1), 'C, which a call that is refused does not write')
+
+  call rigel_destroy(handle)
+  call rigel_destroy(c_null_ptr)
+  if (failures > 0) stop 1
+
+contains
+
+  subroutine check(condition, what)
+    logical, intent(in) :: condition
+    character(len=*), intent(in) :: what
+    if (condition) return
+    failures = failures + 1
+    print '(2a)', 'failed: ', what
+  end subroutine
+
+end program

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The JSON that `test_c11 --json` prints: it can be read, and holds what rigel.h says. usage: listings.py <program>"""
+import json
+import subprocess
+import sys
+
+run = subprocess.run([sys.argv[1], "--json"], capture_output=True, text=True)
+if run.returncode == 77:
+    print(run.stdout, end="")
+    sys.exit(77)
+assert run.returncode == 0, run.stdout + run.stderr
+everything, references, product, distance = json.loads(run.stdout)
+
+assert len(everything) > len(references) > 0
+assert {kernel["family"] for kernel in references} == {"reference"}
+reference = next(kernel for kernel in references if kernel["name"] == "reference.min_plus.f32")
+assert reference["promises"] == ["reference_bits", "repeatable", "batch_invariant"]
+assert reference["operation"] == "contract" and reference["accumulator"] == "f32" and "serial" in reference["spaces"]
+assert reference["tile"] == {"m": 0, "n": 0, "k": 0} and reference["accumulates"] is True
+
+for explained, problem in (product, "plus_times f32, 2x2x2"), (distance, "l2_squared f32, 2x2x2"):
+    assert explained["problem"] == problem, explained["problem"]
+    candidates = explained["candidates"]
+    assert sum(one["chosen"] for one in candidates) == 1
+    for one in candidates:
+        if one["covers"]:
+            assert one["seconds"] > 0 and one["workspace_bytes"] >= 0
+        else:
+            assert one["reason"] and not one["chosen"]
+    fastest = min((one for one in candidates if one["covers"]), key=lambda one: one["seconds"])
+    assert fastest["seconds"] == next(one for one in candidates if one["chosen"])["seconds"]
+print(f"{len(everything)} kernels, {len(product['candidates'])} candidates")

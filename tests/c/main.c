@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Tests of the C interface, in C: on the host and on the first GPU.
+ * With --json it prints an array of the library's JSON texts instead, which listings.py reads. */
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int print_json(void) {
+  rigel_handle* handle = NULL;
+  float numbers[3][4] = {{0}};
+  const rigel_matrix a = RIGEL_ROW_MAJOR(numbers[0], RIGEL_F32, 2, 2), b = RIGEL_ROW_MAJOR(numbers[1], RIGEL_F32, 2, 2),
+                     c = RIGEL_ROW_MAJOR(numbers[2], RIGEL_F32, 2, 2);
+  rigel_contract_args contract;
+  rigel_cdist_args cdist;
+  char* texts[4] = {NULL, NULL, NULL, NULL};
+  int i;
+  memset(&contract, 0, sizeof contract);
+  contract.size = sizeof contract;
+  contract.semiring = "plus_times";
+  memset(&cdist, 0, sizeof cdist);
+  cdist.size = sizeof cdist;
+  cdist.metric = "cosine";
+  if (rigel_create(-1, NULL, &handle) != RIGEL_OK) {
+    printf("skipped: %s\n", rigel_last_error());
+    return 77;
+  }
+  OK(rigel_kernels(NULL, &texts[0]));
+  OK(rigel_kernels("reference", &texts[1]));
+  OK(rigel_explain_contract(handle, &contract, &a, &b, &c, &texts[2]));
+  OK(rigel_explain_cdist(handle, &cdist, &a, &b, &c, &texts[3]));
+  for (i = 0; i < 4; ++i) {
+    printf("%c%s\n", i == 0 ? '[' : ',', texts[i] ? texts[i] : "null");
+    rigel_free(texts[i]);
+  }
+  printf("]\n");
+  rigel_destroy(handle);
+  return failures != 0;
+}
+
+int main(int argc, char** argv) {
+  int device;
+  if (argc > 1 && strcmp(argv[1], "--json") == 0) return print_json();
+  CHECK(strcmp(rigel_last_error(), "") == 0);
+  CHECK(rigel_version() >= 100);
+  for (device = -1; device <= 0; ++device) {
+    rigel_handle* handle = NULL;
+    rigel_code code;
+    if (!use_device(device)) {
+      printf("skipped: device %d: no GPU here\n", device);
+      continue;
+    }
+    code = rigel_create(device, new_stream(), &handle);
+    if (device < 0 && code == RIGEL_DEVICE) {
+      printf("skipped: %s\n", rigel_last_error());
+      return 77;
+    }
+    if (device == 0 && code == RIGEL_UNSUPPORTED) {
+      printf("skipped: device 0: %s\n", rigel_last_error());
+      continue;
+    }
+    OK(code);
+    if (!handle) continue;
+    test_calls(handle);
+    test_closures(handle);
+    test_errors(handle);
+    rigel_destroy(handle);
+    test_handles(device);
+  }
+  printf("%d of %d checks failed\n", failures, checks);
+  return failures != 0;
+}
