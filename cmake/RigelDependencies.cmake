@@ -1,4 +1,4 @@
-# What Rigel builds on: Kokkos, and a BLAS where there is one.
+# What Rigel builds on: Kokkos, and a BLAS, a LAPACK and cuSOLVER where there are.
 
 # Kokkos's launch wrapper only stands in for compilers that cannot compile CUDA; Clang can.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT DEFINED Kokkos_LAUNCH_COMPILER)
@@ -54,5 +54,15 @@ if(RIGEL_ENABLE_BLAS)
   if(BLAS_FOUND)
     set(RIGEL_HAS_BLAS 1)
     set(RIGEL_BLA_VENDOR ${BLA_VENDOR})
+  endif()
+endif()
+
+set(RIGEL_HAS_LAPACK 0)
+if(RIGEL_ENABLE_LAPACK AND RIGEL_HAS_BLAS)
+  find_package(LAPACK QUIET)
+  if(LAPACK_FOUND)
+    set(RIGEL_HAS_LAPACK 1)
+  else()
+    message(STATUS "host.lapack is left out: no LAPACK was found (Debian: libopenblas-dev)")
   endif()
 endif()

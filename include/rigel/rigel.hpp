@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), the registry.
+// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), solves, the registry.
 #pragma once
 
 #include <rigel/arguments.hpp>
@@ -10,6 +10,7 @@
 #include <rigel/distance.hpp>
 #include <rigel/epilogue.hpp>
 #include <rigel/error.hpp>
+#include <rigel/linalg.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/semiring.hpp>
 #include <rigel/semiring_info.hpp>
