@@ -237,10 +237,12 @@ void solve(const Exec& exec, const std::string& label, const detail::SolveArgume
       });
 }
 
-/// Where matrices are factorised: in X for Cholesky factors, in A if it may be overwritten, else in the workspace, column-major.
+/// Where matrices are factorised: in X for Cholesky factors, in A if it may be overwritten (and does not receive eigenvectors), else
+/// in the workspace, column-major.
 inline bool factors_in_workspace(const Solve& p) {
-  if (p.task == Solve::Task::substitute || p.overwrite_a) return false;
-  return p.task == Solve::Task::solve || p.factorisation == Factorisation::eigen;
+  if (p.task == Solve::Task::substitute) return false;
+  if (p.factorisation == Factorisation::eigen) return !p.overwrite_a || p.x.data == p.a.data;
+  return p.task == Solve::Task::solve && !p.overwrite_a;
 }
 template <class T>
 detail::Strided<T> place_of_factors(const Solve& p, const detail::SolveArguments<T>& g, void* workspace) {
