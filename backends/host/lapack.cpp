@@ -15,13 +15,13 @@
 
 // LAPACK in Fortran, whose characters and integers are passed by address. Lengths of characters follow, as compilers pass them.
 extern "C" {
-#define RIGEL_LAPACK(letter, T)                                                                                              \
-  void letter##potrf_(const char*, const int*, T*, const int*, int*, std::size_t);                                           \
-  void letter##potrs_(const char*, const int*, const int*, const T*, const int*, T*, const int*, int*, std::size_t);         \
-  void letter##getrf_(const int*, const int*, T*, const int*, int*, int*);                                                   \
-  void letter##getrs_(const char*, const int*, const int*, const T*, const int*, const int*, T*, const int*, int*,           \
-                      std::size_t);                                                                                          \
-  void letter##syevd_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, int*, const int*, int*,      \
+#define RIGEL_LAPACK(letter, T)                                                                                         \
+  void letter##potrf_(const char*, const int*, T*, const int*, int*, std::size_t);                                      \
+  void letter##potrs_(const char*, const int*, const int*, const T*, const int*, T*, const int*, int*, std::size_t);    \
+  void letter##getrf_(const int*, const int*, T*, const int*, int*, int*);                                              \
+  void letter##getrs_(const char*, const int*, const int*, const T*, const int*, const int*, T*, const int*, int*,      \
+                      std::size_t);                                                                                     \
+  void letter##syevd_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, int*, const int*, int*, \
                       std::size_t, std::size_t);
 RIGEL_LAPACK(s, float)
 RIGEL_LAPACK(d, double)
@@ -36,32 +36,32 @@ using detail::MatrixOf;
 // LAPACK's routines of one type, of column-major matrices without gaps between columns. They return the info.
 template <class T>
 struct Lapack;
-#define RIGEL_LAPACK(letter, T)                                                                                \
-  template <>                                                                                                  \
-  struct Lapack<T> {                                                                                           \
-    static int factor_cholesky(int n, T* a) {                                                                  \
-      int info = 0;                                                                                            \
-      letter##potrf_("L", &n, a, &n, &info, 1);                                                                \
-      return info;                                                                                             \
-    }                                                                                                          \
-    static void substitute_cholesky(int n, int m, const T* a, T* x) {                                          \
-      int info = 0;                                                                                            \
-      letter##potrs_("L", &n, &m, a, &n, x, &n, &info, 1);                                                     \
-    }                                                                                                          \
-    static int factor_lu(int n, T* a, int* pivots) {                                                           \
-      int info = 0;                                                                                            \
-      letter##getrf_(&n, &n, a, &n, pivots, &info);                                                            \
-      return info;                                                                                             \
-    }                                                                                                          \
-    static void substitute_lu(int n, int m, const T* a, const int* pivots, T* x) {                             \
-      int info = 0;                                                                                            \
-      letter##getrs_("N", &n, &m, a, &n, pivots, x, &n, &info, 1);                                             \
-    }                                                                                                          \
-    static int eigenvectors(int n, T* a, T* values, T* work, int size, int* integers, int integers_size) {     \
-      int info = 0;                                                                                            \
-      letter##syevd_("V", "L", &n, a, &n, values, work, &size, integers, &integers_size, &info, 1, 1);         \
-      return info;                                                                                             \
-    }                                                                                                          \
+#define RIGEL_LAPACK(letter, T)                                                                            \
+  template <>                                                                                              \
+  struct Lapack<T> {                                                                                       \
+    static int factor_cholesky(int n, T* a) {                                                              \
+      int info = 0;                                                                                        \
+      letter##potrf_("L", &n, a, &n, &info, 1);                                                            \
+      return info;                                                                                         \
+    }                                                                                                      \
+    static void substitute_cholesky(int n, int m, const T* a, T* x) {                                      \
+      int info = 0;                                                                                        \
+      letter##potrs_("L", &n, &m, a, &n, x, &n, &info, 1);                                                 \
+    }                                                                                                      \
+    static int factor_lu(int n, T* a, int* pivots) {                                                       \
+      int info = 0;                                                                                        \
+      letter##getrf_(&n, &n, a, &n, pivots, &info);                                                        \
+      return info;                                                                                         \
+    }                                                                                                      \
+    static void substitute_lu(int n, int m, const T* a, const int* pivots, T* x) {                         \
+      int info = 0;                                                                                        \
+      letter##getrs_("N", &n, &m, a, &n, pivots, x, &n, &info, 1);                                         \
+    }                                                                                                      \
+    static int eigenvectors(int n, T* a, T* values, T* work, int size, int* integers, int integers_size) { \
+      int info = 0;                                                                                        \
+      letter##syevd_("V", "L", &n, a, &n, values, work, &size, integers, &integers_size, &info, 1, 1);     \
+      return info;                                                                                         \
+    }                                                                                                      \
   };
 RIGEL_LAPACK(s, float)
 RIGEL_LAPACK(d, double)
@@ -167,13 +167,15 @@ Status supports(const Kernel<Solve>&, const Solve& p) {
 template <class T>
 Kernel<Solve> kernel(Factorisation factorisation) {
   Kernel<Solve> k;
-  k.info = detail::solve_info("host.lapack", {}, factorisation, scalar_of<T>, detail::bits_of(detail::compiled_host_spaces{}));
+  k.info =
+      detail::solve_info("host.lapack", {}, factorisation, scalar_of<T>, detail::bits_of(detail::compiled_host_spaces{}));
   k.info.promises = Promise::repeatable;
   k.supports = supports;
   k.cost = [](const Kernel<Solve>&, const Solve& p, Plan&) {
     // Operations per second of a thread, and 2 µs for each system.
     const double rate = 8e10 / sizeof(T) * (p.factorisation == Factorisation::eigen ? 0.3 : 1);
-    return 2e-6 * static_cast<double>(p.batch) / workers_of(p) + detail::solve_operations(p) / rate / p.execution.concurrency;
+    return 2e-6 * static_cast<double>(p.batch) / workers_of(p) +
+           detail::solve_operations(p) / rate / p.execution.concurrency;
   };
   k.workspace = [](const Kernel<Solve>&, const Solve& p, const Plan&) {
     return WorkspaceSize{.bytes = bytes_of_worker<T>(p) * static_cast<std::size_t>(workers_of(p))};

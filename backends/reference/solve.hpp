@@ -96,8 +96,7 @@ struct Rotation {
   T cosine, sine;
   RIGEL_MEMBER Rotation(T pp, T pq, T qq) {
     const T cotangent = (qq - pp) / (2 * pq);
-    const T tangent =
-        (cotangent < 0 ? T(-1) : T(1)) / (Kokkos::abs(cotangent) + Kokkos::sqrt(1 + cotangent * cotangent));
+    const T tangent = (cotangent < 0 ? T(-1) : T(1)) / (Kokkos::abs(cotangent) + Kokkos::sqrt(1 + cotangent * cotangent));
     cosine = 1 / Kokkos::sqrt(1 + tangent * tangent);
     sine = tangent * cosine;
   }
@@ -201,8 +200,7 @@ RIGEL_FUNCTION int compute(const Team& team, const detail::SolveArguments<T>& g,
     info = eliminate(team, f, x, n, m);
   } else {
     if (g.task != Solve::Task::substitute) info = cholesky(team, f, n);
-    const MatrixOf<const T> factor =
-        g.task == Solve::Task::substitute ? a : MatrixOf<const T>{f.data, f.row, f.column};
+    const MatrixOf<const T> factor = g.task == Solve::Task::substitute ? a : MatrixOf<const T>{f.data, f.row, f.column};
     for (std::int64_t k = n - 1; k >= 0 && g.task == Solve::Task::substitute; --k)
       if (!detail::is_pivot(g.factorisation, a(k, k))) info = static_cast<int>(k) + 1;
     if (!factors && info == 0) substitute(team, factor, x, n, m);
@@ -265,7 +263,9 @@ Kernel<Solve> solve_kernel(Factorisation factorisation) {
     const double parallel = std::max(1., std::min(teams, static_cast<double>(p.batch)));
     // On a GPU a team waits for memory several times in each step.
     return 5e-6 + operations / parallel / (host ? 5e8 : 2e9) +
-           (host ? 0 : 5e-6 * static_cast<double>(p.n) * (p.factorisation == Factorisation::eigen ? static_cast<double>(p.n) : 1));
+           (host ? 0
+                 : 5e-6 * static_cast<double>(p.n) *
+                       (p.factorisation == Factorisation::eigen ? static_cast<double>(p.n) : 1));
   };
   k.workspace = [](const Kernel<Solve>&, const Solve& p, const Plan&) {
     const std::size_t bytes = sizeof(T) * static_cast<std::size_t>(p.batch * p.n * p.n);

@@ -28,7 +28,8 @@ namespace rigel {
 
 struct SolveOptions {
   Triangle triangle = Triangle::lower;  // of a symmetric A, or of its factor: the other one is not read
-  bool overwrite_a = false;  // A's memory is used: a factor or eigenvectors may go to A itself, else A is unspecified afterwards
+  bool overwrite_a =
+      false;  // A's memory is used: a factor or eigenvectors may go to A itself, else A is unspecified afterwards
   bool overwrite_b = false;  // X may be B itself
   bool check = false;        // waits for the result, and throws if a matrix has no factorisation
   Batch batch = Batch::first;
@@ -122,8 +123,7 @@ Solve solve_problem(const Exec& exec, Factorisation factorisation, Solve::Task t
   }
 #if RIGEL_BACKEND_REFERENCE
   if constexpr (space_of<Exec> == Space::other) {
-    static const std::span<const Kernel<Solve>> kernels =
-        keep(backends::reference::solve_kernels<T, type_list<Exec>>());
+    static const std::span<const Kernel<Solve>> kernels = keep(backends::reference::solve_kernels<T, type_list<Exec>>());
     p.instantiated = kernels;
   }
 #endif
@@ -144,7 +144,8 @@ void run_solve(const Exec& exec, Solve p, bool check) {
   if (p.is_empty()) return;
   const Kokkos::View<std::int32_t*, Kokkos::LayoutStride, typename Exec::memory_space, Kokkos::MemoryUnmanaged> infos(
       static_cast<std::int32_t*>(p.infos.data),
-      Kokkos::LayoutStride(static_cast<std::size_t>(p.batch), static_cast<std::size_t>(std::max<std::int64_t>(p.infos.batch_stride, 1))));
+      Kokkos::LayoutStride(static_cast<std::size_t>(p.batch),
+                           static_cast<std::size_t>(std::max<std::int64_t>(p.infos.batch_stride, 1))));
   const Infos dense(Kokkos::view_alloc("rigel::solve/infos", exec, Kokkos::WithoutInitializing), infos.extent(0));
   Kokkos::deep_copy(exec, dense, infos);
   const auto host = Kokkos::create_mirror_view(dense);
@@ -189,9 +190,9 @@ Solve lu_solve_problem(const Exec& exec, const A& a, const B& b, const X& x, con
 template <class Exec, class A, class W, class V, class Info = NoInfo>
 Solve eigh_problem(const Exec& exec, const A& a, const W& w, const V& v, const Info& info = {},
                    const SolveOptions& options = {}) {
-  static_assert(std::is_same_v<detail::element_of<W>, detail::element_of<A>> && detail::is_written<W> &&
-                    detail::accessible<Exec, W>,
-                "eigh: w is written, holds A's type, and the execution space can access it");
+  static_assert(
+      std::is_same_v<detail::element_of<W>, detail::element_of<A>> && detail::is_written<W> && detail::accessible<Exec, W>,
+      "eigh: w is written, holds A's type, and the execution space can access it");
   Solve p = detail::solve_problem(exec, Factorisation::eigen, Solve::Task::factor, a, v, v, info, options, "eigh");
   p.x.argument = "V";
   p.values = detail::vectors_of(w, options.batch, "w");
@@ -216,7 +217,8 @@ Solve eigh_problem(const Exec& exec, const A& a, const W& w, const V& v, const I
 /// definite; the rest as contract() does. Unless it is options.check that throws, nothing is written.
 template <class Exec, class A, class B, class X, class Info>
   requires(!std::is_same_v<Info, SolveOptions>)
-void cholesky_solve(const Exec& exec, const A& a, const B& b, const X& x, const Info& info, const SolveOptions& options = {}) {
+void cholesky_solve(const Exec& exec, const A& a, const B& b, const X& x, const Info& info,
+                    const SolveOptions& options = {}) {
   detail::run_solve(exec, cholesky_solve_problem(exec, a, b, x, info, options), options.check);
 }
 template <class Exec, class A, class B, class X>
@@ -264,7 +266,8 @@ void log_determinant(const Exec& exec, const L& factor, const D& d, Batch batch 
   const Operand l = detail::operand_of(factor, batch, "L"), numbers = detail::numbers_of(d, "d");
   const auto refuse = [&](const std::string& what) { throw Error(Code::invalid_argument, "log_determinant: " + what); };
   if (l.rows != l.columns)
-    refuse("L '" + l.label + "' is " + std::to_string(l.rows) + 'x' + std::to_string(l.columns) + ", expected a square matrix");
+    refuse("L '" + l.label + "' is " + std::to_string(l.rows) + 'x' + std::to_string(l.columns) +
+           ", expected a square matrix");
   if (numbers.batches != l.batches)
     refuse("d '" + numbers.label + "' has " + std::to_string(numbers.batches) + " numbers, expected " +
            std::to_string(l.batches) + ", one for each batch of L '" + l.label + "'");

@@ -35,10 +35,10 @@ struct Solve : Call {
   Scalar element = Scalar::other;
   std::int64_t batch = 1, n = 0, right_sides = 0;
   Operand a{.argument = "A"}, b{.argument = "B"}, x{.argument = "X"};  // n × n; n × right_sides; as the task says
-  Operand values{.argument = "W"};     // eigen: n × 1, ascending
-  Operand infos{.argument = "info"};   // int32, 1 × 1 for each system; without data: nobody wants them
-  bool overwrite_a = false;            // A's memory may be used: X may be A, or A is unspecified afterwards
-  bool overwrite_b = false;            // X may be B
+  Operand values{.argument = "W"};                                     // eigen: n × 1, ascending
+  Operand infos{.argument = "info"};            // int32, 1 × 1 for each system; without data: nobody wants them
+  bool overwrite_a = false;                     // A's memory may be used: X may be A, or A is unspecified afterwards
+  bool overwrite_b = false;                     // X may be B
   std::span<const Kernel<Solve>> instantiated;  // kernels instantiated in the caller's translation unit
 
   /// What a kernel and a problem must have in common before the kernel is asked anything.

@@ -122,8 +122,10 @@ void require_solved(const Solve& p, const std::int32_t* infos) {
     if (infos[l] == 0) continue;
     const std::string info = std::to_string(infos[l]);
     std::string text = describe_argument(p.a) + ": ";
-    if (p.batch != 1) text += "matrix " + std::to_string(l) + " of the batch ";
-    else text += "the matrix ";
+    if (p.batch != 1)
+      text += "matrix " + std::to_string(l) + " of the batch ";
+    else
+      text += "the matrix ";
     switch (p.factorisation) {
       case Factorisation::cholesky:
         text += p.task == Solve::Task::substitute
@@ -133,9 +135,7 @@ void require_solved(const Solve& p, const std::int32_t* infos) {
       case Factorisation::lu:
         text += "is singular or not finite (pivot " + info + ", from 1), expected nonsingular matrices";
         break;
-      case Factorisation::eigen:
-        text += "has no eigenvectors that the iteration found, expected finite elements";
-        break;
+      case Factorisation::eigen: text += "has no eigenvectors that the iteration found, expected finite elements"; break;
     }
     refuse(p, text);
   }
@@ -159,7 +159,10 @@ double solve_operations(const Solve& p) {
   const auto n = static_cast<double>(p.n);
   double each = 0;
   if (p.task != Solve::Task::substitute)
-    each += n * n * n * (p.factorisation == Factorisation::cholesky ? 1. / 3 : p.factorisation == Factorisation::lu ? 2. / 3 : 9);
+    each += n * n * n *
+            (p.factorisation == Factorisation::cholesky ? 1. / 3
+             : p.factorisation == Factorisation::lu     ? 2. / 3
+                                                        : 9);
   if (p.task != Solve::Task::factor) each += 2 * n * n * static_cast<double>(p.right_sides);
   return static_cast<double>(p.batch) * each;
 }

@@ -21,8 +21,8 @@ struct Case {
   std::int64_t batch, n, m;
   Solve::Task task;
   Triangle triangle;
-  int layout;       // 0: by rows, 1: by columns, 2: with gaps
-  bool one_fails;   // the last matrix of the batch
+  int layout;      // 0: by rows, 1: by columns, 2: with gaps
+  bool one_fails;  // the last matrix of the batch
   std::string text() const {
     constexpr const char* tasks[] = {"factor", "substitute", "solve"};
     constexpr const char* layouts[] = {"right", "left", "strided"};
@@ -45,7 +45,8 @@ double gamma(double k, double u) { return k * u / (1 - k * u); }
 template <class T, class Exec>
 class Placed {
  public:
-  Placed(int layout, std::int64_t batch, std::int64_t rows, std::int64_t columns) : batch_(batch), rows_(rows), columns_(columns) {
+  Placed(int layout, std::int64_t batch, std::int64_t rows, std::int64_t columns)
+      : batch_(batch), rows_(rows), columns_(columns) {
     const std::int64_t gap = layout == 2 ? 3 : 1;
     operand_.type = scalar_of<T>;
     operand_.size = sizeof(T);
@@ -89,7 +90,9 @@ class Placed {
     for (std::int64_t l = 0; l < batch_; ++l)
       for (std::int64_t r = 0; r < rows_; ++r)
         for (std::int64_t c = 0; c < columns_; ++c)
-          visit(static_cast<std::size_t>(1 + l * operand_.batch_stride + r * operand_.row_stride + c * operand_.column_stride), i++);
+          visit(
+              static_cast<std::size_t>(1 + l * operand_.batch_stride + r * operand_.row_stride + c * operand_.column_stride),
+              i++);
   }
   std::int64_t batch_, rows_, columns_;
   Operand operand_;
@@ -155,7 +158,8 @@ class Verifier {
     for (std::int64_t l = 0; l < c.batch; ++l) {
       const auto at = [&](const Numbers& of, std::int64_t size) { return of.data() + l * size; };
       const bool failed = c.one_fails && l == c.batch - 1;
-      if ((host(static_cast<std::size_t>(l)) != 0) != failed) fail(c, "the info of matrix " + std::to_string(l) + " is " + std::to_string(host(static_cast<std::size_t>(l))));
+      if ((host(static_cast<std::size_t>(l)) != 0) != failed)
+        fail(c, "the info of matrix " + std::to_string(l) + " is " + std::to_string(host(static_cast<std::size_t>(l))));
       const std::int64_t columns = factors ? c.n : c.m;
       if (failed) {
         for (std::int64_t i = 0; i < c.n * columns; ++i)
@@ -187,12 +191,16 @@ class Verifier {
     for (std::int64_t l = 0; l < c.batch; ++l) {
       Numbers m(static_cast<std::size_t>(n * n)), a(m.size());
       for (double& v : m) v = uniform(random);
-      const auto at = [n](Numbers& of, std::int64_t i, std::int64_t j) -> double& { return of[static_cast<std::size_t>(i * n + j)]; };
+      const auto at = [n](Numbers& of, std::int64_t i, std::int64_t j) -> double& {
+        return of[static_cast<std::size_t>(i * n + j)];
+      };
       for (std::int64_t i = 0; i < n; ++i)
         for (std::int64_t j = 0; j < n; ++j) {
           double sum = i == j ? 0.25 : 0;
           for (std::int64_t k = 0; k < n; ++k) sum += at(m, i, k) * at(m, j, k) / static_cast<double>(n);
-          at(a, i, j) = f == Factorisation::cholesky ? sum : f == Factorisation::lu ? at(m, i, j) : (at(m, i, j) + at(m, j, i)) / 2;
+          at(a, i, j) = f == Factorisation::cholesky ? sum
+                        : f == Factorisation::lu     ? at(m, i, j)
+                                                     : (at(m, i, j) + at(m, j, i)) / 2;
         }
       const std::int64_t bad = n / 2;
       if (c.one_fails && l == c.batch - 1) {
@@ -286,7 +294,9 @@ class Verifier {
   Numbers magnitudes(const Case& c, Factorisation f, const double* a) const {
     const std::int64_t n = c.n;
     Numbers out(static_cast<std::size_t>(n * n));
-    const auto at = [n](Numbers& of, std::int64_t i, std::int64_t j) -> double& { return of[static_cast<std::size_t>(i * n + j)]; };
+    const auto at = [n](Numbers& of, std::int64_t i, std::int64_t j) -> double& {
+      return of[static_cast<std::size_t>(i * n + j)];
+    };
     const bool lower = c.triangle == Triangle::lower;
     if (f == Factorisation::cholesky) {
       const double g = gamma(static_cast<double>(n) + 4, u);
@@ -348,7 +358,8 @@ std::vector<Case> cases_for(const KernelInfo& info) {
   int count = 0;
   for (const Solve::Task task : tasks)
     for (const std::int64_t n : {0, 1, 2, 3, 8, 15, 16, 17, 31, 32, 33, 64, 65, 100, 129}) {
-      const std::int64_t m = std::int64_t{task != Solve::Task::factor} * std::array<std::int64_t, 5>{3, 1, 16, 17, 0}[static_cast<std::size_t>(count % 5)];
+      const std::int64_t m = std::int64_t{task != Solve::Task::factor} *
+                             std::array<std::int64_t, 5>{3, 1, 16, 17, 0}[static_cast<std::size_t>(count % 5)];
       const bool fails = count % 3 == 1 && n > 0 && task != Solve::Task::substitute;
       cases.push_back({count % 2 ? 3 : 1, n, m, task, count % 4 < 2 ? Triangle::lower : Triangle::upper, count % 3, fails});
       ++count;

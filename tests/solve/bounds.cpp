@@ -125,7 +125,8 @@ void check_eigen(int batches, int n, std::uint64_t seed) {
     for (int i = 0; i < batches; ++i) {
       const Numbers of = solve::part(values, i, n);
       for (int k = 1; k < n; ++k) CHECK(of[k - 1] <= of[k]);
-      CHECK(solve::eigen_error<T>(solve::part(all, i, n * n), of, solve::part(vectors, i, n * n), n) <= solve::eigen_threshold);
+      CHECK(solve::eigen_error<T>(solve::part(all, i, n * n), of, solve::part(vectors, i, n * n), n) <=
+            solve::eigen_threshold);
     }
     CHECK(solve::get(a) == all);
   });

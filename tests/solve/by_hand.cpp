@@ -25,7 +25,8 @@ void check_by_hand() {
   const Exec exec;
   SUBCASE("cholesky_solve") {
     // A = L·Lᵀ with L = (2 0; 1 3), X = (1 −2; 2 1).
-    const auto a = matrix<T, Exec>(2, 2, {4, -99, 2, 10}), b = matrix<T, Exec>(2, 2, {8, -6, 22, 6}), x = matrix<T, Exec>(2, 2);
+    const auto a = matrix<T, Exec>(2, 2, {4, -99, 2, 10}), b = matrix<T, Exec>(2, 2, {8, -6, 22, 6}),
+               x = matrix<T, Exec>(2, 2);
     const Infos<Exec> info("info", 1);
     Kokkos::deep_copy(info, -1);
     rigel::cholesky_solve(exec, a, b, x, info);
@@ -60,7 +61,8 @@ void check_by_hand() {
   }
   SUBCASE("lu_solve exchanges rows") {
     // Without an exchange the first pivot is 0.
-    const auto a = matrix<T, Exec>(3, 3, {0, 2, 1, 2, 0, 0, 1, 1, 4}), b = matrix<T, Exec>(3, 1, {7, 2, 15}), x = matrix<T, Exec>(3, 1);
+    const auto a = matrix<T, Exec>(3, 3, {0, 2, 1, 2, 0, 0, 1, 1, 4}), b = matrix<T, Exec>(3, 1, {7, 2, 15}),
+               x = matrix<T, Exec>(3, 1);
     const Infos<Exec> info("info", 1);
     rigel::lu_solve(exec, a, b, x, info);
     CHECK(values(x) == Values{1, 2, 3});

@@ -40,7 +40,7 @@ void check_failures(int n) {
     general.insert(general.end(), other.begin(), other.end());
   }
   const int bad = n / 2, size = n * n;
-  definite[size + bad * n + bad] = -1;                        // the leading minor of order bad + 1 is not positive
+  definite[size + bad * n + bad] = -1;                          // the leading minor of order bad + 1 is not positive
   for (int i = 0; i < n; ++i) general[size + i * n + bad] = 0;  // the pivot bad + 1 is exactly 0
   const Numbers sides = solve::random_numbers<T>(random, 3 * n * m);
   const auto a = batch<T, Exec>(3, n, n), b = batch<T, Exec>(3, n, m, sides), x = batch<T, Exec>(3, n, m),
@@ -161,21 +161,25 @@ TEST_CASE_TEMPLATE("solve: in place", Exec, RIGEL_TEST_SPACES) {
 
 TEST_CASE_TEMPLATE("solve: options.check names the matrix that fails", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;
-  const auto a = batch<float, Exec>(2, 2, 2, {1, 0, 0, 1, 1, 0, 0, -1}, "kernel"), b = batch<float, Exec>(2, 2, 1, {1, 1, 1, 1}),
-             x = batch<float, Exec>(2, 2, 1);
+  const auto a = batch<float, Exec>(2, 2, 2, {1, 0, 0, 1, 1, 0, 0, -1}, "kernel"),
+             b = batch<float, Exec>(2, 2, 1, {1, 1, 1, 1}), x = batch<float, Exec>(2, 2, 1);
   const auto indefinite = caught([&] { rigel::cholesky_solve(exec, a, b, x, {.check = true}); });
   CHECK(indefinite.code == Code::invalid_argument);
-  CHECK(indefinite.lacks({"cholesky_solve", "A 'kernel' 2x2x2", "matrix 1", "not positive definite", "minor of order 2"}) == "");
+  CHECK(indefinite.lacks({"cholesky_solve", "A 'kernel' 2x2x2", "matrix 1", "not positive definite", "minor of order 2"}) ==
+        "");
   CHECK(values(x)[0] == 1);  // the other one is solved
   const Infos<Exec> info("info", 2);
   const auto singular = caught([&] {
-    rigel::lu_solve(exec, batch<float, Exec>(2, 1, 1, {2, 0}), batch<float, Exec>(2, 1, 1, {2, 2}), batch<float, Exec>(2, 1, 1),
-                    info, {.check = true});
+    rigel::lu_solve(exec, batch<float, Exec>(2, 1, 1, {2, 0}), batch<float, Exec>(2, 1, 1, {2, 2}),
+                    batch<float, Exec>(2, 1, 1), info, {.check = true});
   });
   CHECK(singular.code == Code::invalid_argument);
   CHECK(singular.lacks({"lu_solve", "matrix 1", "singular", "pivot 1"}) == "");
   CHECK(values(info) == Numbers{0, 1});
-  CHECK(caught([&] { rigel::cholesky_solve(exec, matrix<float, Exec>(1, 1, {4}), matrix<float, Exec>(1, 1, {8}), matrix<float, Exec>(1, 1), {.check = true}); }).code == Code::ok);
+  CHECK(caught([&] {
+          rigel::cholesky_solve(exec, matrix<float, Exec>(1, 1, {4}), matrix<float, Exec>(1, 1, {8}),
+                                matrix<float, Exec>(1, 1), {.check = true});
+        }).code == Code::ok);
 }
 
 TEST_CASE("solve: what does not fit is refused, and nothing is written") {
@@ -191,8 +195,10 @@ TEST_CASE("solve: what does not fit is refused, and nothing is written") {
   };
   refused([&] { rigel::cholesky_solve(exec, matrix<double, Exec>(2, 3, {}, "wide"), b, x); },
           {"cholesky_solve", "A 'wide' is 2x3", "square"});
-  refused([&] { rigel::lu_solve(exec, a, matrix<double, Exec>(3, 1, {}, "long"), x); }, {"lu_solve", "B 'long' is 3x1", "expected 2x1"});
-  refused([&] { rigel::lu_solve(exec, batch<double, Exec>(2, 2, 2, {}, "two"), b, x); }, {"A 'two' is 2x2x2", "expected 2x2"});
+  refused([&] { rigel::lu_solve(exec, a, matrix<double, Exec>(3, 1, {}, "long"), x); },
+          {"lu_solve", "B 'long' is 3x1", "expected 2x1"});
+  refused([&] { rigel::lu_solve(exec, batch<double, Exec>(2, 2, 2, {}, "two"), b, x); },
+          {"A 'two' is 2x2x2", "expected 2x2"});
   refused([&] { rigel::cholesky_solve(exec, a, x, x); }, {"X 'x' 2x1 overlaps B 'x' 2x1", "overwrite_b"});
   refused([&] { rigel::cholesky_solve(exec, a, b, Kokkos::subview(a, Kokkos::ALL, Kokkos::pair<int, int>(0, 1))); },
           {"overlaps A 'a'"});
@@ -212,7 +218,8 @@ TEST_CASE_TEMPLATE("solve: the caller's workspace", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;
   for (const std::string& name : solve::kernels_of<float, Exec>(Factorisation::cholesky)) {
     CAPTURE(name);
-    const auto a = matrix<float, Exec>(2, 2, {4, 2, 2, 10}), b = matrix<float, Exec>(2, 1, {8, 22}), x = matrix<float, Exec>(2, 1);
+    const auto a = matrix<float, Exec>(2, 2, {4, 2, 2, 10}), b = matrix<float, Exec>(2, 1, {8, 22}),
+               x = matrix<float, Exec>(2, 1);
     rigel::SolveOptions options{.kernel = name};
     const rigel::Solve problem = rigel::cholesky_solve_problem(exec, a, b, x, {}, options);
     if (!solve::covered(problem)) continue;
@@ -244,7 +251,8 @@ TEST_CASE("solve: verify() holds the kernels to their promises") {
 
 TEST_CASE("solve: kernels that a user registers must name a factorisation") {
   rigel::Kernel<rigel::Solve> kernel;
-  kernel.info = rigel::detail::solve_info("user", {}, Factorisation::lu, rigel::Scalar::f32, rigel::bit(rigel::Space::serial));
+  kernel.info =
+      rigel::detail::solve_info("user", {}, Factorisation::lu, rigel::Scalar::f32, rigel::bit(rigel::Space::serial));
   kernel.info.semiring = "qr";
   kernel.run = [](const rigel::Kernel<rigel::Solve>&, const rigel::Solve&, const rigel::Plan&, const rigel::Workspace&) {};
   kernel.cost = [](const rigel::Kernel<rigel::Solve>&, const rigel::Solve&, rigel::Plan&) { return 1.; };

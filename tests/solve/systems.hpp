@@ -53,7 +53,8 @@ template <class View>
 void put(const View& v, const Numbers& values) {
   const auto same = contiguous(v);
   const auto host = Kokkos::create_mirror_view(same);
-  for (std::size_t i = 0; i < values.size(); ++i) host.data()[i] = static_cast<typename View::non_const_value_type>(values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    host.data()[i] = static_cast<typename View::non_const_value_type>(values[i]);
   Kokkos::deep_copy(same, host);
   Kokkos::deep_copy(v, same);
 }
@@ -103,7 +104,8 @@ inline Numbers part(const Numbers& all, int l, int size) {
 }
 
 /// The largest |A·X − B| over its bound, `scale`·bound(i,k)·|X|: at most 1 if X keeps the bound.
-inline double residual(const Numbers& a, const Numbers& x, const Numbers& b, int n, int m, const Numbers& bound, double scale) {
+inline double residual(const Numbers& a, const Numbers& x, const Numbers& b, int n, int m, const Numbers& bound,
+                       double scale) {
   double worst = 0;
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < m; ++j) {

@@ -39,9 +39,11 @@ double cost(const Kernel<Solve>&, const Solve& p, Plan&) {
   return with_cut(p.n, [&]<class C>(C) {
     const bool lu = p.factorisation == Factorisation::lu, wide = sizeof(T) == 8;
     const auto n = static_cast<double>(p.n);
-    const double registers = C::tiles * C::tiles * (wide ? 2 : 1) + 40, resident = std::clamp(65536 / registers / C::threads, 1., 16.);
+    const double registers = C::tiles * C::tiles * (wide ? 2 : 1) + 40,
+                 resident = std::clamp(65536 / registers / C::threads, 1., 16.);
     const double updates = C::tiles * C::tiles * C::threads / (wide ? 64. : 128.);
-    const double step = (lu ? 450 : 180) + updates, sides = std::ceil(static_cast<double>(p.right_sides) / (C::threads / 32));
+    const double step = (lu ? 450 : 180) + updates,
+                 sides = std::ceil(static_cast<double>(p.right_sides) / (C::threads / 32));
     const double cycles = n * (p.task == Solve::Task::substitute ? 0 : step) + 2 * n * 70 * sides;
     const double blocks = static_cast<double>(p.batch) / std::max(p.execution.multiprocessors, 1);
     // Blocks that share a multiprocessor hide each other's latency.
@@ -55,8 +57,9 @@ void run(const Kernel<Solve>& kernel, const Solve& p, const Plan&, const Workspa
   with_cut(p.n, [&]<class C>(C) {
     const int bytes = C::template shared_bytes<T>(static_cast<int>(p.n));
     const auto function = solve_small<T, C, factorisation>;
-    cuda::check(cudaFuncSetAttribute(reinterpret_cast<const void*>(function), cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-                std::string(p.function) + ": shared memory of " + kernel.info.name);
+    cuda::check(
+        cudaFuncSetAttribute(reinterpret_cast<const void*>(function), cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+        std::string(p.function) + ": shared memory of " + kernel.info.name);
     function<<<static_cast<unsigned>(p.batch), C::threads, static_cast<std::size_t>(bytes),
                static_cast<cudaStream_t>(p.execution.stream)>>>(detail::solve_arguments<T>(p));
     cuda::check(cudaGetLastError(), std::string(p.function) + ": launch of " + kernel.info.name);

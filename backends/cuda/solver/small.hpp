@@ -158,7 +158,7 @@ __device__ __forceinline__ int factor_lu(T (&a)[Cut::tiles][Cut::tiles], int (&p
 
 /// One system of g, by a block.
 template <class T, class Cut, Factorisation factorisation>
-__global__ void __launch_bounds__(Cut::threads) solve_small(const __grid_constant__ detail::SolveArguments<T> g) {
+__global__ void __launch_bounds__(Cut::threads, 1) solve_small(const __grid_constant__ detail::SolveArguments<T> g) {
   constexpr int tiles = Cut::tiles;
   constexpr bool lu = factorisation == Factorisation::lu;
   const std::int64_t l = blockIdx.x;
@@ -172,7 +172,8 @@ __global__ void __launch_bounds__(Cut::threads) solve_small(const __grid_constan
     position[r] = -1;
 #pragma unroll
     for (int c = 0; c < tiles; ++c)
-      a[r][c] = at.row(r) < n && at.column(c) < n && (lu || at.column(c) <= at.row(r)) ? g.a.at(l, at.row(r), at.column(c)) : T(0);
+      a[r][c] =
+          at.row(r) < n && at.column(c) < n && (lu || at.column(c) <= at.row(r)) ? g.a.at(l, at.row(r), at.column(c)) : T(0);
   }
   if constexpr (lu) {
     info = factor_lu<Cut>(a, position, n, at, shared);

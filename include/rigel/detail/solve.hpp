@@ -46,9 +46,16 @@ Strided<T> typed(const Operand& o) {
 
 template <class T>
 SolveArguments<T> solve_arguments(const Solve& p) {
-  SolveArguments<T> g{p.factorisation,      p.task,        p.batch,      p.n,
-                      p.right_sides,        typed<const T>(p.a), typed<const T>(p.b), typed<T>(p.x),
-                      typed<T>(p.values), typed<std::int32_t>(p.infos)};
+  SolveArguments<T> g{p.factorisation,
+                      p.task,
+                      p.batch,
+                      p.n,
+                      p.right_sides,
+                      typed<const T>(p.a),
+                      typed<const T>(p.b),
+                      typed<T>(p.x),
+                      typed<T>(p.values),
+                      typed<std::int32_t>(p.infos)};
   if (p.triangle == Triangle::upper && p.factorisation != Factorisation::lu) {
     g.a = transposed(g.a);
     if (p.factorisation == Factorisation::cholesky && p.task == Solve::Task::factor) g.x = transposed(g.x);
