@@ -69,7 +69,7 @@ struct KernelInfo {
   std::string family;   // "reference", "portable", "host", "cuda.simt", …
   std::string variant;  // what tells apart the family's kernels for one semiring and type, other than the tile: "split_k"
   std::string_view operation;           // P::operation; register_kernel() sets it
-  std::string semiring;                 // the semiring's name, or the factorisation's
+  std::string semiring;                 // the semiring's name; empty for operations that have none
   const void* semiring_type = nullptr;  // semiring_type<S>(): null for Rigel's own
   Scalar element = Scalar::other, accumulator = Scalar::other;
   std::array<OperandNeeds, 5> operands = {};  // in the order in which the problem type declares them
