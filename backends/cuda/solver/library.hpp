@@ -11,17 +11,19 @@
 
 namespace rigel::backends::solver {
 
+// clang-format off
 /// The functions that Rigel calls, by their names in the libraries.
-#define RIGEL_CUSOLVER_FUNCTIONS(F)                                                                                       \
-  F(cusolverDnCreate)                                                                                                     \
-  F(cusolverDnSetStream) F(cusolverDnCreateParams) F(cusolverDnXpotrf_bufferSize) F(cusolverDnXpotrf) F(cusolverDnXpotrs) \
-      F(cusolverDnXgetrf_bufferSize) F(cusolverDnXgetrf) F(cusolverDnXgetrs) F(cusolverDnXsyevd_bufferSize)               \
-          F(cusolverDnXsyevd) F(cusolverDnXsyevBatched_bufferSize) F(cusolverDnXsyevBatched) F(cusolverDnSpotrfBatched)   \
-              F(cusolverDnDpotrfBatched)
-#define RIGEL_CUBLAS_FUNCTIONS(F)                                                                                 \
-  F(cublasCreate_v2)                                                                                              \
-  F(cublasSetStream_v2) F(cublasStrsmBatched) F(cublasDtrsmBatched) F(cublasSgetrfBatched) F(cublasDgetrfBatched) \
-      F(cublasSgetrsBatched) F(cublasDgetrsBatched)
+#define RIGEL_CUSOLVER_FUNCTIONS(F)                                                                  \
+  F(cusolverDnCreate) F(cusolverDnSetStream) F(cusolverDnCreateParams)                               \
+  F(cusolverDnXpotrf_bufferSize) F(cusolverDnXpotrf) F(cusolverDnXpotrs)                             \
+  F(cusolverDnXgetrf_bufferSize) F(cusolverDnXgetrf) F(cusolverDnXgetrs)                             \
+  F(cusolverDnXsyevd_bufferSize) F(cusolverDnXsyevd)                                                 \
+  F(cusolverDnXsyevBatched_bufferSize) F(cusolverDnXsyevBatched)                                     \
+  F(cusolverDnSpotrfBatched) F(cusolverDnDpotrfBatched)
+#define RIGEL_CUBLAS_FUNCTIONS(F)                                                                    \
+  F(cublasCreate_v2) F(cublasSetStream_v2) F(cublasStrsmBatched) F(cublasDtrsmBatched)               \
+  F(cublasSgetrfBatched) F(cublasDgetrfBatched) F(cublasSgetrsBatched) F(cublasDgetrsBatched)
+// clang-format on
 
 struct Library {
 #define RIGEL_MEMBER_FUNCTION(name) decltype(&::name) name = nullptr;

@@ -20,7 +20,7 @@ __device__ __forceinline__ void each(std::int64_t count, std::int64_t blocks, co
 
 template <class T>
 __global__ void __launch_bounds__(threads, 1) pack_systems(const __grid_constant__ detail::SolveArguments<T> g,
-                                                        const __grid_constant__ Packed<T> to, std::int64_t blocks) {
+                                                           const __grid_constant__ Packed<T> to, std::int64_t blocks) {
   const std::int64_t l = blockIdx.x / blocks, n = g.n, m = g.m;
   T* const f = to.factors + l * n * n;
   T* const y = to.sides + l * n * m;
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(threads, 1) pack_systems(const __grid_constant
 
 template <class T>
 __global__ void __launch_bounds__(threads, 1) unpack_systems(const __grid_constant__ detail::SolveArguments<T> g,
-                                                          const __grid_constant__ Packed<T> from, std::int64_t blocks) {
+                                                             const __grid_constant__ Packed<T> from, std::int64_t blocks) {
   const std::int64_t l = blockIdx.x / blocks, n = g.n, m = g.m;
   const T* const f = from.factors + l * n * n;
   const T* const y = from.sides + l * n * m;
