@@ -2,10 +2,14 @@
 
 include(${CMAKE_CURRENT_LIST_DIR}/semirings.cmake)
 
-# rigel_backend(<name>): this build holds the backend <name>; its register_<name>() is called, and its headers,
-# which a user's functor instantiates, are installed.
+# rigel_backend(<name> OPERATIONS <problem type>…): this build holds the backend <name>; its register_<name>() is called for the
+# registry of each of these operations, and its headers, which a user's functor instantiates, are installed.
 function(rigel_backend name)
+  cmake_parse_arguments(arg "" "" "OPERATIONS" ${ARGN})
   set_property(GLOBAL APPEND PROPERTY RIGEL_BACKENDS ${name})
+  foreach(operation IN LISTS arg_OPERATIONS)
+    set_property(GLOBAL APPEND PROPERTY RIGEL_BACKENDS_${operation} ${name})
+  endforeach()
 endfunction()
 
 # rigel_instantiate(<out> <template> <stem> [LEVEL <level>] [TOGETHER <n>]): configures <template> once per semiring of the

@@ -1,4 +1,4 @@
-# What Rigel builds on: Kokkos, and a BLAS where there is one.
+# What Rigel builds on: Kokkos, and a BLAS, a LAPACK and cuSOLVER where there are.
 
 # Kokkos's launch wrapper only stands in for compilers that cannot compile CUDA; Clang can.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT DEFINED Kokkos_LAUNCH_COMPILER)
@@ -54,5 +54,29 @@ if(RIGEL_ENABLE_BLAS)
   if(BLAS_FOUND)
     set(RIGEL_HAS_BLAS 1)
     set(RIGEL_BLA_VENDOR ${BLA_VENDOR})
+  endif()
+endif()
+
+set(RIGEL_HAS_LAPACK 0)
+if(RIGEL_ENABLE_LAPACK AND RIGEL_HAS_BLAS)
+  find_package(LAPACK QUIET)
+  if(LAPACK_FOUND)
+    set(RIGEL_HAS_LAPACK 1)
+  else()
+    message(STATUS "host.lapack is left out: no LAPACK was found (Debian: libopenblas-dev)")
+  endif()
+endif()
+
+# cuSOLVER and cuBLAS are loaded when a program first needs them, so their headers are all that a build needs.
+set(RIGEL_HAS_CUSOLVER 0)
+if(Kokkos_ENABLE_CUDA AND RIGEL_ENABLE_CUSOLVER)
+  find_file(RIGEL_CUSOLVER_HEADER cusolverDn.h PATHS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
+  if(RIGEL_CUSOLVER_HEADER)
+    file(STRINGS ${RIGEL_CUSOLVER_HEADER} batched_eigenvectors REGEX "cusolverDnXsyevBatched\\(")
+  endif()
+  if(batched_eigenvectors)
+    set(RIGEL_HAS_CUSOLVER 1)
+  else()
+    message(STATUS "cuda.cusolver is left out: the CUDA toolkit has no cuSOLVER of CUDA 12.6 or newer")
   endif()
 endif()

@@ -4,6 +4,7 @@
 // execution space instance share. The BLAS chooses the order of summation, so the kernel promises neither the reference's bits
 // nor batch invariance.
 #include <rigel/backends/host/blas.hpp>
+#include <rigel/backends/host/blas_threads.hpp>
 #include <rigel/config.hpp>
 
 #if RIGEL_HAS_BLAS
@@ -13,16 +14,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <mutex>
 
-// CBLAS, whose enumerations are ints; and the functions that set the number of threads, if the BLAS is OpenBLAS.
+// CBLAS, whose enumerations are ints.
 extern "C" {
 void cblas_sgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float* a, int lda,
                  const float* b, int ldb, float beta, float* c, int ldc);
 void cblas_dgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, double alpha, const double* a, int lda,
                  const double* b, int ldb, double beta, double* c, int ldc);
-__attribute__((weak)) void openblas_set_num_threads(int);
-__attribute__((weak)) int openblas_get_num_threads(void);
 }
 
 namespace rigel::backends::host {
@@ -58,28 +56,6 @@ Layout layout_of(const Operand& o) {
   return {};
 }
 
-/// While an object lives, OpenBLAS starts no threads. Several may live at a time, on several host threads.
-class SingleThreaded {
- public:
-  SingleThreaded() {
-    if (!openblas_set_num_threads || !openblas_get_num_threads) return;
-    const std::lock_guard lock(mutex_);
-    if (users_++ > 0) return;
-    before_ = openblas_get_num_threads();
-    openblas_set_num_threads(1);
-  }
-  ~SingleThreaded() {
-    if (!openblas_set_num_threads || !openblas_get_num_threads) return;
-    const std::lock_guard lock(mutex_);
-    if (--users_ == 0) openblas_set_num_threads(before_);
-  }
-  SingleThreaded(const SingleThreaded&) = delete;
-
- private:
-  inline static std::mutex mutex_;
-  inline static int users_ = 0, before_ = 1;
-};
-
 template <class T>
 void multiply(const KernelInfo& info, const Contraction& p) {
   const Layout la = layout_of(p.a), lb = layout_of(p.b), lc = layout_of(p.c);
@@ -102,7 +78,7 @@ void multiply(const KernelInfo& info, const Contraction& p) {
          static_cast<int>(p.k), a, static_cast<int>(la.leading), b, static_cast<int>(lb.leading), p.accumulate ? 1 : 0, c,
          static_cast<int>(lc.leading));
   };
-  const SingleThreaded guard;
+  const BlasThreads single(1);
   detail::with_instance(detail::compiled_host_spaces{}, p.execution, [&]<class Exec>(const Exec& exec) {
     using Policy = Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Dynamic>, Kokkos::IndexType<std::int64_t>>;
     // A host launch is complete when Kokkos returns from it, so the pointer stays valid.

@@ -128,4 +128,11 @@ bool overlaps_itself(const Operand& x) {
   return false;
 }
 
+bool same_elements(const Operand& x, const Operand& y) {
+  const auto same_step = [](std::int64_t extent, std::int64_t a, std::int64_t b) { return extent <= 1 || a == b; };
+  return x.data == y.data && x.type == y.type && same_step(x.batches, x.batch_stride, y.batch_stride) &&
+         same_step(x.rows, x.row_stride, y.row_stride) && same_step(x.columns, x.column_stride, y.column_stride) &&
+         x.batches == y.batches && x.rows == y.rows && x.columns == y.columns;
+}
+
 }  // namespace rigel::detail

@@ -12,4 +12,7 @@ bool overlap(const Operand& x, const Operand& y);
 /// Whether two different elements of x share a byte.
 bool overlaps_itself(const Operand& x);
 
+/// Whether x and y are the same elements at the same places.
+bool same_elements(const Operand& x, const Operand& y);
+
 }  // namespace rigel::detail

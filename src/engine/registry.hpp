@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rigel/registry.hpp>
+#include <rigel/solve.hpp>
 
 #include <list>
 #include <mutex>
@@ -17,6 +18,7 @@ namespace rigel {
 namespace backends {
 /// Fills a registry from every backend of this build. CMake generates it. A further operation adds an overload.
 void register_all(Registry<Contraction>& registry);
+void register_all(Registry<Solve>& registry);
 }  // namespace backends
 
 namespace engine {
@@ -31,7 +33,7 @@ struct OperationRegistry {
 };
 
 /// The registries of all operations. This is the only list of operations.
-using Registries = std::tuple<OperationRegistry<Contraction>>;
+using Registries = std::tuple<OperationRegistry<Contraction>, OperationRegistry<Solve>>;
 
 Registries& registries();
 

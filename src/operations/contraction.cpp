@@ -33,14 +33,6 @@ void require_held(const Contraction& p) {
             "are rounded");
 }
 
-// Whether two descriptions are of the same elements at the same places.
-bool same_elements(const Operand& x, const Operand& y) {
-  const auto same_step = [](std::int64_t extent, std::int64_t a, std::int64_t b) { return extent <= 1 || a == b; };
-  return x.data == y.data && x.type == y.type && same_step(x.batches, x.batch_stride, y.batch_stride) &&
-         same_step(x.rows, x.row_stride, y.row_stride) && same_step(x.columns, x.column_stride, y.column_stride) &&
-         x.batches == y.batches && x.rows == y.rows && x.columns == y.columns;
-}
-
 void require_indices_fit(const Contraction& p) {
   const Operand& i = *p.indices;
   if (i.batches != p.batch || i.rows != p.m || i.columns != p.n)
@@ -169,7 +161,7 @@ void Contraction::check_sources(const epilogue::Program& steps) const {
       if (!o.data) detail::refuse(p, step + "has no data");
       if ((source.spaces & bit(execution.space)) == 0)
         detail::refuse(p, step + "is not in memory that the execution space " + name(execution.space) + " can access");
-      if (detail::overlap(c, o) && !same_elements(c, o))
+      if (detail::overlap(c, o) && !detail::same_elements(c, o))
         detail::refuse(p,
                        step + "overlaps " + detail::describe_argument(c) + ", expected distinct elements, or the same view");
       if (indices && detail::overlap(*indices, o))

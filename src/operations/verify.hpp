@@ -4,9 +4,11 @@
 #pragma once
 
 #include <rigel/registry.hpp>
+#include <rigel/solve.hpp>
 
 namespace rigel::engine {
 
 Verification verify(const Kernel<Contraction>& kernel, unsigned seed);
+Verification verify(const Kernel<Solve>& kernel, unsigned seed);
 
 }  // namespace rigel::engine

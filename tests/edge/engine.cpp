@@ -290,9 +290,10 @@ TEST_CASE("Precision::automatic admits kernels of floats that state a small erro
 }
 
 TEST_CASE("kernels: of one operation, listed and refused by name") {
-  CHECK(rigel::kernels({.operation = "contract"}).size() == rigel::kernels().size());
-  CHECK(rigel::kernels({.operation = "solve"}).empty());
-  for (const auto& info : rigel::kernels()) CHECK(info.operation == "contract");
+  const auto contract = rigel::kernels({.operation = "contract"}), solve = rigel::kernels({.operation = "solve"});
+  CHECK(contract.size() + solve.size() == rigel::kernels().size());
+  for (const auto& info : contract) CHECK(info.operation == "contract");
+  for (const auto& info : solve) CHECK(info.operation == "solve");
   Kernel<Contraction> k = edge::host_kernel("refused");
   k.info.precision = Precision::automatic;
   CHECK(support::caught([&] { rigel::register_kernel(k); }).lacks({"user.refused", "precision automatic"}) == "");

@@ -96,6 +96,21 @@ void linear(const Exec& exec) {
   rigel::linear_backward_input(exec, y, w, x, x, rigel::Activation::silu, {.workspace = {of_input.data(), of_input.size()}});
 }
 
+void solves(const Exec& exec) {
+  const auto a = matrix<double>(37, 37), b = matrix<double>(37, 3), x = matrix<double>(37, 3), v = matrix<double>(37, 37);
+  const Kokkos::View<double*, Exec> w("w", 37);
+  const auto with_bytes = [](const rigel::Solve& problem) { return Bytes("bytes", rigel::workspace_size(problem).bytes); };
+  const Bytes definite = with_bytes(rigel::cholesky_solve_problem(exec, a, b, x)),
+              general = with_bytes(rigel::lu_solve_problem(exec, a, b, x)),
+              symmetric = with_bytes(rigel::eigh_problem(exec, a, w, v));
+  rigel::cholesky_solve(exec, a, b, x, {.workspace = {definite.data(), definite.size()}});
+  rigel::lu_solve(exec, a, b, x, {.workspace = {general.data(), general.size()}});
+  rigel::eigh(exec, a, w, v, {.workspace = {symmetric.data(), symmetric.size()}});
+  rigel::cholesky_factor(exec, a, v);
+  rigel::log_determinant(exec, v, Kokkos::View<double, Exec>("d"));
+  rigel::cholesky_solve_factored(exec, v, b, x);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -105,5 +120,6 @@ int main(int argc, char** argv) {
   cdist(exec);
   closures(exec);
   linear(exec);
+  solves(exec);
   exec.fence();
 }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <rigel/detail/solve.hpp>
+
+#include <cuda_runtime_api.h>
+
+namespace rigel::backends::solver {
+
+/// What a library works on: column-major matrices, one after the other, in the workspace.
+template <class T>
+struct Packed {
+  T *factors, *sides, *values;  // n × n, n × m, n for each system
+  std::int32_t* infos;
+  T **of_factors, **of_sides;  // pointers to each of them, for batched routines
+};
+
+/// Packs A and B, clears the infos, and sets the pointers.
+template <class T>
+void pack(const detail::SolveArguments<T>& g, const Packed<T>& packed, cudaStream_t stream);
+/// Stores the results and the infos. What failed gets NaN: an info that is not 0, or a pivot that cannot be divided by.
+template <class T>
+void unpack(const detail::SolveArguments<T>& g, const Packed<T>& packed, cudaStream_t stream);
+
+}  // namespace rigel::backends::solver

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The solves by the machine's LAPACK: potrf and potrs, getrf and getrs, syevd. Systems of a batch are shared by the threads of the
+// execution space instance, each solved by one thread; a batch smaller than that is solved one by one, with the BLAS's own threads.
+#include <rigel/backends/host/blas_threads.hpp>
+#include <rigel/config.hpp>
+#include <rigel/detail/execution.hpp>
+#include <rigel/detail/solve.hpp>
+#include <rigel/detail/workspace.hpp>
+
+#include <algorithm>
+#include <limits>
+
+#if RIGEL_HAS_LAPACK
+
+// LAPACK in Fortran, whose characters and integers are passed by address. Lengths of characters follow, as compilers pass them.
+extern "C" {
+#define RIGEL_LAPACK(letter, T)                                                                                         \
+  void letter##potrf_(const char*, const int*, T*, const int*, int*, std::size_t);                                      \
+  void letter##potrs_(const char*, const int*, const int*, const T*, const int*, T*, const int*, int*, std::size_t);    \
+  void letter##getrf_(const int*, const int*, T*, const int*, int*, int*);                                              \
+  void letter##getrs_(const char*, const int*, const int*, const T*, const int*, const int*, T*, const int*, int*,      \
+                      std::size_t);                                                                                     \
+  void letter##syevd_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, int*, const int*, int*, \
+                      std::size_t, std::size_t);
+RIGEL_LAPACK(s, float)
+RIGEL_LAPACK(d, double)
+#undef RIGEL_LAPACK
+}
+
+namespace rigel::backends::host {
+namespace {
+
+using detail::MatrixOf;
+
+// LAPACK's routines of one type, of column-major matrices without gaps between columns. They return the info.
+template <class T>
+struct Lapack;
+#define RIGEL_LAPACK(letter, T)                                                                            \
+  template <>                                                                                              \
+  struct Lapack<T> {                                                                                       \
+    static int factor_cholesky(int n, T* a) {                                                              \
+      int info = 0;                                                                                        \
+      letter##potrf_("L", &n, a, &n, &info, 1);                                                            \
+      return info;                                                                                         \
+    }                                                                                                      \
+    static void substitute_cholesky(int n, int m, const T* a, T* x) {                                      \
+      int info = 0;                                                                                        \
+      letter##potrs_("L", &n, &m, a, &n, x, &n, &info, 1);                                                 \
+    }                                                                                                      \
+    static int factor_lu(int n, T* a, int* pivots) {                                                       \
+      int info = 0;                                                                                        \
+      letter##getrf_(&n, &n, a, &n, pivots, &info);                                                        \
+      return info;                                                                                         \
+    }                                                                                                      \
+    static void substitute_lu(int n, int m, const T* a, const int* pivots, T* x) {                         \
+      int info = 0;                                                                                        \
+      letter##getrs_("N", &n, &m, a, &n, pivots, x, &n, &info, 1);                                         \
+    }                                                                                                      \
+    static int eigenvectors(int n, T* a, T* values, T* work, int size, int* integers, int integers_size) { \
+      int info = 0;                                                                                        \
+      letter##syevd_("V", "L", &n, a, &n, values, work, &size, integers, &integers_size, &info, 1, 1);     \
+      return info;                                                                                         \
+    }                                                                                                      \
+  };
+RIGEL_LAPACK(s, float)
+RIGEL_LAPACK(d, double)
+#undef RIGEL_LAPACK
+
+/// The workspace of one worker: a matrix and right sides, both column-major, what syevd needs (LAPACK Users' Guide), pivots.
+template <class T>
+struct Worker {
+  T *matrix, *sides, *values, *work;
+  int *integers, work_size, integers_size;
+
+  Worker(const Solve& p, std::byte* base, std::size_t& bytes) {
+    const std::int64_t n = p.n;
+    const bool eigen = p.factorisation == Factorisation::eigen;
+    detail::WorkspaceLayout layout;
+    const std::int64_t of_work = eigen ? std::max<std::int64_t>(1, 1 + 6 * n + 2 * n * n) : 0;
+    const std::int64_t of_integers = eigen ? 3 + 5 * n : n;
+    const std::size_t m = layout.add(n * n, sizeof(T)), s = layout.add(n * p.right_sides, sizeof(T)),
+                      v = layout.add(eigen ? n : 0, sizeof(T)), w = layout.add(of_work, sizeof(T)),
+                      i = layout.add(of_integers, sizeof(int));
+    bytes = layout.bytes();
+    matrix = reinterpret_cast<T*>(base + m);
+    sides = reinterpret_cast<T*>(base + s);
+    values = reinterpret_cast<T*>(base + v);
+    work = reinterpret_cast<T*>(base + w);
+    integers = reinterpret_cast<int*>(base + i);
+    work_size = static_cast<int>(of_work);
+    integers_size = static_cast<int>(of_integers);
+  }
+};
+
+int workers_of(const Solve& p) {
+  return static_cast<int>(std::clamp<std::int64_t>(p.batch, 1, std::max(p.execution.concurrency, 1)));
+}
+template <class T>
+std::size_t bytes_of_worker(const Solve& p) {
+  std::size_t bytes = 0;
+  Worker<T>(p, nullptr, bytes);
+  return bytes;
+}
+
+// Copies rows × columns elements to or from a column-major array; `triangle`: those on and below the diagonal.
+template <class To, class From>
+void copy(const To& to, const From& from, std::int64_t rows, std::int64_t columns, bool triangle = false) {
+  for (std::int64_t j = 0; j < columns; ++j)
+    for (std::int64_t i = triangle ? j : 0; i < rows; ++i) to(i, j) = from(i, j);
+}
+
+template <class T>
+int factorise(const detail::SolveArguments<T>& g, const Worker<T>& w) {
+  const auto n = static_cast<int>(g.n);
+  const MatrixOf<T> f{w.matrix, 1, g.n};
+  int info = 0;
+  if (g.factorisation == Factorisation::eigen) {
+    for (std::int64_t j = 0; j < g.n; ++j)
+      for (std::int64_t i = j; i < g.n; ++i)
+        if (f(i, j) - f(i, j) != 0) return 1;  // NaN or infinite
+    return Lapack<T>::eigenvectors(n, w.matrix, w.values, w.work, w.work_size, w.integers, w.integers_size) == 0 ? 0 : 1;
+  }
+  if (g.task != Solve::Task::substitute)
+    info = g.factorisation == Factorisation::cholesky ? Lapack<T>::factor_cholesky(n, w.matrix)
+                                                      : Lapack<T>::factor_lu(n, w.matrix, w.integers);
+  // Not every LAPACK stops at NaN.
+  for (std::int64_t k = 0; k < g.n && (info == 0 || k < info); ++k)
+    if (!detail::is_pivot(g.factorisation, f(k, k))) return static_cast<int>(k) + 1;
+  return info;
+}
+
+template <class T>
+void solve_one(const detail::SolveArguments<T>& g, std::int64_t l, const Worker<T>& w) {
+  const auto n = static_cast<int>(g.n), m = static_cast<int>(g.m);
+  const bool factors = g.task == Solve::Task::factor, eigen = g.factorisation == Factorisation::eigen;
+  const MatrixOf<T> f{w.matrix, 1, g.n}, sides{w.sides, 1, g.n}, x = detail::matrix_of(g.x, l);
+  copy(f, detail::matrix_of(g.a, l), g.n, g.n, g.factorisation != Factorisation::lu);
+  const int info = factorise(g, w);
+  if (g.infos.data) g.infos.at(l, 0, 0) = info;
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  if (info != 0) {
+    copy(x, [nan](std::int64_t, std::int64_t) { return nan; }, g.n, factors ? g.n : g.m);
+  } else if (factors) {
+    if (!eigen) copy(x, [](std::int64_t, std::int64_t) { return T(0); }, g.n, g.n);
+    copy(x, f, g.n, g.n, !eigen);
+  } else {
+    copy(sides, detail::matrix_of(g.b, l), g.n, g.m);
+    if (g.factorisation == Factorisation::cholesky)
+      Lapack<T>::substitute_cholesky(n, m, w.matrix, w.sides);
+    else
+      Lapack<T>::substitute_lu(n, m, w.matrix, w.integers, w.sides);
+    copy(x, sides, g.n, g.m);
+  }
+  for (std::int64_t i = 0; eigen && i < g.n; ++i) g.values.at(l, i, 0) = info == 0 ? w.values[i] : nan;
+}
+
+Status supports(const Kernel<Solve>&, const Solve& p) {
+  if (p.n == 0) return {Decline::extents, "n is 0"};
+  // 2n² + 6n + 1 elements of syevd's workspace are counted by an int, too.
+  const std::int64_t most = p.factorisation == Factorisation::eigen ? 32000 : std::numeric_limits<int>::max();
+  if (p.n > most || p.right_sides > std::numeric_limits<int>::max())
+    return {Decline::extents, "an extent is beyond LAPACK's int"};
+  return {};
+}
+
+template <class T>
+Kernel<Solve> kernel(Factorisation factorisation) {
+  Kernel<Solve> k;
+  k.info =
+      detail::solve_info("host.lapack", {}, factorisation, scalar_of<T>, detail::bits_of(detail::compiled_host_spaces{}));
+  k.info.promises = Promise::repeatable;
+  k.supports = supports;
+  k.cost = [](const Kernel<Solve>&, const Solve& p, Plan&) {
+    // Operations per second of a thread, and 2 µs for each system.
+    const double rate = 8e10 / sizeof(T) * (p.factorisation == Factorisation::eigen ? 0.3 : 1);
+    return 2e-6 * static_cast<double>(p.batch) / workers_of(p) +
+           detail::solve_operations(p) / rate / p.execution.concurrency;
+  };
+  k.workspace = [](const Kernel<Solve>&, const Solve& p, const Plan&) {
+    return WorkspaceSize{.bytes = bytes_of_worker<T>(p) * static_cast<std::size_t>(workers_of(p))};
+  };
+  k.run = [](const Kernel<Solve>& kernel, const Solve& p, const Plan&, const Workspace& workspace) {
+    const detail::SolveArguments<T> g = detail::solve_arguments<T>(p);
+    const int workers = workers_of(p);
+    const bool one_by_one = p.batch < p.execution.concurrency;
+    const BlasThreads threads(one_by_one ? p.execution.concurrency : 1);
+    const auto compute = [&](int worker) {
+      std::size_t bytes = bytes_of_worker<T>(p);
+      const Worker<T> w(p, static_cast<std::byte*>(workspace.data) + bytes * static_cast<std::size_t>(worker), bytes);
+      for (std::int64_t l = worker; l < p.batch; l += one_by_one ? 1 : workers) solve_one(g, l, w);
+    };
+    if (one_by_one) return compute(0);
+    detail::with_instance(detail::compiled_host_spaces{}, p.execution, [&]<class Exec>(const Exec& exec) {
+      using Policy = Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Static>, Kokkos::IndexType<int>>;
+      // A host launch is complete when Kokkos returns from it, so the pointer stays valid.
+      Kokkos::parallel_for("rigel::solve/" + kernel.info.name, Policy(exec, 0, workers, Kokkos::ChunkSize(1)),
+                           [run = &compute](const int worker) { (*run)(worker); });
+    });
+  };
+  return k;
+}
+
+}  // namespace
+}  // namespace rigel::backends::host
+
+#endif
+
+namespace rigel::backends {
+
+void register_host(Registry<Solve>& registry);
+void register_host([[maybe_unused]] Registry<Solve>& registry) {
+#if RIGEL_HAS_LAPACK
+  for (const Factorisation f : {Factorisation::cholesky, Factorisation::lu, Factorisation::eigen}) {
+    registry.add(host::kernel<float>(f));
+    registry.add(host::kernel<double>(f));
+  }
+#endif
+}
+
+}  // namespace rigel::backends

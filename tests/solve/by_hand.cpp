@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Systems that are solved by hand, on every execution space.
+#include <rigel/linalg.hpp>
+
+#include <tests/support/matrix.hpp>
+#include <tests/support/spaces.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using support::matrix;
+using support::values;
+using Values = std::vector<double>;
+
+namespace {
+
+template <class Exec>
+using Infos = Kokkos::View<std::int32_t*, typename Exec::memory_space>;
+
+// All numbers are small integers, so nothing rounds but roots and quotients that are exact here.
+template <class T, class Exec>
+void check_by_hand() {
+  const Exec exec;
+  SUBCASE("cholesky_solve") {
+    // A = L·Lᵀ with L = (2 0; 1 3), X = (1 −2; 2 1).
+    const auto a = matrix<T, Exec>(2, 2, {4, -99, 2, 10}), b = matrix<T, Exec>(2, 2, {8, -6, 22, 6}),
+               x = matrix<T, Exec>(2, 2);
+    const Infos<Exec> info("info", 1);
+    Kokkos::deep_copy(info, -1);
+    rigel::cholesky_solve(exec, a, b, x, info);
+    CHECK(values(x) == Values{1, -2, 2, 1});
+    CHECK(values(info) == Values{0});
+    CHECK(values(a) == Values{4, -99, 2, 10});
+    CHECK(values(b) == Values{8, -6, 22, 6});
+  }
+  SUBCASE("the upper triangle") {
+    const auto a = matrix<T, Exec>(2, 2, {4, 2, -99, 10}), b = matrix<T, Exec>(2, 1, {8, 22}), x = matrix<T, Exec>(2, 1);
+    rigel::cholesky_solve(exec, a, b, x, {.triangle = rigel::Triangle::upper});
+    CHECK(values(x) == Values{1, 2});
+    const auto u = matrix<T, Exec>(2, 2);
+    rigel::cholesky_factor(exec, a, u, {.triangle = rigel::Triangle::upper});
+    CHECK(values(u) == Values{2, 1, 0, 3});
+    rigel::cholesky_solve_factored(exec, u, b, x, {.triangle = rigel::Triangle::upper});
+    CHECK(values(x) == Values{1, 2});
+  }
+  SUBCASE("cholesky_factor and what it serves") {
+    // L = (2 0 0; 1 1 0; −1 3 4).
+    const auto a = matrix<T, Exec>(3, 3, {4, 9, 9, 2, 2, 9, -2, 2, 26}), l = matrix<T, Exec>(3, 3);
+    rigel::cholesky_factor(exec, a, l);
+    CHECK(values(l) == Values{2, 0, 0, 1, 1, 0, -1, 3, 4});
+    const auto b = matrix<T, Exec>(3, 1, {4, 6, 26}), x = matrix<T, Exec>(3, 1);  // A·(1 1 1)ᵀ
+    rigel::cholesky_solve_factored(exec, l, b, x);
+    CHECK(values(x) == Values{1, 1, 1});
+    const Kokkos::View<T, typename Exec::memory_space> d("d");
+    rigel::log_determinant(exec, l, d);
+    CHECK(values(d)[0] == static_cast<double>(static_cast<T>(2 * std::log(8.))));
+    rigel::cholesky_factor(exec, a, a, {.overwrite_a = true});
+    CHECK(values(a) == Values{2, 0, 0, 1, 1, 0, -1, 3, 4});
+  }
+  SUBCASE("lu_solve exchanges rows") {
+    // Without an exchange the first pivot is 0.
+    const auto a = matrix<T, Exec>(3, 3, {0, 2, 1, 2, 0, 0, 1, 1, 4}), b = matrix<T, Exec>(3, 1, {7, 2, 15}),
+               x = matrix<T, Exec>(3, 1);
+    const Infos<Exec> info("info", 1);
+    rigel::lu_solve(exec, a, b, x, info);
+    CHECK(values(x) == Values{1, 2, 3});
+    CHECK(values(info) == Values{0});
+    CHECK(values(a) == Values{0, 2, 1, 2, 0, 0, 1, 1, 4});
+  }
+  SUBCASE("eigh") {
+    // (2 1; 1 2) has 1 with (1, −1)/√2 and 3 with (1, 1)/√2.
+    const auto a = matrix<T, Exec>(2, 2, {2, -99, 1, 2}), v = matrix<T, Exec>(2, 2);
+    const Kokkos::View<T*, typename Exec::memory_space> w("w", 2);
+    rigel::eigh(exec, a, w, v);
+    const double u = std::numeric_limits<T>::epsilon();
+    const Values found = values(w), vectors = values(v);
+    CHECK(std::abs(found[0] - 1) <= 8 * u);
+    CHECK(std::abs(found[1] - 3) <= 8 * u);
+    for (int k = 0; k < 2; ++k) {
+      CHECK(std::abs(std::abs(vectors[k]) - std::sqrt(0.5)) <= 8 * u);
+      CHECK(std::abs(vectors[2 + k] - (k == 0 ? -1 : 1) * vectors[k]) <= 8 * u);
+    }
+  }
+  SUBCASE("eigh of a diagonal matrix orders it") {
+    const auto a = matrix<T, Exec>(3, 3, {3, 0, 0, 0, -1, 0, 0, 0, 2}), v = matrix<T, Exec>(3, 3);
+    const Kokkos::View<T*, typename Exec::memory_space> w("w", 3);
+    rigel::eigh(exec, a, w, v);
+    CHECK(values(w) == Values{-1, 2, 3});
+    Values magnitudes;
+    for (const double value : values(v)) magnitudes.push_back(std::abs(value));
+    CHECK(magnitudes == Values{0, 0, 1, 1, 0, 0, 0, 1, 0});
+  }
+  SUBCASE("one equation, and none") {
+    const auto a = matrix<T, Exec>(1, 1, {4}), b = matrix<T, Exec>(1, 3, {4, 8, -4}), x = matrix<T, Exec>(1, 3);
+    rigel::cholesky_solve(exec, a, b, x);
+    CHECK(values(x) == Values{1, 2, -1});
+    rigel::lu_solve(exec, a, b, x);
+    CHECK(values(x) == Values{1, 2, -1});
+    const Infos<Exec> info("info", 1);
+    Kokkos::deep_copy(info, -1);
+    const auto none = matrix<T, Exec>(0, 0), sides = matrix<T, Exec>(0, 3);
+    rigel::cholesky_solve(exec, none, sides, matrix<T, Exec>(0, 3), info);
+    CHECK(values(info) == Values{0});
+    Kokkos::deep_copy(info, -1);
+    rigel::eigh(exec, none, Kokkos::View<T*, typename Exec::memory_space>("w", 0), matrix<T, Exec>(0, 0), info);
+    CHECK(values(info) == Values{0});
+    const Kokkos::View<T, typename Exec::memory_space> d("d");
+    Kokkos::deep_copy(d, T(5));
+    rigel::log_determinant(exec, none, d);
+    CHECK(values(d) == Values{0});
+  }
+  SUBCASE("no right side still factorises") {
+    const auto b = matrix<T, Exec>(2, 0), x = matrix<T, Exec>(2, 0);
+    const Infos<Exec> info("info", 1);
+    rigel::cholesky_solve(exec, matrix<T, Exec>(2, 2, {1, 0, 0, -1}), b, x, info);
+    CHECK(values(info) == Values{2});
+    rigel::lu_solve(exec, matrix<T, Exec>(2, 2, {1, 1, 1, 1}), b, x, info);
+    CHECK(values(info) == Values{2});
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("solve: by hand, in float", Exec, RIGEL_TEST_SPACES) { check_by_hand<float, Exec>(); }
+TEST_CASE_TEMPLATE("solve: by hand, in double", Exec, RIGEL_TEST_SPACES) { check_by_hand<double, Exec>(); }
