@@ -166,3 +166,11 @@ TEST_CASE("linear: explain names the tier, the passes and each product") {
   const auto input = rigel::explain_linear_backward_input(Exec{}, y(), w(), x(), x(), Activation::silu);
   CHECK(support::Caught{.message = input}.lacks({"the derivative of silu", "dX: contract plus_times f32, 4x3x5"}) == "");
 }
+
+TEST_CASE("kernels are named by several families, too") {
+  const auto count = [](const char* name) { return rigel::kernels({.name = name}).size(); };
+  CHECK(count("reference") > 0);
+  CHECK(count("portable|reference") == count("portable") + count("reference"));
+  CHECK(count("reference|nothing") == count("reference"));
+  CHECK(count("nothing|none") == 0);
+}
