@@ -2,6 +2,7 @@
 //
 // 1797 handwritten digits: nearest neighbours by four metrics, geodesic distances and components of the neighbour graph. Every
 // family of kernels computes every figure. README.md defines the figures.
+#include <examples/digits/data.hpp>
 #include <rigel/rigel.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -11,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <string>
@@ -19,27 +19,9 @@
 
 namespace {
 
-constexpr int features = 64, neighbours = 10;
+using digits::Data, digits::features, digits::read;
 
-struct Data {
-  std::vector<int> pixels;  // `features` per digit
-  std::vector<int> digits;
-  int size() const { return static_cast<int>(digits.size()); }
-};
-
-Data read(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error("cannot read '" + path.string() + "': name the data with --data <file>");
-  Data data;
-  int value = 0;
-  for (std::size_t at = 0; file >> value; ++at) {
-    (at % (features + 1) == features ? data.digits : data.pixels).push_back(value);
-    if (file.peek() == ',') file.get();
-  }
-  if (data.digits.empty() || data.pixels.size() != data.digits.size() * features)
-    throw std::runtime_error("'" + path.string() + "' does not hold lines of 65 integers");
-  return data;
-}
+constexpr int neighbours = 10;
 
 struct Figure {
   std::string name;

@@ -22,6 +22,7 @@
 #include <rigel/backends/reference/solve.hpp>
 #endif
 
+#include <algorithm>
 #include <vector>
 
 namespace rigel {

@@ -36,7 +36,9 @@ struct Buffer {
 };
 template <class T>
 Buffer buffer_of(const Solve& p, bool batched) {
-  const Handles& h = Streams::of(p.execution.device, stream_of(p))[0];
+  Streams& streams = Streams::of(p.execution.device, stream_of(p));
+  const auto lock = streams.lock();
+  const Handles& h = streams[0];
   Buffer b;
   if (p.task == Solve::Task::substitute) return b;
   constexpr cudaDataType type = type_of<T>;
@@ -179,7 +181,8 @@ void run(const Kernel<Solve>&, const Solve& p, const Plan&, const Workspace& wor
   const cuda::CurrentDevice device(p.execution.device);
   const SolveArguments<T> g = detail::solve_arguments<T>(p);
   const Arrays<T> arrays(p, batched, workspace);
-  const Streams& streams = Streams::of(p.execution.device, stream_of(p));
+  Streams& streams = Streams::of(p.execution.device, stream_of(p));
+  const auto lock = streams.lock();
   pack(g, arrays.packed, stream_of(p));
   if constexpr (batched) {
     solve_batch(p, arrays, streams[0]);

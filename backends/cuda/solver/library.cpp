@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 
 #include <map>
-#include <mutex>
 
 namespace rigel::backends::solver {
 namespace {

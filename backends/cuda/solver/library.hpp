@@ -7,6 +7,7 @@
 #include <cusolverDn.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace rigel::backends::solver {
@@ -53,6 +54,8 @@ class Streams {
   static Streams& of(int device, cudaStream_t stream);
 
   const Handles& operator[](int i) const { return handles_[i]; }
+  /// Handles take calls of one host thread at a time.
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
   /// Makes the further streams wait for what the caller's stream holds, and the other way round.
   void fork(int used) const;
   void join(int used) const;
@@ -60,6 +63,7 @@ class Streams {
  private:
   explicit Streams(cudaStream_t stream);
   Handles handles_[count];
+  std::mutex mutex_;
   cudaEvent_t begin_ = nullptr, end_[count] = {};
 };
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernel ridge classification of handwritten digits with the Laplace kernel, for several bandwidths in one batch of calls:
+// K(l,i,j) = exp(−‖x_i − x_j‖₁ / width_l) + α·[i = j], W(l) = K(l)⁻¹·Y by Cholesky, and the digit of an image z is the class c of
+// the largest score Σ_i exp(−‖z − x_i‖₁ / width_l)·W(l,i,c). README.md defines the figures.
+#include <examples/digits/data.hpp>
+#include <rigel/rigel.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Exec = Kokkos::DefaultExecutionSpace;
+template <class Data>
+using View = Kokkos::View<Data, Kokkos::LayoutRight, Exec>;
+
+constexpr int classes = 10;
+constexpr double regularisation = 1e-3;                           // α
+constexpr double widths[] = {6.25, 12.5, 25, 50, 100, 200, 400};  // of the kernel, in pixel values
+constexpr int count = sizeof widths / sizeof *widths;
+
+// The images [first, first + n) as rows.
+View<double**> images(const digits::Data& data, int first, int n) {
+  const View<double**> x("images", n, digits::features);
+  const auto host = Kokkos::create_mirror_view(x);
+  for (int i = 0; i < n; ++i)
+    for (int k = 0; k < digits::features; ++k) host(i, k) = data.pixels[(first + i) * digits::features + k];
+  Kokkos::deep_copy(x, host);
+  return x;
+}
+
+// How many of the images after the first `n` are classified right by the first n, for each width.
+std::vector<int> classify(const Exec& exec, const digits::Data& data, int n) {
+  const int tests = data.size() - n;
+  const View<double**> x = images(data, 0, n), z = images(data, n, tests);
+  const View<double*> bandwidths("bandwidths", count);
+  const View<double***> weights("weights", count, n, classes);
+  const auto host_bandwidths = Kokkos::create_mirror_view(bandwidths);
+  const auto host_weights = Kokkos::create_mirror_view(weights);
+  for (int l = 0; l < count; ++l) {
+    host_bandwidths(l) = widths[l];
+    for (int i = 0; i < n; ++i) host_weights(l, i, data.digits[i]) = 1;
+  }
+  Kokkos::deep_copy(bandwidths, host_bandwidths);
+  Kokkos::deep_copy(weights, host_weights);
+
+  const View<double***> kernel("kernel", count, n, n);
+  rigel::cdist(exec, x, x, kernel, rigel::metric::manhattan{},
+               rigel::epilogue::laplace(bandwidths) | rigel::epilogue::add_diagonal(regularisation));
+  rigel::cholesky_solve(exec, kernel, weights, weights, {.overwrite_a = true, .overwrite_b = true, .check = true});
+
+  const View<double***> to_tests("to_tests", count, tests, n), scores("scores", count, tests, classes);
+  rigel::cdist(exec, z, x, to_tests, rigel::metric::manhattan{}, rigel::epilogue::laplace(bandwidths));
+  rigel::contract(exec, rigel::plus_times<double>{}, to_tests, weights, scores);
+
+  const auto host_scores = Kokkos::create_mirror_view(scores);
+  Kokkos::deep_copy(exec, host_scores, scores);
+  exec.fence();
+  std::vector<int> right(count);
+  for (int l = 0; l < count; ++l)
+    for (int i = 0; i < tests; ++i) {
+      int best = 0;
+      for (int c = 1; c < classes; ++c)
+        if (host_scores(l, i, c) > host_scores(l, i, best)) best = c;
+      right[l] += best == data.digits[n + i];
+    }
+  return right;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+#ifdef KOKKOS_ENABLE_CUDA
+  int gpus = 0;
+  if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus == 0) {
+    std::printf("skipped: Kokkos is built with CUDA and needs a GPU to run anything\n");
+    return 77;
+  }
+#endif
+  const Kokkos::ScopeGuard kokkos(argc, argv);
+  try {
+    std::string file = (std::filesystem::path(argv[0]).parent_path() / "digits.csv").string();
+    std::vector<int> expected;
+    for (int i = 1; i + 1 < argc; i += 2) {
+      if (std::string(argv[i]) == "--data")
+        file = argv[i + 1];
+      else if (std::string(argv[i]) == "--expect")
+        expected.push_back(std::atoi(argv[i + 1]));
+    }
+    const digits::Data data = digits::read(file);
+    const int n = 3 * data.size() / 4, tests = data.size() - n;
+    const Exec exec;
+    const Kokkos::Timer timer;
+    const std::vector<int> right = classify(exec, data, n);
+    std::printf("%d images to learn from, %d to classify, %.3f s\n", n, tests, timer.seconds());
+    for (int l = 0; l < count; ++l)
+      std::printf("width %6.2f: %d right, %.2f %%\n", widths[l], right[l], 100. * right[l] / tests);
+    for (std::size_t l = 0; l < expected.size(); ++l)
+      if (l >= right.size() || right[l] != expected[l]) {
+        std::printf("FAILS: expected %d right for width %zu\n", expected[l], l);
+        return 1;
+      }
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "kernel_ridge: %s\n", e.what());
+    return 1;
+  }
+  return 0;
+}
