@@ -43,6 +43,7 @@ struct Contraction : Call {
     bool transposed = false;
   } first = {};  // where C's first output lies in the matrices whose places the program's steps see, or in their transposes
   const void* epilogue_object = nullptr;  // the user's functor
+  bool of_one_row = false;                // a nominal problem: what steps read by rows counts as the same in all of them
   bool accumulate = false;
   bool may_cancel = false;                            // l2_squared: results that lose digits in |x|² + |z|² − 2x·z are kept
   const Operand* indices = nullptr;                   // what epilogue::arguments() writes, m × n; or null
@@ -83,8 +84,8 @@ struct Contraction : Call {
   /// A lower bound of the bytes that memory reads and writes: each distinct element once.
   double memory_bytes() const;
   /// The nominal problem under Promise::batch_invariant, which stands for all with the same N, K, types, options and
-  /// architecture: one matrix of 1024 rows, contiguous and aligned, A and B K-major, on a card of 132 multiprocessors. Kernels
-  /// never read its addresses.
+  /// architecture: one matrix of 1024 rows, contiguous and aligned, A and B K-major, on a card of 132 multiprocessors. Its epilogue
+  /// counts as that of a single row, where nothing differs by rows. Kernels never read its addresses.
   Contraction nominal() const;
   /// The problem in words, "min_plus f32, 64x64x64": what explain() prints after the operation's name.
   std::string summary() const;

@@ -597,8 +597,8 @@ struct Layer {
   float rate = 0;                 // of Kind::exponential
 
   /// The layer that gives what a program gives, if there is one: at most a scale() by a number, an add(), and one of relu(), silu(),
-  /// gelu(), gelu_tanh() and exponential() by a number, in this order.
-  static constexpr std::optional<Layer> of(const Program& program) {
+  /// gelu(), gelu_tanh() and exponential() by a number, in this order. `of_one_row`: a shift that differs by rows counts as one.
+  static constexpr std::optional<Layer> of(const Program& program, bool of_one_row = false) {
     Layer layer;
     int i = 0;
     const auto next_is = [&](Kind kind) { return i < program.size() && program[i].kind == kind; };
@@ -612,7 +612,7 @@ struct Layer {
       layer.shift_in_memory = step.reads_memory();
       layer.number = static_cast<float>(step.x);
       if (step.reads_memory()) layer.shift = program.source(step.x_from);
-      if (layer.shift.row_stride != 0) return std::nullopt;
+      if (layer.shift.row_stride != 0 && !of_one_row) return std::nullopt;
     }
     if (next_is(Kind::relu) || next_is(Kind::silu) || next_is(Kind::gelu) || next_is(Kind::gelu_tanh) ||
         (next_is(Kind::exponential) && !program[i].reads_memory())) {

@@ -118,6 +118,10 @@ auto with_forward(const Exec& exec, const X& x, const W& w, const B& bias, const
   using Value = typename view_t<Y>::non_const_value_type;
   constexpr bool is_closed = std::is_same_v<E, Activation> || std::is_same_v<E, epilogue::Program>;
   constexpr bool keeps = !std::is_same_v<Z, Absent>;
+  static_assert(
+      std::is_same_v<E, Activation> || Epilogue<E, float>,
+      "linear: options.epilogue is an Activation, a program of rigel/epilogue.hpp, or a trivially copyable functor "
+      "(value, m, n, batch) → value");
   const S semiring;
   LinearForward call;
   call.tier = options.tier;
@@ -137,16 +141,14 @@ auto with_forward(const Exec& exec, const X& x, const W& w, const B& bias, const
     else if constexpr (is_closed)
       call.steps = options.epilogue;
     else {
-      epilogue::for_each_program(options.epilogue, [&](const epilogue::Program& p) { call.product.check_sources(p); });
+      Contraction with_z = call.product;  // what steps read overlaps neither Y nor Z
+      with_z.indices = &*call.preactivation;
+      epilogue::for_each_program(options.epilogue, [&](const epilogue::Program& p) { with_z.check_sources(p); });
       call.functor = &options.epilogue;
       call.pass = launch_functor<type_list<Exec>, E>;
     }
     return use(call);
   } else {
-    static_assert(
-        Epilogue<E, float>,
-        "linear: options.epilogue is an Activation, a program of rigel/epilogue.hpp, or a trivially copyable functor "
-        "(value, m, n, batch) → value");
     epilogue::Composed<epilogue::Program, E> composed{{}, options.epilogue};
     with_functor(composed);
     composed.first = bias_of(call);

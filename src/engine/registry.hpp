@@ -48,13 +48,25 @@ void for_each_operation(const Visit& visit) {
   std::apply([&](auto&... operation) { (visit(operation), ...); }, registries());
 }
 
+/// Whether visit(part) is true of all parts of a list, which are separated by '|'.
+template <class Visit>
+bool all_parts(std::string_view list, const Visit& visit) {
+  while (true) {
+    const std::size_t bar = list.find('|');
+    if (!visit(list.substr(0, bar))) return false;
+    if (bar == std::string_view::npos) return true;
+    list.remove_prefix(bar + 1);
+  }
+}
+
 /// Whether `wanted` is the name or its leading part up to a '.', or lists such parts, separated by '|'. An empty `wanted` matches all
-/// names.
+/// names, an empty part of a list none.
 inline bool name_matches(std::string_view name, std::string_view wanted) {
-  if (const std::size_t bar = wanted.find('|'); bar != std::string_view::npos)
-    return name_matches(name, wanted.substr(0, bar)) || name_matches(name, wanted.substr(bar + 1));
-  if (!name.starts_with(wanted)) return false;
-  return wanted.empty() || name.size() == wanted.size() || name[wanted.size()] == '.';
+  if (wanted.empty()) return true;
+  return !all_parts(wanted, [&](std::string_view part) {
+    const bool matches = !part.empty() && name.starts_with(part) && (name.size() == part.size() || name[part.size()] == '.');
+    return !matches;
+  });
 }
 
 /// Whether the kernel's GPU code covers a compute capability.

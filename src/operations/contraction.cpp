@@ -248,6 +248,7 @@ Contraction Contraction::nominal() const {
   q.batch = 1;
   q.m = rows;
   q.indices = nullptr;
+  q.of_one_row = true;
   place(q.a, 1 << 20, rows, k, true);
   place(q.b, 2 << 20, k, n, false);
   place(q.c, 3 << 20, rows, n, true);

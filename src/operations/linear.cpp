@@ -43,9 +43,10 @@ void set_tier(Contraction& p, Tier tier) {
     throw Error(Code::unsupported, std::string(p.function) +
                                        ": Tier::tensor runs on tensor cores, expected the execution space cuda, got " +
                                        name(p.execution.space) + "; Tier::scalar runs everywhere");
-  if (!p.kernel.empty() && !engine::name_matches(p.kernel, tensor_families))
+  const auto is_of_tensor_cores = [](std::string_view part) { return engine::name_matches(part, tensor_families); };
+  if (!p.kernel.empty() && !engine::all_parts(p.kernel, is_of_tensor_cores))
     throw Error(Code::unsupported, std::string(p.function) + ": options.kernel is '" + std::string(p.kernel) +
-                                       "', expected a kernel of cuda.hopper or cuda.mma for Tier::tensor");
+                                       "', expected kernels of cuda.hopper or cuda.mma for Tier::tensor");
   p.require = Promise::repeatable | Promise::batch_invariant;
   if (p.kernel.empty()) p.kernel = tensor_families;
 }

@@ -107,8 +107,11 @@ TEST_CASE("linear: what the tensor tier does not cover on a GPU") {
   check_refused(Code::unsupported, {"options.precision automatic does not allow it"},
                 [&] { rigel::linear_forward(Cuda{}, a, b, rigel::no_bias, c, {.tier = Tier::tensor}); });
   check_refused(
-      Code::unsupported, {"linear_forward: options.kernel is 'cuda.simt', expected a kernel of cuda.hopper or cuda.mma"},
+      Code::unsupported, {"linear_forward: options.kernel is 'cuda.simt', expected kernels of cuda.hopper or cuda.mma"},
       [&] { rigel::linear_forward(Cuda{}, a, b, rigel::no_bias, c, {.tier = Tier::tensor, .kernel = "cuda.simt"}); });
+  for (const char* list : {"cuda.mma|cuda.simt", "cuda.hopper|"})
+    check_refused(Code::unsupported, {list, "expected kernels of cuda.hopper or cuda.mma"},
+                  [&] { rigel::linear_forward(Cuda{}, a, b, rigel::no_bias, c, {.tier = Tier::tensor, .kernel = list}); });
   // Batches with gaps between them, which one dW sums.
   const Kokkos::View<rigel::half***, Kokkos::LayoutRight, Kokkos::CudaSpace> x("x", 2, 5, 8), dy("dy", 2, 5, 8);
   const auto rows = Kokkos::pair(0, 4);
@@ -172,5 +175,6 @@ TEST_CASE("kernels are named by several families, too") {
   CHECK(count("reference") > 0);
   CHECK(count("portable|reference") == count("portable") + count("reference"));
   CHECK(count("reference|nothing") == count("reference"));
+  CHECK(count("reference|") == count("reference"));
   CHECK(count("nothing|none") == 0);
 }

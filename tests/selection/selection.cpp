@@ -42,7 +42,7 @@ struct Call {
   Layout a = Layout::right, b = Layout::right, c = Layout::right;
   bool broadcast_a = false, broadcast_b = false;
   rigel::Precision precision = rigel::Precision::automatic;
-  rigel::epilogue::Program epilogue = {};
+  rigel::epilogue::Program epilogue = {}, epilogue_of_one_row = {};  // a view of one row has no stride along rows
   bool accumulate = false;
   rigel::Execution execution = {};
 
@@ -85,6 +85,17 @@ Operand operand(rigel::Scalar type, Layout layout, std::int64_t address, std::in
   return o;
 }
 
+/// A residual of n columns, as epilogue::residual() makes it of a view. Nothing reads it.
+rigel::epilogue::Program residual(std::int64_t n, std::int64_t row_stride) {
+  rigel::epilogue::Source source;
+  source.data = reinterpret_cast<const void*>(std::int64_t{4} << 40);
+  source.type = rigel::Scalar::f32;
+  source.row_stride = row_stride;
+  source.column_stride = 1;
+  source.columns = n;
+  return {rigel::epilogue::Step{rigel::epilogue::Kind::add}, source};
+}
+
 /// The call's problem with M rows. Nothing reads its addresses.
 Contraction problem(const Call& call, std::int64_t m) {
   Contraction p;
@@ -101,8 +112,8 @@ Contraction problem(const Call& call, std::int64_t m) {
   p.b = operand(p.element, call.b, std::int64_t{2} << 40, call.broadcast_b ? 1 : call.batch, call.k, call.n);
   p.c = operand(sums == rigel::Scalar::other ? numbers : sums, call.c, std::int64_t{3} << 40, call.batch, m, call.n);
   p.semiring_object = call.key.facts->sample;
-  p.program = &call.epilogue;
-  p.epilogue_object = &call.epilogue;
+  p.program = m == 1 ? &call.epilogue_of_one_row : &call.epilogue;
+  p.epilogue_object = p.program;
   p.accumulate = call.accumulate && call.key.accumulates;
   p.precision = call.precision;
   p.execution = call.execution;
@@ -131,7 +142,14 @@ Call random_call(Random& random, rigel::Space space) {
   call.broadcast_a = random() % 4 == 0;
   call.broadcast_b = random() % 4 == 0;
   if (random() % 2) call.precision = static_cast<rigel::Precision>(random() % 8);
-  if (random() % 4 == 0 && (call.key.element <= rigel::Scalar::f64)) call.epilogue = rigel::epilogue::scale(0.5);
+  if (call.key.element <= rigel::Scalar::f64) {
+    const auto kind = random() % 8;
+    if (kind == 0) call.epilogue = call.epilogue_of_one_row = rigel::epilogue::scale(0.5);
+    if (kind == 1) {
+      call.epilogue = residual(call.n, call.n);
+      call.epilogue_of_one_row = residual(call.n, 0);
+    }
+  }
   call.accumulate = random() % 8 == 0;
   call.execution.space = space;
   if (space == rigel::Space::cuda) {

@@ -87,7 +87,7 @@ Status supports_few_registers(const Contraction& p) {
   const bool elements = ShortFloat<typename S::element> && c.type == scalar_of<typename S::element>;
   if (p.accumulate) return {Decline::accumulate, "C is not the sums as they are: there is a value to continue"};
   const bool plain = p.program && p.program->empty();
-  if (!plain && !(Layers && p.program && epilogue::Layer::of(*p.program)))
+  if (!plain && !(Layers && p.program && epilogue::Layer::of(*p.program, p.of_one_row)))
     return {Decline::epilogue, Layers ? "the epilogue is more than a factor, a row to add and an activation, in this order"
                                       : "C is not the sums as they are: there is an epilogue"};
   if (!elements && (c.type != scalar_of<typename S::accumulator> || !plain))

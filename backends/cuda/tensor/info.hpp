@@ -41,9 +41,10 @@ inline bool stores_fours(const Operand& c) {
          reinterpret_cast<std::uintptr_t>(c.data) % (4 * c.size) == 0;
 }
 
-/// Whether all outputs take the short way through an epilogue: C as in stores_fours(), and a Layer.
+/// Whether outputs are stored after a Layer (store_layer()): C as in stores_fours(), of the elements' or of the accumulator's type.
 inline bool stores_layer(const Contraction& p) {
-  return p.program && !p.accumulate && stores_fours(p.c) && epilogue::Layer::of(*p.program);
+  return p.program && !p.accumulate && stores_fours(p.c) && (p.c.type == p.element || p.c.type == p.accumulator) &&
+         epilogue::Layer::of(*p.program, p.of_one_row);
 }
 
 }  // namespace rigel::backends::tensor

@@ -279,7 +279,7 @@ __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& 
 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows `apart`·i
 /// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. The value of an output is
-/// result(sum, l, m, n). `together`: how many groups of four neighbours a lane takes at a time behind short steps, as registers allow; 0
+/// result(sum, l, m, n). `together`: how many groups of four neighbours a lane takes at a time after short steps, as registers allow; 0
 /// if there are none for steps. `accumulates`: whether there are some for steps after a sum with C, and for a Layer.
 template <int outputs_n, int apart = 16, int together = 2, bool accumulates = true, class S, class Finish, class Sum,
           int rows, int columns, class Result>

@@ -82,11 +82,8 @@ void launch_elementwise(const Execution& execution, const ElementwisePass& pass,
                               .along_rows = along_rows};
   with_instance(Spaces{}, execution, [&]<class Exec>(const Exec& exec) {
     using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
-    // Light: the functor is passed as an argument. Kokkos would copy a Program to constant memory, which may wait for the device and is
-    // not captured in a CUDA graph.
-    const auto light = Kokkos::Experimental::require(Policy(exec, 0, to.batches * lines * kernel.groups),
-                                                     Kokkos::Experimental::WorkItemProperty::HintLightWeight);
-    Kokkos::parallel_for("rigel::linear/elementwise", light, kernel);
+    Kokkos::parallel_for("rigel::linear/elementwise", by_argument(Policy(exec, 0, to.batches * lines * kernel.groups)),
+                         kernel);
   });
 }
 
