@@ -30,10 +30,13 @@ std::span<const Closed> with_predecessors();
 template <class S, class Index, class Use>
 auto on_space(const rigel_handle& handle, const Operand& d, const Operand& p, const ClosureOptions& options,
               const Use& use) {
+  const auto on = [&]<class Exec>(const Exec& exec) {
+    return detail::with_closure_on<Index>(exec, S{}, d, p, options, use);
+  };
 #ifdef KOKKOS_ENABLE_CUDA
-  if (handle.cuda) return detail::with_closure_on<Index>(*handle.cuda, S{}, d, p, options, use);
+  if (handle.execution.space == Space::cuda) return on(detail::instance<Kokkos::Cuda>(handle.execution));
 #endif
-  return detail::with_closure_on<Index>(*handle.host, S{}, d, p, options, use);
+  return on(detail::instance<Kokkos::DefaultHostExecutionSpace>(handle.execution));
 }
 
 template <class S, class Index = detail::no_index>
