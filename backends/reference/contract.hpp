@@ -12,8 +12,10 @@
 
 namespace rigel::backends::reference {
 
+// Of internal linkage, as are then Kokkos's functions for this functor: Clang inlines those that are called once, however long they
+// are. Otherwise each thread of a GPU would copy the arguments to local memory.
 template <class S, class Finish, class Exec>
-void contract(const Exec& exec, const std::string& label, const detail::Arguments<S, Finish>& g) {
+static void contract(const Exec& exec, const std::string& label, const detail::Arguments<S, Finish>& g) {
   using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
   Kokkos::parallel_for(
       label, detail::by_argument(Policy(exec, 0, g.batch * g.m * g.n)), KOKKOS_LAMBDA(const std::int64_t i) {

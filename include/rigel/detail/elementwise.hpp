@@ -61,9 +61,10 @@ struct Elementwise {
   }
 };
 
-/// Enqueues the pass with a functor, if the execution space is one of the list.
+/// Enqueues the pass with a functor, if the execution space is one of the list. Of internal linkage, as are then Kokkos's functions
+/// for the lambda: Clang inlines those that are called once. Otherwise each thread of a GPU would copy a Program to local memory.
 template <class Spaces, class F>
-void launch_elementwise(const Execution& execution, const ElementwisePass& pass, const F& f) {
+static void launch_elementwise(const Execution& execution, const ElementwisePass& pass, const F& f) {
   const auto floats = [](const Operand& o) {
     return Floats{o.type, {static_cast<char*>(o.data), o.batch_stride, o.row_stride, o.column_stride}};
   };
@@ -82,11 +83,9 @@ void launch_elementwise(const Execution& execution, const ElementwisePass& pass,
                               .along_rows = along_rows};
   with_instance(Spaces{}, execution, [&]<class Exec>(const Exec& exec) {
     using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
-    // Light: the functor is passed as an argument. Kokkos would copy a Program to constant memory, which may wait for the device and is
-    // not captured in a CUDA graph.
-    const auto light = Kokkos::Experimental::require(Policy(exec, 0, to.batches * lines * kernel.groups),
-                                                     Kokkos::Experimental::WorkItemProperty::HintLightWeight);
-    Kokkos::parallel_for("rigel::linear/elementwise", light, kernel);
+    Kokkos::parallel_for(
+        "rigel::linear/elementwise", by_argument(Policy(exec, 0, to.batches * lines * kernel.groups)),
+        KOKKOS_LAMBDA(const std::int64_t i) { kernel(i); });
   });
 }
 
