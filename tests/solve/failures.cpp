@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 using rigel::Code;
 using rigel::Factorisation;
 using solve::Numbers;
