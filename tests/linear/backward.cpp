@@ -10,7 +10,7 @@
 namespace {
 
 using layer::Activation, layer::Stored, layer::Tensor, layer::Values;
-using rigel::bfloat16, rigel::half;
+using rigel::bfloat16;
 
 struct Case {
   std::size_t batches, m, n, k;
@@ -104,7 +104,7 @@ void for_each_case(const Use& use) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("linear_backward: worked out by hand", T, float, half, bfloat16) {
+TEST_CASE_TEMPLATE("linear_backward: worked out by hand", T, float, rigel::half, bfloat16) {
   using Exec = Kokkos::DefaultExecutionSpace;
   const auto x = support::matrix<T, Exec>(2, 2, {1, 2, 3, 4}), w = support::matrix<T, Exec>(2, 3, {1, 0, -1, 2, 1, 0}),
              dy = support::matrix<T, Exec>(2, 3, {1, 2, 3, 4, 5, 6});
@@ -125,13 +125,13 @@ TEST_CASE_TEMPLATE("linear_backward: worked out by hand", T, float, half, bfloat
 
 TEST_CASE_TEMPLATE("linear_backward_weight: the scalar tier is the chain that starts with dW", Exec, RIGEL_TEST_SPACES) {
   for_each_case(check_weight<float, Exec>);
-  for_each_case(check_weight<half, Exec>);
+  for_each_case(check_weight<rigel::half, Exec>);
   for_each_case(check_weight<bfloat16, Exec>);
 }
 
 TEST_CASE_TEMPLATE("linear_backward_input: the scalar tier is the chain times the derivative", Exec, RIGEL_TEST_SPACES) {
   for_each_case(check_input<float, float, float, Exec>);
-  for_each_case(check_input<half, half, float, Exec>);
+  for_each_case(check_input<rigel::half, rigel::half, float, Exec>);
   for_each_case(check_input<bfloat16, bfloat16, bfloat16, Exec>);
-  for_each_case(check_input<bfloat16, float, half, Exec>);
+  for_each_case(check_input<bfloat16, float, rigel::half, Exec>);
 }

@@ -10,7 +10,7 @@
 namespace {
 
 using layer::Activation, layer::Stored, layer::Tensor, layer::Values;
-using rigel::bfloat16, rigel::half;
+using rigel::bfloat16;
 
 struct Digests {
   std::uint64_t forward[5];  // Y for each activation
@@ -72,7 +72,7 @@ constexpr Digests stored<float> = {
     0xffc52c3a39653e73,
     0x24f909b50d8c3441};
 template <>
-constexpr Digests stored<half> = {
+constexpr Digests stored<rigel::half> = {
     {0x1183e39e9ffbf32d, 0x37ac0a015b2a9206, 0x33e44f9f29ab087d, 0xce181798aa4f62e3, 0xc4662dd617646146},
     {0x9fb0daa96e5031aa, 0xf33299c563aa71d8, 0xed0758c16c7b4a8e, 0x285711a8e993871f, 0xc27d51e4664a470e},
     0xeb40f496a5d42126,
@@ -99,6 +99,6 @@ void check() {
 
 TEST_CASE_TEMPLATE("linear: stored digests of the scalar tier", Exec, RIGEL_TEST_SPACES) {
   check<float, Exec>();
-  check<half, Exec>();
+  check<rigel::half, Exec>();
   check<bfloat16, Exec>();
 }

@@ -12,7 +12,7 @@
 namespace {
 
 using layer::Activation, layer::Stored, layer::Tensor, layer::Values;
-using rigel::bfloat16, rigel::half;
+using rigel::bfloat16;
 
 struct Case {
   std::size_t batches, m, n, k;
@@ -21,12 +21,12 @@ struct Case {
 };
 
 template <class T>
-constexpr double unit = std::is_same_v<T, bfloat16> ? 0x1p-8
-                        : std::is_same_v<T, half>   ? 0x1p-11
-                                                    : 0x1p-24;
+constexpr double unit = std::is_same_v<T, bfloat16>      ? 0x1p-8
+                        : std::is_same_v<T, rigel::half> ? 0x1p-11
+                                                         : 0x1p-24;
 // Half of the last place of the smallest numbers.
 template <class T>
-constexpr double tiny = std::is_same_v<T, half> ? 0x1p-25 : 0x1p-134;
+constexpr double tiny = std::is_same_v<T, rigel::half> ? 0x1p-25 : 0x1p-134;
 
 struct Expected {
   Values y, z, exact, bound;  // y and z: the chain's; exact: y in double
@@ -111,7 +111,7 @@ struct Halved {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("linear_forward: worked out by hand", T, float, half, bfloat16) {
+TEST_CASE_TEMPLATE("linear_forward: worked out by hand", T, float, rigel::half, bfloat16) {
   using Exec = Kokkos::DefaultExecutionSpace;
   const auto x = support::matrix<T, Exec>(2, 2, {1, 2, 3, 4}), w = support::matrix<T, Exec>(2, 3, {1, 0, -1, 2, 1, 0});
   const auto y = support::matrix<T, Exec>(2, 3), z = support::matrix<T, Exec>(2, 3);
@@ -146,9 +146,9 @@ TEST_CASE_TEMPLATE("linear_forward: the scalar tier is the chain", Exec, RIGEL_T
   check_all<float, bfloat16, bfloat16, Exec>();
   check_all<bfloat16, bfloat16, void, Exec>();
   check_all<bfloat16, bfloat16, bfloat16, Exec>();
-  check_all<bfloat16, float, half, Exec>();
-  check_all<half, half, void, Exec>();
-  check_all<half, half, float, Exec>();
+  check_all<bfloat16, float, rigel::half, Exec>();
+  check_all<rigel::half, rigel::half, void, Exec>();
+  check_all<rigel::half, rigel::half, float, Exec>();
 }
 
 TEST_CASE_TEMPLATE("linear_forward: the batch index last, and a residual that is y", Exec, RIGEL_TEST_SPACES) {

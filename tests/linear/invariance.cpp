@@ -15,7 +15,7 @@
 namespace {
 
 using layer::Activation, layer::Values;
-using rigel::bfloat16, rigel::half, rigel::Tier;
+using rigel::bfloat16, rigel::Tier;
 
 template <class T, class Exec>
 using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, typename Exec::memory_space>;
@@ -160,7 +160,7 @@ TEST_CASE_TEMPLATE("linear: a row's bits depend neither on the batch nor on its 
                    RIGEL_TEST_SPACES) {
   check_rows<float, Exec>(Tier::scalar);
   check_rows<bfloat16, Exec>(Tier::scalar);
-  check_rows<half, Exec>(Tier::scalar);
+  check_rows<rigel::half, Exec>(Tier::scalar);
 }
 
 TEST_CASE_TEMPLATE("linear: a row's bits depend neither on the batch nor on its place, tensor tier", Exec,
@@ -168,7 +168,7 @@ TEST_CASE_TEMPLATE("linear: a row's bits depend neither on the batch nor on its 
   if (!has_tensor_cores<Exec>()) return;
   check_rows<float, Exec>(Tier::tensor);
   check_rows<bfloat16, Exec>(Tier::tensor);
-  check_rows<half, Exec>(Tier::tensor);
+  check_rows<rigel::half, Exec>(Tier::tensor);
 }
 
 TEST_CASE_TEMPLATE("linear: 100 runs give the same bits", Exec, RIGEL_TEST_SPACES) {
@@ -177,11 +177,11 @@ TEST_CASE_TEMPLATE("linear: 100 runs give the same bits", Exec, RIGEL_TEST_SPACE
   if (!has_tensor_cores<Exec>()) return;
   check_runs<float, Exec>(Tier::tensor);
   check_runs<bfloat16, Exec>(Tier::tensor);
-  check_runs<half, Exec>(Tier::tensor);
+  check_runs<rigel::half, Exec>(Tier::tensor);
 }
 
 TEST_CASE_TEMPLATE("linear: micro-batches give the whole batch's bits, scalar tier", Exec, RIGEL_TEST_SPACES) {
   check_micro_batches<float, Exec>();
   check_micro_batches<bfloat16, Exec>();
-  check_micro_batches<half, Exec>();
+  check_micro_batches<rigel::half, Exec>();
 }

@@ -125,19 +125,18 @@ TEST_CASE("linear: what the tensor tier does not cover on a GPU") {
 
 TEST_CASE_TEMPLATE("linear: the workspace is what was announced", Space, RIGEL_TEST_SPACES) {
   const Space exec;
-  using rigel::half;
-  const auto a = matrix<half, Space>(40, 24), b = matrix<half, Space>(24, 33), c = matrix<half, Space>(40, 33),
-             z = matrix<half, Space>(40, 33);
+  const auto a = matrix<rigel::half, Space>(40, 24), b = matrix<rigel::half, Space>(24, 33),
+             c = matrix<rigel::half, Space>(40, 33), z = matrix<rigel::half, Space>(40, 33);
   const auto dw = matrix<float, Space>(24, 33), db = matrix<float, Space>(1, 33);
   const rigel::LinearOptions gelu{.epilogue = Activation::gelu};
   // Sums of f32; a row of ones; derivatives.
   CHECK(rigel::linear_forward_workspace_size(exec, a, b, rigel::no_bias, c, gelu) >= 40 * 33 * sizeof(float));
-  CHECK(rigel::linear_backward_weight_workspace_size(exec, a, c, dw, db) >= 40 * sizeof(half));
+  CHECK(rigel::linear_backward_weight_workspace_size(exec, a, c, dw, db) >= 40 * sizeof(rigel::half));
   CHECK(rigel::linear_backward_input_workspace_size(exec, c, b, a, a, Activation::silu) >= 40 * 24 * sizeof(float));
   if (support::on_host<Space>) {
     CHECK(rigel::linear_forward_workspace_size(exec, a, b, rigel::no_bias, c, {.kernel = "reference"}) == 0);
-    CHECK(rigel::linear_forward_workspace_size(exec, matrix<half, Space>(0, 24), b, rigel::no_bias,
-                                               matrix<half, Space>(0, 33), gelu) == 0);
+    CHECK(rigel::linear_forward_workspace_size(exec, matrix<rigel::half, Space>(0, 24), b, rigel::no_bias,
+                                               matrix<rigel::half, Space>(0, 33), gelu) == 0);
   }
   const auto check = [&](std::size_t bytes, const auto& call) {
     const Kokkos::View<char*, typename Space::memory_space> own("own", bytes + 256);

@@ -12,16 +12,16 @@
 namespace {
 
 using layer::Activation, layer::Stored, layer::Tensor, layer::Values;
-using rigel::bfloat16, rigel::half;
+using rigel::bfloat16;
 
 constexpr double u = 0x1p-24;
 template <class T>
-constexpr double unit = std::is_same_v<T, bfloat16> ? 0x1p-8
-                        : std::is_same_v<T, half>   ? 0x1p-11
-                                                    : 0x1p-24;
+constexpr double unit = std::is_same_v<T, bfloat16>      ? 0x1p-8
+                        : std::is_same_v<T, rigel::half> ? 0x1p-11
+                                                         : 0x1p-24;
 // Half of the last place of the smallest numbers.
 template <class T>
-constexpr double tiny = std::is_same_v<T, half> ? 0x1p-25 : 0x1p-134;
+constexpr double tiny = std::is_same_v<T, rigel::half> ? 0x1p-25 : 0x1p-134;
 
 /// Of a sum of K products: of 16-bit numbers that of truncated sums, of floats that of one chain.
 template <class T>
@@ -124,7 +124,7 @@ TEST_CASE_TEMPLATE("linear: the tensor tier is within the bound of tensor cores"
                         {2, 0, 8, 8, rows, rows, rows}}) {
     CAPTURE(seed);
     check<bfloat16, Exec>(c, seed += 6);
-    check<half, Exec>(c, seed += 6);
+    check<rigel::half, Exec>(c, seed += 6);
   }
   // Floats take tensor cores by default if all three sums are of at least 107 products.
   check<float, Exec>({2, 100, 130, 140, rows, columns, rows}, 1000);

@@ -129,7 +129,7 @@ std::vector<rigel::Space> spaces() {
 }
 
 Call random_call(Random& random, rigel::Space space) {
-  static const std::vector<rigel::KernelInfo> keys = rigel::kernels({.name = "reference"});
+  static const std::vector<rigel::KernelInfo> keys = rigel::kernels({.name = "reference", .operation = "contract"});
   constexpr std::array<std::int64_t, 5> batches = {1, 1, 1, 3, 8};
   Call call;
   call.key = pick(random, keys);

@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 using rigel::Code;
 using rigel::Factorisation;
 using solve::Numbers;
@@ -231,7 +233,10 @@ TEST_CASE_TEMPLATE("solve: the caller's workspace", Exec, RIGEL_TEST_SPACES) {
     };
     options.workspace = {aligned(memory.data(), 256), size.bytes, aligned(host.data(), 64), size.host_bytes};
     rigel::cholesky_solve(exec, a, b, x, options);
-    CHECK(values(x) == Numbers{1, 2});
+    // Within 3·n·u·κ(A); see by_hand.cpp.
+    const Numbers actual = values(x);
+    REQUIRE(actual.size() == 2);
+    for (int i = 0; i < 2; ++i) CHECK(std::fabs(actual[i] - (i + 1)) <= 0x1p-24 * 900 * 2);
   }
 }
 
