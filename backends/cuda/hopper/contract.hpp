@@ -78,15 +78,16 @@ inline Status supports_short_sums(std::int64_t terms) {
   return {};
 }
 
-/// The same for a kernel whose threads have registers left to store sums as they are, hopper::stored_as_they_are() and FoundPlace
-/// test the same, and with `Layers` also after an epilogue with the short form of a Layer.
-template <class S, class Shape, bool Layers>
-Status supports_few_registers(const Contraction& p) {
+/// The same for a kernel with a short store alone: of sums as they are, hopper::stored_as_they_are() and FoundPlace test the same; with
+/// `Layers` also after an epilogue with the short form of a Layer, and with `Accumulates` added to a C of sums.
+template <class S, class Shape, bool Layers, bool Accumulates>
+Status supports_short_store(const Contraction& p) {
   const Operand& c = p.c;
   const std::int64_t four = 4 * static_cast<std::int64_t>(c.size);
   const bool elements = ShortFloat<typename S::element> && c.type == scalar_of<typename S::element>;
-  if (p.accumulate) return {Decline::accumulate, "C is not the sums as they are: there is a value to continue"};
   const bool plain = p.program && p.program->empty();
+  if (p.accumulate && !(Accumulates && plain && c.type == scalar_of<typename S::accumulator>))
+    return {Decline::accumulate, "C is not the sums as they are: there is a value to continue"};
   if (!plain && !(Layers && p.program && epilogue::Layer::of(*p.program, p.of_one_row)))
     return {Decline::epilogue, Layers ? "the epilogue is more than a factor, a row to add and an activation, in this order"
                                       : "C is not the sums as they are: there is an epilogue"};
@@ -127,7 +128,8 @@ double passes_cost(const Contraction& p) {
 /// with an exponential, after other steps, or one by one.
 inline double seconds_of_output(const Contraction& p) {
   if (!tensor::stores_fours(p.c)) return 1.1e-9;
-  if (p.program && p.program->empty() && !p.accumulate) return 0.77e-10;
+  if (p.program && p.program->empty() && (!p.accumulate || p.c.type == p.accumulator))
+    return p.accumulate ? 1.2e-10 : 0.77e-10;
   if (!tensor::stores_layer(p)) return 6e-10;
   const epilogue::Kind last = (*p.program)[p.program->size() - 1].kind;
   return last == epilogue::Kind::scale || last == epilogue::Kind::add || last == epilogue::Kind::relu ? 2.2e-10 : 3.4e-10;
@@ -293,7 +295,7 @@ Status supports_with(const Contraction& p) {
     if (p.k > sum_k) return supports<Long, Finish>(p);
   }
   if constexpr (Shape::few_registers)
-    return supports_few_registers<S, Shape, ShortFloat<typename S::element>>(p);
+    return supports_short_store<S, Shape, ShortFloat<typename S::element>, false>(p);
   else
     return supports<Shape, Finish>(p);
 }

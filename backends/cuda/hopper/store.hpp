@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The short store from wgmma's accumulators to C, for sums that become elements of C as they are. Neighbouring lanes
-// exchange pairs of columns, so that each has four neighbours of a row, and store them. Everything else uses
-// tensor::store_tile().
+// The short store from wgmma's accumulators to C, for sums that become elements of C as they are, or are added to elements of
+// their own type. Neighbouring lanes exchange pairs of columns, so that each has four neighbours of a row, and store them. Everything
+// else uses tensor::store_tile().
 #pragma once
 
 #include <rigel/backends/cuda/arch/convert.hpp>
@@ -27,7 +27,8 @@ __device__ __forceinline__ auto two_of(Sum first, Sum second) {
 
 /// Stores a lane's outputs of row 8·half + lane/4 of x whose columns are below `left`; the first goes to `to`. After the
 /// exchange an even lane has four columns of each 8-column block with even j, its neighbour four of each block with odd j.
-template <class Value, class Sum, int columns>
+/// `accumulates`: they are added to what C holds, which has the type of sums.
+template <class Value, bool accumulates, class Sum, int columns>
 __device__ __forceinline__ void store_row(Value* to, const Sum (&x)[columns][4], int half, int left, bool odd) {
   using Word = decltype(two_of<Value>(Sum{}, Sum{}));
   struct alignas(2 * sizeof(Word)) Four {
@@ -38,7 +39,18 @@ __device__ __forceinline__ void store_row(Value* to, const Sum (&x)[columns][4],
     const Word first = two_of<Value>(x[j][2 * half], x[j][2 * half + 1]);
     const Word second = two_of<Value>(x[j + 1][2 * half], x[j + 1][2 * half + 1]);
     const Word kept = odd ? second : first, other = __shfl_xor_sync(0xffffffffu, odd ? first : second, 1);
-    if (8 * j < left) *reinterpret_cast<Four*>(to + 8 * j) = odd ? Four{other, kept} : Four{kept, other};
+    if (8 * j >= left) continue;
+    Four four = odd ? Four{other, kept} : Four{kept, other};
+    if constexpr (accumulates) {
+      static_assert(std::is_same_v<Value, Sum>);
+      using Values = tile::Chunk<Value, 4>;
+      auto values = __builtin_bit_cast(Values, four);
+      const Values before = Values::load(to + 8 * j);
+#pragma unroll
+      for (int v = 0; v < 4; ++v) values.value[v] = math::add(before.value[v], values.value[v]);
+      four = __builtin_bit_cast(Four, values);
+    }
+    *reinterpret_cast<Four*>(to + 8 * j) = four;
   }
 }
 /// The first of those columns. In each block a lane's own are 2·(lane mod 4) and the next one. An even lane gets the two
@@ -47,7 +59,7 @@ __device__ __forceinline__ int first_of_fours(int lane) { return 8 * (lane & 1) 
 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows 64·i and
 /// columns 8·j on, as arch::wgmma does. C's elements are of type Value; every group of four columns is aligned.
-template <class Value, class S, class Finish, class Sum, int rows, int columns>
+template <class Value, bool accumulates, class S, class Finish, class Sum, int rows, int columns>
 __device__ __forceinline__ void store_fours(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                             std::int64_t l, std::int64_t m, std::int64_t n, int lane) {
   const int column = first_of_fours(lane);
@@ -58,27 +70,32 @@ __device__ __forceinline__ void store_fours(const detail::Arguments<S, Finish>& 
     for (int half = 0; half < 2; ++half) {
       const std::int64_t row = m + 64 * i + 8 * half + lane / 4;
       auto* const to = static_cast<Value*>(g.c) + g.c_offset(l, row, n + column);
-      store_row<Value>(to, x[i], half, row < g.m ? left_n : 0, lane % 2 != 0);
+      store_row<Value, accumulates>(to, x[i], half, row < g.m ? left_n : 0, lane % 2 != 0);
     }
 }
 
-/// Stores the outputs if nothing else is to be done, and returns whether it did: no epilogue, no accumulation, a row-major
-/// C, groups of four elements aligned.
-template <class S, class Finish, class Sum, int rows, int columns>
+/// Stores the outputs if nothing else is to be done, and returns whether it did: no epilogue, no accumulation (or with `accumulates`
+/// one into a C of sums), a row-major C, groups of four elements aligned.
+template <bool accumulates, class S, class Finish, class Sum, int rows, int columns>
 __device__ __forceinline__ bool stored_as_they_are(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                                    std::int64_t l, std::int64_t m, std::int64_t n, int lane) {
   const auto fits = [&]<class Value>() {
     const auto address = reinterpret_cast<std::uintptr_t>(static_cast<Value*>(g.c) + g.c_offset(l, 0, n));
     return g.finish.template is_copy<Value>() && address % (4 * sizeof(Value)) == 0;
   };
-  if (g.accumulate || g.c_strides.column != 1 || g.c_strides.row % 4 != 0 || g.n % 4 != 0) return false;
+  if ((g.accumulate && !accumulates) || g.c_strides.column != 1 || g.c_strides.row % 4 != 0 || g.n % 4 != 0) return false;
   if (fits.template operator()<typename S::accumulator>()) {
-    store_fours<typename S::accumulator>(g, x, l, m, n, lane);
+    if constexpr (accumulates)
+      if (g.accumulate) {
+        store_fours<typename S::accumulator, true>(g, x, l, m, n, lane);
+        return true;
+      }
+    store_fours<typename S::accumulator, false>(g, x, l, m, n, lane);
     return true;
   }
   if constexpr (ShortFloat<typename S::element>)
-    if (fits.template operator()<typename S::element>()) {
-      store_fours<typename S::element>(g, x, l, m, n, lane);
+    if (!g.accumulate && fits.template operator()<typename S::element>()) {
+      store_fours<typename S::element, false>(g, x, l, m, n, lane);
       return true;
     }
   return false;
@@ -110,7 +127,7 @@ template <class S, class Finish>
 class FoundPlace {
   using Accumulator = typename S::accumulator;
   using Element = typename S::element;
-  enum Kind : int { elsewhere, sums, elements };
+  enum Kind : int { elsewhere, sums, elements, added };
 
  public:
   __device__ __forceinline__ FoundPlace(const detail::Arguments<S, Finish>& g, int columns, std::int64_t l, std::int64_t m,
@@ -126,11 +143,11 @@ class FoundPlace {
       return g.finish.template is_copy<Value>() && first_ % (4 * sizeof(Value)) == 0;
     };
     kind_ = elsewhere;
-    if (!g.accumulate && g.c_strides.column == 1 && g.c_strides.row % 4 == 0 && g.n % 4 == 0) {
+    if (g.c_strides.column == 1 && g.c_strides.row % 4 == 0 && g.n % 4 == 0) {
       if (fits.template operator()<Accumulator>())
-        kind_ = sums;
+        kind_ = g.accumulate ? added : sums;
       else if constexpr (ShortFloat<Element>)
-        if (fits.template operator()<Element>()) kind_ = elements;
+        if (!g.accumulate && fits.template operator()<Element>()) kind_ = elements;
     }
     // Forces the computation here, not at the first use.
     asm volatile("" : "+l"(first_), "+l"(second_), "+r"(left_[0]), "+r"(left_[1]), "+r"(kind_));
@@ -140,22 +157,26 @@ class FoundPlace {
   template <class Sum, int columns>
   __device__ __forceinline__ bool store(const Sum (&x)[1][columns][4], int lane) const {
     if (__all_sync(0xffffffffu, kind_ == sums)) {
-      store_as<Accumulator>(x, lane);
+      store_as<Accumulator, false>(x, lane);
+      return true;
+    }
+    if (__all_sync(0xffffffffu, kind_ == added)) {
+      store_as<Accumulator, true>(x, lane);
       return true;
     }
     if constexpr (ShortFloat<Element>)
       if (__all_sync(0xffffffffu, kind_ == elements)) {
-        store_as<Element>(x, lane);
+        store_as<Element, false>(x, lane);
         return true;
       }
     return false;
   }
 
  private:
-  template <class Value, class Sum, int columns>
+  template <class Value, bool accumulates, class Sum, int columns>
   __device__ __forceinline__ void store_as(const Sum (&x)[1][columns][4], int lane) const {
-    store_row<Value>(reinterpret_cast<Value*>(first_), x[0], 0, left_[0], lane % 2 != 0);
-    store_row<Value>(reinterpret_cast<Value*>(second_), x[0], 1, left_[1], lane % 2 != 0);
+    store_row<Value, accumulates>(reinterpret_cast<Value*>(first_), x[0], 0, left_[0], lane % 2 != 0);
+    store_row<Value, accumulates>(reinterpret_cast<Value*>(second_), x[0], 1, left_[1], lane % 2 != 0);
   }
 
   std::uintptr_t first_ = 0, second_ = 0;  // where the lane's first outputs of its two rows go
