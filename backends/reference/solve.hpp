@@ -108,7 +108,8 @@ struct Rotation {
 };
 
 /// Turns a symmetric A into a diagonal matrix, and multiplies V by the rotations. Returns 0, or 1 if A is not finite or sweeps
-/// do not end. A sweep of rotations by angles up to 45° converges quadratically in the end; elements below u·‖A‖/n are left.
+/// do not end. A sweep of rotations by angles up to 45° converges quadratically in the end; elements below u·‖A‖/n are left. In
+/// the meantime A is scaled by a power of two, so that nothing but an eigenvalue can overflow.
 template <class Team, class T>
 RIGEL_FUNCTION int diagonalise(const Team& team, const MatrixOf<T>& a, const MatrixOf<T>& v, std::int64_t n) {
   constexpr int max_sweeps = 60;
@@ -119,9 +120,15 @@ RIGEL_FUNCTION int diagonalise(const Team& team, const MatrixOf<T>& a, const Mat
       largest = largest < Kokkos::abs(a(i, j)) ? Kokkos::abs(a(i, j)) : largest;
     }
   if (largest == 0) return 0;
+  const T scale = detail::scale_to_one(largest);
+  team.team_barrier();
+  each(team, 0, n, [&](std::int64_t i) {
+    for (std::int64_t j = 0; j < n; ++j) a(i, j) *= scale;
+  });
+  team.team_barrier();
   for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < n; ++j) squares += (a(i, j) / largest) * (a(i, j) / largest);
-  const T small = std::numeric_limits<T>::epsilon() / 2 * Kokkos::sqrt(squares) / static_cast<T>(n) * largest;
+    for (std::int64_t j = 0; j < n; ++j) squares += a(i, j) * a(i, j);
+  const T small = std::numeric_limits<T>::epsilon() / 2 * Kokkos::sqrt(squares) / static_cast<T>(n);
   team.team_barrier();
   for (int sweep = 0; sweep < max_sweeps; ++sweep) {
     bool rotated = false;
@@ -140,7 +147,10 @@ RIGEL_FUNCTION int diagonalise(const Team& team, const MatrixOf<T>& a, const Mat
         each(team, 0, n, [&](std::int64_t i) { rotation.apply(a(p, i), a(q, i)); });
         team.team_barrier();
       }
-    if (!rotated) return 0;
+    if (!rotated) {
+      each(team, 0, n, [&](std::int64_t i) { a(i, i) /= scale; });
+      return 0;
+    }
   }
   return 1;
 }
@@ -225,7 +235,7 @@ void solve(const Exec& exec, const std::string& label, const detail::SolveArgume
   constexpr std::int64_t max_league = 1 << 30;
   using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<team_size, 1>>;
   Kokkos::parallel_for(
-      label, Policy(exec, static_cast<int>(std::min(g.batch, max_league)), team_size),
+      label, detail::by_argument(Policy(exec, static_cast<int>(std::min(g.batch, max_league)), team_size)),
       KOKKOS_LAMBDA(const typename Policy::member_type& team) {
         for (std::int64_t l = team.league_rank(); l < g.batch; l += team.league_size()) {
           const int info = compute(team, g, l, detail::matrix_of(f, l));

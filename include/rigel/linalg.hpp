@@ -16,6 +16,8 @@
 
 #include <rigel/config.hpp>
 #include <rigel/contract.hpp>
+#include <rigel/detail/call.hpp>
+#include <rigel/detail/checks.hpp>
 #include <rigel/solve.hpp>
 
 #if RIGEL_BACKEND_REFERENCE
@@ -32,7 +34,8 @@ struct SolveOptions {
   bool overwrite_a =
       false;  // A's memory is used: a factor or eigenvectors may go to A itself, else A is unspecified afterwards
   bool overwrite_b = false;  // X may be B itself
-  bool check = false;        // waits for the result, and throws if a matrix has no factorisation
+  bool check =
+      false;  // waits for the result, and throws if a matrix has no factorisation; not while a CUDA graph is captured
   Batch batch = Batch::first;
   Promise require = Promise::none;  // considers only kernels that promise this
   std::string_view kernel = {};     // a kernel's name or its leading part: "host.lapack", "cuda.solver"
@@ -256,6 +259,9 @@ void cholesky_solve_factored(const Exec& exec, const L& factor, const B& b, cons
 /// d(l) = log det(L(l)·L(l)ᵀ) = 2·Σ_i log L(l,i,i), asynchronously on `exec`, from a factor of cholesky_factor(). d is a view of
 /// rank 1 with a number for each batch, or of rank 0, of L's type. The sum runs over ascending i in double. A factor that is NaN
 /// gives NaN, n = 0 gives 0.
+///
+/// Throws Error(invalid_argument) if L is not square, d has another number of batches, one of them has no data, or d overlaps L or
+/// itself; Error(unsupported) if this host thread cannot launch on `exec`. Then nothing is written.
 template <class Exec, class L, class D>
 void log_determinant(const Exec& exec, const L& factor, const D& d, Batch batch = Batch::first) {
   using T = detail::element_of<L>;
@@ -265,19 +271,27 @@ void log_determinant(const Exec& exec, const L& factor, const D& d, Batch batch 
   static_assert(detail::accessible<Exec, L> && detail::accessible<Exec, D>,
                 "log_determinant: the execution space cannot access one of the views");
   const Operand l = detail::operand_of(factor, batch, "L"), numbers = detail::numbers_of(d, "d");
-  const auto refuse = [&](const std::string& what) { throw Error(Code::invalid_argument, "log_determinant: " + what); };
-  if (l.rows != l.columns)
-    refuse("L '" + l.label + "' is " + std::to_string(l.rows) + 'x' + std::to_string(l.columns) +
-           ", expected a square matrix");
+  Call call;
+  call.function = "log_determinant";
+  call.execution = detail::execution_of(exec);
+  if (l.rows != l.columns) detail::refuse(call, detail::describe_argument(l, " is ") + ", expected a square matrix");
   if (numbers.batches != l.batches)
-    refuse("d '" + numbers.label + "' has " + std::to_string(numbers.batches) + " numbers, expected " +
-           std::to_string(l.batches) + ", one for each batch of L '" + l.label + "'");
-  detail::require_launch("log_determinant", detail::execution_of(exec));
+    detail::refuse(call, "d '" + numbers.label + "' has " + std::to_string(numbers.batches) + " numbers, expected " +
+                             std::to_string(l.batches) + ", one for each batch of L '" + l.label + "'");
+  if (l.batches == 0) return;
+  detail::require_data(call, numbers);
+  detail::require_distinct(call, numbers);
+  if (l.rows > 0) {
+    detail::require_data(call, l);
+    detail::require_disjoint(call, numbers, l);
+  }
+  detail::require_launch(call.function, call.execution);
   const auto from = detail::typed<const T>(l);
   const auto to = detail::typed<T>(numbers);
   const std::int64_t n = l.rows;
   Kokkos::parallel_for(
-      "rigel::log_determinant", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, l.batches),
+      "rigel::log_determinant",
+      detail::by_argument(Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, l.batches)),
       KOKKOS_LAMBDA(const std::int64_t batch_index) {
         double sum = 0;
         for (std::int64_t i = 0; i < n; ++i) sum += Kokkos::log(static_cast<double>(from.at(batch_index, i, i)));
@@ -288,7 +302,8 @@ void log_determinant(const Exec& exec, const L& factor, const D& d, Batch batch 
 // ---- general systems -------------------------------------------------------------------------------------------------
 
 /// X(l) = A(l)⁻¹·B(l) for any square A, by LU with partial pivoting, asynchronously on `exec`. Arguments are those of
-/// cholesky_solve(), but all of A is read. info is 0, or the number, from 1, of the first pivot that is 0 or not finite.
+/// cholesky_solve(), but all of A is read. info is 0, or the number, from 1, of a pivot that is 0 or not finite; X is then NaN. NaN
+/// and infinities in A are found by the time that they reach a pivot, so the number depends on the kernel.
 ///
 /// The computed X satisfies |A·X − B| ≤ γ·Pᵀ|L||U||X| with γ = (3n + 4)u/(1 − (3n + 4)u) (Higham, theorem 9.4).
 template <class Exec, class A, class B, class X, class Info>

@@ -3,6 +3,7 @@
 // Writes JSON (RFC 8259): values, and objects and arrays of them.
 #pragma once
 
+#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <cstdio>
@@ -36,9 +37,8 @@ std::string value(T number) {
 /// null if it is not finite.
 inline std::string value(double number) {
   if (!std::isfinite(number)) return "null";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", number);
-  return text;
+  char text[32];  // the shortest text that is read back as this number, in any locale
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
 }
 
 /// Values, or members of an object, with commas between them.

@@ -16,12 +16,6 @@ using detail::refuse;
 
 void require_shape(const Solve& p, const Operand& o, std::int64_t rows, std::int64_t columns) {
   if (o.batches == p.batch && o.rows == rows && o.columns == columns) return;
-  Operand expected = o;
-  expected.batches = p.batch;
-  expected.rows = rows;
-  expected.columns = columns;
-  expected.argument = "";
-  expected.label.clear();
   refuse(p, describe_argument(o, " is ") + ", expected " + (p.batch != 1 ? std::to_string(p.batch) + 'x' : "") +
                 std::to_string(rows) + 'x' + std::to_string(columns));
 }

@@ -214,7 +214,7 @@ class Verifier {
           const bool read = f == Factorisation::lu || (c.triangle == Triangle::lower ? j <= i : j >= i);
           const bool from_lower = f != Factorisation::lu && j > i;
           const double value = from_lower ? at(a, j, i) : at(a, i, j);
-          all.push_back(read ? static_cast<double>(static_cast<T>(value)) : -3);
+          all.push_back(read ? static_cast<double>(static_cast<T>(value)) : std::numeric_limits<double>::quiet_NaN());
         }
     }
     return all;

@@ -2,10 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The JSON that `test_c11 --json` prints: it can be read, and holds what rigel.h says. usage: listings.py <program>"""
 import json
+import os
 import subprocess
 import sys
+import tempfile
 
-run = subprocess.run([sys.argv[1], "--json"], capture_output=True, text=True)
+# In German a comma comes before decimals, but not in JSON. Without Debian's package locales the program runs in the C locale.
+with tempfile.TemporaryDirectory() as folder:
+    try:
+        subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", f"{folder}/de_DE.UTF-8"], capture_output=True)
+    except FileNotFoundError:
+        pass
+    environment = dict(os.environ, LOCPATH=folder, LC_ALL="de_DE.UTF-8")
+    run = subprocess.run([sys.argv[1], "--json"], capture_output=True, text=True, env=environment)
 if run.returncode == 77:
     print(run.stdout, end="")
     sys.exit(77)

@@ -4,6 +4,7 @@
  * With --json it prints an array of the library's JSON texts instead, which listings.py reads. */
 #include "support.h"
 
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static int print_json(void) {
   rigel_cdist_args cdist;
   char* texts[4] = {NULL, NULL, NULL, NULL};
   int i;
+  setlocale(LC_ALL, "");  /* listings.py chooses one with decimal commas */
   memset(&contract, 0, sizeof contract);
   contract.size = sizeof contract;
   contract.semiring = "plus_times";

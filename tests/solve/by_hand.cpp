@@ -3,6 +3,7 @@
 // Systems that are solved by hand, on every execution space.
 #include <rigel/linalg.hpp>
 
+#include <tests/solve/systems.hpp>
 #include <tests/support/matrix.hpp>
 #include <tests/support/spaces.hpp>
 
@@ -142,3 +143,37 @@ void check_by_hand() {
 
 TEST_CASE_TEMPLATE("solve: by hand, in float", Exec, RIGEL_TEST_SPACES) { check_by_hand<float, Exec>(); }
 TEST_CASE_TEMPLATE("solve: by hand, in double", Exec, RIGEL_TEST_SPACES) { check_by_hand<double, Exec>(); }
+
+namespace {
+
+// A = s·(3 1; 1 −3) has the eigenvalues ±√10·s. With s = the largest number / 4 nothing but an intermediate result can overflow, and
+// with s = the smallest normal number · 4 every square underflows. Weyl: they are as close as the residual that eigh() may leave.
+template <class T, class Exec>
+void check_range(const std::string& kernel) {
+  const Exec exec;
+  for (const double s : {std::numeric_limits<T>::max() / 4., std::numeric_limits<T>::min() * 4.}) {
+    CAPTURE(s);
+    const auto a = matrix<T, Exec>(2, 2, {3 * s, 1 * s, 1 * s, -3 * s}), v = matrix<T, Exec>(2, 2);
+    const Kokkos::View<T*, typename Exec::memory_space> w("w", 2);
+    const Infos<Exec> info("info", 1);
+    Kokkos::deep_copy(info, -1);
+    const rigel::SolveOptions options{.kernel = kernel};
+    if (!solve::covered(rigel::eigh_problem(exec, a, w, v, info, options))) continue;
+    rigel::eigh(exec, a, w, v, info, options);
+    CHECK(values(info) == Values{0});
+    const double bound = 50 * 2 * std::numeric_limits<T>::epsilon();
+    const Values of = values(w), vectors = values(v);
+    CHECK(std::abs(of[0] / s + std::sqrt(10.)) <= bound * std::sqrt(20.));
+    CHECK(std::abs(of[1] / s - std::sqrt(10.)) <= bound * std::sqrt(20.));
+    // The eigenvector of √10 is along (3 + √10, 1).
+    CHECK(std::abs(vectors[1] / vectors[3] / (3 + std::sqrt(10.)) - 1) <= 8 * bound);
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("solve: eigenvectors of matrices near the largest and the smallest numbers", Exec, RIGEL_TEST_SPACES) {
+  for (const std::string& name : solve::kernels_of<float, Exec>(rigel::Factorisation::eigen)) check_range<float, Exec>(name);
+  for (const std::string& name : solve::kernels_of<double, Exec>(rigel::Factorisation::eigen))
+    check_range<double, Exec>(name);
+}

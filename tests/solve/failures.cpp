@@ -212,6 +212,25 @@ TEST_CASE("solve: what does not fit is refused, and nothing is written") {
   refused([&] { rigel::cholesky_solve(exec, a, b, x, {.kernel = "reference", .workspace = {x.data(), 8}}); }, {"workspace"});
   refused([&] { rigel::log_determinant(exec, matrix<double, Exec>(2, 3, {}, "wide"), Kokkos::View<double, Exec>("d")); },
           {"log_determinant", "L 'wide' is 2x3"});
+  const Kokkos::View<double*, Exec> determinants("d", 2);
+  const auto two = batch<double, Exec>(2, 2, 2, {1, 0, 0, 1, 1, 0, 0, 1}, "two");
+  using Unmanaged = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
+  refused([&] { rigel::log_determinant(exec, two, Kokkos::View<double, Exec>("one")); },
+          {"d 'one' has 1 numbers, expected 2"});
+  refused([&] { rigel::log_determinant(exec, two, Kokkos::View<double*, Exec, Unmanaged>(nullptr, 2)); },
+          {"log_determinant", "d 2x1x1 has no data"});
+  refused([&] { rigel::log_determinant(exec, Kokkos::View<double***, Exec, Unmanaged>(nullptr, 2, 2, 2), determinants); },
+          {"log_determinant", "L 2x2x2 has no data"});
+  refused([&] { rigel::log_determinant(exec, two, Kokkos::View<double*, Exec>(two.data() + 3, 2)); },
+          {"log_determinant", "overlaps L 'two' 2x2x2"});
+  refused(
+      [&] {
+        const Kokkos::LayoutStride same(2, 0);
+        rigel::log_determinant(exec, two, Kokkos::View<double*, Kokkos::LayoutStride, Exec>(determinants.data(), same));
+      },
+      {"log_determinant", "d 2x1x1 overlaps itself"});
+  CHECK(values(determinants) == Numbers{0, 0});
+  CHECK(values(two) == Numbers{1, 0, 0, 1, 1, 0, 0, 1});
   CHECK(caught([&] { rigel::lu_solve(exec, a, b, x, {.kernel = "nobody"}); }).code == Code::not_found);
   CHECK(values(a) == Numbers{4, 2, 2, 10});
 }

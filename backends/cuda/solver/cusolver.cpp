@@ -2,7 +2,8 @@
 //
 // cuda.cusolver: the solves by NVIDIA's library, on packed systems in the workspace. Two kernels for each factorisation and type:
 // one system after the other by the 64-bit entries, on up to four streams that events join to the caller's, and a whole batch by one
-// call of a batched routine. A call allocates nothing: handles are made when a stream's workspace is first asked for.
+// call of a batched routine. A call allocates nothing: handles are made when a stream's workspace is first asked for. A call that
+// needs host memory waits for the device.
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/solver/library.hpp>
 #include <rigel/backends/cuda/solver/passes.hpp>
@@ -17,7 +18,7 @@ namespace {
 
 using detail::SolveArguments;
 
-#define RIGEL_CALL(name, ...) check_library(library().name(__VA_ARGS__), #name)
+#define RIGEL_CALL(name, ...) check_library(p, library().name(__VA_ARGS__), #name)
 
 template <class T>
 constexpr cudaDataType type_of = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
@@ -36,7 +37,7 @@ struct Buffer {
 };
 template <class T>
 Buffer buffer_of(const Solve& p, bool batched) {
-  Streams& streams = Streams::of(p.execution.device, stream_of(p));
+  Streams& streams = Streams::of(p);
   const auto lock = streams.lock();
   const Handles& h = streams[0];
   Buffer b;
@@ -147,13 +148,15 @@ void solve_batch(const Solve& p, const Arrays<T>& w, const Handles& h) {
   switch (p.factorisation) {
     case Factorisation::cholesky:
       if (p.task != Solve::Task::substitute)
-        check_library(pick(lib.cusolverDnSpotrfBatched, lib.cusolverDnDpotrfBatched)(h.solver, lower, n, w.packed.of_factors,
+        check_library(p,
+                      pick(lib.cusolverDnSpotrfBatched, lib.cusolverDnDpotrfBatched)(h.solver, lower, n, w.packed.of_factors,
                                                                                      n, w.packed.infos, l),
                       "cusolverDnpotrfBatched");
       for (const cublasOperation_t operation : {CUBLAS_OP_N, CUBLAS_OP_T}) {
         const T one = 1;
         if (substitutes)
-          check_library(pick(lib.cublasStrsmBatched, lib.cublasDtrsmBatched)(
+          check_library(p,
+                        pick(lib.cublasStrsmBatched, lib.cublasDtrsmBatched)(
                             h.blas, CUBLAS_SIDE_LEFT, lower, operation, CUBLAS_DIAG_NON_UNIT, n, m, &one, f, n, y, n, l),
                         "cublastrsmBatched");
       }
@@ -161,10 +164,11 @@ void solve_batch(const Solve& p, const Arrays<T>& w, const Handles& h) {
     case Factorisation::lu: {
       int* const pivots = reinterpret_cast<int*>(w.pivots);
       int status = 0;  // of the arguments, in host memory
-      check_library(pick(lib.cublasSgetrfBatched, lib.cublasDgetrfBatched)(h.blas, n, f, n, pivots, w.packed.infos, l),
+      check_library(p, pick(lib.cublasSgetrfBatched, lib.cublasDgetrfBatched)(h.blas, n, f, n, pivots, w.packed.infos, l),
                     "cublasgetrfBatched");
       if (substitutes)
-        check_library(pick(lib.cublasSgetrsBatched, lib.cublasDgetrsBatched)(h.blas, CUBLAS_OP_N, n, m, f, n, pivots, y, n,
+        check_library(p,
+                      pick(lib.cublasSgetrsBatched, lib.cublasDgetrsBatched)(h.blas, CUBLAS_OP_N, n, m, f, n, pivots, y, n,
                                                                              &status, l),
                       "cublasgetrsBatched");
       break;
@@ -177,24 +181,30 @@ void solve_batch(const Solve& p, const Arrays<T>& w, const Handles& h) {
 }
 
 template <class T, bool batched>
-void run(const Kernel<Solve>&, const Solve& p, const Plan&, const Workspace& workspace) {
+void run(const Kernel<Solve>& kernel, const Solve& p, const Plan&, const Workspace& workspace) {
   const cuda::CurrentDevice device(p.execution.device);
   const SolveArguments<T> g = detail::solve_arguments<T>(p);
   const Arrays<T> arrays(p, batched, workspace);
-  Streams& streams = Streams::of(p.execution.device, stream_of(p));
+  Streams& streams = Streams::of(p);
   const auto lock = streams.lock();
+  // The library may use host memory until the stream got there, but the memory is the call's only until that returns.
+  const bool needs_host = arrays.buffer.host > 0;
+  if (needs_host && is_captured(p))
+    throw Error(Code::unsupported, std::string(p.function) + ": kernel '" + kernel.info.name + "' needs " +
+                                       std::to_string(arrays.size.host_bytes) + " bytes of host memory for " + p.summary() +
+                                       ", so it cannot be captured in a CUDA graph; expected another one in options.kernel");
   pack(g, arrays.packed, stream_of(p));
+  const int used = streams_of(p, batched);
+  Fork fork(p, streams, used, needs_host);
   if constexpr (batched) {
     solve_batch(p, arrays, streams[0]);
   } else {
-    const int used = streams_of(p, batched);
-    streams.fork(used);
     for (std::int64_t l = 0; l < p.batch; ++l) {
       const int stream = static_cast<int>(l % used);
       solve_one(p, arrays, l, streams[stream], stream);
     }
-    streams.join(used);
   }
+  fork.join();
   unpack(g, arrays.packed, stream_of(p));
 }
 

@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(threads) jacobi(const __grid_constant__ detail
                          : reinterpret_cast<T*>(bytes + shared_bytes<T>(n, false) +
                                                 (sizeof(T) - shared_bytes<T>(n, false) % sizeof(T)) % sizeof(T));
 
-  T largest = 0;
+  T largest = 0, scale = 1;  // a power of two, so that nothing but an eigenvalue can overflow
   bool finite = true;
   for (int i = me; i < n * n; i += threads) {
     const int row = i % n, column = i / n;
@@ -72,14 +72,16 @@ __global__ void __launch_bounds__(threads) jacobi(const __grid_constant__ detail
   const bool usable = !__syncthreads_or(!finite);
   if (usable) {
     largest = joined(largest, partial, [](T x, T y) { return max(x, y); });
+    if (largest > 0) scale = detail::scale_to_one(largest);
     T squares = 0;
-    for (int i = me; i < n * n && largest > 0; i += threads) {
-      const T scaled = a[i / n * leading + i % n] / largest;
-      squares += scaled * scaled;
+    for (int i = me; i < n * n; i += threads) {
+      T& element = a[i / n * leading + i % n];
+      element *= scale;
+      squares += element * element;
     }
     squares = joined(squares, partial, [](T x, T y) { return x + y; });
     // Elements below u·‖A‖/n are left.
-    const T small = std::numeric_limits<T>::epsilon() / 2 * sqrt(squares) / static_cast<T>(n) * largest;
+    const T small = std::numeric_limits<T>::epsilon() / 2 * sqrt(squares) / static_cast<T>(n);
     const int players = 2 * half;
     for (int sweep = 0; sweep < max_sweeps && !converged; ++sweep) {
       bool rotated = false;
@@ -148,7 +150,7 @@ __global__ void __launch_bounds__(threads) jacobi(const __grid_constant__ detail
   __syncthreads();
   const T nan = std::numeric_limits<T>::quiet_NaN();
   for (int i = me; i < n * n; i += threads) g.x.at(l, i % n, ranks[i / n]) = converged ? v[i / n * leading + i % n] : nan;
-  for (int k = me; k < n; k += threads) g.values.at(l, ranks[k], 0) = converged ? a[k * leading + k] : nan;
+  for (int k = me; k < n; k += threads) g.values.at(l, ranks[k], 0) = converged ? a[k * leading + k] / scale : nan;
   if (g.infos.data && me == 0) g.infos.at(l, 0, 0) = converged ? 0 : 1;
 }
 

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <map>
+#include <tuple>
 
 namespace rigel::backends::solver {
 namespace {
@@ -43,46 +44,87 @@ const Library& library() {
   return *one;
 }
 
-void check_library(int status, const char* function) {
-  if (status != 0) throw Error(Code::device, std::string(function) + " returned status " + std::to_string(status));
+void check_library(const Solve& p, int status, const char* function) {
+  if (status != 0)
+    throw Error(Code::device, std::string(p.function) + ": " + function + " returned status " + std::to_string(status) +
+                                  " for " + p.summary());
 }
 
-Streams::Streams(cudaStream_t stream) {
+namespace {
+
+void check(const Solve& p, cudaError_t status, const char* function) {
+  if (status != cudaSuccess) cuda::check(status, std::string(p.function) + ": " + function);
+}
+
+}  // namespace
+
+bool is_captured(const Solve& p) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  check(p, cudaStreamIsCapturing(static_cast<cudaStream_t>(p.execution.stream), &capture), "cudaStreamIsCapturing");
+  return capture != cudaStreamCaptureStatusNone;
+}
+
+Streams::Streams(const Solve& p) {
+  if (is_captured(p))
+    throw Error(Code::unsupported,
+                std::string(p.function) +
+                    ": the handles of cuSOLVER cannot be made while the stream is being captured; expected "
+                    "a call on it, or of workspace_size(), before the capture");
   const Library& lib = library();
   for (int i = 0; i < count; ++i) {
     Handles& h = handles_[i];
-    h.stream = stream;
-    if (i > 0) cuda::check(cudaStreamCreateWithFlags(&h.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-    cuda::check(cudaEventCreateWithFlags(&end_[i], cudaEventDisableTiming), "cudaEventCreateWithFlags");
-    check_library(lib.cusolverDnCreate(&h.solver), "cusolverDnCreate");
-    check_library(lib.cusolverDnSetStream(h.solver, h.stream), "cusolverDnSetStream");
-    check_library(lib.cusolverDnCreateParams(&h.parameters), "cusolverDnCreateParams");
+    h.stream = static_cast<cudaStream_t>(p.execution.stream);
+    if (i > 0) check(p, cudaStreamCreateWithFlags(&h.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    check(p, cudaEventCreateWithFlags(&end_[i], cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    check_library(p, lib.cusolverDnCreate(&h.solver), "cusolverDnCreate");
+    check_library(p, lib.cusolverDnSetStream(h.solver, h.stream), "cusolverDnSetStream");
+    check_library(p, lib.cusolverDnCreateParams(&h.parameters), "cusolverDnCreateParams");
   }
-  check_library(lib.cublasCreate_v2(&handles_[0].blas), "cublasCreate");
-  check_library(lib.cublasSetStream_v2(handles_[0].blas, stream), "cublasSetStream");
-  cuda::check(cudaEventCreateWithFlags(&begin_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  check_library(p, lib.cublasCreate_v2(&handles_[0].blas), "cublasCreate");
+  check_library(p, lib.cublasSetStream_v2(handles_[0].blas, handles_[0].stream), "cublasSetStream");
+  check(p, cudaEventCreateWithFlags(&begin_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
 }
 
-Streams& Streams::of(int device, cudaStream_t stream) {
+Streams& Streams::of(const Solve& p) {
+  using Key = std::tuple<int, cudaStream_t, unsigned long long>;
   static std::mutex mutex;
-  static auto* const all = new std::map<std::pair<int, cudaStream_t>, std::unique_ptr<Streams>>;
+  static auto* const all = new std::map<Key, std::unique_ptr<Streams>>;
+  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  unsigned long long id = 0;
+  if (stream == cudaStreamPerThread) check(p, cudaStreamGetId(stream, &id), "cudaStreamGetId");
   const std::lock_guard lock(mutex);
-  std::unique_ptr<Streams>& one = (*all)[{device, stream}];
-  if (!one) one.reset(new Streams(stream));
+  std::unique_ptr<Streams>& one = (*all)[{p.execution.device, stream, id}];
+  if (!one) one.reset(new Streams(p));
   return *one;
 }
 
-void Streams::fork(int used) const {
+Fork::Fork(const Solve& p, const Streams& streams, int used, bool waits)
+    : p_(p), streams_(streams), used_(used), waits_(waits) {
   if (used <= 1) return;
-  cuda::check(cudaEventRecord(begin_, handles_[0].stream), "cudaEventRecord");
-  for (int i = 1; i < used; ++i) cuda::check(cudaStreamWaitEvent(handles_[i].stream, begin_, 0), "cudaStreamWaitEvent");
+  check(p, cudaEventRecord(streams.begin_, streams[0].stream), "cudaEventRecord");
+  for (int i = 1; i < used; ++i) check(p, cudaStreamWaitEvent(streams[i].stream, streams.begin_, 0), "cudaStreamWaitEvent");
 }
 
-void Streams::join(int used) const {
-  for (int i = 1; i < used; ++i) {
-    cuda::check(cudaEventRecord(end_[i], handles_[i].stream), "cudaEventRecord");
-    cuda::check(cudaStreamWaitEvent(handles_[0].stream, end_[i], 0), "cudaStreamWaitEvent");
+Fork::~Fork() {
+  if (!joined_) end();
+}
+
+void Fork::join() {
+  joined_ = true;
+  check(p_, end(), "joining streams");
+}
+
+// Goes on after an error, and returns the first one.
+cudaError_t Fork::end() {
+  cudaError_t first = cudaSuccess;
+  const auto note = [&](cudaError_t status) { first = first == cudaSuccess ? status : first; };
+  const cudaStream_t caller = streams_[0].stream;
+  for (int i = 1; i < used_; ++i) {
+    note(cudaEventRecord(streams_.end_[i], streams_[i].stream));
+    note(cudaStreamWaitEvent(caller, streams_.end_[i], 0));
   }
+  if (waits_) note(cudaStreamSynchronize(caller));
+  return first;
 }
 
 }  // namespace rigel::backends::solver

@@ -3,6 +3,8 @@
 // cuSOLVER and cuBLAS, loaded when they are first asked for: programs start, and everything else works, on machines without them.
 #pragma once
 
+#include <rigel/solve.hpp>
+
 #include <cublas_v2.h>
 #include <cusolverDn.h>
 
@@ -50,24 +52,46 @@ class Streams {
  public:
   static constexpr int count = 4;
 
-  /// Those of a stream of the current device. They are made at its first use and kept: call this before the stream is captured.
-  static Streams& of(int device, cudaStream_t stream);
+  /// Those of the problem's stream, of the current device. They are made at its first use and kept. Making them allocates, so it
+  /// throws Error(unsupported) if the stream is being captured then. cudaStreamPerThread has its own ones on each host thread.
+  static Streams& of(const Solve& p);
 
   const Handles& operator[](int i) const { return handles_[i]; }
   /// Handles take calls of one host thread at a time.
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
-  /// Makes the further streams wait for what the caller's stream holds, and the other way round.
-  void fork(int used) const;
-  void join(int used) const;
 
  private:
-  explicit Streams(cudaStream_t stream);
+  friend class Fork;
+  explicit Streams(const Solve& p);
   Handles handles_[count];
   std::mutex mutex_;
   cudaEvent_t begin_ = nullptr, end_[count] = {};
 };
 
-/// Throws Error(device) with the name of the function unless a status is 0, success.
-void check_library(int status, const char* function);
+/// While it lives, the first `used` streams hold a call's work. They begin after what the caller's stream holds, and that one
+/// continues after theirs, also if the call throws: its workspace is free for others then. With `waits` the host waits, too.
+class Fork {
+ public:
+  Fork(const Solve& p, const Streams& streams, int used, bool waits);
+  ~Fork();
+  Fork(const Fork&) = delete;
+  Fork& operator=(const Fork&) = delete;
+
+  /// Ends it, and throws Error(device) if that fails.
+  void join();
+
+ private:
+  cudaError_t end();
+  const Solve& p_;
+  const Streams& streams_;
+  int used_;
+  bool waits_, joined_ = false;
+};
+
+/// Throws Error(device), with the function, the library's function and the problem, unless a status is 0, success.
+void check_library(const Solve& p, int status, const char* function);
+
+/// Whether the problem's stream is being captured in a CUDA graph.
+bool is_captured(const Solve& p);
 
 }  // namespace rigel::backends::solver

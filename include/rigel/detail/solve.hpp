@@ -69,4 +69,15 @@ RIGEL_FUNCTION bool is_pivot(Factorisation f, T value) {
   return value - value == 0 && (f == Factorisation::lu ? value != 0 : value > 0);
 }
 
+/// The power of two that brings a positive, finite number to [1/2, 1), or close to it if the number is so large or small that the
+/// power or its inverse would not be a normal number. Multiplying by it is exact, and so is dividing by it.
+template <class T>
+RIGEL_FUNCTION T scale_to_one(T number) {
+  constexpr T least = 4 * std::numeric_limits<T>::min();
+  T scale = 1;
+  while (number * scale >= 1 && scale > least) scale /= 2;
+  while (number * scale < T(0.5) && scale < 1 / least) scale *= 2;
+  return scale;
+}
+
 }  // namespace rigel::detail
