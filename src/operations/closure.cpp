@@ -23,12 +23,12 @@ class Closure {
       : call_(std::move(call)), given_(std::exchange(call_.update.workspace, {})), c_type_(call_.update.c.type) {
     check();
     Operand& d = arrays_.d;
-    d.label.clear();  // the contractions are not of the caller's views
     block_ = std::min(call_.block, d.rows);
+    is_small_ = takes_small();
+    d.label.clear();  // the contractions are not of the caller's views
     arrays_.by_rows = d.column_stride <= d.row_stride;
     update_.batch = d.batches;
     update_.m = d.rows;
-    is_small_ = takes_small();
   }
 
   Closure(const Closure&) = delete;
@@ -74,12 +74,12 @@ class Closure {
     if (call_.kernel != small_closure) return covers && call_.kernel.empty() && steps.small_is_default;
     const auto limit = [](std::int64_t value) { return "at most " + std::to_string(value); };
     if (!covers && !is_empty())
-      throw Error(Code::unsupported,
-                  std::string(function) + ": kernel '" + std::string(small_closure) + "' does not cover " +
-                      describe_argument(arrays_.d, " ") + ", options.block = " + std::to_string(call_.block) +
-                      (tracks() ? ": it keeps no predecessors"
-                                : ": expected " + limit(steps.small_vertices) + " vertices, of which a block has " +
-                                      limit(steps.small_block)));
+      throw Error(Code::unsupported, std::string(function) + ": kernel '" + std::string(small_closure) +
+                                         "' does not cover " + describe_argument(arrays_.d, " ") +
+                                         ", options.block = " + std::to_string(call_.block) +
+                                         (tracks() ? ": it keeps no predecessors"
+                                                   : ": expected " + limit(steps.small_vertices) +
+                                                         " vertices, of which a block has " + limit(steps.small_block)));
     return true;
   }
 

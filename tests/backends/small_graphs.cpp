@@ -187,23 +187,22 @@ TEST_CASE_TEMPLATE("small graphs: what closure.small does not cover", Exec, RIGE
   using Space = typename Exec::memory_space;
   const rigel::min_plus<float> s;
   const rigel::ClosureOptions small{.kernel = "closure.small"};
-  const Kokkos::View<float**, Right, Space> large("large", 129, 129), d("d", 100, 100);
-  const auto caught = [](const auto& call) {
+  const Kokkos::View<float**, Right, Space> large("large", 129, 129), roads("roads", 100, 100);
+  const Kokkos::View<double**, Right, Space> doubles("doubles", 65, 65);
+  const Kokkos::View<int**, Right, Space> p("p", 100, 100);
+  const auto message_of = [](const auto& call) {
     const auto error = support::caught(call);
     CHECK(error.code == rigel::Code::unsupported);
     return error.message;
   };
-  CHECK(caught([&] { rigel::closure(Exec(), s, large, small); }) ==
-        "closure: kernel 'closure.small' does not cover D 129x129, options.block = 64: expected at most 128 vertices, of which a "
-        "block has at most 64");
-  CHECK(caught([&] { rigel::closure(Exec(), s, d, {.block = 65, .kernel = "closure.small"}); }) ==
-        "closure: kernel 'closure.small' does not cover D 100x100, options.block = 65: expected at most 128 vertices, of which a "
-        "block has at most 64");
-  const Kokkos::View<int**, Right, Space> p("p", 100, 100);
-  CHECK(caught([&] { rigel::closure(Exec(), s, d, p, small); }) ==
-        "closure: kernel 'closure.small' does not cover D 100x100, options.block = 64: it keeps no predecessors");
-  const Kokkos::View<double**, Right, Space> doubles("doubles", 65, 65);
-  CHECK(caught([&] { rigel::closure(Exec(), rigel::min_plus<double>{}, doubles, small); }) ==
-        "closure: kernel 'closure.small' does not cover D 65x65, options.block = 64: expected at most 64 vertices, of which a "
-        "block has at most 64");
+  const std::string of = "closure: kernel 'closure.small' does not cover D ", expected = ": expected at most ",
+                    block = " vertices, of which a block has at most 64";
+  CHECK(message_of([&] { rigel::closure(Exec(), s, large, small); }) ==
+        of + "'large' 129x129, options.block = 64" + expected + "128" + block);
+  CHECK(message_of([&] { rigel::closure(Exec(), s, roads, {.block = 65, .kernel = "closure.small"}); }) ==
+        of + "'roads' 100x100, options.block = 65" + expected + "128" + block);
+  CHECK(message_of([&] { rigel::closure(Exec(), rigel::min_plus<double>{}, doubles, small); }) ==
+        of + "'doubles' 65x65, options.block = 64" + expected + "64" + block);
+  CHECK(message_of([&] { rigel::closure(Exec(), s, roads, p, small); }) ==
+        of + "'roads' 100x100, options.block = 64: it keeps no predecessors");
 }

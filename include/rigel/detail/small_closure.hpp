@@ -15,7 +15,7 @@
 #include <rigel/detail/closure_data.hpp>
 
 #include <bit>
-#include <limits>
+#include <utility>
 
 namespace rigel::detail {
 
@@ -33,8 +33,9 @@ struct SmallClosure {
   static constexpr int resident = (each > 4 ? 512 : 768) / (sizeof(Accumulator) > 4 ? 2 : 1);
   static constexpr int resident_teams = resident < team_size ? 1 : resident / team_size;
 
-  static constexpr std::size_t quad_alignment =
-      !std::has_single_bit(sizeof(Element)) ? alignof(Element) : sizeof(Element) < 4 ? 4 * sizeof(Element) : 16;
+  static constexpr std::size_t quad_alignment = !std::has_single_bit(sizeof(Element)) ? alignof(Element)
+                                                : sizeof(Element) < 4                 ? 4 * sizeof(Element)
+                                                                                      : 16;
   /// Four elements, which a device loads 16 bytes at a time.
   struct alignas(quad_alignment) Quad {
     Element v[4];
@@ -52,9 +53,9 @@ struct SmallClosure {
   struct Thread {
     int rank, row, column;
     Element d[each][each];
-    Element t[4][4];                 // of T
-    Accumulator w[each][4];          // of W
-    Accumulator sums[each][each];    // of D ⊕ W ⊗ D(K,:)
+    Element t[4][4];               // of T
+    Accumulator w[each][4];        // of W
+    Accumulator sums[each][each];  // of D ⊕ W ⊗ D(K,:)
 
     RIGEL_MEMBER int row_of(int r) const { return r / 4 * block + 4 * row + r % 4; }
     RIGEL_MEMBER int column_of(int c) const { return c / 4 * block + 4 * column + c % 4; }
@@ -67,6 +68,13 @@ struct SmallClosure {
     for (int r = 0; r < rows; ++r)
 #pragma unroll
       for (int c = 0; c < columns; ++c) visit(r, c);
+  }
+  /// visit(i) for the constants i from 0 on: loops that a host's compiler would refuse to unroll.
+  template <int count, class Visit>
+  RIGEL_MEMBER static void unrolled(const Visit& visit) {
+    [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
+      (visit(std::integral_constant<int, i>()), ...);
+    }(std::make_integer_sequence<int, count>());
   }
   RIGEL_MEMBER static Operand operand(Element x) { return static_cast<Operand>(x); }
 
@@ -83,9 +91,11 @@ struct SmallClosure {
   template <class ThreadOrConst, class Visit>
   RIGEL_MEMBER static void for_quads(Shared& s, ThreadOrConst& t, bool by_rows, int g, const Visit& visit) {
     if (by_rows)
-      for_each<4, each>([&](int r, int c) { visit(s.panel[4 * t.row + r][t.column + c / 4 * side].v[c % 4], t.d[4 * g + r][c]); });
+      for_each<4, each>(
+          [&](int r, int c) { visit(s.panel[4 * t.row + r][t.column + c / 4 * side].v[c % 4], t.d[4 * g + r][c]); });
     else
-      for_each<4, each>([&](int c, int r) { visit(s.panel[4 * t.column + c][t.row + r / 4 * side].v[r % 4], t.d[r][4 * g + c]); });
+      for_each<4, each>(
+          [&](int c, int r) { visit(s.panel[4 * t.column + c][t.row + r / 4 * side].v[r % 4], t.d[r][4 * g + c]); });
   }
 
   /// panel = D(K,:).
@@ -198,8 +208,7 @@ struct SmallClosure {
       t.row = g.by_rows ? line : place;
       t.column = g.by_rows ? place : line;
     }
-#pragma unroll
-    for (int group = 0; group < groups; ++group) {
+    unrolled<groups>([&](auto group) {
       phase([&](Thread& t) {
         for_lines(s, t, group, [&](Element& x, int line, int place) {
           const bool exists = line < n && place < n;
@@ -207,7 +216,7 @@ struct SmallClosure {
         });
       });
       phase([&](Thread& t) { for_quads(s, t, g.by_rows, group, [](const Element& from, Element& to) { to = from; }); });
-    }
+    });
     all([&](Thread& t) {
       for_each<each, each>([&](int r, int c) {
         if (t.row_of(r) == t.column_of(c)) t.d[r][c] = g.merge(t.d[r][c], g.one());
@@ -221,9 +230,8 @@ struct SmallClosure {
       phase([&](Thread& t) { put_rows(s, t, k0, b); });
       phase([&](Thread& t) { begin_block(g, s, t, k0, b); });
       for (int group = 0; 4 * group < b; ++group)
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          if (4 * group + k >= b) break;
+        unrolled<4>([&](auto k) {
+          if (4 * group + k >= b) return;
           phase([&](Thread& t) {
             if (g.cycle && t.rank == 0) {
               const Element self = s.to[k % 2][group].v[k];
@@ -231,7 +239,7 @@ struct SmallClosure {
             }
             eliminate(g, s, t, group, k);
           });
-        }
+        });
 
       all([&](Thread& t) {
 #pragma unroll
@@ -246,16 +254,14 @@ struct SmallClosure {
       for (int first = 0; first < b; first += slab) {
         phase([&](Thread& t) {
 #pragma unroll
-          for (int c = 0; c < each; ++c)
-            put_column(s, t, t.column_of(c) - k0 - first, [&](int r) { return t.d[r][c]; });
+          for (int c = 0; c < each; ++c) put_column(s, t, t.column_of(c) - k0 - first, [&](int r) { return t.d[r][c]; });
         });
         phase([&](Thread& t) { multiply(g, s, t, first, steps_from(first)); });
       }
 
       all([&](Thread& t) {
         put_rows(s, t, k0, b);
-        for_each<each, each>(
-            [&](int r, int c) { t.sums[r][c] = lift(g.semiring, static_cast<result_t<S>>(t.d[r][c])); });
+        for_each<each, each>([&](int r, int c) { t.sums[r][c] = lift(g.semiring, static_cast<result_t<S>>(t.d[r][c])); });
       });
       for (int first = 0; first < b; first += slab) {
         phase([&](Thread& t) {
@@ -271,8 +277,7 @@ struct SmallClosure {
       });
     }
 
-#pragma unroll
-    for (int group = 0; group < groups; ++group) {
+    unrolled<groups>([&](auto group) {
       phase([&](Thread& t) { for_quads(s, t, g.by_rows, group, [](Element& to, const Element& from) { to = from; }); });
       phase([&](Thread& t) {
         for_lines(s, t, group, [&](const Element& from, int line, int place) {
@@ -284,7 +289,7 @@ struct SmallClosure {
             to = from;
         });
       });
-    }
+    });
   }
 };
 
