@@ -11,9 +11,13 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <limits>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace {
 
@@ -44,10 +48,11 @@ struct Penalised {
   KOKKOS_FUNCTION static std::int32_t add(std::int32_t x, std::int32_t y) { return x < y ? x : y; }
 };
 
-// The same number, or both NaN.
+// The same bits, or both NaN.
 template <class T>
 bool same(T x, T y) {
-  return std::memcmp(&x, &y, sizeof(T)) == 0 || (x != x && y != y);
+  using Bytes = std::array<std::byte, sizeof(T)>;
+  return std::bit_cast<Bytes>(x) == std::bit_cast<Bytes>(y) || (x != x && y != y);
 }
 
 struct Shape {
