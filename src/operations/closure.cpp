@@ -115,7 +115,8 @@ class Closure {
     if (const int bits = 8 * static_cast<int>(p.size) - 1; bits < 63 && (p.rows - 1) >> bits > 0)
       refuse(call, "P '" + p.label + "' holds integers too narrow for " + std::to_string(p.rows) + " vertices");
     if (p.batches != d.batches || p.rows != d.rows || p.columns != d.columns)
-      refuse(call, describe_argument(p, " is ") + ", expected " + extents(d) + " as " + describe_argument(d));
+      refuse(call, describe_argument(p, " is ") + ", expected " + extents(d) + " as D" +
+                       (d.label.empty() ? "" : " '" + d.label + '\''));
     if (is_empty()) return;
     require_data(call, p);
     require_disjoint(call, d, p);
