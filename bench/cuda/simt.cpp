@@ -25,15 +25,18 @@ struct manhattan {
   KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
 };
 
-/// All-pairs shortest paths in place. The copy that restores the weights is not timed.
-void paths(State& state, const Exec& exec, int n) {
-  const auto weights = bench::uninitialized<float>(n, n), d = bench::uninitialized<float>(n, n);
+/// All-pairs shortest paths in place, in `graphs` graphs of n vertices; the kernel as options.kernel has it. The copy that restores the
+/// weights is not timed.
+void paths(State& state, const Exec& exec, int graphs, int n, std::string_view kernel = {}) {
+  const auto weights = bench::uninitialized<float>(graphs * n, n), paths = bench::uninitialized<float>(graphs * n, n);
   bench::fill(exec, weights, 5);
+  using Graphs = Kokkos::View<float***, Kokkos::LayoutRight, Exec::memory_space, Kokkos::MemoryUnmanaged>;
+  const Graphs d(paths.data(), graphs, n, n);
   const bench::Stopwatch watch(exec);
   double sum = 0;
   const auto once = [&] {
-    Kokkos::deep_copy(exec, d, weights);
-    return watch.seconds([&] { rigel::closure(exec, rigel::min_plus<float>{}, d, {.report = false}); });
+    Kokkos::deep_copy(exec, paths, weights);
+    return watch.seconds([&] { rigel::closure(exec, rigel::min_plus<float>{}, d, {.report = false, .kernel = kernel}); });
   };
   once();
   for (auto _ : state) {
@@ -41,7 +44,7 @@ void paths(State& state, const Exec& exec, int n) {
     state.SetIterationTime(seconds);
     sum += seconds;
   }
-  set_rate<pair::min_plus_f32>(state, exec, double(n) * n * n * static_cast<double>(state.iterations()) / sum);
+  set_rate<pair::min_plus_f32>(state, exec, double(graphs) * n * n * n * static_cast<double>(state.iterations()) / sum);
 }
 
 /// 16 × (4000 × 4000 × 256) powers with the exponents from 1.3 to 2.8 in a view, or with p = 1.3 by value.
@@ -156,7 +159,19 @@ void add_batched_powers(const Exec& exec) {
 void add_closures(const Exec& exec, const std::vector<int>& extents) {
   for (const int n : extents)
     add("closure of min_plus/f32/" + std::to_string(n), benchmark::kMillisecond,
-        [=](State& state) { paths(state, exec, n); });
+        [=](State& state) { paths(state, exec, 1, n); });
+}
+
+/// Small graphs in one launch, and by contractions.
+void add_small_closures(const Exec& exec) {
+  struct Batch {
+    int graphs, n;
+  };
+  for (const auto [graphs, n] :
+       {Batch{4096, 32}, Batch{1024, 64}, Batch{256, 128}, Batch{32, 128}, Batch{1, 128}, Batch{1, 64}})
+    for (const std::string_view kernel : {"closure.small", "cuda.simt"})
+      add("closure of min_plus/f32/" + std::to_string(graphs) + "x" + std::to_string(n) + "/" + std::string(kernel),
+          benchmark::kMicrosecond, [=](State& state) { paths(state, exec, graphs, n, kernel); });
 }
 
 void add_transitive_closures(const Exec& exec, const std::vector<int>& extents) {
@@ -260,6 +275,7 @@ void add_tasks(const Exec& exec) {
 
   add_batched_powers(exec);
   add_closures(exec, {4096, 16384});
+  add_small_closures(exec);
   add_transitive_closures(exec, {16384, 65536});
   add_host(exec);
 }

@@ -18,6 +18,8 @@
 //     W = D(:,K) ⊗ T              contract, n × b × b
 //     D = D ⊕ W ⊗ R               contract, n × n × b
 //
+// Graphs of at most 128 vertices do all of this in one launch on a device (detail/small_closure.hpp), in the same order.
+//
 // S. Warshall, A theorem on Boolean matrices, 1962; R. W. Floyd, Algorithm 97, 1962; D. J. Lehmann, Algebraic structures
 // for transitive closure, 1977; G. Venkataraman, S. Sahni, S. Mukhopadhyaya, A blocked all-pairs shortest-paths
 // algorithm, 2003.
@@ -36,7 +38,7 @@ struct ClosureOptions {
   bool report = true;       // wait for the result and look for cycles; false: asynchronous, an empty report
   Batch batch = Batch::first;
   Promise require = Promise::none;  // of the contractions
-  std::string_view kernel = {};     // of the contractions: a kernel's name or the leading part of it
+  std::string_view kernel = {};     // of the contractions: a kernel's name or the leading part of it; or "closure.small"
   Workspace workspace = {};         // closure_workspace_size() bytes; else from Rigel's pool
 };
 
@@ -68,6 +70,7 @@ auto with_closure_on(const Exec& exec, const S& s, Operand d, const Operand& p, 
                    .steps = Launches::steps(),
                    .block = options.block,
                    .report = options.report,
+                   .kernel = options.kernel,
                    .semiring = semiring_name<S>(),
                    .identity_is_no_path = Data::is_no_path(Data::identity())};
   if constexpr (!KnowsNoPath<S> && requires { S::annihilator(); })
@@ -145,13 +148,16 @@ inline constexpr bool is_matrix_argument = Kokkos::is_view_v<view_t<V>>;
 ///           unspecified. The call waits for this. With options.report = false it is asynchronous and reports nothing.
 /// Sums are rounded to D's element type whenever they are stored (16-bit floats: once for each block that a path crosses).
 /// Every kernel gives the same values for the same options.block; another block may associate, hence round, differently.
+/// On a device, graphs of at most 128 vertices (64 if elements have 8 bytes) take one launch, a team for each graph, if
+/// options.block or n is at most 64. It needs a workspace for the report only. options.kernel = "closure.small" forces it, on a host too;
+/// the name of any other kernel forces contractions.
 /// D(l,i,j) means no path if it equals identity() exactly, unless the semiring has is_no_path(). ⊗ must then leave identity()
 /// as it is: semirings of integers say so by an annihilator() that equals identity(), or do not compile.
 /// Integers of min_plus and max_plus have is_no_path(): weights of paths must stay within ± infinity()/4. Pairs without a path
 /// end as exactly ± infinity(), even with negative arcs.
 /// NaN spreads to every path through it.
 /// Throws Error(invalid_argument) for a D that is not square, for an annihilator() other than identity() without is_no_path(),
-/// and as contract() does; D is then unchanged.
+/// Error(unsupported) if "closure.small" does not cover the call, and as contract() does; D is then unchanged.
 template <class Exec, class S, class DView>
 ClosureReport closure(const Exec& exec, const S& s, const DView& d, const ClosureOptions& options = {}) {
   return detail::with_closure(exec, s, d, options, detail::run_closure);
@@ -169,6 +175,7 @@ ClosureReport closure(const Exec& exec, const S& s, const DView& d, const Closur
 /// gave b its predecessor a is one of the best for a too, so the smallest best vertex never grows from b to a, and it is the
 /// same all around the cycle. But then the cycle was in that row already.
 /// To this end the block's own rows are eliminated vertex by vertex, not by a product, which could break ties differently.
+/// "closure.small" keeps no predecessors.
 template <class Exec, class S, class DView, class PView>
   requires detail::is_matrix_argument<PView>
 ClosureReport closure(const Exec& exec, const S& s, const DView& d, const PView& p, const ClosureOptions& options = {}) {

@@ -23,8 +23,9 @@ class Closure {
       : call_(std::move(call)), given_(std::exchange(call_.update.workspace, {})), c_type_(call_.update.c.type) {
     check();
     Operand& d = arrays_.d;
-    d.label.clear();  // the contractions are not of the caller's views
     block_ = std::min(call_.block, d.rows);
+    is_small_ = takes_small();
+    d.label.clear();  // the contractions are not of the caller's views
     arrays_.by_rows = d.column_stride <= d.row_stride;
     update_.batch = d.batches;
     update_.m = d.rows;
@@ -35,6 +36,7 @@ class Closure {
   /// Of the closure's own arrays, followed by the contractions' workspace.
   std::size_t bytes() {
     const std::uintptr_t end = place(0);
+    if (is_small_) return end;
     std::size_t inner = 0;
     for (std::int64_t k0 = 0; k0 < n(); k0 += block_)
       contractions(k0, [&] { inner = std::max(inner, workspace_of(update_)); });
@@ -48,15 +50,12 @@ class Closure {
     const CallMemory memory(function, update_.execution, given_, bytes(), {&arrays_.d, &arrays_.p});
     place(memory.address());
 
-    const ClosureSteps& steps = call_.steps;
-    steps.begin(update_.execution, arrays_);
-    for (std::int64_t k0 = 0; k0 < n(); k0 += block_) {
-      steps.eliminate(update_.execution, arrays_, k0, width(k0));
-      contractions(k0, [&] { rigel::run(update_); });
-    }
-    if (steps.end) steps.end(update_.execution, arrays_);
+    if (is_small_)
+      call_.steps.small(update_.execution, arrays_, block_);
+    else
+      eliminate();
     if (!call_.report) return {};
-    const std::int64_t first = steps.cycle(update_.execution, arrays_);
+    const std::int64_t first = call_.steps.cycle(update_.execution, arrays_);
     if (first == std::numeric_limits<std::int64_t>::max()) return {};
     return {true, first % n(), first / n()};
   }
@@ -67,6 +66,32 @@ class Closure {
   bool tracks() const { return call_.epilogue != nullptr; }
   /// Of the block that begins with vertex k0.
   std::int64_t width(std::int64_t k0) const { return std::min(block_, n() - k0); }
+
+  /// Whether the call takes the one launch for small graphs.
+  bool takes_small() const {
+    const ClosureSteps& steps = call_.steps;
+    const bool covers = steps.small && n() <= steps.small_vertices && block_ <= steps.small_block;
+    if (call_.kernel != small_closure) return covers && call_.kernel.empty() && steps.small_is_default;
+    const auto limit = [](std::int64_t value) { return "at most " + std::to_string(value); };
+    if (!covers && !is_empty())
+      throw Error(Code::unsupported, std::string(function) + ": kernel '" + std::string(small_closure) +
+                                         "' does not cover " + describe_argument(arrays_.d, " ") +
+                                         ", options.block = " + std::to_string(call_.block) +
+                                         (tracks() ? ": it keeps no predecessors"
+                                                   : ": expected " + limit(steps.small_vertices) +
+                                                         " vertices, of which a block has " + limit(steps.small_block)));
+    return true;
+  }
+
+  void eliminate() {
+    const ClosureSteps& steps = call_.steps;
+    steps.begin(update_.execution, arrays_);
+    for (std::int64_t k0 = 0; k0 < n(); k0 += block_) {
+      steps.eliminate(update_.execution, arrays_, k0, width(k0));
+      contractions(k0, [&] { rigel::run(update_); });
+    }
+    if (steps.end) steps.end(update_.execution, arrays_);
+  }
 
   void check() const {
     const Call call{.function = function};
@@ -90,7 +115,8 @@ class Closure {
     if (const int bits = 8 * static_cast<int>(p.size) - 1; bits < 63 && (p.rows - 1) >> bits > 0)
       refuse(call, "P '" + p.label + "' holds integers too narrow for " + std::to_string(p.rows) + " vertices");
     if (p.batches != d.batches || p.rows != d.rows || p.columns != d.columns)
-      refuse(call, describe_argument(p, " is ") + ", expected " + extents(d) + " as " + describe_argument(d));
+      refuse(call, describe_argument(p, " is ") + ", expected " + extents(d) + " as D" +
+                       (d.label.empty() ? "" : " '" + d.label + '\''));
     if (is_empty()) return;
     require_data(call, p);
     require_disjoint(call, d, p);
@@ -102,10 +128,13 @@ class Closure {
     const auto take = [&](Operand& o, const Operand& like, std::int64_t rows, std::int64_t columns) {
       base = place_matrices(o, base, like, rows, columns, arrays_.by_rows ? columns : rows, arrays_.by_rows);
     };
-    take(arrays_.square, arrays_.d, block_, block_);
-    take(arrays_.left, arrays_.d, n(), block_);
-    take(arrays_.right, arrays_.d, block_, n());
-    if (tracks()) take(arrays_.right_p, arrays_.p, block_, n());
+    if (is_small_ && !call_.report) return base;
+    if (!is_small_) {
+      take(arrays_.square, arrays_.d, block_, block_);
+      take(arrays_.left, arrays_.d, n(), block_);
+      take(arrays_.right, arrays_.d, block_, n());
+      if (tracks()) take(arrays_.right_p, arrays_.p, block_, n());
+    }
     arrays_.cycle = reinterpret_cast<std::int64_t*>(base);
     base += aligned(sizeof(std::int64_t));
     update_.workspace.data = reinterpret_cast<void*>(base);
@@ -157,6 +186,7 @@ class Closure {
   Workspace given_;
   Scalar c_type_;
   std::int64_t block_;
+  bool is_small_ = false;
 };
 
 }  // namespace

@@ -510,7 +510,7 @@ TEST_CASE_TEMPLATE("closure with the caller's workspace, and with a named kernel
     const Kokkos::View<char*, typename Exec::memory_space> shared("shared", room + 256);
     auto* const first = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(shared.data()) + 255) / 256 * 256);
     using Inside = Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged>;
-    const Inside inside(reinterpret_cast<float*>(first + 256), n, n);
+    const Inside inside(reinterpret_cast<float*>(first), n, n);
     Kokkos::deep_copy(inside, d);
     options.workspace = {first, room};
     CHECK(support::caught([&] {

@@ -263,6 +263,11 @@ TEST_CASE("graphs: closure() without a report, with predecessors and without") {
       check_replays(exec, workspace, d, unused, reset, with_predecessors);
       check_replays(exec, workspace, p, unused, reset, with_predecessors);
     }
+    const auto small = support::matrix<float, Exec>(100, 100);
+    const std::vector<double> few = numbers(100 * 100, 0.5, 10, 5);
+    check_replays(
+        exec, 0, small, unused, [&] { support::fill(small, few); },
+        [&] { rigel::closure(exec, s, small, {.report = false, .kernel = "closure.small"}); });
     rigel::release_presized(exec);
   }
 #else

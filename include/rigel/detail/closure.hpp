@@ -5,7 +5,8 @@
 // whole.
 #pragma once
 
-#include <rigel/detail/call.hpp>
+#include <rigel/detail/closure_data.hpp>
+#include <rigel/detail/small_closure.hpp>
 
 #include <limits>
 #include <memory>
@@ -15,67 +16,6 @@ struct ClosureReport;
 }
 
 namespace rigel::detail {
-
-/// Whether a semiring says itself what stands for no path.
-template <class S>
-concept KnowsNoPath = requires(typename S::accumulator x) {
-  { S::is_no_path(x) } -> std::convertible_to<bool>;
-};
-
-/// In place of an index type where no predecessors are kept.
-struct no_index {};
-
-/// What the kernels of one closure read and write, passed by value. Batch l counts graphs, b is the width of a block.
-template <class S, class Index>
-struct ClosureData {
-  using element = typename S::element;
-  using accumulator = typename S::accumulator;
-  static constexpr bool tracks = !std::is_same_v<Index, no_index>;
-
-  S semiring;
-  std::int64_t batches, n;
-  bool by_rows;             // D's rows are contiguous, or at least more so than its columns
-  Strided<element> d;       // n × n
-  Strided<Index> p;         // n × n predecessors
-  Strided<element> square;  // b × b: the closed diagonal block; with predecessors, its multipliers
-  Strided<element> left;    // n × b
-  Strided<element> right;   // b × n
-  Strided<Index> right_p;   // b × n
-  std::int64_t* cycle;      // l·n + v for the first vertex v that is better than one(), else the largest number
-
-  RIGEL_MEMBER element merge(element x, element y) const {
-    return convert<element>(semiring.add(static_cast<accumulator>(x), static_cast<accumulator>(y)));
-  }
-  /// Paths joined: rounded to the element type, as everything that is stored.
-  RIGEL_MEMBER element join(element x, element y) const {
-    using Operand = operand_t<S>;
-    return convert<element>(semiring.multiply(static_cast<Operand>(x), static_cast<Operand>(y)));
-  }
-  /// Whether x replaces y: a strict improvement, or the first NaN.
-  RIGEL_MEMBER bool improves(element x, element y) const {
-    const auto u = static_cast<accumulator>(x), v = static_cast<accumulator>(y);
-    return v == v && !(semiring.add(u, v) == v);
-  }
-  RIGEL_MEMBER static element one() { return convert<element>(accumulator(S::one())); }
-  RIGEL_MEMBER static element identity() { return convert<element>(accumulator(S::identity())); }
-
-  /// No path: the identity, and whatever else the semiring takes for it.
-  RIGEL_MEMBER static bool is_no_path(element x) {
-    if constexpr (KnowsNoPath<S>)
-      return S::is_no_path(static_cast<accumulator>(x));
-    else
-      return static_cast<accumulator>(x) == static_cast<accumulator>(identity());
-  }
-
-  /// Item e of a batch of matrices of the given extents, in the order of D's memory.
-  struct Item {
-    std::int64_t l, i, j;
-  };
-  RIGEL_MEMBER Item item(std::int64_t e, std::int64_t rows, std::int64_t columns) const {
-    const std::int64_t inner = by_rows ? columns : rows, l = e / (rows * columns), r = e % (rows * columns);
-    return by_rows ? Item{l, r / inner, r % inner} : Item{l, r % inner, r / inner};
-  }
-};
 
 template <class Exec>
 auto closure_range(const Exec& exec, std::int64_t items) {
@@ -305,6 +245,11 @@ struct ClosureSteps {
   void (*end)(const Execution&, const ClosureArrays&) = nullptr;
   /// Waits for *cycle.
   std::int64_t (*cycle)(const Execution&, const ClosureArrays&) = nullptr;
+  /// Without predecessors, else null: all of these steps and the contractions in one launch, for graphs of at most small_vertices
+  /// vertices by blocks of at most small_block. It sets *cycle unless that is null.
+  void (*small)(const Execution&, const ClosureArrays&, std::int64_t block) = nullptr;
+  std::int64_t small_vertices = 0, small_block = 0;
+  bool small_is_default = false;  // where it covers a call whose options name no kernel
 };
 
 /// These steps, on operands.
@@ -340,21 +285,38 @@ struct ClosureLaunches {
   static void end(const Execution& execution, const ClosureArrays& g) { closure_end(instance<Exec>(execution), data_of(g)); }
   static std::int64_t cycle(const Execution& execution, const ClosureArrays& g) {
     std::int64_t first = 0;
-    using Traits = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
     const Exec& exec = instance<Exec>(execution);
-    Kokkos::deep_copy(exec, Kokkos::View<std::int64_t, Kokkos::HostSpace, Traits>(&first),
-                      Kokkos::View<std::int64_t, typename Exec::memory_space, Traits>(g.cycle));
+    Kokkos::deep_copy(exec, Kokkos::View<std::int64_t, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(&first), cycle_of(g));
     exec.fence("rigel::closure: report");
     return first;
+  }
+  static void small(const Execution& execution, const ClosureArrays& g, std::int64_t block) {
+    const Exec& exec = instance<Exec>(execution);
+    if (g.cycle) Kokkos::deep_copy(exec, cycle_of(g), std::numeric_limits<std::int64_t>::max());
+    SmallClosures<S>::launch(exec, data_of(g), block);
   }
 
   static ClosureSteps steps() {
     ClosureSteps all{.begin = begin, .eliminate = eliminate, .cycle = cycle};
     if constexpr (Data::tracks) all.aim = aim;
     if constexpr (KnowsNoPath<S>) all.end = end;
+    if constexpr (!Data::tracks) {
+      all.small = small;
+      all.small_vertices = SmallClosures<S>::vertices;
+      all.small_block = SmallClosures<S>::block;
+      all.small_is_default = !runs_on_host<Exec>;
+    }
     return all;
   }
+
+ private:
+  static auto cycle_of(const ClosureArrays& g) {
+    return Kokkos::View<std::int64_t, typename Exec::memory_space, Kokkos::MemoryUnmanaged>(g.cycle);
+  }
 };
+
+/// The name of the one launch for small graphs.
+inline constexpr std::string_view small_closure = "closure.small";
 
 /// One call. The driver checks D and P, and sets the operands of the contractions.
 struct ClosureCall {
@@ -364,6 +326,7 @@ struct ClosureCall {
   void* epilogue = nullptr;  // what steps.aim makes
   std::int64_t block = 1;
   bool report = true;
+  std::string_view kernel = {};     // small_closure, or of the contractions
   std::string_view semiring = {};   // its name for messages
   bool identity_is_no_path = true;  // as is_no_path() has it
   bool identity_absorbs = true;     // as annihilator() has it
