@@ -290,7 +290,7 @@ static void linear_extents(void) {
   c.data = data + 1;
   REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "rigel_linear_forward: Y", "overlaps", NULL);
   REFUSED(rigel_linear_forward(handle, &linear, &a, &b, NULL, &c, &c), RIGEL_INVALID_ARGUMENT, "Z 4x4", "overlaps", "Y 4x4");
-  REFUSED(rigel_linear_backward_weight(handle, &linear, &a, &b, &c, &bias), RIGEL_INVALID_ARGUMENT, "db 1x4", "overlaps", "X 4x4");
+  REFUSED(rigel_linear_backward_weight(handle, &linear, &a, &b, &c, &bias), RIGEL_INVALID_ARGUMENT, "db 1x4 overlaps dY 4x4", NULL, NULL);
   bias.columns = 3;
   REFUSED(rigel_linear_forward(handle, &linear, &a, &b, &bias, &c, NULL), RIGEL_INVALID_ARGUMENT,
           "bias is 1x3, expected 4 elements to match the columns of W 4x4", NULL, NULL);
