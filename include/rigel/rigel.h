@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rigel's C interface, librigel_c.so: contractions, distances and closures on raw pointers. C99 and later, C++, and any language
- * that calls C. README.md lists the semirings, metrics and epilogues; docs/numerics.md says what results mean.
+ * Rigel's C interface, librigel_c.so: contractions, distances, linear layers and closures on raw pointers. C99 and later, C++, and any
+ * language that calls C. README.md lists the semirings, metrics and epilogues; docs/numerics.md says what results mean.
  *
  * Errors. A function returns RIGEL_OK or another code, and rigel_last_error() then has the words: the argument, its extents and
  * what was expected. A call that fails writes nothing, except to the message. No exception leaves the library.
@@ -232,6 +232,68 @@ rigel_code rigel_cdist(rigel_handle* handle, const rigel_cdist_args* args, const
                        const rigel_matrix* d);
 rigel_code rigel_cdist_workspace_size(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x,
                                       const rigel_matrix* z, const rigel_matrix* d, size_t* bytes);
+
+/* ---- the linear layer -------------------------------------------------------------------------------------------------- */
+
+/* What a layer promises of its bits (docs/numerics.md). */
+enum {
+  RIGEL_TIER_SCALAR = 0, /* one chain of fused multiply-adds per output, k ascending: the same bits on every host and every GPU */
+  RIGEL_TIER_TENSOR = 1  /* tensor cores: bits that depend neither on M, nor on other rows, nor on the run */
+};
+
+enum {
+  RIGEL_ACTIVATION_NONE = 0,
+  RIGEL_ACTIVATION_RELU = 1,
+  RIGEL_ACTIVATION_GELU = 2,
+  RIGEL_ACTIVATION_GELU_TANH = 3,
+  RIGEL_ACTIVATION_SILU = 4
+};
+
+typedef struct rigel_linear_args {
+  size_t size;
+  int32_t tier;
+  int32_t activation;     /* of forward; of backward_input that of the layer before; else RIGEL_ACTIVATION_NONE */
+  rigel_program epilogue; /* forward only, and without an activation */
+  rigel_options options;  /* require is 0: the tier makes the promises. Precisions that round terms are for RIGEL_TIER_TENSOR only */
+  int64_t reserved[4];
+} rigel_linear_args;
+
+/* Matrices below hold f16, bf16 or f32 numbers, and the two factors of a product one type. Sums are f32; results are rounded once to the
+ * type of what is written. A matrix N x K, as PyTorch stores weights, is passed as K x N with its strides exchanged. Inputs with one
+ * matrix serve all batches. RIGEL_UNSUPPORTED if the tier does not cover the call: RIGEL_TIER_TENSOR on a host, and of f32 unless
+ * options.precision admits it. */
+
+/* Y(l,m,n) = epilogue( sum_k X(l,m,k) W(l,k,n) + bias(l,n) ), where the epilogue is args->epilogue or args->activation.
+ * x, w, y   M x K, K x N and M x N; y overlaps no input
+ * bias      1 x N of f32, added once after the sum; one row for each batch, or for all. NULL: none
+ * z         M x N, written: the values before the epilogue, which backward needs. It overlaps no other matrix. NULL: not kept */
+rigel_code rigel_linear_forward(rigel_handle* handle, const rigel_linear_args* args, const rigel_matrix* x, const rigel_matrix* w,
+                                const rigel_matrix* bias, const rigel_matrix* y, const rigel_matrix* z);
+rigel_code rigel_linear_forward_workspace_size(rigel_handle* handle, const rigel_linear_args* args, const rigel_matrix* x,
+                                               const rigel_matrix* w, const rigel_matrix* bias, const rigel_matrix* y,
+                                               const rigel_matrix* z, size_t* bytes);
+
+/* dW(l,k,n) += sum_m X(l,m,k) dY(l,m,n) and db(l,n) += sum_m dY(l,m,n).
+ * x, dy   M x K and M x N
+ * dw      K x N of f32
+ * db      1 x N of f32. NULL: none
+ * If dw or db has one batch and dy has several, it sums them all, in order. By RIGEL_TIER_SCALAR a batch that is cut into
+ * micro-batches, one call each in order, gives the bits of one call. By RIGEL_TIER_TENSOR such cuts change bits, and batches that dw
+ * sums follow each other at the distance of rows. */
+rigel_code rigel_linear_backward_weight(rigel_handle* handle, const rigel_linear_args* args, const rigel_matrix* x,
+                                        const rigel_matrix* dy, const rigel_matrix* dw, const rigel_matrix* db);
+rigel_code rigel_linear_backward_weight_workspace_size(rigel_handle* handle, const rigel_linear_args* args, const rigel_matrix* x,
+                                                       const rigel_matrix* dy, const rigel_matrix* dw, const rigel_matrix* db,
+                                                       size_t* bytes);
+
+/* dX(l,m,k) = act'(Z(l,m,k)) sum_n dY(l,m,n) W(l,k,n), where act' is the derivative of args->activation.
+ * dy, w, dx   M x N, K x N and M x K; dx overlaps neither dy nor w
+ * z           M x K: what the activation was applied to; it may be dx. NULL if there is no activation */
+rigel_code rigel_linear_backward_input(rigel_handle* handle, const rigel_linear_args* args, const rigel_matrix* dy,
+                                       const rigel_matrix* w, const rigel_matrix* dx, const rigel_matrix* z);
+rigel_code rigel_linear_backward_input_workspace_size(rigel_handle* handle, const rigel_linear_args* args, const rigel_matrix* dy,
+                                                      const rigel_matrix* w, const rigel_matrix* dx, const rigel_matrix* z,
+                                                      size_t* bytes);
 
 /* ---- closures ---------------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 ! SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 !
-! Rigel from Fortran through iso_c_binding: products and shortest paths that are worked out by hand, and a call that is refused.
+! Rigel from Fortran through iso_c_binding: products, a linear layer and shortest paths that are worked out by hand, and a call that is
+! refused.
 ! Fortran's matrices are contiguous along their columns: RIGEL_COLUMN_MAJOR.
 
 ! The part of rigel.h that the program needs.
@@ -9,8 +10,8 @@ module rigel
   implicit none
 
   integer(c_int32_t), parameter :: rigel_ok = 0, rigel_invalid_argument = 1, rigel_device = 6
-  integer(c_int32_t), parameter :: rigel_f64 = 4
-  integer(c_int32_t), parameter :: rigel_scale = 1
+  integer(c_int32_t), parameter :: rigel_f32 = 3, rigel_f64 = 4
+  integer(c_int32_t), parameter :: rigel_scale = 1, rigel_tier_scalar = 0, rigel_activation_relu = 1
 
   type, bind(c) :: rigel_matrix
     integer(c_size_t) :: size = 0
@@ -42,6 +43,14 @@ module rigel
     integer(c_size_t) :: size = 0
     type(c_ptr) :: semiring = c_null_ptr, parameters = c_null_ptr
     integer(c_int32_t) :: parameters_count = 0, accumulator = 0, accumulate = 0, may_cancel = 0
+    type(rigel_program) :: epilogue
+    type(rigel_options) :: options
+    integer(c_int64_t) :: reserved(4) = 0
+  end type
+
+  type, bind(c) :: rigel_linear_args
+    integer(c_size_t) :: size = 0
+    integer(c_int32_t) :: tier = rigel_tier_scalar, activation = 0
     type(rigel_program) :: epilogue
     type(rigel_options) :: options
     integer(c_int64_t) :: reserved(4) = 0
@@ -80,6 +89,13 @@ module rigel
       type(rigel_contract_args), intent(in) :: args
       type(rigel_matrix) :: a, b, c
     end function
+    integer(c_int32_t) function rigel_linear_forward(handle, args, x, w, bias, y, z) bind(c)
+      import
+      type(c_ptr), value :: handle
+      type(rigel_linear_args), intent(in) :: args
+      type(rigel_matrix) :: x, w, bias, y
+      type(c_ptr), value :: z
+    end function
     integer(c_int32_t) function rigel_closure(handle, args, d, predecessors, report) bind(c)
       import
       type(c_ptr), value :: handle
@@ -93,18 +109,37 @@ module rigel
     end function
   end interface
 
+  interface matrix
+    procedure matrix_of_f32, matrix_of_f64
+  end interface
+
 contains
 
-  function matrix(values) result(m)
-    real(c_double), target, contiguous, intent(inout) :: values(:, :)  ! the library may write them
+  ! The library may write the values.
+  function matrix_of_f32(values) result(m)
+    real(c_float), target, contiguous, intent(inout) :: values(:, :)
+    type(rigel_matrix) :: m
+    m = contiguous_matrix(c_loc(values), rigel_f32, size(values, 1), size(values, 2))
+  end function
+
+  function matrix_of_f64(values) result(m)
+    real(c_double), target, contiguous, intent(inout) :: values(:, :)
+    type(rigel_matrix) :: m
+    m = contiguous_matrix(c_loc(values), rigel_f64, size(values, 1), size(values, 2))
+  end function
+
+  function contiguous_matrix(data, type, rows, columns) result(m)
+    type(c_ptr), intent(in) :: data
+    integer(c_int32_t), intent(in) :: type
+    integer, intent(in) :: rows, columns
     type(rigel_matrix) :: m
     m%size = c_sizeof(m)
-    m%data = c_loc(values)
-    m%rows = size(values, 1)
-    m%columns = size(values, 2)
+    m%data = data
+    m%rows = rows
+    m%columns = columns
     m%row_stride = 1
-    m%column_stride = size(values, 1)
-    m%type = rigel_f64
+    m%column_stride = rows
+    m%type = type
   end function
 
   function last_error() result(text)
@@ -128,9 +163,11 @@ program calls
   implicit none
 
   real(c_double), target :: a(2, 3), b(3, 2), c(2, 2), d(4, 4)
+  real(c_float), target :: x(2, 3), w(3, 2), bias(1, 2), y(2, 2)
   real(c_double) :: far
   type(c_ptr) :: handle
   type(rigel_contract_args) :: contract
+  type(rigel_linear_args) :: linear
   type(rigel_closure_args) :: closure
   type(rigel_matrix) :: wrong
   character(kind=c_char), target :: plus_times(11) = [character(kind=c_char) :: &
@@ -158,6 +195,17 @@ program calls
   call check(rigel_contract(handle, contract, matrix(a), matrix(b), matrix(c)) == rigel_ok, 'rigel_contract')
   call check(rigel_synchronize(handle) == rigel_ok, 'rigel_synchronize')
   call check(all(c == reshape([11d0, 24.5d0, 14d0, 32d0], [2, 2])), 'the product')
+
+  ! The same product in a linear layer: relu((22 28; 49 64) + (-30 1)).
+  x = real(a, c_float)
+  w = real(b, c_float)
+  bias = reshape([-30., 1.], [1, 2])
+  linear%size = c_sizeof(linear)
+  linear%activation = rigel_activation_relu
+  call check(rigel_linear_forward(handle, linear, matrix(x), matrix(w), matrix(bias), matrix(y), c_null_ptr) == rigel_ok, &
+             'rigel_linear_forward')
+  call check(rigel_synchronize(handle) == rigel_ok, 'rigel_synchronize')
+  call check(all(y == reshape([0., 19., 29., 65.], [2, 2])), 'the layer')
 
   ! Arcs 1 -> 2 of 4, 1 -> 3 of 1, 3 -> 2 of 2, 2 -> 4 of 5: from 1 to 4 it is 1 + 2 + 5.
   far = ieee_value(far, ieee_positive_inf)

@@ -10,6 +10,7 @@
 static float* data;
 static rigel_contract_args contract;
 static rigel_cdist_args cdist;
+static rigel_linear_args linear;
 static rigel_closure_args closure;
 static rigel_transitive_closure_args reachability;
 static rigel_matrix a, b, c;
@@ -27,6 +28,8 @@ static void reset(void) {
   memset(&cdist, 0, sizeof cdist);
   cdist.size = sizeof cdist;
   cdist.metric = "euclidean";
+  memset(&linear, 0, sizeof linear);
+  linear.size = sizeof linear;
   memset(&closure, 0, sizeof closure);
   closure.size = sizeof closure;
   closure.semiring = "min_plus";
@@ -47,6 +50,9 @@ static rigel_handle* handle;
   } while (0)
 #define CONTRACT rigel_contract(handle, &contract, &a, &b, &c)
 #define CDIST rigel_cdist(handle, &cdist, &a, &b, &c)
+#define FORWARD rigel_linear_forward(handle, &linear, &a, &b, NULL, &c, NULL)
+#define BACKWARD_WEIGHT rigel_linear_backward_weight(handle, &linear, &a, &b, &c, NULL)
+#define BACKWARD_INPUT rigel_linear_backward_input(handle, &linear, &a, &b, &c, NULL)
 #define CLOSURE rigel_closure(handle, &closure, &c, NULL, NULL)
 
 static void structs(void) {
@@ -243,6 +249,92 @@ static void options(void) {
   REFUSED(CDIST, RIGEL_INVALID_ARGUMENT, "more than 8 steps", NULL, NULL); /* the root is one already */
 }
 
+static void linear_structs(void) {
+  linear.size -= 8;
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "rigel_linear_forward: args.size is", "expected", NULL);
+  linear.reserved[2] = 1;
+  REFUSED(BACKWARD_WEIGHT, RIGEL_INVALID_ARGUMENT, "rigel_linear_backward_weight: args.reserved", NULL, NULL);
+  linear.options.reserved[0] = 1;
+  REFUSED(BACKWARD_INPUT, RIGEL_INVALID_ARGUMENT, "rigel_linear_backward_input: options.reserved", NULL, NULL);
+  REFUSED(rigel_linear_forward(NULL, &linear, &a, &b, NULL, &c, NULL), RIGEL_INVALID_ARGUMENT, "handle is NULL", NULL, NULL);
+  REFUSED(rigel_linear_forward(handle, NULL, &a, &b, NULL, &c, NULL), RIGEL_INVALID_ARGUMENT, "args is NULL", NULL, NULL);
+  REFUSED(rigel_linear_forward(handle, &linear, &a, NULL, NULL, &c, NULL), RIGEL_INVALID_ARGUMENT, "W is NULL", NULL, NULL);
+  REFUSED(rigel_linear_backward_weight(handle, &linear, &a, NULL, &c, NULL), RIGEL_INVALID_ARGUMENT, "dY is NULL", NULL, NULL);
+  REFUSED(rigel_linear_backward_input(handle, &linear, &a, &b, NULL, NULL), RIGEL_INVALID_ARGUMENT, "dX is NULL", NULL, NULL);
+  REFUSED(rigel_linear_forward_workspace_size(handle, &linear, &a, &b, NULL, &c, NULL, NULL), RIGEL_INVALID_ARGUMENT,
+          "bytes is NULL", NULL, NULL);
+  REFUSED(rigel_linear_backward_weight_workspace_size(handle, &linear, &a, &b, &c, NULL, NULL), RIGEL_INVALID_ARGUMENT,
+          "bytes is NULL", NULL, NULL);
+  REFUSED(rigel_linear_backward_input_workspace_size(handle, &linear, &a, &b, &c, NULL, NULL), RIGEL_INVALID_ARGUMENT,
+          "bytes is NULL", NULL, NULL);
+}
+
+static void linear_extents(void) {
+  rigel_matrix bias = RIGEL_ROW_MAJOR(data, RIGEL_F32, 1, 4);
+  b.rows = 3;
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "rigel_linear_forward: W is 3x4, expected 4 rows to match the columns of X 4x4", NULL, NULL);
+  b.rows = 3;
+  REFUSED(BACKWARD_WEIGHT, RIGEL_INVALID_ARGUMENT, "rigel_linear_backward_weight: dY is 3x4, expected 4 rows to match X 4x4", NULL,
+          NULL);
+  c.columns = 3;
+  REFUSED(BACKWARD_INPUT, RIGEL_INVALID_ARGUMENT,
+          "rigel_linear_backward_input: dX is 4x3, expected 4 columns to match the rows of W 4x4", NULL, NULL);
+  a.type = RIGEL_I32;
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "X.type is i32, expected f16, bf16 or f32", NULL, NULL);
+  c.type = RIGEL_I16;
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "Y.type is i16, expected f16, bf16 or f32", NULL, NULL);
+  b.type = RIGEL_BF16;
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "W is 4x4 of bf16, expected f32 as X", NULL, NULL);
+  c.type = RIGEL_BF16;
+  REFUSED(BACKWARD_WEIGHT, RIGEL_INVALID_ARGUMENT, "dW.type is bf16, expected f32", NULL, NULL);
+  c.data = data + 1;
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "rigel_linear_forward: Y", "overlaps", NULL);
+  REFUSED(rigel_linear_forward(handle, &linear, &a, &b, NULL, &c, &c), RIGEL_INVALID_ARGUMENT, "Z 4x4", "overlaps", "Y 4x4");
+  REFUSED(rigel_linear_backward_weight(handle, &linear, &a, &b, &c, &bias), RIGEL_INVALID_ARGUMENT, "db 1x4 overlaps dY 4x4", NULL, NULL);
+  bias.columns = 3;
+  REFUSED(rigel_linear_forward(handle, &linear, &a, &b, &bias, &c, NULL), RIGEL_INVALID_ARGUMENT,
+          "bias is 1x3, expected 4 elements to match the columns of W 4x4", NULL, NULL);
+  bias.rows = 2;
+  REFUSED(rigel_linear_forward(handle, &linear, &a, &b, &bias, &c, NULL), RIGEL_INVALID_ARGUMENT, "bias is 2x3, expected one row",
+          NULL, NULL);
+  bias.type = RIGEL_F16;
+  REFUSED(rigel_linear_forward(handle, &linear, &a, &b, &bias, &c, NULL), RIGEL_INVALID_ARGUMENT, "bias.type is f16, expected f32",
+          NULL, NULL);
+}
+
+static void linear_options(void) {
+  linear.tier = 2;
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "args.tier is 2, expected 0 (RIGEL_TIER_SCALAR) or 1 (RIGEL_TIER_TENSOR)", NULL, NULL);
+  linear.activation = 5;
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "args.activation is 5", "4 (RIGEL_ACTIVATION_SILU)", NULL);
+  linear.activation = RIGEL_ACTIVATION_GELU;
+  linear.epilogue.steps_count = 1;
+  linear.epilogue.steps[0].kind = RIGEL_RELU;
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "args.activation is gelu and args.epilogue has 1 steps", "one of the two", NULL);
+  linear.activation = RIGEL_ACTIVATION_RELU;
+  REFUSED(BACKWARD_WEIGHT, RIGEL_INVALID_ARGUMENT, "args.activation is 1, expected 0", NULL, NULL);
+  linear.activation = RIGEL_ACTIVATION_RELU;
+  REFUSED(BACKWARD_INPUT, RIGEL_INVALID_ARGUMENT, "Z is NULL, expected what relu was applied to", NULL, NULL);
+  linear.epilogue.steps_count = 1;
+  REFUSED(BACKWARD_WEIGHT, RIGEL_INVALID_ARGUMENT, "args.epilogue.steps_count is 1, expected 0", NULL, NULL);
+  linear.epilogue.steps_count = 1;
+  REFUSED(BACKWARD_INPUT, RIGEL_INVALID_ARGUMENT, "args.epilogue.steps_count is 1, expected 0", NULL, NULL);
+  linear.options.require = RIGEL_REPEATABLE;
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "args.options.require is 2, expected 0", "tier", NULL);
+  linear.options.precision = RIGEL_PRECISION_TF32;
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "options.precision is tf32", "Tier::scalar", NULL);
+  linear.options.kernel = "no_such";
+  REFUSED(FORWARD, RIGEL_NOT_FOUND, "no kernel is named 'no_such'", NULL, NULL);
+  if (!tests_host()) return;
+  linear.tier = RIGEL_TIER_TENSOR;
+  REFUSED(FORWARD, RIGEL_UNSUPPORTED, "rigel_linear_forward: Tier::tensor runs on tensor cores", "expected the execution space cuda",
+          NULL);
+  linear.tier = RIGEL_TIER_TENSOR;
+  REFUSED(BACKWARD_WEIGHT, RIGEL_UNSUPPORTED, "rigel_linear_backward_weight: Tier::tensor", NULL, NULL);
+  linear.tier = RIGEL_TIER_TENSOR;
+  REFUSED(BACKWARD_INPUT, RIGEL_UNSUPPORTED, "rigel_linear_backward_input: Tier::tensor", NULL, NULL);
+}
+
 static void* in_another_thread(void* unused) {
   (void)unused;
   CHECK(strcmp(rigel_last_error(), "") == 0);
@@ -269,6 +361,9 @@ void test_errors(rigel_handle* given) {
   names();
   extents();
   options();
+  linear_structs();
+  linear_extents();
+  linear_options();
   messages();
 }
 

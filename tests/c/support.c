@@ -55,6 +55,8 @@ int use_device(int which) {
          retain(&context, ordinal) == 0 && make_current(context) == 0;
 }
 
+int tests_host(void) { return device < 0; }
+
 void* allocate(size_t bytes) {
   allocates managed;
   unsigned long long address = 0;

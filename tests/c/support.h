@@ -22,6 +22,8 @@ void check_failure(rigel_code actual, rigel_code code, const char* call, const c
 
 /* Makes -1 (the host) or a GPU the tested device. 0 if there is no such device. */
 int use_device(int device);
+/* Whether the tested device is the host. */
+int tests_host(void);
 /* Memory of zeros that the host and the tested device can access, aligned to 256 bytes, until the program ends. */
 void* allocate(size_t bytes);
 /* A new stream of the tested device; NULL on the host. */
@@ -32,6 +34,7 @@ double next_random(void);
 
 /* The groups of tests. */
 void test_calls(rigel_handle* handle);
+void test_linear(rigel_handle* handle);
 void test_closures(rigel_handle* handle);
 void test_errors(rigel_handle* handle);
 void test_handles(int device);
