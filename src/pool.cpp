@@ -21,6 +21,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <optional>
 
 namespace rigel::detail {
 namespace {
@@ -233,19 +234,27 @@ Capture capture_of(const char* call, std::size_t bytes, cudaStream_t stream) {
   return capture == cudaStreamCaptureStatusNone ? Capture::none : Capture::own;
 }
 
+/// A stream that is not being captured: asked for its id, CUDA would end the capture with an error.
 StreamKey key_of(const char* call, std::size_t bytes, const Execution& execution) {
   StreamKey key{.device = execution.device};
   check(call, bytes, cudaStreamGetId(static_cast<cudaStream_t>(execution.stream), &key.id));
+  reservations.see(key, execution.stream);
   return key;
+}
+
+/// Bytes that are reserved for a stream, which may be being captured.
+std::size_t reserved_bytes(const Execution& execution) {
+  const std::optional<StreamKey> key = reservations.stream_of(execution.device, execution.stream);
+  return key ? reservations.bytes(*key) : 0;
 }
 
 /// A part of the memory that is reserved for a stream that is being captured.
 void* take_reserved(const char* call, std::size_t bytes, const Execution& execution, Capture capture) {
   std::size_t reserved = 0;
   if (capture == Capture::own) {
-    const StreamKey key = key_of(call, bytes, execution);
-    if (void* const part = reservations.take(key, bytes)) return part;
-    reserved = reservations.bytes(key);
+    if (const std::optional<StreamKey> key = reservations.stream_of(execution.device, execution.stream))
+      if (void* const part = reservations.take(*key, bytes)) return part;
+    reserved = reserved_bytes(execution);
   }
   throw Error(Code::invalid_argument,
               describe(call, bytes) +
@@ -334,6 +343,8 @@ PoolLease lease(const char* call, const Execution& execution, std::size_t bytes)
       held.memory = take_reserved(call, bytes, execution, capture);
       held.reserved = true;
     } else {
+      if (reservations.stream_of(execution.device, execution.stream))
+        key_of(call, bytes, execution);  // is it the same stream?
       held.memory = allocate(call, bytes, execution.device, stream, held.in_stream_order);
       report(Kokkos::Tools::allocateData, "Cuda", held.memory, bytes);
     }
@@ -369,15 +380,18 @@ void presize(const Execution& execution, std::size_t bytes) {
 #ifdef KOKKOS_ENABLE_CUDA
   if (execution.space == Space::cuda) {
     const OnDevice current(execution.device);
+    if (capture_of(call, bytes, static_cast<cudaStream_t>(execution.stream)) != Capture::none) {
+      const std::size_t reserved = reserved_bytes(execution);
+      if (reserved >= bytes) return;
+      throw Error(Code::invalid_argument, describe(call, bytes) + "the stream is being captured and has " +
+                                              std::to_string(reserved) +
+                                              " reserved bytes, expected a call before the capture begins");
+    }
     const StreamKey key = key_of(call, bytes, execution);
     if (reservations.bytes(key) >= bytes) return;
-    if (capture_of(call, bytes, static_cast<cudaStream_t>(execution.stream)) != Capture::none)
-      throw Error(Code::invalid_argument, describe(call, bytes) + "the stream is being captured and has " +
-                                              std::to_string(reservations.bytes(key)) +
-                                              " reserved bytes, expected a call before the capture begins");
     void* memory = nullptr;
     check(call, bytes, cudaMalloc(&memory, bytes));
-    if (!reservations.add(key, memory, bytes)) {
+    if (!reservations.add(key, execution.stream, memory, bytes)) {
       cudaFree(memory);
       throw Error(Code::out_of_memory, describe(call, bytes) + "the host is out of memory");
     }
@@ -393,11 +407,11 @@ void release_presized([[maybe_unused]] const Execution& execution) {
   if (execution.space != Space::cuda) return;
   constexpr const char* call = "release_presized";
   const OnDevice current(execution.device);
-  const StreamKey key = key_of(call, 0, execution);
   if (capture_of(call, 0, static_cast<cudaStream_t>(execution.stream)) != Capture::none)
     throw Error(Code::invalid_argument, std::string(call) +
                                             ": the stream is being captured, and the graph may use the reserved memory; "
                                             "expected a call after the capture has ended");
+  const StreamKey key = key_of(call, 0, execution);
   reservations.remove([&](StreamKey stream) { return stream == key; }, release_reserved);
 #endif
 }

@@ -9,12 +9,13 @@
 #include <cstddef>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 namespace rigel::detail {
 
-/// A stream. CUDA never uses an id twice, unlike a stream's handle.
+/// A stream. CUDA never uses an id twice, unlike a stream's handle; but it tells the id only while the stream is not being captured.
 struct StreamKey {
   int device = -1;
   unsigned long long id = 0;
@@ -26,6 +27,8 @@ class Reservations {
  public:
   struct Block {
     StreamKey stream;
+    const void* handle = nullptr;  // the stream's
+    bool has_handle = true;        // another stream has got it otherwise
     std::byte* memory = nullptr;
     std::size_t bytes = 0, used = 0;
     int parts = 0;  // in use
@@ -41,11 +44,28 @@ class Reservations {
 
   /// Adds a block, which take() then uses in place of the stream's earlier ones. These stay, since graphs may hold their addresses.
   /// False if there is no memory for the list.
-  bool add(StreamKey stream, void* memory, std::size_t bytes) {
+  bool add(StreamKey stream, const void* handle, void* memory, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    Block* const block = new (std::nothrow) Block{stream, static_cast<std::byte*>(memory), bytes, 0, 0, first_};
+    Block* const block = new (std::nothrow)
+        Block{.stream = stream, .handle = handle, .memory = static_cast<std::byte*>(memory), .bytes = bytes, .next = first_};
     if (block) first_ = block;
     return block != nullptr;
+  }
+
+  /// The stream that had this handle when it was last seen, if it has blocks.
+  std::optional<StreamKey> stream_of(int device, const void* handle) {
+    const std::lock_guard lock(mutex_);
+    for (Block* block = first_; block; block = block->next)
+      if (block->has_handle && block->stream.device == device && block->handle == handle) return block->stream;
+    return std::nullopt;
+  }
+
+  /// The handle is that of `stream` now: blocks of streams that had it before serve no call any more.
+  void see(StreamKey stream, const void* handle) {
+    const std::lock_guard lock(mutex_);
+    for (Block* block = first_; block; block = block->next)
+      if (block->handle == handle && block->stream.device == stream.device && block->stream != stream)
+        block->has_handle = false;
   }
 
   /// A part of the stream's newest block, apart from the parts that are in use; null if no such part has `bytes` bytes. The next

@@ -371,6 +371,7 @@ TEST_CASE("graphs: a new stream has none of the memory of one that is gone") {
   for (int i = 0; i < 20; ++i) {
     const Stream stream;
     const Exec exec(stream);
+    (void)lease("test", execution_of(exec), 1000);  // a call before the capture, by which the stream is known
     const auto e =
         support::caught([&] { const Graph graph(stream, [&] { (void)lease("test", execution_of(exec), 1000); }); });
     CHECK(e.code == rigel::Code::invalid_argument);

@@ -15,13 +15,16 @@ constexpr StreamKey first{0, 7}, second{0, 8}, of_another_device{1, 7};
 alignas(256) std::byte memory[4096];
 std::byte* const larger = memory + 1024;  // 2048 bytes
 
+// A handle for each stream.
+const void* handle_of(StreamKey stream) { return memory + stream.id; }
+
 }  // namespace
 
 TEST_CASE("reservations: each stream has its own") {
   Reservations all;
   CHECK(all.bytes(first) == 0);
   CHECK(all.take(first, 1) == nullptr);
-  REQUIRE(all.add(first, memory, 1000));
+  REQUIRE(all.add(first, handle_of(first), memory, 1000));
   CHECK(all.bytes(first) == 1000);
   for (const StreamKey other : {second, of_another_device}) {
     CHECK(all.bytes(other) == 0);
@@ -35,7 +38,7 @@ TEST_CASE("reservations: each stream has its own") {
 
 TEST_CASE("reservations: one call after the other gets the same part, nested ones get parts of their own") {
   Reservations all;
-  REQUIRE(all.add(first, memory, 1000));
+  REQUIRE(all.add(first, handle_of(first), memory, 1000));
   for (int call = 0; call < 3; ++call) {
     void* const outer = all.take(first, 300);
     CHECK(outer == memory);
@@ -50,10 +53,10 @@ TEST_CASE("reservations: one call after the other gets the same part, nested one
 
 TEST_CASE("reservations: a larger block takes over, and the smaller one stays until all of the stream's are removed") {
   Reservations all;
-  REQUIRE(all.add(first, memory, 1000));
-  REQUIRE(all.add(second, memory + 3072, 1000));
+  REQUIRE(all.add(first, handle_of(first), memory, 1000));
+  REQUIRE(all.add(second, handle_of(second), memory + 3072, 1000));
   void* const before = all.take(first, 1000);
-  REQUIRE(all.add(first, larger, 2048));
+  REQUIRE(all.add(first, handle_of(first), larger, 2048));
   CHECK(all.bytes(first) == 2048);
   CHECK(all.take(first, 2048) == larger);
   all.give_back(larger);
@@ -78,4 +81,26 @@ TEST_CASE("reservations: a larger block takes over, and the smaller one stays un
   CHECK(all.bytes(second) == 1000);
   remove(second);
   CHECK(removed.size() == 1);
+}
+
+TEST_CASE("reservations: a handle finds the stream that was last seen to have it") {
+  Reservations all;
+  const void* const handle = handle_of(first);
+  CHECK(!all.stream_of(0, handle));
+  REQUIRE(all.add(first, handle, memory, 1000));
+  CHECK(all.stream_of(0, handle) == first);
+  CHECK(!all.stream_of(1, handle));
+  CHECK(!all.stream_of(0, handle_of(second)));
+  all.see(first, handle);
+  CHECK(all.stream_of(0, handle) == first);
+  all.see(of_another_device, handle);
+  CHECK(all.stream_of(0, handle) == first);
+  // The stream is gone, and another one has its handle.
+  all.see(second, handle);
+  CHECK(!all.stream_of(0, handle));
+  CHECK(all.bytes(first) == 1000);
+  REQUIRE(all.add(second, handle, larger, 2048));
+  CHECK(all.stream_of(0, handle) == second);
+  all.remove([](StreamKey) { return true; }, [](int, void*, std::size_t) {});
+  CHECK(!all.stream_of(0, handle));
 }
