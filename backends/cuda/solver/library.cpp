@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <map>
+#include <thread>
 #include <tuple>
 
 namespace rigel::backends::solver {
@@ -86,14 +87,14 @@ Streams::Streams(const Solve& p) {
 }
 
 Streams& Streams::of(const Solve& p) {
-  using Key = std::tuple<int, cudaStream_t, unsigned long long>;
+  using Key = std::tuple<int, cudaStream_t, std::thread::id>;
   static std::mutex mutex;
   static auto* const all = new std::map<Key, std::unique_ptr<Streams>>;
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
-  unsigned long long id = 0;
-  if (stream == cudaStreamPerThread) check(p, cudaStreamGetId(stream, &id), "cudaStreamGetId");
+  // The handle of each thread's own default stream is the same for all threads.
+  const auto owner = stream == cudaStreamPerThread ? std::this_thread::get_id() : std::thread::id{};
   const std::lock_guard lock(mutex);
-  std::unique_ptr<Streams>& one = (*all)[{p.execution.device, stream, id}];
+  std::unique_ptr<Streams>& one = (*all)[{p.execution.device, stream, owner}];
   if (!one) one.reset(new Streams(p));
   return *one;
 }
