@@ -258,10 +258,10 @@ typedef struct rigel_linear_args {
   int64_t reserved[4];
 } rigel_linear_args;
 
-/* Matrices below hold f16, bf16 or f32 numbers, and the two factors of a product one type. Sums are f32; results are rounded once to the
- * type of what is written. A matrix N x K, as PyTorch stores weights, is passed as K x N with its strides exchanged. Inputs with one
- * matrix serve all batches. RIGEL_UNSUPPORTED if the tier does not cover the call: RIGEL_TIER_TENSOR on a host, and of f32 unless
- * options.precision admits it. */
+/* Matrices below hold f16, bf16 or f32 numbers, the two factors of a product one type. Sums are f32; results are rounded once to the
+ * type of what is written. A matrix N x K, as PyTorch stores weights, is passed as K x N with its strides exchanged. An input of one
+ * batch serves all batches. RIGEL_UNSUPPORTED if the tier does not cover the call, with the reason: RIGEL_TIER_TENSOR on a host, and
+ * of f32 unless options.precision admits it. */
 
 /* Y(l,m,n) = epilogue( sum_k X(l,m,k) W(l,k,n) + bias(l,n) ), where the epilogue is args->epilogue or args->activation.
  * x, w, y   M x K, K x N and M x N; y overlaps no input

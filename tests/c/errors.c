@@ -272,7 +272,8 @@ static void linear_structs(void) {
 static void linear_extents(void) {
   rigel_matrix bias = RIGEL_ROW_MAJOR(data, RIGEL_F32, 1, 4);
   b.rows = 3;
-  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "rigel_linear_forward: W is 3x4, expected 4 rows to match the columns of X 4x4", NULL, NULL);
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "rigel_linear_forward: W is 3x4, expected 4 rows to match the columns of X 4x4", NULL,
+          NULL);
   b.rows = 3;
   REFUSED(BACKWARD_WEIGHT, RIGEL_INVALID_ARGUMENT, "rigel_linear_backward_weight: dY is 3x4, expected 4 rows to match X 4x4", NULL,
           NULL);
