@@ -185,14 +185,21 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
 
   auto arguments = detail::arguments_of<S, Finish>(p);
   FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
-  tile::PersistentRaster raster(rows_of<Shape>(p), columns_of<Shape>(p));
+  // Kernels of several planes have no registers for the quotient without a division.
+  using Raster = std::conditional_t<(decomposition.planes > 1), tile::Raster, tile::PersistentRaster>;
+  const std::int64_t rows = rows_of<Shape>(p), columns = columns_of<Shape>(p);
+  Raster raster;
+  if constexpr (decomposition.planes > 1)
+    raster = {0, static_cast<unsigned>(rows), static_cast<unsigned>(columns)};
+  else
+    raster = {rows, columns};
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   if (tiles == 0) return;
   const auto launch = [&]<Direction of_a, Direction of_b>() {
     constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, planes>;
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
-        &multiply<S, Element, decomposition, Finish, Shape, of_a, of_b, decltype(result), tile::PersistentRaster>);
+        &multiply<S, Element, decomposition, Finish, Shape, of_a, of_b, decltype(result), Raster>);
     allow_shared_memory(function, bytes, allowed, p.execution.device, info);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
     launch_tiles<Shape>(function, tiles, bytes, list, p, info);

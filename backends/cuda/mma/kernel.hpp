@@ -143,8 +143,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     } else {
       const tile::Origin o = raster.origin(index, Shape::m, Shape::n);
       constexpr bool large = Shape::outputs_m * Shape::outputs_n >= 64 * 64;
-      store_tile<Shape::outputs_n, 16, large ? 1 : 2, !large>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
-                                                              shared + Slabs::bytes + warp * of_warp, lane);
+      store_tile<Shape::outputs_n, 16, large ? 1 : 2, !large, !large && ShortFloat<typename S::element>>(
+          g, sums, result, o.batch, o.m + warp_m, o.n + warp_n, shared + Slabs::bytes + warp * of_warp, lane);
     }
   }
   arch::wait_for_copies<0>();

@@ -280,9 +280,10 @@ __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows `apart`·i
 /// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. The value of an output is
 /// result(sum, l, m, n). `together`: how many groups of four neighbours a lane takes at a time after short steps, as registers allow; 0
-/// if there are none for steps. `accumulates`: whether there are some for steps after a sum with C, and for a Layer.
-template <int outputs_n, int apart = 16, int together = 2, bool accumulates = true, class S, class Finish, class Sum,
-          int rows, int columns, class Result>
+/// if there are none for steps. `accumulates`: whether there are some for steps after a sum with C; `layers`: for a
+/// Layer.
+template <int outputs_n, int apart = 16, int together = 2, bool accumulates = true, bool layers = accumulates, class S,
+          class Finish, class Sum, int rows, int columns, class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                            unsigned char* buffer, int lane) {
@@ -332,7 +333,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
 
   if constexpr (std::is_same_v<Sum, double> && apart == 16)
     if (own) return store_doubles(g, x, l, m, n, lane);
-  if constexpr (takes_steps && accumulates && std::is_same_v<Finish, detail::ProgramFinish>)
+  if constexpr (takes_steps && layers && std::is_same_v<Finish, detail::ProgramFinish>)
     if ((steps_to_own || steps_to_elements) && g.finish.is_layer && !g.accumulate) {
       const auto store = [&]<class Value>() __attribute__((always_inline)) {
         store_layer<Value, outputs_n, apart, outputs_n / 16>(g, x, result, l, m, n, sums, static_cast<float*>(nullptr),
