@@ -4,8 +4,8 @@
 // both choose. On a host the call includes its work; on a GPU it is the time to enqueue it. Rounds of C++ and C alternate.
 //
 // usage: bench_c_overhead      (OMP_NUM_THREADS=1 takes the threads' start out of both)
-#include <rigel/contract.hpp>
 #include <rigel/rigel.h>
+#include <rigel/contract.hpp>
 
 #include <Kokkos_Core.hpp>
 
