@@ -36,32 +36,33 @@ using detail::MatrixOf;
 // LAPACK's routines of one type, of column-major matrices without gaps between columns. They return the info.
 template <class T>
 struct Lapack;
-#define RIGEL_LAPACK(letter, T)                                                                            \
-  template <>                                                                                              \
-  struct Lapack<T> {                                                                                       \
-    static int factor_cholesky(int n, T* a) {                                                              \
-      int info = 0;                                                                                        \
-      letter##potrf_("L", &n, a, &n, &info, 1);                                                            \
-      return info;                                                                                         \
-    }                                                                                                      \
-    static void substitute_cholesky(int n, int m, const T* a, T* x) {                                      \
-      int info = 0;                                                                                        \
-      letter##potrs_("L", &n, &m, a, &n, x, &n, &info, 1);                                                 \
-    }                                                                                                      \
-    static int factor_lu(int n, T* a, int* pivots) {                                                       \
-      int info = 0;                                                                                        \
-      letter##getrf_(&n, &n, a, &n, pivots, &info);                                                        \
-      return info;                                                                                         \
-    }                                                                                                      \
-    static void substitute_lu(int n, int m, const T* a, const int* pivots, T* x) {                         \
-      int info = 0;                                                                                        \
-      letter##getrs_("N", &n, &m, a, &n, pivots, x, &n, &info, 1);                                         \
-    }                                                                                                      \
-    static int eigenvectors(int n, T* a, T* values, T* work, int size, int* integers, int integers_size) { \
-      int info = 0;                                                                                        \
-      letter##syevd_("V", "L", &n, a, &n, values, work, &size, integers, &integers_size, &info, 1, 1);     \
-      return info;                                                                                         \
-    }                                                                                                      \
+#define RIGEL_LAPACK(letter, T)                                                                                           \
+  template <>                                                                                                             \
+  struct Lapack<T> {                                                                                                      \
+    using Number = T;                                                                                                     \
+    static int factor_cholesky(int n, Number* a) {                                                                        \
+      int info = 0;                                                                                                       \
+      letter##potrf_("L", &n, a, &n, &info, 1);                                                                           \
+      return info;                                                                                                        \
+    }                                                                                                                     \
+    static void substitute_cholesky(int n, int m, const Number* a, Number* x) {                                           \
+      int info = 0;                                                                                                       \
+      letter##potrs_("L", &n, &m, a, &n, x, &n, &info, 1);                                                                \
+    }                                                                                                                     \
+    static int factor_lu(int n, Number* a, int* pivots) {                                                                 \
+      int info = 0;                                                                                                       \
+      letter##getrf_(&n, &n, a, &n, pivots, &info);                                                                       \
+      return info;                                                                                                        \
+    }                                                                                                                     \
+    static void substitute_lu(int n, int m, const Number* a, const int* pivots, Number* x) {                              \
+      int info = 0;                                                                                                       \
+      letter##getrs_("N", &n, &m, a, &n, pivots, x, &n, &info, 1);                                                        \
+    }                                                                                                                     \
+    static int eigenvectors(int n, Number* a, Number* values, Number* work, int size, int* integers, int integers_size) { \
+      int info = 0;                                                                                                       \
+      letter##syevd_("V", "L", &n, a, &n, values, work, &size, integers, &integers_size, &info, 1, 1);                    \
+      return info;                                                                                                        \
+    }                                                                                                                     \
   };
 RIGEL_LAPACK(s, float)
 RIGEL_LAPACK(d, double)
@@ -83,11 +84,12 @@ struct Worker {
                       v = layout.add(eigen ? n : 0, sizeof(T)), w = layout.add(of_work, sizeof(T)),
                       i = layout.add(of_integers, sizeof(int));
     bytes = layout.bytes();
-    matrix = reinterpret_cast<T*>(base + m);
-    sides = reinterpret_cast<T*>(base + s);
-    values = reinterpret_cast<T*>(base + v);
-    work = reinterpret_cast<T*>(base + w);
-    integers = reinterpret_cast<int*>(base + i);
+    const auto at = [&](std::size_t offset) { return reinterpret_cast<std::uintptr_t>(base) + offset; };  // base may be null
+    matrix = reinterpret_cast<T*>(at(m));
+    sides = reinterpret_cast<T*>(at(s));
+    values = reinterpret_cast<T*>(at(v));
+    work = reinterpret_cast<T*>(at(w));
+    integers = reinterpret_cast<int*>(at(i));
     work_size = static_cast<int>(of_work);
     integers_size = static_cast<int>(of_integers);
   }

@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
       if (std::string(argv[i]) == "--data")
         file = argv[i + 1];
       else if (std::string(argv[i]) == "--expect")
-        expected.push_back(std::atoi(argv[i + 1]));
+        expected.push_back(static_cast<int>(std::strtol(argv[i + 1], nullptr, 10)));
     }
     const digits::Data data = digits::read(file);
     const int n = 3 * data.size() / 4, tests = data.size() - n;

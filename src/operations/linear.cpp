@@ -225,7 +225,7 @@ class Weight {
     p.k = x_.rows;
     add_products(p, p.c.batches);
     products_of_weight_ = products_.size();
-    if (call_.bias) add_bias();
+    if (call_.bias) add_bias(*call_.bias);
     for (const Contraction& one : products_) one.check();
     if (call_.bias)
       for (const Operand* o : {&x_, &call_.product.c})
@@ -321,10 +321,10 @@ class Weight {
     return joins;
   }
 
-  void add_bias() {
+  void add_bias(const Operand& bias) {
     Contraction p = call_.product;
     p.instantiated = call_.instantiated;
-    p.c = *call_.bias;
+    p.c = bias;
     p.m = 1;
     // A row of ones for all rows that one sum has.
     const std::int64_t rows = dy_.rows * (p.c.batches == dy_.batches ? 1 : dy_.batches);
@@ -385,8 +385,8 @@ class Input {
     const Kokkos::Profiling::ScopedRegion region("rigel::linear_backward_input");
     const CallMemory memory(p.function, p.execution, given_, needed, {&p.a, &p.b, &p.c, pointer_to(call_.preactivation)});
     place(memory.address());
-    if (has_pass())
-      passes_.derivative(p.execution, {.from = *call_.preactivation, .to = factors_, .functor = &call_.activation});
+    if (const auto& z = call_.preactivation; z && has_pass())
+      passes_.derivative(p.execution, {.from = *z, .to = factors_, .functor = &call_.activation});
     rigel::run(p);
   }
   std::size_t bytes() {

@@ -25,9 +25,11 @@ struct Case {
   bool one_fails;  // the last matrix of the batch
   std::string text() const {
     constexpr const char* tasks[] = {"factor", "substitute", "solve"};
-    constexpr const char* layouts[] = {"right", "left", "strided"};
     return std::string(tasks[int(task)]) + ", batch " + std::to_string(batch) + ", n " + std::to_string(n) + ", " +
-           std::to_string(m) + " right sides, layout " + layouts[layout] +
+           std::to_string(m) + " right sides, layout " +
+           (layout == 0   ? "right"
+            : layout == 1 ? "left"
+                          : "strided") +
            (triangle == Triangle::upper ? ", upper" : ", lower") + (one_fails ? ", the last fails" : "");
   }
 };

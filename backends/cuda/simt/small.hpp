@@ -48,7 +48,7 @@ struct SmallTypes {
   static constexpr int vector_bits = std::is_arithmetic_v<Element> || ShortFloat<Element> ? vector_bits_of<Element> : 0;
   static constexpr bool async = std::is_arithmetic_v<Element> && std::is_same_v<Element, Stored> && sizeof(Element) >= 4;
   /// Of a block, at most; and such blocks on a multiprocessor. Loads through registers need more of them.
-  static constexpr int threads = registers > 1 || async ? 512 : 384;
+  static constexpr int threads = registers > 1 || async ? 512 : ShortFloat<Accumulator> ? 320 : 384;
   static constexpr int blocks = registers > 1 ? 1 : 2;
 
   using Step = std::conditional_t<sums_powers<S>, PowersBySpecialFunctions<S>,
