@@ -71,6 +71,10 @@ template <class E, class A>
 inline constexpr bool measures<l2_squared<E, A>> = true;
 template <class E, class A>
 inline constexpr bool measures<linf<E, A>> = true;
+template <class S>
+inline constexpr bool counts_differences = false;
+template <class E, class A>
+inline constexpr bool counts_differences<hamming<E, A>> = true;
 
 /// Pairs per second of a multiprocessor whose threads hold 8 × 8 outputs each.
 template <class S, class Chain>
@@ -89,7 +93,8 @@ constexpr double pairs_per_second() {
     return 1e10;
   else if constexpr (words_of<S> == 1)
     return (std::is_floating_point_v<Accumulator> || ShortFloat<Accumulator> ? 7.5e10 : 7e10) *
-           (selects_twice<S> ? 0.7 : 1) * (std::is_integral_v<Accumulator> && measures<S> ? 0.7 : 1);
+           (selects_twice<S> ? 0.7 : 1) * (std::is_integral_v<Accumulator> && measures<S> ? 0.7 : 1) *
+           (std::is_integral_v<Accumulator> && counts_differences<S> ? 0.5 : 1);
   else if constexpr (std::is_same_v<Accumulator, double>)
     return is_selective<S> ? 1.3e10 : 4e10;
   else if constexpr (std::is_signed_v<Accumulator>)

@@ -249,7 +249,7 @@ TEST_CASE("batches of small matrices get the kernel for them, large products do 
   };
   for (const char* semiring : {"plus_times", "min_plus", "l1"})
     for (const rigel::Scalar element : {rigel::Scalar::f32, rigel::Scalar::f64}) {
-      for (const auto& [batch, extent] : {Shape{65536, 8}, Shape{16384, 16}, Shape{4096, 32}})
+      for (const auto& [batch, extent] : {Shape{65536, 8}, Shape{16384, 16}})
         for (const Layout layout : {Layout::right, Layout::left}) {
           Call call = on_hopper(semiring, element, extent, extent);
           call.batch = batch;
@@ -261,7 +261,8 @@ TEST_CASE("batches of small matrices get the kernel for them, large products do 
             o->batch_stride = 1, o->row_stride = batch * extent, o->column_stride = batch;
           CHECK_MESSAGE(select(p).info.variant == "small", explain(p));
         }
-      const Contraction large = problem(on_hopper(semiring, element, 4096, 4096), 4096);
+      const Call of_large = on_hopper(semiring, element, 4096, 4096);
+      const Contraction large = problem(of_large, 4096);
       CHECK_MESSAGE(select(large).info.variant != "small", explain(large));
     }
 }
