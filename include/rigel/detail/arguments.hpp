@@ -95,11 +95,6 @@ struct ProgramFinish {
   RIGEL_MEMBER bool is_copy() const {
     return program.empty() && type == scalar_of<T>;
   }
-  /// Whether C holds values of type T.
-  template <class T>
-  RIGEL_MEMBER bool is_of() const {
-    return type == scalar_of<T>;
-  }
   /// Whether a thread may apply the epilogue to several floats at a time, by run_on(), before it stores them as T.
   template <class T>
   RIGEL_MEMBER bool runs_short() const {
