@@ -199,7 +199,8 @@ __device__ __forceinline__ void store_some(const detail::Arguments<S, Finish>& g
 
 /// store_tile() for codes. With short codes a call mostly stores C. So a row-major C of 32-bit numbers, without an epilogue
 /// or with a factor alone (metric::bit_hamming), has kernels of its own, which have no other epilogue.
-template <int outputs_n, int apart, int together, bool accumulates, class S, class Finish, int rows, int columns>
+template <int outputs_n, int apart, int together, bool accumulates, bool layers, class S, class Finish, int rows,
+          int columns>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
                                            const FromCountsInRegisters<S>& result, std::int64_t l, std::int64_t m,
                                            std::int64_t n, unsigned char*, int lane) {
