@@ -3,6 +3,7 @@
 // 1797 handwritten digits: nearest neighbours by four metrics, geodesic distances and components of the neighbour graph. Every
 // family of kernels computes every figure. README.md defines the figures.
 #include <examples/digits/data.hpp>
+#include <examples/digits/program.hpp>
 #include <rigel/rigel.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -10,8 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <string>
@@ -19,7 +18,7 @@
 
 namespace {
 
-using digits::Data, digits::features, digits::read;
+using digits::Data, digits::features;
 
 constexpr int neighbours = 10;
 
@@ -260,16 +259,18 @@ int report(const std::vector<Column>& columns, const std::map<std::string, doubl
   return wrong;
 }
 
-int run(const std::filesystem::path& path, const std::map<std::string, double>& expected) {
+bool run(const digits::Options& options) {
   using Device = Kokkos::DefaultExecutionSpace;
   using Host = Kokkos::DefaultHostExecutionSpace;
-  const Data data = read(path);
+  const Data data = digits::read(options.data);
   std::printf("%d handwritten digits, %d features; %s, %d host threads\n", data.size(), features, Device::name(),
               Host().concurrency());
   std::vector<Column> columns;
   compute<Device>(data, families<Device>(), columns);
   if constexpr (!std::is_same_v<Device, Host>) compute<Host>(data, {""}, columns);
-  return report(columns, expected) == 0 ? 0 : 1;
+  std::map<std::string, double> expected;
+  for (const auto& [name, value] : options.expected) expected[name] = std::stod(value);
+  return report(columns, expected) == 0;
 }
 
 constexpr const char* usage =
@@ -277,41 +278,6 @@ constexpr const char* usage =
     "Figures of the neighbour graph of handwritten digits, by every family of kernels. The data lies beside the program\n"
     "or is named. Ends with 1 where families differ, or a figure is not as expected.\n";
 
-bool has_device() {
-#ifdef KOKKOS_ENABLE_CUDA
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
-#else
-  return true;
-#endif
-}
-
 }  // namespace
 
-int main(int argc, char** argv) {
-  std::filesystem::path path = std::filesystem::path(argv[0]).parent_path() / "digits.csv";
-  std::map<std::string, double> expected;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string word = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
-    const auto equals = value.rfind('=');
-    if (word == "--data" && !value.empty()) {
-      path = value;
-    } else if (word == "--expect" && equals != std::string::npos) {
-      expected[value.substr(0, equals)] = std::strtod(value.c_str() + equals + 1, nullptr);
-    } else {
-      std::fputs(usage, word == "--help" ? stdout : stderr);
-      return word == "--help" ? 0 : 2;
-    }
-  }
-  if (!has_device()) {
-    std::printf("skipped: this program is built for CUDA, and no GPU is visible\n");
-    return 77;
-  }
-  try {
-    const Kokkos::ScopeGuard kokkos;
-    return run(path, expected);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "digits: %s\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return digits::run_program(argc, argv, usage, run); }

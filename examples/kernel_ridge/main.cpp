@@ -4,13 +4,13 @@
 // K(l,i,j) = exp(−‖x_i − x_j‖₁ / width_l) + α·[i = j], W(l) = K(l)⁻¹·Y by Cholesky, and the digit of an image z is the class c of
 // the largest score Σ_i exp(−‖z − x_i‖₁ / width_l)·W(l,i,c). README.md defines the figures.
 #include <examples/digits/data.hpp>
+#include <examples/digits/program.hpp>
 #include <rigel/rigel.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -73,42 +73,37 @@ std::vector<int> classify(const Exec& exec, const digits::Data& data, int n) {
   return right;
 }
 
+bool run(const digits::Options& options) {
+  const digits::Data data = digits::read(options.data);
+  const int n = 3 * data.size() / 4, tests = data.size() - n;
+  const Exec exec;
+  const Kokkos::Timer timer;
+  const std::vector<int> right = classify(exec, data, n);
+  std::printf("%d images to learn from, %d to classify, %.3f s\n", n, tests, timer.seconds());
+  std::map<std::string, std::string> expected = options.expected;
+  bool good = true;
+  for (int l = 0; l < count; ++l) {
+    char width[16];
+    std::snprintf(width, sizeof width, "%g", widths[l]);
+    std::printf("width %6s: %d right, %.2f %%\n", width, right[l], 100. * right[l] / tests);
+    if (const auto entry = expected.extract(width); entry && std::stoi(entry.mapped()) != right[l]) {
+      std::printf("FAILS: %s are expected\n", entry.mapped().c_str());
+      good = false;
+    }
+  }
+  for (const auto& [width, digits] : expected) {
+    std::printf("FAILS: there is no width %s\n", width.c_str());
+    good = false;
+  }
+  return good;
+}
+
+constexpr const char* usage =
+    "kernel_ridge [--data <digits.csv>] [--expect <width>=<digits>]...\n"
+    "Classifies handwritten digits by kernel ridge regression with several widths of the Laplace kernel. The data lies next "
+    "to\n"
+    "the program or is named. Ends with 1 where the number of digits that are classified right is not as expected.\n";
+
 }  // namespace
 
-int main(int argc, char** argv) {
-#ifdef KOKKOS_ENABLE_CUDA
-  int gpus = 0;
-  if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus == 0) {
-    std::printf("skipped: Kokkos is built with CUDA and needs a GPU to run anything\n");
-    return 77;
-  }
-#endif
-  const Kokkos::ScopeGuard kokkos(argc, argv);
-  try {
-    std::string file = (std::filesystem::path(argv[0]).parent_path() / "digits.csv").string();
-    std::vector<int> expected;
-    for (int i = 1; i + 1 < argc; i += 2) {
-      if (std::string(argv[i]) == "--data")
-        file = argv[i + 1];
-      else if (std::string(argv[i]) == "--expect")
-        expected.push_back(static_cast<int>(std::strtol(argv[i + 1], nullptr, 10)));
-    }
-    const digits::Data data = digits::read(file);
-    const int n = 3 * data.size() / 4, tests = data.size() - n;
-    const Exec exec;
-    const Kokkos::Timer timer;
-    const std::vector<int> right = classify(exec, data, n);
-    std::printf("%d images to learn from, %d to classify, %.3f s\n", n, tests, timer.seconds());
-    for (int l = 0; l < count; ++l)
-      std::printf("width %6.2f: %d right, %.2f %%\n", widths[l], right[l], 100. * right[l] / tests);
-    for (std::size_t l = 0; l < expected.size(); ++l)
-      if (l >= right.size() || right[l] != expected[l]) {
-        std::printf("FAILS: expected %d right for width %zu\n", expected[l], l);
-        return 1;
-      }
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "kernel_ridge: %s\n", e.what());
-    return 1;
-  }
-  return 0;
-}
+int main(int argc, char** argv) { return digits::run_program(argc, argv, usage, run); }

@@ -2,42 +2,25 @@
 //
 // A network of two linear layers learns handwritten digits: twice, then with the same batches cut into micro-batches in two ways. The
 // program compares digests of the weights where Rigel promises the same bits. README.md says what it prints.
+#include <examples/digits/data.hpp>
+#include <examples/digits/program.hpp>
 #include <rigel/rigel.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace {
 
-constexpr int pixels = 64, hidden = 96, classes = 10, batch = 256, epochs = 80, tested = 360;
+constexpr int hidden = 96, classes = 10, batch = 256, epochs = 80, tested = 360;
 constexpr float rate = 0.5f;
 
-struct Data {
-  std::vector<int> images, digits;  // `pixels` numbers from 0 to 16 per digit
-  int size() const { return static_cast<int>(digits.size()); }
-};
-
-Data read(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error("cannot read '" + path.string() + "': name the data with --data <file>");
-  Data data;
-  int value = 0;
-  for (std::size_t at = 0; file >> value; ++at) {
-    (at % (pixels + 1) == pixels ? data.digits : data.images).push_back(value);
-    if (file.peek() == ',') file.get();
-  }
-  if (data.size() <= tested || data.images.size() != data.digits.size() * pixels)
-    throw std::runtime_error("'" + path.string() + "' does not hold lines of 65 integers");
-  return data;
-}
+using digits::Data, digits::features;
 
 /// What a training ends with: a digest of all weights, and the share of the tested images that the network gets right.
 struct Result {
@@ -78,11 +61,14 @@ class Network {
 
  public:
   Network(const Data& data, rigel::Tier tier)
-      : tier_(tier), trained_(data.size() - tested), images_("images", data.size(), pixels), digits_("digits", data.size()) {
+      : tier_(tier),
+        trained_(data.size() - tested),
+        images_("images", data.size(), features),
+        digits_("digits", data.size()) {
     const auto images = Kokkos::create_mirror_view(images_);
     const auto digits = Kokkos::create_mirror_view(digits_);
     for (int i = 0; i < data.size(); ++i) {
-      for (int k = 0; k < pixels; ++k) images(i, k) = T(static_cast<float>(data.images[i * pixels + k]) / 16);
+      for (int k = 0; k < features; ++k) images(i, k) = T(static_cast<float>(data.pixels[i * features + k]) / 16);
       digits(i) = data.digits[i];
     }
     Kokkos::deep_copy(images_, images);
@@ -205,7 +191,7 @@ class Network {
   int trained_;
   Matrix<T> images_;
   Kokkos::View<int*, Space> digits_;
-  Layer first_{pixels, hidden, 1}, second_{hidden, classes, 2};
+  Layer first_{features, hidden, 1}, second_{hidden, classes, 2};
 };
 
 /// Trains in each of the ways, and prints a line for each. Returns whether digests are equal where they must be; `digest` is that of the
@@ -249,17 +235,20 @@ bool compare_all(const Data& data, std::map<std::string, std::uint64_t>& known) 
   return good;
 }
 
-int run(const std::filesystem::path& path, std::map<std::string, std::uint64_t> known) {
+bool run(const digits::Options& options) {
   using Device = Kokkos::DefaultExecutionSpace;
   using Host = Kokkos::DefaultHostExecutionSpace;
-  const Data data = read(path);
+  const Data data = digits::read(options.data);
+  if (data.size() <= tested) throw std::runtime_error("'" + options.data.string() + "' has too few digits");
+  std::map<std::string, std::uint64_t> known;
+  for (const auto& [name, digest] : options.expected) known[name] = std::stoull(digest, nullptr, 16);
   std::printf("%d handwritten digits, %d of them for tests; %d epochs; digest of the weights, accuracy:\n", data.size(),
               tested, epochs);
   bool good = compare_all<Host>(data, known);
   if constexpr (!std::is_same_v<Device, Host>) good = compare_all<Device>(data, known) && good;
   std::printf(good ? "all digests are equal where that is promised\n"
                    : "digests (!!!) differ though the same bits are promised\n");
-  return good ? 0 : 1;
+  return good;
 }
 
 constexpr const char* usage =
@@ -268,41 +257,6 @@ constexpr const char* usage =
     "program\n"
     "or is named. Ends with 1 where bits differ that must not, or a digest is not as expected.\n";
 
-bool has_device() {
-#ifdef KOKKOS_ENABLE_CUDA
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
-#else
-  return true;
-#endif
-}
-
 }  // namespace
 
-int main(int argc, char** argv) {
-  std::filesystem::path path = std::filesystem::path(argv[0]).parent_path() / "digits.csv";
-  std::map<std::string, std::uint64_t> expected;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string word = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
-    const auto equals = value.rfind('=');
-    if (word == "--data" && !value.empty()) {
-      path = value;
-    } else if (word == "--expect" && equals != std::string::npos) {
-      expected[value.substr(0, equals)] = std::strtoull(value.c_str() + equals + 1, nullptr, 16);
-    } else {
-      std::fputs(usage, word == "--help" ? stdout : stderr);
-      return word == "--help" ? 0 : 2;
-    }
-  }
-  if (!has_device()) {
-    std::printf("skipped: this program is built for CUDA, and no GPU is visible\n");
-    return 77;
-  }
-  try {
-    const Kokkos::ScopeGuard kokkos;
-    return run(path, expected);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "train: %s\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return digits::run_program(argc, argv, usage, run); }
