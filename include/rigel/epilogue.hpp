@@ -28,6 +28,7 @@ enum class Kind : std::int32_t {
   exponential,  // from here on, an exponential of the value,
   laplace,
   gaussian,
+  matern,   // and a polynomial times it,
   sigmoid,  // up to here, and its quotient with 1 + an exponential
   reciprocal,
   clamp,
@@ -52,6 +53,7 @@ RIGEL_FUNCTION constexpr void with_kind(Kind kind, const Use& use) {
     case Kind::exponential: return use.template operator()<Kind::exponential>();
     case Kind::laplace: return use.template operator()<Kind::laplace>();
     case Kind::gaussian: return use.template operator()<Kind::gaussian>();
+    case Kind::matern: return use.template operator()<Kind::matern>();
     case Kind::sigmoid: return use.template operator()<Kind::sigmoid>();
     case Kind::reciprocal: return use.template operator()<Kind::reciprocal>();
     case Kind::clamp: return use.template operator()<Kind::clamp>();
@@ -147,21 +149,28 @@ namespace detail {
 
 // Whether a step of this kind takes an exponential of the value, as run() and run_on() know it.
 RIGEL_FUNCTION constexpr bool takes_exponential(Kind kind) { return kind >= Kind::exponential && kind <= Kind::sigmoid; }
-// Its argument.
+// Its argument. That of a Matérn kernel, whose y is 3 or 5, stays so small that its square is finite: exp(−1000) is 0.
 template <Kind kind, class T>
-RIGEL_FUNCTION T exponent(T v, T x) {
+RIGEL_FUNCTION T exponent(T v, T x, [[maybe_unused]] T y) {
   if constexpr (kind == Kind::exponential)
     return v * x;
   else if constexpr (kind == Kind::laplace)
     return v * (T(-1) / x);
   else if constexpr (kind == Kind::gaussian)
     return v * (T(-0.5) / (x * x));
-  else
+  else if constexpr (kind == Kind::matern) {
+    const T argument = v * (static_cast<T>(y == T(5) ? -2.23606797749978969641 : -1.73205080756887729353) / x);
+    return argument < T(-1000) ? T(-1000) : argument;
+  } else
     return -v;
 }
-// The value that follows from it.
+// The value that follows from the argument and its exponential e.
 template <class T>
-RIGEL_FUNCTION T with_exponential(Kind kind, T e) {
+RIGEL_FUNCTION T with_exponential(Kind kind, T e, T argument, T y) {
+  if (kind == Kind::matern) {
+    const T square = y == T(5) ? argument * argument * static_cast<T>(1. / 3) : T(0);
+    return e * (T(1) - argument + square);
+  }
   return kind == Kind::sigmoid ? T(1) / (T(1) + e) : e;
 }
 
@@ -245,9 +254,10 @@ RIGEL_FUNCTION T activated(T v) {
 template <Kind kind, class T>
 RIGEL_FUNCTION T apply(T v, T x, T y, bool on_diagonal) {
   using std::exp, std::fabs, std::pow, std::tanh;
-  if constexpr (takes_exponential(kind))
-    return with_exponential(kind, exp(exponent<kind>(v, x)));
-  else if constexpr (kind == Kind::scale)
+  if constexpr (takes_exponential(kind)) {
+    const T argument = exponent<kind>(v, x, y);
+    return with_exponential(kind, exp(argument), argument, y);
+  } else if constexpr (kind == Kind::scale)
     return v * x;
   else if constexpr (kind == Kind::add)
     return v + x;
@@ -456,12 +466,12 @@ class Program {
       // Each exponential exists once, since kernels carry this code.
       with_kind(step.kind, [&]<Kind k>() __attribute__((always_inline)) {
         if constexpr (detail::takes_exponential(k))
-          argument = detail::exponent<k>(v, x[0]);
+          argument = detail::exponent<k>(v, x[0], y);
         else
           v = detail::apply<k>(v, x[0], y, n - m == step.offset);
       });
       using std::exp;
-      if (detail::takes_exponential(step.kind)) v = detail::with_exponential(step.kind, exp(argument));
+      if (detail::takes_exponential(step.kind)) v = detail::with_exponential(step.kind, exp(argument), argument, y);
     }
     return v;
   }
@@ -560,7 +570,7 @@ class Program {
 #pragma unroll
       for (int j = 0; j < width; ++j) {
         if constexpr (detail::takes_exponential(kind))
-          arguments[j] = detail::exponent<kind>(group[j], x[j]);
+          arguments[j] = detail::exponent<kind>(group[j], x[j], y);
         else if constexpr (kind == Kind::power)
           group[j] = step.x == 0.5 ? __builtin_elementwise_sqrt(group[j]) : step.x == 2 ? group[j] * group[j] : group[j];
         else if constexpr (kind < Kind::silu)  // later ones are not short, or have code of their own
@@ -570,7 +580,7 @@ class Program {
     });
     if (detail::takes_exponential(step.kind))
 #pragma unroll
-      for (int j = 0; j < width; ++j) group[j] = detail::with_exponential(step.kind, exp(arguments[j]));
+      for (int j = 0; j < width; ++j) group[j] = detail::with_exponential(step.kind, exp(arguments[j]), arguments[j], y);
   }
 
   // Whether a parameter in memory is not the same for all groups.
@@ -697,6 +707,11 @@ constexpr Program gelu_tanh() { return Step{Kind::gelu_tanh}; }
 constexpr Program laplace(double bandwidth) { return exponential(-1 / bandwidth); }
 /// The Gaussian kernel of a squared distance: exp(−v / (2·bandwidth²)).
 constexpr Program gaussian(double bandwidth) { return exponential(-1 / (2 * bandwidth * bandwidth)); }
+/// The Matérn kernel of a distance for ν = 3/2: (1 + u)·exp(−u), u = √3·v / length (C. E. Rasmussen and C. K. I. Williams, Gaussian
+/// Processes for Machine Learning, 2006, equation 4.17). For ν = 1/2 it is laplace().
+constexpr Program matern32(double length) { return Step{Kind::matern, length, 3}; }
+/// The same for ν = 5/2: (1 + u + u²/3)·exp(−u), u = √5·v / length.
+constexpr Program matern52(double length) { return Step{Kind::matern, length, 5}; }
 /// 1 if any bit of the word is set, else 0: joins the packed entries of or_and.
 constexpr Program any_bit() { return Step{Kind::any_bit}; }
 /// The number of set bits modulo 2: joins the packed entries of xor_and. It must be the first step, and applies to integers.

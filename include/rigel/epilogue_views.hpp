@@ -98,6 +98,14 @@ Program gaussian(const View& bandwidth) {
   return {Step{Kind::gaussian}, detail::parameter(bandwidth, "gaussian()")};
 }
 template <Parameter View>
+Program matern32(const View& length) {
+  return {Step{Kind::matern, 0, 3}, detail::parameter(length, "matern32()")};
+}
+template <Parameter View>
+Program matern52(const View& length) {
+  return {Step{Kind::matern, 0, 5}, detail::parameter(length, "matern52()")};
+}
+template <Parameter View>
 Program reciprocal(const View& offset, double numerator = 1) {
   return {Step{Kind::reciprocal, 0, numerator}, detail::parameter(offset, "reciprocal()")};
 }

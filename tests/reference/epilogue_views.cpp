@@ -116,6 +116,15 @@ void check_parameters() {
   check(
       2, 4, [](const auto& x) { return epilogue::gaussian(x); },
       [](double v, double x, bool) { return std::exp(-v / (2 * x * x)); });
+  // No v is near the zeros of the polynomials.
+  check(
+      3, 5, [](const auto& x) { return epilogue::matern32(x); },
+      [](double v, double x, bool) { return (1 + std::sqrt(3.) * v / x) * std::exp(-std::sqrt(3.) * v / x); });
+  check(
+      3, 5, [](const auto& x) { return epilogue::matern52(x); },
+      [](double v, double x, bool) {
+        return (1 + std::sqrt(5.) * v / x + 5 * v * v / (3 * x * x)) * std::exp(-std::sqrt(5.) * v / x);
+      });
   check(8, 16, [](const auto& x) { return epilogue::reciprocal(x); }, [](double v, double x, bool) { return 1 / (x + v); });
   check(
       8, 16, [](const auto& x) { return epilogue::reciprocal(x, 3); }, [](double v, double x, bool) { return 3 / (x + v); });

@@ -37,6 +37,10 @@ void check_function(const epilogue::Program& program, const F& f) {
   check_function<T, Exec>(program, f, [](double) { return 0.; });
 }
 
+// The Matérn kernels of v for length 2.
+double matern32(double v) { return (1 + std::sqrt(3.) * v / 2) * std::exp(-std::sqrt(3.) * v / 2); }
+double matern52(double v) { return (1 + std::sqrt(5.) * v / 2 + 5 * v * v / 12) * std::exp(-std::sqrt(5.) * v / 2); }
+
 // √(2/π)·(v + 0.044715·v³)
 double argument_of_tanh(double v) { return std::sqrt(2 / std::acos(-1.)) * (v + 0.044715 * v * v * v); }
 
@@ -58,6 +62,9 @@ void check_all() {
   check_function<T, Exec>(epilogue::tanh(), [](double v) { return std::tanh(v); });
   check_function<T, Exec>(epilogue::laplace(2), [](double v) { return std::exp(-v / 2); });
   check_function<T, Exec>(epilogue::gaussian(2), [](double v) { return std::exp(-v / 8); });
+  // Roundings of the argument, at most 1.12·|v|, count that often; where v < 0, terms of the polynomial cancel to a seventh.
+  check_function<T, Exec>(epilogue::matern32(2), matern32, [](double v) { return v < 0 ? 64 : 4 * v; });
+  check_function<T, Exec>(epilogue::matern52(2), matern52, [](double v) { return v < 0 ? 64 : 4 * v; });
   check<T, Exec>(epilogue::add(-1), {2, -0.5, -7, -2});
   check<T, Exec>(epilogue::threshold(1), {3, 0, -6, -1});
   check<T, Exec>(epilogue::add_diagonal(10, 4, 3), {3, 10.5, -6, -1});  // C lies one row below the diagonal
@@ -88,9 +95,10 @@ TEST_CASE_TEMPLATE("epilogues: the closed set and its composition", Exec, RIGEL_
 TEST_CASE_TEMPLATE("epilogues: NaN stays NaN", Exec, RIGEL_TEST_SPACES) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto a = matrix<float, Exec>(1, 1, {nan}), b = matrix<float, Exec>(1, 1, {1}), c = matrix<float, Exec>(1, 1);
-  for (const auto& program : {epilogue::clamp(0, 1), epilogue::relu(), epilogue::sigmoid(), epilogue::tanh(),
-                              epilogue::pow(0.5), epilogue::scale(2), epilogue::add(1), epilogue::threshold(1),
-                              epilogue::gelu(), epilogue::gelu_tanh(), epilogue::silu()})
+  for (const auto& program :
+       {epilogue::clamp(0, 1), epilogue::relu(), epilogue::sigmoid(), epilogue::tanh(), epilogue::pow(0.5),
+        epilogue::scale(2), epilogue::add(1), epilogue::threshold(1), epilogue::gelu(), epilogue::gelu_tanh(),
+        epilogue::silu(), epilogue::matern32(1), epilogue::matern52(1)})
     CHECK(std::isnan(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program)[0]));
 }
 
@@ -99,6 +107,14 @@ TEST_CASE_TEMPLATE("epilogues: activations far from zero", Exec, RIGEL_TEST_SPAC
              c = matrix<float, Exec>(1, 3);
   for (const auto& program : {epilogue::gelu(), epilogue::gelu_tanh(), epilogue::silu()})
     CHECK(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program) == Values{1e30f, 0, 0});
+}
+
+TEST_CASE_TEMPLATE("epilogues: Matérn kernels of zero and of distances beyond all numbers", Exec, RIGEL_TEST_SPACES) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto a = matrix<float, Exec>(1, 1, {1}), b = matrix<float, Exec>(1, 3, {0, 1e30, infinity}),
+             c = matrix<float, Exec>(1, 3);
+  for (const auto& program : {epilogue::matern32(1e-3), epilogue::matern52(1e-3)})
+    CHECK(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program) == Values{1, 0, 0});
 }
 
 TEST_CASE_TEMPLATE("epilogues: the diagonal of each batch", Exec, RIGEL_TEST_SPACES) {
