@@ -59,8 +59,8 @@ struct Normal {
 };
 RIGEL_FUNCTION Normal normal(float x) {
   const float z = math::abs(x), above = math::add(z, 3.5f), s = math::subtract(z, 3.5f) / above;
-  const float g = polynomial(s, 0.744416058f, -0.565561771f, 0.315425038f, -0.116053037f, 0.0174063779f, 0.0064931158f,
-                             -0.00317530939f, -0.000494943059f, 0.000421896199f, 0.000110688228f);
+  constexpr const auto& tail = epilogue::detail::tail_of_normal;
+  const float g = polynomial(s, tail[0], tail[1], tail[2], tail[3], tail[4], tail[5], tail[6], tail[7], tail[8], tail[9]);
   const float e = exponential(math::multiply(math::multiply(-0.5f, z), z)), beyond = math::multiply(g / above, e);
   return {x < 0 ? beyond : math::subtract(1.f, beyond), e};
 }

@@ -13,6 +13,7 @@
 #include <rigel/backends/cuda/tensor/planes.hpp>
 #include <rigel/detail/kernel.hpp>
 #include <rigel/detail/waves.hpp>
+#include <rigel/epilogue_layer.hpp>
 
 #include <cmath>
 #include <limits>

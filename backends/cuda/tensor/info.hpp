@@ -4,6 +4,7 @@
 #pragma once
 
 #include <rigel/detail/kernel.hpp>
+#include <rigel/epilogue_layer.hpp>
 
 #include <cstdint>
 #include <string>

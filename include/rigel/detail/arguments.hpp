@@ -4,6 +4,7 @@
 // Kokkos here.
 #pragma once
 
+#include <rigel/epilogue_layer.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/semiring.hpp>
 
