@@ -59,7 +59,7 @@ struct Normal {
 };
 RIGEL_FUNCTION Normal normal(float x) {
   const float z = math::abs(x), above = math::add(z, 3.5f), s = math::subtract(z, 3.5f) / above;
-  constexpr const auto& tail = epilogue::detail::tail_of_normal;
+  constexpr auto tail = epilogue::detail::tail_of_normal;
   const float g = polynomial(s, tail[0], tail[1], tail[2], tail[3], tail[4], tail[5], tail[6], tail[7], tail[8], tail[9]);
   const float e = exponential(math::multiply(math::multiply(-0.5f, z), z)), beyond = math::multiply(g / above, e);
   return {x < 0 ? beyond : math::subtract(1.f, beyond), e};
