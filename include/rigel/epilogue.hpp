@@ -154,12 +154,12 @@ class Program {
       // Each exponential exists once, since kernels carry this code.
       with_kind(step.kind, [&]<Kind k>() __attribute__((always_inline)) {
         if constexpr (detail::takes_exponential(k))
-          argument = detail::exponent<k>(v, x[0], y);
+          argument = detail::exponent<k>(v, x[0]);
         else
           v = detail::apply<k>(v, x[0], y, n - m == step.offset);
       });
       using std::exp;
-      if (detail::takes_exponential(step.kind)) v = detail::with_exponential(step.kind, exp(argument), argument, y);
+      if (detail::takes_exponential(step.kind)) v = detail::with_exponential(step.kind, exp(argument), argument);
     }
     return v;
   }
@@ -258,7 +258,7 @@ class Program {
 #pragma unroll
       for (int j = 0; j < width; ++j) {
         if constexpr (detail::takes_exponential(kind))
-          arguments[j] = detail::exponent<kind>(group[j], x[j], y);
+          arguments[j] = detail::exponent<kind>(group[j], x[j]);
         else if constexpr (kind == Kind::power)
           group[j] = step.x == 0.5 ? __builtin_elementwise_sqrt(group[j]) : step.x == 2 ? group[j] * group[j] : group[j];
         else if constexpr (kind < Kind::silu)  // later ones are not short, or have code of their own
@@ -268,7 +268,7 @@ class Program {
     });
     if (detail::takes_exponential(step.kind))
 #pragma unroll
-      for (int j = 0; j < width; ++j) group[j] = detail::with_exponential(step.kind, exp(arguments[j]), arguments[j], y);
+      for (int j = 0; j < width; ++j) group[j] = detail::with_exponential(step.kind, exp(arguments[j]), arguments[j]);
   }
 
   // Whether a parameter in memory is not the same for all groups.
@@ -324,9 +324,9 @@ constexpr Program laplace(double bandwidth) { return exponential(-1 / bandwidth)
 constexpr Program gaussian(double bandwidth) { return exponential(-1 / (2 * bandwidth * bandwidth)); }
 /// The Matérn kernel of a distance for ν = 3/2: (1 + u)·exp(−u), u = √3·v / length (C. E. Rasmussen and C. K. I. Williams, Gaussian
 /// Processes for Machine Learning, 2006, equation 4.17). For ν = 1/2 it is laplace().
-constexpr Program matern32(double length) { return Step{Kind::matern, length, 3}; }
+constexpr Program matern32(double length) { return Step{Kind::matern32, length}; }
 /// The same for ν = 5/2: (1 + u + u²/3)·exp(−u), u = √5·v / length.
-constexpr Program matern52(double length) { return Step{Kind::matern, length, 5}; }
+constexpr Program matern52(double length) { return Step{Kind::matern52, length}; }
 /// 1 if any bit of the word is set, else 0: joins the packed entries of or_and.
 constexpr Program any_bit() { return Step{Kind::any_bit}; }
 /// The number of set bits modulo 2: joins the packed entries of xor_and. It must be the first step, and applies to integers.

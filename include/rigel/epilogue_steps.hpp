@@ -19,7 +19,8 @@ enum class Kind : std::int32_t {
   exponential,  // from here on, an exponential of the value,
   laplace,
   gaussian,
-  matern,   // and a polynomial times it,
+  matern32,  // its product with a polynomial,
+  matern52,
   sigmoid,  // up to here, and its quotient with 1 + an exponential
   reciprocal,
   clamp,
@@ -44,7 +45,8 @@ RIGEL_FUNCTION constexpr void with_kind(Kind kind, const Use& use) {
     case Kind::exponential: return use.template operator()<Kind::exponential>();
     case Kind::laplace: return use.template operator()<Kind::laplace>();
     case Kind::gaussian: return use.template operator()<Kind::gaussian>();
-    case Kind::matern: return use.template operator()<Kind::matern>();
+    case Kind::matern32: return use.template operator()<Kind::matern32>();
+    case Kind::matern52: return use.template operator()<Kind::matern52>();
     case Kind::sigmoid: return use.template operator()<Kind::sigmoid>();
     case Kind::reciprocal: return use.template operator()<Kind::reciprocal>();
     case Kind::clamp: return use.template operator()<Kind::clamp>();
@@ -140,28 +142,26 @@ namespace detail {
 
 // Whether a step of this kind takes an exponential of the value, as run() and run_on() know it.
 RIGEL_FUNCTION constexpr bool takes_exponential(Kind kind) { return kind >= Kind::exponential && kind <= Kind::sigmoid; }
-// Its argument. That of a Matérn kernel, whose y is 3 or 5, stays so small that its square is finite: exp(−1000) is 0.
+// Its argument. That of a Matérn kernel stays so small that its square is finite: exp(−1000) is 0.
 template <Kind kind, class T>
-RIGEL_FUNCTION T exponent(T v, T x, [[maybe_unused]] T y) {
+RIGEL_FUNCTION T exponent(T v, T x) {
   if constexpr (kind == Kind::exponential)
     return v * x;
   else if constexpr (kind == Kind::laplace)
     return v * (T(-1) / x);
   else if constexpr (kind == Kind::gaussian)
     return v * (T(-0.5) / (x * x));
-  else if constexpr (kind == Kind::matern) {
-    const T argument = v * (static_cast<T>(y == T(5) ? -2.23606797749978969641 : -1.73205080756887729353) / x);
+  else if constexpr (kind == Kind::matern32 || kind == Kind::matern52) {
+    const T argument = v * (static_cast<T>(kind == Kind::matern32 ? -1.73205080756887729353 : -2.23606797749978969641) / x);
     return argument < T(-1000) ? T(-1000) : argument;
   } else
     return -v;
 }
 // The value that follows from the argument and its exponential e.
 template <class T>
-RIGEL_FUNCTION T with_exponential(Kind kind, T e, T argument, T y) {
-  if (kind == Kind::matern) {
-    const T square = y == T(5) ? argument * argument * static_cast<T>(1. / 3) : T(0);
-    return e * (T(1) - argument + square);
-  }
+RIGEL_FUNCTION T with_exponential(Kind kind, T e, T argument) {
+  if (kind == Kind::matern32) return e * (T(1) - argument);
+  if (kind == Kind::matern52) return e * (T(1) - argument + argument * argument * static_cast<T>(1. / 3));
   return kind == Kind::sigmoid ? T(1) / (T(1) + e) : e;
 }
 
@@ -249,8 +249,8 @@ template <Kind kind, class T>
 RIGEL_FUNCTION T apply(T v, T x, T y, bool on_diagonal) {
   using std::exp, std::fabs, std::pow, std::tanh;
   if constexpr (takes_exponential(kind)) {
-    const T argument = exponent<kind>(v, x, y);
-    return with_exponential(kind, exp(argument), argument, y);
+    const T argument = exponent<kind>(v, x);
+    return with_exponential(kind, exp(argument), argument);
   } else if constexpr (kind == Kind::scale)
     return v * x;
   else if constexpr (kind == Kind::add)

@@ -99,11 +99,11 @@ Program gaussian(const View& bandwidth) {
 }
 template <Parameter View>
 Program matern32(const View& length) {
-  return {Step{Kind::matern, 0, 3}, detail::parameter(length, "matern32()")};
+  return {Step{Kind::matern32}, detail::parameter(length, "matern32()")};
 }
 template <Parameter View>
 Program matern52(const View& length) {
-  return {Step{Kind::matern, 0, 5}, detail::parameter(length, "matern52()")};
+  return {Step{Kind::matern52}, detail::parameter(length, "matern52()")};
 }
 template <Parameter View>
 Program reciprocal(const View& offset, double numerator = 1) {

@@ -71,8 +71,9 @@ epilogue::Kind kind_of(std::int32_t kind, const std::string& name) {
     case RIGEL_GELU_TANH: return Kind::gelu_tanh;
     case RIGEL_ANY_BIT: return Kind::any_bit;
     case RIGEL_PARITY: return Kind::parity;
-    case RIGEL_MATERN: return Kind::matern;
-    default: refuse(name + ".kind is " + std::to_string(kind) + ", expected 1 to 19, the kinds of steps");
+    case RIGEL_MATERN32: return Kind::matern32;
+    case RIGEL_MATERN52: return Kind::matern52;
+    default: refuse(name + ".kind is " + std::to_string(kind) + ", expected 1 to 20, the kinds of steps");
   }
 }
 
@@ -107,9 +108,6 @@ epilogue::Program step_of(const rigel_step& given, const rigel_program& program,
   check(given.y_source, "y_source");
   if (given.offset != 0 && given.kind != RIGEL_ADD_DIAGONAL)
     refuse(name + ".offset is not 0, which only RIGEL_ADD_DIAGONAL takes");
-  if (given.kind == RIGEL_MATERN && (given.y_source != 0 || (given.y != 3 && given.y != 5)))
-    refuse(name + (given.y_source != 0 ? ".y_source is not 0" : ".y is " + std::to_string(given.y)) +
-           ", expected the number 3 or 5 as y of RIGEL_MATERN");
   if (given.x_source == 0) {
     if (given.y_source != 0) refuse(name + ".y_source is not 0, expected x in memory, too");
     if (given.kind == RIGEL_LAPLACE) return epilogue::laplace(given.x);

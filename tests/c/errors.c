@@ -233,10 +233,8 @@ static void options(void) {
   contract.epilogue.steps[0].offset = 1;
   REFUSED(CONTRACT, RIGEL_INVALID_ARGUMENT, "epilogue.steps[0].offset", "RIGEL_ADD_DIAGONAL", NULL);
   contract.epilogue.steps_count = 1;
-  contract.epilogue.steps[0].kind = RIGEL_MATERN;
-  contract.epilogue.steps[0].x = 1;
-  contract.epilogue.steps[0].y = 4;
-  REFUSED(CONTRACT, RIGEL_INVALID_ARGUMENT, "epilogue.steps[0].y is 4", "3 or 5", NULL);
+  contract.epilogue.steps[0].kind = RIGEL_MATERN52 + 1;
+  REFUSED(CONTRACT, RIGEL_INVALID_ARGUMENT, "epilogue.steps[0].kind is 21", "1 to 20", NULL);
   contract.epilogue.steps_count = contract.epilogue.sources_count = 1;
   contract.epilogue.steps[0].kind = RIGEL_ADD;
   contract.epilogue.steps[0].x_source = 1;

@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(Unit::threads, Unit::blocks)
     next = next_item();
   }
 
-  rejected.for_each_few(Unit::threads, [&](unsigned number, int place) {
+  rejected.for_each_few(Unit::threads, [&](unsigned number, int place) __attribute__((always_inline)) {
     const tile::Origin o = origin(number / unsigned{Shape::warps}, 0, 0);
     const int warp = static_cast<int>(number % unsigned{Shape::warps}), lane = static_cast<int>(threadIdx.x) % 32;
     const std::int64_t row = o.m + warp / Shape::warps_n * outputs_m + place / outputs_n;
