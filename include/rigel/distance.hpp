@@ -230,7 +230,7 @@ RowPass pass_of() {
 // as they are.
 template <class Exec, class X, class Z, class D, class M, class E, class Use>
 auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,
-                const CdistOptions& options, const Use& use) {
+                const CdistOptions& options, const Use& use, const char* function = "cdist") {
   using Element = typename decltype(cdist_element<X, Z, M>())::type;
   using Row = typename rows_of<Element, M>::type;
   using Value = typename view_t<D>::non_const_value_type;
@@ -245,13 +245,13 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
     using S = std::decay_t<decltype(semiring)>;
     if (options.skip_epilogue) own = {};
     if (std::is_integral_v<Value> && !std::is_same_v<Value, bool> && !own.empty())
-      throw Error(Code::unsupported, "cdist: D '" + of_d.label +
+      throw Error(Code::unsupported, std::string(function) + ": D '" + of_d.label +
                                          "' holds integers, expected floating-point numbers for this metric, or "
                                          "options.skip_epilogue");
     const auto with_functor = [&]<class Functor>(const Functor& functor) {
       const auto problem = [&] {
         return contraction_on<Value>(exec, semiring, std::move(of_x), std::move(of_z), std::move(of_d), functor, {},
-                                     contraction, "cdist");
+                                     contraction, function);
       };
       if constexpr (PreparesRows<M>) {
         using Rows = Kokkos::View<Row**, typename Exec::memory_space>;

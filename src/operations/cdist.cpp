@@ -2,6 +2,7 @@
 //
 // cdist() on operands: one contraction; of some metrics after a pass over the rows, into the workspace.
 #include "driver.hpp"
+#include "symmetric.hpp"
 
 #include <rigel/detail/cdist.hpp>
 #include <rigel/detail/checks.hpp>
@@ -70,16 +71,16 @@ class PreparedCdist {
     place(memory.address());
     if (is_self_) pass_.from[1] = pass_.to[1] = {};
     if (inner_.k > 0) pass_.launch(inner_.execution, pass_);
-    rigel::run(inner_);
+    run_symmetric(inner_);
   }
   std::string explanation() const {
     return std::string("rows prepared: ") + (pass_.centred ? "centred, " : "") + name(inner_.element) + ", " +
-           std::to_string(row_bytes()) + " bytes of workspace\n" + explain(inner_);
+           std::to_string(row_bytes()) + " bytes of workspace\n" + explain_symmetric(inner_);
   }
   std::vector<Candidate<Contraction>> candidates() const { return rigel::candidates(inner_); }
   std::size_t bytes() {
     if (inner_.is_empty()) return 0;
-    inner_.workspace.bytes = workspace_of(inner_);
+    inner_.workspace.bytes = bytes_symmetric(inner_);
     return row_bytes() + inner_.workspace.bytes;
   }
 
@@ -134,12 +135,12 @@ void run_cdist(Contraction p, const RowPass* pass) {
   if (pass)
     PreparedCdist(std::move(p), *pass).run();
   else
-    run(p);
+    run_symmetric(p);
 }
 
 std::string explain_cdist(Contraction p, const RowPass* pass) {
   check_extents(p);
-  return pass ? PreparedCdist(std::move(p), *pass).explanation() : explain(p);
+  return pass ? PreparedCdist(std::move(p), *pass).explanation() : explain_symmetric(p);
 }
 
 std::vector<Candidate<Contraction>> cdist_candidates(Contraction p, const RowPass* pass) {
@@ -149,7 +150,9 @@ std::vector<Candidate<Contraction>> cdist_candidates(Contraction p, const RowPas
 
 std::size_t cdist_bytes(Contraction p, const RowPass* pass) {
   check_extents(p);
-  return pass ? PreparedCdist(std::move(p), *pass).bytes() : workspace_size(p).bytes;
+  if (pass) return PreparedCdist(std::move(p), *pass).bytes();
+  p.check();
+  return bytes_symmetric(p);
 }
 
 }  // namespace rigel::detail

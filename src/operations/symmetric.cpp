@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Block rows of the lower triangle, and the pass that mirrors it.
+//
+// D(l,m,n) and D(l,n,m) are chains of ⊗(x_mk, x_nk) and ⊗(x_nk, x_mk). Those of the zoo commute, so every kernel whose sums depend on k
+// alone gives both the same bits. Products on tensor cores and of a BLAS do not: they cut the two factors otherwise, or cut C into
+// parts. So these are mirrored, too, where all of D is computed.
+#include "symmetric.hpp"
+
+#include "driver.hpp"
+
+#include <rigel/detail/kernel.hpp>
+#include <rigel/detail/mirror.hpp>
+
+#include <algorithm>
+
+namespace rigel::detail {
+namespace {
+
+bool is_symmetric(const epilogue::Program& program) {
+  for (int i = 0; i < program.size(); ++i) {
+    const epilogue::Step& step = program[i];
+    if (step.offset != 0) return false;
+    for (const int from : {int{step.x_from}, int{step.y_from}})
+      if (from >= 0 && (program.source(from).row_stride != 0 || program.source(from).column_stride != 0)) return false;
+  }
+  return true;
+}
+
+// Whether B is A transposed, and D symmetric.
+bool is_self(const Contraction& p) {
+  const bool can_mirror = p.execution.space != Space::other && !p.semiring.type && p.program && is_symmetric(*p.program);
+  return can_mirror && p.a.data == p.b.data && p.m == p.n && p.a.batches == p.b.batches &&
+         p.a.batch_stride == p.b.batch_stride && p.a.row_stride == p.b.column_stride && p.a.column_stride == p.b.row_stride;
+}
+
+// How a call is computed.
+struct Course {
+  const Kernel<Contraction>* kernel = nullptr;
+  std::int64_t height = 0;  // of a block row; 0: all of D at once
+  bool mirrors = false;     // all of D
+};
+
+Contraction block_row(const Contraction& p, std::int64_t first, std::int64_t height) {
+  const std::int64_t rows = std::min(height, p.m - first);
+  return part_of(p, {0, p.batch}, {first, rows}, {0, first + rows});
+}
+
+template <class Use>
+void for_each_block_row(const Contraction& p, std::int64_t height, const Use& use) {
+  for (std::int64_t first = 0; first < p.m; first += height) use(block_row(p, first, height));
+}
+
+// Seconds in which memory delivers and takes half of D.
+double mirror_seconds(const Contraction& p) {
+  constexpr double launch = 1e-5, of_device = 2e12, of_host = 4e9;
+  const double bytes =
+      static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.m) * static_cast<double>(p.c.size);
+  return launch + bytes / (p.execution.space == Space::cuda ? of_device : of_host);
+}
+
+// The height of block rows with the least predicted time, or 0.
+std::int64_t height_of(const Contraction& p, const Kernel<Contraction>& kernel) {
+  constexpr double least_seconds = 5e-4, least_gain = 0.95;
+  constexpr std::int64_t multiple = 128;  // keeps the alignment of X and D, and whole tiles
+  const double all = predicted_seconds(kernel, p);
+  if (all < least_seconds) return 0;
+  double least = least_gain * all;
+  std::int64_t best = 0;
+  for (const int count : {2, 4, 8, 16}) {
+    const std::int64_t height = (p.m / count + multiple - 1) / multiple * multiple;
+    if (height == 0 || height >= p.m) continue;
+    double seconds = mirror_seconds(p);
+    bool covers = true;
+    for_each_block_row(p, height, [&](const Contraction& part) {
+      covers = covers && supports(kernel, part);
+      if (covers) seconds += predicted_seconds(kernel, part);
+    });
+    if (!covers || seconds >= least) continue;
+    least = seconds;
+    best = height;
+  }
+  return best;
+}
+
+// A kernel of the caller's choice computes all of D, and so do those under batch_invariant, which may not depend on M.
+Course course_of(const Contraction& p) {
+  Course course{&select(p)};
+  const KernelInfo& info = course.kernel->info;
+  const bool is_product = p.semiring.name == "plus_times";
+  const bool halves_by_itself = info.family == "cuda.mma" && p.semiring.name == "l2_squared";
+  course.mirrors = is_product && !covers(info.promises, Promise::reference_bits);
+  if (p.kernel.empty() && !covers(p.require, Promise::batch_invariant) && !halves_by_itself)
+    course.height = height_of(p, *course.kernel);
+  return course;
+}
+
+void mirror(const Contraction& p) {
+  const auto with_words = [&]<class Word>(Word) {
+    with_instance(compiled_spaces{}, p.execution, [&]<class Exec>(const Exec& exec) {
+      constexpr std::int64_t side = Mirror<Exec, Word>::side;
+      Mirror<Exec, Word>{.d = strided_in<Word>(p.c),
+                         .batches = p.batch,
+                         .n = p.m,
+                         .tiles = (p.m + side - 1) / side,
+                         .by_rows = p.c.column_stride <= p.c.row_stride}
+          .launch(exec);
+    });
+  };
+  switch (p.c.size) {
+    case 1: return with_words(std::uint8_t{});
+    case 2: return with_words(std::uint16_t{});
+    case 4: return with_words(std::uint32_t{});
+    default: return with_words(std::uint64_t{});
+  }
+}
+
+std::size_t bytes_of(const Kernel<Contraction>& kernel, const Contraction& p) {
+  if (!kernel.workspace) return 0;
+  Plan plan;
+  kernel.cost(kernel, p, plan);
+  return kernel.workspace(kernel, p, plan).bytes;
+}
+
+}  // namespace
+
+void run_symmetric(const Contraction& p) {
+  if (p.is_empty() || !is_self(p)) return run(p);
+  p.check();
+  const Course course = course_of(p);
+  if (course.height == 0)
+    run(*course.kernel, p);
+  else
+    for_each_block_row(p, course.height, [&](const Contraction& part) { run(*course.kernel, part); });
+  if (course.height != 0 || course.mirrors) mirror(p);
+}
+
+std::string explain_symmetric(const Contraction& p) {
+  const std::string candidates = explain(p);
+  if (p.is_empty() || !is_self(p)) return candidates;
+  const Course course = course_of(p);
+  if (course.height == 0) return candidates;
+  return "the lower triangle in " + std::to_string((p.m + course.height - 1) / course.height) + " block rows of " +
+         std::to_string(course.height) + ", then mirrored; all of D at once:\n" + candidates;
+}
+
+std::size_t bytes_symmetric(const Contraction& p) {
+  if (p.is_empty()) return 0;
+  if (!is_self(p)) return workspace_of(p);
+  const Course course = course_of(p);
+  if (course.height == 0) return bytes_of(*course.kernel, p);
+  std::size_t most = 0;
+  for_each_block_row(p, course.height,
+                     [&](const Contraction& part) { most = std::max(most, bytes_of(*course.kernel, part)); });
+  return most;
+}
+
+}  // namespace rigel::detail
