@@ -51,12 +51,12 @@ std::vector<int> classify(const Exec& exec, const digits::Data& data, int n) {
   Kokkos::deep_copy(weights, host_weights);
 
   const View<double***> kernel("kernel", count, n, n);
-  rigel::cdist(exec, x, x, kernel, rigel::metric::manhattan{},
-               rigel::epilogue::laplace(bandwidths) | rigel::epilogue::add_diagonal(regularisation));
+  const rigel::kernel::laplace laplace{bandwidths};
+  rigel::kernel_matrix(exec, x, kernel, rigel::metric::manhattan{}, laplace, {.regularisation = regularisation});
   rigel::cholesky_solve(exec, kernel, weights, weights, {.overwrite_a = true, .overwrite_b = true, .check = true});
 
   const View<double***> to_tests("to_tests", count, tests, n), scores("scores", count, tests, classes);
-  rigel::cdist(exec, z, x, to_tests, rigel::metric::manhattan{}, rigel::epilogue::laplace(bandwidths));
+  rigel::kernel_matrix(exec, z, x, to_tests, rigel::metric::manhattan{}, laplace);
   rigel::contract(exec, rigel::plus_times<double>{}, to_tests, weights, scores);
 
   const auto host_scores = Kokkos::create_mirror_view(scores);

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels of what a metric does not give.
+#include <rigel/kernel_matrix.hpp>
+
+namespace {
+
+using Matrix = Kokkos::View<double**, Kokkos::DefaultHostExecutionSpace>;
+
+template <class M, class K>
+void refused(const Matrix& m, const M& metric, const K& kernel) {
+  rigel::kernel_matrix(Kokkos::DefaultHostExecutionSpace(), m, m, metric, kernel);
+}
+
+}  // namespace
+
+void calls(const Matrix& m);
+void calls(const Matrix& m) {
+  // expected-error@rigel/kernel_matrix.hpp:* {{this kernel is one of inner products, expected metric::inner_product}}
+  refused(m, rigel::metric::euclidean{}, rigel::kernel::polynomial{2});
+  // expected-error@rigel/kernel_matrix.hpp:* {{kernel::cosine takes metric::cosine or metric::correlation}}
+  refused(m, rigel::metric::manhattan{}, rigel::kernel::cosine{});
+  // expected-error@rigel/kernel_matrix.hpp:* 2 {{this kernel is one of distances, not of their squares or of products}}
+  refused(m, rigel::metric::squared_euclidean{}, rigel::kernel::gaussian{1});
+  refused(m, rigel::metric::inner_product{}, rigel::kernel::laplace{1});
+}
