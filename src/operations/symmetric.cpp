@@ -136,7 +136,7 @@ void run_symmetric(const Contraction& p) {
 }
 
 std::string explain_symmetric(const Contraction& p) {
-  const std::string candidates = explain(p);
+  std::string candidates = explain(p);
   if (p.is_empty() || !is_self(p)) return candidates;
   const Course course = course_of(p);
   if (course.height == 0) return candidates;

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The metrics of rigel/dissimilarities.hpp: SciPy's values, the formulas in long double within the stated bounds, and rows that are empty.
+#include "points.hpp"
+
+#include <rigel/dissimilarities.hpp>
+
+#include <cstdint>
+
+using namespace kernel_matrix;
+
+namespace {
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
+
+const Values x_values = {1, 2, 3, 4, 0, -1.5, 2, .25, 10, 0, 0, -3};
+const Values z_values = {1, 2, 3, 4, -1, 0.5, 2, 2, 7, 7, -7, 0.125, 0, 0, 0, 0, 1, 2, -3, 4};
+const Values x_truths = {0, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+const Values z_truths = {0, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1,
+                         1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 1, 0, 0};
+
+// SciPy 1.17, scipy.spatial.distance.cdist(X, Z, …) of the rows above; of truth values as bool.
+const Values canberra = {0,
+                         2.1333333333333333,
+                         3.244949494949495,
+                         4,
+                         1,
+                         3.0823529411764707,
+                         2.7777777777777777,
+                         3.3333333333333335,
+                         3,
+                         3.8823529411764706,
+                         3.8181818181818183,
+                         4,
+                         3.1764705882352944,
+                         2,
+                         3.8181818181818183};
+const Values braycurtis = {0,
+                           0.48148148148148145,
+                           0.9900497512437811,
+                           1,
+                           0.42857142857142855,
+                           0.8604651162790697,
+                           0.5757575757575758,
+                           1.3776223776223777,
+                           1,
+                           1.962962962962963,
+                           1.2352941176470589,
+                           1.48,
+                           0.5940959409594095,
+                           1,
+                           1.2352941176470589};
+const Values jaccard = {0, 1, 0.375, 0.6666666666666666, 1, 1, 0, 1, 1, 1, 0.375, 1, 0, 0.625, 0.625};
+const Values dice = {0,
+                     1,
+                     0.23076923076923078,
+                     0.5,
+                     1,
+                     1,
+                     not_a_number,
+                     1,
+                     1,
+                     1,
+                     0.23076923076923078,
+                     1,
+                     0,
+                     0.45454545454545453,
+                     0.45454545454545453};
+const Values rogerstanimoto = {0,
+                               0.7692307692307693,
+                               0.5454545454545454,
+                               0.6666666666666666,
+                               1,
+                               0.7692307692307693,
+                               0,
+                               1,
+                               0.5454545454545454,
+                               0.5454545454545454,
+                               0.5454545454545454,
+                               1,
+                               0,
+                               0.7692307692307693,
+                               0.7692307692307693};
+const Values russellrao = {0.375, 1, 0.375, 0.75, 1, 1, 1, 1, 1, 1, 0.375, 1, 0, 0.625, 0.625};
+const Values sokalsneath = {0,
+                            1,
+                            0.5454545454545454,
+                            0.8,
+                            1,
+                            1,
+                            not_a_number,
+                            1,
+                            1,
+                            1,
+                            0.5454545454545454,
+                            1,
+                            0,
+                            0.7692307692307693,
+                            0.7692307692307693};
+const Values yule = {0, 0, 0, 0.8571428571428571, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+
+template <class T, class Exec, class M>
+Values distances(const Values& x, const Values& z, int k, const M& metric) {
+  const int m = static_cast<int>(x.size()) / k, n = static_cast<int>(z.size()) / k;
+  const auto d = support::matrix<double, Exec>(m, n);
+  rigel::cdist(Exec(), support::matrix<T, Exec>(m, k, x), support::matrix<T, Exec>(n, k, z), d, metric);
+  return support::values(d);
+}
+
+/// The largest difference between results and expected numbers, relative to these where they are not 0; infinite if only one is NaN.
+double error_of(const Values& found, const Values& expected) {
+  REQUIRE(found.size() == expected.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (support::same(found[i], expected[i])) continue;
+    const double error = std::fabs(found[i] - expected[i]) / (expected[i] == 0 ? 1 : std::fabs(expected[i]));
+    worst = error <= worst ? worst : std::isnan(error) ? infinite : error;
+  }
+  return worst;
+}
+
+/// A measure of the counts of the truth values above.
+template <class Measure>
+Values measures() {
+  Values list;
+  for (int m = 0; m < 3; ++m)
+    for (int n = 0; n < 5; ++n) {
+      double count[2][2] = {};
+      for (int i = 0; i < 8; ++i) ++count[x_truths[m * 8 + i] != 0][z_truths[n * 8 + i] != 0];
+      list.push_back(Measure::of(count[1][1], count[1][0], count[0][1], count[0][0]));
+    }
+  return list;
+}
+
+/// Eight truth values as the bits of a byte.
+Values packed(const Values& truths) {
+  Values words;
+  for (std::size_t i = 0; i < truths.size(); i += 8) {
+    int word = 0;
+    for (int bit = 0; bit < 8; ++bit) word |= static_cast<int>(truths[i + bit]) << bit;
+    words.push_back(word);
+  }
+  return words;
+}
+
+/// Rows of non-negative numbers that T holds.
+template <class T>
+Values random_abundances(int rows, int k, std::uint64_t seed) {
+  support::Random random(seed);
+  Values list(static_cast<std::size_t>(rows) * k);
+  for (double& v : list) v = static_cast<T>(random.uniform(0.01, 1));
+  return list;
+}
+
+/// Distances of T against expected(x, z), in long double with a bound.
+template <class T, class Exec, class M, class Expected>
+void check(const M& metric, const Expected& expected) {
+  const int m = 37, n = 23, k = 41;
+  const Values x = random_abundances<T>(m, k, 1), z = random_abundances<T>(n, k, 2);
+  const Values found = distances<T, Exec>(x, z, k, metric);
+  double worst = 0;
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      const Bounded e = expected(&x[i * k], &z[j * k], k);
+      const auto ratio = static_cast<double>(std::fabs(found[i * n + j] - e.value) / e.error);
+      worst = ratio <= worst ? worst : ratio;
+    }
+  CHECK(worst <= 1);
+}
+
+template <class T>
+Bounded hellinger(const double* x, const double* z, int k) {
+  long double sum = 0, of_roots = 0;  // a difference of roots is off by u·(√x + √z), and by u of itself
+  for (int i = 0; i < k; ++i) {
+    const long double a = std::sqrt(static_cast<long double>(x[i])), b = std::sqrt(static_cast<long double>(z[i]));
+    sum += (a - b) * (a - b);
+    of_roots += 2 * std::fabs(a - b) * (a + b);
+  }
+  const long double off = unit<T> * (1.01L * of_roots + (k + 4) * sum);
+  return {std::sqrt(sum / 2), std::sqrt((sum + off) / 2) - std::sqrt(sum / 2) + 3 * unit<T> * std::sqrt(sum / 2) +
+                                  off / (2 * std::sqrt(2 * (sum - off)))};
+}
+
+template <class T>
+Bounded entropy(const double* x, const double* z, int k) {
+  long double sum = 0, magnitude = 0, mass = 0;
+  for (int i = 0; i < k; ++i) {
+    const long double term = x[i] * std::log(static_cast<long double>(x[i]) / z[i]);
+    sum += term;
+    magnitude += std::fabs(term);
+    mass += x[i];
+  }
+  return {sum, unit<T> * ((k + 4) * magnitude + 2 * mass)};
+}
+
+}  // namespace
+
+TEST_CASE("dissimilarities: measures of Boolean rows are SciPy's") {
+  CHECK(error_of(measures<metric::measure::jaccard>(), jaccard) <= 2 * unit<double>);
+  CHECK(error_of(measures<metric::measure::dice>(), dice) <= 2 * unit<double>);
+  CHECK(error_of(measures<metric::measure::rogerstanimoto>(), rogerstanimoto) <= 2 * unit<double>);
+  CHECK(error_of(measures<metric::measure::russellrao>(), russellrao) <= 2 * unit<double>);
+  CHECK(error_of(measures<metric::measure::sokalsneath>(), sokalsneath) <= 2 * unit<double>);
+  CHECK(error_of(measures<metric::measure::yule>(), yule) <= 2 * unit<double>);
+}
+
+TEST_CASE_TEMPLATE("dissimilarities: SciPy's values", Exec, RIGEL_TEST_SPACES) {
+  CHECK(error_of(distances<double, Exec>(x_values, z_values, 4, metric::canberra{}), canberra) <= 7 * unit<double>);
+  CHECK(error_of(distances<double, Exec>(x_values, z_values, 4, metric::braycurtis{}), braycurtis) <= 11 * unit<double>);
+  CHECK(error_of(distances<std::uint8_t, Exec>(x_truths, z_truths, 8, metric::yule{}), yule) <= 2 * unit<double>);
+  CHECK(error_of(distances<std::uint8_t, Exec>(packed(x_truths), packed(z_truths), 1, metric::bit_rogerstanimoto{}),
+                 rogerstanimoto) <= 2 * unit<double>);
+}
+
+TEST_CASE_TEMPLATE("dissimilarities: of distributions", Exec, RIGEL_TEST_SPACES) {
+  check<float, Exec>(metric::hellinger{}, hellinger<float>);
+  check<double, Exec>(metric::kl_divergence{}, entropy<double>);
+  const Values found = distances<double, Exec>({0, 1, 0.5, 0.5}, {0.5, 0.5, 0, 1}, 2, metric::kl_divergence{});
+  CHECK(std::fabs(found[0] - std::log(2.)) <= 4 * unit<double>);
+  CHECK(found[1] == 0);
+  CHECK(found[2] == 0);
+  CHECK(found[3] == infinite);
+}
+
+TEST_CASE_TEMPLATE("dissimilarities: rows without numbers", Exec, RIGEL_TEST_SPACES) {
+  const auto none = support::matrix<double, Exec>(1, 0), d = support::matrix<double, Exec>(1, 1, {7});
+  rigel::cdist(Exec(), none, none, d, metric::canberra{});
+  CHECK(support::values(d) == Values{0});
+  rigel::cdist(Exec(), none, none, d, metric::braycurtis{});
+  CHECK(support::same(support::values(d), {not_a_number}));
+}
