@@ -279,13 +279,16 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 ///           M × N. A batch extent of 1, or a missing one, broadcasts x or z. x and z may be the same; d overlaps neither.
 ///           A d of bool gets whether the distance is not 0.
 /// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, cosine,
-///           correlation, hamming; of packed codes bit_hamming, bit_jaccard
+///           correlation, hamming; of packed codes bit_hamming, bit_jaccard; or one of rigel/dissimilarities.hpp
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)
 /// Near points keep their relative accuracy: if |x|² + |z|² − 2x·z would lose more digits than stated here, differences are taken
 /// before they are squared. On a GPU, Euclidean distances of f32 come from tensor cores by default: from products of halves, within
 /// 1.01e-5 of the distance in addition to the error of one chain, or from products of f64, within 2 units of the last place.
 /// Precision::exact_products admits the latter only, Precision::accumulator neither. Precision::promoted admits both, and for f64
-/// products of f64, within (8.25·K + 100)·2^-53. On tensor cores, x against itself is exactly 0 on the diagonal and symmetric.
+/// products of f64, within (8.25·K + 100)·2^-53.
+/// x against itself, one view twice, is exactly 0 on the diagonal if its rows are finite, and symmetric in every bit unless steps of
+/// `last` are not. Where that is predicted to be faster, only the lower triangle is computed, in block rows, and mirrored; not so if
+/// options.kernel names a kernel, options.require asks for batch_invariant, or `last` is a functor.
 /// With options.may_cancel what loses more digits in these products stays as it is, 0 where it is negative. With c the median of
 /// eight rows (of x, or of z where only that is the same for all batches), s = |x − c|² + |z − c|² and D the squared distance,
 ///     |error of D| ≤ (K/16 + 66)·2^-24·s for products of halves, (33·K/32 + 15)·2^-53·s for those of f64,

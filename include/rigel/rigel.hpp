@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), kernel_matrix(), the linear layer, solves, the registry.
+// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), kernel_matrix(), the linear layer, solves, the
+// registry.
 #pragma once
 
 #include <rigel/activation.hpp>
@@ -8,6 +9,7 @@
 #include <rigel/closure.hpp>
 #include <rigel/config.hpp>
 #include <rigel/contract.hpp>
+#include <rigel/dissimilarities.hpp>
 #include <rigel/distance.hpp>
 #include <rigel/epilogue.hpp>
 #include <rigel/error.hpp>
