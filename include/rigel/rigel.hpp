@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), the linear layer, solves, the registry.
+// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), gradients, the linear layer, solves, the registry.
 #pragma once
 
 #include <rigel/activation.hpp>
@@ -11,6 +11,7 @@
 #include <rigel/distance.hpp>
 #include <rigel/epilogue.hpp>
 #include <rigel/error.hpp>
+#include <rigel/gradient.hpp>
 #include <rigel/linalg.hpp>
 #include <rigel/linear.hpp>
 #include <rigel/presize.hpp>
