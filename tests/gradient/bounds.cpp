@@ -145,7 +145,7 @@ TEST_CASE_TEMPLATE("the derivative of distances against central differences", Ex
       return std::pow(sum, 1 / p);
     };
     for (int k = 0; k < e.k; ++k)
-      for (int m = 0; m < e.m; ++m) in.a[static_cast<std::size_t>(k * e.m + m)] = std::pow(distance(m, k, -1, 0), 1 - p);
+      for (int m = 0; m < e.m; ++m) in.a[static_cast<std::size_t>(k) * e.m + m] = std::pow(distance(m, k, -1, 0), 1 - p);
     gradient::put(a, in.a);
     gradient::put(b, in.b);
     gradient::put(c, in.c);
