@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Registers the host family: every semiring of the zoo at every level, and BLAS.
+// Registers the host family: every semiring of the zoo and every gradient at every level, and BLAS.
 #include <rigel/backends/host/blas.hpp>
 #include <rigel/backends/host/contract.hpp>
+#include <rigel/backends/host/gradient.hpp>
 #include <rigel/backends/host/register.hpp>
 
 #if defined(__aarch64__) && defined(__linux__)
@@ -74,11 +75,35 @@ void add_levels(Registry<Contraction>& registry, type_list<Level...>) {
   (add_level(type_list<Level>{}), ...);
 }
 
+/// Source of the loop of one gradient at a level.
+template <class Level, class G>
+struct CompiledGradient {
+  static const GradientLoop& get() { return compiled_gradient_loop<Level, G>(); }
+};
+
+template <class... Level>
+void add_gradients(Registry<Gradient>& registry, type_list<Level...>) {
+  const auto add_level = [&]<class L>(type_list<L>) {
+    detail::for_each(detail::gradient_functors{}, [&]<class G>() {
+      Kernel<Gradient> kernel = gradient_kernel<L, G, CompiledGradient<L, G>, detail::compiled_host_spaces>();
+      kernel.supports = [](const Kernel<Gradient>&, const Gradient&) -> Status {
+        if (runs<L>()) return {};
+        return {Decline::processor, std::string("this processor lacks ") + L::needs};
+      };
+      registry.add(kernel);
+    });
+  };
+  (add_level(type_list<Level>{}), ...);
+}
+
 }  // namespace host
 
 void register_host(Registry<Contraction>& registry) {
   host::add_levels(registry, host::Levels{});
   host::add_blas(registry);
 }
+
+void register_host(Registry<Gradient>& registry);
+void register_host(Registry<Gradient>& registry) { host::add_gradients(registry, host::Levels{}); }
 
 }  // namespace rigel::backends

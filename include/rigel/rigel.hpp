@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), kernel_matrix(), the linear layer, solves, the
-// registry.
+// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), kernel_matrix(), gradients, the linear layer, solves,
+// the registry.
 #pragma once
 
 #include <rigel/activation.hpp>
@@ -13,6 +13,7 @@
 #include <rigel/distance.hpp>
 #include <rigel/epilogue.hpp>
 #include <rigel/error.hpp>
+#include <rigel/gradient.hpp>
 #include <rigel/kernel_matrix.hpp>
 #include <rigel/linalg.hpp>
 #include <rigel/linear.hpp>

@@ -4,6 +4,7 @@
 // them.
 #pragma once
 
+#include <rigel/gradient_problem.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/solve.hpp>
 
@@ -19,6 +20,7 @@ namespace backends {
 /// Fills a registry from every backend of this build. CMake generates it. A further operation adds an overload.
 void register_all(Registry<Contraction>& registry);
 void register_all(Registry<Solve>& registry);
+void register_all(Registry<Gradient>& registry);
 }  // namespace backends
 
 namespace engine {
@@ -33,7 +35,7 @@ struct OperationRegistry {
 };
 
 /// The registries of all operations. This is the only list of operations.
-using Registries = std::tuple<OperationRegistry<Contraction>, OperationRegistry<Solve>>;
+using Registries = std::tuple<OperationRegistry<Contraction>, OperationRegistry<Solve>, OperationRegistry<Gradient>>;
 
 Registries& registries();
 

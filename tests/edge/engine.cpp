@@ -290,10 +290,12 @@ TEST_CASE("Precision::automatic admits kernels of floats that state a small erro
 }
 
 TEST_CASE("kernels: of one operation, listed and refused by name") {
-  const auto contract = rigel::kernels({.operation = "contract"}), solve = rigel::kernels({.operation = "solve"});
-  CHECK(contract.size() + solve.size() == rigel::kernels().size());
+  const auto contract = rigel::kernels({.operation = "contract"}), solve = rigel::kernels({.operation = "solve"}),
+             gradient = rigel::kernels({.operation = "gradient"});
+  CHECK(contract.size() + solve.size() + gradient.size() == rigel::kernels().size());
   for (const auto& info : contract) CHECK(info.operation == "contract");
   for (const auto& info : solve) CHECK(info.operation == "solve");
+  for (const auto& info : gradient) CHECK(info.operation == "gradient");
   Kernel<Contraction> k = edge::host_kernel("refused");
   k.info.precision = Precision::automatic;
   CHECK(support::caught([&] { rigel::register_kernel(k); }).lacks({"user.refused", "precision automatic"}) == "");

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The kernels of cuda.gradient for a functor: one chain for each output, and one that cuts K into slices for few outputs.
+#pragma once
+
+#include <rigel/backends/cuda/gradient/kernel.hpp>
+#include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/detail/workspace.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace rigel::backends::gradient {
+
+/// Calls visit(Cut) for a number of o. Sums take 64 registers of a thread, or 32 if there are few o, or if double has powers, which
+/// need registers themselves.
+template <class G, class Visit>
+auto with_cut(std::int64_t outputs, const Visit& visit) {
+  if constexpr (sizeof(typename G::accumulator) <= 4) {
+    if (outputs > 8) return visit(Cut<16, 2, 2>{});
+    if (outputs > 4) return visit(Cut<8, 2, 4>{});
+    return visit(Cut<4, 2, 4>{});
+  } else {
+    constexpr int rows = detail::takes_powers<G> ? 1 : 2;
+    if (outputs > 4) return visit(Cut<8, rows, 2>{});
+    return visit(Cut<4, rows, 2>{});
+  }
+}
+
+/// The blocks of a problem. Slices depend on the problem's extents only, not on the card, so that a problem's bits do neither: as
+/// many as fill 396 blocks, of 256 k or more.
+template <class C>
+Grid grid_of(const Gradient& p, bool split) {
+  const auto ceil = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
+  Grid grid{ceil(p.m, C::tile_m), ceil(p.n, C::tile_n), ceil(p.outputs, C::outputs), 1, p.k, 0};
+  if (split) {
+    constexpr std::int64_t blocks = 396, shortest = 256;
+    const std::int64_t wanted = blocks / std::max<std::int64_t>(1, p.batch * grid.tiles_m * grid.tiles_n * grid.tiles_o);
+    const std::int64_t slices = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, p.k / shortest));
+    grid.slice = ceil(ceil(p.k, slices), C::depth) * C::depth;
+    grid.slices = std::max<std::int64_t>(1, ceil(p.k, grid.slice));
+  }
+  grid.steps = static_cast<int>(ceil(grid.slice, C::depth));
+  return grid;
+}
+inline std::int64_t blocks_of(const Gradient& p, const Grid& grid) {
+  return p.batch * grid.tiles_m * grid.tiles_n * grid.tiles_o * grid.slices;
+}
+
+template <class G>
+std::size_t bytes_of_parts(const Gradient& p, std::int64_t slices) {
+  return static_cast<std::size_t>(slices * p.batch * p.outputs * p.n * p.m) * sizeof(typename G::accumulator);
+}
+
+template <class G, bool split>
+Status supports(const Kernel<Gradient>&, const Gradient& p) {
+  return with_cut<G>(p.outputs, [&]<class C>(C) -> Status {
+    const Grid grid = grid_of<C>(p, split);
+    if (p.k >= std::int64_t{1} << 35) return {Decline::extents, "takes K below 2^35"};
+    if (blocks_of(p, grid) > cuda::max_grid) return {Decline::extents, "needs more blocks than a launch can have"};
+    if (split && grid.slices == 1) return {Decline::extents, "takes few outputs and long K, which it cuts into slices"};
+    if (split && (p.batch * p.outputs * p.n * p.m + 255) / 256 > cuda::max_grid)
+      return {Decline::extents, "needs more blocks than a launch can have"};
+    return {};
+  });
+}
+
+/// Predicted seconds: rounds of blocks, three to a multiprocessor, each of which issues so many instructions a k: an accumulate() for
+/// each o and a multiply() for all of them, and what reads the slab. By counts of instructions; 1.7 GHz.
+template <class G, bool split>
+double cost(const Kernel<Gradient>&, const Gradient& p, Plan&) {
+  using A = typename G::accumulator;
+  constexpr double launch = 5e-6, clock = 1.7e9;
+  constexpr double multiply = !detail::takes_powers<G> ? 5 : sizeof(A) > 4 ? 300 : 16;
+  constexpr double lanes = sizeof(A) > 4 ? 64 : 128;
+  return with_cut<G>(p.outputs, [&]<class C>(C) {
+    const Grid grid = grid_of<C>(p, split);
+    constexpr double resident = C::blocks;
+    const double each = C::rows * C::columns * (C::outputs + multiply) + 8;  // instructions of a thread for a k
+    const double cycles = (static_cast<double>(grid.slice) + 40) * each * C::threads / lanes / 0.85;
+    const double blocks = static_cast<double>(blocks_of(p, grid)) / std::max(p.execution.multiprocessors, 1);
+    // A block alone on its multiprocessor waits for itself: it takes three quarters of the time of three.
+    const double rounds = blocks <= 1 ? 0.75 * resident : std::max(blocks, std::ceil(blocks / resident) * resident * 0.9);
+    const double join = split ? 4e-6 + static_cast<double>(bytes_of_parts<G>(p, 2 * grid.slices)) / 2e12 : 0;
+    return launch + rounds * cycles / clock + join;
+  });
+}
+
+template <class G, bool split>
+void run(const Kernel<Gradient>& kernel, const Gradient& p, const Plan&, const Workspace& workspace) {
+  using A = typename G::accumulator;
+  const cuda::CurrentDevice device(p.execution.device);
+  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  const detail::GradientArguments<G> arguments = detail::gradient_arguments<G>(p);
+  with_cut<G>(p.outputs, [&]<class C>(C) {
+    const Grid grid = grid_of<C>(p, split);
+    A* const parts = split ? static_cast<A*>(workspace.data) : nullptr;
+    contract_gradient_tile<G, C>
+        <<<static_cast<unsigned>(blocks_of(p, grid)), C::threads, 0, stream>>>(arguments, grid, parts);
+    cuda::check(cudaGetLastError(), std::string(p.function) + ": launch of " + kernel.info.name);
+    if (!split) return;
+    const auto blocks = static_cast<unsigned>((p.batch * p.outputs * p.n * p.m + 255) / 256);
+    join_gradient_parts<G><<<blocks, 256, 0, stream>>>(arguments, grid.slices, parts);
+    cuda::check(cudaGetLastError(), std::string(p.function) + ": launch of " + kernel.info.name);
+  });
+}
+
+template <class G, bool split>
+Kernel<Gradient> kernel() {
+  Kernel<Gradient> k;
+  k.info = detail::gradient_info<G>("cuda.gradient", split ? "split_k" : "", bit(Space::cuda));
+  k.info.min_compute_capability = 80;
+  k.info.timed_on = 90;
+  k.info.raw_launch = true;
+  k.info.promises = Promise::repeatable;
+  constexpr bool approximates = detail::takes_powers<G> && sizeof(typename G::accumulator) <= 4;
+  if (approximates) k.info.accuracy = {120, 1};  // power_approximately() for p ≤ 8
+  if (!split) k.info.promises = k.info.promises | Promise::batch_invariant;
+  if (!split && !approximates) k.info.promises = k.info.promises | Promise::reference_bits;
+  if (split) k.info.accuracy.constant += 2;  // the sums of slices are added to each other: at most K + 1 additions in a row
+  k.supports = supports<G, split>;
+  k.cost = cost<G, split>;
+  if (split)
+    k.workspace = [](const Kernel<Gradient>&, const Gradient& p, const Plan&) {
+      return with_cut<G>(
+          p.outputs, [&]<class C>(C) { return WorkspaceSize{.bytes = bytes_of_parts<G>(p, grid_of<C>(p, true).slices)}; });
+    };
+  k.run = run<G, split>;
+  return k;
+}
+
+/// Both kernels of a functor.
+template <class G>
+std::vector<Kernel<Gradient>> kernels() {
+  return {kernel<G, false>(), kernel<G, true>()};
+}
+
+}  // namespace rigel::backends::gradient

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// cuda.gradient.minkowski.*: floats and doubles.
+#include <rigel/backends/cuda/gradient/gradient.hpp>
+#include <rigel/backends/cuda/gradient/register.hpp>
+
+namespace rigel::backends::gradient {
+
+void add_minkowski(Registry<Gradient>& registry) {
+  for (const Kernel<Gradient>& kernel : kernels<gradient_of::minkowski<float>>()) registry.add(kernel);
+  for (const Kernel<Gradient>& kernel : kernels<gradient_of::minkowski<double>>()) registry.add(kernel);
+}
+
+}  // namespace rigel::backends::gradient

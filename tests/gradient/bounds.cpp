@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Random gradients by every kernel, held to its a-priori bound against sums in double: sizes around tiles, layouts, batches and
+// broadcasting, p per batch. And derivatives against central differences of the distance itself.
+#include <tests/gradient/problems.hpp>
+#include <tests/support/spaces.hpp>
+
+#include <doctest/doctest.h>
+
+using gradient::Extents;
+using gradient::Inputs;
+using gradient::Numbers;
+
+namespace {
+
+// Runs `make`'s problem on views of the layouts by every kernel that covers it.
+template <class G, class Exec, class LayoutIn, class LayoutOut, class Power>
+void check(const G& functor, const Inputs& in, const Power& power, double epsilon = 0) {
+  using T = typename G::element;
+  const Exec exec;
+  const Extents& e = in.e;
+  const auto a = gradient::batch_of<T, Exec, LayoutIn>(e.batch, e.k, e.m),
+             b = gradient::batch_of<T, Exec, LayoutIn>(e.batch, e.n, e.k),
+             c = gradient::batch_of<T, Exec, LayoutIn>(e.batch, e.outputs, e.k),
+             d = gradient::batch_of<T, Exec, LayoutIn>(e.batch, e.n, e.m);
+  const auto out = gradient::outputs_of<T, Exec, LayoutOut>(e.batch, e.outputs, e.n, e.m);
+  gradient::put(a, in.a);
+  gradient::put(b, in.b);
+  gradient::put(c, in.c);
+  gradient::put(d, in.d);
+  const gradient::Sums sums = gradient::sums_of(in, power, epsilon);
+  for (const std::string& name : gradient::kernels_of<G, Exec>()) {
+    CAPTURE(name);
+    rigel::GradientOptions options;
+    options.kernel = name;
+    options.precision = rigel::Precision::exact_products;
+    const rigel::Gradient problem = rigel::gradient_problem(exec, functor, a, b, c, d, out, options);
+    const auto* kernel = gradient::covering(problem, name);
+    if (!kernel) continue;
+    Kokkos::deep_copy(out, std::numeric_limits<T>::quiet_NaN());
+    rigel::contract_gradient(exec, functor, a, b, c, d, out, options);
+    exec.fence();
+    CHECK(gradient::worst_ratio(gradient::get(out), sums, kernel->info.accuracy.of(e.k), gradient::unit<T>, e.k) <= 1);
+  }
+}
+
+template <class T, class Exec>
+void check_all(const Extents& e, std::uint64_t seed) {
+  CAPTURE(e.batch);
+  CAPTURE(e.outputs);
+  CAPTURE(e.n);
+  CAPTURE(e.m);
+  CAPTURE(e.k);
+  support::Random random(seed);
+  const Inputs in = gradient::random_inputs<T>(random, e);
+  using Right = Kokkos::LayoutRight;
+  using Left = Kokkos::LayoutLeft;
+  using Stride = Kokkos::LayoutStride;
+  namespace of = rigel::gradient_of;
+  const auto constant = [](double p) { return [p](int) { return p; }; };
+  check<of::manhattan<T>, Exec, Right, Right>({}, in, constant(1));
+  check<of::manhattan<T>, Exec, Left, Stride>(of::manhattan<T>(T(0.25)), in, constant(1), 0.25);
+  check<of::euclidean<T>, Exec, Stride, Left>({}, in, constant(2));
+  check<of::minkowski<T>, Exec, Left, Right>(of::minkowski<T>(1.3125), in, constant(1.3125));
+  check<of::minkowski<T>, Exec, Right, Left>(of::minkowski<T>(4), in, constant(4));
+  check<of::minkowski<T>, Exec, Stride, Stride>(of::minkowski<T>(0.5), in, constant(0.5));
+}
+
+constexpr Extents extents[] = {{1, 1, 1, 1, 1},     {2, 3, 5, 7, 4},     {1, 4, 33, 17, 31},  {3, 5, 9, 65, 32},
+                               {1, 8, 32, 33, 33},  {1, 9, 34, 31, 64},  {2, 16, 3, 129, 65}, {1, 17, 40, 20, 100},
+                               {1, 16, 2, 3, 1100}, {2, 1, 1, 40, 2050}, {1, 33, 18, 19, 10}};
+
+template <class T, class Exec>
+void check_extents() {
+  std::uint64_t seed = 1;
+  for (const Extents& e : extents) check_all<T, Exec>(e, seed++);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("gradients keep their bounds, f32", Exec, RIGEL_TEST_SPACES) { check_extents<float, Exec>(); }
+TEST_CASE_TEMPLATE("gradients keep their bounds, f64", Exec, RIGEL_TEST_SPACES) { check_extents<double, Exec>(); }
+
+// p from a view with an entry for each batch; A and D are one matrix for all of them, with batches last.
+TEST_CASE_TEMPLATE("p per batch, and inputs that broadcast", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  const Extents e{3, 2, 5, 11, 40};
+  support::Random random(7);
+  Inputs in = gradient::random_inputs<double>(random, e);
+  in.a.resize(static_cast<std::size_t>(e.k) * e.m);
+  in.d.resize(static_cast<std::size_t>(e.n) * e.m);
+  using Space = typename Exec::memory_space;
+  const Kokkos::View<double**, Space> a("a", e.k, e.m), d("d", e.n, e.m);
+  const Kokkos::View<double***, Space> b("b", e.batch, e.n, e.k), c("c", e.batch, e.outputs, e.k);
+  const Kokkos::View<double****, Space> out("out", e.batch, e.outputs, e.n, e.m);
+  const Kokkos::View<double*, Space> p("p", e.batch);
+  const Numbers powers{1, 1.5, 3};
+  gradient::put(a, in.a);
+  gradient::put(b, in.b);
+  gradient::put(c, in.c);
+  gradient::put(d, in.d);
+  gradient::put(p, powers);
+  const gradient::Sums sums = gradient::sums_of(in, [&](int l) { return powers[l]; });
+  rigel::cdist_gradient(exec, p, a, b, c, d, out);
+  CHECK(gradient::worst_ratio(gradient::get(out), sums, 32 + e.k, gradient::unit<double>, e.k) <= 1);
+
+  // The same with the batch as the last index.
+  const Kokkos::View<double***, Kokkos::LayoutLeft, Space> b_last("b", e.n, e.k, e.batch),
+      c_last("c", e.outputs, e.k, e.batch);
+  const Kokkos::View<double****, Kokkos::LayoutLeft, Space> out_last("out", e.outputs, e.n, e.m, e.batch);
+  Numbers b_values, c_values;
+  for (int n = 0; n < e.n; ++n)
+    for (int k = 0; k < e.k; ++k)
+      for (int l = 0; l < e.batch; ++l) b_values.push_back(in.known(l, n, k));
+  for (int o = 0; o < e.outputs; ++o)
+    for (int k = 0; k < e.k; ++k)
+      for (int l = 0; l < e.batch; ++l) c_values.push_back(in.coefficient(l, o, k));
+  gradient::put(b_last, b_values);
+  gradient::put(c_last, c_values);
+  rigel::cdist_gradient(exec, p, a, b_last, c_last, d, out_last, {.batch = rigel::Batch::last});
+  const Numbers found = gradient::get(out_last), first = gradient::get(out);
+  const std::size_t all = first.size() / static_cast<std::size_t>(e.batch);
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == first[i % e.batch * all + i / e.batch]);
+}
+
+// With A = δ^(1−p) the terms are derivatives of the distances δ = |x − z|_p themselves. Their central difference with step h is off by
+// h²/6 times the third derivative, plus 2u·δ/h for the rounding of both distances.
+TEST_CASE_TEMPLATE("the derivative of distances against central differences", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  const Extents e{1, 2, 3, 4, 5};
+  support::Random random(11);
+  Inputs in = gradient::random_inputs<double>(random, e);
+  // Coordinates of x and z are at least 1 apart, so that derivatives of all orders are small.
+  for (double& x : in.d) x += 2;
+  for (double& z : in.b) z -= 2;
+  using Space = typename Exec::memory_space;
+  const Kokkos::View<double**, Space> a("a", e.k, e.m), b("b", e.n, e.k), c("c", e.outputs, e.k), d("d", e.n, e.m);
+  const Kokkos::View<double***, Space> out("out", e.outputs, e.n, e.m);
+  for (const double p : {1., 2., 1.5, 3.}) {
+    CAPTURE(p);
+    const auto distance = [&](int m, int k, int moved, double by) {
+      double sum = 0;
+      for (int n = 0; n < e.n; ++n)
+        sum += std::pow(std::abs(in.point(0, n, m) + (n == moved ? by : 0) - in.known(0, n, k)), p);
+      return std::pow(sum, 1 / p);
+    };
+    for (int k = 0; k < e.k; ++k)
+      for (int m = 0; m < e.m; ++m) in.a[static_cast<std::size_t>(k) * e.m + m] = std::pow(distance(m, k, -1, 0), 1 - p);
+    gradient::put(a, in.a);
+    gradient::put(b, in.b);
+    gradient::put(c, in.c);
+    gradient::put(d, in.d);
+    rigel::cdist_gradient(exec, p, a, b, c, d, out);
+    const Numbers found = gradient::get(out);
+    constexpr double h = 1e-5;
+    std::size_t i = 0;
+    for (int o = 0; o < e.outputs; ++o)
+      for (int n = 0; n < e.n; ++n)
+        for (int m = 0; m < e.m; ++m) {
+          double expected = 0, largest = 0;
+          for (int k = 0; k < e.k; ++k) {
+            expected += in.coefficient(0, o, k) * (distance(m, k, n, h) - distance(m, k, n, -h)) / (2 * h);
+            largest = std::max(largest, distance(m, k, -1, 0));
+          }
+          // |C| ≤ 1; third derivatives are below 3 for coordinates that are 2 to 6 apart.
+          CHECK(std::abs(found[i++] - expected) <= e.k * (3 * h * h / 6 + 8 * 0x1p-53 * largest / h));
+        }
+  }
+}

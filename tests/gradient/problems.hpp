@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Random gradients in any layout, and their sums in double by plain loops.
+#pragma once
+
+#include <rigel/gradient.hpp>
+
+#include <tests/support/random.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace gradient {
+
+using Numbers = std::vector<double>;
+
+template <class T>
+inline constexpr double unit = std::numeric_limits<T>::epsilon() / 2;
+
+/// A view of rank 3 or 4 in a layout. LayoutStride: every second row and third column of a larger one.
+template <class T, class Exec, class Layout>
+auto batch_of(int batches, int rows, int columns) {
+  using Space = typename Exec::memory_space;
+  if constexpr (std::is_same_v<Layout, Kokkos::LayoutStride>)
+    return Kokkos::subview(Kokkos::View<T*****, Kokkos::LayoutRight, Space>("larger", batches, rows, 2, columns, 3),
+                           Kokkos::ALL, Kokkos::ALL, 1, Kokkos::ALL, 2);
+  else
+    return Kokkos::View<T***, Layout, Space>("batch", batches, rows, columns);
+}
+template <class T, class Exec, class Layout>
+auto outputs_of(int batches, int outputs, int rows, int columns) {
+  using Space = typename Exec::memory_space;
+  if constexpr (std::is_same_v<Layout, Kokkos::LayoutStride>)
+    return Kokkos::subview(
+        Kokkos::View<T******, Kokkos::LayoutRight, Space>("larger", batches, outputs, rows, 2, columns, 3), Kokkos::ALL,
+        Kokkos::ALL, Kokkos::ALL, 1, Kokkos::ALL, 2);
+  else
+    return Kokkos::View<T****, Layout, Space>("outputs", batches, outputs, rows, columns);
+}
+
+/// A dense view of the same extents in the order of its memory.
+template <class View>
+auto dense(const View& v) {
+  using Same = Kokkos::View<typename View::non_const_data_type, Kokkos::LayoutRight, typename View::memory_space>;
+  if constexpr (View::rank() == 1)
+    return Same("dense", v.extent(0));
+  else if constexpr (View::rank() == 2)
+    return Same("dense", v.extent(0), v.extent(1));
+  else if constexpr (View::rank() == 3)
+    return Same("dense", v.extent(0), v.extent(1), v.extent(2));
+  else
+    return Same("dense", v.extent(0), v.extent(1), v.extent(2), v.extent(3));
+}
+template <class T>
+T number(double v) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<T>(v);
+  else
+    return T(static_cast<float>(v));
+}
+template <class View>
+void put(const View& v, const Numbers& values) {
+  const auto same = dense(v);
+  const auto host = Kokkos::create_mirror_view(same);
+  for (std::size_t i = 0; i < values.size(); ++i) host.data()[i] = number<typename View::non_const_value_type>(values[i]);
+  Kokkos::deep_copy(same, host);
+  Kokkos::deep_copy(v, same);
+}
+template <class View>
+Numbers get(const View& v) {
+  const auto same = dense(v);
+  Kokkos::deep_copy(same, v);
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, same);
+  Numbers values;
+  for (std::size_t i = 0; i < host.size(); ++i) values.push_back(static_cast<double>(host.data()[i]));
+  return values;
+}
+
+/// Random numbers in [−1, 1] that T holds exactly.
+template <class T>
+Numbers random_numbers(support::Random& random, std::int64_t count) {
+  Numbers values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(number<T>(random.uniform(-1, 1))));
+  return values;
+}
+
+struct Extents {
+  int batch, outputs, n, m, k;
+};
+
+/// The inputs of a problem, row by row; an input with one matrix serves all batches.
+struct Inputs {
+  Extents e;
+  Numbers a, b, c, d;
+  double at(const Numbers& v, int l, int i, int j, int rows, int columns) const {
+    const std::size_t one = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+    return v[(v.size() == one ? 0 : static_cast<std::size_t>(l) * one) + static_cast<std::size_t>(i * columns + j)];
+  }
+  double weight(int l, int k, int m) const { return at(a, l, k, m, e.k, e.m); }
+  double known(int l, int n, int k) const { return at(b, l, n, k, e.n, e.k); }
+  double coefficient(int l, int o, int k) const { return at(c, l, o, k, e.outputs, e.k); }
+  double point(int l, int n, int m) const { return at(d, l, n, m, e.n, e.m); }
+};
+
+template <class T>
+Inputs random_inputs(support::Random& random, const Extents& e) {
+  const auto numbers = [&](int rows, int columns) {
+    return random_numbers<T>(random, std::int64_t{e.batch} * rows * columns);
+  };
+  return {e, numbers(e.k, e.m), numbers(e.n, e.k), numbers(e.outputs, e.k), numbers(e.n, e.m)};
+}
+
+/// Σ_k c·a·sign(t)·|t|^(p−1) of all outputs, and Σ_k of the terms' magnitudes. Differences below epsilon, and 0, count as 0.
+struct Sums {
+  Numbers values, sizes;
+};
+template <class Power>
+Sums sums_of(const Inputs& in, const Power& power, double epsilon = 0) {
+  Sums sums;
+  for (int l = 0; l < in.e.batch; ++l)
+    for (int o = 0; o < in.e.outputs; ++o)
+      for (int n = 0; n < in.e.n; ++n)
+        for (int m = 0; m < in.e.m; ++m) {
+          double sum = 0, size = 0;
+          for (int k = 0; k < in.e.k; ++k) {
+            const double t = in.point(l, n, m) - in.known(l, n, k);
+            if (t == 0 || std::abs(t) < epsilon) continue;
+            const double term =
+                in.coefficient(l, o, k) * in.weight(l, k, m) * std::copysign(std::pow(std::abs(t), power(l) - 1), t);
+            sum += term;
+            size += std::abs(term);
+          }
+          sums.values.push_back(sum);
+          sums.sizes.push_back(size);
+        }
+  return sums;
+}
+
+/// The largest |actual − value| over its bound, (units·u + (K + 4)·2^-53)·size, where the last term is that of the sums in double.
+inline double worst_ratio(const Numbers& actual, const Sums& sums, double units, double u, int k) {
+  double worst = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const double error = std::abs(actual[i] - sums.values[i]);
+    const double bound = (units * u + (k + 4) * 0x1p-53) * sums.sizes[i];
+    const double ratio = error == 0 ? 0 : error / bound;
+    worst = ratio <= worst ? worst : ratio;  // NaN stays
+  }
+  return worst;
+}
+
+/// The kernels of a functor that run on Exec, by name.
+template <class G, class Exec>
+std::vector<std::string> kernels_of() {
+  std::vector<std::string> names;
+  for (const rigel::KernelInfo& info : rigel::kernels({.operation = "gradient",
+                                                       .semiring = G::name,
+                                                       .element = rigel::scalar_of<typename G::element>,
+                                                       .spaces = rigel::bit(rigel::detail::space_of<Exec>)}))
+    names.push_back(info.name);
+  return names;
+}
+
+/// The candidate of a problem's kernel by name, if it covers the problem.
+inline const rigel::Kernel<rigel::Gradient>* covering(const rigel::Gradient& problem, const std::string& name) {
+  for (const auto& candidate : rigel::candidates(problem))
+    if (candidate.kernel->info.name == name && candidate.status) return candidate.kernel;
+  return nullptr;
+}
+
+}  // namespace gradient
