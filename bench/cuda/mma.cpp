@@ -258,6 +258,8 @@ void add_tasks(const Exec& exec) {
       {30000, 30000, 1024, columns, true, nullptr, automatic}});
   add_products<pair::tensor_halves>(any, "defaults/l2_squared/f32/gaussian", l2_squared<float>{}, {
       {30000, 30000, 1024, columns, true, nullptr, automatic}}, epilogue::gaussian(30));
+  add_products<pair::tensor_halves>(any, "defaults/l2_squared/f32/matern52", l2_squared<float>{}, {
+      {30000, 30000, 1024, columns, true, nullptr, automatic}}, epilogue::pow(0.5) | epilogue::matern52(30));
 
   if (rigel::kernels({.name = "cuda.hopper", .compute_capability = rigel::detail::execution_of(exec).compute_capability}).empty())
     return;

@@ -6,6 +6,7 @@
 #include <bench/cuda/check.hpp>
 #include <bench/cuda/program.hpp>
 #include <rigel/closure.hpp>
+#include <rigel/distance.hpp>
 #include <rigel/transitive_closure.hpp>
 
 #include <chrono>
@@ -68,6 +69,16 @@ void batched_powers(State& state, const Exec& exec, bool from_view) {
       rigel::contract(exec, S{{}, 1.3f}, a, rigel::transposed(b), c);
   });
   set_rate<pair::lp_f32>(state, exec, double(batches) * m * m * k / seconds);
+}
+
+/// L1 distances of 30,000 points with K = 1024 and themselves.
+void self_distances(State& state, const Exec& exec) {
+  constexpr int m = 30000, k = 1024;
+  const auto x = bench::uninitialized<float>(m, k), d = bench::uninitialized<float>(m, m);
+  bench::fill(exec, x, 1);
+  const double seconds =
+      bench::time_calls(state, exec, [&](std::int64_t) { rigel::cdist(exec, x, x, d, rigel::metric::manhattan{}); });
+  set_rate<pair::l1_f32>(state, exec, double(m) * m * k / seconds);
 }
 
 /// The head of arc `which` of vertex i in a random graph of n vertices.
@@ -154,6 +165,10 @@ void add_batched_powers(const Exec& exec) {
   for (const bool from_view : {false, true})
     add(std::string("lp/f32/") + (from_view ? "p per batch" : "one p") + "/16x4000x4000x256", benchmark::kMillisecond,
         [=](State& state) { batched_powers(state, exec, from_view); });
+}
+
+void add_self_distances(const Exec& exec) {
+  add("l1/f32/self/30000x30000x1024", benchmark::kMillisecond, [=](State& state) { self_distances(state, exec); });
 }
 
 void add_closures(const Exec& exec, const std::vector<int>& extents) {
@@ -274,6 +289,7 @@ void add_tasks(const Exec& exec) {
       {4096, 4096, 4096, rows}});
 
   add_batched_powers(exec);
+  add_self_distances(exec);
   add_closures(exec, {4096, 16384});
   add_small_closures(exec);
   add_transitive_closures(exec, {16384, 65536});
