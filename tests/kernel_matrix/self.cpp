@@ -4,10 +4,14 @@
 // X. Small ones are computed whole; long ones in block rows of a triangle.
 #include "points.hpp"
 
+#include <rigel/detail/kernel.hpp>
+#include <rigel/registry.hpp>
+
 #include <tests/support/skip.hpp>
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 using namespace kernel_matrix;
 
@@ -165,7 +169,7 @@ TEST_CASE_TEMPLATE("kernel_matrix: inner products of X with itself", Exec, RIGEL
   check(rigel::half{}, bound);
 }
 
-// What names a kernel, and elements of D that are no Scalar: all of D is computed, by kernels to which the epilogue is a functor.
+// Elements of D that are no Scalar: kernels take the epilogue as a functor, which sees places in parts of D as places in D.
 TEST_CASE_TEMPLATE("kernel_matrix: X with itself, a D of bool", Exec, RIGEL_TEST_SPACES) {
   const int n = 700, k = 600;
   const auto x = support::matrix<float, Exec>(n, k, random_points<float>(n, k, 10)),
@@ -225,4 +229,58 @@ TEST_CASE_TEMPLATE("kernel_matrix: a step with a stride of 0", Exec, RIGEL_TEST_
   rigel::cdist(Exec(), x, copy, e, metric::manhattan{}, rigel::epilogue::add_row(row));
   Kokkos::fence();
   CHECK(off_by_more(d, e, 0) == 0);
+}
+
+namespace {
+
+/// A kernel of the next test alone, for K = 20001 and on hosts: predicted to be fast, and with a byte of workspace for each output, so
+/// that later block rows need more than the first. It writes m + n.
+void register_block_rows() {
+  static bool registered = false;
+  if (std::exchange(registered, true)) return;
+  using Kernel = rigel::Kernel<rigel::Contraction>;
+  Kernel kernel;
+  kernel.info = rigel::detail::info_of<rigel::l1<float>>("block_rows", {}, {}, rigel::host_spaces);
+  kernel.info.promises = rigel::Promise::batch_invariant;
+  kernel.supports = [](const Kernel&, const rigel::Contraction& p) -> rigel::Status {
+    return p.k == 20001 ? rigel::Status{} : rigel::Status{rigel::Decline::extents, "K is not 20001"};
+  };
+  kernel.cost = [](const Kernel&, const rigel::Contraction& p, rigel::Plan&) {
+    return 1e-8 * static_cast<double>(p.m) * static_cast<double>(p.n);
+  };
+  kernel.workspace = [](const Kernel&, const rigel::Contraction& p, const rigel::Plan&) {
+    return rigel::WorkspaceSize{.bytes = static_cast<std::size_t>(p.m * p.n)};
+  };
+  kernel.run = [](const Kernel&, const rigel::Contraction& p, const rigel::Plan&, const rigel::Workspace&) {
+    for (std::int64_t m = 0; m < p.m; ++m)
+      for (std::int64_t n = 0; n < p.n; ++n)
+        static_cast<float*>(p.c.data)[m * p.c.row_stride + n * p.c.column_stride] =
+            static_cast<float>(p.first.row + m + p.first.column + n);
+  };
+  rigel::register_kernel(kernel);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("kernel_matrix: block rows and a workspace", Exec, RIGEL_TEST_SPACES) {
+  if (!support::on_host<Exec>) return;
+  register_block_rows();
+  const int n = 600, k = 20001;
+  const auto x = support::matrix<float, Exec>(n, k), d = support::matrix<float, Exec>(n, n, Values(n * n, -1));
+  CHECK(rigel::explain_cdist(Exec(), x, x, d, metric::manhattan{}).find("the lower triangle in ") == 0);
+  const std::size_t bytes = rigel::cdist_workspace_size(Exec(), x, x, d, metric::manhattan{});
+  CHECK(bytes > 0);
+  CHECK(bytes < n * n);  // a block row's
+  const Kokkos::View<std::byte*, typename Exec::memory_space> memory("memory", bytes + 256);
+  auto* const aligned = memory.data() + (256 - reinterpret_cast<std::uintptr_t>(memory.data()) % 256) % 256;
+  const auto e =
+      support::caught([&] { rigel::cdist(Exec(), x, x, d, metric::manhattan{}, {.workspace = {aligned, bytes - 1}}); });
+  CHECK(e.code == rigel::Code::invalid_argument);
+  CHECK(e.lacks({"cdist", "workspace", std::to_string(bytes).c_str()}) == "");
+  CHECK(support::values(d) == Values(n * n, -1));
+  rigel::cdist(Exec(), x, x, d, metric::manhattan{}, {.workspace = {aligned, bytes}});
+  const Values found = support::values(d);
+  int wrong = 0;
+  for (int i = 0; i < n * n; ++i) wrong += found[i] != i / n + i % n;
+  CHECK(wrong == 0);
 }
