@@ -281,6 +281,7 @@ TEST_CASE_TEMPLATE("kernel_matrix: block rows and a workspace", Exec, RIGEL_TEST
   rigel::cdist(Exec(), x, x, d, metric::manhattan{}, {.workspace = {aligned, bytes}});
   const Values found = support::values(d);
   int wrong = 0;
-  for (int i = 0; i < n * n; ++i) wrong += found[i] != i / n + i % n;
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) wrong += found[i * n + j] != i + j;
   CHECK(wrong == 0);
 }
