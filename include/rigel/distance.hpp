@@ -114,7 +114,7 @@ struct minkowski {
   double p = 2;
   template <class Element, class Use>
   auto with(std::int64_t k, const Use& use) const {
-    if (!(p > 0)) throw Error(Code::invalid_argument, "cdist: minkowski's p is " + std::to_string(p) + ", expected p > 0");
+    if (!(p > 0)) throw Error(Code::invalid_argument, "minkowski's p is " + std::to_string(p) + ", expected p > 0");
     if (p == 1) return manhattan{}.template with<Element>(k, use);
     if (p == 2) return euclidean{}.template with<Element>(k, use);
     if (p == std::numeric_limits<double>::infinity()) return chebyshev{}.template with<Element>(k, use);
@@ -124,7 +124,7 @@ struct minkowski {
       s.p = static_cast<Accumulator>(p);
       return use(s, epilogue::pow(1 / p));
     } else {
-      throw Error(Code::unsupported, "cdist: minkowski's p is " + std::to_string(p) +
+      throw Error(Code::unsupported, "minkowski's p is " + std::to_string(p) +
                                          ", expected 1, 2 or infinity for integers; floating-point numbers take any p > 0");
     }
   }
@@ -288,7 +288,9 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// products of f64, within (8.25·K + 100)·2^-53.
 /// x against itself, one view twice, is exactly 0 on the diagonal if its rows are finite, and symmetric in every bit unless steps of
 /// `last` are not. Where that is predicted to be faster, only the lower triangle is computed, in block rows, and mirrored; not so if
-/// options.kernel names a kernel, options.require asks for batch_invariant, or `last` is a functor.
+/// options.kernel names a kernel, options.require asks for batch_invariant, or `last` is a functor; nor if D holds bool. Under
+/// batch_invariant a row's bits may not come from a column, so that nothing is mirrored: products on tensor cores are then not
+/// symmetric in every bit.
 /// With options.may_cancel what loses more digits in these products stays as it is, 0 where it is negative. With c the median of
 /// eight rows (of x, or of z where only that is the same for all batches), s = |x − c|² + |z − c|² and D the squared distance,
 ///     |error of D| ≤ (K/16 + 66)·2^-24·s for products of halves, (33·K/32 + 15)·2^-53·s for those of f64,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // kernel_matrix(): D(l,m,n) = k(X(l,m,:), Z(l,n,:)) for the kernels of machine learning, as one cdist() whose epilogue makes a kernel of
-// each distance: nothing but D is stored.
+// each distance before it is stored.
 #pragma once
 
 #include <rigel/distance.hpp>
@@ -9,7 +9,9 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <cstdio>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace rigel {
@@ -30,16 +32,32 @@ namespace detail {
 template <class P>
 concept Hyperparameter = std::is_arithmetic_v<P> || Kokkos::is_view_v<P>;
 
-/// A number as a double, a view as it is. Throws Error(invalid_argument) if a number is not positive and finite.
-template <Hyperparameter P>
-auto positive(const P& given, const char* name) {
+/// A number in a message: "1e-09".
+inline std::string text_of(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", number);
+  return text;
+}
+
+/// What distances, or their squares, are multiplied by; at least so much.
+inline double no_rate(double) { return 0; }
+inline double rate(double length) { return 3 / length; }  // √5 at most
+inline double rate_of_square(double length) { return 1 / (length * length); }
+
+/// A number as a double, a view as it is. Throws Error(invalid_argument) if a number is not positive and finite, or so small that
+/// rate(number) is infinite: the distance 0 would become NaN.
+template <Hyperparameter P, class Rate = double (*)(double)>
+auto positive(const P& given, const char* name, const Rate& rate = no_rate) {
   if constexpr (Kokkos::is_view_v<P>) {
     return given;
   } else {
     const auto number = static_cast<double>(given);
     if (!(number > 0 && std::isfinite(number)))
-      throw Error(Code::invalid_argument, std::string("kernel_matrix: the kernel's ") + name + " is " +
-                                              std::to_string(number) + ", expected a positive number");
+      throw Error(Code::invalid_argument, std::string("kernel_matrix: the kernel's ") + name + " is " + text_of(number) +
+                                              ", expected a positive number");
+    if (!std::isfinite(rate(number)))
+      throw Error(Code::invalid_argument, std::string("kernel_matrix: the kernel's ") + name + " is " + text_of(number) +
+                                              ", expected a larger number: distances divided by it overflow");
     return number;
   }
 }
@@ -51,8 +69,8 @@ auto finite(const P& given, const char* name) {
   } else {
     const auto number = static_cast<double>(given);
     if (!std::isfinite(number))
-      throw Error(Code::invalid_argument, std::string("kernel_matrix: the ") + name + " is " + std::to_string(number) +
-                                              ", expected a finite number");
+      throw Error(Code::invalid_argument,
+                  std::string("kernel_matrix: the ") + name + " is " + text_of(number) + ", expected a finite number");
     return number;
   }
 }
@@ -72,7 +90,7 @@ struct laplace {
   static constexpr Takes takes = Takes::distance;
   Length length;
   epilogue::Program of(const epilogue::Program& own) const {
-    return own | epilogue::laplace(detail::positive(length, "length"));
+    return own | epilogue::laplace(detail::positive(length, "length", detail::rate));
   }
 };
 
@@ -82,7 +100,7 @@ struct gaussian {
   static constexpr Takes takes = Takes::distance;
   Bandwidth bandwidth;
   epilogue::Program of(const epilogue::Program& own) const {
-    return detail::squared(own) | epilogue::gaussian(detail::positive(bandwidth, "bandwidth"));
+    return detail::squared(own) | epilogue::gaussian(detail::positive(bandwidth, "bandwidth", detail::rate_of_square));
   }
 };
 
@@ -92,7 +110,7 @@ struct matern12 {
   static constexpr Takes takes = Takes::distance;
   Length length;
   epilogue::Program of(const epilogue::Program& own) const {
-    return own | epilogue::laplace(detail::positive(length, "length"));
+    return own | epilogue::laplace(detail::positive(length, "length", detail::rate));
   }
 };
 
@@ -102,7 +120,7 @@ struct matern32 {
   static constexpr Takes takes = Takes::distance;
   Length length;
   epilogue::Program of(const epilogue::Program& own) const {
-    return own | epilogue::matern32(detail::positive(length, "length"));
+    return own | epilogue::matern32(detail::positive(length, "length", detail::rate));
   }
 };
 
@@ -112,21 +130,27 @@ struct matern52 {
   static constexpr Takes takes = Takes::distance;
   Length length;
   epilogue::Program of(const epilogue::Program& own) const {
-    return own | epilogue::matern52(detail::positive(length, "length"));
+    return own | epilogue::matern52(detail::positive(length, "length", detail::rate));
   }
 };
 
-/// (1 + d² / (2·alpha·length²))^−alpha, a mixture of Gaussians ([RW] 4.19). Views make it of up to seven steps, as 2·alpha·length² / d²
-/// is formed first: an epilogue has eight.
+/// (1 + d² / (2·alpha·length²))^−alpha, a mixture of Gaussians ([RW] 4.19). With a view 2·alpha·length² / d² is formed first. With two
+/// that takes seven of the eight steps of an epilogue for euclidean, eight for metrics whose distance is squared by a step, nine for
+/// hamming, which is refused; and all four views: of threshold and regularisation only euclidean has room for one, a number.
 template <detail::Hyperparameter Length = double, detail::Hyperparameter Alpha = double>
 struct rational_quadratic {
   static constexpr Takes takes = Takes::distance;
   Length length;
   Alpha alpha;
   epilogue::Program of(const epilogue::Program& own) const {
-    const auto l = detail::positive(length, "length");
-    const auto a = detail::positive(alpha, "alpha");
     constexpr bool reads_length = Kokkos::is_view_v<Length>, reads_alpha = Kokkos::is_view_v<Alpha>;
+    const auto l = detail::positive(length, "length", detail::rate_of_square);
+    const auto a = detail::positive(alpha, "alpha", [&](double number) {
+      if constexpr (reads_length)
+        return 1 / number;
+      else
+        return 1 / (2 * number * l * l);
+    });
     const epilogue::Program square = detail::squared(own);
     if constexpr (!reads_length && !reads_alpha) {
       return square | epilogue::scale(1 / (2 * a * l * l)) | epilogue::add(1) | epilogue::pow(-a);
@@ -194,14 +218,27 @@ struct KernelMatrixOptions {
 
 namespace detail {
 
-// A metric with a kernel as its last steps.
+// A metric whose last steps are a kernel, and what follows it.
 template <class M, class K>
 struct WithKernel : M {
   K kernel;
+  epilogue::Program after;
   template <class Element, class Use>
   auto with(std::int64_t k, const Use& use) const {
     return M::template with<Element>(
-        k, [&](const auto& semiring, const epilogue::Program& own) { return use(semiring, kernel.of(own)); });
+        k, [&](const auto& semiring, const epilogue::Program& own) { return use(semiring, steps(own)); });
+  }
+
+ private:
+  epilogue::Program steps(const epilogue::Program& own) const {
+    try {
+      return kernel.of(own) | after;
+    } catch (const Error& e) {
+      if (!std::string_view(e.what()).starts_with("epilogue: more than")) throw;
+      throw Error(Code::invalid_argument,
+                  "kernel_matrix: metric, kernel, threshold and regularisation take more than 8 steps or 4 views; give "
+                  "hyperparameters as numbers, or leave threshold or regularisation to a pass over D");
+    }
   }
 };
 
@@ -241,14 +278,17 @@ template <class Exec, class X, class Z, class D, class M, class K, class R, clas
 auto with_kernel_matrix(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const K& kernel,
                         const KernelMatrixOptions<R, T>& options, const Use& use) {
   check_kernel<M, K>();
+  using Value = typename view_t<D>::non_const_value_type;
+  static_assert(std::is_floating_point_v<Value> || scalar_of_value<Value>() <= Scalar::bf16,
+                "kernel_matrix: D holds floating-point numbers");
   const CdistOptions of_distances{.batch = options.batch,
                                   .require = options.require,
                                   .precision = options.precision,
                                   .may_cancel = options.may_cancel,
                                   .kernel = options.kernel,
                                   .workspace = options.workspace};
-  return with_cdist(exec, x, z, d, WithKernel<M, K>{metric, kernel}, after_kernel(options), of_distances, use,
-                    "kernel_matrix");
+  return with_cdist(exec, x, z, d, WithKernel<M, K>{metric, kernel, after_kernel(options)}, epilogue::Program{},
+                    of_distances, use, "kernel_matrix");
 }
 
 template <class V>
@@ -276,16 +316,19 @@ void check_self(const KernelMatrixOptions<R, T>& options) {
 /// kernel    one of rigel::kernel
 /// It is a call of cdist() and has its kernels, precision and errors; docs/numerics.md has what kernels add. The eight steps and four
 /// views of an epilogue hold the metric's steps, the kernel's, threshold and regularisation together.
-/// Throws as cdist() does, and Error(invalid_argument) if a hyperparameter that is a number is out of its range, a view of them has
-/// neither 1 nor L numbers, or the steps are too many.
+/// Throws as cdist() does, and Error(invalid_argument) if a hyperparameter that is a number is out of its range or so small that
+/// distances divided by it (by its square) overflow in double, a view of them has neither 1 nor L numbers, or the steps are too many.
 template <class Exec, class X, class Z, detail::MatrixArgument D, class M, class K, class R = double, class T = double>
 void kernel_matrix(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const K& kernel,
                    const KernelMatrixOptions<R, T>& options = {}) {
   detail::with_kernel_matrix(exec, x, z, d, metric, kernel, options,
                              [](Contraction p, const detail::RowPass* pass) { detail::run_cdist(std::move(p), pass); });
 }
-/// The kernel matrix of x with itself: exactly symmetric, and k(0) + regularisation on the diagonal if `kernel` is one of distances and
-/// rows are finite. Where it is faster, only the lower triangle is computed, see cdist(). options.m0 and options.n0 are equal.
+/// The kernel matrix of x with itself: exactly symmetric (but under batch_invariant for products on tensor cores), and 1 +
+/// regularisation on the diagonal if `kernel` is one of distances and rows are finite. The diagonal has NaN for rows of zeros of
+/// cosine and of one value of correlation, for lengths so small that distances divided by them overflow in the type of the epilogue;
+/// and 0 instead of 1 if threshold > 1. Where it is faster, only the lower triangle is computed, see cdist(). options.m0 and
+/// options.n0 are equal.
 template <class Exec, class X, detail::MatrixArgument D, class M, class K, class R = double, class T = double>
   requires(!detail::MatrixArgument<M>)
 void kernel_matrix(const Exec& exec, const X& x, const D& d, const M& metric, const K& kernel,

@@ -22,14 +22,16 @@ bool is_symmetric(const epilogue::Program& program) {
     const epilogue::Step& step = program[i];
     if (step.offset != 0) return false;
     for (const int from : {int{step.x_from}, int{step.y_from}})
-      if (from >= 0 && (program.source(from).row_stride != 0 || program.source(from).column_stride != 0)) return false;
+      if (from >= 0 && (program.source(from).rows != 1 || program.source(from).columns != 1)) return false;
   }
   return true;
 }
 
-// Whether B is A transposed, and D symmetric.
+// Whether B is A transposed, and D symmetric. Elements of D that are no Scalar get kernels to which the Program is a functor: these
+// would see places in a block row.
 bool is_self(const Contraction& p) {
-  const bool can_mirror = p.execution.space != Space::other && !p.semiring.type && p.program && is_symmetric(*p.program);
+  const bool can_mirror = p.execution.space != Space::other && !p.semiring.type && p.c.type != Scalar::other && p.program &&
+                          is_symmetric(*p.program);
   return can_mirror && p.a.data == p.b.data && p.m == p.n && p.a.batches == p.b.batches &&
          p.a.batch_stride == p.b.batch_stride && p.a.row_stride == p.b.column_stride && p.a.column_stride == p.b.row_stride;
 }
@@ -83,14 +85,16 @@ std::int64_t height_of(const Contraction& p, const Kernel<Contraction>& kernel) 
   return best;
 }
 
-// A kernel of the caller's choice computes all of D, and so do those under batch_invariant, which may not depend on M.
+// A kernel of the caller's choice computes all of D, and so does one whose bits depend on M. Under batch_invariant a row's bits may not
+// come from a column: nothing is mirrored.
 Course course_of(const Contraction& p) {
   Course course{&select(p)};
+  if (covers(p.require, Promise::batch_invariant)) return course;
   const KernelInfo& info = course.kernel->info;
   const bool is_product = p.semiring.name == "plus_times";
   const bool halves_by_itself = info.family == "cuda.mma" && p.semiring.name == "l2_squared";
   course.mirrors = is_product && !covers(info.promises, Promise::reference_bits);
-  if (p.kernel.empty() && !covers(p.require, Promise::batch_invariant) && !halves_by_itself)
+  if (p.kernel.empty() && covers(info.promises, Promise::batch_invariant) && !halves_by_itself)
     course.height = height_of(p, *course.kernel);
   return course;
 }
@@ -111,7 +115,8 @@ void mirror(const Contraction& p) {
     case 1: return with_words(std::uint8_t{});
     case 2: return with_words(std::uint16_t{});
     case 4: return with_words(std::uint32_t{});
-    default: return with_words(std::uint64_t{});
+    case 8: return with_words(std::uint64_t{});
+    default: break;  // is_self() admits Scalars alone, of these sizes
   }
 }
 
@@ -120,6 +125,22 @@ std::size_t bytes_of(const Kernel<Contraction>& kernel, const Contraction& p) {
   Plan plan;
   kernel.cost(kernel, p, plan);
   return kernel.workspace(kernel, p, plan).bytes;
+}
+
+std::size_t bytes_of(const Course& course, const Contraction& p) {
+  if (course.height == 0) return bytes_of(*course.kernel, p);
+  std::size_t most = 0;
+  for_each_block_row(p, course.height,
+                     [&](const Contraction& part) { most = std::max(most, bytes_of(*course.kernel, part)); });
+  return most;
+}
+
+// One workspace serves all block rows, so that none is refused after another has been written.
+void run_block_rows(const Course& course, Contraction p) {
+  const std::size_t bytes = bytes_of(course, p);
+  const CallMemory memory(p.function, p.execution, p.workspace, bytes, {&p.a, &p.b, &p.c});
+  p.workspace = {.data = reinterpret_cast<void*>(memory.address()), .bytes = bytes};
+  for_each_block_row(p, course.height, [&](const Contraction& part) { run(*course.kernel, part); });
 }
 
 }  // namespace
@@ -131,28 +152,25 @@ void run_symmetric(const Contraction& p) {
   if (course.height == 0)
     run(*course.kernel, p);
   else
-    for_each_block_row(p, course.height, [&](const Contraction& part) { run(*course.kernel, part); });
+    run_block_rows(course, p);
   if (course.height != 0 || course.mirrors) mirror(p);
 }
 
 std::string explain_symmetric(const Contraction& p) {
-  std::string candidates = explain(p);
-  if (p.is_empty() || !is_self(p)) return candidates;
+  std::string all = explain(p);
+  if (p.is_empty() || !is_self(p)) return all;
+  const auto listed = candidates(p);
+  const bool is_covered = std::ranges::any_of(listed, [](const Candidate<Contraction>& one) { return one.chosen; });
+  if (!is_covered) return all;
   const Course course = course_of(p);
-  if (course.height == 0) return candidates;
+  if (course.height == 0) return all;
   return "the lower triangle in " + std::to_string((p.m + course.height - 1) / course.height) + " block rows of " +
-         std::to_string(course.height) + ", then mirrored; all of D at once:\n" + candidates;
+         std::to_string(course.height) + ", then mirrored; all of D at once:\n" + all;
 }
 
 std::size_t bytes_symmetric(const Contraction& p) {
   if (p.is_empty()) return 0;
-  if (!is_self(p)) return workspace_of(p);
-  const Course course = course_of(p);
-  if (course.height == 0) return bytes_of(*course.kernel, p);
-  std::size_t most = 0;
-  for_each_block_row(p, course.height,
-                     [&](const Contraction& part) { most = std::max(most, bytes_of(*course.kernel, part)); });
-  return most;
+  return is_self(p) ? bytes_of(course_of(p), p) : workspace_of(p);
 }
 
 }  // namespace rigel::detail

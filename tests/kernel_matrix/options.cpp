@@ -154,5 +154,12 @@ TEST_CASE_TEMPLATE("kernel_matrix: what is refused", Exec, RIGEL_TEST_SPACES) {
   const auto ridge = number<Exec>(1);
   refused(with(kernel::rational_quadratic{length, length},
                rigel::KernelMatrixOptions{.regularisation = ridge, .threshold = length}),
-          invalid, {"more than 8 steps"});
+          invalid, {"kernel_matrix: ", "more than 8 steps or 4 views", "numbers"});
+  refused(with(kernel::rational_quadratic{length, length}, rigel::KernelMatrixOptions{.regularisation = ridge}), invalid,
+          {"kernel_matrix: ", "more than 8 steps or 4 views", "numbers"});
+  refused(with(kernel::gaussian{-1e-9}, plain), invalid, {"bandwidth is -1e-09", "positive"});
+  refused(with(kernel::gaussian{1e-200}, plain), invalid, {"bandwidth is 1e-200", "larger"});
+  refused(with(kernel::laplace{1e-310}, plain), invalid, {"length is 1e-310", "larger"});
+  refused(with(kernel::matern52{1.5e-308}, plain), invalid, {"length is 1.5e-308", "larger"});
+  refused(with(kernel::rational_quadratic{1e-150, 1e-100}, plain), invalid, {"alpha is 1e-100", "larger"});
 }
