@@ -36,10 +36,13 @@ Kernel<Gradient> gradient_kernel() {
   Kernel<Gradient> k;
   k.info = detail::gradient_info<G>("reference", {}, detail::bits_of(Spaces{}));
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
-  // Each output evaluates multiply() again. Seconds per term of a thread, and of a multiprocessor, which waits for memory.
+  // Each output evaluates multiply() again. Seconds per term of a host's thread; on a GPU per term of a multiprocessor, by some 20
+  // instructions, and per k of a chain, which waits for memory.
   k.cost = [](const Kernel<Gradient>&, const Gradient& p, Plan&) {
     const double terms = detail::evaluations(p) * static_cast<double>(p.outputs);
-    if (p.execution.space == Space::cuda) return 6e-6 + terms * 4e-11 / std::max(p.execution.multiprocessors, 1);
+    if (p.execution.space == Space::cuda)
+      return 6e-6 + static_cast<double>(p.k) * 9e-8 +
+             terms * (detail::takes_powers<G> ? 5e-10 : 1e-10) / std::max(p.execution.multiprocessors, 1);
     return 1e-6 + terms * (detail::takes_powers<G> ? 2e-8 : 5e-9) / p.execution.concurrency;
   };
   k.run = [](const Kernel<Gradient>& kernel, const Gradient& p, const Plan&, const Workspace&) {
