@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the programs that measure a GPU share: matrices in its memory, and random numbers in them.
+// What the programs that measure a GPU share: matrices in its memory, random numbers in them, and the time of a call.
 #pragma once
 
 #include <bench/exec.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 
 namespace bench {
@@ -53,6 +55,17 @@ void fill(const Exec& exec, const View& view, std::uint32_t seed, Numbers number
           to = static_cast<T>(radius * Kokkos::cos(2 * Kokkos::numbers::pi_v<float> * turn));
         }
       });
+}
+
+/// The median of the device seconds of 11 calls, after 3 others.
+template <class Call>
+double median_seconds(const Exec& exec, const Call& call) {
+  const Stopwatch watch(exec);
+  for (int i = 0; i < 3; ++i) watch.seconds(call);
+  std::array<double, 11> times;
+  for (double& seconds : times) seconds = watch.seconds(call);
+  std::ranges::sort(times);
+  return times[times.size() / 2];
 }
 
 }  // namespace bench

@@ -28,28 +28,6 @@ struct Task {
 constexpr Task tasks[] = {{1024, 512, 16, 8192}, {10000, 256, 8, 10000}, {1000, 1000, 16, 64}, {256, 16, 1, 60000}};
 constexpr double powers[] = {1, 2, 1.3};
 
-// The median of the device seconds of 11 calls, after 3 others.
-template <class Call>
-double seconds_of(const Exec& exec, const Call& call) {
-  cudaEvent_t begin = nullptr, end = nullptr;
-  cudaEventCreate(&begin);
-  cudaEventCreate(&end);
-  std::vector<float> times;
-  for (int i = 0; i < 14; ++i) {
-    cudaEventRecord(begin, exec.cuda_stream());
-    call();
-    cudaEventRecord(end, exec.cuda_stream());
-    cudaEventSynchronize(end);
-    float milliseconds = 0;
-    cudaEventElapsedTime(&milliseconds, begin, end);
-    if (i >= 3) times.push_back(milliseconds);
-  }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  std::nth_element(times.begin(), times.begin() + 5, times.end());
-  return 1e-3 * static_cast<double>(times[5]);
-}
-
 // The largest error of 4096 outputs, spread over all of them, over the sum of their terms' magnitudes.
 template <class T>
 double error_of(const Exec& exec, const Task& task, double p, const bench::Matrix<T>& a, const bench::Matrix<T>& b,
@@ -99,7 +77,8 @@ bool measure(const Exec& exec, const Task& task, double p, const std::string& wa
       const Kokkos::View<std::byte*, Kokkos::CudaSpace> memory("memory", candidate.workspace.bytes + 256);
       options.workspace.data = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 255) / 256 * 256);
       options.workspace.bytes = candidate.workspace.bytes;
-      const double seconds = seconds_of(exec, [&] { rigel::contract_gradient(exec, functor, a, b, c, d, out, options); });
+      const double seconds =
+          bench::median_seconds(exec, [&] { rigel::contract_gradient(exec, functor, a, b, c, d, out, options); });
       const double error = error_of<T>(exec, task, p, a, b, c, d, out);
       const double bound =
           candidate.kernel->info.accuracy.of(task.k) * std::numeric_limits<T>::epsilon() / 2 + (task.k + 4) * 0x1p-53;

@@ -11,7 +11,6 @@
 #include <bench/machine.hpp>
 #include <rigel/linalg.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -34,29 +33,7 @@ constexpr Task tasks[] = {
     {lu, 64, 128, 16},       {lu, 16, 512, 16},        {lu, 1, 8192, 16},       {eigen, 64, 128, 0},     {eigen, 16, 512, 0},
     {cholesky, 10000, 8, 1}, {cholesky, 10000, 64, 1}, {lu, 10000, 64, 1},      {eigen, 1000, 32, 0}};
 
-// The median of the device seconds of 11 calls, after 3 others.
-template <class Call>
-double seconds_of(const Exec& exec, const Call& call) {
-  cudaEvent_t begin = nullptr, end = nullptr;
-  cudaEventCreate(&begin);
-  cudaEventCreate(&end);
-  std::vector<float> times;
-  for (int i = 0; i < 14; ++i) {
-    cudaEventRecord(begin, exec.cuda_stream());
-    call();
-    cudaEventRecord(end, exec.cuda_stream());
-    cudaEventSynchronize(end);
-    float milliseconds = 0;
-    cudaEventElapsedTime(&milliseconds, begin, end);
-    if (i >= 3) times.push_back(milliseconds);
-  }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  std::nth_element(times.begin(), times.begin() + 5, times.end());
-  return 1e-3 * static_cast<double>(times[5]);
-}
-
-// The same of a graph that the call is captured in; negative if it cannot be.
+// bench::median_seconds() of a graph that the call is captured in; negative if it cannot be.
 template <class Call>
 double seconds_in_graph(const Exec& exec, const Call& call) {
   cudaGraph_t graph = nullptr;
@@ -71,7 +48,7 @@ double seconds_in_graph(const Exec& exec, const Call& call) {
   const bool captured = cudaStreamEndCapture(exec.cuda_stream(), &graph) == cudaSuccess && error.empty() &&
                         cudaGraphInstantiate(&replay, graph, 0) == cudaSuccess;
   double seconds = -1;
-  if (captured) seconds = seconds_of(exec, [&] { cudaGraphLaunch(replay, exec.cuda_stream()); });
+  if (captured) seconds = bench::median_seconds(exec, [&] { cudaGraphLaunch(replay, exec.cuda_stream()); });
   if (replay) cudaGraphExecDestroy(replay);
   if (graph) cudaGraphDestroy(graph);
   cudaGetLastError();
@@ -122,7 +99,7 @@ void measure(const Exec& exec, const Task& task, const std::string& wanted) {
     };
     options.workspace = {aligned(memory.data(), 256), size.bytes, aligned(host.data(), 64), size.host_bytes};
     const auto run = [&] { rigel::run(problem(options)); };
-    const double seconds = seconds_of(exec, run), in_graph = seconds_in_graph(exec, run);
+    const double seconds = bench::median_seconds(exec, run), in_graph = seconds_in_graph(exec, run);
     std::int32_t worst = 0;
     Kokkos::parallel_reduce(
         "bench::infos", Kokkos::RangePolicy<Exec>(exec, 0, task.batch),

@@ -109,9 +109,7 @@ template <detail::Hyperparameter Length = double>
 struct matern12 {
   static constexpr Takes takes = Takes::distance;
   Length length;
-  epilogue::Program of(const epilogue::Program& own) const {
-    return own | epilogue::laplace(detail::positive(length, "length", detail::rate));
-  }
+  epilogue::Program of(const epilogue::Program& own) const { return laplace<Length>{length}.of(own); }
 };
 
 /// (1 + u)·exp(−u), u = √3·d / length: for ν = 3/2 ([RW] 4.17).

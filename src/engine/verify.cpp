@@ -12,6 +12,15 @@
 
 namespace rigel {
 
+void engine::fail(Verification& result, const KernelInfo& info, Space space, unsigned seed, const std::string& problem,
+                  const std::string& what) {
+  result.ok = false;
+  constexpr std::size_t enough = 2000;  // characters of report
+  if (result.report.size() < enough)
+    result.report += info.name + " on " + name(space) + ", seed " + std::to_string(seed) + ", problem " +
+                     std::to_string(result.problems) + ", " + problem + ": " + what + '\n';
+}
+
 Verification verify(std::string_view name, unsigned seed) {
   // In any space, Kokkos allocates and fills the operands, and may launch on the host for that.
   const auto held = [&](const auto& kernel) {

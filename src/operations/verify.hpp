@@ -7,7 +7,13 @@
 #include <rigel/registry.hpp>
 #include <rigel/solve.hpp>
 
+#include <string>
+
 namespace rigel::engine {
+
+/// Adds a broken promise to a verification's report, unless that is long already. `problem`: the failed one in words.
+void fail(Verification& result, const KernelInfo& info, Space space, unsigned seed, const std::string& problem,
+          const std::string& what);
 
 Verification verify(const Kernel<Contraction>& kernel, unsigned seed);
 Verification verify(const Kernel<Solve>& kernel, unsigned seed);

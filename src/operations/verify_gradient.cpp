@@ -168,7 +168,7 @@ class Verifier {
             const double bound = kernel_.info.accuracy.of(c.k + 1) * u + static_cast<double>(c.k + 4) * 0x1p-53;
             const double error = std::abs(static_cast<double>(actual) - sum);
             const double ratio = error == 0 ? 0 : error / (bound * size);
-            worst = ratio <= worst ? worst : ratio;
+            if (!(ratio <= worst)) worst = std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
           }
     if (!(worst <= 1)) fail(c, "a result is out of bound, " + std::to_string(worst) + " times");
     for (std::size_t i = 0; i < before.size(); ++i)
@@ -201,11 +201,7 @@ class Verifier {
   }
 
   void fail(const Case& c, const std::string& what) {
-    result_.ok = false;
-    constexpr std::size_t enough = 2000;  // characters of report
-    if (result_.report.size() < enough)
-      result_.report += kernel_.info.name + " on " + name(detail::space_of<Exec>) + ", seed " + std::to_string(seed_) +
-                        ", problem " + std::to_string(result_.problems) + ", " + c.text() + ": " + what + '\n';
+    engine::fail(result_, kernel_.info, detail::space_of<Exec>, seed_, c.text(), what);
   }
 
   const Kernel<Gradient>& kernel_;

@@ -339,11 +339,7 @@ class Verifier {
   }
 
   void fail(const Case& c, const std::string& what) {
-    result_.ok = false;
-    constexpr std::size_t enough = 2000;  // characters of report
-    if (result_.report.size() < enough)
-      result_.report += kernel_.info.name + " on " + name(detail::space_of<Exec>) + ", seed " + std::to_string(seed_) +
-                        ", problem " + std::to_string(result_.problems) + ", " + c.text() + ": " + what + '\n';
+    engine::fail(result_, kernel_.info, detail::space_of<Exec>, seed_, c.text(), what);
   }
 
   const Kernel<Solve>& kernel_;

@@ -197,7 +197,7 @@ TEST_CASE("graphs: contract() by every family") {
   check(rigel::plus_times<rigel::bfloat16>{});
   check(rigel::plus_times<std::int8_t>{});
   check(rigel::min_plus<float>{});
-  check(rigel::l2_squared<float>{}, 1000);  // for more, promoted kernels would have to compute most distances anew
+  check(rigel::l2_squared<float>{}, 1000);  // for more, promoted kernels would recompute most distances
   check(rigel::log_plus<float>{});
   std::vector<std::string> families = {"reference", "portable", "cuda.simt", "cuda.mma"};
   if (execution_of(Exec()).compute_capability == 90) families.emplace_back("cuda.hopper");

@@ -5,7 +5,7 @@
 
 #include <rigel/gradient.hpp>
 
-#include <tests/support/random.hpp>
+#include <tests/support/numbers.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -16,21 +16,10 @@
 
 namespace gradient {
 
-using Numbers = std::vector<double>;
+using support::Numbers, support::batch_of, support::get, support::number, support::put, support::random_numbers,
+    support::unit;
 
-template <class T>
-inline constexpr double unit = std::numeric_limits<T>::epsilon() / 2;
-
-/// A view of rank 3 or 4 in a layout. LayoutStride: every second row and third column of a larger one.
-template <class T, class Exec, class Layout>
-auto batch_of(int batches, int rows, int columns) {
-  using Space = typename Exec::memory_space;
-  if constexpr (std::is_same_v<Layout, Kokkos::LayoutStride>)
-    return Kokkos::subview(Kokkos::View<T*****, Kokkos::LayoutRight, Space>("larger", batches, rows, 2, columns, 3),
-                           Kokkos::ALL, Kokkos::ALL, 1, Kokkos::ALL, 2);
-  else
-    return Kokkos::View<T***, Layout, Space>("batch", batches, rows, columns);
-}
+/// Outputs of a batch, a view of rank 4, in a layout; LayoutStride as in batch_of().
 template <class T, class Exec, class Layout>
 auto outputs_of(int batches, int outputs, int rows, int columns) {
   using Space = typename Exec::memory_space;
@@ -40,52 +29,6 @@ auto outputs_of(int batches, int outputs, int rows, int columns) {
         Kokkos::ALL, Kokkos::ALL, 1, Kokkos::ALL, 2);
   else
     return Kokkos::View<T****, Layout, Space>("outputs", batches, outputs, rows, columns);
-}
-
-/// A dense view of the same extents in the order of its memory.
-template <class View>
-auto dense(const View& v) {
-  using Same = Kokkos::View<typename View::non_const_data_type, Kokkos::LayoutRight, typename View::memory_space>;
-  if constexpr (View::rank() == 1)
-    return Same("dense", v.extent(0));
-  else if constexpr (View::rank() == 2)
-    return Same("dense", v.extent(0), v.extent(1));
-  else if constexpr (View::rank() == 3)
-    return Same("dense", v.extent(0), v.extent(1), v.extent(2));
-  else
-    return Same("dense", v.extent(0), v.extent(1), v.extent(2), v.extent(3));
-}
-template <class T>
-T number(double v) {
-  if constexpr (std::is_arithmetic_v<T>)
-    return static_cast<T>(v);
-  else
-    return T(static_cast<float>(v));
-}
-template <class View>
-void put(const View& v, const Numbers& values) {
-  const auto same = dense(v);
-  const auto host = Kokkos::create_mirror_view(same);
-  for (std::size_t i = 0; i < values.size(); ++i) host.data()[i] = number<typename View::non_const_value_type>(values[i]);
-  Kokkos::deep_copy(same, host);
-  Kokkos::deep_copy(v, same);
-}
-template <class View>
-Numbers get(const View& v) {
-  const auto same = dense(v);
-  Kokkos::deep_copy(same, v);
-  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, same);
-  Numbers values;
-  for (std::size_t i = 0; i < host.size(); ++i) values.push_back(static_cast<double>(host.data()[i]));
-  return values;
-}
-
-/// Random numbers in [−1, 1] that T holds exactly.
-template <class T>
-Numbers random_numbers(support::Random& random, std::int64_t count) {
-  Numbers values;
-  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(number<T>(random.uniform(-1, 1))));
-  return values;
 }
 
 struct Extents {

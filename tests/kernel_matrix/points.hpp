@@ -7,8 +7,7 @@
 
 #include <tests/support/compare.hpp>
 #include <tests/support/error.hpp>
-#include <tests/support/matrix.hpp>
-#include <tests/support/random.hpp>
+#include <tests/support/numbers.hpp>
 #include <tests/support/spaces.hpp>
 
 #include <doctest/doctest.h>
@@ -24,16 +23,13 @@ namespace kernel = rigel::kernel;
 namespace metric = rigel::metric;
 using Values = std::vector<double>;
 
-template <class T>
-inline constexpr double unit = std::numeric_limits<T>::epsilon() / 2;
+using support::unit;
 
 /// Numbers in [−1, 1] that T holds exactly.
 template <class T>
 Values random_points(int count, int k, std::uint64_t seed) {
   support::Random random(seed);
-  Values points(static_cast<std::size_t>(count) * k);
-  for (double& x : points) x = static_cast<T>(random.uniform(-1, 1));
-  return points;
+  return support::random_numbers<T>(random, std::int64_t{count} * k);
 }
 
 /// A view of rank 1, or of rank 0, with given numbers.
