@@ -92,7 +92,11 @@ struct manhattan : detail::gradient_sum<Element> {
   static constexpr const char* name = "manhattan";
   template <Number T> RIGEL_MEMBER T multiply(T d, T b, T a) const {
     const T difference = math::subtract(d, b);
-    return this->unless_small(difference, a * __builtin_elementwise_copysign(T{} + 1, difference));
+    return multiply_by(difference, a * __builtin_elementwise_copysign(T{} + 1, difference));
+  }
+  /// The same with a·sign(d − b) from the caller.
+  template <Number T> RIGEL_MEMBER T multiply_by(T difference, T value) const {
+    return this->unless_small(difference, value);
   }
 };
 

@@ -29,6 +29,13 @@ inline double bandwidth(const Execution& e) {
   }
 }
 
+/// A bound in words: "186 u".
+inline std::string units(double bound) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g u", bound);
+  return text;
+}
+
 /// The registered kernels of a problem's key, as a copy of the list: the engine asks kernels without the registry's lock,
 /// because a user's kernel may call Rigel.
 template <Problem P>

@@ -89,12 +89,6 @@ std::string rounding_of(const KernelInfo& info) {
   return std::string("rounds terms (precision ") + name(info.precision) + ')';
 }
 
-std::string units(double bound) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g u", bound);
-  return text;
-}
-
 }  // namespace
 
 Contraction::Key Contraction::key() const {
@@ -187,8 +181,8 @@ std::string Contraction::why_not(Decline why, const KernelInfo& info) const {
       if (!sums_round(info) || info.accuracy.of(k) <= chain.of(k))
         return rounding_of(info) +
                ", and no bound shows that one chain rounds as much, so options.precision automatic does not allow it";
-      return rounding_of(info) + ", and its bound of " + units(info.accuracy.of(k)) + " is above the " + units(chain.of(k)) +
-             " of one chain, so options.precision automatic does not allow it";
+      return rounding_of(info) + ", and its bound of " + engine::units(info.accuracy.of(k)) + " is above the " +
+             engine::units(chain.of(k)) + " of one chain, so options.precision automatic does not allow it";
     case Decline::layout: {
       const Operand* const operands[] = {&a, &b, &c};
       for (std::size_t i = 0; i < std::size(operands); ++i) {
@@ -209,8 +203,8 @@ std::string Contraction::admission(const KernelInfo& info) const {
   switch (admission_of(info, *this)) {
     case Admission::by_option: return rounding_of(info) + ", as options.precision allows";
     case Admission::by_bound:
-      return rounding_of(info) + ", but its bound of " + units(info.accuracy.of(k)) + " is no larger than the " +
-             units(chain.of(k)) + " of one chain";
+      return rounding_of(info) + ", but its bound of " + engine::units(info.accuracy.of(k)) + " is no larger than the " +
+             engine::units(chain.of(k)) + " of one chain";
     case Admission::by_relative_error: {
       char text[32];
       std::snprintf(text, sizeof text, "%.2g", info.relative_error);

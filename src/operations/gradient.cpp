@@ -7,8 +7,7 @@
 #include "../engine/run.hpp"
 
 #include <rigel/detail/checks.hpp>
-
-#include <numeric>
+#include <rigel/detail/gradient.hpp>
 
 namespace rigel {
 namespace {
@@ -88,6 +87,9 @@ double bytes_of(const Operand& o) {
   return batches * static_cast<double>(o.rows) * static_cast<double>(o.columns) * static_cast<double>(o.size);
 }
 
+/// The bound of one chain of fma whose terms are as accurate as those of p = 1 and 2, with which other bounds are compared.
+constexpr Accuracy chain = detail::gradient_accuracy<gradient_of::euclidean<float>>();
+
 }  // namespace
 
 Status Gradient::accepts(const KernelInfo& info) {
@@ -110,16 +112,17 @@ void Gradient::check() const {
 }
 
 Decline Gradient::admits(const KernelInfo& info) const {
-  if (info.precision == Precision::accumulator || precision > Precision::rounded) {
-    if (info.precision <= std::max(precision, Precision::accumulator)) return Decline::none;
-    return Decline::precision;
-  }
-  // The least precise terms that automatic admits: those that exact products of floats give.
-  return info.precision == Precision::exact_products ? Decline::none : Decline::precision;
+  const bool automatic = precision == Precision::automatic;
+  const Precision least = automatic ? Precision::exact_products : std::max(precision, Precision::accumulator);
+  if (info.precision <= least || (automatic && info.accuracy.of(k) <= chain.of(k))) return Decline::none;
+  return Decline::precision;
 }
 
 std::string Gradient::why_not(Decline, const KernelInfo& info) const {
-  return std::string("rounds terms: precision ") + name(info.precision) + ", the call accepts " + name(precision);
+  const std::string rounds = std::string("rounds terms: precision ") + name(info.precision) + ", ";
+  if (precision != Precision::automatic) return rounds + "the call accepts " + name(precision);
+  return rounds + "its bound of " + engine::units(info.accuracy.of(k)) + " is larger than the " +
+         engine::units(chain.of(k)) + " of one chain";
 }
 
 std::string Gradient::admission(const KernelInfo& info) const {

@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 using gradient::Extents;
 using gradient::Inputs;
 using gradient::Numbers;
@@ -33,7 +35,7 @@ void check(const G& functor, const Inputs& in, const Power& power, double epsilo
     CAPTURE(name);
     rigel::GradientOptions options;
     options.kernel = name;
-    options.precision = rigel::Precision::exact_products;
+    options.precision = rigel::Precision::promoted;
     const rigel::Gradient problem = rigel::gradient_problem(exec, functor, a, b, c, d, out, options);
     const auto* kernel = gradient::covering(problem, name);
     if (!kernel) continue;
@@ -68,7 +70,8 @@ void check_all(const Extents& e, std::uint64_t seed) {
 
 constexpr Extents extents[] = {{1, 1, 1, 1, 1},     {2, 3, 5, 7, 4},     {1, 4, 33, 17, 31},  {3, 5, 9, 65, 32},
                                {1, 8, 32, 33, 33},  {1, 9, 34, 31, 64},  {2, 16, 3, 129, 65}, {1, 17, 40, 20, 100},
-                               {1, 16, 2, 3, 1100}, {2, 1, 1, 40, 2050}, {1, 33, 18, 19, 10}};
+                               {1, 16, 2, 3, 1100}, {2, 1, 1, 40, 2050}, {1, 33, 18, 19, 10}, {1, 16, 32, 32, 96},
+                               {2, 20, 17, 36, 160}};
 
 template <class T, class Exec>
 void check_extents() {
@@ -80,6 +83,62 @@ void check_extents() {
 
 TEST_CASE_TEMPLATE("gradients keep their bounds, f32", Exec, RIGEL_TEST_SPACES) { check_extents<float, Exec>(); }
 TEST_CASE_TEMPLATE("gradients keep their bounds, f64", Exec, RIGEL_TEST_SPACES) { check_extents<double, Exec>(); }
+
+// Infinite weights where points coincide, as distances of 0 give them, and elsewhere; NaN and infinities in C and D: by every kernel as
+// the reference has it.
+TEST_CASE_TEMPLATE("what is infinite or NaN is so for every kernel", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  const Extents e{1, 10, 5, 40, 70};
+  support::Random random(13);
+  Inputs in = gradient::random_inputs<float>(random, e);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto weight = [&](int k, int m) -> double& { return in.a[static_cast<std::size_t>(k * e.m + m)]; };
+  for (int m = 0; m < e.m; ++m) {  // point m is training point m
+    for (int n = 0; n < e.n; ++n) in.d[static_cast<std::size_t>(n * e.m + m)] = in.known(0, n, m);
+    weight(m, m) = infinity;
+  }
+  weight(60, 3) = -infinity;
+  weight(61, 4) = std::numeric_limits<double>::quiet_NaN();
+  in.c[static_cast<std::size_t>(2 * e.k + 7)] = infinity;
+  in.d[static_cast<std::size_t>(1 * e.m + 20)] = infinity;
+  in.b[static_cast<std::size_t>(3 * e.k + 65)] = 1e38;
+  weight(65, 30) = 1e38;
+  using Right = Kokkos::LayoutRight;
+  const auto a = gradient::batch_of<float, Exec, Right>(1, e.k, e.m),
+             b = gradient::batch_of<float, Exec, Right>(1, e.n, e.k),
+             c = gradient::batch_of<float, Exec, Right>(1, e.outputs, e.k),
+             d = gradient::batch_of<float, Exec, Right>(1, e.n, e.m);
+  const auto out = gradient::outputs_of<float, Exec, Right>(1, e.outputs, e.n, e.m);
+  gradient::put(a, in.a);
+  gradient::put(b, in.b);
+  gradient::put(c, in.c);
+  gradient::put(d, in.d);
+  const auto check = [&](const auto& functor) {
+    const auto by = [&](std::string_view name) {
+      const rigel::GradientOptions options{.precision = rigel::Precision::promoted, .kernel = name};
+      rigel::contract_gradient(exec, functor, a, b, c, d, out, options);
+      exec.fence();
+      Numbers classes;
+      for (const double x : gradient::get(out)) classes.push_back(x != x ? 2 : std::abs(x) < infinity ? 0 : x > 0 ? 1 : -1);
+      return classes;
+    };
+    const Numbers expected = by("reference");
+    CHECK(std::ranges::count(expected, 0) > 1000);
+    CHECK(std::ranges::count(expected, 2) > 0);
+    const rigel::GradientOptions options{.precision = rigel::Precision::promoted};
+    int others = 0;
+    for (const auto& candidate : rigel::candidates(rigel::gradient_problem(exec, functor, a, b, c, d, out, options))) {
+      if (!candidate.status) continue;
+      CAPTURE(candidate.kernel->info.name);
+      CHECK(by(candidate.kernel->info.name) == expected);
+      ++others;
+    }
+    CHECK(others >= 2);
+  };
+  check(rigel::gradient_of::manhattan<float>());
+  check(rigel::gradient_of::euclidean<float>());
+  check(rigel::gradient_of::minkowski<float>(1.5));
+}
 
 // p from a view with an entry for each batch; A and D are one matrix for all of them, with batches last.
 TEST_CASE_TEMPLATE("p per batch, and inputs that broadcast", Exec, RIGEL_TEST_SPACES) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The kernels of cuda.gradient for a functor: one chain for each output, and one that cuts K into slices for few outputs.
+// The kernels of cuda.gradient for a functor: one chain for each output, one that cuts K into slices for few outputs, and of Rigel's own
+// functors of floats products on tensor cores.
 #pragma once
 
 #include <rigel/backends/cuda/gradient/kernel.hpp>
+#include <rigel/backends/cuda/gradient/products.hpp>
 #include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/backends/cuda/tensor/accuracy.hpp>
 #include <rigel/detail/workspace.hpp>
 
 #include <algorithm>
@@ -130,10 +133,78 @@ Kernel<Gradient> kernel() {
   return k;
 }
 
-/// Both kernels of a functor.
+/// Whether accumulate() is known to be an fma in float.
+template <class G>
+inline constexpr bool sums_products = std::is_base_of_v<detail::gradient_sum<float>, G>;
+
+template <class Visit>
+auto with_product_cut(std::int64_t outputs, const Visit& visit) {
+  return outputs > 8 ? visit(ProductCut<2>{}) : visit(ProductCut<1>{});
+}
+
+inline Status supports_products(const Kernel<Gradient>&, const Gradient& p) {
+  return with_product_cut(p.outputs, [&]<class C>(C) -> Status {
+    constexpr std::int64_t most = 1 << 30;
+    if (p.m > most || p.n > most || p.outputs > most || p.k > most) return {Decline::extents, "takes extents of up to 2^30"};
+    if (blocks_of(p, grid_of<C>(p, false)) > cuda::max_grid)
+      return {Decline::extents, "needs more blocks than a launch can have"};
+    return {};
+  });
+}
+
+/// Predicted seconds: rounds of blocks, four to a multiprocessor, as measured on an H200 at 1.98 GHz.
+template <class G>
+double cost_of_products(const Kernel<Gradient>&, const Gradient& p, Plan&) {
+  constexpr double launch = 5e-6, clock = 1.98e9, begin_and_store = 2500;  // the last: cycles of a block
+  return with_product_cut(p.outputs, [&]<class C>(C) {
+    constexpr double of_slab = C::tiles == 2             ? (detail::takes_powers<G> ? 1950 : 1350)
+                               : detail::takes_powers<G> ? 1700
+                                                         : 930;
+    const Grid grid = grid_of<C>(p, false);
+    const double blocks = static_cast<double>(blocks_of(p, grid)) / std::max(p.execution.multiprocessors, 1);
+    const double rounds = std::max(blocks, std::ceil(blocks / C::blocks) * C::blocks * 0.9);
+    return launch + rounds * (grid.steps * of_slab + begin_and_store) / clock;
+  });
+}
+
+template <class G>
+void run_products(const Kernel<Gradient>& kernel, const Gradient& p, const Plan&, const Workspace&) {
+  const cuda::CurrentDevice device(p.execution.device);
+  with_product_cut(p.outputs, [&]<class C>(C) {
+    const Grid grid = grid_of<C>(p, false);
+    contract_gradient_products<G, C>
+        <<<static_cast<unsigned>(blocks_of(p, grid)), C::threads, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
+            detail::gradient_arguments<G>(p), grid);
+    cuda::check(cudaGetLastError(), std::string(p.function) + ": launch of " + kernel.info.name);
+  });
+}
+
+template <class G>
+Kernel<Gradient> products_kernel() {
+  constexpr tensor::Decomposition in_two{1, 3, ProductCut<1>::promoted};
+  // Of a term: the difference's rounding, the product with A, and a power's 4 + 2.8·7 + 3.5·126 for p ≤ 8 (ShortMultiply).
+  constexpr double of_value = 2 + (detail::takes_powers<G> ? 7 + 465 : 0);
+  Kernel<Gradient> k;
+  k.info = detail::gradient_info<G>("cuda.gradient", "promoted", bit(Space::cuda));
+  k.info.min_compute_capability = 80;
+  k.info.timed_on = 90;
+  k.info.raw_launch = true;
+  k.info.precision = Precision::promoted;
+  k.info.promises = Promise::repeatable | Promise::batch_invariant;
+  k.info.accuracy = tensor::accuracy_of(in_two, 8);
+  k.info.accuracy.constant += of_value;
+  k.supports = supports_products;
+  k.cost = cost_of_products<G>;
+  k.run = run_products<G>;
+  return k;
+}
+
+/// All kernels of a functor.
 template <class G>
 std::vector<Kernel<Gradient>> kernels() {
-  return {kernel<G, false>(), kernel<G, true>()};
+  std::vector<Kernel<Gradient>> all{kernel<G, false>(), kernel<G, true>()};
+  if constexpr (sums_products<G>) all.push_back(products_kernel<G>());
+  return all;
 }
 
 }  // namespace rigel::backends::gradient

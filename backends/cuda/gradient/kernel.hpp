@@ -68,6 +68,14 @@ struct Multiply {
   using A = typename G::accumulator;
   static __device__ __forceinline__ A of(const G& g, A d, A b, A a) { return g.multiply(d, b, a); }
 };
+/// a with the sign of a·(d − b): a·(±1) in one instruction.
+template <>
+struct Multiply<gradient_of::manhattan<float>> {
+  static __device__ __forceinline__ float of(const gradient_of::manhattan<float>& g, float d, float b, float a) {
+    const float difference = math::subtract(d, b);
+    return g.multiply_by(difference, __uint_as_float(__float_as_uint(a) ^ (__float_as_uint(difference) & 0x80000000u)));
+  }
+};
 /// A power of a float by two special functions: math::power_approximately().
 template <>
 struct Multiply<gradient_of::minkowski<float>> {
