@@ -10,6 +10,8 @@
 #include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
 
+#include <algorithm>
+
 namespace rigel::backends::hopper {
 
 /// Two sums as neighbours in C.
@@ -27,30 +29,42 @@ __device__ __forceinline__ auto two_of(Sum first, Sum second) {
 
 /// Stores a lane's outputs of row 8·half + lane/4 of x whose columns are below `left`; the first goes to `to`. After the
 /// exchange an even lane has four columns of each 8-column block with even j, its neighbour four of each block with odd j.
-/// `accumulates`: they are added to what C holds, which has the type of sums.
-template <class Value, bool accumulates, class Sum, int columns>
+/// `accumulates`: they are added to what C holds, which has the type of sums, and of which so many groups of four are loaded at a time:
+/// one after the other, each would wait for memory. 0: they are not.
+template <class Value, int accumulates, class Sum, int columns>
 __device__ __forceinline__ void store_row(Value* to, const Sum (&x)[columns][4], int half, int left, bool odd) {
   using Word = decltype(two_of<Value>(Sum{}, Sum{}));
   struct alignas(2 * sizeof(Word)) Four {
     Word low, high;
   };
+  using Values = tile::Chunk<Value, 4>;
+  constexpr int together = std::max(accumulates, 1);
+  static_assert(columns / 2 % together == 0);
 #pragma unroll
-  for (int j = 0; j < columns; j += 2) {
-    const Word first = two_of<Value>(x[j][2 * half], x[j][2 * half + 1]);
-    const Word second = two_of<Value>(x[j + 1][2 * half], x[j + 1][2 * half + 1]);
-    const Word kept = odd ? second : first, other = __shfl_xor_sync(0xffffffffu, odd ? first : second, 1);
-    if (8 * j >= left) continue;
-    Four four = odd ? Four{other, kept} : Four{kept, other};
+  for (int part = 0; part < columns; part += 2 * together) {
+    Values before[together];
     if constexpr (accumulates) {
       static_assert(std::is_same_v<Value, Sum>);
-      using Values = tile::Chunk<Value, 4>;
-      auto values = __builtin_bit_cast(Values, four);
-      const Values before = Values::load(to + 8 * j);
 #pragma unroll
-      for (int v = 0; v < 4; ++v) values.value[v] = math::add(before.value[v], values.value[v]);
-      four = __builtin_bit_cast(Four, values);
+      for (int i = 0; i < together; ++i)
+        if (8 * (part + 2 * i) < left) before[i] = Values::load(to + 8 * (part + 2 * i));
     }
-    *reinterpret_cast<Four*>(to + 8 * j) = four;
+#pragma unroll
+    for (int i = 0; i < together; ++i) {
+      const int j = part + 2 * i;
+      const Word first = two_of<Value>(x[j][2 * half], x[j][2 * half + 1]);
+      const Word second = two_of<Value>(x[j + 1][2 * half], x[j + 1][2 * half + 1]);
+      const Word kept = odd ? second : first, other = __shfl_xor_sync(0xffffffffu, odd ? first : second, 1);
+      if (8 * j >= left) continue;
+      Four four = odd ? Four{other, kept} : Four{kept, other};
+      if constexpr (accumulates) {
+        auto values = __builtin_bit_cast(Values, four);
+#pragma unroll
+        for (int v = 0; v < 4; ++v) values.value[v] = math::add(before[i].value[v], values.value[v]);
+        four = __builtin_bit_cast(Four, values);
+      }
+      *reinterpret_cast<Four*>(to + 8 * j) = four;
+    }
   }
 }
 /// The first of those columns. In each block a lane's own are 2·(lane mod 4) and the next one. An even lane gets the two
@@ -59,7 +73,7 @@ __device__ __forceinline__ int first_of_fours(int lane) { return 8 * (lane & 1) 
 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows 64·i and
 /// columns 8·j on, as arch::wgmma does. C's elements are of type Value; every group of four columns is aligned.
-template <class Value, bool accumulates, class S, class Finish, class Sum, int rows, int columns>
+template <class Value, int accumulates, class S, class Finish, class Sum, int rows, int columns>
 __device__ __forceinline__ void store_fours(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                             std::int64_t l, std::int64_t m, std::int64_t n, int lane) {
   const int column = first_of_fours(lane);
@@ -87,15 +101,17 @@ __device__ __forceinline__ bool stored_as_they_are(const detail::Arguments<S, Fi
   if (fits.template operator()<typename S::accumulator>()) {
     if constexpr (accumulates)
       if (g.accumulate) {
-        store_fours<typename S::accumulator, true>(g, x, l, m, n, lane);
+        // As registers allow.
+        constexpr int together = std::is_same_v<typename S::element, float> ? 1 : rows * columns < 32 ? 4 : 2;
+        store_fours<typename S::accumulator, together>(g, x, l, m, n, lane);
         return true;
       }
-    store_fours<typename S::accumulator, false>(g, x, l, m, n, lane);
+    store_fours<typename S::accumulator, 0>(g, x, l, m, n, lane);
     return true;
   }
   if constexpr (ShortFloat<typename S::element>)
     if (!g.accumulate && fits.template operator()<typename S::element>()) {
-      store_fours<typename S::element, false>(g, x, l, m, n, lane);
+      store_fours<typename S::element, 0>(g, x, l, m, n, lane);
       return true;
     }
   return false;
@@ -157,23 +173,23 @@ class FoundPlace {
   template <class Sum, int columns>
   __device__ __forceinline__ bool store(const Sum (&x)[1][columns][4], int lane) const {
     if (__all_sync(0xffffffffu, kind_ == sums)) {
-      store_as<Accumulator, false>(x, lane);
+      store_as<Accumulator, 0>(x, lane);
       return true;
     }
     if (__all_sync(0xffffffffu, kind_ == added)) {
-      store_as<Accumulator, true>(x, lane);
+      store_as<Accumulator, columns % 8 == 0 ? 4 : columns / 2>(x, lane);
       return true;
     }
     if constexpr (ShortFloat<Element>)
       if (__all_sync(0xffffffffu, kind_ == elements)) {
-        store_as<Element, false>(x, lane);
+        store_as<Element, 0>(x, lane);
         return true;
       }
     return false;
   }
 
  private:
-  template <class Value, bool accumulates, class Sum, int columns>
+  template <class Value, int accumulates, class Sum, int columns>
   __device__ __forceinline__ void store_as(const Sum (&x)[1][columns][4], int lane) const {
     store_row<Value, accumulates>(reinterpret_cast<Value*>(first_), x[0], 0, left_[0], lane % 2 != 0);
     store_row<Value, accumulates>(reinterpret_cast<Value*>(second_), x[0], 1, left_[1], lane % 2 != 0);
