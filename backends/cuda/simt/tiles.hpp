@@ -106,6 +106,12 @@ template <class T>
 inline constexpr Schedule schedule<max_plus<T, T>> = {1, 7};
 template <class E, class A>
 inline constexpr Schedule schedule<plus_times<E, A>> = {5, 7};
+template <>
+inline constexpr Schedule schedule<plus_times<float>> = {0, 7};
+template <>
+inline constexpr Schedule schedule<l1<float>> = {1, 6};
+template <>
+inline constexpr Schedule schedule<l2_squared<float>> = {0, 4};
 template <class E, class A>
 inline constexpr Schedule schedule<max_min<E, A>> = {0, 4};
 template <class E, class A>
