@@ -24,6 +24,14 @@ struct plus_times_f32 {
   static __device__ void step(float& x, float a, float b) { x = __builtin_fmaf(a, b, x); }
 };
 
+/// x + a·b of doubles, with half the lanes
+struct plus_times_f64 {
+  using type = double;
+  static constexpr const char* name = "plus_times/f64";
+  static constexpr int pairs = 1, lanes = 64, capability = 80;
+  static __device__ void step(double& x, double a, double b) { x = __builtin_fma(a, b, x); }
+};
+
 /// x + |a − b|
 struct l1_f32 {
   using type = float;
@@ -176,13 +184,17 @@ struct exp2_f32 {
 
 namespace detail {
 
+// How many pairs of fragments a thread holds: four, or one of doubles.
+template <class T>
+inline constexpr int slabs_of = sizeof(T) > 4 ? 1 : 4;
+
 // The loop: `slabs` pairs of fragments, one outer product each. The branch that would read other fragments is never taken. The
 // compiler does not know this, so it can neither move work out of the loop nor merge outer products.
 template <class Pair>
 __global__ void __launch_bounds__(128, 3)
     ceiling_loop(int steps, int never, const typename Pair::type* operands, typename Pair::type* results) {
   using T = typename Pair::type;
-  constexpr int rows = 8, columns = 8, slabs = 4, fragment = rows + columns;
+  constexpr int rows = 8, columns = 8, slabs = slabs_of<T>, fragment = rows + columns;
   T x[rows][columns], f[slabs][fragment];
   const auto read = [&](int from) {
 #pragma unroll
@@ -221,8 +233,9 @@ template <class Pair>
 struct Loop {
   using Operand = typename Pair::type;
   using Result = typename Pair::type;
-  static constexpr int threads = 128, operands = 64, results = 64, steps = Pair::lanes < 32 ? 1 << 11 : 1 << 13;
-  static constexpr double pairs = 4. * results * Pair::pairs;
+  static constexpr int slabs = slabs_of<Operand>, threads = 128, operands = 16 * slabs, results = 64,
+                       steps = Pair::lanes < 32 ? 1 << 11 : 1 << 13;
+  static constexpr double pairs = double(slabs) * results * Pair::pairs;
   static constexpr Numbers numbers = Numbers::uniform;
   static auto kernel() { return ceiling_loop<Pair>; }
 };

@@ -222,7 +222,7 @@ void add_tasks(const Exec& exec) {
   const bench::Setting setting{exec, "cuda.simt"};
   const auto power = [](float p) { return lp<float>{{}, p}; };
 
-  add_ceilings<pair::plus_times_f32, pair::l1_f32, pair::l2_squared_f32, pair::l3_f32, pair::min_plus_f32,
+  add_ceilings<pair::plus_times_f32, pair::plus_times_f64, pair::l1_f32, pair::l2_squared_f32, pair::l3_f32, pair::min_plus_f32,
                pair::max_min_f32, pair::l1_u8x4, pair::l2_squared_u8x4, pair::or_and_b32, pair::min_plus_s32,
                pair::min_plus_s16x2, pair::min_plus_f16x2, pair::lp_f32, pair::sqrt_f32, pair::exp2_f32>(exec);
 
@@ -287,6 +287,16 @@ void add_tasks(const Exec& exec) {
   add_products<pair::exp2_f32>(setting, "log_plus/f32", log_plus<float>{}, {
       {1024, 1024, 1024, rows},
       {4096, 4096, 4096, rows}});
+
+  // What Kokkos alone gives.
+  constexpr const char* portable = "portable";
+  add_products<pair::min_plus_f32>(setting, "min_plus/f32", min_plus<float>{}, {{4096, 4096, 4096, rows, true, portable}});
+  add_products<pair::l1_f32>(setting, "l1/f32", l1<float>{}, {{4096, 4096, 4096, columns, true, portable}});
+  add_products<pair::plus_times_f32>(setting, "plus_times/f32", plus_times<float>{}, {{4096, 4096, 4096, rows, true, portable}});
+  add_products<pair::plus_times_f64>(setting, "plus_times/f64", plus_times<double>{}, {{4096, 4096, 4096, rows, true, portable}});
+  add_products<pair::min_plus_s32>(setting, "min_plus/s32", min_plus<std::int32_t>{}, {{4096, 4096, 4096, rows, true, portable}});
+  add_products<pair::or_and_b32>(setting, "or_and/b32", or_and<std::uint32_t>{}, {{4096, 4096, 4096, rows, true, portable}});
+  add_products<pair::lp_f32>(setting, "lp/f32/p=1.3", power(1.3f), {{4096, 4096, 4096, columns, true, portable}});
 
   add_batched_powers(exec);
   add_self_distances(exec);
