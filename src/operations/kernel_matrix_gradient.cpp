@@ -119,9 +119,9 @@ class Driver {
                                   std::to_string(columns) + " (" + names + ") to match " + describe_argument(call_.x) +
                                   " and " + describe_argument(call_.z));
   }
-  void require_batches_of(const Operand& o, bool broadcasts) const {
+  void require_batches_of(const Operand& o, bool broadcasts, const char* what = "") const {
     if (o.batches == batches_ || (broadcasts && o.batches == 1)) return;
-    refuse(call_.distances, describe_argument(o, " is ") + ", expected " + std::to_string(batches_) + " batches" +
+    refuse(call_.distances, what + describe_argument(o, " is ") + ", expected " + std::to_string(batches_) + " batches" +
                                 (broadcasts ? " or one" : "") + ", as many as the inputs have");
   }
 
@@ -146,9 +146,12 @@ class Driver {
       require_shape(*call_.dz, n_, k, "N x K");
       results.push_back(&*call_.dz);
     }
-    for (const auto& result : call_.results)
-      if (result) results.push_back(&*result);
     for (const Operand* o : results) require_batches_of(*o, false);
+    for (const auto& result : call_.results) {
+      if (!result) continue;
+      require_batches_of(*result, false, "the gradient by ");
+      results.push_back(&*result);
+    }
     if (call_.block_rows < 0)
       refuse(p, "options.block_rows is " + std::to_string(call_.block_rows) + ", expected 0 or more");
     if (batches_ == 0) return;

@@ -319,7 +319,7 @@ TEST_CASE_TEMPLATE("kernel_matrix_gradient refuses bad input", Exec, RIGEL_TEST_
           [&] { rigel::kernel_matrix_gradient(exec, o.x, o.z, o.g, euclid, k, none, o.dx); });
   refused({"dZ 'z' 2x7x4 overlaps Z 'z' 2x7x4"},
           [&] { rigel::kernel_matrix_gradient(exec, o.x, o.z, o.g, euclid, k, o.dx, o.z); });
-  refused({"bandwidth 'numbers'", "expected 2 batches"}, [&] {
+  refused({"the gradient by bandwidth 'numbers' is 3x1x1", "expected 2 batches, as many"}, [&] {
     rigel::kernel_matrix_gradient(exec, o.x, o.z, o.g, euclid, k, o.dx, none, kernel::gaussian{numbers<Exec>({1, 2, 3})});
   });
   refused({"bandwidth 'numbers'", "expected 2 batches or one"}, [&] {
