@@ -257,6 +257,9 @@ auto with_kernel_matrix_gradient(const Exec& exec, const X& x, const Z& z, const
 }
 
 inline constexpr auto run_kernel_gradient = [](const KernelMatrixGradient& call) { run_kernel_matrix_gradient(call); };
+inline constexpr auto bytes_of_kernel_gradient = [](const KernelMatrixGradient& call) {
+  return kernel_matrix_gradient_bytes(call);
+};
 
 }  // namespace detail
 
@@ -310,15 +313,22 @@ void kernel_matrix_gradient(const Exec& exec, const X& x, const G& g, const M& m
   kernel_matrix_gradient(exec, x, g, metric, kernel, dx, no_gradient, options);
 }
 
-/// Bytes of workspace that the same call needs. That of x with itself needs those of x, x and a dz like dx.
+/// Bytes of workspace that the same call needs.
 template <class Exec, class X, class Z, detail::UpstreamGradient G, class M, class K, class DX, class DZ,
           detail::HyperparameterGradients DK>
 std::size_t kernel_matrix_gradient_workspace_size(const Exec& exec, const X& x, const Z& z, const G& g, const M& metric,
                                                   const K& kernel, const DX& dx, const DZ& dz, const DK& dk,
                                                   const KernelMatrixGradientOptions& options = {}) {
-  return detail::with_kernel_matrix_gradient(
-      exec, x, z, g, metric, kernel, dx, dz, dk, false, options,
-      [](const detail::KernelMatrixGradient& call) { return detail::kernel_matrix_gradient_bytes(call); });
+  return detail::with_kernel_matrix_gradient(exec, x, z, g, metric, kernel, dx, dz, dk, false, options,
+                                             detail::bytes_of_kernel_gradient);
+}
+template <class Exec, class X, detail::UpstreamGradient G, class M, class K, class DX, detail::HyperparameterGradients DK>
+  requires(!detail::UpstreamGradient<M>)
+std::size_t kernel_matrix_gradient_workspace_size(const Exec& exec, const X& x, const G& g, const M& metric, const K& kernel,
+                                                  const DX& dx, const DK& dk,
+                                                  const KernelMatrixGradientOptions& options = {}) {
+  return detail::with_kernel_matrix_gradient(exec, x, x, g, metric, kernel, dx, no_gradient, dk, true, options,
+                                             detail::bytes_of_kernel_gradient);
 }
 
 }  // namespace rigel

@@ -144,6 +144,14 @@ TEST_CASE_TEMPLATE("kernel_matrix_gradient: of vectors, of X with itself, one of
       rigel::kernel_matrix_gradient(exec, o.x, g, euclid, k, both, kernel::matern52{by_self}, {.block_rows = rows});
       CHECK(near(support::values(both), sum(support::values(first), support::values(second))));
       CHECK(near(support::values(by), support::values(by_self)));
+      const std::size_t bytes = rigel::kernel_matrix_gradient_workspace_size(
+          exec, o.x, g, euclid, k, both, kernel::matern52{by_self}, {.block_rows = rows});
+      const Kokkos::View<std::byte*, typename Exec::memory_space> memory("memory", bytes + 256);
+      auto* const base = memory.data() + (256 - reinterpret_cast<std::uintptr_t>(memory.data()) % 256) % 256;
+      const Values pooled = support::values(both);
+      rigel::kernel_matrix_gradient(exec, o.x, g, euclid, k, both, kernel::matern52{by_self},
+                                    {.block_rows = rows, .workspace = {.data = base, .bytes = bytes}});
+      CHECK(support::values(both) == pooled);
     }
   }
   SUBCASE("one of the results") {
