@@ -280,7 +280,11 @@ TEST_CASE_TEMPLATE("kernel_matrix_gradient: workspaces", Exec, RIGEL_TEST_SPACES
     CHECK(caught(call).lacks({"kernel_matrix_gradient: the workspace has", "expected"}) == "");
     CHECK(support::values(o.dx) == Values(o.dx.size(), 3));
     options.workspace.bytes = bytes;
+    Kokkos::deep_copy(memory, std::byte{0x5a});
     call();
+    const auto after = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), memory);
+    for (std::size_t i = 0; i < memory.size(); ++i)  // nothing before or after it is written
+      if (memory.data() + i < base || memory.data() + i >= base + bytes) CHECK(after(i) == std::byte{0x5a});
     CHECK(support::values(o.dx) == by_x);
     CHECK(support::values(o.dz) == by_z);
     CHECK(support::values(o.dh) == by_h);

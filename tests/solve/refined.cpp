@@ -253,7 +253,12 @@ TEST_CASE_TEMPLATE("solve: refinement in the caller's workspace, and of nothing"
     CHECK(caught([&] { call(options); }).lacks({"the workspace has", "expected"}) == "");
     CHECK(values(x) == Numbers{5, 5});
     options.workspace.bytes = size.bytes;
+    Kokkos::deep_copy(memory, std::byte{0x5a});
     call(options);
+    const auto after = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), memory);
+    const auto* const base = static_cast<const std::byte*>(options.workspace.data);
+    for (std::size_t i = 0; i < memory.size(); ++i)  // nothing before or after it is written
+      if (memory.data() + i < base || memory.data() + i >= base + size.bytes) CHECK(after(i) == std::byte{0x5a});
     CHECK(values(x) == Numbers{1, 2});
   };
   check([&](const auto& options) { return rigel::cholesky_solve_problem(exec, a, b, x, {}, options); },
