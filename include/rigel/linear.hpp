@@ -142,7 +142,7 @@ auto with_forward(const Exec& exec, const X& x, const W& w, const B& bias, const
       call.steps = options.epilogue;
     else {
       Contraction with_z = call.product;  // what steps read overlaps neither Y nor Z
-      with_z.indices = &*call.preactivation;
+      if (const auto& kept = call.preactivation) with_z.indices = &*kept;
       epilogue::for_each_program(options.epilogue, [&](const epilogue::Program& p) { with_z.check_sources(p); });
       call.functor = &options.epilogue;
       call.pass = launch_functor<type_list<Exec>, E>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), kernel_matrix(), gradients, the linear layer, solves,
-// the registry.
+// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), kernel_matrix(), its and other gradients, the linear
+// layer, solves, the registry.
 #pragma once
 
 #include <rigel/activation.hpp>
@@ -15,6 +15,7 @@
 #include <rigel/error.hpp>
 #include <rigel/gradient.hpp>
 #include <rigel/kernel_matrix.hpp>
+#include <rigel/kernel_matrix_gradient.hpp>
 #include <rigel/linalg.hpp>
 #include <rigel/linear.hpp>
 #include <rigel/presize.hpp>

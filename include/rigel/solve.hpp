@@ -8,6 +8,10 @@
 
 namespace rigel {
 
+namespace detail {
+struct Refinement;
+}
+
 /// How a matrix is factorised: A = L·Lᵀ, P·A = L·U, or A = V·diag(w)·Vᵀ.
 enum class Factorisation : std::uint8_t { cholesky, lu, eigen };
 /// The name by which a KernelInfo of this operation says what its kernel does, in its member `semiring`.
@@ -36,10 +40,12 @@ struct Solve : Call {
   std::int64_t batch = 1, n = 0, right_sides = 0;
   Operand a{.argument = "A"}, b{.argument = "B"}, x{.argument = "X"};  // n × n; n × right_sides; as the task says
   Operand values{.argument = "W"};                                     // eigen: n × 1, ascending
-  Operand infos{.argument = "info"};            // int32, 1 × 1 for each system; without data: nobody wants them
-  bool overwrite_a = false;                     // A's memory may be used: X may be A, or A is unspecified afterwards
-  bool overwrite_b = false;                     // X may be B
-  std::span<const Kernel<Solve>> instantiated;  // kernels instantiated in the caller's translation unit
+  Operand infos{.argument = "info"};               // int32, 1 × 1 for each system; without data: nobody wants them
+  bool overwrite_a = false;                        // A's memory may be used: X may be A, or A is unspecified afterwards
+  bool overwrite_b = false;                        // X may be B
+  int refine = 0;                                  // sweeps of refinement in double, of a solution in float
+  const detail::Refinement* refinement = nullptr;  // for a space that the library is not compiled for; else null
+  std::span<const Kernel<Solve>> instantiated;     // kernels instantiated in the caller's translation unit
 
   /// What a kernel and a problem must have in common before the kernel is asked anything.
   struct Key {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the drivers share, calls of several launches: closure(), transitive_closure(), cdist() of prepared rows, the linear
-// layer.
+// What the drivers share, calls of several launches: closure(), transitive_closure(), cdist() of prepared rows,
+// kernel_matrix_gradient(), the linear layer.
 #pragma once
 
 #include <rigel/contraction.hpp>
@@ -9,6 +9,7 @@
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/pool.hpp>
 #include <rigel/detail/workspace.hpp>
+#include <rigel/gradient_problem.hpp>
 
 #include <cstdint>
 #include <initializer_list>
@@ -18,6 +19,7 @@ namespace rigel::detail {
 
 /// Bytes of scratch memory of the kernel that a problem gets whose operands are not placed yet: unchecked.
 std::size_t workspace_of(const Contraction& problem);
+std::size_t workspace_of(const Gradient& problem);
 
 /// "3x64x64", or without batches "64x64".
 inline std::string extents(const Operand& o) {

@@ -5,6 +5,7 @@
 
 #include "../engine/overlap.hpp"
 #include "../engine/run.hpp"
+#include "driver.hpp"
 
 #include <rigel/detail/checks.hpp>
 #include <rigel/detail/gradient.hpp>
@@ -165,6 +166,11 @@ std::string Gradient::summary() const {
 }
 
 namespace detail {
+
+std::size_t workspace_of(const Gradient& p) {
+  const auto choice = engine::choose(p);
+  return engine::workspace_of(*choice.kernel, p, choice.plan).bytes;
+}
 
 std::span<const Kernel<Gradient>> keep(std::vector<Kernel<Gradient>> kernels) {
   auto& operation = engine::registry_of<Gradient>();

@@ -5,6 +5,7 @@
 
 #include "../engine/overlap.hpp"
 #include "../engine/run.hpp"
+#include "refine.hpp"
 
 #include <rigel/detail/checks.hpp>
 
@@ -51,6 +52,10 @@ void Solve::check() const {
     require_shape(p, b, n, right_sides);
     require_shape(p, x, n, right_sides);
   }
+  const bool can_refine = task == Task::solve && element == Scalar::f32;
+  if (refine < 0 || (refine > 0 && !can_refine))
+    refuse(p, "options.refine is " + std::to_string(refine) + ", expected " +
+                  (can_refine ? "0 or more" : "0: cholesky_solve and lu_solve refine solutions of float"));
   const bool eigen = factorisation == Factorisation::eigen;
   if (eigen) require_shape(p, values, n, 1);
   if (infos.data) require_shape(p, infos, 1, 1);
@@ -106,6 +111,7 @@ std::string Solve::summary() const {
   text += ", " + std::to_string(n) + 'x' + std::to_string(n);
   if (task == Task::factor) return text + (factorisation == Factorisation::eigen ? "" : ", factors");
   text += ", " + std::to_string(right_sides) + (right_sides == 1 ? " right side" : " right sides");
+  if (refine > 0) text += ", refined " + std::to_string(refine) + (refine == 1 ? " time" : " times");
   return text + (task == Task::substitute ? ", factored" : "");
 }
 
@@ -161,6 +167,11 @@ double solve_operations(const Solve& p) {
   return static_cast<double>(p.batch) * each;
 }
 
+WorkspaceSize workspace_of(const Solve& p) {
+  const auto choice = engine::choose(p);
+  return engine::workspace_of(*choice.kernel, p, choice.plan);
+}
+
 std::span<const Kernel<Solve>> keep(std::vector<Kernel<Solve>> kernels) {
   auto& operation = engine::registry_of<Solve>();
   const std::unique_lock lock(operation.mutex);
@@ -168,6 +179,16 @@ std::span<const Kernel<Solve>> keep(std::vector<Kernel<Solve>> kernels) {
 }
 
 }  // namespace detail
+
+namespace {
+
+/// Whether there is a solution to refine. A problem without right sides still sets the infos.
+bool refines(const Solve& p) {
+  p.check();
+  return p.refine > 0 && !p.is_empty() && p.n > 0 && p.right_sides > 0;
+}
+
+}  // namespace
 
 // ---- the engine's functions for this operation -----------------------------------------------------------------------
 
@@ -180,8 +201,13 @@ double predicted_seconds(const Kernel<Solve>& kernel, const Solve& p) { return e
 const Kernel<Solve>& select(const Solve& p) { return *engine::choose(p).kernel; }
 std::vector<Candidate<Solve>> candidates(const Solve& p) { return engine::candidates(p); }
 std::string explain(const Solve& p) { return engine::explain(p); }
-void run(const Solve& p) { engine::run(p); }
-void run(const Kernel<Solve>& kernel, const Solve& p) { engine::run(kernel, p); }
-WorkspaceSize workspace_size(const Solve& p) { return engine::workspace_size(p); }
+void run(const Solve& p) { refines(p) ? detail::run_refined(p) : engine::run(p); }
+void run(const Kernel<Solve>& kernel, const Solve& p) {
+  if (!refines(p)) return engine::run(kernel, p);
+  Solve named = p;
+  named.kernel = kernel.info.name;
+  detail::run_refined(named);
+}
+WorkspaceSize workspace_size(const Solve& p) { return refines(p) ? detail::refined_size(p) : engine::workspace_size(p); }
 
 }  // namespace rigel

@@ -71,6 +71,23 @@ void cdist(const Exec& exec) {
   rigel::cdist(exec, codes, codes, matrix<float>(37, 37), rigel::metric::bit_jaccard{});
 }
 
+template <class T>
+void gradients_with(const Exec& exec) {
+  const auto x = matrix<T>(37, 17), z = matrix<T>(29, 17), g = matrix<T>(37, 29), dx = matrix<T>(37, 17),
+             dz = matrix<T>(29, 17);
+  const Kokkos::View<T, Exec> h("h");
+  const auto call = [&](const auto& metric, const auto& kernel, const auto& dk) {
+    rigel::KernelMatrixGradientOptions options;
+    const Bytes bytes("bytes", rigel::kernel_matrix_gradient_workspace_size(exec, x, z, g, metric, kernel, dx, dz, dk));
+    options.workspace = {bytes.data(), bytes.size()};
+    rigel::kernel_matrix_gradient(exec, x, z, g, metric, kernel, dx, dz, dk, options);
+    exec.fence();
+  };
+  call(rigel::metric::euclidean{}, rigel::kernel::matern52{1}, rigel::kernel::matern52{h});
+  call(rigel::metric::minkowski{1.3}, rigel::kernel::gaussian{1}, rigel::kernel::gaussian{h});
+  call(rigel::metric::inner_product{}, rigel::kernel::polynomial{2}, rigel::kernel::polynomial{0, h, 0});
+}
+
 void closures(const Exec& exec) {
   const rigel::min_plus<float> paths;
   const auto d = matrix<float>(37, 37);
@@ -109,6 +126,9 @@ void solves(const Exec& exec) {
   rigel::cholesky_factor(exec, a, v);
   rigel::log_determinant(exec, v, Kokkos::View<double, Exec>("d"));
   rigel::cholesky_solve_factored(exec, v, b, x);
+  const auto single = matrix<float>(37, 37), side = matrix<float>(37, 3), solution = matrix<float>(37, 3);
+  const Bytes refined = with_bytes(rigel::cholesky_solve_problem(exec, single, side, solution, {}, {.refine = 2}));
+  rigel::cholesky_solve(exec, single, side, solution, {.refine = 2, .workspace = {refined.data(), refined.size()}});
 }
 
 }  // namespace
@@ -118,6 +138,8 @@ int main(int argc, char** argv) {
   const Exec exec;
   contract(exec);
   cdist(exec);
+  gradients_with<float>(exec);
+  gradients_with<double>(exec);
   closures(exec);
   linear(exec);
   solves(exec);
