@@ -24,20 +24,32 @@ struct CdistOptions {
 };
 
 /// What cdist() makes of every row x of X and Z before a metric sees it, in copies that live in the workspace: x, or x less its
-/// mean, times what gives it this Σ_k x_k².
+/// mean, times what gives it this Σ_k x_k²; or x / Σ_k x_k; or Lᵀ·x.
 struct Preparation {
   bool centred = false;
   double squared_length = 1;
+  bool sums_to_one = false;  // x / Σ_k x_k: −∞ throughout if the sum is not positive
+  bool transformed = false;  // Lᵀ·x, with the K × R view that the metric has as `factor`
 };
 
 /// The type of prepared rows: float for numbers of 16 bits or fewer and for float itself, double for all others.
 template <class Element>
 using prepared_row = std::conditional_t<sizeof(Element) <= 2 || std::is_same_v<Element, float>, float, double>;
 
+namespace detail {
+
+/// Throws Error(invalid_argument) unless p is a finite number above 0.
+inline void require_power(const char* metric, double p) {
+  if (!(p > 0 && p < std::numeric_limits<double>::infinity()))
+    throw Error(Code::invalid_argument, std::string(metric) + "'s p is " + std::to_string(p) + ", expected a finite p > 0");
+}
+
+}  // namespace detail
+
 /// Metrics. One is a struct with `with<Element>(K, use)`, which returns use(semiring, program): what is accumulated over
 /// the K coordinates, and what then makes a distance of it. Others of the same form are as good.
 /// One whose rows are prepared has a member `static constexpr Preparation preparation`, and says by `row<Element>` as what: float
-/// or double, which with<>() then gets as its element.
+/// or double, which with<>() then gets as its element. One with views has `memory_space`, theirs.
 namespace metric {
 
 /// Σ_k |x_k − z_k|.
@@ -153,6 +165,28 @@ struct correlation : cosine {
   static constexpr Preparation preparation = {.centred = true, .squared_length = 0.5};
 };
 
+/// ((x − z)ᵀ·L·Lᵀ·(x − z))^½, the Mahalanobis distance for the inverse covariance matrix VI = L·Lᵀ (P. C. Mahalanobis, On the
+/// generalised distance in statistics, 1936). `factor` is L: a view of K × R numbers of row<Element>, for instance cholesky_factor() of VI,
+/// where R = K. Any R will do: VI may be singular, and a small R makes distances cheaper.
+/// It is computed as euclidean of the rows Lᵀ·x, which are prepared in double and rounded once; skip_epilogue leaves the square.
+/// With D the exact distance, u the unit roundoff of row<Element> and e the relative error of euclidean
+///     |error| ≤ e·D + u·(|Lᵀ·x| + |Lᵀ·z|) + 2(K + 1)·2^-53·(| |L|ᵀ·|x| | + | |L|ᵀ·|z| |)
+/// so near points far from the origin lose digits: subtract the mean of all rows from X and Z first.
+template <class View>
+struct mahalanobis {
+  static constexpr Preparation preparation = {.transformed = true};
+  using memory_space = typename View::memory_space;
+  template <class Element>
+  using row = prepared_row<Element>;
+  View factor;
+  template <class Row, class Use>
+  auto with(std::int64_t k, const Use& use) const {
+    static_assert(View::rank() == 2 && std::is_same_v<typename View::non_const_value_type, Row>,
+                  "mahalanobis: the factor is a view of K x R floats, of doubles where X holds doubles or 32-bit integers");
+    return euclidean{}.template with<Row>(k, use);
+  }
+};
+
 }  // namespace metric
 
 namespace detail {
@@ -214,14 +248,18 @@ struct rows_of<Element, M> {
   static_assert(std::is_same_v<type, float> || std::is_same_v<type, double>, "cdist: prepared rows are of float or double");
 };
 
-// What cdist() takes if it prepares rows, checked when it is compiled. Returns the pass, its operands left to the driver.
-template <class Exec, class X, class Z, class M, class Element, class Row>
-RowPass pass_of() {
+// What cdist() takes if it prepares rows, checked when it is compiled. Returns the pass, X and Z left to the driver.
+template <class Exec, class X, class Z, class Element, class Row, class M>
+RowPass pass_of(const M& metric) {
   static_assert(Kokkos::is_execution_space_v<Exec>, "cdist: the first argument is a Kokkos execution space instance");
   static_assert(Kokkos::SpaceAccessibility<Exec, typename view_t<X>::memory_space>::accessible &&
                     Kokkos::SpaceAccessibility<Exec, typename view_t<Z>::memory_space>::accessible,
                 "cdist: the execution space cannot access X or Z");
-  RowPass pass{.centred = M::preparation.centred, .squared_length = M::preparation.squared_length};
+  RowPass pass{.centred = M::preparation.centred,
+               .squared_length = M::preparation.squared_length,
+               .sums_to_one = M::preparation.sums_to_one,
+               .transformed = M::preparation.transformed};
+  if constexpr (M::preparation.transformed) pass.factor = operand_of(metric.factor, Batch::first, "the factor");
   if constexpr (space_of<Exec> == Space::other) pass.launch = launch_rows<type_list<Exec>, Element, Row>;
   return pass;
 }
@@ -234,6 +272,9 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
   using Element = typename decltype(cdist_element<X, Z, M>())::type;
   using Row = typename rows_of<Element, M>::type;
   using Value = typename view_t<D>::non_const_value_type;
+  if constexpr (requires { typename M::memory_space; })
+    static_assert(Kokkos::SpaceAccessibility<Exec, typename M::memory_space>::accessible,
+                  "cdist: the execution space cannot access a view of the metric");
   Operand of_x = operand_of(x, options.batch, "X"), of_z = operand_of(transposed(z), options.batch, "transposed Z"),
           of_d = operand_of(d, options.batch, "D");
   const ContractOptions contraction{.require = options.require,
@@ -255,7 +296,7 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
       };
       if constexpr (PreparesRows<M>) {
         using Rows = Kokkos::View<Row**, typename Exec::memory_space>;
-        const RowPass pass = pass_of<Exec, X, Z, M, Element, Row>();
+        const RowPass pass = pass_of<Exec, X, Z, Element, Row>(metric);
         check_types<Exec, S, Rows, Rows, D, Functor>();
         return use(problem(), &pass);
       } else {
@@ -279,7 +320,8 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 ///           M × N. A batch extent of 1, or a missing one, broadcasts x or z. x and z may be the same; d overlaps neither.
 ///           A d of bool gets whether the distance is not 0.
 /// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, cosine,
-///           correlation, hamming; of packed codes bit_hamming, bit_jaccard; or one of rigel/dissimilarities.hpp
+///           correlation, mahalanobis{L}, hamming; of packed codes bit_hamming, bit_jaccard; or one of rigel/dissimilarities.hpp.
+///           Its views are read when the kernel runs: their memory lives until the call's work is complete. d overlaps none.
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)
 /// Near points keep their relative accuracy: if |x|² + |z|² − 2x·z would lose more digits than stated here, differences are taken
 /// before they are squared. On a GPU, Euclidean distances of f32 come from tensor cores by default: from products of halves, within
@@ -297,8 +339,8 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// besides the rounding of D and of its root, and 2^-126 (f64: 2^-1000). Only what is infinite or NaN is then computed by differences.
 /// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which
 /// wrap); codes are words of u8, u32 or u64, whose bits are counted.
-/// cosine and correlation take a pass over x and z first, once where both are one view, which leaves their rows in the workspace,
-/// f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels, options.precision, a
+/// cosine, correlation and mahalanobis take a pass over x and z first, once where both are one view, which leaves their rows in the
+/// workspace, f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels, options.precision, a
 /// row against itself. A call that has little memory left should bring its workspace, or one that is captured and has no presize().
 /// K = 0 gives 0 (hamming, bit_hamming, cosine and correlation: NaN, as 0/0); M = 0 or N = 0 is a no-op.
 /// Throws Error(invalid_argument) for extents that do not fit, p ≤ 0 or a d that overlaps; Error(unsupported) for
