@@ -64,6 +64,22 @@ struct weighted_lp : scalar_semiring<Element, accumulator_for<Element>> {
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
 };
 
+/// Σ_k |a − b|^p, where differences below epsilon count 0.
+template <class Element>
+struct lp_with_epsilon : scalar_semiring<Element, accumulator_for<Element>> {
+  using Accumulator = accumulator_for<Element>;
+  using self = lp_with_epsilon;
+  static_assert(std::is_floating_point_v<Accumulator>, "lp_with_epsilon: floating-point numbers");
+  static constexpr bool transcendental = true;
+  Accumulator p = 2, epsilon = 0;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
+  template <Number T> RIGEL_MEMBER T multiply(T a, T b) const {
+    const T d = math::abs(math::subtract(a, b));
+    return math::select(d < T{} + epsilon, T{}, detail::power_of(d, p));
+  }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
+};
+
 /// The half-angle formula of the great circle between two positions, of a latitude (k = 0) and a longitude (k = 1), in radians.
 template <class Element>
 struct great_circle {
@@ -250,6 +266,23 @@ struct seuclidean {
     variance_squares<Element> s;
     s.variances = rigel::detail::per_coordinate<accumulator_for<Element>>(variances, k, "seuclidean's variances");
     return use(s, epilogue::pow(0.5));
+  }
+};
+
+/// minkowski for a finite p > 0, where differences |x_k − z_k| below epsilon ≥ 0 count 0, as in cdist_gradient(). Of floating-point numbers.
+/// It has no tuned kernels. For p and epsilon of each batch: minkowski of a view of lp_with_epsilon<Element>.
+struct minkowski_with_epsilon {
+  double p, epsilon;
+  template <class Element, class Use>
+  auto with(std::int64_t, const Use& use) const {
+    rigel::detail::require_power("minkowski_with_epsilon", p);
+    if (!(epsilon >= 0 && std::isfinite(epsilon)))
+      throw Error(Code::invalid_argument, "minkowski_with_epsilon's epsilon is " + std::to_string(epsilon) +
+                                              ", expected a finite number, 0 or more");
+    lp_with_epsilon<Element> s;
+    s.p = static_cast<accumulator_for<Element>>(p);
+    s.epsilon = static_cast<accumulator_for<Element>>(epsilon);
+    return use(s, p == 1 ? epilogue::Program{} : epilogue::pow(1 / p));
   }
 };
 
