@@ -5,6 +5,7 @@
 #include "points.hpp"
 
 #include <rigel/dissimilarities.hpp>
+#include <rigel/linalg.hpp>
 
 #include <cstdint>
 
@@ -452,6 +453,17 @@ TEST_CASE_TEMPLATE("mahalanobis: batches, X with itself, kernels, workspace", Ex
     const double argument = mahalanobis[i] * mahalanobis[i] / 32;
     CHECK(std::fabs(kernels[i] - std::exp(-argument)) <= 16 * (1 + argument) * unit<double> * std::exp(-argument));
   }
+}
+
+TEST_CASE_TEMPLATE("mahalanobis: of an inverse covariance matrix, by its Cholesky factor", Exec, RIGEL_TEST_SPACES) {
+  // L·Lᵀ of the factor above, whose condition number is 21.7. The factorisation changes it by 5u·|L|·|Lᵀ| (docs/numerics.md), and squares
+  // by no more than the condition number times that, relative to them.
+  const auto inverse_covariance =
+      support::matrix<double, Exec>(4, 4, {1, 0.5, -1, 0, 0.5, 4.25, 0, 2, -1, 0, 3.3125, -0.5, 0, 2, -0.5, 1.8125});
+  const auto factor = support::matrix<double, Exec>(4, 4);
+  rigel::cholesky_factor(Exec(), inverse_covariance, factor);
+  const Values found = distances<double, Exec>(x_values, z_values, 4, metric::mahalanobis{factor});
+  CHECK(error_of(found, mahalanobis) <= 4 * 5 * 21.7 * unit<double>);
 }
 
 TEST_CASE_TEMPLATE("weighted metrics: messages", Exec, RIGEL_TEST_SPACES) {

@@ -6,8 +6,6 @@
 
 #include <rigel/detail/call.hpp>
 
-#include <algorithm>
-
 namespace rigel::detail {
 
 /// The rows of one operand that a pass reads and writes.
