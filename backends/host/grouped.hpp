@@ -27,7 +27,8 @@ struct GroupedMicrokernel {
                                   Accumulator* out, std::int64_t out_stride) {
     const S s = semiring;
     // The block's accumulators, field by field. Sums is a vector, or a struct of vectors of the operands' type (log_sum).
-    constexpr int fields = sizeof(Sums) / sizeof(Block);
+    constexpr std::size_t bytes_of_field = sizeof(Block);
+    constexpr int fields = sizeof(Sums) / bytes_of_field;
     static_assert(sizeof(Accumulator) == fields * sizeof(Operand));
     Operand field[fields][rows][columns];
     for (int i = 0; i < rows; ++i)

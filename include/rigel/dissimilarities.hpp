@@ -1,16 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Further metrics of cdist(), each with a semiring of its own: of abundances and distributions, and of Boolean rows. The library holds no
-// kernels for them: a file that calls cdist() with one instantiates the tiles that it needs, as for a functor of yours.
+// Further metrics of cdist(), each with a semiring of its own: with a weight for each coordinate, of positions on a sphere, of abundances
+// and distributions, and of Boolean rows. The library holds no kernels for them: a file that calls cdist() with one instantiates the tiles
+// that it needs, as for a functor of yours.
 #pragma once
 
 #include <rigel/distance.hpp>
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <string>
 #include <type_traits>
 
 namespace rigel {
+
+/// A number for each coordinate, in memory that kernels read.
+template <class Number>
+struct PerCoordinate {
+  const Number* data = nullptr;
+  std::int64_t stride = 0;
+  RIGEL_MEMBER Number operator[](std::int64_t k) const { return data[k * stride]; }
+};
+
+namespace detail {
+
+/// |t|^p for t ≥ 0. A p of 1 or 2 takes no power.
+template <Number T>
+RIGEL_FUNCTION T power_of(T t, lane_t<T> p) {
+  return p == 1 ? t : p == 2 ? math::multiply(t, t) : math::power(t, p);
+}
+
+}  // namespace detail
+
+/// Σ_k (a − b)² / variances_k.
+template <class Element>
+struct variance_squares : scalar_semiring<Element, accumulator_for<Element>> {
+  using Accumulator = accumulator_for<Element>;
+  using self = variance_squares;
+  static_assert(std::is_floating_point_v<Accumulator>, "variance_squares: floating-point numbers");
+  PerCoordinate<Accumulator> variances;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
+  template <Number T> RIGEL_MEMBER T multiply(T a, T b, std::int64_t k) const {
+    const T d = math::subtract(a, b);
+    return math::multiply(math::multiply(d, d), T{} + Accumulator(1) / variances[k]);
+  }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
+};
+
+/// Σ_k weights_k·|a − b|^p.
+template <class Element>
+struct weighted_lp : scalar_semiring<Element, accumulator_for<Element>> {
+  using Accumulator = accumulator_for<Element>;
+  using self = weighted_lp;
+  static_assert(std::is_floating_point_v<Accumulator>, "weighted_lp: floating-point numbers");
+  static constexpr bool transcendental = true;
+  Accumulator p = 2;
+  PerCoordinate<Accumulator> weights;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
+  template <Number T> RIGEL_MEMBER T multiply(T a, T b, std::int64_t k) const {
+    return math::multiply(detail::power_of(math::abs(math::subtract(a, b)), p), T{} + weights[k]);
+  }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
+};
+
+/// Σ_k |a − b|^p, where differences below epsilon count 0.
+template <class Element>
+struct lp_with_epsilon : scalar_semiring<Element, accumulator_for<Element>> {
+  using Accumulator = accumulator_for<Element>;
+  using self = lp_with_epsilon;
+  static_assert(std::is_floating_point_v<Accumulator>, "lp_with_epsilon: floating-point numbers");
+  static constexpr bool transcendental = true;
+  Accumulator p = 2, epsilon = 0;
+  RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
+  template <Number T> RIGEL_MEMBER T multiply(T a, T b) const {
+    const T d = math::abs(math::subtract(a, b));
+    return math::select(d < T{} + epsilon, T{}, detail::power_of(d, p));
+  }
+  template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
+};
+
+/// The half-angle formula of the great circle between two positions, of a latitude (k = 0) and a longitude (k = 1), in radians.
+template <class Element>
+struct great_circle {
+  using element = Element;
+  using operand = accumulator_for<Element>;
+  struct accumulator {
+    operand latitudes, cosines, longitudes;  // sin²(Δφ/2), cos φ·cos φ', sin²(Δλ/2)
+  };
+  static_assert(std::is_floating_point_v<operand>, "great_circle: floating-point numbers");
+  static constexpr bool transcendental = true;
+  RIGEL_MEMBER static accumulator identity() { return {0, 0, 0}; }
+  RIGEL_MEMBER static accumulator multiply(operand a, operand b, std::int64_t k) {
+    using std::cos, std::sin;
+    const operand s = sin(math::multiply(operand(0.5), math::subtract(a, b))), square = math::multiply(s, s);
+    if (k != 0) return {0, 0, square};
+    return {square, math::multiply(cos(a), cos(b)), 0};
+  }
+  RIGEL_MEMBER static accumulator add(accumulator x, accumulator y) {
+    return {math::add(x.latitudes, y.latitudes), math::add(x.cosines, y.cosines), math::add(x.longitudes, y.longitudes)};
+  }
+  RIGEL_MEMBER static operand result(accumulator x) {
+    using std::asin;
+    const operand h = math::add(x.latitudes, math::multiply(x.cosines, x.longitudes));
+    return 2 * asin(__builtin_elementwise_sqrt(h > 1 ? operand(1) : h));  // antipodes are rounded beyond 1
+  }
+};
 
 /// Σ_k |a − b| / (|a| + |b|), where 0/0 counts 0.
 template <class Element>
@@ -79,6 +174,31 @@ struct relative_entropy {
   RIGEL_MEMBER static accumulator add(accumulator x, accumulator y) { return math::add(x, y); }
 };
 
+/// Σ_k a·ln(a/m) + b·ln(b/m), m = (a + b)/2, where a = 0 (b = 0) makes its part 0, and ∞ for a negative number.
+/// With t = (a − b)/(a + b) a term is m·((1 + t)·ln(1 + t) + (1 − t)·ln(1 − t)). Its two parts cancel for small t, so there it is
+/// m·(2t·artanh t + ln(1 − t²)), whose parts are 2t² and −t² to first order.
+template <class Element>
+struct divergence_from_mean {
+  using element = Element;
+  using operand = accumulator_for<Element>;
+  using accumulator = operand;
+  static_assert(std::is_floating_point_v<accumulator>, "divergence_from_mean: floating-point numbers");
+  static constexpr bool transcendental = true;
+  RIGEL_MEMBER static accumulator identity() { return 0; }
+  RIGEL_MEMBER static accumulator multiply(operand a, operand b) {
+    using std::atanh, std::log, std::log1p;
+    if (a < 0 || b < 0) return infinity<operand>();
+    const operand sum = math::add(a, b), mean = operand(0.5) * sum;
+    if (sum == 0) return 0;
+    const operand t = math::subtract(a, b) / sum;
+    if (math::abs(t) < operand(0.5))
+      return math::multiply(mean, math::add(math::multiply(2 * t, atanh(t)), log1p(-math::multiply(t, t))));
+    const operand of_a = a == 0 ? operand(0) : math::multiply(a, log(a / mean));
+    return math::add(of_a, b == 0 ? operand(0) : math::multiply(b, log(b / mean)));
+  }
+  RIGEL_MEMBER static accumulator add(accumulator x, accumulator y) { return math::add(x, y); }
+};
+
 /// How many entries are true in both of two rows, and in one of them only.
 struct TruthCounts {
   std::int32_t both, first, second;
@@ -113,7 +233,106 @@ struct truth_measure {
   }
 };
 
+namespace detail {
+
+/// The numbers of a metric's view, one for each of the K coordinates. Throws Error(invalid_argument) if there are not K of them.
+template <class Number, class View>
+PerCoordinate<Number> per_coordinate(const View& view, std::int64_t k, const char* what) {
+  static_assert(View::rank() == 1 && std::is_same_v<typename View::non_const_value_type, Number>,
+                "cdist: a metric's view of rank 1 holds floats, doubles where X holds doubles");
+  if (static_cast<std::int64_t>(view.extent(0)) != k)
+    throw Error(Code::invalid_argument, std::string("cdist: ") + what + " '" + view.label() + "' are " +
+                                            std::to_string(view.extent(0)) + " numbers, expected " + std::to_string(k) +
+                                            ", one for each column of X");
+  if (k > 0 && !view.data())
+    throw Error(Code::invalid_argument, std::string("cdist: ") + what + " '" + view.label() + "' have no data");
+  return {view.data(), static_cast<std::int64_t>(view.stride(0))};
+}
+
+}  // namespace detail
+
 namespace metric {
+
+/// (Σ_k (x_k − z_k)² / variances_k)^½, the standardised Euclidean distance. `variances`: a view of K floats, of doubles where X holds
+/// doubles. Of floating-point numbers. |error| ≤ (K/2 + 5)·u of it. A variance of 0 gives ∞, or NaN where x_k = z_k.
+/// skip_epilogue leaves the square. The weights are read for each k, and no product on tensor cores takes part: where a rounding of each
+/// coordinate is harmless, columns divided by the standard deviations beforehand, and euclidean, are faster.
+template <class View>
+struct seuclidean {
+  using memory_space = typename View::memory_space;
+  View variances;
+  template <class Element, class Use>
+  auto with(std::int64_t k, const Use& use) const {
+    variance_squares<Element> s;
+    s.variances = rigel::detail::per_coordinate<accumulator_for<Element>>(variances, k, "seuclidean's variances");
+    return use(s, epilogue::pow(0.5));
+  }
+};
+
+/// minkowski for a finite p > 0, where differences |x_k − z_k| below epsilon ≥ 0 count 0, as in cdist_gradient(). Of floating-point numbers.
+/// It has no tuned kernels. For p and epsilon of each batch: minkowski of a view of lp_with_epsilon<Element>.
+struct minkowski_with_epsilon {
+  double p, epsilon;
+  template <class Element, class Use>
+  auto with(std::int64_t, const Use& use) const {
+    rigel::detail::require_power("minkowski_with_epsilon", p);
+    if (!(epsilon >= 0 && std::isfinite(epsilon)))
+      throw Error(Code::invalid_argument, "minkowski_with_epsilon's epsilon is " + std::to_string(epsilon) +
+                                              ", expected a finite number, 0 or more");
+    lp_with_epsilon<Element> s;
+    s.p = static_cast<accumulator_for<Element>>(p);
+    s.epsilon = static_cast<accumulator_for<Element>>(epsilon);
+    return use(s, p == 1 ? epilogue::Program{} : epilogue::pow(1 / p));
+  }
+};
+
+/// (Σ_k weights_k·|x_k − z_k|^p)^(1/p) for a finite p > 0. `weights`: a view as seuclidean's, of numbers that are not negative. Of
+/// floating-point numbers. |error| ≤ ((K + p + 2)·u + e)/p of it, and the root's; e, the error of a power, is u for p = 1 and 2, else at most
+/// (8 + 2p)·u. skip_epilogue leaves the sum.
+template <class View>
+struct weighted_minkowski {
+  using memory_space = typename View::memory_space;
+  double p;
+  View weights;
+  template <class Element, class Use>
+  auto with(std::int64_t k, const Use& use) const {
+    rigel::detail::require_power("weighted_minkowski", p);
+    weighted_lp<Element> s;
+    s.p = static_cast<accumulator_for<Element>>(p);
+    s.weights = rigel::detail::per_coordinate<accumulator_for<Element>>(weights, k, "weighted_minkowski's weights");
+    return use(s, p == 1 ? epilogue::Program{} : epilogue::pow(1 / p));
+  }
+};
+
+/// 2·arcsin (sin²((φ − φ')/2) + cos φ·cos φ'·sin²((λ − λ')/2))^½: the angle between positions (φ, λ) on a sphere, latitude and
+/// longitude in radians, the two columns of X and Z (as scikit-learn's haversine; R. W. Sinnott, Virtues of the haversine, 1984). Of
+/// floating-point numbers. Near points keep their relative accuracy; near antipodes it is off by up to √u.
+struct haversine {
+  template <class Element, class Use>
+  auto with(std::int64_t k, const Use& use) const {
+    if (k != 2)
+      throw Error(Code::invalid_argument, "cdist: X has " + std::to_string(k) +
+                                              " columns, expected haversine's 2: latitude and longitude, in radians");
+    return use(great_circle<Element>{}, epilogue::Program{});
+  }
+};
+
+/// (½·Σ_k p_k·ln(p_k/m_k) + q_k·ln(q_k/m_k))^½, p and q the rows divided by their sums, m = (p + q)/2 (J. Lin, Divergence measures based
+/// on the Shannon entropy, 1991; the root: D. M. Endres and J. E. Schindelin, A new metric for probability distributions, 2003). ∞ if a
+/// number is negative or a row has the sum 0, as SciPy's cdist has it. Rows are prepared, as for cosine; numbers may be counts. Rows that
+/// are nearly equal do not cancel. With S = D², and u that of row<Element>,
+///     |error of S| ≤ (K + K/16 + 50)·u·S + 3·u·√S + ((K/32 + 8)·u)²      (docs/numerics.md)
+/// skip_epilogue leaves 2·S.
+struct jensenshannon {
+  static constexpr Preparation preparation = {.sums_to_one = true};
+  template <class Element>
+  using row = prepared_row<Element>;
+  template <class Row, class Use>
+  auto with(std::int64_t k, const Use& use) const {
+    return use(divergence_from_mean<Row>{},
+               k > 0 ? epilogue::scale(0.5) | epilogue::pow(0.5) : epilogue::add(std::numeric_limits<double>::infinity()));
+  }
+};
 
 /// Σ_k |x_k − z_k| / (|x_k| + |z_k|), where 0/0 counts 0 (G. N. Lance and W. T. Williams, Mixed-data classificatory programs, 1967).
 /// Of floating-point numbers. |error| ≤ (K + 3)·u of it.

@@ -24,20 +24,45 @@ struct CdistOptions {
 };
 
 /// What cdist() makes of every row x of X and Z before a metric sees it, in copies that live in the workspace: x, or x less its
-/// mean, times what gives it this Σ_k x_k².
+/// mean, times what gives it this Σ_k x_k²; or x / Σ_k x_k; or Lᵀ·x.
 struct Preparation {
   bool centred = false;
   double squared_length = 1;
+  bool sums_to_one = false;  // x / Σ_k x_k: −∞ throughout if the sum is not positive
+  bool transformed = false;  // Lᵀ·x, with the K × R view that the metric has as `factor`
 };
 
 /// The type of prepared rows: float for numbers of 16 bits or fewer and for float itself, double for all others.
 template <class Element>
 using prepared_row = std::conditional_t<sizeof(Element) <= 2 || std::is_same_v<Element, float>, float, double>;
 
-/// Metrics. One is a struct with `with<Element>(K, use)`, which returns use(semiring, program): what is accumulated over
-/// the K coordinates, and what then makes a distance of it. Others of the same form are as good.
+namespace detail {
+
+/// The epilogue v^(1/p) with the p of each batch's semiring, or that of one for all.
+template <class S>
+struct Root {
+  const S* semirings;
+  bool is_shared;
+  template <class Value>
+  RIGEL_MEMBER Value operator()(Value v, std::int64_t, std::int64_t, std::int64_t l) const {
+    const Value p = semirings[is_shared ? 0 : l].p;
+    return p == 1 ? v : p == 2 ? __builtin_elementwise_sqrt(v) : math::power(v, 1 / p);
+  }
+};
+
+/// Throws Error(invalid_argument) unless p is a finite number above 0.
+inline void require_power(const char* metric, double p) {
+  if (!(p > 0 && p < std::numeric_limits<double>::infinity()))
+    throw Error(Code::invalid_argument, std::string(metric) + "'s p is " + std::to_string(p) + ", expected a finite p > 0");
+}
+
+}  // namespace detail
+
+/// Metrics. One is a struct with `with<Element>(K, use)`, which returns use(semiring, own): what is accumulated over the K coordinates, and
+/// the epilogue that then makes a distance of it, a Program or a functor. The semiring may be a view of them, as contract() takes it; then
+/// the metric has check_batches(function, L), which throws if it does not fit the batches of D. Others of the same form are as good.
 /// One whose rows are prepared has a member `static constexpr Preparation preparation`, and says by `row<Element>` as what: float
-/// or double, which with<>() then gets as its element.
+/// or double, which with<>() then gets as its element. One with views has `memory_space`, theirs.
 namespace metric {
 
 /// Σ_k |x_k − z_k|.
@@ -110,23 +135,65 @@ struct bit_jaccard {
 
 /// (Σ_k |x_k − z_k|^p)^(1/p) for any p > 0 (a metric from p = 1 on), the largest |x_k − z_k| for p = ∞ (H. Minkowski,
 /// Geometrie der Zahlen, 1896). p = 1, 2 and ∞ are manhattan, euclidean and chebyshev; integers take no other p.
+/// p may be a view, which is read when the kernel runs, of rank 0, or contiguous of rank 1 with one number, or with one for each batch of
+/// D: floats, doubles where X holds doubles. They are finite and positive; it is not checked, and all of them are powers. Of floating-point
+/// numbers. Your file instantiates the kernels, since the root depends on p. A view of semirings with a member p, such as lp or
+/// lp_with_epsilon, does as well.
+template <class P = double>
 struct minkowski {
-  double p = 2;
+  P p = 2;
   template <class Element, class Use>
   auto with(std::int64_t k, const Use& use) const {
-    if (!(p > 0)) throw Error(Code::invalid_argument, "minkowski's p is " + std::to_string(p) + ", expected p > 0");
-    if (p == 1) return manhattan{}.template with<Element>(k, use);
-    if (p == 2) return euclidean{}.template with<Element>(k, use);
-    if (p == std::numeric_limits<double>::infinity()) return chebyshev{}.template with<Element>(k, use);
+    if constexpr (Kokkos::is_view_v<P>)
+      return with_view<Element>(use);
+    else
+      return with_number<Element>(static_cast<double>(p), k, use);
+  }
+  /// Throws Error(invalid_argument) if a view of p does not fit so many batches of D.
+  void check_batches(const char* function, std::int64_t batches) const {
+    if constexpr (Kokkos::is_view_v<P>) {
+      const auto numbers = static_cast<std::int64_t>(P::rank() == 0 ? 1 : p.extent(0));  // size() is 0 without data
+      if ((numbers != 1 && numbers != batches) || !p.span_is_contiguous())
+        throw Error(Code::invalid_argument, std::string(function) + ": the view of p '" + p.label() + "' has " +
+                                                std::to_string(numbers) + " numbers, expected " + std::to_string(batches) +
+                                                " contiguous ones, one for each batch of D, or one for all");
+      if (!p.data() && batches > 0)
+        throw Error(Code::invalid_argument, std::string(function) + ": the view of p '" + p.label() + "' has no data");
+    }
+  }
+
+ private:
+  template <class Element, class Use>
+  static auto with_number(double number, std::int64_t k, const Use& use) {
+    if (!(number > 0))
+      throw Error(Code::invalid_argument, "minkowski's p is " + std::to_string(number) + ", expected p > 0");
+    if (number == 1) return manhattan{}.template with<Element>(k, use);
+    if (number == 2) return euclidean{}.template with<Element>(k, use);
+    if (number == std::numeric_limits<double>::infinity()) return chebyshev{}.template with<Element>(k, use);
     using Accumulator = accumulator_for<Element>;
     if constexpr (std::is_floating_point_v<Accumulator>) {
       lp<Element> s;
-      s.p = static_cast<Accumulator>(p);
-      return use(s, epilogue::pow(1 / p));
+      s.p = static_cast<Accumulator>(number);
+      return use(s, epilogue::pow(1 / number));
     } else {
-      throw Error(Code::unsupported, "minkowski's p is " + std::to_string(p) +
+      throw Error(Code::unsupported, "minkowski's p is " + std::to_string(number) +
                                          ", expected 1, 2 or infinity for integers; floating-point numbers take any p > 0");
     }
+  }
+  template <class Element, class Use>
+  auto with_view(const Use& use) const {
+    using Accumulator = accumulator_for<Element>;
+    using Value = typename P::non_const_value_type;
+    static_assert(P::rank() <= 1, "cdist: a view of p has rank 0 or 1");
+    static_assert(std::is_floating_point_v<Accumulator>, "cdist: integers take a p that is a number");
+    static_assert(std::is_same_v<Value, Accumulator> || Semiring<Value>,
+                  "cdist: a view of p holds floats, doubles where X holds doubles; or semirings with a member p");
+    // A number is the object of its semiring, which holds nothing else.
+    using S = std::conditional_t<std::is_same_v<Value, Accumulator>, lp<Element>, Value>;
+    static_assert(sizeof(S) == sizeof(Value));
+    using Objects = Kokkos::View<const S*, typename P::memory_space, Kokkos::MemoryUnmanaged>;
+    const auto* const objects = reinterpret_cast<const S*>(p.data());
+    return use(Objects(objects, p.size()), rigel::detail::Root<S>{objects, p.size() == 1});
   }
 };
 
@@ -151,6 +218,28 @@ struct cosine {
 /// value, hence K = 1, is NaN from all.
 struct correlation : cosine {
   static constexpr Preparation preparation = {.centred = true, .squared_length = 0.5};
+};
+
+/// ((x − z)ᵀ·L·Lᵀ·(x − z))^½, the Mahalanobis distance for the inverse covariance matrix VI = L·Lᵀ (P. C. Mahalanobis, On the
+/// generalised distance in statistics, 1936). `factor` is L: a view of K × R numbers of row<Element>, for instance cholesky_factor() of VI,
+/// where R = K. Any R will do: VI may be singular, and a small R makes distances cheaper.
+/// It is computed as euclidean of the rows Lᵀ·x, which are prepared in double and rounded once; skip_epilogue leaves the square.
+/// With D the exact distance, u the unit roundoff of row<Element> and e the relative error of euclidean
+///     |error| ≤ e·D + u·(|Lᵀ·x| + |Lᵀ·z|) + 2(K + 1)·2^-53·(| |L|ᵀ·|x| | + | |L|ᵀ·|z| |)
+/// so near points far from the origin lose digits: subtract the mean of all rows from X and Z first.
+template <class View>
+struct mahalanobis {
+  static constexpr Preparation preparation = {.transformed = true};
+  using memory_space = typename View::memory_space;
+  template <class Element>
+  using row = prepared_row<Element>;
+  View factor;
+  template <class Row, class Use>
+  auto with(std::int64_t k, const Use& use) const {
+    static_assert(View::rank() == 2 && std::is_same_v<typename View::non_const_value_type, Row>,
+                  "mahalanobis: the factor is a view of K x R floats, of doubles where X holds doubles or 32-bit integers");
+    return euclidean{}.template with<Row>(k, use);
+  }
 };
 
 }  // namespace metric
@@ -214,14 +303,18 @@ struct rows_of<Element, M> {
   static_assert(std::is_same_v<type, float> || std::is_same_v<type, double>, "cdist: prepared rows are of float or double");
 };
 
-// What cdist() takes if it prepares rows, checked when it is compiled. Returns the pass, its operands left to the driver.
-template <class Exec, class X, class Z, class M, class Element, class Row>
-RowPass pass_of() {
+// What cdist() takes if it prepares rows, checked when it is compiled. Returns the pass, X and Z left to the driver.
+template <class Exec, class X, class Z, class Element, class Row, class M>
+RowPass pass_of(const M& metric) {
   static_assert(Kokkos::is_execution_space_v<Exec>, "cdist: the first argument is a Kokkos execution space instance");
   static_assert(Kokkos::SpaceAccessibility<Exec, typename view_t<X>::memory_space>::accessible &&
                     Kokkos::SpaceAccessibility<Exec, typename view_t<Z>::memory_space>::accessible,
                 "cdist: the execution space cannot access X or Z");
-  RowPass pass{.centred = M::preparation.centred, .squared_length = M::preparation.squared_length};
+  RowPass pass{.centred = M::preparation.centred,
+               .squared_length = M::preparation.squared_length,
+               .sums_to_one = M::preparation.sums_to_one,
+               .transformed = M::preparation.transformed};
+  if constexpr (M::preparation.transformed) pass.factor = operand_of(metric.factor, Batch::first, "the factor");
   if constexpr (space_of<Exec> == Space::other) pass.launch = launch_rows<type_list<Exec>, Element, Row>;
   return pass;
 }
@@ -234,6 +327,9 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
   using Element = typename decltype(cdist_element<X, Z, M>())::type;
   using Row = typename rows_of<Element, M>::type;
   using Value = typename view_t<D>::non_const_value_type;
+  if constexpr (requires { typename M::memory_space; })
+    static_assert(Kokkos::SpaceAccessibility<Exec, typename M::memory_space>::accessible,
+                  "cdist: the execution space cannot access a view of the metric");
   Operand of_x = operand_of(x, options.batch, "X"), of_z = operand_of(transposed(z), options.batch, "transposed Z"),
           of_d = operand_of(d, options.batch, "D");
   const ContractOptions contraction{.require = options.require,
@@ -241,33 +337,38 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
                                     .may_cancel = options.may_cancel,
                                     .kernel = options.kernel,
                                     .workspace = options.workspace};
-  return metric.template with<Row>(of_x.columns, [&](const auto& semiring, epilogue::Program own) {
-    using S = std::decay_t<decltype(semiring)>;
-    if (options.skip_epilogue) own = {};
-    if (std::is_integral_v<Value> && !std::is_same_v<Value, bool> && !own.empty())
-      throw Error(Code::unsupported, std::string(function) + ": D '" + of_d.label +
-                                         "' holds integers, expected floating-point numbers for this metric, or "
-                                         "options.skip_epilogue");
-    const auto with_functor = [&]<class Functor>(const Functor& functor) {
-      const auto problem = [&] {
-        return contraction_on<Value>(exec, semiring, std::move(of_x), std::move(of_z), std::move(of_d), functor, {},
-                                     contraction, function);
-      };
-      if constexpr (PreparesRows<M>) {
-        using Rows = Kokkos::View<Row**, typename Exec::memory_space>;
-        const RowPass pass = pass_of<Exec, X, Z, M, Element, Row>();
-        check_types<Exec, S, Rows, Rows, D, Functor>();
-        return use(problem(), &pass);
-      } else {
-        check_types<Exec, S, X, Z, D, Functor>();
-        return use(problem(), nullptr);
-      }
-    };
-    if constexpr (std::is_same_v<E, epilogue::Program>)
-      return with_functor(own | last);
-    else
-      return with_functor(epilogue::Composed<epilogue::Program, E>{own, last});
-  });
+  if constexpr (requires { metric.check_batches(function, of_d.batches); }) metric.check_batches(function, of_d.batches);
+  return metric.template with<Row>(
+      of_x.columns, [&]<class SemiringOrView, class Own>(const SemiringOrView& semiring, const Own& own) {
+        const auto with_functor = [&]<class Functor>(const Functor& functor) {
+          const auto problem = [&] {
+            return contraction_on<Value>(exec, semiring, std::move(of_x), std::move(of_z), std::move(of_d), functor, {},
+                                         contraction, function);
+          };
+          if constexpr (PreparesRows<M>) {
+            using Rows = Kokkos::View<Row**, typename Exec::memory_space>;
+            const RowPass pass = pass_of<Exec, X, Z, Element, Row>(metric);
+            check_types<Exec, SemiringOrView, Rows, Rows, D, Functor>();
+            return use(problem(), &pass);
+          } else {
+            check_types<Exec, SemiringOrView, X, Z, D, Functor>();
+            return use(problem(), nullptr);
+          }
+        };
+        const auto after = [&]<class First>(const First& first) {
+          bool is_empty = false;
+          if constexpr (std::is_same_v<First, epilogue::Program>) is_empty = first.empty();
+          if (std::is_integral_v<Value> && !std::is_same_v<Value, bool> && !is_empty)
+            throw Error(Code::unsupported, std::string(function) + ": D '" + of_d.label +
+                                               "' holds integers, expected floating-point numbers for this metric, or "
+                                               "options.skip_epilogue");
+          if constexpr (std::is_same_v<First, epilogue::Program> && std::is_same_v<E, epilogue::Program>)
+            return with_functor(first | last);
+          else
+            return with_functor(epilogue::Composed<First, E>{first, last});
+        };
+        return options.skip_epilogue ? after(epilogue::Program{}) : after(own);
+      });
 }
 
 }  // namespace detail
@@ -279,7 +380,8 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 ///           M × N. A batch extent of 1, or a missing one, broadcasts x or z. x and z may be the same; d overlaps neither.
 ///           A d of bool gets whether the distance is not 0.
 /// metric    one of rigel::metric: manhattan, euclidean, squared_euclidean, chebyshev, minkowski{p}, inner_product, cosine,
-///           correlation, hamming; of packed codes bit_hamming, bit_jaccard; or one of rigel/dissimilarities.hpp
+///           correlation, mahalanobis{L}, hamming; of packed codes bit_hamming, bit_jaccard; or one of rigel/dissimilarities.hpp.
+///           Its views are read when the kernel runs: their memory lives until the call's work is complete. d overlaps none.
 /// last      an epilogue after the metric's own, for instance epilogue::laplace(bandwidth)
 /// Near points keep their relative accuracy: if |x|² + |z|² − 2x·z would lose more digits than stated here, differences are taken
 /// before they are squared. On a GPU, Euclidean distances of f32 come from tensor cores by default: from products of halves, within
@@ -297,11 +399,11 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// besides the rounding of D and of its root, and 2^-126 (f64: 2^-1000). Only what is infinite or NaN is then computed by differences.
 /// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which
 /// wrap); codes are words of u8, u32 or u64, whose bits are counted.
-/// cosine and correlation take a pass over x and z first, once where both are one view, which leaves their rows in the workspace,
-/// f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels, options.precision, a
+/// cosine, correlation and mahalanobis take a pass over x and z first, once where both are one view, which leaves their rows in the
+/// workspace, f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels, options.precision, a
 /// row against itself. A call that has little memory left should bring its workspace, or one that is captured and has no presize().
 /// K = 0 gives 0 (hamming, bit_hamming, cosine and correlation: NaN, as 0/0); M = 0 or N = 0 is a no-op.
-/// Throws Error(invalid_argument) for extents that do not fit, p ≤ 0 or a d that overlaps; Error(unsupported) for
+/// Throws Error(invalid_argument) for extents that do not fit, those of a metric's views included, p ≤ 0 or a d that overlaps; Error(unsupported) for
 /// integers that would need a root, and as contract() does.
 template <class Exec, class X, class Z, class D, class M, class E>
   requires Epilogue<E, double>

@@ -223,8 +223,12 @@ struct WithKernel : M {
   epilogue::Program after;
   template <class Element, class Use>
   auto with(std::int64_t k, const Use& use) const {
-    return M::template with<Element>(
-        k, [&](const auto& semiring, const epilogue::Program& own) { return use(semiring, steps(own)); });
+    return M::template with<Element>(k, [&]<class Own>(const auto& semiring, const Own& own) {
+      if constexpr (std::is_same_v<Own, epilogue::Program>)
+        return use(semiring, steps(own));
+      else
+        return use(semiring, epilogue::Composed<Own, epilogue::Program>{own, steps({})});
+    });
   }
 
  private:

@@ -53,7 +53,7 @@ Resolved resolved(type_list<Element...>, const M& metric, std::string_view name,
 template <class M>
 Resolved resolve(std::string_view name, std::span<const rigel_parameter> parameters, Scalar element, std::int64_t k) {
   M metric;
-  constexpr bool has_p = std::is_same_v<M, metric::minkowski>;
+  constexpr bool has_p = std::is_same_v<M, metric::minkowski<>>;
   for (const rigel_parameter& p : parameters) {
     if constexpr (has_p)
       if (std::string_view(p.name) == "p") {
@@ -75,7 +75,7 @@ constexpr std::array metrics = {Named{"manhattan", resolve<metric::manhattan>},
                                 Named{"euclidean", resolve<metric::euclidean>},
                                 Named{"squared_euclidean", resolve<metric::squared_euclidean>},
                                 Named{"chebyshev", resolve<metric::chebyshev>},
-                                Named{"minkowski", resolve<metric::minkowski>},
+                                Named{"minkowski", resolve<metric::minkowski<>>},
                                 Named{"inner_product", resolve<metric::inner_product>},
                                 Named{"cosine", resolve<metric::cosine>},
                                 Named{"correlation", resolve<metric::correlation>},

@@ -55,11 +55,13 @@ class PreparedCdist {
     Operand &x = pass_.from[0], &z = pass_.from[1];
     x = std::exchange(inner_.a, {});
     z = transpose(std::exchange(inner_.b, {}), "Z");
+    if (pass_.transformed) require_extent(inner_, pass_.factor, "rows", pass_.factor.rows, x.columns, x, "the columns of ");
     if (!inner_.is_empty()) check_data();
     is_self_ = x.data == z.data && x.batches == z.batches && x.rows == z.rows && x.batch_stride == z.batch_stride &&
                x.row_stride == z.row_stride && x.column_stride == z.column_stride;
     pass_.to[0] = prepared(x);
     pass_.to[1] = prepared(z);
+    inner_.k = pass_.to[0].columns;
     if (!pass_.launch) pass_.launch = compiled_pass(x.type, inner_.element);
     place(nominal_address);
   }
@@ -74,8 +76,12 @@ class PreparedCdist {
     run_symmetric(inner_);
   }
   std::string explanation() const {
-    return std::string("rows prepared: ") + (pass_.centred ? "centred, " : "") + name(inner_.element) + ", " +
-           std::to_string(row_bytes()) + " bytes of workspace\n" + explain_symmetric(inner_);
+    return std::string("rows prepared: ") +
+           (pass_.centred       ? "centred, "
+            : pass_.sums_to_one ? "divided by their sums, "
+            : pass_.transformed ? "transformed, "
+                                : "") +
+           name(inner_.element) + ", " + std::to_string(row_bytes()) + " bytes of workspace\n" + explain_symmetric(inner_);
   }
   std::vector<Candidate<Contraction>> candidates() const { return rigel::candidates(inner_); }
   std::size_t bytes() {
@@ -85,11 +91,15 @@ class PreparedCdist {
   }
 
  private:
-  // All that can be wrong with X, Z and D themselves; the contraction sees copies.
+  // All that can be wrong with X, Z, the factor and D themselves; the contraction sees copies.
   void check_data() const {
     for (const Operand& o : pass_.from) {
       if (inner_.k > 0) require_data(inner_, o);
       require_disjoint(inner_, inner_.c, o);
+    }
+    if (pass_.transformed && pass_.factor.rows > 0 && pass_.factor.columns > 0) {
+      require_data(inner_, pass_.factor);
+      require_disjoint(inner_, inner_.c, pass_.factor);
     }
     require_data(inner_, inner_.c);
     require_distinct(inner_, inner_.c);
@@ -98,12 +108,13 @@ class PreparedCdist {
   // Rows to be written contiguous along k, each aligned to 16 bytes.
   Operand prepared(const Operand& from) const {
     const std::size_t size = size_of(inner_.element);
-    const std::int64_t vector = 16 / static_cast<std::int64_t>(size), pitch = (from.columns + vector - 1) / vector * vector;
+    const std::int64_t columns = pass_.transformed ? pass_.factor.columns : from.columns;
+    const std::int64_t vector = 16 / static_cast<std::int64_t>(size), pitch = (columns + vector - 1) / vector * vector;
     return {.type = inner_.element,
             .size = size,
             .batches = from.batches,
             .rows = from.rows,
-            .columns = from.columns,
+            .columns = columns,
             .batch_stride = from.batches == 1 ? 0 : from.rows * pitch,
             .row_stride = pitch,
             .column_stride = 1,

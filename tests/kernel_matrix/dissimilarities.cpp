@@ -100,10 +100,10 @@ const Values sokalsneath = {0,
 const Values yule = {0, 0, 0, 0.8571428571428571, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
 template <class T, class Exec, class M>
-Values distances(const Values& x, const Values& z, int k, const M& metric) {
+Values distances(const Values& x, const Values& z, int k, const M& metric, const rigel::CdistOptions& options = {}) {
   const int m = static_cast<int>(x.size()) / k, n = static_cast<int>(z.size()) / k;
   const auto d = support::matrix<double, Exec>(m, n);
-  rigel::cdist(Exec(), support::matrix<T, Exec>(m, k, x), support::matrix<T, Exec>(n, k, z), d, metric);
+  rigel::cdist(Exec(), support::matrix<T, Exec>(m, k, x), support::matrix<T, Exec>(n, k, z), d, metric, options);
   return support::values(d);
 }
 
@@ -148,24 +148,48 @@ template <class T>
 Values random_abundances(int rows, int k, std::uint64_t seed) {
   support::Random random(seed);
   Values list(static_cast<std::size_t>(rows) * k);
-  for (double& v : list) v = static_cast<T>(random.uniform(0.01, 1));
+  for (double& v : list) v = support::to_double(support::number<T>(random.uniform(0.01, 1)));
   return list;
 }
 
-/// Distances of T against expected(x, z), in long double with a bound.
+/// Distances of T by every family of kernels against expected(x, z), in long double with a bound.
 template <class T, class Exec, class M, class Expected>
 void check(const M& metric, const Expected& expected) {
   const int m = 37, n = 23, k = 41;
   const Values x = random_abundances<T>(m, k, 1), z = random_abundances<T>(n, k, 2);
-  const Values found = distances<T, Exec>(x, z, k, metric);
-  double worst = 0;
-  for (int i = 0; i < m; ++i)
-    for (int j = 0; j < n; ++j) {
-      const Bounded e = expected(&x[i * k], &z[j * k], k);
-      const auto ratio = static_cast<double>(std::fabs(found[i * n + j] - e.value) / e.error);
-      worst = ratio <= worst ? worst : ratio;
-    }
-  CHECK(worst <= 1);
+  with_each_family([&](const char* family) {
+    const Values found = distances<T, Exec>(x, z, k, metric, {.kernel = family});
+    double worst = 0;
+    for (int i = 0; i < m; ++i)
+      for (int j = 0; j < n; ++j) {
+        const Bounded e = expected(&x[i * k], &z[j * k], k);
+        const auto ratio = static_cast<double>(std::fabs(found[i * n + j] - e.value) / e.error);
+        worst = ratio <= worst ? worst : ratio;
+      }
+    CAPTURE(family);
+    CHECK(worst <= 1);
+  });
+}
+
+/// The unit roundoff of the type that T is computed in.
+template <class T>
+constexpr double computed_unit = unit<rigel::accumulator_for<T>>;
+
+template <class T>
+Bounded canberra_of(const double* x, const double* z, int k) {
+  long double sum = 0;
+  for (int i = 0; i < k; ++i) sum += std::fabs(static_cast<long double>(x[i]) - z[i]) / (std::fabs(x[i]) + std::fabs(z[i]));
+  return {sum, (k + 3) * computed_unit<T> * sum};
+}
+
+template <class T>
+Bounded braycurtis_of(const double* x, const double* z, int k) {
+  long double differences = 0, sums = 0;
+  for (int i = 0; i < k; ++i) {
+    differences += std::fabs(static_cast<long double>(x[i]) - z[i]);
+    sums += std::fabs(static_cast<long double>(x[i]) + z[i]);
+  }
+  return {differences / sums, (2 * k + 3) * computed_unit<T> * differences / sums};
 }
 
 template <class T>
@@ -176,8 +200,8 @@ Bounded hellinger(const double* x, const double* z, int k) {
     sum += (a - b) * (a - b);
     of_roots += 2 * std::fabs(a - b) * (a + b);
   }
-  const long double off = unit<T> * (1.01L * of_roots + (k + 4) * sum);
-  return {std::sqrt(sum / 2), std::sqrt((sum + off) / 2) - std::sqrt(sum / 2) + 3 * unit<T> * std::sqrt(sum / 2) +
+  const long double off = computed_unit<T> * (1.01L * of_roots + (k + 4) * sum);
+  return {std::sqrt(sum / 2), std::sqrt((sum + off) / 2) - std::sqrt(sum / 2) + 3 * computed_unit<T> * std::sqrt(sum / 2) +
                                   off / (2 * std::sqrt(2 * (sum - off)))};
 }
 
@@ -190,7 +214,7 @@ Bounded entropy(const double* x, const double* z, int k) {
     magnitude += std::fabs(term);
     mass += x[i];
   }
-  return {sum, unit<T> * ((k + 4) * magnitude + 2 * mass)};
+  return {sum, computed_unit<T> * ((k + 4) * magnitude + 2 * mass)};
 }
 
 }  // namespace
@@ -205,16 +229,49 @@ TEST_CASE("dissimilarities: measures of Boolean rows are SciPy's") {
 }
 
 TEST_CASE_TEMPLATE("dissimilarities: SciPy's values", Exec, RIGEL_TEST_SPACES) {
-  CHECK(error_of(distances<double, Exec>(x_values, z_values, 4, metric::canberra{}), canberra) <= 7 * unit<double>);
-  CHECK(error_of(distances<double, Exec>(x_values, z_values, 4, metric::braycurtis{}), braycurtis) <= 11 * unit<double>);
-  CHECK(error_of(distances<std::uint8_t, Exec>(x_truths, z_truths, 8, metric::yule{}), yule) <= 2 * unit<double>);
-  CHECK(error_of(distances<std::uint8_t, Exec>(packed(x_truths), packed(z_truths), 1, metric::bit_rogerstanimoto{}),
-                 rogerstanimoto) <= 2 * unit<double>);
+  const auto numbers = [&]<class T>(T) {  // x and z hold numbers of half
+    const double u = computed_unit<T>;
+    CHECK(error_of(distances<T, Exec>(x_values, z_values, 4, metric::canberra{}), canberra) <= 7 * u);
+    CHECK(error_of(distances<T, Exec>(x_values, z_values, 4, metric::braycurtis{}), braycurtis) <= 11 * u);
+  };
+  numbers(float{});
+  numbers(double{});
+  numbers(rigel::half{});
+  const auto truths = [&]<class T>(T) {
+    const double u = unit<double>;
+    CHECK(error_of(distances<T, Exec>(x_truths, z_truths, 8, metric::jaccard{}), jaccard) <= 2 * u);
+    CHECK(error_of(distances<T, Exec>(x_truths, z_truths, 8, metric::dice{}), dice) <= 2 * u);
+    CHECK(error_of(distances<T, Exec>(x_truths, z_truths, 8, metric::rogerstanimoto{}), rogerstanimoto) <= 2 * u);
+    CHECK(error_of(distances<T, Exec>(x_truths, z_truths, 8, metric::russellrao{}), russellrao) <= 2 * u);
+    CHECK(error_of(distances<T, Exec>(x_truths, z_truths, 8, metric::sokalsneath{}), sokalsneath) <= 2 * u);
+    CHECK(error_of(distances<T, Exec>(x_truths, z_truths, 8, metric::yule{}), yule) <= 2 * u);
+  };
+  truths(std::uint8_t{});
+  truths(float{});
+  const auto words = [&](const auto& metric, const Values& expected) {
+    const Values found = distances<std::uint8_t, Exec>(packed(x_truths), packed(z_truths), 1, metric);
+    CHECK(error_of(found, expected) <= 2 * unit<double>);
+  };
+  words(metric::bit_dice{}, dice);
+  words(metric::bit_rogerstanimoto{}, rogerstanimoto);
+  words(metric::bit_russellrao{}, russellrao);
+  words(metric::bit_sokalsneath{}, sokalsneath);
+  words(metric::bit_yule{}, yule);
 }
 
-TEST_CASE_TEMPLATE("dissimilarities: of distributions", Exec, RIGEL_TEST_SPACES) {
-  check<float, Exec>(metric::hellinger{}, hellinger<float>);
-  check<double, Exec>(metric::kl_divergence{}, entropy<double>);
+TEST_CASE_TEMPLATE("dissimilarities: within their bounds", Exec, RIGEL_TEST_SPACES) {
+  const auto all = [&]<class T>(T) {
+    check<T, Exec>(metric::canberra{}, canberra_of<T>);
+    check<T, Exec>(metric::braycurtis{}, braycurtis_of<T>);
+    check<T, Exec>(metric::hellinger{}, hellinger<T>);
+    check<T, Exec>(metric::kl_divergence{}, entropy<T>);
+  };
+  all(float{});
+  all(double{});
+  all(rigel::half{});
+}
+
+TEST_CASE_TEMPLATE("dissimilarities: the divergence of distributions with zeros", Exec, RIGEL_TEST_SPACES) {
   const Values found = distances<double, Exec>({0, 1, 0.5, 0.5}, {0.5, 0.5, 0, 1}, 2, metric::kl_divergence{});
   CHECK(std::fabs(found[0] - std::log(2.)) <= 4 * unit<double>);
   CHECK(found[1] == 0);

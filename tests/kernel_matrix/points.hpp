@@ -46,6 +46,19 @@ auto number(double value) {
   return v;
 }
 
+/// Calls call(family) for each family of kernels, whose Errors say that it has none for the call; one has.
+template <class Call>
+void with_each_family(const Call& call) {
+  int families = 0;
+  for (const char* family : {"reference", "portable", "host", "cuda.simt", "cuda.mma"}) {
+    const support::Caught caught = support::caught([&] { call(family); });
+    const bool has_none = caught.code == rigel::Code::not_found || caught.code == rigel::Code::unsupported;
+    CHECK_MESSAGE((caught.code == rigel::Code::ok || has_none), caught.message);
+    families += caught.code == rigel::Code::ok;
+  }
+  CHECK(families >= 1);
+}
+
 /// A number and how far a computed one may be off.
 struct Bounded {
   long double value, error;

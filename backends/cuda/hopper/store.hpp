@@ -42,13 +42,12 @@ __device__ __forceinline__ void store_row(Value* to, const Sum (&x)[columns][4],
   static_assert(columns / 2 % together == 0);
 #pragma unroll
   for (int part = 0; part < columns; part += 2 * together) {
-    Values before[together];
-    if constexpr (accumulates) {
-      static_assert(std::is_same_v<Value, Sum>);
+    [[maybe_unused]] const auto load = [&](int j) { return Values::load(to + 8 * j); };
+    [[maybe_unused]] Values before[together];
+    if constexpr (together > 1)
 #pragma unroll
       for (int i = 0; i < together; ++i)
-        if (8 * (part + 2 * i) < left) before[i] = Values::load(to + 8 * (part + 2 * i));
-    }
+        if (8 * (part + 2 * i) < left) before[i] = load(part + 2 * i);
 #pragma unroll
     for (int i = 0; i < together; ++i) {
       const int j = part + 2 * i;
@@ -58,7 +57,9 @@ __device__ __forceinline__ void store_row(Value* to, const Sum (&x)[columns][4],
       if (8 * j >= left) continue;
       Four four = odd ? Four{other, kept} : Four{kept, other};
       if constexpr (accumulates) {
+        static_assert(std::is_same_v<Value, Sum>);
         auto values = __builtin_bit_cast(Values, four);
+        if constexpr (together == 1) before[0] = load(j);
 #pragma unroll
         for (int v = 0; v < 4; ++v) values.value[v] = math::add(before[i].value[v], values.value[v]);
         four = __builtin_bit_cast(Four, values);

@@ -92,7 +92,8 @@ class TileStore {
     const One one(g_);
     // In rows: tiles of a row-major C of any extents. Not powers: their long code exists once.
     if constexpr (leaves_by_rows<S, WayA>)
-      if (one.is_plain() && !one.is_power() && g_.c_strides.column == 1) return store_rows(x, one);
+      if constexpr (rows_fit<Sum>)
+        if (one.is_plain() && !one.is_power() && g_.c_strides.column == 1) return store_rows(x, one);
     // Steps of a short epilogue, in tiles inside of C.
     if constexpr (runs_steps<S> && !tight && !shifted)
       if (!one.is_plain() && g_.finish.template runs_short<float>() && rows_ >= Shape::m && columns_ >= Shape::n &&
@@ -103,6 +104,11 @@ class TileStore {
 
  private:
   static constexpr bool has_root_vectors = has_square_roots<S> && !Sum::singly;
+  // Whether the slabs' memory holds what warps exchange to store rows: not those of users' transcendental semirings. Only asked of
+  // semirings that leave by rows.
+  template <class Of>
+  static constexpr bool rows_fit = tile::WarpExchange<Accumulator, Shape, Of::chunk>::size * sizeof(Accumulator) <=
+                                   Of::slabs_size * sizeof(typename Of::Stored);
   // Tiles of unaligned operands have no registers left for steps on sm_80. The largest tile of operands that lie along M and N
   // has none for the tile's origin, either.
   static constexpr bool shifted = WayA == tile::Way::shifted_k || WayB == tile::Way::shifted_k;
@@ -163,7 +169,6 @@ class TileStore {
   __device__ __forceinline__ void store_rows(const Registers& x, const One& one) const {
     using Warps = tile::WarpExchange<Accumulator, Shape, Sum::chunk>;
     using View = typename Warps::View;
-    static_assert(Warps::size * sizeof(Accumulator) <= Sum::slabs_size * sizeof(typename Sum::Stored));
     const Rows to{tile_of_c(), g_.c_strides.row, last_m(), last_n()};
     one.with_output([&]<Output output>() __attribute__((always_inline)) {
       if constexpr (output != Output::power) {

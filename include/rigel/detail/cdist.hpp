@@ -14,10 +14,13 @@ struct RowPass;
 /// Enqueues the pass.
 using LaunchRows = void (*)(const Execution&, const RowPass&);
 
-/// The pass that prepares the rows of X and Z (detail/rows.hpp).
+/// The pass that prepares the rows of X and Z (detail/rows.hpp, detail/transformed_rows.hpp).
 struct RowPass {
   bool centred = false;
   double squared_length = 1;
+  bool sums_to_one = false;
+  bool transformed = false;
+  Operand factor = {};          // K × R numbers of the type of prepared rows, if they are transformed
   LaunchRows launch = nullptr;  // for an execution space that the library is not compiled for; else null
   // The driver's: where rows are and where they go, of X and of Z; no rows of Z if they are those of X.
   Operand from[2] = {}, to[2] = {};

@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The pass of cdist() that prepares rows: to(l,i,:) = c·√(s / Σ_k c_k²) with c = x, or x less its mean, x = from(l,i,:), s the
-// squared length that rows are to have; in double, rounded once. Rows of zeros, or of one value where the mean is taken off, become
-// NaN, as do rows that are not finite.
+// squared length that rows are to have; or to(l,i,:) = x / Σ_k x_k; in double, rounded once. Rows of zeros, or of one value where the
+// mean is taken off, become NaN, as do rows that are not finite; −∞ rows whose sum is to be 1 and is not positive.
 //
 // A sum over k has `lanes` partial sums, each of every lanes-th k in ascending order, which are joined pairwise; where k is
 // long, `parts` of a row do that apart and are then added in turn. The order depends on K alone, so that a row has the same bits
 // on every execution space, in every layout and among any others.
 #pragma once
 
-#include <rigel/detail/call.hpp>
 #include <rigel/detail/cdist.hpp>
+#include <rigel/detail/transformed_rows.hpp>
 
 #include <algorithm>
 #include <limits>
 
 namespace rigel::detail {
-
-/// The rows of one operand.
-template <class Element, class Row>
-struct RowsToPrepare {
-  Strided<const Element> from;
-  Strided<Row> to;  // contiguous along k
-  std::int64_t batches = 0, rows = 0;
-  RIGEL_MEMBER std::int64_t count() const { return batches * rows; }
-};
 
 template <class Element, class Row>
 struct Preparing {
@@ -32,6 +23,7 @@ struct Preparing {
   std::int64_t k;
   bool centred;
   double squared_length;
+  bool sums_to_one;
 };
 
 /// The kernel. On a device a row belongs to a thread of a team and its vector lanes, or, cut into parts, to all threads of a team.
@@ -88,23 +80,27 @@ struct PrepareRows {
     Row* const to = &g.to.at(r / g.rows, r % g.rows, 0);
     Reader row{&g.from.at(r / g.rows, r % g.rows, 0), g.from.column, 1, 0, 0};
 
-    double squares = 0;
+    double whole = 0;  // Σ_k c_k², or Σ_k x_k
     for (;;) {
       enum { mean, rest_of_mean, length };
       // Differences from the first number: the mean of equal ones is exact. Then what its rounding left of the mean.
       row.mean = p.centred ? row.scaled(*row.from) : 0;
       row.rest = 0;
       for (int pass = p.centred ? mean : length; pass <= length; ++pass) {
-        const double total = sum(team, shared, row, pass == length), share = total / static_cast<double>(p.k);
+        const double total = sum(team, shared, row, pass == length && !p.sums_to_one),
+                     share = total / static_cast<double>(p.k);
         if (pass == mean) row.mean += share;
         if (pass == rest_of_mean) row.rest = share;
-        if (pass == length) squares = total;
+        if (pass == length) whole = total;
       }
-      if (row.scale != 1 || (squares >= smallest && squares <= largest)) break;
-      row.scale = squares < smallest ? enlarging : reducing;
+      if (p.sums_to_one || row.scale != 1 || (whole >= smallest && whole <= largest)) break;
+      row.scale = whole < smallest ? enlarging : reducing;
     }
-    const double factor = 1 / __builtin_elementwise_sqrt(squares / p.squared_length);
-    const auto prepared = [&](Element x) { return static_cast<Row>(math::multiply(row(x), factor)); };
+    const double factor = 1 / (p.sums_to_one ? whole : __builtin_elementwise_sqrt(whole / p.squared_length));
+    const bool has_no_sum = p.sums_to_one && whole <= 0;
+    const auto prepared = [&](Element x) {
+      return has_no_sum ? -infinity<Row>() : static_cast<Row>(math::multiply(row(x), factor));
+    };
     if constexpr (runs_on_host<Exec>) {
       for (std::int64_t i = 0; i < p.k; ++i) to[i] = prepared(row.from[i * row.step]);
     } else {
@@ -196,8 +192,14 @@ void launch_rows(const Execution& execution, const RowPass& pass) {
   const Preparing<Element, Row> p = {{rows(pass.from[0], pass.to[0]), rows(pass.from[1], pass.to[1])},
                                      pass.to[0].columns,
                                      pass.centred,
-                                     pass.squared_length};
-  with_instance(Spaces{}, execution, [&](const auto& exec) { prepare_rows(exec, p); });
+                                     pass.squared_length,
+                                     pass.sums_to_one};
+  with_instance(Spaces{}, execution, [&](const auto& exec) {
+    if (pass.transformed)
+      transform_rows(exec, p.of, strided<Row>(pass.factor), pass.factor.rows, pass.factor.columns);
+    else
+      prepare_rows(exec, p);
+  });
 }
 
 }  // namespace rigel::detail
