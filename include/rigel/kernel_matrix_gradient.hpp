@@ -110,12 +110,18 @@ struct DifferentiableKernel<kernel::sigmoid<S, O>> : DifferentiableFormula<Kerne
 inline double power_of(metric::manhattan) { return 1; }
 inline double power_of(metric::euclidean) { return 2; }
 inline double power_of(metric::inner_product) { return 0; }
-inline double power_of(metric::minkowski m) {
-  if (!(m.p > 0 && std::isfinite(m.p)))
+template <class P>
+double power_of(metric::minkowski<P> m) {
+  const auto p = static_cast<double>(m.p);
+  if (!(p > 0 && std::isfinite(p)))
     throw Error(Code::invalid_argument,
-                "kernel_matrix_gradient: minkowski's p is " + std::to_string(m.p) + ", expected a finite number above 0");
-  return m.p;
+                "kernel_matrix_gradient: minkowski's p is " + std::to_string(p) + ", expected a finite number above 0");
+  return p;
 }
+template <class M>
+inline constexpr bool is_minkowski = false;
+template <class P>
+inline constexpr bool is_minkowski<metric::minkowski<P>> = std::is_arithmetic_v<P>;
 
 // What a call reads or writes: checked when it is compiled.
 template <class Exec, class T, class View>
@@ -172,9 +178,9 @@ auto with_kernel_matrix_gradient(const Exec& exec, const X& x, const Z& z, const
   constexpr const char* function = "kernel_matrix_gradient";
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>,
                 "kernel_matrix_gradient: X, Z, G, dX and dZ hold one type, float or double");
-  static_assert(is_product || std::is_same_v<M, metric::manhattan> || std::is_same_v<M, metric::euclidean> ||
-                    std::is_same_v<M, metric::minkowski>,
-                "kernel_matrix_gradient: expected metric::manhattan, euclidean, minkowski or inner_product");
+  static_assert(
+      is_product || std::is_same_v<M, metric::manhattan> || std::is_same_v<M, metric::euclidean> || is_minkowski<M>,
+      "kernel_matrix_gradient: expected metric::manhattan, euclidean, minkowski of a number p or inner_product");
   check_kernel<M, K>();
   check_gradient_view<Exec, T, X>();
   check_gradient_view<Exec, T, Z>();
@@ -270,7 +276,7 @@ inline constexpr auto bytes_of_kernel_gradient = [](const KernelMatrixGradient& 
 /// exec     any execution space instance that can access every view
 /// x, z     M × K and N × K, of float or double, of any layout, or transposed() ones; of rank 3 with a batch index
 /// g        G, M × N of the same type, or OuterProduct{g, v} for G(l,m,n) = g(l,m)·v(l,n): gradients of gᵀ·k(X, Z)·v
-/// metric   euclidean, manhattan or minkowski{p} for kernels of distances; inner_product for polynomial and sigmoid
+/// metric   euclidean, manhattan or minkowski{p}, p a number, for kernels of distances; inner_product for polynomial and sigmoid
 /// kernel   laplace, gaussian, matern12, matern32, matern52, rational_quadratic, polynomial or sigmoid, as in kernel_matrix()
 /// dx, dz   M × K and N × K, of x's type; or no_gradient
 /// dk       a kernel of the same name whose members are views to be written, of float or double, of rank 1 with L numbers, or

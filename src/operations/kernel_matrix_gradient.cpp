@@ -19,6 +19,7 @@ namespace rigel::detail {
 namespace {
 
 constexpr std::uintptr_t nominal_address = workspace_alignment;  // stands in for memory that is aligned as workspaces are
+constexpr std::int64_t multiple = 128;  // so many rows, of any pitch, begin as aligned as the first one, for every kernel
 
 // The library's own pass.
 LaunchKernelWeights compiled_pass(KernelFormula formula, Scalar element) {
@@ -68,8 +69,8 @@ class Driver {
     if (is_empty()) return 0;
     std::size_t most = 0;
     for_each_block([&](Range rows) {
-      // Blocks differ in their number of rows alone: the first, and the last, which may be shorter.
-      if (rows.first > 0 && rows.count == height_) return;
+      // After the first two, of which the second adds to dZ, only one of another height differs, if all are aligned alike.
+      if (rows.first > height_ && rows.count == height_ && height_ % multiple == 0) return;
       most = std::max(most, bytes_symmetric(distances(rows)));
       for_each_result(rows, [&](const auto& problem) {
         if (!problem.is_empty()) most = std::max(most, workspace_of(problem));
@@ -121,8 +122,10 @@ class Driver {
   }
   void require_batches_of(const Operand& o, bool broadcasts, const char* what = "") const {
     if (o.batches == batches_ || (broadcasts && o.batches == 1)) return;
-    refuse(call_.distances, what + describe_argument(o, " is ") + ", expected " + std::to_string(batches_) + " batches" +
-                                (broadcasts ? " or one" : "") + ", as many as the inputs have");
+    const std::string expected = batches_ == 1 ? "one batch" : std::to_string(batches_) + " batches";
+    refuse(call_.distances, what + describe_argument(o, " is ") + ", expected " + expected +
+                                (broadcasts && batches_ != 1 ? " or one" : "") +
+                                ", as many as X, Z and the upstream gradient have");
   }
 
   void check() const {
@@ -173,7 +176,7 @@ class Driver {
 
   // Rows whose weights take 256 MiB: enough of them for the results' kernels, few enough to leave memory.
   std::int64_t height_of(std::size_t size) const {
-    constexpr std::int64_t budget = std::int64_t{256} << 20, multiple = 128;
+    constexpr std::int64_t budget = std::int64_t{256} << 20;
     const std::int64_t row = std::max<std::int64_t>(1, batches_ * pitch_ * static_cast<std::int64_t>(size));
     return std::max<std::int64_t>(1, budget / row / multiple) * multiple;
   }

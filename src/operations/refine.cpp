@@ -55,6 +55,8 @@ class Refined {
     if (given_.host_data && given_.host_bytes < needed.host_bytes)
       refuse(p_, "the workspace has " + std::to_string(given_.host_bytes) + " bytes in its host part, expected " +
                      std::to_string(needed.host_bytes));
+    if (needed.host_bytes > 0 && reinterpret_cast<std::uintptr_t>(given_.host_data) % 64 != 0)
+      refuse(p_, "the workspace is not aligned to 64 bytes in its host part");
     const PoolLease host = given_.host_data ? PoolLease() : lease(p_.function, Execution{}, needed.host_bytes);
     inner_.host_data = given_.host_data ? given_.host_data : host.data();
     place(memory.address());

@@ -140,6 +140,61 @@ TEST_CASE_TEMPLATE("what is infinite or NaN is so for every kernel", Exec, RIGEL
   check(rigel::gradient_of::minkowski<float>(1.5));
 }
 
+// A column of NaN and one of infinities leave the bits of all others.
+TEST_CASE_TEMPLATE("results that are not finite leave their neighbours' bits", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  const Extents e{1, 18, 17, 22, 75};
+  support::Random random(17);
+  Inputs in = gradient::random_inputs<float>(random, e);
+  using Right = Kokkos::LayoutRight;
+  const auto a = gradient::batch_of<float, Exec, Right>(1, e.k, e.m),
+             b = gradient::batch_of<float, Exec, Right>(1, e.n, e.k),
+             c = gradient::batch_of<float, Exec, Right>(1, e.outputs, e.k),
+             d = gradient::batch_of<float, Exec, Right>(1, e.n, e.m);
+  const auto out = gradient::outputs_of<float, Exec, Right>(1, e.outputs, e.n, e.m);
+  gradient::put(b, in.b);
+  gradient::put(c, in.c);
+  gradient::put(d, in.d);
+  const auto check = [&](const auto& functor) {
+    const rigel::GradientOptions options{.precision = rigel::Precision::promoted};
+    for (const auto& candidate : rigel::candidates(rigel::gradient_problem(exec, functor, a, b, c, d, out, options))) {
+      if (!candidate.status) continue;
+      CAPTURE(candidate.kernel->info.name);
+      const auto results = [&](const Numbers& weights, bool accumulates) {
+        gradient::put(a, weights);
+        Kokkos::deep_copy(out, 0.5F);
+        rigel::GradientOptions named = options;
+        named.accumulate = accumulates;
+        named.kernel = candidate.kernel->info.name;
+        rigel::contract_gradient(exec, functor, a, b, c, d, out, named);
+        exec.fence();
+        return gradient::get(out);
+      };
+      Numbers weights = in.a;
+      for (int k = 0; k < e.k; ++k) {
+        weights[static_cast<std::size_t>(k) * e.m + 5] = std::numeric_limits<double>::quiet_NaN();
+        weights[static_cast<std::size_t>(k) * e.m + 20] = std::numeric_limits<double>::infinity();
+      }
+      for (const bool accumulates : {false, true}) {
+        const Numbers expected = results(in.a, accumulates), found = results(weights, accumulates);
+        int finite = 0, different = 0;
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          const std::size_t m = i % e.m;
+          if (m == 5 || m == 20)
+            finite += std::isfinite(found[i]);
+          else
+            different += found[i] != expected[i];
+        }
+        CHECK(finite == 0);
+        CHECK(different == 0);
+      }
+    }
+  };
+  check(rigel::gradient_of::manhattan<float>());
+  check(rigel::gradient_of::euclidean<float>());
+  check(rigel::gradient_of::minkowski<float>(1.5));
+}
+
 // p from a view with an entry for each batch; A and D are one matrix for all of them, with batches last.
 TEST_CASE_TEMPLATE("p per batch, and inputs that broadcast", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;

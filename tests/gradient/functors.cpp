@@ -33,6 +33,14 @@ struct Largest {
   RIGEL_MEMBER static accumulator result(accumulator x) { return x + 1; }
 };
 
+// One of Rigel's functors, with the largest term in place of the sum.
+struct LargestSlope : rigel::gradient_of::manhattan<float> {
+  static constexpr const char* name = "largest_slope";
+  RIGEL_MEMBER static float identity() { return -1000; }
+  RIGEL_MEMBER static float accumulate(float x, float c, float v) { return add(x, c * v); }
+  RIGEL_MEMBER static float add(float x, float y) { return x < y ? y : x; }
+};
+
 // Laplace's kernel exp(−|t|/b) of one coordinate: the derivative with the bandwidth of the batch, which lies in memory of the device.
 struct Laplace {
   using element = rigel::half;
@@ -89,6 +97,45 @@ TEST_CASE_TEMPLATE("a functor with another sum and an epilogue, by every kernel"
     CHECK(ran >= 2);
     CHECK(rigel::explain_gradient(exec, functor, a, b, c, d, out).find("* ") != std::string::npos);
   }
+}
+
+TEST_CASE_TEMPLATE("a functor that derives from one of Rigel's, with another sum, by every kernel", Exec,
+                   RIGEL_TEST_SPACES) {
+  const Exec exec;
+  const Extents e{1, 9, 5, 20, 600};
+  support::Random random(15);
+  const auto numbers = [&](int count) {
+    Numbers values;
+    for (int i = 0; i < count; ++i) values.push_back(static_cast<double>(random.integer(-100, 100)));
+    return values;
+  };
+  const Inputs in{e, numbers(e.k * e.m), numbers(e.n * e.k), numbers(e.outputs * e.k), numbers(e.n * e.m)};
+  const auto a = support::matrix<float, Exec>(e.k, e.m, in.a), b = support::matrix<float, Exec>(e.n, e.k, in.b),
+             c = support::matrix<float, Exec>(e.outputs, e.k, in.c), d = support::matrix<float, Exec>(e.n, e.m, in.d);
+  const auto out = support::batch<float, Exec>(e.outputs, e.n, e.m);
+  Numbers expected;
+  for (int o = 0; o < e.outputs; ++o)
+    for (int n = 0; n < e.n; ++n)
+      for (int m = 0; m < e.m; ++m) {
+        double largest = -1000;
+        for (int k = 0; k < e.k; ++k) {
+          const double t = in.point(0, n, m) - in.known(0, n, k), slope = t > 0 ? 1 : t < 0 ? -1 : 0;
+          largest = std::max(largest, in.coefficient(0, o, k) * in.weight(0, k, m) * slope);
+        }
+        expected.push_back(largest);
+      }
+  const LargestSlope functor;
+  const rigel::GradientOptions options{.precision = rigel::Precision::promoted};
+  int ran = 0;
+  for (const auto& candidate : rigel::candidates(rigel::gradient_problem(exec, functor, a, b, c, d, out, options))) {
+    if (!candidate.status) continue;
+    CAPTURE(candidate.kernel->info.name);
+    support::fill(out, {});
+    rigel::run(*candidate.kernel, rigel::gradient_problem(exec, functor, a, b, c, d, out, options));
+    CHECK(support::values(out) == expected);
+    ++ran;
+  }
+  CHECK(ran >= 2);
 }
 
 TEST_CASE_TEMPLATE("a functor of 16-bit elements with a hyperparameter per batch", Exec, RIGEL_TEST_SPACES) {

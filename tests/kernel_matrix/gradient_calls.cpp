@@ -294,6 +294,60 @@ TEST_CASE_TEMPLATE("kernel_matrix_gradient: workspaces", Exec, RIGEL_TEST_SPACES
   check(metric::inner_product{}, kernel::polynomial{2}, kernel::polynomial{0, o.dh, 0});
 }
 
+namespace {
+
+/// A kernel of the next test alone, on hosts, for sums of 3 terms of f64 that are added to C: predicted to be fast, and with more
+/// workspace than all others.
+void register_sums_that_go_on() {
+  static const bool once = [] {
+    using Kernel = rigel::Kernel<rigel::Contraction>;
+    Kernel kernel;
+    kernel.info = rigel::detail::info_of<rigel::plus_times<double>>("sums_that_go_on", {}, {}, rigel::host_spaces);
+    kernel.info.promises = rigel::Promise::repeatable;
+    kernel.info.accuracy = {2, 1};
+    kernel.supports = [](const Kernel&, const rigel::Contraction& p) -> rigel::Status {
+      if (p.accumulate && p.k == 3 && p.m == 17 && p.n == 19) return {};
+      return {rigel::Decline::extents, "is for a test"};
+    };
+    kernel.cost = [](const Kernel&, const rigel::Contraction&, rigel::Plan&) { return 1e-12; };
+    kernel.workspace = [](const Kernel&, const rigel::Contraction&, const rigel::Plan&) {
+      return rigel::WorkspaceSize{.bytes = 1 << 20};
+    };
+    kernel.run = [](const Kernel&, const rigel::Contraction& p, const rigel::Plan&, const rigel::Workspace& workspace) {
+      std::fill_n(static_cast<char*>(workspace.data), 1 << 20, char{1});
+      const auto at = [](const rigel::Operand& o, std::int64_t i, std::int64_t j) -> double& {
+        return static_cast<double*>(o.data)[i * o.row_stride + j * o.column_stride];
+      };
+      for (std::int64_t m = 0; m < p.m; ++m)
+        for (std::int64_t n = 0; n < p.n; ++n)
+          for (std::int64_t k = 0; k < p.k; ++k) at(p.c, m, n) += at(p.a, m, k) * at(p.b, k, n);
+    };
+    rigel::register_kernel(kernel);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+}  // namespace
+
+// The second of two blocks of one height adds to dZ, by a kernel that the first one does not use.
+TEST_CASE("kernel_matrix_gradient: a workspace for blocks that add") {
+  using Exec = Kokkos::DefaultHostExecutionSpace;
+  register_sums_that_go_on();
+  const Exec exec;
+  constexpr int m = 6, n = 17, k = 19;
+  const auto x = matrix<double, Exec>(m, k, random_points<double>(m, k, 31)),
+             z = matrix<double, Exec>(n, k, random_points<double>(n, k, 32)),
+             g = matrix<double, Exec>(m, n, random_points<double>(m, n, 33)), dx = matrix<double, Exec>(m, k),
+             dz = matrix<double, Exec>(n, k);
+  const auto call = [&](rigel::KernelMatrixGradientOptions options) {
+    rigel::kernel_matrix_gradient(exec, x, z, g, metric::inner_product{}, kernel::polynomial{1}, dx, dz, options);
+    return support::values(dz);
+  };
+  const Values at_once = call({});
+  CHECK(near(call({.block_rows = 3}), at_once));
+}
+
 TEST_CASE_TEMPLATE("kernel_matrix_gradient refuses bad input", Exec, RIGEL_TEST_SPACES) {
   const Operands<Exec> o;
   const Exec exec;

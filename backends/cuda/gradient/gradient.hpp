@@ -133,9 +133,9 @@ Kernel<Gradient> kernel() {
   return k;
 }
 
-/// Whether accumulate() is known to be an fma in float.
+/// Whether accumulate() is known to be an fma in float: that of Rigel's own functors. A type that derives from one may have its own.
 template <class G>
-inline constexpr bool sums_products = std::is_base_of_v<detail::gradient_sum<float>, G>;
+inline constexpr bool sums_products = detail::is_compiled_gradient<G> && std::is_same_v<typename G::accumulator, float>;
 
 template <class Visit>
 auto with_product_cut(std::int64_t outputs, const Visit& visit) {

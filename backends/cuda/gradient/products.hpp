@@ -79,7 +79,9 @@ template <class C, int lines, std::size_t pitch>
 __device__ __forceinline__ void copy_slab(float (&to)[lines][pitch], const Lines& from, int k, int count) {
   if (!from.vectors || count < C::depth)
     return from.copy_elements<C, lines>(k, count, [&](int line, int at_k) { return &to[line][at_k]; });
-  const int line = static_cast<int>(threadIdx.x) / (C::depth / 4), at_k = static_cast<int>(threadIdx.x) % (C::depth / 4) * 4;
+  // Read again, so that nothing derived from it takes a register between slabs. This holds for A's columns, too.
+  const int thread = static_cast<int>(arch::thread_index()), line = thread / (C::depth / 4),
+            at_k = thread % (C::depth / 4) * 4;
   static_assert(C::threads == 16 * C::depth / 4 && lines <= 16);
   if (lines == 16 || line < lines) arch::copy_async<16>(&to[line][at_k], from.at(line, k + at_k));
 }
@@ -88,7 +90,8 @@ template <class C>
 __device__ __forceinline__ void copy_slab_of_a(float (&to)[C::depth][C::tile_m], const Lines& from, int k, int count) {
   if (!from.vectors || count < C::depth)
     return from.copy_elements<C, C::tile_m>(k, count, [&](int m, int at_k) { return &to[at_k][swizzled(at_k, m)]; });
-  const int at_k = static_cast<int>(threadIdx.x) / (C::tile_m / 4), m = static_cast<int>(threadIdx.x) % (C::tile_m / 4) * 4;
+  const int thread = static_cast<int>(arch::thread_index()), at_k = thread / (C::tile_m / 4),
+            m = thread % (C::tile_m / 4) * 4;
   static_assert(C::threads == C::depth * C::tile_m / 4);
   // There are whole vectors only; later ones repeat the last.
   arch::copy_async<16>(&to[at_k][swizzled(at_k, m)],
@@ -136,56 +139,51 @@ struct FirstOutput {
 };
 
 /// Stores a thread's sums: four neighbours along m for each n and o. Sums that are not finite are computed again as one chain, so
-/// that what is infinite or NaN is what the functor makes so.
+/// that what is infinite or NaN is what the functor makes so; their neighbours keep their bits.
 template <class G, class C>
 __device__ __forceinline__ void store_products(const detail::GradientArguments<G>& g, const G& functor,
                                                const FirstOutput& first, const float (&sums)[C::columns][C::tiles][4]) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int m = first.m + static_cast<int>(threadIdx.x) / 32 * C::columns;
+  const int thread = static_cast<int>(arch::thread_index()), lane = thread % 32, m = first.m + thread / 32 * C::columns;
   const bool vectors = g.out.column == 1 && m + C::columns <= g.m && !g.accumulate;
   // The place of a group, o and n, from its number.
   const auto o_of = [&](int group) { return first.o + group / 4 * 8 + lane % 4 * 2 + group % 2; };
   const auto n_of = [&](int group) { return first.n + group % 4 / 2 * 8 + lane / 4; };
-  unsigned again = 0;  // groups with such sums
+  static_assert(4 * C::tiles * C::columns <= 32);
+  unsigned again = 0;  // such sums: a bit each, `columns` for a group
+#pragma unroll
+  for (int i = 0; i < 4 * C::tiles * C::columns; ++i)
+    if (!(math::abs(sums[i % C::columns][i / C::columns / 4][i / C::columns % 4]) <= std::numeric_limits<float>::max()))
+      again |= 1u << i;
 #pragma unroll
   for (int group = 0; group < 4 * C::tiles; ++group) {
     const int o = o_of(group), n = n_of(group);
     if (o >= g.outputs || n >= g.n) continue;
     float values[C::columns];
-    bool finite = true;
 #pragma unroll
-    for (int j = 0; j < C::columns; ++j) {
-      values[j] = sums[j][group / 4][group % 4];
-      finite = finite && math::abs(values[j]) <= std::numeric_limits<float>::max();
-    }
-    if (!finite) {
-      again |= 1u << group;
-      continue;
-    }
+    for (int j = 0; j < C::columns; ++j) values[j] = sums[j][group / 4][group % 4];
+    constexpr unsigned all = (1u << C::columns) - 1;
     float* const to = &g.out_at(first.l, o, n, m);
-    if (vectors && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
+    if (vectors && (again & all << group * C::columns) == 0 && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
       const auto result = [&](float x) { return detail::gradient_result(functor, x); };
       *reinterpret_cast<float4*>(to) = {result(values[0]), result(values[1]), result(values[2]), result(values[3])};
       continue;
     }
 #pragma unroll
     for (int j = 0; j < C::columns; ++j)
-      if (m + j < g.m)
+      if (m + j < g.m && (again & 1u << (group * C::columns + j)) == 0)
         g.store(functor, functor.add(g.start(functor, first.l, o, n, m + j), values[j]), first.l, o, n, m + j);
   }
 #pragma unroll 1
   for (; again != 0; again &= again - 1) {
-    const int group = __ffs(static_cast<int>(again)) - 1;
-    const int o = o_of(group), n = n_of(group);
+    const int bit = __ffs(static_cast<int>(again)) - 1, group = bit / C::columns;
+    const int o = o_of(group), n = n_of(group), i = m + bit % C::columns;
+    if (o >= g.outputs || n >= g.n || i >= g.m) continue;
+    float x = g.start(functor, first.l, o, n, i);
+    const float d = g.d.at(first.l, n, i);
 #pragma unroll 1
-    for (int i = m; i < m + C::columns && i < g.m; ++i) {
-      float x = g.start(functor, first.l, o, n, i);
-      const float d = g.d.at(first.l, n, i);
-#pragma unroll 1
-      for (std::int64_t k = 0; k < g.k; ++k)
-        x = functor.accumulate(x, g.c.at(first.l, o, k), functor.multiply(d, g.b.at(first.l, n, k), g.a.at(first.l, k, i)));
-      g.store(functor, x, first.l, o, n, i);
-    }
+    for (std::int64_t k = 0; k < g.k; ++k)
+      x = functor.accumulate(x, g.c.at(first.l, o, k), functor.multiply(d, g.b.at(first.l, n, k), g.a.at(first.l, k, i)));
+    g.store(functor, x, first.l, o, n, i);
   }
 }
 
