@@ -182,8 +182,8 @@ void run_products(const Kernel<Gradient>& kernel, const Gradient& p, const Plan&
 template <class G>
 Kernel<Gradient> products_kernel() {
   constexpr tensor::Decomposition in_two{1, 3, ProductCut<1>::promoted};
-  // Of a term: the difference's rounding, the product with A, and a power's 4 + 2.8·7 + 3.5·126 for p ≤ 8 (ShortMultiply).
-  constexpr double of_value = 2 + (detail::takes_powers<G> ? 7 + 465 : 0);
+  // Of a term: the difference's rounding, the product with A, and a power's 4 + 2.8·7 + 3.5·128 for p ≤ 8 (ShortMultiply).
+  constexpr double of_value = 2 + (detail::takes_powers<G> ? 7 + 472 : 0);
   Kernel<Gradient> k;
   k.info = detail::gradient_info<G>("cuda.gradient", "promoted", bit(Space::cuda));
   k.info.min_compute_capability = 80;
