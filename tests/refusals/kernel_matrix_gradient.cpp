@@ -21,7 +21,7 @@ void calls(const Matrix& m, const Floats& floats, const Constants& constants, co
 void calls(const Matrix& m, const Floats& floats, const Constants& constants, const Kokkos::View<int, Exec>& integer) {
   namespace metric = rigel::metric;
   namespace kernel = rigel::kernel;
-  // expected-error@rigel/kernel_matrix_gradient.hpp:* {{expected metric::manhattan, euclidean, minkowski or inner_product}}
+  // expected-error@rigel/kernel_matrix_gradient.hpp:* {{expected metric::manhattan, euclidean, minkowski of a number p or inner_product}}
   // expected-error@rigel/kernel_matrix_gradient.hpp:* {{no matching function for call to 'power_of'}}
   refused(m, metric::chebyshev{}, kernel::gaussian{1});
   // expected-error@rigel/kernel_matrix.hpp:* {{this kernel is one of inner products, expected metric::inner_product}}
