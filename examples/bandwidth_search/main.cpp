@@ -3,7 +3,7 @@
 // A search for the kernel of kernel ridge classification, over the p of a Minkowski distance and the width of the kernel
 // exp(−‖x − z‖_p / width), where each pair (p, width) is a batch of the same calls: K(l,i,j) = exp(−‖x_i − x_j‖_p / width) + α·[i = j],
 // W(l) = K(l)⁻¹·Y by Cholesky, scores k(l,z,x)·W(l). Held-out images choose the pair, further ones test it. README.md defines the figures.
-#include <examples/digits/data.hpp>
+#include <examples/digits/images.hpp>
 #include <examples/digits/program.hpp>
 #include <rigel/rigel.hpp>
 
@@ -27,23 +27,13 @@ constexpr double powers[] = {1, 1.25, 1.5, 2};       // p; the kernel is positiv
 constexpr double widths[] = {16, 32, 64, 128, 256};  // of the kernel, in pixel values
 constexpr int columns = sizeof widths / sizeof *widths, rows = sizeof powers / sizeof *powers, count = rows * columns;
 
-/// The images [first, first + n) as rows.
-View<double**> images(const digits::Data& data, int first, int n) {
-  const View<double**> x("images", n, digits::features);
-  const auto host = Kokkos::create_mirror_view(x);
-  for (int i = 0; i < n; ++i)
-    for (int k = 0; k < digits::features; ++k) host(i, k) = data.pixels[(first + i) * digits::features + k];
-  Kokkos::deep_copy(x, host);
-  return x;
-}
-
 /// Kernel ridge classifiers that have learned from the first n images, one for each pair.
 class Classifiers {
  public:
   Classifiers(const digits::Data& data, int n)
       : data_(data),
         n_(n),
-        x_(images(data, 0, n)),
+        x_(digits::images<Exec>(data, 0, n)),
         powers_("p", count),
         widths_("widths", count),
         weights_("weights", count, n, classes) {
@@ -66,7 +56,7 @@ class Classifiers {
 
   /// How many of the images [first, first + tests) each pair classifies right.
   std::vector<int> right(int first, int tests) const {
-    const View<double**> z = images(data_, first, tests);
+    const View<double**> z = digits::images<Exec>(data_, first, tests);
     const View<double***> kernel("kernel", count, tests, n_), scores("scores", count, tests, classes);
     rigel::kernel_matrix(exec_, z, x_, kernel, rigel::metric::minkowski{powers_}, rigel::kernel::laplace{widths_});
     rigel::contract(exec_, rigel::plus_times<double>{}, kernel, weights_, scores);

@@ -5,7 +5,7 @@
 // scaling of these into the plane by eigh(). It writes isomap.svg. README.md defines the figures.
 #include "plot.hpp"
 
-#include <examples/digits/data.hpp>
+#include <examples/digits/images.hpp>
 #include <examples/digits/program.hpp>
 #include <rigel/rigel.hpp>
 
@@ -33,11 +33,7 @@ HostMatrix on_host(const Matrix& matrix) { return Kokkos::create_mirror_view_and
 
 /// Euclidean distances between the images, infinite on the diagonal.
 Matrix distances(const Exec& exec, const digits::Data& data, int n) {
-  const Matrix x("images", n, digits::features), d("distances", n, n);
-  const auto host = Kokkos::create_mirror_view(x);
-  for (int i = 0; i < n; ++i)
-    for (int k = 0; k < digits::features; ++k) host(i, k) = data.pixels[i * digits::features + k];
-  Kokkos::deep_copy(x, host);
+  const Matrix x = digits::images<Exec>(data, 0, n), d("distances", n, n);
   rigel::cdist(exec, x, x, d, rigel::metric::euclidean{}, rigel::epilogue::add_diagonal(infinity));
   exec.fence();
   return d;

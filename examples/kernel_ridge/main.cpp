@@ -3,7 +3,7 @@
 // Kernel ridge classification of handwritten digits with the Laplace kernel, for several bandwidths in one batch of calls:
 // K(l,i,j) = exp(−‖x_i − x_j‖₁ / width_l) + α·[i = j], W(l) = K(l)⁻¹·Y by Cholesky, and the digit of an image z is the class c of
 // the largest score Σ_i exp(−‖z − x_i‖₁ / width_l)·W(l,i,c). README.md defines the figures.
-#include <examples/digits/data.hpp>
+#include <examples/digits/images.hpp>
 #include <examples/digits/program.hpp>
 #include <rigel/rigel.hpp>
 
@@ -25,20 +25,10 @@ constexpr double regularisation = 1e-3;                           // α
 constexpr double widths[] = {6.25, 12.5, 25, 50, 100, 200, 400};  // of the kernel, in pixel values
 constexpr int count = sizeof widths / sizeof *widths;
 
-// The images [first, first + n) as rows.
-View<double**> images(const digits::Data& data, int first, int n) {
-  const View<double**> x("images", n, digits::features);
-  const auto host = Kokkos::create_mirror_view(x);
-  for (int i = 0; i < n; ++i)
-    for (int k = 0; k < digits::features; ++k) host(i, k) = data.pixels[(first + i) * digits::features + k];
-  Kokkos::deep_copy(x, host);
-  return x;
-}
-
 // How many of the images after the first `n` are classified right by the first n, for each width.
 std::vector<int> classify(const Exec& exec, const digits::Data& data, int n) {
   const int tests = data.size() - n;
-  const View<double**> x = images(data, 0, n), z = images(data, n, tests);
+  const View<double**> x = digits::images<Exec>(data, 0, n), z = digits::images<Exec>(data, n, tests);
   const View<double*> bandwidths("bandwidths", count);
   const View<double***> weights("weights", count, n, classes);
   const auto host_bandwidths = Kokkos::create_mirror_view(bandwidths);
