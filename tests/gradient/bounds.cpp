@@ -15,21 +15,32 @@ using gradient::Numbers;
 
 namespace {
 
+// The views of a problem, with its inputs.
+template <class T, class Exec, class LayoutIn = Kokkos::LayoutRight, class LayoutOut = LayoutIn>
+struct Views {
+  decltype(gradient::batch_of<T, Exec, LayoutIn>(0, 0, 0)) a, b, c, d;
+  decltype(gradient::outputs_of<T, Exec, LayoutOut>(0, 0, 0, 0)) out;
+
+  explicit Views(const Inputs& in)
+      : a(gradient::batch_of<T, Exec, LayoutIn>(in.e.batch, in.e.k, in.e.m)),
+        b(gradient::batch_of<T, Exec, LayoutIn>(in.e.batch, in.e.n, in.e.k)),
+        c(gradient::batch_of<T, Exec, LayoutIn>(in.e.batch, in.e.outputs, in.e.k)),
+        d(gradient::batch_of<T, Exec, LayoutIn>(in.e.batch, in.e.n, in.e.m)),
+        out(gradient::outputs_of<T, Exec, LayoutOut>(in.e.batch, in.e.outputs, in.e.n, in.e.m)) {
+    gradient::put(a, in.a);
+    gradient::put(b, in.b);
+    gradient::put(c, in.c);
+    gradient::put(d, in.d);
+  }
+};
+
 // Runs `make`'s problem on views of the layouts by every kernel that covers it.
 template <class G, class Exec, class LayoutIn, class LayoutOut, class Power>
 void check(const G& functor, const Inputs& in, const Power& power, double epsilon = 0) {
   using T = typename G::element;
   const Exec exec;
   const Extents& e = in.e;
-  const auto a = gradient::batch_of<T, Exec, LayoutIn>(e.batch, e.k, e.m),
-             b = gradient::batch_of<T, Exec, LayoutIn>(e.batch, e.n, e.k),
-             c = gradient::batch_of<T, Exec, LayoutIn>(e.batch, e.outputs, e.k),
-             d = gradient::batch_of<T, Exec, LayoutIn>(e.batch, e.n, e.m);
-  const auto out = gradient::outputs_of<T, Exec, LayoutOut>(e.batch, e.outputs, e.n, e.m);
-  gradient::put(a, in.a);
-  gradient::put(b, in.b);
-  gradient::put(c, in.c);
-  gradient::put(d, in.d);
+  const auto& [a, b, c, d, out] = Views<T, Exec, LayoutIn, LayoutOut>(in);
   const gradient::Sums sums = gradient::sums_of(in, power, epsilon);
   for (const std::string& name : gradient::kernels_of<G, Exec>()) {
     CAPTURE(name);
@@ -92,27 +103,18 @@ TEST_CASE_TEMPLATE("what is infinite or NaN is so for every kernel", Exec, RIGEL
   support::Random random(13);
   Inputs in = gradient::random_inputs<float>(random, e);
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  const auto weight = [&](int k, int m) -> double& { return in.a[static_cast<std::size_t>(k * e.m + m)]; };
+  const auto weight = [&](int k, int m) -> double& { return in.a[static_cast<std::size_t>(k) * e.m + m]; };
   for (int m = 0; m < e.m; ++m) {  // point m is training point m
-    for (int n = 0; n < e.n; ++n) in.d[static_cast<std::size_t>(n * e.m + m)] = in.known(0, n, m);
+    for (int n = 0; n < e.n; ++n) in.d[static_cast<std::size_t>(n) * e.m + m] = in.known(0, n, m);
     weight(m, m) = infinity;
   }
   weight(60, 3) = -infinity;
   weight(61, 4) = std::numeric_limits<double>::quiet_NaN();
-  in.c[static_cast<std::size_t>(2 * e.k + 7)] = infinity;
-  in.d[static_cast<std::size_t>(1 * e.m + 20)] = infinity;
-  in.b[static_cast<std::size_t>(3 * e.k + 65)] = 1e38;
+  in.c[std::size_t{2} * e.k + 7] = infinity;
+  in.d[std::size_t{1} * e.m + 20] = infinity;
+  in.b[std::size_t{3} * e.k + 65] = 1e38;
   weight(65, 30) = 1e38;
-  using Right = Kokkos::LayoutRight;
-  const auto a = gradient::batch_of<float, Exec, Right>(1, e.k, e.m),
-             b = gradient::batch_of<float, Exec, Right>(1, e.n, e.k),
-             c = gradient::batch_of<float, Exec, Right>(1, e.outputs, e.k),
-             d = gradient::batch_of<float, Exec, Right>(1, e.n, e.m);
-  const auto out = gradient::outputs_of<float, Exec, Right>(1, e.outputs, e.n, e.m);
-  gradient::put(a, in.a);
-  gradient::put(b, in.b);
-  gradient::put(c, in.c);
-  gradient::put(d, in.d);
+  const auto& [a, b, c, d, out] = Views<float, Exec>(in);
   const auto check = [&](const auto& functor) {
     const auto by = [&](std::string_view name) {
       const rigel::GradientOptions options{.precision = rigel::Precision::promoted, .kernel = name};
@@ -146,15 +148,7 @@ TEST_CASE_TEMPLATE("results that are not finite leave their neighbours' bits", E
   const Extents e{1, 18, 17, 22, 75};
   support::Random random(17);
   Inputs in = gradient::random_inputs<float>(random, e);
-  using Right = Kokkos::LayoutRight;
-  const auto a = gradient::batch_of<float, Exec, Right>(1, e.k, e.m),
-             b = gradient::batch_of<float, Exec, Right>(1, e.n, e.k),
-             c = gradient::batch_of<float, Exec, Right>(1, e.outputs, e.k),
-             d = gradient::batch_of<float, Exec, Right>(1, e.n, e.m);
-  const auto out = gradient::outputs_of<float, Exec, Right>(1, e.outputs, e.n, e.m);
-  gradient::put(b, in.b);
-  gradient::put(c, in.c);
-  gradient::put(d, in.d);
+  const auto& [a, b, c, d, out] = Views<float, Exec>(in);
   const auto check = [&](const auto& functor) {
     const rigel::GradientOptions options{.precision = rigel::Precision::promoted};
     for (const auto& candidate : rigel::candidates(rigel::gradient_problem(exec, functor, a, b, c, d, out, options))) {

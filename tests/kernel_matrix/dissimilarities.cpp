@@ -99,26 +99,6 @@ const Values sokalsneath = {0,
                             0.7692307692307693};
 const Values yule = {0, 0, 0, 0.8571428571428571, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
-template <class T, class Exec, class M>
-Values distances(const Values& x, const Values& z, int k, const M& metric, const rigel::CdistOptions& options = {}) {
-  const int m = static_cast<int>(x.size()) / k, n = static_cast<int>(z.size()) / k;
-  const auto d = support::matrix<double, Exec>(m, n);
-  rigel::cdist(Exec(), support::matrix<T, Exec>(m, k, x), support::matrix<T, Exec>(n, k, z), d, metric, options);
-  return support::values(d);
-}
-
-/// The largest difference between results and expected numbers, relative to these where they are not 0; infinite if only one is NaN.
-double error_of(const Values& found, const Values& expected) {
-  REQUIRE(found.size() == expected.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (support::same(found[i], expected[i])) continue;
-    const double error = std::fabs(found[i] - expected[i]) / (expected[i] == 0 ? 1 : std::fabs(expected[i]));
-    worst = error <= worst ? worst : std::isnan(error) ? infinite : error;
-  }
-  return worst;
-}
-
 /// A measure of the counts of the truth values above.
 template <class Measure>
 Values measures() {

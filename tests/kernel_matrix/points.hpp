@@ -46,6 +46,27 @@ auto number(double value) {
   return v;
 }
 
+/// cdist() of x and z, rows of k numbers of T, into doubles.
+template <class T, class Exec, class M>
+Values distances(const Values& x, const Values& z, int k, const M& metric, const rigel::CdistOptions& options = {}) {
+  const int m = static_cast<int>(x.size()) / k, n = static_cast<int>(z.size()) / k;
+  const auto d = support::matrix<double, Exec>(m, n);
+  rigel::cdist(Exec(), support::matrix<T, Exec>(m, k, x), support::matrix<T, Exec>(n, k, z), d, metric, options);
+  return support::values(d);
+}
+
+/// The largest error relative to expected numbers, absolute where they are 0; infinite where only one of both is NaN, or infinite.
+inline double error_of(const Values& found, const Values& expected) {
+  REQUIRE(found.size() == expected.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (support::same(found[i], expected[i])) continue;
+    const double error = std::fabs(found[i] - expected[i]) / (expected[i] == 0 ? 1 : std::fabs(expected[i]));
+    worst = error <= worst ? worst : std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+  }
+  return worst;
+}
+
 /// Calls call(family) for each family of kernels, whose Errors say that it has none for the call; one has.
 template <class Call>
 void with_each_family(const Call& call) {

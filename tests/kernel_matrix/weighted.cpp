@@ -165,14 +165,6 @@ const Values haversine = {0.0,
                           1.640882990841898,
                           3.082710022068131};
 
-template <class T, class Exec, class M>
-Values distances(const Values& x, const Values& z, int k, const M& metric, const rigel::CdistOptions& options = {}) {
-  const int m = static_cast<int>(x.size()) / k, n = static_cast<int>(z.size()) / k;
-  const auto d = support::matrix<double, Exec>(m, n);
-  rigel::cdist(Exec(), support::matrix<T, Exec>(m, k, x), support::matrix<T, Exec>(n, k, z), d, metric, options);
-  return support::values(d);
-}
-
 /// A view of numbers of T with a stride of 2.
 template <class T, class Exec>
 auto strided(const Values& values) {
@@ -184,18 +176,6 @@ auto strided(const Values& values) {
   }
   support::fill(pairs, both);
   return Kokkos::subview(pairs, Kokkos::ALL, 0);
-}
-
-/// The largest error relative to expected numbers, absolute where they are 0; infinite where one of both is NaN or infinite.
-double error_of(const Values& found, const Values& expected) {
-  REQUIRE(found.size() == expected.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (support::same(found[i], expected[i])) continue;
-    const double error = std::fabs(found[i] - expected[i]) / (expected[i] == 0 ? 1 : std::fabs(expected[i]));
-    worst = error <= worst ? worst : std::isnan(error) ? infinite : error;
-  }
-  return worst;
 }
 
 /// Distances of T by every family of kernels against expected(x, z), in long double with a bound.
