@@ -400,11 +400,12 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which
 /// wrap); codes are words of u8, u32 or u64, whose bits are counted.
 /// cosine, correlation and mahalanobis take a pass over x and z first, once where both are one view, which leaves their rows in the
-/// workspace, f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels, options.precision, a
-/// row against itself. A call that has little memory left should bring its workspace, or one that is captured and has no presize().
+/// workspace, f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels,
+/// options.precision, a row against itself. A call that has little memory left should bring its workspace, or one that is captured and
+/// has no presize().
 /// K = 0 gives 0 (hamming, bit_hamming, cosine and correlation: NaN, as 0/0); M = 0 or N = 0 is a no-op.
-/// Throws Error(invalid_argument) for extents that do not fit, those of a metric's views included, p ≤ 0 or a d that overlaps; Error(unsupported) for
-/// integers that would need a root, and as contract() does.
+/// Throws Error(invalid_argument) for extents that do not fit, those of a metric's views included, p ≤ 0 or a d that overlaps;
+/// Error(unsupported) for integers that would need a root, and as contract() does.
 template <class Exec, class X, class Z, class D, class M, class E>
   requires Epilogue<E, double>
 void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,
