@@ -111,7 +111,7 @@ inline constexpr Schedule schedule<plus_times<float>> = {0, 7};
 template <>
 inline constexpr Schedule schedule<l1<float>> = {1, 6};
 template <>
-inline constexpr Schedule schedule<l2_squared<float>> = {0, 4};
+inline constexpr Schedule schedule<l2_squared<float>> = {1, 4};
 template <class E, class A>
 inline constexpr Schedule schedule<max_min<E, A>> = {0, 4};
 template <class E, class A>
