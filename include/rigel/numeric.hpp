@@ -249,7 +249,7 @@ RIGEL_FUNCTION T minimum(T x, T y) {
     if constexpr (sizeof(lane_t<T>) < 8)
       return __builtin_elementwise_minimum(x, y);  // one instruction
     else
-      return x < y || x != x ? x : y;
+      return ((x < y) | (x != x)) ? x : y;  // || would take two selections
 #else
     if constexpr (minimum_is_instruction)
       return __builtin_elementwise_minimum(x, y);
@@ -269,7 +269,7 @@ RIGEL_FUNCTION T maximum(T x, T y) {
     if constexpr (sizeof(lane_t<T>) < 8)
       return __builtin_elementwise_maximum(x, y);  // one instruction
     else
-      return x > y || x != x ? x : y;
+      return ((x > y) | (x != x)) ? x : y;
 #else
     if constexpr (minimum_is_instruction)
       return __builtin_elementwise_maximum(x, y);

@@ -120,7 +120,7 @@ void with_function(const Contraction& p, const Visit& visit) {
       use_step.template operator()<PowersByProducts<S, 8>>();
   } else if constexpr (sums_powers<S>) {
     if (p.semiring_in_view) return use.template operator()<PowersOfView<S>>({});
-    const float exponent = static_cast<const S*>(p.semiring_object)->p;
+    const auto exponent = static_cast<const S*>(p.semiring_object)->p;
     if constexpr (powers_by_products<S, Finish>) {
       const bool found = [&]<int... i>(std::integer_sequence<int, i...>) {
         return ((exponent * 2 == i + 1 && (use.template operator()<PowersByProducts<S, i + 1>>({}), true)) || ...);
@@ -129,7 +129,7 @@ void with_function(const Contraction& p, const Visit& visit) {
     }
     if (PowersByTable<S>::supports(exponent))
       return use.template operator()<PowersByTable<S>>(typename PowersByTable<S>::Parameters(exponent));
-    use.template operator()<PowersBySpecialFunctions<S>>({});
+    use.template operator()<AnyPowers<S>>({});
   } else if constexpr (sums_exponentials<S>) {
     use.template operator()<LogSums<S>>({});
   } else {
@@ -222,10 +222,12 @@ template <class S, class Shape>
 constexpr double steps_per_second() {
   if constexpr (is_whole_powers_tile<S, Shape>)
     return 7e10;
-  else if constexpr (sums_powers<S> || sums_exponentials<S>)
+  else if constexpr (has_special_powers<S> || sums_exponentials<S>)
     return 2e10;
+  else if constexpr (sums_powers<S>)
+    return 9e9;
   else if constexpr (is_transcendental<S>)
-    return sizeof(operand_t<S>) == 4 ? 1e10 : std::is_same_v<S, lp<double>> ? 0.63e9 : 2.7e9;
+    return sizeof(operand_t<S>) == 4 ? 1e10 : 2.7e9;
   else if constexpr (bit_counts_of<S> > 0)
     return 2.7e10 / bit_counts_of<S>;
   else if constexpr (is_light_float<S>)
@@ -287,10 +289,11 @@ double copies_of(const Contraction& p) {
 template <class S, class Shape>
 double speed_of(const Contraction& p) {
   if constexpr (sums_powers<S>) {
-    constexpr double of_products = 2.4;
     if (is_whole_powers_tile<S, Shape> || p.semiring_in_view) return 1;
-    const float twice = 2 * static_cast<const S*>(p.semiring_object)->p;
-    return twice <= 8 && twice == std::floor(twice) ? of_products : 1;
+    const auto exponent = static_cast<const S*>(p.semiring_object)->p;
+    const bool by_products = exponent <= 4 && 2 * exponent == std::floor(2 * exponent);
+    if constexpr (has_special_powers<S>) return by_products ? 2.4 : 1;
+    return by_products ? 1.5 : PowersByTable<S>::supports(exponent) ? 1 : 0.09;
   } else {
     if (is_light_float<S> || is_transcendental<S> || !std::is_same_v<Shape, SmallTile<S>>) return 1;
     return sizeof(typename S::element) == 1 ? 0.75 : 0.85;
@@ -370,8 +373,10 @@ KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
   info.raw_launch = true;
   info.promises = Promise::repeatable | Promise::batch_invariant;
   info.bit_class = "cuda.simt";
-  if constexpr (sums_powers<S>) {
+  if constexpr (has_special_powers<S>) {
     info.accuracy = {120, 1};  // by special functions, a power of p ≤ 8 is within (4 + 3p + 0.7·126) u
+  } else if constexpr (sums_powers<S>) {
+    info.accuracy = {32, 1};  // by the table, (16 + p) u for p ≤ 7; a difference's rounding p times
   } else if constexpr (is_transcendental<S>) {
     info.accuracy = {10, 6};  // a power: 4 ulp; a step of log_plus: 2 ulp of an exponential, or 6 u (LogSums)
   } else {
