@@ -5,7 +5,6 @@
 #pragma once
 
 #include <rigel/backends/cuda/simt/steps.hpp>
-#include <rigel/backends/cuda/simt/tiles.hpp>
 
 #include <cmath>
 #include <cstdint>

@@ -5,10 +5,13 @@
 // sums of powers. A multiprocessor evaluates 16 special functions per clock, and issues 128 other operations.
 #pragma once
 
+#include <rigel/backends/cuda/simt/tiles.hpp>
+#include <rigel/detail/ordered.hpp>
 #include <rigel/semirings.hpp>
 
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace rigel::backends::simt {
 
@@ -36,6 +39,63 @@ class Steps {
  private:
   const S& s_;
 };
+
+template <class S>
+inline constexpr bool is_linf = false;
+template <class E, class A>
+inline constexpr bool is_linf<linf<E, A>> = true;
+
+/// Minima and maxima of doubles. A block tests each element of a slab once. If none is special, no product is NaN, and the
+/// slab is added by operator(); else by exactly(). NaN stays in an accumulator in both.
+template <class S>
+class OrderedSteps {
+ public:
+  using Accumulator = typename S::accumulator;
+  using Operand = operand_t<S>;
+  using Parameters = NoParameters;
+  using Table = NoTable;
+  static constexpr int chunk = 1;
+
+  __device__ __forceinline__ OrderedSteps(const S& s, const Parameters&, Table&, int, int) : s_(s) {}
+
+  /// Whether a product of this element and another, if only special ones are left out, can be NaN: NaN itself, and, unless
+  /// products are minima or maxima, every infinity but the annihilator.
+  __device__ __forceinline__ static bool is_special(Operand value) {
+    constexpr double infinite = std::numeric_limits<double>::infinity();
+    if constexpr (detail::has_ordered_multiply<S>)
+      return value != value;
+    else if constexpr (std::is_same_v<S, min_plus<double>>)
+      return !(value > -infinite);
+    else if constexpr (std::is_same_v<S, max_plus<double>>)
+      return !(value < infinite);
+    else
+      return !(math::abs(value) < infinite);
+  }
+
+  __device__ __forceinline__ Accumulator operator()(Accumulator x, Operand a, Operand b, std::int64_t k) const {
+    if constexpr (is_linf<S>) {
+      const Operand d = math::subtract(a, b);
+      return math::abs(d) > math::abs(x) ? d : x;
+    } else {
+      return detail::step_on<true>(s_, x, a, b, k);
+    }
+  }
+  __device__ __forceinline__ Accumulator exactly(Accumulator x, Operand a, Operand b, std::int64_t k) const {
+    return step(s_, end(x), a, b, k);
+  }
+
+  /// What a sum's steps start from, and its value after them. Meanwhile linf keeps differences with their signs: comparisons
+  /// read absolute values for free, selections do not.
+  __device__ __forceinline__ static Accumulator begin(Accumulator x) { return is_linf<S> ? math::maximum(x, 0.) : x; }
+  __device__ __forceinline__ static Accumulator end(Accumulator x) { return is_linf<S> ? math::abs(x) : x; }
+
+ private:
+  const S& s_;
+};
+
+/// The steps of a semiring that has none of its own for a GPU.
+template <class S>
+using StepsFor = std::conditional_t<compares_doubles<S>, OrderedSteps<S>, Steps<S>>;
 
 /// log Σ exp(a + b), a few k at a time: one maximum and one rescaling for all, one exponential each, by the special-function
 /// unit. An exponential is within 4 u, its argument x ≤ 0 within |x|·u.

@@ -9,6 +9,7 @@
 #include <rigel/backends/cuda/tile/shape.hpp>
 #include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
+#include <rigel/detail/ordered.hpp>
 #include <rigel/semirings.hpp>
 
 #include <string_view>
@@ -50,6 +51,13 @@ template <class S>
 inline constexpr bool sums_exponentials = false;
 template <class E>
 inline constexpr bool sums_exponentials<log_plus<E, float>> = true;
+
+/// Whether ⊕ or ⊗ is a minimum or maximum of doubles. No instruction has these. If no product is NaN, a comparison and two
+/// selections of 32 bits give one; else it takes two comparisons.
+template <class S>
+inline constexpr bool compares_doubles = std::is_same_v<typename S::element, double> &&
+                                         std::is_same_v<typename S::accumulator, double> && in_zoo<S> &&
+                                         (detail::has_ordered_add<S> || detail::has_ordered_multiply<S>);
 
 /// 32-bit population counts per ⊗; a GPU has a quarter of the units for them.
 template <class S>
@@ -141,7 +149,7 @@ constexpr auto large_tile() {
   else if constexpr ((x == 2 || operand == 2) && needs_temporaries<S>)
     return tile::Shape<16, 16, 4, 8, 8, 1, false>{};
   else if constexpr (x == 2 || operand == 2)
-    return tile::Shape<16, 16, 8, 8, 8, 1, false>{};
+    return tile::Shape<16, 16, 8, 8, 8, 1, compares_doubles<S>>{};
   else if constexpr (needs_temporaries<S>)
     return tile::Shape<16, 16, 8, 8, 8, 1, true>{};
   else if constexpr (in_vectors<S> || is_packed<S>)
