@@ -174,18 +174,18 @@ class TileSum {
 #pragma unroll
     for (int stage = 0; stage < ahead; ++stage) start_copies(stage, g.k - stage * Shape::depth);
     finish(0);
-    // All threads' copies of a slab have arrived. Whether any of its elements is special.
+    [[maybe_unused]] bool special = false;
+    // All threads' copies of a slab have arrived, and whether any of its elements is special.
     const auto synchronize = [&](int stage, std::int64_t left) __attribute__((always_inline)) {
       if constexpr (tests) {
         const auto is_special = [](const Operand& value) { return Step::is_special(value); };
         const bool in_a = a.any(slab_a(stage), left, is_special), in_b = b.any(slab_b(stage), left, is_special);
-        return __syncthreads_or(in_a || in_b) != 0;
+        special = __syncthreads_or(in_a || in_b) != 0;
       } else {
         __syncthreads();
-        return false;
       }
     };
-    [[maybe_unused]] bool special = synchronize(0, g.k);
+    synchronize(0, g.k);
     if constexpr (tests) begin(x);
     if constexpr (unrolled) read(0, 0, fragment_a[0], fragment_b[0]);
     int current = 0, free = ahead;
@@ -265,7 +265,7 @@ class TileSum {
           }
         }
         finish(next(current));
-        special = synchronize(next(current), left - Shape::depth);
+        synchronize(next(current), left - Shape::depth);
       }
       if (left <= Shape::depth) break;
       free = current;
