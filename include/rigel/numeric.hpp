@@ -239,6 +239,36 @@ inline constexpr bool minimum_is_instruction = true;
 inline constexpr bool minimum_is_instruction = false;
 #endif
 
+#if RIGEL_ON_DEVICE
+namespace detail {
+
+// condition ? x : y, as two selections of 32 bits. From a selection of 64 bits after a comparison, ptxas makes a minimum, and
+// copies operands for it.
+__device__ __forceinline__ double select_words(bool condition, double x, double y) {
+  return __hiloint2double(condition ? __double2hiint(x) : __double2hiint(y),
+                          condition ? __double2loint(x) : __double2loint(y));
+}
+
+// minimum() and maximum() of doubles by two comparisons and two selections of 32 bits. The compiler makes four of these from
+// `x < y || x != x ? x : y`.
+__device__ __forceinline__ double minimum(double x, double y) {
+  double smaller;
+  asm("{\n\t.reg .pred p, q;\n\tsetp.nan.f64 p, %1, %1;\n\tsetp.lt.or.f64 q, %1, %2, p;\n\tselp.f64 %0, %1, %2, q;\n\t}"
+      : "=d"(smaller)
+      : "d"(x), "d"(y));
+  return smaller;
+}
+__device__ __forceinline__ double maximum(double x, double y) {
+  double larger;
+  asm("{\n\t.reg .pred p, q;\n\tsetp.nan.f64 p, %1, %1;\n\tsetp.gt.or.f64 q, %1, %2, p;\n\tselp.f64 %0, %1, %2, q;\n\t}"
+      : "=d"(larger)
+      : "d"(x), "d"(y));
+  return larger;
+}
+
+}  // namespace detail
+#endif
+
 /// The smaller of x and y; NaN if either is NaN; of two zeros, either one.
 template <Number T>
 RIGEL_FUNCTION T minimum(T x, T y) {
@@ -249,7 +279,7 @@ RIGEL_FUNCTION T minimum(T x, T y) {
     if constexpr (sizeof(lane_t<T>) < 8)
       return __builtin_elementwise_minimum(x, y);  // one instruction
     else
-      return x < y || x != x ? x : y;
+      return detail::minimum(x, y);
 #else
     if constexpr (minimum_is_instruction)
       return __builtin_elementwise_minimum(x, y);
@@ -269,7 +299,7 @@ RIGEL_FUNCTION T maximum(T x, T y) {
     if constexpr (sizeof(lane_t<T>) < 8)
       return __builtin_elementwise_maximum(x, y);  // one instruction
     else
-      return x > y || x != x ? x : y;
+      return detail::maximum(x, y);
 #else
     if constexpr (minimum_is_instruction)
       return __builtin_elementwise_maximum(x, y);
@@ -293,14 +323,24 @@ template <ShortFloat T> RIGEL_FUNCTION T maximum(T x, T y) { return maximum(stat
 /// The smaller (larger) of x and y, in one instruction on x86-64. If y is NaN the result is NaN; if x is NaN the result is y.
 template <Number T>
 RIGEL_FUNCTION T minimum_if_ordered(T x, T y) {
-  if constexpr (is_floating<T>)
+#if RIGEL_ON_DEVICE
+  if constexpr (std::is_same_v<T, double>)
+    return detail::select_words(x < y, x, y);
+  else
+#endif
+      if constexpr (is_floating<T>)
     return select(x < y, x, y);
   else
     return minimum(x, y);
 }
 template <Number T>
 RIGEL_FUNCTION T maximum_if_ordered(T x, T y) {
-  if constexpr (is_floating<T>)
+#if RIGEL_ON_DEVICE
+  if constexpr (std::is_same_v<T, double>)
+    return detail::select_words(x > y, x, y);
+  else
+#endif
+      if constexpr (is_floating<T>)
     return select(x > y, x, y);
   else
     return maximum(x, y);

@@ -120,7 +120,7 @@ void with_function(const Contraction& p, const Visit& visit) {
       use_step.template operator()<PowersByProducts<S, 8>>();
   } else if constexpr (sums_powers<S>) {
     if (p.semiring_in_view) return use.template operator()<PowersOfView<S>>({});
-    const float exponent = static_cast<const S*>(p.semiring_object)->p;
+    const auto exponent = static_cast<const S*>(p.semiring_object)->p;
     if constexpr (powers_by_products<S, Finish>) {
       const bool found = [&]<int... i>(std::integer_sequence<int, i...>) {
         return ((exponent * 2 == i + 1 && (use.template operator()<PowersByProducts<S, i + 1>>({}), true)) || ...);
@@ -129,7 +129,7 @@ void with_function(const Contraction& p, const Visit& visit) {
     }
     if (PowersByTable<S>::supports(exponent))
       return use.template operator()<PowersByTable<S>>(typename PowersByTable<S>::Parameters(exponent));
-    use.template operator()<PowersBySpecialFunctions<S>>({});
+    use.template operator()<AnyPowers<S>>({});
   } else if constexpr (sums_exponentials<S>) {
     use.template operator()<LogSums<S>>({});
   } else {
@@ -150,7 +150,7 @@ void with_function(const Contraction& p, const Visit& visit) {
           if (ways.a == Way::along_lines) return use.template operator()<Steps<S>, Way::along_lines, Way::along_lines>({});
       }
     }
-    use.template operator()<Steps<OnPairs<S>>>({});
+    use.template operator()<StepsFor<OnPairs<S>>>({});
   }
 }
 
@@ -189,22 +189,23 @@ constexpr double of_type(double f64, double i64, double i32, double of_f16) {
     return of_f16;
 }
 
-/// Speed relative to the lightest semirings on as many registers, measured on an H200. Doubles have half the lanes. Minima
-/// of doubles and of 64-bit integers are several instructions; products and absolute values of 32-bit integers are two.
+/// Speed relative to the lightest semirings on as many registers, measured on an H200. Doubles have half the lanes; their
+/// minima, products and the differences of linf are computed from instruction counts. Minima of 64-bit integers are several
+/// instructions; products and absolute values of 32-bit integers are two.
 template <class S>
 inline constexpr double relative_speed = 1;
 template <class E, class A>
 inline constexpr double relative_speed<plus_times<E, A>> = of_type<plus_times<E, A>>(1.6, 0.5, 1.2, 1.3);
 template <class E, class A>
-inline constexpr double relative_speed<min_plus<E, A>> = of_type<min_plus<E, A>>(0.5, 0.5, 1.1, 0.8);
+inline constexpr double relative_speed<min_plus<E, A>> = of_type<min_plus<E, A>>(1, 0.5, 1.1, 0.8);
 template <class E, class A>
 inline constexpr double relative_speed<max_plus<E, A>> = relative_speed<min_plus<E, A>>;
 template <class E, class A>
-inline constexpr double relative_speed<max_min<E, A>> = of_type<max_min<E, A>>(0.31, 0.35, 0.66, 0.62);
+inline constexpr double relative_speed<max_min<E, A>> = of_type<max_min<E, A>>(0.65, 0.35, 0.66, 0.62);
 template <class E, class A>
 inline constexpr double relative_speed<min_max<E, A>> = relative_speed<max_min<E, A>>;
 template <class E, class A>
-inline constexpr double relative_speed<max_times<E, A>> = of_type<max_times<E, A>>(0.52, 0.4, 0.93, 0.82);
+inline constexpr double relative_speed<max_times<E, A>> = of_type<max_times<E, A>>(1, 0.4, 0.93, 0.82);
 template <class E, class A>
 inline constexpr double relative_speed<min_times<E, A>> = relative_speed<max_times<E, A>>;
 template <class E, class A>
@@ -212,7 +213,7 @@ inline constexpr double relative_speed<l1<E, A>> = of_type<l1<E, A>>(1.05, 0.43,
 template <class E, class A>
 inline constexpr double relative_speed<l2_squared<E, A>> = of_type<l2_squared<E, A>>(1.05, 0.45, 0.63, 1);
 template <class E, class A>
-inline constexpr double relative_speed<linf<E, A>> = of_type<linf<E, A>>(0.6, 0.3, 0.6, 0.82);
+inline constexpr double relative_speed<linf<E, A>> = of_type<linf<E, A>>(1, 0.3, 0.6, 0.82);
 template <class E, class A>
 inline constexpr double relative_speed<hamming<E, A>> = of_type<hamming<E, A>>(0.85, 0.6, 0.47, 0.93);
 
@@ -222,10 +223,12 @@ template <class S, class Shape>
 constexpr double steps_per_second() {
   if constexpr (is_whole_powers_tile<S, Shape>)
     return 7e10;
-  else if constexpr (sums_powers<S> || sums_exponentials<S>)
+  else if constexpr (has_special_powers<S> || sums_exponentials<S>)
     return 2e10;
+  else if constexpr (sums_powers<S>)
+    return 9e9;
   else if constexpr (is_transcendental<S>)
-    return sizeof(operand_t<S>) == 4 ? 1e10 : std::is_same_v<S, lp<double>> ? 0.63e9 : 2.7e9;
+    return sizeof(operand_t<S>) == 4 ? 1e10 : 2.7e9;
   else if constexpr (bit_counts_of<S> > 0)
     return 2.7e10 / bit_counts_of<S>;
   else if constexpr (is_light_float<S>)
@@ -287,10 +290,11 @@ double copies_of(const Contraction& p) {
 template <class S, class Shape>
 double speed_of(const Contraction& p) {
   if constexpr (sums_powers<S>) {
-    constexpr double of_products = 2.4;
     if (is_whole_powers_tile<S, Shape> || p.semiring_in_view) return 1;
-    const float twice = 2 * static_cast<const S*>(p.semiring_object)->p;
-    return twice <= 8 && twice == std::floor(twice) ? of_products : 1;
+    const auto exponent = static_cast<const S*>(p.semiring_object)->p;
+    const bool by_products = exponent <= 4 && 2 * exponent == std::floor(2 * exponent);
+    if constexpr (has_special_powers<S>) return by_products ? 2.4 : 1;
+    return by_products ? 1.5 : PowersByTable<S>::supports(exponent) ? 1 : 0.09;
   } else {
     if (is_light_float<S> || is_transcendental<S> || !std::is_same_v<Shape, SmallTile<S>>) return 1;
     return sizeof(typename S::element) == 1 ? 0.75 : 0.85;
@@ -370,8 +374,10 @@ KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
   info.raw_launch = true;
   info.promises = Promise::repeatable | Promise::batch_invariant;
   info.bit_class = "cuda.simt";
-  if constexpr (sums_powers<S>) {
+  if constexpr (has_special_powers<S>) {
     info.accuracy = {120, 1};  // by special functions, a power of p ≤ 8 is within (4 + 3p + 0.7·126) u
+  } else if constexpr (sums_powers<S>) {
+    info.accuracy = {32, 1};  // by the table, (16 + p) u for p ≤ 7; a difference's rounding p times
   } else if constexpr (is_transcendental<S>) {
     info.accuracy = {10, 6};  // a power: 4 ulp; a step of log_plus: 2 ulp of an exponential, or 6 u (LogSums)
   } else {

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(1024) contract_few(const __grid_constant__ Few
   Accumulator x = S::identity();
   const auto take = [&](Element element_a, Element element_b, int k) {
     const auto value_a = static_cast<Operand>(element_a), value_b = static_cast<Operand>(element_b);
-    if constexpr (sums_powers<S>)
+    if constexpr (has_special_powers<S>)
       x = math::add(x, math::power_by_parts(math::abs(math::subtract(value_a, value_b)), g.semiring.p));
     else
       x = step(g.semiring, x, value_a, value_b, k);
@@ -126,7 +126,7 @@ struct FewCosts {
 };
 template <class S>
 constexpr FewCosts few_costs() {
-  if (sums_powers<S>) return {18e-9, 60e-9};
+  if (has_special_powers<S>) return {18e-9, 60e-9};
   if (is_transcendental<S>) return {27e-9, 80e-9};
   return {12.5e-9 * registers_of<typename S::element>, 30e-9};
 }

@@ -97,11 +97,11 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
     __syncthreads();
     const Stored *const a = slab(stage) + line_m * pitch_a, *const b = slab(stage) + begin_b + line_n * pitch_b;
     const int count = g.k - k0 < 1 << shape.depth ? static_cast<int>(g.k - k0) : 1 << shape.depth;
-    constexpr int unroll = sums_powers<S> ? 2 : is_transcendental<S> ? 1 : 4;
+    constexpr int unroll = has_special_powers<S> ? 2 : is_transcendental<S> ? 1 : 4;
 #pragma unroll unroll
     for (int k = 0; k < count; ++k) {
       const auto value_a = static_cast<Operand>(a[k]), value_b = static_cast<Operand>(b[k]);
-      if constexpr (sums_powers<S>)
+      if constexpr (has_special_powers<S>)
         x = math::add(x, math::power_by_parts(math::abs(math::subtract(value_a, value_b)), s.p));
       else
         x = step(s, x, value_a, value_b, k0 + k);
@@ -178,7 +178,7 @@ Kernel<Contraction> narrow_kernel() {
   k.info.stages = 2;
   k.info.threads = 1 << Narrow::threads;  // if C is as large
   k.info.shared_memory = 2 * NarrowSlab<operand_t<S>>::bytes;
-  if constexpr (sums_powers<S>)
+  if constexpr (has_special_powers<S>)
     k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
   else if constexpr (is_transcendental<S>)
     k.info.accuracy = {10, 6};  // as the semiring defines it, unlike the tiles
@@ -195,7 +195,7 @@ Kernel<Contraction> narrow_kernel() {
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
     const Narrow shape = narrow_for(p, slab_values<S>);
     plan.keep(shape);
-    return sums_powers<S> ? narrow_seconds(p, shape, 10, 125)
+    return has_special_powers<S> ? narrow_seconds(p, shape, 10, 125)
            : is_transcendental<S>
                ? narrow_seconds(p, shape, 30, 400)
                : narrow_seconds(p, shape, 1.5 * registers_of<operand_t<S>>, sizeof(operand_t<S>) > 4 ? 37 : 25);
@@ -214,7 +214,7 @@ void add_kernels(std::vector<Kernel<Contraction>>& list) {
   detail::for_each(Tiles<S>{}, [&]<class Shape>() {
     if constexpr (fits_in_shared_memory<S, Shape>) list.push_back(kernel<S, Finish, Shape>());
   });
-  if constexpr (powers_by_products<S, Finish> && sums_powers<S>) list.push_back(whole_powers_kernel<S, Finish>());
+  if constexpr (powers_by_products<S, Finish> && has_special_powers<S>) list.push_back(whole_powers_kernel<S, Finish>());
   if constexpr (narrows<S>) {
     list.push_back(narrow_kernel<S, Finish>());
     // A user's ⊕ that rounds keeps its order.

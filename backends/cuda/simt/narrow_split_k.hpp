@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(1 << SplitK<S>::threads, 1)
         if constexpr (!is_commutative<S>)
           if (shape.swapped) std::swap(value_a, value_b);
         Accumulator next;
-        if constexpr (sums_powers<S>)
+        if constexpr (has_special_powers<S>)
           next = math::add(x[i], math::power_by_parts(math::abs(math::subtract(value_a, value_b)), s.p));
         else
           next = step(s, x[i], value_a, value_b, std::min(index(d), count - 1));
@@ -138,7 +138,7 @@ template <class S>
 constexpr SplitKCosts split_k_costs() {
   using K = SplitK<S>;
   return {std::bit_width(unsigned{K::rows}) - 1, std::bit_width(unsigned{K::depth}) - 1, K::threads,
-          sums_powers<S>         ? 18e-9
+          has_special_powers<S>  ? 18e-9
           : is_transcendental<S> ? (K::accumulator > 1 ? 40e-9 : 25e-9)
                                  : 16e-9 * std::max(K::operand, K::accumulator)};
 }
@@ -258,7 +258,7 @@ Kernel<Contraction> narrow_split_k_kernel() {
   k.info.tile = {SplitK<S>::rows, 16, SplitK<S>::depth << 5};  // one of its shapes
   k.info.stages = 1;
   k.info.threads = k.info.shared_memory = 0;
-  if constexpr (sums_powers<S>)
+  if constexpr (has_special_powers<S>)
     k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
   else if constexpr (is_transcendental<S>)
     k.info.accuracy = {10, 6};  // as the semiring defines it, unlike the tiles

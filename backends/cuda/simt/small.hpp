@@ -15,7 +15,7 @@
 #include <rigel/backends/cuda/simt/few.hpp>
 #include <rigel/backends/cuda/simt/lanes.hpp>
 #include <rigel/backends/cuda/simt/small_plan.hpp>
-#include <rigel/backends/cuda/simt/steps.hpp>
+#include <rigel/backends/cuda/simt/powers.hpp>
 #include <rigel/backends/cuda/simt/store.hpp>
 #include <rigel/backends/cuda/simt/sweep.hpp>
 
@@ -51,7 +51,7 @@ struct SmallTypes {
   static constexpr int threads = registers > 1 || async ? 512 : ShortFloat<Accumulator> ? 320 : 384;
   static constexpr int blocks = registers > 1 ? 1 : 2;
 
-  using Step = std::conditional_t<sums_powers<S>, PowersBySpecialFunctions<S>,
+  using Step = std::conditional_t<sums_powers<S>, AnyPowers<S>,
                                   std::conditional_t<sums_exponentials<S>, LogSums<S>, Steps<S>>>;
 };
 
@@ -400,7 +400,7 @@ Kernel<Contraction> small_kernel() {
   k.info.stages = 1;
   k.info.threads = 256;  // for the largest part
   k.info.shared_memory = static_cast<int>(small_most_bytes);
-  // Tiles compute powers and exponentials of floats differently.
+  // Tiles compute powers, and exponentials of floats, differently.
   if constexpr (sums_powers<S> || sums_exponentials<S>) {
     k.info.promises = Promise::repeatable;
     k.info.bit_class.clear();

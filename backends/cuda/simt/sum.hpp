@@ -145,6 +145,7 @@ class TileSum {
                                              Operand (&fragment_b)[2][Shape::outputs_n], const Arguments& g,
                                              const Step& step, tile::Place<Shape>& place, Stored* slabs) {
     constexpr bool any_k = singly || shifted;
+    constexpr bool tests = requires { &Step::exactly; };  // see OrderedSteps
     constexpr bool starts_whole = shifted && !unrolls_parts<S, Shape>;
     constexpr int least = [] {  // k that must be left for a slab to be unrolled
       if constexpr (starts_whole) return ahead * Shape::depth + LoaderA::whole;
@@ -184,7 +185,19 @@ class TileSum {
 #pragma unroll
     for (int stage = 0; stage < ahead; ++stage) start_copies(stage, g.k - stage * Shape::depth);
     finish(0);
-    __syncthreads();
+    [[maybe_unused]] bool special = false;
+    // All threads' copies of a slab have arrived, and whether any of its elements is special.
+    const auto synchronize = [&](int stage, std::int64_t left) __attribute__((always_inline)) {
+      if constexpr (tests) {
+        const auto is_special = [](const Operand& value) { return Step::is_special(value); };
+        const bool in_a = a.any(slab_a(stage), left, is_special), in_b = b.any(slab_b(stage), left, is_special);
+        special = __syncthreads_or(in_a || in_b) != 0;
+      } else {
+        __syncthreads();
+      }
+    };
+    synchronize(0, g.k);
+    if constexpr (tests) begin(x);
     if constexpr (unrolled) read(0, 0, fragment_a[0], fragment_b[0]);
     int current = 0, free = ahead;
     auto left = static_cast<Count>(g.k);
@@ -232,32 +245,59 @@ class TileSum {
             read(current, k, single_a[0], single_b[0]);
             step_all(step, x, single_a, single_b);
           }
-        } else if constexpr (Shape::ahead && !is_emulated<S>) {
-          read(current, 0, fragment_a[0], fragment_b[0]);
-#pragma unroll 1
-          for (int k = 0; k < steps; k += 2) {
-            // Otherwise this loop's addresses are kept in registers, or spilled, throughout the unrolled loop.
-            if constexpr (shifted) asm volatile("" : "+r"(place.m), "+r"(place.n));
-            read(current, k + 1, fragment_a[1], fragment_b[1]);
-            step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
-            if (k + 1 == steps) break;
-            read(current, k + 2, fragment_a[0], fragment_b[0]);
-            step_all(step, x, fragment_a[1], fragment_b[1], k0 + k + 1);
-          }
         } else {
+          const auto add_slab = [&](const auto& step) __attribute__((always_inline)) {
+            if constexpr (Shape::ahead && !is_emulated<S>) {
+              read(current, 0, fragment_a[0], fragment_b[0]);
 #pragma unroll 1
-          for (int k = 0; k < steps; ++k) {
-            read(current, k, fragment_a[0], fragment_b[0]);
-            step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
+              for (int k = 0; k < steps; k += 2) {
+                // Otherwise this loop's addresses are kept in registers, or spilled, throughout the unrolled loop.
+                if constexpr (shifted) asm volatile("" : "+r"(place.m), "+r"(place.n));
+                read(current, k + 1, fragment_a[1], fragment_b[1]);
+                step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
+                if (k + 1 == steps) break;
+                read(current, k + 2, fragment_a[0], fragment_b[0]);
+                step_all(step, x, fragment_a[1], fragment_b[1], k0 + k + 1);
+              }
+            } else {
+#pragma unroll 1
+              for (int k = 0; k < steps; ++k) {
+                read(current, k, fragment_a[0], fragment_b[0]);
+                step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
+              }
+            }
+          };
+          if constexpr (tests) {
+            if (special)
+              add_slab([&](Accumulator x, Operand a, Operand b, std::int64_t k) { return step.exactly(x, a, b, k); });
+            else
+              add_slab(step);
+          } else {
+            add_slab(step);
           }
         }
         finish(next(current));
-        __syncthreads();
+        synchronize(next(current), left - Shape::depth);
       }
       if (left <= Shape::depth) break;
       free = current;
       current = next(current);
     }
+    if constexpr (tests) end(x);
+  }
+
+ private:
+  __device__ __forceinline__ static void begin(Registers& x) {
+#pragma unroll
+    for (auto& row : x)
+#pragma unroll
+      for (auto& value : row) value = Step::begin(value);
+  }
+  __device__ __forceinline__ static void end(Registers& x) {
+#pragma unroll
+    for (auto& row : x)
+#pragma unroll
+      for (auto& value : row) value = Step::end(value);
   }
 };
 

@@ -9,6 +9,7 @@
 #include <rigel/backends/cuda/tile/shape.hpp>
 #include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
+#include <rigel/detail/ordered.hpp>
 #include <rigel/semirings.hpp>
 
 #include <string_view>
@@ -29,20 +30,34 @@ inline constexpr bool needs_temporaries<bit_jaccard<W>> = true;
 template <class E, class A>
 inline constexpr bool needs_temporaries<l2_squared<E, A>> = std::is_integral_v<A> && sizeof(A) == 8;
 
-/// Sums of powers and of exponentials in float, which have steps of their own in steps.hpp.
+/// Sums of powers in float and double, and of exponentials in float, which have steps of their own in powers.hpp and
+/// steps.hpp.
 template <class S>
 inline constexpr bool sums_powers = false;
 template <class E>
 inline constexpr bool sums_powers<lp<E, float>> = true;
-/// Whether exponents that are multiples of 1/2 have kernels of their own: for floats, but not again for each user's
-/// epilogue.
+template <class E>
+inline constexpr bool sums_powers<lp<E, double>> = true;
+/// Whether special functions can give the powers: those of floats.
+template <class S>
+inline constexpr bool has_special_powers = sums_powers<S> && std::is_same_v<typename S::accumulator, float>;
+/// Whether exponents that are multiples of 1/2 have kernels of their own: for floats and doubles, but not again for each
+/// user's epilogue.
 template <class S, class Finish>
 inline constexpr bool powers_by_products =
-    std::is_same_v<typename S::element, float> && std::is_same_v<Finish, detail::ProgramFinish>;
+    std::is_floating_point_v<typename S::element> && std::is_same_v<typename S::element, typename S::accumulator> &&
+    std::is_same_v<Finish, detail::ProgramFinish>;
 template <class S>
 inline constexpr bool sums_exponentials = false;
 template <class E>
 inline constexpr bool sums_exponentials<log_plus<E, float>> = true;
+
+/// Whether ⊕ or ⊗ is a minimum or maximum of doubles. No instruction has these. If no product is NaN, a comparison and two
+/// selections of 32 bits give one; else it takes two comparisons.
+template <class S>
+inline constexpr bool compares_doubles = std::is_same_v<typename S::element, double> &&
+                                         std::is_same_v<typename S::accumulator, double> && in_zoo<S> &&
+                                         (detail::has_ordered_add<S> || detail::has_ordered_multiply<S>);
 
 /// 32-bit population counts per ⊗; a GPU has a quarter of the units for them.
 template <class S>
@@ -126,7 +141,7 @@ constexpr auto large_tile() {
   if constexpr (x > 4 || operand > 4)
     return tile::Shape<16, 16, 2, 2, 8, 1, false>{};
   else if constexpr (sums_powers<S>)
-    return tile::Shape<16, 16, 4, 8, 8, 2, true>{};
+    return tile::Shape<16, 16, 4, x == 1 ? 8 : 4, 8, 2, true>{};
   else if constexpr (sums_exponentials<S> && std::is_same_v<typename S::element, float>)
     return tile::Shape<16, 16, 4, 4, 16, 2, false>{};
   else if constexpr (is_transcendental<S> || x > 2 || operand > 2)
@@ -134,7 +149,7 @@ constexpr auto large_tile() {
   else if constexpr ((x == 2 || operand == 2) && needs_temporaries<S>)
     return tile::Shape<16, 16, 4, 8, 8, 1, false>{};
   else if constexpr (x == 2 || operand == 2)
-    return tile::Shape<16, 16, 8, 8, 8, 1, false>{};
+    return tile::Shape<16, 16, 8, 8, 8, 1, compares_doubles<S>>{};
   else if constexpr (needs_temporaries<S>)
     return tile::Shape<16, 16, 8, 8, 8, 1, true>{};
   else if constexpr (in_vectors<S> || is_packed<S>)
@@ -160,7 +175,7 @@ constexpr auto small_tile() {
 /// For Σ |a − b|³ and Σ |a − b|⁴ of float, which need no special function.
 using WholePowersTile = tile::Shape<8, 16, 16, 8, 8, 2, true>;
 template <class S, class Shape>
-inline constexpr bool is_whole_powers_tile = sums_powers<S> && std::is_same_v<Shape, WholePowersTile>;
+inline constexpr bool is_whole_powers_tile = has_special_powers<S> && std::is_same_v<Shape, WholePowersTile>;
 
 template <class S>
 using LargeTile = decltype(large_tile<S>());

@@ -167,6 +167,19 @@ class Loader<Way::single, Element, Operand, lines, depth, threads, repeats> {
     source_ += slab_step_;
   }
 
+  /// Whether any of this thread's elements of a slab, whose asynchronous copies have arrived, is so. `left`: as in start().
+  template <class Is>
+  __device__ __forceinline__ bool any(const Stored* slab, std::int64_t left, const Is& is) const {
+    static_assert(async);
+    const int count = left <= 0 ? 0 : left < depth ? tail_ : full_;
+    const int slot_step = along_k_ ? threads / depth : lines_apart + k_apart * Layout::pitch;
+    bool found = false;
+#pragma unroll
+    for (int e = 0; e < each; ++e)
+      if (e < count) found |= is(slab[slot_ + e * slot_step]);
+    return found;
+  }
+
   /// Converts and writes what came through registers.
   __device__ __forceinline__ void finish(Stored* slab) const {
     if constexpr (!async) {
