@@ -6,6 +6,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/simt/narrow_split_k.hpp>
+#include <rigel/backends/cuda/simt/skinny.hpp>
 #include <rigel/backends/cuda/simt/small.hpp>
 
 namespace rigel::backends::simt {
@@ -220,6 +221,7 @@ void add_kernels(std::vector<Kernel<Contraction>>& list) {
     // A user's ⊕ that rounds keeps its order.
     if constexpr (in_zoo<S> || is_exact<S>) list.push_back(narrow_split_k_kernel<S, Finish>());
   }
+  if constexpr (has_skinny<S> && std::is_same_v<Finish, detail::ProgramFinish>) list.push_back(skinny_kernel<S, Finish>());
   if constexpr (has_small<S>) list.push_back(small_kernel<S, Finish>());
 }
 
