@@ -46,10 +46,13 @@ struct WinningSlab {
   using element = typename A::element;
   using operand = operand_t<A>;
   using accumulator = SlabWinner<Value>;
-  static constexpr int depth = 8;                                             // k of a slab
-  static constexpr bool narrow = sizeof(Value) == 4 && sizeof(operand) <= 4;  // three registers an output, else up to five
-  using LargeTile = std::conditional_t<narrow, tile::Shape<16, 8, 4, 8, depth, 3, true>,
-                                       tile::Shape<16, 8, 4, 8, depth, 2, true>>;
+  static constexpr int depth = 8;  // k of a slab
+  // A thread keeps three registers for each output, or five. It needs others to convert elements, and for a user's ⊗.
+  static constexpr bool is_wide = sizeof(Value) > 4 || sizeof(operand) > 4;
+  static constexpr bool is_light = in_zoo<S> && std::is_same_v<element, tile::stored_t<operand>>;
+  using LargeTile = std::conditional_t<
+      is_wide, tile::Shape<16, 8, 4, 4, depth, 2, true>,
+      std::conditional_t<is_light, tile::Shape<16, 8, 4, 8, depth, 3, true>, tile::Shape<16, 8, 4, 8, depth, 2, true>>>;
   using SmallTile = tile::Shape<8, 8, 4, 4, depth, 4, true>;
 
   A argument;
@@ -78,7 +81,8 @@ inline constexpr bool is_winning_slab<WinningSlab<A>> = true;
 template <class A>
 inline constexpr bool in_vectors<WinningSlab<A>> =
     (std::is_same_v<typename A::element, float> || std::is_same_v<typename A::element, std::int32_t> ||
-     std::is_same_v<typename A::element, std::uint32_t>) && std::is_same_v<operand_t<A>, typename A::element>;
+     std::is_same_v<typename A::element, std::uint32_t>) &&
+    std::is_same_v<operand_t<A>, typename A::element>;
 template <class A, class Shape>
 inline constexpr bool takes_vectors<WinningSlab<A>, Shape> =
     in_vectors<WinningSlab<A>> && std::is_same_v<Shape, typename WinningSlab<A>::LargeTile>;
@@ -102,8 +106,8 @@ struct WinnerFinish : Finish {
       for (std::int64_t i = first; i < last; ++i)
         best = s.argument.add(best, s.argument.multiply(static_cast<operand_t<A>>(a.at(l, m, i)),
                                                         static_cast<operand_t<A>>(b.at(l, i, n)), i));
-      // ⊕'s identity itself won. Products of a later slab may be equal to it, if others of the domain's outside are below.
       if (best.index >= 0 || last - first == k) break;
+      // All products of this slab lose against the identity, as none does in the semiring's domain. A later one may be equal to it.
       first = 0, last = k;
     }
     Finish::store(s.argument, best, c, offset, m, n, l);
@@ -114,7 +118,7 @@ struct WinnerFinish : Finish {
 template <class A>
 inline constexpr Pace pace<WinningSlab<A>> = {.step = 1.35};
 template <class A>
-inline constexpr double relative_speed<WinningSlab<A>> = WinningSlab<A>::narrow ? 2.2 : 1;
+inline constexpr double relative_speed<WinningSlab<A>> = WinningSlab<A>::is_wide ? 1 : 2.2;
 
 template <class A, class Finish, class Shape>
 void winners_run(const KernelInfo& info, const Contraction& p, void*) {
@@ -140,6 +144,15 @@ void winners_run(const KernelInfo& info, const Contraction& p, void*) {
   });
 }
 
+/// A multiprocessor's time to find the winner in its slab: 16 scattered reads for an output. An estimate, not measured.
+inline constexpr double winner_seconds = 7e-9;
+
+template <class A, class Shape>
+double winners_cost(const Contraction& p) {
+  const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
+  return cost<WinningSlab<A>, Shape>(p) + winner_seconds * outputs / std::max(p.execution.multiprocessors, 1);
+}
+
 template <class A, class Finish, class Shape>
 Status winners_supports(const Contraction& p) {
   if (p.k / Shape::depth > std::numeric_limits<std::int32_t>::max())
@@ -157,7 +170,7 @@ void add_winner_kernels(std::vector<Kernel<Contraction>>& list) {
     k.info = tile_info<A, Shape>();
     k.info.shared_memory = shared_memory_of<W, Shape>();
     k.supports = detail::supports_by<winners_supports<A, Finish, Shape>>;
-    k.cost = detail::cost_by<cost<W, Shape>>;
+    k.cost = detail::cost_by<winners_cost<A, Shape>>;
     k.run = detail::run_by<winners_run<A, Finish, Shape>>;
     list.push_back(k);
   });
