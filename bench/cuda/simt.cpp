@@ -147,17 +147,15 @@ void reachability(State& state, const Exec& exec, int n) {
 
 /// min_plus of n × n matrices with the winning k.
 void winners(State& state, const Exec& exec, int n, int k) {
-  const auto a = bench::uninitialized<float>(n, k), b = bench::uninitialized<float>(k, n), c = bench::uninitialized<float>(n, n);
+  const auto a = bench::uninitialized<float>(n, k), b = bench::uninitialized<float>(k, n),
+             c = bench::uninitialized<float>(n, n);
   const auto indices = bench::uninitialized<std::int32_t>(n, n);
   bench::fill(exec, a, 1);
   bench::fill(exec, b, 2);
   const auto use = [&](const auto& call) {
     call(exec, rigel::with_argument<rigel::min_plus<float>>{}, a, b, c, rigel::epilogue::arguments(indices));
   };
-  use([&](const auto&... arguments) {
-    rigel::detail::with_problem(arguments...,
-                                [&](const rigel::Contraction& p) { state.SetLabel(rigel::select(p).info.name); });
-  });
+  use([&](const auto&... arguments) { state.SetLabel(rigel::select(rigel::problem_of(arguments...)).info.name); });
   const double seconds = bench::time_calls(
       state, exec, [&](std::int64_t) { use([](const auto&... arguments) { rigel::contract(arguments...); }); });
   set_rate<pair::min_plus_f32>(state, exec, double(n) * n * k / seconds);

@@ -71,10 +71,6 @@ struct WinningSlab {
     return {x.current, best, better ? static_cast<std::int32_t>(k / depth) : x.slab};
   }
 };
-template <class A>
-inline constexpr bool is_winning_slab = false;
-template <class A>
-inline constexpr bool is_winning_slab<WinningSlab<A>> = true;
 
 /// What tiles.hpp and contract.hpp need to know: which elements come in vectors, and that whole slabs are unrolled, so that
 /// each step knows its place in the slab.
@@ -107,18 +103,19 @@ struct WinnerFinish : Finish {
         best = s.argument.add(best, s.argument.multiply(static_cast<operand_t<A>>(a.at(l, m, i)),
                                                         static_cast<operand_t<A>>(b.at(l, i, n)), i));
       if (best.index >= 0 || last - first == k) break;
-      // All products of this slab lose against the identity, as none does in the semiring's domain. A later one may be equal to it.
+      // The slab's products all lose against the identity, as they can outside of the semiring's domain. A later slab's product
+      // may be equal to it.
       first = 0, last = k;
     }
     Finish::store(s.argument, best, c, offset, m, n, l);
   }
 };
 
-/// Speeds, as contract.hpp predicts times with them.
+/// Speeds, as contract.hpp predicts times with them. Estimates from the instructions, not measured.
 template <class A>
 inline constexpr Pace pace<WinningSlab<A>> = {.step = 1.35};
 template <class A>
-inline constexpr double relative_speed<WinningSlab<A>> = WinningSlab<A>::is_wide ? 1 : 2.2;
+inline constexpr double relative_speed<WinningSlab<A>> = WinningSlab<A>::is_wide ? 1.3 : 2.2;
 
 template <class A, class Finish, class Shape>
 void winners_run(const KernelInfo& info, const Contraction& p, void*) {
@@ -144,7 +141,7 @@ void winners_run(const KernelInfo& info, const Contraction& p, void*) {
   });
 }
 
-/// A multiprocessor's time to find the winner in its slab: 16 scattered reads for an output. An estimate, not measured.
+/// A multiprocessor's time to find the winner in its slab: 16 scattered reads for an output. An estimate, too.
 inline constexpr double winner_seconds = 7e-9;
 
 template <class A, class Shape>
