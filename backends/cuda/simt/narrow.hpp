@@ -5,6 +5,7 @@
 // block of a launch waits for its instructions as it waits for its operands, microseconds if they are long.
 #pragma once
 
+#include <rigel/backends/cuda/simt/argument.hpp>
 #include <rigel/backends/cuda/simt/narrow_split_k.hpp>
 #include <rigel/backends/cuda/simt/skinny.hpp>
 #include <rigel/backends/cuda/simt/small.hpp>
@@ -212,9 +213,12 @@ Kernel<Contraction> narrow_kernel() {
 /// Adds the kernels of one semiring: those of its tiles first, the narrow ones last. Large structs do not fit into all of them.
 template <class S, class Finish>
 void add_kernels(std::vector<Kernel<Contraction>>& list) {
-  detail::for_each(Tiles<S>{}, [&]<class Shape>() {
-    if constexpr (fits_in_shared_memory<S, Shape>) list.push_back(kernel<S, Finish, Shape>());
-  });
+  if constexpr (wins_by_slabs<S>)
+    add_winner_kernels<S, Finish>(list);
+  else
+    detail::for_each(Tiles<S>{}, [&]<class Shape>() {
+      if constexpr (fits_in_shared_memory<S, Shape>) list.push_back(kernel<S, Finish, Shape>());
+    });
   if constexpr (powers_by_products<S, Finish> && has_special_powers<S>) list.push_back(whole_powers_kernel<S, Finish>());
   if constexpr (narrows<S>) {
     list.push_back(narrow_kernel<S, Finish>());
