@@ -16,8 +16,9 @@ namespace rigel::detail {
 /// `Word`: an unsigned integer of the elements' size.
 template <class Exec, class Word>
 struct Mirror {
-  static constexpr int side = 32, pitch = side + 1;  // no two of a column lie in one bank
-  static constexpr int threads = runs_on_host<Exec> ? 1 : 8, lanes = runs_on_host<Exec> ? 1 : side;
+  // Of a tile. On a device finding a tile's place takes as long as moving 32 × 32 elements.
+  static constexpr int side = runs_on_host<Exec> ? 32 : 64, pitch = side + 1;  // no two of a column lie in one bank
+  static constexpr int threads = runs_on_host<Exec> ? 1 : 8, lanes = runs_on_host<Exec> ? 1 : 32;
   using Policy = Kokkos::TeamPolicy<Exec>;
   using Team = typename Policy::member_type;
 
