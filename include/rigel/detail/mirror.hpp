@@ -18,7 +18,7 @@ template <class Exec, class Word>
 struct Mirror {
   static constexpr int side = runs_on_host<Exec> ? 32 : 64, pitch = side + 1;  // no two of a column lie in one bank
   static constexpr int threads = runs_on_host<Exec> ? 1 : 8, lanes = runs_on_host<Exec> ? 1 : 32;
-  using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<threads * lanes, 1>>;
+  using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<threads * lanes, 2>>;
   using Team = typename Policy::member_type;
 
   Strided<Word> d;
