@@ -213,12 +213,10 @@ Kernel<Contraction> narrow_kernel() {
 /// Adds the kernels of one semiring: those of its tiles first, the narrow ones last. Large structs do not fit into all of them.
 template <class S, class Finish>
 void add_kernels(std::vector<Kernel<Contraction>>& list) {
-  if constexpr (wins_by_slabs<S>)
-    add_winner_kernels<S, Finish>(list);
-  else
-    detail::for_each(Tiles<S>{}, [&]<class Shape>() {
-      if constexpr (fits_in_shared_memory<S, Shape>) list.push_back(kernel<S, Finish, Shape>());
-    });
+  if constexpr (wins_by_slabs<S>) add_winner_kernels<S, Finish>(list);
+  detail::for_each(Tiles<S>{}, [&]<class Shape>() {
+    if constexpr (!wins_by_slabs<S> && fits_in_shared_memory<S, Shape>) list.push_back(kernel<S, Finish, Shape>());
+  });
   if constexpr (powers_by_products<S, Finish> && has_special_powers<S>) list.push_back(whole_powers_kernel<S, Finish>());
   if constexpr (narrows<S>) {
     list.push_back(narrow_kernel<S, Finish>());
