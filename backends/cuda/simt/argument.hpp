@@ -95,18 +95,24 @@ struct WinnerFinish : Finish {
                                         std::int64_t offset, std::int64_t m, std::int64_t n, std::int64_t l) const {
     constexpr int depth = WinningSlab<A>::depth;
     if (k % depth != 0) x = s.joined(x, k);  // the last slab
-    std::int64_t first = std::int64_t{x.slab} * depth, last = first + depth < k ? first + depth : k;
     typename A::accumulator best = A::identity();
-    for (;;) {
-#pragma unroll 8
-      for (std::int64_t i = first; i < last; ++i)
-        best = s.argument.add(best, s.argument.multiply(static_cast<operand_t<A>>(a.at(l, m, i)),
-                                                        static_cast<operand_t<A>>(b.at(l, i, n)), i));
-      if (best.index >= 0 || last - first == k) break;
-      // The slab's products all lose against the identity, as they can outside of the semiring's domain. A later slab's product
-      // may be equal to it.
-      first = 0, last = k;
+    const auto join = [&](std::int64_t i) __attribute__((always_inline)) {
+      best = s.argument.add(
+          best, s.argument.multiply(static_cast<operand_t<A>>(a.at(l, m, i)), static_cast<operand_t<A>>(b.at(l, i, n)), i));
+    };
+    const std::int64_t first = std::int64_t{x.slab} * depth;
+    if (first + depth <= k) {
+#pragma unroll
+      for (int i = 0; i < depth; ++i) join(first + i);
+    } else {
+#pragma unroll 1
+      for (std::int64_t i = first; i < k; ++i) join(i);
     }
+    // The slab's products all lose against the identity, as they can outside of the semiring's domain. A later slab's product may
+    // be equal to it.
+    if (best.index < 0)
+#pragma unroll 1
+      for (std::int64_t i = 0; i < k; ++i) join(i);
     Finish::store(s.argument, best, c, offset, m, n, l);
   }
 };
