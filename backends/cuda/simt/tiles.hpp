@@ -164,6 +164,8 @@ constexpr auto small_tile() {
   constexpr int x = registers_of<typename S::accumulator>, operand = registers_of<tile::stored_t<operand_t<S>>>;
   if constexpr (x > 4 || operand > 4)
     return tile::Shape<8, 8, 2, 2, 16, 4, false>{};
+  else if constexpr (sums_powers<S> && x == 2)
+    return tile::Shape<8, 8, 4, 4, 8, 4, false>{};  // half as deep, next to a table of 17 KB
   else if constexpr (is_transcendental<S> || x > 1 || operand > 1)
     return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
   else if constexpr (in_vectors<S> && std::is_same_v<typename S::element, float>)
