@@ -22,6 +22,11 @@ KOKKOS_INLINE_FUNCTION std::uint32_t random_bits(std::uint32_t i, std::uint32_t 
   return (x >> 22) ^ x;
 }
 
+/// Whether a kernel's predicted time is too long to measure. The least prediction never is.
+inline bool is_too_slow(double predicted, double least) {
+  return (predicted > 20e-3 && predicted > 30 * least) || (predicted > 50e-3 && predicted > 4 * least);
+}
+
 #ifdef KOKKOS_ENABLE_CUDA
 
 /// Throws what the CUDA runtime reports.

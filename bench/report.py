@@ -344,6 +344,29 @@ def host():
 # ---- tables of the notes
 
 
+def host_metrics():
+    """Every metric on the host, compared with SciPy."""
+    result = load("host/metrics.json", "metrics")
+    rows = [[row["metric"], row["type"], f"{1e3 * row['seconds']:.1f}", f"{1e-9 * row['rate']:.3g}", row["against"],
+             f"{row['ratio']:.2g}" if row["ratio"] < 100 else f"{row['ratio']:.0f}"] for row in result["metrics"]]
+    return Table([("host/metrics.json", result["context"])],
+                 ["metric", "type", "ms", "G terms/s", "compared with", "ratio"], rows)
+
+
+def metrics():
+    """Every metric on a GPU, compared with the ceilings of its instructions."""
+    result = load("h100/metrics.json", "metrics")
+    rows = []
+    for row in result["metrics"]:
+        if "error" in row:
+            rows.append([row["metric"], row["type"], "", "failed", "", ""])
+        else:
+            rows.append([row["metric"], row["type"], kernel_of(row), milliseconds(row["seconds"]), tera(row["pairs/s"]),
+                         share(row, "of ceiling")])
+    return Table([("h100/metrics.json", result["context"])],
+                 ["metric", "type", "kernel", "ms", "T terms/s", "share of the ceiling"], rows)
+
+
 def simt():
     context, lines = benchmarks("h200/simt.json")
     return Table([("h200/simt.json", context)], ["task", "ms", "T pairs/s", "of the registers' ceiling", "of the issue limit"],
@@ -424,8 +447,8 @@ def choices_of_shapes():
 
 
 TABLES = {make.__name__: make for make in (
-    semirings, tensor_distances, compared, swept, tensor_products, precisions, choices, host, simt, simt_ceilings, mma, mma_ceilings,
-    mma_products, hopper, overhead, choices_over_time, choices_of_shapes, walk)}
+    semirings, tensor_distances, compared, swept, tensor_products, precisions, choices, host, host_metrics, simt, simt_ceilings,
+    metrics, mma, mma_ceilings, mma_products, hopper, overhead, choices_over_time, choices_of_shapes, walk)}
 
 
 # ---- documents -------------------------------------------------------------------------------------------------------

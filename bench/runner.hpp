@@ -18,11 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 inline constexpr double unknown = -1;
 
-/// Whether a kernel's predicted time is too long to measure. The least prediction never is.
-inline bool is_too_slow(double predicted, double least) {
-  return (predicted > 20e-3 && predicted > 30 * least) || (predicted > 50e-3 && predicted > 4 * least);
-}
-
 struct Row {
   const rigel::Kernel<rigel::Contraction>* kernel = nullptr;
   double predicted = unknown;

@@ -130,8 +130,8 @@ inline constexpr Work<Unit> work[] = {
     {{"bit_hamming", "bit_jaccard"}, words64, Unit::mma_bits, 64},
     // FADD elsewhere, three FMNMX
     {{"second_least"}, floats, Unit::alu, 3},
-    // FADD elsewhere, a comparison, selections of the value and of both halves of the index
-    {{"with_argument(min_plus)"}, floats, Unit::alu, 4},
+    // FADD elsewhere, FMNMX; two comparisons and a selection for eight pairs
+    {{"with_argument(min_plus)"}, floats, Unit::alu, 1.375},
 };
 
 /// The measured rates of the units, in instructions per second; of tensor cores in products or bits.

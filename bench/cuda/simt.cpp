@@ -145,6 +145,22 @@ void reachability(State& state, const Exec& exec, int n) {
   set_rate<pair::or_and_b32>(state, exec, double(n) * n * n * static_cast<double>(state.iterations()) / sum);
 }
 
+/// min_plus of n × n matrices with the winning k.
+void winners(State& state, const Exec& exec, int n, int k) {
+  const auto a = bench::uninitialized<float>(n, k), b = bench::uninitialized<float>(k, n),
+             c = bench::uninitialized<float>(n, n);
+  const auto indices = bench::uninitialized<std::int32_t>(n, n);
+  bench::fill(exec, a, 1);
+  bench::fill(exec, b, 2);
+  const auto use = [&](const auto& call) {
+    call(exec, rigel::with_argument<rigel::min_plus<float>>{}, a, b, c, rigel::epilogue::arguments(indices));
+  };
+  use([&](const auto&... arguments) { state.SetLabel(rigel::select(rigel::problem_of(arguments...)).info.name); });
+  const double seconds = bench::time_calls(
+      state, exec, [&](std::int64_t) { use([](const auto&... arguments) { rigel::contract(arguments...); }); });
+  set_rate<pair::min_plus_f32>(state, exec, double(n) * n * k / seconds);
+}
+
 /// The host time of a call. Batches of calls are small enough to fit into the launch queue.
 template <class Call>
 void host(State& state, const Exec& exec, const Call& call) {
@@ -169,6 +185,12 @@ void add_batched_powers(const Exec& exec) {
 
 void add_self_distances(const Exec& exec) {
   add("l1/f32/self/30000x30000x1024", benchmark::kMillisecond, [=](State& state) { self_distances(state, exec); });
+}
+
+void add_winners(const Exec& exec) {
+  for (const int k : {8192, 1024, 1000})
+    add("min_plus with arguments/f32/8192x8192x" + std::to_string(k) + "/rows", benchmark::kMillisecond,
+        [=](State& state) { winners(state, exec, 8192, k); });
 }
 
 void add_closures(const Exec& exec, const std::vector<int>& extents) {
@@ -300,6 +322,7 @@ void add_tasks(const Exec& exec) {
 
   add_batched_powers(exec);
   add_self_distances(exec);
+  add_winners(exec);
   add_closures(exec, {4096, 16384});
   add_small_closures(exec);
   add_transitive_closures(exec, {16384, 65536});

@@ -143,21 +143,6 @@ struct braycurtis {
   }
 };
 
-/// Σ_k (√a − √b)².
-template <class Element>
-struct squared_roots {
-  using element = Element;
-  using operand = accumulator_for<Element>;
-  using accumulator = operand;
-  static_assert(std::is_floating_point_v<accumulator>, "squared_roots: floating-point numbers");
-  RIGEL_MEMBER static accumulator identity() { return 0; }
-  RIGEL_MEMBER static accumulator multiply(operand a, operand b) {
-    const operand d = math::subtract(__builtin_elementwise_sqrt(a), __builtin_elementwise_sqrt(b));
-    return math::multiply(d, d);
-  }
-  RIGEL_MEMBER static accumulator add(accumulator x, accumulator y) { return math::add(x, y); }
-};
-
 /// Σ_k a·ln(a/b), where a = 0 counts 0.
 template <class Element>
 struct relative_entropy {
@@ -204,25 +189,19 @@ struct TruthCounts {
   std::int32_t both, first, second;
 };
 
-/// Measure::of(both, first only, second only, neither) of Boolean rows of `entries`: numbers that are 0 or not, or the bits of words.
-/// Counts wrap beyond 2^31 − 1; they are exact, and the measure is computed in double, so that every backend has the same bits.
-template <class Element, class Measure, bool packed>
+/// Measure::of(both, first only, second only, neither) of Boolean rows of `entries`, the bits of words. Counts wrap beyond 2^31 − 1; they
+/// are exact, and the measure is computed in double, so that every backend has the same bits.
+template <class Word, class Measure>
 struct truth_measure {
-  using element = Element;
-  using operand =
-      typename std::conditional_t<packed, std::type_identity<counted_word<Element>>, std::type_identity<Element>>::type;
+  using element = Word;
+  using operand = counted_word<Word>;
   using accumulator = TruthCounts;
   static constexpr bool exact = true;
   using self = truth_measure;
   double entries = 0;
   RIGEL_MEMBER static accumulator identity() { return {0, 0, 0}; }
   RIGEL_MEMBER static accumulator multiply(operand a, operand b) {
-    if constexpr (packed) {
-      return {math::population_count(a & b), math::population_count(a & ~b), math::population_count(b & ~a)};
-    } else {
-      const bool x = a != operand{}, y = b != operand{};
-      return {x && y, x && !y, y && !x};
-    }
+    return {math::population_count(a & b), math::population_count(a & ~b), math::population_count(b & ~a)};
   }
   RIGEL_MEMBER static accumulator add(accumulator x, accumulator y) {
     return {math::add(x.both, y.both), math::add(x.first, y.first), math::add(x.second, y.second)};
@@ -353,11 +332,16 @@ struct braycurtis {
 };
 
 /// (Σ_k (√x_k − √z_k)² / 2)^½ of distributions (E. Hellinger, Neue Begründung der Theorie quadratischer Formen von unendlichvielen
-/// Veränderlichen, 1909), NaN if a number is negative. skip_epilogue leaves the sum of squares.
+/// Veränderlichen, 1909), NaN if a number is negative. A pass takes the roots, once for each number; all else is as with euclidean of those.
+/// With S the sum, and e the relative error of squared_euclidean's, |error of S| ≤ e·S + 2.1·u·Σ_k |√x_k − √z_k|·(√x_k + √z_k).
+/// skip_epilogue leaves the sum of squares.
 struct hellinger {
-  template <class Element, class Use>
+  static constexpr Preparation preparation = {.roots = true};
+  template <class Element>
+  using row = prepared_row<Element>;
+  template <class Row, class Use>
   auto with(std::int64_t, const Use& use) const {
-    return use(squared_roots<Element>{}, epilogue::scale(0.5) | epilogue::pow(0.5));
+    return use(l2_squared<Row>{}, epilogue::scale(0.5) | epilogue::pow(0.5));
   }
 };
 
@@ -406,28 +390,41 @@ struct yule {
 
 }  // namespace measure
 
-/// A measure of Boolean rows: of numbers, where all but 0 is true; with `packed`, of the bits of words of 8, 32 or 64 bits.
-template <class Measure, bool packed>
-struct boolean {
-  static constexpr bool takes_words = packed;
-  template <class Element, class Use>
+/// A measure of Boolean rows, the bits of words of 8, 32 or 64 bits.
+template <class Measure>
+struct bit_boolean {
+  static constexpr bool takes_words = true;
+  template <class Word, class Use>
   auto with(std::int64_t k, const Use& use) const {
-    truth_measure<Element, Measure, packed> s;
-    s.entries = static_cast<double>(k) * (packed ? 8.0 * sizeof(Element) : 1.0);
+    truth_measure<Word, Measure> s;
+    s.entries = static_cast<double>(k) * 8.0 * sizeof(Word);
     return use(s, epilogue::Program{});
   }
 };
-using jaccard = boolean<measure::jaccard, false>;
-using dice = boolean<measure::dice, false>;
-using rogerstanimoto = boolean<measure::rogerstanimoto, false>;
-using russellrao = boolean<measure::russellrao, false>;
-using sokalsneath = boolean<measure::sokalsneath, false>;
-using yule = boolean<measure::yule, false>;
-using bit_dice = boolean<measure::dice, true>;
-using bit_rogerstanimoto = boolean<measure::rogerstanimoto, true>;
-using bit_russellrao = boolean<measure::russellrao, true>;
-using bit_sokalsneath = boolean<measure::sokalsneath, true>;
-using bit_yule = boolean<measure::yule, true>;
+/// A measure of Boolean rows of numbers, where all but 0 is true. A pass packs their truth values first.
+template <class Measure>
+struct boolean {
+  static constexpr Preparation preparation = {.packed = true};
+  template <class>
+  using row = std::uint32_t;
+  template <class Row, class Use>
+  auto with(std::int64_t k, const Use& use) const {
+    truth_measure<Row, Measure> s;
+    s.entries = static_cast<double>(k);
+    return use(s, epilogue::Program{});
+  }
+};
+using jaccard = boolean<measure::jaccard>;
+using dice = boolean<measure::dice>;
+using rogerstanimoto = boolean<measure::rogerstanimoto>;
+using russellrao = boolean<measure::russellrao>;
+using sokalsneath = boolean<measure::sokalsneath>;
+using yule = boolean<measure::yule>;
+using bit_dice = bit_boolean<measure::dice>;
+using bit_rogerstanimoto = bit_boolean<measure::rogerstanimoto>;
+using bit_russellrao = bit_boolean<measure::russellrao>;
+using bit_sokalsneath = bit_boolean<measure::sokalsneath>;
+using bit_yule = bit_boolean<measure::yule>;
 
 }  // namespace metric
 }  // namespace rigel

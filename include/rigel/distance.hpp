@@ -24,12 +24,14 @@ struct CdistOptions {
 };
 
 /// What cdist() makes of every row x of X and Z before a metric sees it, in copies that live in the workspace: x, or x less its
-/// mean, times what gives it this Σ_k x_k²; or x / Σ_k x_k; or Lᵀ·x.
+/// mean, times what gives it this Σ_k x_k²; or x / Σ_k x_k; or Lᵀ·x; or its truth values, packed; or √x.
 struct Preparation {
   bool centred = false;
   double squared_length = 1;
   bool sums_to_one = false;  // x / Σ_k x_k: −∞ throughout if the sum is not positive
   bool transformed = false;  // Lᵀ·x, with the K × R view that the metric has as `factor`
+  bool packed = false;       // whether x_k ≠ 0, as bits of words of 32
+  bool roots = false;        // √x_k
 };
 
 /// The type of prepared rows: float for numbers of 16 bits or fewer and for float itself, double for all others.
@@ -61,8 +63,8 @@ inline void require_power(const char* metric, double p) {
 /// Metrics. One is a struct with `with<Element>(K, use)`, which returns use(semiring, own): what is accumulated over the K coordinates, and
 /// the epilogue that then makes a distance of it, a Program or a functor. The semiring may be a view of them, as contract() takes it; then
 /// the metric has check_batches(function, L), which throws if it does not fit the batches of D. Others of the same form are as good.
-/// One whose rows are prepared has a member `static constexpr Preparation preparation`, and says by `row<Element>` as what: float
-/// or double, which with<>() then gets as its element. One with views has `memory_space`, theirs.
+/// One whose rows are prepared has a member `static constexpr Preparation preparation`, and says by `row<Element>` as what: float or
+/// double, packed ones uint32, which with<>() then gets as its element; K stays X's. One with views has `memory_space`, theirs.
 namespace metric {
 
 /// Σ_k |x_k − z_k|.
@@ -300,7 +302,9 @@ struct rows_of {
 template <class Element, PreparesRows M>
 struct rows_of<Element, M> {
   using type = typename M::template row<Element>;
-  static_assert(std::is_same_v<type, float> || std::is_same_v<type, double>, "cdist: prepared rows are of float or double");
+  static_assert(M::preparation.packed ? std::is_same_v<type, std::uint32_t>
+                                      : std::is_same_v<type, float> || std::is_same_v<type, double>,
+                "cdist: prepared rows are of float or double, packed ones of words of 32 bits");
 };
 
 // What cdist() takes if it prepares rows, checked when it is compiled. Returns the pass, X and Z left to the driver.
@@ -313,7 +317,9 @@ RowPass pass_of(const M& metric) {
   RowPass pass{.centred = M::preparation.centred,
                .squared_length = M::preparation.squared_length,
                .sums_to_one = M::preparation.sums_to_one,
-               .transformed = M::preparation.transformed};
+               .transformed = M::preparation.transformed,
+               .packed = M::preparation.packed,
+               .roots = M::preparation.roots};
   if constexpr (M::preparation.transformed) pass.factor = operand_of(metric.factor, Batch::first, "the factor");
   if constexpr (space_of<Exec> == Space::other) pass.launch = launch_rows<type_list<Exec>, Element, Row>;
   return pass;
@@ -400,9 +406,9 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which
 /// wrap); codes are words of u8, u32 or u64, whose bits are counted.
 /// cosine, correlation and mahalanobis take a pass over x and z first, once where both are one view, which leaves their rows in the
-/// workspace, f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels,
-/// options.precision, a row against itself. A call that has little memory left should bring its workspace, or one that is captured and
-/// has no presize().
+/// workspace, f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels, options.precision, a row
+/// against itself. So does hellinger. jensenshannon and measures of Boolean numbers take such a pass, too, the latter into words of bits. A
+/// call that has little memory left should bring its workspace, or one that is captured and has no presize().
 /// K = 0 gives 0 (hamming, bit_hamming, cosine and correlation: NaN, as 0/0); M = 0 or N = 0 is a no-op.
 /// Throws Error(invalid_argument) for extents that do not fit, those of a metric's views included, p ≤ 0 or a d that overlaps;
 /// Error(unsupported) for integers that would need a root, and as contract() does.

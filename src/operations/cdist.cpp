@@ -41,8 +41,9 @@ LaunchRows compiled_pass(Scalar element, Scalar row) {
   using Elements = type_list<half, bfloat16, float, double, std::int8_t, std::uint8_t, std::int32_t, std::int64_t>;
   for_each(Elements{}, [&]<class Element>() {
     if (element != scalar_of<Element>) return;
-    launch =
-        row == Scalar::f32 ? launch_rows<compiled_spaces, Element, float> : launch_rows<compiled_spaces, Element, double>;
+    launch = row == Scalar::u32   ? launch_rows<compiled_spaces, Element, std::uint32_t>
+             : row == Scalar::f32 ? launch_rows<compiled_spaces, Element, float>
+                                  : launch_rows<compiled_spaces, Element, double>;
   });
   return launch;
 }
@@ -80,6 +81,8 @@ class PreparedCdist {
            (pass_.centred       ? "centred, "
             : pass_.sums_to_one ? "divided by their sums, "
             : pass_.transformed ? "transformed, "
+            : pass_.packed      ? "packed, "
+            : pass_.roots       ? "square roots, "
                                 : "") +
            name(inner_.element) + ", " + std::to_string(row_bytes()) + " bytes of workspace\n" + explain_symmetric(inner_);
   }
@@ -108,7 +111,10 @@ class PreparedCdist {
   // Rows to be written contiguous along k, each aligned to 16 bytes.
   Operand prepared(const Operand& from) const {
     const std::size_t size = size_of(inner_.element);
-    const std::int64_t columns = pass_.transformed ? pass_.factor.columns : from.columns;
+    constexpr std::int64_t bits = 32;
+    const std::int64_t columns = pass_.transformed ? pass_.factor.columns
+                                 : pass_.packed    ? (from.columns + bits - 1) / bits
+                                                   : from.columns;
     const std::int64_t vector = 16 / static_cast<std::int64_t>(size), pitch = (columns + vector - 1) / vector * vector;
     return {.type = inner_.element,
             .size = size,

@@ -9,10 +9,13 @@
 
 #include "driver.hpp"
 
+#include <rigel/detail/block_rows.hpp>
 #include <rigel/detail/kernel.hpp>
 #include <rigel/detail/mirror.hpp>
 
 #include <algorithm>
+#include <limits>
+#include <vector>
 
 namespace rigel::detail {
 namespace {
@@ -39,18 +42,21 @@ bool is_self(const Contraction& p) {
 // How a call is computed.
 struct Course {
   const Kernel<Contraction>* kernel = nullptr;
-  std::int64_t height = 0;  // of a block row; 0: all of D at once
-  bool mirrors = false;     // all of D
+  std::vector<std::int64_t> heights;  // of block rows; none: all of D at once
+  bool mirrors = false;               // all of D
 };
 
 Contraction block_row(const Contraction& p, std::int64_t first, std::int64_t height) {
-  const std::int64_t rows = std::min(height, p.m - first);
-  return part_of(p, {0, p.batch}, {first, rows}, {0, first + rows});
+  return part_of(p, {0, p.batch}, {first, height}, {0, first + height});
 }
 
 template <class Use>
-void for_each_block_row(const Contraction& p, std::int64_t height, const Use& use) {
-  for (std::int64_t first = 0; first < p.m; first += height) use(block_row(p, first, height));
+void for_each_block_row(const Contraction& p, const std::vector<std::int64_t>& heights, const Use& use) {
+  std::int64_t first = 0;
+  for (const std::int64_t height : heights) {
+    use(block_row(p, first, height));
+    first += height;
+  }
 }
 
 // Seconds in which memory delivers and takes half of D.
@@ -61,41 +67,36 @@ double mirror_seconds(const Contraction& p) {
   return launch + bytes / (p.execution.space == Space::cuda ? of_device : of_host);
 }
 
-// The height of block rows with the least predicted time, or 0.
-std::int64_t height_of(const Contraction& p, const Kernel<Contraction>& kernel) {
+// The heights of block rows with the least predicted time, or none. On a GPU they also go by waves of tiles.
+std::vector<std::int64_t> heights_of(const Contraction& p, const Kernel<Contraction>& kernel) {
   constexpr double least_seconds = 5e-4, least_gain = 0.95;
   constexpr std::int64_t multiple = 128;  // keeps the alignment of X and D, and whole tiles
   const double all = predicted_seconds(kernel, p);
-  if (all < least_seconds) return 0;
-  double least = least_gain * all;
-  std::int64_t best = 0;
-  for (const int count : {2, 4, 8, 16}) {
-    const std::int64_t height = (p.m / count + multiple - 1) / multiple * multiple;
-    if (height == 0 || height >= p.m) continue;
-    double seconds = mirror_seconds(p);
-    bool covers = true;
-    for_each_block_row(p, height, [&](const Contraction& part) {
-      covers = covers && supports(kernel, part);
-      if (covers) seconds += predicted_seconds(kernel, part);
-    });
-    if (!covers || seconds >= least) continue;
-    least = seconds;
-    best = height;
-  }
-  return best;
+  if (all < least_seconds) return {};
+  const auto seconds = [&](std::int64_t first, std::int64_t height) {
+    const Contraction part = block_row(p, first, height);
+    return supports(kernel, part) ? predicted_seconds(kernel, part) : std::numeric_limits<double>::infinity();
+  };
+  BlockRows best{.heights = {}, .seconds = least_gain * all - mirror_seconds(p)};
+  const auto consider = [&](BlockRows rows) {
+    if (rows.seconds < best.seconds) best = std::move(rows);
+  };
+  for (const int count : {2, 4, 8, 16}) consider(equal_block_rows(p.m, multiple, count, seconds));
+  if (p.execution.space == Space::cuda) consider(block_rows_by_waves(p.m, multiple, seconds));
+  return best.heights;
 }
 
 // A kernel of the caller's choice computes all of D, and so does one whose bits depend on M. Under batch_invariant a row's bits may not
 // come from a column: nothing is mirrored.
 Course course_of(const Contraction& p) {
-  Course course{&select(p)};
+  Course course{.kernel = &select(p), .heights = {}};
   if (covers(p.require, Promise::batch_invariant)) return course;
   const KernelInfo& info = course.kernel->info;
   const bool is_product = p.semiring.name == "plus_times";
   const bool halves_by_itself = info.family == "cuda.mma" && p.semiring.name == "l2_squared";
   course.mirrors = is_product && !covers(info.promises, Promise::reference_bits);
   if (p.kernel.empty() && covers(info.promises, Promise::batch_invariant) && !halves_by_itself)
-    course.height = height_of(p, *course.kernel);
+    course.heights = heights_of(p, *course.kernel);
   return course;
 }
 
@@ -128,9 +129,9 @@ std::size_t bytes_of(const Kernel<Contraction>& kernel, const Contraction& p) {
 }
 
 std::size_t bytes_of(const Course& course, const Contraction& p) {
-  if (course.height == 0) return bytes_of(*course.kernel, p);
+  if (course.heights.empty()) return bytes_of(*course.kernel, p);
   std::size_t most = 0;
-  for_each_block_row(p, course.height,
+  for_each_block_row(p, course.heights,
                      [&](const Contraction& part) { most = std::max(most, bytes_of(*course.kernel, part)); });
   return most;
 }
@@ -140,7 +141,7 @@ void run_block_rows(const Course& course, Contraction p) {
   const std::size_t bytes = bytes_of(course, p);
   const CallMemory memory(p.function, p.execution, p.workspace, bytes, {&p.a, &p.b, &p.c});
   p.workspace = {.data = reinterpret_cast<void*>(memory.address()), .bytes = bytes};
-  for_each_block_row(p, course.height, [&](const Contraction& part) { run(*course.kernel, part); });
+  for_each_block_row(p, course.heights, [&](const Contraction& part) { run(*course.kernel, part); });
 }
 
 }  // namespace
@@ -149,11 +150,11 @@ void run_symmetric(const Contraction& p) {
   if (p.is_empty() || !is_self(p)) return run(p);
   p.check();
   const Course course = course_of(p);
-  if (course.height == 0)
+  if (course.heights.empty())
     run(*course.kernel, p);
   else
     run_block_rows(course, p);
-  if (course.height != 0 || course.mirrors) mirror(p);
+  if (!course.heights.empty() || course.mirrors) mirror(p);
 }
 
 std::string explain_symmetric(const Contraction& p) {
@@ -163,9 +164,10 @@ std::string explain_symmetric(const Contraction& p) {
   const bool is_covered = std::ranges::any_of(listed, [](const Candidate<Contraction>& one) { return one.chosen; });
   if (!is_covered) return all;
   const Course course = course_of(p);
-  if (course.height == 0) return all;
-  return "the lower triangle in " + std::to_string((p.m + course.height - 1) / course.height) + " block rows of " +
-         std::to_string(course.height) + ", then mirrored; all of D at once:\n" + all;
+  if (course.heights.empty()) return all;
+  const auto [least, most] = std::ranges::minmax(course.heights);
+  return "the lower triangle in " + std::to_string(course.heights.size()) + " block rows of " + std::to_string(least) +
+         " to " + std::to_string(most) + ", then mirrored; all of D at once:\n" + all;
 }
 
 std::size_t bytes_symmetric(const Contraction& p) {

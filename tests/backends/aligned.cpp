@@ -23,7 +23,8 @@ struct Extents {
   int m, n, k;
 };
 constexpr Extents all_extents[] = {{4, 8, 8},     {128, 128, 16}, {132, 260, 64}, {300, 124, 40}, {129, 131, 24},
-                                   {12, 4, 1024}, {136, 264, 64}, {8, 520, 16},   {256, 512, 40}};
+                                   {12, 4, 1024}, {136, 264, 64}, {8, 520, 16},   {256, 512, 40},
+                                   {1, 48, 336}};
 
 // l1's formula as a user's functor.
 struct city_block {
@@ -104,6 +105,14 @@ TEST_CASE_TEMPLATE("aligned operands of 16 bits, accumulated in 16 bits", Exec, 
                       support::kernels_on(Exec{}, "min_plus", Scalar::f16, Scalar::f16));
   check_layouts<Exec>(rigel::max_min<rigel::bfloat16, rigel::bfloat16>{},
                       support::kernels_on(Exec{}, "max_min", Scalar::bf16, Scalar::bf16));
+}
+
+TEST_CASE_TEMPLATE("aligned operands of one, two and eight bytes", Exec, RIGEL_TEST_SPACES) {
+  using Scalar = rigel::Scalar;
+  check_layouts<Exec>(rigel::min_plus<double>{}, support::kernels_on(Exec{}, "min_plus", Scalar::f64));
+  check_layouts<Exec>(rigel::l1<double>{}, support::kernels_on(Exec{}, "l1", Scalar::f64));
+  check_layouts<Exec>(rigel::l1<rigel::half>{}, support::kernels_on(Exec{}, "l1", Scalar::f16));
+  check_layouts<Exec>(rigel::max_plus<std::uint8_t>{}, support::kernels_on(Exec{}, "max_plus", Scalar::u8));
 }
 
 TEST_CASE_TEMPLATE("aligned words of bits", Exec, RIGEL_TEST_SPACES) {

@@ -180,7 +180,9 @@ Bounded hellinger(const double* x, const double* z, int k) {
     sum += (a - b) * (a - b);
     of_roots += 2 * std::fabs(a - b) * (a + b);
   }
-  const long double off = computed_unit<T> * (1.01L * of_roots + (k + 4) * sum);
+  // Tensor cores compute distances of floats within 1.01e-5 of them.
+  const long double of_products = std::is_same_v<rigel::accumulator_for<T>, float> ? 2.1e-5L * sum : 0;
+  const long double off = computed_unit<T> * (1.05L * of_roots + (k + 4) * sum) + of_products;
   return {std::sqrt(sum / 2), std::sqrt((sum + off) / 2) - std::sqrt(sum / 2) + 3 * computed_unit<T> * std::sqrt(sum / 2) +
                                   off / (2 * std::sqrt(2 * (sum - off)))};
 }
@@ -237,6 +239,65 @@ TEST_CASE_TEMPLATE("dissimilarities: SciPy's values", Exec, RIGEL_TEST_SPACES) {
   words(metric::bit_russellrao{}, russellrao);
   words(metric::bit_sokalsneath{}, sokalsneath);
   words(metric::bit_yule{}, yule);
+}
+
+// Rows as long as some words, and a bit less or more; NaN is true, −0 is not. Against counts by a plain loop.
+TEST_CASE_TEMPLATE("dissimilarities: truth values of rows of any length", Exec, RIGEL_TEST_SPACES) {
+  const auto check = [&]<class T, class Layout>(T, Layout, int k, const Values& truths) {
+    CAPTURE(k);
+    const int m = 5, n = 7;
+    support::Random random(static_cast<std::uint64_t>(k));
+    Values x(m * k), z(n * k);
+    for (Values* const values : {&x, &z})
+      for (double& value : *values) value = truths[static_cast<std::size_t>(random.uniform(0, 1) * truths.size())];
+    const Kokkos::View<T**, Layout, typename Exec::memory_space> of_x("X", m, k), of_z("Z", n, k);
+    const auto d = support::matrix<double, Exec>(m, n);
+    Kokkos::deep_copy(of_x, support::matrix<T, Exec>(m, k, x));
+    Kokkos::deep_copy(of_z, support::matrix<T, Exec>(n, k, z));
+    rigel::cdist(Exec(), of_x, of_z, d, metric::rogerstanimoto{});
+    Kokkos::fence();
+    Values expected;
+    for (int i = 0; i < m; ++i)
+      for (int j = 0; j < n; ++j) {
+        double count[2][2] = {};
+        for (int l = 0; l < k; ++l) ++count[x[i * k + l] != 0][z[j * k + l] != 0];
+        expected.push_back(metric::measure::rogerstanimoto::of(count[1][1], count[1][0], count[0][1], count[0][0]));
+      }
+    CHECK(error_of(support::values(d), expected) <= 2 * unit<double>);
+  };
+  for (const int k : {1, 31, 32, 33, 64, 65, 100, 1000}) {
+    check(std::uint8_t{}, Kokkos::LayoutRight{}, k, {0, 0, 1, 128, 255});
+    check(std::int8_t{}, Kokkos::LayoutLeft{}, k, {0, -128, 1, 0});
+    check(std::int32_t{}, Kokkos::LayoutRight{}, k, {0, 0, 65536, -1});
+    check(float{}, Kokkos::LayoutLeft{}, k, {0, -0., 1e-45, not_a_number});
+    check(double{}, Kokkos::LayoutRight{}, k, {0, -0., infinite, 1e-310});
+    check(rigel::half{}, Kokkos::LayoutRight{}, k, {0, -0., 0.5, not_a_number});
+  }
+}
+
+TEST_CASE_TEMPLATE("dissimilarities: packed rows and a workspace", Exec, RIGEL_TEST_SPACES) {
+  const auto x = support::matrix<std::uint8_t, Exec>(3, 8, x_truths),
+             z = support::matrix<std::uint8_t, Exec>(5, 8, z_truths);
+  const auto d = support::matrix<double, Exec>(3, 5);
+  CHECK(rigel::explain_cdist(Exec(), x, z, d, metric::dice{}).starts_with("rows prepared: packed, u32, "));
+  const std::size_t bytes = rigel::cdist_workspace_size(Exec(), x, z, d, metric::dice{});
+  CHECK(bytes >= (3 + 5) * 4);
+  const Kokkos::View<std::byte*, typename Exec::memory_space> memory("memory", bytes + 256);
+  auto* const aligned = memory.data() + (256 - reinterpret_cast<std::uintptr_t>(memory.data()) % 256) % 256;
+  rigel::cdist(Exec(), x, z, d, metric::dice{}, {.workspace = {aligned, bytes}});
+  CHECK(error_of(support::values(d), dice) <= 2 * unit<double>);
+  // Of no columns, every count is 0.
+  const auto none = support::matrix<std::uint8_t, Exec>(2, 0);
+  const auto e = support::matrix<double, Exec>(2, 2, {7, 7, 7, 7});
+  rigel::cdist(Exec(), none, none, e, metric::jaccard{});
+  CHECK(support::values(e) == Values{0, 0, 0, 0});
+}
+
+// The roots are rounded once, to what the formula says; a negative number is NaN, also on tensor cores.
+TEST_CASE_TEMPLATE("dissimilarities: Hellinger's roots", Exec, RIGEL_TEST_SPACES) {
+  const Values found = distances<float, Exec>({1, 4, 0, 9}, {4, 1, 9, 0, -1, 0}, 2, metric::hellinger{});
+  // √½·√((1−2)² + (2−1)²), √½·√((1−3)² + (2−0)²), NaN; √½·√((0−2)² + (3−1)²), √½·√((0−3)² + (3−0)²), NaN.
+  CHECK(error_of(found, {1, 2, not_a_number, 2, 3, not_a_number}) <= 2e-5);
 }
 
 TEST_CASE_TEMPLATE("dissimilarities: within their bounds", Exec, RIGEL_TEST_SPACES) {

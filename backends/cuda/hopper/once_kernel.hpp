@@ -223,8 +223,13 @@ __global__ void __launch_bounds__(Shape::threads, 1)
         arch::arrive(ring.empty(stage));
     }
   };
-  Consumer<Slabs>{ring, slabs, group_m}.multiply_tile(sums, work.slabs, release);
-  if constexpr (!Shape::long_sums) complete(sums);
+  Consumer<Slabs> consumer{ring, slabs, group_m};
+  if (work.origin.m + group_m < g.m) {
+    consumer.multiply_tile(sums, work.slabs, release);
+    if constexpr (!Shape::long_sums) complete(sums);
+  } else {
+    consumer.skip_tile(work.slabs, release);
+  }
 
   const auto store = [&](const auto& x) __attribute__((always_inline)) {
     static_assert(!as_they_are || !std::is_same_v<Element, float>);  // none is recomputed

@@ -196,6 +196,16 @@ struct Consumer {
       multiply_slabs(sums, 0, count, release);
     }
   }
+
+  /// For a warpgroup without rows of C: releases each slab as it comes, and leaves the tensor cores to the other one.
+  template <class Release>
+  __device__ __forceinline__ void skip_tile(int count, const Release& release) {
+#pragma unroll 1
+    for (int slab = 0; slab < count; ++slab, place.advance()) {
+      ring.wait_for_full(place);
+      release(slab, place.stage);
+    }
+  }
 };
 
 }  // namespace rigel::backends::hopper

@@ -134,8 +134,8 @@ __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& 
     asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
   };
-  tensor::store_layer<Value, LayerBuffers::columns, 64, 2>(g, x, result, l, m, n, buffers.pieces[0], buffers.pieces[1],
-                                                           lane);
+  tensor::store_layer<Value, true, LayerBuffers::columns, 64, 2>(g, x, result, l, m, n, buffers.pieces[0], buffers.pieces[1],
+                                                                 lane);
 }
 
 /// The same for 16 rows of a warp, in two steps. What it depends on is computed before there are outputs, while slabs are in

@@ -96,13 +96,23 @@ std::size_t workspace(const Contraction& p) {
   return workspace_of<takes_lines, decomposition>(lines_of_a(p)) + workspace_of<takes_lines, decomposition>(lines_of_b(p));
 }
 
+/// Seconds that a multiprocessor takes to store an output, measured on sm_90.
+inline double seconds_of_output(const Contraction& p) {
+  using tensor::Leave;
+  const Leave leave = tensor::leave_of(p);
+  const bool fours = tensor::stores_fours(p.c), short_floats = p.element == Scalar::f16 || p.element == Scalar::bf16;
+  if (leave == Leave::as_they_are) return 2e-11;
+  if (leave == Leave::in_general) return !fours ? 6e-10 : short_floats ? 1e-10 : 4e-11;
+  return (leave == Leave::after_activation ? 1.5e-10 : 4e-11) * (fours ? 1 : 1.5);
+}
+
 /// A launch; for each round of tiles the time to fill the slabs and to store C; and the products of the multiprocessor that
 /// gets the most tiles, which waits for operands if it has few warps. `rate`: 32-byte steps of an output per second of a
 /// full multiprocessor, measured on sm_90.
 template <class Shape, int work, bool takes_lines, Decomposition decomposition = Decomposition{}>
 double cost(const Contraction& p) {
   constexpr double launch = 3.5e-6, fill = 1.5e-6, packing = 3e-6;
-  const double output = stores_fours(p.c) ? 2e-11 : 6e-10;
+  const double output = seconds_of_output(p);
   constexpr bool cuts = decomposition.planes > 1;
   constexpr double packed_bytes_per_second = cuts ? 3.1e12 : 1.2e12;
   constexpr int area = Shape::m * Shape::n;
@@ -197,12 +207,19 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   if (tiles == 0) return;
   const auto launch = [&]<Direction of_a, Direction of_b>() {
     constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, planes>;
-    static std::atomic<std::uint64_t> allowed{0};
-    const auto function = reinterpret_cast<const void*>(
-        &multiply<S, Element, decomposition, Finish, Shape, of_a, of_b, decltype(result), Raster>);
-    allow_shared_memory(function, bytes, allowed, p.execution.device, info);
-    void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-    launch_tiles<Shape>(function, tiles, bytes, list, p, info);
+    const auto launch_function = [&]<bool after_layer>() {
+      static std::atomic<std::uint64_t> allowed{0};
+      const auto function = reinterpret_cast<const void*>(
+          &multiply<S, Element, decomposition, Finish, Shape, of_a, of_b, decltype(result), Raster, after_layer>);
+      allow_shared_memory(function, bytes, allowed, p.execution.device, info);
+      void* list[] = {&operands, &arguments, &result, &raster, &tiles};
+      launch_tiles<Shape>(function, tiles, bytes, list, p, info);
+    };
+    if constexpr (is_large<Shape> && ShortFloat<Element> && planes == 1 && std::is_same_v<Finish, detail::ProgramFinish>)
+      if (arguments.finish.is_layer && !p.program->empty() && !p.accumulate && p.c.column_stride == 1 && p.n >= 4 &&
+          (p.c.type == scalar_of<typename S::element> || p.c.type == scalar_of<typename S::accumulator>))
+        return launch_function.template operator()<true>();
+    launch_function.template operator()<false>();
   };
   if constexpr (lines) {
     const bool a_lines = direction_a == Direction::along_lines, b_lines = direction_b == Direction::along_lines;

@@ -68,10 +68,14 @@ constexpr auto loop_of() {
 template <class Slabs>
 using loop_t = typename decltype(loop_of<Slabs>())::type;
 
+/// Whether a thread has so many outputs that its kernel has no registers left for the code of a Layer beside that of other stores.
+template <class Shape>
+inline constexpr bool is_large = Shape::outputs_m * Shape::outputs_n >= 64 * 64;
+
 /// A step multiplies numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n). store_tile() stores
-/// it, unless the result has an OwnStore.
+/// it, unless the result has an OwnStore; with `after_layer`, tensor::stored_after_layer() alone.
 template <class S, class Element, Decomposition decomposition, class Finish, class Shape, tile::Direction of_a,
-          tile::Direction of_b, class Result, class Raster = tile::Raster>
+          tile::Direction of_b, class Result, class Raster = tile::Raster, bool after_layer = false>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     multiply(const __grid_constant__ Operands<Element> operands, const __grid_constant__ detail::Arguments<S, Finish> g,
              const __grid_constant__ Result result, const __grid_constant__ Raster raster, unsigned tiles) {
@@ -142,9 +146,16 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       });
     } else {
       const tile::Origin o = raster.origin(index, Shape::m, Shape::n);
-      constexpr bool large = Shape::outputs_m * Shape::outputs_n >= 64 * 64;
-      store_tile<Shape::outputs_n, 16, large ? 1 : 2, !large, !large && ShortFloat<typename S::element>>(
-          g, sums, result, o.batch, o.m + warp_m, o.n + warp_n, shared + Slabs::bytes + warp * of_warp, lane);
+      constexpr bool large = is_large<Shape>;
+      unsigned char* const buffer = shared + Slabs::bytes + warp * of_warp;
+      if constexpr (after_layer) {
+        using Sum = typename Slabs::Mma::Accumulator;
+        tensor::stored_after_layer<Shape::outputs_n, 16, 2>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
+                                                            reinterpret_cast<Sum*>(buffer), lane);
+      } else {
+        store_tile<Shape::outputs_n, 16, large ? 1 : 2, !large, !large && ShortFloat<typename S::element> ? 4 : 0>(
+            g, sums, result, o.batch, o.m + warp_m, o.n + warp_n, buffer, lane);
+      }
     }
   }
   arch::wait_for_copies<0>();

@@ -5,7 +5,9 @@
 // block of a launch waits for its instructions as it waits for its operands, microseconds if they are long.
 #pragma once
 
+#include <rigel/backends/cuda/simt/argument.hpp>
 #include <rigel/backends/cuda/simt/narrow_split_k.hpp>
+#include <rigel/backends/cuda/simt/skinny.hpp>
 #include <rigel/backends/cuda/simt/small.hpp>
 
 namespace rigel::backends::simt {
@@ -211,8 +213,9 @@ Kernel<Contraction> narrow_kernel() {
 /// Adds the kernels of one semiring: those of its tiles first, the narrow ones last. Large structs do not fit into all of them.
 template <class S, class Finish>
 void add_kernels(std::vector<Kernel<Contraction>>& list) {
+  if constexpr (wins_by_slabs<S>) add_winner_kernels<S, Finish>(list);
   detail::for_each(Tiles<S>{}, [&]<class Shape>() {
-    if constexpr (fits_in_shared_memory<S, Shape>) list.push_back(kernel<S, Finish, Shape>());
+    if constexpr (!wins_by_slabs<S> && fits_in_shared_memory<S, Shape>) list.push_back(kernel<S, Finish, Shape>());
   });
   if constexpr (powers_by_products<S, Finish> && has_special_powers<S>) list.push_back(whole_powers_kernel<S, Finish>());
   if constexpr (narrows<S>) {
@@ -220,6 +223,7 @@ void add_kernels(std::vector<Kernel<Contraction>>& list) {
     // A user's ⊕ that rounds keeps its order.
     if constexpr (in_zoo<S> || is_exact<S>) list.push_back(narrow_split_k_kernel<S, Finish>());
   }
+  if constexpr (has_skinny<S> && std::is_same_v<Finish, detail::ProgramFinish>) list.push_back(skinny_kernel<S, Finish>());
   if constexpr (has_small<S>) list.push_back(small_kernel<S, Finish>());
 }
 

@@ -126,7 +126,7 @@ inline constexpr Schedule schedule<plus_times<float>> = {0, 7};
 template <>
 inline constexpr Schedule schedule<l1<float>> = {1, 6};
 template <>
-inline constexpr Schedule schedule<l2_squared<float>> = {0, 4};
+inline constexpr Schedule schedule<l2_squared<float>> = {1, 4};
 template <class E, class A>
 inline constexpr Schedule schedule<max_min<E, A>> = {0, 4};
 template <class E, class A>
@@ -134,11 +134,13 @@ inline constexpr Schedule schedule<lp<E, A>> = {1, 4};
 template <class E, class A>
 inline constexpr Schedule schedule<min_max<E, A>> = {0, 4};
 
-/// The tile of a semiring, in accumulators of `OnPairs<S>`.
+/// The tile of a semiring, in accumulators of `OnPairs<S>`: S::LargeTile if S has one (argument.hpp).
 template <class S>
 constexpr auto large_tile() {
   constexpr int x = registers_of<typename S::accumulator>, operand = registers_of<tile::stored_t<operand_t<S>>>;
-  if constexpr (x > 4 || operand > 4)
+  if constexpr (requires { typename S::LargeTile; })
+    return typename S::LargeTile{};
+  else if constexpr (x > 4 || operand > 4)
     return tile::Shape<16, 16, 2, 2, 8, 1, false>{};
   else if constexpr (sums_powers<S>)
     return tile::Shape<16, 16, 4, x == 1 ? 8 : 4, 8, 2, true>{};
@@ -162,7 +164,9 @@ constexpr auto large_tile() {
 template <class S>
 constexpr auto small_tile() {
   constexpr int x = registers_of<typename S::accumulator>, operand = registers_of<tile::stored_t<operand_t<S>>>;
-  if constexpr (x > 4 || operand > 4)
+  if constexpr (requires { typename S::SmallTile; })
+    return typename S::SmallTile{};
+  else if constexpr (x > 4 || operand > 4)
     return tile::Shape<8, 8, 2, 2, 16, 4, false>{};
   else if constexpr (sums_powers<S> && x == 2)
     return tile::Shape<8, 8, 4, 4, 8, 4, false>{};  // half as deep, next to a table of 17 KB

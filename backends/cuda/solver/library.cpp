@@ -65,12 +65,7 @@ bool is_captured(const Solve& p) {
   return capture != cudaStreamCaptureStatusNone;
 }
 
-Streams::Streams(const Solve& p) {
-  if (is_captured(p))
-    throw Error(Code::unsupported,
-                std::string(p.function) +
-                    ": the handles of cuSOLVER cannot be made while the stream is being captured; expected "
-                    "a call on it, or of workspace_size(), before the capture");
+void Streams::make(const Solve& p) {
   const Library& lib = library();
   for (int i = 0; i < count; ++i) {
     Handles& h = handles_[i];
@@ -82,8 +77,32 @@ Streams::Streams(const Solve& p) {
     check_library(p, lib.cusolverDnCreateParams(&h.parameters), "cusolverDnCreateParams");
   }
   check_library(p, lib.cublasCreate_v2(&handles_[0].blas), "cublasCreate");
-  check_library(p, lib.cublasSetStream_v2(handles_[0].blas, handles_[0].stream), "cublasSetStream");
   check(p, cudaEventCreateWithFlags(&begin_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+}
+
+// The handles are told which stream has the address that they know.
+void Streams::take(const Solve& p) {
+  unsigned long long id = 0;
+  check(p, cudaStreamGetId(handles_[0].stream, &id), "cudaStreamGetId");
+  if (id == id_) return;
+  const Library& lib = library();
+  check_library(p, lib.cusolverDnSetStream(handles_[0].solver, handles_[0].stream), "cusolverDnSetStream");
+  check_library(p, lib.cublasSetStream_v2(handles_[0].blas, handles_[0].stream), "cublasSetStream");
+  id_ = id;
+}
+
+// Of handles that could not all be made; the others stay.
+Streams::~Streams() {
+  const Library& lib = library();
+  for (int i = 0; i < count; ++i) {
+    const Handles& h = handles_[i];
+    if (h.parameters) lib.cusolverDnDestroyParams(h.parameters);
+    if (h.solver) lib.cusolverDnDestroy(h.solver);
+    if (h.blas) lib.cublasDestroy_v2(h.blas);
+    if (end_[i]) cudaEventDestroy(end_[i]);
+    if (i > 0 && h.stream) cudaStreamDestroy(h.stream);
+  }
+  if (begin_) cudaEventDestroy(begin_);
 }
 
 Streams& Streams::of(const Solve& p) {
@@ -93,17 +112,36 @@ Streams& Streams::of(const Solve& p) {
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   // The handle of each thread's own default stream is the same for all threads.
   const auto owner = stream == cudaStreamPerThread ? std::this_thread::get_id() : std::thread::id{};
+  const bool captured = is_captured(p);
   const std::lock_guard lock(mutex);
-  std::unique_ptr<Streams>& one = (*all)[{p.execution.device, stream, owner}];
-  if (!one) one.reset(new Streams(p));
-  return *one;
+  const auto found = all->find({p.execution.device, stream, owner});
+  if (captured) {
+    if (found != all->end()) return *found->second;
+    throw Error(Code::unsupported,
+                std::string(p.function) +
+                    ": the handles of cuSOLVER cannot be made while the stream is being captured; expected "
+                    "a call on it, or of workspace_size(), before the capture");
+  }
+  if (found != all->end()) {
+    const auto used = found->second->lock();
+    found->second->take(p);
+    return *found->second;
+  }
+  std::unique_ptr<Streams> one(new Streams);
+  one->make(p);
+  one->take(p);
+  return *all->emplace(Key{p.execution.device, stream, owner}, std::move(one)).first->second;
 }
 
 Fork::Fork(const Solve& p, const Streams& streams, int used, bool waits)
-    : p_(p), streams_(streams), used_(used), waits_(waits) {
+    : p_(p), streams_(streams), used_(1), waits_(waits) {
   if (used <= 1) return;
   check(p, cudaEventRecord(streams.begin_, streams[0].stream), "cudaEventRecord");
-  for (int i = 1; i < used; ++i) check(p, cudaStreamWaitEvent(streams[i].stream, streams.begin_, 0), "cudaStreamWaitEvent");
+  for (; used_ < used; ++used_)
+    if (const cudaError_t status = cudaStreamWaitEvent(streams[used_].stream, streams.begin_, 0); status != cudaSuccess) {
+      end();  // those that are forked
+      check(p, status, "cudaStreamWaitEvent");
+    }
 }
 
 Fork::~Fork() {

@@ -17,14 +17,16 @@ namespace rigel::backends::solver {
 // clang-format off
 /// The functions that Rigel calls, by their names in the libraries.
 #define RIGEL_CUSOLVER_FUNCTIONS(F)                                                                  \
-  F(cusolverDnCreate) F(cusolverDnSetStream) F(cusolverDnCreateParams)                               \
+  F(cusolverDnCreate) F(cusolverDnDestroy) F(cusolverDnSetStream)                                    \
+  F(cusolverDnCreateParams) F(cusolverDnDestroyParams)                                               \
   F(cusolverDnXpotrf_bufferSize) F(cusolverDnXpotrf) F(cusolverDnXpotrs)                             \
   F(cusolverDnXgetrf_bufferSize) F(cusolverDnXgetrf) F(cusolverDnXgetrs)                             \
   F(cusolverDnXsyevd_bufferSize) F(cusolverDnXsyevd)                                                 \
   F(cusolverDnXsyevBatched_bufferSize) F(cusolverDnXsyevBatched)                                     \
   F(cusolverDnSpotrfBatched) F(cusolverDnDpotrfBatched)
 #define RIGEL_CUBLAS_FUNCTIONS(F)                                                                    \
-  F(cublasCreate_v2) F(cublasSetStream_v2) F(cublasStrsmBatched) F(cublasDtrsmBatched)               \
+  F(cublasCreate_v2) F(cublasDestroy_v2) F(cublasSetStream_v2)                                       \
+  F(cublasStrsmBatched) F(cublasDtrsmBatched)                                                        \
   F(cublasSgetrfBatched) F(cublasDgetrfBatched) F(cublasSgetrsBatched) F(cublasDgetrsBatched)
 // clang-format on
 
@@ -52,9 +54,13 @@ class Streams {
  public:
   static constexpr int count = 4;
 
-  /// Those of the problem's stream, of the current device. They are made at its first use and kept. Making them allocates, so it
-  /// throws Error(unsupported) if the stream is being captured then. cudaStreamPerThread has its own ones on each host thread.
+  /// Those of the problem's stream, of the current device. They are made at its first use and kept until the program ends: graphs may use
+  /// their memory. Making them allocates, so it throws Error(unsupported) if the stream is being captured then. A stream that has the
+  /// address of one that was destroyed takes over its handles. cudaStreamPerThread has its own ones on each host thread.
   static Streams& of(const Solve& p);
+  ~Streams();
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
 
   const Handles& operator[](int i) const { return handles_[i]; }
   /// Handles take calls of one host thread at a time.
@@ -62,10 +68,13 @@ class Streams {
 
  private:
   friend class Fork;
-  explicit Streams(const Solve& p);
+  Streams() = default;
+  void make(const Solve& p);
+  void take(const Solve& p);
   Handles handles_[count];
   std::mutex mutex_;
   cudaEvent_t begin_ = nullptr, end_[count] = {};
+  unsigned long long id_ = 0;  // of the caller's stream
 };
 
 /// While it lives, the first `used` streams hold a call's work. They begin after what the caller's stream holds, and that one

@@ -16,9 +16,9 @@ namespace rigel::detail {
 /// `Word`: an unsigned integer of the elements' size.
 template <class Exec, class Word>
 struct Mirror {
-  static constexpr int side = 32, pitch = side + 1;  // no two of a column lie in one bank
-  static constexpr int threads = runs_on_host<Exec> ? 1 : 8, lanes = runs_on_host<Exec> ? 1 : side;
-  using Policy = Kokkos::TeamPolicy<Exec>;
+  static constexpr int side = runs_on_host<Exec> ? 32 : 64, pitch = side + 1;  // no two of a column lie in one bank
+  static constexpr int threads = runs_on_host<Exec> ? 1 : 8, lanes = runs_on_host<Exec> ? 1 : 32;
+  using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<threads * lanes, 2>>;
   using Team = typename Policy::member_type;
 
   Strided<Word> d;
@@ -43,26 +43,60 @@ struct Mirror {
       const std::int64_t l = t / each, number = t - l * each;
       auto i = static_cast<std::int64_t>((std::sqrt(8. * static_cast<double>(number) + 1) - 1) / 2);
       i += number >= (i + 1) * (i + 2) / 2 ? 1 : number < i * (i + 1) / 2 ? -1 : 0;
-      const std::int64_t row = i * side, column = (number - i * (i + 1) / 2) * side;
-      for_each_place(team, [&](int a, int b) {
-        if (row + a < n && column + b < row + a) tile[a * pitch + b] = d.at(l, row + a, column + b);
+      const std::int64_t j = number - i * (i + 1) / 2, row = i * side, column = j * side;
+      Word* const from = &d.at(l, row, column);
+      Word* const to = &d.at(l, column, row);
+      const int rows = static_cast<int>(n - row < side ? n - row : side), last = j < i ? side : 0;
+      mirror(team, tile, from, to, [&](int slow, int fast) {
+        const int a = by_rows ? slow : fast, b = by_rows ? fast : slow;
+        return a < rows && b < a + last;
       });
-      team.team_barrier();
-      for_each_place(team, [&](int b, int a) {
-        if (row + a < n && column + b < row + a) d.at(l, column + b, row + a) = tile[a * pitch + b];
-      });
-      team.team_barrier();
     }
   }
 
  private:
-  // use(place along rows, place along columns) for all places of a tile, neighbouring threads at neighbours in memory.
-  template <class Use>
-  RIGEL_MEMBER void for_each_place(const Team& team, const Use& use) const {
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, side), [&](int slow) {
-      Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, side),
-                           [&](int fast) { by_rows ? use(slow, fast) : use(fast, slow); });
-    });
+  // One tile. Places are (slow, fast): neighbours along `fast` are neighbours in memory, and threads.
+  template <class IsWanted>
+  RIGEL_MEMBER void mirror(const Team& team, Word* tile, const Word* from, Word* to, const IsWanted& is_wanted) const {
+    const std::int64_t slow_step = by_rows ? d.row : d.column, fast_step = by_rows ? d.column : d.row;
+    copy(
+        team, is_wanted, [&](int slow, int fast) { return from[slow * slow_step + fast * fast_step]; },
+        [&](int slow, int fast, Word x) { tile[slow * pitch + fast] = x; });
+    team.team_barrier();
+    copy(
+        team, [&](int slow, int fast) { return is_wanted(fast, slow); },
+        [&](int slow, int fast) { return tile[fast * pitch + slow]; },
+        [&](int slow, int fast, Word x) { to[slow * slow_step + fast * fast_step] = x; });
+    team.team_barrier();
+  }
+
+  // write(place, read(place)) for the places of a tile that are wanted. A thread of a device reads some before it writes the first, or it
+  // would wait for each.
+  template <class IsWanted, class Read, class Write>
+  RIGEL_MEMBER static void copy(const Team& team, const IsWanted& is_wanted, const Read& read, const Write& write) {
+    if constexpr (runs_on_host<Exec>) {
+      for (int slow = 0; slow < side; ++slow)
+        for (int fast = 0; fast < side; ++fast)
+          if (is_wanted(slow, fast)) write(slow, fast, read(slow, fast));
+    } else {
+      constexpr int together = side / threads;
+      Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, lanes), [&](int lane) {
+#pragma unroll 1
+        for (int fast = lane; fast < side; fast += lanes) {
+          Word words[together];
+#pragma unroll
+          for (int t = 0; t < together; ++t) {
+            const int slow = team.team_rank() + t * threads;
+            words[t] = is_wanted(slow, fast) ? read(slow, fast) : Word{};
+          }
+#pragma unroll
+          for (int t = 0; t < together; ++t) {
+            const int slow = team.team_rank() + t * threads;
+            if (is_wanted(slow, fast)) write(slow, fast, words[t]);
+          }
+        }
+      });
+    }
   }
 };
 
