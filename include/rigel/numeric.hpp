@@ -323,27 +323,25 @@ template <ShortFloat T> RIGEL_FUNCTION T maximum(T x, T y) { return maximum(stat
 /// The smaller (larger) of x and y, in one instruction on x86-64. If y is NaN the result is NaN; if x is NaN the result is y.
 template <Number T>
 RIGEL_FUNCTION T minimum_if_ordered(T x, T y) {
+  if constexpr (is_floating<T>) {
 #if RIGEL_ON_DEVICE
-  if constexpr (std::is_same_v<T, double>)
-    return detail::select_words(x < y, x, y);
-  else
+    if constexpr (std::is_same_v<T, double>) return detail::select_words(x < y, x, y);
 #endif
-      if constexpr (is_floating<T>)
     return select(x < y, x, y);
-  else
+  } else {
     return minimum(x, y);
+  }
 }
 template <Number T>
 RIGEL_FUNCTION T maximum_if_ordered(T x, T y) {
+  if constexpr (is_floating<T>) {
 #if RIGEL_ON_DEVICE
-  if constexpr (std::is_same_v<T, double>)
-    return detail::select_words(x > y, x, y);
-  else
+    if constexpr (std::is_same_v<T, double>) return detail::select_words(x > y, x, y);
 #endif
-      if constexpr (is_floating<T>)
     return select(x > y, x, y);
-  else
+  } else {
     return maximum(x, y);
+  }
 }
 
 }  // namespace math

@@ -41,7 +41,8 @@ const std::vector<Placed> placements = {
     {{{2, 0, none}}, {}},
     {{}, {{3, 44, none}}},
     {{{130, 21, -none}}, {{131, 20, none}}},
-    {{{0, 7, infinite}, {5, 7, -infinite}, {140, 40, infinite}}, {{1, 7, infinite}, {6, 7, -infinite}, {134, 40, -infinite}}},
+    {{{0, 7, infinite}, {5, 7, -infinite}, {140, 40, infinite}},
+     {{1, 7, infinite}, {6, 7, -infinite}, {134, 40, -infinite}}},
     {{{9, 12, infinite}, {10, 12, -infinite}}, {{9, 12, 0}, {10, 13, -infinite}}},
     {{{4, 3, std::numeric_limits<double>::max()}}, {{4, 3, std::numeric_limits<double>::max()}, {5, 3, -1e308}}},
 };

@@ -79,7 +79,8 @@ TEST_CASE_TEMPLATE("a power of a double by every kernel: its error, and its clas
   const std::vector<double> list = differences();
   const auto a = support::matrix<double, Exec>(count, 1, list), b = support::matrix<double, Exec>(1, 1, {0});
   const auto c = support::matrix<double, Exec>(count, 1);
-  for (const double p : {0.3, 0.5, 0.7, 1.0, 1.0001, 1.3, 1.5, 1.9, 2.0, 2.5, 2.7, 3.0, 3.3, 3.5, 4.0, 4.5, 5.3, 6.9, 7.0, 8.5}) {
+  for (const double p :
+       {0.3, 0.5, 0.7, 1.0, 1.0001, 1.3, 1.5, 1.9, 2.0, 2.5, 2.7, 3.0, 3.3, 3.5, 4.0, 4.5, 5.3, 6.9, 7.0, 8.5}) {
     CAPTURE(p);
     for (const auto& info : support::kernels_on(Exec{}, "lp", rigel::Scalar::f64)) {
       CAPTURE(info.name);

@@ -99,12 +99,19 @@ Ways ways_for(const Contraction& p) {
   return {};
 }
 
+/// The tile of a kernel with these steps. Threads that may evaluate powers of doubles as the semiring defines them take more
+/// than 128 registers.
+template <class S, class Shape, class Step>
+using ShapeFor = std::conditional_t<sums_powers<S> && !has_special_powers<S> && (Shape::threads * Shape::blocks >= 512) &&
+                                        (std::is_same_v<Step, AnyPowers<S>> || std::is_same_v<Step, PowersOfView<S>>),
+                                    tile::OneBlock<Shape>, Shape>;
+
 /// visit(kernel, parameters): the CUDA kernel for a problem, and the parameters of its steps.
 template <class S, class Finish, class Shape, class Visit>
 void with_function(const Contraction& p, const Visit& visit) {
   using tile::Way;
   const auto use = [&]<class Step, Way a = Way::single, Way b = Way::single>(const typename Step::Parameters& parameters) {
-    visit(reinterpret_cast<const void*>(&contract<S, Finish, Shape, Step, a, b>), parameters);
+    visit(reinterpret_cast<const void*>(&contract<S, Finish, ShapeFor<S, Shape, Step>, Step, a, b>), parameters);
   };
   if constexpr (is_whole_powers_tile<S, Shape>) {
     const auto use_step = [&]<class Step>() {

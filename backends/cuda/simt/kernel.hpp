@@ -15,16 +15,8 @@ template <class S, class Shape>
 inline constexpr bool fits_in_shared_memory =
     TileSum<S, Shape, Steps<OnPairs<S>>, tile::Way::single, tile::Way::single>::bytes <= most_shared_bytes;
 
-/// Blocks whose registers a multiprocessor must be able to hold: one if threads may evaluate powers of doubles as the semiring
-/// defines them. Those would spill otherwise.
-template <class S, class Shape, class Step>
-inline constexpr int blocks_for =
-    sums_powers<S> && !has_special_powers<S> && (std::is_same_v<Step, AnyPowers<S>> || std::is_same_v<Step, PowersOfView<S>>)
-        ? 1
-        : Shape::blocks;
-
 template <class S, class Finish, class Shape, class Step, tile::Way WayA, tile::Way WayB>
-__global__ void __launch_bounds__(Shape::threads, blocks_for<S, Shape, Step>)
+__global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     contract(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster,
              const __grid_constant__ typename Step::Parameters parameters) {
   using W = OnPairs<S>;

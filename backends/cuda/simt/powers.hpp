@@ -196,8 +196,8 @@ RIGEL_FUNCTION PowersByTable<S>::Parameters::Parameters(float exponent) : p(expo
 ///   |d|^p = 2^(q·e) · c^q · (1 + r)^q · |d|
 ///
 /// So 0, infinity and NaN need no care, and powers overflow or underflow only if the term does. Tables in shared memory hold
-/// 2^(q·e), 1/c (rounded to 21 bits) and c^q. The polynomial of degree 6 is Taylor's of degree 7, whose last term is replaced
-/// by that of the Chebyshev polynomial's lower ones; it is within 1.2·u. The relative error of a term is below (16 + p)·u; a
+/// 2^(q·e), 1/c (rounded to 21 bits) and c^q. The polynomial of degree 6 is Taylor's of degree 7 with r⁷ replaced by what
+/// the Chebyshev polynomial T₇ leaves of it; it is within 1.2·u. The relative error of a term is below (16 + p)·u; a
 /// subnormal difference counts as at most the least normal number if p > 1.
 ///
 /// A term takes eleven instructions in double, four reads of 32 or 64 bits, and six others. Tables by m are of 32-bit words, so
@@ -250,8 +250,8 @@ class PowersByTable<S> {
 #pragma unroll
     for (int i = terms - 2; i >= 0; --i) power = math::fma(power, r, g_.coefficient[i]);
     power = math::fma(power, r, 1.);
-    power *= at(table_.of_exponent, by_exponent) *
-             __hiloint2double(at(table_.high, by_mantissa), at(table_.low, by_mantissa));
+    power *=
+        at(table_.of_exponent, by_exponent) * __hiloint2double(at(table_.high, by_mantissa), at(table_.low, by_mantissa));
     return math::fma(power, math::abs(d), x);
   }
 

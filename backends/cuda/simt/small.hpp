@@ -14,8 +14,8 @@
 #include <rigel/backends/cuda/simt/contract.hpp>
 #include <rigel/backends/cuda/simt/few.hpp>
 #include <rigel/backends/cuda/simt/lanes.hpp>
-#include <rigel/backends/cuda/simt/small_plan.hpp>
 #include <rigel/backends/cuda/simt/powers.hpp>
+#include <rigel/backends/cuda/simt/small_plan.hpp>
 #include <rigel/backends/cuda/simt/store.hpp>
 #include <rigel/backends/cuda/simt/sweep.hpp>
 
@@ -51,8 +51,8 @@ struct SmallTypes {
   static constexpr int threads = registers > 1 || async ? 512 : ShortFloat<Accumulator> ? 320 : 384;
   static constexpr int blocks = registers > 1 ? 1 : 2;
 
-  using Step = std::conditional_t<sums_powers<S>, AnyPowers<S>,
-                                  std::conditional_t<sums_exponentials<S>, LogSums<S>, Steps<S>>>;
+  using Step =
+      std::conditional_t<sums_powers<S>, AnyPowers<S>, std::conditional_t<sums_exponentials<S>, LogSums<S>, Steps<S>>>;
 };
 
 /// Brings a box to shared memory; the caller commits and waits for its asynchronous copies.

@@ -55,9 +55,9 @@ inline constexpr bool sums_exponentials<log_plus<E, float>> = true;
 /// Whether ⊕ or ⊗ is a minimum or maximum of doubles. No instruction has these. If no product is NaN, a comparison and two
 /// selections of 32 bits give one; else it takes two comparisons.
 template <class S>
-inline constexpr bool compares_doubles = std::is_same_v<typename S::element, double> &&
-                                         std::is_same_v<typename S::accumulator, double> && in_zoo<S> &&
-                                         (detail::has_ordered_add<S> || detail::has_ordered_multiply<S>);
+inline constexpr bool compares_doubles =
+    std::is_same_v<typename S::element, double> && std::is_same_v<typename S::accumulator, double> && in_zoo<S> &&
+    (detail::has_ordered_add<S> || detail::has_ordered_multiply<S>);
 
 /// 32-bit population counts per ⊗; a GPU has a quarter of the units for them.
 template <class S>
@@ -168,6 +168,8 @@ constexpr auto small_tile() {
     return typename S::SmallTile{};
   else if constexpr (x > 4 || operand > 4)
     return tile::Shape<8, 8, 2, 2, 16, 4, false>{};
+  else if constexpr (sums_powers<S> && x == 2)
+    return tile::Shape<8, 8, 4, 4, 8, 4, false>{};  // half as deep, next to a table of 17 KB
   else if constexpr (is_transcendental<S> || x > 1 || operand > 1)
     return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
   else if constexpr (in_vectors<S> && std::is_same_v<typename S::element, float>)

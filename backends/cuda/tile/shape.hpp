@@ -18,6 +18,11 @@ struct Shape {
   static constexpr bool ahead = Ahead;
 };
 
+/// The same tile for one block on a multiprocessor, with as many registers as a thread may have.
+template <class Shape>
+using OneBlock =
+    tile::Shape<Shape::threads_m, Shape::threads_n, Shape::outputs_m, Shape::outputs_n, Shape::depth, 1, Shape::ahead>;
+
 /// The place of a thread in its block. A warp covers 4 × 8 threads if the block is at least 8 wide, so its reads of a slab
 /// are broadcasts of 64 and 128 contiguous bytes.
 template <class Shape>
