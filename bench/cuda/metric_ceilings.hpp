@@ -45,8 +45,7 @@ inline constexpr MetricWork metric_work[] = {
     {"canberra", Unit::special, 1},
     // FADD, four times
     {"braycurtis", Unit::fp32, 4},
-    // MUFU.RSQ, twice
-    {"hellinger", Unit::special, 2},
+    {"hellinger", Unit::mma_16, 3},
     // MUFU.RCP, MUFU.LG2
     {"kl_divergence", Unit::special, 2},
     // MUFU.RCP, MUFU.LG2 twice
@@ -55,17 +54,17 @@ inline constexpr MetricWork metric_work[] = {
     {"haversine", Unit::special, 2.5},
     // FSET, which gives 0 or 1; FADD elsewhere
     {"hamming", Unit::alu, 1},
-    // logic and a sum of each of three counts
-    {"jaccard", Unit::alu, 6, 1},
-    {"dice", Unit::alu, 6, 1},
-    {"rogerstanimoto", Unit::alu, 6, 1},
-    {"russellrao", Unit::alu, 6, 1},
-    {"sokalsneath", Unit::alu, 6, 1},
-    {"yule", Unit::alu, 6, 1},
+    // POPC, three times for 32 truth values; it has as many lanes as special functions
+    {"jaccard", Unit::special, 3. / 32, 1},
+    {"dice", Unit::special, 3. / 32, 1},
+    {"rogerstanimoto", Unit::special, 3. / 32, 1},
+    {"russellrao", Unit::special, 3. / 32, 1},
+    {"sokalsneath", Unit::special, 3. / 32, 1},
+    {"yule", Unit::special, 3. / 32, 1},
     // bits that are set in both words
     {"bit_hamming", Unit::mma_bits, 32},
     {"bit_jaccard", Unit::mma_bits, 32},
-    // POPC, three times; it has as many lanes as special functions
+    // POPC, three times
     {"bit_dice", Unit::special, 3},
     {"bit_rogerstanimoto", Unit::special, 3},
     {"bit_russellrao", Unit::special, 3},

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compares bench_metrics with SciPy's cdist, metric by metric: 2048 × 2048 distances of 256 doubles, of 256 truth values (bytes for
 Rigel's unpacked metrics, bool for SciPy's), and for haversine of 2. Rigel has two threads; SciPy's cdist has one, and no option for
-more. Both run on the same minutes' machine, SciPy on fewer rows where it takes long. Prints a table, and writes it as JSON.
+more. Both run within the same minutes, SciPy on fewer rows where it takes long. Prints a table, and writes it as JSON.
 
     compare_metrics.py build/…/bin/bench_metrics bench/results/host/<name>.json
 
@@ -10,6 +10,7 @@ Needs numpy, scipy and, for haversine, scikit-learn.
 """
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -88,7 +89,8 @@ def main():
         # One after the other, so that both meet the same clock.
         with tempfile.NamedTemporaryFile(suffix=".json") as out:
             subprocess.run([arguments.program, "--metric", metric, "--threads", str(THREADS), "--json", out.name,
-                            "--commit", compare.commit()], check=True, stdout=subprocess.DEVNULL)
+                            "--commit", compare.commit()], check=True, stdout=subprocess.DEVNULL,
+                           env={**os.environ, "OMP_PROC_BIND": "false"})
             report = json.load(open(out.name, encoding="utf-8"))
         context = report["context"]
         row = next(row for row in report["metrics"] if row["metric"] == metric)

@@ -14,7 +14,8 @@ struct RowPass;
 /// Enqueues the pass.
 using LaunchRows = void (*)(const Execution&, const RowPass&);
 
-/// The pass that prepares the rows of X and Z (detail/rows.hpp, detail/transformed_rows.hpp, detail/packed_rows.hpp).
+/// The pass that prepares the rows of X and Z (detail/rows.hpp, detail/transformed_rows.hpp, detail/root_rows.hpp,
+/// detail/packed_rows.hpp).
 struct RowPass {
   bool centred = false;
   double squared_length = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The pass of cdist() that prepares rows: to(l,i,:) = c·√(s / Σ_k c_k²) with c = x, or x less its mean, x = from(l,i,:), s the
-// squared length that rows are to have; or to(l,i,:) = x / Σ_k x_k, or √x; in double, rounded once. Rows of zeros, or of one value where the
+// squared length that rows are to have; or to(l,i,:) = x / Σ_k x_k; in double, rounded once. Rows of zeros, or of one value where the
 // mean is taken off, become NaN, as do rows that are not finite; −∞ rows whose sum is to be 1 and is not positive.
 //
 // A sum over k has `lanes` partial sums, each of every lanes-th k in ascending order, which are joined pairwise; where k is
@@ -11,6 +11,7 @@
 
 #include <rigel/detail/cdist.hpp>
 #include <rigel/detail/packed_rows.hpp>
+#include <rigel/detail/root_rows.hpp>
 #include <rigel/detail/transformed_rows.hpp>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ struct Preparing {
   std::int64_t k;
   bool centred;
   double squared_length;
-  bool sums_to_one, roots;
+  bool sums_to_one;
 };
 
 /// The kernel. On a device a row belongs to a thread of a team and its vector lanes, or, cut into parts, to all threads of a team.
@@ -82,7 +83,7 @@ struct PrepareRows {
     Reader row{&g.from.at(r / g.rows, r % g.rows, 0), g.from.column, 1, 0, 0};
 
     double whole = 0;  // Σ_k c_k², or Σ_k x_k
-    while (!p.roots) {
+    for (;;) {
       enum { mean, rest_of_mean, length };
       // Differences from the first number: the mean of equal ones is exact. Then what its rounding left of the mean.
       row.mean = p.centred ? row.scaled(*row.from) : 0;
@@ -100,7 +101,6 @@ struct PrepareRows {
     const double factor = 1 / (p.sums_to_one ? whole : __builtin_elementwise_sqrt(whole / p.squared_length));
     const bool has_no_sum = p.sums_to_one && whole <= 0;
     const auto prepared = [&](Element x) {
-      if (p.roots) return static_cast<Row>(__builtin_elementwise_sqrt(row(x)));
       return has_no_sum ? -infinity<Row>() : static_cast<Row>(math::multiply(row(x), factor));
     };
     if constexpr (runs_on_host<Exec>) {
@@ -201,10 +201,11 @@ void launch_rows(const Execution& execution, const RowPass& pass) {
                                        pass.to[0].columns,
                                        pass.centred,
                                        pass.squared_length,
-                                       pass.sums_to_one,
-                                       pass.roots};
+                                       pass.sums_to_one};
     with_instance(Spaces{}, execution, [&](const auto& exec) {
-      if (pass.transformed)
+      if (pass.roots)
+        RootRows<std::decay_t<decltype(exec)>, Element, Row>{{p.of[0], p.of[1]}, p.k}.launch(exec);
+      else if (pass.transformed)
         transform_rows(exec, p.of, strided<Row>(pass.factor), pass.factor.rows, pass.factor.columns);
       else
         prepare_rows(exec, p);

@@ -17,6 +17,15 @@ struct RowsToPrepare {
   RIGEL_MEMBER std::int64_t count() const { return batches * rows; }
 };
 
+/// A number of X or Z.
+template <class Element>
+RIGEL_FUNCTION double row_number(Element x) {
+  if constexpr (ShortFloat<Element>)
+    return static_cast<float>(x);
+  else
+    return static_cast<double>(x);
+}
+
 /// The kernel: a work item computes `together` neighbours of one row, whose sums a host keeps in vectors.
 template <class Exec, class Element, class Row>
 struct TransformRows {
@@ -46,20 +55,12 @@ struct TransformRows {
 
     double sums[together] = {};
     for (std::int64_t i = 0; i < k; ++i) {
-      const double x = number(from[i * g.from.column]);
+      const double x = row_number(from[i * g.from.column]);
       const Row* const row = &factor.at(0, i, first);
       for (int j = 0; j < width; ++j)
         sums[j] = math::add(sums[j], math::multiply(x, static_cast<double>(row[j * factor.column])));
     }
     for (int j = 0; j < width; ++j) to[j] = static_cast<Row>(sums[j]);
-  }
-
- private:
-  RIGEL_MEMBER static double number(Element x) {
-    if constexpr (ShortFloat<Element>)
-      return static_cast<float>(x);
-    else
-      return static_cast<double>(x);
   }
 };
 
