@@ -310,6 +310,13 @@ void add_tasks(const Exec& exec) {
       {1024, 1024, 1024, rows},
       {4096, 4096, 4096, rows}});
 
+  // A few rows against a large matrix.
+  for (const int m : {1, 7, 32, 100}) {
+    add_products<pair::min_plus_f32>(setting, "min_plus/f32", min_plus<float>{}, {{m, 4096, 4096, rows}});
+    add_products<pair::plus_times_f32>(setting, "plus_times/f32", plus_times<float>{}, {
+        {m, 4096, 4096, rows, true, "cuda.simt.plus_times.f32.skinny"}});
+  }
+
   // What Kokkos alone gives.
   constexpr const char* portable = "portable";
   add_products<pair::min_plus_f32>(setting, "min_plus/f32", min_plus<float>{}, {{4096, 4096, 4096, rows, true, portable}});
