@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(Shape::threads, 2)
     arch::commit_copies();
     const Element *const a = slab(current) + group * Shape::pitch, *const b = slab(current) + Shape::of_a;
     const int count = left_of(g.k - k0, Shape::depth);
-    constexpr int unroll = width > 4 || compares_doubles<S> ? 1 : 2;  // Clang unrolls no assembly
+    constexpr int unroll = width > 4 ? 1 : 2;
 #pragma unroll unroll
     for (int k = 0; k < count; k += width) {
       Vector of_a[rows], of_b;
