@@ -186,10 +186,11 @@ int main(int argc, char** argv) {
   Kokkos::InitializationSettings settings;
   for (int i = 1; i < argc; i += 2) {
     const std::string word = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
+    const int number = static_cast<int>(std::strtol(value.c_str(), nullptr, 10));
     if (word == "--metric" && !value.empty()) {
       wanted = value;
-    } else if (word == "--threads" && std::atoi(value.c_str()) > 0) {
-      settings.set_num_threads(std::atoi(value.c_str()));
+    } else if (word == "--threads" && number > 0) {
+      settings.set_num_threads(number);
     } else if (word == "--json" && !value.empty()) {
       file = value;
     } else if (word == "--commit" && !value.empty()) {
