@@ -247,8 +247,27 @@ void add_tasks(const Exec& exec) {
   add_products<pair::tensor_b1, float>(setting, "bit_hamming/u32/part of 1024 bits", bit_hamming<std::uint32_t>{}, {codes[0]},
                                        epilogue::scale(1 / 1024.0));
   add_products<pair::tensor_b1>(setting, "bit_jaccard/u32", bit_jaccard<std::uint32_t>{}, codes);
-  // Default options, hence kernels of all families.
   const bench::Setting any{exec, "", bench::Numbers::normal};
+  // C column-major, as Kokkos::LayoutLeft makes it: alone, and with both operands.
+  using bench::Left;
+  constexpr auto accumulator = rigel::Precision::accumulator;
+  add_products<pair::tensor_bf16>(any, "layouts/plus_times/bf16", plus_times<bfloat16>{}, {
+      {8192, 8192, 8192, rows},
+      {8192, 8192, 8192, rows, true, nullptr, accumulator, Left::c},
+      {8192, 8192, 8192, columns, true, nullptr, accumulator, Left::a_and_c}});
+  add_products<pair::tensor_split>(any, "layouts/plus_times/f32", plus_times<float>{}, {
+      {8192, 8192, 8192, rows, true, nullptr, promoted},
+      {8192, 8192, 8192, rows, true, nullptr, promoted, Left::c},
+      {8192, 8192, 8192, columns, true, nullptr, promoted, Left::a_and_c}});
+  add_products<pair::tensor_f64>(any, "layouts/plus_times/f64", plus_times<double>{}, {
+      {8192, 8192, 8192, rows},
+      {8192, 8192, 8192, rows, true, nullptr, accumulator, Left::c},
+      {8192, 8192, 8192, columns, true, nullptr, accumulator, Left::a_and_c}});
+  add_products<pair::tensor_halves>(any, "layouts/l2_squared/f32/root", l2_squared<float>{}, {
+      {16384, 16384, 512, columns, true, nullptr, promoted},
+      {16384, 16384, 512, columns, true, nullptr, promoted, Left::c},
+      {16384, 16384, 512, rows, true, nullptr, promoted, Left::a_and_c}}, epilogue::pow(0.5));
+  // Default options, hence kernels of all families.
   add_products<pair::tensor_split>(any, "defaults/plus_times/f32", plus_times<float>{}, {
       {8192, 8192, 8192, columns, true, nullptr, automatic},
       {8192, 8192, 8192, rows, true, nullptr, automatic}});

@@ -29,8 +29,10 @@ struct Setting {
   Numbers numbers = Numbers::uniform;
 };
 
-/// The layout of B; A and C are row-major.
-enum class B { by_rows, by_columns };  // by_columns: both operands are K-major, as in distances between rows
+/// The layout of B. by_columns: if A is row-major, both operands are K-major, as in distances between rows.
+enum class B { by_rows, by_columns };
+/// Which of the other matrices are column-major, as Kokkos::LayoutLeft makes them.
+enum class Left { none, c, a_and_c };
 
 struct Task {
   int m, n, k;
@@ -38,6 +40,7 @@ struct Task {
   bool aligned = true;           // false: one element off, odd leading dimensions
   const char* kernel = nullptr;  // a kernel by name, instead of the one that is chosen
   rigel::Precision precision = rigel::Precision::accumulator;
+  Left left = Left::none;
 };
 
 inline std::string describe(const Task& t) {
@@ -49,6 +52,7 @@ inline std::string describe(const Task& t) {
     text += "/precision of the operands";
   else if (t.precision != rigel::Precision::accumulator)
     text += std::string("/") + name(t.precision);
+  if (t.left != Left::none) text += t.left == Left::c ? "/C by columns" : "/A and C by columns";
   return text;
 }
 
@@ -89,6 +93,15 @@ constexpr double pairs_of() {
   return of_bits ? 32 : 1;
 }
 
+/// A matrix that lies in memory as it is, or as its transpose.
+template <class View>
+auto lying(const View& memory, bool is_transpose) {
+  const std::size_t i = is_transpose ? 1 : 0, j = 1 - i;
+  return Kokkos::View<typename View::value_type**, Kokkos::LayoutStride, typename View::memory_space,
+                      Kokkos::MemoryUnmanaged>(
+      memory.data(), Kokkos::LayoutStride(memory.extent(i), memory.stride(i), memory.extent(j), memory.stride(j)));
+}
+
 /// Measures C = epilogue(A ⊗ B) on random matrices, with a C of type Value. The label names the kernel.
 template <class Pair, class Value, class S, class Epilogue>
 void product(State& state, const Setting& setting, const S& s, const Task& t, const Epilogue& epilogue) {
@@ -102,10 +115,13 @@ void product(State& state, const Setting& setting, const S& s, const Task& t, co
     Matrix<Value> c;
   };
   std::vector<Call> calls(copies);
+  const bool left_a = t.left == Left::a_and_c, left_b = t.b == B::by_columns, left_c = t.left != Left::none;
+  const auto made = [](auto type, bool left, std::int64_t rows, std::int64_t columns) {
+    return uninitialized<decltype(type)>(left ? columns : rows, left ? rows : columns);
+  };
   for (Call& call : calls) {
-    const bool by_rows = t.b == B::by_rows;
-    call = {uninitialized<T>(t.m + off, t.k + off),
-            uninitialized<T>((by_rows ? t.k : t.n) + off, (by_rows ? t.n : t.k) + off), uninitialized<Value>(t.m, t.n)};
+    call = {made(T{}, left_a, t.m + off, t.k + off), made(T{}, left_b, t.k + off, t.n + off),
+            made(Value{}, left_c, t.m, t.n)};
     fill(exec, call.a, 1, setting.numbers);
     fill(exec, call.b, 2, setting.numbers);
   }
@@ -116,10 +132,7 @@ void product(State& state, const Setting& setting, const S& s, const Task& t, co
   options.kernel = t.kernel ? t.kernel : setting.kernels;
   options.precision = t.precision;
   const auto with_arguments = [&](const Call& call, const auto& use) {
-    if (t.b == B::by_rows)
-      use(exec, s, inner(call.a), inner(call.b), call.c, epilogue, options);
-    else
-      use(exec, s, inner(call.a), rigel::transposed(inner(call.b)), call.c, epilogue, options);
+    use(exec, s, lying(inner(call.a), left_a), lying(inner(call.b), left_b), lying(call.c, left_c), epilogue, options);
   };
   with_arguments(calls[0], [&](const auto&... arguments) {
     rigel::detail::with_problem(arguments...,

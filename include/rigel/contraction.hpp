@@ -40,9 +40,9 @@ struct Contraction : Call {
   const epilogue::Program* program = nullptr;  // null: a functor of the user's
   struct {
     std::int64_t batch = 0, row = 0, column = 0;
-    bool transposed = false;
-  } first = {};  // where C's first output lies in the matrices whose places the program's steps see, or in their transposes
+  } first = {};                           // where C's first output lies in the matrices whose places the program's steps see
   const void* epilogue_object = nullptr;  // the user's functor
+  bool of_transpose = false;              // a Transposed's problem: the functor gets C's columns as m and its rows as n
   bool of_one_row = false;                // a nominal problem: what steps read by rows counts as the same in all of them
   bool accumulate = false;
   bool may_cancel = false;                            // l2_squared: results that lose digits in |x|² + |z|² − 2x·z are kept
@@ -87,8 +87,22 @@ struct Contraction : Call {
   /// architecture: one matrix of 1024 rows, contiguous and aligned, A and B K-major, on a card of 132 multiprocessors. Its epilogue
   /// counts as that of a single row, where nothing differs by rows. Kernels never read its addresses.
   Contraction nominal() const;
+  struct Transposed;
+  /// Whether the engine hands a kernel the transposed problem in place of this one: C is column-major, and the kernel's info says so.
+  bool is_transposed_for(const KernelInfo& info) const;
   /// The problem in words, "min_plus f32, 64x64x64": what explain() prints after the operation's name.
   std::string summary() const;
+};
+
+/// The transposed problem Cᵀ(l,n,m) = epilogue( ⊕_k Bᵀ(l,n,k) ⊗ Aᵀ(l,k,m) ), if ⊗ commutes: a column-major C is row-major in it. Its
+/// program reads what the program of C reads.
+struct Contraction::Transposed {
+  explicit Transposed(const Contraction& p);
+  Transposed(const Transposed&) = delete;
+  Transposed& operator=(const Transposed&) = delete;
+
+  epilogue::Program program;
+  Contraction problem;
 };
 
 }  // namespace rigel

@@ -63,6 +63,10 @@ struct OperandNeeds {
   int alignment = 1;
 };
 
+/// Whether the engine hands a kernel the transposed problem if C is column-major (Contraction::Transposed), and whether outputs
+/// then have the bits that they have in a row-major C. If they do not, it does so only without batch_invariant.
+enum class Transposes : std::uint8_t { no, with_other_bits, with_same_bits };
+
 /// A kernel's facts.
 struct KernelInfo {
   std::string name;     // family.semiring.type[.variant][.tile]: "cuda.simt.min_plus.f32.128x128x8"
@@ -88,6 +92,7 @@ struct KernelInfo {
   const SemiringInfo* facts =
       nullptr;              // &semiring_info<S>() (rigel/semiring_info.hpp); null: register_kernel() takes the key's
   bool accumulates = true;  // a chain can start from a value of C
+  Transposes transposes = Transposes::no;
   bool raw_launch = false;  // a raw CUDA launch, which run() reports to Kokkos Tools
 };
 

@@ -81,6 +81,7 @@ class CallWorkspace {
   detail::PoolLease leased_, host_leased_;
 };
 
+/// Runs a kernel on a problem in its form.
 template <Problem P>
 void launch(const Kernel<P>& kernel, const P& p, const Plan& plan) {
   const CallWorkspace workspace(p, kernel.info, workspace_of(kernel, p, plan));
@@ -93,31 +94,33 @@ void run(const P& p) {
   p.check();
   if (p.is_empty()) return;
   detail::require_launch(p.function, p.execution);
-  const Choice<P> choice = choose(p);
-  launch(*choice.kernel, p, choice.plan);
+  const Forms<P> forms(p);
+  const Choice<P> choice = choose(forms);
+  launch(*choice.kernel, forms.of(choice.kernel->info), choice.plan);
 }
 
 template <Problem P>
 void run(const Kernel<P>& kernel, const P& p) {
   p.check();
   if (p.is_empty()) return;
-  if (const Status status = supports(kernel, p, class_for(p)); !status)
+  const Forms<P> forms(p);
+  if (const Status status = supports(kernel, forms, class_for(forms)); !status)
     throw Error(
         Code::unsupported,
         std::string(p.function) + ": kernel '" + kernel.info.name + "' does not cover " + summary(p) + ": " + status.reason,
         status.decline);
   detail::require_launch(p.function, p.execution);
+  const P& form = forms.of(kernel.info);
   Plan plan;
-  kernel.cost(kernel, p, plan);
-  launch(kernel, p, plan);
+  kernel.cost(kernel, form, plan);
+  launch(kernel, form, plan);
 }
 
 template <Problem P>
 WorkspaceSize workspace_size(const P& p) {
   p.check();
   if (p.is_empty()) return {};
-  const Choice<P> choice = choose(p);
-  return workspace_of(*choice.kernel, p, choice.plan);
+  return workspace_of(p);
 }
 
 }  // namespace rigel::engine

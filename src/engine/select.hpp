@@ -108,7 +108,35 @@ std::string reason(Decline why, const KernelInfo& info, const P& p) {
   }
 }
 
-/// Whether a kernel of the problem's key covers the problem. Only a kernel's own supports() adds a message.
+/// A problem as kernels get it: the problem itself, or for some kernels the transposed one.
+template <Problem P>
+class Forms {
+ public:
+  explicit Forms(const P& p) : problem_(p) {}
+  const P& problem() const { return problem_; }
+  const P& of(const KernelInfo&) const { return problem_; }
+
+ private:
+  const P& problem_;
+};
+template <Problem P>
+  requires requires { typename P::Transposed; }
+class Forms<P> {
+ public:
+  explicit Forms(const P& p) : problem_(p) {}
+  const P& problem() const { return problem_; }
+  const P& of(const KernelInfo& info) const {
+    if (!problem_.is_transposed_for(info)) return problem_;
+    if (!transposed_) transposed_.emplace(problem_);
+    return transposed_->problem;
+  }
+
+ private:
+  const P& problem_;
+  mutable std::optional<typename P::Transposed> transposed_;  // formed for the first kernel that gets it
+};
+
+/// Whether a kernel of the problem's key covers the problem, in the kernel's form. Only a kernel's own supports() adds a message.
 template <Problem P>
 Status status_of(const Kernel<P>& kernel, const P& p) {
   if (const Decline why = declined(kernel.info, p); why != Decline::none) return {why, {}};
@@ -117,7 +145,8 @@ Status status_of(const Kernel<P>& kernel, const P& p) {
 
 /// The same for any kernel, with a message. `bit_class` is class_for() of the problem.
 template <Problem P>
-Status supports(const Kernel<P>& kernel, const P& p, std::optional<std::string_view> bit_class) {
+Status supports(const Kernel<P>& kernel, const Forms<P>& forms, std::optional<std::string_view> bit_class) {
+  const P& p = forms.of(kernel.info);
   Status status = P::key_of(kernel.info) == p.key() ? status_of(kernel, p) : Status{Decline::key, {}};
   if (!status && status.reason.empty()) status.reason = reason(status.decline, kernel.info, p);
   const std::string_view own = bit_class_of(kernel.info);
@@ -140,10 +169,11 @@ struct Choice {
 /// The kernel with the least predicted time among those of one bit class, or of all, that cover the problem. The earlier one
 /// wins a tie.
 template <Problem P>
-Choice<P> fastest(const P& p, std::optional<std::string_view> bit_class) {
+Choice<P> fastest(const Forms<P>& forms, std::optional<std::string_view> bit_class) {
   Choice<P> best;
-  for_each_candidate(p, [&](const Kernel<P>& kernel) {
+  for_each_candidate(forms.problem(), [&](const Kernel<P>& kernel) {
     if (bit_class && bit_class_of(kernel.info) != *bit_class) return;
+    const P& p = forms.of(kernel.info);
     if (!status_of(kernel, p)) return;
     Plan plan;
     const double seconds = kernel.cost(kernel, p, plan);
@@ -156,12 +186,14 @@ Choice<P> fastest(const P& p, std::optional<std::string_view> bit_class) {
 /// problem. If no kernel covers the nominal problem, it is the only class that covers the problem itself. If there is no such
 /// class or M would decide among several, it is empty, which no kernel's class is.
 template <Problem P>
-std::optional<std::string_view> class_for(const P& p) {
+std::optional<std::string_view> class_for(const Forms<P>& forms) {
+  const P& p = forms.problem();
   if (!covers(p.require, Promise::batch_invariant)) return {};
-  if (const Kernel<P>* kernel = fastest(p.nominal(), {}).kernel) return bit_class_of(kernel->info);
+  const P nominal = p.nominal();
+  if (const Kernel<P>* kernel = fastest(Forms<P>(nominal), {}).kernel) return bit_class_of(kernel->info);
   std::optional<std::string_view> only;
   for_each_candidate(p, [&](const Kernel<P>& kernel) {
-    if (!status_of(kernel, p)) return;
+    if (!status_of(kernel, forms.of(kernel.info))) return;
     const std::string_view one = bit_class_of(kernel.info);
     only = !only || *only == one ? one : "";
   });
@@ -175,23 +207,36 @@ double at_least_memory(double seconds, const P& p) {
 
 template <Problem P>
 double predicted_seconds(const Kernel<P>& kernel, const P& p) {
+  const Forms<P> forms(p);
   Plan plan;
-  return at_least_memory(kernel.cost(kernel, p, plan), p);
+  return at_least_memory(kernel.cost(kernel, forms.of(kernel.info), plan), p);
 }
 
+/// What a kernel needs for a problem in its form.
 template <Problem P>
 WorkspaceSize workspace_of(const Kernel<P>& kernel, const P& p, const Plan& plan) {
   return kernel.workspace ? kernel.workspace(kernel, p, plan) : WorkspaceSize{};
 }
+/// The same for a problem as the caller gave it.
+template <Problem P>
+WorkspaceSize workspace_of(const Kernel<P>& kernel, const P& problem) {
+  const Forms<P> forms(problem);
+  const P& p = forms.of(kernel.info);
+  Plan plan;
+  kernel.cost(kernel, p, plan);
+  return workspace_of(kernel, p, plan);
+}
 
 template <Problem P>
-std::vector<Candidate<P>> candidates(const P& p) {
-  const std::optional<std::string_view> bit_class = class_for(p);
-  const Kernel<P>* const chosen = fastest(p, bit_class).kernel;
+std::vector<Candidate<P>> candidates(const P& problem) {
+  const Forms<P> forms(problem);
+  const std::optional<std::string_view> bit_class = class_for(forms);
+  const Kernel<P>* const chosen = fastest(forms, bit_class).kernel;
   std::vector<Candidate<P>> list;
-  for_each_candidate(p, [&](const Kernel<P>& kernel) {
-    Candidate<P> one{.kernel = &kernel, .status = supports(kernel, p, bit_class), .chosen = &kernel == chosen};
+  for_each_candidate(problem, [&](const Kernel<P>& kernel) {
+    Candidate<P> one{.kernel = &kernel, .status = supports(kernel, forms, bit_class), .chosen = &kernel == chosen};
     if (one.status) {
+      const P& p = forms.of(kernel.info);
       Plan plan;
       one.seconds = at_least_memory(kernel.cost(kernel, p, plan), p);
       one.workspace = workspace_of(kernel, p, plan);
@@ -238,18 +283,27 @@ std::string explain(const P& p) {
 
 /// The chosen kernel and its plan; throws if there is none.
 template <Problem P>
-Choice<P> choose(const P& p) {
-  const std::optional<std::string_view> bit_class = class_for(p);
-  if (Choice<P> choice = fastest(p, bit_class); choice.kernel) return choice;
+Choice<P> choose(const Forms<P>& forms) {
+  const P& p = forms.problem();
+  const std::optional<std::string_view> bit_class = class_for(forms);
+  if (Choice<P> choice = fastest(forms, bit_class); choice.kernel) return choice;
   bool named = p.kernel.empty() || is_registered<P>(p.kernel);
   for (const Kernel<P>& kernel : p.instantiated) named = named || name_matches(kernel.info.name, p.kernel);
   if (!named)
     throw Error(Code::not_found, std::string(P::operation) + ": no kernel is named '" + std::string(p.kernel) + "'");
   Decline only = !p.kernel.empty() && find_kernel<P>(p.kernel) ? Decline::key : Decline::none;
   for_each_candidate(p, [&](const Kernel<P>& kernel) {
-    if (!p.kernel.empty() && kernel.info.name == p.kernel) only = supports(kernel, p, bit_class).decline;
+    if (!p.kernel.empty() && kernel.info.name == p.kernel) only = supports(kernel, forms, bit_class).decline;
   });
   throw Error(Code::unsupported, "no kernel covers " + explain(p), only);
+}
+
+/// The scratch memory of the chosen kernel.
+template <Problem P>
+WorkspaceSize workspace_of(const P& problem) {
+  const Forms<P> forms(problem);
+  const Choice<P> choice = choose(forms);
+  return workspace_of(*choice.kernel, forms.of(choice.kernel->info), choice.plan);
 }
 
 }  // namespace rigel::engine

@@ -98,7 +98,10 @@ Contraction::Key Contraction::key_of(const KernelInfo& info) {
   return {info.semiring_type, info.semiring_type ? std::string_view() : info.semiring, info.element, info.accumulator};
 }
 Status Contraction::accepts(const KernelInfo& info) {
-  return info.semiring.empty() ? Status{Decline::key, "names no semiring"} : Status{};
+  if (info.semiring.empty()) return {Decline::key, "names no semiring"};
+  if (info.transposes != Transposes::no && !(info.facts && info.facts->commutative))
+    return {Decline::key, "transposes, but its semiring does not say that it commutes"};
+  return {};
 }
 
 void Contraction::check() const {
@@ -188,7 +191,8 @@ std::string Contraction::why_not(Decline why, const KernelInfo& info) const {
       for (std::size_t i = 0; i < std::size(operands); ++i) {
         const OperandNeeds needs = info.operands[i];
         if (!has_layout(*operands[i], needs))
-          return std::string("needs ") + operands[i]->argument + " of layout " + name(needs.layout) +
+          return std::string("needs ") + (of_transpose ? "the transpose of " : "") + operands[i]->argument + " of layout " +
+                 name(needs.layout) +
                  (needs.alignment > 1
                       ? ", its address and extents multiples of " + std::to_string(needs.alignment) + " elements"
                       : "");
@@ -251,6 +255,26 @@ Contraction Contraction::nominal() const {
   return q;
 }
 
+bool Contraction::is_transposed_for(const KernelInfo& info) const {
+  // Nothing here depends on M, unlike the layout of a new C of one row.
+  if (c.row_stride != 1 || c.column_stride <= 1 || of_transpose) return false;
+  return info.transposes == Transposes::with_same_bits ||
+         (info.transposes == Transposes::with_other_bits && !covers(require, Promise::batch_invariant));
+}
+
+Contraction::Transposed::Transposed(const Contraction& p)
+    : program(p.program ? p.program->transposed() : epilogue::Program{}), problem(p) {
+  std::swap(problem.a, problem.b);
+  std::swap(problem.m, problem.n);
+  std::swap(problem.first.row, problem.first.column);
+  for (Operand* o : {&problem.a, &problem.b, &problem.c}) {
+    std::swap(o->rows, o->columns);
+    std::swap(o->row_stride, o->column_stride);
+  }
+  if (p.program) problem.program = &program;
+  problem.of_transpose = true;
+}
+
 std::string Contraction::summary() const {
   std::string text = std::string(semiring.name) + ' ' + name(element);
   if (batch != 1) text += ", batch " + std::to_string(batch);
@@ -264,11 +288,13 @@ static_assert(Problem<Contraction>);
 template class Registry<Contraction>;
 
 void register_kernel(const Kernel<Contraction>& kernel) { engine::register_kernel(kernel); }
-Status supports(const Kernel<Contraction>& kernel, const Contraction& p) { return engine::supports(kernel, p, {}); }
+Status supports(const Kernel<Contraction>& kernel, const Contraction& p) {
+  return engine::supports(kernel, engine::Forms(p), {});
+}
 double predicted_seconds(const Kernel<Contraction>& kernel, const Contraction& p) {
   return engine::predicted_seconds(kernel, p);
 }
-const Kernel<Contraction>& select(const Contraction& p) { return *engine::choose(p).kernel; }
+const Kernel<Contraction>& select(const Contraction& p) { return *engine::choose(engine::Forms(p)).kernel; }
 std::vector<Candidate<Contraction>> candidates(const Contraction& p) { return engine::candidates(p); }
 std::string explain(const Contraction& p) { return engine::explain(p); }
 void run(const Contraction& p) { engine::run(p); }
@@ -277,9 +303,9 @@ WorkspaceSize workspace_size(const Contraction& p) { return engine::workspace_si
 
 namespace detail {
 
-std::size_t workspace_of(const Contraction& p) {
-  const auto choice = engine::choose(p);
-  return engine::workspace_of(*choice.kernel, p, choice.plan).bytes;
+std::size_t workspace_of(const Contraction& p) { return engine::workspace_of(p).bytes; }
+std::size_t workspace_of(const Kernel<Contraction>& kernel, const Contraction& p) {
+  return engine::workspace_of(kernel, p).bytes;
 }
 
 std::span<const Kernel<Contraction>> keep(std::vector<Kernel<Contraction>> kernels) {

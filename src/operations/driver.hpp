@@ -19,6 +19,8 @@ namespace rigel::detail {
 
 /// Bytes of scratch memory of the kernel that a problem gets whose operands are not placed yet: unchecked.
 std::size_t workspace_of(const Contraction& problem);
+/// The same of one kernel.
+std::size_t workspace_of(const Kernel<Contraction>& kernel, const Contraction& problem);
 std::size_t workspace_of(const Gradient& problem);
 
 /// "3x64x64", or without batches "64x64".

@@ -167,10 +167,7 @@ std::string Gradient::summary() const {
 
 namespace detail {
 
-std::size_t workspace_of(const Gradient& p) {
-  const auto choice = engine::choose(p);
-  return engine::workspace_of(*choice.kernel, p, choice.plan).bytes;
-}
+std::size_t workspace_of(const Gradient& p) { return engine::workspace_of(p).bytes; }
 
 std::span<const Kernel<Gradient>> keep(std::vector<Kernel<Gradient>> kernels) {
   auto& operation = engine::registry_of<Gradient>();
@@ -186,9 +183,9 @@ static_assert(Problem<Gradient>);
 template class Registry<Gradient>;
 
 void register_kernel(const Kernel<Gradient>& kernel) { engine::register_kernel(kernel); }
-Status supports(const Kernel<Gradient>& kernel, const Gradient& p) { return engine::supports(kernel, p, {}); }
+Status supports(const Kernel<Gradient>& kernel, const Gradient& p) { return engine::supports(kernel, engine::Forms(p), {}); }
 double predicted_seconds(const Kernel<Gradient>& kernel, const Gradient& p) { return engine::predicted_seconds(kernel, p); }
-const Kernel<Gradient>& select(const Gradient& p) { return *engine::choose(p).kernel; }
+const Kernel<Gradient>& select(const Gradient& p) { return *engine::choose(engine::Forms(p)).kernel; }
 std::vector<Candidate<Gradient>> candidates(const Gradient& p) { return engine::candidates(p); }
 std::string explain(const Gradient& p) { return engine::explain(p); }
 void run(const Gradient& p) { engine::run(p); }

@@ -167,10 +167,7 @@ double solve_operations(const Solve& p) {
   return static_cast<double>(p.batch) * each;
 }
 
-WorkspaceSize workspace_of(const Solve& p) {
-  const auto choice = engine::choose(p);
-  return engine::workspace_of(*choice.kernel, p, choice.plan);
-}
+WorkspaceSize workspace_of(const Solve& p) { return engine::workspace_of(p); }
 
 std::span<const Kernel<Solve>> keep(std::vector<Kernel<Solve>> kernels) {
   auto& operation = engine::registry_of<Solve>();
@@ -196,9 +193,9 @@ static_assert(Problem<Solve>);
 template class Registry<Solve>;
 
 void register_kernel(const Kernel<Solve>& kernel) { engine::register_kernel(kernel); }
-Status supports(const Kernel<Solve>& kernel, const Solve& p) { return engine::supports(kernel, p, {}); }
+Status supports(const Kernel<Solve>& kernel, const Solve& p) { return engine::supports(kernel, engine::Forms(p), {}); }
 double predicted_seconds(const Kernel<Solve>& kernel, const Solve& p) { return engine::predicted_seconds(kernel, p); }
-const Kernel<Solve>& select(const Solve& p) { return *engine::choose(p).kernel; }
+const Kernel<Solve>& select(const Solve& p) { return *engine::choose(engine::Forms(p)).kernel; }
 std::vector<Candidate<Solve>> candidates(const Solve& p) { return engine::candidates(p); }
 std::string explain(const Solve& p) { return engine::explain(p); }
 void run(const Solve& p) { refines(p) ? detail::run_refined(p) : engine::run(p); }

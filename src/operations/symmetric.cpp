@@ -121,18 +121,11 @@ void mirror(const Contraction& p) {
   }
 }
 
-std::size_t bytes_of(const Kernel<Contraction>& kernel, const Contraction& p) {
-  if (!kernel.workspace) return 0;
-  Plan plan;
-  kernel.cost(kernel, p, plan);
-  return kernel.workspace(kernel, p, plan).bytes;
-}
-
 std::size_t bytes_of(const Course& course, const Contraction& p) {
-  if (course.heights.empty()) return bytes_of(*course.kernel, p);
+  if (course.heights.empty()) return workspace_of(*course.kernel, p);
   std::size_t most = 0;
   for_each_block_row(p, course.heights,
-                     [&](const Contraction& part) { most = std::max(most, bytes_of(*course.kernel, part)); });
+                     [&](const Contraction& part) { most = std::max(most, workspace_of(*course.kernel, part)); });
   return most;
 }
 

@@ -351,7 +351,9 @@ Kernel<Contraction> kernel() {
     k.info.accuracy = accuracy_of_cut_sums();
   else
     k.info.accuracy = tensor::truncating_accuracy(terms, 1, precision == Precision::tf32 ? tensor::cut_to_tf32 : 0);
+  static_assert(Finish::takes_transpose);
   k.info.truncates = cuts_sums<S>;  // in long parts
+  if constexpr (Parts::products == 1) k.info.transposes = Transposes::with_same_bits;
   if constexpr (Shape::few_registers) k.info.operands[2] = {Layout::row_major, 4};
   k.supports = detail::supports_by<supports_with<S, Shape, Long, Finish>>;
   k.cost = detail::cost_by<cost_with<Element, Parts, Shape, Long>>;

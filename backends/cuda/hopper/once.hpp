@@ -117,6 +117,7 @@ Kernel<Contraction> once_kernel() {
     else
       k.info.accuracy = tensor::truncating_accuracy(terms, 1, tensor::cut_to_tf32 + joined);
   }
+  k.info.transposes = Transposes::with_same_bits;
   k.supports = detail::supports_by<supports_once<S, Shape, Long>>;
   k.cost = detail::cost_by<once_cost<Element, Shape>>;
   k.workspace = detail::workspace_by<workspace<Parts<1, 1, false>>>;

@@ -219,24 +219,6 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   }
 }
 
-/// The problem, or its transpose if C is column-major: both semirings are commutative, and no epilogue of the closed set
-/// tells rows from columns.
-inline Contraction by_rows(Contraction p) {
-  if (p.c.column_stride <= p.c.row_stride) return p;
-  const auto transpose = [](Operand& o) {
-    std::swap(o.rows, o.columns);
-    std::swap(o.row_stride, o.column_stride);
-  };
-  std::swap(p.a, p.b);
-  std::swap(p.m, p.n);
-  std::swap(p.first.row, p.first.column);
-  p.first.transposed = !p.first.transposed;
-  transpose(p.a);
-  transpose(p.b);
-  transpose(p.c);
-  return p;
-}
-
 /// How outputs are stored. A product of a count below 2^24 and a float is exact in double.
 template <class S>
 Stored stored_as(const Contraction& p) {
@@ -282,8 +264,7 @@ inline Counting counting_of(const Lines& g, Source<std::uint32_t> from, std::int
 }
 
 template <class S, class Shape>
-Status codes_support(const Contraction& problem) {
-  const Contraction p = by_rows(problem);
+Status codes_support(const Contraction& p) {
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (counting_of(g, {}, nullptr).blocks() > max_grid)
       return {Decline::extents, "an operand has too many lines for one pass that counts their bits"};
@@ -293,8 +274,7 @@ Status codes_support(const Contraction& problem) {
 /// cost() of the product, the pass that counts, and the store, measured on sm_90: in vectors, during which a block that is
 /// alone on a multiprocessor multiplies nothing, or one by one.
 template <class S, class Shape>
-double codes_cost(const Contraction& problem) {
-  const Contraction p = by_rows(problem);
+double codes_cost(const Contraction& p) {
   constexpr double launch = 2.5e-6, bytes_per_second = 2.5e12;
   constexpr double in_vectors = Shape::blocks == 1 ? 6e-13 : 4e-13, one_by_one = 4.5e-12;  // seconds per output
   const bool vectors = takes_vectors(p.c) && p.program && stored_as<S>(p) != Stored::otherwise;
@@ -305,8 +285,7 @@ double codes_cost(const Contraction& problem) {
 }
 
 template <class S, class Shape>
-void run_codes(const KernelInfo& info, const Contraction& problem, void* workspace) {
-  const Contraction p = by_rows(problem);
+void run_codes(const KernelInfo& info, const Contraction& p, void* workspace) {
   using Counted = typename on_words<S>::type;
   constexpr auto size = static_cast<std::int64_t>(sizeof(typename S::element)), word = std::int64_t{4};
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
@@ -362,6 +341,7 @@ Kernel<Contraction> codes_kernel() {
   k.info = info_of_tile<S, Shape>("cuda.mma", Precision::accumulator, depth);
   k.info.shared_memory = shared_bytes<Shape, std::int32_t>;
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
+  k.info.transposes = Transposes::with_same_bits;
   k.supports = detail::supports_by<codes_support<S, Shape>>;
   k.cost = detail::cost_by<codes_cost<S, Shape>>;
   k.workspace = detail::workspace_by<codes_workspace>;

@@ -248,7 +248,9 @@ Kernel<Contraction> kernel() {
     k.info.accuracy = detail::chain_accuracy<S>();  // of fma, in an order that PTX does not state
   else
     k.info.accuracy = accuracy_of(decomposition, terms, precision == Precision::tf32 ? cut_to_tf32 : 0);
+  static_assert(Finish::takes_transpose);
   k.info.truncates = ShortFloat<Own> && decomposition.promoted == 0;
+  if constexpr (decomposition.products == 1) k.info.transposes = Transposes::with_same_bits;
   k.supports = detail::supports_by<supports<S, Element, Shape, decomposition, Finish>>;
   constexpr bool lines = !cuts && takes_lines<S, Element, Shape>;
   constexpr int work = sizeof(Own) == 8 ? 2 : decomposition.products;  // a product of doubles takes as long as two others

@@ -259,6 +259,7 @@ Kernel<Contraction> distance_kernel() {
   if constexpr (std::is_same_v<Stored, double>) k.info.timed_on = 0;
   k.info.shared_memory = distance_shared_bytes<Shape, line_t<Stored>>;
   k.info.promises = Promise::repeatable;
+  if constexpr (!Finish::takes_transpose) k.info.transposes = Transposes::no;
   k.info.bit_class.clear();
   if constexpr (std::is_same_v<Stored, half>) {
     k.info.accuracy = {Bound<half>::kept, 1};  // recomputed ones: one chain

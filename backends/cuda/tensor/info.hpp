@@ -12,7 +12,8 @@
 
 namespace rigel::backends::tensor {
 
-/// Facts that kernels on tensor cores share. `variant`: what their names call it, if not its precision; `schedule`: what
+/// Facts that kernels on tensor cores share. Outputs of the transposed problem have the same bits only if each product of two elements
+/// is one product on tensor cores: else the order of its parts tells A from B, and so does the centre of distances. `variant`: what their names call it, if not its precision; `schedule`: what
 /// else tells kernels of a variant apart, besides the tile.
 template <class S, class Shape>
 KernelInfo info_of_tile(std::string_view family, Precision precision, int depth, std::string variant = {},
@@ -31,6 +32,8 @@ KernelInfo info_of_tile(std::string_view family, Precision precision, int depth,
   info.raw_launch = true;
   info.precision = precision;
   info.bit_class = bit_class;
+  static_assert(is_commutative<S>);
+  info.transposes = Transposes::with_other_bits;
   return info;
 }
 

@@ -85,6 +85,7 @@ RIGEL_FUNCTION To quantised(double v) {
 
 /// Epilogue and store of compiled kernels: the epilogue is a Program, and C's type is known at run time.
 struct ProgramFinish {
+  static constexpr bool takes_transpose = true;
   epilogue::Program program;
   Scalar type;
   bool is_short, reads_place;  // what the program says of itself
@@ -152,11 +153,22 @@ struct ProgramFinish {
 };
 
 /// Epilogue and store of kernels instantiated in the user's translation unit: the epilogue and C's type are known at compile
-/// time.
-template <class E, class Value>
+/// time. `transposes`: the kernel may get a transposed problem; the functor still gets the m and n of the caller's C.
+template <class E, class Value, bool transposes>
 struct FunctorFinish {
   E functor;
+  bool of_transpose;
+  static constexpr bool takes_transpose = transposes;
   static constexpr bool is_layer = false;
+
+  /// What the functor makes of an output.
+  template <class V>
+  RIGEL_MEMBER auto applied(V v, std::int64_t m, std::int64_t n, std::int64_t l) const {
+    if constexpr (transposes)
+      return functor(v, of_transpose ? n : m, of_transpose ? m : n, l);
+    else
+      return functor(v, m, n, l);
+  }
 
   /// Whether the functor makes floats of floats, so that a thread may apply it to several at a time.
   static constexpr bool takes_floats = requires(const E e, float v, std::int64_t i) {
@@ -179,7 +191,7 @@ struct FunctorFinish {
         if (number >= outputs.groups) return;
         const epilogue::Place at = outputs.place(number);
         epilogue::detail::for_each_value(group, [&](float& value, int j) __attribute__((always_inline)) {
-          value = functor(value, at.m + j * outputs.apart_m, at.n + j * outputs.apart_n, at.l);
+          value = applied(value, at.m + j * outputs.apart_m, at.n + j * outputs.apart_n, at.l);
         });
       });
   }
@@ -195,9 +207,9 @@ struct FunctorFinish {
     const auto v = rigel::result(s, x);
     if constexpr (std::is_same_v<E, epilogue::Program> && std::is_integral_v<result_t<S>>)  // as in ProgramFinish
       static_cast<Value*>(c)[offset] =
-          functor.size() == functor.bit_steps() ? convert<Value>(functor.bits(v)) : quantised<Value>(functor(v, m, n, l));
+          functor.size() == functor.bit_steps() ? convert<Value>(functor.bits(v)) : quantised<Value>(applied(v, m, n, l));
     else
-      static_cast<Value*>(c)[offset] = convert<Value>(functor(v, m, n, l));
+      static_cast<Value*>(c)[offset] = convert<Value>(applied(v, m, n, l));
   }
 
   template <class S>
@@ -248,8 +260,7 @@ Strided<const T> strided(const Operand& o) {
 template <class Finish>
 Finish finish_of(const Contraction& p) {
   if constexpr (std::is_same_v<Finish, ProgramFinish>) {
-    const epilogue::Program program =
-        (p.first.transposed ? p.program->transposed() : *p.program).of_part(p.first.batch, p.first.row, p.first.column);
+    const epilogue::Program program = p.program->of_part(p.first.batch, p.first.row, p.first.column);
     const auto layer = epilogue::Layer::of(program);
     return {program,
             p.c.type,
@@ -258,7 +269,7 @@ Finish finish_of(const Contraction& p) {
             layer.has_value(),
             layer.value_or(epilogue::Layer{})};
   } else {
-    return {*static_cast<const decltype(Finish::functor)*>(p.epilogue_object)};
+    return {*static_cast<const decltype(Finish::functor)*>(p.epilogue_object), p.of_transpose};
   }
 }
 

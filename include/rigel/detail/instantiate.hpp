@@ -38,7 +38,7 @@ namespace rigel::detail {
 template <class Exec, class S, class E, class Value>
 std::span<const Kernel<Contraction>> instantiated_kernels() {
   static const std::span<const Kernel<Contraction>> kernels = keep([] {
-    using Finish = FunctorFinish<E, Value>;
+    using Finish = FunctorFinish<E, Value, false>;
     [[maybe_unused]] constexpr Spaces here = bit(space_of<Exec>);
     std::vector<Kernel<Contraction>> list;
 #if RIGEL_BACKEND_REFERENCE
@@ -54,10 +54,10 @@ std::span<const Kernel<Contraction>> instantiated_kernels() {
 #if RIGEL_BACKEND_CUDA_SIMT
     if constexpr (here == bit(Space::cuda)) {
       backends::simt::add_kernels<S, Finish>(list);
-      backends::mma::add_functor_kernels<S, Finish>(list);
+      backends::mma::add_functor_kernels<S, FunctorFinish<E, Value, true>>(list);
       backends::mma::add_functor_distances<S, Finish>(list);
 #if defined(RIGEL_FUNCTORS_ON_HOPPER)
-      backends::hopper::add_functor_kernels<S, Finish>(list);
+      backends::hopper::add_functor_kernels<S, FunctorFinish<E, Value, true>>(list);
 #endif
     }
 #endif
