@@ -17,7 +17,7 @@ constexpr std::int64_t tile = 128;
 
 /// Tiles of 128 × 128 outputs that cover a block row.
 double tiles(std::int64_t first, std::int64_t height) {
-  const auto along = [](std::int64_t n) { return static_cast<double>((n + tile - 1) / tile); };
+  const auto along = [](std::int64_t n) { return std::ceil(static_cast<double>(n) / tile); };
   return along(height) * along(first + height);
 }
 
