@@ -400,7 +400,7 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// batch_invariant a row's bits may not come from a column, so that nothing is mirrored: products on tensor cores are then not
 /// symmetric in every bit.
 /// With options.may_cancel what loses more digits in these products stays as it is, 0 where it is negative. With c the median of
-/// eight rows (of x, or of z where only that is the same for all batches), s = |x − c|² + |z − c|² and D the squared distance,
+/// eight rows (of x, of z for a column-major D, or of the other where only that is the same for all batches), s = |x − c|² + |z − c|² and D the squared distance,
 ///     |error of D| ≤ (K/16 + 66)·2^-24·s for products of halves, (33·K/32 + 15)·2^-53·s for those of f64,
 /// besides the rounding of D and of its root, and 2^-126 (f64: 2^-1000). Only what is infinite or NaN is then computed by differences.
 /// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which

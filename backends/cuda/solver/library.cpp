@@ -84,7 +84,7 @@ void Streams::make(const Solve& p) {
 void Streams::take(const Solve& p) {
   unsigned long long id = 0;
   check(p, cudaStreamGetId(handles_[0].stream, &id), "cudaStreamGetId");
-  if (id == id_) return;
+  if (id_ == id) return;
   const Library& lib = library();
   check_library(p, lib.cusolverDnSetStream(handles_[0].solver, handles_[0].stream), "cusolverDnSetStream");
   check_library(p, lib.cublasSetStream_v2(handles_[0].blas, handles_[0].stream), "cublasSetStream");
@@ -112,25 +112,31 @@ Streams& Streams::of(const Solve& p) {
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   // The handle of each thread's own default stream is the same for all threads.
   const auto owner = stream == cudaStreamPerThread ? std::this_thread::get_id() : std::thread::id{};
+  const Key key{p.execution.device, stream, owner};
   const bool captured = is_captured(p);
-  const std::lock_guard lock(mutex);
-  const auto found = all->find({p.execution.device, stream, owner});
-  if (captured) {
-    if (found != all->end()) return *found->second;
+  Streams* known = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = all->find(key); found != all->end()) {
+      known = found->second.get();
+    } else if (!captured) {
+      std::unique_ptr<Streams> one(new Streams);
+      one->make(p);
+      one->take(p);
+      return *all->emplace(key, std::move(one)).first->second;
+    }
+  }
+  if (!known)
     throw Error(Code::unsupported,
                 std::string(p.function) +
                     ": the handles of cuSOLVER cannot be made while the stream is being captured; expected "
                     "a call on it, or of workspace_size(), before the capture");
+  if (!captured) {
+    const auto used =
+        known->lock();  // which another thread's call may hold, without keeping calls on other streams from theirs
+    known->take(p);
   }
-  if (found != all->end()) {
-    const auto used = found->second->lock();
-    found->second->take(p);
-    return *found->second;
-  }
-  std::unique_ptr<Streams> one(new Streams);
-  one->make(p);
-  one->take(p);
-  return *all->emplace(Key{p.execution.device, stream, owner}, std::move(one)).first->second;
+  return *known;
 }
 
 Fork::Fork(const Solve& p, const Streams& streams, int used, bool waits)

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace rigel::backends::solver {
@@ -74,7 +75,7 @@ class Streams {
   Handles handles_[count];
   std::mutex mutex_;
   cudaEvent_t begin_ = nullptr, end_[count] = {};
-  unsigned long long id_ = 0;  // of the caller's stream
+  std::optional<unsigned long long> id_;  // of the caller's stream
 };
 
 /// While it lives, the first `used` streams hold a call's work. They begin after what the caller's stream holds, and that one
