@@ -120,7 +120,8 @@ class Calls {
       const Values expected = turned(support::values(rows));
       CHECK(support::same(run(*kernel, by_columns, columns), expected));
       if (!rigel::is_commutative<S>) CHECK(kernel->info.transposes == Transposes::no);
-      if (!rigel::is_commutative<S> || !std::is_same_v<E, epilogue::Program>) continue;
+      // A functor sees places in the transpose unless its kernel swaps them.
+      if (!rigel::in_zoo<S> || !std::is_same_v<E, epilogue::Program>) continue;
       rigel::Kernel<Contraction> transposing = *kernel;
       transposing.info.transposes = Transposes::with_same_bits;
       if (!rigel::supports(transposing, by_columns)) continue;  // BLAS, of another layout
