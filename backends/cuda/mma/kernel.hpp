@@ -150,8 +150,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       unsigned char* const buffer = shared + Slabs::bytes + warp * of_warp;
       if constexpr (after_layer) {
         using Sum = typename Slabs::Mma::Accumulator;
-        tensor::stored_after_layer<Shape::outputs_n, 16, 2>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
-                                                            reinterpret_cast<Sum*>(buffer), lane);
+        tensor::stored_after_layer<Shape::outputs_n, 16, 2, true>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
+                                                                  reinterpret_cast<Sum*>(buffer), lane);
       } else {
         store_tile<Shape::outputs_n, 16, large ? 1 : 2, !large, !large && ShortFloat<typename S::element> ? 4 : 0>(
             g, sums, result, o.batch, o.m + warp_m, o.n + warp_n, buffer, lane);

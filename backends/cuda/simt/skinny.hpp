@@ -151,7 +151,8 @@ auto with_skinny_shape(const Contraction& p, const Use& use) {
   using Element = typename S::element;
   using Low = SkinnyShape<Element, 1>;
   if (p.m <= Low::m) return use.template operator()<Low>();
-  return use.template operator()<SkinnyShape<Element, sizeof(Element) == 8 ? 2 : sizeof(Element) == 4 ? 4 : 8>>();
+  constexpr int rows = sizeof(Element) == 8 ? 2 : sizeof(Element) == 2 ? 8 : 4;  // as registers and shared memory allow
+  return use.template operator()<SkinnyShape<Element, rows>>();
 }
 
 template <class S, class Finish>

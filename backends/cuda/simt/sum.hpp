@@ -84,21 +84,19 @@ struct Slabs {
 
 /// Whether a tile's loop counts what is left of K in a register of its own. Clang otherwise computes it from K and the step, and ptxas
 /// then copies the loop's body to peel the first slab off: longer code, which costs small K up to 9 %, though its registers are at
-/// times assigned better. As measured, by the way in which B comes.
-template <class S, tile::Way WayB>
-inline constexpr bool counts_down = false;
-template <tile::Way WayB>
-inline constexpr bool counts_down<l2_squared<float>, WayB> = true;
-template <>
-inline constexpr bool counts_down<plus_times<float>, tile::Way::along_lines> = true;
+/// times assigned better. As measured.
+template <class S, class Shape, tile::Way WayA, tile::Way WayB>
+inline constexpr bool counts_down =
+    WayA == tile::Way::along_k && std::is_same_v<Shape, LargeTile<S>> &&
+    (std::is_same_v<S, l2_squared<float>> || (std::is_same_v<S, plus_times<float>> && WayB == tile::Way::along_lines));
 
 /// The schedule of a tile's unrolled slabs.
 template <class S, class Shape, tile::Way WayA, tile::Way WayB>
 inline constexpr Schedule schedule_of =
-    std::is_same_v<S, plus_times<float>> && counts_down<S, WayB> ? Schedule{0, 3}
-    : WayA == tile::Way::single || WayB == tile::Way::single     ? schedule_of_singles<S, Shape>
-    : WayA == tile::Way::shifted_k                               ? schedule_of_shifted<S, Shape>
-                                                                 : schedule<S>;
+    counts_down<S, Shape, WayA, WayB>                        ? schedule_of_counted<S>
+    : WayA == tile::Way::single || WayB == tile::Way::single ? schedule_of_singles<S, Shape>
+    : WayA == tile::Way::shifted_k                           ? schedule_of_shifted<S, Shape>
+                                                             : schedule<S>;
 
 /// The sum of a tile, and the shared memory that it takes. `Count` counts k; 32 bits, if they suffice, save a register.
 template <
@@ -200,10 +198,15 @@ class TileSum {
     if constexpr (tests) begin(x);
     if constexpr (unrolled) read(0, 0, fragment_a[0], fragment_b[0]);
     int current = 0, free = ahead;
+    constexpr bool counts = counts_down<S, Shape, WayA, WayB>;
     auto left = static_cast<Count>(g.k);
-    if constexpr (counts_down<S, WayB> && sizeof(Count) == 4) asm volatile("" : "+r"(left));
+    if constexpr (counts) asm volatile("" : "+r"(left));  // of its own
+    const auto count_down = [&] {
+      if constexpr (counts) left -= Shape::depth;
+    };
 #pragma unroll 1
-    for (Count k0 = 0;; k0 += Shape::depth, left -= Shape::depth) {
+    for (Count k0 = 0;; k0 += Shape::depth, count_down()) {
+      if constexpr (!counts) left = static_cast<Count>(g.k) - k0;
       if (unrolled && (!any_k || left >= least)) {
         if constexpr (unrolled) {
 #pragma unroll

@@ -126,13 +126,18 @@ inline constexpr Schedule schedule<plus_times<float>> = {0, 7};
 template <>
 inline constexpr Schedule schedule<l1<float>> = {1, 6};
 template <>
-inline constexpr Schedule schedule<l2_squared<float>> = {1, 4};
+inline constexpr Schedule schedule<l2_squared<float>> = {0, 4};
 template <class E, class A>
 inline constexpr Schedule schedule<max_min<E, A>> = {0, 4};
 template <class E, class A>
 inline constexpr Schedule schedule<lp<E, A>> = {1, 4};
 template <class E, class A>
 inline constexpr Schedule schedule<min_max<E, A>> = {0, 4};
+/// That of tiles whose loop counts_down (sum.hpp).
+template <class S>
+inline constexpr Schedule schedule_of_counted = {1, 4};
+template <>
+inline constexpr Schedule schedule_of_counted<plus_times<float>> = {0, 3};
 
 /// The tile of a semiring, in accumulators of `OnPairs<S>`: S::LargeTile if S has one (argument.hpp).
 template <class S>

@@ -323,19 +323,22 @@ __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& 
 }
 
 /// Stores a warp's outputs after a Layer if C, whose columns are neighbours and at least 4, has the type of elements or of sums; returns
-/// whether it did. `layers`: groups of four that a lane takes at a time, for 64 outputs of a row.
-template <int outputs_n, int apart, int layers, class S, class Finish, class Sum, int rows, int columns, class Result>
+/// whether it did. `layers`: groups of four that a lane takes at a time, for 64 outputs of a row; without `any_columns` these must be whole and aligned.
+template <int outputs_n, int apart, int layers, bool any_columns, class S, class Finish, class Sum, int rows, int columns,
+          class Result>
 __device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                                    const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                                    Sum* sums, int lane) {
   const auto store = [&]<class Value>() __attribute__((always_inline)) {
     if (!g.finish.template runs_short<Value>()) return false;
     const auto own_lane = [&] { return lane; };
+    constexpr int together = std::max(layers * outputs_n / 64, 1);
     if (fours_of<Value>(g, l, m, n))
-      store_layer<Value, true, outputs_n, apart, std::max(layers * outputs_n / 64, 1)>(g, x, result, l, m, n, sums, nullptr,
-                                                                                       own_lane);
-    else
+      store_layer<Value, true, outputs_n, apart, together>(g, x, result, l, m, n, sums, nullptr, own_lane);
+    else if constexpr (any_columns)
       store_layer<Value, false, outputs_n, apart, 1>(g, x, result, l, m, n, sums, nullptr, own_lane);
+    else
+      return false;
     return true;
   };
   if constexpr (ShortFloat<typename S::element>)
@@ -401,7 +404,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
     if (own) return store_doubles(g, x, l, m, n, lane);
   if constexpr (takes_steps && layers > 0 && std::is_same_v<Finish, detail::ProgramFinish>)
     if (!own && !elements && g.finish.is_layer && !g.accumulate && g.c_strides.column == 1 && g.n >= 4)
-      if (stored_after_layer<outputs_n, apart, layers>(g, x, result, l, m, n, sums, lane)) return;
+      if (stored_after_layer<outputs_n, apart, layers, any_columns>(g, x, result, l, m, n, sums, lane)) return;
 
   for_each_piece<outputs_n, apart>(
       x, sums, static_cast<Sum*>(nullptr), lane, [&](int row0, int before, Sum*) __attribute__((always_inline)) {
