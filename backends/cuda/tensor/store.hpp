@@ -323,7 +323,8 @@ __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& 
 }
 
 /// Stores a warp's outputs after a Layer if C, whose columns are neighbours and at least 4, has the type of elements or of sums; returns
-/// whether it did. `layers`: groups of four that a lane takes at a time, for 64 outputs of a row; without `any_columns` these must be whole and aligned.
+/// whether it did. `layers`: groups of four that a lane takes at a time, for 64 outputs of a row; without `any_columns` these must be
+/// whole and aligned.
 template <int outputs_n, int apart, int layers, bool any_columns, class S, class Finish, class Sum, int rows, int columns,
           class Result>
 __device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
@@ -352,7 +353,7 @@ __device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Fi
 /// if there are none for steps. `accumulates`: whether there are some for steps after a sum with C; `layers`: how many
 /// groups it takes at a time after a Layer, or 0, for 64 outputs of a row.
 template <int outputs_n, int apart = 16, int together = 2, bool accumulates = true, int layers = accumulates ? 4 : 0,
-          class S, class Finish, class Sum, int rows, int columns, class Result>
+          bool any_columns = true, class S, class Finish, class Sum, int rows, int columns, class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                            unsigned char* buffer, int lane) {
