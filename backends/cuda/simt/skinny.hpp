@@ -111,9 +111,7 @@ __global__ void __launch_bounds__(Shape::threads, 2)
     arch::commit_copies();
     const Element *const a = slab(current) + group * Shape::pitch, *const b = slab(current) + Shape::of_a;
     const int count = left_of(g.k - k0, Shape::depth);
-    constexpr int unroll = width > 4 ? 1 : 2;
-#pragma unroll unroll
-    for (int k = 0; k < count; k += width) {
+    const auto add = [&](int k) __attribute__((always_inline)) {
       Vector of_a[rows], of_b;
 #pragma unroll
       for (int r = 0; r < rows; ++r) of_a[r] = Vector::load(a + r * Shape::groups * Shape::pitch + k);
@@ -128,6 +126,13 @@ __global__ void __launch_bounds__(Shape::threads, 2)
 #pragma unroll
         for (int r = 0; r < rows; ++r)
           x[r] = step(s, x[r], static_cast<Operand>(of_a[r].value[v]), static_cast<Operand>(of_b.value[v]), k0 + k + v);
+    };
+    if (count == Shape::depth) {
+#pragma unroll
+      for (int k = 0; k < Shape::depth; k += width) add(k);
+    } else {
+#pragma unroll 1
+      for (int k = 0; k < count; k += width) add(k);
     }
     free = current;
     current = current + 1 == stages ? 0 : current + 1;
@@ -167,6 +172,8 @@ Status skinny_supports(const Contraction& p) {
   const bool along_k = p.b.row_stride == 1, along_n = p.b.column_stride == 1 && p.n * size % 16 == 0;
   if (!(along_k && vectors(p.b, p.b.column_stride, p.n)) && !(along_n && vectors(p.b, p.b.row_stride, p.k)))
     return {Decline::layout, "B is in vectors of 16 bytes neither along K nor along N"};
+  if (!with_skinny_shape<S>(p, [&]<class Shape>() { return p.m <= 2 * Shape::m; }))
+    return {Decline::extents, "C has more than a few rows"};
   const bool fits = with_skinny_shape<S>(p, [&]<class Shape>() {
     return p.m <= max_grid && p.n <= max_grid &&
            blocks_of(p.m, bits_of(Shape::m)) * blocks_of(p.n, bits_of(Shape::columns)) <= max_grid;
@@ -175,22 +182,22 @@ Status skinny_supports(const Contraction& p) {
   return detail::finish_supports<Finish>(p);
 }
 
-/// A launch, the wait for the first slabs, and for each round of blocks the longest of three: B's bytes; a chain; and what the warps
-/// issue. From instruction counts, for sm_90.
+/// A launch, the wait for the first slabs, and the longest of three: B's bytes; the slabs of a block, each as long as a thread's chain; and
+/// what the warps of a multiprocessor issue. Estimated for sm_90 from instruction counts.
 template <class S>
 double skinny_seconds(const Contraction& p) {
   return with_skinny_shape<S>(p, [&]<class Shape>() {
-    constexpr double launch = 3.5e-6, wait = 1.5e-6, clock = 1.8e9, bytes_per_second = 2.7e12;
-    constexpr double instructions = 1.6 / relative_speed<S>, chain = sizeof(typename S::accumulator) > 4 ? 9 : 5;
-    const double blocks_m = std::ceil(static_cast<double>(p.m) / Shape::m),
-                 columns = std::ceil(static_cast<double>(p.n) / Shape::columns);
-    const double blocks = static_cast<double>(p.batch) * blocks_m * columns,
-                 multiprocessors = std::max(p.execution.multiprocessors, 1);
-    const double each = std::ceil(blocks / multiprocessors), k = static_cast<double>(p.k);
-    const double issue = Shape::threads / 128. * (Shape::rows * instructions * registers_of<operand_t<S>> + 2);
-    const double of_block = k / clock, bytes = k * 128 / (bytes_per_second / multiprocessors);
-    return launch + wait +
-           std::max({each * issue * of_block, std::ceil(each / 2) * chain * instructions * of_block, each * bytes});
+    constexpr double launch = 3.5e-6, wait = 2e-6, clock = 1.8e9, bytes_per_second = 2.5e12, of_slab = 200;
+    constexpr double instructions = 1.6 / relative_speed<S> * registers_of<operand_t<S>>;
+    constexpr double chain = sizeof(typename S::accumulator) > 4 ? 10 : 5, issue = 3 * (Shape::rows * instructions + 2);
+    const double blocks = static_cast<double>(p.batch) * std::ceil(static_cast<double>(p.m) / Shape::m) *
+                          std::ceil(static_cast<double>(p.n) / Shape::columns);
+    const double multiprocessors = std::max(p.execution.multiprocessors, 1), each = std::ceil(blocks / multiprocessors);
+    const double slabs = std::ceil(static_cast<double>(p.k) / Shape::depth), resident = 4;
+    const double of_chain = std::ceil(each / resident) * slabs * (of_slab + Shape::depth * chain);
+    const double of_issue = each * slabs * (of_slab / 2 + Shape::depth * issue);
+    const double bytes = static_cast<double>(p.batch) * static_cast<double>(p.n) * static_cast<double>(p.k) * p.b.size;
+    return launch + wait + std::max(std::max(of_chain, of_issue) / clock, bytes / bytes_per_second);
   });
 }
 
