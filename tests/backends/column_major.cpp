@@ -52,6 +52,7 @@ struct Read {
   support::Matrix<float, Exec> row, column;  // of each batch
   support::Batch<float, Exec> matrix;
   Kokkos::View<float*, typename Exec::memory_space> numbers;
+  Kokkos::View<float, typename Exec::memory_space> nine{"nine"};
 
   explicit Read(const Shape& s)
       : row(support::matrix<float, Exec>(s.batches, s.n, integers<float>(product(s.batches, s.n, 1), 11))),
@@ -59,6 +60,7 @@ struct Read {
         matrix(support::batch<float, Exec>(s.batches, s.m, s.n, integers<float>(product(s.batches, s.m, s.n), 13))),
         numbers("numbers", static_cast<std::size_t>(s.batches)) {
     support::fill(numbers, integers<float>(static_cast<std::size_t>(s.batches), 14));
+    Kokkos::deep_copy(nine, 9.f);
   }
 
   /// All steps whose parameters or places depend on rows, columns or batches, one by one and together.
@@ -75,16 +77,9 @@ struct Read {
             epilogue::residual(matrix),
             epilogue::add_diagonal(7, 5, 2),
             epilogue::add_diagonal(numbers, 0, 3),
-            epilogue::clamp(numbers, nine()),
+            epilogue::clamp(numbers, nine),
             epilogue::scale(numbers) | epilogue::scale_column(column) | epilogue::add_row(row) | epilogue::residual(matrix) |
                 epilogue::add_diagonal(3, 0, 1)};
-  }
-
- private:
-  Kokkos::View<float, typename Exec::memory_space> nine() const {
-    const Kokkos::View<float, typename Exec::memory_space> bound("bound");
-    Kokkos::deep_copy(bound, 9.f);
-    return bound;
   }
 };
 

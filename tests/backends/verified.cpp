@@ -39,6 +39,10 @@ TEST_CASE("verify: every registered kernel of contract()") {
       support::skip("kernels that need another processor than this machine's");
       continue;
     }
+    if (e.code == rigel::Code::unsupported && info.variant == "skinny") {  // aligned.cpp has problems for it
+      support::skip("kernels whose operands no random problem aligns");
+      continue;
+    }
     CHECK(e.message == "nothing was thrown");
     CHECK(v.report == "");
     CHECK(v.ok);
@@ -46,10 +50,11 @@ TEST_CASE("verify: every registered kernel of contract()") {
       support::skip("kernels that need another processor than this machine's");
       continue;
     }
-    // Some kernels decline many problems: BLAS takes contiguous matrices without an epilogue, split_k single products, and
-    // hopper's widest tiles only a C that stores sums without conversion and has a multiple of four columns.
+    // Some kernels decline many problems: BLAS takes contiguous matrices without an epilogue, split_k single products,
+    // skinny a few rows of aligned operands, and hopper's widest tiles only a C that stores sums without conversion and has a multiple of four columns.
     const bool as_they_are = info.family == "cuda.hopper" && info.operands[2].layout == rigel::Layout::row_major;
-    CHECK(v.problems > (info.family == "host.blas" ? 0 : as_they_are ? 4 : info.variant == "split_k" ? 15 : 20));
+    const bool takes_few = info.family == "host.blas" || info.variant == "skinny";
+    CHECK(v.problems > (takes_few ? 0 : as_they_are ? 4 : info.variant == "split_k" ? 15 : 20));
     ++checked;
   }
   CHECK(checked >= 100);
