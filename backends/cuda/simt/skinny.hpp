@@ -145,10 +145,11 @@ __global__ void __launch_bounds__(Shape::threads, 2)
   }
 }
 
-/// Whether a semiring of the zoo has these kernels: if ⊗ is short, and not on pairs.
+/// Whether a semiring of the zoo has these kernels: if ⊗ is short, not on pairs, and has kernels for vectors elsewhere.
 template <class S>
-inline constexpr bool has_skinny = in_zoo<S> && !is_transcendental<S> && !is_packed<S> && bit_counts_of<S> == 0 &&
-                                   std::is_arithmetic_v<typename S::accumulator> && sizeof(typename S::element) <= 8;
+inline constexpr bool has_skinny =
+    in_zoo<S> && !is_transcendental<S> && !is_packed<S> && !singles_only<S> && bit_counts_of<S> == 0 &&
+    std::is_arithmetic_v<typename S::accumulator> && sizeof(typename S::element) <= 8;
 
 /// use.operator()<Shape>() with the least of two blocks that has all rows, or with the larger one.
 template <class S, class Use>
@@ -182,8 +183,8 @@ Status skinny_supports(const Contraction& p) {
   return detail::finish_supports<Finish>(p);
 }
 
-/// A launch, the wait for the first slabs, and the longest of three: B's bytes; the slabs of a block, each as long as a thread's chain; and
-/// what the warps of a multiprocessor issue. Estimated for sm_90 from instruction counts.
+/// A launch, for each round of blocks the wait for the first slabs, and the longest of three: B's bytes; the slabs of a block, each as
+/// long as a thread's chain; and what the warps of a multiprocessor issue. Estimated for sm_90 from instruction counts.
 template <class S>
 double skinny_seconds(const Contraction& p) {
   return with_skinny_shape<S>(p, [&]<class Shape>() {
@@ -194,10 +195,10 @@ double skinny_seconds(const Contraction& p) {
                           std::ceil(static_cast<double>(p.n) / Shape::columns);
     const double multiprocessors = std::max(p.execution.multiprocessors, 1), each = std::ceil(blocks / multiprocessors);
     const double slabs = std::ceil(static_cast<double>(p.k) / Shape::depth), resident = 4;
-    const double of_chain = std::ceil(each / resident) * slabs * (of_slab + Shape::depth * chain);
+    const double rounds = std::ceil(each / resident), of_chain = rounds * slabs * (of_slab + Shape::depth * chain);
     const double of_issue = each * slabs * (of_slab / 2 + Shape::depth * issue);
     const double bytes = static_cast<double>(p.batch) * static_cast<double>(p.n) * static_cast<double>(p.k) * p.b.size;
-    return launch + wait + std::max(std::max(of_chain, of_issue) / clock, bytes / bytes_per_second);
+    return launch + rounds * wait + std::max(std::max(of_chain, of_issue) / clock, bytes / bytes_per_second);
   });
 }
 
