@@ -111,9 +111,8 @@ class PreparedCdist {
   // Rows to be written contiguous along k, each aligned to 16 bytes.
   Operand prepared(const Operand& from) const {
     const std::size_t size = size_of(inner_.element);
-    constexpr std::int64_t bits = 32;
     const std::int64_t columns = pass_.transformed ? pass_.factor.columns
-                                 : pass_.packed    ? (from.columns + bits - 1) / bits
+                                 : pass_.packed    ? packed_words(from.columns)
                                                    : from.columns;
     const std::int64_t vector = 16 / static_cast<std::int64_t>(size), pitch = (columns + vector - 1) / vector * vector;
     return {.type = inner_.element,

@@ -10,6 +10,9 @@
 
 namespace rigel::detail {
 
+/// Words of a packed row of `columns` truth values.
+RIGEL_FUNCTION std::int64_t packed_words(std::int64_t columns) { return (columns + 31) / 32; }
+
 /// The kernel: a work item makes one word.
 template <class Exec, class Element>
 struct PackRows {
@@ -18,7 +21,7 @@ struct PackRows {
   RowsToPrepare<Element, std::uint32_t> of[2];
   std::int64_t k;
 
-  RIGEL_MEMBER std::int64_t words() const { return (k + bits - 1) / bits; }
+  RIGEL_MEMBER std::int64_t words() const { return packed_words(k); }
 
   void launch(const Exec& exec) const {
     using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
@@ -29,9 +32,7 @@ struct PackRows {
   RIGEL_MEMBER void operator()(std::int64_t item) const {
     const std::int64_t word = item % words(), first = word * bits;
     std::int64_t r = item / words();
-    const bool second = r >= of[0].count();
-    const RowsToPrepare<Element, std::uint32_t> g = second ? of[1] : of[0];
-    if (second) r -= of[0].count();
+    const RowsToPrepare<Element, std::uint32_t> g = operand_of(of, r);
     const Element* const from = &g.from.at(r / g.rows, r % g.rows, first);
     const int count = static_cast<int>(k - first < bits ? k - first : bits);
     std::uint32_t packed = 0;

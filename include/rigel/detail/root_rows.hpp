@@ -22,9 +22,7 @@ struct RootRows {
   RIGEL_MEMBER void operator()(std::int64_t item) const {
     const std::int64_t i = item % k;
     std::int64_t r = item / k;
-    const bool second = r >= of[0].count();
-    const RowsToPrepare<Element, Row> g = second ? of[1] : of[0];
-    if (second) r -= of[0].count();
+    const RowsToPrepare<Element, Row> g = operand_of(of, r);
     g.to.at(r / g.rows, r % g.rows, i) =
         static_cast<Row>(__builtin_elementwise_sqrt(row_number(g.from.at(r / g.rows, r % g.rows, i))));
   }

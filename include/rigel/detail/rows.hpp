@@ -66,19 +66,12 @@ struct PrepareRows {
     const Element* from;
     std::int64_t step;
     double scale, mean, rest;
-    RIGEL_MEMBER double scaled(Element x) const {
-      if constexpr (ShortFloat<Element>)
-        return math::multiply(static_cast<double>(static_cast<float>(x)), scale);
-      else
-        return math::multiply(static_cast<double>(x), scale);
-    }
+    RIGEL_MEMBER double scaled(Element x) const { return math::multiply(row_number(x), scale); }
     RIGEL_MEMBER double operator()(Element x) const { return math::subtract(math::subtract(scaled(x), mean), rest); }
   };
 
   RIGEL_MEMBER void prepare(const Team& team, std::int64_t r, double* shared) const {
-    const bool second = r >= p.of[0].count();
-    const RowsToPrepare<Element, Row> g = second ? p.of[1] : p.of[0];
-    if (second) r -= p.of[0].count();
+    const RowsToPrepare<Element, Row> g = operand_of(p.of, r);
     Row* const to = &g.to.at(r / g.rows, r % g.rows, 0);
     Reader row{&g.from.at(r / g.rows, r % g.rows, 0), g.from.column, 1, 0, 0};
 

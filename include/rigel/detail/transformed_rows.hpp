@@ -17,6 +17,14 @@ struct RowsToPrepare {
   RIGEL_MEMBER std::int64_t count() const { return batches * rows; }
 };
 
+/// The operand of row r of both, whose rows count one after the other; r becomes the row's number in it.
+template <class Element, class Row>
+RIGEL_FUNCTION RowsToPrepare<Element, Row> operand_of(const RowsToPrepare<Element, Row> (&of)[2], std::int64_t& r) {
+  const bool second = r >= of[0].count();
+  if (second) r -= of[0].count();
+  return second ? of[1] : of[0];
+}
+
 /// A number of X or Z.
 template <class Element>
 RIGEL_FUNCTION double row_number(Element x) {
@@ -46,9 +54,7 @@ struct TransformRows {
   RIGEL_MEMBER void operator()(std::int64_t item) const {
     const std::int64_t first = item % items_of_row() * together;
     std::int64_t r = item / items_of_row();
-    const bool second = r >= of[0].count();
-    const RowsToPrepare<Element, Row> g = second ? of[1] : of[0];
-    if (second) r -= of[0].count();
+    const RowsToPrepare<Element, Row> g = operand_of(of, r);
     const Element* const from = &g.from.at(r / g.rows, r % g.rows, 0);
     Row* const to = &g.to.at(r / g.rows, r % g.rows, first);
     const int width = static_cast<int>(columns - first < together ? columns - first : together);
