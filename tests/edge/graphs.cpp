@@ -57,21 +57,13 @@ TEST_CASE("presize: none for execution spaces that Rigel does not know") {
 }
 
 #ifdef KOKKOS_ENABLE_CUDA
+#include <tests/support/stream.hpp>
+
 namespace {
 
+using support::Stream;
 using Exec = Kokkos::Cuda;
 using Bytes = std::vector<unsigned char>;
-
-class Stream {
- public:
-  Stream() { REQUIRE(cudaStreamCreate(&stream_) == cudaSuccess); }
-  ~Stream() { CHECK(cudaStreamDestroy(stream_) == cudaSuccess); }
-  Stream(const Stream&) = delete;
-  operator cudaStream_t() const { return stream_; }
-
- private:
-  cudaStream_t stream_{};
-};
 
 /// A graph of what `call` enqueues on a stream.
 class Graph {

@@ -11,26 +11,17 @@
 #include <doctest/doctest.h>
 
 #ifdef KOKKOS_ENABLE_CUDA
+#include <tests/support/stream.hpp>
 
 using rigel::Factorisation;
 using solve::Numbers;
 using support::batch;
+using support::Stream;
 using support::values;
 
 namespace {
 
 using Exec = Kokkos::Cuda;
-
-class Stream {
- public:
-  Stream() { REQUIRE(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) == cudaSuccess); }
-  ~Stream() { CHECK(cudaStreamDestroy(stream_) == cudaSuccess); }
-  Stream(const Stream&) = delete;
-  operator cudaStream_t() const { return stream_; }
-
- private:
-  cudaStream_t stream_{};
-};
 
 /// Seven systems of order 40 with three right sides, their solutions, and a workspace for a kernel.
 struct Systems {
@@ -118,7 +109,7 @@ TEST_CASE("solve: systems on several streams have the bits of systems alone") {
     const Numbers expected = systems.alone();
     // Streams that come and go: addresses of destroyed ones are used again.
     for (int round = 0; round < 4; ++round) {
-      const Stream first, second;
+      const Stream first(cudaStreamNonBlocking), second(cudaStreamNonBlocking);
       for (const cudaStream_t stream : {cudaStream_t(first), cudaStream_t(second)}) {
         const Exec exec(stream);
         Kokkos::deep_copy(exec, systems.x, 7.);
@@ -132,7 +123,7 @@ TEST_CASE("solve: systems on several streams have the bits of systems alone") {
 
 TEST_CASE("solve: systems on several streams in a graph") {
   with_kernels([](const Systems& systems) {
-    const Stream stream;
+    const Stream stream(cudaStreamNonBlocking);
     const Exec exec(stream);
     const rigel::WorkspaceSize size = rigel::workspace_size(systems.problem(exec));
     if (size.host_bytes > 0) return support::skip("solve: this version of cuSOLVER needs host memory");
@@ -163,7 +154,7 @@ TEST_CASE("solve: systems on several streams in a graph") {
 TEST_CASE("solve: a captured stream without handles") {
   with_kernels([](const Systems& systems) {
     const Numbers expected = systems.alone();
-    const Stream stream;
+    const Stream stream(cudaStreamNonBlocking);
     const Exec exec(stream);
     const Memory memory("memory", 1 << 24);
     const rigel::Workspace workspace = aligned(memory);
