@@ -15,6 +15,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <random>
 
 namespace rigel {
@@ -376,8 +377,8 @@ class Verifier {
         (program.empty() || program.bit_steps() > 0)) {  // others may depend on the row
       // One row alone, or the lower half, in a call of its own.
       const Inputs rows = last_rows(in, result_.problems % 2 ? c.m - 1 : c.m / 2);
-      compare_bits(c, rows, actual, solve_by(exec, kernel_, rows, c.accumulate, program),
-                   "outputs depend on the number of rows");
+      if (const auto alone = solve_part(rows, c.accumulate, program))
+        compare_bits(c, rows, actual, *alone, "outputs depend on the number of rows");
     }
     if (peer_) compare_with_peer(c, in, actual, program);
     if (bitwise())
@@ -389,6 +390,18 @@ class Verifier {
   }
 
  private:
+  // What the kernel makes of some of the rows. None if C, which it gets transposed where columns are contiguous, must have an
+  // aligned number of rows that these are not: such a call gets another kernel of the bit class.
+  std::optional<Bytes> solve_part(const Inputs& rows, bool accumulate, const epilogue::Program& program) const {
+    const bool aligns_rows = rows.c.operand.row_stride == 1 && kernel_.info.operands[2].alignment > 1;
+    try {
+      return solve_by(Exec{}, kernel_, rows, accumulate, program);
+    } catch (const Error& e) {
+      if (!aligns_rows || e.decline() != Decline::layout) throw;
+      return {};
+    }
+  }
+
   // NaN counts as one value, and so does zero.
   void add_to_digest(const Inputs& in, const Bytes& actual) {
     const Scalar type = in.c.operand.type;
