@@ -6,7 +6,6 @@
 #pragma once
 
 #include <rigel/backends/cuda/simt/contract.hpp>
-#include <rigel/backends/cuda/simt/few.hpp>
 
 namespace rigel::backends::simt {
 
@@ -25,7 +24,7 @@ struct SkinnyShape {
   static_assert(depth % width == 0 && stages >= 3);
 };
 
-/// The first elements of a block's operands, in vectors; `vectors`: along K.
+/// A block's part of the operands.
 template <class Shape, class Element>
 struct SkinnyOperands {
   const Element *a, *b;
@@ -161,25 +160,26 @@ auto with_skinny_shape(const Contraction& p, const Use& use) {
   return use.template operator()<SkinnyShape<Element, rows>>();
 }
 
+/// Whether an operand consists of lines of whole vectors: of `length` neighbours, `lines` of them, `line_stride` apart.
+inline bool in_whole_vectors(const Operand& o, std::int64_t length, std::int64_t stride, std::int64_t lines,
+                             std::int64_t line_stride) {
+  const auto whole = [&](std::int64_t elements) { return elements * static_cast<std::int64_t>(o.size) % 16 == 0; };
+  return stride == 1 && whole(length) && (lines <= 1 || whole(line_stride)) && whole(o.batch_stride) &&
+         reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0;
+}
+inline bool is_k_major_in_vectors(const Contraction& p) {
+  return in_whole_vectors(p.b, p.k, p.b.row_stride, p.n, p.b.column_stride);
+}
+
 template <class S, class Finish>
 Status skinny_supports(const Contraction& p) {
-  constexpr std::int64_t size = sizeof(typename S::element);
-  const auto vectors = [&](const Operand& o, std::int64_t stride, std::int64_t lines) {
-    return reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0 && (lines <= 1 || stride * size % 16 == 0) &&
-           o.batch_stride * size % 16 == 0;
-  };
-  if (p.a.column_stride != 1 || !vectors(p.a, p.a.row_stride, p.m) || p.k * size % 16 != 0)
+  if (!in_whole_vectors(p.a, p.k, p.a.column_stride, p.m, p.a.row_stride))
     return {Decline::layout, "rows of A are no vectors of 16 bytes along K"};
-  const bool along_k = p.b.row_stride == 1, along_n = p.b.column_stride == 1 && p.n * size % 16 == 0;
-  if (!(along_k && vectors(p.b, p.b.column_stride, p.n)) && !(along_n && vectors(p.b, p.b.row_stride, p.k)))
+  if (!is_k_major_in_vectors(p) && !in_whole_vectors(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride))
     return {Decline::layout, "B is in vectors of 16 bytes neither along K nor along N"};
   if (!with_skinny_shape<S>(p, [&]<class Shape>() { return p.m <= 2 * Shape::m; }))
     return {Decline::extents, "C has more than a few rows"};
-  const bool fits = with_skinny_shape<S>(p, [&]<class Shape>() {
-    return p.m <= max_grid && p.n <= max_grid &&
-           blocks_of(p.m, bits_of(Shape::m)) * blocks_of(p.n, bits_of(Shape::columns)) <= max_grid;
-  });
-  if (!fits) return {Decline::extents, "C has more than 2^31 - 1 rows, columns or blocks"};
+  if (p.n > max_grid) return {Decline::extents, "C has more than 2^31 - 1 columns"};  // hence fewer blocks
   return detail::finish_supports<Finish>(p);
 }
 
@@ -209,9 +209,9 @@ void run_skinny(const KernelInfo& info, const Contraction& p) {
   with_skinny_shape<S>(p, [&]<class Shape>() {
     auto blocks_m = static_cast<unsigned>((p.m + Shape::m - 1) / Shape::m);
     const auto blocks = blocks_m * static_cast<unsigned>((p.n + Shape::columns - 1) / Shape::columns);
-    const bool k_major = p.b.row_stride == 1 && (p.n <= 1 || p.b.column_stride * sizeof(typename S::element) % 16 == 0);
-    const auto function = k_major ? reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, true>)
-                                  : reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, false>);
+    const auto function = is_k_major_in_vectors(p)
+                              ? reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, true>)
+                              : reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, false>);
     cuda::for_each_launch(p.batch, cuda::max_grid_yz, [&](std::int64_t first, std::int64_t count) {
       void* list[] = {&arguments, &blocks_m, &first};
       cuda::check_launch(cudaLaunchKernel(function, dim3(blocks, static_cast<unsigned>(count)), dim3(Shape::threads), list,
