@@ -198,8 +198,8 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
                   (Parts::planes == 1 && !std::is_same_v<typename Slabs::Element, float>));  // none is recomputed
     if constexpr (!Shape::few_registers) {
       if (!__all_sync(0xffffffffu, result.keeps(sums)) || !stored_as_they_are<true>(g, sums, o.batch, m, o.n, lane))
-        tensor::store_tile<Storage::outputs, 64, Shape::long_sums ? 2 : 4, true, 4, !Shape::long_sums>(
-            g, sums, result, o.batch, m, o.n, shared.buffers[warp].bytes, lane);
+        tensor::store_tile<Storage::outputs, 64, Shape::long_sums ? 2 : 4>(g, sums, result, o.batch, m, o.n,
+                                                                           shared.buffers[warp].bytes, lane);
     } else if (!stored_as_they_are<false>(g, sums, o.batch, m, o.n, lane)) {
       if constexpr (ShortFloat<typename S::element>)
         store_layer<typename S::element>(g, sums, result, static_cast<int>(o.batch), static_cast<int>(m),

@@ -233,6 +233,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
 
   const auto store = [&](const auto& x) __attribute__((always_inline)) {
     static_assert(!as_they_are || !std::is_same_v<Element, float>);  // none is recomputed
+    if (m >= g.m) return;
     if constexpr (as_they_are) {
       found.store(x, lane);
     } else {

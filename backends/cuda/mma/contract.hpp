@@ -216,9 +216,7 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
       launch_tiles<Shape>(function, tiles, bytes, list, p, info);
     };
     if constexpr (is_large<Shape> && ShortFloat<Element> && planes == 1 && std::is_same_v<Finish, detail::ProgramFinish>)
-      if (arguments.finish.is_layer && !p.program->empty() && !p.accumulate && p.c.column_stride == 1 && p.n >= 4 &&
-          (p.c.type == scalar_of<typename S::element> || p.c.type == scalar_of<typename S::accumulator>))
-        return launch_function.template operator()<true>();
+      if (tensor::leaves_after_layer(p)) return launch_function.template operator()<true>();
     launch_function.template operator()<false>();
   };
   if constexpr (lines) {

@@ -68,7 +68,7 @@ constexpr auto loop_of() {
 template <class Slabs>
 using loop_t = typename decltype(loop_of<Slabs>())::type;
 
-/// Whether a thread has so many outputs that its kernel has no registers left for the code of a Layer beside that of other stores.
+/// Whether a thread has so many outputs that its kernel has no registers left for the code of a Layer in addition to that of other stores.
 template <class Shape>
 inline constexpr bool is_large = Shape::outputs_m * Shape::outputs_n >= 64 * 64;
 
@@ -150,8 +150,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       unsigned char* const buffer = shared + Slabs::bytes + warp * of_warp;
       if constexpr (after_layer) {
         using Sum = typename Slabs::Mma::Accumulator;
-        tensor::stored_after_layer<Shape::outputs_n, 16, 2, true>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
-                                                                  reinterpret_cast<Sum*>(buffer), lane);
+        tensor::stored_after_layer<Shape::outputs_n, 16, 2>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
+                                                            reinterpret_cast<Sum*>(buffer), lane);
       } else {
         store_tile<Shape::outputs_n, 16, large ? 1 : 2, !large, !large && ShortFloat<typename S::element> ? 4 : 0>(
             g, sums, result, o.batch, o.m + warp_m, o.n + warp_n, buffer, lane);

@@ -13,8 +13,8 @@
 namespace rigel::backends::tensor {
 
 /// Facts that kernels on tensor cores share. Outputs of the transposed problem have the same bits only if each product of two elements
-/// is one product on tensor cores: else the order of its parts tells A from B, and so does the centre of distances. `variant`: what their names call it, if not its precision; `schedule`: what
-/// else tells kernels of a variant apart, besides the tile.
+/// is one product on tensor cores: else the order of its parts tells A from B, and so does the centre of distances. `variant`: what
+/// their names call it, if not its precision; `schedule`: what else tells kernels of a variant apart, besides the tile.
 template <class S, class Shape>
 KernelInfo info_of_tile(std::string_view family, Precision precision, int depth, std::string variant = {},
                         const std::string& schedule = {}) {
@@ -45,15 +45,19 @@ inline bool stores_fours(const Operand& c) {
          reinterpret_cast<std::uintptr_t>(c.data) % (4 * c.size) == 0;
 }
 
+/// Whether outputs are stored after a Layer that does something: tensor::stored_after_layer() then takes them.
+inline bool leaves_after_layer(const Contraction& p) {
+  return p.program && !p.program->empty() && !p.accumulate && p.c.column_stride == 1 && p.c.columns >= 4 &&
+         (p.c.type == p.element || p.c.type == p.accumulator) && epilogue::Layer::of(*p.program, p.of_one_row);
+}
+
 /// How outputs leave for C: in groups of four as they are; after a Layer without or with an exponential; or by code for any epilogue.
 enum class Leave : std::uint8_t { as_they_are, after_layer, after_activation, in_general };
 inline Leave leave_of(const Contraction& p) {
   if (!p.program) return Leave::in_general;
   if (p.program->empty())
     return stores_fours(p.c) && (!p.accumulate || p.c.type == p.accumulator) ? Leave::as_they_are : Leave::in_general;
-  const bool takes_layers =
-      !p.accumulate && p.c.column_stride == 1 && p.c.columns >= 4 && (p.c.type == p.element || p.c.type == p.accumulator);
-  if (!takes_layers || !epilogue::Layer::of(*p.program, p.of_one_row)) return Leave::in_general;
+  if (!leaves_after_layer(p)) return Leave::in_general;
   const epilogue::Kind last = (*p.program)[p.program->size() - 1].kind;
   const bool is_short = last == epilogue::Kind::scale || last == epilogue::Kind::add || last == epilogue::Kind::relu;
   return is_short ? Leave::after_layer : Leave::after_activation;

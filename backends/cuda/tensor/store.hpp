@@ -240,11 +240,12 @@ __device__ __forceinline__ bool fours_of(const detail::Arguments<S, Finish>& g, 
   return address % (4 * sizeof(Value)) == 0 && g.c_strides.row % 4 == 0 && g.n % 4 == 0;
 }
 
-/// The shifts of four neighbours (l, ·, n + i), of which `left` exist: no number beyond the last column is read. N is at least 4.
+/// The shifts of four neighbours (l, ·, n + i), if not all of them need exist: no number beyond the last column, N − 1, is read. N is
+/// at least 4.
 template <class S, class Finish>
 __device__ __forceinline__ void read_shift_at_edge(const detail::Arguments<S, Finish>& g, float (&shift)[4], std::int64_t l,
-                                                   std::int64_t n, int left) {
-  const int beyond = std::max(4 - left, 0);
+                                                   std::int64_t n) {
+  const int beyond = static_cast<int>(std::max<std::int64_t>(n + 4 - g.n, 0));
   g.finish.layer.read_shift(shift, l, n - beyond);
 #pragma unroll
   for (int step = 0; step < 3; ++step)
@@ -256,7 +257,6 @@ __device__ __forceinline__ void read_shift_at_edge(const detail::Arguments<S, Fi
 /// row-major with elements of type Value. With `fours`, every group of four columns exists or not as a whole, and is aligned; without,
 /// N is at least 4. A lane takes four neighbours in some of a piece's rows, always in the same columns, `together` rows at a time.
 /// `x`, `sums`, `parked`: as in for_each_piece(); lane() is the lane, which kernels with few registers read again each time.
-/// With an Index of 32 bits, positions are computed anew for each piece.
 template <class Value, bool fours, int outputs_n, int apart, int together, class S, class Finish, class Index, int rows,
           int columns, class Result, class Lane>
 __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& g, const float (&x)[rows][columns][4],
@@ -264,58 +264,46 @@ __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& 
                                             const Lane& lane) {
   constexpr int pitch = StoreBuffer<outputs_n, float>::pitch, in_row = outputs_n / 4, next = 32 / in_row, groups = 8 / next;
   static_assert(32 % in_row == 0 && 8 % next == 0 && groups % together == 0);
-  // Where C(l, m, n) is, and how many of the warp's rows and columns exist; the lambda's rows and columns count from there.
-  constexpr bool few_registers = sizeof(Index) == 4;
-  const auto c_at = [&](Index row, Index column) __attribute__((always_inline)) {
-    return static_cast<Value*>(g.c) + g.c_offset(l, m + row, n + column);
-  };
-  const auto left_of = [](std::int64_t all, int here) { return static_cast<int>(std::min<std::int64_t>(all, here)); };
-  [[maybe_unused]] Value* const first_of_c = few_registers ? nullptr : c_at(0, 0);
-  [[maybe_unused]] const int rows_left = few_registers ? 0 : left_of(g.m - m, apart * rows);
-  [[maybe_unused]] const int columns_left = few_registers ? 0 : left_of(g.n - n, 8 * columns);
   float shift[4] = {};
   for_each_piece<outputs_n, apart>(
       x, sums, parked, lane(), [&](int row, int column, const float* piece) __attribute__((always_inline)) {
-        const int left_m = few_registers ? static_cast<int>(g.m) - static_cast<int>(m) : rows_left;
-        const int left_n = few_registers ? static_cast<int>(g.n) - static_cast<int>(n) : columns_left;
-        const int r = lane() / in_row, at = column + lane() % in_row * 4;
-        if (row >= left_m || at >= left_n) return;
+        const int r = lane() / in_row, c = lane() % in_row * 4;
+        const Index at_m = m + row + r, at_n = n + column + c;
+        if (at_n >= g.n) return;
         if (row == 0) {
           if constexpr (fours)
-            g.finish.layer.read_shift(shift, l, n + at);
+            g.finish.layer.read_shift(shift, l, at_n);
           else
-            read_shift_at_edge(g, shift, l, n + at, left_n - at);
+            read_shift_at_edge(g, shift, l, at_n);
         }
-        const float* const from = piece + r * pitch + (at - column);
-        Value* const to = few_registers ? c_at(row + r, at) : first_of_c + (row + r) * g.c_strides.row + at;
-        const int left = left_m - row - r;
+        Value* const to = static_cast<Value*>(g.c) + g.c_offset(l, at_m, at_n);
+        const std::int64_t apart_c = next * g.c_strides.row;
 #pragma unroll 1
         for (int first = 0; first < groups; first += together) {
           float values[together][4];
 #pragma unroll
           for (int i = 0; i < together; ++i) {
-            const int next_row = (first + i) * next;
-            const auto four = tile::Chunk<float, 4>::load(from + next_row * pitch);
+            const Index row_of_c = at_m + (first + i) * next;
+            const auto four = tile::Chunk<float, 4>::load(piece + (r + (first + i) * next) * pitch + c);
 #pragma unroll
             for (int v = 0; v < 4; ++v)
-              values[i][v] = ShortFloat<typename S::element> || next_row >= left || (!fours && at + v >= left_n)
+              values[i][v] = ShortFloat<typename S::element> || row_of_c >= g.m || (!fours && at_n + v >= g.n)
                                  ? four.value[v]  // the result itself, or of no output
-                                 : result(four.value[v], l, m + row + r + next_row, n + at + v);
+                                 : result(four.value[v], l, row_of_c, at_n + v);
           }
           g.finish.layer.apply(values, shift);
 #pragma unroll
           for (int i = 0; i < together; ++i) {
-            const int next_row = (first + i) * next;
-            if (next_row >= left) continue;
+            if (at_m + (first + i) * next >= g.m) continue;
             tile::Chunk<Value, 4> four;
             arch::convert(four.value, values[i]);
-            Value* const place = to + next_row * g.c_strides.row;
+            Value* const place = to + (first + i) * apart_c;
             if constexpr (fours) {
               four.store(place);
             } else {
 #pragma unroll
               for (int v = 0; v < 4; ++v)
-                if (at + v < left_n) place[v] = four.value[v];
+                if (at_n + v < g.n) place[v] = four.value[v];
             }
           }
         }
@@ -323,10 +311,8 @@ __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& 
 }
 
 /// Stores a warp's outputs after a Layer if C, whose columns are neighbours and at least 4, has the type of elements or of sums; returns
-/// whether it did. `layers`: groups of four that a lane takes at a time, for 64 outputs of a row; without `any_columns` these must be
-/// whole and aligned.
-template <int outputs_n, int apart, int layers, bool any_columns, class S, class Finish, class Sum, int rows, int columns,
-          class Result>
+/// whether it did. `layers`: groups of four that a lane takes at a time, for 64 outputs of a row.
+template <int outputs_n, int apart, int layers, class S, class Finish, class Sum, int rows, int columns, class Result>
 __device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                                    const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                                    Sum* sums, int lane) {
@@ -336,10 +322,8 @@ __device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Fi
     constexpr int together = std::max(layers * outputs_n / 64, 1);
     if (fours_of<Value>(g, l, m, n))
       store_layer<Value, true, outputs_n, apart, together>(g, x, result, l, m, n, sums, nullptr, own_lane);
-    else if constexpr (any_columns)
-      store_layer<Value, false, outputs_n, apart, 1>(g, x, result, l, m, n, sums, nullptr, own_lane);
     else
-      return false;
+      store_layer<Value, false, outputs_n, apart, 1>(g, x, result, l, m, n, sums, nullptr, own_lane);
     return true;
   };
   if constexpr (ShortFloat<typename S::element>)
@@ -353,7 +337,7 @@ __device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Fi
 /// if there are none for steps. `accumulates`: whether there are some for steps after a sum with C; `layers`: how many
 /// groups it takes at a time after a Layer, or 0, for 64 outputs of a row.
 template <int outputs_n, int apart = 16, int together = 2, bool accumulates = true, int layers = accumulates ? 4 : 0,
-          bool any_columns = true, class S, class Finish, class Sum, int rows, int columns, class Result>
+          class S, class Finish, class Sum, int rows, int columns, class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                            unsigned char* buffer, int lane) {
@@ -405,11 +389,10 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
     if (own) return store_doubles(g, x, l, m, n, lane);
   if constexpr (takes_steps && layers > 0 && std::is_same_v<Finish, detail::ProgramFinish>)
     if (!own && !elements && g.finish.is_layer && !g.accumulate && g.c_strides.column == 1 && g.n >= 4)
-      if (stored_after_layer<outputs_n, apart, layers, any_columns>(g, x, result, l, m, n, sums, lane)) return;
+      if (stored_after_layer<outputs_n, apart, layers>(g, x, result, l, m, n, sums, lane)) return;
 
   for_each_piece<outputs_n, apart>(
       x, sums, static_cast<Sum*>(nullptr), lane, [&](int row0, int before, Sum*) __attribute__((always_inline)) {
-        if (m + row0 >= g.m) return;
         if constexpr (!joins_bits<S>)
           if (own) return in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), row0, before);
         if constexpr (ShortFloat<typename S::element>)
