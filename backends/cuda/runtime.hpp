@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -20,6 +21,16 @@ inline void check(cudaError_t status, const std::string& what) {
 /// The same for a kernel's launch. It builds the message only on an error, since a launch takes microseconds.
 inline void check_launch(cudaError_t status, const std::string& kernel) {
   if (status != cudaSuccess) check(status, "contract: launch of " + kernel);
+}
+
+/// Allows a kernel more than 48 KB of shared memory, once per device: `allowed` is the kernel's own.
+inline void allow_shared_memory(const void* function, int bytes, std::atomic<std::uint64_t>& allowed, int device,
+                                const std::string& kernel) {
+  const std::uint64_t mine = device >= 0 && device < 64 ? std::uint64_t{1} << device : 0;
+  if (allowed.load(std::memory_order_acquire) & mine) return;
+  check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+        "contract: shared memory of " + kernel);
+  allowed.fetch_or(mine, std::memory_order_release);
 }
 
 /// Blocks of a launch along x, and along y or z (CUDA C++ Programming Guide, table of limits).

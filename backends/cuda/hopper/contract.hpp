@@ -280,7 +280,7 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
     static std::atomic<std::uint64_t> allowed{0};
     const auto function =
         reinterpret_cast<const void*>(&multiply<S, Element, Parts, Finish, Shape, of_a, of_b, decltype(result)>);
-    tensor::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
+    cuda::allow_shared_memory(function, bytes, allowed, p.execution.device, info.name);  // before anything is enqueued
     Operands operands = operands_of<Element, Parts, Shape, 1, Shape::cluster>(p, workspace, info.name);
     using Slabs = hopper::Slabs<Element, Parts, Shape, of_a, of_b>;
     Schedule schedule{raster, tiles, clusters, Slabs::count(operands.k)};

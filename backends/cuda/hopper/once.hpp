@@ -54,7 +54,7 @@ void run_grid(const KernelInfo& info, const Contraction& p, void* workspace) {
     static std::atomic<std::uint64_t> allowed{0};
     const auto function = reinterpret_cast<const void*>(
         &multiply_once<S, Element, detail::ProgramFinish, Shape, of_a, of_b, decltype(result), as_they_are>);
-    tensor::allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
+    cuda::allow_shared_memory(function, bytes, allowed, p.execution.device, info.name);  // before anything is enqueued
     Operands operands = operands_of<Element, Whole, Shape, Shape::tiles, 1>(p, workspace, info.name);
     void* list[] = {&operands, &arguments, &result};
     launch<Shape>(function, grid, bytes, list, stream, info);

@@ -323,7 +323,7 @@ void run_codes(const KernelInfo& info, const Contraction& p, void* workspace) {
     const auto function =
         reinterpret_cast<const void*>(&multiply<Counted, std::uint32_t, Decomposition{}, detail::ProgramFinish, Shape,
                                                 Direction::along_k, Direction::along_k, Result>);
-    allow_shared_memory(function, bytes, allowed, p.execution.device, info);
+    cuda::allow_shared_memory(function, bytes, allowed, p.execution.device, info.name);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
     launch_tiles<Shape>(function, tiles, bytes, list, p, info);
   };

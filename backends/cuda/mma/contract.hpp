@@ -211,7 +211,7 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
       static std::atomic<std::uint64_t> allowed{0};
       const auto function = reinterpret_cast<const void*>(
           &multiply<S, Element, decomposition, Finish, Shape, of_a, of_b, decltype(result), Raster, after_layer>);
-      allow_shared_memory(function, bytes, allowed, p.execution.device, info);
+      cuda::allow_shared_memory(function, bytes, allowed, p.execution.device, info.name);
       void* list[] = {&operands, &arguments, &result, &raster, &tiles};
       launch_tiles<Shape>(function, tiles, bytes, list, p, info);
     };

@@ -156,7 +156,7 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
                                                                          : pairs_by_steps;
   const auto function = reinterpret_cast<const void*>(&multiply<S, Stored, decomposition, Finish, Shape, Direction::along_k,
                                                                 Direction::along_k, Distances<Line>, DistanceRaster>);
-  allow_shared_memory(function, shared_bytes, allowed, p.execution.device, info);  // before anything is enqueued
+  cuda::allow_shared_memory(function, shared_bytes, allowed, p.execution.device, info.name);  // before anything is enqueued
 
   const auto prepared = [&](const Lines& g, std::size_t numbers, std::size_t lines) {
     const Operand& o = *g.operand;

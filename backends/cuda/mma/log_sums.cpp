@@ -84,7 +84,7 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   const auto function =
       reinterpret_cast<const void*>(&multiply<plus_times<float>, half, decomposition, detail::ProgramFinish, Shape,
                                               Direction::along_k, Direction::along_k, LogOfSum>);
-  allow_shared_memory(function, bytes, allowed, p.execution.device, info);  // before anything is enqueued
+  cuda::allow_shared_memory(function, bytes, allowed, p.execution.device, info.name);  // before anything is enqueued
   const Places places(p);
   const auto at = [&]<class T>(T*, std::size_t place) {
     return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + place);

@@ -1,146 +1,230 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A few rows against a large matrix. A block takes 128 bytes of B's columns and all of K, and streams B through a ring of slabs in
-// shared memory by 16-byte copies, many in flight, so that the call runs at the speed of memory. A thread computes outputs of one
-// column, each as one chain in ascending k.
+// shared memory by 16-byte copies, many in flight, so that the call runs at the speed of memory. Half of its warps copy; a thread of
+// the other half computes a few outputs of one column, each as one chain in ascending k. Slabs are deep, since each costs two barriers
+// and the latency of shared memory.
 #pragma once
 
+#include <rigel/backends/cuda/arch/named_barrier.hpp>
+#include <rigel/backends/cuda/arch/shared_memory.hpp>
 #include <rigel/backends/cuda/simt/contract.hpp>
+
+#include <atomic>
 
 namespace rigel::backends::simt {
 
-/// A block of `groups` · Rows rows by 128 bytes of columns; a slab has `depth` elements along K. Vectors are of 16 bytes.
-template <class Element, int Rows>
+/// A tile of M rows by 128 bytes of columns, or by 64 of 1-byte types; a slab has `depth` elements along K, of which the code takes
+/// `unrolled` at a time. A computing thread has `rows` neighbours in each of `of_thread` columns: the more outputs share an operand,
+/// the less they read of shared memory, which is what limits sums of many rows. Vectors are of 16 bytes.
+template <class Element, int M>
 struct SkinnyShape {
-  static constexpr int size = static_cast<int>(sizeof(Element)), columns = 128 / size, threads = 256;
-  static constexpr int rows = Rows, groups = threads / columns, m = groups * rows;
+  static constexpr int size = static_cast<int>(sizeof(Element)), columns = std::min(128 / size, 64);
+  static constexpr int computing = size <= 2 ? 256 : 128, copying = 128, threads = computing + copying;
+  static constexpr int of_thread = size == 8 ? 1 : 2, lanes = columns / of_thread;
+  static constexpr int m = M, rows = m * lanes / computing;
   static constexpr int width = 16 / size;  // of a vector
-  static constexpr int depth = 32;
+  static constexpr int depth = size == 8 ? 64 : 128, unrolled = 32;
   // Elements from one row of A to the next, and from one column of B to the next if it is K-major: an odd number of vectors, so that
   // eight neighbours are in different banks.
   static constexpr int pitch = depth + width;
   static constexpr int of_a = m * pitch, of_b = columns * pitch;  // elements of a slab
-  static constexpr int bytes = (of_a + of_b) * size, stages = std::min(48 * 1024 / bytes, 9);
-  static_assert(depth % width == 0 && stages >= 3);
+  static constexpr int bytes = (of_a + of_b) * size, stages = std::min(110 * 1024 / bytes, 7), shared = stages * bytes;
+  static_assert(rows * computing == m * lanes && depth % unrolled == 0 && unrolled % width == 0 && stages >= 3);
+  static_assert(arch::holds(arch::shared_memory_of_sm_90, 2, shared));
+  // Barriers of the ring: those of full slabs, then those of free ones.
+  static constexpr int full = 1, free = full + stages;
+  static_assert(free + stages <= 16);
 };
 
-/// A block's part of the operands.
-template <class Shape, class Element>
-struct SkinnyOperands {
-  const Element *a, *b;
-  std::int64_t a_row, b_line;  // from row to row of A; from column to column of B, or from k to k if it is N-major
-  int rows_left, columns_left;
+/// How C is cut into tiles, a block's rows by its columns: those of a column of tiles follow each other.
+struct SkinnyTiles {
+  unsigned in_column, in_matrix;
+  std::int64_t all;
+};
 
-  /// Starts to bring a slab of `left` > 0 elements along K to `slab`: A, then B.
-  template <bool k_major>
-  __device__ __forceinline__ void start(Element* slab, std::int64_t k0, std::int64_t left) const {
-    constexpr int width = Shape::width, along = Shape::depth / width, threads = Shape::threads;
-    const int thread = static_cast<int>(threadIdx.x);
-#pragma unroll
-    for (int i = 0; i < (Shape::m * along + threads - 1) / threads; ++i) {
-      const int v = thread + i * threads, row = v / along, k = v % along * width;
-      if (row < std::min(Shape::m, rows_left) && k < left)
-        arch::copy_async<16>(slab + row * Shape::pitch + k, a + row * a_row + k0 + k);
-    }
-    Element* const to = slab + Shape::of_a;
-    if constexpr (k_major) {
-#pragma unroll
-      for (int i = 0; i < (Shape::columns * along + threads - 1) / threads; ++i) {
-        const int v = thread + i * threads, column = v / along, k = v % along * width;
-        if (column < std::min(Shape::columns, columns_left) && k < left)
-          arch::copy_async<16>(to + column * Shape::pitch + k, b + column * b_line + k0 + k);
-      }
-    } else {
-      constexpr int across = Shape::columns / width;  // 8
-#pragma unroll
-      for (int i = 0; i < (Shape::depth * across + threads - 1) / threads; ++i) {
-        const int v = thread + i * threads, k = v / across, column = v % across * width;
-        if (k < std::min<std::int64_t>(Shape::depth, left) && column < columns_left)
-          arch::copy_async<16>(to + k * Shape::columns + column, b + (k0 + k) * b_line + column);
-      }
-    }
+/// One of them: its first output is C(l, m, n).
+template <class Shape>
+struct SkinnyTile {
+  std::int64_t l, m, n;
+
+  __device__ __forceinline__ SkinnyTile(const SkinnyTiles& tiles, std::int64_t index) {
+    l = tiles.all == tiles.in_matrix ? 0 : index / tiles.in_matrix;
+    const auto in_matrix = static_cast<unsigned>(index - l * tiles.in_matrix);
+    const unsigned across = tiles.in_column == 1 ? in_matrix : in_matrix / tiles.in_column;
+    m = std::int64_t{in_matrix - across * tiles.in_column} * Shape::m;
+    n = std::int64_t{across} * Shape::columns;
   }
 };
 
-/// The grid: along x the blocks of a column of blocks, then the next column; along y the matrices of a batch from `first` on.
+/// A thread's copies of the slabs of its block's tiles, one after the other: vectors of A and of B, each some lines behind the last.
+/// They advance by additions, since a slab's multiplications of 64 bits would take as long as its sums.
+template <class S, class Finish, class Shape, bool k_major>
+class SkinnyCopies {
+  using Element = typename S::element;
+  static constexpr int width = Shape::width, threads = Shape::copying;
+  static constexpr int along = Shape::depth / width, across = Shape::columns / width;  // vectors of a line
+  static constexpr int in_line_b = k_major ? along : across, lines_b = k_major ? Shape::columns : Shape::depth;
+  static constexpr int pitch_b = k_major ? Shape::pitch : Shape::columns;
+  static constexpr int apart_a = threads / along, apart_b = threads / in_line_b;  // lines
+  static constexpr int count_a = (Shape::m + apart_a - 1) / apart_a, count_b = (lines_b + apart_b - 1) / apart_b;
+  static_assert(threads % along == 0 && threads % in_line_b == 0);
+
+ public:
+  __device__ __forceinline__ SkinnyCopies(const detail::Arguments<S, Finish>& g, const SkinnyTiles& tiles, int thread)
+      : g_(g), tiles_(tiles), thread_(thread), index_(blockIdx.x) {
+    begin();
+  }
+  /// Starts to bring the next slab to `slab`: A, then B.
+  __device__ __forceinline__ void start(Element* slab) {
+    const int k = thread_ % along * width;
+    Element* const to_a = slab + thread_ / along * Shape::pitch + k;
+    Element* const to_b = slab + Shape::of_a + thread_ / in_line_b * pitch_b + thread_ % in_line_b * width;
+#pragma unroll
+    for (int i = 0; i < count_a; ++i)
+      if (i < exist_a_ && k < left_) arch::copy_async<16>(to_a + i * apart_a * Shape::pitch, a_ + i * apart_a * g_.a.row);
+#pragma unroll
+    for (int i = 0; i < count_b; ++i)
+      if (i < exist_b_ && (k_major ? k : thread_ / in_line_b + i * apart_b) < left_)
+        arch::copy_async<16>(to_b + i * apart_b * pitch_b, b_ + i * apart_b * line_of_b());
+    left_ -= Shape::depth;
+    a_ += Shape::depth;
+    b_ += Shape::depth * (k_major ? 1 : g_.b.row);
+    if (left_ <= 0) {
+      index_ += gridDim.x;
+      begin();
+    }
+  }
+
+ private:
+  __device__ __forceinline__ std::int64_t line_of_b() const { return k_major ? g_.b.column : g_.b.row; }
+  __device__ __forceinline__ void begin() {
+    if (index_ >= tiles_.all) return;
+    const SkinnyTile<Shape> tile(tiles_, index_);
+    // How many of the lines from `first` on, `apart` from each other, are among `lines`.
+    const auto exist = [](std::int64_t lines, int first, int apart) {
+      return static_cast<int>(std::clamp<std::int64_t>((lines - first + apart - 1) / apart, 0, count_a + count_b));
+    };
+    left_ = g_.k;
+    a_ = &g_.a.at(tile.l, tile.m + thread_ / along, thread_ % along * width);
+    exist_a_ = exist(std::min<std::int64_t>(g_.m - tile.m, Shape::m), thread_ / along, apart_a);
+    if constexpr (k_major) {
+      b_ = &g_.b.at(tile.l, thread_ % along * width, tile.n + thread_ / along);
+      exist_b_ = exist(std::min<std::int64_t>(g_.n - tile.n, Shape::columns), thread_ / along, apart_b);
+    } else {
+      b_ = &g_.b.at(tile.l, thread_ / across, tile.n + thread_ % across * width);
+      exist_b_ = thread_ % across * width < g_.n - tile.n ? exist(Shape::depth, thread_ / across, apart_b) : 0;
+    }
+  }
+
+  const detail::Arguments<S, Finish>& g_;
+  const SkinnyTiles& tiles_;
+  int thread_;
+  std::int64_t index_, left_;  // the tile, and the elements along K from the next slab on
+  const Element *a_, *b_;      // of the next slab
+  int exist_a_, exist_b_;      // of this thread's lines
+};
+
+/// Blocks are persistent: each takes every gridDim.x-th tile, and its copies run ahead into the next one.
 template <class S, class Finish, class Shape, bool k_major>
 __global__ void __launch_bounds__(Shape::threads, 2)
-    contract_skinny(const __grid_constant__ detail::Arguments<S, Finish> g, unsigned blocks_m, std::int64_t first) {
+    contract_skinny(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ SkinnyTiles tiles) {
   using Element = typename S::element;
   using Operand = operand_t<S>;
   using Vector = tile::Chunk<Element, Shape::width>;
-  constexpr int stages = Shape::stages, width = Shape::width, rows = Shape::rows;
-  __shared__ __attribute__((aligned(16))) unsigned char shared[stages * Shape::bytes];
+  constexpr int stages = Shape::stages, width = Shape::width, rows = Shape::rows, of_thread = Shape::of_thread;
+  extern __shared__ __attribute__((aligned(16))) unsigned char shared[];
   Element* const slabs = reinterpret_cast<Element*>(shared);
   const auto slab = [&](int stage) { return slabs + stage * (Shape::of_a + Shape::of_b); };
+  const auto next = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t all = (tiles.all - blockIdx.x + gridDim.x - 1) / gridDim.x * ((g.k + Shape::depth - 1) / Shape::depth);
 
-  const std::int64_t l = first + blockIdx.y, m0 = std::int64_t{blockIdx.x % blocks_m} * Shape::m,
-                     n0 = std::int64_t{blockIdx.x / blocks_m} * Shape::columns;
-  const auto left_of = [](std::int64_t all, int most) { return static_cast<int>(std::min<std::int64_t>(all, most)); };
-  const SkinnyOperands<Shape, Element> operands{&g.a.at(l, m0, 0),
-                                                &g.b.at(l, 0, n0),
-                                                g.a.row,
-                                                k_major ? g.b.column : g.b.row,
-                                                left_of(g.m - m0, Shape::m),
-                                                left_of(g.n - n0, Shape::columns)};
-  const int thread = static_cast<int>(threadIdx.x), column = thread % Shape::columns, group = thread / Shape::columns;
-  const S s = g.semiring(l);
-  typename S::accumulator x[rows];
-#pragma unroll
-  for (int r = 0; r < rows; ++r) {
-    x[r] = S::identity();
-    const int m = group + r * Shape::groups;
-    if constexpr (can_accumulate<S>)
-      if (m < operands.rows_left && column < operands.columns_left) x[r] = g.start(s, l, m0 + m, n0 + column);
-  }
-
+  if (thread >= Shape::computing) {
+    // A slab is full when the copies of the last but `behind` slabs are complete.
+    constexpr int behind = stages - 2;
+    SkinnyCopies<S, Finish, Shape, k_major> copies(g, tiles, thread - Shape::computing);
+    int filled = 0, full = stages - behind;
 #pragma unroll 1
-  for (int stage = 0; stage < stages - 1; ++stage) {
-    if (stage * Shape::depth < g.k)
-      operands.template start<k_major>(slab(stage), stage * Shape::depth, g.k - stage * Shape::depth);
-    arch::commit_copies();
-  }
-  int current = 0, free = stages - 1;
-#pragma unroll 1
-  for (std::int64_t k0 = 0; k0 < g.k; k0 += Shape::depth) {
-    arch::wait_for_copies<stages - 2>();
-    __syncthreads();  // the slab has arrived, and the one before it has been read
-    if (const std::int64_t next = k0 + (stages - 1) * Shape::depth; next < g.k)
-      operands.template start<k_major>(slab(free), next, g.k - next);
-    arch::commit_copies();
-    const Element *const a = slab(current) + group * Shape::pitch, *const b = slab(current) + Shape::of_a;
-    const int count = left_of(g.k - k0, Shape::depth);
-    const auto add = [&](int k) __attribute__((always_inline)) {
-      Vector of_a[rows], of_b;
-#pragma unroll
-      for (int r = 0; r < rows; ++r) of_a[r] = Vector::load(a + r * Shape::groups * Shape::pitch + k);
-      if constexpr (k_major) {
-        of_b = Vector::load(b + column * Shape::pitch + k);
-      } else {
-#pragma unroll
-        for (int v = 0; v < width; ++v) of_b.value[v] = b[(k + v) * Shape::columns + column];
+    for (std::int64_t i = 0; i < all + behind; ++i, filled = next(filled), full = next(full)) {
+      if (i < all) {
+        if (i >= stages) arch::wait_at<Shape::threads>(Shape::free + filled);
+        copies.start(slab(filled));
       }
-#pragma unroll
-      for (int v = 0; v < width; ++v)
-#pragma unroll
-        for (int r = 0; r < rows; ++r)
-          x[r] = step(s, x[r], static_cast<Operand>(of_a[r].value[v]), static_cast<Operand>(of_b.value[v]), k0 + k + v);
-    };
-    if (count == Shape::depth) {
-#pragma unroll
-      for (int k = 0; k < Shape::depth; k += width) add(k);
-    } else {
-#pragma unroll 1
-      for (int k = 0; k < count; k += width) add(k);
+      arch::commit_copies();
+      if (i >= behind) {
+        arch::wait_for_copies<behind>();
+        arch::arrive_at<Shape::threads>(Shape::full + full);
+      }
     }
-    free = current;
-    current = current + 1 == stages ? 0 : current + 1;
+    return;
   }
 
+  // Columns of a K-major B that are `lanes` apart are in different banks; those of an N-major one are read together.
+  const int column = thread % Shape::lanes * (k_major ? 1 : of_thread), row = thread / Shape::lanes * rows;
+  constexpr int apart = k_major ? Shape::lanes : 1;
+  std::int64_t left = all;
+  int current = 0;
+#pragma unroll 1
+  for (std::int64_t index = blockIdx.x; index < tiles.all; index += gridDim.x) {
+    const SkinnyTile<Shape> tile(tiles, index);
+    const std::int64_t m = tile.m + row, n = tile.n + column;
+    const S s = g.semiring(tile.l);
+    typename S::accumulator x[rows][of_thread];
+    // use(output, row, column) for each that exists.
+    const auto for_each_output = [&](const auto& use) __attribute__((always_inline)) {
 #pragma unroll
-  for (int r = 0; r < rows; ++r) {
-    const int m = group + r * Shape::groups;
-    if (m < operands.rows_left && column < operands.columns_left) g.store(s, x[r], l, m0 + m, n0 + column);
+      for (int r = 0; r < rows; ++r)
+#pragma unroll
+        for (int c = 0; c < of_thread; ++c)
+          if (m + r < g.m && n + c * apart < g.n) use(x[r][c], m + r, n + c * apart);
+    };
+#pragma unroll
+    for (int r = 0; r < rows; ++r)
+#pragma unroll
+      for (int c = 0; c < of_thread; ++c) x[r][c] = S::identity();
+    if constexpr (can_accumulate<S>)
+      if (g.accumulate)
+        for_each_output([&](auto& output, std::int64_t i, std::int64_t j) { output = g.start(s, tile.l, i, j); });
+#pragma unroll 1
+    for (std::int64_t k0 = 0; k0 < g.k; k0 += Shape::depth, current = next(current), --left) {
+      arch::wait_at<Shape::threads>(Shape::full + current);
+      const Element *const a = slab(current) + row * Shape::pitch, *const b = slab(current) + Shape::of_a;
+      const int count = m < g.m ? static_cast<int>(std::min<std::int64_t>(g.k - k0, Shape::depth)) : 0;
+      const auto add = [&](int k) __attribute__((always_inline)) {
+        Vector of_a[rows], of_b[of_thread];
+#pragma unroll
+        for (int r = 0; r < rows; ++r) of_a[r] = Vector::load(a + r * Shape::pitch + k);
+        if constexpr (k_major) {
+#pragma unroll
+          for (int c = 0; c < of_thread; ++c) of_b[c] = Vector::load(b + (column + c * apart) * Shape::pitch + k);
+        } else {
+#pragma unroll
+          for (int v = 0; v < width; ++v) {
+            const auto neighbours = tile::Chunk<Element, of_thread>::load(b + (k + v) * Shape::columns + column);
+#pragma unroll
+            for (int c = 0; c < of_thread; ++c) of_b[c].value[v] = neighbours.value[c];
+          }
+        }
+#pragma unroll
+        for (int v = 0; v < width; ++v)
+#pragma unroll
+          for (int r = 0; r < rows; ++r)
+#pragma unroll
+            for (int c = 0; c < of_thread; ++c)
+              x[r][c] = step(s, x[r][c], static_cast<Operand>(of_a[r].value[v]), static_cast<Operand>(of_b[c].value[v]),
+                             k0 + k + v);
+      };
+      int done = 0;
+#pragma unroll 1
+      for (; done + Shape::unrolled <= count; done += Shape::unrolled)
+#pragma unroll
+        for (int k = 0; k < Shape::unrolled; k += width) add(done + k);
+#pragma unroll 1
+      for (; done < count; done += width) add(done);
+      if (left > stages) arch::arrive_at<Shape::threads>(Shape::free + current);  // for the slab that follows here
+    }
+    for_each_output([&](auto& output, std::int64_t i, std::int64_t j) { g.store(s, output, tile.l, i, j); });
   }
 }
 
@@ -150,14 +234,12 @@ inline constexpr bool has_skinny =
     in_zoo<S> && !is_transcendental<S> && !is_packed<S> && !singles_only<S> && bit_counts_of<S> == 0 &&
     std::is_arithmetic_v<typename S::accumulator> && sizeof(typename S::element) <= 8;
 
-/// use.operator()<Shape>() with the least of two blocks that has all rows, or with the larger one.
+/// use.operator()<Shape>() with the least of two tiles that has all rows, or with the larger one.
 template <class S, class Use>
 auto with_skinny_shape(const Contraction& p, const Use& use) {
-  using Element = typename S::element;
-  using Low = SkinnyShape<Element, 1>;
+  using Low = SkinnyShape<typename S::element, 8>;
   if (p.m <= Low::m) return use.template operator()<Low>();
-  constexpr int rows = sizeof(Element) == 8 ? 2 : sizeof(Element) == 2 ? 8 : 4;  // as registers and shared memory allow
-  return use.template operator()<SkinnyShape<Element, rows>>();
+  return use.template operator()<SkinnyShape<typename S::element, 16>>();
 }
 
 /// Whether an operand consists of lines of whole vectors: of `length` neighbours, `lines` of them, `line_stride` apart.
@@ -177,28 +259,35 @@ Status skinny_supports(const Contraction& p) {
     return {Decline::layout, "rows of A are no vectors of 16 bytes along K"};
   if (!is_k_major_in_vectors(p) && !in_whole_vectors(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride))
     return {Decline::layout, "B is in vectors of 16 bytes neither along K nor along N"};
-  if (!with_skinny_shape<S>(p, [&]<class Shape>() { return p.m <= 2 * Shape::m; }))
+  if (!with_skinny_shape<S>(p, [&]<class Shape>() { return p.m <= 4 * Shape::m; }))
     return {Decline::extents, "C has more than a few rows"};
   if (p.n > max_grid) return {Decline::extents, "C has more than 2^31 - 1 columns"};  // hence fewer blocks
   return detail::finish_supports<Finish>(p);
 }
 
-/// A launch, for each round of blocks the wait for the first slabs, and the longest of three: B's bytes; the slabs of a block, each as
-/// long as a thread's chain; and what the warps of a multiprocessor issue. Estimated for sm_90 from instruction counts.
+/// A launch and the first slabs, and the longest of three: B's bytes; a block's tiles, if it had a multiprocessor to itself; and what
+/// the warps of a multiprocessor take for all of its tiles. Fitted to an H100.
 template <class S>
 double skinny_seconds(const Contraction& p) {
   return with_skinny_shape<S>(p, [&]<class Shape>() {
-    constexpr double launch = 3.5e-6, wait = 2e-6, clock = 1.8e9, bytes_per_second = 2.5e12, of_slab = 200;
-    constexpr double instructions = 1.6 / relative_speed<S> * registers_of<operand_t<S>>;
-    constexpr double chain = sizeof(typename S::accumulator) > 4 ? 10 : 5, issue = 3 * (Shape::rows * instructions + 2);
-    const double blocks = static_cast<double>(p.batch) * std::ceil(static_cast<double>(p.m) / Shape::m) *
-                          std::ceil(static_cast<double>(p.n) / Shape::columns);
-    const double multiprocessors = std::max(p.execution.multiprocessors, 1), each = std::ceil(blocks / multiprocessors);
-    const double slabs = std::ceil(static_cast<double>(p.k) / Shape::depth), resident = 4;
-    const double rounds = std::ceil(each / resident), of_chain = rounds * slabs * (of_slab + Shape::depth * chain);
-    const double of_issue = each * slabs * (of_slab / 2 + Shape::depth * issue);
-    const double bytes = static_cast<double>(p.batch) * static_cast<double>(p.n) * static_cast<double>(p.k) * p.b.size;
-    return launch + rounds * wait + std::max(std::max(of_chain, of_issue) / clock, bytes / bytes_per_second);
+    constexpr double launch = 5.5e-6, clock = 1.75e9, bytes_per_second = 2.5e12;
+    constexpr double chain = sizeof(typename S::accumulator) > 4 ? 10 : 5, warps = Shape::computing / 32;
+    constexpr double outputs = Shape::rows * Shape::of_thread,
+                     conversions = Shape::size < 4 ? Shape::rows + Shape::of_thread : 0;
+    // Clocks that one k takes a computing warp, if each scheduler has one.
+    constexpr double of_k = (4 + outputs * (1.5 + 0.96 / relative_speed<S>)+0.6 * conversions) * (Shape::size == 8   ? 1.5
+                                                                                                  : Shape::size == 1 ? 3
+                                                                                                                     : 1);
+    const double tiles = static_cast<double>(p.batch) * std::ceil(static_cast<double>(p.m) / Shape::m) *
+                         std::ceil(static_cast<double>(p.n) / Shape::columns);
+    const double multiprocessors = std::max(p.execution.multiprocessors, 1), k = static_cast<double>(p.k);
+    const double slabs = std::ceil(k / Shape::depth);
+    const double busy = std::min(std::ceil(static_cast<double>(p.m) * warps / Shape::m), warps);
+    const double of_block =
+        std::ceil(tiles / (2 * multiprocessors)) * (1000 + slabs * 250 + k * std::max(chain, 0.6 * of_k));
+    const double of_multiprocessor = 1.15 * std::ceil(tiles / multiprocessors) * (500 + slabs * 150 + k * of_k * busy / 4);
+    const double bytes = static_cast<double>(p.batch) * static_cast<double>(p.n) * k * p.b.size;
+    return launch + std::max(std::max(of_block, of_multiprocessor) / clock, bytes / bytes_per_second);
   });
 }
 
@@ -207,29 +296,33 @@ void run_skinny(const KernelInfo& info, const Contraction& p) {
   const cuda::CurrentDevice current(p.execution.device);
   auto arguments = detail::arguments_of<S, Finish>(p);
   with_skinny_shape<S>(p, [&]<class Shape>() {
-    auto blocks_m = static_cast<unsigned>((p.m + Shape::m - 1) / Shape::m);
-    const auto blocks = blocks_m * static_cast<unsigned>((p.n + Shape::columns - 1) / Shape::columns);
-    const auto function = is_k_major_in_vectors(p)
-                              ? reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, true>)
-                              : reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, false>);
-    cuda::for_each_launch(p.batch, cuda::max_grid_yz, [&](std::int64_t first, std::int64_t count) {
-      void* list[] = {&arguments, &blocks_m, &first};
-      cuda::check_launch(cudaLaunchKernel(function, dim3(blocks, static_cast<unsigned>(count)), dim3(Shape::threads), list,
-                                          0, static_cast<cudaStream_t>(p.execution.stream)),
-                         info.name);
-    });
+    SkinnyTiles tiles;
+    tiles.in_column = static_cast<unsigned>((p.m + Shape::m - 1) / Shape::m);
+    tiles.in_matrix = tiles.in_column * static_cast<unsigned>((p.n + Shape::columns - 1) / Shape::columns);
+    tiles.all = p.batch * tiles.in_matrix;
+    const bool k_major = is_k_major_in_vectors(p);
+    const auto function = k_major ? reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, true>)
+                                  : reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, false>);
+    static std::atomic<std::uint64_t> allowed[2];
+    cuda::allow_shared_memory(function, Shape::shared, allowed[k_major], p.execution.device, info.name);
+    const std::int64_t blocks = std::min<std::int64_t>(tiles.all, 2 * std::max(p.execution.multiprocessors, 1));
+    void* list[] = {&arguments, &tiles};
+    cuda::check_launch(cudaLaunchKernel(function, dim3(static_cast<unsigned>(blocks)), dim3(Shape::threads), list,
+                                        Shape::shared, static_cast<cudaStream_t>(p.execution.stream)),
+                       info.name);
   });
 }
 
 template <class S, class Finish>
 Kernel<Contraction> skinny_kernel() {
-  using Low = SkinnyShape<typename S::element, 1>;
   Kernel<Contraction> k = kernel<S, Finish, SmallTile<S>>();
   detail::set_variant(k.info, "skinny");
-  k.info.tile = {Low::m, Low::columns, Low::depth};
-  k.info.stages = Low::stages;
-  k.info.threads = Low::threads;
-  k.info.shared_memory = Low::stages * Low::bytes;
+  with_skinny_shape<S>(Contraction{}, [&]<class Low>() {
+    k.info.tile = {Low::m, Low::columns, Low::depth};
+    k.info.stages = Low::stages;
+    k.info.threads = Low::threads;
+    k.info.shared_memory = Low::shared;
+  });
   k.supports = detail::supports_by<skinny_supports<S, Finish>>;
   k.cost = detail::cost_by<skinny_seconds<S>>;
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
