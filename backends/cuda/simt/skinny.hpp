@@ -274,10 +274,9 @@ double skinny_seconds(const Contraction& p) {
     constexpr double chain = sizeof(typename S::accumulator) > 4 ? 10 : 5, warps = Shape::computing / 32;
     constexpr double outputs = Shape::rows * Shape::of_thread,
                      conversions = Shape::size < 4 ? Shape::rows + Shape::of_thread : 0;
+    constexpr double of_type = Shape::size == 8 ? 1.5 : Shape::size == 1 ? 3 : 1, of_output = 1.5 + 0.96 / relative_speed<S>;
     // Clocks that one k takes a computing warp, if each scheduler has one.
-    constexpr double of_k = (4 + outputs * (1.5 + 0.96 / relative_speed<S>)+0.6 * conversions) * (Shape::size == 8   ? 1.5
-                                                                                                  : Shape::size == 1 ? 3
-                                                                                                                     : 1);
+    constexpr double of_k = of_type * (4 + outputs * of_output + 0.6 * conversions);
     const double tiles = static_cast<double>(p.batch) * std::ceil(static_cast<double>(p.m) / Shape::m) *
                          std::ceil(static_cast<double>(p.n) / Shape::columns);
     const double multiprocessors = std::max(p.execution.multiprocessors, 1), k = static_cast<double>(p.k);
