@@ -23,14 +23,51 @@ inline void check_launch(cudaError_t status, const std::string& kernel) {
   if (status != cudaSuccess) check(status, "contract: launch of " + kernel);
 }
 
-/// Allows a kernel more than 48 KB of shared memory, once per device: `allowed` is the kernel's own.
-inline void allow_shared_memory(const void* function, int bytes, std::atomic<std::uint64_t>& allowed, int device,
-                                const std::string& kernel) {
-  const std::uint64_t mine = device >= 0 && device < 64 ? std::uint64_t{1} << device : 0;
-  if (allowed.load(std::memory_order_acquire) & mine) return;
-  check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-        "contract: shared memory of " + kernel);
-  allowed.fetch_or(mine, std::memory_order_release);
+/// What the launches of one kernel know of it on each device, found once: a static object of the function that launches it.
+class LaunchFacts {
+ public:
+  /// Allows the kernel `bytes` of shared memory, which may be more than 48 KB, and finds out whether its code waits for the launches
+  /// before it.
+  void find(const void* function, int bytes, int device, const std::string& kernel) {
+    const std::uint64_t mine = bit(device);
+    if (found_.load(std::memory_order_acquire) & mine) return;
+    check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+          "contract: shared memory of " + kernel);
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, function), "contract: attributes of " + kernel);
+    if (attributes.ptxVersion >= 90) waits_.fetch_or(mine, std::memory_order_relaxed);
+    found_.fetch_or(mine, std::memory_order_release);
+  }
+  /// Whether it calls arch::wait_for_launches_before(), if its source does: code for older architectures does not.
+  bool waits(int device) const { return waits_.load(std::memory_order_relaxed) & bit(device); }
+
+ private:
+  static std::uint64_t bit(int device) { return device >= 0 && device < 64 ? std::uint64_t{1} << device : 0; }
+
+  std::atomic<std::uint64_t> found_{0}, waits_{0};
+};
+
+/// Enqueues a kernel, in clusters of `cluster` neighbouring blocks. With `early`, it may start before the previous launch is complete,
+/// and waits for that itself. Not so in a captured graph: that would make an edge of a special kind, which not every reader of graphs
+/// knows.
+inline void launch(const void* function, dim3 grid, int threads, int bytes, void** arguments, cudaStream_t stream,
+                   bool early, const std::string& kernel, unsigned cluster = 1) {
+  cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+  if (early) check(cudaStreamIsCapturing(stream, &captured), "contract: cudaStreamIsCapturing");
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = early && captured == cudaStreamCaptureStatusNone;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim.x = cluster;
+  attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
+  config.stream = stream;
+  config.attrs = attributes;
+  config.numAttrs = cluster > 1 ? 2 : 1;
+  check_launch(cudaLaunchKernelExC(&config, function, arguments), kernel);
 }
 
 /// Blocks of a launch along x, and along y or z (CUDA C++ Programming Guide, table of limits).

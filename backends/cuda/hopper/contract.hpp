@@ -7,7 +7,6 @@
 #include <rigel/backends/cuda/hopper/tensor_map.hpp>
 #include <rigel/backends/cuda/tensor/accuracy.hpp>
 #include <rigel/backends/cuda/tensor/info.hpp>
-#include <rigel/backends/cuda/tensor/launch.hpp>
 #include <rigel/backends/cuda/tensor/operand.hpp>
 #include <rigel/backends/cuda/tensor/pack.hpp>
 #include <rigel/backends/cuda/tensor/planes.hpp>
@@ -22,7 +21,7 @@
 
 namespace rigel::backends::hopper {
 
-using tensor::Lines, tensor::lines_of_a, tensor::lines_of_b, tensor::max_grid, tensor::packed_bytes, tile::Direction;
+using tensor::Lines, tensor::lines_of_a, tensor::lines_of_b, tensor::packed_bytes, cuda::max_grid, tile::Direction;
 
 /// The direction in which tensor copies bring an operand as it is: if it is K-major, or M- or N-major with 16-bit numbers, if
 /// address and strides are multiples of 16 bytes, and if neither rows nor matrices overlap; extents do not matter. None for
@@ -160,30 +159,6 @@ double cost(const Contraction& p) {
   return launch + fill + each * tile + (Shape::in_turn ? store : 0) + passes_cost<Parts>(p);
 }
 
-/// Enqueues a kernel in clusters of `Shape::cluster` neighbouring blocks of `grid`. It may start before the previous launch
-/// is complete, and waits for that itself. Not so in a captured graph: that would make an edge of a special kind, which not
-/// every reader of graphs knows.
-template <class Shape>
-void launch(const void* function, dim3 grid, int bytes, void** arguments, cudaStream_t stream, const KernelInfo& info) {
-  cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
-  cuda::check(cudaStreamIsCapturing(stream, &captured), "contract: cudaStreamIsCapturing");
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = captured == cudaStreamCaptureStatusNone;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim.x = Shape::cluster;
-  attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = dim3(Shape::threads);
-  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
-  config.stream = stream;
-  config.attrs = attributes;
-  config.numAttrs = Shape::cluster > 1 ? 2 : 1;
-  const cudaError_t status = cudaLaunchKernelExC(&config, function, arguments);
-  cuda::check_launch(status, info.name);
-}
-
 /// Rows of a box of an operand that is copied K-major: those of a slab, or fewer if the operand has fewer, in steps of the
 /// swizzle's eight. Rows that do not exist take as long to copy as others. Without their copies they hold anything, which
 /// only outputs outside of C get; kernels of float, which look for sums that are not finite, need zeros there.
@@ -277,15 +252,15 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   tensor::FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
   with_directions<Element, Parts>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {
     constexpr int bytes = sizeof(SharedStorage<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>);
-    static std::atomic<std::uint64_t> allowed{0};
+    static cuda::LaunchFacts facts;
     const auto function =
         reinterpret_cast<const void*>(&multiply<S, Element, Parts, Finish, Shape, of_a, of_b, decltype(result)>);
-    cuda::allow_shared_memory(function, bytes, allowed, p.execution.device, info.name);  // before anything is enqueued
+    facts.find(function, bytes, p.execution.device, info.name);  // before anything is enqueued
     Operands operands = operands_of<Element, Parts, Shape, 1, Shape::cluster>(p, workspace, info.name);
     using Slabs = hopper::Slabs<Element, Parts, Shape, of_a, of_b>;
     Schedule schedule{raster, tiles, clusters, Slabs::count(operands.k)};
     void* list[] = {&operands, &arguments, &result, &schedule};
-    launch<Shape>(function, clusters * Shape::cluster, bytes, list, stream, info);
+    cuda::launch(function, clusters * Shape::cluster, Shape::threads, bytes, list, stream, true, info.name, Shape::cluster);
   });
 }
 

@@ -51,13 +51,13 @@ void run_grid(const KernelInfo& info, const Contraction& p, void* workspace) {
   tensor::FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
   const auto run_as = [&]<tile::Direction of_a, tile::Direction of_b, bool as_they_are>() {
     constexpr int bytes = sizeof(OnceStorage<Shape, typename arch::WgmmaTypes<Element>::Accumulator>);
-    static std::atomic<std::uint64_t> allowed{0};
+    static cuda::LaunchFacts facts;
     const auto function = reinterpret_cast<const void*>(
         &multiply_once<S, Element, detail::ProgramFinish, Shape, of_a, of_b, decltype(result), as_they_are>);
-    cuda::allow_shared_memory(function, bytes, allowed, p.execution.device, info.name);  // before anything is enqueued
+    facts.find(function, bytes, p.execution.device, info.name);  // before anything is enqueued
     Operands operands = operands_of<Element, Whole, Shape, Shape::tiles, 1>(p, workspace, info.name);
     void* list[] = {&operands, &arguments, &result};
-    launch<Shape>(function, grid, bytes, list, stream, info);
+    cuda::launch(function, grid, Shape::threads, bytes, list, stream, true, info.name, Shape::cluster);
   };
   with_directions<Element, Whole>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {
     // The shorter kernel saves 0.3 µs; for larger tiles and long sums it saves nothing.

@@ -5,6 +5,7 @@
 // the bits of every code, which is a row of A or a column of B.
 #pragma once
 
+#include <rigel/backends/cuda/arch/launch.hpp>
 #include <rigel/backends/cuda/mma/contract.hpp>
 #include <rigel/detail/workspace.hpp>
 
@@ -35,6 +36,7 @@ struct Counting {
 /// Counts the codes of A where blockIdx.y = 0, else those of B.
 __global__ void __launch_bounds__(Counting::block)
     count_lines(const __grid_constant__ Counting a, const __grid_constant__ Counting b) {
+  arch::allow_next_launch();
   __shared__ std::int32_t sums[Counting::block / 32];
   const Counting& g = blockIdx.y == 0 ? a : b;
   const int thread = static_cast<int>(threadIdx.x), of_line = 1 << g.threads, mine = thread & (of_line - 1);
@@ -319,13 +321,13 @@ void run_codes(const KernelInfo& info, const Contraction& p, void* workspace) {
   auto arguments = detail::arguments_of<Counted, detail::ProgramFinish>(p);
   const auto launch = [&]<class Result>(Result result) {
     constexpr int bytes = shared_bytes<Shape, std::int32_t>;
-    static std::atomic<std::uint64_t> allowed{0};
+    static cuda::LaunchFacts facts;
     const auto function =
         reinterpret_cast<const void*>(&multiply<Counted, std::uint32_t, Decomposition{}, detail::ProgramFinish, Shape,
                                                 Direction::along_k, Direction::along_k, Result>);
-    cuda::allow_shared_memory(function, bytes, allowed, p.execution.device, info.name);
+    facts.find(function, bytes, p.execution.device, info.name);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-    launch_tiles<Shape>(function, tiles, bytes, list, p, info);
+    launch_tiles<Shape>(function, tiles, bytes, list, p, facts, info);
   };
   const Stored stored = stored_as<Counted>(p);
   if (stored == Stored::otherwise)

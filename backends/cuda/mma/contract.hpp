@@ -4,22 +4,23 @@
 #pragma once
 
 #include <rigel/backends/cuda/mma/kernel.hpp>
+#include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/tensor/accuracy.hpp>
 #include <rigel/backends/cuda/tensor/info.hpp>
-#include <rigel/backends/cuda/tensor/launch.hpp>
 #include <rigel/backends/cuda/tensor/operand.hpp>
 #include <rigel/backends/cuda/tensor/pack.hpp>
 #include <rigel/backends/cuda/tensor/planes.hpp>
 #include <rigel/detail/kernel.hpp>
 #include <rigel/detail/waves.hpp>
 
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
 
 namespace rigel::backends::mma {
+
+using cuda::max_grid;
 
 /// The direction in which a kernel reads an operand as it is, 16 bytes at a time, if addresses and extents are multiples of
 /// 16 bytes; M- or N-major only if it takes such `lines`. None for an operand that has to be packed.
@@ -136,15 +137,14 @@ double cost(const Contraction& p) {
   return seconds;
 }
 
-/// Enqueues a persistent kernel: as many blocks as the card holds, or as there are tiles.
+/// Enqueues multiply(), a persistent kernel: as many blocks as the card holds, or as there are tiles. It waits for the launches before it
+/// as late as it can.
 template <class Shape>
 void launch_tiles(const void* function, unsigned tiles, int bytes, void** arguments, const Contraction& p,
-                  const KernelInfo& info) {
+                  const cuda::LaunchFacts& facts, const KernelInfo& info) {
   const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
-  const cudaError_t status =
-      cudaLaunchKernel(function, dim3(std::min(tiles, resident)), dim3(Shape::threads), arguments,
-                       static_cast<std::size_t>(bytes), static_cast<cudaStream_t>(p.execution.stream));
-  cuda::check_launch(status, info.name);
+  cuda::launch(function, std::min(tiles, resident), Shape::threads, bytes, arguments,
+               static_cast<cudaStream_t>(p.execution.stream), facts.waits(p.execution.device), info.name);
 }
 
 /// Enqueues the pass that packs an operand to `memory`, which it advances. Returns the packed operand.
@@ -208,12 +208,12 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   const auto launch = [&]<Direction of_a, Direction of_b>() {
     constexpr int bytes = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, planes>;
     const auto launch_function = [&]<bool after_layer>() {
-      static std::atomic<std::uint64_t> allowed{0};
+      static cuda::LaunchFacts facts;
       const auto function = reinterpret_cast<const void*>(
           &multiply<S, Element, decomposition, Finish, Shape, of_a, of_b, decltype(result), Raster, after_layer>);
-      cuda::allow_shared_memory(function, bytes, allowed, p.execution.device, info.name);
+      facts.find(function, bytes, p.execution.device, info.name);
       void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-      launch_tiles<Shape>(function, tiles, bytes, list, p, info);
+      launch_tiles<Shape>(function, tiles, bytes, list, p, facts, info);
     };
     if constexpr (is_large<Shape> && ShortFloat<Element> && planes == 1 && std::is_same_v<Finish, detail::ProgramFinish>)
       if (tensor::leaves_after_layer(p)) return launch_function.template operator()<true>();

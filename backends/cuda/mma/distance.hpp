@@ -150,13 +150,25 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
   auto arguments = detail::arguments_of<S, Finish>(p);
   DistanceRaster raster = distance_raster<Shape>(p);
   constexpr int shared_bytes = distance_shared_bytes<Shape, Line>;
-  static std::atomic<std::uint64_t> allowed{0};
+  static cuda::LaunchFacts facts;
   constexpr Decomposition decomposition = std::is_same_v<Stored, double> ? Decomposition{}
                                           : levels > 1                   ? pairs_by_levels
                                                                          : pairs_by_steps;
   const auto function = reinterpret_cast<const void*>(&multiply<S, Stored, decomposition, Finish, Shape, Direction::along_k,
                                                                 Direction::along_k, Distances<Line>, DistanceRaster>);
-  cuda::allow_shared_memory(function, shared_bytes, allowed, p.execution.device, info.name);  // before anything is enqueued
+  using Sum = decltype(Line::norm);
+  using Direct = typename DirectCut<Sum, Shape>::Unit;
+  const auto is_in_vectors = [](const Lines& g) {
+    return direction_of(g, false) == Direction::along_k && g.k % Direct::depth == 0;
+  };
+  const bool in_vectors = std::is_same_v<Sum, float> && is_in_vectors(lines_of_a(p)) && is_in_vectors(lines_of_b(p));
+  static cuda::LaunchFacts facts_of_rest[2];
+  const auto rest = in_vectors
+                        ? reinterpret_cast<const void*>(&compute_rejected<S, Sum, Finish, Shape, std::is_same_v<Sum, float>>)
+                        : reinterpret_cast<const void*>(&compute_rejected<S, Sum, Finish, Shape, false>);
+  // Before anything is enqueued.
+  facts.find(function, shared_bytes, p.execution.device, info.name);
+  facts_of_rest[in_vectors].find(rest, 0, p.execution.device, info.name);
 
   const auto prepared = [&](const Lines& g, std::size_t numbers, std::size_t lines) {
     const Operand& o = *g.operand;
@@ -190,8 +202,8 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
   };
   const auto batch_lines = [](const Prepared<Element, Stored>& o) { return o.matrices > 1 ? o.lines : 0; };
   Operands<Stored> operands{source(a), source(b), static_cast<int>(pitch)};
-  const Rejected rejected{counters, memory(words, at.few), memory(words, at.many), counters + Rejected::counter_count,
-                          memory(static_cast<std::uint16_t*>(nullptr), at.places)};
+  Rejected rejected{counters, memory(words, at.few), memory(words, at.many), counters + Rejected::counter_count,
+                    memory(static_cast<std::uint16_t*>(nullptr), at.places)};
   Distances<Line> result{guard_of<Element, Stored, levels>(p), rejected, raster.mirrored};
   result.guard.x = a.line, result.guard.z = b.line;
   result.guard.batch_x = batch_lines(a), result.guard.batch_z = batch_lines(b);
@@ -199,22 +211,11 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
   const auto multiprocessors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
   {
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-    launch_tiles<Shape>(function, tiles, shared_bytes, list, p, info);
+    launch_tiles<Shape>(function, tiles, shared_bytes, list, p, facts, info);
   }
-  using Sum = decltype(Line::norm);
-  using Direct = typename DirectCut<Sum, Shape>::Unit;
-  const auto compute_rest = [&]<bool in_vectors>() {
-    compute_rejected<S, Sum, Finish, Shape, in_vectors>
-        <<<multiprocessors * Direct::blocks, Direct::threads, 0, stream>>>(arguments, rejected, raster);
-  };
-  const auto in_vectors = [](const Lines& g) {
-    return direction_of(g, false) == Direction::along_k && g.k % Direct::depth == 0;
-  };
-  if (std::is_same_v<Sum, float> && in_vectors(lines_of_a(p)) && in_vectors(lines_of_b(p)))
-    compute_rest.template operator()<std::is_same_v<Sum, float>>();
-  else
-    compute_rest.template operator()<false>();
-  cuda::check(cudaGetLastError(), "contract: launch of the outputs that cancel in " + info.name);
+  void* list[] = {&arguments, &rejected, &raster};
+  cuda::launch(rest, multiprocessors * Direct::blocks, Direct::threads, 0, list, stream,
+               facts_of_rest[in_vectors].waits(p.execution.device), info.name);
 }
 
 /// Pairs per second of a full multiprocessor. Measured for halves, and for doubles on 9.0; for doubles on others, from data

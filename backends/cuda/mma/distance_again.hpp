@@ -158,6 +158,7 @@ template <class S, class Sum, class Finish, class Shape, bool in_vectors, class 
 __global__ void __launch_bounds__(Unit::threads, Unit::blocks)
     compute_rejected(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ Rejected rejected,
                      const __grid_constant__ DistanceRaster raster) {
+  arch::wait_for_launches_before();
   using Cut = DirectCut<Sum, Shape>;
   using Whole = DirectTile<S, Sum, Finish, Unit, in_vectors>;
   using Part = DirectTile<S, Sum, Finish, typename Cut::Part, in_vectors>;

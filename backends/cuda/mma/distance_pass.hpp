@@ -10,6 +10,7 @@
 // while surpassing the FP32 theoretical peak performance, 2022).
 #pragma once
 
+#include <rigel/backends/cuda/arch/launch.hpp>
 #include <rigel/backends/cuda/arch/shuffle.hpp>
 #include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/numeric.hpp>
@@ -141,6 +142,7 @@ __device__ __forceinline__ void write_halves(const float* values, const float* c
 /// A warp prepares a row. The centre is the median of a few rows of the first operand: the same in all blocks.
 template <class Element, class Stored>
 __global__ void __launch_bounds__(32 * prepared_lines, 4) prepare(const __grid_constant__ Preparation<Element, Stored> g) {
+  arch::allow_next_launch();
   constexpr int threads = 32 * prepared_lines, at_once = prepared_values<Element>, together = values_together<Stored>;
   constexpr int pitch_of_values = at_once + 16 / static_cast<int>(sizeof(Element));
   constexpr bool in_halves = std::is_same_v<Stored, half>;

@@ -5,6 +5,7 @@
 // one is stored. Every output is summed in ascending steps of 32 bytes along K (64 for double), whatever the tile.
 #pragma once
 
+#include <rigel/backends/cuda/arch/launch.hpp>
 #include <rigel/backends/cuda/arch/shared_memory.hpp>
 #include <rigel/backends/cuda/mma/loop_doubles.hpp>
 #include <rigel/backends/cuda/mma/loop_fragments.hpp>
@@ -93,6 +94,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   Copies<Slabs, detail::Arguments<S, Finish>, Raster> copies(operands, g, raster, tiles);
   loop_t<Slabs> loop;
 
+  arch::allow_next_launch();
+  arch::wait_for_launches_before();
   int stage = 0;
   if (slabs_of_tile > 0) {
 #pragma unroll 1

@@ -80,11 +80,11 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   const auto check = [&](cudaError_t status) { cuda::check_launch(status, info.name); };
   constexpr int bytes = shared_bytes<Shape, float>;
-  static std::atomic<std::uint64_t> allowed{0};
+  static cuda::LaunchFacts facts;
   const auto function =
       reinterpret_cast<const void*>(&multiply<plus_times<float>, half, decomposition, detail::ProgramFinish, Shape,
                                               Direction::along_k, Direction::along_k, LogOfSum>);
-  cuda::allow_shared_memory(function, bytes, allowed, p.execution.device, info.name);  // before anything is enqueued
+  facts.find(function, bytes, p.execution.device, info.name);  // before anything is enqueued
   const Places places(p);
   const auto at = [&]<class T>(T*, std::size_t place) {
     return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + place);
@@ -141,7 +141,7 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   void* list[] = {&operands, &arguments, &result, &raster, &tiles};
   const auto processors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
-  launch_tiles<Shape>(function, tiles, bytes, list, p, info);
+  launch_tiles<Shape>(function, tiles, bytes, list, p, facts, info);
 
   const auto cells = static_cast<unsigned>(cells_of(p));
   compute_marked<threads><<<std::min(cells, 2 * processors), threads, 0, stream>>>(result);

@@ -10,8 +10,6 @@
 #include <rigel/backends/cuda/arch/shared_memory.hpp>
 #include <rigel/backends/cuda/simt/contract.hpp>
 
-#include <atomic>
-
 namespace rigel::backends::simt {
 
 /// A tile of M rows by 128 bytes of columns, or by 64 of 1-byte types; a slab has `depth` elements along K, of which the code takes
@@ -302,8 +300,8 @@ void run_skinny(const KernelInfo& info, const Contraction& p) {
     const bool k_major = is_k_major_in_vectors(p);
     const auto function = k_major ? reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, true>)
                                   : reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, false>);
-    static std::atomic<std::uint64_t> allowed[2];
-    cuda::allow_shared_memory(function, Shape::shared, allowed[k_major], p.execution.device, info.name);
+    static cuda::LaunchFacts facts[2];
+    facts[k_major].find(function, Shape::shared, p.execution.device, info.name);
     const std::int64_t blocks = std::min<std::int64_t>(tiles.all, 2 * std::max(p.execution.multiprocessors, 1));
     void* list[] = {&arguments, &tiles};
     cuda::check_launch(cudaLaunchKernel(function, dim3(static_cast<unsigned>(blocks)), dim3(Shape::threads), list,

@@ -177,9 +177,10 @@ inline bool is_interleaved(const Operand& o) {
   return s;
 }
 
-/// What a semiring costs: steps per second of a multiprocessor, and the share of its issue slots that they take at that rate.
+/// What a semiring costs: steps per second of a multiprocessor, the share of its issue slots that they take at that rate, and a thread's
+/// seconds for a step by itself.
 struct SmallCosts {
-  double steps, issued;
+  double steps, issued, alone;
   bool async;
 };
 
@@ -218,7 +219,7 @@ struct SmallCosts {
     return costs.async ? 1 : std::min(1., resident * plan.threads * turns * bytes / in_flight);
   };
   const double memory = p.memory_bytes() / (bandwidth * std::min(loaded(shape.operand[0]), loaded(shape.operand[1])));
-  const double waiting = waves.rounds() * (latency + (chunks - 1) * of_chunk);
+  const double waiting = waves.rounds() * (latency + (chunks - 1) * of_chunk + k * costs.alone);
   const double over = facts.stored > 4 || facts.sum > 4 ? 1.5 : 1.15;
   return launch + latency + over * std::max({memory, waves.each * block, waiting});
 }

@@ -99,32 +99,54 @@ template <> struct by_words<l2_squared<bfloat16>> {
 /// The tile of PairSums, in outputs and words.
 using PairTile = tile::Shape<16, 8, 8, 8, 8, 2, false>;
 
-/// An operand, and the words that it becomes: K-major, `pitch` words per row or column, zeros after the last element.
+/// An operand, and the words that it becomes: K-major, `pitch` words per row or column, zeros after the last element. `blocks` pack it.
 struct ToWords {
   const void* from;
-  std::int64_t batch_stride, line_stride, k_stride, lines, words;  // words of all batches
+  std::int64_t batch_stride, line_stride, k_stride, lines, blocks;
   std::uint32_t* to;
 };
+/// Rows or columns, and words of each, that a block packs.
+inline constexpr int packed_lines = 64, packed_words = 32;
+inline std::int64_t packing_blocks(std::int64_t matrices, std::int64_t lines, std::int64_t pitch) {
+  return matrices * ((lines + packed_lines - 1) / packed_lines) * ((pitch + packed_words - 1) / packed_words);
+}
 
+/// Words pass through shared memory, so that neighbouring threads read neighbours in memory, whatever the layout, and write neighbours.
 /// `flip` is added to each element without a carry: 128 makes signed bytes unsigned and keeps their differences.
 template <class Bits, unsigned flip>
 __global__ void __launch_bounds__(256)
     pack_words(const __grid_constant__ ToWords a, const __grid_constant__ ToWords b, std::int64_t k, int pitch) {
-  constexpr int values = 4 / sizeof(Bits);
+  constexpr int values = 4 / sizeof(Bits), threads = 256;
+  __shared__ std::uint32_t words[packed_lines][packed_words + 1];
   const ToWords& g = blockIdx.y == 0 ? a : b;
-  const std::int64_t word = std::int64_t{blockIdx.x} * 256 + threadIdx.x;
-  if (word >= g.words) return;
-  // Neighbouring threads take neighbours in memory.
-  const std::int64_t of_batch = g.lines * pitch, batch = word / of_batch, in_batch = word % of_batch;
+  if (blockIdx.x >= g.blocks) return;
+  const auto across = static_cast<unsigned>(pitch + packed_words - 1) / packed_words;
+  const auto down = static_cast<unsigned>((g.lines + packed_lines - 1) / packed_lines);
+  const int first_word = static_cast<int>(blockIdx.x % across * packed_words);
+  const std::int64_t batch = blockIdx.x / across / down,
+                     first_line = std::int64_t{blockIdx.x / across % down} * packed_lines;
+  const int lines = static_cast<int>(std::min<std::int64_t>(g.lines - first_line, packed_lines));
   const bool along_k = g.k_stride < g.line_stride;
-  const std::int64_t line = along_k ? in_batch / pitch : in_batch % g.lines;
-  const std::int64_t first = values * (along_k ? in_batch % pitch : in_batch / g.lines);
-  const Bits* from = static_cast<const Bits*>(g.from) + batch * g.batch_stride + line * g.line_stride + first * g.k_stride;
-  std::uint32_t value = 0;
+  const Bits* const from = static_cast<const Bits*>(g.from) + batch * g.batch_stride + first_line * g.line_stride;
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x); i < packed_lines * packed_words; i += threads) {
+    const int line = along_k ? i / packed_words : i % packed_lines, word = along_k ? i % packed_words : i / packed_lines;
+    const std::int64_t first = values * std::int64_t{first_word + word};
+    std::uint32_t value = 0;
+    if (line < lines) {
 #pragma unroll
-  for (int i = 0; i < values; ++i)
-    if (first + i < k) value |= (from[i * g.k_stride] ^ flip) << (8 * sizeof(Bits) * i);
-  g.to[batch * of_batch + line * pitch + first / values] = value;
+      for (int v = 0; v < values; ++v)
+        if (first + v < k) value |= (from[line * g.line_stride + (first + v) * g.k_stride] ^ flip) << (8 * sizeof(Bits) * v);
+    }
+    words[line][word] = value;
+  }
+  __syncthreads();
+  std::uint32_t* const to = g.to + (batch * g.lines + first_line) * pitch + first_word;
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x); i < packed_lines * packed_words; i += threads) {
+    const int line = i / packed_words, word = i % packed_words;
+    if (line < lines && first_word + word < pitch) to[std::int64_t{line} * pitch + word] = words[line][word];
+  }
 }
 
 /// The semiring on words that the tiles are told to compute.
@@ -184,8 +206,8 @@ Status words_supports(const Contraction& p) {
   const std::int64_t pitch = word_pitch<S, Shape>(p);
   if (pitch > most - Shape::depth) return {Decline::extents, "K has more than 2^31 - 1 words of values"};
   for (const Operand* o : {&p.a, &p.b})
-    if (matrices_of(*o) * (o == &p.a ? p.m : p.n) > most * 256 / std::max<std::int64_t>(pitch, 1))
-      return {Decline::extents, "an operand has more than 256·(2^31 - 1) words of values"};
+    if (packing_blocks(matrices_of(*o), o == &p.a ? p.m : p.n, pitch) > max_grid)
+      return {Decline::extents, "packing an operand takes more than 2^31 - 1 blocks"};
   return supports<WordSemiring<S>, detail::ProgramFinish, Shape>(p);
 }
 
@@ -194,7 +216,7 @@ double words_cost(const Contraction& p) {
   constexpr double launch = 3e-6;
   const std::int64_t pitch = word_pitch<S, Shape>(p);
   const auto packing = [&](const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k_stride) {
-    return static_cast<double>(bytes_of_words(o, lines, pitch)) / (k_stride < line_stride ? 1e12 : 4e11);
+    return static_cast<double>(bytes_of_words(o, lines, pitch)) / (k_stride < line_stride ? 1e12 : 7e11);
   };
   return launch + packing(p.a, p.m, p.a.row_stride, p.a.column_stride) +
          packing(p.b, p.n, p.b.column_stride, p.b.row_stride) +
@@ -207,17 +229,22 @@ void words_run(const KernelInfo& info, const Contraction& p, void* workspace) {
   using Words = WordSemiring<S>;
   const Contraction q = on_words<S, Shape>(p, workspace);
   const auto packing = [&](const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k_stride, void* to) {
-    return ToWords{
-        o.data, o.batch_stride, line_stride, k_stride, lines, matrices_of(o) * lines * q.k, static_cast<std::uint32_t*>(to)};
+    return ToWords{o.data,
+                   o.batch_stride,
+                   line_stride,
+                   k_stride,
+                   lines,
+                   packing_blocks(matrices_of(o), lines, q.k),
+                   static_cast<std::uint32_t*>(to)};
   };
   const ToWords a = packing(p.a, p.m, p.a.row_stride, p.a.column_stride, q.a.data);
   const ToWords b = packing(p.b, p.n, p.b.column_stride, p.b.row_stride, q.b.data);
   const cuda::CurrentDevice current(p.execution.device);
-  if (const std::int64_t words = std::max(a.words, b.words); words > 0) {
+  if (const std::int64_t blocks = std::max(a.blocks, b.blocks); blocks > 0) {
     using Bits = std::conditional_t<sizeof(typename S::element) == 1, std::uint8_t, std::uint16_t>;
     constexpr unsigned flip = std::is_same_v<typename S::element, std::int8_t> ? 128 : 0;
     pack_words<Bits, flip>
-        <<<dim3(static_cast<unsigned>((words + 255) / 256), 2), 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
+        <<<dim3(static_cast<unsigned>(blocks), 2), 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
             a, b, p.k, static_cast<int>(q.k));
     cuda::check_launch(cudaGetLastError(), info.name);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The pass that packs an operand.
+#include <rigel/backends/cuda/arch/launch.hpp>
 #include <rigel/backends/cuda/tensor/pack.hpp>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ struct Packing {
 /// memory.
 template <class Bits>
 __global__ void __launch_bounds__(256) pack(const __grid_constant__ Packing<Bits> g) {
+  arch::allow_next_launch();
   constexpr int edge = 64;
   __shared__ Bits tile[edge][edge + 4 / std::min<int>(sizeof(Bits), 4)];
   const std::int64_t of_matrix = g.tiles_of_k * g.tiles_of_lines, matrix = blockIdx.x / of_matrix,

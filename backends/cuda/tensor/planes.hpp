@@ -6,6 +6,7 @@
 // time, so that a slab's share is contiguous.
 #pragma once
 
+#include <rigel/backends/cuda/arch/launch.hpp>
 #include <rigel/backends/cuda/tensor/pack.hpp>
 #include <rigel/numeric.hpp>
 
@@ -38,6 +39,7 @@ __device__ __forceinline__ std::uint32_t rounded_bits(float x) {
 /// memory.
 template <int planes, PlaneLayout layout>
 __global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
+  arch::allow_next_launch();
   constexpr int edge = 64, threads = 256, each = edge * edge / threads, width = 8;
   __shared__ float tile[edge][edge + 1];
   const std::int64_t of_matrix = g.tiles_of_k * g.tiles_of_lines, matrix = blockIdx.x / of_matrix,
