@@ -266,6 +266,9 @@ inline constexpr auto run_kernel_gradient = [](const KernelMatrixGradient& call)
 inline constexpr auto bytes_of_kernel_gradient = [](const KernelMatrixGradient& call) {
   return kernel_matrix_gradient_bytes(call);
 };
+inline constexpr auto explain_kernel_gradient = [](const KernelMatrixGradient& call) {
+  return explain_kernel_matrix_gradient(call);
+};
 
 }  // namespace detail
 
@@ -335,6 +338,24 @@ std::size_t kernel_matrix_gradient_workspace_size(const Exec& exec, const X& x, 
                                                   const KernelMatrixGradientOptions& options = {}) {
   return detail::with_kernel_matrix_gradient(exec, x, x, g, metric, kernel, dx, no_gradient, dk, true, options,
                                              detail::bytes_of_kernel_gradient);
+}
+
+/// The parts of the same call and their kernels, as explain() prints them: the distances or products of the first block of rows, then
+/// what makes dZ and dX of their weights.
+template <class Exec, class X, class Z, detail::UpstreamGradient G, class M, class K, class DX, class DZ,
+          detail::HyperparameterGradients DK>
+std::string explain_kernel_matrix_gradient(const Exec& exec, const X& x, const Z& z, const G& g, const M& metric,
+                                           const K& kernel, const DX& dx, const DZ& dz, const DK& dk,
+                                           const KernelMatrixGradientOptions& options = {}) {
+  return detail::with_kernel_matrix_gradient(exec, x, z, g, metric, kernel, dx, dz, dk, false, options,
+                                             detail::explain_kernel_gradient);
+}
+template <class Exec, class X, detail::UpstreamGradient G, class M, class K, class DX, detail::HyperparameterGradients DK>
+  requires(!detail::UpstreamGradient<M>)
+std::string explain_kernel_matrix_gradient(const Exec& exec, const X& x, const G& g, const M& metric, const K& kernel,
+                                           const DX& dx, const DK& dk, const KernelMatrixGradientOptions& options = {}) {
+  return detail::with_kernel_matrix_gradient(exec, x, x, g, metric, kernel, dx, no_gradient, dk, true, options,
+                                             detail::explain_kernel_gradient);
 }
 
 }  // namespace rigel

@@ -80,6 +80,20 @@ class Driver {
     return own_bytes_ + most;
   }
 
+  std::string explanation() {
+    const std::size_t needed = bytes();
+    std::string text = "kernel_matrix_gradient, " + std::to_string(needed) + " bytes of workspace, blocks of " +
+                       std::to_string(height_) + " rows\n";
+    if (is_empty()) return text + "nothing to compute\n";
+    const Range first{0, height_};
+    const Contraction d = distances(first);
+    if (!d.is_empty()) text += (call_.p > 0 ? "distances: " : "products: ") + explain_symmetric(d);
+    for_each_result(first, [&](const auto& problem) {
+      if (!problem.is_empty()) text += written(problem).argument + (": " + explain(problem));
+    });
+    return text;
+  }
+
   void run() {
     const std::size_t needed = bytes();  // before anything is enqueued: throws if a part has no kernel
     if (is_empty()) return;
@@ -100,6 +114,9 @@ class Driver {
   }
 
  private:
+  static const Operand& written(const Gradient& p) { return p.out; }
+  static const Operand& written(const Contraction& p) { return p.c; }
+
   // A sum of differences or a product.
   struct Result {
     Operand weights, others, points, out;  // out(i,:) of points(i,:) and others(j,:), weighted by weights(i,j)
@@ -299,5 +316,7 @@ class Driver {
 void run_kernel_matrix_gradient(const KernelMatrixGradient& call) { Driver(call).run(); }
 
 std::size_t kernel_matrix_gradient_bytes(const KernelMatrixGradient& call) { return Driver(call).bytes(); }
+
+std::string explain_kernel_matrix_gradient(const KernelMatrixGradient& call) { return Driver(call).explanation(); }
 
 }  // namespace rigel::detail

@@ -294,6 +294,26 @@ TEST_CASE_TEMPLATE("kernel_matrix_gradient: workspaces", Exec, RIGEL_TEST_SPACES
   check(metric::inner_product{}, kernel::polynomial{2}, kernel::polynomial{0, o.dh, 0});
 }
 
+TEST_CASE_TEMPLATE("kernel_matrix_gradient: explained", Exec, RIGEL_TEST_SPACES) {
+  const Operands<Exec> o;
+  const Exec exec;
+  const auto check = [&](const auto& metric, const auto& kernel, const auto& dk, std::vector<const char*> parts) {
+    const auto bytes = rigel::kernel_matrix_gradient_workspace_size(exec, o.x, o.z, o.g, metric, kernel, o.dx, o.dz, dk);
+    const auto text = rigel::explain_kernel_matrix_gradient(exec, o.x, o.z, o.g, metric, kernel, o.dx, o.dz, dk);
+    CAPTURE(text);
+    CHECK(text.starts_with("kernel_matrix_gradient, " + std::to_string(bytes) + " bytes of workspace, blocks of 11 rows\n"));
+    for (const char* part : parts) CHECK(text.find(part) != std::string::npos);
+  };
+  check(metric::euclidean{}, kernel::gaussian{1}, kernel::gaussian{o.dh},
+        {"\ndistances: contract", "\ndZ: contract_gradient", "\ndX: contract_gradient"});
+  check(metric::inner_product{}, kernel::polynomial{2}, kernel::polynomial{0, o.dh, 0},
+        {"\nproducts: contract", "\ndZ: contract", "\ndX: contract"});
+  const auto none = batch<double, Exec>(0, 3, 2), g = batch<double, Exec>(0, 3, 3);
+  const auto of_none = rigel::explain_kernel_matrix_gradient(exec, none, g, metric::euclidean{}, kernel::laplace{1}, none,
+                                                             rigel::no_gradient);
+  CHECK(of_none.find("nothing to compute") != std::string::npos);
+}
+
 namespace {
 
 /// A kernel of the next test alone, on hosts, for sums of 3 terms of f64 that are added to C: predicted to be fast, and with more

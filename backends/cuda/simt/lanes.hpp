@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 namespace rigel::backends::simt {
 
@@ -18,6 +19,11 @@ __device__ __forceinline__ void keep(T& value) {
     auto word = __builtin_bit_cast(std::uint64_t, value);
     asm volatile("" : "+l"(word));
     value = __builtin_bit_cast(T, word);
+  } else if constexpr (sizeof(T) <= 2) {
+    using Bits = std::conditional_t<sizeof(T) == 1, std::uint8_t, std::uint16_t>;
+    std::uint16_t half_word = __builtin_bit_cast(Bits, value);
+    asm volatile("" : "+h"(half_word));
+    value = __builtin_bit_cast(T, static_cast<Bits>(half_word));
   }
 }
 

@@ -115,13 +115,10 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
   if (present) store(s, x, l, m0 + m, n0 + n);
 }
 
-/// Whether a semiring has these kernels: of the zoo, those on numbers of at least four bytes, powers and exponentials in
-/// float only; of a user's, those whose types are not too large.
+/// Whether a semiring has these kernels: unless its types are too large; of the zoo's powers and exponentials, those in float.
 template <class S>
 inline constexpr bool narrows = NarrowSlab<operand_t<S>>::values > 0 && sizeof(typename S::accumulator) <= 64 &&
-                                (!in_zoo<S> || (sizeof(typename S::element) >= 4 &&
-                                                (is_transcendental<S> ? sizeof(operand_t<S>) == 4
-                                                                      : std::is_arithmetic_v<typename S::accumulator>)));
+                                (!in_zoo<S> || !is_transcendental<S> || sizeof(operand_t<S>) == 4);
 
 /// The outputs as square as the extents allow. `slab_values`: elements in both slabs.
 [[gnu::noinline]] inline Narrow narrow_for(const Contraction& p, int slab_values) {

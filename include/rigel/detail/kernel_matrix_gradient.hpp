@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 
 namespace rigel::detail {
 
@@ -72,5 +73,6 @@ struct KernelMatrixGradient {
 
 void run_kernel_matrix_gradient(const KernelMatrixGradient& call);
 std::size_t kernel_matrix_gradient_bytes(const KernelMatrixGradient& call);
+std::string explain_kernel_matrix_gradient(const KernelMatrixGradient& call);
 
 }  // namespace rigel::detail
