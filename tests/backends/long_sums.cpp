@@ -50,6 +50,7 @@ template <class Exec>
 std::vector<std::string> cutting(const std::string& semiring, [[maybe_unused]] const char* portable) {
   if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return {""};
   std::vector<std::string> kernels = {"cuda.simt." + semiring + ".f32.split_k",
+                                      "cuda.simt." + semiring + ".f32.small_split_k",
                                       "cuda.simt." + semiring + ".f32.narrow_split_k"};
 #if RIGEL_BACKEND_PORTABLE
   kernels.push_back("portable." + semiring + ".f32." + portable);
@@ -61,7 +62,7 @@ std::vector<std::string> cutting(const std::string& semiring, [[maybe_unused]] c
 template <class Exec>
 bool is_cutting(const rigel::KernelInfo& info) {
   return rigel::detail::space_of<Exec> != rigel::Space::cuda || info.variant == "split_k" ||
-         info.variant == "split_k_slices" || info.variant == "narrow_split_k";
+         info.variant == "split_k_slices" || info.variant == "narrow_split_k" || info.variant == "small_split_k";
 }
 
 }  // namespace

@@ -43,6 +43,10 @@ TEST_CASE("verify: every registered kernel of contract()") {
       support::skip("kernels whose operands no random problem aligns");
       continue;
     }
+    if (e.code == rigel::Code::unsupported && info.variant == "small_split_k") {  // few_outputs.cpp has problems for it
+      support::skip("kernels for longer K than random problems have");
+      continue;
+    }
     CHECK(e.message == "nothing was thrown");
     CHECK(v.report == "");
     CHECK(v.ok);
@@ -51,9 +55,10 @@ TEST_CASE("verify: every registered kernel of contract()") {
       continue;
     }
     // Some kernels decline many problems: BLAS takes contiguous matrices without an epilogue, split_k single products,
-    // skinny a few rows of aligned operands, and hopper's widest tiles only a C that stores sums without conversion and has a multiple of four columns.
+    // skinny a few rows of aligned operands, small_split_k few outputs and long K, and hopper's widest tiles only a C that stores sums
+    // without conversion and has a multiple of four columns.
     const bool as_they_are = info.family == "cuda.hopper" && info.operands[2].layout == rigel::Layout::row_major;
-    const bool takes_few = info.family == "host.blas" || info.variant == "skinny";
+    const bool takes_few = info.family == "host.blas" || info.variant == "skinny" || info.variant == "small_split_k";
     CHECK(v.problems > (takes_few ? 0 : as_they_are ? 4 : info.variant == "split_k" ? 15 : 20));
     ++checked;
   }

@@ -42,6 +42,7 @@ std::vector<std::string> families_on(const Exec& exec) {
 ///   - split_k, which takes single products;
 ///   - kernels that say in KernelInfo that they do not accumulate;
 ///   - skinny, which takes a few rows, and operands in vectors;
+///   - small_split_k, which takes single products of few outputs and long K;
 ///   - tensor-core kernels that count bits along K, or store sums without conversion into aligned rows of C.
 template <class Call>
 bool ran(const rigel::KernelInfo& info, const Call& call) {
@@ -58,6 +59,7 @@ bool ran(const rigel::KernelInfo& info, const Call& call) {
         (info.family == "host" && why == Decline::processor) || (info.variant == "split_k" && why == Decline::batches) ||
         (!info.accumulates && why == Decline::accumulate) ||
         (info.variant == "skinny" && (why == Decline::layout || why == Decline::extents)) ||
+        (info.variant == "small_split_k" && (why == Decline::batches || why == Decline::extents)) ||
         (on_tensor_cores &&
          (why == Decline::epilogue || why == Decline::layout || why == Decline::result || why == Decline::accumulate));
     if (!may_decline || e.code() != rigel::Code::unsupported) throw;

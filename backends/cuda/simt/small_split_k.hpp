@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// For few outputs and long K, any type and layout: K is cut into slices, which `small` computes as a batch of small matrices. A
+// second launch joins their accumulators in a fixed order, and takes the last k, which make no slice, itself. So the result is the same
+// in every run; but sums that round do not have the reference's bits.
+#pragma once
+
+#include <rigel/backends/cuda/simt/split.hpp>
+
+namespace rigel::backends::simt {
+
+/// Whether a semiring has this kernel: C may hold an accumulator as it is.
+template <class S>
+inline constexpr bool splits_into_small =
+    has_small<S> && in_zoo<S> && Number<typename S::accumulator> && std::is_same_v<result_t<S>, typename S::accumulator>;
+
+/// A block joins `outputs` neighbours; `groups` threads of each take neighbouring slices, and every groups-th of the last k.
+struct Join {
+  static constexpr int outputs = 16, groups = 64, threads = outputs * groups;
+};
+
+/// epilogue( C ⊕ slice 0 ⊕ … ⊕ the products from k = `whole` on ). Slices are row-major M × N matrices.
+template <class S>
+__global__ void __launch_bounds__(Join::threads)
+    join_slices(const __grid_constant__ detail::Arguments<S, detail::ProgramFinish> g,
+                const typename S::accumulator* __restrict__ slices, int count, std::int64_t whole) {
+  using Accumulator = typename S::accumulator;
+  using Operand = operand_t<S>;
+  __shared__ Accumulator sums[Join::groups][Join::outputs];
+  const int output = static_cast<int>(threadIdx.x) % Join::outputs, group = static_cast<int>(threadIdx.x) / Join::outputs;
+  const std::int64_t size = g.m * g.n, at = std::int64_t{blockIdx.x} * Join::outputs + output, m = at / g.n, n = at % g.n;
+  const int each = (count + Join::groups - 1) / Join::groups, first = group * each, last = std::min(first + each, count);
+  const S s = g.semiring(0);
+  Accumulator x = S::identity();
+  if (at < size) {
+    if (first < last) x = slices[first * size + at];
+#pragma unroll 4
+    for (int slice = first + 1; slice < last; ++slice) x = s.add(x, slices[slice * size + at]);
+    if (whole + group < g.k) {
+      const auto product = [&](Accumulator before, std::int64_t k) {
+        return step(s, before, static_cast<Operand>(g.a.at(0, m, k)), static_cast<Operand>(g.b.at(0, k, n)), k);
+      };
+      Accumulator rest = S::identity();
+#pragma unroll 1
+      for (std::int64_t k = whole + group; k < g.k; k += Join::groups) rest = product(rest, k);
+      x = first < last ? s.add(x, rest) : rest;
+    }
+  }
+  sums[group][output] = x;
+  __syncthreads();
+  if (group > 0 || at >= size) return;
+  const int joined = std::max(std::min((count + each - 1) / std::max(each, 1), Join::groups),
+                              static_cast<int>(std::min<std::int64_t>(g.k - whole, Join::groups)));
+#pragma unroll 4
+  for (int other = 1; other < joined; ++other) x = s.add(x, sums[other][output]);
+  if constexpr (can_accumulate<S>)
+    if (g.accumulate) {
+      const Accumulator before = g.start(s, 0, m, n);
+      x = g.k > 0 ? s.add(before, x) : before;  // linf's identity is one for distances, not for all numbers
+    }
+  g.store(s, x, 0, m, n);
+}
+
+/// Slices of whole multiples of 64 k, about a thousand of them at most: the cut, and with it the bits, depend on K alone.
+inline Parts slices_of(std::int64_t k) {
+  constexpr std::int64_t unit = 64, most = 1024;
+  const std::int64_t length = std::max<std::int64_t>((k + unit * most - 1) / (unit * most), 1) * unit;
+  return {length, k / length, k % length};
+}
+
+template <class S>
+Status small_split_k_supports(const Contraction& p) {
+  constexpr std::int64_t most_outputs = 1 << 14;
+  if (p.batch != 1 || p.semiring_in_view) return {Decline::batches, "a batch of products has no need of slices"};
+  if (p.m > most_outputs || p.n > most_outputs || p.m * p.n > most_outputs)
+    return {Decline::extents, "C has more than 16384 elements"};
+  const Parts slices = slices_of(p.k);
+  if (slices.whole < 2) return {Decline::extents, "K is too short for several slices"};
+  if (const Status status = detail::counts_exactly<S>(p); !status) return status;
+  const Status status = small_supports<S, detail::ProgramFinish>(part_of<S>(p, 0, slices.length, slices.whole, p.c.data));
+  return status ? detail::finish_supports<detail::ProgramFinish>(p) : status;
+}
+
+template <class S>
+double small_split_k_cost(const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
+  constexpr double join = 4.5e-6, slice = 20e-9, bytes_per_second = 2e12;
+  const Parts slices = slices_of(p.k);
+  const Contraction part = part_of<S>(p, 0, slices.length, slices.whole, p.c.data);
+  const double bytes = static_cast<double>(p.m * p.n * slices.whole) * sizeof(typename S::accumulator);
+  const double each = std::ceil(static_cast<double>(slices.whole) / Join::groups);
+  return small_cost<S, detail::ProgramFinish>(kernel, part, plan) + join + each * slice + 2 * bytes / bytes_per_second;
+}
+
+template <class S>
+void small_split_k_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan,
+                       const Workspace& workspace) {
+  if (p.m == 0 || p.n == 0) return;
+  const Parts slices = slices_of(p.k);
+  auto* const memory = static_cast<typename S::accumulator*>(workspace.data);
+  small_run<S, detail::ProgramFinish>(kernel, part_of<S>(p, 0, slices.length, slices.whole, memory), plan, {});
+  const cuda::CurrentDevice current(p.execution.device);
+  join_slices<S><<<static_cast<unsigned>((p.m * p.n + Join::outputs - 1) / Join::outputs), Join::threads, 0,
+                   static_cast<cudaStream_t>(p.execution.stream)>>>(detail::arguments_of<S, detail::ProgramFinish>(p),
+                                                                    memory, static_cast<int>(slices.whole),
+                                                                    slices.length * slices.whole);
+  cuda::check_launch(cudaGetLastError(), kernel.info.name);
+}
+
+template <class S>
+Kernel<Contraction> small_split_k_kernel() {
+  Kernel<Contraction> k = small_kernel<S, detail::ProgramFinish>();
+  detail::set_variant(k.info, "small_split_k");
+  // If ⊕ is exact, slices do not change bits.
+  if constexpr (!is_exact<S>) {
+    k.info.promises = Promise::repeatable;
+    k.info.bit_class.clear();
+  }
+  k.info.accumulates = k.info.accumulates && detail::exact_counts<S> == 0;
+  k.supports = detail::supports_by<small_split_k_supports<S>>;
+  k.cost = small_split_k_cost<S>;
+  k.workspace = [](const Kernel<Contraction>&, const Contraction& p, const Plan&) -> WorkspaceSize {
+    return {.bytes = static_cast<std::size_t>(p.m * p.n * slices_of(p.k).whole) * sizeof(typename S::accumulator)};
+  };
+  k.run = small_split_k_run<S>;
+  return k;
+}
+
+}  // namespace rigel::backends::simt
