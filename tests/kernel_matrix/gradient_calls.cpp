@@ -297,7 +297,7 @@ TEST_CASE_TEMPLATE("kernel_matrix_gradient: workspaces", Exec, RIGEL_TEST_SPACES
 TEST_CASE_TEMPLATE("kernel_matrix_gradient: explained", Exec, RIGEL_TEST_SPACES) {
   const Operands<Exec> o;
   const Exec exec;
-  const auto check = [&](const auto& metric, const auto& kernel, const auto& dk, std::vector<const char*> parts) {
+  const auto check = [&](const auto& metric, const auto& kernel, const auto& dk, const std::vector<const char*>& parts) {
     const auto bytes = rigel::kernel_matrix_gradient_workspace_size(exec, o.x, o.z, o.g, metric, kernel, o.dx, o.dz, dk);
     const auto text = rigel::explain_kernel_matrix_gradient(exec, o.x, o.z, o.g, metric, kernel, o.dx, o.dz, dk);
     CAPTURE(text);
