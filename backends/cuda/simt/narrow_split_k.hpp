@@ -278,9 +278,13 @@ Kernel<Contraction> narrow_split_k_kernel() {
     const auto [found, seconds] = split_k_plan<S, Finish>(p);
     plan.keep(found);
     if (found.few) return seconds;
-    // For 8-byte numbers this time compares shapes well, but is too long in comparison with other kernels.
-    constexpr bool wide = sizeof(typename S::element) == 8 && !is_transcendental<S>;
-    constexpr double launch = 3.3e-6, share = wide ? 0.4 : 1;
+    // For numbers of 1, 2 or 8 bytes this time compares shapes well, but is too long in comparison with other kernels.
+    constexpr int size = static_cast<int>(sizeof(typename S::element));
+    constexpr double launch = 3.3e-6, share = is_transcendental<S> ? 1
+                                              : size == 8          ? 0.4
+                                              : size == 1          ? 0.55
+                                              : size == 2          ? 0.75
+                                                                   : 1;
     return launch + share * (seconds - launch);
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace&) {

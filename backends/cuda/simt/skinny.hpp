@@ -19,6 +19,7 @@ template <class Element, int M>
 struct SkinnyShape {
   static constexpr int size = static_cast<int>(sizeof(Element)), columns = std::min(128 / size, 64);
   static constexpr int computing = size <= 2 ? 256 : 128, copying = 128, threads = computing + copying;
+  static constexpr int blocks = size == 1 ? 1 : 2;  // on a multiprocessor, as far as registers are concerned
   static constexpr int of_thread = size == 8 ? 1 : 2, lanes = columns / of_thread;
   static constexpr int m = M, rows = m * lanes / computing;
   static constexpr int width = 16 / size;  // of a vector
@@ -125,7 +126,7 @@ class SkinnyCopies {
 
 /// Blocks are persistent: each takes every gridDim.x-th tile, and its copies run ahead into the next one.
 template <class S, class Finish, class Shape, bool k_major>
-__global__ void __launch_bounds__(Shape::threads, 2)
+__global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     contract_skinny(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ SkinnyTiles tiles) {
   using Element = typename S::element;
   using Operand = operand_t<S>;

@@ -372,7 +372,11 @@ double small_cost(const Kernel<Contraction>&, const Contraction& p, Plan& kept) 
   constexpr bool wide = sizeof(operand_t<S>) > 4,
                  calls_pow = sums_powers<S> && wide;  // tiles of doubles take powers by a table
   constexpr double steps = calls_pow ? 8e8 : steps_per_second<S, SmallTile<S>>();
-  constexpr double clocks = calls_pow ? 700 : is_transcendental<S> ? 400 : wide ? 37 : 25;
+  constexpr double clocks = calls_pow                             ? 700
+                            : is_transcendental<S>                ? 400
+                            : ShortFloat<typename S::accumulator> ? 100
+                            : wide                                ? 37
+                                                                  : 25;
   return small_seconds(p, plan, facts, small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p)),
                        {steps, 1. / SmallTypes<S>::registers, clocks / 1.75e9, SmallTypes<S>::async});
 }

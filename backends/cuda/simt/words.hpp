@@ -216,7 +216,7 @@ double words_cost(const Contraction& p) {
   constexpr double launch = 3e-6;
   const std::int64_t pitch = word_pitch<S, Shape>(p);
   const auto packing = [&](const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k_stride) {
-    return static_cast<double>(bytes_of_words(o, lines, pitch)) / (k_stride < line_stride ? 1e12 : 7e11);
+    return static_cast<double>(bytes_of_words(o, lines, pitch)) / (k_stride < line_stride ? 7e11 : 4e11);
   };
   return launch + packing(p.a, p.m, p.a.row_stride, p.a.column_stride) +
          packing(p.b, p.n, p.b.column_stride, p.b.row_stride) +
