@@ -87,9 +87,10 @@ TEST_CASE_TEMPLATE("a power by every kernel: its error, and its class", Exec, RI
       };
       if (!support::ran(info, product)) continue;
       const auto actual = support::values(c);
+      const bool only_special_functions = info.variant == "powers" || info.variant == "small";  // docs/numerics.md
       int wrong = 0;
       for (int i = 0; i < count; ++i)
-        if (!right(list[i], semiring.p, static_cast<float>(actual[i]), info.variant == "powers") && wrong++ == 0)
+        if (!right(list[i], semiring.p, static_cast<float>(actual[i]), only_special_functions) && wrong++ == 0)
           MESSAGE(list[i] << " gave " << actual[i] << ", expected " << std::pow(std::fabs(list[i]), semiring.p));
       CHECK(wrong == 0);
     }

@@ -373,6 +373,8 @@ double small_cost(const Kernel<Contraction>&, const Contraction& p, Plan& kept) 
                  calls_pow = sums_powers<S> && wide;  // tiles of doubles take powers by a table
   constexpr double steps = calls_pow ? 8e8 : steps_per_second<S, SmallTile<S>>();
   constexpr double clocks = calls_pow                             ? 700
+                            : has_special_powers<S>               ? 125
+                            : sums_exponentials<S>                ? 150
                             : is_transcendental<S>                ? 400
                             : ShortFloat<typename S::accumulator> ? 100
                             : wide                                ? 37

@@ -94,14 +94,21 @@ inline bool is_interleaved(const Operand& o) {
 }
 
 /// As many matrices that 128 threads have outputs, but enough blocks for the card; more if memory interleaves matrices, so that
-/// a block reads whole sectors. K at once if the boxes are small enough for eight blocks on a multiprocessor.
+/// a block reads whole sectors. K at once if the boxes are small enough for eight blocks on a multiprocessor; of more than 64 rows or
+/// columns, only so many that a box has 32 k, since a K-major operand would be read in shorter pieces.
 [[gnu::noinline]] inline SmallPlan small_plan(const Contraction& p, const SmallFacts& facts) {
   constexpr std::int64_t most = 256, wanted = 128, warp = 32, bytes = 28 * 1024, sectors = 64;  // threads; bytes
   const std::int64_t o = facts.outputs;
   const auto over = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
+  constexpr std::int64_t deep = 32, always = 64;
+  const std::int64_t lines = bytes / (facts.stored * std::clamp<std::int64_t>(p.k, 1, deep));
+  // Threads along m or n, for an extent and the lines of the other one.
+  const auto threads = [&](std::int64_t extent, std::int64_t others) {
+    return over(std::clamp<std::int64_t>(extent, 1, std::max(lines - others, always)), o);
+  };
   std::int64_t threads_m = std::min<std::int64_t>(over(std::max<std::int64_t>(p.m, 1), o), 16);
-  const std::int64_t threads_n = std::min(over(std::max<std::int64_t>(p.n, 1), o), most / threads_m);
-  threads_m = std::min(over(std::max<std::int64_t>(p.m, 1), o), most / threads_n);
+  const std::int64_t threads_n = std::min(threads(p.n, std::min(p.m, threads_m * o)), most / threads_m);
+  threads_m = std::min(threads(p.m, std::min(p.n, threads_n * o)), most / threads_n);
   // Parts of equal size, of whole vectors if there are several.
   const auto part = [&](std::int64_t extent, std::int64_t threads) {
     if (extent <= threads * o) return static_cast<int>(std::max<std::int64_t>(extent, 1));
