@@ -35,8 +35,11 @@ static void contract(const Exec& exec, const std::string& label, const detail::A
 template <class S>
 double device_seconds(const Contraction& p) {
   constexpr double launch = 4e-6, step = 1.6e-9, line = 2e-10, output = 29e-9,
-                   output_line = 7.8e-10;  // the last four per warp
-  constexpr double wide = sizeof(operand_t<S>) > 4 ? 1.9e-9 : 0, narrow = sizeof(typename S::accumulator) < 4 ? 1.8e-9 : 0;
+                   output_line = 7.8e-10;  // all but the first per warp
+  using Accumulator = typename S::accumulator;
+  constexpr double wide = sizeof(operand_t<S>) > 4 ? 1.9e-9 : 0;
+  constexpr double narrow = std::is_same_v<Accumulator, bfloat16> ? 5e-9 : sizeof(Accumulator) < 4 ? 1.8e-9 : 0;
+  constexpr double structs = std::is_class_v<Accumulator> && !ShortFloat<Accumulator> && !is_transcendental<S> ? 5e-9 : 0;
   constexpr double transcendental = !is_transcendental<S> ? 0 : sizeof(operand_t<S>) > 4 ? 24.5e-9 : 7.2e-9;
   constexpr double cached = sizeof(typename S::element) == 1 ? 4e-8 : 6e-8,
                    uncached = 17e-8;            // seconds per step of a thread
@@ -55,7 +58,8 @@ double device_seconds(const Contraction& p) {
       p.n > 1 ? rows * lines_of(columns, p.c.column_stride, p.c.size) : lines_of(rows, p.c.row_stride, p.c.size);
   const double warps = number(p.batch) * number(p.m) * number(p.n) / 32 / std::max(p.execution.multiprocessors, 1);
   const double k = number(p.k), wait = bytes_of(p.a) + bytes_of(p.b) > cache ? uncached : cached;
-  return launch + std::max(warps * (k * (step + line * (a + b) + wide + narrow + transcendental) + output + output_line * c),
+  return launch + std::max(warps * (k * (step + line * (a + b) + wide + narrow + structs + transcendental) + output +
+                                    output_line * c),
                            std::max(warps / resident, 1.0) * k * (wait + 8 * transcendental));
 }
 
