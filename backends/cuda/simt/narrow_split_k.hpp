@@ -139,7 +139,7 @@ constexpr SplitKCosts split_k_costs() {
   using K = SplitK<S>;
   return {std::bit_width(unsigned{K::rows}) - 1, std::bit_width(unsigned{K::depth}) - 1, K::threads,
           has_special_powers<S>  ? 18e-9
-          : is_transcendental<S> ? (K::accumulator > 1 ? 40e-9 : 25e-9)
+          : is_transcendental<S> ? (K::accumulator > 1 ? 20e-9 : 25e-9)
                                  : 16e-9 * std::max(K::operand, K::accumulator)};
 }
 
@@ -280,12 +280,9 @@ Kernel<Contraction> narrow_split_k_kernel() {
     if (found.few) return seconds;
     // For numbers of 1, 2 or 8 bytes this time compares shapes well, but is too long in comparison with other kernels.
     constexpr int size = static_cast<int>(sizeof(typename S::element));
-    constexpr double launch = 3.3e-6, share = is_transcendental<S> ? 1
-                                              : size == 8          ? 0.4
-                                              : size == 1          ? 0.55
-                                              : size == 2          ? 0.75
-                                                                   : 1;
-    return launch + share * (seconds - launch);
+    constexpr double launch = 3.3e-6, long_code = is_transcendental<S> ? 4e-6 : 0;
+    constexpr double share = is_transcendental<S> ? 1 : size == 8 ? 0.4 : size == 1 ? 0.55 : size == 2 ? 0.75 : 1;
+    return launch + long_code + share * (seconds - launch);
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace&) {
     split_k_run<S, Finish>(kernel.info, p, plan.get<SplitKPlan>());

@@ -221,7 +221,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         for (int k = 0; k < Shape::unrolled; k += width) add(done + k);
 #pragma unroll 1
       for (; done < count; done += width) add(done);
-      if (left > stages) arch::arrive_at<Shape::threads>(Shape::free + current);  // for the slab that follows here
+      // The slab that follows here needs it free. Its copies usually wait already, so that waiting with them costs little.
+      if (left > stages) arch::wait_at<Shape::threads>(Shape::free + current);
     }
     for_each_output([&](auto& output, std::int64_t i, std::int64_t j) { g.store(s, output, tile.l, i, j); });
   }
