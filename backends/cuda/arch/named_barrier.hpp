@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The barriers of a block by number (PTX ISA, "Parallel Synchronization and Communication Instructions: barrier{.cta}"). Barrier 0
-// is that of __syncthreads(); there are 16. A barrier completes when `threads` threads, whole warps, have arrived or wait there, and
-// can then be used again. What they wrote before is visible to those that waited.
+// is that of __syncthreads(); there are 16. Unlike there, threads may wait at different places of the code. A barrier completes when
+// `threads` threads, whole warps, wait there, and can then be used again. What they wrote before is visible to all of them.
 #pragma once
 
 namespace rigel::arch {
 
-/// Arrives and waits.
 template <int threads>
 __device__ __forceinline__ void wait_at(int barrier) {
   asm volatile("barrier.cta.sync %0, %1;" : : "r"(barrier), "n"(threads) : "memory");
-}
-
-/// Arrives.
-template <int threads>
-__device__ __forceinline__ void arrive_at(int barrier) {
-  asm volatile("barrier.cta.arrive %0, %1;" : : "r"(barrier), "n"(threads) : "memory");
 }
 
 }  // namespace rigel::arch

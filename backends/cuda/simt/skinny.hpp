@@ -2,8 +2,8 @@
 //
 // A few rows against a large matrix. A block takes 128 bytes of B's columns and all of K, and streams B through a ring of slabs in
 // shared memory by 16-byte copies, many in flight, so that the call runs at the speed of memory. Half of its warps copy; a thread of
-// the other half computes a few outputs of one column, each as one chain in ascending k. Slabs are deep, since each costs two barriers
-// and the latency of shared memory.
+// the other half computes a few outputs of one column, each as one chain in ascending k. Slabs are deep, since each costs a barrier and
+// the latency of shared memory.
 #pragma once
 
 #include <rigel/backends/cuda/arch/named_barrier.hpp>
@@ -28,12 +28,9 @@ struct SkinnyShape {
   // eight neighbours are in different banks.
   static constexpr int pitch = depth + width;
   static constexpr int of_a = m * pitch, of_b = columns * pitch;  // elements of a slab
-  static constexpr int bytes = (of_a + of_b) * size, stages = std::min(110 * 1024 / bytes, 7), shared = stages * bytes;
+  static constexpr int bytes = (of_a + of_b) * size, stages = std::min(110 * 1024 / bytes, 8), shared = stages * bytes;
   static_assert(rows * computing == m * lanes && depth % unrolled == 0 && unrolled % width == 0 && stages >= 3);
   static_assert(arch::holds(arch::shared_memory_of_sm_90, 2, shared));
-  // Barriers of the ring: those of full slabs, then those of free ones.
-  static constexpr int full = 1, free = full + stages;
-  static_assert(free + stages <= 16);
 };
 
 /// How C is cut into tiles, a block's rows by its columns: those of a column of tiles follow each other.
@@ -139,22 +136,23 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t all = (tiles.all - blockIdx.x + gridDim.x - 1) / gridDim.x * ((g.k + Shape::depth - 1) / Shape::depth);
 
+  // All threads meet at each slab: it has arrived, and the one before it has been read.
+  const auto meet = [] { arch::wait_at<Shape::threads>(1); };
   if (thread >= Shape::computing) {
-    // A slab is full when the copies of the last but `behind` slabs are complete.
-    constexpr int behind = stages - 2;
     SkinnyCopies<S, Finish, Shape, k_major> copies(g, tiles, thread - Shape::computing);
-    int filled = 0, full = stages - behind;
-#pragma unroll 1
-    for (std::int64_t i = 0; i < all + behind; ++i, filled = next(filled), full = next(full)) {
-      if (i < all) {
-        if (i >= stages) arch::wait_at<Shape::threads>(Shape::free + filled);
-        copies.start(slab(filled));
-      }
+    int free = 0;
+    const auto bring = [&](std::int64_t i) __attribute__((always_inline)) {
+      if (i < all) copies.start(slab(free));
       arch::commit_copies();
-      if (i >= behind) {
-        arch::wait_for_copies<behind>();
-        arch::arrive_at<Shape::threads>(Shape::full + full);
-      }
+      free = next(free);
+    };
+#pragma unroll 1
+    for (int i = 0; i < stages - 1; ++i) bring(i);
+#pragma unroll 1
+    for (std::int64_t i = 0; i < all; ++i) {
+      arch::wait_for_copies<stages - 2>();
+      meet();
+      bring(i + stages - 1);
     }
     return;
   }
@@ -162,7 +160,6 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   // Columns of a K-major B that are `lanes` apart are in different banks; those of an N-major one are read together.
   const int column = thread % Shape::lanes * (k_major ? 1 : of_thread), row = thread / Shape::lanes * rows;
   constexpr int apart = k_major ? Shape::lanes : 1;
-  std::int64_t left = all;
   int current = 0;
 #pragma unroll 1
   for (std::int64_t index = blockIdx.x; index < tiles.all; index += gridDim.x) {
@@ -186,8 +183,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       if (g.accumulate)
         for_each_output([&](auto& output, std::int64_t i, std::int64_t j) { output = g.start(s, tile.l, i, j); });
 #pragma unroll 1
-    for (std::int64_t k0 = 0; k0 < g.k; k0 += Shape::depth, current = next(current), --left) {
-      arch::wait_at<Shape::threads>(Shape::full + current);
+    for (std::int64_t k0 = 0; k0 < g.k; k0 += Shape::depth, current = next(current)) {
+      meet();
       const Element *const a = slab(current) + row * Shape::pitch, *const b = slab(current) + Shape::of_a;
       const int count = m < g.m ? static_cast<int>(std::min<std::int64_t>(g.k - k0, Shape::depth)) : 0;
       const auto add = [&](int k) __attribute__((always_inline)) {
@@ -221,8 +218,6 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         for (int k = 0; k < Shape::unrolled; k += width) add(done + k);
 #pragma unroll 1
       for (; done < count; done += width) add(done);
-      // The slab that follows here needs it free. Its copies usually wait already, so that waiting with them costs little.
-      if (left > stages) arch::wait_at<Shape::threads>(Shape::free + current);
     }
     for_each_output([&](auto& output, std::int64_t i, std::int64_t j) { g.store(s, output, tile.l, i, j); });
   }
