@@ -327,7 +327,7 @@ void run_codes(const KernelInfo& info, const Contraction& p, void* workspace) {
                                                 Direction::along_k, Direction::along_k, Result>);
     facts.find(function, bytes, p.execution.device, info.name);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-    launch_tiles<Shape>(function, tiles, bytes, list, p, facts, info);
+    launch_tiles<Shape>(function, tiles, bytes, list, p, facts.waits(p.execution.device), info);
   };
   const Stored stored = stored_as<Counted>(p);
   if (stored == Stored::otherwise)

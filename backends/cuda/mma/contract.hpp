@@ -137,14 +137,14 @@ double cost(const Contraction& p) {
   return seconds;
 }
 
-/// Enqueues multiply(), a persistent kernel: as many blocks as the card holds, or as there are tiles. It waits for the launches before it
-/// as late as it can.
+/// Enqueues multiply(), a persistent kernel: as many blocks as the card holds, or as there are tiles. With `early`, it may start before
+/// the previous launch is complete.
 template <class Shape>
-void launch_tiles(const void* function, unsigned tiles, int bytes, void** arguments, const Contraction& p,
-                  const cuda::LaunchFacts& facts, const KernelInfo& info) {
+void launch_tiles(const void* function, unsigned tiles, int bytes, void** arguments, const Contraction& p, bool early,
+                  const KernelInfo& info) {
   const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
   cuda::launch(function, std::min(tiles, resident), Shape::threads, bytes, arguments,
-               static_cast<cudaStream_t>(p.execution.stream), facts.waits(p.execution.device), info.name);
+               static_cast<cudaStream_t>(p.execution.stream), early, info.name);
 }
 
 /// Enqueues the pass that packs an operand to `memory`, which it advances. Returns the packed operand.
@@ -213,7 +213,7 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
           &multiply<S, Element, decomposition, Finish, Shape, of_a, of_b, decltype(result), Raster, after_layer>);
       facts.find(function, bytes, p.execution.device, info.name);
       void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-      launch_tiles<Shape>(function, tiles, bytes, list, p, facts, info);
+      launch_tiles<Shape>(function, tiles, bytes, list, p, facts.waits(p.execution.device), info);
     };
     if constexpr (is_large<Shape> && ShortFloat<Element> && planes == 1 && std::is_same_v<Finish, detail::ProgramFinish>)
       if (tensor::leaves_after_layer(p)) return launch_function.template operator()<true>();

@@ -211,7 +211,7 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
   const auto multiprocessors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
   {
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-    launch_tiles<Shape>(function, tiles, shared_bytes, list, p, facts, info);
+    launch_tiles<Shape>(function, tiles, shared_bytes, list, p, facts.waits(p.execution.device), info);
   }
   void* list[] = {&arguments, &rejected, &raster};
   cuda::launch(rest, multiprocessors * Direct::blocks, Direct::threads, 0, list, stream,

@@ -5,7 +5,6 @@
 // otherwise a block takes eight lines, which pass through shared memory.
 #pragma once
 
-#include <rigel/backends/cuda/arch/launch.hpp>
 #include <rigel/backends/cuda/arch/shuffle.hpp>
 #include <rigel/backends/cuda/mma/kernel.hpp>
 #include <rigel/semirings.hpp>
@@ -220,7 +219,6 @@ struct ExponentialsOfBoth {
 
 template <int threads>
 __global__ void __launch_bounds__(threads) exponentials(const __grid_constant__ ExponentialsOfBoth g) {
-  arch::allow_next_launch();
   static_assert(threads == Exponentials::threads);
   __shared__ __attribute__((aligned(16))) Exponentials::Shared shared;
   for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < g.words;
