@@ -21,7 +21,7 @@ struct Join {
 
 /// epilogue( C ⊕ slice 0 ⊕ … ⊕ the products from k = `whole` on ). Slices are row-major M × N matrices.
 template <class S>
-__global__ void __launch_bounds__(Join::threads)
+__global__ void __launch_bounds__(Join::threads, 1)
     join_slices(const __grid_constant__ detail::Arguments<S, detail::ProgramFinish> g,
                 const typename S::accumulator* __restrict__ slices, int count, std::int64_t whole) {
   using Accumulator = typename S::accumulator;
