@@ -234,6 +234,8 @@ constexpr double steps_per_second() {
     return 2e10;
   else if constexpr (sums_powers<S>)
     return 9e9;
+  else if constexpr (has_steps_of_metric<S>)
+    return 2e11 / instructions_of_metric<S>;
   else if constexpr (is_transcendental<S>)
     return sizeof(operand_t<S>) == 4 ? 1e10 : 2.7e9;
   else if constexpr (bit_counts_of<S> > 0)
@@ -385,6 +387,8 @@ KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
     info.accuracy = {120, 1};  // by special functions, a power of p ≤ 8 is within (4 + 3p + 0.7·126) u
   } else if constexpr (sums_powers<S>) {
     info.accuracy = {32, 1};  // by the table, (16 + p) u for p ≤ 7; a difference's rounding p times
+  } else if constexpr (has_steps_of_metric<S>) {
+    info.accuracy = {40, 1};  // metrics.hpp
   } else if constexpr (is_transcendental<S>) {
     info.accuracy = {10, 6};  // a power: 4 ulp; a step of log_plus: 2 ulp of an exponential, or 6 u (LogSums)
   } else {

@@ -4,6 +4,7 @@
 // block of outputs in registers. Slabs of A and B are prefetched to shared memory. Each output is one chain in ascending k.
 #pragma once
 
+#include <rigel/backends/cuda/simt/metrics.hpp>
 #include <rigel/backends/cuda/simt/powers.hpp>
 #include <rigel/backends/cuda/simt/tile_store.hpp>
 

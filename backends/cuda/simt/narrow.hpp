@@ -183,8 +183,8 @@ Kernel<Contraction> narrow_kernel() {
     k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
   else if constexpr (is_transcendental<S>)
     k.info.accuracy = {10, 6};  // as the semiring defines it, unlike the tiles
-  // Tiles compute powers and exponentials of floats differently.
-  if constexpr (sums_powers<S> || sums_exponentials<S>) {
+  // Tiles compute powers, exponentials and some metrics of floats differently.
+  if constexpr (sums_powers<S> || sums_exponentials<S> || has_steps_of_metric<S>) {
     k.info.promises = Promise::repeatable;
     k.info.bit_class.clear();
   }

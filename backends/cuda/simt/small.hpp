@@ -410,8 +410,8 @@ Kernel<Contraction> small_kernel() {
   k.info.stages = 1;
   k.info.threads = 256;  // for the largest part
   k.info.shared_memory = static_cast<int>(small_most_bytes);
-  // Tiles compute powers, and exponentials of floats, differently.
-  if constexpr (sums_powers<S> || sums_exponentials<S>) {
+  // Tiles compute powers, and exponentials and some metrics of floats, differently.
+  if constexpr (sums_powers<S> || sums_exponentials<S> || has_steps_of_metric<S>) {
     k.info.promises = Promise::repeatable;
     k.info.bit_class.clear();
   }

@@ -93,9 +93,13 @@ class OrderedSteps {
   const S& s_;
 };
 
-/// The steps of a semiring that has none of its own for a GPU.
+/// The steps of a semiring; metrics.hpp has those of some metrics.
 template <class S>
-using StepsFor = std::conditional_t<compares_doubles<S>, OrderedSteps<S>, Steps<S>>;
+struct steps_for {
+  using type = std::conditional_t<compares_doubles<S>, OrderedSteps<S>, Steps<S>>;
+};
+template <class S>
+using StepsFor = typename steps_for<S>::type;
 
 /// log Σ exp(a + b), a few k at a time: one maximum and one rescaling for all, one exponential each, by the special-function
 /// unit. An exponential is within 4 u, its argument x ≤ 0 within |x|·u.

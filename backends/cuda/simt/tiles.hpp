@@ -15,7 +15,25 @@
 #include <string_view>
 #include <type_traits>
 
+namespace rigel {
+template <class Element>
+struct canberra;
+template <class Element>
+struct divergence_from_mean;
+}  // namespace rigel
+
 namespace rigel::backends::simt {
+
+/// Instructions of a term in steps that are made for a GPU (metrics.hpp); 0 if a metric has none. Tiles then compute sums differently
+/// than the semiring's definition does.
+template <class S>
+inline constexpr double instructions_of_metric = 0;
+template <>
+inline constexpr double instructions_of_metric<canberra<float>> = 8;
+template <>
+inline constexpr double instructions_of_metric<divergence_from_mean<float>> = 22;
+template <class S>
+inline constexpr bool has_steps_of_metric = instructions_of_metric<S> > 0;
 
 /// Whether ptxas keeps temporaries for many outputs while it evaluates ⊗. It does so for comparisons that are then counted
 /// (except of floats, where one instruction gives 1 or 0), for counts of bits, and for products of 64-bit integers.
@@ -77,7 +95,7 @@ inline constexpr bool in_vectors =
     (std::is_same_v<typename S::element, float> || std::is_same_v<typename S::element, std::int32_t> ||
      std::is_same_v<typename S::element, std::uint32_t>) &&
     std::is_same_v<operand_t<S>, typename S::element> && registers_of<typename S::accumulator> == 1 &&
-    !is_transcendental<S> && !needs_temporaries<S>;
+    !is_transcendental<S> && !needs_temporaries<S> && !has_steps_of_metric<S>;
 
 /// Whether ⊗ is a user's, and must see elements of A and B only: rows and columns of a tile beyond C's then repeat others.
 /// The zoo's takes any bits.
@@ -147,7 +165,7 @@ constexpr auto large_tile() {
     return typename S::LargeTile{};
   else if constexpr (x > 4 || operand > 4)
     return tile::Shape<16, 16, 2, 2, 8, 1, false>{};
-  else if constexpr (sums_powers<S>)
+  else if constexpr (sums_powers<S> || has_steps_of_metric<S>)
     return tile::Shape<16, 16, 4, x == 1 ? 8 : 4, 8, 2, true>{};
   else if constexpr (sums_exponentials<S> && std::is_same_v<typename S::element, float>)
     return tile::Shape<16, 16, 4, 4, 16, 2, false>{};
@@ -175,7 +193,7 @@ constexpr auto small_tile() {
     return tile::Shape<8, 8, 2, 2, 16, 4, false>{};
   else if constexpr (sums_powers<S> && x == 2)
     return tile::Shape<8, 8, 4, 4, 8, 4, false>{};  // half as deep, next to a table of 17 KB
-  else if constexpr (is_transcendental<S> || x > 1 || operand > 1)
+  else if constexpr (is_transcendental<S> || has_steps_of_metric<S> || x > 1 || operand > 1)
     return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
   else if constexpr (in_vectors<S> && std::is_same_v<typename S::element, float>)
     return tile::Shape<8, 8, 8, 8, 8, 6, true>{};
