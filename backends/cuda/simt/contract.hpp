@@ -137,6 +137,12 @@ void with_function(const Contraction& p, const Visit& visit) {
     if (PowersByTable<S>::supports(exponent))
       return use.template operator()<PowersByTable<S>>(typename PowersByTable<S>::Parameters(exponent));
     use.template operator()<AnyPowers<S>>({});
+  } else if constexpr (SumsPowersOfMetric<S>) {
+    using ByTable = typename PowersOfMetric<S>::ByTable;
+    if (!p.semiring_in_view)
+      if (const auto exponent = static_cast<const S*>(p.semiring_object)->p; ByTable::supports(exponent))
+        return use.template operator()<ByTable>(typename ByTable::Parameters(exponent));
+    use.template operator()<typename PowersOfMetric<S>::Any>({});
   } else if constexpr (sums_exponentials<S>) {
     use.template operator()<LogSums<S>>({});
   } else {
@@ -364,7 +370,7 @@ constexpr int shared_memory_of() {
         most = std::max(most, bytes.template operator()<Way::shifted_k, b>());
     }
   }
-  if constexpr (sums_powers<S>) most += static_cast<int>(sizeof(typename PowersByTable<S>::Table));
+  if constexpr (sums_powers<S> || SumsPowersOfMetric<S>) most += static_cast<int>(sizeof(typename PowersByTable<S>::Table));
   return most;
 }
 

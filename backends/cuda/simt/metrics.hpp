@@ -5,7 +5,7 @@
 // element of a slab once, as OrderedSteps do; slabs with others take the longer of two formulas.
 #pragma once
 
-#include <rigel/backends/cuda/simt/steps.hpp>
+#include <rigel/backends/cuda/simt/powers.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -104,6 +104,99 @@ class DivergenceSteps : public RegularSteps<S> {
     return w < 0.36f ? near : far;
   }
 };
+
+/// Σ weights_k·|a − b|^p by the table of PowersByTable, for those p for which a power is within (8 + 2p)·u.
+template <class S>
+class WeightedPowersByTable : public PowersByTable<S> {
+  using Base = PowersByTable<S>;
+
+ public:
+  using typename Base::Parameters, typename Base::Table;
+
+  __device__ __forceinline__ WeightedPowersByTable(const S& s, const Parameters& g, Table& table, int thread, int threads)
+      : Base(s, g, table, thread, threads), weights_(s.weights) {}
+
+  /// Whether it covers this exponent.
+  static bool supports(float p) { return p > 1 && p <= 3.25f; }
+
+  template <int count>
+  __device__ __forceinline__ float operator()(float x, const float (&a)[count], const float (&b)[count],
+                                              std::int64_t k) const {
+    float weights[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) weights[i] = weights_[k + i];
+    return Base::add(x, a, b,
+                     [&](int i, float, float scale, float power, float sum, bool first) __attribute__((always_inline)) {
+                       const float factor = scale * weights[i];
+                       return first ? factor * power : math::fma(factor, power, sum);
+                     });
+  }
+
+ private:
+  decltype(S::weights) weights_;
+};
+
+/// Σ |a − b|^p without differences below epsilon, by the table of PowersByTable.
+template <class S>
+class PowersFromEpsilonByTable : public PowersByTable<S> {
+  using Base = PowersByTable<S>;
+
+ public:
+  using typename Base::Parameters, typename Base::Table;
+
+  __device__ __forceinline__ PowersFromEpsilonByTable(const S& s, const Parameters& g, Table& table, int thread, int threads)
+      : Base(s, g, table, thread, threads), epsilon_(s.epsilon) {}
+
+  template <int count>
+  __device__ __forceinline__ float operator()(float x, const float (&a)[count], const float (&b)[count],
+                                              std::int64_t) const {
+    return Base::add(x, a, b,
+                     [&](int, float d, float scale, float power, float sum, bool first) __attribute__((always_inline)) {
+                       if (math::abs(d) < epsilon_) return sum;
+                       return first ? scale * power : math::fma(scale, power, sum);
+                     });
+  }
+
+ private:
+  float epsilon_;
+};
+
+/// Σ |a − b|^p without differences below epsilon, for any p > 0.
+template <class S>
+class PowersFromEpsilon {
+ public:
+  using Parameters = NoParameters;
+  using Table = NoTable;
+  static constexpr int chunk = 1;
+
+  __device__ __forceinline__ PowersFromEpsilon(const S& s, const Parameters&, Table&, int, int)
+      : p_(s.p), epsilon_(s.epsilon) {}
+
+  __device__ __forceinline__ float operator()(float x, float a, float b, std::int64_t) const {
+    const float d = math::abs(math::subtract(a, b)),
+                power = p_ == 1 ? d : p_ == 2 ? d * d : math::power_approximately(d, p_);
+    return d < epsilon_ ? x : math::add(x, power);
+  }
+
+ private:
+  float p_, epsilon_;
+};
+
+/// Whether S has steps by a table, OfMetric<S>::ByTable, for some exponents, and others for all.
+template <class S>
+struct PowersOfMetric {};
+template <>
+struct PowersOfMetric<weighted_lp<float>> {
+  using ByTable = WeightedPowersByTable<weighted_lp<float>>;
+  using Any = Steps<weighted_lp<float>>;
+};
+template <>
+struct PowersOfMetric<lp_with_epsilon<float>> {
+  using ByTable = PowersFromEpsilonByTable<lp_with_epsilon<float>>;
+  using Any = PowersFromEpsilon<lp_with_epsilon<float>>;
+};
+template <class S>
+concept SumsPowersOfMetric = requires { typename PowersOfMetric<S>::ByTable; };
 
 template <class E>
 struct steps_for<canberra<E>> {

@@ -127,6 +127,15 @@ class PowersByTable {
 
   template <int count>
   __device__ __forceinline__ float operator()(float x, const float (&a)[count], const float (&b)[count]) const {
+    return add(x, a, b, [](int, float, float scale, float power, float sum, bool first) __attribute__((always_inline)) {
+      return first ? scale * power : math::fma(scale, power, sum);
+    });
+  }
+
+ protected:
+  /// x plus the sum of all terms, one after the other: sum = join(i, a[i] − b[i], scale, power, sum, first), a term being scale·power.
+  template <int count, class Join>
+  __device__ __forceinline__ float add(float x, const float (&a)[count], const float (&b)[count], const Join& join) const {
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < count; ++i) {
@@ -139,7 +148,7 @@ class PowersByTable {
       float power = g_.coefficient[terms - 1];
 #pragma unroll
       for (int j = terms - 2; j >= 0; --j) power = math::fma(power, m, g_.coefficient[j]);
-      sum = i == 0 ? c.x * power : math::fma(c.x, power, sum);
+      sum = join(i, d, c.x, power, sum, i == 0);
     }
     return math::add(x, sum);
   }

@@ -27,10 +27,10 @@ __device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N
     }
 }
 
-/// The same for `count` k at a time.
+/// The same for `count` k at a time, from k on.
 template <class Step, class Accumulator, class Operand, int count, int M, int N>
 __device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N], const Operand (&a)[count][M],
-                                         const Operand (&b)[count][N]) {
+                                         const Operand (&b)[count][N], [[maybe_unused]] std::int64_t k) {
 #pragma unroll
   for (int j = 0; j < N; ++j)
 #pragma unroll
@@ -38,7 +38,10 @@ __device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N
       Operand a_values[count], b_values[count];
 #pragma unroll
       for (int c = 0; c < count; ++c) a_values[c] = a[c][i], b_values[c] = b[c][j];
-      x[i][j] = step(x[i][j], a_values, b_values);
+      if constexpr (requires { step(x[i][j], a_values, b_values, k); })
+        x[i][j] = step(x[i][j], a_values, b_values, k);
+      else
+        x[i][j] = step(x[i][j], a_values, b_values);
     }
 }
 
@@ -240,13 +243,13 @@ class TileSum {
           for (; k + Step::chunk <= steps; k += Step::chunk) {
 #pragma unroll
             for (int c = 0; c < Step::chunk; ++c) read(current, k + c, chunk_a[c], chunk_b[c]);
-            step_all(step, x, chunk_a, chunk_b);
+            step_all(step, x, chunk_a, chunk_b, k0 + k);
           }
           Operand single_a[1][Shape::outputs_m], single_b[1][Shape::outputs_n];
 #pragma unroll 1
           for (; k < steps; ++k) {
             read(current, k, single_a[0], single_b[0]);
-            step_all(step, x, single_a, single_b);
+            step_all(step, x, single_a, single_b, k0 + k);
           }
         } else {
           const auto add_slab = [&](const auto& step) __attribute__((always_inline)) {

@@ -20,6 +20,10 @@ template <class Element>
 struct canberra;
 template <class Element>
 struct divergence_from_mean;
+template <class Element>
+struct weighted_lp;
+template <class Element>
+struct lp_with_epsilon;
 }  // namespace rigel
 
 namespace rigel::backends::simt {
@@ -32,6 +36,10 @@ template <>
 inline constexpr double instructions_of_metric<canberra<float>> = 8;
 template <>
 inline constexpr double instructions_of_metric<divergence_from_mean<float>> = 22;
+template <>
+inline constexpr double instructions_of_metric<weighted_lp<float>> = 12;
+template <>
+inline constexpr double instructions_of_metric<lp_with_epsilon<float>> = 12;
 template <class S>
 inline constexpr bool has_steps_of_metric = instructions_of_metric<S> > 0;
 
