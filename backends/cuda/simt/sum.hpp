@@ -29,7 +29,7 @@ __device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N
 
 /// The same for `count` k at a time, from k on.
 template <class Step, class Accumulator, class Operand, int count, int M, int N>
-__device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N], const Operand (&a)[count][M],
+__device__ __forceinline__ void step_chunk(const Step& step, Accumulator (&x)[M][N], const Operand (&a)[count][M],
                                          const Operand (&b)[count][N], [[maybe_unused]] std::int64_t k) {
 #pragma unroll
   for (int j = 0; j < N; ++j)
@@ -243,13 +243,13 @@ class TileSum {
           for (; k + Step::chunk <= steps; k += Step::chunk) {
 #pragma unroll
             for (int c = 0; c < Step::chunk; ++c) read(current, k + c, chunk_a[c], chunk_b[c]);
-            step_all(step, x, chunk_a, chunk_b, k0 + k);
+            step_chunk(step, x, chunk_a, chunk_b, k0 + k);
           }
           Operand single_a[1][Shape::outputs_m], single_b[1][Shape::outputs_n];
 #pragma unroll 1
           for (; k < steps; ++k) {
             read(current, k, single_a[0], single_b[0]);
-            step_all(step, x, single_a, single_b, k0 + k);
+            step_chunk(step, x, single_a, single_b, k0 + k);
           }
         } else {
           const auto add_slab = [&](const auto& step) __attribute__((always_inline)) {

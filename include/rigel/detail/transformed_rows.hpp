@@ -34,39 +34,53 @@ RIGEL_FUNCTION double row_number(Element x) {
     return static_cast<double>(x);
 }
 
-/// The kernel: a work item computes `together` neighbours of one row, whose sums a host keeps in vectors.
+/// The kernel: a work item computes columns of some rows. On a host they are neighbours in one row, whose sums stay in vectors; on a
+/// GPU those of neighbouring work items are neighbours, and a number that an item has converted serves four sums.
 template <class Exec, class Element, class Row>
 struct TransformRows {
-  static constexpr int together = runs_on_host<Exec> ? 32 : 1;
+  static constexpr bool on_host = runs_on_host<Exec>;
+  static constexpr int rows_together = on_host ? 1 : 4, columns_together = on_host ? 32 : 4;
 
   RowsToPrepare<Element, Row> of[2];
   Strided<const Row> factor;
   std::int64_t k, columns;
 
-  RIGEL_MEMBER std::int64_t items_of_row() const { return (columns + together - 1) / together; }
+  RIGEL_MEMBER std::int64_t items_of_rows() const { return (columns + columns_together - 1) / columns_together; }
+  RIGEL_MEMBER static std::int64_t items_of_batch(const RowsToPrepare<Element, Row>& g) {
+    return (g.rows + rows_together - 1) / rows_together;
+  }
 
   void launch(const Exec& exec) const {
     using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
-    Kokkos::parallel_for("rigel::cdist/transformed rows",
-                         by_argument(Policy(exec, 0, (of[0].count() + of[1].count()) * items_of_row())), *this);
+    const std::int64_t items = of[0].batches * items_of_batch(of[0]) + of[1].batches * items_of_batch(of[1]);
+    Kokkos::parallel_for("rigel::cdist/transformed rows", by_argument(Policy(exec, 0, items * items_of_rows())), *this);
   }
 
   RIGEL_MEMBER void operator()(std::int64_t item) const {
-    const std::int64_t first = item % items_of_row() * together;
-    std::int64_t r = item / items_of_row();
-    const RowsToPrepare<Element, Row> g = operand_of(of, r);
-    const Element* const from = &g.from.at(r / g.rows, r % g.rows, 0);
-    Row* const to = &g.to.at(r / g.rows, r % g.rows, first);
-    const int width = static_cast<int>(columns - first < together ? columns - first : together);
+    const std::int64_t column = item % items_of_rows() * (on_host ? columns_together : 1);
+    const std::int64_t stride = on_host ? 1 : items_of_rows();  // between an item's columns
+    std::int64_t rows = item / items_of_rows();
+    const bool second = rows >= of[0].batches * items_of_batch(of[0]);
+    if (second) rows -= of[0].batches * items_of_batch(of[0]);
+    const RowsToPrepare<Element, Row> g = second ? of[1] : of[0];
+    const std::int64_t batch = rows / items_of_batch(g), row = rows % items_of_batch(g) * rows_together;
+    const int height = static_cast<int>(g.rows - row < rows_together ? g.rows - row : rows_together),
+              width = static_cast<int>(on_host && columns - column < columns_together ? columns - column : columns_together);
 
-    double sums[together] = {};
+    double sums[rows_together][columns_together] = {};
     for (std::int64_t i = 0; i < k; ++i) {
-      const double x = row_number(from[i * g.from.column]);
-      const Row* const row = &factor.at(0, i, first);
-      for (int j = 0; j < width; ++j)
-        sums[j] = math::add(sums[j], math::multiply(x, static_cast<double>(row[j * factor.column])));
+      double x[rows_together];
+      for (int r = 0; r < rows_together; ++r) x[r] = row_number(g.from.at(batch, r < height ? row + r : row, i));
+      for (int c = 0; c < width; ++c) {
+        const std::int64_t j = column + c * stride;
+        const auto y = static_cast<double>(factor.at(0, i, on_host || j < columns ? j : column));
+        for (int r = 0; r < rows_together; ++r) sums[r][c] = math::add(sums[r][c], math::multiply(x[r], y));
+      }
     }
-    for (int j = 0; j < width; ++j) to[j] = static_cast<Row>(sums[j]);
+    for (int r = 0; r < rows_together; ++r)
+      for (int c = 0; c < width; ++c)
+        if (const std::int64_t j = column + c * stride; r < height && j < columns)
+          g.to.at(batch, row + r, j) = static_cast<Row>(sums[r][c]);
   }
 };
 
