@@ -213,7 +213,9 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
           &multiply<S, Element, decomposition, Finish, Shape, of_a, of_b, decltype(result), Raster, after_layer>);
       facts.find(function, bytes, p.execution.device, info.name);
       void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-      launch_tiles<Shape>(function, tiles, bytes, list, p, facts.waits(p.execution.device), info);
+      // It may start before a pass of this call ends. Before an earlier call's kernel ends it gains less than it costs.
+      const bool after_pass = memory != workspace;
+      launch_tiles<Shape>(function, tiles, bytes, list, p, after_pass && facts.waits(p.execution.device), info);
     };
     if constexpr (is_large<Shape> && ShortFloat<Element> && planes == 1 && std::is_same_v<Finish, detail::ProgramFinish>)
       if (tensor::leaves_after_layer(p)) return launch_function.template operator()<true>();

@@ -8,6 +8,7 @@
 
 #include <rigel/backends/cuda/arch/bytes.hpp>
 #include <rigel/backends/cuda/simt/contract.hpp>
+#include <rigel/backends/cuda/tile/words.hpp>
 #include <rigel/detail/workspace.hpp>
 
 namespace rigel::backends::simt {
@@ -112,7 +113,7 @@ inline std::int64_t packing_blocks(std::int64_t matrices, std::int64_t lines, st
 }
 
 /// Words pass through shared memory, so that neighbouring threads read neighbours in memory, whatever the layout, and write neighbours.
-/// `flip` is added to each element without a carry: 128 makes signed bytes unsigned and keeps their differences.
+/// `flip` is added to each word without carries: 128 in each byte makes signed bytes unsigned and keeps their differences.
 template <class Bits, unsigned flip>
 __global__ void __launch_bounds__(256)
     pack_words(const __grid_constant__ ToWords a, const __grid_constant__ ToWords b, std::int64_t k, int pitch) {
@@ -126,26 +127,16 @@ __global__ void __launch_bounds__(256)
   const std::int64_t batch = blockIdx.x / across / down,
                      first_line = std::int64_t{blockIdx.x / across % down} * packed_lines;
   const int lines = static_cast<int>(std::min<std::int64_t>(g.lines - first_line, packed_lines));
-  const bool along_k = g.k_stride < g.line_stride;
   const Bits* const from = static_cast<const Bits*>(g.from) + batch * g.batch_stride + first_line * g.line_stride;
-#pragma unroll 4
-  for (int i = static_cast<int>(threadIdx.x); i < packed_lines * packed_words; i += threads) {
-    const int line = along_k ? i / packed_words : i % packed_lines, word = along_k ? i % packed_words : i / packed_lines;
-    const std::int64_t first = values * std::int64_t{first_word + word};
-    std::uint32_t value = 0;
-    if (line < lines) {
-#pragma unroll
-      for (int v = 0; v < values; ++v)
-        if (first + v < k) value |= (from[line * g.line_stride + (first + v) * g.k_stride] ^ flip) << (8 * sizeof(Bits) * v);
-    }
-    words[line][word] = value;
-  }
+  const std::int64_t first_k = values * std::int64_t{first_word};
+  tile::load_words<threads>(
+      words, tile::Elements<Bits>{from + first_k * g.k_stride, g.line_stride, g.k_stride, lines, k - first_k});
   __syncthreads();
   std::uint32_t* const to = g.to + (batch * g.lines + first_line) * pitch + first_word;
 #pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < packed_lines * packed_words; i += threads) {
     const int line = i / packed_words, word = i % packed_words;
-    if (line < lines && first_word + word < pitch) to[std::int64_t{line} * pitch + word] = words[line][word];
+    if (line < lines && first_word + word < pitch) to[std::int64_t{line} * pitch + word] = words[line][word] ^ flip;
   }
 }
 
@@ -242,7 +233,7 @@ void words_run(const KernelInfo& info, const Contraction& p, void* workspace) {
   const cuda::CurrentDevice current(p.execution.device);
   if (const std::int64_t blocks = std::max(a.blocks, b.blocks); blocks > 0) {
     using Bits = std::conditional_t<sizeof(typename S::element) == 1, std::uint8_t, std::uint16_t>;
-    constexpr unsigned flip = std::is_same_v<typename S::element, std::int8_t> ? 128 : 0;
+    constexpr unsigned flip = std::is_same_v<typename S::element, std::int8_t> ? 0x80808080 : 0;
     pack_words<Bits, flip>
         <<<dim3(static_cast<unsigned>(blocks), 2), 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
             a, b, p.k, static_cast<int>(q.k));

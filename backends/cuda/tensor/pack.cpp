@@ -3,6 +3,7 @@
 // The pass that packs an operand.
 #include <rigel/backends/cuda/arch/launch.hpp>
 #include <rigel/backends/cuda/tensor/pack.hpp>
+#include <rigel/backends/cuda/tile/words.hpp>
 
 #include <algorithm>
 
@@ -18,26 +19,40 @@ struct Packing {
 };
 
 /// A tile of 64 rows by 64 k passes through shared memory, so that both sides are accessed in the order of their elements in
-/// memory.
+/// memory; elements of 1 and 2 bytes as words.
 template <class Bits>
 __global__ void __launch_bounds__(256) pack(const __grid_constant__ Packing<Bits> g) {
   arch::allow_next_launch();
-  constexpr int edge = 64;
-  __shared__ Bits tile[edge][edge + 4 / std::min<int>(sizeof(Bits), 4)];
-  const std::int64_t of_matrix = g.tiles_of_k * g.tiles_of_lines, matrix = blockIdx.x / of_matrix,
-                     t = blockIdx.x % of_matrix;
-  const std::int64_t line0 = t / g.tiles_of_k * edge, k0 = t % g.tiles_of_k * edge;
+  constexpr int edge = 64, threads = 256;
+  const unsigned of_matrix = static_cast<unsigned>(g.tiles_of_k * g.tiles_of_lines), matrix = blockIdx.x / of_matrix,
+                 t = blockIdx.x % of_matrix, tiles_of_k = static_cast<unsigned>(g.tiles_of_k);
+  const std::int64_t line0 = std::int64_t{t / tiles_of_k} * edge, k0 = std::int64_t{t % tiles_of_k} * edge;
   const Bits* const from = g.from + matrix * g.matrix_stride + line0 * g.line_stride + k0 * g.k_stride;
-  const bool along_k = g.k_stride < g.line_stride;
-  for (int i = static_cast<int>(threadIdx.x); i < edge * edge; i += 256) {
-    const int line = along_k ? i / edge : i % edge, k = along_k ? i % edge : i / edge;
-    tile[line][k] = line0 + line < g.lines && k0 + k < g.k ? from[line * g.line_stride + k * g.k_stride] : Bits(0);
-  }
-  __syncthreads();
   Bits* const to = g.to + (matrix * g.lines + line0) * g.pitch + k0;
-  for (int i = static_cast<int>(threadIdx.x); i < edge * edge; i += 256) {
-    const int line = i / edge, k = i % edge;
-    if (line0 + line < g.lines && k0 + k < g.pitch) to[line * g.pitch + k] = tile[line][k];
+  const int lines = static_cast<int>(std::min<std::int64_t>(g.lines - line0, edge));
+  if constexpr (sizeof(Bits) < 4) {
+    constexpr int values = 4 / sizeof(Bits), words = edge / values;
+    __shared__ std::uint32_t shared[edge][words + 1];
+    tile::load_words<threads>(shared, tile::Elements<Bits>{from, g.line_stride, g.k_stride, lines, g.k - k0});
+    __syncthreads();
+#pragma unroll
+    for (int i = static_cast<int>(threadIdx.x); i < edge * words; i += threads) {
+      const int line = i / words, word = i % words;
+      if (line < lines && k0 + values * word < g.pitch)
+        *reinterpret_cast<std::uint32_t*>(to + line * g.pitch + values * word) = shared[line][word];
+    }
+  } else {
+    __shared__ Bits tile[edge][edge + 1];
+    const bool along_k = g.k_stride < g.line_stride;
+    for (int i = static_cast<int>(threadIdx.x); i < edge * edge; i += threads) {
+      const int line = along_k ? i / edge : i % edge, k = along_k ? i % edge : i / edge;
+      tile[line][k] = line < lines && k0 + k < g.k ? from[line * g.line_stride + k * g.k_stride] : Bits(0);
+    }
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < edge * edge; i += threads) {
+      const int line = i / edge, k = i % edge;
+      if (line < lines && k0 + k < g.pitch) to[line * g.pitch + k] = tile[line][k];
+    }
   }
 }
 
