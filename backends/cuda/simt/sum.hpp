@@ -30,7 +30,7 @@ __device__ __forceinline__ void step_all(const Step& step, Accumulator (&x)[M][N
 /// The same for `count` k at a time, from k on.
 template <class Step, class Accumulator, class Operand, int count, int M, int N>
 __device__ __forceinline__ void step_chunk(const Step& step, Accumulator (&x)[M][N], const Operand (&a)[count][M],
-                                         const Operand (&b)[count][N], [[maybe_unused]] std::int64_t k) {
+                                           const Operand (&b)[count][N], [[maybe_unused]] std::int64_t k) {
 #pragma unroll
   for (int j = 0; j < N; ++j)
 #pragma unroll
