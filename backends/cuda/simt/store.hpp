@@ -76,7 +76,11 @@ __device__ __forceinline__ bool rounded_roots(float (&x)[M][N]) {
   return are_normal;
 }
 
-/// Stores results in C. The three cases of Output skip the per-output dispatch on epilogue and type.
+/// Whether results are floats of 16-bit elements, which C may receive rounded to that type.
+template <class S>
+inline constexpr bool shortens = ShortFloat<typename S::element> && std::is_same_v<result_t<S>, float>;
+
+/// Stores results in C. The three cases of Output, and rounded copies, skip the per-output dispatch on epilogue and type.
 template <class S, class Finish>
 class Store {
  public:
@@ -87,10 +91,16 @@ class Store {
       : g_(g),
         roots_(g.finish.template power<Value>() == 0.5),
         powers_(has_roots<S> && g.finish.template power<Value>() > 0 && g.finish.template power<Value>() < 1),
-        plain_(roots_ || powers_ || g.finish.template is_copy<Value>()) {}
+        plain_(roots_ || powers_ || g.finish.template is_copy<Value>()),
+        shortens_(shortens<S> && g.finish.template is_copy<typename S::element>()) {}
 
   __device__ __forceinline__ bool is_plain() const { return plain_; }
   __device__ __forceinline__ bool is_power() const { return powers_ && !roots_; }
+  /// Whether C receives results rounded to the elements' type, and nothing else.
+  __device__ __forceinline__ bool is_rounded() const { return shortens_; }
+  __device__ __forceinline__ static typename S::element rounded(const S& s, const Accumulator& x) {
+    return detail::convert<typename S::element>(rigel::result(s, x));
+  }
   /// use.template operator()<output>() with the case that applies, if is_plain().
   template <class Use>
   __device__ __forceinline__ void with_output(const Use& use) const {
@@ -120,12 +130,17 @@ class Store {
         Value& to = static_cast<Value*>(g_.c)[g_.c_offset(l, m, n)];
         return with_output([&]<Output output>() __attribute__((always_inline)) { to = plain<output>(s, x); });
       }
+    if constexpr (shortens<S>)
+      if (shortens_) {
+        static_cast<typename S::element*>(g_.c)[g_.c_offset(l, m, n)] = rounded(s, x);
+        return;
+      }
     g_.store(s, x, l, m, n);
   }
 
  private:
   const detail::Arguments<S, Finish>& g_;
-  bool roots_, powers_, plain_;
+  bool roots_, powers_, plain_, shortens_;
 };
 
 }  // namespace rigel::backends::simt

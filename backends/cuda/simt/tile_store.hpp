@@ -51,6 +51,7 @@ class TileStore {
   using Exchange = typename Sum::Exchange;
   using One = Store<S, Finish>;
   using Value = typename One::Value;
+  using Short = typename S::element;                      // of C, if it receives rounded results
   static constexpr int width = outputs_of<S> * Shape::n;  // of the tile, in columns
 
  public:
@@ -88,6 +89,17 @@ class TileStore {
       const bool roots = has_root_vectors && g_.finish.template power<Value>() == 0.5;
       if ((roots || g_.finish.template is_copy<Value>()) && unit && aligned && rows_ >= Shape::m && columns_ >= width)
         return store_vectors(x, c, stride, roots);
+      if constexpr (shortens<S>) {
+        constexpr int short_bytes = Sum::chunk * sizeof(Short);
+        Short* const rounded = tile_of_c<Short>();
+        const bool fits =
+            unit && (reinterpret_cast<std::uintptr_t>(rounded) | static_cast<std::uintptr_t>(stride) * sizeof(Short)) %
+                            short_bytes ==
+                        0;
+        if (fits && g_.finish.template is_copy<Short>() && rows_ >= Shape::m && columns_ >= width &&
+            !(joins_late && g_.accumulate))
+          return store_rounded(x, rounded, stride);
+      }
     }
     const One one(g_);
     // In rows: tiles of a row-major C of any extents. Not powers: their long code exists once.
@@ -119,10 +131,19 @@ class TileStore {
   // to the next.
   __device__ __forceinline__ int last_m() const { return static_cast<int>(std::min<std::int64_t>(rows_, Shape::m)); }
   __device__ __forceinline__ int last_n() const { return static_cast<int>(std::min<std::int64_t>(columns_, width)); }
-  __device__ __forceinline__ Value* tile_of_c() const {
-    return static_cast<Value*>(g_.c) + g_.c_offset(origin_.batch, origin_.m, origin_.n);
+  template <class To = Value>
+  __device__ __forceinline__ To* tile_of_c() const {
+    return static_cast<To*>(g_.c) + g_.c_offset(origin_.batch, origin_.m, origin_.n);
   }
   __device__ __forceinline__ std::int64_t line_stride() const { return along_n_ ? g_.c_strides.row : g_.c_strides.column; }
+
+  __device__ __forceinline__ void store_rounded(const Registers& x, Short* c, std::int64_t stride) const {
+    const auto result = [&](const Accumulator& value, Short) { return One::rounded(s_, value); };
+    if (along_n_)
+      copy_out<true, Sum::chunk, Shape>(x, c, stride, place_, false, result);
+    else
+      copy_out<false, Sum::chunk, Shape>(x, c, stride, place_, false, result);
+  }
 
   __device__ __forceinline__ void store_vectors(Registers& x, Value* c, std::int64_t stride,
                                                 [[maybe_unused]] bool roots) const {
@@ -263,6 +284,11 @@ class TileStore {
       if constexpr (Number<Value>)
         if (one.is_plain())
           return one.with_output([&]<Output output>() __attribute__((always_inline)) { put_plain<output>(piece, one); });
+      if constexpr (shortens<S>)
+        if (one.is_rounded() && !(joins_late && g_.accumulate))
+          return piece.for_each(tile_of_c<Short>(), g_.c_strides.row, g_.c_strides.column, last_m(), last_n(), along_n_,
+                                [&](const Accumulator& value, Short& to)
+                                    __attribute__((always_inline)) { to = One::rounded(s_, value); });
       put_any(piece);
     });
   }

@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(256) pack(const __grid_constant__ Packing<Bits
     tile::load_words<threads>(shared, tile::Elements<Bits>{from, g.line_stride, g.k_stride, lines, g.k - k0});
     __syncthreads();
 #pragma unroll
-    for (int i = static_cast<int>(threadIdx.x); i < edge * words; i += threads) {
-      const int line = i / words, word = i % words;
+    for (int round = 0; round < edge * words / threads; ++round) {
+      const int i = round * threads + static_cast<int>(threadIdx.x), line = i / words, word = i % words;
       if (line < lines && k0 + values * word < g.pitch)
         *reinterpret_cast<std::uint32_t*>(to + line * g.pitch + values * word) = shared[line][word];
     }

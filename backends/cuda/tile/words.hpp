@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace rigel::backends::tile {
+namespace rigel::tile {
 
 /// The word that begins at p, of elements of which `left` exist from p on; zeros instead of others. Aligned words around it are read if
 /// they end before the elements do.
@@ -54,11 +54,12 @@ struct Elements {
 template <int threads, class Bits, int lines, int pitch>
 __device__ __forceinline__ void load_words(std::uint32_t (&to)[lines][pitch], const Elements<Bits>& g) {
   constexpr int values = 4 / static_cast<int>(sizeof(Bits)), words = pitch - 1;  // a word of padding
+  static_assert(lines * words % threads == 0);
   const auto thread = static_cast<int>(threadIdx.x);
   if (g.k_stride == 1) {
 #pragma unroll 4
-    for (int i = thread; i < lines * words; i += threads) {
-      const int line = i / words, word = i % words;
+    for (int round = 0; round < lines * words / threads; ++round) {
+      const int i = round * threads + thread, line = i / words, word = i % words;
       to[line][word] = line < g.lines ? word_at(g.from + line * g.line_stride + values * word, g.k - values * word) : 0;
     }
   } else if (g.line_stride == 1) {
@@ -90,4 +91,4 @@ __device__ __forceinline__ void load_words(std::uint32_t (&to)[lines][pitch], co
   }
 }
 
-}  // namespace rigel::backends::tile
+}  // namespace rigel::tile
