@@ -6,6 +6,7 @@
 #include <rigel/contract.hpp>
 
 #include <tests/support/kernels.hpp>
+#include <tests/support/matrix.hpp>
 #include <tests/support/memory.hpp>
 #include <tests/support/random.hpp>
 #include <tests/support/spaces.hpp>
@@ -13,6 +14,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <vector>
@@ -238,6 +240,84 @@ TEST_CASE_TEMPLATE("operands whose lines begin anywhere", Exec, RIGEL_TEST_SPACE
   check_anywhere<Exec, false>(rigel::l2_squared<float>{}, "l2_squared", rigel::epilogue::pow(0.5));
   check_anywhere<Exec, true>(rigel::min_plus<float>{}, "min_plus", {});
   check_anywhere<Exec, true>(rigel::max_plus<float>{}, "max_plus", {});
+}
+
+namespace {
+
+// A matrix in memory where it begins `offset` elements after an aligned address. Lines are rows, or columns, `padding` elements apart, and
+// neighbours in a line `step` elements. Nothing lies after the last element. Elements are numbers from -3 to 3, from 0 of unsigned types.
+template <class T, class Exec>
+struct SmallNumbers {
+  using Memory = typename Exec::memory_space;
+  Kokkos::View<T*, Memory> all;
+  Kokkos::View<T**, Kokkos::LayoutStride, Memory> matrix;
+
+  SmallNumbers(int rows, int columns, bool by_rows, int offset, int padding, int step, std::uint64_t seed) {
+    const int lines = by_rows ? rows : columns, length = by_rows ? columns : rows;
+    const std::size_t pitch = static_cast<std::size_t>(step) * length + padding;
+    all =
+        Kokkos::View<T*, Memory>("operand", offset + (lines - 1) * pitch + static_cast<std::size_t>(length - 1) * step + 1);
+    matrix = {all.data() + offset,
+              by_rows ? Kokkos::LayoutStride(rows, pitch, columns, step) : Kokkos::LayoutStride(rows, step, columns, pitch)};
+    support::Random random(seed);
+    std::vector<T> values(all.span());
+    constexpr bool is_signed = rigel::ShortFloat<T> || std::is_signed_v<T>;
+    for (T& v : values) v = support::number<T>(std::floor(random.uniform(is_signed ? -3 : 0, 4)));
+    support::copy_in<Exec>(all.data(), values.data(), values.size() * sizeof(T));
+  }
+};
+
+// Every kernel gives the reference's results, since all sums are exact; C is of T or of To.
+template <class To, class Exec, class S>
+void check_small_numbers(const S& semiring, const char* name) {
+  using T = typename S::element;
+  constexpr Extents extents[] = {{1, 1, 1}, {3, 5, 7}, {2, 70, 3}, {66, 65, 67}, {129, 4, 70}, {5, 130, 33}};
+  for (const auto [m, n, k] : extents)
+    for (int layout = 0; layout < 8; ++layout)
+      for (int offset = 0; offset < 4; ++offset) {
+        CAPTURE(m);
+        CAPTURE(n);
+        CAPTURE(k);
+        CAPTURE(layout);
+        CAPTURE(offset);
+        const bool a_rows = layout % 2 == 0, b_rows = layout / 2 % 2 == 0;
+        const int step = layout < 4 || offset < 3 ? 1 : 2;
+        const SmallNumbers<T, Exec> a(m, k, a_rows, offset, offset == 1 ? 0 : 5 - offset, step, 1);
+        const SmallNumbers<T, Exec> b(k, n, b_rows, (offset + layout) % 4, layout % 3, 1, 2);
+        const Kokkos::View<To*, typename Exec::memory_space> all("result", static_cast<std::size_t>(m + 1) * (n + 1));
+        const bool c_rows = layout < 4;
+        const Kokkos::View<To**, Kokkos::LayoutStride, typename Exec::memory_space> c(
+            all.data() + (offset == 2),
+            c_rows ? Kokkos::LayoutStride(m, n, n, 1) : Kokkos::LayoutStride(m, 1, n, m + (offset == 3)));
+        std::vector<To> expected(all.span()), actual(all.span());
+        const auto product = [&](const std::string& kernel, std::vector<To>& result) {
+          Kokkos::deep_copy(all, To(7));
+          rigel::contract(Exec{}, semiring, a.matrix, b.matrix, c, rigel::epilogue::Program{},
+                          {.accumulate = layout == 5, .kernel = kernel});
+          support::copy_out<Exec>(result.data(), all.data(), result.size() * sizeof(To));
+        };
+        product("reference", expected);
+        for (const auto& info : support::kernels_on(Exec{}, name, rigel::scalar_of<T>)) {
+          if (info.precision > rigel::Precision::accumulator) continue;
+          CAPTURE(info.name);
+          if (support::ran(info, [&] { product(info.name, actual); }))
+            CHECK(std::memcmp(actual.data(), expected.data(), actual.size() * sizeof(To)) == 0);
+        }
+      }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("operands of one and two bytes that begin anywhere", Exec, RIGEL_TEST_SPACES) {
+  check_small_numbers<std::int32_t, Exec>(rigel::plus_times<std::uint8_t>{}, "plus_times");
+  check_small_numbers<std::int32_t, Exec>(rigel::l2_squared<std::int8_t>{}, "l2_squared");
+  check_small_numbers<float, Exec>(rigel::plus_times<rigel::half>{}, "plus_times");
+}
+
+TEST_CASE_TEMPLATE("results rounded to 16 bits, wherever C begins", Exec, RIGEL_TEST_SPACES) {
+  check_small_numbers<rigel::half, Exec>(rigel::l1<rigel::half>{}, "l1");
+  check_small_numbers<rigel::bfloat16, Exec>(rigel::min_plus<rigel::bfloat16>{}, "min_plus");
+  check_small_numbers<rigel::bfloat16, Exec>(rigel::plus_times<rigel::bfloat16>{}, "plus_times");
 }
 
 // About as many tiles as a card holds at a time, so that a kernel cuts K into a few slices, for all tiles or for the last ones.
