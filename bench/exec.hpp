@@ -66,25 +66,23 @@ class Stopwatch {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-/// The seconds of a call: the median of three rounds of calls back to back, each behind a call that is not timed, so that the device
-/// does not wait for the host's first launch; or one measurement if that takes long.
+/// The seconds of a call: the least of five rounds of calls back to back, since other programs take turns on the host. Each round is
+/// behind a call that is not timed, so that the device does not wait for the first launch. One measurement if that takes long.
 template <class Call>
 double seconds_of(const Stopwatch& watch, const Call& call) {
   call();
   double least = watch.seconds(call);
   if (least > 5e-3) return least;
-  for (int i = 0; i < 2; ++i)
-    least = std::min(least, watch.seconds(call));  // a host that is interrupted makes a call longer
+  for (int i = 0; i < 2; ++i) least = std::min(least, watch.seconds(call));
   const int calls = std::clamp(static_cast<int>(200e-6 / least), 1, 20);
-  std::array<double, 3> rounds;
-  for (double& seconds : rounds) {
+  for (int round = 0; round < 5; ++round) {
     call();
-    seconds = watch.seconds([&] {
+    const double seconds = watch.seconds([&] {
       for (int i = 0; i < calls; ++i) call();
-    }) / calls;
+    });
+    least = std::min(least, seconds / calls);
   }
-  std::ranges::sort(rounds);
-  return rounds[1];
+  return least;
 }
 
 #else

@@ -68,12 +68,30 @@ struct TransformRows {
               width = static_cast<int>(on_host && columns - column < columns_together ? columns - column : columns_together);
 
     double sums[rows_together][columns_together] = {};
-    for (std::int64_t i = 0; i < k; ++i) {
-      double x[rows_together];
-      for (int r = 0; r < rows_together; ++r) x[r] = row_number(g.from.at(batch, r < height ? row + r : row, i));
+    struct Numbers {
+      Element x[rows_together];
+      Row y[columns_together];
+    };
+    const auto load = [&](Numbers& to, std::int64_t i) {
+      for (int r = 0; r < rows_together; ++r) to.x[r] = g.from.at(batch, r < height ? row + r : row, i);
       for (int c = 0; c < width; ++c) {
         const std::int64_t j = column + c * stride;
-        const auto y = static_cast<double>(factor.at(0, i, on_host || j < columns ? j : column));
+        to.y[c] = factor.at(0, i, on_host || j < columns ? j : column);
+      }
+    };
+    Numbers now, next;  // a GPU loads ahead
+    if (!on_host && k > 0) load(next, 0);
+    for (std::int64_t i = 0; i < k; ++i) {
+      if constexpr (on_host) {
+        load(now, i);
+      } else {
+        now = next;
+        load(next, i + 1 < k ? i + 1 : i);
+      }
+      double x[rows_together];
+      for (int r = 0; r < rows_together; ++r) x[r] = row_number(now.x[r]);
+      for (int c = 0; c < width; ++c) {
+        const auto y = static_cast<double>(now.y[c]);
         for (int r = 0; r < rows_together; ++r) sums[r][c] = math::add(sums[r][c], math::multiply(x[r], y));
       }
     }
