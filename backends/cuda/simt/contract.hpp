@@ -236,6 +236,8 @@ template <class S, class Shape>
 constexpr double steps_per_second() {
   if constexpr (is_whole_powers_tile<S, Shape>)
     return 7e10;
+  else if constexpr (sums_exponentials<S> && sizeof(operand_t<S>) == 8)
+    return 5.8e9;
   else if constexpr (has_special_powers<S> || sums_exponentials<S>)
     return 2e10;
   else if constexpr (sums_powers<S>)
@@ -371,6 +373,8 @@ constexpr int shared_memory_of() {
     }
   }
   if constexpr (sums_powers<S> || SumsPowersOfMetric<S>) most += static_cast<int>(sizeof(typename PowersByTable<S>::Table));
+  if constexpr (sums_exponentials<S> && sizeof(operand_t<S>) == 8)
+    most += static_cast<int>(sizeof(typename LogSums<S>::Table));
   return most;
 }
 

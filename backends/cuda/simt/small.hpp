@@ -51,8 +51,8 @@ struct SmallTypes {
   static constexpr int threads = registers > 1 || async ? 512 : ShortFloat<Accumulator> ? 320 : 384;
   static constexpr int blocks = registers > 1 ? 1 : 2;
 
-  using Step =
-      std::conditional_t<sums_powers<S>, AnyPowers<S>, std::conditional_t<sums_exponentials<S>, LogSums<S>, Steps<S>>>;
+  using Step = std::conditional_t<sums_powers<S>, AnyPowers<S>,
+                                  std::conditional_t<sums_exponentials<S> && sizeof(Operand) == 4, LogSums<S>, Steps<S>>>;
 };
 
 /// Brings a box to shared memory; the caller commits and waits for its asynchronous copies.
@@ -370,11 +370,12 @@ double small_cost(const Kernel<Contraction>&, const Contraction& p, Plan& kept) 
   const SmallPlan plan = small_plan(p, facts);
   kept.keep(plan);
   constexpr bool wide = sizeof(operand_t<S>) > 4,
-                 calls_pow = sums_powers<S> && wide;  // tiles of doubles take powers by a table
-  constexpr double steps = calls_pow ? 8e8 : steps_per_second<S, SmallTile<S>>();
+                 calls_pow = sums_powers<S> && wide,  // tiles of doubles take powers and exponentials by a table
+      calls_exp = sums_exponentials<S> && wide;
+  constexpr double steps = calls_pow ? 8e8 : calls_exp ? 2.7e9 : steps_per_second<S, SmallTile<S>>();
   constexpr double clocks = calls_pow                             ? 700
                             : has_special_powers<S>               ? 125
-                            : sums_exponentials<S>                ? 150
+                            : sums_exponentials<S> && !wide       ? 150
                             : is_transcendental<S>                ? 400
                             : ShortFloat<typename S::accumulator> ? 100
                             : wide                                ? 37

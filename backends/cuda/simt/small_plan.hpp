@@ -227,7 +227,9 @@ struct SmallCosts {
   };
   const double memory = p.memory_bytes() / (bandwidth * std::min(loaded(shape.operand[0]), loaded(shape.operand[1])));
   const double waiting = waves.rounds() * (latency + (chunks - 1) * of_chunk + k * costs.alone);
-  const double over = facts.stored > 4 || facts.sum > 4 ? 1.5 : 1.15;
+  // Along a long K, boxes of few lines wait for each other.
+  const double in_turn = std::min(p.m, p.n) <= 16 ? 1 + 0.8 * std::clamp((k - 128) / 900, 0., 1.) : 1;
+  const double over = in_turn * (facts.stored > 4 || facts.sum > 4 ? 1.5 : 1.15);
   return launch + latency + over * std::max({memory, waves.each * block, waiting});
 }
 

@@ -138,4 +138,82 @@ class LogSums {
   }
 };
 
+/// log Σ exp(a + b) in double, a few k at a time: one maximum and one rescaling for all, one exponential each. Relative to the maximum,
+/// x = n·ln2/32 + r with |r| ≤ ln2/64, and exp x = 2^(n/32)·exp r: a table in shared memory holds 2^(j/32), and Taylor's polynomial of
+/// degree 6 is within 2^-57 of exp r. An exponential is within 3 u, its argument x ≤ 0 within 2·|x|·u, and 0 below exp(−708). NaN stays in
+/// the sum. A term takes 16 instructions in double, a fifth of them for the rescaling, and some 13 of integers, which run beside them.
+/// The table's words are of 32 bits, so different entries are in different banks.
+template <class S>
+  requires std::is_same_v<operand_t<S>, double>
+class LogSums<S> {
+ public:
+  using Parameters = NoParameters;
+  using Accumulator = log_sum<double>;
+  static constexpr int chunk = 4;
+  struct Table {
+    unsigned low[32], high[32];  // words of 2^(j/32)
+  };
+
+  __device__ __forceinline__ LogSums(const S&, const Parameters&, Table& table, int thread, int) : table_(table) {
+    if (thread < 32) {
+      const double power = ::exp2(thread / 32.);
+      table.low[thread] = __double2loint(power);
+      table.high[thread] = __double2hiint(power);
+    }
+  }
+
+  template <int count>
+  __device__ __forceinline__ Accumulator operator()(Accumulator x, const double (&a)[count],
+                                                    const double (&b)[count]) const {
+    double t[count], larger = x.maximum;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      t[i] = math::add(a[i], b[i]);
+      larger = t[i] > larger ? t[i] : larger;
+    }
+    const double scale = finite(larger);
+    const Exponential before = exponential(math::subtract(x.maximum, scale));
+    double sum = x.sum * before.scale * before.power;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const Exponential e = exponential(math::subtract(t[i], scale));
+      sum = math::fma(e.scale, e.power, sum);
+    }
+    return {larger, sum};
+  }
+
+ private:
+  // The largest number of its sign for an infinity: infinity minus infinity is NaN. Also for NaN, which then is in differences.
+  __device__ __forceinline__ static double finite(double x) {
+    const unsigned high = __double2hiint(x), low = __double2loint(x);
+    const bool is_finite = (high & 0x7fffffff) < infinite;
+    return __hiloint2double(is_finite ? high : (high & 0x80000000) | (infinite - 1), is_finite ? low : ~0u);
+  }
+
+  // exp x as a product, for x ≤ 0, NaN, or +∞, which counts as 0.
+  struct Exponential {
+    double scale, power;
+  };
+  __device__ __forceinline__ Exponential exponential(double x) const {
+    constexpr double rounding = 0x1.8p52, of_ln2 = 46.166241308446828384, ln2 = 0.021660849392498290195;  // 32/ln 2; ln 2/32
+    constexpr unsigned least = 0xc0862000;  // the upper word of −708
+    const unsigned high = __double2hiint(x);
+    const bool is_zero = high - least - 1 < 0xfff00000 - least;  // below −708, not NaN
+    const double y = __hiloint2double(high == infinite ? 0 : high, __double2loint(x));
+    const double shifted = math::fma(y, of_ln2, rounding), r = math::fma(math::subtract(shifted, rounding), -ln2, y);
+    const unsigned n = __double2loint(shifted), j = n % 32, exponent = (n & ~31u) << 15;
+    double power = 1. / 720;
+    power = math::fma(power, r, 1. / 120);
+    power = math::fma(power, r, 1. / 24);
+    power = math::fma(power, r, 1. / 6);
+    power = math::fma(power, r, 0.5);
+    power = math::fma(power, r, 1.);
+    power = math::fma(power, r, 1.);
+    return {__hiloint2double(is_zero ? 0 : table_.high[j] + exponent, is_zero ? 0 : table_.low[j]), power};
+  }
+
+  static constexpr unsigned infinite = 0x7ff00000;  // the upper word
+  const Table& table_;
+};
+
 }  // namespace rigel::backends::simt

@@ -56,8 +56,7 @@ inline constexpr bool needs_temporaries<bit_jaccard<W>> = true;
 template <class E, class A>
 inline constexpr bool needs_temporaries<l2_squared<E, A>> = std::is_integral_v<A> && sizeof(A) == 8;
 
-/// Sums of powers in float and double, and of exponentials in float, which have steps of their own in powers.hpp and
-/// steps.hpp.
+/// Sums of powers and of exponentials in float and double, which have steps of their own in powers.hpp and steps.hpp.
 template <class S>
 inline constexpr bool sums_powers = false;
 template <class E>
@@ -77,6 +76,8 @@ template <class S>
 inline constexpr bool sums_exponentials = false;
 template <class E>
 inline constexpr bool sums_exponentials<log_plus<E, float>> = true;
+template <class E>
+inline constexpr bool sums_exponentials<log_plus<E, double>> = true;
 
 /// Whether ⊕ or ⊗ is a minimum or maximum of doubles. No instruction has these. If no product is NaN, a comparison and two
 /// selections of 32 bits give one; else it takes two comparisons.
@@ -177,6 +178,8 @@ constexpr auto large_tile() {
     return tile::Shape<16, 16, 4, x == 1 ? 8 : 4, 8, 2, true>{};
   else if constexpr (sums_exponentials<S> && std::is_same_v<typename S::element, float>)
     return tile::Shape<16, 16, 4, 4, 16, 2, false>{};
+  else if constexpr (sums_exponentials<S> && operand == 2)
+    return tile::Shape<16, 16, 4, 2, 8, 1, false>{};
   else if constexpr (is_transcendental<S> || x > 2 || operand > 2)
     return tile::Shape<16, 16, 4, 4, 8, 1, false>{};
   else if constexpr ((x == 2 || operand == 2) && needs_temporaries<S>)
@@ -201,6 +204,8 @@ constexpr auto small_tile() {
     return tile::Shape<8, 8, 2, 2, 16, 4, false>{};
   else if constexpr (sums_powers<S> && x == 2)
     return tile::Shape<8, 8, 4, 4, 8, 4, false>{};  // half as deep, next to a table of 17 KB
+  else if constexpr (sums_exponentials<S> && operand == 2)
+    return tile::Shape<8, 8, 4, 2, 16, 4, false>{};
   else if constexpr (is_transcendental<S> || has_steps_of_metric<S> || x > 1 || operand > 1)
     return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
   else if constexpr (in_vectors<S> && std::is_same_v<typename S::element, float>)
