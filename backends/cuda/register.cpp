@@ -18,6 +18,7 @@ void register_cuda(Registry<Contraction>& registry) {
   mma::add_codes(registry);
   mma::add_distances(registry);
   mma::add_log_sums(registry);
+  mma::add_log_sums_of_doubles(registry);
 #ifdef RIGEL_CUDA_HOPPER
   hopper::add_floats(registry);
   hopper::add_short_floats(registry);

@@ -20,8 +20,6 @@ std::int64_t groups_of(const Lines& g) {
   e.line_stride = g.line_stride, e.k_stride = g.k_stride, e.k = static_cast<int>(g.k);
   return (g.lines + e.lines_of_block() - 1) / e.lines_of_block();
 }
-std::int64_t cells_along(std::int64_t extent) { return (extent + Marks::edge - 1) / Marks::edge; }
-std::int64_t cells_of(const Contraction& p) { return p.batch * cells_along(p.m) * cells_along(p.n); }
 
 /// Offsets in the workspace, in bytes.
 struct Places {
@@ -29,7 +27,7 @@ struct Places {
 
   explicit Places(const Contraction& p) {
     detail::WorkspaceLayout layout;
-    const std::int64_t a = matrices_of(p.a) * p.m, b = matrices_of(p.b) * p.n, cells = cells_of(p);
+    const std::int64_t a = matrices_of(p.a) * p.m, b = matrices_of(p.b) * p.n, cells = Marks::cells_of(p);
     exponentials_a = layout.add(a * pitch_of_pairs(p), sizeof(half));
     exponentials_b = layout.add(b * pitch_of_pairs(p), sizeof(half));
     lines_a = layout.add(a, sizeof(ExponentialLine));
@@ -47,9 +45,7 @@ std::size_t workspace_of_log_sums(const Contraction& p) { return Places(p).end; 
 
 template <class Shape>
 Status supports_log_sums(const Contraction& p) {
-  if (p.m > max_grid || p.n > max_grid ||
-      cells_along(p.m) * cells_along(p.n) > max_grid / std::max<std::int64_t>(p.batch, 1))
-    return {Decline::extents, "C has more than 2^31 - 1 rows, columns or cells of 64 by 64"};
+  if (const Status status = Marks::supports(p); !status) return status;
   if (p.k > std::numeric_limits<std::int32_t>::max() / 4) return {Decline::extents, "K is 2^29 or more"};
   if (matrices_of(p.a) * groups_of(lines_of_a(p)) + matrices_of(p.b) * groups_of(lines_of_b(p)) > max_grid)
     return {Decline::extents, "the operands have too many lines for one launch"};
@@ -125,15 +121,15 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
                                                         g.c,     g.c_strides, S{}, nullptr, g.finish, false};
   const bool split = info.precision == Precision::split;
   constexpr float most = 16;
-  LogOfSum result{g,
-                  both.a.of_lines,
-                  both.b.of_lines,
-                  matrices_of(p.a) > 1 ? p.m : 0,
-                  matrices_of(p.b) > 1 ? p.n : 0,
-                  split ? std::numeric_limits<float>::infinity() : most,
-                  at(static_cast<float*>(nullptr), places.before),
-                  {at(words, places.bits), at(words, places.met), at(words, places.list), at(words, places.count),
-                   static_cast<unsigned>(cells_along(p.m)), static_cast<unsigned>(cells_along(p.n))}};
+  LogOfSum result{
+      g,
+      both.a.of_lines,
+      both.b.of_lines,
+      matrices_of(p.a) > 1 ? p.m : 0,
+      matrices_of(p.b) > 1 ? p.n : 0,
+      split ? std::numeric_limits<float>::infinity() : most,
+      at(static_cast<float*>(nullptr), places.before),
+      Marks::in(p, at(words, places.bits), at(words, places.met), at(words, places.list), at(words, places.count))};
   Operands<half> operands{{both.a.to, matrices_of(p.a) > 1 ? p.m * pitch : 0, pitch},
                           {both.b.to, matrices_of(p.b) > 1 ? p.n * pitch : 0, pitch},
                           static_cast<int>(pitch)};
@@ -143,7 +139,7 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   const auto processors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
   launch_tiles<Shape>(function, tiles, bytes, list, p, false, info);  // starting early made calls longer
 
-  const auto cells = static_cast<unsigned>(cells_of(p));
+  const auto cells = static_cast<unsigned>(Marks::cells_of(p));
   compute_marked<threads><<<std::min(cells, 2 * processors), threads, 0, stream>>>(result);
   check(cudaGetLastError());
 }

@@ -18,6 +18,18 @@ struct Marks {
   std::uint32_t *bits, *met, *list, *count;
   unsigned cells_m, cells_n;
 
+  static std::int64_t cells_along(std::int64_t extent) { return (extent + edge - 1) / edge; }
+  static std::int64_t cells_of(const Contraction& p) { return p.batch * cells_along(p.m) * cells_along(p.n); }
+  static Status supports(const Contraction& p) {
+    if (p.m > max_grid || p.n > max_grid ||
+        cells_along(p.m) * cells_along(p.n) > max_grid / std::max<std::int64_t>(p.batch, 1))
+      return {Decline::extents, "C has more than 2^31 - 1 rows, columns or cells of 64 by 64"};
+    return {};
+  }
+  static Marks in(const Contraction& p, std::uint32_t* bits, std::uint32_t* met, std::uint32_t* list, std::uint32_t* count) {
+    return {bits, met, list, count, static_cast<unsigned>(cells_along(p.m)), static_cast<unsigned>(cells_along(p.n))};
+  }
+
   __device__ void add(std::int64_t l, std::int64_t m, std::int64_t n) const {
     const std::int64_t cell = (l * cells_m + m / edge) * cells_n + n / edge;
     atomicOr(bits + cell * words + m % edge * (edge / 32) + n % edge / 32, 1u << n % 32);

@@ -6,7 +6,7 @@
 namespace rigel::backends::mma {
 
 /// Add the cuda.mma kernels, one translation unit each: products of doubles, of floats, of 16-bit floats, of bytes, and of
-/// bits; distances of codes, and of points; sums of exponentials.
+/// bits; distances of codes, and of points; sums of exponentials in float, and in double.
 void add_doubles(Registry<Contraction>& registry);
 void add_floats(Registry<Contraction>& registry);
 void add_short_floats(Registry<Contraction>& registry);
@@ -15,5 +15,6 @@ void add_bits(Registry<Contraction>& registry);
 void add_codes(Registry<Contraction>& registry);
 void add_distances(Registry<Contraction>& registry);
 void add_log_sums(Registry<Contraction>& registry);
+void add_log_sums_of_doubles(Registry<Contraction>& registry);
 
 }  // namespace rigel::backends::mma
