@@ -200,6 +200,10 @@ void add_tasks(const Exec& exec) {
       {1024, 1024, 1024, columns, true, nullptr, promoted},
       {4096, 4096, 4096, rows, true, nullptr, split},
       {4096, 4096, 4096, columns, true, nullptr, promoted}});
+  add_products<pair::tensor_f64>(setting, "log_plus/f64", log_plus<double>{}, {
+      {1024, 1024, 1024, rows, true, nullptr, promoted},
+      {4096, 4096, 4096, rows, true, nullptr, promoted},
+      {4096, 4096, 4096, columns, true, nullptr, promoted}});
   for (const float gap : {40.f, 200.f}) {
     add_log_sums_apart(exec, 1024, gap);
     add_log_sums_apart(exec, 4096, gap);

@@ -309,6 +309,8 @@ void add_tasks(const Exec& exec) {
   add_products<pair::exp2_f32>(setting, "log_plus/f32", log_plus<float>{}, {
       {1024, 1024, 1024, rows},
       {4096, 4096, 4096, rows}});
+  add_products<pair::plus_times_f64>(setting, "log_plus/f64", log_plus<double>{}, {{4096, 4096, 4096, rows}});
+  add_products<pair::plus_times_f64>(setting, "linf/f64", rigel::linf<double>{}, {{4096, 4096, 4096, rows}});
 
   // A few rows against a large matrix.
   for (const int m : {1, 7, 32, 100}) {
