@@ -316,7 +316,7 @@ void add_tasks(const Exec& exec) {
   for (const int m : {1, 7, 32, 100}) {
     add_products<pair::min_plus_f32>(setting, "min_plus/f32", min_plus<float>{}, {{m, 4096, 4096, rows}});
     add_products<pair::plus_times_f32>(setting, "plus_times/f32", plus_times<float>{}, {
-        {m, 4096, 4096, rows, true, "cuda.simt.plus_times.f32.skinny"}});
+        {m, 4096, 4096, rows, true, "cuda.simt.plus_times.f32"}});
   }
 
   // What Kokkos alone gives.

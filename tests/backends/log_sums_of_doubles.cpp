@@ -109,13 +109,16 @@ void check_errors(const Product& p, bool transposed_operands = false) {
       if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
     scale += largest;
   }
+  std::vector<long double> all_exact;
+  for (int i = 0; i < p.m; ++i)
+    for (int j = 0; j < p.n; ++j) all_exact.push_back(p.exact(i, j));
   for_each_kernel<Exec>([&](const rigel::KernelInfo& info) {
     Values actual;
     if (!support::ran(info, [&] { actual = p.by<Exec>(info, transposed_operands); })) return;
     const double bound = info.accuracy.of(p.k) * 0x1p-53 * scale;
     for (int i = 0; i < p.m; ++i)
       for (int j = 0; j < p.n; ++j) {
-        const long double exact = p.exact(i, j);
+        const long double exact = all_exact[i * p.n + j];
         const double found = actual[i * p.n + j];
         const bool good =
             std::isfinite(exact) ? std::fabs(found - exact) <= bound : support::same(found, static_cast<double>(exact));
@@ -134,7 +137,7 @@ void check_errors(const Product& p, bool transposed_operands = false) {
 TEST_CASE_TEMPLATE("log sums of doubles: errors", Exec, RIGEL_TEST_SPACES) {
   check_met<Exec>();
   for (const double spread : {1., 30., 1000.})
-    for (const int k : {0, 1, 3, 15, 33, 300}) {
+    for (const int k : {0, 1, 3, 15, 33, 130}) {
       CAPTURE(spread);
       CAPTURE(k);
       check_errors<Exec>(Product(70, 67, k, spread));

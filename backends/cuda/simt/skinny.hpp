@@ -279,7 +279,8 @@ double skinny_seconds(const Contraction& p) {
     const double busy = std::min(std::ceil(static_cast<double>(p.m) * warps / Shape::m), warps);
     const double of_block =
         std::ceil(tiles / (2 * multiprocessors)) * (1000 + slabs * 250 + k * std::max(chain, 0.6 * of_k));
-    const double of_multiprocessor = 1.15 * std::ceil(tiles / multiprocessors) * (500 + slabs * 150 + k * of_k * busy / 4);
+    const double rounds = tiles <= multiprocessors ? 1 : 2 * std::ceil(tiles / (2 * multiprocessors));  // of two blocks each
+    const double of_multiprocessor = rounds * (1000 + 0.87 * (slabs * 150 + k * of_k * busy / 4));
     const double bytes = static_cast<double>(p.batch) * static_cast<double>(p.n) * k * p.b.size;
     return launch + std::max(std::max(of_block, of_multiprocessor) / clock, bytes / bytes_per_second);
   });

@@ -228,7 +228,8 @@ struct SmallCosts {
   const double memory = p.memory_bytes() / (bandwidth * std::min(loaded(shape.operand[0]), loaded(shape.operand[1])));
   const double waiting = waves.rounds() * (latency + (chunks - 1) * of_chunk + k * costs.alone);
   // Along a long K, boxes of few lines wait for each other.
-  const double in_turn = std::min(p.m, p.n) <= 16 ? 1 + 0.8 * std::clamp((k - 128) / 900, 0., 1.) : 1;
+  const std::int64_t lines = std::min(p.m, p.n);
+  const double in_turn = lines <= 16 ? 1 + 0.8 * std::clamp(lines < 4 ? (k - 32) / 100 : (k - 128) / 500, 0., 1.) : 1;
   const double over = in_turn * (facts.stored > 4 || facts.sum > 4 ? 1.5 : 1.15);
   return launch + latency + over * std::max({memory, waves.each * block, waiting});
 }

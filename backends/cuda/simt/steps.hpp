@@ -198,8 +198,8 @@ class LogSums<S> {
     constexpr double rounding = 0x1.8p52, of_ln2 = 46.166241308446828384, ln2 = 0.021660849392498290195;  // 32/ln 2; ln 2/32
     constexpr unsigned least = 0xc0862000;  // the upper word of −708
     const unsigned high = __double2hiint(x);
-    const bool is_zero = high - least - 1 < 0xfff00000 - least;  // below −708, not NaN
-    const double y = __hiloint2double(high == infinite ? 0 : high, __double2loint(x));
+    const bool is_zero = high - least - 1 < 0xfff00000 - least;                                    // below −708, not NaN
+    const double y = __hiloint2double(is_zero || high == infinite ? 0 : high, __double2loint(x));  // NaN alone gives NaN
     const double shifted = math::fma(y, of_ln2, rounding), r = math::fma(math::subtract(shifted, rounding), -ln2, y);
     const unsigned n = __double2loint(shifted), j = n % 32, exponent = (n & ~31u) << 15;
     double power = 1. / 720;
