@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The innermost loop for transcendental semirings, whose ⊗ is one dependency chain of some forty instructions. The functor
+// The innermost loop for transcendental semirings, whose ⊗ is one dependency chain of some forty instructions or more. The functor
 // gets a whole block of outputs as one vector of several registers, so the processor can overlap that many chains.
 #pragma once
 
@@ -55,9 +55,10 @@ struct GroupedMicrokernel {
   }
 };
 
-/// The innermost loop for S.
+/// The innermost loop for S. A step of regular numbers is a chain of ten instructions that needs registers of its own.
 template <class Level, class S>
-using microkernel_for = std::conditional_t<is_transcendental<S> && mode_of<S>() == Mode::vectors,
-                                           GroupedMicrokernel<Level, S>, Microkernel<Level, S>>;
+using microkernel_for =
+    std::conditional_t<(is_transcendental<S> && mode_of<S>() == Mode::vectors) || has_regular_step<Level, S>,
+                       GroupedMicrokernel<Level, S>, Microkernel<Level, S>>;
 
 }  // namespace rigel::backends::host

@@ -66,6 +66,16 @@ struct Registers<Level, S> {
   using Sums = typename S::accumulator;
 };
 
+/// Whether S has a shorter step for vectors of regular numbers at a level. S::is_regular() tells, lane by lane, which numbers are regular.
+/// S::step() of the same numbers has the same bits, so that a row's bits do not depend on other rows.
+template <class Level, class S>
+inline constexpr bool has_regular_step =
+    requires(const S s, vector<operand_t<S>, Level::vector_bytes / sizeof(operand_t<S>)> x) {
+      requires takes_lanes<S>;
+      S::is_regular(x);
+      s.step_if_regular(x, x, x);
+    };
+
 /// A vector (or number) from unaligned memory.
 template <class V, class T>
 RIGEL_FUNCTION V load(const T* p) {

@@ -17,4 +17,8 @@ void pack(const From* source, std::int64_t row_stride, std::int64_t k_stride, in
 template <class Level, class T>
 detail::Specials specials_of(const T* values, std::int64_t count);
 
+/// Whether packed values are regular operands of S, which has a step for them. pack_loops.hpp defines it.
+template <class Level, class S>
+bool are_regular(const operand_t<S>* values, std::int64_t count);
+
 }  // namespace rigel::backends::host

@@ -109,4 +109,18 @@ template <class Level, class T>
   return found;
 }
 
+template <class Level, class S>
+[[gnu::noinline, clang::min_vector_width(512)]] bool are_regular(const operand_t<S>* values, std::int64_t count) {
+  using T = operand_t<S>;
+  constexpr int lanes = Level::vector_bytes / sizeof(T);
+  using V = vector<T, lanes>;
+  auto regular = V{} == V{};
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) regular &= S::is_regular(load<V>(values + i));
+  V rest = {};
+  for (; i < count; ++i) rest[static_cast<int>(i % lanes)] = values[i];
+  regular &= S::is_regular(rest);
+  return __builtin_reduce_and(regular) != 0;
+}
+
 }  // namespace rigel::backends::host

@@ -31,6 +31,7 @@ struct Worker {
   // Which block of B packed_b holds, and its special values. The next tile skips packing if it needs the same block.
   std::int64_t packed_batch = -1, packed_k = -1, packed_column = -1;
   detail::Specials specials_b = {};
+  bool regular_b = false;
 
   RIGEL_MEMBER Worker(const detail::Arguments<S, Finish>& arguments, const Grid& cut, char* scratch)
       : g(arguments),
@@ -122,6 +123,8 @@ struct Worker {
         pack<Level, M::columns>(b.data + b.offset(l, k0, j0), b.column, b.row, static_cast<int>(columns), steps, packed_b);
         if constexpr (detail::has_ordered_form<S>)
           specials_b = specials_of<Level>(packed_b, padded(columns, M::columns) * steps);
+        if constexpr (has_regular_step<Level, S>)
+          regular_b = are_regular<Level, S>(packed_b, padded(columns, M::columns) * steps);
         packed_batch = batch;
         packed_k = k0;
         packed_column = j0;
@@ -134,6 +137,11 @@ struct Worker {
           continue;
         }
       }
+      if constexpr (has_regular_step<Level, S>)
+        if (regular_b && are_regular<Level, S>(packed_a, padded(rows, M::rows) * steps)) {
+          blocks<true>(s, l, i0, j0, rows, columns, k0, steps, first, last);
+          continue;
+        }
       blocks<false>(s, l, i0, j0, rows, columns, k0, steps, first, last);
     }
   }

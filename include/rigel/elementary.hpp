@@ -6,6 +6,8 @@
 
 #include <rigel/numeric.hpp>
 
+#include <concepts>
+
 namespace rigel::math {
 
 namespace detail {
@@ -76,6 +78,15 @@ struct format<float> {
   // 1/(m + 1), √½ ≤ m ≤ √2: relative error 1.5e-2.
   static constexpr float inverse[] = {0.746045496f, -0.239015996f};
   static constexpr float sqrt_half = 0x1.6a09e6p-1f, exponent_limit = 0x1p32f;
+  // (2·atanh(s)/s − 2)/s² as a polynomial in s², for the same s: |error·s³| ≤ 8.3e-10 of the logarithm.
+  static constexpr float log[] = {0.666667759f, 0.399775684f, 0.298710734f};
+  // (sin(r)/r − 1)/r² as a polynomial in r², |r| ≤ π/2: |error·r³| ≤ 8.6e-9 of the sine.
+  static constexpr float sin[] = {-0.166666597f, 0.00833306648f, -0.000198095891f, 2.60575007e-06f};
+  // π in three parts; products of the first two with a half-integer below 2^7 are exact.
+  static constexpr float pi_high = 0x1.921ep1f, pi_middle = 0x1.b544p-15f, pi_low = 0x1.0b4612p-33f, sin_limit = 0x1p8f;
+  // (asin(z)/z − 1)/z² as a polynomial in z² ≤ 1/2: |error·z³| ≤ 6e-9 of the arcsine.
+  static constexpr float asin[] = {0.166666225f,   0.0750268251f, 0.0440817848f, 0.0359911695f,
+                                   -0.0080575645f, 0.110329576f,  -0.139967665f, 0.126114517f};
   // 2^r, |r| ≤ 1/2: relative error 2.6e-9.
   static constexpr float exp2[] = {
       1, 0.693147182f, 0.240226507f, 0.0555032715f, 0.00961805694f, 0.0013400428f, 0.000154614449f};
@@ -94,6 +105,22 @@ struct format<double> {
   // As above: relative error 1.2e-4.
   static constexpr double inverse[] = {0.9356115073088197, -0.67805792334453396, 0.29953839612012623, -0.0571350229772691};
   static constexpr double sqrt_half = 0x1.6a09e667f3bcdp-1, exponent_limit = 0x1p63;
+  // As above: |error·s³| ≤ 1.5e-18 of the logarithm.
+  static constexpr double log[] = {0.6666666666666734,  0.39999999999416019, 0.28571428742100718, 0.22222198601351112,
+                                   0.18183562929556638, 0.15314084575073489, 0.14795626011394039};
+  // As above: |error·r³| ≤ 3.7e-18 of the sine.
+  static constexpr double sin[] = {-0.16666666666666666,    0.0083333333333331944,   -0.00019841269841209142,
+                                   2.7557319211123676e-06,  -2.5052106871526509e-08, 1.6058939640396399e-10,
+                                   -7.6429897515451839e-13, 2.7211563325148922e-15};
+  // As above, with a half-integer below 2^19.
+  static constexpr double pi_high = 0x1.921fb544p1, pi_middle = 0x1.0b4611a6p-33, pi_low = 0x1.3198a2e037073p-68,
+                          sin_limit = 0x1p20;
+  // As above: |error·z³| ≤ 2.9e-18 of the arcsine.
+  static constexpr double asin[] = {0.16666666666666918,  0.074999999999205993, 0.044642857231161966, 0.030381939435386959,
+                                    0.022372329830945514, 0.017348927626104703, 0.014025110762932098, 0.010863709423732109,
+                                    0.015626001434842052, -0.02958603426719526, 0.19619889824119907,  -0.71853181658279996,
+                                    2.1501751914361646,   -4.8435089150031256,  8.242982586327253,    -10.198259673612881,
+                                    8.7260407939293572,   -4.624371498762275,   1.1659106679370441};
   // As above: relative error 2.2e-16.
   static constexpr double exp2[] = {1,
                                     0.69314718055994973,
@@ -192,6 +219,17 @@ RIGEL_FUNCTION T scaled(T y, T n) {
   return y * from_bits<T>(half << F::mantissa_bits) * from_bits<T>((biased_twice - half) << F::mantissa_bits);
 }
 
+/// (m − 1)/(m + 1) for m in [√½, √2). It needs no division, which is slow: a polynomial gives 1/(m + 1) with a relative error ε, and the
+/// factors (1 + ε)(1 + ε²) correct it.
+template <class T>
+RIGEL_FUNCTION T ratio_of(T m) {
+  using L = lane_t<T>;
+  const T inverse = polynomial(m, format<L>::inverse), error = multiply_add(-inverse, m + L(1), T{} + 1);
+  T s = (m - L(1)) * inverse;
+  s = multiply_add(s, error, s);
+  return multiply_add(s, error * error, s);
+}
+
 /// x^p, x ≥ 0.
 ///
 ///   x = 2^e·m with m in [√½, √2)
@@ -199,9 +237,7 @@ RIGEL_FUNCTION T scaled(T y, T n) {
 ///   y = p·(e + log2 m) = n + r, n the nearest integer; p·e − n is rounded once
 ///   x^p = 2^n · 2^r
 ///
-/// The quotient needs no division, which is slow: a polynomial gives 1/(m + 1) with a relative error ε, and the factors
-/// (1 + ε)(1 + ε²) correct it. Dependency chains are long, so vectors of eight 512-bit registers run twice as fast as vectors
-/// of one.
+/// Dependency chains are long, so vectors of eight 512-bit registers run twice as fast as vectors of one.
 template <class T>
 RIGEL_FUNCTION T positive_power(T x, lane_t<T> exponent) {
   using L = lane_t<T>;
@@ -209,10 +245,7 @@ RIGEL_FUNCTION T positive_power(T x, lane_t<T> exponent) {
   // At larger exponents every power but that of 1 is 0 or infinity, and the power of 1 is exact.
   const L p = exponent < F::exponent_limit ? exponent : F::exponent_limit;
   const auto [m, e] = split(x);
-  const T inverse = polynomial(m, F::inverse), error = multiply_add(-inverse, m + L(1), T{} + 1);
-  T s = (m - L(1)) * inverse;
-  s = multiply_add(s, error, s);
-  s = multiply_add(s, error * error, s);
+  const T s = ratio_of(m);
   constexpr int terms = sizeof(F::log2) / sizeof(L);
   L c[terms];  // p enters here, so the compiler hoists these products out of the caller's loop
   for (int i = 0; i < terms; ++i) c[i] = p * F::log2[i];
@@ -223,6 +256,41 @@ RIGEL_FUNCTION T positive_power(T x, lane_t<T> exponent) {
   // 0, infinity and NaN are their own powers. Integer comparisons are twice as fast as those of floats.
   const auto own = to_bits(x) - 1 >= bits_t<T>{} + (to_bits(std::numeric_limits<L>::infinity()) - 1);
   return select(own, x, y);
+}
+
+/// The natural logarithm of a positive finite number, within 2u (the formula of fdlibm's log, Sun Microsystems, 1993).
+///
+///   x = 2^e·m with m in [√½, √2), f = m − 1, s = f/(m + 1)
+///   ln m = f − f²/2 + s·(f²/2 + 2·(s²/3 + s⁴/5 + …)), whose last part is small, so that errors of s are harmless
+template <class T>
+RIGEL_FUNCTION T positive_logarithm(T x) {
+  using L = lane_t<T>;
+  using F = format<L>;
+  const auto [m, e] = split(x);
+  const T f = m - L(1), s = ratio_of(m), z = s * s, half_square = L(0.5) * f * f;
+  const T low = multiply_add(s, multiply_add(z, polynomial(z, F::log), half_square), e * F::ln2_low);
+  return multiply_add(e, T{} + F::ln2_high, f - (half_square - low));
+}
+
+/// sin x, or cos x. With n the nearest integer to x/π (of cos to x/π − 1/2, and a half more), the result is ±sin(x − n·π).
+template <bool Cosine, class T>
+RIGEL_FUNCTION T circular(T x) {
+  using L = lane_t<T>;
+  using F = format<L>;
+  constexpr L inverse_pi = L(0.31830988618379067), shift = Cosine ? L(0.5) : L(0);
+  const T rounded = multiply_add(x, T{} + inverse_pi, T{} - shift) + round_to_integer<L>;
+  const T nearest = rounded - round_to_integer<L>, n = nearest + shift;
+  const T r = multiply_add(n, T{} - F::pi_low, multiply_add(n, T{} - F::pi_middle, multiply_add(n, T{} - F::pi_high, x)));
+  const T square = r * r, y = multiply_add(r * square, polynomial(square, F::sin), r);
+  const auto odd = to_bits(rounded) + bits_t<L>(Cosine);  // the lowest bit: whether the sign changes
+  T result = from_bits<T>(to_bits(y) ^ (odd << (8 * sizeof(L) - 1)));
+  const auto beyond = math::abs(x) > T{} + F::sin_limit;
+  if (__builtin_reduce_or(beyond) != 0) [[unlikely]] {
+#pragma clang loop unroll(disable) vectorize(disable)
+    for (int i = 0; i < static_cast<int>(sizeof(T) / sizeof(L)); ++i)
+      if (beyond[i]) result[i] = Cosine ? std::cos(x[i]) : std::sin(x[i]);
+  }
+  return result;
 }
 
 }  // namespace detail
@@ -248,11 +316,16 @@ RIGEL_FUNCTION T exponential(T x) {
   }
 }
 
-/// The natural logarithm of x. On vectors it runs lane by lane, since no inner loop needs it.
+/// The natural logarithm of x; within 2 units in the last place.
 template <Number T>
 RIGEL_FUNCTION T logarithm(T x) {
   if constexpr (Lanes<T>) {
-    return __builtin_elementwise_log(x);
+    using L = lane_t<T>;
+    constexpr L infinite = std::numeric_limits<L>::infinity();
+    // 0, infinity, NaN and negative numbers, as in positive_power().
+    const auto special = detail::to_bits(x) - 1 >= detail::bits_t<T>{} + (detail::to_bits(infinite) - 1);
+    const T limit = select(x < T{}, T{} + std::numeric_limits<L>::quiet_NaN(), select(x == T{}, T{} - infinite, x));
+    return select(special, limit, detail::positive_logarithm(x));
   } else {
 #if RIGEL_ON_DEVICE
     return ::log(x);
@@ -260,6 +333,85 @@ RIGEL_FUNCTION T logarithm(T x) {
     return std::log(x);
 #endif
   }
+}
+
+/// The same for a positive finite number.
+template <Number T>
+RIGEL_FUNCTION T positive_logarithm(T x) {
+  if constexpr (Lanes<T>)
+    return detail::positive_logarithm(x);
+  else
+    return logarithm(x);
+}
+
+#if defined(__AVX512F__)
+/// Whether reciprocal() takes vectors T.
+template <class T>
+inline constexpr bool has_reciprocal = Lanes<T> && std::is_floating_point_v<lane_t<T>> && sizeof(T) % 64 == 0;
+
+/// 1 / x within (1 + 2^-3)·u, if x and 1 / x are normal numbers. A division takes three times as long.
+template <Lanes T>
+  requires has_reciprocal<T>
+RIGEL_FUNCTION T reciprocal(T x) {
+  if constexpr (sizeof(T) > 64) {
+    using Half = decltype(x.lo + x.lo);
+    T y;
+    y.lo = reciprocal(Half(x.lo));
+    y.hi = reciprocal(Half(x.hi));
+    return y;
+  } else if constexpr (sizeof(lane_t<T>) == 8) {
+    // An estimate within 2^-14, and two steps of Newton's method.
+    T y = __builtin_bit_cast(T, __builtin_ia32_rcp14pd512_mask(x, x, -1));
+    y = fma(y, fma(-x, y, T{} + 1), y);
+    return fma(y, fma(-x, y, T{} + 1), y);
+  } else {
+    const T y = __builtin_bit_cast(T, __builtin_ia32_rcp14ps512_mask(x, x, -1));
+    return fma(y, fma(-x, y, T{} + 1), y);
+  }
+}
+#else
+template <class T>
+inline constexpr bool has_reciprocal = false;
+#endif
+
+/// sin x and cos x; within 2 units in the last place, on vectors for |x| ≤ 2π. Beyond 2^8 (double: 2^20) vectors call the platform's
+/// functions.
+template <Number T>
+RIGEL_FUNCTION T sine(T x) {
+  if constexpr (Lanes<T>) {
+    return detail::circular<false>(x);
+  } else {
+#if RIGEL_ON_DEVICE
+    return ::sin(x);
+#else
+    return std::sin(x);
+#endif
+  }
+}
+template <Number T>
+RIGEL_FUNCTION T cosine(T x) {
+  if constexpr (Lanes<T>) {
+    return detail::circular<true>(x);
+  } else {
+#if RIGEL_ON_DEVICE
+    return ::cos(x);
+#else
+    return std::cos(x);
+#endif
+  }
+}
+
+/// arcsin √v for 0 ≤ v ≤ 1, within 4u. On a host without branches, so that loops of it become vectors.
+template <std::floating_point T>
+RIGEL_FUNCTION T arcsine_of_root(T v) {
+#if RIGEL_ON_DEVICE
+  return ::asin(__builtin_elementwise_sqrt(v));
+#else
+  const bool upper = v > T(0.5);  // arcsin √v = π/2 − arcsin √(1 − v)
+  const T w = upper ? 1 - v : v, z = __builtin_elementwise_sqrt(w);
+  const T y = detail::multiply_add(z * w, detail::polynomial(w, detail::format<T>::asin), z);
+  return upper ? T(1.5707963267948966) - y : y;
+#endif
 }
 
 /// x^p for x ≥ 0 and p > 0; NaN for NaN. Powers of 1 are 1. On vectors the relative error is at most (4 + 2p)·u, where u is the

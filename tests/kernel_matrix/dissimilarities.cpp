@@ -312,6 +312,36 @@ TEST_CASE_TEMPLATE("dissimilarities: within their bounds", Exec, RIGEL_TEST_SPAC
   all(rigel::half{});
 }
 
+// Zeros, numbers at the limits of double, and rows that are not finite; the bits of other rows do not depend on them.
+TEST_CASE_TEMPLATE("dissimilarities: canberra of any numbers", Exec, RIGEL_TEST_SPACES) {
+  const int k = 3;
+  const Values z = {1, 2, 3, 0, 0, 0, 0.1, -0.7, 1e-310, 1e300, -1e-300, 0.3};
+  const Values x = {1, 2, 3, 0.3, 0, -7, 0.9, 0.1, 0.2};
+  const Values alone = distances<double, Exec>(x, z, k, metric::canberra{});
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t j = 0; j < 4; ++j) {
+      const Bounded e = [&] {
+        long double sum = 0;
+        for (int l = 0; l < k; ++l) {
+          const long double a = x[i * k + l], b = z[j * k + l];
+          sum += a == 0 && b == 0 ? 0 : std::fabs(a - b) / (std::fabs(a) + std::fabs(b));
+        }
+        return Bounded{sum, (k + 4) * unit<double> * sum};
+      }();
+      CHECK(std::fabs(alone[i * 4 + j] - e.value) <= e.error);
+    }
+  Values more = x;
+  more.insert(more.end(), {infinite, 1, 2, 1, not_a_number, 2, 1e308, 5e-324, 0});
+  const Values all = distances<double, Exec>(more, z, k, metric::canberra{}, {.require = rigel::Promise::batch_invariant});
+  const Values of_x = distances<double, Exec>(x, z, k, metric::canberra{}, {.require = rigel::Promise::batch_invariant});
+  CHECK(std::equal(of_x.begin(), of_x.end(), all.begin()));
+  for (int j = 0; j < 4; ++j) {
+    CHECK(std::isnan(all[12 + j]));
+    CHECK(std::isnan(all[16 + j]));
+    CHECK(std::isfinite(all[20 + j]));
+  }
+}
+
 TEST_CASE_TEMPLATE("dissimilarities: the divergence of distributions with zeros", Exec, RIGEL_TEST_SPACES) {
   const Values found = distances<double, Exec>({0, 1, 0.5, 0.5}, {0.5, 0.5, 0, 1}, 2, metric::kl_divergence{});
   CHECK(std::fabs(found[0] - std::log(2.)) <= 4 * unit<double>);

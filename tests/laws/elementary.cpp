@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// exponential, logarithm and power compared with long double (64 bits of significand), for scalars and vectors.
+// exponential, logarithm, power, sine, cosine and arcsine compared with long double (64 bits of significand), for scalars and vectors.
 #include <rigel/elementary.hpp>
 
 #include <tests/support/compare.hpp>
@@ -19,7 +19,7 @@ using Doubles = double __attribute__((ext_vector_type(4)));
 constexpr int trials = 20000;
 // The bounds of elementary.hpp, in unit roundoffs of the result. The platform's functions stay below two units in the last
 // place, which are four unit roundoffs.
-constexpr double exponential_bound = 4, logarithm_bound = 4;
+constexpr double exponential_bound = 4, logarithm_bound = 4, circular_bound = 4;
 double power_bound(double p) { return 4 + 2 * p; }
 
 // f(x) by a scalar, or by a vector that holds x in one lane and harmless numbers in the others.
@@ -93,6 +93,49 @@ void check_logarithm() {
 }
 
 template <class V>
+void check_circular() {
+  using T = rigel::lane_t<V>;
+  const auto sine = [](auto x) { return rigel::math::sine(x); };
+  const auto cosine = [](auto x) { return rigel::math::cosine(x); };
+  const auto exact_sine = [](T x) { return std::sin(static_cast<long double>(x)); };
+  const auto exact_cosine = [](T x) { return std::cos(static_cast<long double>(x)); };
+  check<V>(sine, exact_sine, circular_bound, [](auto& r) { return r.uniform(-6.28, 6.28); });
+  check<V>(cosine, exact_cosine, circular_bound, [](auto& r) { return r.uniform(-6.28, 6.28); });
+  check<V>(sine, exact_sine, circular_bound, [](auto& r) { return std::exp2(r.uniform(-120, 0)); });
+  check<V>(cosine, exact_cosine, circular_bound, [](auto& r) { return 1.5707963267948966 - std::exp2(r.uniform(-60, 0)); });
+  check<V>(sine, exact_sine, circular_bound, [](auto& r) { return std::exp2(r.uniform(30, 60)); });
+  check<V>(cosine, exact_cosine, circular_bound, [](auto& r) { return -std::exp2(r.uniform(30, 60)); });
+  // Between: absolute errors, since long double's own reduction is exact.
+  support::Random random(9);
+  for (int i = 0; i < trials; ++i) {
+    const T x = static_cast<T>(random.uniform(-255, 255));
+    const double bound = circular_bound * std::numeric_limits<T>::epsilon() / 2;
+    CHECK(std::fabs(in_lane<V>(x, 1, sine) - exact_sine(x)) <= bound);
+    CHECK(std::fabs(in_lane<V>(x, 1, cosine) - exact_cosine(x)) <= bound);
+  }
+  CHECK(in_lane<V>(T(0), 1, sine) == 0);
+  CHECK(in_lane<V>(T(0), 1, cosine) == 1);
+  for (const T x : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {
+    CHECK(std::isnan(in_lane<V>(x, 1, sine)));
+    CHECK(std::isnan(in_lane<V>(x, 1, cosine)));
+  }
+}
+
+template <class T>
+void check_arcsine() {
+  const auto f = [](T v) { return rigel::math::arcsine_of_root(v); };
+  const auto exact = [](T v) {
+    return std::atan2(std::sqrt(static_cast<long double>(v)), std::sqrt(1 - static_cast<long double>(v)));
+  };
+  check<T>(f, exact, 4, [](auto& r) { return r.uniform(0, 1); });
+  check<T>(f, exact, 4, [](auto& r) { return std::exp2(r.uniform(-100, 0)); });
+  check<T>(f, exact, 4, [](auto& r) { return 1 - std::exp2(r.uniform(-40, 0)); });
+  CHECK(f(0) == 0);
+  CHECK(f(1) == std::asin(T(1)));
+  CHECK(std::isnan(f(std::numeric_limits<T>::quiet_NaN())));
+}
+
+template <class V>
 void check_power() {
   using T = rigel::lane_t<V>;
   const double range = std::is_same_v<T, float> ? 148 : 1073;
@@ -133,6 +176,16 @@ TEST_CASE("logarithm") {
   check_logarithm<double>();
   check_logarithm<Floats>();
   check_logarithm<Doubles>();
+}
+TEST_CASE("sine and cosine") {
+  check_circular<float>();
+  check_circular<double>();
+  check_circular<Floats>();
+  check_circular<Doubles>();
+}
+TEST_CASE("arcsine") {
+  check_arcsine<float>();
+  check_arcsine<double>();
 }
 TEST_CASE("power") {
   check_power<float>();

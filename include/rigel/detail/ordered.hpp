@@ -20,10 +20,12 @@ template <class S>
 inline constexpr bool has_ordered_form = in_zoo<S> && std::is_floating_point_v<operand_t<S>> &&
                                          (has_ordered_add<S> || has_ordered_multiply<S>) && !math::minimum_is_instruction;
 
-/// x ⊕ (a ⊗ b) on numbers or vectors. If Ordered, neither a, b nor a ⊗ b is NaN.
+/// x ⊕ (a ⊗ b) on numbers or vectors. If Ordered, neither a, b nor a ⊗ b is NaN; of an S with step_if_regular(), a and b are regular.
 template <bool Ordered, class S, class X, class T>
 RIGEL_FUNCTION X step_on(const S& s, const X& x, T a, T b, std::int64_t k) {
-  if constexpr (Ordered && has_ordered_multiply<S>)
+  if constexpr (Ordered && requires { s.step_if_regular(x, a, b); })
+    return s.step_if_regular(x, a, b);
+  else if constexpr (Ordered && has_ordered_multiply<S>)
     return s.add_if_ordered(x, s.multiply_if_ordered(a, b));
   else if constexpr (Ordered)
     return s.add_if_ordered(x, s.multiply(a, b));
