@@ -342,6 +342,28 @@ TEST_CASE_TEMPLATE("dissimilarities: canberra of any numbers", Exec, RIGEL_TEST_
   }
 }
 
+// A row of zeros, tiny numbers and infinities next to other rows, whose bits stay.
+TEST_CASE_TEMPLATE("dissimilarities: rows of floats do not depend on others", Exec, RIGEL_TEST_SPACES) {
+  const int k = 45, rows = 21, columns = 37;
+  Values x = random_abundances<float>(rows, k, 3);
+  const Values z = random_abundances<float>(columns, k, 4);
+  for (std::size_t i = 0; i < x.size(); i += 7) x[i] = 0;
+  Values more = x, tiny = x;
+  for (double& v : tiny) v = static_cast<float>(v * 0x1p-110);
+  more.insert(more.end(), tiny.begin(), tiny.end());
+  more.insert(more.end(), static_cast<std::size_t>(k), 0);
+  more.insert(more.end(), static_cast<std::size_t>(k), infinite);
+  const auto check = [&](const auto& metric) {
+    const rigel::CdistOptions options{.require = rigel::Promise::batch_invariant};
+    const Values alone = distances<float, Exec>(x, z, k, metric, options),
+                 all = distances<float, Exec>(more, z, k, metric, options);
+    CHECK(std::equal(alone.begin(), alone.end(), all.begin()));
+  };
+  check(metric::canberra{});
+  check(metric::jensenshannon{});
+  check(metric::kl_divergence{});
+}
+
 TEST_CASE_TEMPLATE("dissimilarities: the divergence of distributions with zeros", Exec, RIGEL_TEST_SPACES) {
   const Values found = distances<double, Exec>({0, 1, 0.5, 0.5}, {0.5, 0.5, 0, 1}, 2, metric::kl_divergence{});
   CHECK(std::fabs(found[0] - std::log(2.)) <= 4 * unit<double>);

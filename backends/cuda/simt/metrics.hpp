@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Steps of metrics of rigel/dissimilarities.hpp in float, made for a GPU. Elements that are 0 or in [2^-100, 2^125] are regular: the
+// Steps of metrics of rigel/dissimilarities.hpp in float, made for a GPU. Elements that are 0 or in [2^-77, 2^125] are regular: the
 // reciprocal of the special-function unit then takes any sum of two, and a slab of them needs no further tests. A block tests each
 // element of a slab once, as OrderedSteps do; slabs with others take the longer of two formulas.
 #pragma once
@@ -14,7 +14,7 @@ namespace rigel::backends::simt {
 
 /// Whether an element is not regular.
 __device__ __forceinline__ bool is_irregular(float x) {
-  constexpr std::uint32_t least = 0x0d800000, most = 0x7e000000;  // the bits of 2^-100 and 2^125
+  constexpr std::uint32_t least = 0x19000000, most = 0x7e000000;  // the bits of 2^-77 and 2^125
   const std::uint32_t bits = __float_as_uint(x) & 0x7fffffffu;
   return bits - least > most - least && bits != 0;
 }
@@ -81,7 +81,8 @@ class DivergenceSteps : public RegularSteps<S> {
   __device__ __forceinline__ float exactly(float x, float a, float b, std::int64_t) const {
     const float scale = scale_of(a, b), scaled_a = a * scale, scaled_b = b * scale;
     const float h = share(scaled_a, scaled_b, math::add(scaled_a, not_zero(scaled_b)));
-    return math::add(x, a < 0 || b < 0 ? infinity<float>() : math::multiply(math::add(a, b), h));
+    const bool infinite = a < 0 || b < 0 || math::abs(math::subtract(a, b)) == infinity<float>();
+    return infinite ? math::add(x, infinity<float>()) : math::fma(math::add(a, b), h, x);
   }
 
  private:
@@ -105,7 +106,10 @@ class DivergenceSteps : public RegularSteps<S> {
   }
 };
 
-/// Σ weights_k·|a − b|^p by the table of PowersByTable, for those p for which a power is within (8 + 2p)·u.
+/// Whether powers by the table of PowersByTable are within (8 + 2p)·u. Squares are within u as products.
+inline bool has_near_powers(float p) { return p > 1 && p <= 3.25f && p != 2; }
+
+/// Σ weights_k·|a − b|^p by the table of PowersByTable.
 template <class S>
 class WeightedPowersByTable : public PowersByTable<S> {
   using Base = PowersByTable<S>;
@@ -117,7 +121,7 @@ class WeightedPowersByTable : public PowersByTable<S> {
       : Base(s, g, table, thread, threads), weights_(s.weights) {}
 
   /// Whether it covers this exponent.
-  static bool supports(float p) { return p > 1 && p <= 3.25f; }
+  static bool supports(float p) { return has_near_powers(p); }
 
   template <int count>
   __device__ __forceinline__ float operator()(float x, const float (&a)[count], const float (&b)[count],
@@ -147,6 +151,9 @@ class PowersFromEpsilonByTable : public PowersByTable<S> {
   __device__ __forceinline__ PowersFromEpsilonByTable(const S& s, const Parameters& g, Table& table, int thread, int threads)
       : Base(s, g, table, thread, threads), epsilon_(s.epsilon) {}
 
+  /// Whether it covers this exponent.
+  static bool supports(float p) { return has_near_powers(p); }
+
   template <int count>
   __device__ __forceinline__ float operator()(float x, const float (&a)[count], const float (&b)[count],
                                               std::int64_t) const {
@@ -161,29 +168,7 @@ class PowersFromEpsilonByTable : public PowersByTable<S> {
   float epsilon_;
 };
 
-/// Σ |a − b|^p without differences below epsilon, for any p > 0.
-template <class S>
-class PowersFromEpsilon {
- public:
-  using Parameters = NoParameters;
-  using Table = NoTable;
-  static constexpr int chunk = 1;
-
-  __device__ __forceinline__ PowersFromEpsilon(const S& s, const Parameters&, Table&, int, int)
-      : p_(s.p), epsilon_(s.epsilon) {}
-
-  __device__ __forceinline__ float operator()(float x, float a, float b, std::int64_t) const {
-    const float d = math::abs(math::subtract(a, b)), power = p_ == 1   ? d
-                                                             : p_ == 2 ? d * d
-                                                                       : math::power_approximately(d, p_);
-    return d < epsilon_ ? x : math::add(x, power);
-  }
-
- private:
-  float p_, epsilon_;
-};
-
-/// Whether S has steps by a table, OfMetric<S>::ByTable, for some exponents, and others for all.
+/// Whether S has steps by a table, PowersOfMetric<S>::ByTable, for some exponents; Any is for the others.
 template <class S>
 struct PowersOfMetric {};
 template <>
@@ -194,7 +179,7 @@ struct PowersOfMetric<weighted_lp<float>> {
 template <>
 struct PowersOfMetric<lp_with_epsilon<float>> {
   using ByTable = PowersFromEpsilonByTable<lp_with_epsilon<float>>;
-  using Any = PowersFromEpsilon<lp_with_epsilon<float>>;
+  using Any = Steps<lp_with_epsilon<float>>;
 };
 template <class S>
 concept SumsPowersOfMetric = requires { typename PowersOfMetric<S>::ByTable; };

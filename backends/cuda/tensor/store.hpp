@@ -385,8 +385,8 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
     steps_to_own = !own && g.finish.template runs_short<Own>() && vectors_of.template operator()<Own>();
   const bool in_steps = (steps_to_own || steps_to_elements) && (accumulates || !g.accumulate);
 
-  if constexpr (std::is_same_v<Sum, double> && apart == 16)
-    if (own) return store_doubles(g, x, l, m, n, lane);
+  if constexpr (std::is_same_v<Result, FiniteOrRecomputed<double>> && apart == 16)
+    if (own) return store_doubles(g, x, l, m, n, lane);  // C receives sums as they are
   if constexpr (takes_steps && layers > 0 && std::is_same_v<Finish, detail::ProgramFinish>)
     if (!own && !elements && g.finish.is_layer && !g.accumulate && g.c_strides.column == 1 && g.n >= 4)
       if (stored_after_layer<outputs_n, apart, layers>(g, x, result, l, m, n, sums, lane)) return;
