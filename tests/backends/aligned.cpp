@@ -298,7 +298,8 @@ void check_small_numbers(const S& semiring, const char* name) {
         };
         product("reference", expected);
         for (const auto& info : support::kernels_on(Exec{}, name, rigel::scalar_of<T>)) {
-          if (info.precision > rigel::Precision::accumulator || info.accumulator != rigel::scalar_of<typename S::accumulator>)
+          if (info.precision > rigel::Precision::accumulator ||
+              info.accumulator != rigel::scalar_of<typename S::accumulator>)
             continue;
           CAPTURE(info.name);
           if (support::ran(info, [&] { product(info.name, actual); }))
