@@ -416,6 +416,7 @@ Kernel<Contraction> small_kernel() {
     k.info.promises = Promise::repeatable;
     k.info.bit_class.clear();
   }
+  if constexpr (sums_exponentials<S>) k.info.accuracy = {10, 6};  // in double as the semiring defines it
   k.supports = detail::supports_by<small_supports<S, Finish>>;
   k.cost = small_cost<S, Finish>;
   k.run = small_run<S, Finish>;

@@ -225,6 +225,8 @@ Kernel<Contraction> split_kernel() {
     k.info.promises = Promise::repeatable;
     k.info.bit_class.clear();
   }
+  // A slice has 16 k or more, and a join takes 6 u.
+  if constexpr (sums_exponentials<S> && sizeof(operand_t<S>) == 8) k.info.accuracy = {72, 1};
   k.supports = detail::supports_by<split_supports<S>>;
   k.cost = split_cost<S>;
   k.workspace = split_workspace<S>;

@@ -5,6 +5,7 @@
 // sums of powers. A multiprocessor evaluates 16 special functions per clock, and issues 128 other operations.
 #pragma once
 
+#include <rigel/backends/cuda/simt/exponential_of_double.hpp>
 #include <rigel/backends/cuda/simt/tiles.hpp>
 #include <rigel/detail/ordered.hpp>
 #include <rigel/semirings.hpp>
@@ -138,82 +139,81 @@ class LogSums {
   }
 };
 
-/// log Σ exp(a + b) in double, a few k at a time: one maximum and one rescaling for all, one exponential each. Relative to the maximum,
-/// x = n·ln2/32 + r with |r| ≤ ln2/64, and exp x = 2^(n/32)·exp r: a table in shared memory holds 2^(j/32), and Taylor's polynomial of
-/// degree 6 is within 2^-57 of exp r. An exponential is within 3 u, its argument x ≤ 0 within 2·|x|·u, and 0 below exp(−708). NaN stays in
-/// the sum. A term takes 16 instructions in double, a fifth of them for the rescaling, and some 13 of integers, which run beside them.
-/// The table's words are of 32 bits, so different entries are in different banks.
+/// The same in double, four k at a time. `maximum` is a term that no other exceeds by more than 32. It stays as long as that holds,
+/// which upper words show, compared as floats; else it becomes the largest term, and the sum is rescaled. So only the last
+/// rescaling matters: the previous ones multiply e^-32 of each of their terms. Terms that are infinite, NaN or beyond 2^1017 look
+/// like NaN there, and take the other path.
+///
+/// An exponential is within 5 u, its argument x within 4/3·|x|·u. The terms of a chunk are summed first, so a sum of K has 4 + K/4
+/// additions. A term takes eleven instructions in double and a quarter, a maximum of floats, two reads of shared memory, and four
+/// others.
 template <class S>
-  requires std::is_same_v<operand_t<S>, double>
+  requires(std::is_same_v<operand_t<S>, double>)
 class LogSums<S> {
  public:
   using Parameters = NoParameters;
+  using Table = ExponentialOfDouble::Table;
   using Accumulator = log_sum<double>;
   static constexpr int chunk = 4;
-  struct Table {
-    unsigned low[32], high[32];  // words of 2^(j/32)
-  };
 
-  __device__ __forceinline__ LogSums(const S&, const Parameters&, Table& table, int thread, int) : table_(table) {
-    if (thread < 32) {
-      const double power = ::exp2(thread / 32.);
-      table.low[thread] = __double2loint(power);
-      table.high[thread] = __double2hiint(power);
-    }
+  __device__ __forceinline__ LogSums(const S&, const Parameters&, Table& table, int thread, int) : LogSums(table) {
+    fill(table, thread);
   }
+  /// With a table that is filled by the first step.
+  __device__ __forceinline__ explicit LogSums(const Table& table) : exponential_(table) {}
+  __device__ __forceinline__ static void fill(Table& table, int thread) { ExponentialOfDouble::fill(table, thread); }
 
   template <int count>
   __device__ __forceinline__ Accumulator operator()(Accumulator x, const double (&a)[count],
                                                     const double (&b)[count]) const {
-    double t[count], larger = x.maximum;
+    double above[count];  // terms, relative to the maximum
+    float highest = -infinity<float>();
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      t[i] = math::add(a[i], b[i]);
-      larger = t[i] > larger ? t[i] : larger;
+      above[i] = math::subtract(math::add(a[i], b[i]), x.maximum);
+      highest = math::maximum(highest, __int_as_float(__double2hiint(above[i])));
     }
-    const double scale = finite(larger);
-    const Exponential before = exponential(math::subtract(x.maximum, scale));
-    double sum = x.sum * before.scale * before.power;
+    if (!(highest <= __int_as_float(__double2hiint(most)))) raise(x, above, a, b);
+    double sum = exponential_(above[0]);
 #pragma unroll
-    for (int i = 0; i < count; ++i) {
-      const Exponential e = exponential(math::subtract(t[i], scale));
-      sum = math::fma(e.scale, e.power, sum);
-    }
-    return {larger, sum};
+    for (int i = 1; i < count; ++i) sum = exponential_.add(above[i], sum);
+    x.sum = math::add(x.sum, sum);
+    asm volatile("" : "+d"(x.sum));  // otherwise terms of several outputs are computed at a time, which spills
+    return x;
   }
 
  private:
-  // The largest number of its sign for an infinity: infinity minus infinity is NaN. Also for NaN, which then is in differences.
-  __device__ __forceinline__ static double finite(double x) {
-    const unsigned high = __double2hiint(x), low = __double2loint(x);
-    const bool is_finite = (high & 0x7fffffff) < infinite;
-    return __hiloint2double(is_finite ? high : (high & 0x80000000) | (infinite - 1), is_finite ? low : ~0u);
+  static constexpr double most = 32;
+
+  /// Makes the largest term the maximum, if that is so much smaller. NaN becomes the sum's.
+  template <int count>
+  __device__ __forceinline__ void raise(Accumulator& x, double (&above)[count], const double (&a)[count],
+                                        const double (&b)[count]) const {
+    double larger = x.maximum;
+    bool has_nan = false;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const double t = math::add(a[i], b[i]);
+      larger = math::maximum_if_ordered(t, larger);
+      has_nan |= t != t;
+    }
+    if (!(math::subtract(larger, x.maximum) > most)) larger = x.maximum;
+    // Relative to a finite number, since infinity minus infinity is NaN. So is a term of infinity.
+    const auto at_most = [](double t) { return words(std::min(__double2hiint(t), 0x7fefffff), t); };
+    const double bounded = at_most(larger);
+    const auto high = std::min(static_cast<unsigned>(__double2hiint(bounded)), 0xffefffffu);
+    const double scale = words(static_cast<int>(high), bounded);
+#pragma unroll
+    for (int i = 0; i < count; ++i) above[i] = math::subtract(at_most(math::add(a[i], b[i])), scale);
+    if (larger != x.maximum) x.sum *= exponential_(math::subtract(x.maximum, scale));
+    if (has_nan) x.sum = std::numeric_limits<double>::quiet_NaN();
+    x.maximum = larger;
+  }
+  __device__ __forceinline__ static double words(int high, double low) {
+    return __hiloint2double(high, __double2loint(low));
   }
 
-  // exp x as a product, for x ≤ 0, NaN, or +∞, which counts as 0.
-  struct Exponential {
-    double scale, power;
-  };
-  __device__ __forceinline__ Exponential exponential(double x) const {
-    constexpr double rounding = 0x1.8p52, of_ln2 = 46.166241308446828384, ln2 = 0.021660849392498290195;  // 32/ln 2; ln 2/32
-    constexpr unsigned least = 0xc0862000;  // the upper word of −708
-    const unsigned high = __double2hiint(x);
-    const bool is_zero = high - least - 1 < 0xfff00000 - least;                                    // below −708, not NaN
-    const double y = __hiloint2double(is_zero || high == infinite ? 0 : high, __double2loint(x));  // NaN alone gives NaN
-    const double shifted = math::fma(y, of_ln2, rounding), r = math::fma(math::subtract(shifted, rounding), -ln2, y);
-    const unsigned n = __double2loint(shifted), j = n % 32, exponent = (n & ~31u) << 15;
-    double power = 1. / 720;
-    power = math::fma(power, r, 1. / 120);
-    power = math::fma(power, r, 1. / 24);
-    power = math::fma(power, r, 1. / 6);
-    power = math::fma(power, r, 0.5);
-    power = math::fma(power, r, 1.);
-    power = math::fma(power, r, 1.);
-    return {__hiloint2double(is_zero ? 0 : table_.high[j] + exponent, is_zero ? 0 : table_.low[j]), power};
-  }
-
-  static constexpr unsigned infinite = 0x7ff00000;  // the upper word
-  const Table& table_;
+  ExponentialOfDouble exponential_;
 };
 
 }  // namespace rigel::backends::simt

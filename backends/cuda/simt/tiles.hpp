@@ -179,7 +179,7 @@ constexpr auto large_tile() {
   else if constexpr (sums_exponentials<S> && std::is_same_v<typename S::element, float>)
     return tile::Shape<16, 16, 4, 4, 16, 2, false>{};
   else if constexpr (sums_exponentials<S> && operand == 2)
-    return tile::Shape<16, 16, 4, 2, 8, 1, false>{};
+    return tile::Shape<16, 16, 2, 4, 8, 2, false>{};
   else if constexpr (is_transcendental<S> || x > 2 || operand > 2)
     return tile::Shape<16, 16, 4, 4, 8, 1, false>{};
   else if constexpr ((x == 2 || operand == 2) && needs_temporaries<S>)
@@ -205,7 +205,7 @@ constexpr auto small_tile() {
   else if constexpr (sums_powers<S> && x == 2)
     return tile::Shape<8, 8, 4, 4, 8, 4, false>{};  // half as deep, next to a table of 17 KB
   else if constexpr (sums_exponentials<S> && operand == 2)
-    return tile::Shape<8, 8, 2, 4, 16, 4, false>{};
+    return tile::Shape<8, 8, 4, 2, 16, 6, false>{};
   else if constexpr (is_transcendental<S> || has_steps_of_metric<S> || x > 1 || operand > 1)
     return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
   else if constexpr (in_vectors<S> && std::is_same_v<typename S::element, float>)
