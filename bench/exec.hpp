@@ -6,7 +6,6 @@
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <stdexcept>
@@ -66,8 +65,8 @@ class Stopwatch {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-/// The seconds of a call: the least of five rounds of calls back to back, since other programs take turns on the host. Each round is
-/// behind a call that is not timed, so that the device does not wait for the first launch. One measurement if that takes long.
+/// The seconds of a call: the least of five rounds of calls back to back, since other programs take turns on the host. A call that
+/// is not timed precedes each round, so that the device does not wait for the first launch. One measurement if that takes long.
 template <class Call>
 double seconds_of(const Stopwatch& watch, const Call& call) {
   call();

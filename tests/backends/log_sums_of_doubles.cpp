@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // log_plus of doubles by every kernel, against long double and within its stated bound: terms of any size, sums that products of
-// exponentials lose and that are computed anew, infinities and NaN, accumulation, a row alone.
+// exponentials lose and that are recomputed, infinities and NaN, accumulation, a row alone.
 #include <rigel/contract.hpp>
 
 #include <tests/support/compare.hpp>
@@ -158,7 +158,7 @@ TEST_CASE_TEMPLATE("log sums of doubles: maxima at different k", Exec, RIGEL_TES
   }
 }
 
-TEST_CASE_TEMPLATE("log sums of doubles: some outputs are computed anew", Exec, RIGEL_TEST_SPACES) {
+TEST_CASE_TEMPLATE("log sums of doubles: some outputs are recomputed", Exec, RIGEL_TEST_SPACES) {
   check_met<Exec>();
   for (const int columns : {1, 7, 60}) {
     CAPTURE(columns);

@@ -140,9 +140,9 @@ void with_function(const Contraction& p, const Visit& visit) {
   } else if constexpr (SumsPowersOfMetric<S>) {
     using ByTable = typename PowersOfMetric<S>::ByTable;
     if (!p.semiring_in_view)
-      if (const auto exponent = static_cast<const S*>(p.semiring_object)->p; ByTable::supports(exponent))
+      if (const auto exponent = static_cast<const S*>(p.semiring_object)->p; has_near_powers(exponent))
         return use.template operator()<ByTable>(typename ByTable::Parameters(exponent));
-    use.template operator()<typename PowersOfMetric<S>::Any>({});
+    use.template operator()<Steps<S>>({});
   } else if constexpr (sums_exponentials<S>) {
     use.template operator()<LogSums<S>>({});
   } else {

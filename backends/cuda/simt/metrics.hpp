@@ -106,7 +106,7 @@ class DivergenceSteps : public RegularSteps<S> {
   }
 };
 
-/// Whether powers by the table of PowersByTable are within (8 + 2p)·u. Squares are within u as products.
+/// Whether the table of PowersByTable gives powers within (8 + 2p)·u. As products, squares are within u.
 inline bool has_near_powers(float p) { return p > 1 && p <= 3.25f && p != 2; }
 
 /// Σ weights_k·|a − b|^p by the table of PowersByTable.
@@ -119,9 +119,6 @@ class WeightedPowersByTable : public PowersByTable<S> {
 
   __device__ __forceinline__ WeightedPowersByTable(const S& s, const Parameters& g, Table& table, int thread, int threads)
       : Base(s, g, table, thread, threads), weights_(s.weights) {}
-
-  /// Whether it covers this exponent.
-  static bool supports(float p) { return has_near_powers(p); }
 
   template <int count>
   __device__ __forceinline__ float operator()(float x, const float (&a)[count], const float (&b)[count],
@@ -151,9 +148,6 @@ class PowersFromEpsilonByTable : public PowersByTable<S> {
   __device__ __forceinline__ PowersFromEpsilonByTable(const S& s, const Parameters& g, Table& table, int thread, int threads)
       : Base(s, g, table, thread, threads), epsilon_(s.epsilon) {}
 
-  /// Whether it covers this exponent.
-  static bool supports(float p) { return has_near_powers(p); }
-
   template <int count>
   __device__ __forceinline__ float operator()(float x, const float (&a)[count], const float (&b)[count],
                                               std::int64_t) const {
@@ -168,18 +162,16 @@ class PowersFromEpsilonByTable : public PowersByTable<S> {
   float epsilon_;
 };
 
-/// Whether S has steps by a table, PowersOfMetric<S>::ByTable, for some exponents; Any is for the others.
+/// Has ByTable, the steps of S by a table if has_near_powers(p). Other exponents take S's own definition.
 template <class S>
 struct PowersOfMetric {};
 template <>
 struct PowersOfMetric<weighted_lp<float>> {
   using ByTable = WeightedPowersByTable<weighted_lp<float>>;
-  using Any = Steps<weighted_lp<float>>;
 };
 template <>
 struct PowersOfMetric<lp_with_epsilon<float>> {
   using ByTable = PowersFromEpsilonByTable<lp_with_epsilon<float>>;
-  using Any = Steps<lp_with_epsilon<float>>;
 };
 template <class S>
 concept SumsPowersOfMetric = requires { typename PowersOfMetric<S>::ByTable; };

@@ -156,12 +156,9 @@ class LogSums<S> {
   using Accumulator = log_sum<double>;
   static constexpr int chunk = 4;
 
-  __device__ __forceinline__ LogSums(const S&, const Parameters&, Table& table, int thread, int) : LogSums(table) {
-    fill(table, thread);
+  __device__ __forceinline__ LogSums(const S&, const Parameters&, Table& table, int thread, int) : exponential_(table) {
+    ExponentialOfDouble::fill(table, thread);
   }
-  /// With a table that is filled by the first step.
-  __device__ __forceinline__ explicit LogSums(const Table& table) : exponential_(table) {}
-  __device__ __forceinline__ static void fill(Table& table, int thread) { ExponentialOfDouble::fill(table, thread); }
 
   template <int count>
   __device__ __forceinline__ Accumulator operator()(Accumulator x, const double (&a)[count],
