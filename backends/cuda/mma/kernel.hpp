@@ -53,7 +53,9 @@ inline constexpr int shared_bytes = Shape::stages * (Shape::m + Shape::n) * (pla
 template <class Slabs>
 constexpr auto loop_of() {
   constexpr Decomposition d = Slabs::decomposition;
-  if constexpr (std::is_same_v<typename Slabs::Element, double>)
+  if constexpr (std::is_same_v<typename Slabs::Element, double> && d.promoted > 0)
+    return std::type_identity<LevelLoop<DoubleLoop<Slabs>, Slabs, d.promoted>>{};
+  else if constexpr (std::is_same_v<typename Slabs::Element, double>)
     return std::type_identity<DoubleLoop<Slabs>>{};
   else if constexpr (d.grouping > 0)
     return std::type_identity<LevelLoop<StepLoop<Slabs>, Slabs, d.grouping>>{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuda.mma: log_plus of doubles as products of exponentials, for calls that admit Precision::promoted.
+// cuda.mma: log_plus of doubles as products of exponentials. options.precision says whether a call admits them.
 #include <rigel/backends/cuda/mma/contract.hpp>
 #include <rigel/backends/cuda/mma/log_sums_of_doubles.hpp>
 #include <rigel/backends/cuda/mma/register.hpp>
@@ -9,6 +9,9 @@
 
 namespace rigel::backends::mma {
 namespace {
+
+/// Elements along K whose products are summed by themselves.
+constexpr Decomposition levels{1, 1, 512};
 
 std::int64_t groups_of(std::int64_t lines) { return (lines + LinesOfDoubles::of_block - 1) / LinesOfDoubles::of_block; }
 
@@ -67,8 +70,8 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   constexpr int bytes = shared_bytes<Shape, double>;
   static cuda::LaunchFacts facts;
-  const auto function = reinterpret_cast<const void*>(&multiply<S, double, Decomposition{}, detail::ProgramFinish, Shape,
-                                                                Direction::along_k, Direction::along_k, LogOfSumOfDoubles>);
+  const auto function = reinterpret_cast<const void*>(
+      &multiply<S, double, levels, detail::ProgramFinish, Shape, Direction::along_k, Direction::along_k, LogOfSumOfDoubles>);
   facts.find(function, bytes, p.execution.device, info.name);  // before anything is enqueued
   const Places places(p);
   const auto at = [&]<class T>(T*, std::size_t place) {
@@ -125,10 +128,10 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
 
 template <class Shape>
 Kernel<Contraction> kernel_of_log_sums() {
-  // In u. Relative to a sum: K for fma in any order, 2 for each exponential, 2 for what underflow lost. Relative to the largest a and b
-  // together: 1 for the sum of the maxima, 2 for the differences from them, 2 for the logarithm, 1 for the result, and 16 for a
-  // logarithm that the maxima cancel: 28 in all. Direct sums have 64 and a quarter of K.
-  constexpr Accuracy accuracy = {64, 1};
+  // In u. Relative to a sum: those of a level in any order, 2 for each exponential, 2 for what underflow lost. Relative to the largest a
+  // and b together: 1 for the sum of the maxima, 2 for the differences from them, 4 for the logarithm, 1 for the result. The logarithm is
+  // at most twice those and log K, which is below 20. Adding levels takes K/512; direct sums, of which the constant is smaller, K/4.
+  constexpr Accuracy accuracy = {levels.promoted + 2 + 2 * 2 + 1 + 2 + 4 + 1 + 3 * 20, 0.25};
   Kernel<Contraction> k;
   k.info = info_of_tile<LogPlusOfDoubles, Shape>("cuda.mma", Precision::promoted, 16);
   k.info.shared_memory = shared_bytes<Shape, double>;
@@ -144,7 +147,7 @@ Kernel<Contraction> kernel_of_log_sums() {
 }  // namespace
 
 void add_log_sums_of_doubles(Registry<Contraction>& registry) {
-  registry.add(kernel_of_log_sums<Shape<4, 2, 32, 48, 4, 1>>());
+  registry.add(kernel_of_log_sums<Shape<4, 2, 32, 32, 4, 1>>());
   registry.add(kernel_of_log_sums<Shape<2, 2, 32, 32, 3, 2>>());
 }
 

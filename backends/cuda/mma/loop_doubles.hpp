@@ -13,7 +13,7 @@ class DoubleLoop : public LoopDefaults {
   using Sums = typename Slabs::Sums;
   using Mma = typename Slabs::Mma;
   static constexpr int rows = Slabs::rows, columns = Slabs::columns, steps = Slabs::steps;
-  static_assert(Slabs::decomposition == Decomposition{});
+  static_assert(Slabs::planes == 1 && Slabs::decomposition.products == 1);
   static_assert(rows > 1, "B's fragments of the next slab are read after Slabs::wait()");
 
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A main loop whose sums are short: those of a few slabs, a level, are summed by themselves, then added to the previous sums in
-// float.
+// the accumulator's type.
 #pragma once
 
 #include <rigel/backends/cuda/mma/products.hpp>
