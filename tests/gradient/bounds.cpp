@@ -82,7 +82,8 @@ void check_all(const Extents& e, std::uint64_t seed) {
 constexpr Extents extents[] = {{1, 1, 1, 1, 1},     {2, 3, 5, 7, 4},     {1, 4, 33, 17, 31},  {3, 5, 9, 65, 32},
                                {1, 8, 32, 33, 33},  {1, 9, 34, 31, 64},  {2, 16, 3, 129, 65}, {1, 17, 40, 20, 100},
                                {1, 16, 2, 3, 1100}, {2, 1, 1, 40, 2050}, {1, 33, 18, 19, 10}, {1, 16, 32, 32, 96},
-                               {2, 20, 17, 36, 160}};
+                               {2, 20, 17, 36, 160},  {1, 16, 64, 8, 64},
+                               {1, 8, 130, 12, 128}};
 
 template <class T, class Exec>
 void check_extents() {
@@ -140,6 +141,29 @@ TEST_CASE_TEMPLATE("what is infinite or NaN is so for every kernel", Exec, RIGEL
   check(rigel::gradient_of::manhattan<float>());
   check(rigel::gradient_of::euclidean<float>());
   check(rigel::gradient_of::minkowski<float>(1.5));
+}
+
+// Weights that are infinite or NaN where points coincide belong to terms that are 0: the others keep their bounds.
+TEST_CASE_TEMPLATE("infinite weights of coinciding points", Exec, RIGEL_TEST_SPACES) {
+  for (const Extents& e : {Extents{1, 17, 70, 40, 100}, Extents{2, 5, 3, 9, 33}}) {
+    support::Random random(23);
+    Inputs in = gradient::random_inputs<float>(random, e);
+    for (int l = 0; l < e.batch; ++l)
+      for (int m = 0; m < e.m; ++m) {
+        const int k = (7 * m + l) % e.k;
+        for (int n = 0; n < e.n; ++n)
+          in.d[(static_cast<std::size_t>(l) * e.n + n) * e.m + m] = in.known(l, n, k);
+        in.a[(static_cast<std::size_t>(l) * e.k + k) * e.m + m] =
+            m % 3 == 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
+      }
+    namespace of = rigel::gradient_of;
+    const auto constant = [](double p) { return [p](int) { return p; }; };
+    check<of::manhattan<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>({}, in, constant(1));
+    check<of::euclidean<float>, Exec, Kokkos::LayoutLeft, Kokkos::LayoutLeft>({}, in, constant(2));
+    check<of::euclidean<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>(of::euclidean<float>(0.125F), in, constant(2), 0.125);
+    check<of::minkowski<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>(of::minkowski<float>(1.5), in, constant(1.5));
+    check<of::minkowski<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>(of::minkowski<float>(0.75), in, constant(0.75));
+  }
 }
 
 // A column of NaN and one of infinities leave the bits of all others.

@@ -137,13 +137,14 @@ Kernel<Gradient> kernel() {
 template <class G>
 inline constexpr bool sums_products = detail::is_compiled_gradient<G> && std::is_same_v<typename G::accumulator, float>;
 
-template <class Visit>
+template <class G, class Visit>
 auto with_product_cut(std::int64_t outputs, const Visit& visit) {
-  return outputs > 8 ? visit(ProductCut<2>{}) : visit(ProductCut<1>{});
+  return outputs > 8 ? visit(ProductCut<G, 2>{}) : visit(ProductCut<G, 1>{});
 }
 
-inline Status supports_products(const Kernel<Gradient>&, const Gradient& p) {
-  return with_product_cut(p.outputs, [&]<class C>(C) -> Status {
+template <class G>
+Status supports_products(const Kernel<Gradient>&, const Gradient& p) {
+  return with_product_cut<G>(p.outputs, [&]<class C>(C) -> Status {
     constexpr std::int64_t most = 1 << 30;
     if (p.m > most || p.n > most || p.outputs > most || p.k > most) return {Decline::extents, "takes extents of up to 2^30"};
     if (blocks_of(p, grid_of<C>(p, false)) > cuda::max_grid)
@@ -152,38 +153,44 @@ inline Status supports_products(const Kernel<Gradient>&, const Gradient& p) {
   });
 }
 
-/// Predicted seconds: rounds of blocks, four to a multiprocessor, as measured on an H200 at 1.98 GHz.
+/// Predicted seconds: rounds of blocks, as measured on an H200.
 template <class G>
 double cost_of_products(const Kernel<Gradient>&, const Gradient& p, Plan&) {
-  constexpr double launch = 5e-6, clock = 1.98e9, begin_and_store = 2500;  // the last: cycles of a block
-  return with_product_cut(p.outputs, [&]<class C>(C) {
-    constexpr double of_slab = C::tiles == 2             ? (detail::takes_powers<G> ? 1950 : 1350)
-                               : detail::takes_powers<G> ? 1700
-                                                         : 930;
+  constexpr double launch = 5e-6, clock = 1.98e9, begin_and_store = 4200;  // the last: cycles of a block
+  return with_product_cut<G>(p.outputs, [&]<class C>(C) {
+    constexpr double of_slab = detail::takes_powers<G> ? (C::tiles == 2 ? 3500 : 3000)
+                               : has_signs<G>          ? (C::tiles == 2 ? 2010 : 1570)
+                               : C::tiles == 2         ? 2330
+                                                       : 1660;
     const Grid grid = grid_of<C>(p, false);
     const double blocks = static_cast<double>(blocks_of(p, grid)) / std::max(p.execution.multiprocessors, 1);
-    const double rounds = std::max(blocks, std::ceil(blocks / C::blocks) * C::blocks * 0.9);
-    return launch + rounds * (grid.steps * of_slab + begin_and_store) / clock;
+    return launch + std::ceil(blocks / C::blocks) * C::blocks * (grid.steps * of_slab + begin_and_store) / clock;
   });
 }
 
 template <class G>
 void run_products(const Kernel<Gradient>& kernel, const Gradient& p, const Plan&, const Workspace&) {
   const cuda::CurrentDevice device(p.execution.device);
-  with_product_cut(p.outputs, [&]<class C>(C) {
+  const auto arguments = detail::gradient_arguments<G>(p);
+  with_product_cut<G>(p.outputs, [&]<class C>(C) {
     const Grid grid = grid_of<C>(p, false);
-    contract_gradient_products<G, C>
-        <<<static_cast<unsigned>(blocks_of(p, grid)), C::threads, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
-            detail::gradient_arguments<G>(p), grid);
+    // Without an epsilon only signs and powers compare: differences themselves are 0 if they are.
+    constexpr bool always = has_signs<G> || detail::takes_powers<G>;
+    const auto function = always || arguments.functor.least > G{}.least ? contract_gradient_products<G, C, true>
+                                                                        : contract_gradient_products<G, C, always>;
+    function<<<static_cast<unsigned>(blocks_of(p, grid)), C::threads, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
+        arguments, grid);
     cuda::check(cudaGetLastError(), std::string(p.function) + ": launch of " + kernel.info.name);
   });
 }
 
 template <class G>
 Kernel<Gradient> products_kernel() {
-  constexpr tensor::Decomposition in_two{1, 3, ProductCut<1>::promoted};
-  // Of a term: the difference's rounding, the product with A, and a power's 4 + 2.8·7 + 3.5·128 for p ≤ 8 (ShortMultiply).
-  constexpr double of_value = 2 + (detail::takes_powers<G> ? 7 + 472 : 0);
+  constexpr int promoted = ProductCut<G, 1>::promoted;
+  // Floats are two numbers of tf32, eight k an instruction. Weights of signs are three of bfloat16, and lose nothing.
+  constexpr tensor::Decomposition parts = has_signs<G> ? tensor::Decomposition{3, 3, promoted} : tensor::Decomposition{1, 3, promoted};
+  // Of a term: the product of C and A, the difference's rounding, and a power's 4 + 2.8·7 + 3.5·128 for p ≤ 8 (Terms::of).
+  constexpr double of_value = 1 + (has_signs<G> ? 0 : 1) + (detail::takes_powers<G> ? 7 + 472 : 0);
   Kernel<Gradient> k;
   k.info = detail::gradient_info<G>("cuda.gradient", "promoted", bit(Space::cuda));
   k.info.min_compute_capability = 80;
@@ -191,9 +198,9 @@ Kernel<Gradient> products_kernel() {
   k.info.raw_launch = true;
   k.info.precision = Precision::promoted;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
-  k.info.accuracy = tensor::accuracy_of(in_two, 8);
+  k.info.accuracy = tensor::accuracy_of(parts, has_signs<G> ? 16 : 8);
   k.info.accuracy.constant += of_value;
-  k.supports = supports_products;
+  k.supports = supports_products<G>;
   k.cost = cost_of_products<G>;
   k.run = run_products<G>;
   return k;

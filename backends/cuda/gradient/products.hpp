@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuda.gradient.*.promoted: gradients of floats on tensor cores. multiply() is evaluated once per (n, m, k), in float. For one m its
-// values are a matrix n × k, in the registers where mma.sync expects its first operand, and Σ_k C(o,k)·v(n,k) is a product with C.
-// Values and C are sums of two tf32 numbers each; three products are summed for 16 k, and these sums are added in float.
+// cuda.gradient.*.promoted: gradients of floats on tensor cores. A term is (C(o,k)·A(k,m))·f(D(n,m) − B(n,k)). For one m it is a
+// product of matrices: factors f, n × k, which are evaluated in the registers where mma.sync expects its first operand, and weights
+// C·A, k × o. Both are divided into parts in registers. The products of 16 k are summed on tensor cores, these sums are added in float.
 //
-// A block of four warps owns 16 m × 16 n for `outputs` o, a warp four m of them. It streams slabs of 32 k through shared memory, two at
+// A block of four warps owns 8 m × 64 n for `outputs` o, a warp two m of them. It streams slabs of 32 k through shared memory, two at
 // a time. The order of k within a product is free, so the eight k of a slab that a thread holds are neighbours.
 #pragma once
 
@@ -17,19 +17,25 @@
 
 namespace rigel::backends::gradient {
 
-/// What a block owns: 16 n × 16 m for 8·Tiles o. A multiprocessor holds four blocks, so a thread has 128 registers.
-template <int Tiles>
+/// Whether factors are ±1 and 0.
+template <class G>
+inline constexpr bool has_signs = std::is_same_v<G, gradient_of::manhattan<float>>;
+
+/// What a block owns: 64 n × 8 m for 8·Tiles o. A multiprocessor holds `blocks` of them: four, with 128 registers for a thread, or
+/// three with 168 where the parts of terms need more.
+template <class G, int Tiles>
 struct ProductCut {
-  static constexpr int tiles = Tiles, outputs = 8 * tiles, blocks = 4;
-  static constexpr int warps = 4, threads = 32 * warps, columns = 4;
-  static constexpr int tile_n = 16, tile_m = columns * warps, depth = 32;
+  static constexpr int tiles = Tiles, outputs = 8 * tiles;
+  static constexpr int blocks = detail::takes_powers<G> && tiles == 1 ? 4 : 3;
+  static constexpr int warps = 4, threads = 32 * warps, columns = 2, strips = 4;
+  static constexpr int tile_n = 16 * strips, tile_m = columns * warps, depth = 32;
   static constexpr int promoted = 16;                // k of a sum on tensor cores
   static constexpr int of_thread = promoted / 4;     // of them in a thread
   static constexpr int next_thread = depth / warps;  // k from thread to thread
 };
 
 /// 32 k of what a block needs: of B and C line by line, with a pitch for which the 16-byte reads of a warp use all banks; of A k by
-/// k, four vectors of four m each, swizzled to the same end.
+/// k, four pairs of m each, swizzled to the same end.
 template <class C>
 struct ProductSlab {
   static constexpr int pitch = C::depth + 4;
@@ -37,23 +43,32 @@ struct ProductSlab {
   alignas(16) float b[C::tile_n][pitch];
   alignas(16) float c[C::outputs][pitch];
 };
-/// Where A(k, m) of a slab is in its row: a warp reads a vector of k, k + 8, k + 16 and k + 24 at once, from different banks.
-__device__ __forceinline__ int swizzled(int k, int m) { return m ^ (k / 8 * 4); }
+/// Where A(k, m) of a slab is in its row: a warp reads a pair of k, k + 8, k + 16 and k + 24 at once, from different banks.
+__device__ __forceinline__ int swizzled(int k, int m) { return m ^ (k / 8 * 2); }
+
+/// Sums of eight o on their way to Out: two m of a warp, line by line for each o. Neither writes nor reads of a warp meet in a bank.
+template <class C>
+struct ProductExchange {
+  static constexpr int pitch = C::tile_n + 4;
+  float2 sums[C::warps][8][pitch];
+};
 
 /// A block's lines of an operand: rows of B and C, columns of A. `data` is k = 0 of the first one.
 struct Lines {
   const float* data;
   std::int64_t stride_k, stride_line;
   int last;      // the last line that exists; later ones repeat it
-  bool vectors;  // whether 16 bytes can be copied at once: of B and C along k, of A across lines
+  bool vectors;  // whether several numbers can be copied at once: four of B and C along k, two of A across lines
 
   template <bool across>
   __device__ __forceinline__ static Lines of(const float* data, std::int64_t stride_k, std::int64_t stride_line, int first,
                                              std::int64_t extent) {
+    constexpr int size = across ? 2 : 4;
     const float* const from = data + first * stride_line;
-    const bool vectors = (across ? stride_line : stride_k) == 1 && (across ? stride_k : stride_line) % 4 == 0 &&
-                         (!across || extent % 4 == 0) && reinterpret_cast<std::uintptr_t>(from) % 16 == 0;
-    return {from, stride_k, stride_line, static_cast<int>(std::min<std::int64_t>(extent - first - 1, 15)), vectors};
+    const bool vectors = (across ? stride_line : stride_k) == 1 && (across ? stride_k : stride_line) % size == 0 &&
+                         (!across || extent % size == 0) &&
+                         reinterpret_cast<std::uintptr_t>(from) % (size * sizeof(float)) == 0;
+    return {from, stride_k, stride_line, static_cast<int>(std::min<std::int64_t>(extent - first - 1, 63)), vectors};
   }
   __device__ __forceinline__ const float* at(int line, int k) const {
     return data + std::min(line, last) * stride_line + k * stride_k;
@@ -80,23 +95,28 @@ __device__ __forceinline__ void copy_slab(float (&to)[lines][pitch], const Lines
   if (!from.vectors || count < C::depth)
     return from.copy_elements<C, lines>(k, count, [&](int line, int at_k) { return &to[line][at_k]; });
   // Read again, so that nothing derived from it takes a register between slabs. This holds for A's columns, too.
-  const int thread = static_cast<int>(arch::thread_index()), line = thread / (C::depth / 4),
-            at_k = thread % (C::depth / 4) * 4;
-  static_assert(C::threads == 16 * C::depth / 4 && lines <= 16);
-  if (lines == 16 || line < lines) arch::copy_async<16>(&to[line][at_k], from.at(line, k + at_k));
+  const int thread = static_cast<int>(arch::thread_index()), at_k = thread % (C::depth / 4) * 4;
+  constexpr int at_once = C::threads / (C::depth / 4);
+#pragma unroll
+  for (int first = 0; first < lines; first += at_once) {
+    const int line = first + thread / (C::depth / 4);
+    if (lines % at_once == 0 || line < lines) arch::copy_async<16>(&to[line][at_k], from.at(line, k + at_k));
+  }
 }
 /// A slab's columns of A.
 template <class C>
 __device__ __forceinline__ void copy_slab_of_a(float (&to)[C::depth][C::tile_m], const Lines& from, int k, int count) {
   if (!from.vectors || count < C::depth)
     return from.copy_elements<C, C::tile_m>(k, count, [&](int m, int at_k) { return &to[at_k][swizzled(at_k, m)]; });
-  const int thread = static_cast<int>(arch::thread_index()), at_k = thread / (C::tile_m / 4),
-            m = thread % (C::tile_m / 4) * 4;
-  static_assert(C::threads == C::depth * C::tile_m / 4);
-  // There are whole vectors only; later ones repeat the last.
-  arch::copy_async<16>(&to[at_k][swizzled(at_k, m)],
-                       from.data + std::min(m, from.last / 4 * 4) + (k + at_k) * from.stride_k);
+  const int thread = static_cast<int>(arch::thread_index()), at_k = thread / (C::tile_m / 2),
+            m = thread % (C::tile_m / 2) * 2;
+  static_assert(C::threads == C::depth * C::tile_m / 2);
+  // There are whole pairs only, so that the last line is odd. Later pairs repeat the last one.
+  arch::copy_async<8>(&to[at_k][swizzled(at_k, m)],
+                      from.data + std::min(m, from.last - 1) + (k + at_k) * from.stride_k);
 }
+
+__device__ __forceinline__ bool finite(float x) { return math::abs(x) <= std::numeric_limits<float>::max(); }
 
 /// Four neighbours in shared memory.
 __device__ __forceinline__ void load(float (&x)[4], const float* shared) {
@@ -107,19 +127,100 @@ __device__ __forceinline__ void load(float (&x)[4], const float* shared) {
 /// The 13 bits of x that tf32 does not have. (The instruction ignores them.)
 __device__ __forceinline__ float rest_of(float x) { return x - __uint_as_float(__float_as_uint(x) & 0xffffe000u); }
 
-/// multiply(), with powers in fewer instructions than Multiply's: 2^(q·log2 |t|), q = p − 1. Their relative error is at most
-/// (4 + 2.8·|q| + 3.5·|q·log2 |t||)·u, since lg2.approx is within 2^-22 of log2 |t|, absolute or relative to it, and ex2.approx.ftz
-/// within 2^-22 (PTX ISA).
-template <class G>
-struct ShortMultiply : Multiply<G> {};
-template <>
-struct ShortMultiply<gradient_of::minkowski<float>> {
-  static __device__ __forceinline__ float of(const gradient_of::minkowski<float>& g, float d, float b, float a) {
-    const float difference = math::subtract(d, b);
-    float log, power;
-    asm("lg2.approx.f32 %0, %1;" : "=f"(log) : "f"(math::abs(difference)));
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(math::multiply(g.exponent, log)));
-    return g.multiply_by(difference, power, a);
+/// The upper halves of two floats, which are numbers of bfloat16.
+__device__ __forceinline__ std::uint32_t upper_halves(float x, float y) {
+  return __byte_perm(__float_as_uint(x), __float_as_uint(y), 0x7632);
+}
+/// Weights in a thread: those of one o for four k, divided into parts. add(sums, …) adds their products with the factors of two n for
+/// these k, for several tiles of o. `compares`: factors of differences below functor.least are 0. That of 0 is 0 anyway, if it is no
+/// power.
+template <class G, bool compares>
+struct Terms {
+  struct Weights {
+    float whole[4], rest[4];
+    __device__ __forceinline__ explicit Weights(const float (&x)[4]) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) whole[k] = x[k], rest[k] = rest_of(x[k]);
+    }
+  };
+  template <int tiles, std::size_t all>
+  static __device__ __forceinline__ void add(float (&sums)[tiles][4], const G& functor, const float (&d)[2],
+                                             const float (&b)[2][4], const Weights (&w)[all]) {
+    const auto add = [](float (&x)[4], const std::uint32_t (&factors)[4], float w0, float w1) __attribute__((always_inline)) {
+      arch::Mma<float>::add(x, factors, __float_as_uint(w0), __float_as_uint(w1));
+    };
+#pragma unroll
+    for (int k = 0; k < 4; k += 2) {
+      std::uint32_t whole[4], rest[4];
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        const float x = of(functor, math::subtract(d[r % 2], b[r % 2][k + r / 2]));
+        whole[r] = __float_as_uint(x);
+        rest[r] = __float_as_uint(rest_of(x));
+      }
+#pragma unroll
+      for (int tile = 0; tile < tiles; ++tile) {
+        add(sums[tile], rest, w[tile].whole[k], w[tile].whole[k + 1]);
+        add(sums[tile], whole, w[tile].rest[k], w[tile].rest[k + 1]);
+        add(sums[tile], whole, w[tile].whole[k], w[tile].whole[k + 1]);
+      }
+    }
+  }
+
+ private:
+  /// sign(t)·|t|^q, q = p − 1, with powers as 2^(q·log2 |t|). Their relative error is at most (4 + 2.8·|q| + 3.5·|q·log2 |t||)·u, since
+  /// lg2.approx is within 2^-22 of log2 |t|, absolute or relative to it, and ex2.approx.ftz within 2^-22 (PTX ISA).
+  static __device__ __forceinline__ float of(const G& functor, float t) {
+    float x = t;
+    if constexpr (detail::takes_powers<G>) {
+      float log, power;
+      asm("{.reg .f32 x; abs.f32 x, %1; max.NaN.f32 x, x, %2; lg2.approx.ftz.f32 %0, x;}"
+          : "=f"(log)
+          : "f"(t), "f"(std::numeric_limits<float>::min()));
+      asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(math::multiply(functor.exponent, log)));
+      x = __builtin_elementwise_copysign(power, t);
+    }
+    return compares && math::abs(t) < functor.least ? 0 : x;
+  }
+};
+/// Signs are numbers of bfloat16, and a weight is the sum of three of them.
+template <bool compares>
+struct Terms<gradient_of::manhattan<float>, compares> {
+  struct Weights {
+    std::uint32_t parts[3][2];
+    __device__ __forceinline__ explicit Weights(const float (&x)[4]) {
+#pragma unroll
+      for (int k = 0; k < 4; k += 2) {
+        float a = x[k], b = x[k + 1];
+#pragma unroll
+        for (int part = 0; part < 3; ++part) {
+          parts[part][k / 2] = upper_halves(a, b);
+          a -= __uint_as_float(__float_as_uint(a) & 0xffff0000u);
+          b -= __uint_as_float(__float_as_uint(b) & 0xffff0000u);
+        }
+      }
+    }
+  };
+  template <int tiles, std::size_t all>
+  static __device__ __forceinline__ void add(float (&sums)[tiles][4], const gradient_of::manhattan<float>& functor,
+                                             const float (&d)[2], const float (&b)[2][4], const Weights (&w)[all]) {
+    std::uint32_t signs[4];
+#pragma unroll
+    for (int k = 0; k < 4; k += 2)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const float t[2] = {math::subtract(d[h], b[h][k]), math::subtract(d[h], b[h][k + 1])};
+        float one[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          asm("{.reg .f32 x; abs.f32 x, %1; set.geu.f32.f32 %0, x, %2;}" : "=f"(one[i]) : "f"(t[i]), "f"(functor.least));
+        signs[k + h] = upper_halves(one[0], one[1]) | (upper_halves(t[0], t[1]) & 0x80008000u);
+      }
+#pragma unroll
+    for (int tile = 0; tile < tiles; ++tile)
+#pragma unroll
+      for (int part = 2; part >= 0; --part)
+        arch::Mma<bfloat16>::add(sums[tile], signs, w[tile].parts[part][0], w[tile].parts[part][1]);
   }
 };
 
@@ -138,67 +239,104 @@ struct FirstOutput {
   }
 };
 
-/// Stores a thread's sums: four neighbours along m for each n and o. Sums that are not finite are computed again as one chain, so
-/// that what is infinite or NaN is what the functor makes so; their neighbours keep their bits.
+/// Stores the sums of a block, eight o after the other, by way of shared memory: four neighbours along m in a thread. Sums that are
+/// lost or not finite are computed again as one chain, by the thread that holds them, so that what is infinite or NaN is what the functor
+/// makes so; their neighbours keep their bits.
 template <class G, class C>
 __device__ __forceinline__ void store_products(const detail::GradientArguments<G>& g, const G& functor,
-                                               const FirstOutput& first, const float (&sums)[C::columns][C::tiles][4]) {
-  const int thread = static_cast<int>(arch::thread_index()), lane = thread % 32, m = first.m + thread / 32 * C::columns;
-  const bool vectors = g.out.column == 1 && m + C::columns <= g.m && !g.accumulate;
-  // The place of a group, o and n, from its number.
-  const auto o_of = [&](int group) { return first.o + group / 4 * 8 + lane % 4 * 2 + group % 2; };
-  const auto n_of = [&](int group) { return first.n + group % 4 / 2 * 8 + lane / 4; };
-  static_assert(4 * C::tiles * C::columns <= 32);
-  unsigned again = 0;  // such sums: a bit each, `columns` for a group
+                                               const FirstOutput& first, const bool (&lost)[C::tile_m][C::tile_n],
+                                               ProductExchange<C>& exchange,
+                                               const float (&sums)[C::columns][C::strips][C::tiles][4]) {
+  const int thread = static_cast<int>(arch::thread_index()), lane = thread % 32, warp = thread / 32;
+  // The place of a sum in its tile and strip.
+  const auto o_of = [&](int r) { return lane % 4 * 2 + r % 2; };
+  const auto n_of = [&](int strip, int r) { return strip * 16 + r / 2 * 8 + lane / 4; };
+  std::uint64_t again = 0;  // sums that are not finite
+  static_assert(C::columns * C::strips * C::tiles * 4 <= 64);
 #pragma unroll
-  for (int i = 0; i < 4 * C::tiles * C::columns; ++i)
-    if (!(math::abs(sums[i % C::columns][i / C::columns / 4][i / C::columns % 4]) <= std::numeric_limits<float>::max()))
-      again |= 1u << i;
+  for (int tile = 0; tile < C::tiles; ++tile) {
+    __syncthreads();
 #pragma unroll
-  for (int group = 0; group < 4 * C::tiles; ++group) {
-    const int o = o_of(group), n = n_of(group);
-    if (o >= g.outputs || n >= g.n) continue;
-    float values[C::columns];
+    for (int strip = 0; strip < C::strips; ++strip)
 #pragma unroll
-    for (int j = 0; j < C::columns; ++j) values[j] = sums[j][group / 4][group % 4];
-    constexpr unsigned all = (1u << C::columns) - 1;
-    float* const to = &g.out_at(first.l, o, n, m);
-    if (vectors && (again & all << group * C::columns) == 0 && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
-      const auto result = [&](float x) { return detail::gradient_result(functor, x); };
-      *reinterpret_cast<float4*>(to) = {result(values[0]), result(values[1]), result(values[2]), result(values[3])};
-      continue;
+      for (int r = 0; r < 4; ++r) {
+        float2 pair{sums[0][strip][tile][r], sums[1][strip][tile][r]};
+        if (lost[warp * C::columns][n_of(strip, r)]) pair.x = std::numeric_limits<float>::quiet_NaN();
+        if (lost[warp * C::columns + 1][n_of(strip, r)]) pair.y = std::numeric_limits<float>::quiet_NaN();
+        const int bit = ((tile * C::strips + strip) * 4 + r) * 2;
+        if (!finite(pair.x)) again |= std::uint64_t{1} << bit;
+        if (!finite(pair.y)) again |= std::uint64_t{2} << bit;
+        exchange.sums[warp][o_of(r)][n_of(strip, r)] = pair;
+      }
+    __syncthreads();
+    const int half = thread % 2, m = first.m + half * 4;
+#pragma unroll 1
+    for (int line = thread / 2; line < 8 * C::tile_n; line += C::threads / 2) {
+      const int row = line / C::tile_n, column = line % C::tile_n, o = first.o + tile * 8 + row, n = first.n + column;
+      if (o >= g.outputs || n >= g.n) continue;
+      const float2 low = exchange.sums[half * 2][row][column], high = exchange.sums[half * 2 + 1][row][column];
+      const float values[4] = {low.x, low.y, high.x, high.y};
+      float* const to = &g.out_at(first.l, o, n, m);
+      if (g.out.column == 1 && m + 4 <= g.m && !g.accumulate && reinterpret_cast<std::uintptr_t>(to) % 16 == 0 &&
+          finite(values[0]) && finite(values[1]) && finite(values[2]) && finite(values[3])) {
+        const auto result = [&](float x) { return detail::gradient_result(functor, x); };
+        *reinterpret_cast<float4*>(to) = {result(values[0]), result(values[1]), result(values[2]), result(values[3])};
+        continue;
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        if (m + j < g.m && finite(values[j]))
+          g.store(functor, functor.add(g.start(functor, first.l, o, n, m + j), values[j]), first.l, o, n, m + j);
     }
-#pragma unroll
-    for (int j = 0; j < C::columns; ++j)
-      if (m + j < g.m && (again & 1u << (group * C::columns + j)) == 0)
-        g.store(functor, functor.add(g.start(functor, first.l, o, n, m + j), values[j]), first.l, o, n, m + j);
   }
 #pragma unroll 1
   for (; again != 0; again &= again - 1) {
-    const int bit = __ffs(static_cast<int>(again)) - 1, group = bit / C::columns;
-    const int o = o_of(group), n = n_of(group), i = m + bit % C::columns;
-    if (o >= g.outputs || n >= g.n || i >= g.m) continue;
-    float x = g.start(functor, first.l, o, n, i);
-    const float d = g.d.at(first.l, n, i);
+    const int bit = __ffsll(static_cast<long long>(again)) - 1, r = bit / 2 % 4, strip = bit / 8 % C::strips;
+    const int o = first.o + bit / (8 * C::strips) * 8 + o_of(r), n = first.n + n_of(strip, r),
+              m = first.m + warp * C::columns + bit % 2;
+    if (o >= g.outputs || n >= g.n || m >= g.m) continue;
+    float x = g.start(functor, first.l, o, n, m);
+    const float d = g.d.at(first.l, n, m);
 #pragma unroll 1
     for (std::int64_t k = 0; k < g.k; ++k)
-      x = functor.accumulate(x, g.c.at(first.l, o, k), functor.multiply(d, g.b.at(first.l, n, k), g.a.at(first.l, k, i)));
-    g.store(functor, x, first.l, o, n, i);
+      x = functor.accumulate(x, g.c.at(first.l, o, k), functor.multiply(d, g.b.at(first.l, n, k), g.a.at(first.l, k, m)));
+    g.store(functor, x, first.l, o, n, m);
   }
 }
 
-template <class G, class C>
+/// Makes infinite and NaN weights of a slab 0. `lost` tells outputs for which their terms are not 0: those whose difference is not
+/// below `least`. By a block, with a barrier at the end.
+template <class C>
+__device__ __forceinline__ void take_infinite_weights(ProductSlab<C>& slab, const float (&d)[C::tile_m][C::tile_n], float least,
+                                                   bool (&lost)[C::tile_m][C::tile_n]) {
+  const int thread = static_cast<int>(arch::thread_index());
+#pragma unroll 1
+  for (int i = thread; i < C::tile_m * C::tile_n; i += C::threads) {
+    const int m = i / C::tile_n, n = i % C::tile_n;
+#pragma unroll 1
+    for (int k = 0; k < C::depth; ++k)
+      if (!finite(slab.a[k][swizzled(k, m)]) && !(math::abs(math::subtract(d[m][n], slab.b[n][k])) < least)) lost[m][n] = true;
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int i = thread; i < C::depth * C::tile_m; i += C::threads) {
+    float& x = slab.a[i / C::tile_m][i % C::tile_m];
+    if (!finite(x)) x = 0;
+  }
+  __syncthreads();
+}
+
+template <class G, class C, bool compares>
 __global__ void __launch_bounds__(C::threads, C::blocks)
     contract_gradient_products(const __grid_constant__ detail::GradientArguments<G> g, const __grid_constant__ Grid grid) {
-  using Mma = arch::Mma<float>;
+  using Terms = Terms<G, compares>;
   using Slab = ProductSlab<C>;
-  __shared__ Slab slabs[2];
+  __shared__ __attribute__((aligned(16))) unsigned char shared[std::max(2 * sizeof(Slab), sizeof(ProductExchange<C>))];
+  auto* const slabs = reinterpret_cast<Slab*>(shared);
   // Computed again after the loop, so that it takes no registers in between.
   const auto place = [&] { return FirstOutput::of<C>(grid, arch::block_index()); };
   const FirstOutput first = place();
   const G functor = detail::functor_at(g.functor, first.l);
-  const int lane = static_cast<int>(threadIdx.x) % 32, row = lane / 4, at_k = lane % 4 * C::next_thread,
-            column = static_cast<int>(threadIdx.x) / 32 * C::columns;
 
   const Lines a_lines = Lines::of<true>(g.a.data + first.l * g.a.batch, g.a.row, g.a.column, first.m, g.m),
               b_lines = Lines::of<false>(g.b.data + first.l * g.b.batch, g.b.column, g.b.row, first.n, g.n),
@@ -209,20 +347,17 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
     copy_slab<C>(to.b, b_lines, k, count);
     copy_slab<C>(to.c, c_lines, k, count);
   };
-
-  float d[2][C::columns], sums[C::columns][C::tiles][4];
-#pragma unroll
-  for (int j = 0; j < C::columns; ++j) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h)
-      d[h][j] = g.d.at(first.l, std::min(first.n + h * 8 + row, static_cast<int>(g.n) - 1),
-                       std::min(first.m + column + j, static_cast<int>(g.m) - 1));
-#pragma unroll
-    for (int o = 0; o < C::tiles; ++o)
-#pragma unroll
-      for (int r = 0; r < 4; ++r) sums[j][o][r] = 0;
+  // D takes no registers, which are for the sums.
+  __shared__ float d[C::tile_m][C::tile_n];
+  __shared__ bool lost[C::tile_m][C::tile_n];
+  for (int i = static_cast<int>(threadIdx.x); i < C::tile_m * C::tile_n; i += C::threads) {
+    const int m = i % C::tile_m, n = i / C::tile_m;
+    lost[m][n] = false;
+    d[m][n] = g.d.at(first.l, std::min(first.n + n, static_cast<int>(g.n) - 1), std::min(first.m + m, static_cast<int>(g.m) - 1));
   }
+  float sums[C::columns][C::strips][C::tiles][4] = {};
 
+  __syncthreads();
   copy(0, slabs[0]);
   arch::commit_copies();
 #pragma unroll 1
@@ -231,49 +366,49 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
     arch::commit_copies();
     arch::wait_for_copies<1>();
     __syncthreads();
-    const Slab& slab = slabs[step % 2];
+    Slab& slab = slabs[step % 2];
+    const auto weights = reinterpret_cast<const float2*>(slab.a)[arch::thread_index()];
+    if (__syncthreads_or(!finite(weights.x) || !finite(weights.y))) take_infinite_weights<C>(slab, d, functor.least, lost);
+    // These take no registers during the copies.
+    const int thread = static_cast<int>(arch::thread_index()), row = thread % 32 / 4, at_k = thread % 4 * C::next_thread,
+              column = thread / 32 * C::columns, column_of_a = swizzled(at_k, column);
+    const float* const of_warp = &d[column][row];
 #pragma unroll 1
     for (int part = at_k; part < at_k + C::next_thread; part += C::of_thread) {
-      float a[C::of_thread][C::columns], b[2][C::of_thread], c[C::tiles][C::of_thread];
+      float2 a[C::of_thread];
 #pragma unroll
-      for (int k = 0; k < C::of_thread; ++k) load(a[k], &slab.a[part + k][swizzled(part + k, column)]);
+      for (int k = 0; k < C::of_thread; ++k)
+        a[k] = *reinterpret_cast<const float2*>(&slab.a[part + k][column_of_a]);
 #pragma unroll
-      for (int h = 0; h < 2; ++h) load(b[h], &slab.b[h * 8 + row][part]);
+      for (int j = 0; j < C::columns; ++j) {
+        // Else the next column's numbers are read so early that they take too many registers.
+        if constexpr (C::blocks == 4) __syncwarp();
+        const auto weights_of = [&](int tile) {
+          float c[C::of_thread];
+          load(c, &slab.c[tile * 8 + row][part]);
 #pragma unroll
-      for (int o = 0; o < C::tiles; ++o) load(c[o], &slab.c[o * 8 + row][part]);
-      // The columns are independent; ptxas interleaves their chains of products.
-      float of_part[C::columns][C::tiles][4] = {};
+          for (int k = 0; k < C::of_thread; ++k) c[k] = math::multiply(c[k], j == 0 ? a[k].x : a[k].y);
+          return typename Terms::Weights(c);
+        };
+        const typename Terms::Weights weights[2] = {weights_of(0), weights_of(C::tiles - 1)};
 #pragma unroll
-      for (int k = 0; k < C::of_thread; k += 2)
+        for (int strip = 0; strip < C::strips; ++strip) {
+          float b[2][C::of_thread];
 #pragma unroll
-        for (int j = 0; j < C::columns; ++j) {
-          std::uint32_t value[4], rest[4];
+          for (int h = 0; h < 2; ++h) load(b[h], &slab.b[strip * 16 + h * 8 + row][part]);
+          const float of_lines[2] = {of_warp[j * C::tile_n + strip * 16], of_warp[j * C::tile_n + strip * 16 + 8]};
+          float of_part[C::tiles][4] = {};
+          Terms::add(of_part, functor, of_lines, b, weights);
 #pragma unroll
-          for (int r = 0; r < 4; ++r) {
-            const float v = ShortMultiply<G>::of(functor, d[r % 2][j], b[r % 2][k + r / 2], a[k + r / 2][j]);
-            value[r] = __float_as_uint(v);
-            rest[r] = __float_as_uint(rest_of(v));
-          }
-          const auto add = [&](const std::uint32_t (&values)[4], const auto& of_c) __attribute__((always_inline)) {
+          for (int tile = 0; tile < C::tiles; ++tile)
 #pragma unroll
-            for (int o = 0; o < C::tiles; ++o)
-              Mma::add(of_part[j][o], values, __float_as_uint(of_c(c[o][k])), __float_as_uint(of_c(c[o][k + 1])));
-          };
-          const auto itself = [](float x) { return x; };
-          add(rest, itself);
-          add(value, rest_of);
-          add(value, itself);
+            for (int r = 0; r < 4; ++r) sums[j][strip][tile][r] = math::add(sums[j][strip][tile][r], of_part[tile][r]);
         }
-#pragma unroll
-      for (int j = 0; j < C::columns; ++j)
-#pragma unroll
-        for (int o = 0; o < C::tiles; ++o)
-#pragma unroll
-          for (int r = 0; r < 4; ++r) sums[j][o][r] = math::add(sums[j][o][r], of_part[j][o][r]);
+      }
     }
     __syncthreads();
   }
-  store_products<G, C>(g, functor, place(), sums);
+  store_products<G, C>(g, functor, place(), lost, *reinterpret_cast<ProductExchange<C>*>(shared), sums);
 }
 
 }  // namespace rigel::backends::gradient
