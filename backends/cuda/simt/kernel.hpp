@@ -16,6 +16,12 @@ template <class S, class Shape>
 inline constexpr bool fits_in_shared_memory =
     TileSum<S, Shape, Steps<OnPairs<S>>, tile::Way::single, tile::Way::single>::bytes <= most_shared_bytes;
 
+/// Whether a C that accumulates holds numbers that can be copied to accumulators as they are.
+template <class S>
+inline constexpr bool copies_accumulators = !is_packed<S> && Number<typename S::accumulator> &&
+                                            std::is_same_v<result_t<S>, typename S::accumulator> &&
+                                            (sizeof(typename S::accumulator) == 4 || sizeof(typename S::accumulator) == 8);
+
 template <class S, class Finish, class Shape, class Step, tile::Way WayA, tile::Way WayB>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     contract(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ tile::Raster raster,
@@ -48,17 +54,39 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
 #pragma unroll
     for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = W::identity();
   if constexpr (can_accumulate<S> && !Out::joins_late)
-    if (g.accumulate)
-      Exchange::fill(x, exchange, place, thread, along_n, [&](int m, int n) {
-        const auto value = [&](int column) {
-          const std::int64_t i = start.m + m, j = start.n + column;
-          return i < g.m && j < g.n ? g.start(s, start.batch, i, j) : typename S::accumulator(S::identity());
-        };
-        if constexpr (is_packed<S>)
-          return paired<typename S::accumulator>(value(2 * n), value(2 * n + 1));
-        else
-          return value(n);
-      });
+    if (g.accumulate) {
+      const auto fill = [&] {
+        Exchange::fill(x, exchange, place, thread, along_n, [&](int m, int n) {
+          const auto value = [&](int column) {
+            const std::int64_t i = start.m + m, j = start.n + column;
+            return i < g.m && j < g.n ? g.start(s, start.batch, i, j) : typename S::accumulator(S::identity());
+          };
+          if constexpr (is_packed<S>)
+            return paired<typename S::accumulator>(value(2 * n), value(2 * n + 1));
+          else
+            return value(n);
+        });
+      };
+      if constexpr (copies_accumulators<S>) {
+        if (g.finish.template is_copy<Accumulator>()) {
+          const auto* const c = static_cast<const Accumulator*>(g.c) + g.c_offset(start.batch, start.m, start.n);
+          // Outputs beyond C start with its last row or column.
+          const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - start.m, Shape::m)) - 1,
+                    last_n = static_cast<int>(std::min<std::int64_t>(g.n - start.n, Shape::n)) - 1;
+          Exchange::copy(x, exchange, place, thread, along_n, [&](int m, int n) {
+            return c + std::min(m, last_m) * g.c_strides.row + std::min(n, last_n) * g.c_strides.column;
+          });
+#pragma unroll
+          for (int i = 0; i < Shape::outputs_m; ++i)
+#pragma unroll
+            for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = rigel::lift(s, x[i][j]);
+        } else {
+          fill();
+        }
+      } else {
+        fill();
+      }
+    }
 
   if (g.k > 0) {
     Stored* const staging = slabs + Sum::slabs_size;

@@ -83,14 +83,19 @@ __device__ __forceinline__ void store_doubles(const detail::Arguments<S, Finish>
 #pragma unroll
   for (int r = 0; r < 2 * rows; ++r) {
     double* const of_row = c + 8 * r * g.c_strides.row;
+    const auto exists = [&](int j) { return 8 * r < left_m && 8 * j < left_n; };
+    // All of a row's loads, then its stores: C may be what a later load reads, so loads do not pass stores.
+    Two before[columns];
+    if (g.accumulate)
+#pragma unroll
+      for (int j = 0; j < columns; ++j)
+        if (exists(j)) before[j] = Two::load(of_row + 8 * j);
 #pragma unroll
     for (int j = 0; j < columns; ++j) {
-      if (8 * r >= left_m || 8 * j >= left_n) continue;
+      if (!exists(j)) continue;
       Two two{{x[r / 2][j][r % 2 * 2], x[r / 2][j][r % 2 * 2 + 1]}};
-      if (g.accumulate) {
-        const Two before = Two::load(of_row + 8 * j);
-        two = {{math::add(before.value[0], two.value[0]), math::add(before.value[1], two.value[1])}};
-      }
+      if (g.accumulate)
+        two = {{math::add(before[j].value[0], two.value[0]), math::add(before[j].value[1], two.value[1])}};
       two.store(of_row + 8 * j);
     }
   }
@@ -350,19 +355,30 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   // there is no epilogue.
   const auto in_vectors = [&]<class Value>(Value* c, int row, int before) __attribute__((always_inline)) {
     constexpr int width = 16 / sizeof(Value), in_row = outputs_n / width, rows_at_once = 32 / in_row;
+    using Chunk = tile::Chunk<Value, width>;
+    const int column = lane % in_row * width;
+    const auto exists = [&](int r) {
+      return lane < rows_at_once * in_row && m + row + r < g.m && before + column < last_n;
+    };
+    Value* const to = c + (m + row + lane / in_row) * g.c_strides.row + before + column;
+    // All loads, then the stores, which no load passes.
+    Chunk values[8 / rows_at_once] = {};
+    if (g.accumulate)
+#pragma unroll
+      for (int first = 0; first < 8; first += rows_at_once)
+        if (exists(first + lane / in_row)) values[first / rows_at_once] = Chunk::load(to + first * g.c_strides.row);
 #pragma unroll
     for (int first = 0; first < 8; first += rows_at_once) {
-      const int r = first + lane / in_row, column = lane % in_row * width;
-      if (lane >= rows_at_once * in_row || m + row + r >= g.m || before + column >= last_n) continue;
-      Value* const to = c + (m + row + r) * g.c_strides.row + before + column;
-      auto values = g.accumulate ? tile::Chunk<Value, width>::load(to) : tile::Chunk<Value, width>{};
+      const int r = first + lane / in_row;
+      if (!exists(r)) continue;
+      Chunk& of_row = values[first / rows_at_once];
 #pragma unroll
       for (int v = 0; v < width; ++v) {
         const auto value = accumulator_of<S>(result(sums[r * pitch + column + v], l, m + row + r, n + before + column + v));
-        values.value[v] = detail::convert<Value>(
-            g.accumulate ? s.add(static_cast<typename S::accumulator>(values.value[v]), value) : value);
+        of_row.value[v] = detail::convert<Value>(
+            g.accumulate ? s.add(static_cast<typename S::accumulator>(of_row.value[v]), value) : value);
       }
-      values.store(to);
+      of_row.store(to + first * g.c_strides.row);
     }
   };
   const auto vectors_of = [&]<class Value>() {

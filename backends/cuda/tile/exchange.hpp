@@ -5,6 +5,7 @@
 // instantiated once, in a loop that is not unrolled, and neighbouring threads get neighbours in C's own order.
 #pragma once
 
+#include <rigel/backends/cuda/arch/copy_async.hpp>
 #include <rigel/backends/cuda/tile/shape.hpp>
 #include <rigel/backends/cuda/tile/slab.hpp>
 
@@ -131,6 +132,22 @@ class Exchange {
       registers_of(piece, place, [&](int i, int j, int at) { shared[at] = x[i][j]; });
       __syncthreads();
       use(Piece(shared, piece, thread));
+    }
+  }
+
+  /// x = *from(m, n) for every output of the tile, in the same order, by asynchronous copies.
+  template <class From>
+  __device__ __forceinline__ static void copy(Registers& x, Accumulator* shared, Place<Shape> place, int thread,
+                                              bool along_n, const From& from) {
+#pragma unroll 1
+    for (int piece = 0; piece < pieces; ++piece) {
+      elements_of(piece, thread, along_n,
+                  [&](int m, int n, int at) { arch::copy_async<sizeof(Accumulator)>(&shared[at], from(m, n)); });
+      arch::commit_copies();
+      arch::wait_for_copies<0>();
+      __syncthreads();
+      registers_of(piece, place, [&](int i, int j, int at) { x[i][j] = shared[at]; });
+      __syncthreads();
     }
   }
 
