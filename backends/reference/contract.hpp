@@ -41,6 +41,8 @@ double device_seconds(const Contraction& p) {
   constexpr double narrow = std::is_same_v<Accumulator, bfloat16> ? 5e-9 : sizeof(Accumulator) < 4 ? 1.8e-9 : 0;
   constexpr double structs = std::is_class_v<Accumulator> && !ShortFloat<Accumulator> && !is_transcendental<S> ? 5e-9 : 0;
   constexpr double transcendental = !is_transcendental<S> ? 0 : sizeof(operand_t<S>) > 4 ? 24.5e-9 : 7.2e-9;
+  constexpr double of_division = sizeof(operand_t<S>) > 4 ? 8e-9 : 3e-9;  // computed from counts of instructions
+  constexpr double division = divides<S> ? of_division : 0;
   constexpr double cached = sizeof(typename S::element) == 1 ? 4e-8 : 6e-8,
                    uncached = 17e-8;            // seconds per step of a thread
   constexpr double cache = 4e7, resident = 64;  // bytes; resident warps per multiprocessor
@@ -58,8 +60,8 @@ double device_seconds(const Contraction& p) {
       p.n > 1 ? rows * lines_of(columns, p.c.column_stride, p.c.size) : lines_of(rows, p.c.row_stride, p.c.size);
   const double warps = number(p.batch) * number(p.m) * number(p.n) / 32 / std::max(p.execution.multiprocessors, 1);
   const double k = number(p.k), wait = bytes_of(p.a) + bytes_of(p.b) > cache ? uncached : cached;
-  return launch + std::max(warps * (k * (step + line * (a + b) + wide + narrow + structs + transcendental) + output +
-                                    output_line * c),
+  return launch + std::max(warps * (k * (step + line * (a + b) + wide + narrow + structs + transcendental + division) +
+                                    output + output_line * c),
                            std::max(warps / resident, 1.0) * k * (wait + 8 * transcendental));
 }
 

@@ -117,6 +117,7 @@ struct canberra : scalar_semiring<Element, accumulator_for<Element>> {
   using Accumulator = accumulator_for<Element>;
   using self = canberra;
   static_assert(std::is_floating_point_v<Accumulator>, "canberra: floating-point numbers");
+  static constexpr bool divides = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) {
     const T sum = math::add(math::abs(a), math::abs(b));

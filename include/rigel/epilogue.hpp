@@ -222,11 +222,21 @@ class Program {
 #pragma unroll
     for (int j = 0; j < width; ++j) x[j] = static_cast<float>(step.x);
     if (!step.reads_memory()) {
-      if (step.kind == Kind::exponential)
-        return detail::for_each_group<together>(values, [&](int, auto& group) __attribute__((always_inline)) {
-          detail::for_each_value(group,
-                                 [&](float& value, int) __attribute__((always_inline)) { value = exp(value * x[0]); });
+      const auto to_groups = [&](const auto& use) __attribute__((always_inline)) {
+        detail::for_each_group<together>(values, [&](int, auto& group) __attribute__((always_inline)) {
+          detail::for_each_value(group, [&](float& value, int) __attribute__((always_inline)) { value = use(value); });
         });
+      };
+      if (step.kind == Kind::exponential)
+        return to_groups([&](float value) __attribute__((always_inline)) { return exp(value * x[0]); });
+      if (step.kind == Kind::matern32 || step.kind == Kind::matern52) {
+        const float rate = detail::rate_of_matern(step.kind, x[0]);
+        const Kind kind = step.kind == Kind::matern32 ? Kind::matern32 : Kind::matern52;
+        return to_groups([&](float value) __attribute__((always_inline)) {
+          const float argument = detail::argument_of_matern(value, rate);
+          return detail::with_exponential(kind, exp(argument), argument);
+        });
+      }
       if (detail::apply_at_once(step.kind, values, x)) return;
     }
     const bool varies = groups > 1 && step_varies(step, outputs);

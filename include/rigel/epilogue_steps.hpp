@@ -142,7 +142,20 @@ namespace detail {
 
 // Whether a step of this kind takes an exponential of the value, as run() and run_on() know it.
 RIGEL_FUNCTION constexpr bool takes_exponential(Kind kind) { return kind >= Kind::exponential && kind <= Kind::sigmoid; }
-// Its argument. That of a Matérn kernel stays so small that its square is finite: exp(−1000) is 0.
+// What a Matérn kernel's value is multiplied by; and its argument, −u, which stays so small that its square is finite: exp(−1000) is 0.
+template <class T>
+RIGEL_FUNCTION T rate_of_matern(Kind kind, T length) {
+  return static_cast<T>(kind == Kind::matern32 ? -1.73205080756887729353 : -2.23606797749978969641) / length;
+}
+template <class T>
+RIGEL_FUNCTION T argument_of_matern(T v, T rate) {
+  const T argument = v * rate;
+#if RIGEL_ON_DEVICE
+  if constexpr (std::is_same_v<T, float>) return math::maximum(argument, -1000.f);  // one instruction
+#endif
+  return argument < T(-1000) ? T(-1000) : argument;
+}
+// The argument of a step's exponential.
 template <Kind kind, class T>
 RIGEL_FUNCTION T exponent(T v, T x) {
   if constexpr (kind == Kind::exponential)
@@ -151,10 +164,9 @@ RIGEL_FUNCTION T exponent(T v, T x) {
     return v * (T(-1) / x);
   else if constexpr (kind == Kind::gaussian)
     return v * (T(-0.5) / (x * x));
-  else if constexpr (kind == Kind::matern32 || kind == Kind::matern52) {
-    const T argument = v * (static_cast<T>(kind == Kind::matern32 ? -1.73205080756887729353 : -2.23606797749978969641) / x);
-    return argument < T(-1000) ? T(-1000) : argument;
-  } else
+  else if constexpr (kind == Kind::matern32 || kind == Kind::matern52)
+    return argument_of_matern(v, rate_of_matern(kind, x));
+  else
     return -v;
 }
 // The value that follows from the argument and its exponential e.

@@ -56,7 +56,7 @@ concept MultipliesPairs = requires(const S s, operand_t<S> a) {
 ///   one(), annihilator()    static; the identity of ⊗, and an operand that turns every product into identity()
 ///   is_no_path(x)           static; whether closure() takes x for "no path": identity(), and the products of an identity()
 ///                           that does not absorb (default: identity() alone, exactly)
-///   commutative, idempotent, selective, exact, takes_lanes, transcendental   flags, see below
+///   commutative, idempotent, selective, exact, takes_lanes, transcendental, divides   flags, see below
 ///   domain, errors, join, hyperparameters(), sample()   facts for verify(), tools and bindings, see below
 ///   self                    the type itself, see speaks_for_itself
 ///   name                    its name in explain() and in messages; it never decides what is computed
@@ -127,6 +127,13 @@ inline constexpr bool is_transcendental = false;
 template <class S>
   requires requires { S::transcendental; }
 inline constexpr bool is_transcendental<S> = S::transcendental;
+
+/// ⊗ divides, which takes a GPU as long as a dozen other operations. Predicted times alone depend on it.
+template <class S>
+inline constexpr bool divides = false;
+template <class S>
+  requires requires { S::divides; }
+inline constexpr bool divides<S> = S::divides && speaks_for_itself<S>;
 
 /// The operands on which a semiring's laws hold.
 enum class Domain : std::uint8_t {

@@ -3,11 +3,21 @@
 // The closed set of epilogues and its composition, on the outer product of (1, −2) and (3, 1/2).
 #include "call.hpp"
 
+#include <array>
+#include <cstring>
+#include <limits>
+
 using by_hand::contracted, by_hand::Values;
 using support::matrix;
 namespace epilogue = rigel::epilogue;
 
 namespace {
+
+// Two groups of neighbours, one in each row, as Program::run_on() takes them.
+struct TwoGroups {
+  static constexpr int apart_m = 0, apart_n = 1, next_m = 1, next_n = 0, groups = 2;
+  epilogue::Place place(int group) const { return {0, group, 0}; }
+};
 
 const Values plain = {3, 0.5, -6, -1};
 
@@ -115,6 +125,26 @@ TEST_CASE_TEMPLATE("epilogues: Matérn kernels of zero and of distances beyond a
              c = matrix<float, Exec>(1, 3);
   for (const auto& program : {epilogue::matern32(1e-3), epilogue::matern52(1e-3)})
     CHECK(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program) == Values{1, 0, 0});
+}
+
+TEST_CASE("epilogues: a thread's outputs at a time have the bits of one output") {
+  const TwoGroups outputs;
+  constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const auto& program : {epilogue::exponential(-0.3), epilogue::matern32(0.7), epilogue::matern52(0.7),
+                              epilogue::pow(0.5) | epilogue::matern32(3), epilogue::pow(0.5) | epilogue::matern52(3),
+                              epilogue::matern52(1e-3) | epilogue::threshold(0.1) | epilogue::add_diagonal(1),
+                              epilogue::sigmoid() | epilogue::matern52(1)})
+    for (const float largest : {1.f, 30.f, infinity, nan}) {
+      const std::array<std::array<float, 4>, 2> given{{{0, 1e-30f, 0.1f, 0.37f}, {1, 2.5f, 77.7f, largest}}};
+      float values[2][4];
+      std::memcpy(values, given.data(), sizeof values);
+      program.run_on(values, outputs, 0);
+      for (int m = 0; m < 2; ++m)
+        for (int n = 0; n < 4; ++n) {
+          const float expected = program(given[m][n], m, n, 0);
+          CHECK((values[m][n] == expected || (std::isnan(values[m][n]) && std::isnan(expected))));
+        }
+    }
 }
 
 TEST_CASE_TEMPLATE("epilogues: the diagonal of each batch", Exec, RIGEL_TEST_SPACES) {

@@ -127,28 +127,41 @@ class PowersByTable {
 
   template <int count>
   __device__ __forceinline__ float operator()(float x, const float (&a)[count], const float (&b)[count]) const {
-    return add(x, a, b, [](int, float, float scale, float power, float sum, bool first) __attribute__((always_inline)) {
-      return first ? scale * power : math::fma(scale, power, sum);
-    });
+    return add(x, a, b, Join{});
   }
 
  protected:
+  struct Join {
+    __device__ __forceinline__ float operator()(int, float, float scale, float power, float sum, bool first) const {
+      return first ? scale * power : math::fma(scale, power, sum);
+    }
+  };
   /// x plus the sum of all terms, one after the other: sum = join(i, a[i] − b[i], scale, power, sum, first), a term being scale·power.
-  template <int count, class Join>
+  /// The polynomials of `together` terms take a degree at a time.
+  template <int together = 1, int count, class Join>
   __device__ __forceinline__ float add(float x, const float (&a)[count], const float (&b)[count], const Join& join) const {
+    static_assert(count % together == 0);
     float sum = 0;
 #pragma unroll
-    for (int i = 0; i < count; ++i) {
-      const float d = math::subtract(a[i], b[i]);
-      // The entry's offset in bytes, computed by a shift and a mask alone.
-      const auto place = __float_as_uint(d) >> 19 & 511 << 3;
-      const void* const at = reinterpret_cast<const char*>(table_.entry) + place;
-      const Entry c = *static_cast<const Entry*>(__builtin_assume_aligned(at, sizeof(Entry)));
-      const float m = math::abs(d) * c.y;
-      float power = g_.coefficient[terms - 1];
+    for (int first = 0; first < count; first += together) {
+      float d[together], scale[together], m[together], power[together];
 #pragma unroll
-      for (int j = terms - 2; j >= 0; --j) power = math::fma(power, m, g_.coefficient[j]);
-      sum = join(i, d, c.x, power, sum, i == 0);
+      for (int i = 0; i < together; ++i) {
+        d[i] = math::subtract(a[first + i], b[first + i]);
+        // The entry's offset in bytes, computed by a shift and a mask alone.
+        const auto place = __float_as_uint(d[i]) >> 19 & 511 << 3;
+        const void* const at = reinterpret_cast<const char*>(table_.entry) + place;
+        const Entry c = *static_cast<const Entry*>(__builtin_assume_aligned(at, sizeof(Entry)));
+        scale[i] = c.x;
+        m[i] = math::abs(d[i]) * c.y;
+        power[i] = g_.coefficient[terms - 1];
+      }
+#pragma unroll
+      for (int j = terms - 2; j >= 0; --j)
+#pragma unroll
+        for (int i = 0; i < together; ++i) power[i] = math::fma(power[i], m[i], g_.coefficient[j]);
+#pragma unroll
+      for (int i = 0; i < together; ++i) sum = join(first + i, d[i], scale[i], power[i], sum, first + i == 0);
     }
     return math::add(x, sum);
   }
@@ -297,13 +310,25 @@ RIGEL_FUNCTION PowersByTable<S>::Parameters::Parameters(double exponent) : q(exp
   coefficient[0] += 0.109375 * last * h2 * h2;
 }
 
+/// The same with coefficients in registers. Consecutive instructions share one, so that it is read once: a multiply-add of three
+/// registers, each read for itself, takes more than the register file delivers.
+template <class S>
+class PowersByDegree : public PowersByTable<S> {
+ public:
+  using PowersByTable<S>::PowersByTable;
+  template <int count>
+  __device__ __forceinline__ float operator()(float x, const float (&a)[count], const float (&b)[count]) const {
+    return this->template add<count>(x, a, b, typename PowersByTable<S>::Join{});
+  }
+};
+
 /// Σ |a − b|^p for an exponent in memory of the device: a block chooses, before its first step, the table if that covers the
 /// exponent, else what takes any.
 template <class S>
 class PowersOfView {
  public:
   using Parameters = NoParameters;
-  using ByTable = PowersByTable<S>;
+  using ByTable = std::conditional_t<has_special_powers<S>, PowersByDegree<S>, PowersByTable<S>>;
   using Table = typename ByTable::Table;
   static constexpr int chunk = ByTable::chunk;
 
