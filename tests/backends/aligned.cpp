@@ -100,7 +100,7 @@ void check_few_rows(const S& semiring, const std::vector<rigel::KernelInfo>& ker
   using T = typename S::element;
   using Matrices = Kokkos::View<T***, Kokkos::LayoutRight, typename Exec::memory_space>;
   constexpr int batches = 2, n = 136;
-  const auto random = [](int rows, int columns, std::uint64_t seed) {
+  const auto random = [&](int rows, int columns, std::uint64_t seed) {
     const Matrices view("matrices", batches, rows, columns);
     const auto values = random_matrix<T, Exec, Kokkos::LayoutRight>(batches * rows, columns, seed);
     Kokkos::deep_copy(view,
