@@ -22,10 +22,13 @@ struct SkinnyShape {
   static constexpr int size = static_cast<int>(sizeof(Element)), columns = std::min(128 / size, 64);
   static constexpr int computing = size <= 2 ? 256 : 128, copying = 128, threads = computing + copying;
   static constexpr int of_thread = OfThread, lanes = columns / of_thread, groups = computing / lanes;
-  // On a multiprocessor, as far as registers are concerned. Threads with up to 32 outputs take up to 150.
-  static constexpr bool many_outputs = of_thread > 2;
-  static constexpr int blocks = size == 1 || many_outputs ? 1 : 2;
   static constexpr int rows = std::max({Counts...}), m = groups * rows;  // at most: of a thread, of a tile
+  // On a multiprocessor, as far as registers are concerned. Threads with up to 32 outputs take up to 150, and those with saturating sums
+  // of 16-bit integers more than the others.
+  static constexpr bool many_outputs = of_thread > 2;
+  static constexpr int blocks = size == 1 || many_outputs || (std::is_integral_v<Element> && size == 2 && rows > 1) ? 1
+                                : size == 4 && of_thread == 1                                                       ? 3
+                                                                                                                    : 2;
   static constexpr int width = 16 / size;                                // of a vector
   static constexpr int depth = Depth, unrolled = Unrolled;
   // From one row of a thread to the next. If there is a choice of counts, all threads have equally many; else the last warps have none
@@ -48,7 +51,9 @@ struct SkinnyShape {
   /// Blocks that a multiprocessor holds.
   template <class Accumulator>
   static constexpr int resident(int count) {
-    return !many_outputs && arch::holds(arch::shared_memory_of_sm_90, 2, shared<Accumulator>(count)) ? 2 : 1;
+    int resident = many_outputs ? 1 : std::max(blocks, 2);
+    while (resident > 1 && !arch::holds(arch::shared_memory_of_sm_90, resident, shared<Accumulator>(count))) --resident;
+    return resident;
   }
   static_assert(computing % lanes == 0 && depth % unrolled == 0 && unrolled % (2 * width) == 0 && stages >= 3);
   static_assert(arch::holds(arch::shared_memory_of_sm_80, 1, shared<std::int64_t>(rows)));
@@ -104,12 +109,13 @@ class SkinnyCopies {
     const int k = thread_ % along * width;
     Element* const to_a = slab + thread_ / along * Shape::pitch + k;
     Element* const to_b = slab + Shape::of_a(tiles_.count) + thread_ / in_line_b * pitch_b + thread_ % in_line_b * width;
-    copy<count_a>(to_a, apart_a * Shape::pitch, a_, apart_a * g_.a.row, k < left_ ? exist_a_ : 0);
+    // Through the L1 cache: tiles have the same rows of A, and all blocks at once would wait for a few lines of the L2 cache.
+    copy<count_a, true>(to_a, apart_a * Shape::pitch, a_, apart_a * g_.a.row, k < left_ ? exist_a_ : 0);
     if constexpr (k_major) {
-      copy<count_b>(to_b, apart_b * pitch_b, b_, apart_b * g_.b.column, k < left_ ? exist_b_ : 0);
+      copy<count_b, false>(to_b, apart_b * pitch_b, b_, apart_b * g_.b.column, k < left_ ? exist_b_ : 0);
     } else {
       const std::int64_t left = (left_ - thread_ / in_line_b + apart_b - 1) / apart_b;
-      copy<count_b>(to_b, apart_b * pitch_b, b_, apart_b * g_.b.row, std::min<std::int64_t>(left, exist_b_));
+      copy<count_b, false>(to_b, apart_b * pitch_b, b_, apart_b * g_.b.row, std::min<std::int64_t>(left, exist_b_));
     }
     left_ -= Shape::depth;
     a_ += Shape::depth;
@@ -122,13 +128,13 @@ class SkinnyCopies {
 
  private:
   /// Copies the first `exist` of `count` vectors.
-  template <int count>
+  template <int count, bool cached>
   __device__ __forceinline__ static void copy(Element* to, int to_apart, const Element* from, std::int64_t from_apart,
                                               std::int64_t exist) {
     const int limit = static_cast<int>(exist);
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      if (i < limit) arch::copy_async<16>(to + i * to_apart, from);
+      if (i < limit) arch::copy_async<16, cached>(to + i * to_apart, from);
       from += from_apart;
       asm volatile("" : "+l"(from));  // otherwise each address is a product
     }
@@ -274,47 +280,63 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     return;
   }
 
-  // A thread's outputs go through shared memory, so that one loop starts and stores them: the code of an epilogue is long.
+  // One or two outputs of a thread go straight to C. More go through shared memory, so that one loop starts and stores them: the code of
+  // an epilogue is long.
+  constexpr auto is_direct = [](int count) { return count * of_thread <= 2; };
   Accumulator* const exchange = reinterpret_cast<Accumulator*>(slab(stages)) + thread;
   const SkinnySum<S, Shape, k_major> sum(thread, tiles.count);
   int current = 0;
 #pragma unroll 1
   for (std::int64_t index = blockIdx.x; index < tiles.all; index += gridDim.x) {
-    // use(output, l, row, column) for each that exists.
-    const auto for_each_output = [&](const auto& use) __attribute__((always_inline)) {
-      const SkinnyTile<Shape> tile(tiles, index);
-#pragma unroll 1
-      for (int i = 0; i < tiles.count * of_thread; ++i) {
-        const std::int64_t m = tile.m + sum.row + i / of_thread * Shape::apart,
-                           n = tile.n + sum.column + i % of_thread * sum.apart;
-        if (m < g.m && n < g.n) use(exchange[i * Shape::computing], tile.l, m, n);
-      }
+    const SkinnyTile<Shape> tile(tiles, index);
+    const S s = g.semiring(tile.l);
+    // use(row, column) if output i of this thread exists.
+    const auto with_output = [&](int i, const auto& use) __attribute__((always_inline)) {
+      const std::int64_t m = tile.m + sum.row + i / of_thread * Shape::apart,
+                         n = tile.n + sum.column + i % of_thread * sum.apart;
+      if (m < g.m && n < g.n) use(m, n);
     };
     const bool starts = can_accumulate<S> && g.accumulate;
-    if constexpr (can_accumulate<S>)
-      if (starts)
-        for_each_output(
-            [&](auto& output, std::int64_t l, std::int64_t m, std::int64_t n) { output = g.start(g.semiring(l), l, m, n); });
-    const SkinnyTile<Shape> tile(tiles, index);
+    if constexpr (can_accumulate<S> && !is_direct(Shape::rows))
+      if (starts && !is_direct(tiles.count))
+#pragma unroll 1
+        for (int i = 0; i < tiles.count * of_thread; ++i)
+          with_output(i, [&](std::int64_t m, std::int64_t n) { exchange[i * Shape::computing] = g.start(s, tile.l, m, n); });
     const bool has_rows = tile.m + sum.row < g.m;
-    const S s = g.semiring(tile.l);
     Shape::with_count(tiles.count, [&]<int rows>() __attribute__((always_inline)) {
       Accumulator x[rows][of_thread];
       const auto for_each = [&](const auto& use) __attribute__((always_inline)) {
 #pragma unroll
-        for (int i = 0; i < rows * of_thread; ++i) use(x[i / of_thread][i % of_thread], exchange[i * Shape::computing]);
+        for (int i = 0; i < rows * of_thread; ++i) use(x[i / of_thread][i % of_thread], i);
       };
-      for_each([&](auto& output, const auto& start) { output = starts ? start : Accumulator(S::identity()); });
+      for_each([&](auto& output, int i) {
+        output = Accumulator(S::identity());
+        if constexpr (!can_accumulate<S>)
+          return;
+        else if constexpr (is_direct(rows)) {
+          if (starts) with_output(i, [&](std::int64_t m, std::int64_t n) { output = g.start(s, tile.l, m, n); });
+        } else {
+          if (starts) output = exchange[i * Shape::computing];
+        }
+      });
 #pragma unroll 1
       for (std::int64_t k0 = 0; k0 < g.k; k0 += Shape::depth, current = next(current)) {
         meet();
         if (has_rows)
           sum.template add<rows>(s, x, slab(current), static_cast<int>(std::min<std::int64_t>(g.k - k0, Shape::depth)), k0);
       }
-      for_each([](const auto& output, auto& to) { to = output; });
+      for_each([&](const auto& output, int i) {
+        if constexpr (is_direct(rows))
+          with_output(i, [&](std::int64_t m, std::int64_t n) { g.store(s, output, tile.l, m, n); });
+        else
+          exchange[i * Shape::computing] = output;
+      });
     });
-    for_each_output(
-        [&](auto& output, std::int64_t l, std::int64_t m, std::int64_t n) { g.store(g.semiring(l), output, l, m, n); });
+    if constexpr (!is_direct(Shape::rows))
+      if (!is_direct(tiles.count))
+#pragma unroll 1
+        for (int i = 0; i < tiles.count * of_thread; ++i)
+          with_output(i, [&](std::int64_t m, std::int64_t n) { g.store(s, exchange[i * Shape::computing], tile.l, m, n); });
   }
 }
 
@@ -404,7 +426,7 @@ double skinny_seconds(const Contraction& p) {
 /// The same for threads of `count` rows of light floats, from instructions: a warp of each scheduler computes a tile.
 template <class S, class Shape>
 double skinny_seconds_of_floats(const Contraction& p, int count) {
-  constexpr double launch = 5.5e-6, clock = 1.7e9, bytes_per_second = 2.5e12, c_per_second = 2e12;
+  constexpr double launch = 5.5e-6, clock = 1.7e9, bytes_per_second = 3.5e12, c_per_second = 2e12;
   constexpr double of_step = 1.95 * pace<S>.step, of_tile = 700, of_slab = 120, of_output = 50, of_copy = 5;  // clocks
   const double rows = count, columns = Shape::of_thread, k = static_cast<double>(p.k), n = static_cast<double>(p.n);
   const double lines = Shape::groups * rows + Shape::columns;
@@ -422,7 +444,9 @@ double skinny_seconds_of_floats(const Contraction& p, int count) {
   const int resident = Shape::template resident<typename S::accumulator>(count);
   const double of_multiprocessor = std::ceil(tiles / multiprocessors),
                of_block = std::ceil(tiles / (resident * multiprocessors));
-  const double clocks = of_multiprocessor * (k * of_k + rows * columns * of_output) + of_block * waits;
+  // A scheduler has one warp that computes, whose reads and steps wait for each other if it has many.
+  constexpr double overlap = Shape::many_outputs ? 1.22 : 1.1;
+  const double clocks = of_multiprocessor * (overlap * k * of_k + rows * columns * of_output) + of_block * waits;
   const double bytes = batches * n * (k * p.b.size / bytes_per_second + static_cast<double>(p.m) * p.b.size / c_per_second);
   return launch + std::max(clocks / clock, bytes);
 }
