@@ -93,6 +93,51 @@ void check_layouts(const S& semiring, const std::vector<rigel::KernelInfo>& kern
   check<Exec, Left, Left>(semiring, kernels);
 }
 
+// C ⊕ A·B for two matrices of few rows, with B K-major or not: every kernel that keeps the reference's bits. Kernels named `skinny` must
+// take it.
+template <class Exec, class S>
+void check_few_rows(const S& semiring, const std::vector<rigel::KernelInfo>& kernels) {
+  using T = typename S::element;
+  using Matrices = Kokkos::View<T***, Kokkos::LayoutRight, typename Exec::memory_space>;
+  constexpr int batches = 2, n = 136;
+  const auto random = [&](int rows, int columns, std::uint64_t seed) {
+    const Matrices view("matrices", batches, rows, columns);
+    const auto values = random_matrix<T, Exec, Kokkos::LayoutRight>(batches * rows, columns, seed);
+    Kokkos::deep_copy(view,
+                      Kokkos::View<const T***, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged>(
+                          values.data(), batches, rows, columns));
+    return view;
+  };
+  // Each number of rows of a thread; K of one vector to several slabs, with and without a rest.
+  for (const int m : {1, 5, 10, 16, 17, 40, 65, 79, 100, 113, 128, 129, 255})
+    for (const int k : {16, 64, 80, 272})
+      for (const bool k_major : {false, true}) {
+        CAPTURE(m);
+        CAPTURE(k);
+        CAPTURE(k_major);
+        const auto a = random(m, k, 1), b = k_major ? random(n, k, 2) : random(k, n, 2), before = random(m, n, 3);
+        const Matrices c("c", batches, m, n);
+        std::vector<T> expected(c.span()), actual(c.span());
+        const auto product = [&](const std::string& kernel, std::vector<T>& result) {
+          Kokkos::deep_copy(c, before);
+          const rigel::ContractOptions options{.accumulate = true, .kernel = kernel};
+          if (k_major)
+            rigel::contract(Exec{}, semiring, a, rigel::transposed(b), c, rigel::epilogue::Program{}, options);
+          else
+            rigel::contract(Exec{}, semiring, a, b, c, rigel::epilogue::Program{}, options);
+          support::copy_out<Exec>(result.data(), c.data(), result.size() * sizeof(T));
+        };
+        product("reference", expected);
+        for (const auto& info : kernels) {
+          if (!covers(info.promises, rigel::Promise::reference_bits)) continue;
+          CAPTURE(info.name);
+          const bool ran = support::ran(info, [&] { product(info.name, actual); });
+          if (info.variant == "skinny" && (m <= 64 || std::is_same_v<T, float>)) CHECK(ran);
+          if (ran) CHECK(actual == expected);
+        }
+      }
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("aligned operands in each pair of layouts", Exec, RIGEL_TEST_SPACES) {
@@ -115,6 +160,16 @@ TEST_CASE_TEMPLATE("aligned operands of one, two and eight bytes", Exec, RIGEL_T
   check_layouts<Exec>(rigel::l1<double>{}, support::kernels_on(Exec{}, "l1", Scalar::f64));
   check_layouts<Exec>(rigel::l1<rigel::half>{}, support::kernels_on(Exec{}, "l1", Scalar::f16));
   check_layouts<Exec>(rigel::max_plus<std::uint8_t>{}, support::kernels_on(Exec{}, "max_plus", Scalar::u8));
+}
+
+TEST_CASE_TEMPLATE("a few rows and a large matrix, aligned, two of each", Exec, RIGEL_TEST_SPACES) {
+  using Scalar = rigel::Scalar;
+  check_few_rows<Exec>(rigel::plus_times<float>{}, support::kernels_on(Exec{}, "plus_times", Scalar::f32));
+  check_few_rows<Exec>(rigel::min_plus<float>{}, support::kernels_on(Exec{}, "min_plus", Scalar::f32));
+  check_few_rows<Exec>(rigel::l1<float>{}, support::kernels_on(Exec{}, "l1", Scalar::f32));
+  check_few_rows<Exec>(rigel::plus_times<double>{}, support::kernels_on(Exec{}, "plus_times", Scalar::f64));
+  check_few_rows<Exec>(rigel::l1<rigel::half>{}, support::kernels_on(Exec{}, "l1", Scalar::f16));
+  check_few_rows<Exec>(rigel::max_plus<std::uint8_t>{}, support::kernels_on(Exec{}, "max_plus", Scalar::u8));
 }
 
 TEST_CASE_TEMPLATE("aligned words of bits", Exec, RIGEL_TEST_SPACES) {
