@@ -9,7 +9,7 @@
 // layouts   of A, B and C: r for row-major or c for column-major, then +<padding of the leading dimension>, u if the base is
 //           one element off, b if one matrix serves the whole batch; default "r/r/r"
 // options   joined by '+': a precision, reference_bits, batch_invariant, may_cancel, root, any_bit, parity, short_c (C has A's
-//           type), and the semiring's hyperparameters by name, p=<p>
+//           type), accumulate, and the semiring's hyperparameters by name, p=<p>
 #pragma once
 
 #include <bench/exec.hpp>
@@ -63,7 +63,7 @@ struct Spec {
   std::array<Layout, 3> layouts;  // of A, B and C
   rigel::Precision precision = rigel::Precision::accumulator;
   rigel::Promise require = rigel::Promise::none;
-  bool may_cancel = false, short_c = false;
+  bool may_cancel = false, short_c = false, accumulate = false;
   Step step = Step::none;
   std::vector<double> hyperparameters;  // all of the semiring's; if empty, those of its sample
 };
@@ -108,6 +108,7 @@ inline std::string text(const Spec& s) {
   option(s.may_cancel, "may_cancel");
   option(s.step != Step::none, step_names[static_cast<int>(s.step)]);
   option(s.short_c, "short_c");
+  option(s.accumulate, "accumulate");
   for (std::size_t i = 0; i < s.hyperparameters.size(); ++i)
     option(true, s.subject.reference.facts->hyperparameters[i].name, '=', s.hyperparameters[i]);
   return text.str();
@@ -163,6 +164,8 @@ inline void parse_option(Spec& s, const std::string& word) {
     s.may_cancel = true;
   else if (word == "short_c")
     s.short_c = true;
+  else if (word == "accumulate")
+    s.accumulate = true;
   else if (!set_hyperparameter(s, word))
     throw std::runtime_error("no option is called '" + word + "'");
 }
@@ -310,7 +313,7 @@ struct Pool {
   Memory indices;
 };
 
-/// A Spec with its matrices: A and B are filled, C is not. It reuses the memory of the previous one.
+/// A Spec with its matrices: A and B are filled, C only if it is accumulated. It reuses the memory of the previous one.
 class Instance {
  public:
   Instance(const Exec& exec, const Spec& s, Pool& pool) : exec_(exec) {
@@ -343,6 +346,8 @@ class Instance {
     const bool truth_values = facts.domain == rigel::Domain::truth_values;
     fill_operand(exec, problem_.a, 1, truth_values);
     fill_operand(exec, problem_.b, 2, truth_values);
+    problem_.accumulate = s.accumulate;
+    if (s.accumulate) fill_operand(exec, problem_.c, 3, truth_values);
     if (s.subject.bind) bind(s.subject, pool.indices);
   }
   Instance(const Instance&) = delete;
@@ -350,9 +355,11 @@ class Instance {
 
   const rigel::Contraction& problem() const { return bound_ ? *bound_ : problem_; }
 
-  /// The bytes of A, B and C, each element once, and those of the indices.
+  /// The bytes of A, B and C, each element once, those of an accumulated C once more, and those of the indices.
   double bytes() const {
     double sum = static_cast<double>(bytes_of_indices_);
+    const rigel::Operand& c = problem_.c;
+    if (problem_.accumulate) sum += static_cast<double>(c.size) * c.batches * c.rows * c.columns;
     for (const rigel::Operand* o : {&problem_.a, &problem_.b, &problem_.c})
       sum += static_cast<double>(o->size) * o->batches * o->rows * o->columns;
     return sum;

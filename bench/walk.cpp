@@ -4,10 +4,11 @@
 // functor of a user, all layouts, six kinds of shape. For each problem it compares the time of the chosen kernel with a floor
 // (floor.hpp).
 //
-//     bench_walk [--seed 1] [--count 500] [--seconds 120] [--kernel <family>] [--forced] [--json <file>] [--commit <hash>]
+//     bench_walk [--seed 1] [--count 500] [--seconds 120] [--kernel <family>] [--forced] [--accumulate] [--json <file>] [--commit <hash>]
 //
 // --kernel  takes the kernel of the least predicted time from that family, such as portable, instead of the chosen one
 // --forced  times all kernels that cover a problem, and compares the chosen one with the fastest
+// --accumulate  adds to C where a semiring can and there is no epilogue
 //
 // It runs on Kokkos's default execution space: a GPU, or the threads of the host. Problems are those of bench_choice
 // (problems.hpp) with default options, on the host smaller ones; runner.hpp says how kernels are timed. It prints quantiles of
@@ -32,7 +33,7 @@ struct Options {
   int count = 500;
   double seconds = 120;
   std::string family, json, commit;
-  bool forced = false;
+  bool forced = false, accumulate = false;
 };
 
 Options read(int argc, char** argv) {
@@ -41,6 +42,10 @@ Options read(int argc, char** argv) {
     const std::string option = argv[i];
     if (option == "--forced") {
       o.forced = true;
+      continue;
+    }
+    if (option == "--accumulate") {
+      o.accumulate = true;
       continue;
     }
     if (++i == argc) throw std::runtime_error("the option " + option + " has no value");
@@ -69,6 +74,7 @@ Spec problem(const Options& options, int i, const std::vector<bench::Subject>& s
   s.precision = rigel::Precision::automatic;
   s.require = rigel::Promise::none;
   s.may_cancel = false;
+  s.accumulate = options.accumulate && s.subject.reference.accumulates && s.step == bench::Step::none && !s.subject.bind;
   return s;
 }
 
