@@ -99,6 +99,16 @@ void check_met() {
   CHECK(found == 2);
 }
 
+// docs/numerics.md: the default admits these kernels from K = 779 on.
+template <class Exec>
+void check_admission() {
+  for_each_kernel<Exec>([&](const rigel::KernelInfo& info) {
+    if (info.family != "cuda.mma") return;
+    CHECK(info.accuracy.of(779) <= 779 + 2);
+    CHECK(info.accuracy.of(778) > 778 + 2);
+  });
+}
+
 // docs/numerics.md: relative to 1 and the largest numbers of both operands, and of C.
 template <class Exec>
 void check_errors(const Product& p, bool transposed_operands = false) {
@@ -136,6 +146,7 @@ void check_errors(const Product& p, bool transposed_operands = false) {
 
 TEST_CASE_TEMPLATE("log sums of doubles: errors", Exec, RIGEL_TEST_SPACES) {
   check_met<Exec>();
+  check_admission<Exec>();
   for (const double spread : {1., 30., 1000.})
     for (const int k : {0, 1, 3, 15, 33, 130}) {
       CAPTURE(spread);

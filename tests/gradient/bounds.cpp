@@ -3,6 +3,7 @@
 // Random gradients by every kernel, held to its a-priori bound against sums in double: sizes around tiles, layouts, batches and
 // broadcasting, p per batch. And derivatives against central differences of the distance itself.
 #include <tests/gradient/problems.hpp>
+#include <tests/support/skip.hpp>
 #include <tests/support/spaces.hpp>
 
 #include <doctest/doctest.h>
@@ -14,6 +15,8 @@ using gradient::Inputs;
 using gradient::Numbers;
 
 namespace {
+
+namespace of = rigel::gradient_of;
 
 // The views of a problem, with its inputs.
 template <class T, class Exec, class LayoutIn = Kokkos::LayoutRight, class LayoutOut = LayoutIn>
@@ -69,7 +72,6 @@ void check_all(const Extents& e, std::uint64_t seed) {
   using Right = Kokkos::LayoutRight;
   using Left = Kokkos::LayoutLeft;
   using Stride = Kokkos::LayoutStride;
-  namespace of = rigel::gradient_of;
   const auto constant = [](double p) { return [p](int) { return p; }; };
   check<of::manhattan<T>, Exec, Right, Right>({}, in, constant(1));
   check<of::manhattan<T>, Exec, Left, Stride>(of::manhattan<T>(T(0.25)), in, constant(1), 0.25);
@@ -79,11 +81,10 @@ void check_all(const Extents& e, std::uint64_t seed) {
   check<of::minkowski<T>, Exec, Stride, Stride>(of::minkowski<T>(0.5), in, constant(0.5));
 }
 
-constexpr Extents extents[] = {{1, 1, 1, 1, 1},     {2, 3, 5, 7, 4},     {1, 4, 33, 17, 31},  {3, 5, 9, 65, 32},
-                               {1, 8, 32, 33, 33},  {1, 9, 34, 31, 64},  {2, 16, 3, 129, 65}, {1, 17, 40, 20, 100},
-                               {1, 16, 2, 3, 1100}, {2, 1, 1, 40, 2050}, {1, 33, 18, 19, 10}, {1, 16, 32, 32, 96},
-                               {2, 20, 17, 36, 160},  {1, 16, 64, 8, 64},
-                               {1, 8, 130, 12, 128}};
+constexpr Extents extents[] = {{1, 1, 1, 1, 1},      {2, 3, 5, 7, 4},     {1, 4, 33, 17, 31},  {3, 5, 9, 65, 32},
+                               {1, 8, 32, 33, 33},   {1, 9, 34, 31, 64},  {2, 16, 3, 129, 65}, {1, 17, 40, 20, 100},
+                               {1, 16, 2, 3, 1100},  {2, 1, 1, 40, 2050}, {1, 33, 18, 19, 10}, {1, 16, 32, 32, 96},
+                               {2, 20, 17, 36, 160}, {1, 16, 64, 8, 64},  {1, 8, 130, 12, 128}};
 
 template <class T, class Exec>
 void check_extents() {
@@ -143,6 +144,25 @@ TEST_CASE_TEMPLATE("what is infinite or NaN is so for every kernel", Exec, RIGEL
   check(rigel::gradient_of::minkowski<float>(1.5));
 }
 
+// docs/numerics.md: from which K on the default admits products on tensor cores, and for which p.
+TEST_CASE_TEMPLATE("the default admits tensor cores from some K on", Exec, RIGEL_TEST_SPACES) {
+  if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return support::skip("tensor cores: a host has none");
+  const Exec exec;
+  const auto admits = [&](const auto& functor, int k) {
+    const Extents e{1, 16, 64, 8, k};
+    support::Random random(29);
+    const auto& [a, b, c, d, out] = Views<float, Exec>(gradient::random_inputs<float>(random, e));
+    const rigel::Gradient problem = rigel::gradient_problem(exec, functor, a, b, c, d, out);
+    for (const auto& candidate : rigel::candidates(problem))
+      if (candidate.kernel->info.name.ends_with(".promoted")) return bool{candidate.status};
+    return false;
+  };
+  for (const int k : {55, 56}) CHECK(admits(of::manhattan<float>(), k) == (k >= 56));
+  for (const int k : {185, 186}) CHECK(admits(of::euclidean<float>(), k) == (k >= 186));
+  for (const int k : {696, 697}) CHECK(admits(of::minkowski<float>(1.5), k) == (k >= 697));
+  CHECK(!admits(of::minkowski<float>(2.5), 5000));
+}
+
 // Weights that are infinite or NaN where points coincide belong to terms that are 0: the others keep their bounds.
 TEST_CASE_TEMPLATE("infinite weights of coinciding points", Exec, RIGEL_TEST_SPACES) {
   for (const Extents& e : {Extents{1, 17, 70, 40, 100}, Extents{2, 5, 3, 9, 33}}) {
@@ -151,18 +171,19 @@ TEST_CASE_TEMPLATE("infinite weights of coinciding points", Exec, RIGEL_TEST_SPA
     for (int l = 0; l < e.batch; ++l)
       for (int m = 0; m < e.m; ++m) {
         const int k = (7 * m + l) % e.k;
-        for (int n = 0; n < e.n; ++n)
-          in.d[(static_cast<std::size_t>(l) * e.n + n) * e.m + m] = in.known(l, n, k);
+        for (int n = 0; n < e.n; ++n) in.d[(static_cast<std::size_t>(l) * e.n + n) * e.m + m] = in.known(l, n, k);
         in.a[(static_cast<std::size_t>(l) * e.k + k) * e.m + m] =
             m % 3 == 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
       }
-    namespace of = rigel::gradient_of;
     const auto constant = [](double p) { return [p](int) { return p; }; };
     check<of::manhattan<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>({}, in, constant(1));
     check<of::euclidean<float>, Exec, Kokkos::LayoutLeft, Kokkos::LayoutLeft>({}, in, constant(2));
-    check<of::euclidean<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>(of::euclidean<float>(0.125F), in, constant(2), 0.125);
-    check<of::minkowski<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>(of::minkowski<float>(1.5), in, constant(1.5));
-    check<of::minkowski<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>(of::minkowski<float>(0.75), in, constant(0.75));
+    check<of::euclidean<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>(of::euclidean<float>(0.125F), in,
+                                                                                constant(2), 0.125);
+    check<of::minkowski<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>(of::minkowski<float>(1.5), in,
+                                                                                constant(1.5));
+    check<of::minkowski<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>(of::minkowski<float>(0.75), in,
+                                                                                constant(0.75));
   }
 }
 

@@ -142,8 +142,20 @@ auto with_product_cut(std::int64_t outputs, const Visit& visit) {
   return outputs > 8 ? visit(ProductCut<G, 2>{}) : visit(ProductCut<G, 1>{});
 }
 
+/// Whether powers may be so large, and the weights of a distance's gradient so small, that products of C and A underflow: δ^(1−p) and
+/// |t|^(p−1) for p > 2, or for a p that only kernels see.
+template <class G>
+bool may_underflow(const G& functor) {
+  if constexpr (detail::takes_powers<G>)
+    return functor.powers || functor.exponent > 1;
+  else
+    return false;
+}
+
 template <class G>
 Status supports_products(const Kernel<Gradient>&, const Gradient& p) {
+  if (p.precision == Precision::automatic && may_underflow(*static_cast<const G*>(p.functor_object)))
+    return {Decline::precision, "multiplies C by A first, which may underflow where p is above 2"};
   return with_product_cut<G>(p.outputs, [&]<class C>(C) -> Status {
     constexpr std::int64_t most = 1 << 30;
     if (p.m > most || p.n > most || p.outputs > most || p.k > most) return {Decline::extents, "takes extents of up to 2^30"};
@@ -164,7 +176,9 @@ double cost_of_products(const Kernel<Gradient>&, const Gradient& p, Plan&) {
                                                        : 1660;
     const Grid grid = grid_of<C>(p, false);
     const double blocks = static_cast<double>(blocks_of(p, grid)) / std::max(p.execution.multiprocessors, 1);
-    return launch + std::ceil(blocks / C::blocks) * C::blocks * (grid.steps * of_slab + begin_and_store) / clock;
+    // A block alone on its multiprocessor takes half of the time of three.
+    const double rounds = blocks <= 1 ? 0.55 * C::blocks : std::ceil(blocks / C::blocks) * C::blocks;
+    return launch + rounds * (grid.steps * of_slab + begin_and_store) / clock;
   });
 }
 
@@ -188,7 +202,8 @@ template <class G>
 Kernel<Gradient> products_kernel() {
   constexpr int promoted = ProductCut<G, 1>::promoted;
   // Floats are two numbers of tf32, eight k an instruction. Weights of signs are three of bfloat16, and lose nothing.
-  constexpr tensor::Decomposition parts = has_signs<G> ? tensor::Decomposition{3, 3, promoted} : tensor::Decomposition{1, 3, promoted};
+  constexpr tensor::Decomposition parts =
+      has_signs<G> ? tensor::Decomposition{3, 3, promoted} : tensor::Decomposition{1, 3, promoted};
   // Of a term: the product of C and A, the difference's rounding, and a power's 4 + 2.8·7 + 3.5·128 for p ≤ 8 (Terms::of).
   constexpr double of_value = 1 + (has_signs<G> ? 0 : 1) + (detail::takes_powers<G> ? 7 + 472 : 0);
   Kernel<Gradient> k;

@@ -46,7 +46,7 @@ struct ProductSlab {
 /// Where A(k, m) of a slab is in its row: a warp reads a pair of k, k + 8, k + 16 and k + 24 at once, from different banks.
 __device__ __forceinline__ int swizzled(int k, int m) { return m ^ (k / 8 * 2); }
 
-/// Sums of eight o on their way to Out: two m of a warp, line by line for each o. Neither writes nor reads of a warp meet in a bank.
+/// Sums of eight o on their way to Out: two m of a warp, line by line for each o.
 template <class C>
 struct ProductExchange {
   static constexpr int pitch = C::tile_n + 4;
@@ -112,8 +112,7 @@ __device__ __forceinline__ void copy_slab_of_a(float (&to)[C::depth][C::tile_m],
             m = thread % (C::tile_m / 2) * 2;
   static_assert(C::threads == C::depth * C::tile_m / 2);
   // There are whole pairs only, so that the last line is odd. Later pairs repeat the last one.
-  arch::copy_async<8>(&to[at_k][swizzled(at_k, m)],
-                      from.data + std::min(m, from.last - 1) + (k + at_k) * from.stride_k);
+  arch::copy_async<8>(&to[at_k][swizzled(at_k, m)], from.data + std::min(m, from.last - 1) + (k + at_k) * from.stride_k);
 }
 
 __device__ __forceinline__ bool finite(float x) { return math::abs(x) <= std::numeric_limits<float>::max(); }
@@ -146,9 +145,9 @@ struct Terms {
   template <int tiles, std::size_t all>
   static __device__ __forceinline__ void add(float (&sums)[tiles][4], const G& functor, const float (&d)[2],
                                              const float (&b)[2][4], const Weights (&w)[all]) {
-    const auto add = [](float (&x)[4], const std::uint32_t (&factors)[4], float w0, float w1) __attribute__((always_inline)) {
-      arch::Mma<float>::add(x, factors, __float_as_uint(w0), __float_as_uint(w1));
-    };
+    const auto add =
+        [](float (&x)[4], const std::uint32_t (&factors)[4], float w0, float w1)
+            __attribute__((always_inline)) { arch::Mma<float>::add(x, factors, __float_as_uint(w0), __float_as_uint(w1)); };
 #pragma unroll
     for (int k = 0; k < 4; k += 2) {
       std::uint32_t whole[4], rest[4];
@@ -307,15 +306,16 @@ __device__ __forceinline__ void store_products(const detail::GradientArguments<G
 /// Makes infinite and NaN weights of a slab 0. `lost` tells outputs for which their terms are not 0: those whose difference is not
 /// below `least`. By a block, with a barrier at the end.
 template <class C>
-__device__ __forceinline__ void take_infinite_weights(ProductSlab<C>& slab, const float (&d)[C::tile_m][C::tile_n], float least,
-                                                   bool (&lost)[C::tile_m][C::tile_n]) {
+__device__ __forceinline__ void take_infinite_weights(ProductSlab<C>& slab, const float (&d)[C::tile_m][C::tile_n],
+                                                      float least, bool (&lost)[C::tile_m][C::tile_n]) {
   const int thread = static_cast<int>(arch::thread_index());
 #pragma unroll 1
   for (int i = thread; i < C::tile_m * C::tile_n; i += C::threads) {
     const int m = i / C::tile_n, n = i % C::tile_n;
 #pragma unroll 1
     for (int k = 0; k < C::depth; ++k)
-      if (!finite(slab.a[k][swizzled(k, m)]) && !(math::abs(math::subtract(d[m][n], slab.b[n][k])) < least)) lost[m][n] = true;
+      if (!finite(slab.a[k][swizzled(k, m)]) && !(math::abs(math::subtract(d[m][n], slab.b[n][k])) < least))
+        lost[m][n] = true;
   }
   __syncthreads();
 #pragma unroll 1
@@ -353,7 +353,8 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
   for (int i = static_cast<int>(threadIdx.x); i < C::tile_m * C::tile_n; i += C::threads) {
     const int m = i % C::tile_m, n = i / C::tile_m;
     lost[m][n] = false;
-    d[m][n] = g.d.at(first.l, std::min(first.n + n, static_cast<int>(g.n) - 1), std::min(first.m + m, static_cast<int>(g.m) - 1));
+    d[m][n] =
+        g.d.at(first.l, std::min(first.n + n, static_cast<int>(g.n) - 1), std::min(first.m + m, static_cast<int>(g.m) - 1));
   }
   float sums[C::columns][C::strips][C::tiles][4] = {};
 
@@ -377,8 +378,7 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
     for (int part = at_k; part < at_k + C::next_thread; part += C::of_thread) {
       float2 a[C::of_thread];
 #pragma unroll
-      for (int k = 0; k < C::of_thread; ++k)
-        a[k] = *reinterpret_cast<const float2*>(&slab.a[part + k][column_of_a]);
+      for (int k = 0; k < C::of_thread; ++k) a[k] = *reinterpret_cast<const float2*>(&slab.a[part + k][column_of_a]);
 #pragma unroll
       for (int j = 0; j < C::columns; ++j) {
         // Else the next column's numbers are read so early that they take too many registers.

@@ -18,9 +18,9 @@ inline constexpr bool fits_in_shared_memory =
 
 /// Whether a C that accumulates holds numbers that can be copied to accumulators as they are.
 template <class S>
-inline constexpr bool copies_accumulators = !is_packed<S> && Number<typename S::accumulator> &&
-                                            std::is_same_v<result_t<S>, typename S::accumulator> &&
-                                            (sizeof(typename S::accumulator) == 4 || sizeof(typename S::accumulator) == 8);
+inline constexpr bool copies_accumulators =
+    !is_packed<S> && Number<typename S::accumulator> && std::is_same_v<result_t<S>, typename S::accumulator> &&
+    (sizeof(typename S::accumulator) == 4 || sizeof(typename S::accumulator) == 8);
 
 template <class S, class Finish, class Shape, class Step, tile::Way WayA, tile::Way WayB>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)

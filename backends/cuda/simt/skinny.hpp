@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A few rows against a large matrix. A block takes 128 bytes of B's columns, up to 128 rows and all of K, and streams B through a ring
-// of slabs in shared memory by 16-byte copies, many in flight, so that the call runs at the speed of memory or of the steps. Half of its
-// warps copy; a thread of the other half computes a few outputs, each as one chain in ascending k. Slabs are deep, since each costs a
+// of slabs in shared memory by 16-byte copies, many in flight, so that the call runs at the speed of memory or of the steps. Some of
+// its warps copy; a thread of the others computes a few outputs, each as one chain in ascending k. Slabs are deep, since each costs a
 // barrier and the latency of shared memory.
 #pragma once
 
@@ -29,7 +29,7 @@ struct SkinnyShape {
   static constexpr int blocks = size == 1 || many_outputs || (std::is_integral_v<Element> && size == 2 && rows > 1) ? 1
                                 : size == 4 && of_thread == 1                                                       ? 3
                                                                                                                     : 2;
-  static constexpr int width = 16 / size;                                // of a vector
+  static constexpr int width = 16 / size;  // of a vector
   static constexpr int depth = Depth, unrolled = Unrolled;
   // From one row of a thread to the next. If there is a choice of counts, all threads have equally many; else the last warps have none
   // of a few rows, and do nothing.
@@ -396,6 +396,10 @@ Status skinny_supports(const Contraction& p) {
     return {Decline::layout, "B is in vectors of 16 bytes neither along K nor along N"};
   if (!with_skinny_shape<S>(p, [&]<class Shape>() { return p.m <= std::max(2 * Shape::m, 64); }))
     return {Decline::extents, "C has more than a few rows"};
+  const int bytes =
+      with_skinny_shape<S>(p, [&]<class Shape>() { return Shape::template shared<typename S::accumulator>(Shape::rows); });
+  if (bytes > p.execution.shared_memory)
+    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   if (p.n > max_grid) return {Decline::extents, "C has more than 2^31 - 1 columns"};  // hence fewer blocks
   return detail::finish_supports<Finish>(p);
 }

@@ -378,7 +378,9 @@ double small_cost(const Kernel<Contraction>&, const Contraction& p, Plan& kept) 
   constexpr bool wide = sizeof(operand_t<S>) > 4,
                  calls_pow = sums_powers<S> && wide,  // tiles of doubles take powers and exponentials by a table
       calls_exp = sums_exponentials<S> && wide;
-  constexpr double steps = calls_pow ? 8e8 : calls_exp ? 2.7e9 : steps_per_second<S, SmallTile<S>>() / (adds_arguments<S> ? 2.7 : 1);
+  constexpr double steps = calls_pow   ? 8e8
+                           : calls_exp ? 2.7e9
+                                       : steps_per_second<S, SmallTile<S>>() / (adds_arguments<S> ? 2.7 : 1);
   constexpr double clocks = calls_pow                             ? 700
                             : has_special_powers<S>               ? 125
                             : sums_exponentials<S> && !wide       ? 150

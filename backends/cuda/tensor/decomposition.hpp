@@ -17,7 +17,7 @@ struct Decomposition {
   /// Products of parts for one product of elements, the smallest left out. If there is one plane, but several products, the
   /// kernel splits elements in registers.
   int products = 1;
-  /// Elements along K whose products tensor cores sum by themselves; these sums are then added in float. 0: all of K.
+  /// Elements along K whose products tensor cores sum by themselves; these sums are then added in the accumulator's type. 0: all of K.
   int promoted = 0;
   /// Elements along K whose promoted sums are added to each other first, then to the previous ones. 0: all of K.
   int grouping = 0;

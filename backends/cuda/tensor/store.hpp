@@ -94,8 +94,7 @@ __device__ __forceinline__ void store_doubles(const detail::Arguments<S, Finish>
     for (int j = 0; j < columns; ++j) {
       if (!exists(j)) continue;
       Two two{{x[r / 2][j][r % 2 * 2], x[r / 2][j][r % 2 * 2 + 1]}};
-      if (g.accumulate)
-        two = {{math::add(before[j].value[0], two.value[0]), math::add(before[j].value[1], two.value[1])}};
+      if (g.accumulate) two = {{math::add(before[j].value[0], two.value[0]), math::add(before[j].value[1], two.value[1])}};
       two.store(of_row + 8 * j);
     }
   }
@@ -355,11 +354,10 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   // there is no epilogue.
   const auto in_vectors = [&]<class Value>(Value* c, int row, int before) __attribute__((always_inline)) {
     constexpr int width = 16 / sizeof(Value), in_row = outputs_n / width, rows_at_once = 32 / in_row;
+    static_assert(8 % rows_at_once == 0);
     using Chunk = tile::Chunk<Value, width>;
     const int column = lane % in_row * width;
-    const auto exists = [&](int r) {
-      return lane < rows_at_once * in_row && m + row + r < g.m && before + column < last_n;
-    };
+    const auto exists = [&](int r) { return lane < rows_at_once * in_row && m + row + r < g.m && before + column < last_n; };
     Value* const to = c + (m + row + lane / in_row) * g.c_strides.row + before + column;
     // All loads, then the stores, which no load passes.
     Chunk values[8 / rows_at_once] = {};
