@@ -11,6 +11,7 @@
 #include <rigel/backends/cuda/simt/contract.hpp>
 
 #include <array>
+#include <string>
 
 namespace rigel::backends::simt {
 
