@@ -421,14 +421,14 @@ def choices_over_time():
 
 def walk():
     """Time over floor on a random walk: of all problems, of each kind of shape, of each semiring."""
-    result = load("h100/walk.json", "problems")
+    result = load("h200/walk.json", "problems")
     kinds, names = {}, {}
     for problem in result["problems"]:
         ratio = problem["seconds"] / problem["floor"]
         kinds.setdefault(problem["kind"], []).append(ratio)
         names.setdefault(problem["problem"].split(",")[0], []).append(ratio)
     groups = {"all": sum(kinds.values(), []), **dict(sorted(kinds.items())), **dict(sorted(names.items()))}
-    return Table([("h100/walk.json", result["context"])], ["problems of", "number", "time / floor: median", "90 %", "99 %", "worst"],
+    return Table([("h200/walk.json", result["context"])], ["problems of", "number", "time / floor: median", "90 %", "99 %", "worst"],
                  [[group, *quantiles(ratios)] for group, ratios in groups.items()])
 
 
