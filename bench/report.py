@@ -355,7 +355,7 @@ def host_metrics():
 
 def metrics():
     """Every metric on a GPU, compared with the ceilings of its instructions."""
-    result = load("h100/metrics.json", "metrics")
+    result = load("h200/metrics.json", "metrics")
     rows = []
     for row in result["metrics"]:
         if "error" in row:
@@ -363,7 +363,7 @@ def metrics():
         else:
             rows.append([row["metric"], row["type"], kernel_of(row), milliseconds(row["seconds"]), tera(row["pairs/s"]),
                          share(row, "of ceiling")])
-    return Table([("h100/metrics.json", result["context"])],
+    return Table([("h200/metrics.json", result["context"])],
                  ["metric", "type", "kernel", "ms", "T terms/s", "share of the ceiling"], rows)
 
 

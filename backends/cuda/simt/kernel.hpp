@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = W::identity();
   if constexpr (can_accumulate<S> && !Out::joins_late)
     if (g.accumulate) {
-      const auto fill = [&] {
+      const auto fill = [&]() __attribute__((always_inline)) {
         Exchange::fill(x, exchange, place, thread, along_n, [&](int m, int n) {
           const auto value = [&](int column) {
             const std::int64_t i = start.m + m, j = start.n + column;

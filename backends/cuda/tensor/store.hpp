@@ -358,25 +358,27 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
     using Chunk = tile::Chunk<Value, width>;
     const int column = lane % in_row * width;
     const auto exists = [&](int r) { return lane < rows_at_once * in_row && m + row + r < g.m && before + column < last_n; };
-    Value* const to = c + (m + row + lane / in_row) * g.c_strides.row + before + column;
-    // All loads, then the stores, which no load passes.
+    const auto at = [&](int r) { return c + (m + row + r) * g.c_strides.row + before + column; };
+    // All loads, then the stores, which no load passes. (cuda.hopper's kernels of floats have no registers left for that.)
+    constexpr bool loads_first = apart == 16 || !std::is_same_v<typename S::element, float>;
     Chunk values[8 / rows_at_once] = {};
-    if (g.accumulate)
+    if (loads_first && g.accumulate)
 #pragma unroll
       for (int first = 0; first < 8; first += rows_at_once)
-        if (exists(first + lane / in_row)) values[first / rows_at_once] = Chunk::load(to + first * g.c_strides.row);
+        if (exists(first + lane / in_row)) values[first / rows_at_once] = Chunk::load(at(first + lane / in_row));
 #pragma unroll
     for (int first = 0; first < 8; first += rows_at_once) {
       const int r = first + lane / in_row;
       if (!exists(r)) continue;
       Chunk& of_row = values[first / rows_at_once];
+      if (!loads_first && g.accumulate) of_row = Chunk::load(at(r));
 #pragma unroll
       for (int v = 0; v < width; ++v) {
         const auto value = accumulator_of<S>(result(sums[r * pitch + column + v], l, m + row + r, n + before + column + v));
         of_row.value[v] = detail::convert<Value>(
             g.accumulate ? s.add(static_cast<typename S::accumulator>(of_row.value[v]), value) : value);
       }
-      of_row.store(to + first * g.c_strides.row);
+      of_row.store(at(r));
     }
   };
   const auto vectors_of = [&]<class Value>() {
