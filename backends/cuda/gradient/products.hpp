@@ -55,6 +55,7 @@ struct ProductExchange {
 
 /// A block's lines of an operand: rows of B and C, columns of A. `data` is k = 0 of the first one.
 struct Lines {
+  static constexpr int most = 64;  // of a block
   const float* data;
   std::int64_t stride_k, stride_line;
   int last;      // the last line that exists; later ones repeat it
@@ -68,7 +69,7 @@ struct Lines {
     const bool vectors = (across ? stride_line : stride_k) == 1 && (across ? stride_k : stride_line) % size == 0 &&
                          (!across || extent % size == 0) &&
                          reinterpret_cast<std::uintptr_t>(from) % (size * sizeof(float)) == 0;
-    return {from, stride_k, stride_line, static_cast<int>(std::min<std::int64_t>(extent - first - 1, 63)), vectors};
+    return {from, stride_k, stride_line, static_cast<int>(std::min<std::int64_t>(extent - first - 1, most - 1)), vectors};
   }
   __device__ __forceinline__ const float* at(int line, int k) const {
     return data + std::min(line, last) * stride_line + k * stride_k;
@@ -338,6 +339,7 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
   const FirstOutput first = place();
   const G functor = detail::functor_at(g.functor, first.l);
 
+  static_assert(std::max({C::tile_m, C::tile_n, C::outputs}) <= Lines::most);
   const Lines a_lines = Lines::of<true>(g.a.data + first.l * g.a.batch, g.a.row, g.a.column, first.m, g.m),
               b_lines = Lines::of<false>(g.b.data + first.l * g.b.batch, g.b.column, g.b.row, first.n, g.n),
               c_lines = Lines::of<false>(g.c.data + first.l * g.c.batch, g.c.column, g.c.row, first.o, g.outputs);

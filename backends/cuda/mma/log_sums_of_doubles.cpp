@@ -131,7 +131,7 @@ Kernel<Contraction> kernel_of_log_sums() {
   // In u. Relative to a sum: those of a level in any order, 2 for each exponential, 2 for what underflow lost. Relative to the largest a
   // and b together: 1 for the sum of the maxima, 2 for the differences from them, 4 for the logarithm, 1 for the result, and five times
   // log K. That is 60 for K up to 160,000, and less than K/4 above; adding levels takes K/512. Direct sums have 64 + K/4.
-  constexpr Accuracy accuracy = {levels.promoted + 2 + 2 * 2 + 1 + 2 + 4 + 1 + 3 * 20, 0.25};
+  constexpr Accuracy accuracy = {levels.promoted + 2 + 2 * 2 + 1 + 2 + 4 + 1 + 60, 0.25};
   Kernel<Contraction> k;
   k.info = info_of_tile<LogPlusOfDoubles, Shape>("cuda.mma", Precision::promoted, 16);
   k.info.shared_memory = shared_bytes<Shape, double>;

@@ -54,8 +54,23 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
 #pragma unroll
     for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = W::identity();
   if constexpr (can_accumulate<S> && !Out::joins_late)
-    if (g.accumulate) {
-      const auto fill = [&]() __attribute__((always_inline)) {
+    if (g.accumulate)
+      [&]() __attribute__((always_inline)) {
+        if constexpr (copies_accumulators<S>)
+          if (g.finish.template is_copy<Accumulator>()) {
+            const auto* const c = static_cast<const Accumulator*>(g.c) + g.c_offset(start.batch, start.m, start.n);
+            // Outputs beyond C start with its last row or column.
+            const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - start.m, Shape::m)) - 1,
+                      last_n = static_cast<int>(std::min<std::int64_t>(g.n - start.n, Shape::n)) - 1;
+            Exchange::copy(x, exchange, place, thread, along_n, [&](int m, int n) {
+              return c + std::min(m, last_m) * g.c_strides.row + std::min(n, last_n) * g.c_strides.column;
+            });
+#pragma unroll
+            for (int i = 0; i < Shape::outputs_m; ++i)
+#pragma unroll
+              for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = rigel::lift(s, x[i][j]);
+            return;
+          }
         Exchange::fill(x, exchange, place, thread, along_n, [&](int m, int n) {
           const auto value = [&](int column) {
             const std::int64_t i = start.m + m, j = start.n + column;
@@ -66,27 +81,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
           else
             return value(n);
         });
-      };
-      if constexpr (copies_accumulators<S>) {
-        if (g.finish.template is_copy<Accumulator>()) {
-          const auto* const c = static_cast<const Accumulator*>(g.c) + g.c_offset(start.batch, start.m, start.n);
-          // Outputs beyond C start with its last row or column.
-          const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - start.m, Shape::m)) - 1,
-                    last_n = static_cast<int>(std::min<std::int64_t>(g.n - start.n, Shape::n)) - 1;
-          Exchange::copy(x, exchange, place, thread, along_n, [&](int m, int n) {
-            return c + std::min(m, last_m) * g.c_strides.row + std::min(n, last_n) * g.c_strides.column;
-          });
-#pragma unroll
-          for (int i = 0; i < Shape::outputs_m; ++i)
-#pragma unroll
-            for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = rigel::lift(s, x[i][j]);
-        } else {
-          fill();
-        }
-      } else {
-        fill();
-      }
-    }
+      }();
 
   if (g.k > 0) {
     Stored* const staging = slabs + Sum::slabs_size;
