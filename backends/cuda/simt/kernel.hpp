@@ -62,7 +62,10 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
             // Outputs beyond C start with its last row or column.
             const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - start.m, Shape::m)) - 1,
                       last_n = static_cast<int>(std::min<std::int64_t>(g.n - start.n, Shape::n)) - 1;
-            Exchange::copy(x, exchange, place, thread, along_n, [&](int m, int n) {
+            // Places of this branch alone: the loop's would stay in registers in between.
+            int own = thread;
+            asm volatile("" : "+r"(own));
+            Exchange::copy(x, exchange, tile::Place<Shape>(own), own, along_n, [&](int m, int n) {
               return c + std::min(m, last_m) * g.c_strides.row + std::min(n, last_n) * g.c_strides.column;
             });
 #pragma unroll

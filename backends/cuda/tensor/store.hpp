@@ -388,7 +388,9 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   };
   using Own = typename S::accumulator;
   constexpr bool takes_elements = ShortFloat<typename S::element>;
-  const bool own = !joins_bits<S> && g.finish.template is_copy<Own>() && vectors_of.template operator()<Own>();
+  constexpr bool takes_own = !joins_bits<S> && std::is_arithmetic_v<Own>;  // a struct is no type of C
+  bool own = false;
+  if constexpr (takes_own) own = g.finish.template is_copy<Own>() && vectors_of.template operator()<Own>();
   bool elements = false, steps_to_own = false, steps_to_elements = false;
   // The largest tiles of floats have no registers left for steps.
   constexpr bool takes_steps = together > 0 && std::is_same_v<Own, float> && (takes_elements || rows * columns <= 24);
@@ -409,7 +411,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
 
   for_each_piece<outputs_n, apart>(
       x, sums, static_cast<Sum*>(nullptr), lane, [&](int row0, int before, Sum*) __attribute__((always_inline)) {
-        if constexpr (!joins_bits<S>)
+        if constexpr (takes_own)
           if (own) return in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), row0, before);
         if constexpr (ShortFloat<typename S::element>)
           if (elements) return in_vectors(static_cast<typename S::element*>(g.c) + g.c_offset(l, 0, n), row0, before);
