@@ -25,8 +25,9 @@ DECOMPOSITION = re.compile(r"13DecompositionE((?:Li\d+E)+)E")
 DIRECTIONS = re.compile(r"9DirectionE(\d)ELS\w*_(\d)E")  # tile::Direction of A and of B
 # hopper::multiply<semiring, element, hopper::Parts<planes, products, promoted>, finish, hopper::Shape<tiles, rows, n, stages, cluster, long sums>, …>
 GROUPS = re.compile(r"6hopper8multiplyI.*5PartsILi(\d+)ELi(\d+)ELb\d.*5ShapeIL\w+?5TilesE\dELi(\d+)ELi(\d+)ELi\d+ELi(\d+)ELb\dEE")
-# hopper::multiply_once<semiring, element, finish, hopper::Once<n, parts, tiles, stages, long sums>, …>
-ONCE = re.compile(r"6hopper13multiply_onceI.*4OnceILi(\d+)ELi(\d+)ELi(\d+)ELi\d+ELb\dEE")
+# hopper::multiply_once<semiring, element, finish, hopper::Once<n, parts, tiles, stages, long sums, groups>, …>
+ONCE = re.compile(r"6hopper13multiply_onceI.*4OnceILi(\d+)ELi(\d+)ELi(\d+)ELi\d+ELb\dELi\d+EE")
+ANY = re.compile(r"(3mma|6hopper)(8multiply|13multiply_once)I")
 # Instructions for 16 rows by 8 columns of outputs and a slab of 128 bytes of k.
 PRODUCTS = {"HMMA.16816.F32": 4, "HMMA.16816.F32.BF16": 4, "HMMA.1688.F32.TF32": 4, "IMMA.16832.S8.S8": 4, "IMMA.16832.U8.U8": 4,
             "BMMA.168256.AND.POPC": 4, "DMMA.16x8x8": 2, "DMMA.884": 8}
@@ -126,11 +127,14 @@ def main():
     for folder in arguments.folders:
         before = checked
         for path in sorted(Path(folder).rglob("*.o")):
-            if not re.search(rb"(3mma|6hopper)(8multiply|13multiply_once)I", path.read_bytes()):
+            if not ANY.search(path.read_bytes().decode("latin-1")):
                 continue
             listing = subprocess.run([arguments.cuobjdump, "-sass", path], capture_output=True, text=True, check=True).stdout
             for architecture, name, found in functions(listing):
                 if not any(kind.search(name) for kind in (KERNEL, GROUPS, ONCE)):
+                    if ANY.search(name):
+                        bad += 1
+                        print(f"check_instructions: {architecture} {name} is not understood")
                     continue
                 checked += 1
                 kinds.update((architecture, kind_of(kind)) for kind in found if "MMA" in kind)

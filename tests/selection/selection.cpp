@@ -278,7 +278,7 @@ TEST_CASE("batch_invariant: the kernel within the class follows from M") {
   };
   CHECK(bit_class_of(*chosen(1)) == "cuda.hopper");
   CHECK(bit_class_of(*chosen(8192)) == "cuda.hopper");
-  CHECK(chosen(1)->variant == "once");
+  for (const std::int64_t m : {1, 64, 100}) CHECK((chosen(m)->variant == "once" && chosen(m)->tile.m == 64));
   CHECK(chosen(1) != chosen(8192));
 }
 

@@ -126,6 +126,8 @@ double passes_cost(const Contraction& p) {
 
 /// Seconds that a multiprocessor takes to store an output, measured on an H200: as it is, and in any way.
 inline constexpr double as_it_is = 0.77e-10;
+/// The share of an epilogue's time that it takes if two warpgroups are at it.
+inline constexpr double at_once = 0.65;
 inline double seconds_of_output(const Contraction& p) {
   using tensor::Leave;
   const double apart = tensor::stores_fours(p.c) ? 1 : 1.5;  // groups of four are then stored one by one
@@ -139,11 +141,11 @@ inline double seconds_of_output(const Contraction& p) {
 
 /// A launch; the time to fill the slabs; for each round of tiles, a multiprocessor's products and its store, or the longer
 /// of the two if warpgroups ping-pong; and the passes before. `rate`: 32-byte steps of an output per second of a
-/// multiprocessor, measured on an H200; long sums are taken to cost as much as promoted ones.
+/// multiprocessor, measured on an H200; long sums are taken to cost as much as promoted ones. An epilogue slows down the
+/// products that it hides behind.
 template <class Element, class Parts, class Shape>
 double cost(const Contraction& p) {
   constexpr double launch = 3.5e-6, fill = 1.9e-6;
-  const double output = seconds_of_output(p);
   constexpr int area = Shape::m * Shape::n;
   constexpr double of_planes = area >= 128 * 192    ? 1.7e11
                                : area >= 128 * 128  ? 1.65e11
@@ -154,9 +156,12 @@ double cost(const Contraction& p) {
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
   const double each = detail::Waves(tiles, p.execution.multiprocessors / Shape::cluster, 1).each;  // of a cluster
   const double steps = Parts::products * std::ceil(static_cast<double>(p.k) * sizeof(Element) / 32);
-  const double products = area * steps / rate, store = area * output;
-  const double tile = Shape::in_turn ? std::max(products, store) : products + store;
-  return launch + fill + each * tile + (Shape::in_turn ? store : 0) + passes_cost<Parts>(p);
+  constexpr double lost = Shape::few_registers ? 0.8 : 0.35;
+  const double products = area * steps / rate, as_sums = area * as_it_is, epilogue = area * seconds_of_output(p) - as_sums;
+  const double store = as_sums + (Shape::in_turn ? epilogue : at_once * epilogue);
+  const double slower = std::max(each - 1, 0.) * lost * std::min(products, epilogue);  // products behind an epilogue
+  const double tiles_of_one = Shape::in_turn ? each * std::max(products, store) + store + slower : each * (products + store);
+  return launch + fill + tiles_of_one + passes_cost<Parts>(p);
 }
 
 /// Rows of a box of an operand that is copied K-major: those of a slab, or fewer if the operand has fewer, in steps of the

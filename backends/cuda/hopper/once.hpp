@@ -14,8 +14,9 @@ namespace rigel::backends::hopper {
 template <class Element, class Shape>
 double once_cost(const Contraction& p) {
   constexpr int area = Shape::m * Shape::n;
-  // Both warpgroups store at once; the constants below include the store of outputs as they are.
-  const double store = area * (seconds_of_output(p) - as_it_is) * 0.65;
+  // Two warpgroups store at once; the constants below include the store of outputs as they are.
+  constexpr double share = Shape::groups > 1 ? at_once : 1;
+  const double store = area * (seconds_of_output(p) - as_it_is) * share;
   constexpr double launch = 5.3e-6, again = 1e-6, sum_bytes_per_second = 1.3e10, steps_per_second = 1.82e11;
   constexpr double slab_bytes_per_second = Shape::tiles > 1 ? 1.1e11 : 0.98e11;
   constexpr int depth = 128 / static_cast<int>(sizeof(Element));
@@ -131,6 +132,7 @@ std::vector<Kernel<Contraction>> once_kernels() {
   constexpr bool cuts = cuts_sums<S>;
   return {once_kernel<S, precision, Once<128, 1, 1, 6>>(),
           once_kernel<S, precision, Once<64, 1, 2, 8>, Once<64, 1, 2, 8, cuts>>(),
+          once_kernel<S, precision, Once<64, 1, 1, 13, false, 1>, Once<64, 1, 1, 13, cuts, 1>>(),
           once_kernel<S, precision, Once<64, 2, 1, 8>, Once<64, 2, 1, 8, cuts>>(),
           once_kernel<S, precision, Once<128, 4, 1, 5>, Once<128, 4, 1, 5, cuts>>()};
 }

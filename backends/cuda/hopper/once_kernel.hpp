@@ -2,8 +2,8 @@
 //
 // C(l,m,n) = epilogue( Σ_k A(l,m,k)·B(l,k,n) ) on the tensor cores of sm_90a, for calls with about one tile per
 // multiprocessor. These calls are latency-bound, so everything starts as early as it can. One thread enqueues the tensor
-// copies of the first slab while other warps initialise the barriers, a stage each; then it enqueues those of all slabs that
-// fit. Meanwhile two consumer warpgroups, one above the other, compute where outputs go; then they multiply.
+// copies of the first slab while other warps initialise the barriers; then it enqueues those of all slabs that fit. Meanwhile one
+// or two consumer warpgroups, one above the other, compute where outputs go; then they multiply.
 //
 // The tiles of a cluster are next to each other along N, and each block brings a share of A's rows to all of them. With
 // split-K, each block multiplies a slice of a tile's slabs. It then receives the other slices' sums of some columns, adds
@@ -14,11 +14,11 @@
 
 namespace rigel::backends::hopper {
 
-/// A block of 128 × N outputs, `Stages` slabs in shared memory, in clusters of `Tiles` tiles next to each other along N,
+/// A block of 64·Groups × N outputs, `Stages` slabs in shared memory, in clusters of `Tiles` tiles next to each other along N,
 /// each in `Parts` split-K slices. With `LongSums`, the sums of a slice are cut into parts of sum_k.
-template <int N, int Parts, int Tiles, int Stages, bool LongSums = false>
+template <int N, int Parts, int Tiles, int Stages, bool LongSums = false, int Groups = 2>
 struct Once {
-  static constexpr int groups = 2, m = 64 * groups, n = N, stages = Stages;
+  static constexpr int groups = Groups, m = 64 * groups, n = N, stages = Stages;
   static constexpr int parts = Parts, tiles = Tiles, cluster = Parts * Tiles;
   static constexpr bool long_sums = LongSums;
   static constexpr int multiplying = 128 * groups, threads = multiplying + 32;
@@ -92,13 +92,13 @@ __device__ __forceinline__ void bring(Ring<Shape::stages> ring, const Slabs& sla
   copy_share<typename Slabs::B, 1>(operands.b, slabs.b(stage, 0), 0, n, k, batch_b, barrier);
 }
 
-/// Initialises the barriers, a stage for each warp; meanwhile the producer's warp brings the first slab, which needs no other
-/// block. After this all blocks of the cluster may write to each other's shared memory.
+/// Initialises the barriers, each warp those of some stages; meanwhile the producer's warp brings the first slab, which needs no
+/// other block. After this all blocks of the cluster may write to each other's shared memory.
 template <class Shape, class Slabs>
 __device__ __forceinline__ void begin(Ring<Shape::stages> ring, std::uint32_t joined, const Slabs& slabs,
                                       const Operands& operands, const Work<Shape>& work, int warp, int lane) {
-  constexpr int copying = Shape::multiplying / 32;
-  static_assert(Shape::stages <= copying);
+  constexpr int copying = Shape::multiplying / 32, of_warp = (Shape::stages + copying - 1) / copying;
+  const int stage = warp + lane * copying;  // of_warp lanes have one each
   if (warp == copying) {
     if (lane == 0) {
       arch::initialize_barrier(ring.full(0), 1);
@@ -110,9 +110,9 @@ __device__ __forceinline__ void begin(Ring<Shape::stages> ring, std::uint32_t jo
         arch::fence_initialized_barriers();
       }
     }
-  } else if (lane == 0 && warp < Shape::stages) {
-    if (warp > 0) arch::initialize_barrier(ring.full(warp), 1);
-    arch::initialize_barrier(ring.empty(warp), copying * Shape::tiles);
+  } else if (lane < of_warp && stage < Shape::stages) {
+    if (stage > 0) arch::initialize_barrier(ring.full(stage), 1);
+    arch::initialize_barrier(ring.empty(stage), copying * Shape::tiles);
     arch::fence_initialized_barriers();
   }
   __syncwarp();
