@@ -46,10 +46,10 @@ inline constexpr MetricWork metric_work[] = {
     // FADD, four times
     {"braycurtis", Unit::fp32, 4},
     {"hellinger", Unit::mma_16, 3},
+    // FMUL, FADD, FMUL: a quotient less 1; a logarithm of ten instructions, FFMA
+    {"kl_divergence", Unit::fp32, 14},
     // MUFU.RCP, MUFU.LG2
-    {"kl_divergence", Unit::special, 2},
-    // MUFU.RCP, MUFU.LG2 twice
-    {"jensenshannon", Unit::special, 3},
+    {"jensenshannon", Unit::special, 2},
     // MUFU.SIN twice, MUFU.COS twice, MUFU.SQRT for two terms
     {"haversine", Unit::special, 2.5},
     // FSET, which gives 0 or 1; FADD elsewhere

@@ -21,6 +21,8 @@ struct canberra;
 template <class Element>
 struct divergence_from_mean;
 template <class Element>
+struct relative_entropy;
+template <class Element>
 struct weighted_lp;
 template <class Element>
 struct lp_with_epsilon;
@@ -36,6 +38,8 @@ template <>
 inline constexpr double instructions_of_metric<canberra<float>> = 8;
 template <>
 inline constexpr double instructions_of_metric<divergence_from_mean<float>> = 22;
+template <>
+inline constexpr double instructions_of_metric<relative_entropy<float>> = 21;
 template <>
 inline constexpr double instructions_of_metric<weighted_lp<float>> = 12;
 template <>
