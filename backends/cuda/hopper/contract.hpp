@@ -126,8 +126,6 @@ double passes_cost(const Contraction& p) {
 
 /// Seconds that a multiprocessor takes to store an output, measured on an H200: as it is, and in any way.
 inline constexpr double as_it_is = 0.77e-10;
-/// The share of an epilogue's time that it takes if two warpgroups are at it.
-inline constexpr double at_once = 0.65;
 inline double seconds_of_output(const Contraction& p) {
   using tensor::Leave;
   const double apart = tensor::stores_fours(p.c) ? 1 : 1.5;  // groups of four are then stored one by one
@@ -156,7 +154,7 @@ double cost(const Contraction& p) {
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
   const double each = detail::Waves(tiles, p.execution.multiprocessors / Shape::cluster, 1).each;  // of a cluster
   const double steps = Parts::products * std::ceil(static_cast<double>(p.k) * sizeof(Element) / 32);
-  constexpr double lost = Shape::few_registers ? 0.8 : 0.35;
+  constexpr double at_once = 0.65, lost = Shape::few_registers ? 0.9 : 0.5;
   const double products = area * steps / rate, as_sums = area * as_it_is, epilogue = area * seconds_of_output(p) - as_sums;
   const double store = as_sums + (Shape::in_turn ? epilogue : at_once * epilogue);
   const double slower = std::max(each - 1, 0.) * lost * std::min(products, epilogue);  // products behind an epilogue
