@@ -36,13 +36,13 @@ Kernel<Contraction> kernel_from(Spaces spaces) {
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) {
     // Pairs per second and thread for f32; a transcendental semiring takes several times as long.
     const double rate = 2e10 * Level::vector_bytes / 64 / (is_transcendental<S> ? 4 : 1);
-    return detail::host_seconds(p, rate * 4 / sizeof(operand_t<S>));
+    return detail::host_seconds(p, rate * 4 / sizeof(operand_t<computed_t<S>>));
   };
   k.workspace = [](const Kernel<Contraction>&, const Contraction& p, const Plan&) -> WorkspaceSize {
     return {.bytes = grid_of(p, Source::get().geometry).workspace()};
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace& workspace) {
-    const auto arguments = detail::arguments_of<S, Finish>(p);
+    const auto arguments = detail::arguments_of<computed_t<S>, Finish>(p);
     launch(p.execution, detail::label_of(kernel.info), Source::get(), &arguments, grid_of(p, Source::get().geometry),
            workspace.data);
   };

@@ -9,6 +9,7 @@
 #include <rigel/backends/host/grid.hpp>
 #include <rigel/backends/host/grouped.hpp>
 #include <rigel/backends/host/pack.hpp>
+#include <rigel/backends/host/widened.hpp>
 
 namespace rigel::backends::host {
 
@@ -164,8 +165,9 @@ void work(const void* arguments, const Grid& grid, int worker, void* workspace) 
 }
 
 template <class Level, class S, class Finish>
-inline constexpr Loop loop = {&work<Level, S, Finish>,
-                              {microkernel_for<Level, S>::rows, microkernel_for<Level, S>::columns, sizeof(operand_t<S>),
-                               sizeof(typename S::accumulator), is_commutative<S>}};
+inline constexpr Loop loop = {
+    &work<Level, computed_t<S>, Finish>,
+    {microkernel_for<Level, computed_t<S>>::rows, microkernel_for<Level, computed_t<S>>::columns,
+     sizeof(operand_t<computed_t<S>>), sizeof(typename computed_t<S>::accumulator), is_commutative<S>}};
 
 }  // namespace rigel::backends::host
