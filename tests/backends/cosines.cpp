@@ -260,7 +260,11 @@ TEST_CASE_TEMPLATE("correlation of affine images of a row", Exec, RIGEL_TEST_SPA
   check(1.);
   // One row differs from 1 only in the last bits; the other is that difference, 2^52 times as large. They are parallel.
   Values near_one(k), bits(k);
-  for (int c = 0; c < k; ++c) near_one[c] = 1 + (bits[c] = c % 3 + c / 25) * 0x1p-52;
+  for (int c = 0; c < k; ++c) {
+    const int units = c % 3 + c / 25;
+    bits[c] = units;
+    near_one[c] = 1 + units * 0x1p-52;
+  }
   CHECK(distances<double, Exec, double>(correlation{}, 1, 1, k, near_one, bits)[0] <= 2 * 9 * 0x1p-106);
 }
 
