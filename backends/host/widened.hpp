@@ -7,35 +7,24 @@
 
 namespace rigel::backends::host {
 
-/// S with operands and accumulators in float, whose outputs are rounded once, at their end. They have S's bits if its ⊕ is a
-/// minimum or a maximum and its ⊗ a sum, a minimum or a maximum: rounding is monotonic, so the minimum of rounded numbers is the
-/// rounded minimum. No sum rounds to 0, whose sign would depend on the order. (Products may.)
-template <class S, class OfFloat>
-struct Widened : OfFloat {
+/// S<T, T> with operands and accumulators in float, whose outputs are rounded once, at their end. They equal those of S<T, T> if its ⊕
+/// is a minimum or a maximum and its ⊗ a sum, a minimum or a maximum: rounding is monotonic, so the minimum of rounded numbers is the
+/// rounded minimum.
+template <template <class, class> class S, ShortFloat T>
+struct Widened : S<T, float> {
   using self = Widened;
-  RIGEL_MEMBER static typename S::accumulator result(float x) { return x; }
+  RIGEL_MEMBER static T result(float x) { return x; }
 };
 
-/// What the loops of S compute: S, or S widened.
+/// What the loops of a semiring compute: itself, or the same widened.
 template <class S>
 struct computed {
   using type = S;
 };
-template <ShortFloat T>
-struct computed<min_plus<T, T>> {
-  using type = Widened<min_plus<T, T>, min_plus<T, float>>;
-};
-template <ShortFloat T>
-struct computed<max_plus<T, T>> {
-  using type = Widened<max_plus<T, T>, max_plus<T, float>>;
-};
-template <ShortFloat T>
-struct computed<min_max<T, T>> {
-  using type = Widened<min_max<T, T>, min_max<T, float>>;
-};
-template <ShortFloat T>
-struct computed<max_min<T, T>> {
-  using type = Widened<max_min<T, T>, max_min<T, float>>;
+template <template <class, class> class S, ShortFloat T>
+  requires rigel::detail::contains<S<T, T>, type_list<min_plus<T, T>, max_plus<T, T>, min_max<T, T>, max_min<T, T>>>
+struct computed<S<T, T>> {
+  using type = Widened<S, T>;
 };
 template <class S>
 using computed_t = typename computed<S>::type;
@@ -44,6 +33,6 @@ using computed_t = typename computed<S>::type;
 
 namespace rigel {
 /// It has the shorter forms of the semiring that it is of.
-template <class S, class OfFloat>
-inline constexpr bool in_zoo<backends::host::Widened<S, OfFloat>> = in_zoo<OfFloat>;
+template <template <class, class> class S, class T>
+inline constexpr bool in_zoo<backends::host::Widened<S, T>> = in_zoo<S<T, T>>;
 }  // namespace rigel

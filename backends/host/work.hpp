@@ -164,10 +164,12 @@ void work(const void* arguments, const Grid& grid, int worker, void* workspace) 
   }
 }
 
+/// The Loop of semiring S at a level: of S as it is, and of what computes S.
 template <class Level, class S, class Finish>
-inline constexpr Loop loop = {
-    &work<Level, computed_t<S>, Finish>,
-    {microkernel_for<Level, computed_t<S>>::rows, microkernel_for<Level, computed_t<S>>::columns,
-     sizeof(operand_t<computed_t<S>>), sizeof(typename computed_t<S>::accumulator), is_commutative<S>}};
+inline constexpr Loop loop_as_is = {&work<Level, S, Finish>,
+                                    {microkernel_for<Level, S>::rows, microkernel_for<Level, S>::columns,
+                                     sizeof(operand_t<S>), sizeof(typename S::accumulator), is_commutative<S>}};
+template <class Level, class S, class Finish>
+inline constexpr const Loop& loop = loop_as_is<Level, computed_t<S>, Finish>;
 
 }  // namespace rigel::backends::host

@@ -140,7 +140,7 @@ inline double seconds_of_output(const Contraction& p) {
 /// A launch; the time to fill the slabs; for each round of tiles, a multiprocessor's products and its store, or the longer
 /// of the two if warpgroups ping-pong; and the passes before. `rate`: 32-byte steps of an output per second of a
 /// multiprocessor, measured on an H200; long sums are taken to cost as much as promoted ones. An epilogue slows down the
-/// products that it hides behind.
+/// products that overlap it.
 template <class Element, class Parts, class Shape>
 double cost(const Contraction& p) {
   constexpr double launch = 3.5e-6, fill = 1.9e-6;
@@ -157,9 +157,10 @@ double cost(const Contraction& p) {
   constexpr double at_once = 0.65, lost = Shape::few_registers ? 0.9 : 0.5;
   const double products = area * steps / rate, as_sums = area * as_it_is, epilogue = area * seconds_of_output(p) - as_sums;
   const double store = as_sums + (Shape::in_turn ? epilogue : at_once * epilogue);
-  const double slower = std::max(each - 1, 0.) * lost * std::min(products, epilogue);  // products behind an epilogue
-  const double tiles_of_one = Shape::in_turn ? each * std::max(products, store) + store + slower : each * (products + store);
-  return launch + fill + tiles_of_one + passes_cost<Parts>(p);
+  const double slowed =
+      std::max(each - 1, 0.) * lost * std::min(products, epilogue);  // of products that overlap an epilogue
+  const double rounds = Shape::in_turn ? each * std::max(products, store) + store + slowed : each * (products + store);
+  return launch + fill + rounds + passes_cost<Parts>(p);
 }
 
 /// Rows of a box of an operand that is copied K-major: those of a slab, or fewer if the operand has fewer, in steps of the

@@ -12,11 +12,15 @@
 
 namespace rigel::backends::simt {
 
+/// Whether the bits of a number are neither 0 nor from `least` to `most`.
+template <std::uint32_t least, std::uint32_t most>
+__device__ __forceinline__ bool are_outside(std::uint32_t bits) {
+  return bits - least > most - least && bits != 0;
+}
+
 /// Whether an element is not regular.
 __device__ __forceinline__ bool is_irregular(float x) {
-  constexpr std::uint32_t least = 0x19000000, most = 0x7e000000;  // the bits of 2^-77 and 2^125
-  const std::uint32_t bits = __float_as_uint(x) & 0x7fffffffu;
-  return bits - least > most - least && bits != 0;
+  return are_outside<0x19000000, 0x7e000000>(__float_as_uint(x) & 0x7fffffffu);  // the bits of 2^-77 and 2^125
 }
 
 /// A power of two that brings the larger of |a| and |b| between 2^-86 and 2^64, if that is not 0.
@@ -111,8 +115,7 @@ class DivergenceSteps : public RegularSteps<S> {
 ///   f = (2^-e·a - b)/b,   ln(a/b) = e·ln 2 + f + f²·(c₀ + c₁·f + … + c₇·f⁷)
 ///
 /// The difference is exact, f within 2u, the polynomial within 0.6u of ln(1 + f), and the logarithm within 5u; of equal numbers it
-/// is 0. Regular are 0 and numbers in [2^-62, 2^62]. 20 instructions, and the reciprocal of b, which a
-/// thread's rows share.
+/// is 0. Regular are 0 and numbers in [2^-62, 2^62]. 20 instructions, and the reciprocal of b, which a thread's rows share.
 template <class S>
 class EntropySteps : public RegularSteps<S> {
  public:
@@ -120,52 +123,57 @@ class EntropySteps : public RegularSteps<S> {
 
   /// Negative numbers and -0 too.
   __device__ __forceinline__ static bool is_special(float value) {
-    constexpr std::uint32_t least = 0x20800000, most = 0x5e800000;  // the bits of 2^-62 and 2^62
-    const std::uint32_t bits = __float_as_uint(value);
-    return bits - least > most - least && bits != 0;
+    return are_outside<0x20800000, 0x5e800000>(__float_as_uint(value));  // the bits of 2^-62 and 2^62
   }
 
   __device__ __forceinline__ float operator()(float x, float a, float b, std::int64_t) const {
     const float limit = a == 0 ? 0 : infinity<float>();
-    float log = logarithm_of_quotient(not_zero(a), b);
+    float log = logarithm(quotient(one_for_zero(a), b));
     asm("" : "+f"(log));  // computed for b = 0 too: no branch
     return math::fma(a, b == 0 ? limit : log, x);
   }
   __device__ __forceinline__ float exactly(float x, float a, float b, std::int64_t) const {
     float power_of_a, power_of_b;
-    const float size_a = scaled(not_zero(a), power_of_a), size_b = scaled(b, power_of_b);
-    const float quotient = size_a * math::reciprocal(size_b);
-    const bool is_positive = quotient > 0 && quotient < infinity<float>();
-    float log = is_positive     ? logarithm_of_quotient(size_a, size_b, power_of_a - power_of_b)
-                : quotient == 0 ? -infinity<float>()
-                                : quotient;
+    const float size_a = scaled(one_for_zero(a), power_of_a), size_b = scaled(b, power_of_b);
+    const float ratio = size_a * math::reciprocal(size_b);
+    float log = ratio == 0 ? -infinity<float>() : ratio;
+    if (ratio > 0 && ratio < infinity<float>()) {
+      Quotient q = quotient(size_a, size_b);
+      q.exponent = math::add(q.exponent, (power_of_a - power_of_b) * 0x1p23f);
+      log = logarithm(q);
+    }
     const bool signs_differ = (__float_as_uint(a) ^ __float_as_uint(b)) >> 31 != 0;
-    if (signs_differ && quotient != 0) log = std::numeric_limits<float>::quiet_NaN();  // ln(-0) is infinite
+    if (signs_differ && ratio != 0) log = std::numeric_limits<float>::quiet_NaN();  // ln(-0) is infinite
     if (a == 0 && !(math::abs(log) < infinity<float>())) log = 0;
     return math::fma(a, log, x);
   }
 
  private:
   /// Of a row: what its term's logarithm is computed from, so that it is finite for a = 0.
-  __device__ __forceinline__ static float not_zero(float a) { return a == 0 ? 1 : a; }
+  __device__ __forceinline__ static float one_for_zero(float a) { return a == 0 ? 1 : a; }
   /// |x| without a power of two, so that it is regular if it is neither 0 nor infinite.
   __device__ __forceinline__ static float scaled(float x, float& power) {
     const float size = math::abs(x);
     power = size < 0x1p-62f ? -100 : size > 0x1p62f ? 100 : 0;
     return math::multiply(size, power < 0 ? 0x1p100f : power > 0 ? 0x1p-100f : 1.f);
   }
-  /// ln(2^power·a/b), b > 0.
-  template <class... Power>
-  __device__ __forceinline__ static float logarithm_of_quotient(float a, float b, Power... power) {
+  /// 2^e·(1 + f); `exponent` is e·2^23.
+  struct Quotient {
+    float exponent, f;
+  };
+  /// a/b, b > 0.
+  __device__ __forceinline__ static Quotient quotient(float a, float b) {
     const float estimate = math::reciprocal(b), inverse = math::fma(math::fma(-b, estimate, 1.f), estimate, estimate);
-    // e·2^23: 0 from a quotient of 2/3 on
+    // e's place in the bits of a float; it is 0 from a quotient of 2/3 on.
     const std::uint32_t exponent = (__float_as_uint(math::multiply(a, inverse)) - 0x3f2aaaabu) & 0xff800000u;
-    const float f = math::multiply(math::subtract(__uint_as_float(__float_as_uint(a) - exponent), b), inverse);
+    const float difference = math::subtract(__uint_as_float(__float_as_uint(a) - exponent), b);
+    return {__int2float_rn(static_cast<int>(exponent)), math::multiply(difference, inverse)};
+  }
+  __device__ __forceinline__ static float logarithm(Quotient q) {
     constexpr float c[] = {-0.49999937415122986f, 0.33333197236061096f, -0.2500782012939453f,  0.20011168718338013f,
                            -0.1641596108675003f,  0.13995808362960815f, -0.15388540923595428f, 0.14026351273059845f};
-    const float of_rest = math::fma(f * f, math::detail::polynomial(f, c), f);
-    const float e = (__int2float_rn(static_cast<int>(exponent)) + ... + (power * 0x1p23f));
-    return math::fma(e, 0x1.62e43p-1f * 0x1p-23f, of_rest);
+    const float of_rest = math::fma(q.f * q.f, math::detail::polynomial(q.f, c), q.f);
+    return math::fma(q.exponent, 0x1.62e43p-1f * 0x1p-23f, of_rest);
   }
 };
 
