@@ -5,7 +5,7 @@
 usage: check_loops.py OBJDUMP LEVEL=FOLDER...
 
 The objects in each FOLDER are compiled for the AArch64 level LEVEL (neon, sve256, sve512); OBJDUMP is LLVM's. Each
-Microkernel::run has one innermost loop, that over k. The loop must not store anything nor address the stack, because a spilled
+Microkernel::run for whole blocks has one innermost loop, that over k. The loop must not store anything nor address the stack, because a spilled
 accumulator does. It must hold at least as many vector instructions of each kind as a block has accumulators: those of FLOATS for
 floating-point numbers, one kind for the others.
 
@@ -29,7 +29,7 @@ FLOATS = {
 }
 PRODUCTS = ["plus_times", "max_times", "min_times", "l2_squared"]
 
-FUNCTION = re.compile(r"^[0-9a-f]+ <.*host::Microkernel<rigel::backends::host::(\w+), rigel::(\w+)<([^<>]*)>\s*>::run<\w+>")
+FUNCTION = re.compile(r"^[0-9a-f]+ <.*host::Microkernel<rigel::backends::host::(\w+), rigel::(\w+)<([^<>]*)>\s*>::run<12, \w+>")
 INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\s+([a-z][\w.]*)\s*(.*)$")
 TARGET = re.compile(r"0x([0-9a-f]+) <")
 VECTOR = re.compile(r"\b[vz]\d+\.")

@@ -12,7 +12,10 @@
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/kernel.hpp>
 
+#include <strings.h>
+
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 
 // CBLAS, whose enumerations are ints.
@@ -56,17 +59,24 @@ Layout layout_of(const Operand& o) {
   return {};
 }
 
+// C is cut along its longer index, into strips of a multiple of 16 (a cache line of floats).
+struct Strips {
+  bool along_m;
+  std::int64_t extent, of_strip, count;
+};
+Strips strips_of(const Contraction& p) {
+  const bool along_m = p.m >= p.n;
+  const std::int64_t extent = along_m ? p.m : p.n, of_strip = (extent / p.execution.concurrency + 15) / 16 * 16 + 16;
+  return {along_m, extent, of_strip, (extent + of_strip - 1) / of_strip};
+}
+
 template <class T>
 void multiply(const KernelInfo& info, const Contraction& p) {
   const Layout la = layout_of(p.a), lb = layout_of(p.b), lc = layout_of(p.c);
   const int order = lc.by_rows ? row_major : column_major;
   const int ta = la.by_rows == lc.by_rows ? as_is : transposed, tb = lb.by_rows == lc.by_rows ? as_is : transposed;
 
-  // C is cut along its longer index, into strips of a multiple of 16 (a cache line of floats).
-  const bool along_m = p.m >= p.n;
-  const std::int64_t extent = along_m ? p.m : p.n;
-  const std::int64_t strip = (extent / p.execution.concurrency + 15) / 16 * 16 + 16;
-  const std::int64_t strips = (extent + strip - 1) / strip;
+  const auto [along_m, extent, strip, strips] = strips_of(p);
 
   const auto compute = [=](std::int64_t task) {
     const std::int64_t l = task / strips, first = task % strips * strip, count = std::min(strip, extent - first);
@@ -98,6 +108,21 @@ Status supports(const Kernel<Contraction>& kernel, const Contraction& p) {
   return {};
 }
 
+// Floats that a thread multiplies and adds per second. OpenBLAS says for which processor its loops are: on processors newer than
+// itself it takes its oldest ones, without fused operations.
+double floats_per_second() {
+#if defined(__x86_64__)
+  if (!openblas_get_corename) return 3e10;
+  const char* const core = openblas_get_corename();
+  const auto is_one_of = [&](std::initializer_list<const char*> cores) {
+    return std::ranges::any_of(cores, [&](const char* name) { return strcasecmp(core, name) == 0; });
+  };
+  if (is_one_of({"SkylakeX", "Cooperlake", "SapphireRapids"})) return 5e10;
+  if (!is_one_of({"Haswell", "Zen", "Excavator"})) return 1.5e10;
+#endif
+  return 3e10;
+}
+
 template <class T>
 Kernel<Contraction> kernel() {
   Kernel<Contraction> k;
@@ -107,7 +132,10 @@ Kernel<Contraction> kernel() {
   k.supports = supports;
   // Pairs per second and thread, and 2 µs for each gemm of a batch.
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) {
-    return 2e-6 * static_cast<double>(p.batch) + detail::host_seconds(p, 2.4e11 / (sizeof(T) * 2));
+    static const double rate = floats_per_second() * sizeof(float) / sizeof(T);
+    const double tasks = static_cast<double>(p.batch * strips_of(p).count);
+    const double idle = std::max(1., p.execution.concurrency / std::max(1., tasks));
+    return 2e-6 * static_cast<double>(p.batch) + detail::host_seconds(p, rate / idle);
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
     multiply<T>(kernel.info, p);

@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <mutex>
 
-// The functions that set the number of threads, if the BLAS is OpenBLAS.
+// The functions that set the number of threads and name the processor that the loops are for, if the BLAS is OpenBLAS.
 extern "C" {
 __attribute__((weak)) void openblas_set_num_threads(int);
 __attribute__((weak)) int openblas_get_num_threads(void);
+__attribute__((weak)) char* openblas_get_corename(void);
 }
 
 namespace rigel::backends::host {

@@ -17,17 +17,13 @@ struct Place {
   bool transposed;
 };
 
-/// Applies steps first … size − 1 of a program to `count` floating-point values. finish_loops.hpp defines it and the next three.
-template <class Level, class T>
-void apply_steps(const epilogue::Program& program, int first, T* v, int count, const Place& at);
+/// The most values that go through an epilogue at once.
+inline constexpr int most_values = 128;
 
-/// Converts a row of values to C's type and stores it.
-template <class Level, class T>
-void write_row(Scalar type, void* c, const T* v, int count, const Place& at);
-
-/// The same for what steps made of integers: integers of C are rounded to (detail::quantised).
-template <class Level>
-void write_quantised_row(Scalar type, void* c, const double* v, int count, const Place& at);
+/// Applies the epilogue to `count` ≤ most_values results, which it overwrites, and stores them. finish_loops.hpp defines it and the next
+/// two.
+template <class Level, class Value>
+void store_values(const detail::ProgramFinish& finish, Value* v, int count, void* c, const Place& at);
 
 /// Reads values of C, for `accumulate`.
 template <class Level, class T>
@@ -37,27 +33,47 @@ void read_row(Scalar type, const void* c, T* v, int count, const Place& at);
 template <class S>
 using row_t = std::conditional_t<ShortFloat<result_t<S>>, float, result_t<S>>;
 
+/// Whether S has a result of whole vectors: a logarithm (log_plus), or a rounding (Widened).
+template <class Level, class S>
+inline constexpr bool has_lanes_result = false;
+template <class Level, class S>
+  requires(mode_of<S>() == Mode::vectors)
+inline constexpr bool has_lanes_result<Level, S> =
+    requires(const S s, sums_t<S, vector<operand_t<S>, Level::vector_bytes / sizeof(operand_t<S>)>> x) { s.result(x); };
+
+/// Computes them.
+template <class Level, class S>
+[[gnu::noinline, clang::min_vector_width(512)]] void lanes_results(const S& s, const typename S::accumulator* x, int count,
+                                                                   row_t<S>* v) {
+  constexpr int lanes = Level::vector_bytes / sizeof(operand_t<S>);
+  using Lanes = SumsOf<S, vector<operand_t<S>, lanes>>;
+  int j = 0;
+  for (; j + lanes <= count; j += lanes) store(v + j, s.result(Lanes::load(x + j)));
+  if (j == count) return;
+  auto rest = Lanes::all(S::identity());
+  for (int i = j; i < count; ++i) Lanes::set(rest, i - j, x[i]);
+  const auto results = s.result(rest);
+  for (int i = j; i < count; ++i) v[i] = results[i - j];
+}
+
+/// The results of `count` accumulators.
+template <class Level, class S>
+RIGEL_FUNCTION void results(const S& s, const typename S::accumulator* x, int count, row_t<S>* v) {
+  if constexpr (has_lanes_result<Level, S>)
+    lanes_results<Level>(s, x, count, v);
+  else
+    for (int j = 0; j < count; ++j) v[j] = rigel::result(s, x[j]);
+}
+
 /// Applies the epilogue to `count` ≤ Columns accumulators and stores them.
 template <class Level, int Columns, class S, class Finish>
 RIGEL_FUNCTION void store_row(const S& s, const Finish& finish, const typename S::accumulator* x, int count, void* c,
                               const Place& at) {
   if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {
-    using Value = row_t<S>;
-    const epilogue::Program& program = finish.program;
-    Value v[Columns];
-    for (int j = 0; j < count; ++j) v[j] = rigel::result(s, x[j]);
-    if constexpr (std::is_floating_point_v<Value>) {
-      if (!program.empty()) apply_steps<Level>(program, 0, v, count, at);
-      write_row<Level>(finish.type, c, v, count, at);
-    } else {
-      if (program.bit_steps() > 0)
-        for (int j = 0; j < count; ++j) v[j] = program.bits(v[j]);
-      if (program.size() == program.bit_steps()) return write_row<Level>(finish.type, c, v, count, at);
-      double wide[Columns];
-      for (int j = 0; j < count; ++j) wide[j] = static_cast<double>(v[j]);
-      apply_steps<Level>(program, program.bit_steps(), wide, count, at);
-      write_quantised_row<Level>(finish.type, c, wide, count, at);
-    }
+    static_assert(Columns <= most_values);
+    row_t<S> v[Columns];
+    results<Level>(s, x, count, v);
+    store_values<Level>(finish, v, count, c, at);
   } else {
     for (int j = 0; j < count; ++j) {
       const std::int64_t m = at.transposed ? at.column + j : at.row, n = at.transposed ? at.row : at.column + j;

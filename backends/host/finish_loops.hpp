@@ -4,9 +4,11 @@
 #pragma once
 
 #include <rigel/backends/host/finish.hpp>
+#include <rigel/backends/host/widened.hpp>
 
 namespace rigel::backends::host {
 
+/// Applies steps first … size − 1 of a program to `count` floating-point values.
 template <class Level, class T>
 [[gnu::noinline]] void apply_steps(const epilogue::Program& program, int first, T* v, int count, const Place& at) {
   using epilogue::Kind;
@@ -36,24 +38,49 @@ template <class Level, class T>
   }
 }
 
+/// Converts a row of values to C's type and stores it.
 template <class Level, class T>
 [[gnu::noinline]] void write_row(Scalar type, void* c, const T* v, int count, const Place& at) {
   detail::with_type<T>(type, c, [&](auto* typed) {
     using To = std::remove_cvref_t<decltype(*typed)>;
     auto* const row = typed + at.offset;
+    int j = 0;
+    if constexpr (ShortFloat<To> && std::is_same_v<T, float>) {
+      constexpr int lanes = Level::vector_bytes / sizeof(float);
+      if (at.stride == 1)
+        for (; j + lanes <= count; j += lanes) store(row + j, shortened<To>(load<vector<float, lanes>>(v + j)));
+    }
     if (at.stride == 1)
-      for (int j = 0; j < count; ++j) row[j] = detail::convert<To>(v[j]);
+      for (; j < count; ++j) row[j] = detail::convert<To>(v[j]);
     else
       for (int j = 0; j < count; ++j) row[j * at.stride] = detail::convert<To>(v[j]);
   });
 }
 
+/// The same for what steps made of integers: integers of C are rounded to (detail::quantised).
 template <class Level>
 [[gnu::noinline]] void write_quantised_row(Scalar type, void* c, const double* v, int count, const Place& at) {
   detail::with_type<double, true>(type, c, [&](auto* typed) {
     for (int j = 0; j < count; ++j)
       typed[at.offset + j * at.stride] = detail::quantised<std::remove_cvref_t<decltype(*typed)>>(v[j]);
   });
+}
+
+template <class Level, class Value>
+[[gnu::noinline]] void store_values(const detail::ProgramFinish& finish, Value* v, int count, void* c, const Place& at) {
+  const epilogue::Program& program = finish.program;
+  if constexpr (std::is_floating_point_v<Value>) {
+    if (!program.empty()) apply_steps<Level>(program, 0, v, count, at);
+    write_row<Level>(finish.type, c, v, count, at);
+  } else {
+    if (program.bit_steps() > 0)
+      for (int j = 0; j < count; ++j) v[j] = program.bits(v[j]);
+    if (program.size() == program.bit_steps()) return write_row<Level>(finish.type, c, v, count, at);
+    double wide[most_values];
+    for (int j = 0; j < count; ++j) wide[j] = static_cast<double>(v[j]);
+    apply_steps<Level>(program, program.bit_steps(), wide, count, at);
+    write_quantised_row<Level>(finish.type, c, wide, count, at);
+  }
 }
 
 template <class Level, class T>

@@ -5,6 +5,7 @@
 
 #include <rigel/semirings.hpp>
 
+#include <type_traits>
 #include <utility>
 
 namespace rigel::backends::host {
@@ -16,12 +17,40 @@ using vector = T __attribute__((ext_vector_type(Lanes)));
 enum class Mode {
   vectors,    // the functor takes vectors (takes_lanes)
   each_lane,  // the functor takes numbers and is called for each lane; the compiler vectorises that
-  numbers     // one output at a time, if the accumulator is a struct or has another size than the operands
+  numbers     // one output at a time, if the accumulator is no number, or struct of numbers, of the operands' size
 };
 
 /// Whether T can be the lane of a vector.
 template <class T>
 inline constexpr bool is_lane = std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8;
+
+/// Converts to any number of so many bytes.
+template <std::size_t Bytes>
+struct number_of {
+  template <class T>
+    requires(std::is_arithmetic_v<T> && sizeof(T) == Bytes)
+  operator T() const;
+};
+template <class A, std::size_t Bytes, std::size_t... I>
+constexpr bool holds_numbers(std::index_sequence<I...>) {
+  return requires { A{(static_cast<void>(I), number_of<Bytes>{})...}; };
+}
+
+/// The number of fields of S's accumulator that are of the operands' size: 1 for such a number, 2 to 4 for a struct of such numbers,
+/// else 0.
+template <class S>
+constexpr int fields_of() {
+  using A = typename S::accumulator;
+  constexpr std::size_t bytes = sizeof(operand_t<S>), count = sizeof(A) / bytes;
+  if constexpr (is_lane<A>) {
+    return sizeof(A) == bytes ? 1 : 0;
+  } else if constexpr (std::is_aggregate_v<A> && std::is_trivially_copyable_v<A> && sizeof(A) % bytes == 0 && 2 <= count &&
+                       count <= 4) {
+    return holds_numbers<A, bytes>(std::make_index_sequence<count>{}) ? static_cast<int>(count) : 0;
+  } else {
+    return 0;
+  }
+}
 
 template <class S>
 constexpr Mode mode_of() {
@@ -29,24 +58,114 @@ constexpr Mode mode_of() {
     return Mode::numbers;
   else if constexpr (takes_lanes<S>)
     return Mode::vectors;
-  else if constexpr (is_lane<typename S::accumulator> && sizeof(typename S::accumulator) == sizeof(operand_t<S>))
-    return Mode::each_lane;
   else
-    return Mode::numbers;
+    return fields_of<S>() > 0 ? Mode::each_lane : Mode::numbers;
 }
 
-// The accumulators for a vector V of operands: a vector, or a struct of vectors.
-template <class S, class V>
-struct sums {
-  using type = vector<typename S::accumulator, sizeof(V) / sizeof(lane_t<V>)>;
+/// The accumulators for a row of operands: a number or struct for one lane, a vector, or, field by field, several vectors. Row is a
+/// vector or, for one lane, a number.
+template <class S, class Row>
+struct SumsOf {
+  using Accumulator = typename S::accumulator;
+  using Operand = operand_t<S>;
+  static constexpr int lanes = sizeof(Row) / sizeof(Operand);
+  static constexpr bool one = std::is_same_v<Row, Operand>;
+
+  template <class V, int F>
+  struct Fields {
+    V field[F];
+  };
+  template <class V>
+  static auto type_of() {
+    if constexpr (one)
+      return std::type_identity<Accumulator>{};
+    else if constexpr (requires { typename S::template lanes_accumulator<V>; })
+      return std::type_identity<typename S::template lanes_accumulator<V>>{};
+    else if constexpr (is_lane<Accumulator>)
+      return std::type_identity<vector<Accumulator, lanes>>{};
+    else
+      return std::type_identity<Fields<V, fields_of<S>()>>{};
+  }
+  using type = typename decltype(type_of<Row>())::type;
+  static constexpr int fields = one || is_lane<Accumulator> ? 1 : static_cast<int>(sizeof(Accumulator) / sizeof(Operand));
+  static_assert(fields == 1 || (sizeof(type) == fields * sizeof(Row) && sizeof(Accumulator) == fields * sizeof(Operand)));
+
+  /// The fields of one accumulator, or of a row's.
+  template <class T>
+  struct Parts {
+    T part[fields];
+  };
+
+  /// The accumulator of a lane.
+  RIGEL_MEMBER static Accumulator get(const type& x, int lane) {
+    if constexpr (one) {
+      return x;
+    } else if constexpr (fields == 1) {
+      return x[lane];
+    } else {
+      const auto rows = __builtin_bit_cast(Parts<Row>, x);
+      Parts<Operand> own;
+      for (int f = 0; f < fields; ++f) own.part[f] = rows.part[f][lane];
+      return __builtin_bit_cast(Accumulator, own);
+    }
+  }
+  RIGEL_MEMBER static void set(type& x, int lane, const Accumulator& to) {
+    if constexpr (one) {
+      x = to;
+    } else if constexpr (fields == 1) {
+      x[lane] = to;
+    } else {
+      auto rows = __builtin_bit_cast(Parts<Row>, x);
+      const auto own = __builtin_bit_cast(Parts<Operand>, to);
+      for (int f = 0; f < fields; ++f) rows.part[f][lane] = own.part[f];
+      x = __builtin_bit_cast(type, rows);
+    }
+  }
+  RIGEL_MEMBER static type all(const Accumulator& from) {
+    if constexpr (one) {
+      return from;
+    } else if constexpr (fields == 1) {
+      return type(from);
+    } else {
+      const auto own = __builtin_bit_cast(Parts<Operand>, from);
+      Parts<Row> rows;
+      for (int f = 0; f < fields; ++f) rows.part[f] = Row(own.part[f]);
+      return __builtin_bit_cast(type, rows);
+    }
+  }
+  /// Those of neighbouring outputs.
+  RIGEL_MEMBER static type load(const Accumulator* from) {
+    if constexpr (fields == 1) {
+      type x;
+      __builtin_memcpy(&x, from, sizeof x);
+      return x;
+    } else {
+      Operand parts[fields][lanes];
+      for (int lane = 0; lane < lanes; ++lane) {
+        const auto own = __builtin_bit_cast(Parts<Operand>, from[lane]);
+        for (int f = 0; f < fields; ++f) parts[f][lane] = own.part[f];
+      }
+      type x;
+      __builtin_memcpy(&x, parts, sizeof x);
+      return x;
+    }
+  }
+  RIGEL_MEMBER static void store(Accumulator* to, const type& x) {
+    if constexpr (fields == 1) {
+      __builtin_memcpy(to, &x, sizeof x);
+    } else {
+      Operand parts[fields][lanes];
+      __builtin_memcpy(parts, &x, sizeof x);
+      for (int lane = 0; lane < lanes; ++lane) {
+        Parts<Operand> own;
+        for (int f = 0; f < fields; ++f) own.part[f] = parts[f][lane];
+        to[lane] = __builtin_bit_cast(Accumulator, own);
+      }
+    }
+  }
 };
 template <class S, class V>
-  requires requires { typename S::template lanes_accumulator<V>; }
-struct sums<S, V> {
-  using type = typename S::template lanes_accumulator<V>;
-};
-template <class S, class V>
-using sums_t = typename sums<S, V>::type;
+using sums_t = typename SumsOf<S, V>::type;
 
 /// The types in which the loops of semiring S run at a level: `Row` is one register of B, and `Sums` are the accumulators for
 /// it.

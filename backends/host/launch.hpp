@@ -7,8 +7,8 @@
 
 namespace rigel::backends::host {
 
-/// Runs a loop's workers on the threads of a host execution space instance. `arguments` points to the loop's Arguments.
-void launch(const Execution& execution, const std::string& label, const Loop& loop, const void* arguments, const Grid& grid,
+/// Runs workers on the threads of a host execution space instance. `arguments` points to the loop's Arguments.
+void launch(const Execution& execution, const std::string& label, Work work, const void* arguments, const Grid& grid,
             void* workspace);
 
 }  // namespace rigel::backends::host

@@ -19,31 +19,35 @@ struct Microkernel {
   using Operand = operand_t<S>;
   using Accumulator = typename S::accumulator;
 
+  using Lanes = SumsOf<S, Row>;
+
   // For the zoo, accumulators fill three quarters of the registers; the rest holds a row of B, a value of A and intermediate
   // results. Users' functors may need more of those, so they get smaller blocks.
   static constexpr bool many = Level::registers == 32;
   static constexpr int rows = R::mode == Mode::vectors ? (many ? 12 : 6) : R::mode == Mode::each_lane && many ? 8 : 4;
+  static constexpr int few_rows =
+      R::mode == Mode::vectors ? rows / 3 : 1;  // of blocks at an edge; there are those of one row, too
   static constexpr int vectors = R::mode == Mode::numbers ? 4 : 2;
   static constexpr int columns = vectors * R::lanes;
+  static constexpr bool finishes = false;
 
-  /// Continues the chains of `in` (of the identity if `in` is null) over k = k0, …, k0 + steps − 1, and stores them in `out`.
-  template <bool Ordered>
+  /// Continues the chains of `in` (of the identity if `in` is null) over k = k0, …, k0 + steps − 1, and stores them in `out`: `Rows`
+  /// of the `rows` that packed A holds, from a on.
+  template <int Rows, bool Ordered>
   RIGEL_HOST_LOOP static void run(const S& semiring, std::int64_t k0, int steps, const Operand* __restrict__ a,
                                   const Operand* __restrict__ b, const Accumulator* in, std::int64_t in_stride,
                                   Accumulator* out, std::int64_t out_stride) {
     const S s = semiring;
-    Sums x[rows][vectors];
+    Sums x[Rows][vectors];
     if (in) {
 #pragma unroll
-      for (int i = 0; i < rows; ++i)
+      for (int i = 0; i < Rows; ++i)
 #pragma unroll
-        for (int j = 0; j < vectors; ++j) x[i][j] = load<Sums>(in + i * in_stride + j * R::lanes);
+        for (int j = 0; j < vectors; ++j) x[i][j] = Lanes::load(in + i * in_stride + j * R::lanes);
     } else {
-      Accumulator identities[R::lanes];
-      for (int j = 0; j < R::lanes; ++j) identities[j] = S::identity();
-      const Sums identity = load<Sums>(identities);
+      const Sums identity = Lanes::all(S::identity());
 #pragma unroll
-      for (int i = 0; i < rows; ++i)
+      for (int i = 0; i < Rows; ++i)
 #pragma unroll
         for (int j = 0; j < vectors; ++j) x[i][j] = identity;
     }
@@ -52,14 +56,14 @@ struct Microkernel {
 #pragma unroll
       for (int j = 0; j < vectors; ++j) row[j] = load<Row>(b + k * columns + j * R::lanes);
 #pragma unroll
-      for (int i = 0; i < rows; ++i)
+      for (int i = 0; i < Rows; ++i)
 #pragma unroll
         for (int j = 0; j < vectors; ++j) x[i][j] = step<Ordered>(s, x[i][j], a[k * rows + i], row[j], k0 + k);
     }
 #pragma unroll
-    for (int i = 0; i < rows; ++i)
+    for (int i = 0; i < Rows; ++i)
 #pragma unroll
-      for (int j = 0; j < vectors; ++j) store(out + i * out_stride + j * R::lanes, x[i][j]);
+      for (int j = 0; j < vectors; ++j) Lanes::store(out + i * out_stride + j * R::lanes, x[i][j]);
   }
 
  private:
@@ -68,9 +72,10 @@ struct Microkernel {
     if constexpr (R::mode == Mode::vectors) {
       return detail::step_on<Ordered>(s, x, splat<Row>(a), b, k);
     } else if constexpr (R::mode == Mode::each_lane) {
-      Sums y;
+      Sums y = x;
 #pragma unroll
-      for (int j = 0; j < R::lanes; ++j) y[j] = detail::step_on<Ordered>(s, Accumulator(x[j]), a, Operand(b[j]), k);
+      for (int j = 0; j < R::lanes; ++j)
+        Lanes::set(y, j, detail::step_on<Ordered>(s, Lanes::get(x, j), a, Operand(b[j]), k));
       return y;
     } else {
       return detail::step_on<Ordered>(s, x, a, b, k);

@@ -21,4 +21,52 @@ detail::Specials specials_of(const T* values, std::int64_t count);
 template <class Level, class S>
 bool are_regular(const operand_t<S>* values, std::int64_t count);
 
+/// Whether S has a step that is shorter for some operands (detail::step_on).
+template <class Level, class S>
+inline constexpr bool has_shorter_step = detail::has_ordered_form<S> || has_regular_step<Level, S>;
+
+/// Values of an operand: `lines` times `count` of them, `stride` apart.
+template <class T>
+struct Lines {
+  const T* first;
+  std::int64_t count;
+  int lines = 1;
+  std::int64_t stride = 0;
+};
+
+/// Whether all pairs of values of `a` and `b` take the shorter step.
+template <class Level, class S>
+RIGEL_FUNCTION bool takes_shorter_step(const S& s, const Lines<operand_t<S>>& a, const Lines<operand_t<S>>& b) {
+  if constexpr (detail::has_ordered_form<S>) {
+    const auto specials = [](const Lines<operand_t<S>>& x) {
+      detail::Specials all;
+      for (int i = 0; i < x.lines; ++i) all |= specials_of<Level>(x.first + i * x.stride, x.count);
+      return all;
+    };
+    return detail::products_are_ordered(s, specials(a), specials(b));
+  } else {
+    const auto regular = [](const Lines<operand_t<S>>& x) {
+      bool all = true;
+      for (int i = 0; i < x.lines; ++i) all = all && are_regular<Level, S>(x.first + i * x.stride, x.count);
+      return all;
+    };
+    return regular(a) && regular(b);
+  }
+}
+
+/// Interleaves an operand of several matrices: element (i, j) of matrix l, at source[l·batch_stride + i·outer_stride + j·inner_stride],
+/// goes to to[(i·inner + j)·Lanes + l]. Lanes from `matrices` on repeat the last one. pack_loops.hpp defines it and the next two.
+template <class Level, int Lanes, class From, class To>
+void interleave(const From* source, std::int64_t batch_stride, int matrices, std::int64_t outer, std::int64_t outer_stride,
+                std::int64_t inner, std::int64_t inner_stride, To* to);
+
+/// The reverse: element from[i·Lanes + l], i < count, goes to to[l·stride + i], of the first `matrices` lanes.
+template <class Level, int Lanes, class T>
+void deinterleave(const T* from, std::int64_t count, int matrices, T* to, std::int64_t stride);
+
+/// Copies `count` lines of `steps` elements, which then lie `to_stride` apart.
+template <class Level, class From, class To>
+void copy_lines(const From* source, std::int64_t line_stride, std::int64_t k_stride, int count, int steps, To* to,
+                std::int64_t to_stride);
+
 }  // namespace rigel::backends::host

@@ -22,8 +22,7 @@ RIGEL_FUNCTION vector<To, Lanes> load_converted(const From* p) {
 }
 
 template <class From, class To>
-inline constexpr bool converts_in_vectors = (std::is_arithmetic_v<From> || ShortFloat<From>) && std::is_arithmetic_v<To> &&
-                                            !std::is_same_v<From, bool> && !std::is_same_v<To, bool>;
+inline constexpr bool converts_in_vectors = (is_lane<From> || ShortFloat<From>) && is_lane<To>;
 
 /// The number of lanes of the vectors that copy a panel: a power of two that divides its width.
 template <class Level, int Width, class To>
@@ -33,41 +32,52 @@ constexpr int packed_lanes() {
   return divisor < widest ? divisor : widest;
 }
 
-/// Packs one panel whose source is contiguous along K, by transposing square blocks in registers.
+/// Converts elements in vectors: to[i] = element(i), i < count. They lie apart in memory, so they are gathered first.
+template <class To, int Lanes, class Element>
+RIGEL_FUNCTION void convert_each(const Element& element, int count, To* to) {
+  using From = std::remove_cvref_t<decltype(element(0))>;
+  int i = 0;
+  if constexpr (converts_in_vectors<From, To> && !std::is_same_v<From, To> && Lanes > 1)
+    for (; i + Lanes <= count; i += Lanes) {
+      From gathered[Lanes];
+#pragma unroll
+      for (int j = 0; j < Lanes; ++j) gathered[j] = element(i + j);
+      store(to + i, load_converted<To, Lanes>(gathered));
+    }
+  for (; i < count; ++i) to[i] = static_cast<To>(element(i));
+}
+
+/// Packs `count` ≤ Width rows whose source is contiguous along K, by transposing square blocks in registers.
 template <class Level, int Width, class From, class To>
-RIGEL_FUNCTION void pack_transposed(const From* source, std::int64_t stride, int steps, To* panel) {
+RIGEL_FUNCTION void pack_transposed(const From* source, std::int64_t stride, int count, int steps, To* panel) {
   constexpr int lanes = packed_lanes<Level, Width, To>();
+  const auto row = [=](int i) __attribute__((always_inline)) { return source + (i < count ? i : count - 1) * stride; };
   int k = 0;
   for (; k + lanes <= steps; k += lanes)
     for (int i0 = 0; i0 < Width; i0 += lanes) {
       vector<To, lanes> block[lanes];
 #pragma unroll
-      for (int i = 0; i < lanes; ++i) block[i] = load_converted<To, lanes>(source + (i0 + i) * stride + k);
+      for (int i = 0; i < lanes; ++i) block[i] = load_converted<To, lanes>(row(i0 + i) + k);
       transpose(block);
 #pragma unroll
       for (int i = 0; i < lanes; ++i) store(panel + (k + i) * Width + i0, block[i]);
     }
   for (; k < steps; ++k)
-    for (int i = 0; i < Width; ++i) panel[k * Width + i] = static_cast<To>(source[i * stride + k]);
+    convert_each<To, lanes>([&](int i) __attribute__((always_inline)) { return row(i)[k]; }, Width, panel + k * Width);
 }
 
 template <class Level, int Width, class From, class To>
 [[gnu::noinline, clang::min_vector_width(512)]] void pack(const From* source, std::int64_t row_stride, std::int64_t k_stride,
                                                           int count, int steps, To* panel) {
+  constexpr int lanes = packed_lanes<Level, Width, To>();
   for (int i0 = 0; i0 < count; i0 += Width, panel += steps * Width, source += Width * row_stride) {
-    if (count - i0 < Width) {
-      for (int k = 0; k < steps; ++k)
-        for (int i = 0; i < Width; ++i)
-          panel[k * Width + i] = static_cast<To>(source[(i < count - i0 ? i : count - i0 - 1) * row_stride + k * k_stride]);
-      continue;
-    }
+    const int rows = count - i0 < Width ? count - i0 : Width;
     if constexpr (converts_in_vectors<From, To> && Width > 1) {
       if (k_stride == 1) {
-        pack_transposed<Level, Width>(source, row_stride, steps, panel);
+        pack_transposed<Level, Width>(source, row_stride, rows, steps, panel);
         continue;
       }
-      if (row_stride == 1) {
-        constexpr int lanes = packed_lanes<Level, Width, To>();
+      if (row_stride == 1 && rows == Width) {
         for (int k = 0; k < steps; ++k)
 #pragma unroll
           for (int i = 0; i < Width; i += lanes)
@@ -76,8 +86,114 @@ template <class Level, int Width, class From, class To>
       }
     }
     for (int k = 0; k < steps; ++k)
-      for (int i = 0; i < Width; ++i) panel[k * Width + i] = static_cast<To>(source[i * row_stride + k * k_stride]);
+      convert_each<To, lanes>(
+          [&](int i)
+              __attribute__((always_inline)) { return source[(i < rows ? i : rows - 1) * row_stride + k * k_stride]; },
+          Width, panel + k * Width);
   }
+}
+
+/// The lanes of the square blocks in which `interleave` and its like transpose elements.
+template <class Level, int Lanes, class T>
+constexpr int block_lanes() {
+  constexpr int widest = Level::vector_bytes / sizeof(T) < 16 ? Level::vector_bytes / sizeof(T) : 16;
+  return Lanes < widest ? Lanes : widest;
+}
+
+template <class Level, int Lanes, class From, class To>
+[[gnu::noinline, clang::min_vector_width(512)]] void interleave(const From* source, std::int64_t batch_stride, int matrices,
+                                                                std::int64_t outer, std::int64_t outer_stride,
+                                                                std::int64_t inner, std::int64_t inner_stride, To* to) {
+  if (inner_stride == 1 && outer_stride == inner) {  // one line
+    inner *= outer;
+    outer = 1;
+  }
+  const From* first[Lanes];
+  for (int l = 0; l < Lanes; ++l) first[l] = source + (l < matrices ? l : matrices - 1) * batch_stride;
+  for (std::int64_t i = 0; i < outer; ++i, to += inner * Lanes) {
+    if constexpr (converts_in_vectors<From, To> && Lanes > 1) {
+      constexpr int block = block_lanes<Level, Lanes, To>();
+      if (inner_stride == 1 && inner >= block) {
+        for (std::int64_t at = 0; at < inner; at += block) {
+          const std::int64_t j = at + block <= inner ? at : inner - block;  // the last block overlaps the one before it
+          for (int l = 0; l < Lanes; l += block) {
+            vector<To, block> x[block];
+#pragma unroll
+            for (int k = 0; k < block; ++k) x[k] = load_converted<To, block>(first[l + k] + i * outer_stride + j);
+            transpose(x);
+#pragma unroll
+            for (int k = 0; k < block; ++k) store(to + (j + k) * Lanes + l, x[k]);
+          }
+        }
+        continue;
+      }
+    }
+    for (std::int64_t j = 0; j < inner; ++j)
+      convert_each<To, block_lanes<Level, Lanes, To>()>(
+          [&](int l) __attribute__((always_inline)) { return first[l][i * outer_stride + j * inner_stride]; }, Lanes,
+          to + j * Lanes);
+  }
+}
+
+template <class Level, int Lanes, class T>
+[[gnu::noinline, clang::min_vector_width(512)]] void deinterleave(const T* from, std::int64_t count, int matrices, T* to,
+                                                                  std::int64_t stride) {
+  if constexpr (Lanes > 1) {
+    constexpr int block = block_lanes<Level, Lanes, T>();
+    if (count >= block && matrices == Lanes) {
+      for (std::int64_t at = 0; at < count; at += block) {
+        const std::int64_t i = at + block <= count ? at : count - block;
+        for (int l = 0; l < Lanes; l += block) {
+          vector<T, block> x[block];
+#pragma unroll
+          for (int k = 0; k < block; ++k) x[k] = load<vector<T, block>>(from + (i + k) * Lanes + l);
+          transpose(x);
+#pragma unroll
+          for (int k = 0; k < block; ++k) store(to + (l + k) * stride + i, x[k]);
+        }
+      }
+      return;
+    }
+  }
+  for (int l = 0; l < matrices; ++l)
+    for (std::int64_t i = 0; i < count; ++i) to[l * stride + i] = from[i * Lanes + l];
+}
+
+template <class Level, class From, class To>
+[[gnu::noinline, clang::min_vector_width(512)]] void copy_lines(const From* source, std::int64_t line_stride,
+                                                                std::int64_t k_stride, int count, int steps, To* to,
+                                                                std::int64_t to_stride) {
+  if constexpr (converts_in_vectors<From, To>) {
+    constexpr int block = block_lanes<Level, 16, To>();
+    if (k_stride == 1) {
+      for (int i = 0; i < count; ++i) {
+        int k = 0;
+        for (; k + block <= steps; k += block)
+          store(to + i * to_stride + k, load_converted<To, block>(source + i * line_stride + k));
+        for (; k < steps; ++k) to[i * to_stride + k] = static_cast<To>(source[i * line_stride + k]);
+      }
+      return;
+    }
+    if (line_stride == 1 && count >= block && steps >= block) {
+      for (int at = 0; at < count; at += block) {
+        const int i = at + block <= count ? at : count - block;
+        for (int from = 0; from < steps; from += block) {
+          const int k = from + block <= steps ? from : steps - block;
+          vector<To, block> x[block];
+#pragma unroll
+          for (int j = 0; j < block; ++j) x[j] = load_converted<To, block>(source + (k + j) * k_stride + i);
+          transpose(x);
+#pragma unroll
+          for (int j = 0; j < block; ++j) store(to + (i + j) * to_stride + k, x[j]);
+        }
+      }
+      return;
+    }
+  }
+  for (int i = 0; i < count; ++i)
+    convert_each<To, block_lanes<Level, 16, To>()>(
+        [&](int k) __attribute__((always_inline)) { return source[i * line_stride + k * k_stride]; }, steps,
+        to + i * to_stride);
 }
 
 template <class Level, class T>

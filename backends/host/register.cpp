@@ -57,8 +57,8 @@ void add_list(Registry<Contraction>& registry, std::index_sequence<Index...>, ty
     kernel.supports = detail::supports_by<level_supports<Level>>;
     registry.add(kernel);
   };
-  (add(kernel_from<Level, S, detail::ProgramFinish, Compiled<Level, List, Index>>(
-       detail::bits_of(detail::compiled_host_spaces{}))),
+  (add_kernels_from<Level, S, detail::ProgramFinish, Compiled<Level, List, Index>>(
+       detail::bits_of(detail::compiled_host_spaces{}), add),
    ...);
 }
 

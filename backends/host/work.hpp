@@ -5,11 +5,9 @@
 // and a block of accumulators in registers. Every output is one chain in ascending k, so the bits are the reference's.
 #pragma once
 
-#include <rigel/backends/host/finish.hpp>
-#include <rigel/backends/host/grid.hpp>
+#include <rigel/backends/host/batches.hpp>
 #include <rigel/backends/host/grouped.hpp>
-#include <rigel/backends/host/pack.hpp>
-#include <rigel/backends/host/widened.hpp>
+#include <rigel/backends/host/slices.hpp>
 
 namespace rigel::backends::host {
 
@@ -60,37 +58,82 @@ struct Worker {
     return {l, i, j, l * g.c_strides.batch + i * c_row + j * c_column, c_column, grid.transposed};
   }
 
+  /// A block of K of a tile.
+  struct Part {
+    std::int64_t l, i0, j0, rows, columns;  // the tile
+    std::int64_t k0;
+    int steps;
+    bool first, last;  // of K
+  };
+
   /// Computes all register blocks of a tile over one block of K, from packed operands.
   template <bool Ordered>
-  RIGEL_MEMBER void blocks(const S& s, std::int64_t l, std::int64_t i0, std::int64_t j0, std::int64_t tile_rows,
-                           std::int64_t tile_columns, std::int64_t k0, int steps, bool first, bool last) {
-    const bool continues = first && g.accumulate;
-    const bool direct = copies() && c_column == 1;
-    for (std::int64_t j = 0; j < tile_columns; j += M::columns)
-      for (std::int64_t i = 0; i < tile_rows; i += M::rows) {
-        const int rows = static_cast<int>(tile_rows - i < M::rows ? tile_rows - i : M::rows);
-        const int columns = static_cast<int>(tile_columns - j < M::columns ? tile_columns - j : M::columns);
-        const bool whole = rows == M::rows && columns == M::columns;
-        Accumulator* const partial = sums + i * grid.tile_n + j;
-        const Accumulator* in = first ? nullptr : partial;
-        std::int64_t in_stride = grid.tile_n;
-        if (continues) {
-          start(s, l, i0 + i, j0 + j, rows, columns);
-          in = block;
-          in_stride = M::columns;
-        }
-        Accumulator* out = partial;
-        std::int64_t out_stride = grid.tile_n;
-        if (last) {
-          const bool into_c = direct && whole;
-          out = into_c ? static_cast<Accumulator*>(g.c) + place(l, i0 + i, j0 + j).offset : block;
-          out_stride = into_c ? c_row : M::columns;
-        }
-        M::template run<Ordered>(s, k0, steps, packed_a + i * steps, packed_b + j * steps, in, in_stride, out, out_stride);
-        if (out == block)
-          for (int r = 0; r < rows; ++r)
-            store_row<Level, M::columns>(s, g.finish, block + r * M::columns, columns, g.c, place(l, i0 + i + r, j0 + j));
+  RIGEL_MEMBER void blocks(const S& s, const Part& part) {
+    const std::int64_t blocks_m = (part.rows + M::rows - 1) / M::rows,
+                       blocks_n = (part.columns + M::columns - 1) / M::columns;
+    // A panel of B stays in the first-level cache while those of A pass. If K is short, the stores of C are what takes time, and
+    // rows are written from end to end.
+    const bool by_rows = part.steps <= short_steps;
+    const std::int64_t outer = by_rows ? blocks_m : blocks_n, inner = by_rows ? blocks_n : blocks_m;
+    for (std::int64_t o = 0; o < outer; ++o)
+      for (std::int64_t q = 0; q < inner; ++q)
+        rows_of_block<Ordered>(s, part, (by_rows ? o : q) * M::rows, (by_rows ? q : o) * M::columns);
+  }
+  static constexpr int short_steps = 32;
+
+  /// The block at (i, j) of the tile. At an edge it has fewer rows.
+  template <bool Ordered>
+  RIGEL_MEMBER void rows_of_block(const S& s, const Part& part, std::int64_t i, std::int64_t j) {
+    int left = static_cast<int>(part.rows - i < M::rows ? part.rows - i : M::rows);
+    for (int r = 0; left > 0;) {
+      if (left == 1 && M::rows > 1) {
+        block_of<Ordered, 1>(s, part, i, j, r, 1);
+        return;
       }
+      if (M::few_rows > 1 && left < M::rows) {
+        block_of<Ordered, M::few_rows>(s, part, i, j, r, left < M::few_rows ? left : M::few_rows);
+        r += M::few_rows;
+        left -= M::few_rows;
+      } else {
+        block_of<Ordered, M::rows>(s, part, i, j, r, left);
+        return;
+      }
+    }
+  }
+
+  /// Rows r, …, r + Rows − 1 of that block, of which `rows` are the tile's.
+  template <bool Ordered, int Rows>
+  RIGEL_MEMBER void block_of(const S& s, const Part& part, std::int64_t i, std::int64_t j, int r, int rows) {
+    const int columns = static_cast<int>(part.columns - j < M::columns ? part.columns - j : M::columns);
+    const std::int64_t m0 = part.i0 + i + r, n0 = part.j0 + j;
+    Accumulator* const partial = sums + (i + r) * grid.tile_n + j;
+    const Accumulator* in = part.first ? nullptr : partial;
+    std::int64_t in_stride = grid.tile_n;
+    if (part.first && g.accumulate) {
+      start(s, part.l, m0, n0, rows, columns);
+      in = block;
+      in_stride = M::columns;
+    }
+    const Operand* const a = packed_a + i * part.steps + r;
+    const Operand* const b = packed_b + j * part.steps;
+    if constexpr (std::is_same_v<Finish, detail::ProgramFinish> && has_lanes_result<Level, S> && M::finishes) {
+      if (part.last) {
+        auto* const values = reinterpret_cast<Operand*>(block);
+        M::template finish<Rows, Ordered>(as_of_operands(s), part.k0, part.steps, a, b, in, in_stride, values);
+        for (int row = 0; row < rows; ++row)
+          store_values<Level>(g.finish, values + row * M::columns, columns, g.c, place(part.l, m0 + row, n0));
+        return;
+      }
+    }
+    const bool into_c = part.last && copies() && c_column == 1 && rows == Rows && columns == M::columns;
+    Accumulator* const out = !part.last ? partial
+                             : into_c   ? static_cast<Accumulator*>(g.c) + place(part.l, m0, n0).offset
+                                        : block;
+    const std::int64_t out_stride = !part.last ? grid.tile_n : into_c ? c_row : M::columns;
+    M::template run<Rows, Ordered>(as_of_operands(s), part.k0, part.steps, a, b, in, in_stride, out, out_stride);
+    if (part.last && !into_c)
+      for (int row = 0; row < rows; ++row)
+        store_row<Level, M::columns>(s, g.finish, block + row * M::columns, columns, g.c, place(part.l, m0 + row, n0));
   }
 
   /// Loads the accumulators of a block of outputs from C. Outputs beyond the edge start with the identity.
@@ -118,11 +161,11 @@ struct Worker {
     for (int kb = 0; kb < grid.depth_blocks; ++kb) {
       const std::int64_t k0 = std::int64_t(kb) * grid.depth;
       const int steps = static_cast<int>(g.k - k0 < grid.depth ? g.k - k0 : grid.depth);
-      const bool first = kb == 0, last = kb + 1 == grid.depth_blocks;
+      const Part part{l, i0, j0, rows, columns, k0, steps, kb == 0, kb + 1 == grid.depth_blocks};
       const std::int64_t batch = b.batch == 0 ? 0 : l;
       if (packed_batch != batch || packed_k != k0 || packed_column != j0) {
         pack<Level, M::columns>(b.data + b.offset(l, k0, j0), b.column, b.row, static_cast<int>(columns), steps, packed_b);
-        if constexpr (detail::has_ordered_form<S>)
+        if constexpr (detail::has_ordered_form<of_values_t<S>>)
           specials_b = specials_of<Level>(packed_b, padded(columns, M::columns) * steps);
         if constexpr (has_regular_step<Level, S>)
           regular_b = are_regular<Level, S>(packed_b, padded(columns, M::columns) * steps);
@@ -131,44 +174,86 @@ struct Worker {
         packed_column = j0;
       }
       pack<Level, M::rows>(a.data + a.offset(l, i0, k0), a.row, a.column, static_cast<int>(rows), steps, packed_a);
-      if constexpr (detail::has_ordered_form<S>) {
+      if constexpr (detail::has_ordered_form<of_values_t<S>>) {
         const detail::Specials specials_a = specials_of<Level>(packed_a, padded(rows, M::rows) * steps);
-        if (detail::products_are_ordered(s, specials_a, specials_b)) {
-          blocks<true>(s, l, i0, j0, rows, columns, k0, steps, first, last);
+        if (detail::products_are_ordered(of_values(s), specials_a, specials_b)) {
+          blocks<true>(s, part);
           continue;
         }
       }
       if constexpr (has_regular_step<Level, S>)
         if (regular_b && are_regular<Level, S>(packed_a, padded(rows, M::rows) * steps)) {
-          blocks<true>(s, l, i0, j0, rows, columns, k0, steps, first, last);
+          blocks<true>(s, part);
           continue;
         }
-      blocks<false>(s, l, i0, j0, rows, columns, k0, steps, first, last);
+      blocks<false>(s, part);
     }
   }
 
   RIGEL_MEMBER static std::int64_t padded(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
 };
 
-/// The Work of semiring S at a level.
-template <class Level, class S, class Finish>
-void work(const void* arguments, const Grid& grid, int worker, void* workspace) {
+/// The work of one thread: it takes tiles, or slices of them, until none is left.
+template <class Worker>
+RIGEL_FUNCTION void work_with(Worker& worker, const Grid& grid, void* workspace) {
   auto* const counter = static_cast<std::int64_t*>(workspace);
-  char* const scratch =
-      static_cast<char*>(workspace) + Grid::counter_bytes + static_cast<std::size_t>(worker) * grid.scratch;
-  Worker<Level, S, Finish> w(*static_cast<const detail::Arguments<S, Finish>*>(arguments), grid, scratch);
   for (;;) {
     const std::int64_t t = __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
     if (t >= grid.tiles) return;
-    w.tile(t);
+    worker.tile(t);
+  }
+}
+
+/// The Work of semiring S at a level.
+template <Way way, class Level, class S, class Finish>
+void work(const void* arguments, const Grid& grid, int worker, void* workspace) {
+  char* const shared = static_cast<char*>(workspace);
+  char* const scratch = shared + grid.shared + static_cast<std::size_t>(worker) * grid.scratch;
+  const auto& g = *static_cast<const detail::Arguments<S, Finish>*>(arguments);
+  if constexpr (way == Way::blocks) {
+    Worker<Level, S, Finish> w(g, grid, scratch);
+    work_with(w, grid, workspace);
+  } else if constexpr (way == Way::batches) {
+    BatchWorker<Level, S, Finish> w(g, grid, scratch);
+    work_with(w, grid, workspace);
+  } else {
+    SliceWorker<Level, S, Finish> w(g, grid, shared, scratch);
+    work_with(w, grid, workspace);
+  }
+}
+
+/// Whether the ⊕ of S may be taken in another order than that of k: it gives the same, or its rounding is Rigel's to choose.
+template <class S>
+inline constexpr bool reorders = (is_exact<S> || in_zoo<S>) && !reads_k_of_vectors<S>;
+
+/// The slices of S, if it has them.
+template <class Level, class S, class Finish>
+constexpr Work slices_of() {
+  if constexpr (reorders<S>)
+    return &work<Way::slices, Level, S, Finish>;
+  else
+    return nullptr;
+}
+
+/// Pairs per second and thread in vectors, by the operands' size. A transcendental ⊗ takes several times as long, functors that are called
+/// lane by lane or number by number do, and so does the search for the k that won.
+template <class Level, class S>
+constexpr double rate_of(bool winner) {
+  constexpr double vectors = 3.2e10 * Level::vector_bytes / 64 * sizeof(float) / sizeof(operand_t<S>);
+  switch (mode_of<S>()) {
+    case Mode::vectors: return vectors / (is_transcendental<S> ? 4 : 1);
+    case Mode::each_lane: return vectors / 2;
+    default: return winner ? vectors / 3 : 1e9;
   }
 }
 
 /// The Loop of semiring S at a level: of S as it is, and of what computes S.
 template <class Level, class S, class Finish>
-inline constexpr Loop loop_as_is = {&work<Level, S, Finish>,
-                                    {microkernel_for<Level, S>::rows, microkernel_for<Level, S>::columns,
-                                     sizeof(operand_t<S>), sizeof(typename S::accumulator), is_commutative<S>}};
+inline constexpr Loop loop_as_is = {
+    {&work<Way::blocks, Level, S, Finish>, &work<Way::batches, Level, S, Finish>, slices_of<Level, S, Finish>()},
+    {microkernel_for<Level, S>::rows, microkernel_for<Level, S>::columns, Lanewise<Level, S>::lanes, sizeof(operand_t<S>),
+     sizeof(typename S::accumulator), sizeof(typename Lanewise<Level, S>::Sums), sizeof(row_t<S>), is_commutative<S>,
+     rate_of<Level, S>(is_winner<S>), rate_of<Level, S>(false)}};
 template <class Level, class S, class Finish>
 inline constexpr const Loop& loop = loop_as_is<Level, computed_t<S>, Finish>;
 

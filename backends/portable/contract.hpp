@@ -271,14 +271,32 @@ bool is_device(const Contraction& p) {
   return (detail::bits_of(Devices{}) & bit(p.execution.space)) != 0;
 }
 
+/// Predicted seconds of tiles on a host, which compute whole blocks of outputs.
+template <class S>
+double seconds_on_host(const Contraction& p) {
+  using Cut = HostShape<typename ReferenceChain<S>::Semiring>;
+  constexpr double pairs_per_second = 2e9 / (is_transcendental<S>                            ? 20
+                                             : std::is_arithmetic_v<typename S::accumulator> ? 1
+                                                                                             : 8);
+  const auto blocks = [](std::int64_t extent, int block) {
+    const std::int64_t whole = (extent + block - 1) / block;
+    return static_cast<double>(whole);
+  };
+  const double batch = static_cast<double>(p.batch), k = static_cast<double>(p.k < 1 ? 1 : p.k);
+  const double outputs = blocks(p.m, Cut::rows) * Cut::rows * blocks(p.n, Cut::columns) * Cut::columns;
+  const double tiles = batch * blocks(p.m, Cut::m) * blocks(p.n, Cut::n);
+  const double threads = std::clamp<double>(tiles, 1, std::max(1, p.execution.concurrency));
+  constexpr double seconds_per_output = 8e-9, seconds_per_tile = 1e-6;
+  return 2e-6 + (batch * outputs * (k / pairs_per_second + seconds_per_output) + tiles * seconds_per_tile) / threads;
+}
+
 /// Tiles, on the spaces of the list; on devices the narrow kernel's, if slabs of larger tiles would not fit.
 template <class S, class Finish, class Spaces>
 Kernel<Contraction> tiles_kernel() {
   using Devices = devices_of<Spaces>;
   Kernel<Contraction> k = chain_kernel<S, Finish, Spaces>("tiles");
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) {
-    constexpr double pairs_per_host_thread = 2e9;
-    if (!is_device<Devices>(p)) return detail::host_seconds(p, pairs_per_host_thread / (is_transcendental<S> ? 20 : 1));
+    if (!is_device<Devices>(p)) return seconds_on_host<S>(p);
     if constexpr (has_tiles<S>)
       return device_seconds<S, TileChain<S>, Devices>(p, Cut::whole);
     else

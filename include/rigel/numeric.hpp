@@ -264,7 +264,7 @@ RIGEL_FUNCTION T minimum(T x, T y) {
     return __builtin_elementwise_min(x, y);
   } else {
 #if RIGEL_ON_DEVICE
-    if constexpr (sizeof(lane_t<T>) < 8)
+    if constexpr (!std::is_same_v<T, double>)
       return __builtin_elementwise_minimum(x, y);  // one instruction
     else
       return detail::minimum(x, y);
@@ -284,7 +284,7 @@ RIGEL_FUNCTION T maximum(T x, T y) {
     return __builtin_elementwise_max(x, y);
   } else {
 #if RIGEL_ON_DEVICE
-    if constexpr (sizeof(lane_t<T>) < 8)
+    if constexpr (!std::is_same_v<T, double>)
       return __builtin_elementwise_maximum(x, y);  // one instruction
     else
       return detail::maximum(x, y);

@@ -226,11 +226,16 @@ struct log_plus {
     return {larger,
             math::add(math::multiply(x.sum, weight(x.maximum, larger)), math::multiply(y.sum, weight(y.maximum, larger)))};
   }
+  template <Lanes T> RIGEL_MEMBER static log_sum<T> add(log_sum<T> x, log_sum<T> y) {
+    const T larger = math::maximum(x.maximum, y.maximum);
+    return {larger,
+            math::add(math::multiply(x.sum, weight(x.maximum, larger)), math::multiply(y.sum, weight(y.maximum, larger)))};
+  }
   template <Number T> RIGEL_MEMBER static log_sum<T> step(log_sum<T> x, T a, T b) {
     const T t = math::add(a, b), larger = math::maximum(x.maximum, t);
     // The exponential of the smaller exponent relative to the larger one. Equal exponents, infinite ones included, give 1.
     const T gap = math::subtract(math::minimum(x.maximum, t), larger);
-    const T e = math::exponential(math::select(x.maximum == t, T{}, gap));
+    const T e = math::exponential(math::select(x.maximum == t, T{}, noticed(gap)));
     const T one = T{} + 1;
     const auto keeps = x.maximum >= t;
     const T grown = math::select(keeps, math::add(x.sum, e), math::fma(x.sum, e, one));
@@ -239,11 +244,27 @@ struct log_plus {
   RIGEL_MEMBER static Accumulator result(accumulator x) {
     return x.sum == 0 ? x.maximum : math::add(x.maximum, math::logarithm(x.sum));
   }
+  template <Lanes T> RIGEL_MEMBER static T result(log_sum<T> x) {
+    return math::select(x.sum == T{}, x.maximum, math::add(x.maximum, math::logarithm(x.sum)));
+  }
   RIGEL_MEMBER static constexpr accumulator lift(Accumulator c) { return {c, c == -infinity<Accumulator>() ? 0.f : 1.f}; }
 
  private:
+  // The sum is at least 1, so it does not notice the exponential of less than this. A host takes as long for a subnormal result as for
+  // a hundred others.
+  template <class T> RIGEL_MEMBER static T noticed(T gap) {
+    if constexpr (Lanes<T>) {
+      constexpr lane_t<T> least = sizeof(lane_t<T>) == 4 ? -87 : -708;
+      return math::select(gap < T{} + least, T{} + least, gap);
+    } else {
+      return gap;
+    }
+  }
   RIGEL_MEMBER static Accumulator weight(Accumulator of, Accumulator against) {
     return of == against ? 1 : math::exponential(math::subtract(of, against));
+  }
+  template <Lanes T> RIGEL_MEMBER static T weight(T of, T against) {
+    return math::select(of == against, T{} + 1, math::exponential(noticed(math::subtract(of, against))));
   }
 };
 

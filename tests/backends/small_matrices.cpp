@@ -4,14 +4,12 @@
 // the layouts, the types and the number of matrices. The problems are the smallest ones, those around a thread's outputs and a
 // warp, whole blocks of matrices and a rest, and matrices that are cut into parts.
 #include <rigel/contract.hpp>
-#include <rigel/detail/arguments.hpp>
-#include <rigel/detail/execution.hpp>
 
 #include <tests/support/kernels.hpp>
 #include <tests/support/matrix.hpp>
+#include <tests/support/problem.hpp>
 #include <tests/support/skip.hpp>
 #include <tests/support/spaces.hpp>
-#include <tests/support/trial.hpp>
 
 #include <doctest/doctest.h>
 
@@ -35,89 +33,28 @@ constexpr Extents shapes[] = {{1, 1, 1, 1},     {300, 1, 1, 5},  {257, 2, 3, 4},
                               {17, 44, 12, 76}, {5, 7, 64, 33},  {2, 130, 70, 40}, {50, 16, 49, 29}, {64, 4, 4, 300},
                               {7, 64, 1, 64},   {7, 1, 64, 64},  {12, 5, 5, 0}};
 
-/// A problem in an execution space's memory; C of the named kernel and of the reference.
+/// Checks the named kernel's C on a problem against the reference's.
 template <class Exec>
-struct Problem {
-  rigel::Contraction p;
-  rigel::epilogue::Program program;
-  support::Operands operands;
-  Kokkos::View<unsigned char*, typename Exec::memory_space> a, b, c;
-
-  Problem(const rigel::KernelInfo& reference, const Extents& e, Order of_a, Order of_b, Order of_c, support::Share share,
-          bool accumulate, int epilogue, std::uint64_t seed) {
-    const support::Trial trial{.batch = e.batch,
-                               .m = e.m,
-                               .n = e.n,
-                               .k = e.k,
-                               .a = of_a,
-                               .b = of_b,
-                               .c = of_c,
-                               .share = share,
-                               .index = rigel::Batch::first,
-                               .accumulate = accumulate,
-                               .epilogue = epilogue,
-                               .special = support::Special::none,
-                               .seed = seed};
-    const rigel::SemiringInfo& facts = *reference.facts;
-    operands = support::operands_for(trial, facts);
-    program = trial.program(facts.join);
-    const auto bring = [](const std::string& label, const support::Bytes& bytes) {
-      Kokkos::View<unsigned char*, typename Exec::memory_space> view(Kokkos::view_alloc(label, Kokkos::WithoutInitializing),
-                                                                     bytes.size());
-      support::copy_in<Exec>(view.data(), bytes.data(), bytes.size());
-      return view;
-    };
-    a = bring("A", operands.a_bytes);
-    b = bring("B", operands.b_bytes);
-    c = bring("C", operands.c_bytes);
-    p.semiring = semiring_of(reference);
-    p.element = reference.element;
-    p.accumulator = reference.accumulator;
-    p.batch = e.batch;
-    p.m = e.m;
-    p.n = e.n;
-    p.k = e.k;
-    set(p.a, operands.a, a.data(), reference.element);
-    set(p.b, operands.b, b.data(), reference.element);
-    set(p.c, operands.c, c.data(), facts.result);
-    p.semiring_object = facts.sample;
-    p.program = &program;
-    p.epilogue_object = &program;
-    p.accumulate = accumulate;
-    p.execution = rigel::detail::execution_of(exec);
-  }
-
-  /// C's bytes after a run of this kernel.
-  support::Bytes result(const std::string& kernel) {
-    support::copy_in<Exec>(c.data(), operands.c_bytes.data(), operands.c_bytes.size());
-    p.kernel = kernel;
-    rigel::run(p);
-    exec.fence();
-    support::Bytes bytes(operands.c_bytes.size());
-    support::copy_out<Exec>(bytes.data(), c.data(), bytes.size());
-    return bytes;
-  }
-
-  void check(const std::string& kernel) {
-    const support::Bytes expected = result("reference"), actual = result(kernel);
-    CHECK(support::differences(operands.c, p.c.type, actual, expected) == 0);
-    CHECK(support::same_gaps(operands.c, p.c.type, actual, operands.c_bytes));
-  }
-
- private:
-  Exec exec;
-  static void set(rigel::Operand& o, const support::Placement& at, unsigned char* data, rigel::Scalar type) {
-    o.type = type;
-    o.size = size_of(type);
-    o.data = data + at.first * static_cast<std::int64_t>(o.size);
-    o.batches = at.batches;
-    o.rows = at.rows;
-    o.columns = at.columns;
-    o.batch_stride = at.batches == 1 ? 0 : at.batch;
-    o.row_stride = at.row;
-    o.column_stride = at.column;
-  }
-};
+void check(const rigel::KernelInfo& info, const rigel::KernelInfo& reference, const Extents& e, Order a, Order b, Order c,
+           support::Share share, bool accumulate, int epilogue, std::uint64_t seed) {
+  support::Problem<Exec> problem({.batch = e.batch,
+                                  .m = e.m,
+                                  .n = e.n,
+                                  .k = e.k,
+                                  .a = a,
+                                  .b = b,
+                                  .c = c,
+                                  .share = share,
+                                  .index = rigel::Batch::first,
+                                  .accumulate = accumulate,
+                                  .epilogue = epilogue,
+                                  .special = support::Special::none,
+                                  .seed = seed},
+                                 *reference.facts);
+  const support::Bytes expected = problem.result("reference"), actual = problem.result(info.name);
+  CHECK(support::differences(problem.operands.c, problem.p.c.type, actual, expected) == 0);
+  CHECK(support::same_gaps(problem.operands.c, problem.p.c.type, actual, problem.operands.c_bytes));
+}
 
 /// visit(the kernel's info, the reference's) for each kernel "small" of the semirings and types above on this machine.
 template <class Exec, class Visit>
@@ -173,9 +110,8 @@ TEST_CASE_TEMPLATE("small matrices: the reference's bits for every type and shap
         const auto turned = [&](int by) {
           return static_cast<Order>((order + by * static_cast<int>(i % 5)) % support::orders);
         };
-        Problem<Exec>(reference, e, static_cast<Order>(order), turned(1), turned(2), shares[i % 3],
-                      info.accumulates && i % 4 == 1, static_cast<int>(takes_steps && i % 7 == 2), i + 1)
-            .check(info.name);
+        check<Exec>(info, reference, e, static_cast<Order>(order), turned(1), turned(2), shares[i % 3],
+                    info.accumulates && i % 4 == 1, static_cast<int>(takes_steps && i % 7 == 2), i + 1);
       }
     }
   });
@@ -187,9 +123,8 @@ TEST_CASE_TEMPLATE("small matrices: batches first and last, all operands alike",
       for (const std::int64_t batch : {1, 31, 32, 33, 1000}) {
         CAPTURE(static_cast<int>(order));
         CAPTURE(batch);
-        Problem<Exec>(reference, {batch, 8, 8, 8}, order, order, order, support::Share::none, false, 0, 7).check(info.name);
-        Problem<Exec>(reference, {batch, 12, 4, 20}, order, order, order, support::Share::none, false, 0, 8)
-            .check(info.name);
+        check<Exec>(info, reference, {batch, 8, 8, 8}, order, order, order, support::Share::none, false, 0, 7);
+        check<Exec>(info, reference, {batch, 12, 4, 20}, order, order, order, support::Share::none, false, 0, 8);
       }
   });
 }

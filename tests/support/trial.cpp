@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "trial.hpp"
 
+#include "compare.hpp"
 #include "covering.hpp"
 #include "formulas.hpp"
 
@@ -34,11 +35,11 @@ void set(Bytes& bytes, Scalar type, std::int64_t at, double real, std::int64_t w
   });
 }
 
-Bytes random_bytes(const Placement& p, const rigel::SemiringInfo& facts, Scalar type, Special special, Random& random) {
+Bytes random_bytes(const Placement& p, const rigel::SemiringInfo& facts, bool few_values, Scalar type, Special special,
+                   Random& random) {
   using rigel::Domain;
   Bytes bytes(static_cast<std::size_t>(p.span) * rigel::size_of(type), 0xff);
-  const bool narrow = type == Scalar::i8 || type == Scalar::u8, non_negative = facts.domain == Domain::non_negative,
-             few_values = formula(facts.name).few_values;
+  const bool narrow = type == Scalar::i8 || type == Scalar::u8, non_negative = facts.domain == Domain::non_negative;
   p.for_each([&](std::int64_t at) {
     double real = random.uniform(non_negative ? 0.1 : -4, 4);
     if (special == Special::nan && random.chance(0.05)) real = std::numeric_limits<double>::quiet_NaN();
@@ -58,9 +59,28 @@ Bytes random_bytes(const Placement& p, const rigel::SemiringInfo& facts, Scalar 
     // The special values of integers are their infinities.
     else if (special != Special::none && random.chance(0.05))
       whole = random.chance(0.5) ? infinity_of(type) : -infinity_of(type);
+    if (facts.domain == Domain::truth_values || facts.domain == Domain::words)
+      real = static_cast<double>(whole & 0xff);  // of a C, from which an accumulator of any width starts
     set(bytes, type, at, real, whole);
   });
+  if (special == Special::few && is_floating(type) && p.batches * p.rows * p.columns > 0)
+    for (int i = 0; i < 3; ++i) {
+      const std::int64_t at =
+          p.at(random.integer(0, p.batches - 1), random.integer(0, p.rows - 1), random.integer(0, p.columns - 1));
+      constexpr double infinity = std::numeric_limits<double>::infinity();
+      set(bytes, type, at, random.pick({std::nan(""), infinity, non_negative ? infinity : -infinity}), 0);
+    }
   return bytes;
+}
+
+// The largest finite magnitude.
+double largest(const Placement& p, const Bytes& bytes, Scalar type) {
+  double most = 0;
+  p.for_each([&](std::int64_t at) {
+    const double v = std::fabs(real(bytes, type, at));
+    if (std::isfinite(v)) most = std::fmax(most, v);
+  });
+  return most;
 }
 
 double rounded(double v, Scalar type) {
@@ -94,7 +114,7 @@ Placement place(Order order, std::int64_t batches, std::int64_t rows, std::int64
 std::string Trial::text() const {
   constexpr const char* names[] = {"right", "left", "padded right", "padded left", "scattered", "interleaved"};
   constexpr const char* shares[] = {"", ", A shared", ", B shared", ", both shared"};
-  constexpr const char* specials[] = {"", ", NaN", ", infinities"};
+  constexpr const char* specials[] = {"", ", NaN", ", infinities", ", few of both"};
   return std::to_string(batch) + " x " + std::to_string(m) + 'x' + std::to_string(n) + 'x' + std::to_string(k) + ", A " +
          names[int(a)] + ", B " + names[int(b)] + ", C " + names[int(c)] + shares[int(share)] +
          (index == rigel::Batch::last ? ", batch last" : "") + (accumulate ? ", accumulated" : "") + ", epilogue " +
@@ -126,6 +146,9 @@ std::vector<Trial> trials(std::uint64_t seed) {
 }
 
 Operands operands_for(const Trial& t, const rigel::SemiringInfo& facts) {
+  return operands_for(t, facts, formula(facts.name).few_values);
+}
+Operands operands_for(const Trial& t, const rigel::SemiringInfo& facts, bool few_values) {
   Random random(t.seed);
   Operands o;
   const bool shares_a = t.share == Share::a || t.share == Share::both,
@@ -133,9 +156,10 @@ Operands operands_for(const Trial& t, const rigel::SemiringInfo& facts) {
   o.a = place(t.a, shares_a ? 1 : t.batch, t.m, t.k);
   o.b = place(t.b, shares_b ? 1 : t.batch, t.k, t.n);
   o.c = place(t.c, t.batch, t.m, t.n);
-  o.a_bytes = random_bytes(o.a, facts, facts.element, t.special, random);
-  o.b_bytes = random_bytes(o.b, facts, facts.element, t.special, random);
-  o.c_bytes = random_bytes(o.c, facts, facts.result, Special::none, random);
+  o.a_bytes = random_bytes(o.a, facts, few_values, facts.element, t.special, random);
+  o.b_bytes = random_bytes(o.b, facts, few_values, facts.element, t.special, random);
+  const bool special_c = t.special == Special::few && is_floating(facts.element);
+  o.c_bytes = random_bytes(o.c, facts, few_values, facts.result, special_c ? Special::few : Special::none, random);
   return o;
 }
 
@@ -221,6 +245,26 @@ Model model(const Trial& t, const Operands& o, const rigel::SemiringInfo& facts)
     for (std::int64_t m = 0; m < t.m; ++m)
       for (std::int64_t n = 0; n < t.n; ++n) in_double ? add_real(l, m, n) : add_whole(l, m, n);
   return out;
+}
+
+int out_of_bound(const Trial& t, const Operands& o, const rigel::SemiringInfo& facts, const Model& model,
+                 const Bytes& actual, const rigel::Accuracy& accuracy) {
+  const bool wide = facts.result == Scalar::f64, logarithmic = facts.errors == rigel::ErrorModel::logarithmic;
+  // The model computes in f64, so for f64 it rounds as much as the kernel does.
+  const double gamma = (wide ? 2 : 1) * accuracy.of(t.k + t.accumulate) * roundoff(wide ? 53 : 24);
+  const double exponents = logarithmic ? 1 + largest(o.a, o.a_bytes, facts.element) +
+                                             largest(o.b, o.b_bytes, facts.element) + largest(o.c, o.c_bytes, facts.result)
+                                       : 0;
+  const double factor = t.epilogue ? 0.5 : 1;
+  int count = 0;
+  std::size_t i = 0;
+  o.c.for_each([&](std::int64_t at) {
+    const double x = real(actual, facts.result, at), y = factor * model.value[i];
+    const double magnitude = logarithmic ? exponents : model.magnitude[i];
+    ++i;
+    count += kind(x) != kind(y) || (std::isfinite(y) && !(std::fabs(x - y) <= gamma * factor * magnitude));
+  });
+  return count;
 }
 
 }  // namespace support

@@ -34,7 +34,8 @@ struct Placement {
 Placement place(Order order, std::int64_t batches, std::int64_t rows, std::int64_t columns);
 
 enum class Share { none, a, b, both };  // which operands all batches share
-enum class Special { none, nan, infinities };
+/// Which NaN and infinities occur: none, one kind in one of twenty elements of A and B, or three of any kind in each operand and C.
+enum class Special { none, nan, infinities, few };
 
 struct Trial {
   std::int64_t batch, m, n, k;
@@ -59,6 +60,8 @@ struct Operands {
   Bytes a_bytes, b_bytes, c_bytes;
 };
 /// Random operands in the semiring's domain. The bytes between elements are 0xff, which is NaN or a number far off.
+/// `few_values`: from few of them, so that some are equal; else as the semiring's formula says.
+Operands operands_for(const Trial& trial, const rigel::SemiringInfo& facts, bool few_values);
 Operands operands_for(const Trial& trial, const rigel::SemiringInfo& facts);
 
 /// An element as a double, or as an integer.
@@ -79,5 +82,10 @@ struct Model {
   std::vector<std::int64_t> whole;
 };
 Model model(const Trial& trial, const Operands& operands, const rigel::SemiringInfo& facts);
+
+/// The number of outputs that differ from the model by more than a kernel's a-priori bound, or are of another kind (finite,
+/// infinite, NaN). The epilogue is none, or a scale by one half.
+int out_of_bound(const Trial& trial, const Operands& operands, const rigel::SemiringInfo& facts, const Model& model,
+                 const Bytes& actual, const rigel::Accuracy& accuracy);
 
 }  // namespace support

@@ -107,6 +107,21 @@ inline double seconds_of_output(const Contraction& p) {
   return (leave == Leave::after_activation ? 1.5e-10 : 4e-11) * (fours ? 1 : 1.5);
 }
 
+/// The shape for a few rows: few tiles have to read all of B, so each keeps many slabs in flight.
+using Deep = Shape<2, 2, 32, 32, 9, 1>;
+template <class Shape>
+inline constexpr bool is_deep = std::is_same_v<Shape, Deep>;
+
+/// Seconds in which the operands of the multiprocessor with most tiles, and B as a whole, reach shared memory.
+template <class Shape>
+double streaming_seconds(const Contraction& p, double tiles_of_one) {
+  constexpr double of_memory = 3.2e12, of_multiprocessor = 6e10;  // bytes per second, measured on sm_90
+  const double line = static_cast<double>(p.k) * static_cast<double>(p.a.size);
+  const double lines = Shape::n + static_cast<double>(std::min<std::int64_t>(p.m, Shape::m));
+  return std::max(static_cast<double>(p.b.batches * p.n) * line / of_memory,
+                  tiles_of_one * lines * line / of_multiprocessor);
+}
+
 /// A launch; for each round of tiles the time to fill the slabs and to store C; and the products of the multiprocessor that
 /// gets the most tiles, which waits for operands if it has few warps. `rate`: 32-byte steps of an output per second of a
 /// full multiprocessor, measured on sm_90.
@@ -128,8 +143,9 @@ double cost(const Contraction& p) {
   const detail::Waves waves(tiles, p.execution.multiprocessors, Shape::blocks);
   const double steps =
       work * std::ceil(static_cast<double>(p.k) * static_cast<double>(cuts ? sizeof(bfloat16) : p.a.size) / 32);
-  double seconds =
-      launch + waves.at_full_speed(busy) * area * steps / rate + waves.rounds() * fill + waves.each * area * output;
+  double products = waves.at_full_speed(busy) * area * steps / rate;
+  if constexpr (is_deep<Shape>) products = std::max(products, streaming_seconds<Shape>(p, waves.each));
+  double seconds = launch + products + waves.rounds() * fill + waves.each * area * output;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (const std::size_t bytes = workspace_of<takes_lines, decomposition>(g))
       seconds += packing + static_cast<double>(bytes + matrices_of(*g.operand) * g.lines * g.k * g.operand->size) /
@@ -239,7 +255,7 @@ Kernel<Contraction> kernel() {
   constexpr int depth = cuts ? slab_of_planes : 128 / static_cast<int>(sizeof(Own));
   constexpr int terms = 32 / static_cast<int>(cuts ? sizeof(Element) : sizeof(Own));
   Kernel<Contraction> k;
-  k.info = info_of_tile<S, Shape>("cuda.mma", precision, depth, variant_of(decomposition));
+  k.info = info_of_tile<S, Shape>("cuda.mma", precision, depth, variant_of(decomposition), is_deep<Shape> ? "deep" : "");
   k.info.shared_memory = shared_bytes<Shape, typename arch::Mma<Element>::Accumulator, decomposition.planes>;
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   if constexpr (is_exact<S>)

@@ -9,6 +9,8 @@ namespace rigel::backends::mma {
 void add_short_floats(Registry<Contraction>& registry) {
   for (const Kernel<Contraction>& k : kernels<plus_times<half>>()) registry.add(k);
   for (const Kernel<Contraction>& k : kernels<plus_times<bfloat16>>()) registry.add(k);
+  registry.add(kernel<plus_times<half>, half, Precision::accumulator, Deep>());
+  registry.add(kernel<plus_times<bfloat16>, bfloat16, Precision::accumulator, Deep>());
   for (const Kernel<Contraction>& k : promoted_kernels<plus_times<half>>()) registry.add(k);
   for (const Kernel<Contraction>& k : promoted_kernels<plus_times<bfloat16>>()) registry.add(k);
 }

@@ -49,7 +49,8 @@ std::span<const Kernel<Contraction>> instantiated_kernels() {
         [&](Kernel<Contraction> k) { list.push_back(std::move(k)); });
 #endif
 #if RIGEL_BACKEND_HOST
-    if constexpr ((here & host_spaces) != 0) list.push_back(backends::host::kernel<S, Finish, type_list<Exec>>());
+    if constexpr ((here & host_spaces) != 0)
+      backends::host::add_kernels<S, Finish, type_list<Exec>>([&](Kernel<Contraction> k) { list.push_back(std::move(k)); });
 #endif
 #if RIGEL_BACKEND_CUDA_SIMT
     if constexpr (here == bit(Space::cuda)) {

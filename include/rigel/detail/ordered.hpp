@@ -36,6 +36,12 @@ RIGEL_FUNCTION X step_on(const S& s, const X& x, T a, T b, std::int64_t k) {
 /// Which values that could make a product NaN occur among operands.
 struct Specials {
   bool nan = false, infinite = false, negative_infinite = false;
+  RIGEL_FUNCTION Specials& operator|=(const Specials& other) {
+    nan |= other.nan;
+    infinite |= other.infinite;
+    negative_infinite |= other.negative_infinite;
+    return *this;
+  }
 };
 
 /// Whether no product of values of A and B is NaN. Finite values give none, so this tries the infinities that occur, with each
