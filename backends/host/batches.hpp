@@ -92,7 +92,7 @@ struct BatchWorker {
   }
 
   /// Loads the accumulators from C.
-  [[gnu::noinline]] void start(const S& s, std::int64_t l, int matrices) {
+  RIGEL_HOST_OUTER void start(const S& s, std::int64_t l, int matrices) {
     constexpr int chunk = sizeof(typename S::accumulator) <= 64 ? most_values : 1;
     typename S::accumulator x[chunk];
     for (std::int64_t e = 0; e < lines * length; ++e) sums[e] = L::Lanes::all(S::identity());
@@ -100,7 +100,7 @@ struct BatchWorker {
       for (std::int64_t line = 0; line < lines; ++line)
         for (std::int64_t j = 0; j < length; j += chunk) {
           const int count = static_cast<int>(length - j < chunk ? length - j : chunk);
-          start_row<Level, chunk>(s, g.finish, x, count, g.c, place(l + lane, line, j));
+          start_row<Level>(s, g.finish, x, count, g.c, place(l + lane, line, j));
           for (int i = 0; i < count; ++i) L::Lanes::set(sums[line * length + j + i], lane, x[i]);
         }
   }

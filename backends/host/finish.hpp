@@ -65,13 +65,12 @@ RIGEL_FUNCTION void results(const S& s, const typename S::accumulator* x, int co
     for (int j = 0; j < count; ++j) v[j] = rigel::result(s, x[j]);
 }
 
-/// Applies the epilogue to `count` ≤ Columns accumulators and stores them.
-template <class Level, int Columns, class S, class Finish>
-RIGEL_FUNCTION void store_row(const S& s, const Finish& finish, const typename S::accumulator* x, int count, void* c,
-                              const Place& at) {
+/// Applies the epilogue to `count` ≤ most_values accumulators and stores them.
+template <class Level, class S, class Finish>
+[[gnu::noinline]] void store_row(const S& s, const Finish& finish, const typename S::accumulator* x, int count, void* c,
+                                 const Place& at) {
   if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {
-    static_assert(Columns <= most_values);
-    row_t<S> v[Columns];
+    row_t<S> v[most_values];
     results<Level>(s, x, count, v);
     store_values<Level>(finish, v, count, c, at);
   } else {
@@ -82,14 +81,14 @@ RIGEL_FUNCTION void store_row(const S& s, const Finish& finish, const typename S
   }
 }
 
-/// The accumulators with which the chains of `count` ≤ Columns outputs start, read from C.
-template <class Level, int Columns, class S, class Finish>
-RIGEL_FUNCTION void start_row(const S& s, const Finish& finish, typename S::accumulator* x, int count, const void* c,
-                              const Place& at) {
+/// The accumulators with which the chains of `count` ≤ most_values outputs start, read from C.
+template <class Level, class S, class Finish>
+[[gnu::noinline]] void start_row(const S& s, const Finish& finish, typename S::accumulator* x, int count, const void* c,
+                                 const Place& at) {
   if constexpr (!can_accumulate<S>) {
     for (int j = 0; j < count; ++j) x[j] = S::identity();
   } else if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {
-    row_t<S> v[Columns];
+    row_t<S> v[most_values];
     read_row<Level>(finish.type, c, v, count, at);
     for (int j = 0; j < count; ++j) x[j] = lift(s, v[j]);
   } else {

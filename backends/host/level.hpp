@@ -13,6 +13,9 @@
 #define RIGEL_HOST_LOOP [[gnu::noinline, clang::min_vector_width(512)]]
 #endif
 
+// What calls innermost loops: there are hundreds of copies of it, and it takes little of the time.
+#define RIGEL_HOST_OUTER [[gnu::noinline, clang::minsize]]
+
 namespace rigel::backends::host {
 
 /// x86-64-v2: SSE4.2. It has no fma instruction; the library function makes plus_times and l2_squared slow.

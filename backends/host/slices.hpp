@@ -80,7 +80,7 @@ struct SliceWorker {
   }
 
   /// The sums of a tile over slice number `slice`, in `to`: row after row, grid.tile_n apart.
-  [[gnu::noinline]] void slice_of(const S& s, const Tile& t, int slice, Accumulator* to) {
+  RIGEL_HOST_OUTER void slice_of(const S& s, const Tile& t, int slice, Accumulator* to) {
     const std::int64_t begin = slice * grid.slice, end = g.k - begin < grid.slice ? g.k : begin + grid.slice;
     const std::int64_t whole = begin + (end - begin) / L::lanes * L::lanes;
     for (std::int64_t k = begin; k < whole; k += grid.depth)
@@ -95,20 +95,20 @@ struct SliceWorker {
       }
   }
 
-  [[gnu::noinline]] void store(const S& s, const Tile& t, const Accumulator* x) {
+  RIGEL_HOST_OUTER void store(const S& s, const Tile& t, const Accumulator* x) {
     for (int i = 0; i < t.rows; ++i) {
       const Place at{t.l, t.i0 + i, t.j0, g.c_offset(t.l, t.i0 + i, t.j0), g.c_strides.column, false};
       Accumulator* const row = block + 2 * grid.tile_m * grid.tile_n;
       for (int j = 0; j < t.columns; ++j) row[j] = x[i * grid.tile_n + j];
       if (g.accumulate) {
-        start_row<Level, slice_tile>(s, g.finish, row, t.columns, g.c, at);
+        start_row<Level>(s, g.finish, row, t.columns, g.c, at);
         for (int j = 0; j < t.columns; ++j) row[j] = s.add(row[j], x[i * grid.tile_n + j]);
       }
-      store_row<Level, slice_tile>(s, g.finish, row, t.columns, g.c, at);
+      store_row<Level>(s, g.finish, row, t.columns, g.c, at);
     }
   }
 
-  [[gnu::noinline]] void join(const S& s, const Tile& t, Accumulator* x, const Accumulator* y) const {
+  RIGEL_HOST_OUTER void join(const S& s, const Tile& t, Accumulator* x, const Accumulator* y) const {
     for (int i = 0; i < t.rows; ++i)
       for (int j = 0; j < t.columns; ++j) x[i * grid.tile_n + j] = s.add(x[i * grid.tile_n + j], y[i * grid.tile_n + j]);
   }

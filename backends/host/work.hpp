@@ -66,9 +66,30 @@ struct Worker {
     bool first, last;  // of K
   };
 
+  /// An innermost loop for so many rows. `finish`, if there is one, stores results.
+  struct BlockLoop {
+    int rows;
+    void (*run)(const of_operands_t<S>&, std::int64_t, int, const Operand*, const Operand*, const Accumulator*, std::int64_t,
+                Accumulator*, std::int64_t);
+    void (*finish)(const of_operands_t<S>&, std::int64_t, int, const Operand*, const Operand*, const Accumulator*,
+                   std::int64_t, Operand*);
+  };
+  template <int Rows, bool Ordered>
+  static constexpr BlockLoop loop_of_rows() {
+    if constexpr (std::is_same_v<Finish, detail::ProgramFinish> && has_lanes_result<Level, S> && M::finishes)
+      return {Rows, &M::template run<Rows, Ordered>, &M::template finish<Rows, Ordered>};
+    else
+      return {Rows, &M::template run<Rows, Ordered>, nullptr};
+  }
+
   /// Computes all register blocks of a tile over one block of K, from packed operands.
   template <bool Ordered>
   RIGEL_MEMBER void blocks(const S& s, const Part& part) {
+    static constexpr BlockLoop loops[] = {loop_of_rows<M::rows, Ordered>(), loop_of_rows<M::few_rows, Ordered>(),
+                                          loop_of_rows<1, Ordered>()};
+    blocks_by(s, part, loops);
+  }
+  RIGEL_HOST_OUTER void blocks_by(const S& s, const Part& part, const BlockLoop (&loops)[3]) {
     const std::int64_t blocks_m = (part.rows + M::rows - 1) / M::rows,
                        blocks_n = (part.columns + M::columns - 1) / M::columns;
     // A panel of B stays in the first-level cache while those of A pass. If K is short, the stores of C are what takes time, and
@@ -76,34 +97,24 @@ struct Worker {
     const bool by_rows = part.steps <= short_steps;
     const std::int64_t outer = by_rows ? blocks_m : blocks_n, inner = by_rows ? blocks_n : blocks_m;
     for (std::int64_t o = 0; o < outer; ++o)
-      for (std::int64_t q = 0; q < inner; ++q)
-        rows_of_block<Ordered>(s, part, (by_rows ? o : q) * M::rows, (by_rows ? q : o) * M::columns);
+      for (std::int64_t q = 0; q < inner; ++q) {
+        const std::int64_t i = (by_rows ? o : q) * M::rows, j = (by_rows ? q : o) * M::columns;
+        // A block at an edge has fewer rows: as many times `few_rows` as it takes, or one.
+        int left = static_cast<int>(part.rows - i < M::rows ? part.rows - i : M::rows);
+        for (int r = 0; left > 0;) {
+          const BlockLoop& loop = loops[left == 1 ? 2 : M::few_rows > 1 && left < M::rows ? 1 : 0];
+          const int rows = left < loop.rows ? left : loop.rows;
+          block_of(s, part, i, j, r, rows, loop);
+          r += rows;
+          left -= rows;
+        }
+      }
   }
   static constexpr int short_steps = 32;
 
-  /// The block at (i, j) of the tile. At an edge it has fewer rows.
-  template <bool Ordered>
-  RIGEL_MEMBER void rows_of_block(const S& s, const Part& part, std::int64_t i, std::int64_t j) {
-    int left = static_cast<int>(part.rows - i < M::rows ? part.rows - i : M::rows);
-    for (int r = 0; left > 0;) {
-      if (left == 1 && M::rows > 1) {
-        block_of<Ordered, 1>(s, part, i, j, r, 1);
-        return;
-      }
-      if (M::few_rows > 1 && left < M::rows) {
-        block_of<Ordered, M::few_rows>(s, part, i, j, r, left < M::few_rows ? left : M::few_rows);
-        r += M::few_rows;
-        left -= M::few_rows;
-      } else {
-        block_of<Ordered, M::rows>(s, part, i, j, r, left);
-        return;
-      }
-    }
-  }
-
-  /// Rows r, …, r + Rows − 1 of that block, of which `rows` are the tile's.
-  template <bool Ordered, int Rows>
-  RIGEL_MEMBER void block_of(const S& s, const Part& part, std::int64_t i, std::int64_t j, int r, int rows) {
+  /// Rows r, …, r + rows − 1 of the block at (i, j) of the tile, by a loop that computes as many or more.
+  RIGEL_MEMBER void block_of(const S& s, const Part& part, std::int64_t i, std::int64_t j, int r, int rows,
+                             const BlockLoop& loop) {
     const int columns = static_cast<int>(part.columns - j < M::columns ? part.columns - j : M::columns);
     const std::int64_t m0 = part.i0 + i + r, n0 = part.j0 + j;
     Accumulator* const partial = sums + (i + r) * grid.tile_n + j;
@@ -116,31 +127,30 @@ struct Worker {
     }
     const Operand* const a = packed_a + i * part.steps + r;
     const Operand* const b = packed_b + j * part.steps;
-    if constexpr (std::is_same_v<Finish, detail::ProgramFinish> && has_lanes_result<Level, S> && M::finishes) {
+    if constexpr (loop_of_rows<1, false>().finish != nullptr) {
       if (part.last) {
         auto* const values = reinterpret_cast<Operand*>(block);
-        M::template finish<Rows, Ordered>(as_of_operands(s), part.k0, part.steps, a, b, in, in_stride, values);
+        loop.finish(as_of_operands(s), part.k0, part.steps, a, b, in, in_stride, values);
         for (int row = 0; row < rows; ++row)
           store_values<Level>(g.finish, values + row * M::columns, columns, g.c, place(part.l, m0 + row, n0));
         return;
       }
     }
-    const bool into_c = part.last && copies() && c_column == 1 && rows == Rows && columns == M::columns;
+    const bool into_c = part.last && copies() && c_column == 1 && rows == loop.rows && columns == M::columns;
     Accumulator* const out = !part.last ? partial
                              : into_c   ? static_cast<Accumulator*>(g.c) + place(part.l, m0, n0).offset
                                         : block;
     const std::int64_t out_stride = !part.last ? grid.tile_n : into_c ? c_row : M::columns;
-    M::template run<Rows, Ordered>(as_of_operands(s), part.k0, part.steps, a, b, in, in_stride, out, out_stride);
+    loop.run(as_of_operands(s), part.k0, part.steps, a, b, in, in_stride, out, out_stride);
     if (part.last && !into_c)
       for (int row = 0; row < rows; ++row)
-        store_row<Level, M::columns>(s, g.finish, block + row * M::columns, columns, g.c, place(part.l, m0 + row, n0));
+        store_row<Level>(s, g.finish, block + row * M::columns, columns, g.c, place(part.l, m0 + row, n0));
   }
 
   /// Loads the accumulators of a block of outputs from C. Outputs beyond the edge start with the identity.
   RIGEL_MEMBER void start(const S& s, std::int64_t l, std::int64_t i, std::int64_t j, int rows, int columns) {
     for (int e = 0; e < M::rows * M::columns; ++e) block[e] = S::identity();
-    for (int r = 0; r < rows; ++r)
-      start_row<Level, M::columns>(s, g.finish, block + r * M::columns, columns, g.c, place(l, i + r, j));
+    for (int r = 0; r < rows; ++r) start_row<Level>(s, g.finish, block + r * M::columns, columns, g.c, place(l, i + r, j));
   }
 
   /// Whether C receives accumulators unchanged.
@@ -206,7 +216,7 @@ RIGEL_FUNCTION void work_with(Worker& worker, const Grid& grid, void* workspace)
 
 /// The Work of semiring S at a level.
 template <Way way, class Level, class S, class Finish>
-void work(const void* arguments, const Grid& grid, int worker, void* workspace) {
+RIGEL_HOST_OUTER void work(const void* arguments, const Grid& grid, int worker, void* workspace) {
   char* const shared = static_cast<char*>(workspace);
   char* const scratch = shared + grid.shared + static_cast<std::size_t>(worker) * grid.scratch;
   const auto& g = *static_cast<const detail::Arguments<S, Finish>*>(arguments);

@@ -133,11 +133,12 @@ double cost(const Contraction& p) {
   constexpr double packed_bytes_per_second = cuts ? 3.1e12 : 1.2e12;
   constexpr int area = Shape::m * Shape::n;
   constexpr bool splits = decomposition.planes == 1 && decomposition.products > 1;  // in registers
-  constexpr double rate = area >= 128 * 128 && splits ? 1.08e11
-                          : area >= 128 * 256         ? 1.22e11
-                          : area >= 128 * 128         ? 1.15e11
-                          : area >= 128 * 64          ? 0.98e11
-                                                      : 0.75e11;
+  constexpr double rate = is_deep<Shape>                ? 0.85e11
+                          : area >= 128 * 128 && splits ? 1.08e11
+                          : area >= 128 * 256           ? 1.22e11
+                          : area >= 128 * 128           ? 1.15e11
+                          : area >= 128 * 64            ? 0.98e11
+                                                        : 0.75e11;
   const auto busy = [](double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * Shape::warps); };
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
   const detail::Waves waves(tiles, p.execution.multiprocessors, Shape::blocks);
