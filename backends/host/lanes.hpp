@@ -87,7 +87,12 @@ struct SumsOf {
       return std::type_identity<Fields<V, fields_of<S>()>>{};
   }
   using type = typename decltype(type_of<Row>())::type;
-  static constexpr int fields = one || is_lane<Accumulator> ? 1 : static_cast<int>(sizeof(Accumulator) / sizeof(Operand));
+  static constexpr int fields = [] {
+    if constexpr (one || is_lane<Accumulator>)
+      return 1;
+    else
+      return static_cast<int>(sizeof(Accumulator) / sizeof(Operand));
+  }();
   static_assert(fields == 1 || (sizeof(type) == fields * sizeof(Row) && sizeof(Accumulator) == fields * sizeof(Operand)));
 
   /// The fields of one accumulator, or of a row's.
