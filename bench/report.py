@@ -419,17 +419,25 @@ def choices_over_time():
     return Table(sources, ["commit", *LOSSES, "`portable` chosen"], rows)
 
 
-def walk():
+def walk_of(name):
     """Time over floor on a random walk: of all problems, of each kind of shape, of each semiring."""
-    result = load("h200/walk.json", "problems")
+    result = load(name, "problems")
     kinds, names = {}, {}
     for problem in result["problems"]:
         ratio = problem["seconds"] / problem["floor"]
         kinds.setdefault(problem["kind"], []).append(ratio)
         names.setdefault(problem["problem"].split(",")[0], []).append(ratio)
     groups = {"all": sum(kinds.values(), []), **dict(sorted(kinds.items())), **dict(sorted(names.items()))}
-    return Table([("h200/walk.json", result["context"])], ["problems of", "number", "time / floor: median", "90 %", "99 %", "worst"],
+    return Table([(name, result["context"])], ["problems of", "number", "time / floor: median", "90 %", "99 %", "worst"],
                  [[group, *quantiles(ratios)] for group, ratios in groups.items()])
+
+
+def walk():
+    return walk_of("h200/walk.json")
+
+
+def host_walk():
+    return walk_of("host/walk.json")
 
 
 def choices_of_shapes():
@@ -448,7 +456,7 @@ def choices_of_shapes():
 
 TABLES = {make.__name__: make for make in (
     semirings, tensor_distances, compared, swept, tensor_products, precisions, choices, host, host_metrics, simt, simt_ceilings,
-    metrics, mma, mma_ceilings, mma_products, hopper, overhead, choices_over_time, choices_of_shapes, walk)}
+    metrics, mma, mma_ceilings, mma_products, hopper, overhead, choices_over_time, choices_of_shapes, walk, host_walk)}
 
 
 # ---- documents -------------------------------------------------------------------------------------------------------
