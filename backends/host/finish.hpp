@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rigel/backends/host/lanes.hpp>
+#include <rigel/backends/host/level.hpp>
 #include <rigel/detail/arguments.hpp>
 
 namespace rigel::backends::host {
@@ -83,8 +84,8 @@ template <class Level, class S, class Finish>
 
 /// The accumulators with which the chains of `count` ≤ most_values outputs start, read from C.
 template <class Level, class S, class Finish>
-[[gnu::noinline]] void start_row(const S& s, const Finish& finish, typename S::accumulator* x, int count, const void* c,
-                                 const Place& at) {
+RIGEL_HOST_OUTER void start_row(const S& s, const Finish& finish, typename S::accumulator* x, int count, const void* c,
+                                const Place& at) {
   if constexpr (!can_accumulate<S>) {
     for (int j = 0; j < count; ++j) x[j] = S::identity();
   } else if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {

@@ -84,7 +84,7 @@ template <class Level, class Value>
 }
 
 template <class Level, class T>
-[[gnu::noinline]] void read_row(Scalar type, const void* c, T* v, int count, const Place& at) {
+RIGEL_HOST_OUTER void read_row(Scalar type, const void* c, T* v, int count, const Place& at) {
   detail::with_type<T>(type, const_cast<void*>(c), [&](auto* typed) {
     using From = std::remove_cvref_t<decltype(*typed)>;
     const auto* const row = typed + at.offset;

@@ -97,9 +97,9 @@ struct LanewiseLoops {
 
   /// run() for a block of m × n outputs of any extents.
   template <bool Ordered, LanesOf of>
-  [[gnu::noinline]] static void run_all(const S& s, int m, int n, std::int64_t k0, int steps, Vectors<Operand> a,
-                                        Vectors<Operand> b, bool starts, Sums* sums, std::int64_t row_stride,
-                                        std::int64_t column_stride) {
+  RIGEL_HOST_OUTER static void run_all(const S& s, int m, int n, std::int64_t k0, int steps, Vectors<Operand> a,
+                                       Vectors<Operand> b, bool starts, Sums* sums, std::int64_t row_stride,
+                                       std::int64_t column_stride) {
     const auto part = [&]<int Rows, int Columns>(int i, int j) __attribute__((always_inline)) {
       run<Rows, Columns, Ordered, of>(s, k0, steps, {a.first + i * a.line, a.line, a.step},
                                       {b.first + j * b.line, b.line, b.step}, starts,
