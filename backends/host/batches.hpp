@@ -23,7 +23,6 @@ struct BatchWorker {
   using Sums = typename L::Sums;
   using Value = row_t<S>;
   static constexpr int lanes = L::lanes;
-  static constexpr int chunk = most_values;
 
   const detail::Arguments<S, Finish>& g;
   const Grid& grid;
@@ -138,9 +137,9 @@ struct BatchWorker {
       const std::int64_t of_lines = one_line ? 1 : lines, of_length = one_line ? count : length;
       for (int lane = 0; lane < matrices; ++lane)
         for (std::int64_t line = 0; line < of_lines; ++line)
-          for (std::int64_t j = 0; j < of_length; j += chunk)
+          for (std::int64_t j = 0; j < of_length; j += most_values)
             store_values<Level>(g.finish, values + lane * count + line * of_length + j,
-                                static_cast<int>(of_length - j < chunk ? of_length - j : chunk), g.c,
+                                static_cast<int>(of_length - j < most_values ? of_length - j : most_values), g.c,
                                 place(l + lane, line, j));
     } else {
       for (int lane = 0; lane < matrices; ++lane)

@@ -24,7 +24,7 @@ RIGEL_FUNCTION vector<To, Lanes> load_converted(const From* p) {
 template <class From, class To>
 inline constexpr bool converts_in_vectors = (is_lane<From> || ShortFloat<From>) && is_lane<To>;
 
-/// The number of lanes of the vectors that copy a panel: a power of two that divides its width.
+/// The number of lanes of the vectors that copy a panel or lanes, so many at a time: a power of two that divides the width.
 template <class Level, int Width, class To>
 constexpr int packed_lanes() {
   constexpr int widest = Level::vector_bytes / sizeof(To) < 16 ? Level::vector_bytes / sizeof(To) : 16;
@@ -93,13 +93,6 @@ template <class Level, int Width, class From, class To>
   }
 }
 
-/// The lanes of the square blocks in which `interleave` and its like transpose elements.
-template <class Level, int Lanes, class T>
-constexpr int block_lanes() {
-  constexpr int widest = Level::vector_bytes / sizeof(T) < 16 ? Level::vector_bytes / sizeof(T) : 16;
-  return Lanes < widest ? Lanes : widest;
-}
-
 template <class Level, int Lanes, class From, class To>
 [[gnu::noinline, clang::min_vector_width(512)]] void interleave(const From* source, std::int64_t batch_stride, int matrices,
                                                                 std::int64_t outer, std::int64_t outer_stride,
@@ -112,7 +105,7 @@ template <class Level, int Lanes, class From, class To>
   for (int l = 0; l < Lanes; ++l) first[l] = source + (l < matrices ? l : matrices - 1) * batch_stride;
   for (std::int64_t i = 0; i < outer; ++i, to += inner * Lanes) {
     if constexpr (converts_in_vectors<From, To> && Lanes > 1) {
-      constexpr int block = block_lanes<Level, Lanes, To>();
+      constexpr int block = packed_lanes<Level, Lanes, To>();
       if (inner_stride == 1 && inner >= block) {
         for (std::int64_t at = 0; at < inner; at += block) {
           const std::int64_t j = at + block <= inner ? at : inner - block;  // the last block overlaps the one before it
@@ -129,7 +122,7 @@ template <class Level, int Lanes, class From, class To>
       }
     }
     for (std::int64_t j = 0; j < inner; ++j)
-      convert_each<To, block_lanes<Level, Lanes, To>()>(
+      convert_each<To, packed_lanes<Level, Lanes, To>()>(
           [&](int l) __attribute__((always_inline)) { return first[l][i * outer_stride + j * inner_stride]; }, Lanes,
           to + j * Lanes);
   }
@@ -139,7 +132,7 @@ template <class Level, int Lanes, class T>
 [[gnu::noinline, clang::min_vector_width(512)]] void deinterleave(const T* from, std::int64_t count, int matrices, T* to,
                                                                   std::int64_t stride) {
   if constexpr (Lanes > 1) {
-    constexpr int block = block_lanes<Level, Lanes, T>();
+    constexpr int block = packed_lanes<Level, Lanes, T>();
     if (count >= block && matrices == Lanes) {
       for (std::int64_t at = 0; at < count; at += block) {
         const std::int64_t i = at + block <= count ? at : count - block;
@@ -164,7 +157,7 @@ template <class Level, class From, class To>
                                                                 std::int64_t k_stride, int count, int steps, To* to,
                                                                 std::int64_t to_stride) {
   if constexpr (converts_in_vectors<From, To>) {
-    constexpr int block = block_lanes<Level, 16, To>();
+    constexpr int block = packed_lanes<Level, 16, To>();
     if (k_stride == 1) {
       for (int i = 0; i < count; ++i) {
         int k = 0;
@@ -191,7 +184,7 @@ template <class Level, class From, class To>
     }
   }
   for (int i = 0; i < count; ++i)
-    convert_each<To, block_lanes<Level, 16, To>()>(
+    convert_each<To, packed_lanes<Level, 16, To>()>(
         [&](int k) __attribute__((always_inline)) { return source[i * line_stride + k * k_stride]; }, steps,
         to + i * to_stride);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The innermost loop of with_argument: beside the vectors of values, vectors of the k that won, in integers of the values' size.
-// They count from the block's first k, so they fit into 16 bits, too.
+// The innermost loop of with_argument: vectors of values, and vectors of the k that won, in integers of the values' size. They
+// count from the block's first k, so they fit into 16 bits, too.
 #pragma once
 
 #include <rigel/backends/host/microkernel.hpp>

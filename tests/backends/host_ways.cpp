@@ -139,23 +139,23 @@ bool computes_in(const Kernel<Contraction>& kernel, Way way, const Subject<Exec>
 }
 
 /// C's bytes after a run of the problem, or of what `part` makes of it, in a way. The workspace begins with unlikely values, and
-/// what is behind it stays as it was.
+/// what follows it stays as it was.
 template <class Exec, class Part>
 Bytes result_in(Way way, const Kernel<Contraction>& kernel, support::Problem<Exec>& problem, int threads, const Part& part) {
-  constexpr std::size_t alignment = 256, behind = 256;
+  constexpr std::size_t alignment = 256, after = 256;
   rigel::Plan plan;
   plan.keep(way);
   return problem.after([&](const Contraction& whole) {
     Contraction p = part(whole);
     p.execution.concurrency = threads;
     const std::size_t bytes = kernel.workspace(kernel, p, plan).bytes;
-    Bytes memory(bytes + behind + alignment, 0xff);
+    Bytes memory(bytes + after + alignment, 0xff);
     void* first = memory.data();
     std::size_t space = memory.size();
-    std::align(alignment, bytes + behind, first, space);
+    std::align(alignment, bytes + after, first, space);
     kernel.run(kernel, p, plan, {.data = first, .bytes = bytes});
     const auto* const end = static_cast<const unsigned char*>(first) + bytes;
-    CHECK(std::all_of(end, end + behind, [](unsigned char byte) { return byte == 0xff; }));
+    CHECK(std::all_of(end, end + after, [](unsigned char byte) { return byte == 0xff; }));
   });
 }
 const auto whole = [](const Contraction& p) { return p; };
