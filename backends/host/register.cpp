@@ -21,16 +21,17 @@ struct Compiled {
   static const Loop& get() { return loops<Level, List>()[Index]; }
 };
 
-// The levels of this build, and whether this processor can run code of one of them.
+/// The levels of this build (CMake's RIGEL_HOST_LEVELS), the widest first.
+using Levels = type_list<RIGEL_HOST_LEVELS>;
+
+/// Whether this processor can run code of a level.
 template <class Level>
 bool runs();
 #if defined(__x86_64__)
-using Levels = type_list<v4, v3, v2>;
 template <> bool runs<v2>() { return __builtin_cpu_supports("x86-64-v2"); }
 template <> bool runs<v3>() { return __builtin_cpu_supports("x86-64-v3"); }
 template <> bool runs<v4>() { return __builtin_cpu_supports("x86-64-v4"); }
 #elif defined(__aarch64__) && defined(__linux__)
-using Levels = type_list<sve512, sve256, neon>;
 
 // The bytes of an SVE vector of this process; 0 if the processor has no SVE.
 int sve_bytes() {
@@ -41,7 +42,6 @@ template <> bool runs<neon>() { return true; }
 template <> bool runs<sve256>() { return sve_bytes() == sve256::vector_bytes; }
 template <> bool runs<sve512>() { return sve_bytes() == sve512::vector_bytes; }
 #else
-using Levels = type_list<native>;
 template <> bool runs<native>() { return true; }
 #endif
 
