@@ -23,6 +23,8 @@ struct BatchWorker {
   using Sums = typename L::Sums;
   using Value = row_t<S>;
   static constexpr int lanes = L::lanes;
+  // Accumulators of a line that are copied at once.
+  static constexpr int chunk = sizeof(typename S::accumulator) <= 64 ? most_values : 1;
 
   const detail::Arguments<S, Finish>& g;
   const Grid& grid;
@@ -92,7 +94,6 @@ struct BatchWorker {
 
   /// Loads the accumulators from C.
   RIGEL_HOST_OUTER void start(const S& s, std::int64_t l, int matrices) {
-    constexpr int chunk = sizeof(typename S::accumulator) <= 64 ? most_values : 1;
     typename S::accumulator x[chunk];
     for (std::int64_t e = 0; e < lines * length; ++e) sums[e] = L::Lanes::all(S::identity());
     for (int lane = 0; lane < matrices; ++lane)
@@ -100,7 +101,7 @@ struct BatchWorker {
         for (std::int64_t j = 0; j < length; j += chunk) {
           const int count = static_cast<int>(length - j < chunk ? length - j : chunk);
           start_row<Level>(s, g.finish, x, count, g.c, place(l + lane, line, j));
-          for (int i = 0; i < count; ++i) L::Lanes::set(sums[line * length + j + i], lane, x[i]);
+          for (int i = 0; i < count; ++i) L::put(sums[line * length + j + i], lane, x[i]);
         }
   }
 
@@ -111,12 +112,11 @@ struct BatchWorker {
     auto* const to = reinterpret_cast<Value*>(sums);
     if constexpr (!std::is_same_v<Value, Accumulator> || requires(Accumulator x) { s.result(x); })
       for (std::int64_t e = 0; e < count; ++e) {
-        const Sums x = load<Sums>(sums + e);
         if constexpr (has_lanes_result<Level, S>) {
-          host::store(to + e * lanes, s.result(x));
+          host::store(to + e * lanes, s.result(load<Sums>(sums + e)));
         } else {
           Value v[lanes];
-          for (int lane = 0; lane < lanes; ++lane) v[lane] = rigel::result(s, L::Lanes::get(x, lane));
+          for (int lane = 0; lane < lanes; ++lane) v[lane] = rigel::result(s, L::get(sums[e], lane));
           __builtin_memcpy(to + e * lanes, v, sizeof v);
         }
       }
@@ -142,12 +142,13 @@ struct BatchWorker {
                                 static_cast<int>(of_length - j < most_values ? of_length - j : most_values), g.c,
                                 place(l + lane, line, j));
     } else {
+      typename S::accumulator x[chunk];
       for (int lane = 0; lane < matrices; ++lane)
         for (std::int64_t line = 0; line < lines; ++line)
-          for (std::int64_t j = 0; j < length; ++j) {
-            const Place at = place(l + lane, line, j);
-            g.finish.store(s, L::Lanes::get(sums[line * length + j], lane), g.c, at.offset, by_columns ? j : line,
-                           by_columns ? line : j, at.batch);
+          for (std::int64_t j = 0; j < length; j += chunk) {
+            const int count = static_cast<int>(length - j < chunk ? length - j : chunk);
+            for (int i = 0; i < count; ++i) x[i] = L::get(sums[line * length + j + i], lane);
+            store_row<Level>(s, g.finish, x, count, g.c, place(l + lane, line, j));
           }
     }
   }

@@ -20,19 +20,20 @@ template <class Level, class T>
       return from < 0 ? static_cast<T>(constant) : program.source(from).template at<T>(at.batch, row(j), column(j));
     };
     const T x = step.x_from < 0 ? static_cast<T>(step.x) : T(0), y = number(step.y_from, step.y, 0);
+    // `f` receives the value: two ways to the row would be two pointers for the compiler, and no loop of vectors.
     const auto each = [&](const auto& f) __attribute__((always_inline)) {
       if (step.x_from < 0)
-        for (int j = 0; j < count; ++j) v[j] = f(j, x);
+        for (int j = 0; j < count; ++j) v[j] = f(v[j], j, x);
       else
-        for (int j = 0; j < count; ++j) v[j] = f(j, number(step.x_from, 0, j));
+        for (int j = 0; j < count; ++j) v[j] = f(v[j], j, number(step.x_from, 0, j));
     };
     epilogue::with_kind(step.kind, [&]<Kind kind>() {
       if constexpr (kind == Kind::power)
-        if (!step.reads_memory() && step.x == 0.5)  // a loop of vectors
-          return each([&](int j, T) { return __builtin_elementwise_sqrt(v[j]); });
-      each([&](int j, T own) {
+        if (!step.reads_memory() && step.x == 0.5)
+          return each([](T value, int, T) { return __builtin_elementwise_sqrt(value); });
+      each([&](T value, int j, T own) {
         const bool on_diagonal = kind == Kind::diagonal && column(j) - row(j) == step.offset;
-        return epilogue::detail::apply<kind>(v[j], own, y, on_diagonal);
+        return epilogue::detail::apply<kind>(value, own, y, on_diagonal);
       });
     });
   }
@@ -73,8 +74,12 @@ template <class Level, class Value>
     if (!program.empty()) apply_steps<Level>(program, 0, v, count, at);
     write_row<Level>(finish.type, c, v, count, at);
   } else {
-    if (program.bit_steps() > 0)
-      for (int j = 0; j < count; ++j) v[j] = program.bits(v[j]);
+    if (program.bit_steps() > 0) {
+      if (program[0].kind == epilogue::Kind::any_bit)  // a loop of vectors
+        for (int j = 0; j < count; ++j) v[j] = v[j] != 0;
+      else
+        for (int j = 0; j < count; ++j) v[j] = program.bits(v[j]);
+    }
     if (program.size() == program.bit_steps()) return write_row<Level>(finish.type, c, v, count, at);
     double wide[most_values];
     for (int j = 0; j < count; ++j) wide[j] = static_cast<double>(v[j]);

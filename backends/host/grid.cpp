@@ -128,7 +128,7 @@ Grid grid_of_slices(const Contraction& p, const Geometry& shape) {
   g.a = scratch.add(g.tile_m * g.depth, shape.operand_bytes);
   g.b = scratch.add(g.tile_n * g.depth, shape.operand_bytes);
   g.block = scratch.add(2 * outputs + g.tile_n, shape.accumulator_bytes);
-  g.sums = scratch.add(outputs, shape.sums_bytes);
+  g.sums = scratch.add(2 * outputs, shape.sums_bytes);
   g.scratch = scratch.bytes();
   return g;
 }
@@ -145,57 +145,86 @@ Grid grid_of(Way way, const Contraction& p, const Geometry& shape) {
 
 namespace {
 
-// Seconds that an element takes to be packed, and an output to be stored, on one thread, and what a line of C takes beyond that.
-constexpr double seconds_per_packed = 0.3e-9, seconds_per_output = 0.5e-9, seconds_per_line = 10e-9,
-                 seconds_per_tile = 200e-9, launch_seconds = 1e-6;
+// Seconds that an output takes to be stored, and what a line of C takes beyond that.
+constexpr double seconds_per_output = 0.5e-9, seconds_per_line = 10e-9, seconds_per_tile = 200e-9, launch_seconds = 1e-6;
+// An accumulator of one lane, gathered from those of a group of matrices.
+constexpr double seconds_per_gathered = 4e-9;
 // The ⊕ of lanes, for one of them.
 constexpr double seconds_per_joined = 1.5e-9;
 
 double of(std::int64_t x) { return static_cast<double>(x); }
 
+/// An operand as lines along K.
+struct Lines {
+  std::int64_t count, stride, k_stride;
+  bool converted;      // into the operands' type
+  double conversions;  // seconds per element, if they are no instructions
+};
+double seconds_of_conversion(Scalar type, const Geometry& shape) {
+  return type == Scalar::f16 && !shape.has_half ? 20e-9 : 0;
+}
+Lines lines_of(const Operand& o, std::int64_t count, std::int64_t stride, std::int64_t k_stride, const Geometry& shape) {
+  return {count, stride, k_stride, o.size != shape.operand_bytes, seconds_of_conversion(o.type, shape)};
+}
+
+// Seconds per k in which blocks (of `padded` lines), batches and slices pack an operand: whole vectors, or one element after another.
+double seconds_of_panels(const Lines& o, double padded) {
+  return padded * ((o.k_stride == 1 || o.stride == 1 ? 0.3e-9 : 1e-9) + o.conversions);
+}
+double seconds_of_interleaved(const Lines& o, std::int64_t k, const Geometry& shape) {
+  const bool dense = o.k_stride == 1 ? o.stride == k : o.stride == 1 && o.k_stride == o.count;
+  const std::int64_t contiguous = dense ? o.count * k : o.k_stride == 1 ? k : o.stride == 1 ? o.count : 0;
+  return of(o.count) * ((contiguous >= std::min(shape.lanes, 16) ? 0.3e-9 : 1.5e-9) + o.conversions);
+}
+double seconds_of_lines(const Lines& o) {
+  const bool by_blocks = o.stride == 1 && o.count >= slice_tile;
+  const double each = o.k_stride == 1 ? (o.converted ? 0.1e-9 : 0) : by_blocks ? 0.2e-9 : o.converted ? 0.9e-9 : 0.45e-9;
+  return of(o.count) * (each + o.conversions);
+}
+
 }  // namespace
 
 double seconds_of(Way way, const Contraction& p, const Geometry& shape) {
   const Grid g = grid_of(way, p, shape);
-  const double rate = way == Way::blocks ? shape.rate : shape.lanes_rate, workers = g.workers,
+  const double rate = way == Way::blocks ? shape.rate : shape.lanes_rate, workers = g.workers, m = of(p.m), n = of(p.n),
                k = of(std::max<std::int64_t>(1, p.k));
+  const Lines a = lines_of(p.a, p.m, p.a.row_stride, p.a.column_stride, shape),
+              b = lines_of(p.b, p.n, p.b.column_stride, p.b.row_stride, shape);
+  const double seconds_of_output = seconds_per_output + seconds_of_conversion(p.c.type, shape);
   switch (way) {
     case Way::batches: {
       if (p.semiring_in_view && p.semiring_stride != 0) return 1e30;
       // Interleaved operands and sums stay in a second-level cache.
       if (g.scratch > (1 << 20) || p.m == 0 || p.n == 0) return 1e30;
-      const double matrices = of(g.tiles) * shape.lanes, m = of(p.m), n = of(p.n);
-      // Matrices without gaps and epilogue are stored as they are, others line by line.
+      const double matrices = of(g.tiles) * shape.lanes;
+      // Matrices without gaps and epilogue are stored as they are, others line by line; a functor takes accumulators that are
+      // gathered lane by lane.
       const bool dense =
           g.transposed ? p.c.row_stride == 1 && p.c.column_stride == p.m : p.c.column_stride == 1 && p.c.row_stride == p.n;
       const double lines = dense && p.program && p.program->empty() ? 0 : (g.transposed ? n : m) * of(p.batch);
-      return launch_seconds +
-             (matrices * (m * n * k / rate + (m * k + k * n) * seconds_per_packed + m * n * seconds_per_output) +
-              lines * seconds_per_line) /
-                 workers;
+      const double of_matrix = m * n * (k / rate + (p.program ? seconds_of_output : seconds_per_gathered)) +
+                               k * (seconds_of_interleaved(a, p.k, shape) + seconds_of_interleaved(b, p.k, shape));
+      return launch_seconds + (matrices * of_matrix + lines * seconds_per_line) / workers;
     }
     case Way::slices: {
-      const double batch = of(p.batch), m = of(p.m), n = of(p.n), slices = g.slices;
-      // The k that fill no vector are computed one by one, each in about the time of a vector.
-      const double alone = of(p.k % shape.lanes), vectors = k / shape.lanes;
-      const double of_output =
-          (vectors + 2 * alone) * shape.lanes / rate + slices * (shape.lanes * seconds_per_joined) + seconds_per_output;
-      return launch_seconds +
-             batch *
-                 (m * n * of_output + k * (m * of(g.tiles_n) + n * of(g.tiles_m)) * seconds_per_packed +
-                  m * of(g.tiles_n) * seconds_per_line + of(g.tiles_m * g.tiles_n) * slices * seconds_per_tile) /
-                 workers;
+      const double slices = g.slices, tiles_m = of(g.tiles_m), tiles_n = of(g.tiles_n);
+      // Fewer k than lanes are computed one by one, each in about the time of a vector.
+      const double vectors = p.k < shape.lanes ? 2 * k : of((p.k + shape.lanes - 1) / shape.lanes);
+      const double of_outputs =
+          m * n * (vectors * shape.lanes / rate + slices * (shape.lanes * seconds_per_joined) + seconds_of_output);
+      const double of_operands = k * (tiles_n * seconds_of_lines(a) + tiles_m * seconds_of_lines(b));
+      const double of_tiles = m * tiles_n * seconds_per_line + tiles_m * tiles_n * slices * seconds_per_tile;
+      return launch_seconds + of(p.batch) * (of_outputs + of_operands + of_tiles) / workers;
     }
     default: {
-      const std::int64_t m = g.transposed ? p.n : p.m, n = g.transposed ? p.m : p.n;
-      const double padded_m = of(up(m, 4)), padded_n = of(up(n, shape.columns)),
-                   lines = of(m) * of((n + shape.columns - 1) / shape.columns);
-      const double outputs = of(m) * of(n) * seconds_per_output;
-      return launch_seconds + (of(p.batch) * (padded_m * padded_n * k / rate +
-                                              (padded_m * of(g.tiles_n) + padded_n) * k * seconds_per_packed + outputs +
-                                              lines * seconds_per_line) +
-                               of(g.tiles) * seconds_per_tile) /
-                                  workers;
+      const std::int64_t rows = g.transposed ? p.n : p.m, columns = g.transposed ? p.m : p.n;
+      const double padded_rows = of(up(rows, 4)), padded_columns = of(up(columns, shape.columns)),
+                   lines = of(rows) * of((columns + shape.columns - 1) / shape.columns);
+      const double of_operands = k * (of(g.tiles_n) * seconds_of_panels(g.transposed ? b : a, padded_rows) +
+                                      seconds_of_panels(g.transposed ? a : b, padded_columns));
+      const double of_outputs =
+          padded_rows * padded_columns * k / rate + m * n * seconds_of_output + lines * seconds_per_line;
+      return launch_seconds + (of(p.batch) * (of_outputs + of_operands) + of(g.tiles) * seconds_per_tile) / workers;
     }
   }
 }

@@ -26,6 +26,7 @@ struct Geometry {
   int lanes;          // of the other two ways
   std::size_t operand_bytes, accumulator_bytes, sums_bytes, value_bytes;
   bool commutative;
+  bool has_half;            // of the level
   double rate, lanes_rate;  // pairs per second and thread, of blocks and of the other two ways
 };
 

@@ -117,10 +117,38 @@ struct LanewiseLoops {
       for (; i < m; ++i) line.template operator()<1>(i);
   }
 
+  /// The accumulator of a lane of sums in memory.
+  RIGEL_MEMBER static Accumulator get(const Sums& sums, int lane) {
+    Accumulator x;
+    for (int f = 0; f < Lanes::fields; ++f)
+      __builtin_memcpy(bytes(x) + f * lane_bytes, bytes(sums) + f * field_bytes + lane * lane_bytes, lane_bytes);
+    return x;
+  }
+  RIGEL_MEMBER static void put(Sums& sums, int lane, const Accumulator& x) {
+    for (int f = 0; f < Lanes::fields; ++f)
+      __builtin_memcpy(bytes(sums) + f * field_bytes + lane * lane_bytes, bytes(x) + f * lane_bytes, lane_bytes);
+  }
+  /// Lanes 0, …, count − 1 of `sums` become those of `from`.
+  RIGEL_MEMBER static void restore(Sums& sums, const Sums& from, int count) {
+    for (int f = 0; f < Lanes::fields; ++f)
+      __builtin_memcpy(bytes(sums) + f * field_bytes, bytes(from) + f * field_bytes, count * lane_bytes);
+  }
+
   /// The ⊕ of all lanes, in an order that depends on nothing.
   [[gnu::noinline]] static Accumulator joined(const S& s, const Sums& sums) { return joined_of<lanes>(s, sums); }
 
  private:
+  static constexpr std::size_t field_bytes = sizeof(Sums) / Lanes::fields, lane_bytes = field_bytes / lanes;
+  static_assert(lane_bytes * Lanes::fields == sizeof(Accumulator));
+  template <class T>
+  RIGEL_MEMBER static char* bytes(T& x) {
+    return reinterpret_cast<char*>(&x);
+  }
+  template <class T>
+  RIGEL_MEMBER static const char* bytes(const T& x) {
+    return reinterpret_cast<const char*>(&x);
+  }
+
   // By halves, in vectors if ⊕ takes these accumulators as vectors.
   template <int N>
   RIGEL_MEMBER static Accumulator joined_of(const S& s, const typename SumsOf<S, typename row_of<N>::type>::type& x) {

@@ -18,36 +18,44 @@
 
 namespace rigel::backends::host {
 
-/// x86-64-v2: SSE4.2. It has no fma instruction; the library function makes plus_times and l2_squared slow.
+// A level also says whether fma, and conversions from and to half, are instructions; library functions take many times as long.
+
+/// x86-64-v2: SSE4.2.
 struct v2 {
   static constexpr const char *name = "v2", *needs = "instructions of x86-64-v2";
   static constexpr int vector_bytes = 16, registers = 16;
+  static constexpr bool has_fma = false, has_half = false;
 };
 /// x86-64-v3: AVX2 and FMA.
 struct v3 {
   static constexpr const char *name = "v3", *needs = "instructions of x86-64-v3";
   static constexpr int vector_bytes = 32, registers = 16;
+  static constexpr bool has_fma = true, has_half = true;
 };
 /// x86-64-v4: AVX-512 F, BW, CD, DQ and VL.
 struct v4 {
   static constexpr const char *name = "v4", *needs = "instructions of x86-64-v4";
   static constexpr int vector_bytes = 64, registers = 32;
+  static constexpr bool has_fma = true, has_half = true;
 };
 
 /// AArch64: NEON, which every such processor has.
 struct neon {
   static constexpr const char *name = "neon", *needs = "NEON";
   static constexpr int vector_bytes = 16, registers = 32;
+  static constexpr bool has_fma = true, has_half = true;
 };
 /// AArch64 with SVE vectors of exactly 256 bits.
 struct sve256 {
   static constexpr const char *name = "sve256", *needs = "SVE vectors of 256 bits";
   static constexpr int vector_bytes = 32, registers = 32;
+  static constexpr bool has_fma = true, has_half = true;
 };
 /// AArch64 with SVE vectors of exactly 512 bits.
 struct sve512 {
   static constexpr const char *name = "sve512", *needs = "SVE vectors of 512 bits";
   static constexpr int vector_bytes = 64, registers = 32;
+  static constexpr bool has_fma = true, has_half = true;
 };
 
 /// The instruction set of the translation unit: for users' functors, and for processors without a level of their own.
@@ -55,6 +63,11 @@ template <int Bytes, int Registers>
 struct native_level {
   static constexpr const char *name = "native", *needs = "instructions for which Rigel was compiled";
   static constexpr int vector_bytes = Bytes, registers = Registers;
+#if defined(__x86_64__) && !(defined(__FMA__) && defined(__F16C__))
+  static constexpr bool has_fma = false, has_half = false;
+#else
+  static constexpr bool has_fma = true, has_half = true;
+#endif
 };
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 using native = native_level<64, 32>;

@@ -66,6 +66,20 @@ RIGEL_FUNCTION void pack_transposed(const From* source, std::int64_t stride, int
     convert_each<To, lanes>([&](int i) __attribute__((always_inline)) { return row(i)[k]; }, Width, panel + k * Width);
 }
 
+/// Packs one k of `count` < Width rows that are contiguous.
+template <class Level, int Width, class From, class To>
+RIGEL_FUNCTION void pack_part(const From* source, int count, To* to) {
+  constexpr int lanes = packed_lanes<Level, Width, To>();
+  int i = 0;
+  for (; i + lanes <= count; i += lanes) store(to + i, load_converted<To, lanes>(source + i));
+  for (int j = i; j < Width; j += lanes) store(to + j, splat<vector<To, lanes>>(static_cast<To>(source[count - 1])));
+  if (i == count) return;
+  if (count >= lanes)  // a vector that overlaps the one before it
+    store(to + count - lanes, load_converted<To, lanes>(source + count - lanes));
+  else
+    for (; i < count; ++i) to[i] = static_cast<To>(source[i]);
+}
+
 template <class Level, int Width, class From, class To>
 [[gnu::noinline, clang::min_vector_width(512)]] void pack(const From* source, std::int64_t row_stride, std::int64_t k_stride,
                                                           int count, int steps, To* panel) {
@@ -82,6 +96,10 @@ template <class Level, int Width, class From, class To>
 #pragma unroll
           for (int i = 0; i < Width; i += lanes)
             store(panel + k * Width + i, load_converted<To, lanes>(source + k * k_stride + i));
+        continue;
+      }
+      if (row_stride == 1) {
+        for (int k = 0; k < steps; ++k) pack_part<Level, Width>(source + k * k_stride, rows, panel + k * Width);
         continue;
       }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Few outputs, long K: lanes are every lanes-th k of one output. K is cut into slices, whose ends depend on K alone; the lanes of a
-// slice are joined by ⊕, the k that fill no vector follow one by one, and slices are joined in ascending order. If ⊕ is exact,
-// the bits are the reference's, else they are a function of K alone.
+// slice are joined by ⊕, and slices are joined in ascending order. If ⊕ is exact, the bits are the reference's, else they are a
+// function of K alone.
 #pragma once
 
 #include <rigel/backends/host/finish.hpp>
@@ -23,7 +23,7 @@ struct SliceWorker {
   const detail::Arguments<S, Finish>& g;
   const Grid& grid;
   Operand *packed_a, *packed_b;
-  Sums* sums;
+  Sums* sums;            // of two tiles
   Accumulator* block;    // of two tiles and a row
   Accumulator* partial;  // of all slices and outputs of the problem, if workers share the slices of a tile
   int* done;             // how many slices of a tile are
@@ -83,12 +83,30 @@ struct SliceWorker {
   RIGEL_HOST_OUTER void slice_of(const S& s, const Tile& t, int slice, Accumulator* to) {
     const std::int64_t begin = slice * grid.slice, end = g.k - begin < grid.slice ? g.k : begin + grid.slice;
     const std::int64_t whole = begin + (end - begin) / L::lanes * L::lanes;
+    if (whole == begin) return numbers_of(s, t, begin, end, to);
     for (std::int64_t k = begin; k < whole; k += grid.depth)
       add(s, t, k, static_cast<int>(whole - k < grid.depth ? whole - k : grid.depth), k == begin);
+    if (whole < end) add_last(s, t, end - L::lanes, static_cast<int>(whole - (end - L::lanes)));
+    for (int i = 0; i < t.rows; ++i)
+      for (int j = 0; j < t.columns; ++j) to[i * grid.tile_n + j] = L::joined(as_of_operands(s), sums[i * grid.tile_n + j]);
+  }
+
+  /// Continues the chains by the vector of k = k0, …, but for its first `had` lanes, whose k they have had.
+  RIGEL_HOST_OUTER void add_last(const S& s, const Tile& t, std::int64_t k0, int had) {
+    Sums* const before = sums + grid.tile_m * grid.tile_n;
+    for (int i = 0; i < t.rows; ++i)
+      for (int j = 0; j < t.columns; ++j) before[i * grid.tile_n + j] = sums[i * grid.tile_n + j];
+    add(s, t, k0, L::lanes, false);
+    for (int i = 0; i < t.rows; ++i)
+      for (int j = 0; j < t.columns; ++j) L::restore(sums[i * grid.tile_n + j], before[i * grid.tile_n + j], had);
+  }
+
+  /// The sums of a tile over fewer k than lanes.
+  RIGEL_HOST_OUTER void numbers_of(const S& s, const Tile& t, std::int64_t begin, std::int64_t end, Accumulator* to) {
     for (int i = 0; i < t.rows; ++i)
       for (int j = 0; j < t.columns; ++j) {
-        Accumulator x = whole > begin ? L::joined(as_of_operands(s), sums[i * grid.tile_n + j]) : Accumulator(S::identity());
-        for (std::int64_t k = whole; k < end; ++k)
+        Accumulator x = S::identity();
+        for (std::int64_t k = begin; k < end; ++k)
           x = rigel::step(s, x, static_cast<Operand>(g.a.at(t.l, t.i0 + i, k)),
                           static_cast<Operand>(g.b.at(t.l, k, t.j0 + j)), k);
         to[i * grid.tile_n + j] = x;

@@ -246,12 +246,13 @@ constexpr Work slices_of() {
 }
 
 /// Pairs per second and thread in vectors, by the operands' size. A transcendental ⊗ takes several times as long, functors that are called
-/// lane by lane or number by number do, and so does the search for the k that won.
+/// lane by lane or number by number do, and so does the search for the k that won, and an fma that is no instruction.
 template <class Level, class S>
 constexpr double rate_of(bool winner) {
   constexpr double vectors = 3.2e10 * Level::vector_bytes / 64 * sizeof(float) / sizeof(operand_t<S>);
+  constexpr bool calls_fma = !Level::has_fma && HasStep<S> && std::is_floating_point_v<operand_t<S>> && !is_exact<S>;
   switch (mode_of<S>()) {
-    case Mode::vectors: return vectors / (is_transcendental<S> ? 4 : 1);
+    case Mode::vectors: return vectors / (is_transcendental<S> ? 4 : calls_fma ? 32 : 1);
     case Mode::each_lane: return vectors / 2;
     default: return winner ? vectors / 3 : 1e9;
   }
@@ -263,7 +264,7 @@ inline constexpr Loop loop_as_is = {
     {&work<Way::blocks, Level, S, Finish>, &work<Way::batches, Level, S, Finish>, slices_of<Level, S, Finish>()},
     {microkernel_for<Level, S>::rows, microkernel_for<Level, S>::columns, Lanewise<Level, S>::lanes, sizeof(operand_t<S>),
      sizeof(typename S::accumulator), sizeof(typename Lanewise<Level, S>::Sums), sizeof(row_t<S>), is_commutative<S>,
-     rate_of<Level, S>(is_winner<S>), rate_of<Level, S>(false)}};
+     Level::has_half, rate_of<Level, S>(is_winner<S>), rate_of<Level, S>(false)}};
 template <class Level, class S, class Finish>
 inline constexpr const Loop& loop = loop_as_is<Level, computed_t<S>, Finish>;
 
