@@ -59,22 +59,20 @@ struct sve512 {
 };
 
 /// The instruction set of the translation unit: for users' functors, and for processors without a level of their own.
-template <int Bytes, int Registers>
+template <int Bytes, int Registers, bool Fma = true, bool Half = true>
 struct native_level {
   static constexpr const char *name = "native", *needs = "instructions for which Rigel was compiled";
   static constexpr int vector_bytes = Bytes, registers = Registers;
-#if defined(__x86_64__) && !(defined(__FMA__) && defined(__F16C__))
-  static constexpr bool has_fma = false, has_half = false;
-#else
-  static constexpr bool has_fma = true, has_half = true;
-#endif
+  static constexpr bool has_fma = Fma, has_half = Half;
 };
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 using native = native_level<64, 32>;
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 using native = native_level<32, 16>;
+#elif defined(__AVX2__)
+using native = native_level<32, 16, false, false>;
 #elif defined(__x86_64__)
-using native = native_level<16, 16>;
+using native = native_level<16, 16, false, false>;
 #elif defined(__ARM_FEATURE_SVE_BITS) && (__ARM_FEATURE_SVE_BITS == 256 || __ARM_FEATURE_SVE_BITS == 512)
 using native = native_level<__ARM_FEATURE_SVE_BITS / 8, 32>;
 #else

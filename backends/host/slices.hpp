@@ -120,7 +120,8 @@ struct SliceWorker {
       for (int j = 0; j < t.columns; ++j) row[j] = x[i * grid.tile_n + j];
       if (g.accumulate) {
         start_row<Level>(s, g.finish, row, t.columns, g.c, at);
-        for (int j = 0; j < t.columns; ++j) row[j] = s.add(row[j], x[i * grid.tile_n + j]);
+        if (g.k > 0)  // linf's identity is one for distances, not for all numbers
+          for (int j = 0; j < t.columns; ++j) row[j] = s.add(row[j], x[i * grid.tile_n + j]);
       }
       store_row<Level>(s, g.finish, row, t.columns, g.c, at);
     }

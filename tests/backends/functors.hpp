@@ -49,6 +49,8 @@ inline std::vector<Named> kernels_of(const rigel::Contraction& p) {
   bool has_tiles = p.execution.space != rigel::Space::cuda;  // on a host, calls must refuse the family
   for (const rigel::Kernel<rigel::Contraction>& kernel : p.instantiated) {
     const rigel::KernelInfo& info = kernel.info;
+    // with_argument's slices of K are for one product.
+    if (info.family == "cuda.simt" && info.variant == "split_k" && (p.batch != 1 || p.semiring_in_view)) continue;
     const int capability = p.execution.compute_capability;
     const bool on_tensor_cores = (info.family == "cuda.mma" || info.family == "cuda.hopper") &&
                                  capability >= info.min_compute_capability &&

@@ -159,6 +159,14 @@ void check(double of_identity, double per_k) {
           check_call<S, Exec>(s, two, 36, 68, k, {a_by_rows, b_by_rows, gap != 0, gap}, Fill::nan, of_identity, per_k);
         }
   check_call<S, Exec>(s, {S{}}, 1, 1, 200, {true, true, true, 0}, Fill::ties, of_identity, per_k);
+  // Where K is cut into slices: whole ones alone, and with a rest. Bytes do not hold the numbers of `late`.
+  for (const Fill fill : {Fill::ties, Fill::nan, Fill::late, Fill::identities, Fill::one_value})
+    for (const int k : {192, 2115}) {
+      if (fill == Fill::late && sizeof(typename S::element) == 1) continue;
+      CAPTURE(int(fill));
+      CAPTURE(k);
+      check_call<S, Exec>(s, {S{}}, 5, 37, k, {true, k == 192, true, 0}, fill, of_identity, per_k);
+    }
 }
 
 }  // namespace winners

@@ -112,16 +112,10 @@ std::size_t workspace(const Contraction& p) {
   return workspace_of<Parts>(lines_of_a(p)) + workspace_of<Parts>(lines_of_b(p));
 }
 
-/// Seconds of the passes that bring operands into the workspace.
+/// Seconds of the pass that brings operands into the workspace.
 template <class Parts>
 double passes_cost(const Contraction& p) {
-  constexpr double pass = 3e-6, bytes_per_second = Parts::planes > 1 ? 3.1e12 : 1.2e12;
-  double seconds = 0;
-  for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
-    if (const std::size_t bytes = workspace_of<Parts>(g))
-      seconds += pass + static_cast<double>(bytes + tensor::matrices_of(*g.operand) * g.lines * g.k * g.operand->size) /
-                            bytes_per_second;
-  return seconds;
+  return tensor::passes_seconds(p, Parts::planes > 1 ? 3.1e12 : 1.2e12, workspace_of<Parts>);
 }
 
 /// Seconds that a multiprocessor takes to store an output, measured on an H200: as it is, and in any way.
@@ -173,10 +167,10 @@ int rows_of_box(const Lines& g) {
   return static_cast<int>(std::min<std::int64_t>(all, (g.lines + 7) / 8 * 8));
 }
 
-/// The tensor map of an operand's matrices: as they are, or after a pass to `memory`, which it advances. A slab's rows (of
+/// The tensor map of an operand's matrices: as they are, or as a pass brings them to `memory`, which this advances. A slab's rows (of
 /// A) or columns (of B) are copied in `parts` shares.
 template <class Element, class Parts, int lines, int parts>
-CUtensorMap operand_map(const Lines& g, std::optional<Direction> direction, std::byte*& memory, cudaStream_t stream,
+CUtensorMap operand_map(const Lines& g, std::optional<Direction> direction, std::byte*& memory, tensor::Passes& passes,
                         const std::string& kernel) {
   const Operand& o = *g.operand;
   if (g.k == 0) return {};  // nothing is copied
@@ -191,15 +185,9 @@ CUtensorMap operand_map(const Lines& g, std::optional<Direction> direction, std:
     }
   Matrices m{o.data, size, g.k, g.lines, count * Parts::planes, g.line_stride * size, o.batch_stride * size};
   if (const std::size_t bytes = workspace_of<Parts>(g)) {
-    if constexpr (Parts::planes > 1) {
-      using tensor::PlaneLayout;
-      tensor::cut_operand<Parts::planes, PlaneLayout::separate>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream,
-                                                                kernel);
-      m.row_stride = tensor::plane_pitch(g.k, Parts::planes, PlaneLayout::separate) * size;
-    } else {
-      tensor::pack_operand(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
-      m.row_stride = tensor::pitch_of(g.k, o.size) * size;
-    }
+    passes.add(g, memory);
+    m.row_stride = size * (Parts::planes > 1 ? tensor::plane_pitch(g.k, Parts::planes, tensor::PlaneLayout::separate)
+                                             : tensor::pitch_of(g.k, o.size));
     m.data = memory;
     m.stride = g.lines * m.row_stride;
     memory += bytes;
@@ -226,20 +214,26 @@ void with_directions(const Contraction& p, const Use& use) {
 template <class Element, class Parts, class Shape, int parts_a, int parts_b>
 Operands operands_of(const Contraction& p, void* workspace, const std::string& kernel) {
   auto* memory = static_cast<std::byte*>(workspace);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   const Lines a = lines_of_a(p), b = lines_of_b(p);
   const int of_a = static_cast<int>(tensor::matrices_of(p.a)), of_b = static_cast<int>(tensor::matrices_of(p.b));
   const auto bytes_of = [](int rows, int parts) { return rows * parts * Parts::row_bytes * Parts::planes; };
   const int stage = bytes_of(rows_of_box<Element, Parts, Shape::m, parts_a>(a), parts_a) +
                     bytes_of(rows_of_box<Element, Parts, Shape::n, parts_b>(b), parts_b);
-  return {operand_map<Element, Parts, Shape::m, parts_a>(a, direction_to_copy(a), memory, stream, kernel),
-          operand_map<Element, Parts, Shape::n, parts_b>(b, direction_to_copy(b), memory, stream, kernel),
-          static_cast<int>(p.k),
-          of_a,
-          of_b,
-          stage,
-          of_a > 1,
-          of_b > 1};
+  tensor::Passes passes;
+  Operands operands{operand_map<Element, Parts, Shape::m, parts_a>(a, direction_to_copy(a), memory, passes, kernel),
+                    operand_map<Element, Parts, Shape::n, parts_b>(b, direction_to_copy(b), memory, passes, kernel),
+                    static_cast<int>(p.k),
+                    of_a,
+                    of_b,
+                    stage,
+                    of_a > 1,
+                    of_b > 1};
+  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  if constexpr (Parts::planes > 1)
+    tensor::cut_operands<Parts::planes, tensor::PlaneLayout::separate>(passes, stream, kernel);
+  else
+    tensor::pack_operands(passes, stream, kernel);
+  return operands;
 }
 
 template <class S, class Element, class Parts, class Shape, class Finish>

@@ -296,13 +296,14 @@ void run_codes(const KernelInfo& info, const Contraction& p, void* workspace) {
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   auto* memory = static_cast<std::byte*>(workspace);
+  tensor::Passes passes;
   // Strides are multiples of 16 bytes, those of packed operands and of operands that are read as they are.
   const auto source = [&](const Lines& g) {
     const Operand& o = *g.operand;
     if (direction_of(g, false))
       return Source<std::uint32_t>{static_cast<const std::uint32_t*>(o.data), o.batch_stride * size / word,
                                    g.line_stride * size / word};
-    return packed_source<std::uint32_t>(g, memory, stream, info.name);
+    return packed_source<std::uint32_t>(g, memory, passes);
   };
   const auto counting = [&](const Lines& g, const Source<std::uint32_t>& from) {
     const Counting pass = counting_of(g, from, reinterpret_cast<std::int32_t*>(memory));
@@ -311,6 +312,7 @@ void run_codes(const KernelInfo& info, const Contraction& p, void* workspace) {
   };
   const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
   const Source<std::uint32_t> source_a = source(lines_a), source_b = source(lines_b);
+  tensor::pack_operands(passes, stream, info.name);
   const Counting a = counting(lines_a, source_a), b = counting(lines_b, source_b);
   const dim3 grid(static_cast<unsigned>(std::max(a.blocks(), b.blocks())), 2);
   count_lines<<<grid, Counting::block, 0, stream>>>(a, b);

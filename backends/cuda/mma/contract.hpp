@@ -127,7 +127,7 @@ double streaming_seconds(const Contraction& p, double tiles_of_one) {
 /// full multiprocessor, measured on sm_90.
 template <class Shape, int work, bool takes_lines, Decomposition decomposition = Decomposition{}>
 double cost(const Contraction& p) {
-  constexpr double launch = 3.5e-6, fill = 1.5e-6, packing = 3e-6;
+  constexpr double launch = 3.5e-6, fill = 1.5e-6;
   const double output = seconds_of_output(p);
   constexpr bool cuts = decomposition.planes > 1;
   constexpr double packed_bytes_per_second = cuts ? 3.1e12 : 1.2e12;
@@ -147,11 +147,7 @@ double cost(const Contraction& p) {
   double products = waves.at_full_speed(busy) * area * steps / rate;
   if constexpr (is_deep<Shape>) products = std::max(products, streaming_seconds<Shape>(p, waves.each));
   double seconds = launch + products + waves.rounds() * fill + waves.each * area * output;
-  for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
-    if (const std::size_t bytes = workspace_of<takes_lines, decomposition>(g))
-      seconds += packing + static_cast<double>(bytes + matrices_of(*g.operand) * g.lines * g.k * g.operand->size) /
-                               packed_bytes_per_second;
-  return seconds;
+  return seconds + tensor::passes_seconds(p, packed_bytes_per_second, workspace_of<takes_lines, decomposition>);
 }
 
 /// Enqueues multiply(), a persistent kernel: as many blocks as the card holds, or as there are tiles. With `early`, it may start before
@@ -164,11 +160,11 @@ void launch_tiles(const void* function, unsigned tiles, int bytes, void** argume
                static_cast<cudaStream_t>(p.execution.stream), early, info.name);
 }
 
-/// Enqueues the pass that packs an operand to `memory`, which it advances. Returns the packed operand.
+/// The operand as a pass packs it to `memory`, which this advances.
 template <class Element>
-Source<Element> packed_source(const Lines& g, std::byte*& memory, cudaStream_t stream, const std::string& kernel) {
+Source<Element> packed_source(const Lines& g, std::byte*& memory, tensor::Passes& passes) {
   const Operand& o = *g.operand;
-  pack_operand(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
+  passes.add(g, memory);
   const std::int64_t pitch =
       pitch_of(g.k, o.size) * static_cast<std::int64_t>(o.size) / static_cast<std::int64_t>(sizeof(Element));
   const Source<Element> packed{reinterpret_cast<const Element*>(memory), matrices_of(o) > 1 ? g.lines * pitch : 0, pitch};
@@ -176,11 +172,11 @@ Source<Element> packed_source(const Lines& g, std::byte*& memory, cudaStream_t s
   return packed;
 }
 
-/// Enqueues the pass that cuts an operand into planes to `memory`, which it advances. Returns the planes.
+/// The operand's planes as a pass cuts it to `memory`, which this advances.
 template <class Element, int planes>
-Source<Element> cut_source(const Lines& g, std::byte*& memory, cudaStream_t stream, const std::string& kernel) {
+Source<Element> cut_source(const Lines& g, std::byte*& memory, tensor::Passes& passes) {
   const Operand& o = *g.operand;
-  cut_operand<planes, PlaneLayout::alternating>(o, g.lines, g.line_stride, g.k, g.k_stride, memory, stream, kernel);
+  passes.add(g, memory);
   const std::int64_t pitch = plane_pitch(g.k, planes, PlaneLayout::alternating);
   const Source<Element> cut{reinterpret_cast<const Element*>(memory), matrices_of(o) > 1 ? g.lines * pitch : 0, pitch};
   memory += plane_bytes(o, g.lines, g.k, planes, PlaneLayout::alternating);
@@ -195,13 +191,14 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   const cuda::CurrentDevice current(p.execution.device);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   auto* memory = static_cast<std::byte*>(workspace);
+  tensor::Passes passes;
   const auto source = [&](const Lines& g, std::optional<Direction> direction) {
     const Operand& o = *g.operand;
-    if constexpr (planes > 1) return cut_source<Element, planes>(g, memory, stream, info.name);
+    if constexpr (planes > 1) return cut_source<Element, planes>(g, memory, passes);
     if (direction)
       return Source<Element>{static_cast<const Element*>(o.data), o.batch_stride * ratio,
                              (direction == Direction::along_k ? g.line_stride : g.k_stride) * ratio};
-    return packed_source<Element>(g, memory, stream, info.name);
+    return packed_source<Element>(g, memory, passes);
   };
   const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
   constexpr bool lines = planes == 1 && takes_lines<S, Element, Shape>;
@@ -209,6 +206,10 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   Operands<Element> operands{
       source(lines_a, direction_a), source(lines_b, direction_b),
       static_cast<int>(planes == 2 ? plane_pitch(p.k, planes, PlaneLayout::alternating) : p.k * ratio)};
+  if constexpr (planes > 1)
+    tensor::cut_operands<planes, PlaneLayout::alternating>(passes, stream, info.name);
+  else
+    tensor::pack_operands(passes, stream, info.name);
 
   auto arguments = detail::arguments_of<S, Finish>(p);
   FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};

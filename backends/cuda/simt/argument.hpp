@@ -7,6 +7,8 @@
 #pragma once
 
 #include <rigel/backends/cuda/simt/contract.hpp>
+#include <rigel/backends/cuda/simt/lanes.hpp>
+#include <rigel/backends/cuda/simt/parts.hpp>
 
 #include <limits>
 
@@ -70,6 +72,14 @@ struct WinningSlab {
     const bool better = best != x.best && x.best == x.best;
     return {x.current, best, better ? static_cast<std::int32_t>(k / depth) : x.slab};
   }
+  /// The winner of two ranges of slabs, in any order.
+  __device__ __forceinline__ accumulator winner(accumulator x, accumulator y) const {
+    const Value best = add_or_nan(argument.semiring, x.best, y.best);
+    const bool x_is_nan = x.best != x.best, y_is_nan = y.best != y.best;
+    const bool x_wins = x_is_nan || best == x.best, y_wins = y_is_nan || best == y.best;
+    const bool take_x = x_wins && y_wins && x_is_nan == y_is_nan ? x.slab < y.slab : x_is_nan || (x_wins && !y_is_nan);
+    return {x.current, best, take_x ? x.slab : y.slab};
+  }
 };
 
 /// What tiles.hpp and contract.hpp need to know: which elements come in vectors, and that whole slabs are unrolled, so that
@@ -93,14 +103,19 @@ struct WinnerFinish : Finish {
 
   __device__ __forceinline__ void store(const WinningSlab<A>& s, typename WinningSlab<A>::accumulator x, void* c,
                                         std::int64_t offset, std::int64_t m, std::int64_t n, std::int64_t l) const {
+    if (k % WinningSlab<A>::depth != 0) x = s.joined(x, k);  // the last slab
+    store_winner(s, x.slab, c, offset, m, n, l);
+  }
+
+  __device__ __forceinline__ void store_winner(const WinningSlab<A>& s, std::int32_t slab, void* c, std::int64_t offset,
+                                               std::int64_t m, std::int64_t n, std::int64_t l) const {
     constexpr int depth = WinningSlab<A>::depth;
-    if (k % depth != 0) x = s.joined(x, k);  // the last slab
     typename A::accumulator best = A::identity();
     const auto join = [&](std::int64_t i) __attribute__((always_inline)) {
       best = s.argument.add(
           best, s.argument.multiply(static_cast<operand_t<A>>(a.at(l, m, i)), static_cast<operand_t<A>>(b.at(l, i, n)), i));
     };
-    const std::int64_t first = std::int64_t{x.slab} * depth;
+    const std::int64_t first = std::int64_t{slab} * depth;
     if (first + depth <= k) {
 #pragma unroll
       for (int i = 0; i < depth; ++i) join(first + i);
@@ -123,28 +138,40 @@ inline constexpr Pace pace<WinningSlab<A>> = {.step = 1.35};
 template <class A>
 inline constexpr double relative_speed<WinningSlab<A>> = WinningSlab<A>::is_wide ? 1.3 : 2.2;
 
-template <class A, class Finish, class Shape>
-void winners_run(const KernelInfo& info, const Contraction& p, void*) {
+/// The arguments of A's kernels as those of WinningSlab<A>, with another Finish.
+template <class A, class Finish, class F>
+detail::Arguments<WinningSlab<A>, F> winning_arguments(const detail::Arguments<A, Finish>& g, const F& finish) {
   using W = WinningSlab<A>;
-  using F = WinnerFinish<A, Finish>;
-  const auto g = detail::arguments_of<A, Finish>(p);
-  const detail::Arguments<W, F> arguments{g.batch,
-                                          g.m,
-                                          g.n,
-                                          g.k,
-                                          g.a,
-                                          g.b,
-                                          g.c,
-                                          g.c_strides,
-                                          {g.one_semiring},
-                                          reinterpret_cast<const W*>(g.semirings),
-                                          {{g.finish}, g.a, g.b, g.k},
-                                          false,
-                                          g.shares_semiring};
+  static_assert(sizeof(W) == sizeof(A));  // a view of A serves as one of W
+  return {g.batch,
+          g.m,
+          g.n,
+          g.k,
+          g.a,
+          g.b,
+          g.c,
+          g.c_strides,
+          {g.one_semiring},
+          reinterpret_cast<const W*>(g.semirings),
+          finish,
+          false,
+          g.shares_semiring};
+}
+
+template <class A, class F, class Shape>
+void launch_winners(const KernelInfo& info, const Contraction& p, const detail::Arguments<WinningSlab<A>, F>& arguments) {
+  using W = WinningSlab<A>;
   const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<W, Shape>(p))};
   with_function<W, F, Shape>(p, [&](const void* function, const auto& parameters) {
     launch_tiles(info, p, function, raster, Shape::threads, arguments, parameters);
   });
+}
+
+template <class A, class Finish, class Shape>
+void winners_run(const KernelInfo& info, const Contraction& p, void*) {
+  using F = WinnerFinish<A, Finish>;
+  const auto g = detail::arguments_of<A, Finish>(p);
+  launch_winners<A, F, Shape>(info, p, winning_arguments(g, F{{g.finish}, g.a, g.b, g.k}));
 }
 
 /// A multiprocessor's time to find the winner in its slab: 16 scattered reads for an output. An estimate, too.
@@ -163,11 +190,123 @@ Status winners_supports(const Contraction& p) {
   return supports<WinningSlab<A>, Finish, Shape>(p);
 }
 
+/// Stores the winning slabs of a slice of K.
+template <class A, class Finish>
+struct SlabFinish : Finish {
+  std::int64_t k;  // of the slice
+
+  __device__ __forceinline__ void store(const WinningSlab<A>& s, typename WinningSlab<A>::accumulator x, void* c,
+                                        std::int64_t offset, std::int64_t, std::int64_t, std::int64_t) const {
+    if (k % WinningSlab<A>::depth != 0) x = s.joined(x, k);
+    static_cast<typename WinningSlab<A>::accumulator*>(c)[offset] = x;
+  }
+};
+
+/// Joins the slices' winners, `slabs` slabs apart, and gives an output's value and k to the epilogue; a warp per output.
+template <class A, class Finish>
+__global__ void __launch_bounds__(256)
+    join_winners(const __grid_constant__ detail::Arguments<WinningSlab<A>, WinnerFinish<A, Finish>> g,
+                 const typename WinningSlab<A>::accumulator* __restrict__ slices, int count, std::int32_t slabs) {
+  using W = WinningSlab<A>;
+  const std::int64_t size = g.m * g.n, at = std::int64_t{blockIdx.x} * 8 + threadIdx.x / 32;
+  if (at >= size) return;
+  const W s = g.semiring(0);
+  typename W::accumulator x = W::identity();
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < count; i += 32) {
+    typename W::accumulator next = slices[i * size + at];
+    next.slab += i * slabs;
+    x = i < 32 ? next : s.winner(x, next);
+  }
+  if (static_cast<int>(threadIdx.x) % 32 >= count) x.slab = std::numeric_limits<std::int32_t>::max();
+#pragma unroll
+  for (int lane = 1; lane < 32; lane *= 2) x = s.winner(x, of_lane(x, lane));
+  if (threadIdx.x % 32 != 0) return;
+  const std::int64_t m = at / g.n, n = at % g.n;
+  g.finish.store_winner(s, count > 0 ? x.slab : 0, g.c, g.c_offset(0, m, n), m, n, 0);
+}
+
+/// For few outputs and long K: the small tile computes slices of K as a batch, and a second launch joins their winners.
+template <class A, class Finish>
+struct SplitWinners {
+  using W = WinningSlab<A>;
+  using Shape = typename W::SmallTile;
+  using Slice = typename W::accumulator;
+
+  static std::int64_t tiles_of(const Contraction& p) { return rows_of<Shape>(p) * columns_of<W, Shape>(p); }
+
+  /// As many slices as fill the card.
+  static Parts parts_of(const Contraction& p) {
+    constexpr std::int64_t most = 1024;
+    const std::int64_t resident = Shape::blocks * std::int64_t{std::max(p.execution.multiprocessors, 1)};
+    return parts_of_slabs(p.k, Shape::depth,
+                          std::clamp<std::int64_t>(resident / std::max<std::int64_t>(tiles_of(p), 1), 1, most));
+  }
+
+  static Status supports(const Contraction& p) {
+    if (p.batch != 1 || p.semiring_in_view) return {Decline::batches, "a batch of products has no need of parts"};
+    if (p.m * p.n > max_grid) return {Decline::extents, "C has too many elements for its parts to be few"};
+    return winners_supports<A, Finish, Shape>(p);
+  }
+
+  static double cost(const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
+    constexpr double join = 6e-6, of_slice = 2e-9, hidden = 5e-6;
+    const Parts parts = parts_of(p);
+    plan.keep(parts);
+    const int multiprocessors = p.execution.multiprocessors;
+    const auto seconds = [&](std::int64_t length, std::int64_t count) {
+      return tiles_seconds<W, Shape>(multiprocessors, tiles_of(p) * count, length, copies_of<W, Shape>(p),
+                                     speed_of<W, Shape>(p));
+    };
+    const double outputs = static_cast<double>(p.m) * static_cast<double>(p.n);
+    return (parts.whole > 0 ? seconds(parts.length, parts.whole) : hidden) +
+           (parts.rest > 0 ? seconds(parts.rest, 1) - hidden : 0) + join +
+           (winner_seconds + of_slice * parts.count()) * outputs / std::max(multiprocessors, 1);
+  }
+
+  static WorkspaceSize workspace(const Kernel<Contraction>&, const Contraction& p, const Plan& plan) {
+    return {.bytes = static_cast<std::size_t>(p.m * p.n * plan.get<Parts>().count()) * sizeof(Slice)};
+  }
+
+  static void run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace& workspace) {
+    if (p.m == 0 || p.n == 0) return;
+    const auto parts = plan.get<Parts>();
+    auto* const slices = static_cast<Slice*>(workspace.data);
+    const auto enqueue = [&](std::int64_t part, std::int64_t length, std::int64_t count) {
+      if (count == 0 || length == 0) return;
+      const Contraction slice = part_of<Slice>(p, part * parts.length, length, count, slices + part * p.m * p.n);
+      const auto g = detail::arguments_of<A, Finish>(slice);
+      using F = SlabFinish<A, Finish>;
+      launch_winners<A, F, Shape>(kernel.info, slice, winning_arguments(g, F{{g.finish}, length}));
+    };
+    enqueue(0, parts.length, parts.whole);
+    enqueue(parts.whole, parts.rest, 1);
+
+    const auto g = detail::arguments_of<A, Finish>(p);
+    using F = WinnerFinish<A, Finish>;
+    const cuda::CurrentDevice current(p.execution.device);
+    join_winners<A, Finish>
+        <<<static_cast<unsigned>((p.m * p.n + 7) / 8), 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
+            winning_arguments(g, F{{g.finish}, g.a, g.b, g.k}), slices, parts.count(),
+            static_cast<std::int32_t>(parts.length / Shape::depth));
+    cuda::check_launch(cudaGetLastError(), kernel.info.name);
+  }
+
+  static Kernel<Contraction> kernel() {
+    Kernel<Contraction> k;
+    k.info = tile_info<A, Shape>("split_k");
+    k.info.shared_memory = shared_memory_of<W, Shape>();
+    k.supports = detail::supports_by<supports>;
+    k.cost = cost;
+    k.workspace = workspace;
+    k.run = run;
+    return k;
+  }
+};
+
 /// Adds the kernels of A's tiles.
 template <class A, class Finish>
 void add_winner_kernels(std::vector<Kernel<Contraction>>& list) {
   using W = WinningSlab<A>;
-  static_assert(sizeof(W) == sizeof(A));  // a view of A serves as one of W
   detail::for_each(type_list<typename W::LargeTile, typename W::SmallTile>{}, [&]<class Shape>() {
     Kernel<Contraction> k;
     k.info = tile_info<A, Shape>();
@@ -177,6 +316,8 @@ void add_winner_kernels(std::vector<Kernel<Contraction>>& list) {
     k.run = detail::run_by<winners_run<A, Finish, Shape>>;
     list.push_back(k);
   });
+  // A ⊕ that depends on the order keeps it.
+  if constexpr (in_zoo<decltype(A::semiring)> || is_exact<A>) list.push_back(SplitWinners<A, Finish>::kernel());
 }
 
 }  // namespace rigel::backends::simt

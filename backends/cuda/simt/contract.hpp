@@ -202,23 +202,23 @@ constexpr double of_type(double f64, double i64, double i32, double of_f16) {
     return of_f16;
 }
 
-/// Speed relative to the lightest semirings on as many registers, measured on an H200. Doubles have half the lanes; their
-/// minima, products and the differences of linf are computed from instruction counts. Minima of 64-bit integers are several
-/// instructions; products and absolute values of 32-bit integers are two.
+/// Speed relative to the lightest semirings on as many registers, measured on an H200. Doubles have half the lanes. Minima of
+/// 64-bit integers are several instructions; products and absolute values of 32-bit integers are two. A user's struct takes about
+/// twice as long as its registers say.
 template <class S>
-inline constexpr double relative_speed = 1;
+inline constexpr double relative_speed = std::is_class_v<typename S::accumulator> && !in_zoo<S> ? 0.55 : 1;
 template <class E, class A>
-inline constexpr double relative_speed<plus_times<E, A>> = of_type<plus_times<E, A>>(1.6, 0.5, 1.2, 1.3);
+inline constexpr double relative_speed<plus_times<E, A>> = of_type<plus_times<E, A>>(1.6, 0.45, 1.2, 1.3);
 template <class E, class A>
-inline constexpr double relative_speed<min_plus<E, A>> = of_type<min_plus<E, A>>(1, 0.5, 1.1, 0.8);
+inline constexpr double relative_speed<min_plus<E, A>> = of_type<min_plus<E, A>>(0.77, 0.5, 1.1, 0.8);
 template <class E, class A>
 inline constexpr double relative_speed<max_plus<E, A>> = relative_speed<min_plus<E, A>>;
 template <class E, class A>
-inline constexpr double relative_speed<max_min<E, A>> = of_type<max_min<E, A>>(0.65, 0.35, 0.66, 0.62);
+inline constexpr double relative_speed<max_min<E, A>> = of_type<max_min<E, A>>(0.57, 0.35, 0.66, 0.62);
 template <class E, class A>
 inline constexpr double relative_speed<min_max<E, A>> = relative_speed<max_min<E, A>>;
 template <class E, class A>
-inline constexpr double relative_speed<max_times<E, A>> = of_type<max_times<E, A>>(1, 0.4, 0.93, 0.82);
+inline constexpr double relative_speed<max_times<E, A>> = of_type<max_times<E, A>>(0.76, 0.4, 0.93, 0.82);
 template <class E, class A>
 inline constexpr double relative_speed<min_times<E, A>> = relative_speed<max_times<E, A>>;
 template <class E, class A>
@@ -226,7 +226,7 @@ inline constexpr double relative_speed<l1<E, A>> = of_type<l1<E, A>>(1.05, 0.43,
 template <class E, class A>
 inline constexpr double relative_speed<l2_squared<E, A>> = of_type<l2_squared<E, A>>(1.05, 0.45, 0.63, 1);
 template <class E, class A>
-inline constexpr double relative_speed<linf<E, A>> = of_type<linf<E, A>>(1, 0.3, 0.6, 0.82);
+inline constexpr double relative_speed<linf<E, A>> = of_type<linf<E, A>>(0.64, 0.3, 0.6, 0.82);
 template <class E, class A>
 inline constexpr double relative_speed<hamming<E, A>> = of_type<hamming<E, A>>(0.85, 0.6, 0.47, 0.93);
 
@@ -241,7 +241,7 @@ constexpr double steps_per_second() {
   else if constexpr (has_special_powers<S> || sums_exponentials<S>)
     return 2e10;
   else if constexpr (sums_powers<S>)
-    return 9e9;
+    return sizeof(typename S::element) == 2 ? 4.7e9 : 9e9;
   else if constexpr (has_steps_of_metric<S>)
     return 2e11 / instructions_of_metric<S>;
   else if constexpr (is_transcendental<S>)
@@ -255,7 +255,8 @@ constexpr double steps_per_second() {
 }
 
 /// The share of its speed that a multiprocessor reaches with some tiles, after as many as it holds or at first: all of it
-/// from 5 warps on, if the four schedulers have equally many and no block is alone with its barriers.
+/// from 5 warps on, if the four schedulers have equally many and no block is alone with its barriers. Steps of doubles wait longer for
+/// each other.
 template <class S, class Shape>
 double busy(double tiles, bool behind_others) {
   if (is_light_float<S>) {
@@ -265,7 +266,8 @@ double busy(double tiles, bool behind_others) {
     if (tiles == 2 && std::is_same_v<Shape, SmallTile<S>> && behind_others) return pace<S>.two_behind_others;
   }
   const double warps = tiles * Shape::threads / 32;
-  return warps <= 4 ? 0.2 + 0.17 * warps : warps / (4 * std::ceil(warps / 4));
+  if (warps > 4) return warps / (4 * std::ceil(warps / 4));
+  return std::is_same_v<operand_t<S>, double> ? 0.02 + 0.15 * warps : 0.2 + 0.17 * warps;
 }
 
 /// The time of the multiprocessor that gets the most tiles, as many at a time as it holds. With few warps it waits for
@@ -313,7 +315,10 @@ double speed_of(const Contraction& p) {
     if constexpr (has_special_powers<S>) return by_products ? 2.4 : 1;
     return by_products ? 1.5 : PowersByTable<S>::supports(exponent) ? 1 : 0.09;
   } else {
-    if (is_light_float<S> || is_transcendental<S> || !std::is_same_v<Shape, SmallTile<S>>) return 1;
+    if (is_light_float<S> || is_transcendental<S>) return 1;
+    constexpr bool is_small = std::is_same_v<Shape, SmallTile<S>>;
+    if (std::is_integral_v<operand_t<S>> && sizeof(operand_t<S>) == 8) return is_small ? 0.97 : 0.93;
+    if (!is_small) return 1;
     return sizeof(typename S::element) == 1 ? 0.75 : 0.85;
   }
 }

@@ -138,9 +138,11 @@ template <class S>
 constexpr SplitKCosts split_k_costs() {
   using K = SplitK<S>;
   return {std::bit_width(unsigned{K::rows}) - 1, std::bit_width(unsigned{K::depth}) - 1, K::threads,
-          has_special_powers<S>  ? 18e-9
-          : is_transcendental<S> ? (K::accumulator > 1 ? 20e-9 : 25e-9)
-                                 : 16e-9 * std::max(K::operand, K::accumulator)};
+          has_special_powers<S> ? 18e-9
+          : is_transcendental<S>
+              ? (K::accumulator > 1 ? 20e-9 : 25e-9)
+              : 16e-9 * std::max(K::operand,
+                                 std::is_class_v<typename S::accumulator> ? (K::accumulator + 1) / 2 : K::accumulator)};
 }
 
 /// Measured on sm_90: a launch, and the longest of three: the multiprocessors' work, a block's rounds (each waits for

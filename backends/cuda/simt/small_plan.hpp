@@ -199,7 +199,7 @@ struct SmallCosts {
   constexpr double launch = 3.3e-6, latency = 1.6e-6, of_chunk = 1.1e-6;  // of a block, and of each further box along K
   constexpr double issued = 2.2 * 1.75e9, bandwidth = 4.1e12,
                    in_flight = 32e3;  // per multiprocessor; bytes that fill memory
-  constexpr double move = 14, of_vector = 1.5, output = 18, general = 150, of_thread = 150, fragment = 4;  // instructions
+  constexpr double move = 14, of_vector = 1.5, output = 18, general = 90, of_thread = 150, fragment = 4;  // instructions
   const double multiprocessors = std::max(p.execution.multiprocessors, 1);
   const double blocks = static_cast<double>(plan.groups(p)) * static_cast<double>(plan.parts(p));
   const double k = static_cast<double>(p.k), chunks = std::max(std::ceil(k / plan.depth), 1.);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/simt/narrow.hpp>
+#include <rigel/backends/cuda/simt/parts.hpp>
 
 namespace rigel::backends::simt {
 
@@ -26,42 +27,6 @@ __global__ void __launch_bounds__(256) join_parts(const __grid_constant__ detail
   auto x = g.start(s, 0, at / g.n, at % g.n);
   for (int p = 0; p < count; ++p) x = s.add(x, parts[p * size + at]);
   g.store(s, x, 0, at / g.n, at % g.n);
-}
-
-/// How K is cut: `whole` slices of `length`, and one of `rest` if that is not 0.
-struct Parts {
-  std::int64_t length = 0, whole = 0, rest = 0;
-  int count() const { return static_cast<int>(whole + (rest > 0)); }
-};
-
-/// The problem of `count` slices of `length`, from k = `first` on, as a batch; its C is memory for accumulators.
-template <class S>
-Contraction part_of(const Contraction& p, std::int64_t first, std::int64_t length, std::int64_t count, void* to) {
-  static const epilogue::Program no_epilogue;
-  const auto cut = [&](Operand o, std::int64_t k_stride) {
-    o.data = static_cast<std::byte*>(o.data) + first * k_stride * static_cast<std::int64_t>(o.size);
-    o.batches = count;
-    o.batch_stride = length * k_stride;
-    return o;
-  };
-  Contraction part = p;
-  part.batch = count;
-  part.k = length;
-  part.a = cut(p.a, p.a.column_stride);
-  part.b = cut(p.b, p.b.row_stride);
-  part.a.columns = part.b.rows = length;
-  part.c = {.data = to,
-            .type = scalar_of<typename S::accumulator>,
-            .size = sizeof(typename S::accumulator),
-            .batches = count,
-            .rows = p.m,
-            .columns = p.n,
-            .batch_stride = p.m * p.n,
-            .row_stride = p.n,
-            .column_stride = 1};
-  part.program = &no_epilogue;
-  part.accumulate = false;
-  return part;
 }
 
 /// Predicted time of all slices and of joining them. The slice of `rest` is a launch of its own. Most of a launch's overhead
@@ -94,7 +59,7 @@ Parts parts_of(const Contraction& p) {
   const std::int64_t tiles = std::max<std::int64_t>(rows_of<Shape>(p) * columns_of<S, Shape>(p), 1);
   const std::int64_t filling = std::clamp<std::int64_t>(Shape::blocks * multiprocessors / tiles, 1, most);
   const auto cut = [&](std::int64_t length) { return Parts{length, p.k / length, p.k % length}; };
-  Parts best = cut(std::max((p.k + filling * slab - 1) / (filling * slab), std::int64_t{1}) * slab);
+  Parts best = parts_of_slabs(p.k, slab, filling);
   if (filling > few || tiles > 2 * few * Shape::blocks * multiprocessors || p.k < few * few * slab) return best;
   double least = parts_seconds<S>(p, best, 1);
   for (std::int64_t count = 2; count <= few; ++count) {
@@ -191,7 +156,7 @@ void run_parts(const KernelInfo& info, const Contraction& p, const Parts& parts,
   const auto enqueue = [&](std::int64_t part, std::int64_t length, std::int64_t count) {
     if (count == 0 || length == 0 || p.m == 0 || p.n == 0) return;
     run<S, detail::ProgramFinish, SmallTile<S>>(
-        info, part_of<S>(p, part * parts.length, length, count, first + part * p.m * p.n), nullptr);
+        info, part_of<Accumulator>(p, part * parts.length, length, count, first + part * p.m * p.n), nullptr);
   };
   enqueue(0, parts.length, parts.whole);
   enqueue(parts.whole, parts.rest, 1);

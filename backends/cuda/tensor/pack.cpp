@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pass that packs an operand.
+// The pass that packs operands.
 #include <rigel/backends/cuda/arch/launch.hpp>
 #include <rigel/backends/cuda/tensor/pack.hpp>
 #include <rigel/backends/cuda/tile/words.hpp>
@@ -21,11 +21,14 @@ struct Packing {
 /// A tile of 64 rows by 64 k passes through shared memory, so that both sides are accessed in the order of their elements in
 /// memory; elements of 1 and 2 bytes as words.
 template <class Bits>
-__global__ void __launch_bounds__(256) pack(const __grid_constant__ Packing<Bits> g) {
+__global__ void __launch_bounds__(256) pack(const __grid_constant__ PassParameters<Packing<Bits>> both) {
   arch::allow_next_launch();
   constexpr int edge = 64, threads = 256;
-  const unsigned of_matrix = static_cast<unsigned>(g.tiles_of_k * g.tiles_of_lines), matrix = blockIdx.x / of_matrix,
-                 t = blockIdx.x % of_matrix, tiles_of_k = static_cast<unsigned>(g.tiles_of_k);
+  const bool second = blockIdx.x >= both.first_blocks;
+  const Packing<Bits>& g = both.of[second];
+  const unsigned block = blockIdx.x - (second ? both.first_blocks : 0),
+                 of_matrix = static_cast<unsigned>(g.tiles_of_k * g.tiles_of_lines), matrix = block / of_matrix,
+                 t = block % of_matrix, tiles_of_k = static_cast<unsigned>(g.tiles_of_k);
   const std::int64_t line0 = std::int64_t{t / tiles_of_k} * edge, k0 = std::int64_t{t % tiles_of_k} * edge;
   const Bits* const from = g.from + matrix * g.matrix_stride + line0 * g.line_stride + k0 * g.k_stride;
   Bits* const to = g.to + (matrix * g.lines + line0) * g.pitch + k0;
@@ -57,32 +60,33 @@ __global__ void __launch_bounds__(256) pack(const __grid_constant__ Packing<Bits
 }
 
 template <class Bits>
-static void launch(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride,
-                   void* to, cudaStream_t stream) {
-  const Packing<Bits> g{static_cast<const Bits*>(o.data),
-                        o.batch_stride,
-                        line_stride,
-                        k_stride,
-                        lines,
-                        k,
-                        pitch_of(k, sizeof(Bits)),
-                        (k + 63) / 64,
-                        (lines + 63) / 64,
-                        static_cast<Bits*>(to)};
-  pack<Bits><<<static_cast<unsigned>(packing_blocks(o, lines, k)), 256, 0, stream>>>(g);
+static void launch(const Passes& passes, cudaStream_t stream) {
+  passes.enqueue(
+      [](const Passes::Pass& pass) {
+        const Lines& g = pass.lines;
+        return Packing<Bits>{static_cast<const Bits*>(g.operand->data),
+                             g.operand->batch_stride,
+                             g.line_stride,
+                             g.k_stride,
+                             g.lines,
+                             g.k,
+                             pitch_of(g.k, sizeof(Bits)),
+                             (g.k + 63) / 64,
+                             (g.lines + 63) / 64,
+                             static_cast<Bits*>(pass.to)};
+      },
+      [&](const auto& both, std::int64_t blocks) { pack<Bits><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(both); });
 }
 
-void pack_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride,
-                  void* to, cudaStream_t stream, const std::string& kernel) {
-  if (packing_blocks(o, lines, k) == 0) return;
-  const auto launch_words = [&]<class Bits>() { launch<Bits>(o, lines, line_stride, k, k_stride, to, stream); };
-  switch (o.size) {
-    case 1: launch_words.template operator()<std::uint8_t>(); break;
-    case 2: launch_words.template operator()<std::uint16_t>(); break;
-    case 4: launch_words.template operator()<std::uint32_t>(); break;
-    default: launch_words.template operator()<std::uint64_t>();
+void pack_operands(const Passes& passes, cudaStream_t stream, const std::string& kernel) {
+  switch (passes.size()) {
+    case 0: return;
+    case 1: launch<std::uint8_t>(passes, stream); break;
+    case 2: launch<std::uint16_t>(passes, stream); break;
+    case 4: launch<std::uint32_t>(passes, stream); break;
+    default: launch<std::uint64_t>(passes, stream);
   }
-  cuda::check(cudaGetLastError(), "contract: launch of the pass that packs an operand of " + kernel);
+  cuda::check(cudaGetLastError(), "contract: launch of the pass that packs operands of " + kernel);
 }
 
 }  // namespace rigel::backends::tensor

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A pass that brings an operand of floats into the workspace as planes of bfloat16 whose sum it is: x₀ is x rounded to 8
+// A pass that brings operands of floats into the workspace as planes of bfloat16 whose sum it is: x₀ is x rounded to 8
 // bits, x₁ the rest rounded to 8 bits, x₂ what is left then. Planes are K-major and aligned to 16 bytes. For cuda.hopper
 // they are separate matrices, as tensor copies take them. For cuda.mma the planes of a row alternate, a slab's elements at a
 // time, so that a slab's share is contiguous.
@@ -38,12 +38,14 @@ __device__ __forceinline__ std::uint32_t rounded_bits(float x) {
 /// A tile of 64 rows by 64 k passes through shared memory, so that both sides are accessed in the order of their elements in
 /// memory.
 template <int planes, PlaneLayout layout>
-__global__ void __launch_bounds__(256) cut(const __grid_constant__ Planes g) {
+__global__ void __launch_bounds__(256) cut(const __grid_constant__ PassParameters<Planes> both) {
   arch::allow_next_launch();
   constexpr int edge = 64, threads = 256, each = edge * edge / threads, width = 8;
   __shared__ float tile[edge][edge + 1];
-  const std::int64_t of_matrix = g.tiles_of_k * g.tiles_of_lines, matrix = blockIdx.x / of_matrix,
-                     t = blockIdx.x % of_matrix;
+  const bool second = blockIdx.x >= both.first_blocks;
+  const Planes& g = both.of[second];
+  const std::int64_t block = blockIdx.x - (second ? both.first_blocks : 0), of_matrix = g.tiles_of_k * g.tiles_of_lines,
+                     matrix = block / of_matrix, t = block % of_matrix;
   const std::int64_t line0 = t / g.tiles_of_k * edge, k0 = t % g.tiles_of_k * edge;
   const float* const from = g.from + matrix * g.matrix_stride + line0 * g.line_stride + k0 * g.k_stride;
   const auto lines = static_cast<int>(std::min<std::int64_t>(g.lines - line0, edge));
@@ -103,25 +105,30 @@ inline std::size_t plane_bytes(const Operand& o, std::int64_t lines, std::int64_
 
 /// Enqueues the pass.
 template <int planes, PlaneLayout layout>
-void cut_operand(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride,
-                 void* to, cudaStream_t stream, const std::string& kernel) {
-  const std::int64_t blocks = packing_blocks(o, lines, k), pitch = plane_pitch(k, planes, layout);
-  if (blocks == 0) return;
-  const Planes g{static_cast<const float*>(o.data),
-                 o.batch_stride,
-                 line_stride,
-                 k_stride,
-                 lines,
-                 k,
-                 layout == PlaneLayout::separate ? pitch : pitch / planes,
-                 pitch,
-                 (k + 63) / 64,
-                 (lines + 63) / 64,
-                 layout == PlaneLayout::separate ? matrices_of(o) * lines * pitch : slab_of_planes,
-                 layout == PlaneLayout::separate ? 0 : (planes - 1) * slab_of_planes,
-                 static_cast<std::uint16_t*>(to)};
-  cut<planes, layout><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(g);
-  cuda::check(cudaGetLastError(), "contract: launch of the pass that cuts an operand of " + kernel);
+void cut_operands(const Passes& passes, cudaStream_t stream, const std::string& kernel) {
+  passes.enqueue(
+      [](const Passes::Pass& pass) {
+        const Lines& g = pass.lines;
+        const std::int64_t pitch = plane_pitch(g.k, planes, layout);
+        constexpr bool separate = layout == PlaneLayout::separate;
+        return Planes{static_cast<const float*>(g.operand->data),
+                      g.operand->batch_stride,
+                      g.line_stride,
+                      g.k_stride,
+                      g.lines,
+                      g.k,
+                      separate ? pitch : pitch / planes,
+                      pitch,
+                      (g.k + 63) / 64,
+                      (g.lines + 63) / 64,
+                      separate ? matrices_of(*g.operand) * g.lines * pitch : slab_of_planes,
+                      separate ? 0 : (planes - 1) * slab_of_planes,
+                      static_cast<std::uint16_t*>(pass.to)};
+      },
+      [&](const auto& both, std::int64_t blocks) {
+        cut<planes, layout><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(both);
+        cuda::check(cudaGetLastError(), "contract: launch of the pass that cuts operands of " + kernel);
+      });
 }
 
 }  // namespace rigel::backends::tensor
