@@ -4,6 +4,7 @@
 #pragma once
 
 #include <rigel/contraction.hpp>
+#include <rigel/semiring.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,6 +26,7 @@ inline Parts parts_of_slabs(std::int64_t k, std::int64_t slab, std::int64_t most
 
 /// The problem of `count` slices of `length`, from k = `first` on, as a batch; its C is memory for accumulators.
 template <class Accumulator>
+  requires(!Semiring<Accumulator>)
 Contraction part_of(const Contraction& p, std::int64_t first, std::int64_t length, std::int64_t count, void* to) {
   static const epilogue::Program no_epilogue;
   const auto cut = [&](Operand o, std::int64_t k_stride) {

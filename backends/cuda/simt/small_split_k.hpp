@@ -77,7 +77,8 @@ Status small_split_k_supports(const Contraction& p) {
   const Parts slices = slices_of(p.k);
   if (slices.whole < 2) return {Decline::extents, "K is too short for several slices"};
   if (const Status status = detail::counts_exactly<S>(p); !status) return status;
-  const Status status = small_supports<S, detail::ProgramFinish>(part_of<S>(p, 0, slices.length, slices.whole, p.c.data));
+  const Status status = small_supports<S, detail::ProgramFinish>(
+      part_of<typename S::accumulator>(p, 0, slices.length, slices.whole, p.c.data));
   return status ? detail::finish_supports<detail::ProgramFinish>(p) : status;
 }
 
@@ -85,7 +86,7 @@ template <class S>
 double small_split_k_cost(const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
   constexpr double join = 4.5e-6, slice = 20e-9, bytes_per_second = 2e12;
   const Parts slices = slices_of(p.k);
-  const Contraction part = part_of<S>(p, 0, slices.length, slices.whole, p.c.data);
+  const Contraction part = part_of<typename S::accumulator>(p, 0, slices.length, slices.whole, p.c.data);
   const double bytes = static_cast<double>(p.m * p.n * slices.whole) * sizeof(typename S::accumulator);
   const double each = std::ceil(static_cast<double>(slices.whole) / Join::groups);
   return small_cost<S, detail::ProgramFinish>(kernel, part, plan) + join + each * slice + 2 * bytes / bytes_per_second;
@@ -97,7 +98,8 @@ void small_split_k_run(const Kernel<Contraction>& kernel, const Contraction& p, 
   if (p.m == 0 || p.n == 0) return;
   const Parts slices = slices_of(p.k);
   auto* const memory = static_cast<typename S::accumulator*>(workspace.data);
-  small_run<S, detail::ProgramFinish>(kernel, part_of<S>(p, 0, slices.length, slices.whole, memory), plan, {});
+  small_run<S, detail::ProgramFinish>(kernel, part_of<typename S::accumulator>(p, 0, slices.length, slices.whole, memory),
+                                      plan, {});
   const cuda::CurrentDevice current(p.execution.device);
   join_slices<S><<<static_cast<unsigned>((p.m * p.n + Join::outputs - 1) / Join::outputs), Join::threads, 0,
                    static_cast<cudaStream_t>(p.execution.stream)>>>(detail::arguments_of<S, detail::ProgramFinish>(p),

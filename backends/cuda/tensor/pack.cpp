@@ -46,15 +46,25 @@ __global__ void __launch_bounds__(256) pack(const __grid_constant__ PassParamete
     }
   } else {
     __shared__ Bits tile[edge][edge + 1];
+    constexpr int each = edge * edge / threads;
     const bool along_k = g.k_stride < g.line_stride;
-    for (int i = static_cast<int>(threadIdx.x); i < edge * edge; i += threads) {
-      const int line = along_k ? i / edge : i % edge, k = along_k ? i % edge : i / edge;
-      tile[line][k] = line < lines && k0 + k < g.k ? from[line * g.line_stride + k * g.k_stride] : Bits(0);
+    const int inner = static_cast<int>(threadIdx.x) % edge, outer = static_cast<int>(threadIdx.x) / edge;
+    Bits x[each];  // all in flight at a time
+#pragma unroll
+    for (int i = 0; i < each; ++i) {
+      const int other = outer + i * (threads / edge), line = along_k ? other : inner, k = along_k ? inner : other;
+      x[i] = line < lines && k0 + k < g.k ? from[line * g.line_stride + k * g.k_stride] : Bits(0);
+    }
+#pragma unroll
+    for (int i = 0; i < each; ++i) {
+      const int other = outer + i * (threads / edge), line = along_k ? other : inner, k = along_k ? inner : other;
+      tile[line][k] = x[i];
     }
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < edge * edge; i += threads) {
-      const int line = i / edge, k = i % edge;
-      if (line < lines && k0 + k < g.pitch) to[line * g.pitch + k] = tile[line][k];
+#pragma unroll
+    for (int i = 0; i < each; ++i) {
+      const int line = outer + i * (threads / edge);
+      if (line < lines && k0 + inner < g.pitch) to[line * g.pitch + inner] = tile[line][inner];
     }
   }
 }
