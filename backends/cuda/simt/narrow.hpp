@@ -197,6 +197,7 @@ Kernel<Contraction> narrow_kernel() {
     const Narrow shape = narrow_for(p, slab_values<S>);
     plan.keep(shape);
     return has_special_powers<S> ? narrow_seconds(p, shape, 10, 125)
+           : adds_arguments<S>   ? narrow_seconds(p, shape, 4.2, 60)
            : is_transcendental<S>
                ? narrow_seconds(p, shape, 30, 400)
                : narrow_seconds(p, shape, 1.5 * registers_of<operand_t<S>>, sizeof(operand_t<S>) > 4 ? 37 : 25);
