@@ -46,7 +46,7 @@ struct Grid {
   // Offsets in the memory that workers share, and its size: how many slices of each tile are done, and the sums of each.
   std::size_t done, partial, shared;
   // Offsets in a worker's scratch memory, and its size, in bytes: packed A, packed B, the accumulators of one register block (of
-  // batches: values; of slices: two tiles and a row), and the accumulators of the tile, if K has several blocks.
+  // batches: values; of slices: two tiles and a row), and the accumulators of the tile, if K has several blocks (of slices: of two tiles).
   std::size_t a, b, block, sums, scratch;
 
   std::size_t workspace() const { return shared + static_cast<std::size_t>(workers) * scratch; }

@@ -146,8 +146,8 @@ double cost(const Contraction& p) {
       work * std::ceil(static_cast<double>(p.k) * static_cast<double>(cuts ? sizeof(bfloat16) : p.a.size) / 32);
   double products = waves.at_full_speed(busy) * area * steps / rate;
   if constexpr (is_deep<Shape>) products = std::max(products, streaming_seconds<Shape>(p, waves.each));
-  double seconds = launch + products + waves.rounds() * fill + waves.each * area * output;
-  return seconds + tensor::passes_seconds(p, packed_bytes_per_second, workspace_of<takes_lines, decomposition>);
+  return launch + products + waves.rounds() * fill + waves.each * area * output +
+         tensor::passes_seconds(p, packed_bytes_per_second, workspace_of<takes_lines, decomposition>);
 }
 
 /// Enqueues multiply(), a persistent kernel: as many blocks as the card holds, or as there are tiles. With `early`, it may start before

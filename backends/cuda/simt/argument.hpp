@@ -72,13 +72,10 @@ struct WinningSlab {
     const bool better = best != x.best && x.best == x.best;
     return {x.current, best, better ? static_cast<std::int32_t>(k / depth) : x.slab};
   }
-  /// The winner of two ranges of slabs, in any order.
+  /// The winner of two ranges of slabs, in any order: with_argument's ⊕ of values and slabs.
   __device__ __forceinline__ accumulator winner(accumulator x, accumulator y) const {
-    const Value best = add_or_nan(argument.semiring, x.best, y.best);
-    const bool x_is_nan = x.best != x.best, y_is_nan = y.best != y.best;
-    const bool x_wins = x_is_nan || best == x.best, y_wins = y_is_nan || best == y.best;
-    const bool take_x = x_wins && y_wins && x_is_nan == y_is_nan ? x.slab < y.slab : x_is_nan || (x_wins && !y_is_nan);
-    return {x.current, best, take_x ? x.slab : y.slab};
+    const typename A::accumulator best = argument.add({x.best, x.slab}, {y.best, y.slab});
+    return {x.current, best.value, static_cast<std::int32_t>(best.index)};
   }
 };
 
@@ -243,9 +240,8 @@ struct SplitWinners {
   }
 
   static Status supports(const Contraction& p) {
-    if (p.batch != 1 || p.semiring_in_view) return {Decline::batches, "a batch of products has no need of parts"};
-    if (p.m * p.n > max_grid) return {Decline::extents, "C has too many elements for its parts to be few"};
-    return winners_supports<A, Finish, Shape>(p);
+    const Status status = parts_fit(p);
+    return status ? winners_supports<A, Finish, Shape>(p) : status;
   }
 
   static double cost(const Kernel<Contraction>&, const Contraction& p, Plan& plan) {

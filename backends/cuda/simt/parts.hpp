@@ -3,7 +3,8 @@
 // K cut into slices, which a kernel computes as a batch.
 #pragma once
 
-#include <rigel/contraction.hpp>
+#include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/registry.hpp>
 #include <rigel/semiring.hpp>
 
 #include <algorithm>
@@ -17,6 +18,13 @@ struct Parts {
   std::int64_t length = 0, whole = 0, rest = 0;
   int count() const { return static_cast<int>(whole + (rest > 0)); }
 };
+
+/// Whether K of a problem may be cut.
+inline Status parts_fit(const Contraction& p) {
+  if (p.batch != 1 || p.semiring_in_view) return {Decline::batches, "a batch of products has no need of parts"};
+  if (p.m * p.n > cuda::max_grid) return {Decline::extents, "C has too many elements for its parts to be few"};
+  return {};
+}
 
 /// At most `most` slices of whole slabs.
 inline Parts parts_of_slabs(std::int64_t k, std::int64_t slab, std::int64_t most) {

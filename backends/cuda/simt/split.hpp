@@ -124,9 +124,8 @@ Rest rest_of(const Contraction& p) {
 
 template <class S>
 Status split_supports(const Contraction& p) {
-  if (p.batch != 1 || p.semiring_in_view) return {Decline::batches, "a batch of products has no need of parts"};
-  if (p.m * p.n > max_grid) return {Decline::extents, "C has too many elements for its parts to be few"};
-  return supports<S, detail::ProgramFinish, SmallTile<S>>(p);
+  const Status status = parts_fit(p);
+  return status ? supports<S, detail::ProgramFinish, SmallTile<S>>(p) : status;
 }
 
 /// What split_cost() finds out about a problem.

@@ -24,11 +24,9 @@ template <class Bits>
 __global__ void __launch_bounds__(256) pack(const __grid_constant__ PassParameters<Packing<Bits>> both) {
   arch::allow_next_launch();
   constexpr int edge = 64, threads = 256;
-  const bool second = blockIdx.x >= both.first_blocks;
-  const Packing<Bits>& g = both.of[second];
-  const unsigned block = blockIdx.x - (second ? both.first_blocks : 0),
-                 of_matrix = static_cast<unsigned>(g.tiles_of_k * g.tiles_of_lines), matrix = block / of_matrix,
-                 t = block % of_matrix, tiles_of_k = static_cast<unsigned>(g.tiles_of_k);
+  const Packing<Bits>& g = both.operand();
+  const unsigned block = both.block(), of_matrix = static_cast<unsigned>(g.tiles_of_k * g.tiles_of_lines),
+                 matrix = block / of_matrix, t = block % of_matrix, tiles_of_k = static_cast<unsigned>(g.tiles_of_k);
   const std::int64_t line0 = std::int64_t{t / tiles_of_k} * edge, k0 = std::int64_t{t % tiles_of_k} * edge;
   const Bits* const from = g.from + matrix * g.matrix_stride + line0 * g.line_stride + k0 * g.k_stride;
   Bits* const to = g.to + (matrix * g.lines + line0) * g.pitch + k0;

@@ -34,6 +34,13 @@ template <class Parameters>
 struct PassParameters {
   Parameters of[2];
   unsigned first_blocks;
+
+  /// The operand of this block, and the block's number in it.
+  __device__ __forceinline__ const Parameters& operand() const { return of[is_second()]; }
+  __device__ __forceinline__ unsigned block() const { return blockIdx.x - (is_second() ? first_blocks : 0); }
+
+ private:
+  __device__ __forceinline__ bool is_second() const { return blockIdx.x >= first_blocks; }
 };
 
 /// The operands of a call that a pass brings into the workspace: one launch for both.

@@ -42,10 +42,9 @@ __global__ void __launch_bounds__(256) cut(const __grid_constant__ PassParameter
   arch::allow_next_launch();
   constexpr int edge = 64, threads = 256, each = edge * edge / threads, width = 8;
   __shared__ float tile[edge][edge + 1];
-  const bool second = blockIdx.x >= both.first_blocks;
-  const Planes& g = both.of[second];
-  const std::int64_t block = blockIdx.x - (second ? both.first_blocks : 0), of_matrix = g.tiles_of_k * g.tiles_of_lines,
-                     matrix = block / of_matrix, t = block % of_matrix;
+  const Planes& g = both.operand();
+  const std::int64_t block = both.block(), of_matrix = g.tiles_of_k * g.tiles_of_lines, matrix = block / of_matrix,
+                     t = block % of_matrix;
   const std::int64_t line0 = t / g.tiles_of_k * edge, k0 = t % g.tiles_of_k * edge;
   const float* const from = g.from + matrix * g.matrix_stride + line0 * g.line_stride + k0 * g.k_stride;
   const auto lines = static_cast<int>(std::min<std::int64_t>(g.lines - line0, edge));
