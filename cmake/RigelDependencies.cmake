@@ -30,7 +30,7 @@ if(Kokkos_ENABLE_CUDA)
   # Programs carry their PTX for newer GPUs, and all device code compressed: a third of its size.
   set(RIGEL_CUDA_COMPRESS "SHELL:-Xcuda-fatbinary --compress-all")
   if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.9)
-    list(APPEND RIGEL_CUDA_COMPRESS "SHELL:-Xcuda-fatbinary --compress-mode=size")
+    list(APPEND RIGEL_CUDA_COMPRESS "SHELL:-Xcuda-fatbinary --compress-mode=${RIGEL_CUDA_COMPRESSION}")
   endif()
   set(RIGEL_CUDA_IMAGE_OPTIONS --cuda-include-ptx=all ${RIGEL_CUDA_COMPRESS})
   # The CUDA runtime goes into the programs, which then need no more than a driver. A shared Kokkos, or a shared
