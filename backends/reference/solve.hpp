@@ -90,20 +90,23 @@ RIGEL_FUNCTION int eliminate(const Team& team, const MatrixOf<T>& a, const Matri
   return 0;
 }
 
-/// The rotation that makes a(p,q) zero: tangent t of the smaller angle, cosine and sine.
+/// The rotation that makes a(p,q) zero, by the smaller angle φ: its sine, and sin φ/(1 + cos φ), by which it is applied as a change
+/// (H. Rutishauser, The Jacobi Method for Real Symmetric Matrices, Numerische Mathematik 9, 1966). With a rounded cosine thousands of
+/// small rotations would stretch the vectors.
 template <class T>
 struct Rotation {
-  T cosine, sine;
+  T sine, ratio;
   RIGEL_MEMBER Rotation(T pp, T pq, T qq) {
     const T cotangent = (qq - pp) / (2 * pq);
     const T tangent = (cotangent < 0 ? T(-1) : T(1)) / (Kokkos::abs(cotangent) + Kokkos::sqrt(1 + cotangent * cotangent));
-    cosine = 1 / Kokkos::sqrt(1 + tangent * tangent);
+    const T cosine = 1 / Kokkos::sqrt(1 + tangent * tangent);
     sine = tangent * cosine;
+    ratio = sine / (1 + cosine);
   }
   RIGEL_MEMBER void apply(T& x, T& y) const {
     const T old = x;
-    x = cosine * x - sine * y;
-    y = sine * old + cosine * y;
+    x -= sine * (y + ratio * x);
+    y += sine * (old - ratio * y);
   }
 };
 

@@ -119,7 +119,8 @@ double eigen_error(const Numbers& a, const Numbers& w, const Numbers& v, int n) 
   const double one = n * std::numeric_limits<T>::epsilon();
   return std::max(std::sqrt(residual / norm), std::sqrt(orthogonality)) / one;
 }
-inline constexpr double eigen_threshold = 50;
+/// A fifth of that here: rotations by rounded cosines, which stretch vectors, would pass the threshold of 50 up to n = 250.
+inline constexpr double eigen_threshold = 10;
 
 /// The kernels of a factorisation and type that run on Exec, by name.
 template <class T, class Exec>

@@ -36,12 +36,13 @@ __device__ T joined(T value, T* partial, const Join& join) {
   return value;
 }
 
-/// x and y after a rotation.
+/// x and y after a rotation by φ, as a change: `ratio` is sin φ/(1 + cos φ) (H. Rutishauser, The Jacobi Method for Real Symmetric
+/// Matrices, Numerische Mathematik 9, 1966). With a rounded cosine thousands of small rotations would stretch the vectors.
 template <class T>
-__device__ __forceinline__ void rotate(T cosine, T sine, T& x, T& y) {
+__device__ __forceinline__ void rotate(T ratio, T sine, T& x, T& y) {
   const T old = x;
-  x = cosine * x - sine * y;
-  y = sine * old + cosine * y;
+  x -= sine * (y + ratio * x);
+  y += sine * (old - ratio * y);
 }
 
 template <class T>
@@ -50,7 +51,7 @@ __global__ void __launch_bounds__(threads) jacobi(const __grid_constant__ detail
   const std::int64_t l = blockIdx.x;
   const int n = static_cast<int>(g.n), leading = n | 1, half = (n + 1) / 2, me = static_cast<int>(threadIdx.x);
   T* const a = reinterpret_cast<T*>(bytes);
-  T* const rotations = a + n * leading;  // cosine and sine of each pair
+  T* const rotations = a + n * leading;  // of each pair: sin φ/(1 + cos φ) and sin φ
   T* const partial = rotations + 2 * half;
   int* const pairs = reinterpret_cast<int*>(partial + 32);
   int* const ranks = pairs + 2 * half;
@@ -90,18 +91,19 @@ __global__ void __launch_bounds__(threads) jacobi(const __grid_constant__ detail
           const int first = (stage + me) % (players - 1);
           const int second = me == 0 ? players - 1 : (stage - me + players - 1) % (players - 1);
           const int p = min(first, second), q = max(first, second);
-          T cosine = 1, sine = 0;
+          T ratio = 0, sine = 0;
           if (q < n) {  // of an odd number of rows, one has no partner
             const T pq = a[q * leading + p];
             if (abs(pq) > small) {
               const T cotangent = (a[q * leading + q] - a[p * leading + p]) / (2 * pq);
               const T tangent = (cotangent < 0 ? T(-1) : T(1)) / (abs(cotangent) + sqrt(1 + cotangent * cotangent));
-              cosine = 1 / sqrt(1 + tangent * tangent);
+              const T cosine = 1 / sqrt(1 + tangent * tangent);
               sine = tangent * cosine;
+              ratio = sine / (1 + cosine);
               rotated = true;
             }
           }
-          rotations[2 * me] = cosine;
+          rotations[2 * me] = ratio;
           rotations[2 * me + 1] = sine;
           pairs[2 * me] = p;
           pairs[2 * me + 1] = q;
@@ -111,15 +113,15 @@ __global__ void __launch_bounds__(threads) jacobi(const __grid_constant__ detail
         for (int block = me; block < half * half; block += threads) {
           const int i = block % half, j = block / half;
           const int p = pairs[2 * i], q = pairs[2 * i + 1], r = pairs[2 * j], s = pairs[2 * j + 1];
-          const T ci = rotations[2 * i], si = rotations[2 * i + 1], cj = rotations[2 * j], sj = rotations[2 * j + 1];
+          const T ri = rotations[2 * i], si = rotations[2 * i + 1], rj = rotations[2 * j], sj = rotations[2 * j + 1];
           if (si == 0 && sj == 0) continue;
           const bool has_q = q < n, has_s = s < n;
           T pr = a[r * leading + p], ps = has_s ? a[s * leading + p] : T(0), qr = has_q ? a[r * leading + q] : T(0),
             qs = has_q && has_s ? a[s * leading + q] : T(0);
-          rotate(cj, sj, pr, ps);
-          rotate(cj, sj, qr, qs);
-          rotate(ci, si, pr, qr);
-          rotate(ci, si, ps, qs);
+          rotate(rj, sj, pr, ps);
+          rotate(rj, sj, qr, qs);
+          rotate(ri, si, pr, qr);
+          rotate(ri, si, ps, qs);
           if (i == j) ps = qr = 0;
           a[r * leading + p] = pr;
           if (has_s) a[s * leading + p] = ps;
@@ -195,8 +197,9 @@ Kernel<Solve> kernel() {
     const cuda::CurrentDevice device(p.execution.device);
     const bool shared = vectors_in_shared<T>(p);
     const std::size_t bytes = shared_bytes<T>(p.n, shared) + (shared ? sizeof(T) : 0);
+    // All that the device has: the attribute is the function's, whose calls on other threads may need more.
     cuda::check(cudaFuncSetAttribute(reinterpret_cast<const void*>(jacobi<T>), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(bytes)),
+                                     p.execution.shared_memory),
                 std::string(p.function) + ": shared memory of " + kernel.info.name);
     jacobi<T><<<static_cast<unsigned>(p.batch), threads, bytes, static_cast<cudaStream_t>(p.execution.stream)>>>(
         detail::solve_arguments<T>(p), shared ? nullptr : static_cast<T*>(workspace.data));
