@@ -8,6 +8,8 @@ namespace rigel::backends {
 void register_cuda(Registry<Solve>& registry);
 void register_cuda(Registry<Solve>& registry) {
   solver::add_small(registry);
+  solver::add_blocked_cholesky(registry);
+  solver::add_blocked_lu(registry);
   solver::add_jacobi(registry);
 #ifdef RIGEL_CUDA_CUSOLVER
   solver::add_cusolver(registry);

@@ -354,14 +354,22 @@ std::vector<Case> cases_for(const KernelInfo& info) {
   if (!lu && !eigen) tasks = {Solve::Task::solve, Solve::Task::factor, Solve::Task::substitute};
   std::vector<Case> cases;
   int count = 0;
-  for (const Solve::Task task : tasks)
-    for (const std::int64_t n : {0, 1, 2, 3, 8, 15, 16, 17, 31, 32, 33, 64, 65, 100, 129}) {
-      const std::int64_t m = std::int64_t{task != Solve::Task::factor} *
-                             std::array<std::int64_t, 5>{3, 1, 16, 17, 0}[static_cast<std::size_t>(count % 5)];
+  for (const Solve::Task task : tasks) {
+    const auto add = [&](std::int64_t n, std::int64_t m) {
       const bool fails = count % 3 == 1 && n > 0 && task != Solve::Task::substitute;
-      cases.push_back({count % 2 ? 3 : 1, n, m, task, count % 4 < 2 ? Triangle::lower : Triangle::upper, count % 3, fails});
+      cases.push_back({count % 2 ? 3 : 1, n, task == Solve::Task::factor ? 0 : m, task,
+                       count % 4 < 2 ? Triangle::lower : Triangle::upper, count % 3, fails});
       ++count;
-    }
+    };
+    constexpr std::int64_t sides[] = {3, 1, 16, 17, 0};
+    for (const std::int64_t n : {0, 1, 2, 3, 8, 15, 16, 17, 31, 32, 33, 64, 65, 100}) add(n, sides[count % 5]);
+    // For kernels that begin at 129: each of their blocks, and each of the other choices.
+    if (eigen)
+      add(129, 0);
+    else
+      for (const std::int64_t n : {129, 160, 257})
+        for (const std::int64_t m : {0, 1, 3, 17}) add(n, m);
+  }
   return cases;
 }
 

@@ -14,7 +14,7 @@ using solve::Numbers;
 
 namespace {
 
-constexpr int sizes[] = {1, 2, 5, 8, 16, 17, 32, 33, 50, 64, 65, 96, 128, 129};
+constexpr int sizes[] = {1, 2, 5, 8, 16, 17, 32, 33, 50, 64, 65, 96, 128, 129, 200};
 
 // Calls visit(options) for every kernel of the factorisation.
 template <class T, class Exec, class Visit>
@@ -132,6 +132,50 @@ void check_eigen(int batches, int n, std::uint64_t seed) {
   });
 }
 
+// Systems of several panels of the blocked kernels: A = 1 + R·Rᵀ, with R of eight columns.
+template <class T, class Exec, class Layout>
+void check_large(int batches, int n, int m) {
+  support::Random random(static_cast<std::uint64_t>(n));
+  CAPTURE(n);
+  CAPTURE(m);
+  constexpr int rank = 8;
+  const std::int64_t size = std::int64_t{n} * n;
+  Numbers all;
+  for (int l = 0; l < batches; ++l) {
+    const Numbers r = solve::random_numbers<T>(random, std::int64_t{n} * rank);
+    for (int i = 0; i < n; ++i)
+      for (int j = 0; j < n; ++j) {
+        double sum = i == j ? 1 : 0;
+        for (int k = 0; k < rank; ++k) sum += r[i * rank + k] * r[j * rank + k];
+        all.push_back(static_cast<T>(sum));
+      }
+  }
+  const Numbers sides = solve::random_numbers<T>(random, std::int64_t{batches} * n * m);
+  const auto a = solve::batch_of<T, Exec, Layout>(batches, n, n), l = solve::batch_of<T, Exec, Layout>(batches, n, n);
+  const auto b = solve::batch_of<T, Exec, Layout>(batches, n, m), x = solve::batch_of<T, Exec, Layout>(batches, n, m);
+  solve::put(a, all);
+  solve::put(b, sides);
+  by_every_kernel<T, Exec>(Factorisation::cholesky, [&](const rigel::SolveOptions& options) {
+    if (options.kernel.starts_with("reference")) return;  // a thread for each system: minutes on a GPU
+    const Exec exec;
+    const auto require = [&] {
+      const Numbers found = solve::get(x);
+      for (int i = 0; i < batches; ++i) {
+        const Numbers matrix = solve::part(all, i, static_cast<int>(size));
+        CHECK(solve::residual(matrix, solve::part(found, i, n * m), solve::part(sides, i, n * m), n, m,
+                              solve::factor_bound<T>(matrix, n), solve::gamma<T>(3 * n + 4)) <= 1);
+      }
+    };
+    if (!solve::covered(rigel::cholesky_solve_problem(exec, a, b, x, {}, options))) return;
+    rigel::cholesky_solve(exec, a, b, x, options);
+    require();
+    rigel::cholesky_factor(exec, a, l, options);
+    rigel::cholesky_solve_factored(exec, l, b, x, options);
+    require();
+    CHECK(solve::get(a) == all);
+  });
+}
+
 template <class T, class Exec>
 void check_all() {
   std::uint64_t seed = 1;
@@ -142,6 +186,10 @@ void check_all() {
     check_eigen<T, Exec, Kokkos::LayoutRight>(batches, n, seed++);
   }
   check_definite<T, Exec, Kokkos::LayoutLeft>(2, 33, 3, seed++);
+  check_definite<T, Exec, Kokkos::LayoutStride>(2, 257, 4, seed++);
+  check_general<T, Exec, Kokkos::LayoutRight>(2, 333, 40, seed++);
+  check_large<T, Exec, Kokkos::LayoutRight>(2, 1190, 3);
+  check_large<T, Exec, Kokkos::LayoutLeft>(1, 1100, 70);
   check_definite<T, Exec, Kokkos::LayoutStride>(2, 33, 40, seed++);
   check_general<T, Exec, Kokkos::LayoutRight>(2, 33, 3, seed++);
   check_general<T, Exec, Kokkos::LayoutStride>(2, 33, 40, seed++);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Batches that cuSOLVER solves system by system on several streams: the bits of systems solved alone, on streams that come and go, and
-// in CUDA graphs.
+// in CUDA graphs; and the blocked kernels in CUDA graphs.
 #include <tests/solve/systems.hpp>
 #include <tests/support/error.hpp>
 #include <tests/support/matrix.hpp>
@@ -23,17 +23,19 @@ namespace {
 
 using Exec = Kokkos::Cuda;
 
-/// Seven systems of order 40 with three right sides, their solutions, and a workspace for a kernel.
+/// Seven systems of order n with three right sides, and their solutions.
 struct Systems {
-  static constexpr int count = 7, n = 40, m = 3;
+  static constexpr int count = 7, m = 3;
+  int n;
   using Batch = decltype(batch<double, Exec>(count, n, n));
   Factorisation factorisation;
   std::string kernel;
   Batch a, b, x;
   Kokkos::View<std::int32_t*, Exec::memory_space> info{"info", count};
 
-  Systems(Factorisation f, std::string name)
-      : factorisation(f),
+  Systems(Factorisation f, std::string name, int order = 40)
+      : n(order),
+        factorisation(f),
         kernel(std::move(name)),
         a(batch<double, Exec>(count, n, n)),
         b(batch<double, Exec>(count, n, m)),
@@ -102,6 +104,33 @@ void with_kernels(const Check& check) {
     }
 }
 
+/// Two calls captured in a graph: replays have the expected bits, and read new right sides.
+void check_graph(const Systems& systems, const Numbers& expected) {
+  const Stream stream(cudaStreamNonBlocking);
+  const Exec exec(stream);
+  const rigel::WorkspaceSize size = rigel::workspace_size(systems.problem(exec));
+  if (size.host_bytes > 0) return support::skip("solve: this version of cuSOLVER needs host memory");
+  const Memory memory("memory", size.bytes + 256);
+  const rigel::Workspace workspace = aligned(memory);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t replay = nullptr;
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  rigel::run(systems.problem(exec, workspace));
+  rigel::run(systems.problem(exec, workspace));  // the streams of the first call are joined
+  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  REQUIRE(cudaGraphInstantiate(&replay, graph, 0) == cudaSuccess);
+  for (const double factor : {1., 2.}) {  // multiplication by 2 rounds nothing
+    systems.fill_sides(factor);
+    REQUIRE(cudaGraphLaunch(replay, stream) == cudaSuccess);
+    exec.fence();
+    Numbers scaled = expected;
+    for (double& x : scaled) x *= factor;
+    CHECK(values(systems.x) == scaled);
+  }
+  CHECK(cudaGraphExecDestroy(replay) == cudaSuccess);
+  CHECK(cudaGraphDestroy(graph) == cudaSuccess);
+}
+
 }  // namespace
 
 TEST_CASE("solve: systems on several streams have the bits of systems alone") {
@@ -122,32 +151,23 @@ TEST_CASE("solve: systems on several streams have the bits of systems alone") {
 }
 
 TEST_CASE("solve: systems on several streams in a graph") {
-  with_kernels([](const Systems& systems) {
-    const Stream stream(cudaStreamNonBlocking);
-    const Exec exec(stream);
-    const rigel::WorkspaceSize size = rigel::workspace_size(systems.problem(exec));
-    if (size.host_bytes > 0) return support::skip("solve: this version of cuSOLVER needs host memory");
-    const Memory memory("memory", size.bytes + 256);
-    const rigel::Workspace workspace = aligned(memory);
-    const Numbers expected = systems.alone();
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t replay = nullptr;
-    REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-    rigel::run(systems.problem(exec, workspace));
-    rigel::run(systems.problem(exec, workspace));  // the streams of the first call are joined
-    REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
-    REQUIRE(cudaGraphInstantiate(&replay, graph, 0) == cudaSuccess);
-    for (const double factor : {1., 2.}) {  // multiplication by 2 rounds nothing
-      systems.fill_sides(factor);
-      REQUIRE(cudaGraphLaunch(replay, stream) == cudaSuccess);
-      exec.fence();
-      Numbers scaled = expected;
-      for (double& x : scaled) x *= factor;
-      CHECK(values(systems.x) == scaled);
+  with_kernels([](const Systems& systems) { check_graph(systems, systems.alone()); });
+}
+
+TEST_CASE("solve: blocked kernels in a graph") {
+  for (const Factorisation f : {Factorisation::cholesky, Factorisation::lu}) {
+    const std::string name = std::string("cuda.solver.") + rigel::name(f) + ".f64.blocked";
+    CAPTURE(name);
+    const Systems systems(f, name, 300);
+    const Exec exec;
+    if (!solve::covered(systems.problem(exec))) {
+      support::skip("solve: " + name + " needs more shared memory than this GPU has");
+      continue;
     }
-    CHECK(cudaGraphExecDestroy(replay) == cudaSuccess);
-    CHECK(cudaGraphDestroy(graph) == cudaSuccess);
-  });
+    rigel::run(systems.problem(exec));
+    exec.fence();
+    check_graph(systems, values(systems.x));
+  }
 }
 
 // A call that throws leaves nothing in the capture, which ends as usual.

@@ -150,7 +150,10 @@ double cost(const Contraction& p) {
   const double steps = Parts::products * std::ceil(static_cast<double>(p.k) * sizeof(Element) / 32);
   constexpr double at_once = 0.65, lost = Shape::few_registers ? 0.9 : 0.5;
   const double products = area * steps / rate, as_sums = area * as_it_is, epilogue = area * seconds_of_output(p) - as_sums;
-  const double store = as_sums + (Shape::in_turn ? epilogue : at_once * epilogue);
+  // Sums of floats leave few registers: warps wait for each group of four of C's numbers that they add to.
+  const bool waits = p.accumulate && (Parts::planes > 1 || sizeof(Element) == 4);
+  const double adds = waits ? area * (area >= 128 * 128 ? 1.3e-9 : 3.2e-10) : 0;
+  const double store = as_sums + (Shape::in_turn ? epilogue : at_once * epilogue) + adds;
   const double slowed =
       std::max(each - 1, 0.) * lost * std::min(products, epilogue);  // of products that overlap an epilogue
   const double rounds = Shape::in_turn ? each * std::max(products, store) + store + slowed : each * (products + store);

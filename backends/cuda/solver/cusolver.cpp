@@ -84,8 +84,14 @@ struct Arrays {
     const auto take = [&, base = reinterpret_cast<std::uintptr_t>(workspace.data)]<class U>(U*& array, std::int64_t count) {
       array = reinterpret_cast<U*>(base + layout.add(count, sizeof(U)));
     };
-    take(packed.factors, l * n * n);
-    take(packed.sides, l * n * p.right_sides);
+    const auto take_matrices = [&](detail::Strided<T>& matrices, std::int64_t columns) {
+      take(matrices.data, l * n * columns);
+      matrices.batch = n * columns;
+      matrices.row = 1;
+      matrices.column = n;
+    };
+    take_matrices(packed.factors, n);
+    take_matrices(packed.sides, p.right_sides);
     take(packed.values, l * n);
     take(packed.infos, l);
     take(packed.of_factors, l);
@@ -102,8 +108,8 @@ struct Arrays {
 template <class T>
 void solve_one(const Solve& p, const Arrays<T>& w, std::int64_t l, const Handles& h, int stream) {
   constexpr cudaDataType type = type_of<T>;
-  T* const f = w.packed.factors + l * p.n * p.n;
-  T* const y = w.packed.sides + l * p.n * p.right_sides;
+  T* const f = &w.packed.factors.at(l, 0, 0);
+  T* const y = &w.packed.sides.at(l, 0, 0);
   std::int64_t* const pivots = w.pivots + l * p.n;
   std::int32_t* const info = w.packed.infos + l;
   void *const device = w.device + static_cast<std::size_t>(stream) * w.buffer.device,
@@ -174,9 +180,9 @@ void solve_batch(const Solve& p, const Arrays<T>& w, const Handles& h) {
       break;
     }
     case Factorisation::eigen:
-      RIGEL_CALL(cusolverDnXsyevBatched, h.solver, h.parameters, with_vectors, lower, p.n, type_of<T>, w.packed.factors, p.n,
-                 type_of<T>, w.packed.values, type_of<T>, w.device, w.buffer.device, w.host, w.buffer.host, w.packed.infos,
-                 p.batch);
+      RIGEL_CALL(cusolverDnXsyevBatched, h.solver, h.parameters, with_vectors, lower, p.n, type_of<T>, w.packed.factors.data,
+                 p.n, type_of<T>, w.packed.values, type_of<T>, w.device, w.buffer.device, w.host, w.buffer.host,
+                 w.packed.infos, p.batch);
   }
 }
 

@@ -7,12 +7,13 @@
 
 namespace rigel::backends::solver {
 
-/// What a library works on: column-major matrices, one after the other, in the workspace.
+/// The systems in the workspace, as a library's routines or blocked.hpp's kernels take them.
 template <class T>
 struct Packed {
-  T *factors, *sides, *values;  // n × n, n × m, n for each system
+  detail::Strided<T> factors, sides;  // n × n, of Cholesky the lower triangle and zeros; n × m
+  T* values;                          // n for each system
   std::int32_t* infos;
-  T **of_factors, **of_sides;  // pointers to each of them, for batched routines
+  T **of_factors, **of_sides;  // pointers to each of them, for batched routines; null: not wanted
 };
 
 /// Packs A and B, clears the infos, and sets the pointers.

@@ -57,9 +57,10 @@ void run(const Kernel<Solve>& kernel, const Solve& p, const Plan&, const Workspa
   with_cut(p.n, [&]<class C>(C) {
     const int bytes = C::template shared_bytes<T>(static_cast<int>(p.n));
     const auto function = solve_small<T, C, factorisation>;
-    cuda::check(
-        cudaFuncSetAttribute(reinterpret_cast<const void*>(function), cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-        std::string(p.function) + ": shared memory of " + kernel.info.name);
+    // All that the device has: the attribute is the function's, whose calls on other threads may need more.
+    cuda::check(cudaFuncSetAttribute(reinterpret_cast<const void*>(function), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     p.execution.shared_memory),
+                std::string(p.function) + ": shared memory of " + kernel.info.name);
     function<<<static_cast<unsigned>(p.batch), C::threads, static_cast<std::size_t>(bytes),
                static_cast<cudaStream_t>(p.execution.stream)>>>(detail::solve_arguments<T>(p));
     cuda::check(cudaGetLastError(), std::string(p.function) + ": launch of " + kernel.info.name);

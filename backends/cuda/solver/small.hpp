@@ -20,20 +20,21 @@ struct Cut {
   /// Columns in shared memory begin in different banks.
   static constexpr int leading(int n) { return n | 1; }
   template <class T>
-  static constexpr int shared_bytes(int n) {
-    return static_cast<int>(sizeof(T)) * (leading(n) * n + n + 3 * most) + static_cast<int>(sizeof(int)) * (n + 2);
+  static constexpr int shared_bytes(int n, bool with_factor = true) {
+    return static_cast<int>(sizeof(T)) * ((with_factor ? leading(n) * n : 0) + n + 3 * most) +
+           static_cast<int>(sizeof(int)) * (n + 2);
   }
 };
 
-/// A block's shared memory.
+/// A block's shared memory, with or without a place for the factor.
 template <class T, class Cut>
 struct Shared {
   T *factor, *reciprocals, *columns, *row;
   int *rows, *info;  // rows[k]: which row of A is the k-th of the factor
-  __device__ explicit Shared(int n) {
+  __device__ explicit Shared(int n, bool with_factor = true) {
     extern __shared__ __align__(16) unsigned char bytes[];
     factor = reinterpret_cast<T*>(bytes);
-    reciprocals = factor + Cut::leading(n) * n;
+    reciprocals = factor + (with_factor ? Cut::leading(n) * n : 0);
     columns = reciprocals + n;
     row = columns + 2 * Cut::most;
     rows = reinterpret_cast<int*>(row + Cut::most);
