@@ -46,7 +46,8 @@ __device__ __forceinline__ void rotate(T ratio, T sine, T& x, T& y) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads, sizeof(T) == 4 ? 3 : 2) jacobi(const __grid_constant__ detail::SolveArguments<T> g, T* workspace) {
+__global__ void __launch_bounds__(threads, sizeof(T) == 4 ? 3 : 2)
+    jacobi(const __grid_constant__ detail::SolveArguments<T> g, T* workspace) {
   extern __shared__ __align__(16) unsigned char bytes[];
   const std::int64_t l = blockIdx.x;
   const int n = static_cast<int>(g.n), leading = n | 1, half = (n + 1) / 2, me = static_cast<int>(threadIdx.x);
