@@ -147,7 +147,12 @@ RIGEL_FUNCTION int diagonalise(const Team& team, const MatrixOf<T>& a, const Mat
           rotation.apply(v(i, p), v(i, q));
         });
         team.team_barrier();
-        each(team, 0, n, [&](std::int64_t i) { rotation.apply(a(p, i), a(q, i)); });
+        each(team, 0, n, [&](std::int64_t i) {
+          rotation.apply(a(p, i), a(q, i));
+          // What rounding leaves of them could keep sweeps from ending.
+          if (i == q) a(p, i) = 0;
+          if (i == p) a(q, i) = 0;
+        });
         team.team_barrier();
       }
     if (!rotated) {

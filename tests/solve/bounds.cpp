@@ -205,6 +205,35 @@ void check_all() {
 TEST_CASE_TEMPLATE("solve: bounds, in float", Exec, RIGEL_TEST_SPACES) { check_all<float, Exec>(); }
 TEST_CASE_TEMPLATE("solve: bounds, in double", Exec, RIGEL_TEST_SPACES) { check_all<double, Exec>(); }
 
+// Elements that rounding leaves of the diagonal are as large as the others: sweeps must end all the same.
+template <class T, class Exec>
+void check_nearly_multiple_of_one() {
+  support::Random random(5);
+  for (const int n : {8, 33, 64})
+    for (int trial = 0; trial < 8; ++trial) {
+      Numbers all = solve::random_symmetric<T>(random, n);
+      for (double& x : all) x *= 4 * support::unit<T>;
+      for (int i = 0; i < n; ++i) all[i * n + i] = static_cast<T>(all[i * n + i] + 0.75);
+      const auto a = solve::batch_of<T, Exec, Kokkos::LayoutRight>(1, n, n),
+                 v = solve::batch_of<T, Exec, Kokkos::LayoutRight>(1, n, n);
+      const Kokkos::View<T**, typename Exec::memory_space> w("w", 1, n);
+      solve::put(a, all);
+      for (const std::string& name : solve::kernels_of<T, Exec>(Factorisation::eigen)) {
+        CAPTURE(name);
+        CAPTURE(n);
+        const rigel::SolveOptions options{.kernel = name};
+        if (!solve::covered(rigel::eigh_problem(Exec{}, a, w, v, {}, options))) continue;
+        rigel::eigh(Exec{}, a, w, v, options);
+        CHECK(solve::eigen_error<T>(all, solve::get(w), solve::get(v), n) <= solve::eigen_threshold);
+      }
+    }
+}
+
+TEST_CASE_TEMPLATE("solve: eigenvectors of nearly a multiple of one", Exec, RIGEL_TEST_SPACES) {
+  check_nearly_multiple_of_one<float, Exec>();
+  check_nearly_multiple_of_one<double, Exec>();
+}
+
 TEST_CASE_TEMPLATE("solve: transposed views, and matrices of rank 2", Exec, RIGEL_TEST_SPACES) {
   support::Random random(7);
   constexpr int n = 21, m = 4;

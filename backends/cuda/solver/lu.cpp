@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(panel_threads, 1)
   __syncthreads();
   for (int k = 0; k < width; ++k) {
     const auto [size, p] = panel.pivot(k, rows);
-    if (p < 0 || !detail::is_pivot(Factorisation::lu, size)) {
+    if (p < 0 || !detail::is_pivot(Factorisation::lu, T(1) / size)) {  // too small, 0, or not finite
       if (threadIdx.x == 0 && infos[l] == 0) infos[l] = static_cast<std::int32_t>(first) + k + 1;
       break;
     }
@@ -248,7 +248,7 @@ Status supports(const Kernel<Solve>&, const Solve& p) {
     return {Decline::batches, "takes a block for 64 columns of each system, and a launch that many"};
   const std::int64_t bytes = std::max<std::int64_t>(Panel<T>::shared_bytes(p.n), R::shared_bytes);
   if (bytes > p.execution.shared_memory)
-    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory for 32 columns"};
+    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   return {};
 }
 
