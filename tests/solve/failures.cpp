@@ -29,6 +29,10 @@ bool all_nan(const Numbers& values) {
   return true;
 }
 
+void* aligned(void* data, std::uintptr_t to) {
+  return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(data) + to - 1) / to * to);
+}
+
 // Three systems of order n; the second one fails.
 template <class T, class Exec>
 void check_failures(int n) {
@@ -167,9 +171,6 @@ TEST_CASE_TEMPLATE("solve: larger systems in place, in a workspace of the size t
   const Exec exec;
   support::Random random(11);
   const Numbers definite = solve::random_definite<float>(random, n), sides = solve::random_numbers<float>(random, n * m);
-  const auto aligned = [](void* data, std::uintptr_t to) {
-    return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(data) + to - 1) / to * to);
-  };
   for (const Factorisation f : {Factorisation::cholesky, Factorisation::lu})
     for (const std::string& name : solve::kernels_of<float, Exec>(f)) {
       CAPTURE(name);
@@ -277,9 +278,6 @@ TEST_CASE_TEMPLATE("solve: the caller's workspace", Exec, RIGEL_TEST_SPACES) {
     const rigel::WorkspaceSize size = rigel::workspace_size(problem);
     const Kokkos::View<std::byte*, typename Exec::memory_space> memory("memory", size.bytes + 256);
     const Kokkos::View<std::byte*, Kokkos::HostSpace> host("host", size.host_bytes + 64);
-    const auto aligned = [](void* data, std::uintptr_t to) {
-      return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(data) + to - 1) / to * to);
-    };
     options.workspace = {aligned(memory.data(), 256), size.bytes, aligned(host.data(), 64), size.host_bytes};
     rigel::cholesky_solve(exec, a, b, x, options);
     // Within 3·n·u·κ(A); see by_hand.cpp.

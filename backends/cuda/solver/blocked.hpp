@@ -3,12 +3,11 @@
 // What factorisations by blocks share: rows that are solved with a triangle, and updates, which are contract()'s operation.
 #pragma once
 
-#include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/backends/cuda/solver/launches.hpp>
 #include <rigel/contraction.hpp>
 #include <rigel/detail/solve.hpp>
 #include <rigel/semirings.hpp>
 
-#include <string>
 #include <utility>
 
 namespace rigel::backends::solver {
@@ -160,41 +159,16 @@ Strided<T> transpose(Strided<T> s) {
   return s;
 }
 
-/// Launches of a call. Each throws if it fails.
-class Launches {
- public:
-  Launches(const Kernel<Solve>& kernel, const Solve& p) : kernel_(kernel), p_(p) {}
-
-  template <class... Parameters, class... Arguments>
-  void operator()(void (*function)(Parameters...), std::int64_t blocks, int threads, int shared,
-                  const Arguments&... arguments) const {
-    // All that the device has: the attribute is the function's, whose calls on other threads may need more.
-    check(cudaFuncSetAttribute(reinterpret_cast<const void*>(function), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               p_.execution.shared_memory),
-          ": shared memory of ");
-    function<<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(shared), stream()>>>(arguments...);
-    check(cudaGetLastError(), ": launch of ");
-  }
-
-  template <Triangular kind, class T>
-  void solve_rows(const Strided<T>& triangle, const Strided<T>& rows, const Strided<T>& negated, std::int64_t width,
-                  std::int64_t count) const {
-    using R = RowSolver<T, kind>;
-    const std::int64_t blocks = (count + R::rows_of_block - 1) / R::rows_of_block;
-    operator()(solver::solve_rows<T, kind>, p_.batch * blocks, R::threads, R::shared_bytes,
-               Strided<const T>{triangle.data, triangle.batch, triangle.row, triangle.column}, rows, negated,
-               static_cast<int>(width), count, blocks);
-  }
-
-  cudaStream_t stream() const { return static_cast<cudaStream_t>(p_.execution.stream); }
-
- private:
-  void check(cudaError_t status, const char* what) const {
-    cuda::check(status, std::string(p_.function) + what + kernel_.info.name);
-  }
-  const Kernel<Solve>& kernel_;
-  const Solve& p_;
-};
+/// Enqueues solve_rows().
+template <Triangular kind, class T>
+void launch_solve_rows(const Launches& launch, const Solve& p, const Strided<T>& triangle, const Strided<T>& rows,
+                       const Strided<T>& negated, std::int64_t width, std::int64_t count) {
+  using R = RowSolver<T, kind>;
+  const std::int64_t blocks = (count + R::rows_of_block - 1) / R::rows_of_block;
+  launch(solve_rows<T, kind>, p.batch * blocks, R::threads, R::shared_bytes,
+         Strided<const T>{triangle.data, triangle.batch, triangle.row, triangle.column}, rows, negated,
+         static_cast<int>(width), count, blocks);
+}
 
 /// The matrices of rows × columns that begin at an element, as an operand.
 template <class T>
@@ -242,6 +216,16 @@ Contraction product(const Solve& p, const Operand& a, const Operand& b, const Op
   q.k = a.columns;
   q.accumulate = true;
   return q;
+}
+
+/// The facts of a blocked kernel, without its functions.
+inline Kernel<Solve> blocked_kernel(Factorisation factorisation, Scalar element) {
+  Kernel<Solve> k;
+  k.info = detail::solve_info("cuda.solver", "blocked", factorisation, element, bit(Space::cuda));
+  k.info.min_compute_capability = 80;
+  k.info.timed_on = 90;
+  k.info.promises = Promise::repeatable;
+  return k;
 }
 
 /// A product with what a call's workspace holds beyond the kernel's own bytes.

@@ -140,7 +140,7 @@ void run(const Kernel<Solve>& kernel, const Solve& p, const Plan&, const Workspa
   const Memory<T> w(p, workspace.data);
   const Launches launch(kernel, p);
   const auto solve_rows = [&]<Triangular kind>(const Rows& r) {
-    launch.solve_rows<kind>(from(w.factors, r.first, r.first), from(w.factors, r.row, r.first),
+    launch_solve_rows<kind>(launch, p, from(w.factors, r.first, r.first), from(w.factors, r.row, r.first),
                             from(w.negated, r.row, r.negated), r.width, r.count);
   };
   pack(g, w.packed(p), launch.stream());
@@ -181,11 +181,7 @@ double cost(const Kernel<Solve>&, const Solve& p, Plan&) {
 
 template <class T>
 Kernel<Solve> kernel() {
-  Kernel<Solve> k;
-  k.info = detail::solve_info("cuda.solver", "blocked", Factorisation::cholesky, scalar_of<T>, bit(Space::cuda));
-  k.info.min_compute_capability = 80;
-  k.info.timed_on = 90;
-  k.info.promises = Promise::repeatable;
+  Kernel<Solve> k = blocked_kernel(Factorisation::cholesky, scalar_of<T>);
   k.supports = supports<T>;
   k.cost = cost<T>;
   k.workspace = workspace<T>;

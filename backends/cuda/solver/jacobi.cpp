@@ -4,7 +4,7 @@
 // stage rotates n/2 disjoint pairs of rows and columns at a time: the pairs of a round-robin tournament, so that n − 1 stages meet
 // every pair once (G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed., section 8.5.4). The matrix is in shared memory; V is
 // there too, or in the workspace if there is no room.
-#include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/backends/cuda/solver/launches.hpp>
 #include <rigel/backends/cuda/solver/register.hpp>
 #include <rigel/detail/solve.hpp>
 #include <rigel/detail/workspace.hpp>
@@ -198,13 +198,8 @@ Kernel<Solve> kernel() {
     const cuda::CurrentDevice device(p.execution.device);
     const bool shared = vectors_in_shared<T>(p);
     const std::size_t bytes = shared_bytes<T>(p.n, shared) + (shared ? sizeof(T) : 0);
-    // All that the device has: the attribute is the function's, whose calls on other threads may need more.
-    cuda::check(cudaFuncSetAttribute(reinterpret_cast<const void*>(jacobi<T>), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     p.execution.shared_memory),
-                std::string(p.function) + ": shared memory of " + kernel.info.name);
-    jacobi<T><<<static_cast<unsigned>(p.batch), threads, bytes, static_cast<cudaStream_t>(p.execution.stream)>>>(
-        detail::solve_arguments<T>(p), shared ? nullptr : static_cast<T*>(workspace.data));
-    cuda::check(cudaGetLastError(), std::string(p.function) + ": launch of " + kernel.info.name);
+    Launches(kernel, p)(jacobi<T>, p.batch, threads, static_cast<int>(bytes), detail::solve_arguments<T>(p),
+                        shared ? nullptr : static_cast<T*>(workspace.data));
   };
   return k;
 }

@@ -229,12 +229,13 @@ void run(const Kernel<Solve>& kernel, const Solve& p, const Plan&, const Workspa
                            blocks = (columns + move_threads - 1) / move_threads;
         launch(move_rows<T>, p.batch * blocks, move_threads, 0, from(w.factors, j, next), columns,
                static_cast<const Moves*>(w.moves), blocks);
-        launch.solve_rows<Triangular::unit_ascending>(from(w.factors, j, j), transpose(from(w.factors, j, next)),
+        launch_solve_rows<Triangular::unit_ascending>(launch, p, from(w.factors, j, j), transpose(from(w.factors, j, next)),
                                                       transpose(from(w.negated, 0, next)), width, columns);
       },
       [&](std::int64_t j, std::int64_t width) {
-        launch.solve_rows<Triangular::descending>(transpose(from(w.factors, j, j)), transpose(from(w.factors, j, p.n)),
-                                                  transpose(from(w.negated, 0, p.n)), width, p.right_sides);
+        launch_solve_rows<Triangular::descending>(launch, p, transpose(from(w.factors, j, j)),
+                                                  transpose(from(w.factors, j, p.n)), transpose(from(w.negated, 0, p.n)),
+                                                  width, p.right_sides);
       },
       [&](const Contraction& q) { run_in(workspace, w.own_bytes, q); });
   unpack(g, w.packed(p), launch.stream());
@@ -265,11 +266,7 @@ double cost(const Kernel<Solve>&, const Solve& p, Plan&) {
 
 template <class T>
 Kernel<Solve> kernel() {
-  Kernel<Solve> k;
-  k.info = detail::solve_info("cuda.solver", "blocked", Factorisation::lu, scalar_of<T>, bit(Space::cuda));
-  k.info.min_compute_capability = 80;
-  k.info.timed_on = 90;
-  k.info.promises = Promise::repeatable;
+  Kernel<Solve> k = blocked_kernel(Factorisation::lu, scalar_of<T>);
   k.supports = supports<T>;
   k.cost = cost<T>;
   k.workspace = workspace<T>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.solver.*.small: the kernels of small.hpp for matrices of order up to 128, in four cuts.
-#include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/backends/cuda/solver/launches.hpp>
 #include <rigel/backends/cuda/solver/register.hpp>
 #include <rigel/backends/cuda/solver/small.hpp>
 
@@ -56,14 +56,7 @@ void run(const Kernel<Solve>& kernel, const Solve& p, const Plan&, const Workspa
   const cuda::CurrentDevice device(p.execution.device);
   with_cut(p.n, [&]<class C>(C) {
     const int bytes = C::template shared_bytes<T>(static_cast<int>(p.n));
-    const auto function = solve_small<T, C, factorisation>;
-    // All that the device has: the attribute is the function's, whose calls on other threads may need more.
-    cuda::check(cudaFuncSetAttribute(reinterpret_cast<const void*>(function), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     p.execution.shared_memory),
-                std::string(p.function) + ": shared memory of " + kernel.info.name);
-    function<<<static_cast<unsigned>(p.batch), C::threads, static_cast<std::size_t>(bytes),
-               static_cast<cudaStream_t>(p.execution.stream)>>>(detail::solve_arguments<T>(p));
-    cuda::check(cudaGetLastError(), std::string(p.function) + ": launch of " + kernel.info.name);
+    Launches(kernel, p)(solve_small<T, C, factorisation>, p.batch, C::threads, bytes, detail::solve_arguments<T>(p));
   });
 }
 
