@@ -106,6 +106,54 @@ void check_precision(double roundoff, int roundings, const std::string& kernel) 
   CHECK(product({.precision = operands, .kernel = kernel}) == rounded);
 }
 
+// Three matrices A, one B for all of them, with rows of A and columns of B `pitch` bytes apart, the first at `first`: some kernels use such
+// bytes as words without a copy.
+template <class S, class Exec>
+void check_in_place(int k, int pitch, int first) {
+  using T = typename S::element;
+  constexpr int batches = 3, rows = 70, columns = 45;
+  const Exec exec;
+  support::Random random(11);
+  const auto bytes = [&](int count) {
+    std::vector<double> list(first + count);
+    for (double& v : list) v = support::to_double(support::number<T>(std::floor(random.uniform(-128, 256))));
+    return list;
+  };
+  const std::vector<double> a = bytes(batches * rows * pitch), b = bytes(columns * pitch);
+  const auto stored = [&](const std::vector<double>& values) {
+    const Kokkos::View<T*, typename Exec::memory_space> memory("bytes", values.size());
+    support::fill(memory, values);
+    return memory;
+  };
+  const auto of_a = stored(a), of_b = stored(b);
+  using Strided = Kokkos::View<T***, Kokkos::LayoutStride, typename Exec::memory_space>;
+  const Strided a_view(of_a.data() + first, Kokkos::LayoutStride(batches, rows * pitch, rows, pitch, k, 1)),
+      b_view(of_b.data() + first, Kokkos::LayoutStride(1, columns * pitch, k, 1, columns, pitch));
+  std::vector<double> expected;
+  for (int l = 0; l < batches; ++l)
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j) {
+        double sum = 0;
+        for (int at = 0; at < k; ++at) {
+          const double d = a[first + (l * rows + i) * pitch + at] - b[first + j * pitch + at];
+          sum += std::is_same_v<S, rigel::l1<T>> ? std::fabs(d) : d * d;
+        }
+        expected.push_back(sum);
+      }
+  CAPTURE(k);
+  CAPTURE(pitch);
+  CAPTURE(first);
+  for (const auto& info : support::kernels_on(exec, rigel::semiring_name<S>(), rigel::scalar_of<T>, rigel::Scalar::i32)) {
+    CAPTURE(info.name);
+    const auto c = support::batch<std::int32_t, Exec>(batches, rows, columns);
+    if (support::ran(info, [&] {
+          rigel::contract(exec, S{}, a_view, b_view, c, rigel::epilogue::Program{},
+                          {.precision = info.precision, .kernel = info.name});
+        }))
+      CHECK(support::values(c) == expected);
+  }
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("bytes: the largest differences, through every kernel", Exec, RIGEL_TEST_SPACES) {
@@ -129,4 +177,16 @@ TEST_CASE_TEMPLATE("precision of the operands: its largest terms", Exec, RIGEL_T
   const std::string name = rigel::detail::space_of<Exec> == rigel::Space::cuda ? "cuda.simt.l1.f16.words" : "";
   CHECK(product({.precision = operands, .kernel = name}, &info) == std::vector<double>(m * n, 16376. * k));
   if (!name.empty()) CHECK(info.precision == operands);
+}
+
+TEST_CASE_TEMPLATE("bytes that lie as words do, and bytes that do not", Exec, RIGEL_TEST_SPACES) {
+  struct Place {
+    int k, pitch, first;
+  };
+  for (const Place& p : {Place{64, 64, 0}, Place{64, 96, 16}, Place{96, 112, 0}, Place{64, 96, 4}, Place{64, 72, 0},
+                         Place{60, 64, 0}, Place{0, 16, 0}}) {
+    check_in_place<rigel::l1<std::uint8_t>, Exec>(p.k, p.pitch, p.first);
+    check_in_place<rigel::l1<std::int8_t>, Exec>(p.k, p.pitch, p.first);
+    check_in_place<rigel::l2_squared<std::uint8_t>, Exec>(p.k, p.pitch, p.first);
+  }
 }

@@ -3,7 +3,7 @@
 // Sums that one instruction computes for several neighbours along K: of differences of bytes, and of 16-bit floats if the
 // caller allows terms in the operands' own precision. A pass packs both operands into the workspace as words of neighbours
 // along K, whatever their strides, alignment and K; then the tiles of contract.hpp work on words. The pass reads and writes
-// (M + N)·K elements, compared with M·N·K pairs.
+// (M + N)·K elements, compared with M·N·K pairs. An operand that has such words as it is needs no pass.
 #pragma once
 
 #include <rigel/backends/cuda/arch/bytes.hpp>
@@ -154,41 +154,65 @@ std::int64_t word_pitch(const Contraction& p) {
   constexpr std::int64_t slab = in_word<S> * Shape::depth;
   return (p.k + slab - 1) / slab * Shape::depth;
 }
-/// Matrices to pack: one if all batches share it.
-inline std::int64_t matrices_of(const Operand& o) { return o.batch_stride == 0 ? 1 : o.batches; }
-/// Bytes of an operand's words.
-inline std::size_t bytes_of_words(const Operand& o, std::int64_t lines, std::int64_t pitch) {
-  return detail::aligned(static_cast<std::size_t>(4 * matrices_of(o) * lines * pitch));
+/// What is added to each word: 128 in each signed byte.
+template <class S>
+inline constexpr unsigned flip_of = std::is_same_v<typename S::element, std::int8_t> ? 0x80808080 : 0;
+
+/// An operand along K: how far its rows (of A) or columns (of B) are apart, and its elements along K.
+struct LinesOfWords {
+  const Operand& operand;
+  std::int64_t lines, line_stride, k_stride;
+};
+inline LinesOfWords words_of_a(const Contraction& p) { return {p.a, p.m, p.a.row_stride, p.a.column_stride}; }
+inline LinesOfWords words_of_b(const Contraction& p) { return {p.b, p.n, p.b.column_stride, p.b.row_stride}; }
+
+/// Whether an operand has its words as it is: K-major, in whole slabs, rows aligned to 16 bytes, and nothing to add.
+template <class S, class Shape>
+bool has_words(const LinesOfWords& o, std::int64_t k) {
+  constexpr std::int64_t width = 16 / sizeof(typename S::element);
+  return flip_of<S> == 0 && o.k_stride == 1 && k % (in_word<S> * Shape::depth) == 0 &&
+         reinterpret_cast<std::uintptr_t>(o.operand.data) % 16 == 0 && o.line_stride % width == 0 &&
+         o.operand.batch_stride % width == 0;
 }
 
-/// The problem on words; the workspace holds both operands, one after the other.
+/// Matrices to pack: one if all batches share it.
+inline std::int64_t matrices_of(const Operand& o) { return o.batch_stride == 0 ? 1 : o.batches; }
+/// Bytes of the workspace that an operand's words take.
+template <class S, class Shape>
+std::size_t bytes_of_words(const LinesOfWords& o, const Contraction& p) {
+  if (has_words<S, Shape>(o, p.k)) return 0;
+  return detail::aligned(static_cast<std::size_t>(4 * matrices_of(o.operand) * o.lines * word_pitch<S, Shape>(p)));
+}
+
+/// The problem on words. The workspace holds those of both operands, one after the other.
 template <class S, class Shape>
 Contraction on_words(const Contraction& p, void* workspace) {
   const std::int64_t pitch = word_pitch<S, Shape>(p);
-  const auto operand = [&](const Operand& o, std::int64_t lines, std::int64_t first, bool by_rows) {
+  const auto operand = [&](const LinesOfWords& o, std::size_t first, bool by_rows) {
+    const bool as_it_is = has_words<S, Shape>(o, p.k);
+    const std::int64_t stride = as_it_is ? o.line_stride / in_word<S> : pitch;
     Operand words;
-    words.data = static_cast<std::byte*>(workspace) + first;
+    words.data = as_it_is ? o.operand.data : static_cast<std::byte*>(workspace) + first;
     words.type = scalar_of<typename WordSemiring<S>::element>;
     words.size = 4;
-    words.batches = o.batches;
-    words.batch_stride = matrices_of(o) > 1 ? lines * pitch : 0;
-    words.rows = by_rows ? lines : pitch;
-    words.columns = by_rows ? pitch : lines;
-    words.row_stride = by_rows ? pitch : 1;
-    words.column_stride = by_rows ? 1 : pitch;
+    words.batches = o.operand.batches;
+    words.batch_stride = matrices_of(o.operand) == 1 ? 0 : as_it_is ? o.operand.batch_stride / in_word<S> : o.lines * pitch;
+    words.rows = by_rows ? o.lines : pitch;
+    words.columns = by_rows ? pitch : o.lines;
+    words.row_stride = by_rows ? stride : 1;
+    words.column_stride = by_rows ? 1 : stride;
     return words;
   };
   Contraction q = p;
   q.k = pitch;
-  q.a = operand(p.a, p.m, 0, true);
-  q.b = operand(p.b, p.n, static_cast<std::int64_t>(bytes_of_words(p.a, p.m, pitch)), false);
+  q.a = operand(words_of_a(p), 0, true);
+  q.b = operand(words_of_b(p), bytes_of_words<S, Shape>(words_of_a(p), p), false);
   return q;
 }
 
 template <class S, class Shape>
 std::size_t words_workspace(const Contraction& p) {
-  const std::int64_t pitch = word_pitch<S, Shape>(p);
-  return bytes_of_words(p.a, p.m, pitch) + bytes_of_words(p.b, p.n, pitch);
+  return bytes_of_words<S, Shape>(words_of_a(p), p) + bytes_of_words<S, Shape>(words_of_b(p), p);
 }
 
 template <class S, class Shape>
@@ -205,14 +229,13 @@ Status words_supports(const Contraction& p) {
 template <class S, class Shape>
 double words_cost(const Contraction& p) {
   constexpr double launch = 3e-6;
-  const std::int64_t pitch = word_pitch<S, Shape>(p);
-  const auto packing = [&](const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k_stride) {
-    return static_cast<double>(bytes_of_words(o, lines, pitch)) / (k_stride < line_stride ? 7e11 : 4e11);
+  const auto packing = [&](const LinesOfWords& o) {
+    return static_cast<double>(bytes_of_words<S, Shape>(o, p)) / (o.k_stride < o.line_stride ? 7e11 : 4e11);
   };
   constexpr double over = 1.3;  // how much longer an H100 takes, the median of random problems
-  return launch + over * (packing(p.a, p.m, p.a.row_stride, p.a.column_stride) +
-                          packing(p.b, p.n, p.b.column_stride, p.b.row_stride) +
-                          by_words<S>::Steps::work * cost<WordSemiring<S>, Shape>(on_words<S, Shape>(p, nullptr)));
+  return (words_workspace<S, Shape>(p) > 0 ? launch : 0) +
+         over * (packing(words_of_a(p)) + packing(words_of_b(p)) +
+                 by_words<S>::Steps::work * cost<WordSemiring<S>, Shape>(on_words<S, Shape>(p, nullptr)));
 }
 
 template <class S, class Shape>
@@ -220,22 +243,16 @@ void words_run(const KernelInfo& info, const Contraction& p, void* workspace) {
   using tile::Way;
   using Words = WordSemiring<S>;
   const Contraction q = on_words<S, Shape>(p, workspace);
-  const auto packing = [&](const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k_stride, void* to) {
-    return ToWords{o.data,
-                   o.batch_stride,
-                   line_stride,
-                   k_stride,
-                   lines,
-                   packing_blocks(matrices_of(o), lines, q.k),
-                   static_cast<std::uint32_t*>(to)};
+  const auto packing = [&](const LinesOfWords& o, void* to) {
+    const std::int64_t blocks = has_words<S, Shape>(o, p.k) ? 0 : packing_blocks(matrices_of(o.operand), o.lines, q.k);
+    return ToWords{o.operand.data, o.operand.batch_stride,         o.line_stride, o.k_stride, o.lines,
+                   blocks,         static_cast<std::uint32_t*>(to)};
   };
-  const ToWords a = packing(p.a, p.m, p.a.row_stride, p.a.column_stride, q.a.data);
-  const ToWords b = packing(p.b, p.n, p.b.column_stride, p.b.row_stride, q.b.data);
+  const ToWords a = packing(words_of_a(p), q.a.data), b = packing(words_of_b(p), q.b.data);
   const cuda::CurrentDevice current(p.execution.device);
   if (const std::int64_t blocks = std::max(a.blocks, b.blocks); blocks > 0) {
     using Bits = std::conditional_t<sizeof(typename S::element) == 1, std::uint8_t, std::uint16_t>;
-    constexpr unsigned flip = std::is_same_v<typename S::element, std::int8_t> ? 0x80808080 : 0;
-    pack_words<Bits, flip>
+    pack_words<Bits, flip_of<S>>
         <<<dim3(static_cast<unsigned>(blocks), 2), 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
             a, b, p.k, static_cast<int>(q.k));
     cuda::check_launch(cudaGetLastError(), info.name);
