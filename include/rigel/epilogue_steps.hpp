@@ -112,6 +112,36 @@ struct Source {
       default: return all(static_cast<const std::int32_t*>(data));
     }
   }
+  /// Whether read_fours() can read this matrix, four numbers at a time, for each n that is a multiple of 4.
+  RIGEL_MEMBER bool is_in_fours() const {
+    const std::int64_t size = type == Scalar::f32 ? 4 : type == Scalar::f16 || type == Scalar::bf16 ? 2 : 0;
+    return size != 0 && column_stride == 1 && row_stride % 4 == 0 && batch_stride % 4 == 0 &&
+           reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(4 * size) == 0;
+  }
+  /// x[i][v] = number (l, m + min(i·apart, left − 1), n + v); left > 0.
+  template <int rows>
+  RIGEL_MEMBER void read_fours(float (&x)[rows][4], std::int64_t l, std::int64_t m, std::int64_t n, int apart,
+                               std::int64_t left) const {
+    const std::int64_t first = l * batch_stride + m * row_stride + n;
+    const auto all = [&]<class From>(const From* numbers) __attribute__((always_inline)) {
+      struct alignas(4 * sizeof(From)) Four {
+        From value[4];
+      };
+      Four fours[rows];  // all loads, then the conversions, which wait for them
+#pragma unroll
+      for (int i = 0; i < rows; ++i)
+        fours[i] = *reinterpret_cast<const Four*>(numbers + first + (i * apart < left ? i * apart : left - 1) * row_stride);
+#pragma unroll
+      for (int i = 0; i < rows; ++i)
+#pragma unroll
+        for (int v = 0; v < 4; ++v) x[i][v] = static_cast<float>(fours[i].value[v]);
+    };
+    switch (type) {
+      case Scalar::f16: return all(static_cast<const half*>(data));
+      case Scalar::bf16: return all(static_cast<const bfloat16*>(data));
+      default: return all(static_cast<const float*>(data));
+    }
+  }
   template <class T>
   RIGEL_MEMBER T at(std::int64_t l, std::int64_t m, std::int64_t n) const {
     T x[1];
@@ -208,36 +238,54 @@ RIGEL_FUNCTION void multiply_by_sigmoid(float (&v)[size]) {
 inline constexpr std::array tail_of_normal{0.744416058f,    -0.565561771f,  0.315425038f,    -0.116053037f,
                                            0.0174063779f,   0.0064931158f,  -0.00317530939f, -0.000494943059f,
                                            0.000421896199f, 0.000110688228f};
-// v·Φ(v) by this polynomial: so there is no branch, unlike in the platform's erfc.
-template <int size>
+// v·Φ(v) by this polynomial: so there is no branch, unlike in the platform's erfc. `in_rounds`: of a loop over its terms, so that on a GPU
+// all values advance together. Of straight code ptxas computes three chains at a time and waits for them, but needs fewer registers.
+template <bool in_rounds, int size>
 RIGEL_FUNCTION void gelu(float (&v)[size]) {
   using std::fabs;
   constexpr float half_in_bits = -0.721347520f;  // −log₂(e)/2
   constexpr auto fitted = tail_of_normal;        // a copy, which compilers fold
-  float inverse[size], s[size], beyond[size], g[size];
+  const auto magnitude = [](float x) {
+    const float z = fabs(x);
+    return z < 20 ? z : 20.f;  // exp(−200) is 0
+  };
+  float inverse[size], s[size], g[size];
 #pragma unroll
   for (int i = 0; i < size; ++i) {
-    const float magnitude = fabs(v[i]), z = magnitude < 20 ? magnitude : 20.f;  // exp(−200) is 0
+    const float z = magnitude(v[i]);
     inverse[i] = math::reciprocal(z + 3.5f);
     s[i] = (z - 3.5f) * inverse[i];
-    beyond[i] = math::exp2(half_in_bits * (z * z));
     g[i] = fitted[9];
   }
+  const auto add_term = [&](float term) __attribute__((always_inline)) {
 #pragma unroll
-  for (int term = 8; term >= 0; --term)
+    for (int i = 0; i < size; ++i) g[i] = math::fma(g[i], s[i], term);
+  };
+  if constexpr (in_rounds) {
+#pragma unroll 1
+    for (int round = 0; round < 3; ++round) {
+      const auto of_round = [&](int last) {
+        return round == 0 ? fitted[last + 6] : round == 1 ? fitted[last + 3] : fitted[last];
+      };
+      const float terms[3] = {of_round(2), of_round(1), of_round(0)};
 #pragma unroll
-    for (int i = 0; i < size; ++i) g[i] = math::fma(g[i], s[i], fitted[term]);
+      for (const float term : terms) add_term(term);
+    }
+  } else {
+#pragma unroll
+    for (int term = 8; term >= 0; --term) add_term(fitted[term]);
+  }
 #pragma unroll
   for (int i = 0; i < size; ++i) {
-    const float tail = g[i] * inverse[i] * beyond[i];
+    const float z = magnitude(v[i]), tail = g[i] * inverse[i] * math::exp2(half_in_bits * (z * z));
     v[i] *= v[i] < 0 ? tail : 1 - tail;
   }
 }
 // The activation of this kind, of several floats, or of one number.
-template <Kind kind, int size>
+template <Kind kind, bool in_rounds = false, int size>
 RIGEL_FUNCTION void activate(float (&v)[size]) {
   if constexpr (kind == Kind::gelu)
-    gelu(v);
+    gelu<in_rounds>(v);
   else
     multiply_by_sigmoid<kind>(v);
 }

@@ -88,7 +88,8 @@ Status supports_short_store(const Contraction& p) {
   const bool plain = p.program && p.program->empty();
   if (p.accumulate && !(Accumulates && plain && c.type == scalar_of<typename S::accumulator>))
     return {Decline::accumulate, "C is not the sums as they are: there is a value to continue"};
-  if (!plain && !(Layers && p.program && epilogue::Layer::of(*p.program, p.of_one_row)))
+  const auto layer = Layers && p.program ? epilogue::Layer::of(*p.program, p.of_one_row) : std::nullopt;
+  if (!plain && !(layer && !layer->has_matrix()))
     return {Decline::epilogue, Layers ? "the epilogue is more than a factor, a row to add and an activation, in this order"
                                       : "C is not the sums as they are: there is an epilogue"};
   if (!elements && (c.type != scalar_of<typename S::accumulator> || !plain))
@@ -118,16 +119,21 @@ double passes_cost(const Contraction& p) {
   return tensor::passes_seconds(p, Parts::planes > 1 ? 3.1e12 : 1.2e12, workspace_of<Parts>);
 }
 
-/// Seconds that a multiprocessor takes to store an output, measured on an H200: as it is, and in any way.
+/// Seconds that a multiprocessor takes to store an output, measured on an H200: as it is, and in any way. `from_registers`: 16-bit
+/// outputs leave straight from registers after a Layer, too. (In tiles of 192 sums a thread that gains nothing.)
 inline constexpr double as_it_is = 0.77e-10;
-inline double seconds_of_output(const Contraction& p) {
+inline double seconds_of_output(const Contraction& p, bool from_registers) {
   using tensor::Leave;
-  const double apart = tensor::stores_fours(p.c) ? 1 : 1.5;  // groups of four are then stored one by one
-  switch (tensor::leave_of(p)) {
+  const tensor::Leaving leaving = tensor::leaving_of(p);
+  const bool fours = tensor::stores_fours(p.c);
+  const bool short_way = from_registers && fours && p.c.size == 2 && !leaving.with_matrix;
+  const double apart = fours ? 1 : 1.5;  // groups of four are then stored one by one
+  const double matrix = leaving.with_matrix ? 1e-10 : 0;
+  switch (leaving.way) {
     case Leave::as_they_are: return p.accumulate ? 1.2e-10 : as_it_is;
-    case Leave::after_layer: return 2.2e-10 * apart;
-    case Leave::after_activation: return 3.4e-10 * apart;
-    default: return tensor::stores_fours(p.c) ? 6e-10 : 1.1e-9;
+    case Leave::after_layer: return matrix + (short_way ? 1.5e-10 : 2.2e-10 * apart);
+    case Leave::after_activation: return matrix + (short_way ? 2.9e-10 : 3.4e-10 * apart);
+    default: return fours ? 6e-10 : 1.1e-9;
   }
 }
 
@@ -148,8 +154,10 @@ double cost(const Contraction& p) {
   const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
   const double each = detail::Waves(tiles, p.execution.multiprocessors / Shape::cluster, 1).each;  // of a cluster
   const double steps = Parts::products * std::ceil(static_cast<double>(p.k) * sizeof(Element) / 32);
-  constexpr double at_once = 0.65, lost = Shape::few_registers ? 0.9 : 0.5;
-  const double products = area * steps / rate, as_sums = area * as_it_is, epilogue = area * seconds_of_output(p) - as_sums;
+  constexpr double at_once = 0.8, lost = Shape::few_registers ? 0.9 : 0.5;
+  constexpr bool from_registers = Shape::n <= 192 && !Shape::few_registers;
+  const double products = area * steps / rate, as_sums = area * as_it_is,
+               epilogue = area * seconds_of_output(p, from_registers) - as_sums;
   // Sums of floats leave few registers: warps wait for each group of four of C's numbers that they add to.
   const bool waits = p.accumulate && (Parts::planes > 1 || sizeof(Element) == 4);
   const double adds = waits ? area * (area >= 128 * 128 ? 1.3e-9 : 3.2e-10) : 0;

@@ -11,6 +11,7 @@
 // are summed by themselves, then added in float. A thread needs registers for both sums, so these kernels have smaller tiles.
 #pragma once
 
+#include <rigel/backends/cuda/arch/index.hpp>
 #include <rigel/backends/cuda/arch/launch.hpp>
 #include <rigel/backends/cuda/arch/shared_memory.hpp>
 #include <rigel/backends/cuda/hopper/ring.hpp>
@@ -48,11 +49,12 @@ struct Shape {
 template <class Shape, class Parts, class Accumulator>
 struct SharedStorage {
   static constexpr int outputs = Parts::planes == 1 ? 64 : 32;
-  struct Buffer {
-    alignas(16) unsigned char bytes[tensor::StoreBuffer<outputs, Accumulator>::bytes];
+  union Buffer {
+    alignas(16) unsigned char bytes[Shape::few_registers ? 16 : tensor::StoreBuffer<outputs, Accumulator>::bytes];
+    LayerShifts<Shape::n> shifts;
   };
   unsigned char slabs[Shape::stages][(Shape::m + Shape::n) * Parts::row_bytes * Parts::planes];
-  std::conditional_t<Shape::few_registers, LayerBuffers, Buffer> buffers[4 * Shape::groups];  // of each warp
+  Buffer buffers[4 * Shape::groups];  // of each warp
   RingBarriers<Shape::stages> ring;
   std::uint64_t turns[Shape::groups];  // of ping-pong warpgroups
 };
@@ -80,7 +82,7 @@ struct TilesOfBlock {
   unsigned rank, first;
 
   __device__ __forceinline__ explicit TilesOfBlock(const Schedule& s)
-      : schedule(s), rank(Shape::cluster > 1 ? arch::rank_in_cluster() : 0), first(blockIdx.x / Shape::cluster) {}
+      : schedule(s), rank(Shape::cluster > 1 ? arch::rank_in_cluster() : 0), first(arch::block_index() / Shape::cluster) {}
   __device__ __forceinline__ tile::Origin origin(unsigned index) const {
     tile::Origin o = schedule.raster.origin(index, Shape::cluster * Shape::m, Shape::n);
     o.m += rank * Shape::m;
@@ -196,14 +198,18 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
     const std::int64_t m = o.m + group_m + warp % 4 * 16;
     static_assert(!Shape::few_registers ||
                   (Parts::planes == 1 && !std::is_same_v<typename Slabs::Element, float>));  // none is recomputed
+    const auto layer = [&]() __attribute__((always_inline)) {
+      if constexpr (stores_layers<S, Finish, Shape::n / 8>)
+        return stored_after_layer(g, sums, shared.buffers[warp].shifts, o.batch, m, o.n, lane);
+      return false;
+    };
     if constexpr (!Shape::few_registers) {
-      if (!__all_sync(0xffffffffu, result.keeps(sums)) || !stored_as_they_are<true>(g, sums, o.batch, m, o.n, lane))
-        tensor::store_tile<Storage::outputs, 64, Shape::long_sums ? 2 : 4>(g, sums, result, o.batch, m, o.n,
-                                                                           shared.buffers[warp].bytes, lane);
+      if (!__all_sync(0xffffffffu, result.keeps(sums)) ||
+          (!stored_as_they_are<true>(g, sums, o.batch, m, o.n, lane) && !layer()))
+        tensor::store_tile<Storage::outputs, 64, Shape::long_sums ? 2 : 4, true, 4, !stores_layers<S, Finish, Shape::n / 8>>(
+            g, sums, result, o.batch, m, o.n, shared.buffers[warp].bytes, lane);
     } else if (!stored_as_they_are<false>(g, sums, o.batch, m, o.n, lane)) {
-      if constexpr (ShortFloat<typename S::element>)
-        store_layer<typename S::element>(g, sums, result, static_cast<int>(o.batch), static_cast<int>(m),
-                                         static_cast<int>(o.n), shared.buffers[warp]);
+      layer();
     }
     if constexpr (Shape::in_turn) consumer.place.advance(schedule.slabs);
   }
@@ -227,7 +233,6 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     const Ring<Shape::stages> ring{base + static_cast<std::uint32_t>(offsetof(Storage, ring))};
     const std::uint32_t turns = base + static_cast<std::uint32_t>(offsetof(Storage, turns));
 
-    const TilesOfBlock<Shape> own(schedule);
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     initialize_barriers<Shape>(ring, turns, warp, lane, operands);
     arch::allow_next_launch();
@@ -236,10 +241,11 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     constexpr int copying = 4 * Shape::groups;  // the producer's warp, the first that does not multiply
     if (warp >= copying) {
       arch::fewer_registers<Shape::copying_registers>();
-      if (threadIdx.x == 32 * copying) produce(ring, slabs, operands, own);
+      if (threadIdx.x == 32 * copying) produce(ring, slabs, operands, TilesOfBlock<Shape>(schedule));
     } else {
       arch::more_registers<Shape::multiplying_registers>();
-      consume<Shape>(ring, slabs, turns, *reinterpret_cast<Storage*>(shared), own, g, result, warp, lane);
+      consume<Shape>(ring, slabs, turns, *reinterpret_cast<Storage*>(shared), TilesOfBlock<Shape>(schedule), g, result, warp,
+                     lane);
     }
   }
 }

@@ -36,8 +36,8 @@ struct OnceStorage {
   static constexpr int outputs = Shape::columns < 64 ? Shape::columns : 64;  // of a row, that pass at a time
   using Buffer = tensor::StoreBuffer<outputs, Accumulator>;
   static constexpr int warps = Shape::multiplying / 32, others = Shape::parts > 1 ? Shape::parts - 1 : 1;
-  /// Of a warp, sums that another block has sent: 16 bytes per lane, lane after lane. tensor::store_tile() uses the first
-  /// block's space.
+  /// Of a warp, sums that another block has sent: 16 bytes per lane, lane after lane. tensor::store_tile() and LayerShifts use the
+  /// first block's space.
   static constexpr int four = 32 * 16, of_warp = Shape::parts > 1 ? Shape::columns / 8 * four : Buffer::bytes;
   static_assert(Buffer::bytes <= of_warp);
   unsigned char slabs[Shape::stages][(Shape::m + Shape::n) * 128];
@@ -231,17 +231,21 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     consumer.skip_tile(work.slabs, release);
   }
 
-  const auto store = [&](const auto& x) __attribute__((always_inline)) {
+  const auto store = [&](auto& x) __attribute__((always_inline)) {
     static_assert(!as_they_are || !std::is_same_v<Element, float>);  // none is recomputed
     if (m >= g.m) return;
     if constexpr (as_they_are) {
       found.store(x, lane);
     } else {
       if (__all_sync(0xffffffffu, result.keeps(x)) && found.store(x, lane)) return;
+      if constexpr (stores_layers<S, Finish, own_columns>) {
+        auto& shifts = *reinterpret_cast<LayerShifts<Shape::columns>*>(shared.received[0][warp]);
+        if (stored_after_layer(g, x, shifts, work.origin.batch, m, n, lane)) return;
+      }
       __syncwarp();
       constexpr int together = ShortFloat<Element> || own_columns < 16 ? 4 : 0;
-      tensor::store_tile<Storage::outputs, 64, together>(g, x, result, work.origin.batch, m, n, shared.received[0][warp],
-                                                         lane);
+      tensor::store_tile<Storage::outputs, 64, together, true, 4, !stores_layers<S, Finish, own_columns>>(
+          g, x, result, work.origin.batch, m, n, shared.received[0][warp], lane);
     }
   };
   if constexpr (Shape::parts == 1) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The short store from wgmma's accumulators to C, for sums that become elements of C as they are, or are added to elements of
-// their own type. Neighbouring lanes exchange pairs of columns, so that each has four neighbours of a row, and store them. Everything
-// else uses tensor::store_tile().
+// The short store from wgmma's accumulators to C, for sums that become elements of C as they are or after a Layer, or are added to
+// elements of their own type. Neighbouring lanes exchange pairs of columns, so that each has four neighbours of a row, and store
+// them. Everything else uses tensor::store_tile().
 #pragma once
 
 #include <rigel/backends/cuda/arch/convert.hpp>
+#include <rigel/backends/cuda/arch/index.hpp>
 #include <rigel/backends/cuda/tensor/store.hpp>
 #include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
@@ -118,27 +119,102 @@ __device__ __forceinline__ bool stored_as_they_are(const detail::Arguments<S, Fi
   return false;
 }
 
-/// What a warp of a kernel with few registers needs of shared memory to store outputs after a Layer: a piece of the sums, and the
-/// last piece from the start.
-struct LayerBuffers {
-  static constexpr int columns = 32;
-  float pieces[2][8 * tensor::StoreBuffer<columns, float>::pitch];
+/// What a warp needs of shared memory to store outputs after a Layer: the shifts of its columns.
+template <int columns>
+struct LayerShifts {
+  alignas(16) float of_columns[columns];
 };
 
-/// tensor::store_layer() for such a kernel.
-template <class Value, class S, class Finish, class Result, int rows, int columns>
-__device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& g, const float (&x)[rows][columns][4],
-                                            const Result& result, int l, int m, int n, LayerBuffers& buffers) {
-  const auto lane = [] __attribute__((always_inline)) {
-    int lane = 0;
-    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
-    return lane;
-  };
-  tensor::store_layer<Value, true, LayerBuffers::columns, 64, 2>(g, x, result, l, m, n, buffers.pieces[0], buffers.pieces[1],
-                                                                 lane);
+/// Reads the Layer's shifts of a warp's columns from n on.
+template <int columns, class S, class Finish>
+__device__ __forceinline__ void read_shifts(const detail::Arguments<S, Finish>& g, std::int64_t l, std::int64_t n,
+                                            LayerShifts<columns>& shifts, int lane) {
+  using Four = tile::Chunk<float, 4>;
+  __syncwarp();
+#pragma unroll
+  for (int first = 0; first < columns; first += 128) {
+    const int column = first + 4 * lane;
+    if (column >= columns || n + column >= g.n) continue;
+    Four four;
+    g.finish.layer.read_shift(four.value, l, n + column);
+    four.store(shifts.of_columns + column);
+  }
+  __syncwarp();
 }
 
-/// The same for 16 rows of a warp, in two steps. What it depends on is computed before there are outputs, while slabs are in
+/// Whether the outputs of such a kernel after a Layer leave straight from registers, if C is such that they can. With 256 columns a lane
+/// would move sums for longer than the way by shared memory takes.
+template <class S, class Finish, int columns>
+inline constexpr bool stores_layers =
+    ShortFloat<typename S::element> && std::is_same_v<Finish, detail::ProgramFinish> && columns <= 24;
+
+/// Stores a warp's outputs after a Layer as store_fours() does, and returns whether it did: to a row-major C of 16-bit elements whose
+/// groups of four columns are aligned. A lane takes 16 outputs at a time, or 8 where registers are few. Code for them exists once: then
+/// the other sums move to their registers.
+template <class S, class Finish, int rows, int columns>
+__device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Finish>& g, float (&x)[rows][columns][4],
+                                                   LayerShifts<8 * columns>& shifts, std::int64_t l, std::int64_t m,
+                                                   std::int64_t n, int lane) {
+  using Value = typename S::element;
+  using Two = tile::Chunk<float, 2>;
+  if (!g.finish.is_layer || g.finish.layer.has_matrix() || g.finish.type != scalar_of<Value> || g.accumulate ||
+      g.c_strides.column != 1 || !tensor::fours_of<Value>(g, l, 0, n))
+    return false;
+  constexpr bool few = rows * columns > 32,
+                 again = rows * columns >= 32;  // registers; what depends on the lane is computed again
+  constexpr int blocks = few ? 2 : std::min(columns, 4), together = few ? 1 : 2;  // of eight columns; halves of their rows
+  static_assert(columns % blocks == 0 && blocks % 2 == 0);
+  if constexpr (again) lane = arch::lane_index();
+  read_shifts(g, l, n, shifts, lane);
+  const int column = first_of_fours(lane);
+  const auto left_n = static_cast<int>(std::min<std::int64_t>(g.n - n, 8 * columns)) - column;
+  auto left_m = static_cast<int>(std::min<std::int64_t>(g.m - m, 64 * rows)) - lane / 4;
+  Value* to = static_cast<Value*>(g.c) + g.c_offset(l, m + lane / 4, n + column);
+#pragma unroll 1
+  for (int i = 0; i < rows; ++i) {
+#pragma unroll 1
+    for (int first = 0; first < columns; first += blocks) {
+      if constexpr (again) lane = arch::lane_index();
+      float values[2][2 * blocks], shift[2 * blocks];
+#pragma unroll
+      for (int b = 0; b < blocks; ++b) {
+        const Two two = Two::load(shifts.of_columns + 8 * (first + b) + lane % 4 * 2);
+#pragma unroll
+        for (int v = 0; v < 2; ++v) {
+          shift[2 * b + v] = two.value[v];
+          values[0][2 * b + v] = x[0][b][v];
+          values[1][2 * b + v] = x[0][b][2 + v];
+        }
+      }
+#pragma unroll
+      for (int half = 0; half < 2; half += together)
+        g.finish.layer.template apply<!few>(reinterpret_cast<float (&)[together][2 * blocks]>(values[half]), shift);
+#pragma unroll
+      for (int b = 0; b < blocks; ++b)
+#pragma unroll
+        for (int r = 0; r < 4; ++r) x[0][b][r] = values[r / 2][2 * b + r % 2];
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        store_row<Value, 0>(to + 8 * half * g.c_strides.row + 8 * first, reinterpret_cast<float (&)[blocks][4]>(x[0]), half,
+                            8 * half < left_m ? left_n - 8 * first : 0, lane % 2 != 0);
+#pragma unroll
+      for (int j = 0; j + blocks < columns; ++j)
+#pragma unroll
+        for (int r = 0; r < 4; ++r) x[0][j][r] = x[0][j + blocks][r];
+    }
+#pragma unroll
+    for (int next = 1; next < rows; ++next)
+#pragma unroll
+      for (int j = 0; j < columns; ++j)
+#pragma unroll
+        for (int r = 0; r < 4; ++r) x[next - 1][j][r] = x[next][j][r];
+    left_m -= 64;
+    to += 64 * g.c_strides.row;
+  }
+  return true;
+}
+
+/// stored_as_they_are() for 16 rows of a warp, in two steps. What it depends on is computed before there are outputs, while slabs are in
 /// flight, because a kernel's arguments are slow to fetch at first use.
 template <class S, class Finish>
 class FoundPlace {

@@ -100,11 +100,11 @@ std::size_t workspace(const Contraction& p) {
 /// Seconds that a multiprocessor takes to store an output, measured on sm_90.
 inline double seconds_of_output(const Contraction& p) {
   using tensor::Leave;
-  const Leave leave = tensor::leave_of(p);
+  const auto [leave, with_matrix] = tensor::leaving_of(p);
   const bool fours = tensor::stores_fours(p.c), short_floats = p.element == Scalar::f16 || p.element == Scalar::bf16;
   if (leave == Leave::as_they_are) return 2e-11;
   if (leave == Leave::in_general) return !fours ? 6e-10 : short_floats ? 1e-10 : 4e-11;
-  return (leave == Leave::after_activation ? 1.5e-10 : 4e-11) * (fours ? 1 : 1.5);
+  return (leave == Leave::after_activation ? 1.5e-10 : 4e-11) * (fours ? 1 : 1.5) + (with_matrix ? 3e-11 : 0);
 }
 
 /// The shape for a few rows: few tiles have to read all of B, so each keeps many slabs in flight.
@@ -236,7 +236,7 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
       launch_tiles<Shape>(function, tiles, bytes, list, p, after_pass && facts.waits(p.execution.device), info);
     };
     if constexpr (is_large<Shape> && ShortFloat<Element> && planes == 1 && std::is_same_v<Finish, detail::ProgramFinish>)
-      if (tensor::leaves_after_layer(p)) return launch_function.template operator()<true>();
+      if (tensor::layer_of(p)) return launch_function.template operator()<true>();
     launch_function.template operator()<false>();
   };
   if constexpr (lines) {

@@ -323,7 +323,8 @@ class DistanceStore {
   __device__ __forceinline__ void run_steps(Vector (&values)[vectors], int row, int column) const {
     auto& groups = reinterpret_cast<float (&)[vectors][width]>(values);
     if constexpr (!once)
-      if (g_.finish.is_layer && !g_.finish.layer.shifts) return g_.finish.layer.apply(groups);
+      if (g_.finish.is_layer && !g_.finish.layer.shifts && !g_.finish.layer.has_matrix())
+        return g_.finish.layer.apply(groups);
     const int left = last_m_ - row;
     const Outputs outputs{*this, row, column, column >= last_n_ || left <= 0 ? 0 : left <= Outputs::next_m ? 1 : vectors};
     g_.finish.run_on(groups, outputs, begins_with_root_);

@@ -7,6 +7,7 @@
 #include <rigel/epilogue_layer.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,22 +46,34 @@ inline bool stores_fours(const Operand& c) {
          reinterpret_cast<std::uintptr_t>(c.data) % (4 * c.size) == 0;
 }
 
-/// Whether outputs are stored after a Layer that does something: tensor::stored_after_layer() then takes them.
-inline bool leaves_after_layer(const Contraction& p) {
-  return p.program && !p.program->empty() && !p.accumulate && p.c.column_stride == 1 && p.c.columns >= 4 &&
-         (p.c.type == p.element || p.c.type == p.accumulator) && epilogue::Layer::of(*p.program, p.of_one_row);
+/// The Layer after which outputs are stored, if it does something: tensor::stored_after_layer() then takes them.
+inline std::optional<epilogue::Layer> layer_of(const Contraction& p) {
+  if (!p.program || p.program->empty() || p.accumulate || p.c.column_stride != 1 || p.c.columns < 4 ||
+      (p.c.type != p.element && p.c.type != p.accumulator))
+    return std::nullopt;
+  const auto of = [&](const epilogue::Program& program) { return epilogue::Layer::of(program, p.of_one_row); };
+  const bool is_part = p.first.batch != 0 || p.first.row != 0 || p.first.column != 0;
+  auto layer = is_part ? of(p.program->of_part(p.first.batch, p.first.row, p.first.column)) : of(*p.program);
+  // A nominal problem stands for any strides: with a matrix it has none.
+  if (layer && layer->has_matrix() && (p.of_one_row || !stores_fours(p.c))) layer.reset();
+  return layer;
 }
 
-/// How outputs leave for C: in groups of four as they are; after a Layer without or with an exponential; or by code for any epilogue.
+/// How outputs leave for C: in groups of four as they are; after a Layer without or with an exponential, perhaps with a matrix; or by code
+/// for any epilogue.
 enum class Leave : std::uint8_t { as_they_are, after_layer, after_activation, in_general };
-inline Leave leave_of(const Contraction& p) {
-  if (!p.program) return Leave::in_general;
-  if (p.program->empty())
-    return stores_fours(p.c) && (!p.accumulate || p.c.type == p.accumulator) ? Leave::as_they_are : Leave::in_general;
-  if (!leaves_after_layer(p)) return Leave::in_general;
-  const epilogue::Kind last = (*p.program)[p.program->size() - 1].kind;
-  const bool is_short = last == epilogue::Kind::scale || last == epilogue::Kind::add || last == epilogue::Kind::relu;
-  return is_short ? Leave::after_layer : Leave::after_activation;
+struct Leaving {
+  Leave way = Leave::in_general;
+  bool with_matrix = false;
+};
+inline Leaving leaving_of(const Contraction& p) {
+  if (p.program && p.program->empty() && stores_fours(p.c) && (!p.accumulate || p.c.type == p.accumulator))
+    return {Leave::as_they_are};
+  const auto layer = layer_of(p);
+  const bool short_floats = p.element == Scalar::f16 || p.element == Scalar::bf16;
+  if (!layer || (layer->has_matrix() && !short_floats)) return {};
+  const bool is_short = layer->activation == epilogue::Kind::scale || layer->activation == epilogue::Kind::relu;
+  return {is_short ? Leave::after_layer : Leave::after_activation, layer->has_matrix()};
 }
 
 }  // namespace rigel::backends::tensor

@@ -9,6 +9,8 @@
 #include <rigel/detail/arguments.hpp>
 #include <rigel/semirings.hpp>
 
+#include <algorithm>
+
 namespace rigel::backends::tensor {
 
 /// Eight rows of `columns` outputs.
@@ -214,25 +216,29 @@ __device__ __forceinline__ void write_piece(const Sum (&x)[columns][4], int half
   }
 }
 
-/// use(row, column, piece) for each piece of eight rows and `outputs_n` columns of a warp's sums from there on, while `piece`, in shared
-/// memory, holds it; all rows of the same columns follow each other. x[i][j] holds the sums of rows `apart`·i and columns 8·j on, as
-/// arch::Mma does. All pieces pass through `sums`, so that the code of use() exists once; the last one waits in `parked` from the
-/// start, if there is such a place, so that its registers are free.
-template <int outputs_n, int apart, class Sum, int rows, int columns, class Use>
-__device__ __forceinline__ void for_each_piece(const Sum (&x)[rows][columns][4], Sum* sums, Sum* parked, int lane,
-                                               const Use& use) {
-  constexpr int parts = 8 * columns / outputs_n, halves = 2 * rows, pieces = halves * parts;
+/// Pieces of eight rows and `outputs_n` columns of a warp's sums: all rows of the same columns follow each other. Sums x[i][j] are those
+/// of rows `apart`·i and columns 8·j on, as arch::Mma has them.
+template <int outputs_n, int apart, int rows, int columns>
+struct Pieces {
+  static constexpr int parts = 8 * columns / outputs_n, halves = 2 * rows, count = halves * parts;
   static_assert(parts * outputs_n == 8 * columns);
-  if (parked) write_piece<outputs_n>(x[rows - 1], 1, columns - outputs_n / 8, parked, lane);
+  __device__ __forceinline__ static int row(int piece) { return piece % halves / 2 * apart + piece % 2 * 8; }
+  __device__ __forceinline__ static int column(int piece) { return piece / halves * outputs_n; }
+};
+
+/// use(piece) for each piece while `sums`, in shared memory, holds it. The code of use() exists once.
+template <int outputs_n, int apart, class Sum, int rows, int columns, class Use>
+__device__ __forceinline__ void for_each_piece(const Sum (&x)[rows][columns][4], Sum* sums, int lane, const Use& use) {
+  using Pieces = Pieces<outputs_n, apart, rows, columns>;
 #pragma unroll 1
-  for (int piece = 0; piece < pieces; ++piece) {
-    const int half = piece % halves;
+  for (int piece = 0; piece < Pieces::count; ++piece) {
     __syncwarp();
 #pragma unroll
-    for (int p = 0; p < (parked ? pieces - 1 : pieces); ++p)
-      if (p == piece) write_piece<outputs_n>(x[p % halves / 2], p % 2, p / halves * (outputs_n / 8), sums, lane);
+    for (int p = 0; p < Pieces::count; ++p)
+      if (p == piece)
+        write_piece<outputs_n>(x[p % Pieces::halves / 2], p % 2, p / Pieces::halves * (outputs_n / 8), sums, lane);
     __syncwarp();
-    use(half / 2 * apart + half % 2 * 8, piece / halves * outputs_n, parked && piece == pieces - 1 ? parked : sums);
+    use(piece);
   }
 }
 
@@ -259,75 +265,96 @@ __device__ __forceinline__ void read_shift_at_edge(const detail::Arguments<S, Fi
 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist, after the epilogue's short form, a Layer. C is
 /// row-major with elements of type Value. With `fours`, every group of four columns exists or not as a whole, and is aligned; without,
-/// N is at least 4. A lane takes four neighbours in some of a piece's rows, always in the same columns, `together` rows at a time.
-/// `x`, `sums`, `parked`: as in for_each_piece(); lane() is the lane, which kernels with few registers read again each time.
-template <class Value, bool fours, int outputs_n, int apart, int together, class S, class Finish, class Index, int rows,
-          int columns, class Result, class Lane>
+/// N is at least 4. `matrix`: whether the Layer has one. A lane takes four neighbours in some of a piece's rows, always in the same columns,
+/// `together` rows at a time. `x`, `sums`: as in for_each_piece().
+template <class Value, bool fours, bool matrix, int outputs_n, int apart, int together, class S, class Finish, int rows,
+          int columns, class Result>
 __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& g, const float (&x)[rows][columns][4],
-                                            const Result& result, Index l, Index m, Index n, float* sums, float* parked,
-                                            const Lane& lane) {
+                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
+                                            float* sums, int lane) {
+  using Pieces = Pieces<outputs_n, apart, rows, columns>;
   constexpr int pitch = StoreBuffer<outputs_n, float>::pitch, in_row = outputs_n / 4, next = 32 / in_row, groups = 8 / next;
   static_assert(32 % in_row == 0 && 8 % next == 0 && groups % together == 0);
+  const int r = lane / in_row, c = lane % in_row * 4;
   float shift[4] = {};
-  for_each_piece<outputs_n, apart>(
-      x, sums, parked, lane(), [&](int row, int column, const float* piece) __attribute__((always_inline)) {
-        const int r = lane() / in_row, c = lane() % in_row * 4;
-        const Index at_m = m + row + r, at_n = n + column + c;
-        if (at_n >= g.n) return;
-        if (row == 0) {
-          if constexpr (fours)
-            g.finish.layer.read_shift(shift, l, at_n);
-          else
-            read_shift_at_edge(g, shift, l, at_n);
-        }
-        Value* const to = static_cast<Value*>(g.c) + g.c_offset(l, at_m, at_n);
-        const std::int64_t apart_c = next * g.c_strides.row;
+  for_each_piece<outputs_n, apart>(x, sums, lane, [&](int piece) __attribute__((always_inline)) {
+    const std::int64_t at_m = m + Pieces::row(piece) + r, at_n = n + Pieces::column(piece) + c;
+    if (at_n >= g.n) return;
+    if (Pieces::row(piece) == 0) {
+      if constexpr (fours)
+        g.finish.layer.read_shift(shift, l, at_n);
+      else
+        read_shift_at_edge(g, shift, l, at_n);
+    }
+    [[maybe_unused]] float numbers[groups][4] = {};  // of the matrix
+    if constexpr (matrix)
+      if (at_m < g.m) g.finish.layer.matrix.read_fours(numbers, l, at_m, at_n, next, g.m - at_m);
+    Value* const to = static_cast<Value*>(g.c) + g.c_offset(l, at_m, at_n);
+    const std::int64_t apart_c = next * g.c_strides.row;
 #pragma unroll 1
-        for (int first = 0; first < groups; first += together) {
-          float values[together][4];
+    for (int first = 0; first < groups; first += together) {
+      float values[together][4];
 #pragma unroll
-          for (int i = 0; i < together; ++i) {
-            const Index row_of_c = at_m + (first + i) * next;
-            const auto four = tile::Chunk<float, 4>::load(piece + (r + (first + i) * next) * pitch + c);
+      for (int i = 0; i < together; ++i) {
+        const std::int64_t row_of_c = at_m + (first + i) * next;
+        const auto four = tile::Chunk<float, 4>::load(sums + (r + (first + i) * next) * pitch + c);
 #pragma unroll
-            for (int v = 0; v < 4; ++v)
-              values[i][v] = ShortFloat<typename S::element> || row_of_c >= g.m || (!fours && at_n + v >= g.n)
-                                 ? four.value[v]  // the result itself, or of no output
-                                 : result(four.value[v], l, row_of_c, at_n + v);
-          }
-          g.finish.layer.apply(values, shift);
+        for (int v = 0; v < 4; ++v)
+          values[i][v] = ShortFloat<typename S::element> || row_of_c >= g.m || (!fours && at_n + v >= g.n)
+                             ? four.value[v]  // the result itself, or of no output
+                             : result(four.value[v], l, row_of_c, at_n + v);
+      }
+      g.finish.layer.apply(values, shift);
+      if constexpr (matrix) {
 #pragma unroll
-          for (int i = 0; i < together; ++i) {
-            if (at_m + (first + i) * next >= g.m) continue;
-            tile::Chunk<Value, 4> four;
-            arch::convert(four.value, values[i]);
-            Value* const place = to + (first + i) * apart_c;
-            if constexpr (fours) {
-              four.store(place);
-            } else {
+        for (int i = 0; i < together; ++i)
 #pragma unroll
-              for (int v = 0; v < 4; ++v)
-                if (at_n + v < g.n) place[v] = four.value[v];
-            }
-          }
+          for (int v = 0; v < 4; ++v) values[i][v] = g.finish.layer.with_matrix(values[i][v], numbers[i][v]);
+        // Registers have no index.
+#pragma unroll
+        for (int i = 0; i + together < groups; ++i)
+#pragma unroll
+          for (int v = 0; v < 4; ++v) numbers[i][v] = numbers[i + together][v];
+      }
+#pragma unroll
+      for (int i = 0; i < together; ++i) {
+        if (at_m + (first + i) * next >= g.m) continue;
+        tile::Chunk<Value, 4> four;
+        arch::convert(four.value, values[i]);
+        Value* const place = to + (first + i) * apart_c;
+        if constexpr (fours) {
+          four.store(place);
+        } else {
+#pragma unroll
+          for (int v = 0; v < 4; ++v)
+            if (at_n + v < g.n) place[v] = four.value[v];
         }
-      });
+      }
+    }
+  });
 }
 
-/// Stores a warp's outputs after a Layer if C, whose columns are neighbours and at least 4, has the type of elements or of sums; returns
-/// whether it did. `layers`: groups of four that a lane takes at a time, for 64 outputs of a row.
-template <int outputs_n, int apart, int layers, class S, class Finish, class Sum, int rows, int columns, class Result>
+/// Stores a warp's outputs after a Layer if C, whose columns are neighbours and at least 4, has the type of elements or of sums, and
+/// aligned groups of four if the Layer has a matrix; returns whether it did. `layers`: groups of four that a lane takes at a time, for 64
+/// outputs of a row. Without `elements`, no aligned groups of 16-bit elements come but for a matrix.
+template <int outputs_n, int apart, int layers, bool elements = true, class S, class Finish, class Sum, int rows,
+          int columns, class Result>
 __device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                                    const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                                    Sum* sums, int lane) {
   const auto store = [&]<class Value>() __attribute__((always_inline)) {
     if (!g.finish.template runs_short<Value>()) return false;
-    const auto own_lane = [&] { return lane; };
     constexpr int together = std::max(layers * outputs_n / 64, 1);
-    if (fours_of<Value>(g, l, m, n))
-      store_layer<Value, true, outputs_n, apart, together>(g, x, result, l, m, n, sums, nullptr, own_lane);
-    else
-      store_layer<Value, false, outputs_n, apart, 1>(g, x, result, l, m, n, sums, nullptr, own_lane);
+    const bool fours = fours_of<Value>(g, l, m, n);
+    if (g.finish.layer.has_matrix()) {
+      if (!fours) return false;
+      store_layer<Value, true, true, outputs_n, apart, std::min(together, 2)>(g, x, result, l, m, n, sums, lane);
+    } else if (fours && (elements || !ShortFloat<Value>)) {
+      if constexpr (elements || !ShortFloat<Value>)
+        store_layer<Value, true, false, outputs_n, apart, together>(g, x, result, l, m, n, sums, lane);
+    } else {
+      store_layer<Value, false, false, outputs_n, apart, 1>(g, x, result, l, m, n, sums, lane);
+    }
     return true;
   };
   if constexpr (ShortFloat<typename S::element>)
@@ -339,9 +366,9 @@ __device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Fi
 /// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. The value of an output is
 /// result(sum, l, m, n). `together`: how many groups of four neighbours a lane takes at a time after short steps, as registers allow; 0
 /// if there are none for steps. `accumulates`: whether there are some for steps after a sum with C; `layers`: how many
-/// groups it takes at a time after a Layer, or 0, for 64 outputs of a row.
+/// groups it takes at a time after a Layer, or 0, for 64 outputs of a row; `takes_all`: the `elements` of stored_after_layer().
 template <int outputs_n, int apart = 16, int together = 2, bool accumulates = true, int layers = accumulates ? 4 : 0,
-          class S, class Finish, class Sum, int rows, int columns, class Result>
+          bool takes_all = true, class S, class Finish, class Sum, int rows, int columns, class Result>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
                                            unsigned char* buffer, int lane) {
@@ -407,31 +434,32 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
     if (own) return store_doubles(g, x, l, m, n, lane);  // C receives sums as they are
   if constexpr (takes_steps && layers > 0 && std::is_same_v<Finish, detail::ProgramFinish>)
     if (!own && !elements && g.finish.is_layer && !g.accumulate && g.c_strides.column == 1 && g.n >= 4)
-      if (stored_after_layer<outputs_n, apart, layers>(g, x, result, l, m, n, sums, lane)) return;
+      if (stored_after_layer<outputs_n, apart, layers, takes_all>(g, x, result, l, m, n, sums, lane)) return;
 
-  for_each_piece<outputs_n, apart>(
-      x, sums, static_cast<Sum*>(nullptr), lane, [&](int row0, int before, Sum*) __attribute__((always_inline)) {
-        if constexpr (takes_own)
-          if (own) return in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), row0, before);
-        if constexpr (ShortFloat<typename S::element>)
-          if (elements) return in_vectors(static_cast<typename S::element*>(g.c) + g.c_offset(l, 0, n), row0, before);
-        if constexpr (takes_steps)
-          if (in_steps) {
-            using Outputs = Groups<outputs_n, pitch>;
-            constexpr int at_once = together < Outputs::of_lane ? together : Outputs::of_lane;
-            Outputs outputs(l, m, n, row0, before, g.m - m, last_n, lane);
-            return store_steps<accumulates, at_once>(g, s, outputs, sums, result, steps_to_elements);
-          }
+  for_each_piece<outputs_n, apart>(x, sums, lane, [&](int piece) __attribute__((always_inline)) {
+    using Pieces = Pieces<outputs_n, apart, rows, columns>;
+    const int row0 = Pieces::row(piece), before = Pieces::column(piece);
+    if constexpr (takes_own)
+      if (own) return in_vectors(static_cast<Own*>(g.c) + g.c_offset(l, 0, n), row0, before);
+    if constexpr (ShortFloat<typename S::element>)
+      if (elements) return in_vectors(static_cast<typename S::element*>(g.c) + g.c_offset(l, 0, n), row0, before);
+    if constexpr (takes_steps)
+      if (in_steps) {
+        using Outputs = Groups<outputs_n, pitch>;
+        constexpr int at_once = together < Outputs::of_lane ? together : Outputs::of_lane;
+        Outputs outputs(l, m, n, row0, before, g.m - m, last_n, lane);
+        return store_steps<accumulates, at_once>(g, s, outputs, sums, result, steps_to_elements);
+      }
 #pragma unroll 1
-        for (int e = lane; e < 8 * outputs_n; e += 32) {
-          const int row = along_n ? e / outputs_n : e % 8, column = along_n ? e % outputs_n : e / 8;
-          const std::int64_t i = m + row0 + row, j = n + before + column;
-          if (i >= g.m || j >= g.n) continue;
-          auto value = accumulator_of<S>(result(sums[row * pitch + column], l, i, j));
-          if (g.accumulate) value = s.add(g.start(s, l, i, j), value);
-          g.store(s, value, l, i, j);
-        }
-      });
+    for (int e = lane; e < 8 * outputs_n; e += 32) {
+      const int row = along_n ? e / outputs_n : e % 8, column = along_n ? e % outputs_n : e / 8;
+      const std::int64_t i = m + row0 + row, j = n + before + column;
+      if (i >= g.m || j >= g.n) continue;
+      auto value = accumulator_of<S>(result(sums[row * pitch + column], l, i, j));
+      if (g.accumulate) value = s.add(g.start(s, l, i, j), value);
+      g.store(s, value, l, i, j);
+    }
+  });
 }
 
 }  // namespace rigel::backends::tensor

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Epilogues that have the short form of a Layer, by every kernel of 16-bit products: a factor, a row to add, an activation, and a
+// number of its own for each output, read from C itself, too. Sums come from the same kernel, as floats; what the steps make of them
+// is computed here.
+#include <rigel/activation.hpp>
+#include <rigel/contract.hpp>
+
+#include <tests/support/kernels.hpp>
+#include <tests/support/matrix.hpp>
+#include <tests/support/random.hpp>
+#include <tests/support/spaces.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace epilogue = rigel::epilogue;
+using Values = std::vector<double>;
+
+template <class T>
+Values random_values(int count, std::uint64_t seed) {
+  support::Random random(seed);
+  Values list;
+  while (static_cast<int>(list.size()) < count)
+    list.push_back(support::to_double(support::number<T>(random.uniform(-2, 2))));
+  return list;
+}
+
+/// An epilogue, and what it makes of the sum of output (i, j), of which C held `before`.
+struct Task {
+  const char* name;
+  std::function<float(float sum, int i, int j, float before)> expected;
+  double error = 0;       // of the activation, relative, beyond the rounding to C's type
+  bool adds_own = false;  // to the activation
+};
+
+/// C is a part of a wider matrix from column `first` on, a matrix of its extents one from `first_of_matrix` on: by 4, their groups
+/// of four are aligned.
+struct Shape {
+  int m, n, k, first, first_of_matrix;
+};
+
+template <class T, class Exec>
+void check(const Shape& s) {
+  using Wide = support::Matrix<T, Exec>;
+  const Exec exec;
+  const auto pitch_for = [&](int first) { return (first + s.n + 3) / 4 * 4; };
+  const int pitch = pitch_for(s.first), pitch_of_matrix = pitch_for(s.first_of_matrix);
+  const auto part = [&](const auto& wide, int first) {
+    return Kokkos::subview(wide, Kokkos::ALL, std::pair(first, first + s.n));
+  };
+  const auto a = support::matrix<T, Exec>(s.m, s.k, random_values<T>(s.m * s.k, 1)),
+             b = support::matrix<T, Exec>(s.k, s.n, random_values<T>(s.k * s.n, 2));
+  const Values row = random_values<float>(s.n, 3), column = random_values<float>(s.m, 4),
+               before = random_values<T>(s.m * pitch, 7), own = random_values<T>(s.m * pitch_of_matrix, 5),
+               floats = random_values<float>(s.m * pitch_of_matrix, 6);
+  const Kokkos::View<float*, typename Exec::memory_space> row_view("row", s.n), column_view("column", s.m);
+  support::fill(row_view, row);
+  support::fill(column_view, column);
+  const auto own_matrix = support::matrix<T, Exec>(s.m, pitch_of_matrix, own);
+  const auto float_matrix = support::matrix<float, Exec>(s.m, pitch_of_matrix, floats);
+  const auto at = [&](const Values& of, int i, int j) {
+    return static_cast<float>(of[i * pitch_of_matrix + s.first_of_matrix + j]);
+  };
+  const auto relu = [](float v) { return v < 0 ? 0 : v; };
+  // 22 + z² units of gelu(), 4 of silu()'s exponential and as many roundings (docs/numerics.md); |z| is below 64.
+  const double of_gelu = (22 + 64. * 64) * 0x1p-24, of_silu = 150 * 0x1p-24;
+
+  const auto program = [&](int task, const auto& c) -> epilogue::Program {
+    switch (task) {
+      case 0: return epilogue::add_row(row_view) | epilogue::relu();
+      case 1: return epilogue::scale(0.25) | epilogue::add_row(row_view);
+      case 2: return epilogue::residual(part(own_matrix, s.first_of_matrix));
+      case 3:
+        return epilogue::add_row(row_view) | epilogue::relu() | epilogue::residual(part(float_matrix, s.first_of_matrix));
+      case 4: return epilogue::relu() | epilogue::scale_column(column_view);
+      case 5: return epilogue::scale(-0.5) | epilogue::relu() | epilogue::scale_row(row_view);
+      case 6: return epilogue::add_column(column_view);
+      case 7: return epilogue::add_row(row_view) | epilogue::residual(c);
+      case 8: return epilogue::add_row(row_view) | epilogue::gelu();
+      default:
+        return epilogue::add_row(row_view) | epilogue::silu() | epilogue::residual(part(own_matrix, s.first_of_matrix));
+    }
+  };
+  const std::vector<Task> tasks = {
+      {"row, relu", [&](float v, int, int j, float) { return relu(v + float(row[j])); }},
+      {"factor, row", [&](float v, int, int j, float) { return v * 0.25f + float(row[j]); }},
+      {"residual", [&](float v, int i, int j, float) { return v + at(own, i, j); }},
+      {"row, relu, residual of floats",
+       [&](float v, int i, int j, float) { return relu(v + float(row[j])) + at(floats, i, j); }},
+      {"relu, column of factors", [&](float v, int i, int, float) { return relu(v) * float(column[i]); }},
+      {"factor, relu, row of factors", [&](float v, int, int j, float) { return relu(v * -0.5f) * float(row[j]); }},
+      {"column", [&](float v, int i, int, float) { return v + float(column[i]); }},
+      {"row, C itself", [&](float v, int, int j, float before) { return v + float(row[j]) + before; }},
+      {"row, gelu",
+       [&](float v, int, int j, float) {
+         const double z = v + float(row[j]);
+         return static_cast<float>(0.5 * z * std::erfc(-z / std::sqrt(2.)));
+       },
+       of_gelu},
+      {"row, silu, residual",
+       [&](float v, int i, int j, float) {
+         const double z = v + float(row[j]);
+         return static_cast<float>(z / (1 + std::exp(-z)) + at(own, i, j));
+       },
+       of_silu, true}};
+
+  int checked = 0;
+  for (const auto& info : support::kernels_on(exec, "plus_times", rigel::scalar_of<T>, rigel::Scalar::f32)) {
+    const rigel::ContractOptions options{.precision = info.precision, .kernel = info.name};
+    const auto sums = support::matrix<float, Exec>(s.m, s.n);
+    if (!support::ran(info,
+                      [&] { rigel::contract(exec, rigel::plus_times<T>{}, a, b, sums, epilogue::Program{}, options); }))
+      continue;
+    const Values of_sums = support::values(sums);
+    for (std::size_t task = 0; task < tasks.size(); ++task) {
+      const Wide c = support::matrix<T, Exec>(s.m, pitch, before);
+      if (!support::ran(info, [&] {
+            rigel::contract(exec, rigel::plus_times<T>{}, a, b, part(c, s.first),
+                            program(static_cast<int>(task), part(c, s.first)), options);
+          }))
+        continue;
+      const Values actual = support::values(c);
+      int wrong = 0;
+      for (int i = 0; i < s.m; ++i)
+        for (int j = 0; j < pitch; ++j) {
+          const double is = actual[i * pitch + j];
+          if (j < s.first || j >= s.first + s.n) {
+            wrong += is != before[i * pitch + j];  // what lies beside C
+            continue;
+          }
+          const int column_of_c = j - s.first;
+          const float v = static_cast<float>(of_sums[i * s.n + column_of_c]);
+          const float exact = tasks[task].expected(v, i, column_of_c, static_cast<float>(before[i * pitch + j]));
+          if (tasks[task].error == 0) {
+            wrong += is != support::to_double(support::number<T>(exact));
+          } else {
+            constexpr double unit = std::is_same_v<T, rigel::bfloat16> ? 0x1p-8 : 0x1p-11, least = 0x1p-25;
+            const double activation = exact - (tasks[task].adds_own ? double{at(own, i, column_of_c)} : 0);
+            wrong += !(std::fabs(is - exact) <=
+                       std::fabs(exact) * unit + std::fabs(activation) * tasks[task].error * 1.01 + least);
+          }
+        }
+      CAPTURE(info.name);
+      CAPTURE(std::string(tasks[task].name));
+      CAPTURE(s.m);
+      CAPTURE(s.n);
+      CAPTURE(s.first);
+      CHECK(wrong == 0);
+      ++checked;
+    }
+  }
+  CHECK(checked >= 2 * static_cast<int>(tasks.size()));
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("layers: every kernel of 16-bit products", Exec, RIGEL_TEST_SPACES) {
+  for (const Shape& s :
+       {Shape{1, 12, 40, 0, 0}, Shape{70, 136, 40, 0, 0}, Shape{130, 200, 72, 4, 4}, Shape{77, 260, 64, 1, 1},
+        Shape{140, 37, 24, 0, 0}, Shape{66, 132, 40, 4, 1}, Shape{66, 132, 40, 1, 4}, Shape{300, 520, 136, 4, 8}}) {
+    check<rigel::bfloat16, Exec>(s);
+    check<rigel::half, Exec>(s);
+  }
+}
