@@ -85,10 +85,11 @@ Operand operand(rigel::Scalar type, Layout layout, std::int64_t address, std::in
   return o;
 }
 
-/// A residual of n columns, as epilogue::residual() makes it of a view. Nothing reads it.
-rigel::epilogue::Program residual(std::int64_t n, std::int64_t row_stride) {
+/// A residual of n columns, as epilogue::residual() makes it of a view that starts `offset` bytes from an aligned address. Nothing
+/// reads it.
+rigel::epilogue::Program residual(std::int64_t n, std::int64_t row_stride, std::int64_t offset = 0) {
   rigel::epilogue::Source source;
-  source.data = reinterpret_cast<const void*>(std::int64_t{4} << 40);
+  source.data = reinterpret_cast<const void*>((std::int64_t{4} << 40) + offset);
   source.type = rigel::Scalar::f32;
   source.row_stride = row_stride;
   source.column_stride = 1;
@@ -148,6 +149,11 @@ Call random_call(Random& random, rigel::Space space) {
     if (kind == 1) {
       call.epilogue = residual(call.n, call.n);
       call.epilogue_of_one_row = residual(call.n, 0);
+    }
+    if (kind == 2) {
+      const std::int64_t row_stride = call.n + static_cast<std::int64_t>(random() % 2), offset = random() % 2 ? 4 : 0;
+      call.epilogue = rigel::epilogue::relu() | residual(call.n, row_stride, offset);
+      call.epilogue_of_one_row = rigel::epilogue::relu() | residual(call.n, 0, offset);
     }
   }
   call.accumulate = random() % 8 == 0;
