@@ -21,7 +21,8 @@ void register_cuda(Registry<Contraction>& registry) {
   mma::add_log_sums_of_doubles(registry);
 #ifdef RIGEL_CUDA_HOPPER
   hopper::add_floats(registry);
-  hopper::add_short_floats(registry);
+  hopper::add_halves(registry);
+  hopper::add_bfloat16s(registry);
   hopper::add_bytes(registry);
 #endif
 }

@@ -5,9 +5,10 @@
 
 namespace rigel::backends::hopper {
 
-/// Add the cuda.hopper kernels, one translation unit each: products of floats, of 16-bit floats, and of bytes.
+/// Add the cuda.hopper kernels, one translation unit each: products of floats, of half, of bfloat16, and of bytes.
 void add_floats(Registry<Contraction>& registry);
-void add_short_floats(Registry<Contraction>& registry);
+void add_halves(Registry<Contraction>& registry);
+void add_bfloat16s(Registry<Contraction>& registry);
 void add_bytes(Registry<Contraction>& registry);
 
 }  // namespace rigel::backends::hopper
