@@ -132,7 +132,7 @@ void check(const Shape& s) {
         for (int j = 0; j < pitch; ++j) {
           const double is = actual[i * pitch + j];
           if (j < s.first || j >= s.first + s.n) {
-            wrong += is != before[i * pitch + j];  // what lies beside C
+            wrong += is != before[i * pitch + j];  // no element of C
             continue;
           }
           const int column_of_c = j - s.first;

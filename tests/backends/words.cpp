@@ -179,7 +179,7 @@ TEST_CASE_TEMPLATE("precision of the operands: its largest terms", Exec, RIGEL_T
   if (!name.empty()) CHECK(info.precision == operands);
 }
 
-TEST_CASE_TEMPLATE("bytes that lie as words do, and bytes that do not", Exec, RIGEL_TEST_SPACES) {
+TEST_CASE_TEMPLATE("bytes that are words as they are, and bytes that are not", Exec, RIGEL_TEST_SPACES) {
   struct Place {
     int k, pitch, first;
   };

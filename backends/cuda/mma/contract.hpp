@@ -101,9 +101,9 @@ std::size_t workspace(const Contraction& p) {
 inline double seconds_of_output(const Contraction& p) {
   using tensor::Leave;
   const auto [leave, with_matrix] = tensor::leaving_of(p);
-  const bool fours = tensor::stores_fours(p.c), short_floats = p.element == Scalar::f16 || p.element == Scalar::bf16;
+  const bool fours = tensor::stores_fours(p.c);
   if (leave == Leave::as_they_are) return 2e-11;
-  if (leave == Leave::in_general) return !fours ? 6e-10 : short_floats ? 1e-10 : 4e-11;
+  if (leave == Leave::in_general) return !fours ? 6e-10 : tensor::has_short_elements(p) ? 1e-10 : 4e-11;
   return (leave == Leave::after_activation ? 1.5e-10 : 4e-11) * (fours ? 1 : 1.5) + (with_matrix ? 3e-11 : 0);
 }
 

@@ -8,6 +8,7 @@
 
 #include <rigel/backends/cuda/arch/bytes.hpp>
 #include <rigel/backends/cuda/simt/contract.hpp>
+#include <rigel/backends/cuda/tensor/operand.hpp>
 #include <rigel/backends/cuda/tile/words.hpp>
 #include <rigel/detail/workspace.hpp>
 
@@ -150,53 +151,46 @@ inline constexpr int in_word = 4 / static_cast<int>(sizeof(typename S::element))
 
 /// Words along K, in whole slabs.
 template <class S, class Shape>
-std::int64_t word_pitch(const Contraction& p) {
+std::int64_t word_pitch(std::int64_t k) {
   constexpr std::int64_t slab = in_word<S> * Shape::depth;
-  return (p.k + slab - 1) / slab * Shape::depth;
+  return (k + slab - 1) / slab * Shape::depth;
 }
+
 /// What is added to each word: 128 in each signed byte.
 template <class S>
 inline constexpr unsigned flip_of = std::is_same_v<typename S::element, std::int8_t> ? 0x80808080 : 0;
 
-/// An operand along K: how far its rows (of A) or columns (of B) are apart, and its elements along K.
-struct LinesOfWords {
-  const Operand& operand;
-  std::int64_t lines, line_stride, k_stride;
-};
-inline LinesOfWords words_of_a(const Contraction& p) { return {p.a, p.m, p.a.row_stride, p.a.column_stride}; }
-inline LinesOfWords words_of_b(const Contraction& p) { return {p.b, p.n, p.b.column_stride, p.b.row_stride}; }
+using tensor::Lines, tensor::lines_of_a, tensor::lines_of_b, tensor::matrices_of;
 
-/// Whether an operand has its words as it is: K-major, in whole slabs, rows aligned to 16 bytes, and nothing to add.
+/// Whether an operand has its words as it is: K-major and aligned, in whole slabs, and nothing to add.
 template <class S, class Shape>
-bool has_words(const LinesOfWords& o, std::int64_t k) {
-  constexpr std::int64_t width = 16 / sizeof(typename S::element);
-  return flip_of<S> == 0 && o.k_stride == 1 && k % (in_word<S> * Shape::depth) == 0 &&
-         reinterpret_cast<std::uintptr_t>(o.operand.data) % 16 == 0 && o.line_stride % width == 0 &&
-         o.operand.batch_stride % width == 0;
+bool has_words(const Lines& o) {
+  return flip_of<S> == 0 && o.k % (in_word<S> * Shape::depth) == 0 &&
+         way_of<S, Shape>(*o.operand, o.lines, o.line_stride, o.k, o.k_stride) == tile::Way::along_k;
 }
 
-/// Matrices to pack: one if all batches share it.
-inline std::int64_t matrices_of(const Operand& o) { return o.batch_stride == 0 ? 1 : o.batches; }
 /// Bytes of the workspace that an operand's words take.
 template <class S, class Shape>
-std::size_t bytes_of_words(const LinesOfWords& o, const Contraction& p) {
-  if (has_words<S, Shape>(o, p.k)) return 0;
-  return detail::aligned(static_cast<std::size_t>(4 * matrices_of(o.operand) * o.lines * word_pitch<S, Shape>(p)));
+std::size_t bytes_of_words(const Lines& o) {
+  if (has_words<S, Shape>(o)) return 0;
+  return detail::aligned(static_cast<std::size_t>(4 * matrices_of(*o.operand) * o.lines * word_pitch<S, Shape>(o.k)));
 }
 
 /// The problem on words. The workspace holds those of both operands, one after the other.
 template <class S, class Shape>
 Contraction on_words(const Contraction& p, void* workspace) {
-  const std::int64_t pitch = word_pitch<S, Shape>(p);
-  const auto operand = [&](const LinesOfWords& o, std::size_t first, bool by_rows) {
-    const bool as_it_is = has_words<S, Shape>(o, p.k);
+  const std::int64_t pitch = word_pitch<S, Shape>(p.k);
+  const auto operand = [&](const Lines& o, std::size_t first, bool by_rows) {
+    const bool as_it_is = has_words<S, Shape>(o);
     const std::int64_t stride = as_it_is ? o.line_stride / in_word<S> : pitch;
     Operand words;
-    words.data = as_it_is ? o.operand.data : static_cast<std::byte*>(workspace) + first;
+    words.data = as_it_is ? o.operand->data : static_cast<std::byte*>(workspace) + first;
     words.type = scalar_of<typename WordSemiring<S>::element>;
     words.size = 4;
-    words.batches = o.operand.batches;
-    words.batch_stride = matrices_of(o.operand) == 1 ? 0 : as_it_is ? o.operand.batch_stride / in_word<S> : o.lines * pitch;
+    words.batches = o.operand->batches;
+    words.batch_stride = matrices_of(*o.operand) == 1 ? 0
+                         : as_it_is                   ? o.operand->batch_stride / in_word<S>
+                                                      : o.lines * pitch;
     words.rows = by_rows ? o.lines : pitch;
     words.columns = by_rows ? pitch : o.lines;
     words.row_stride = by_rows ? stride : 1;
@@ -205,20 +199,20 @@ Contraction on_words(const Contraction& p, void* workspace) {
   };
   Contraction q = p;
   q.k = pitch;
-  q.a = operand(words_of_a(p), 0, true);
-  q.b = operand(words_of_b(p), bytes_of_words<S, Shape>(words_of_a(p), p), false);
+  q.a = operand(lines_of_a(p), 0, true);
+  q.b = operand(lines_of_b(p), bytes_of_words<S, Shape>(lines_of_a(p)), false);
   return q;
 }
 
 template <class S, class Shape>
 std::size_t words_workspace(const Contraction& p) {
-  return bytes_of_words<S, Shape>(words_of_a(p), p) + bytes_of_words<S, Shape>(words_of_b(p), p);
+  return bytes_of_words<S, Shape>(lines_of_a(p)) + bytes_of_words<S, Shape>(lines_of_b(p));
 }
 
 template <class S, class Shape>
 Status words_supports(const Contraction& p) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  const std::int64_t pitch = word_pitch<S, Shape>(p);
+  const std::int64_t pitch = word_pitch<S, Shape>(p.k);
   if (pitch > most - Shape::depth) return {Decline::extents, "K has more than 2^31 - 1 words of values"};
   for (const Operand* o : {&p.a, &p.b})
     if (packing_blocks(matrices_of(*o), o == &p.a ? p.m : p.n, pitch) > max_grid)
@@ -229,12 +223,12 @@ Status words_supports(const Contraction& p) {
 template <class S, class Shape>
 double words_cost(const Contraction& p) {
   constexpr double launch = 3e-6;
-  const auto packing = [&](const LinesOfWords& o) {
-    return static_cast<double>(bytes_of_words<S, Shape>(o, p)) / (o.k_stride < o.line_stride ? 7e11 : 4e11);
+  const auto packing = [&](const Lines& o) {
+    return static_cast<double>(bytes_of_words<S, Shape>(o)) / (o.k_stride < o.line_stride ? 7e11 : 4e11);
   };
   constexpr double over = 1.3;  // how much longer an H100 takes, the median of random problems
   return (words_workspace<S, Shape>(p) > 0 ? launch : 0) +
-         over * (packing(words_of_a(p)) + packing(words_of_b(p)) +
+         over * (packing(lines_of_a(p)) + packing(lines_of_b(p)) +
                  by_words<S>::Steps::work * cost<WordSemiring<S>, Shape>(on_words<S, Shape>(p, nullptr)));
 }
 
@@ -243,12 +237,12 @@ void words_run(const KernelInfo& info, const Contraction& p, void* workspace) {
   using tile::Way;
   using Words = WordSemiring<S>;
   const Contraction q = on_words<S, Shape>(p, workspace);
-  const auto packing = [&](const LinesOfWords& o, void* to) {
-    const std::int64_t blocks = has_words<S, Shape>(o, p.k) ? 0 : packing_blocks(matrices_of(o.operand), o.lines, q.k);
-    return ToWords{o.operand.data, o.operand.batch_stride,         o.line_stride, o.k_stride, o.lines,
-                   blocks,         static_cast<std::uint32_t*>(to)};
+  const auto packing = [&](const Lines& o, void* to) {
+    const std::int64_t blocks = has_words<S, Shape>(o) ? 0 : packing_blocks(matrices_of(*o.operand), o.lines, q.k);
+    return ToWords{o.operand->data, o.operand->batch_stride,        o.line_stride, o.k_stride, o.lines,
+                   blocks,          static_cast<std::uint32_t*>(to)};
   };
-  const ToWords a = packing(words_of_a(p), q.a.data), b = packing(words_of_b(p), q.b.data);
+  const ToWords a = packing(lines_of_a(p), q.a.data), b = packing(lines_of_b(p), q.b.data);
   const cuda::CurrentDevice current(p.execution.device);
   if (const std::int64_t blocks = std::max(a.blocks, b.blocks); blocks > 0) {
     using Bits = std::conditional_t<sizeof(typename S::element) == 1, std::uint8_t, std::uint16_t>;

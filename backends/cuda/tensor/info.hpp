@@ -59,6 +59,8 @@ inline std::optional<epilogue::Layer> layer_of(const Contraction& p) {
   return layer;
 }
 
+inline bool has_short_elements(const Contraction& p) { return p.element == Scalar::f16 || p.element == Scalar::bf16; }
+
 /// How outputs leave for C: in groups of four as they are; after a Layer without or with an exponential, perhaps with a matrix; or by code
 /// for any epilogue.
 enum class Leave : std::uint8_t { as_they_are, after_layer, after_activation, in_general };
@@ -70,8 +72,7 @@ inline Leaving leaving_of(const Contraction& p) {
   if (p.program && p.program->empty() && stores_fours(p.c) && (!p.accumulate || p.c.type == p.accumulator))
     return {Leave::as_they_are};
   const auto layer = layer_of(p);
-  const bool short_floats = p.element == Scalar::f16 || p.element == Scalar::bf16;
-  if (!layer || (layer->has_matrix() && !short_floats)) return {};
+  if (!layer || (layer->has_matrix() && !has_short_elements(p))) return {};
   const bool is_short = layer->activation == epilogue::Kind::scale || layer->activation == epilogue::Kind::relu;
   return {is_short ? Leave::after_layer : Leave::after_activation, layer->has_matrix()};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An operand as kernels on tensor cores see it.
+// An operand as passes see it that pack it, and tensor copies.
 #pragma once
 
 #include <rigel/backends/cuda/tile/direction.hpp>
@@ -19,5 +19,8 @@ struct Lines {
 };
 inline Lines lines_of_a(const Contraction& p) { return {&p.a, p.m, p.a.row_stride, p.k, p.a.column_stride}; }
 inline Lines lines_of_b(const Contraction& p) { return {&p.b, p.n, p.b.column_stride, p.k, p.b.row_stride}; }
+
+/// Matrices to pack: one if all batches share it.
+inline std::int64_t matrices_of(const Operand& o) { return o.batch_stride == 0 ? 1 : o.batches; }
 
 }  // namespace rigel::backends::tensor

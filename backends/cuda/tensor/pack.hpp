@@ -18,8 +18,6 @@ inline std::int64_t pitch_of(std::int64_t k, std::size_t size) {
   const std::int64_t width = 16 / static_cast<std::int64_t>(size);
   return (k + width - 1) / width * width;
 }
-/// Matrices to pack: one if all batches share it.
-inline std::int64_t matrices_of(const Operand& o) { return o.batch_stride == 0 ? 1 : o.batches; }
 /// Bytes of a packed operand.
 inline std::size_t packed_bytes(const Operand& o, std::int64_t lines, std::int64_t k) {
   return detail::aligned(static_cast<std::size_t>(matrices_of(o) * lines * pitch_of(k, o.size)) * o.size);
