@@ -10,6 +10,7 @@ void register_cuda(Registry<Gradient>& registry) {
   gradient::add_manhattan(registry);
   gradient::add_euclidean(registry);
   gradient::add_minkowski(registry);
+  gradient::add_of_points(registry);
 }
 
 }  // namespace rigel::backends

@@ -22,6 +22,7 @@ struct Gradient : Call {
   std::int64_t out_stride = 0;     // … for each o, this many elements apart
   const void* functor_object = nullptr;
   bool accumulate = false;
+  bool may_cancel = false;  // p = 2: sums that are relative to the points' distances from a mean point are kept
   std::span<const Kernel<Gradient>> instantiated;  // kernels instantiated in the caller's translation unit
 
   /// What a kernel and a problem must have in common before the kernel is asked anything.

@@ -26,6 +26,7 @@ struct KernelMatrixGradientOptions {
   Batch batch = Batch::first;
   Precision precision =
       Precision::automatic;  // of distances, products and sums, as in cdist(), contract(), cdist_gradient()
+  bool may_cancel = false;   // of gradients of Euclidean distances, as in cdist_gradient()
   Workspace workspace = {};  // kernel_matrix_gradient_workspace_size() bytes; else from Rigel's pool
 };
 
@@ -252,9 +253,11 @@ auto with_kernel_matrix_gradient(const Exec& exec, const X& x, const Z& z, const
           const Kokkos::View<T****, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged> out(
               nullptr, 0, 0, 0, 0);
           return with_gradient_of<Exec, T>(call.p, options.epsilon, 0, [&](const auto& functor) {
-            call.of_distance =
-                gradient_on(exec, functor, pattern, pattern, pattern, pattern, out,
-                            GradientOptions{.require = Promise::repeatable, .precision = options.precision}, function);
+            call.of_distance = gradient_on(
+                exec, functor, pattern, pattern, pattern, pattern, out,
+                GradientOptions{
+                    .require = Promise::repeatable, .precision = options.precision, .may_cancel = options.may_cancel},
+                function);
             return use(call);
           });
         }
@@ -288,8 +291,9 @@ inline constexpr auto explain_kernel_gradient = [](const KernelMatrixGradient& c
 /// L is the number of batches of the inputs that have more than one; others serve all batches. Results have L batches.
 ///
 /// Distances: terms are W(m,n)·sign(t)·|t|^(p−1) of differences t = x_k − z_k, W = G·k'(d)·d^(1−p), so that points far from the
-/// origin lose nothing; W is 0 if d is, and a term is 0 if t is: the subgradient 0 of points that coincide. Products: dX = W·Z,
-/// dZ = Wᵀ·X. polynomial's gradient by the degree is Σ G·b^degree·ln b, b = scale·x·z + offset: 0 if b = 0, NaN if b < 0.
+/// origin lose nothing; W is 0 if d is, and a term is 0 if t is: the subgradient 0 of points that coincide. With options.may_cancel
+/// sums of Euclidean terms may be matrix products, see cdist_gradient(): their errors grow with |W|, which laplace's and matern12's
+/// does without bound as d → 0. Products: dX = W·Z, dZ = Wᵀ·X. polynomial's gradient by the degree is Σ G·b^degree·ln b, b = scale·x·z + offset: 0 if b = 0, NaN if b < 0.
 /// Two runs give the same bits. docs/numerics.md has bounds.
 ///
 /// Throws Error(invalid_argument) if extents or batches do not match, results overlap each other or an input, epsilon is

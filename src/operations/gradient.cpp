@@ -131,7 +131,8 @@ std::string Gradient::admission(const KernelInfo& info) const {
 }
 
 double Gradient::memory_bytes() const {
-  return bytes_of(a) + bytes_of(b) + bytes_of(c) + bytes_of(d) + bytes_of(out) * static_cast<double>(outputs);
+  return bytes_of(a) + bytes_of(b) + bytes_of(c) + bytes_of(d) +
+         bytes_of(out) * static_cast<double>(outputs) * (accumulate ? 2 : 1);
 }
 
 Gradient Gradient::nominal() const {
@@ -162,7 +163,7 @@ std::string Gradient::summary() const {
   std::string text = std::string(functor.name) + ' ' + name(element);
   if (batch != 1) text += ", batch " + std::to_string(batch);
   return text + ", " + std::to_string(outputs) + 'x' + std::to_string(n) + 'x' + std::to_string(m) + ", k " +
-         std::to_string(k);
+         std::to_string(k) + (may_cancel ? ", may cancel" : "");
 }
 
 namespace detail {

@@ -131,6 +131,7 @@ class Verifier {
     p.out_stride = out.matrix();
     p.functor_object = &functor;
     p.accumulate = c.accumulate;
+    p.may_cancel = true;
     if (!supports(kernel_, p)) return;
     run(kernel_, p);
     exec.fence("rigel::verify");
@@ -156,13 +157,21 @@ class Verifier {
             const std::size_t place = static_cast<std::size_t>(&out.at(lo, n, m) - out.all().data());
             untouched[place] = actual;
             double sum = c.accumulate ? static_cast<double>(before[place]) : 0, size = std::abs(sum);
+            // Products of points are off by a share of their distances from the mean point, in each coordinate.
+            const bool of_points = kernel_.info.variant.starts_with("of_points");
+            double mean = 0;
+            for (std::int64_t k = 0; of_points && k < c.k; ++k)
+              mean += static_cast<double>(b.at(l, n, k)) / static_cast<double>(c.k);
             for (std::int64_t k = 0; k < c.k; ++k) {
               const double t = static_cast<double>(d.at(l, n, m)) - static_cast<double>(b.at(l, n, k));
+              const double weight = static_cast<double>(of_c.at(l, o, k)) * static_cast<double>(a.at(l, k, m));
+              if (of_points && std::isfinite(weight))
+                size += std::abs(weight) * (std::abs(static_cast<double>(d.at(l, n, m)) - mean) +
+                                            std::abs(static_cast<double>(b.at(l, n, k)) - mean));
               if (t == 0) continue;
-              const double term = static_cast<double>(of_c.at(l, o, k)) * static_cast<double>(a.at(l, k, m)) *
-                                  std::copysign(std::pow(std::abs(t), power() - 1), t);
+              const double term = weight * std::copysign(std::pow(std::abs(t), power() - 1), t);
               sum += term;
-              size += std::abs(term);
+              if (!of_points) size += std::abs(term);
             }
             // The sum in double has an error of its own, of K + 4 roundings.
             const double bound = kernel_.info.accuracy.of(c.k + 1) * u + static_cast<double>(c.k + 4) * 0x1p-53;

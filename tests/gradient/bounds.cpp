@@ -49,14 +49,16 @@ void check(const G& functor, const Inputs& in, const Power& power, double epsilo
     CAPTURE(name);
     rigel::GradientOptions options;
     options.kernel = name;
-    options.precision = rigel::Precision::promoted;
+    options.precision = rigel::Precision::bf16x3;
+    options.may_cancel = true;
     const rigel::Gradient problem = rigel::gradient_problem(exec, functor, a, b, c, d, out, options);
     const auto* kernel = gradient::covering(problem, name);
     if (!kernel) continue;
     Kokkos::deep_copy(out, std::numeric_limits<T>::quiet_NaN());
     rigel::contract_gradient(exec, functor, a, b, c, d, out, options);
     exec.fence();
-    CHECK(gradient::worst_ratio(gradient::get(out), sums, kernel->info.accuracy.of(e.k), gradient::unit<T>, e.k) <= 1);
+    CHECK(gradient::worst_ratio(gradient::get(out), sums, sums.sizes_of(kernel->info), kernel->info.accuracy.of(e.k),
+                                gradient::unit<T>, e.k) <= 1);
   }
 }
 
@@ -76,6 +78,7 @@ void check_all(const Extents& e, std::uint64_t seed) {
   check<of::manhattan<T>, Exec, Right, Right>({}, in, constant(1));
   check<of::manhattan<T>, Exec, Left, Stride>(of::manhattan<T>(T(0.25)), in, constant(1), 0.25);
   check<of::euclidean<T>, Exec, Stride, Left>({}, in, constant(2));
+  check<of::euclidean<T>, Exec, Left, Right>({}, in, constant(2));
   check<of::minkowski<T>, Exec, Left, Right>(of::minkowski<T>(1.3125), in, constant(1.3125));
   check<of::minkowski<T>, Exec, Right, Left>(of::minkowski<T>(4), in, constant(4));
   check<of::minkowski<T>, Exec, Stride, Stride>(of::minkowski<T>(0.5), in, constant(0.5));
@@ -119,7 +122,7 @@ TEST_CASE_TEMPLATE("what is infinite or NaN is so for every kernel", Exec, RIGEL
   const auto& [a, b, c, d, out] = Views<float, Exec>(in);
   const auto check = [&](const auto& functor) {
     const auto by = [&](std::string_view name) {
-      const rigel::GradientOptions options{.precision = rigel::Precision::promoted, .kernel = name};
+      const rigel::GradientOptions options{.precision = rigel::Precision::bf16x3, .may_cancel = true, .kernel = name};
       rigel::contract_gradient(exec, functor, a, b, c, d, out, options);
       exec.fence();
       Numbers classes;
@@ -129,7 +132,7 @@ TEST_CASE_TEMPLATE("what is infinite or NaN is so for every kernel", Exec, RIGEL
     const Numbers expected = by("reference");
     CHECK(std::ranges::count(expected, 0) > 1000);
     CHECK(std::ranges::count(expected, 2) > 0);
-    const rigel::GradientOptions options{.precision = rigel::Precision::promoted};
+    const rigel::GradientOptions options{.precision = rigel::Precision::bf16x3, .may_cancel = true};
     int others = 0;
     for (const auto& candidate : rigel::candidates(rigel::gradient_problem(exec, functor, a, b, c, d, out, options))) {
       if (!candidate.status) continue;
@@ -148,19 +151,74 @@ TEST_CASE_TEMPLATE("what is infinite or NaN is so for every kernel", Exec, RIGEL
 TEST_CASE_TEMPLATE("the default admits tensor cores from some K on", Exec, RIGEL_TEST_SPACES) {
   if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return support::skip("tensor cores: a host has none");
   const Exec exec;
-  const auto admits = [&](const auto& functor, int k) {
+  const auto admits = [&](const auto& functor, int k, const rigel::GradientOptions& options = {},
+                          std::string_view variant = ".f32.promoted") {
     const Extents e{1, 16, 64, 8, k};
     support::Random random(29);
     const auto& [a, b, c, d, out] = Views<float, Exec>(gradient::random_inputs<float>(random, e));
-    const rigel::Gradient problem = rigel::gradient_problem(exec, functor, a, b, c, d, out);
+    const rigel::Gradient problem = rigel::gradient_problem(exec, functor, a, b, c, d, out, options);
     for (const auto& candidate : rigel::candidates(problem))
-      if (candidate.kernel->info.name.ends_with(".promoted")) return bool{candidate.status};
+      if (candidate.kernel->info.name.ends_with(variant)) return bool{candidate.status};
     return false;
   };
+  // Products of points: only for calls that may cancel, and have no epsilon.
+  const of::euclidean<float> functor;
+  constexpr const char* of_points[] = {".of_points.promoted", ".of_points.split", ".of_points.bf16x3"};
+  for (const char* const variant : of_points) {
+    CHECK(admits(functor, 100, {.precision = rigel::Precision::bf16x3, .may_cancel = true}, variant));
+    CHECK(!admits(functor, 100, {.precision = rigel::Precision::bf16x3}, variant));
+    CHECK(!admits(of::euclidean<float>(0.125F), 100, {.precision = rigel::Precision::bf16x3, .may_cancel = true}, variant));
+  }
+  for (const int k : {331, 332}) CHECK(admits(functor, k, {.may_cancel = true}, of_points[0]) == (k >= 332));
+  CHECK(!admits(functor, 100000, {.precision = rigel::Precision::promoted, .may_cancel = true}, of_points[1]));
+  CHECK(!admits(functor, 100000, {.precision = rigel::Precision::split, .may_cancel = true}, of_points[2]));
   for (const int k : {55, 56}) CHECK(admits(of::manhattan<float>(), k) == (k >= 56));
   for (const int k : {185, 186}) CHECK(admits(of::euclidean<float>(), k) == (k >= 186));
   for (const int k : {696, 697}) CHECK(admits(of::minkowski<float>(1.5), k) == (k >= 697));
   CHECK(!admits(of::minkowski<float>(2.5), 5000));
+}
+
+// Products of points are measured from the mean of each coordinate: an offset of all points changes no bound.
+TEST_CASE_TEMPLATE("points far from the origin", Exec, RIGEL_TEST_SPACES) {
+  const Extents e{1, 9, 40, 33, 300};
+  support::Random random(31);
+  Inputs in = gradient::random_inputs<float>(random, e);
+  for (Numbers* const points : {&in.b, &in.d})
+    for (double& x : *points) x = static_cast<float>(x + 100000);
+  check<of::euclidean<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>({}, in, [](int) { return 2.0; });
+}
+
+// So many points that the pairs (o, n) are not all in one step: columns here and there, of the first step and of the last.
+TEST_CASE_TEMPLATE("products of points in steps", Exec, RIGEL_TEST_SPACES) {
+  if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return support::skip("tensor cores: a host has none");
+  const Exec exec;
+  const Extents e{1, 13, 10, 1100000, 3};
+  support::Random random(37);
+  const Inputs in = gradient::random_inputs<float>(random, e);
+  const auto check = [&](const auto& views) {
+    const auto& [a, b, c, d, out] = views;
+    const rigel::GradientOptions options{
+        .precision = rigel::Precision::split, .may_cancel = true, .kernel = "cuda.gradient.euclidean.f32.of_points.split"};
+    rigel::contract_gradient(exec, of::euclidean<float>(), a, b, c, d, out, options);
+    const auto results = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), out);
+    double worst = 0;
+    for (int o = 0; o < e.outputs; ++o)
+      for (int n = 0; n < e.n; ++n)
+        for (int m = 0; m < e.m; m += 997) {
+          double sum = 0, size = 0, mean = 0;
+          for (int k = 0; k < e.k; ++k) mean += in.known(0, n, k) / e.k;
+          for (int k = 0; k < e.k; ++k) {
+            const double weight = in.coefficient(0, o, k) * in.weight(0, k, m);
+            sum += weight * (in.point(0, n, m) - in.known(0, n, k));
+            size += std::abs(weight) * (std::abs(in.point(0, n, m) - mean) + std::abs(in.known(0, n, k) - mean));
+          }
+          const double error = std::abs(static_cast<double>(results(0, o, n, m)) - sum);
+          worst = std::max(worst, error == 0 ? 0 : error / (size * (469 + 27 * 3) * 0x1p-24));
+        }
+    CHECK(worst <= 1);
+  };
+  check(Views<float, Exec>(in));
+  check(Views<float, Exec, Kokkos::LayoutLeft>(in));
 }
 
 // Weights that are infinite or NaN where points coincide belong to terms that are 0: the others keep their bounds.
@@ -195,7 +253,7 @@ TEST_CASE_TEMPLATE("results that are not finite leave their neighbours' bits", E
   Inputs in = gradient::random_inputs<float>(random, e);
   const auto& [a, b, c, d, out] = Views<float, Exec>(in);
   const auto check = [&](const auto& functor) {
-    const rigel::GradientOptions options{.precision = rigel::Precision::promoted};
+    const rigel::GradientOptions options{.precision = rigel::Precision::bf16x3, .may_cancel = true};
     for (const auto& candidate : rigel::candidates(rigel::gradient_problem(exec, functor, a, b, c, d, out, options))) {
       if (!candidate.status) continue;
       CAPTURE(candidate.kernel->info.name);

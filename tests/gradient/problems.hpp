@@ -58,8 +58,12 @@ Inputs random_inputs(support::Random& random, const Extents& e) {
 }
 
 /// Σ_k c·a·sign(t)·|t|^(p−1) of all outputs, and Σ_k of the terms' magnitudes. Differences below epsilon, and 0, count as 0.
+/// `of_points`: Σ_k |c·a|·(|d − mean| + |b − mean|) with the mean of b over all k, by which products of points are measured (p = 2).
 struct Sums {
-  Numbers values, sizes;
+  Numbers values, sizes, of_points;
+  const Numbers& sizes_of(const rigel::KernelInfo& info) const {
+    return info.variant.starts_with("of_points") ? of_points : sizes;
+  }
 };
 template <class Power>
 Sums sums_of(const Inputs& in, const Power& power, double epsilon = 0) {
@@ -68,31 +72,39 @@ Sums sums_of(const Inputs& in, const Power& power, double epsilon = 0) {
     for (int o = 0; o < in.e.outputs; ++o)
       for (int n = 0; n < in.e.n; ++n)
         for (int m = 0; m < in.e.m; ++m) {
-          double sum = 0, size = 0;
+          double sum = 0, size = 0, of_points = 0, mean = 0;
+          for (int k = 0; k < in.e.k; ++k) mean += in.known(l, n, k) / in.e.k;
           for (int k = 0; k < in.e.k; ++k) {
             const double t = in.point(l, n, m) - in.known(l, n, k);
+            const double weight = in.coefficient(l, o, k) * in.weight(l, k, m);
+            if (std::isfinite(weight))
+              of_points += std::abs(weight) * (std::abs(in.point(l, n, m) - mean) + std::abs(in.known(l, n, k) - mean));
             if (t == 0 || std::abs(t) < epsilon) continue;
-            const double term =
-                in.coefficient(l, o, k) * in.weight(l, k, m) * std::copysign(std::pow(std::abs(t), power(l) - 1), t);
+            const double term = weight * std::copysign(std::pow(std::abs(t), power(l) - 1), t);
             sum += term;
             size += std::abs(term);
           }
           sums.values.push_back(sum);
           sums.sizes.push_back(size);
+          sums.of_points.push_back(of_points);
         }
   return sums;
 }
 
 /// The largest |actual − value| over its bound, (units·u + (K + 4)·2^-53)·size, where the last term is that of the sums in double.
-inline double worst_ratio(const Numbers& actual, const Sums& sums, double units, double u, int k) {
+inline double worst_ratio(const Numbers& actual, const Sums& sums, const Numbers& sizes, double units, double u, int k) {
   double worst = 0;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const double error = std::abs(actual[i] - sums.values[i]);
-    const double bound = (units * u + (k + 4) * 0x1p-53) * sums.sizes[i];
+    const double bound = (units * u + (k + 4) * 0x1p-53) * sizes[i];
     const double ratio = error == 0 ? 0 : error / bound;
     worst = ratio <= worst ? worst : ratio;  // NaN stays
   }
   return worst;
+}
+
+inline double worst_ratio(const Numbers& actual, const Sums& sums, double units, double u, int k) {
+  return worst_ratio(actual, sums, sums.sizes, units, u, k);
 }
 
 /// The kernels of a functor that run on Exec, by name.

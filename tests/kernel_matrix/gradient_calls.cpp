@@ -5,6 +5,7 @@
 #include "slopes.hpp"
 
 #include <tests/support/numbers.hpp>
+#include <tests/support/skip.hpp>
 
 #include <cstddef>
 
@@ -292,6 +293,61 @@ TEST_CASE_TEMPLATE("kernel_matrix_gradient: workspaces", Exec, RIGEL_TEST_SPACES
   check(metric::euclidean{}, kernel::gaussian{1}, kernel::gaussian{o.dh});
   check(metric::minkowski{3}, kernel::gaussian{1}, kernel::gaussian{o.dh});
   check(metric::inner_product{}, kernel::polynomial{2}, kernel::polynomial{0, o.dh, 0});
+}
+
+// options.may_cancel: matrix products, against sums in double, which are added to what is in dX and dZ. The bound is docs/numerics.md's
+// for the kernel, and 1000u for the weights. The last of two blocks of X has so few rows that its part of dZ is sums of differences.
+TEST_CASE_TEMPLATE("kernel_matrix_gradient: products of points", Exec, RIGEL_TEST_SPACES) {
+  if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return support::skip("tensor cores: a host has none");
+  const Exec exec;
+  constexpr int batches = 2, m = 512, n = 4096, k = 512;
+  constexpr double h = 16;
+  const Values xs = random_points<float>(batches * m, k, 41), zs = random_points<float>(batches * n, k, 42),
+               gs = random_points<float>(batches * m, n, 43);
+  const auto x = batch<float, Exec>(batches, m, k, xs), z = batch<float, Exec>(batches, n, k, zs),
+             g = batch<float, Exec>(batches, m, n, gs), dx = batch<float, Exec>(batches, m, k, Values(batches * m * k, 0.5)),
+             dz = batch<float, Exec>(batches, n, k, Values(std::size_t{batches} * n * k, 0.5));
+  const rigel::KernelMatrixGradientOptions options{.accumulate = true, .block_rows = 384, .may_cancel = true};
+  const std::string text = rigel::explain_kernel_matrix_gradient(exec, x, z, g, metric::euclidean{}, kernel::gaussian{h}, dx,
+                                                                 dz, rigel::no_gradient, options);
+  CAPTURE(text);
+  CHECK(text.find("* cuda.gradient.euclidean.f32.of_points.promoted") != std::string::npos);
+  rigel::kernel_matrix_gradient(exec, x, z, g, metric::euclidean{}, kernel::gaussian{h}, dx, dz, rigel::no_gradient,
+                                options);
+  // The gradient by row i of `points`, from those of `others`: weight(i, j) is G's.
+  const auto worst_of = [&](const Values& found, const Values& points, int rows, const Values& others, int count,
+                            const auto& upstream) {
+    double worst = 0;
+    for (int l = 0; l < batches; ++l) {
+      const auto row = [&](const Values& v, int all, int i) { return &v[(static_cast<std::size_t>(l) * all + i) * k]; };
+      Values means(k);
+      for (int j = 0; j < count; ++j)
+        for (int c = 0; c < k; ++c) means[c] += row(others, count, j)[c] / count;
+      for (int i = 3; i < rows; i += rows / 4) {
+        const double* const at = row(points, rows, i);
+        Values sums(k, 0.5), sizes(k, 0.5);
+        for (int j = 0; j < count; ++j) {
+          const double* const other = row(others, count, j);
+          double squared = 0;
+          for (int c = 0; c < k; ++c) squared += (at[c] - other[c]) * (at[c] - other[c]);
+          const double weight = -upstream(l, i, j) * std::exp(-squared / (2 * h * h)) / (h * h);
+          for (int c = 0; c < k; ++c) {
+            sums[c] += weight * (at[c] - other[c]);
+            // A block's mean is within 0.25 of that of all: of 128 numbers up to 1, 0.05 is one standard deviation.
+            sizes[c] += std::fabs(weight) * (std::fabs(at[c] - means[c]) + std::fabs(other[c] - means[c]) + 0.5);
+          }
+        }
+        for (int c = 0; c < k; ++c)
+          worst = std::max(worst,
+                           std::fabs(row(found, rows, i)[c] - sums[c]) / (sizes[c] * (323 + count / 32.0 + 1000) * 0x1p-24));
+      }
+    }
+    return worst;
+  };
+  CHECK(worst_of(support::values(dx), xs, m, zs, n,
+                 [&](int l, int i, int j) { return gs[(static_cast<std::size_t>(l) * m + i) * n + j]; }) <= 1);
+  CHECK(worst_of(support::values(dz), zs, n, xs, m,
+                 [&](int l, int i, int j) { return gs[(static_cast<std::size_t>(l) * m + j) * n + i]; }) <= 1);
 }
 
 TEST_CASE_TEMPLATE("kernel_matrix_gradient: explained", Exec, RIGEL_TEST_SPACES) {
