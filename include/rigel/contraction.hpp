@@ -81,7 +81,7 @@ struct Contraction : Call {
   std::string why_not(Decline why, const KernelInfo& info) const;
   /// The rule by which options.precision admits a kernel that rounds terms; empty for kernels that round none.
   std::string admission(const KernelInfo& info) const;
-  /// A lower bound of the bytes that memory reads and writes: each distinct element once.
+  /// A lower bound of the bytes that memory reads and writes: each distinct element once, C's twice if it accumulates.
   double memory_bytes() const;
   /// The nominal problem under Promise::batch_invariant, which stands for all with the same N, K, types, options and
   /// architecture: one matrix of 1024 rows, contiguous and aligned, A and B K-major, on a card of 132 multiprocessors. Its epilogue

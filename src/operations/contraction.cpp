@@ -227,7 +227,7 @@ double Contraction::memory_bytes() const {
     return distinct(o.batches, o.batch_stride) * distinct(o.rows, o.row_stride) * distinct(o.columns, o.column_stride) *
            static_cast<double>(o.size);
   };
-  return bytes(a) + bytes(b) + bytes(c);
+  return bytes(a) + bytes(b) + bytes(c) * (accumulate ? 2 : 1);
 }
 
 Contraction Contraction::nominal() const {

@@ -67,9 +67,16 @@ Status supports(const Contraction& p) {
   return detail::finish_supports<Finish>(p);
 }
 
-/// Whether long sums are cut into parts of sum_k.
+/// Whether sums longer than sum_k are cut into parts.
 template <class S>
 inline constexpr bool cuts_sums = ShortFloat<typename S::element>;
+
+/// For sums that are cut: the bound of accuracy_of_cut_sums() holds so far.
+template <class S>
+Status supports_cut_sums(std::int64_t terms) {
+  if (cuts_sums<S> && terms > 1 << 24) return {Decline::extents, "a sum has more than 2^24 terms"};
+  return {};
+}
 
 /// For a kernel that does not cut sums of 16-bit numbers.
 inline Status supports_short_sums(std::int64_t terms) {
@@ -269,13 +276,15 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
     using Slabs = hopper::Slabs<Element, Parts, Shape, of_a, of_b>;
     Schedule schedule{raster, tiles, clusters, Slabs::count(operands.k)};
     void* list[] = {&operands, &arguments, &result, &schedule};
-    cuda::launch(function, clusters * Shape::cluster, Shape::threads, bytes, list, stream, true, info.name, Shape::cluster);
+    cuda::launch(function, clusters * Shape::cluster, Shape::threads, bytes, list, stream,
+                 tensor::starts_early(tiles, clusters), info.name, Shape::cluster);
   });
 }
 
 /// supports(), cost() and run() of a tile whose schedule for long sums is `Long`.
 template <class S, class Shape, class Long, class Finish>
 Status supports_with(const Contraction& p) {
+  if (Status status = supports_cut_sums<S>(p.k); !status) return status;
   if constexpr (std::is_void_v<Long>) {
     if (Status status = supports_short_sums(p.k); !status) return status;
   } else if constexpr (!std::is_same_v<Shape, Long>) {
@@ -299,7 +308,7 @@ void run_with(const KernelInfo& info, const Contraction& p, void* workspace) {
   run<S, Element, Parts, Shape, Finish>(info, p, workspace);
 }
 
-/// The bound of sums of 16-bit numbers: parts are summed on tensor cores, then added in float.
+/// The bound of sums of 16-bit numbers: parts are summed on tensor cores, then added in float. That of the longest part of any sum.
 constexpr Accuracy accuracy_of_cut_sums(double rounding = 0) {
   Accuracy accuracy = tensor::truncating_accuracy(16, 1, rounding);
   accuracy.part = sum_k;

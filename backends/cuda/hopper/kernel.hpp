@@ -7,7 +7,7 @@
 // cluster are stacked along M; each of its blocks copies a share of B's columns to all of them. Every output is summed in
 // ascending slabs, and within a slab in the same order, whatever the tile.
 //
-// Tensor cores truncate where they add, so long sums drift. Sums of 16-bit numbers are therefore cut: sum_k elements along K
+// Tensor cores truncate where they add, so long sums drift. Sums of 16-bit numbers are therefore cut: part_k elements along K
 // are summed by themselves, then added in float. A thread needs registers for both sums, so these kernels have smaller tiles.
 #pragma once
 
@@ -27,7 +27,7 @@ namespace rigel::backends::hopper {
 enum class Tiles : std::uint8_t { shared, in_turn };
 
 /// A block of two consumer warpgroups with Rows·64 × N outputs each, `Stages` slabs in shared memory, in clusters of
-/// `Cluster` blocks. With `LongSums`, sums are cut into parts of sum_k.
+/// `Cluster` blocks. With `LongSums`, sums longer than sum_k are cut into parts.
 template <Tiles Sharing, int Rows, int N, int Stages, int Cluster, bool LongSums = false>
 struct Shape {
   static constexpr int groups = 2, rows = Rows, n = N;
@@ -178,6 +178,13 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
 #pragma unroll 1
   for (unsigned index = tiles.first + (Shape::in_turn ? group * schedule.apart : 0); index < schedule.tiles;
        index += (Shape::in_turn ? Shape::groups : 1) * schedule.apart) {
+    // C(batch, m, n) is the warp's first output.
+    const auto origin = [&] {
+      tile::Origin o = tiles.origin(index);
+      o.m += group_m + warp % 4 * 16;
+      return o;
+    };
+    if constexpr (!Shape::few_registers) prefetch_for_store<Shape::rows, Shape::n / 8>(g, origin, lane);
     Accumulator sums[Shape::rows][Shape::n / 8][4] = {};
     consumer.before = 0;
     if constexpr (Shape::in_turn) {
@@ -194,21 +201,20 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
       if constexpr (!Shape::long_sums) complete(sums);
       if (schedule.slabs > 0) release(0, consumer.before);
     }
-    const tile::Origin o = tiles.origin(index);
-    const std::int64_t m = o.m + group_m + warp % 4 * 16;
+    const tile::Origin o = origin();
     static_assert(!Shape::few_registers ||
                   (Parts::planes == 1 && !std::is_same_v<typename Slabs::Element, float>));  // none is recomputed
     const auto layer = [&]() __attribute__((always_inline)) {
       if constexpr (stores_layers<S, Finish, Shape::n / 8>)
-        return stored_after_layer(g, sums, shared.buffers[warp].shifts, o.batch, m, o.n, lane);
+        return stored_after_layer(g, sums, shared.buffers[warp].shifts, o.batch, o.m, o.n, lane);
       return false;
     };
     if constexpr (!Shape::few_registers) {
       if (!__all_sync(0xffffffffu, result.keeps(sums)) ||
-          (!stored_as_they_are<true>(g, sums, o.batch, m, o.n, lane) && !layer()))
+          (!stored_as_they_are<true>(g, sums, o.batch, o.m, o.n, lane) && !layer()))
         tensor::store_tile<Storage::outputs, 64, Shape::long_sums ? 2 : 4, true, 4, !stores_layers<S, Finish, Shape::n / 8>>(
-            g, sums, result, o.batch, m, o.n, shared.buffers[warp].bytes, lane);
-    } else if (!stored_as_they_are<false>(g, sums, o.batch, m, o.n, lane)) {
+            g, sums, result, o.batch, o.m, o.n, shared.buffers[warp].bytes, lane);
+    } else if (!stored_as_they_are<false>(g, sums, o.batch, o.m, o.n, lane)) {
       layer();
     }
     if constexpr (Shape::in_turn) consumer.place.advance(schedule.slabs);

@@ -84,6 +84,7 @@ void run_once(const KernelInfo& info, const Contraction& p, void* workspace) {
 /// supports() and run() of a tile whose kernel for long sums is `Long`.
 template <class S, class Shape, class Long>
 Status supports_once(const Contraction& p) {
+  if (Status status = supports_cut_sums<S>(p.k); !status) return status;
   if constexpr (std::is_void_v<Long>)
     if (Status status = supports_short_sums(terms_of_slice<S, Shape>(p)); !status) return status;
   return supports<typename Shape::Tile, detail::ProgramFinish>(p);

@@ -15,7 +15,7 @@
 namespace rigel::backends::hopper {
 
 /// A block of 64·Groups × N outputs, `Stages` slabs in shared memory, in clusters of `Tiles` tiles next to each other along N,
-/// each in `Parts` split-K slices. With `LongSums`, the sums of a slice are cut into parts of sum_k.
+/// each in `Parts` split-K slices. With `LongSums`, sums of a slice that are longer than sum_k are cut.
 template <int N, int Parts, int Tiles, int Stages, bool LongSums = false, int Groups = 2>
 struct Once {
   static constexpr int groups = Groups, m = 64 * groups, n = N, stages = Stages;
@@ -213,6 +213,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   const int group_m = warp / 4 * 64;
   const std::int64_t m = work.origin.m + group_m + warp % 4 * 16, n = work.origin.n + work.part * Shape::columns;
   const FoundPlace<S, Finish> found(g, Shape::columns, work.origin.batch, m, n, lane);
+  prefetch_for_store<1, own_columns>(g, [&] { return tile::Origin{work.origin.batch, m, n}; }, lane);
   Accumulator sums[1][Shape::n / 8][4] = {};
   // A slab that nothing will replace is not released: nobody waits for it.
   const auto release = [&](int slab, int stage) __attribute__((always_inline)) {

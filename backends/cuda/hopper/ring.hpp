@@ -13,9 +13,9 @@
 
 namespace rigel::backends::hopper {
 
-/// Elements along K whose products of 16-bit numbers are summed on tensor cores; longer sums are cut into parts of so many.
-/// Part of the bits of every kernel, and a multiple of a slab's depth.
-inline constexpr int sum_k = 4096;
+/// Elements along K whose products of 16-bit numbers are summed on tensor cores at most; longer sums are cut into parts of part_k.
+/// Part of the bits of every kernel, and multiples of a slab's depth.
+inline constexpr int sum_k = 4096, part_k = 2048;
 
 /// A place in the ring of slabs, and the phase parity of its barriers.
 template <int stages>
@@ -183,8 +183,9 @@ struct Consumer {
   template <class Sum, int rows, int columns, class Release>
   __device__ __forceinline__ void multiply_tile(Sum (&sums)[rows][columns][4], int count, const Release& release) {
     if constexpr (Slabs::long_sums) {
-      constexpr int of_part = sum_k / Slabs::A::depth;
-      static_assert(!Parts::promoted && sum_k % Slabs::A::depth == 0);
+      constexpr int depth = Slabs::A::depth;
+      static_assert(!Parts::promoted && sum_k % depth == 0 && part_k % depth == 0);
+      const int of_part = count > sum_k / depth ? part_k / depth : sum_k / depth;
 #pragma unroll 1
       for (int slab = 0; slab < count; slab += of_part) {
         Sum part[rows][columns][4] = {};

@@ -151,13 +151,13 @@ double cost(const Contraction& p) {
 }
 
 /// Enqueues multiply(), a persistent kernel: as many blocks as the card holds, or as there are tiles. With `early`, it may start before
-/// the previous launch is complete.
+/// the previous launch is complete, if it has few tiles.
 template <class Shape>
 void launch_tiles(const void* function, unsigned tiles, int bytes, void** arguments, const Contraction& p, bool early,
                   const KernelInfo& info) {
   const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
   cuda::launch(function, std::min(tiles, resident), Shape::threads, bytes, arguments,
-               static_cast<cudaStream_t>(p.execution.stream), early, info.name);
+               static_cast<cudaStream_t>(p.execution.stream), early && tensor::starts_early(tiles, resident), info.name);
 }
 
 /// The operand as a pass packs it to `memory`, which this advances.

@@ -214,8 +214,10 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
     launch_tiles<Shape>(function, tiles, shared_bytes, list, p, facts.waits(p.execution.device), info);
   }
   void* list[] = {&arguments, &rejected, &raster};
-  cuda::launch(rest, multiprocessors * Direct::blocks, Direct::threads, 0, list, stream,
-               facts_of_rest[in_vectors].waits(p.execution.device), info.name);
+  cuda::launch(
+      rest, multiprocessors * Direct::blocks, Direct::threads, 0, list, stream,
+      facts_of_rest[in_vectors].waits(p.execution.device) && tensor::starts_early(tiles, multiprocessors * Shape::blocks),
+      info.name);
 }
 
 /// Pairs per second of a full multiprocessor. Measured for halves, and for doubles on 9.0; for doubles on others, from data

@@ -170,7 +170,7 @@ class DistanceStore {
     bool kept = true;
     if constexpr (std::is_same_v<Sum, float>) {
       if (in_vectors_ && all)
-        kept = store_floats();
+        kept = !loops_apart || steps_ ? store_floats<true>() : store_floats<!loops_apart>();
       else
         kept = store_singly();
     } else {
@@ -249,12 +249,22 @@ class DistanceStore {
     Sum lowest = std::numeric_limits<Sum>::infinity();
     unsigned most_x = 0, most_z = 0;
   };
+  // Outputs without steps have a loop of their own in large tiles: with the code of steps in the middle of it they wait for instructions.
+  // (On sm_80 these tiles have no registers for two.)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  static constexpr bool loops_apart = outputs_m * outputs_n >= 64 * 64;
+#else
+  static constexpr bool loops_apart = false;
+#endif
+  template <bool steps>  // whether there may be some
   __device__ __forceinline__ bool store_floats() const {
     constexpr int of_lane = 8 * in_row / 32;
     static_assert(32 % in_row == 0 && of_lane % vectors == 0);
     constexpr Sum rounding = 0x1p-20;
     const int column = lane_ % in_row * width;
     Extremes extremes;
+    Value* const mirror =
+        static_cast<Value*>(g_.c) + g_.c_offset(l_, n_, m_);  // of the first output; C's columns are neighbours
     Line of_z[width];
 #pragma unroll
     for (int v = 0; v < width; ++v) {
@@ -267,8 +277,8 @@ class DistanceStore {
 #pragma unroll 1
       for (int first = 0; first < of_lane; first += vectors) {
         Vector values[vectors];
-        compute_vectors(values, piece, first, column, of_z, extremes);
-        if (steps_) run_steps(values, 8 * piece + row_of(first), column);
+        compute_vectors<steps>(values, piece, first, column, of_z, extremes);
+        if (steps && steps_) run_steps(values, 8 * piece + row_of(first), column);
 #pragma unroll
         for (int r = 0; r < vectors; ++r) {
           const int row = row_of(first + r);
@@ -279,7 +289,7 @@ class DistanceStore {
       }
       if (!mirrored_) continue;
       __syncwarp();
-      mirror_piece(piece);
+      mirror_piece(piece, mirror);
     }
     const Sum norms = math::add(largest_of<Sum>(extremes.most_x), largest_of<Sum>(extremes.most_z));
     return 4 * norms <= guard_.most &&
@@ -289,6 +299,7 @@ class DistanceStore {
   __device__ __forceinline__ int row_of(int vector) const { return lane_ / in_row + vector * (32 / in_row); }
 
   // Distances of a lane's vectors from the one `first` on.
+  template <bool steps>
   __device__ __forceinline__ void compute_vectors(Vector (&values)[vectors], int piece, int first, int column,
                                                   const Line (&of_z)[width], Extremes& extremes) const {
 #pragma unroll
@@ -302,7 +313,7 @@ class DistanceStore {
         const Sum norms = math::add(of_x.norm, of_z[v].norm);
         const Sum value = larger(distance_of(in_buffer.value[v], of_x, of_z[v], norms), guard_.floor);
         above[v] = math::fma(guard_.threshold, -norms, value);
-        values[r].value[v] = begins_with_root_ ? root_of_kept(value) : value;
+        values[r].value[v] = (steps ? begins_with_root_ : root_) ? root_of_kept(value) : value;
       }
       if (column < last_n_ && 8 * piece + row < last_m_) {
         extremes.most_x = max(extremes.most_x, upper_of(of_x.norm));
@@ -330,8 +341,7 @@ class DistanceStore {
     g_.finish.run_on(groups, outputs, begins_with_root_);
   }
   // The mirrored outputs of the buffer, by whole sectors. All rows of a tile that is mirrored exist.
-  __device__ __forceinline__ void mirror_piece(int piece) const {
-    Value* const mirror = static_cast<Value*>(g_.c) + g_.c_offset(l_, n_, m_ + 8 * piece);
+  __device__ __forceinline__ void mirror_piece(int piece, Value* mirror) const {
 #pragma unroll 1
     for (int e = lane_; e < 8 / width * outputs_n; e += 32) {
       const int row = e % (8 / width) * width, mirrored_row = e / (8 / width);
@@ -339,7 +349,7 @@ class DistanceStore {
 #pragma unroll
       for (int v = 0; v < width; ++v) of_column.value[v] = buffer_[(row + v) * pitch + mirrored_row];
       if (8 * piece + row < last_m_ && mirrored_row < last_n_)
-        of_column.store(mirror + mirrored_row * g_.c_strides.row + row);
+        of_column.store(mirror + mirrored_row * g_.c_strides.row + (8 * piece + row));
     }
   }
 
