@@ -86,7 +86,7 @@ bool measure(const Exec& exec, const Task& task, double p, const std::string& wa
       options.workspace.bytes = candidate.workspace.bytes;
       const double seconds =
           bench::median_seconds(exec, [&] { rigel::contract_gradient(exec, functor, a, b, c, d, out, options); });
-      const bool of_points = candidate.kernel->info.variant.starts_with("of_points");
+      const bool of_points = rigel::detail::is_of_points(candidate.kernel->info);
       const double error = error_of<T>(exec, task, p, a, b, c, d, out, false),
                    measured = of_points ? error_of<T>(exec, task, p, a, b, c, d, out, true) : error;
       const double bound =

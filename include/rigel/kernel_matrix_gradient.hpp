@@ -293,7 +293,8 @@ inline constexpr auto explain_kernel_gradient = [](const KernelMatrixGradient& c
 /// Distances: terms are W(m,n)·sign(t)·|t|^(p−1) of differences t = x_k − z_k, W = G·k'(d)·d^(1−p), so that points far from the
 /// origin lose nothing; W is 0 if d is, and a term is 0 if t is: the subgradient 0 of points that coincide. With options.may_cancel
 /// sums of Euclidean terms may be matrix products, see cdist_gradient(): their errors grow with |W|, which laplace's and matern12's
-/// does without bound as d → 0. Products: dX = W·Z, dZ = Wᵀ·X. polynomial's gradient by the degree is Σ G·b^degree·ln b, b = scale·x·z + offset: 0 if b = 0, NaN if b < 0.
+/// does without bound as d → 0. Products: dX = W·Z, dZ = Wᵀ·X. polynomial's gradient by the degree is Σ G·b^degree·ln b,
+/// b = scale·x·z + offset: 0 if b = 0, NaN if b < 0.
 /// Two runs give the same bits. docs/numerics.md has bounds.
 ///
 /// Throws Error(invalid_argument) if extents or batches do not match, results overlap each other or an input, epsilon is

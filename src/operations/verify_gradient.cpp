@@ -158,7 +158,7 @@ class Verifier {
             untouched[place] = actual;
             double sum = c.accumulate ? static_cast<double>(before[place]) : 0, size = std::abs(sum);
             // Products of points are off by a share of their distances from the mean point, in each coordinate.
-            const bool of_points = kernel_.info.variant.starts_with("of_points");
+            const bool of_points = detail::is_of_points(kernel_.info);
             double mean = 0;
             for (std::int64_t k = 0; of_points && k < c.k; ++k)
               mean += static_cast<double>(b.at(l, n, k)) / static_cast<double>(c.k);

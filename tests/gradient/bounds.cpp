@@ -195,27 +195,26 @@ TEST_CASE_TEMPLATE("products of points in steps", Exec, RIGEL_TEST_SPACES) {
   const Extents e{1, 13, 10, 1100000, 3};
   support::Random random(37);
   const Inputs in = gradient::random_inputs<float>(random, e);
+  // The same problem of every 997th column.
+  constexpr int apart = 997;
+  Inputs some = in;
+  some.e.m = (e.m + apart - 1) / apart;
+  const auto every = [&](const Numbers& of_rows) {
+    Numbers kept;
+    for (std::size_t i = 0; i < of_rows.size(); ++i)
+      if (i % e.m % apart == 0) kept.push_back(of_rows[i]);
+    return kept;
+  };
+  some.a = every(in.a);
+  some.d = every(in.d);
+  const gradient::Sums sums = gradient::sums_of(some, [](int) { return 2.0; });
   const auto check = [&](const auto& views) {
     const auto& [a, b, c, d, out] = views;
     const rigel::GradientOptions options{
         .precision = rigel::Precision::split, .may_cancel = true, .kernel = "cuda.gradient.euclidean.f32.of_points.split"};
     rigel::contract_gradient(exec, of::euclidean<float>(), a, b, c, d, out, options);
-    const auto results = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), out);
-    double worst = 0;
-    for (int o = 0; o < e.outputs; ++o)
-      for (int n = 0; n < e.n; ++n)
-        for (int m = 0; m < e.m; m += 997) {
-          double sum = 0, size = 0, mean = 0;
-          for (int k = 0; k < e.k; ++k) mean += in.known(0, n, k) / e.k;
-          for (int k = 0; k < e.k; ++k) {
-            const double weight = in.coefficient(0, o, k) * in.weight(0, k, m);
-            sum += weight * (in.point(0, n, m) - in.known(0, n, k));
-            size += std::abs(weight) * (std::abs(in.point(0, n, m) - mean) + std::abs(in.known(0, n, k) - mean));
-          }
-          const double error = std::abs(static_cast<double>(results(0, o, n, m)) - sum);
-          worst = std::max(worst, error == 0 ? 0 : error / (size * (469 + 27 * 3) * 0x1p-24));
-        }
-    CHECK(worst <= 1);
+    exec.fence();
+    CHECK(gradient::worst_ratio(every(gradient::get(out)), sums, sums.of_points, 469 + 27 * e.k, 0x1p-24, e.k) <= 1);
   };
   check(Views<float, Exec>(in));
   check(Views<float, Exec, Kokkos::LayoutLeft>(in));

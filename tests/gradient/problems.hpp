@@ -62,7 +62,7 @@ Inputs random_inputs(support::Random& random, const Extents& e) {
 struct Sums {
   Numbers values, sizes, of_points;
   const Numbers& sizes_of(const rigel::KernelInfo& info) const {
-    return info.variant.starts_with("of_points") ? of_points : sizes;
+    return rigel::detail::is_of_points(info) ? of_points : sizes;
   }
 };
 template <class Power>

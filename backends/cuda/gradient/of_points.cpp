@@ -6,13 +6,13 @@
 //
 // where c(n) is the mean of B's row n. Both sums are one contraction for all o and n, whose left matrix a pass writes. Errors are
 // relative to |B − c| + |D − c| instead of |D − B| (docs/numerics.md): only calls with `may_cancel` get these kernels.
+#include <rigel/backends/cuda/gradient/products.hpp>
 #include <rigel/backends/cuda/gradient/register.hpp>
+#include <rigel/backends/cuda/inner_products.hpp>
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/tensor/accuracy.hpp>
-#include <rigel/contraction.hpp>
 #include <rigel/detail/gradient.hpp>
 #include <rigel/detail/workspace.hpp>
-#include <rigel/semirings.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -26,8 +26,6 @@ using Functor = gradient_of::euclidean<float>;
 using Arguments = detail::GradientArguments<Functor>;
 
 constexpr int threads = 256;
-
-__device__ __forceinline__ bool finite(float x) { return math::abs(x) <= std::numeric_limits<float>::max(); }
 
 /// The weights of a column of A that are infinite or NaN are among those from `first` to `last`; none if first > last.
 struct Lost {
@@ -206,14 +204,10 @@ __global__ void __launch_bounds__(threads)
   });
 }
 
-/// An output as one chain of differences.
-__device__ __noinline__ float chain(const Arguments& g, std::int64_t l, std::int64_t o, std::int64_t n, std::int64_t m,
-                                    float x) {
-  const float d = g.d.at(l, n, m);
-#pragma unroll 1
-  for (std::int64_t k = 0; k < g.k; ++k)
-    x = g.functor.accumulate(x, g.c.at(l, o, k), g.functor.multiply(d, g.b.at(l, n, k), g.a.at(l, k, m)));
-  return x;
+/// chain(), whose code exists once.
+__device__ __noinline__ float chain_again(const Arguments& g, std::int64_t l, std::int64_t o, std::int64_t n, std::int64_t m,
+                                          float x) {
+  return chain(g, g.functor, x, l, o, n, m);
 }
 
 /// Stores the outputs of `rows` pairs (o, n) from `first` on. Those that are not finite, or have a term with a lost weight that is not
@@ -234,23 +228,10 @@ __global__ void __launch_bounds__(threads)
       bool again = !finite(x);
       for (int k = lost[m].first; k <= lost[m].last && !again; ++k)
         again = !finite(g.a.at(l, k, m)) && !(math::abs(math::subtract(d, g.b.at(l, n, k))) < g.functor.least);
-      g.store(g.functor, again ? chain(g, l, o, n, m, start) : g.functor.add(start, x), l, o, n, m);
+      g.store(g.functor, again ? chain_again(g, l, o, n, m, start) : g.functor.add(start, x), l, o, n, m);
       if (!four.by_rows) pair.advance(g);
     }
   });
-}
-
-Operand operand(const Strided<float>& s, std::int64_t rows, std::int64_t columns) {
-  Operand o{.argument = "the workspace"};
-  o.data = s.data;
-  o.type = Scalar::f32;
-  o.size = sizeof(float);
-  o.batches = 1;
-  o.rows = rows;
-  o.columns = columns;
-  o.row_stride = s.row;
-  o.column_stride = s.column;
-  return o;
 }
 
 /// Rows `first` to first + rows of a matrix in the workspace.
@@ -260,46 +241,32 @@ Strided<float> rows_from(const Strided<float>& s, std::int64_t first) { return {
 struct Step {
   std::int64_t first, rows, at;
 };
-/// Calls use(Step) for all steps. The first one has S besides its pairs, which the others leave where it is.
-template <class Use>
-void for_each_step(const Gradient& p, const Memory& w, const Use& use) {
-  const std::int64_t all = w.head + p.outputs * p.n;
-  for (std::int64_t first = 0; first < all;) {
-    const std::int64_t at = first == 0 ? 0 : w.head, rows = std::min(w.head + w.pairs - at, all - first);
-    use(Step{first, rows, at});
-    first += rows;
-  }
-}
-/// Calls use(count, Step) for steps that are alike: the first one, those of as many pairs, and the last one.
+/// Calls use(count, Step) for steps that follow each other and are alike: the first one, which has S besides its pairs, those of as many
+/// pairs, which leave S where it is, and the last one.
 template <class Use>
 void for_each_kind_of_step(const Gradient& p, const Memory& w, const Use& use) {
   const std::int64_t all = p.outputs * p.n, whole = w.pairs > 0 ? all / w.pairs : 0;
-  if (whole > 0) use(1, Step{0, w.head + w.pairs, 0});
+  if (whole > 0) use(std::int64_t{1}, Step{0, w.head + w.pairs, 0});
   if (whole > 1) use(whole - 1, Step{w.head + w.pairs, w.pairs, w.head});
-  if (all > whole * w.pairs) use(1, Step{w.head + whole * w.pairs, all - whole * w.pairs, w.head});
+  if (all > whole * w.pairs) use(std::int64_t{1}, Step{w.head + whole * w.pairs, all - whole * w.pairs, w.head});
+}
+/// Calls use(Step) for all steps.
+template <class Use>
+void for_each_step(const Gradient& p, const Memory& w, const Use& use) {
+  for_each_kind_of_step(p, w, [&](std::int64_t count, Step step) {
+    for (; count > 0; --count, step.first += step.rows) use(step);
+  });
 }
 
 /// The contraction of a step.
 Contraction product(const Gradient& p, const Kernel<Gradient>& kernel, const Memory& w, const Step& step) {
-  static const plus_times<float> semiring;
-  static const epilogue::Program none;
-  Contraction q;
-  q.function = p.function;
-  q.execution = p.execution;
-  q.require = Promise::repeatable;
+  const auto part = [](const Strided<float>& s, std::int64_t row, std::int64_t rows, std::int64_t columns) {
+    return cuda::part_of_workspace(s, 1, row, 0, rows, columns);
+  };
+  Contraction q = cuda::inner_product<float>(p, part(w.left, step.at, step.rows, p.k), part(w.weights, 0, p.k, p.m),
+                                             part(w.sums, step.at, step.rows, p.m));
   q.precision = kernel.info.precision;
   q.kernel = "cuda.hopper|cuda.mma";  // those whose bounds the kernel's is made of
-  q.semiring = {semiring_name<plus_times<float>>(), semiring_type<plus_times<float>>()};
-  q.element = q.accumulator = Scalar::f32;
-  q.semiring_object = &semiring;
-  q.program = &none;
-  q.epilogue_object = &none;
-  q.a = operand(rows_from(w.left, step.at), step.rows, p.k);
-  q.b = operand(w.weights, p.k, p.m);
-  q.c = operand(rows_from(w.sums, step.at), step.rows, p.m);
-  q.m = step.rows;
-  q.n = p.m;
-  q.k = p.k;
   return q;
 }
 
@@ -358,9 +325,7 @@ void run(const Kernel<Gradient>& kernel, const Gradient& p, const Plan&, const W
     for_each_step(p, w, [&](const Step& step) {
       const Strided<float> left = rows_from(w.left, step.at), sums = rows_from(w.sums, w.head);
       launch(write_left, parts_of(left, step.rows, p.k), g, l, w.head, step.first, step.rows, w.centres, left);
-      Contraction q = product(p, kernel, w, step);
-      q.workspace = {.data = static_cast<std::byte*>(workspace.data) + w.own_bytes, .bytes = workspace.bytes - w.own_bytes};
-      rigel::run(q);
+      cuda::run_in(workspace, w.own_bytes, product(p, kernel, w, step));
       const std::int64_t first_pair = step.first - step.at, pairs = step.rows - (w.head - step.at);
       launch(store_outputs, parts_of(sums, pairs, p.m), g, l, first_pair, pairs, w.centres, w.lost, w.sums, sums);
     });

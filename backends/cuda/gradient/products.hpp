@@ -118,6 +118,17 @@ __device__ __forceinline__ void copy_slab_of_a(float (&to)[C::depth][C::tile_m],
 
 __device__ __forceinline__ bool finite(float x) { return math::abs(x) <= std::numeric_limits<float>::max(); }
 
+/// The sum of an output from x on, one chain with k ascending.
+template <class G>
+__device__ __forceinline__ float chain(const detail::GradientArguments<G>& g, const G& functor, float x, std::int64_t l,
+                                       std::int64_t o, std::int64_t n, std::int64_t m) {
+  const float d = g.d.at(l, n, m);
+#pragma unroll 1
+  for (std::int64_t k = 0; k < g.k; ++k)
+    x = functor.accumulate(x, g.c.at(l, o, k), functor.multiply(d, g.b.at(l, n, k), g.a.at(l, k, m)));
+  return x;
+}
+
 /// Four neighbours in shared memory.
 __device__ __forceinline__ void load(float (&x)[4], const float* shared) {
   const auto four = *reinterpret_cast<const float4*>(shared);
@@ -295,12 +306,7 @@ __device__ __forceinline__ void store_products(const detail::GradientArguments<G
     const int o = first.o + bit / (8 * C::strips) * 8 + o_of(r), n = first.n + n_of(strip, r),
               m = first.m + warp * C::columns + bit % 2;
     if (o >= g.outputs || n >= g.n || m >= g.m) continue;
-    float x = g.start(functor, first.l, o, n, m);
-    const float d = g.d.at(first.l, n, m);
-#pragma unroll 1
-    for (std::int64_t k = 0; k < g.k; ++k)
-      x = functor.accumulate(x, g.c.at(first.l, o, k), functor.multiply(d, g.b.at(first.l, n, k), g.a.at(first.l, k, m)));
-    g.store(functor, x, first.l, o, n, m);
+    g.store(functor, chain(g, functor, g.start(functor, first.l, o, n, m), first.l, o, n, m), first.l, o, n, m);
   }
 }
 

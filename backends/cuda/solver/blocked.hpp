@@ -3,8 +3,8 @@
 // What factorisations by blocks share: rows that are solved with a triangle, and updates, which are contract()'s operation.
 #pragma once
 
+#include <rigel/backends/cuda/inner_products.hpp>
 #include <rigel/backends/cuda/solver/launches.hpp>
-#include <rigel/contraction.hpp>
 #include <rigel/detail/solve.hpp>
 #include <rigel/semirings.hpp>
 
@@ -170,21 +170,11 @@ void launch_solve_rows(const Launches& launch, const Solve& p, const Strided<T>&
          static_cast<int>(width), count, blocks);
 }
 
-/// The matrices of rows × columns that begin at an element, as an operand.
+/// The matrices of rows × columns of all systems that begin at an element, as an operand.
 template <class T>
 Operand part(const Solve& p, const Strided<T>& s, std::int64_t row, std::int64_t column, std::int64_t rows,
              std::int64_t columns) {
-  Operand o{.argument = "the workspace"};
-  o.data = s.data + s.offset(0, row, column);
-  o.type = scalar_of<T>;
-  o.size = sizeof(T);
-  o.batches = p.batch;
-  o.rows = rows;
-  o.columns = columns;
-  o.batch_stride = p.batch == 1 ? 0 : s.batch;
-  o.row_stride = s.row;
-  o.column_stride = s.column;
-  return o;
+  return cuda::part_of_workspace(s, p.batch, row, column, rows, columns);
 }
 
 inline Operand transpose(Operand o) {
@@ -196,24 +186,7 @@ inline Operand transpose(Operand o) {
 /// C += A·B.
 template <class T>
 Contraction product(const Solve& p, const Operand& a, const Operand& b, const Operand& c) {
-  static const plus_times<T> semiring;
-  static const epilogue::Program none;
-  Contraction q;
-  q.function = p.function;
-  q.execution = p.execution;
-  q.require = Promise::repeatable;
-  q.semiring = {semiring_name<plus_times<T>>(), semiring_type<plus_times<T>>()};
-  q.element = q.accumulator = scalar_of<T>;
-  q.semiring_object = &semiring;
-  q.program = &none;
-  q.epilogue_object = &none;
-  q.a = a;
-  q.b = b;
-  q.c = c;
-  q.batch = p.batch;
-  q.m = c.rows;
-  q.n = c.columns;
-  q.k = a.columns;
+  Contraction q = cuda::inner_product<T>(p, a, b, c);
   q.accumulate = true;
   return q;
 }
@@ -226,12 +199,6 @@ inline Kernel<Solve> blocked_kernel(Factorisation factorisation, Scalar element)
   k.info.timed_on = 90;
   k.info.promises = Promise::repeatable;
   return k;
-}
-
-/// A product with what a call's workspace holds beyond the kernel's own bytes.
-inline void run_in(const Workspace& workspace, std::size_t own_bytes, Contraction q) {
-  q.workspace = {.data = static_cast<std::byte*>(workspace.data) + own_bytes, .bytes = workspace.bytes - own_bytes};
-  rigel::run(q);
 }
 
 }  // namespace rigel::backends::solver

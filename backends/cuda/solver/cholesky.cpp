@@ -153,7 +153,7 @@ void run(const Kernel<Solve>& kernel, const Solve& p, const Plan&, const Workspa
       },
       [&](const Rows& r) { solve_rows.template operator()<Triangular::ascending>(r); },
       [&](const Rows& r) { solve_rows.template operator()<Triangular::descending>(r); },
-      [&](const Contraction& q) { run_in(workspace, w.own_bytes, q); });
+      [&](const Contraction& q) { cuda::run_in(workspace, w.own_bytes, q); });
   unpack(g, w.packed(p), launch.stream());
 }
 

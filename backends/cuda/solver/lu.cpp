@@ -237,7 +237,7 @@ void run(const Kernel<Solve>& kernel, const Solve& p, const Plan&, const Workspa
                                                   transpose(from(w.factors, j, p.n)), transpose(from(w.negated, 0, p.n)),
                                                   width, p.right_sides);
       },
-      [&](const Contraction& q) { run_in(workspace, w.own_bytes, q); });
+      [&](const Contraction& q) { cuda::run_in(workspace, w.own_bytes, q); });
   unpack(g, w.packed(p), launch.stream());
 }
 

@@ -87,6 +87,9 @@ KernelInfo gradient_info(std::string_view family, std::string_view variant, Spac
   return info;
 }
 
+/// Whether a kernel's bound is relative to distances from the mean point, Σ_k |C·A|·(|D − mean| + |B − mean|), instead of Σ_k |C·v|.
+inline bool is_of_points(const KernelInfo& info) { return info.variant.starts_with("of_points"); }
+
 /// Evaluations of multiply(), if each is used for all o, and of accumulate().
 inline double evaluations(const Gradient& p) {
   return static_cast<double>(p.batch) * static_cast<double>(p.n) * static_cast<double>(p.m) * static_cast<double>(p.k);
