@@ -86,6 +86,10 @@ Grid grid_of_blocks(const Contraction& p, const Geometry& shape) {
 Grid grid_of_batches(const Contraction& p, const Geometry& shape) {
   Grid g = {};
   g.transposed = p.c.row_stride == 1 && p.c.column_stride != 1 && p.m > 1;
+  if (p.program) {
+    const epilogue::Reads reads = p.program->reads();
+    g.steps_differ = reads.row || reads.column || reads.batch;
+  }
   g.tile_m = p.m;
   g.tile_n = p.n;
   g.tiles = (p.batch + shape.lanes - 1) / shape.lanes;
@@ -94,7 +98,7 @@ Grid grid_of_batches(const Contraction& p, const Geometry& shape) {
   detail::WorkspaceLayout scratch;
   g.a = scratch.add(p.m * p.k * shape.lanes, shape.operand_bytes);
   g.b = scratch.add(p.k * p.n * shape.lanes, shape.operand_bytes);
-  g.block = scratch.add(p.m * p.n * shape.lanes, shape.value_bytes);
+  g.block = scratch.add(p.m * p.n * shape.lanes, std::max(shape.value_bytes, p.c.size));
   g.sums = scratch.add(p.m * p.n, shape.sums_bytes);
   g.scratch = scratch.bytes();
   return g;
@@ -156,7 +160,7 @@ double of(std::int64_t x) { return static_cast<double>(x); }
 
 /// An operand as lines along K.
 struct Lines {
-  std::int64_t count, stride, k_stride;
+  std::int64_t count, stride, k_stride, batch_stride;
   bool converted;      // into the operands' type
   double conversions;  // seconds per element, if they are no instructions
 };
@@ -164,17 +168,23 @@ double seconds_of_conversion(Scalar type, const Geometry& shape) {
   return type == Scalar::f16 && !shape.has_half ? 20e-9 : 0;
 }
 Lines lines_of(const Operand& o, std::int64_t count, std::int64_t stride, std::int64_t k_stride, const Geometry& shape) {
-  return {count, stride, k_stride, o.size != shape.operand_bytes, seconds_of_conversion(o.type, shape)};
+  return {count, stride, k_stride, o.batch_stride, o.size != shape.operand_bytes, seconds_of_conversion(o.type, shape)};
 }
 
 // Seconds per k in which blocks (of `padded` lines), batches and slices pack an operand: whole vectors, or one element after another.
 double seconds_of_panels(const Lines& o, double padded) {
   return padded * ((o.k_stride == 1 || o.stride == 1 ? 0.3e-9 : 1e-9) + o.conversions);
 }
+// Seconds per element that moves to or from lanes, of matrices of rows × columns: by whole vectors, by square blocks, or one after another.
+double seconds_of_moves(std::int64_t rows, std::int64_t row_stride, std::int64_t columns, std::int64_t column_stride,
+                        std::int64_t batch_stride, const Geometry& shape) {
+  if (batch_stride == 1) return 0.15e-9;
+  const bool dense = (row_stride == 1 && column_stride == rows) || (column_stride == 1 && row_stride == columns);
+  const std::int64_t contiguous = dense ? rows * columns : column_stride == 1 ? columns : row_stride == 1 ? rows : 0;
+  return contiguous >= std::min(shape.lanes, 16) ? 0.3e-9 : contiguous >= 4 ? 0.5e-9 : 1.5e-9;
+}
 double seconds_of_interleaved(const Lines& o, std::int64_t k, const Geometry& shape) {
-  const bool dense = o.k_stride == 1 ? o.stride == k : o.stride == 1 && o.k_stride == o.count;
-  const std::int64_t contiguous = dense ? o.count * k : o.k_stride == 1 ? k : o.stride == 1 ? o.count : 0;
-  return of(o.count) * ((contiguous >= std::min(shape.lanes, 16) ? 0.3e-9 : 1.5e-9) + o.conversions);
+  return of(o.count) * (seconds_of_moves(o.count, o.stride, k, o.k_stride, o.batch_stride, shape) + o.conversions);
 }
 double seconds_of_lines(const Lines& o) {
   const bool by_blocks = o.stride == 1 && o.count >= slice_tile;
@@ -197,12 +207,13 @@ double seconds_of(Way way, const Contraction& p, const Geometry& shape) {
       // Interleaved operands and sums stay in a second-level cache.
       if (g.scratch > (1 << 20) || p.m == 0 || p.n == 0) return 1e30;
       const double matrices = of(g.tiles) * shape.lanes;
-      // Matrices without gaps and epilogue are stored as they are, others line by line; a functor takes accumulators that are
-      // gathered lane by lane.
-      const bool dense =
-          g.transposed ? p.c.row_stride == 1 && p.c.column_stride == p.m : p.c.column_stride == 1 && p.c.row_stride == p.n;
-      const double lines = dense && p.program && p.program->empty() ? 0 : (g.transposed ? n : m) * of(p.batch);
-      const double of_matrix = m * n * (k / rate + (p.program ? seconds_of_output : seconds_per_gathered)) +
+      // Steps that differ run line by line. A functor takes accumulators that are gathered lane by lane.
+      const double lines = g.steps_differ ? (g.transposed ? n : m) * of(p.batch) : 0;
+      const double of_output =
+          p.program
+              ? seconds_of_moves(p.m, p.c.row_stride, p.n, p.c.column_stride, p.c.batch_stride, shape) + seconds_of_output
+              : seconds_per_gathered;
+      const double of_matrix = m * n * (k / rate + of_output) +
                                k * (seconds_of_interleaved(a, p.k, shape) + seconds_of_interleaved(b, p.k, shape));
       return launch_seconds + (matrices * of_matrix + lines * seconds_per_line) / workers;
     }

@@ -34,7 +34,8 @@ struct Geometry {
 inline constexpr int slice_tile = 16;
 
 struct Grid {
-  bool transposed;  // the loops compute C's transpose, which a commutative ⊗ allows; of batches: C is contiguous along M
+  bool transposed;    // the loops compute C's transpose, which a commutative ⊗ allows; of batches: C is contiguous along M
+  bool steps_differ;  // of batches: what a step of the epilogue does depends on the output's place or matrix
   int workers;
   int depth, depth_blocks;      // k-steps of a block, and the number of blocks, at least one
   std::int64_t tile_m, tile_n;  // in the loops' terms; multiples of the block's shape

@@ -60,9 +60,23 @@ template <class Level, int Lanes, class From, class To>
 void interleave(const From* source, std::int64_t batch_stride, int matrices, std::int64_t outer, std::int64_t outer_stride,
                 std::int64_t inner, std::int64_t inner_stride, To* to);
 
-/// The reverse: element from[i·Lanes + l], i < count, goes to to[l·stride + i], of the first `matrices` lanes.
-template <class Level, int Lanes, class T>
-void deinterleave(const T* from, std::int64_t count, int matrices, T* to, std::int64_t stride);
+/// Where elements of several matrices go: element j of line i of matrix l to first[l·batch_stride + i·line_stride + j·stride].
+template <class T>
+struct Matrices {
+  T* first;
+  std::int64_t batch_stride, line_stride, stride;
+};
+/// The unsigned integer of so many bytes. Elements are moved as such.
+template <std::size_t bytes>
+using word_t = std::conditional_t<
+    bytes == 1, std::uint8_t,
+    std::conditional_t<bytes == 2, std::uint16_t, std::conditional_t<bytes == 4, std::uint32_t, std::uint64_t>>>;
+
+/// The reverse for words: element j of line i of matrix l is at from[(i·length + j)·lanes + l]. Only the first `matrices` lanes are stored.
+/// `lanes`, a power of two, is an argument, because this is compiled for words of every size.
+template <class Level, class Word>
+void deinterleave(const Word* from, int lanes, std::int64_t lines, std::int64_t length, int matrices,
+                  const Matrices<Word>& to);
 
 /// Copies `count` lines of `steps` elements, which then lie `to_stride` apart.
 template <class Level, class From, class To>

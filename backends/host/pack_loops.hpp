@@ -111,6 +111,21 @@ template <class Level, int Width, class From, class To>
   }
 }
 
+/// Calls use.operator()<block>() for the largest block, the widest or 4, that fits into a line, and returns whether there is one.
+template <int widest, class Use>
+RIGEL_FUNCTION bool with_block(std::int64_t length, const Use& use) {
+  if (length >= widest) {
+    use.template operator()<widest>();
+    return true;
+  }
+  if constexpr (widest > 4)
+    if (length >= 4) {
+      use.template operator()<4>();
+      return true;
+    }
+  return false;
+}
+
 template <class Level, int Lanes, class From, class To>
 [[gnu::noinline, clang::min_vector_width(512)]] void interleave(const From* source, std::int64_t batch_stride, int matrices,
                                                                 std::int64_t outer, std::int64_t outer_stride,
@@ -121,10 +136,17 @@ template <class Level, int Lanes, class From, class To>
   }
   const From* first[Lanes];
   for (int l = 0; l < Lanes; ++l) first[l] = source + (l < matrices ? l : matrices - 1) * batch_stride;
+  constexpr int widest = packed_lanes<Level, Lanes, To>();
   for (std::int64_t i = 0; i < outer; ++i, to += inner * Lanes) {
     if constexpr (converts_in_vectors<From, To> && Lanes > 1) {
-      constexpr int block = packed_lanes<Level, Lanes, To>();
-      if (inner_stride == 1 && inner >= block) {
+      if (batch_stride == 1 && matrices == Lanes) {
+        for (std::int64_t j = 0; j < inner; ++j)
+#pragma unroll
+          for (int l = 0; l < Lanes; l += widest)
+            store(to + j * Lanes + l, load_converted<To, widest>(source + i * outer_stride + j * inner_stride + l));
+        continue;
+      }
+      const auto by_blocks = [&]<int block>() __attribute__((always_inline)) {
         for (std::int64_t at = 0; at < inner; at += block) {
           const std::int64_t j = at + block <= inner ? at : inner - block;  // the last block overlaps the one before it
           for (int l = 0; l < Lanes; l += block) {
@@ -136,38 +158,51 @@ template <class Level, int Lanes, class From, class To>
             for (int k = 0; k < block; ++k) store(to + (j + k) * Lanes + l, x[k]);
           }
         }
-        continue;
-      }
+      };
+      if (inner_stride == 1 && with_block<widest>(inner, by_blocks)) continue;
     }
     for (std::int64_t j = 0; j < inner; ++j)
-      convert_each<To, packed_lanes<Level, Lanes, To>()>(
-          [&](int l) __attribute__((always_inline)) { return first[l][i * outer_stride + j * inner_stride]; }, Lanes,
-          to + j * Lanes);
+      convert_each<To, widest>([&](int l)
+                                   __attribute__((always_inline)) { return first[l][i * outer_stride + j * inner_stride]; },
+                               Lanes, to + j * Lanes);
   }
 }
 
-template <class Level, int Lanes, class T>
-[[gnu::noinline, clang::min_vector_width(512)]] void deinterleave(const T* from, std::int64_t count, int matrices, T* to,
-                                                                  std::int64_t stride) {
-  if constexpr (Lanes > 1) {
-    constexpr int block = packed_lanes<Level, Lanes, T>();
-    if (count >= block && matrices == Lanes) {
-      for (std::int64_t at = 0; at < count; at += block) {
-        const std::int64_t i = at + block <= count ? at : count - block;
-        for (int l = 0; l < Lanes; l += block) {
-          vector<T, block> x[block];
+template <class Level, class Word>
+[[gnu::noinline, clang::min_vector_width(512)]] void deinterleave(const Word* from, int lanes, std::int64_t lines,
+                                                                  std::int64_t length, int matrices,
+                                                                  const Matrices<Word>& to) {
+  constexpr int widest = packed_lanes<Level, 16, Word>();
+  if (to.stride == 1 && to.line_stride == length) {  // one line
+    length *= lines;
+    lines = 1;
+  }
+  for (std::int64_t i = 0; i < lines; ++i, from += length * lanes) {
+    Word* const line = to.first + i * to.line_stride;
+    if (to.batch_stride == 1 && matrices == lanes && lanes >= 4) {
+      for (std::int64_t j = 0; j < length; ++j)
+        for (int l = 0; l < lanes; l += 4) store(line + j * to.stride + l, load<vector<Word, 4>>(from + j * lanes + l));
+      continue;
+    }
+    const auto by_blocks = [&]<int block>() __attribute__((always_inline)) {
+      for (std::int64_t at = 0; at < length; at += block) {
+        const std::int64_t j = at + block <= length ? at : length - block;
+        for (int l = 0; l < matrices; l += block) {
+          vector<Word, block> x[block];
 #pragma unroll
-          for (int k = 0; k < block; ++k) x[k] = load<vector<T, block>>(from + (i + k) * Lanes + l);
+          for (int k = 0; k < block; ++k) x[k] = load<vector<Word, block>>(from + (j + k) * lanes + l);
           transpose(x);
 #pragma unroll
-          for (int k = 0; k < block; ++k) store(to + (l + k) * stride + i, x[k]);
+          for (int k = 0; k < block; ++k)
+            if (l + k < matrices) store(line + (l + k) * to.batch_stride + j, x[k]);
         }
       }
-      return;
-    }
+    };
+    if (to.stride == 1 && with_block<widest>(length < lanes ? length : lanes, by_blocks)) continue;
+    for (int l = 0; l < matrices; ++l)
+      for (std::int64_t j = 0; j < length; ++j)
+        __builtin_memcpy(line + l * to.batch_stride + j * to.stride, from + j * lanes + l, sizeof(Word));
   }
-  for (int l = 0; l < matrices; ++l)
-    for (std::int64_t i = 0; i < count; ++i) to[l * stride + i] = from[i * Lanes + l];
 }
 
 template <class Level, class From, class To>

@@ -65,29 +65,29 @@ struct Layer {
 
   RIGEL_MEMBER float with_matrix(float v, float x) const { return multiplies ? v * x : v + x; }
 
-  /// Applies all but the matrix to groups of neighbours in a row, all with the same shifts. `in_rounds`: see detail::gelu().
-  template <bool in_rounds = false, int groups, int width>
+  /// Applies all but the matrix to groups of neighbours in a row, all with the same shifts.
+  template <int groups, int width>
   RIGEL_MEMBER void apply(float (&values)[groups][width], const float (&x)[width]) const {
     if (scales) detail::for_each_value(values, [&](float& v, int) __attribute__((always_inline)) { v *= factor; });
     if (shifts) detail::for_each_value(values, [&](float& v, int i) __attribute__((always_inline)) { v += x[i]; });
-    activate<in_rounds>(values);
+    activate(values);
   }
   /// The same without shifts.
   template <int groups, int width>
   RIGEL_MEMBER void apply(float (&values)[groups][width]) const {
     if (scales) detail::for_each_value(values, [&](float& v, int) __attribute__((always_inline)) { v *= factor; });
-    activate<false>(values);
+    activate(values);
   }
 
  private:
-  template <bool in_rounds, int groups, int width>
+  template <int groups, int width>
   RIGEL_MEMBER void activate(float (&values)[groups][width]) const {
     const auto to_all = [&](const auto& use) __attribute__((always_inline)) { detail::for_each_value(values, use); };
     auto& all = reinterpret_cast<float (&)[groups * width]>(values);
     switch (activation) {
       case Kind::relu: return to_all([](float& v, int) __attribute__((always_inline)) { v = v < 0 ? 0 : v; });
       case Kind::silu: return detail::activate<Kind::silu>(all);
-      case Kind::gelu: return detail::activate<Kind::gelu, in_rounds>(all);
+      case Kind::gelu: return detail::activate<Kind::gelu>(all);
       case Kind::gelu_tanh: return detail::activate<Kind::gelu_tanh>(all);
       case Kind::exponential: return to_all([&](float& v, int) __attribute__((always_inline)) { v = std::exp(v * rate); });
       default: return;

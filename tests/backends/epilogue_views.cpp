@@ -248,7 +248,59 @@ void check_codes() {
   check_c(std::int32_t{}, rounded);
 }
 
+/// scale(v) with one v for each matrix, and a residual, of small matrices: min_plus over K = 1, so that float has every result exactly.
+template <class C, class Exec>
+void check_batches(const Shape& s, bool by_rows) {
+  const auto outputs = static_cast<std::size_t>(s.batches) * s.m * s.n;
+  support::Random random(s.m);
+  const auto whole = [&](std::size_t count) {
+    Values list;
+    while (list.size() < count) list.push_back(static_cast<double>(random.integer(-8, 8)));
+    return list;
+  };
+  const Values a = whole(static_cast<std::size_t>(s.batches) * s.m), b = whole(static_cast<std::size_t>(s.batches) * s.n),
+               factor = whole(s.batches), own = whole(outputs);
+  const auto a_view = support::batch<float, Exec>(s.batches, s.m, 1, a);
+  const auto b_view = support::batch<float, Exec>(s.batches, 1, s.n, b);
+  const auto own_view = support::batch<float, Exec>(s.batches, s.m, s.n, own);
+  const Kokkos::View<float*, typename Exec::memory_space> factor_view("factor", s.batches);
+  support::fill(factor_view, factor);
+  for (const bool adds : {false, true}) {
+    Values expected(outputs);
+    for (int l = 0; l < s.batches; ++l)
+      for (int i = 0; i < s.m; ++i)
+        for (int j = 0; j < s.n; ++j)
+          expected[s.at(l, i, j)] =
+              (a[static_cast<std::size_t>(l) * s.m + i] + b[static_cast<std::size_t>(l) * s.n + j]) * factor[l] +
+              (adds ? own[s.at(l, i, j)] : 0);
+    const epilogue::Program scaled = epilogue::scale(factor_view);
+    const epilogue::Program program = adds ? scaled | epilogue::residual(own_view) : scaled;
+    for (const auto& info : support::kernels_on(Exec{}, "min_plus", rigel::Scalar::f32)) {
+      CAPTURE(info.name);
+      CAPTURE(adds);
+      Values actual;
+      const bool ran = support::ran(info, [&] {
+        with_c<C, Exec>(s, by_rows, Values(outputs, 7.), [&](const auto& c, const auto& values) {
+          rigel::contract(Exec{}, rigel::min_plus<float>{}, a_view, b_view, c, program, {.kernel = info.name});
+          actual = values();
+        });
+      });
+      if (ran) CHECK(actual == expected);
+    }
+  }
+}
+
 }  // namespace
+
+TEST_CASE_TEMPLATE("epilogues in memory: a parameter for each matrix of a batch, every kernel of min_plus", Exec,
+                   RIGEL_TEST_SPACES) {
+  for (const Shape& s : {Shape{37, 1, 1, 1}, Shape{37, 6, 5, 1}, Shape{40, 3, 18, 1}, Shape{33, 17, 2, 1}})
+    for (const bool by_rows : {true, false}) {
+      check_batches<float, Exec>(s, by_rows);
+      check_batches<double, Exec>(s, by_rows);
+      check_batches<rigel::half, Exec>(s, by_rows);
+    }
+}
 
 TEST_CASE_TEMPLATE("epilogues in memory: every kernel of plus_times", Exec, RIGEL_TEST_SPACES) {
   check_all<rigel::plus_times<float>, float, Exec>(false, true, product);

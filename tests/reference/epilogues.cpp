@@ -112,6 +112,30 @@ TEST_CASE_TEMPLATE("epilogues: NaN stays NaN", Exec, RIGEL_TEST_SPACES) {
     CHECK(std::isnan(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program)[0]));
 }
 
+TEST_CASE_TEMPLATE("epilogues: gelu over all arguments whose results are normal floats", Exec, RIGEL_TEST_SPACES) {
+  constexpr int per_unit = 64, highest = 12, count = 2 * highest * per_unit + 1;
+  Values v(count);
+  for (int i = 0; i < count; ++i) v[i] = static_cast<double>(i) / per_unit - highest;
+  const auto a = matrix<float, Exec>(1, 1, {1}), b = matrix<float, Exec>(1, count, v), c = matrix<float, Exec>(1, count);
+  const Values results = contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, epilogue::gelu());
+  for (int i = 0; i < count; ++i) {
+    const double exact = v[i] / 2 * std::erfc(-v[i] / std::sqrt(2.));
+    CAPTURE(v[i]);
+    CHECK(std::fabs(results[i] - exact) <= (16 + 2 * v[i] * v[i]) * 0x1p-24 * std::fabs(exact));
+  }
+}
+
+TEST_CASE_TEMPLATE("epilogues: activations of infinities", Exec, RIGEL_TEST_SPACES) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto a = matrix<float, Exec>(1, 1, {1}), b = matrix<float, Exec>(1, 2, {infinity, -infinity}),
+             c = matrix<float, Exec>(1, 2);
+  for (const auto& program : {epilogue::gelu(), epilogue::gelu_tanh(), epilogue::silu()}) {
+    const Values results = contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program);
+    CHECK(results[0] == infinity);
+    CHECK(std::isnan(results[1]));
+  }
+}
+
 TEST_CASE_TEMPLATE("epilogues: activations far from zero", Exec, RIGEL_TEST_SPACES) {
   const auto a = matrix<float, Exec>(1, 1, {1}), b = matrix<float, Exec>(1, 3, {1e30, -1e30, 0}),
              c = matrix<float, Exec>(1, 3);

@@ -234,7 +234,7 @@ __device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Fi
       }
 #pragma unroll
       for (int half = 0; half < 2; half += together)
-        g.finish.layer.template apply<!few>(reinterpret_cast<float (&)[together][2 * blocks]>(values[half]), shift);
+        g.finish.layer.apply(reinterpret_cast<float (&)[together][2 * blocks]>(values[half]), shift);
 #pragma unroll
       for (int b = 0; b < blocks; ++b)
 #pragma unroll

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/mma/exponentials.hpp>
+#include <rigel/backends/cuda/runtime.hpp>
 
 namespace rigel::backends::mma {
 
@@ -21,8 +22,8 @@ struct Marks {
   static std::int64_t cells_along(std::int64_t extent) { return (extent + edge - 1) / edge; }
   static std::int64_t cells_of(const Contraction& p) { return p.batch * cells_along(p.m) * cells_along(p.n); }
   static Status supports(const Contraction& p) {
-    if (p.m > max_grid || p.n > max_grid ||
-        cells_along(p.m) * cells_along(p.n) > max_grid / std::max<std::int64_t>(p.batch, 1))
+    if (p.m > cuda::max_grid || p.n > cuda::max_grid ||
+        cells_along(p.m) * cells_along(p.n) > cuda::max_grid / std::max<std::int64_t>(p.batch, 1))
       return {Decline::extents, "C has more than 2^31 - 1 rows, columns or cells of 64 by 64"};
     return {};
   }
