@@ -123,50 +123,11 @@ struct BatchWorker {
     return to;
   }
 
-  /// Takes interleaved elements of C's size to their places.
-  template <class Word>
-  RIGEL_MEMBER void scatter(const void* from, std::int64_t l, int matrices) const {
-    deinterleave<Level>(
-        static_cast<const Word*>(from), lanes, lines, length, matrices,
-        Matrices<Word>{static_cast<Word*>(g.c) + l * g.c_strides.batch, g.c_strides.batch, line_stride, stride});
-  }
-
   RIGEL_MEMBER void finish(const S& s, std::int64_t l, int matrices) {
     if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {
-      using Word = word_t<sizeof(Value)>;
-      static_assert(sizeof(Word) == sizeof(Value));
-      const std::int64_t count = lines * length;
-      Value* const results = make_results(s, count);
-      if (grid.steps_differ) {
-        deinterleave<Level>(reinterpret_cast<const Word*>(results), lanes, lines, length, matrices,
-                            Matrices<Word>{reinterpret_cast<Word*>(values), count, length, 1});
-        // Without a step that reads places, a dense matrix is one line.
-        const bool one_line = !g.finish.reads_place && stride == 1 && (lines == 1 || line_stride == length);
-        const std::int64_t of_lines = one_line ? 1 : lines, of_length = one_line ? count : length;
-        for (int lane = 0; lane < matrices; ++lane)
-          for (std::int64_t line = 0; line < of_lines; ++line)
-            for (std::int64_t j = 0; j < of_length; j += most_values)
-              store_values<Level>(g.finish, values + lane * count + line * of_length + j,
-                                  static_cast<int>(of_length - j < most_values ? of_length - j : most_values), g.c,
-                                  place(l + lane, line, j));
-        return;
-      }
-      // All outputs take the same steps, so they become elements of C before they leave their lanes.
-      const void* elements = results;
-      if (!g.finish.template is_copy<Value>()) {
-        for (std::int64_t e = 0; e < count * lanes; e += most_values)
-          store_values<Level>(g.finish, results + e,
-                              static_cast<int>(count * lanes - e < most_values ? count * lanes - e : most_values), values,
-                              {.batch = 0, .row = 0, .column = 0, .offset = e, .stride = 1, .transposed = false});
-        elements = values;
-      }
-      switch (size_of(g.finish.type)) {
-        case 1: return scatter<std::uint8_t>(elements, l, matrices);
-        case 2: return scatter<std::uint16_t>(elements, l, matrices);
-        case 4: return scatter<std::uint32_t>(elements, l, matrices);
-        case 8: return scatter<std::uint64_t>(elements, l, matrices);
-        default: return;
-      }
+      store_batch<Level>(
+          g.finish, make_results(s, lines * length), values, g.c,
+          {l, lanes, matrices, lines, length, g.c_strides.batch, line_stride, stride, by_columns, grid.steps_differ});
     } else {
       typename S::accumulator x[chunk];
       for (int lane = 0; lane < matrices; ++lane)

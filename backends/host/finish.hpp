@@ -22,9 +22,24 @@ struct Place {
 inline constexpr int most_values = 128;
 
 /// Applies the epilogue to `count` ≤ most_values results, which it overwrites, and stores them. finish_loops.hpp defines it and the next
-/// two.
+/// two functions.
 template <class Level, class Value>
 void store_values(const detail::ProgramFinish& finish, Value* v, int count, void* c, const Place& at);
+
+/// Interleaved outputs of several matrices, and where they go in C: output j of line i of lane l is at [(i·length + j)·lanes + l]. Lines are
+/// rows of C, or columns if `transposed`.
+struct BatchOutputs {
+  std::int64_t batch;  // the matrix of the first lane
+  int lanes, matrices;
+  std::int64_t lines, length;
+  std::int64_t batch_stride, line_stride, stride;  // of C
+  bool transposed;
+  bool steps_differ;  // what a step of the epilogue does depends on the output's place or matrix
+};
+
+/// Applies the epilogue to the results of a batch and stores them. `values` has room for all of them and for as many elements of C.
+template <class Level, class Value>
+void store_batch(const detail::ProgramFinish& finish, Value* results, Value* values, void* c, const BatchOutputs& outputs);
 
 /// Reads values of C, for `accumulate`.
 template <class Level, class T>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <rigel/backends/host/finish.hpp>
+#include <rigel/backends/host/pack.hpp>
 #include <rigel/backends/host/widened.hpp>
 
 namespace rigel::backends::host {
@@ -85,6 +86,51 @@ template <class Level, class Value>
     for (int j = 0; j < count; ++j) wide[j] = static_cast<double>(v[j]);
     apply_steps<Level>(program, program.bit_steps(), wide, count, at);
     write_quantised_row<Level>(finish.type, c, wide, count, at);
+  }
+}
+
+template <class Level, class Value>
+[[gnu::noinline]] void store_batch(const detail::ProgramFinish& finish, Value* results, Value* values, void* c,
+                                   const BatchOutputs& o) {
+  const std::int64_t count = o.lines * o.length;
+  const auto part = [](std::int64_t left)
+                        __attribute__((always_inline)) { return static_cast<int>(left < most_values ? left : most_values); };
+  if (o.steps_differ) {
+    using Word = word_t<sizeof(Value)>;
+    static_assert(sizeof(Word) == sizeof(Value));
+    deinterleave<Level>(reinterpret_cast<const Word*>(results), o.lanes, o.lines, o.length, o.matrices,
+                        Matrices<Word>{reinterpret_cast<Word*>(values), count, o.length, 1});
+    // Without a step that reads places, a dense matrix is one line.
+    const bool one_line = !finish.reads_place && o.stride == 1 && (o.lines == 1 || o.line_stride == o.length);
+    const std::int64_t lines = one_line ? 1 : o.lines, length = one_line ? count : o.length;
+    for (int lane = 0; lane < o.matrices; ++lane)
+      for (std::int64_t line = 0; line < lines; ++line)
+        for (std::int64_t j = 0; j < length; j += most_values) {
+          const std::int64_t l = o.batch + lane, offset = l * o.batch_stride + line * o.line_stride + j * o.stride;
+          store_values<Level>(finish, values + lane * count + line * length + j, part(length - j), c,
+                              {l, line, j, offset, o.stride, o.transposed});
+        }
+    return;
+  }
+  // All outputs take the same steps, so they become elements of C before they leave their lanes.
+  const void* elements = results;
+  if (!finish.template is_copy<Value>()) {
+    for (std::int64_t e = 0; e < count * o.lanes; e += most_values)
+      store_values<Level>(finish, results + e, part(count * o.lanes - e), values,
+                          {.batch = 0, .row = 0, .column = 0, .offset = e, .stride = 1, .transposed = false});
+    elements = values;
+  }
+  const auto scatter = [&]<class Word>() {
+    deinterleave<Level>(
+        static_cast<const Word*>(elements), o.lanes, o.lines, o.length, o.matrices,
+        Matrices<Word>{static_cast<Word*>(c) + o.batch * o.batch_stride, o.batch_stride, o.line_stride, o.stride});
+  };
+  switch (size_of(finish.type)) {
+    case 1: return scatter.template operator()<std::uint8_t>();
+    case 2: return scatter.template operator()<std::uint16_t>();
+    case 4: return scatter.template operator()<std::uint32_t>();
+    case 8: return scatter.template operator()<std::uint64_t>();
+    default: return;
   }
 }
 
