@@ -184,8 +184,7 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
       o.m += group_m + warp % 4 * 16;
       return o;
     };
-    if constexpr (!Shape::few_registers)
-      if (schedule.slabs <= most_slabs_to_prefetch) prefetch_for_store<Shape::rows, Shape::n / 8>(g, origin, lane);
+    if constexpr (!Shape::few_registers) prefetch_for_store<Shape::rows, Shape::n / 8>(g, schedule.slabs, origin, lane);
     Accumulator sums[Shape::rows][Shape::n / 8][4] = {};
     consumer.before = 0;
     if constexpr (Shape::in_turn) {

@@ -213,8 +213,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   const int group_m = warp / 4 * 64;
   const std::int64_t m = work.origin.m + group_m + warp % 4 * 16, n = work.origin.n + work.part * Shape::columns;
   const FoundPlace<S, Finish> found(g, Shape::columns, work.origin.batch, m, n, lane);
-  if (work.slabs <= most_slabs_to_prefetch)
-    prefetch_for_store<1, own_columns>(g, [&] { return tile::Origin{work.origin.batch, m, n}; }, lane);
+  prefetch_for_store<1, own_columns>(g, work.slabs, [&] { return tile::Origin{work.origin.batch, m, n}; }, lane);
   Accumulator sums[1][Shape::n / 8][4] = {};
   // A slab that nothing will replace is not released: nobody waits for it.
   const auto release = [&](int slab, int stage) __attribute__((always_inline)) {

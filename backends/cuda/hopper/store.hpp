@@ -23,10 +23,12 @@ inline constexpr int most_slabs_to_prefetch = 32;
 /// Asks for what the store of a warp's outputs will read, before their products: numbers of a row-major C, if the sums are added to them,
 /// and a Layer's matrix. The store, a few groups of outputs at a time, then waits for the L2 cache and not for memory. `origin` gives the
 /// first output; x[i][j] will be those of rows 64·i and columns 8·j on. Only of 16-bit numbers: in kernels of floats the mere code cost
-/// up to 8 %.
+/// up to 8 %. `slabs`: of the tile.
 template <int rows, int columns, class S, class Finish, class Origin>
-__device__ __forceinline__ void prefetch_for_store(const detail::Arguments<S, Finish>& g, const Origin& origin, int lane) {
+__device__ __forceinline__ void prefetch_for_store(const detail::Arguments<S, Finish>& g, int slabs, const Origin& origin,
+                                                   int lane) {
   if constexpr (ShortFloat<typename S::element>) {
+    if (slabs > most_slabs_to_prefetch) return;
     const auto ask = [&]<class Value>(const Value* data, std::int64_t batch_stride, std::int64_t row_stride) {
       constexpr int in_row =
           8 * columns * static_cast<int>(sizeof(Value)) / arch::line_bytes + 1;  // one more if it is not aligned
