@@ -26,7 +26,7 @@ set_target_properties(rigel_c PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${
 target_include_directories(rigel_c INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(rigel_c PRIVATE Rigel::rigel)
-target_link_options(rigel_c PRIVATE LINKER:--version-script=${exports})
+target_link_options(rigel_c PRIVATE LINKER:--version-script=${exports} ${RIGEL_LLD_OPTIONS})
 if(Kokkos_ENABLE_CUDA)
   target_compile_options(rigel_c PRIVATE ${RIGEL_CUDA_IMAGE_OPTIONS})
 endif()

@@ -37,6 +37,16 @@ struct city_block {
   KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
 };
 
+// The same of 16-bit floats, summed in float.
+struct city_block_of_halves {
+  using element = rigel::half;
+  using operand = float;
+  using accumulator = float;
+  KOKKOS_FUNCTION static float identity() { return 0; }
+  KOKKOS_FUNCTION float multiply(float a, float b) const { return Kokkos::abs(a - b); }
+  KOKKOS_FUNCTION float add(float x, float y) const { return x + y; }
+};
+
 template <class T, class Exec, class Layout>
 auto random_matrix(int rows, int columns, std::uint64_t seed) {
   const Kokkos::View<T**, Layout, typename Exec::memory_space> view("operand", rows, columns);
@@ -65,11 +75,21 @@ void check(const S& semiring, const std::vector<rigel::KernelInfo>& kernels) {
     std::vector<T> expected(c.span()), actual(c.span());
     std::vector<T> before(c.span());
     support::copy_out<Exec>(before.data(), c.data(), before.size() * sizeof(T));
-    for (const bool accumulate : {false, true}) {
+    const auto row = random_matrix<float, Exec, Kokkos::LayoutRight>(1, n, 4);
+    // A layer, of floats: integers would be rounded to numbers of C's type.
+    constexpr bool floats = !std::is_integral_v<T>;
+    for (const int task : {0, 1, 2, 3}) {
+      const bool accumulate = task % 2 == 1, has_layer = task >= 2;
+      if (has_layer && !floats) continue;
       CAPTURE(accumulate);
+      CAPTURE(has_layer);
+      rigel::epilogue::Program program;
+      if (has_layer)
+        program = rigel::epilogue::scale(0.5) | rigel::epilogue::add_row(Kokkos::subview(row, 0, Kokkos::ALL)) |
+                  rigel::epilogue::relu();
       const auto product = [&](const std::string& kernel, std::vector<T>& result) {
         support::copy_in<Exec>(c.data(), before.data(), before.size() * sizeof(T));
-        rigel::contract(Exec{}, semiring, a, b, c, rigel::epilogue::Program{}, {.accumulate = accumulate, .kernel = kernel});
+        rigel::contract(Exec{}, semiring, a, b, c, program, {.accumulate = accumulate, .kernel = kernel});
         support::copy_out<Exec>(result.data(), c.data(), result.size() * sizeof(T));
       };
       product("reference", expected);
@@ -159,6 +179,8 @@ TEST_CASE_TEMPLATE("aligned operands of one, two and eight bytes", Exec, RIGEL_T
   check_layouts<Exec>(rigel::min_plus<double>{}, support::kernels_on(Exec{}, "min_plus", Scalar::f64));
   check_layouts<Exec>(rigel::l1<double>{}, support::kernels_on(Exec{}, "l1", Scalar::f64));
   check_layouts<Exec>(rigel::l1<rigel::half>{}, support::kernels_on(Exec{}, "l1", Scalar::f16));
+  check_layouts<Exec>(rigel::plus_times<rigel::bfloat16>{}, support::kernels_on(Exec{}, "plus_times", Scalar::bf16));
+  check_layouts<Exec>(rigel::min_plus<rigel::half>{}, support::kernels_on(Exec{}, "min_plus", Scalar::f16, Scalar::f32));
   check_layouts<Exec>(rigel::max_plus<std::uint8_t>{}, support::kernels_on(Exec{}, "max_plus", Scalar::u8));
 }
 
@@ -169,6 +191,7 @@ TEST_CASE_TEMPLATE("a few rows and a large matrix, aligned, two of each", Exec, 
   check_few_rows<Exec>(rigel::l1<float>{}, support::kernels_on(Exec{}, "l1", Scalar::f32));
   check_few_rows<Exec>(rigel::plus_times<double>{}, support::kernels_on(Exec{}, "plus_times", Scalar::f64));
   check_few_rows<Exec>(rigel::l1<rigel::half>{}, support::kernels_on(Exec{}, "l1", Scalar::f16));
+  check_few_rows<Exec>(rigel::plus_times<rigel::bfloat16>{}, support::kernels_on(Exec{}, "plus_times", Scalar::bf16));
   check_few_rows<Exec>(rigel::max_plus<std::uint8_t>{}, support::kernels_on(Exec{}, "max_plus", Scalar::u8));
 }
 
@@ -179,13 +202,20 @@ TEST_CASE_TEMPLATE("aligned words of bits", Exec, RIGEL_TEST_SPACES) {
 }
 
 TEST_CASE_TEMPLATE("aligned operands of a user's functor", Exec, RIGEL_TEST_SPACES) {
-  std::vector<rigel::KernelInfo> families(2);
-  families[0].name = "portable." + std::string(rigel::semiring_name<city_block>()) + ".f32.tiles";
-  families[1].name = rigel::detail::space_of<Exec> == rigel::Space::cuda
-                         ? "cuda.simt." + std::string(rigel::semiring_name<city_block>()) + ".f32.128x128x8"
-                         : "host";
-  for (auto& info : families) info.promises = rigel::Promise::reference_bits;
-  check_layouts<Exec>(city_block{}, families);
+  const auto check_functor = [](const auto& semiring, const char* types) {
+    const std::string name = std::string(rigel::semiring_name<std::remove_cvref_t<decltype(semiring)>>()) + types;
+    std::vector<rigel::KernelInfo> families(3);
+    families[0].name = "portable." + name + ".tiles";
+    families[1].name = families[2].name = "host";
+    if (rigel::detail::space_of<Exec> == rigel::Space::cuda) {
+      families[1].name = "cuda.simt." + name + ".128x128x8";
+      families[2].name = "cuda.simt." + name + ".64x64x8";
+    }
+    for (auto& info : families) info.promises = rigel::Promise::reference_bits;
+    check_layouts<Exec>(semiring, families);
+  };
+  check_functor(city_block{}, ".f32");
+  check_functor(city_block_of_halves{}, ".f16");
 }
 
 // Distances whose sums of squares go from 0 and subnormal numbers to infinity, in whole tiles, and in tiles whose rows fit no

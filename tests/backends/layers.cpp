@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Epilogues that have the short form of a Layer, by every kernel of 16-bit products: a factor, a row to add, an activation, and a
+// Epilogues that have the short form of a Layer, by every kernel of products of floats: a factor, a row to add, an activation, and a
 // number of its own for each output, read from C itself, too. Sums come from the same kernel, as floats; what the steps make of them
 // is computed here.
 #include <rigel/activation.hpp>
@@ -13,6 +13,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -141,10 +142,14 @@ void check(const Shape& s) {
           if (tasks[task].error == 0) {
             wrong += is != support::to_double(support::number<T>(exact));
           } else {
-            constexpr double unit = std::is_same_v<T, rigel::bfloat16> ? 0x1p-8 : 0x1p-11, least = 0x1p-25;
+            constexpr double unit = std::is_same_v<T, rigel::bfloat16> ? 0x1p-8
+                                    : std::is_same_v<T, rigel::half>   ? 0x1p-11
+                                                                       : 0x1p-24,
+                             least = 0x1p-25;
             const double activation = exact - (tasks[task].adds_own ? double{at(own, i, column_of_c)} : 0);
+            // Both the result and what is expected of it are rounded, this one to float.
             wrong += !(std::fabs(is - exact) <=
-                       std::fabs(exact) * unit + std::fabs(activation) * tasks[task].error * 1.01 + least);
+                       std::fabs(exact) * (unit + 0x1p-24) + std::fabs(activation) * tasks[task].error * 1.01 + least);
           }
         }
       CAPTURE(info.name);
@@ -159,13 +164,63 @@ void check(const Shape& s) {
   CHECK(checked >= 2 * static_cast<int>(tasks.size()));
 }
 
+/// The same into a column-major C, of which kernels may compute the transpose: a row then is a column to add.
+template <class T, class C, class Exec>
+void check_column_major(int m, int n, int k) {
+  const Exec exec;
+  const auto a = support::matrix<T, Exec>(m, k, random_values<T>(m * k, 1)),
+             b = support::matrix<T, Exec>(k, n, random_values<T>(k * n, 2));
+  const Values row = random_values<float>(n, 3), column = random_values<float>(m, 4);
+  const Kokkos::View<float*, typename Exec::memory_space> row_view("row", n), column_view("column", m);
+  support::fill(row_view, row);
+  support::fill(column_view, column);
+  int checked = 0;
+  for (const auto& info : support::kernels_on(exec, "plus_times", rigel::scalar_of<T>, rigel::Scalar::f32)) {
+    const rigel::ContractOptions options{.precision = info.precision, .kernel = info.name};
+    const auto values_after = [&](const epilogue::Program& program, auto zero) {
+      const auto c = support::matrix<decltype(zero), Exec>(n, m);
+      const bool ran = support::ran(
+          info, [&] { rigel::contract(exec, rigel::plus_times<T>{}, a, b, rigel::transposed(c), program, options); });
+      return ran ? support::values(c) : Values{};
+    };
+    const Values sums = values_after({}, 0.f);
+    const Values of_row = values_after(epilogue::scale(2) | epilogue::add_row(row_view) | epilogue::relu(), C{}),
+                 of_column = values_after(epilogue::add_column(column_view), C{});
+    if (sums.empty() || of_row.empty() || of_column.empty()) continue;
+    int wrong = 0;
+    for (int j = 0; j < n; ++j)
+      for (int i = 0; i < m; ++i) {
+        const std::size_t at = static_cast<std::size_t>(j) * m + i;
+        const float sum = static_cast<float>(sums[at]), layer = sum * 2 + static_cast<float>(row[j]),
+                    shifted = sum + static_cast<float>(column[i]);
+        wrong += of_row[at] != support::to_double(support::number<C>(layer < 0 ? 0 : layer));
+        wrong += of_column[at] != support::to_double(support::number<C>(shifted));
+      }
+    CAPTURE(info.name);
+    CAPTURE(m);
+    CAPTURE(n);
+    CHECK(wrong == 0);
+    ++checked;
+  }
+  CHECK(checked >= 2);
+}
+
 }  // namespace
 
-TEST_CASE_TEMPLATE("layers: every kernel of 16-bit products", Exec, RIGEL_TEST_SPACES) {
+TEST_CASE_TEMPLATE("layers: every kernel, C by columns", Exec, RIGEL_TEST_SPACES) {
+  for (const auto [m, n, k] : {std::array{136, 260, 40}, std::array{256, 128, 24}, std::array{77, 131, 33}}) {
+    check_column_major<float, float, Exec>(m, n, k);
+    check_column_major<rigel::bfloat16, float, Exec>(m, n, k);
+    check_column_major<rigel::half, rigel::half, Exec>(m, n, k);
+  }
+}
+
+TEST_CASE_TEMPLATE("layers: every kernel of products of floats, their sums rounded to their type", Exec, RIGEL_TEST_SPACES) {
   for (const Shape& s :
        {Shape{1, 12, 40, 0, 0}, Shape{70, 136, 40, 0, 0}, Shape{130, 200, 72, 4, 4}, Shape{77, 260, 64, 1, 1},
         Shape{140, 37, 24, 0, 0}, Shape{66, 132, 40, 4, 1}, Shape{66, 132, 40, 1, 4}, Shape{150, 392, 136, 4, 8}}) {
     check<rigel::bfloat16, Exec>(s);
     check<rigel::half, Exec>(s);
+    check<float, Exec>(s);
   }
 }

@@ -91,7 +91,7 @@ Ways ways_for(const Contraction& p) {
     const Ways ways{way_of<S, Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride),
                     way_of<S, Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride)};
     const bool along_lines = ways.a == tile::Way::along_lines && ways.b == tile::Way::along_lines;
-    if (along_lines && !std::is_same_v<Shape, LargeTile<S>>) return {};
+    if (along_lines && !takes_lines<S, Shape>) return {};
     if (ways.a != tile::Way::single && ways.b != tile::Way::single) return ways;
     if (constexpr tile::Way b = shifted_way_of_b<S, Shape>; b != tile::Way::single && can_be_shifted<S, Shape, b>(p))
       return {tile::Way::shifted_k, b};
@@ -148,7 +148,7 @@ void with_function(const Contraction& p, const Visit& visit) {
   } else {
     if constexpr (takes_vectors<S, Shape>) {
       const Ways ways = ways_for<S, Shape>(p);
-      if constexpr (is_packed<S>) {
+      if constexpr (is_packed<S> || widens<S>) {
         if (ways.a != Way::single) return use.template operator()<Steps<OnPairs<S>>, Way::either, Way::either>({});
       } else {
         if constexpr (constexpr Way b = shifted_way_of_b<S, Shape>; b != Way::single)
@@ -159,7 +159,7 @@ void with_function(const Contraction& p, const Visit& visit) {
           return use.template operator()<Steps<S>, Way::along_k, Way::along_lines>({});
         if (ways.a == Way::along_lines && ways.b == Way::along_k)
           return use.template operator()<Steps<S>, Way::along_lines, Way::along_k>({});
-        if constexpr (std::is_same_v<Shape, LargeTile<S>>)
+        if constexpr (takes_lines<S, Shape>)
           if (ways.a == Way::along_lines) return use.template operator()<Steps<S>, Way::along_lines, Way::along_lines>({});
       }
     }
@@ -248,8 +248,8 @@ constexpr double steps_per_second() {
     return sizeof(operand_t<S>) == 4 ? 1e10 : 2.7e9;
   else if constexpr (bit_counts_of<S> > 0)
     return 2.7e10 / bit_counts_of<S>;
-  else if constexpr (is_light_float<S>)
-    return 1.1e11 / pace<S>.step;
+  else if constexpr (computes_floats<S>)
+    return 1.1e11 / pace<OnFloats<S>>.step;
   else
     return 1e11 * relative_speed<S> / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
 }
@@ -259,11 +259,12 @@ constexpr double steps_per_second() {
 /// each other.
 template <class S, class Shape>
 double busy(double tiles, bool behind_others) {
-  if (is_light_float<S>) {
+  if (computes_floats<S>) {
     constexpr double alone = tile_spec<S, Shape>().alone;
+    constexpr Pace pace = simt::pace<OnFloats<S>>;
     if (tiles == 1 && alone > 0) return alone;
-    if (tiles == 1) return behind_others ? pace<S>.alone_behind_others : pace<S>.alone;
-    if (tiles == 2 && std::is_same_v<Shape, SmallTile<S>> && behind_others) return pace<S>.two_behind_others;
+    if (tiles == 1) return behind_others ? pace.alone_behind_others : pace.alone;
+    if (tiles == 2 && std::is_same_v<Shape, SmallTile<S>> && behind_others) return pace.two_behind_others;
   }
   const double warps = tiles * Shape::threads / 32;
   if (warps > 4) return warps / (4 * std::ceil(warps / 4));
@@ -283,7 +284,7 @@ double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, do
   const TileTimes& times = copies == 1 ? spec.in_vectors : spec.singles;
   const detail::Waves tiles(static_cast<double>(count), multiprocessors, Shape::blocks);
   const double full = tiles.full(), rest = tiles.rest(), rounds = tiles.waves();
-  const double lost = is_light_float<S> && std::is_same_v<Shape, LargeTile<S>> && full > 0 ? pace<S>.lost : 0;
+  const double lost = computes_floats<S> && std::is_same_v<Shape, LargeTile<S>> && full > 0 ? pace<OnFloats<S>>.lost : 0;
   const double rate =
       steps_per_second<S, Shape>() * efficiency * copies * speed / (static_cast<double>(area) * static_cast<double>(k));
   return times.launch + (lost + full / busy<S, Shape>(Shape::blocks, false) + rest / busy<S, Shape>(rest, full > 0)) / rate +
@@ -297,7 +298,7 @@ double copies_of(const Contraction& p) {
   constexpr bool large = std::is_same_v<Shape, LargeTile<S>>;
   constexpr double singles = is_light_float<S> ? (large ? 0.88 : 0.93) : large ? 0.82 : 0.9;
   constexpr double shifted = large ? 0.965 : 0.947, steps = large ? 6 : 3;
-  if (!takes_vectors<S, Shape>) return is_light_float<S> ? singles : 1;
+  if (!takes_vectors<S, Shape>) return computes_floats<S> ? singles : 1;
   const tile::Way way = ways_for<S, Shape>(p).a;
   const double k = static_cast<double>(p.k);
   return way == tile::Way::single ? singles : way == tile::Way::shifted_k ? shifted * k / (k + steps) : 1;
@@ -315,7 +316,7 @@ double speed_of(const Contraction& p) {
     if constexpr (has_special_powers<S>) return by_products ? 2.4 : 1;
     return by_products ? 1.5 : PowersByTable<S>::supports(exponent) ? 1 : 0.09;
   } else {
-    if (is_light_float<S> || is_transcendental<S>) return 1;
+    if (computes_floats<S> || is_transcendental<S>) return 1;
     constexpr bool is_small = std::is_same_v<Shape, SmallTile<S>>;
     if (std::is_integral_v<operand_t<S>> && sizeof(operand_t<S>) == 8) return is_small ? 0.97 : 0.93;
     if (!is_small) return 1;
@@ -324,11 +325,11 @@ double speed_of(const Contraction& p) {
 }
 
 /// The wait for the instructions of the general epilogue. It runs if C does not take results as they are: with a Program, or
-/// of another type. For light floats the measured times include it.
+/// of another type. For light semirings on floats the measured times include it.
 template <class S>
 double detour_seconds(const Contraction& p) {
   constexpr double detour = 4e-6;
-  if (is_light_float<S> || !p.program) return 0;
+  if (computes_floats<S> || !p.program) return 0;
   return p.program->empty() && p.c.type == scalar_of<result_t<S>> ? 0 : detour;
 }
 
@@ -365,11 +366,23 @@ void launch_tiles(const KernelInfo& info, const Contraction& p, const void* func
   });
 }
 
+/// Makes a layer of an epilogue whose shifts differ by rows and not by columns, as a bias does in the transpose of a column-major C.
+inline void shift_by_rows(detail::ProgramFinish& finish) {
+  if (finish.is_layer) return;
+  auto layer = epilogue::Layer::of(finish.program.transposed());
+  if (!layer || !is_short(*layer)) return;
+  std::swap(layer->shift.row_stride, layer->shift.column_stride);
+  finish.layer = *layer;
+  finish.is_layer = true;
+}
+
 template <class S, class Finish, class Shape>
 void run(const KernelInfo& info, const Contraction& p, void*) {
   const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
+  auto arguments = detail::arguments_of<S, Finish>(p);
+  if constexpr (applies_layers<S, Finish>) shift_by_rows(arguments.finish);
   with_function<S, Finish, Shape>(p, [&](const void* function, const auto& parameters) {
-    launch_tiles(info, p, function, raster, Shape::threads, detail::arguments_of<S, Finish>(p), parameters);
+    launch_tiles(info, p, function, raster, Shape::threads, arguments, parameters);
   });
 }
 
@@ -380,7 +393,7 @@ constexpr int shared_memory_of() {
   const auto bytes = []<Way a, Way b>() { return TileSum<S, Shape, Steps<OnPairs<S>>, a, b>::bytes; };
   int most = bytes.template operator()<Way::single, Way::single>();
   if constexpr (takes_vectors<S, Shape>) {
-    if constexpr (is_packed<S>) {
+    if constexpr (is_packed<S> || widens<S>) {
       most = std::max(most, bytes.template operator()<Way::either, Way::either>());
     } else {
       most = std::max(most, bytes.template operator()<Way::along_k, Way::along_k>());

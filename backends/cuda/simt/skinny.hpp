@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A few rows against a large matrix. A block takes 128 bytes of B's columns, up to 128 rows and all of K, and streams B through a ring
+// A few rows against a large matrix. A block takes 16 to 64 of B's columns, up to 128 rows and all of K, and streams B through a ring
 // of slabs in shared memory by 16-byte copies, many in flight, so that the call runs at the speed of memory or of the steps. Some of
 // its warps copy; a thread of the others computes a few outputs, each as one chain in ascending k. Slabs are deep, since each costs a
 // barrier and the latency of shared memory.
@@ -15,13 +15,13 @@
 
 namespace rigel::backends::simt {
 
-/// A tile of some rows by 128 bytes of columns, or by 64 of 1-byte types; a slab has `Depth` elements along K, of which the code takes
-/// `Unrolled` at a time. A computing thread has one of `Counts` rows, in each of `OfThread` columns: the more outputs share an operand,
-/// the less they read of shared memory. Vectors are of 16 bytes.
-template <class Element, int OfThread, int Depth, int Unrolled, int... Counts>
+/// A tile of some rows by `Columns` columns; a slab has `Depth` elements along K, of which the code takes `Unrolled` at a time. A
+/// computing thread has one of `Counts` rows, in each of `OfThread` columns: the more outputs share an operand, the less they read of
+/// shared memory. Vectors are of 16 bytes.
+template <class Element, int Columns, int OfThread, int Depth, int Unrolled, int... Counts>
 struct SkinnyShape {
-  static constexpr int size = static_cast<int>(sizeof(Element)), columns = std::min(128 / size, 64);
-  static constexpr int computing = size <= 2 ? 256 : 128, copying = 128, threads = computing + copying;
+  static constexpr int size = static_cast<int>(sizeof(Element)), columns = Columns;
+  static constexpr int computing = columns == 64 ? 256 : 128, copying = 128, threads = computing + copying;
   static constexpr int of_thread = OfThread, lanes = columns / of_thread, groups = computing / lanes;
   static constexpr int rows = std::max({Counts...}), m = groups * rows;  // at most: of a thread, of a tile
   // On a multiprocessor, as far as registers are concerned. Threads with up to 32 outputs take up to 150, and those with saturating sums
@@ -42,8 +42,11 @@ struct SkinnyShape {
   /// Elements of a slab, if threads have `count` rows.
   static constexpr int of_b = columns * pitch;
   __host__ __device__ static constexpr int of_a(int count) { return groups * count * pitch; }
-  // So many that a multiprocessor holds two blocks; fewer of the high tile.
-  static constexpr int stages = std::min(108 * 1024 / ((of_a(counts[counts.size() / 2]) + of_b) * size), 8);
+  // So many that a multiprocessor holds two blocks; fewer of the high tile, of which one of sm_80 holds one. sm_86 holds seven of 16-bit
+  // floats.
+  static constexpr int exchanged = rows * of_thread * computing * static_cast<int>(sizeof(std::int64_t));
+  static constexpr int stages = std::min({108 * 1024 / ((of_a(counts[counts.size() / 2]) + of_b) * size),
+                                          (163 * 1024 - exchanged) / ((of_a(rows) + of_b) * size), size == 2 ? 7 : 8});
   /// Bytes of shared memory: slabs, and each thread's outputs.
   template <class Accumulator>
   static constexpr int shared(int count) {
@@ -347,27 +350,29 @@ inline constexpr bool has_skinny =
     in_zoo<S> && !is_transcendental<S> && !is_packed<S> && !singles_only<S> && bit_counts_of<S> == 0 &&
     std::is_arithmetic_v<typename S::accumulator> && sizeof(typename S::element) <= 8;
 
-/// The tiles of a semiring: for the fewest rows, and for more. Those of light semirings of floats have 4 to 16 rows, or 32 to 128; others
-/// 8 or 16.
+/// The tiles of a semiring: for the fewest rows, and for more. Light semirings that compute floats have 4 to 16 rows, or 32 to 128 (of
+/// 16-bit floats sums of products alone, since its code is long); others have 8 or 16.
 template <class S>
 constexpr auto low_skinny_shape() {
   using Element = typename S::element;
-  if constexpr (is_light_float<S>)
-    return SkinnyShape<Element, 1, 128, 32, 1, 2, 3, 4>{};
+  if constexpr (computes_floats<S>)
+    return SkinnyShape<Element, 32, 1, 128, 32, 1, 2, 3, 4>{};
   else if constexpr (sizeof(Element) == 8)
-    return SkinnyShape<Element, 1, 64, 32, 1>{};
+    return SkinnyShape<Element, 16, 1, 64, 32, 1>{};
   else
-    return SkinnyShape<Element, 2, 128, 32, 1>{};
+    return SkinnyShape<Element, sizeof(Element) == 4 ? 32 : 64, 2, 128, 32, 1>{};
 }
 template <class S>
 constexpr auto high_skinny_shape() {
   using Element = typename S::element;
   if constexpr (is_light_float<S>)
-    return SkinnyShape<Element, 4, 64, 8, 2, 4, 5, 7, 8>{};
+    return SkinnyShape<Element, 32, 4, 64, 8, 2, 4, 5, 7, 8>{};
+  else if constexpr (std::is_same_v<OnFloats<S>, plus_times<float>>)
+    return SkinnyShape<Element, 32, 4, 64, 16, 2, 4, 8>{};
   else if constexpr (sizeof(Element) == 8)
-    return SkinnyShape<Element, 1, 64, 32, 2>{};
+    return SkinnyShape<Element, 16, 1, 64, 32, 2>{};
   else
-    return SkinnyShape<Element, 2, 128, 32, 2>{};
+    return SkinnyShape<Element, sizeof(Element) == 4 ? 32 : 64, 2, 128, 32, 2>{};
 }
 
 /// use.operator()<Shape>() with the low tile if that has all rows, or with the high one.
@@ -428,18 +433,20 @@ double skinny_seconds(const Contraction& p) {
   return launch + std::max(std::max(of_block, of_multiprocessor) / clock, bytes / bytes_per_second);
 }
 
-/// The same for threads of `count` rows of light floats, from instructions: a warp of each scheduler computes a tile.
+/// The same for threads of `count` rows of semirings that compute floats, from instructions: a warp of each scheduler computes a tile.
 template <class S, class Shape>
 double skinny_seconds_of_floats(const Contraction& p, int count) {
   constexpr double launch = 5.5e-6, clock = 1.7e9, bytes_per_second = 3.5e12, c_per_second = 2e12;
-  constexpr double of_step = 1.95 * pace<S>.step, of_tile = 700, of_slab = 120, of_output = 50, of_copy = 5;  // clocks
+  constexpr double of_step = 1.95 * pace<OnFloats<S>>.step, of_tile = 700, of_slab = 120, of_output = 50,
+                   of_copy = 5;  // clocks
   const double rows = count, columns = Shape::of_thread, k = static_cast<double>(p.k), n = static_cast<double>(p.n);
   const double lines = Shape::groups * rows + Shape::columns;
-  const double of_reads = columns == 1 ? rows / 4 + 1 : (rows + columns) / 4;
+  const double of_reads = columns == 1 ? rows / Shape::width + 1 : (rows + columns) / Shape::width;
+  const double conversions = Shape::size < 4 ? rows + columns : 0;
   // A read of 16 bytes takes shared memory two clocks, or four if all threads of a warp read different columns.
-  const double of_memory = columns == 1 ? 2 * rows + 4 : 2 * (rows + columns);
+  const double of_memory = (columns == 1 ? 2 * rows + 4 : 2 * (rows + columns)) * Shape::size / 4;
   const double copies = lines / (Shape::width * Shape::copying) * of_copy;
-  const double of_k = std::max(rows * columns * of_step + of_reads + copies, of_memory);
+  const double of_k = std::max(rows * columns * of_step + of_reads + conversions + copies, of_memory);
   const double batches = static_cast<double>(p.batch);
   const double tiles =
       batches * std::ceil(static_cast<double>(p.m) / (Shape::groups * rows)) * std::ceil(n / Shape::columns);

@@ -380,6 +380,7 @@ double small_cost(const Kernel<Contraction>&, const Contraction& p, Plan& kept) 
       calls_exp = sums_exponentials<S> && wide;
   constexpr double steps = calls_pow   ? 8e8
                            : calls_exp ? 2.7e9
+                           : widens<S> ? 1e11 * relative_speed<S>
                                        : steps_per_second<S, SmallTile<S>>() / (adds_arguments<S> ? 2.7 : 1);
   constexpr double clocks = calls_pow                             ? 700
                             : has_special_powers<S>               ? 125

@@ -80,7 +80,8 @@ struct Slabs {
   static constexpr int stages = LoaderA::async && 3 * bytes <= 48 * 1024 ? 3 : 2;
   static_assert(staging == 0 || stages == 3);
   static constexpr bool repeat_lines(tile::Way way) {
-    return way == tile::Way::single || way == tile::Way::along_k || way == tile::Way::along_lines;
+    return way == tile::Way::single || way == tile::Way::along_k || way == tile::Way::along_lines ||
+           way == tile::Way::either;
   }
   static_assert(!sees_elements_alone<S> || (repeat_lines(WayA) && repeat_lines(WayB)));
 };
@@ -98,6 +99,7 @@ template <class S, class Shape, tile::Way WayA, tile::Way WayB>
 inline constexpr Schedule schedule_of =
     counts_down<S, Shape, WayA, WayB>                        ? schedule_of_counted<S>
     : WayA == tile::Way::single || WayB == tile::Way::single ? schedule_of_singles<S, Shape>
+    : widens<S>                                              ? schedule_of_widened
     : WayA == tile::Way::shifted_k                           ? schedule_of_shifted<S, Shape>
                                                              : schedule<S>;
 

@@ -35,13 +35,24 @@ inline constexpr bool leaves_by_rows =
     std::is_same_v<typename S::accumulator, float> && std::is_same_v<result_t<S>, float> &&
     tile::chunk_of<tile::stored_t<operand_t<S>>> == 4;
 
-/// Whether steps of an epilogue are applied to several outputs of a thread at a time: of floats whose results are distances, in tiles
-/// inside of C. (Other kernels would grow by 9 KB each; the large tiles of l2_squared would spill.)
+/// Whether steps of an epilogue are applied to several outputs of a thread at a time: of sums of products and of distances in float.
+/// (Other kernels would grow by 9 KB each; the large tiles of l2_squared would spill.)
 template <class S>
 inline constexpr bool runs_steps = false;
 template <class E> inline constexpr bool runs_steps<l1<E, float>> = true;
 template <class E> inline constexpr bool runs_steps<linf<E, float>> = true;
 template <class E> inline constexpr bool runs_steps<lp<E, float>> = true;
+template <class E> inline constexpr bool runs_steps<plus_times<E, float>> = true;
+
+/// Whether whole tiles also apply short layers in registers: of sums of products in float.
+template <class S, class Finish>
+inline constexpr bool applies_layers = false;
+template <class E>
+inline constexpr bool applies_layers<plus_times<E, float>, detail::ProgramFinish> = true;
+/// Whether a layer is so short: a scale(), an add() and a relu(), or some of them.
+RIGEL_FUNCTION bool is_short(const epilogue::Layer& layer) {
+  return !layer.has_matrix() && (layer.activation == epilogue::Kind::scale || layer.activation == epilogue::Kind::relu);
+}
 
 /// Stores a block's tile in one of four ways: the first that takes it.
 template <class S, class Finish, class Shape, class Sum, tile::Way WayA, tile::Way WayB>
@@ -78,7 +89,7 @@ class TileStore {
 
   /// Decides how the tile goes out. (Conditions of its own function, as `bool`, would cost instructions.)
   __device__ __forceinline__ void operator()(Registers& x) const {
-    // In vectors: aligned tiles inside of a C that receives results as they are, or square roots.
+    // In vectors: aligned tiles inside of a C that receives results as they are, square roots, or short layers.
     if constexpr (Number<Value> && Sum::chunk * sizeof(Value) <= 16) {
       constexpr int chunk_bytes = Sum::chunk * outputs_of<S> * sizeof(Value);
       const std::int64_t stride = line_stride();
@@ -87,16 +98,19 @@ class TileStore {
       const bool aligned =
           (reinterpret_cast<std::uintptr_t>(c) | static_cast<std::uintptr_t>(stride) * sizeof(Value)) % chunk_bytes == 0;
       const bool roots = has_root_vectors && g_.finish.template power<Value>() == 0.5;
-      if ((roots || g_.finish.template is_copy<Value>()) && unit && aligned && rows_ >= Shape::m && columns_ >= width)
+      if ((roots || takes_results_as<Value>()) && unit && aligned && rows_ >= Shape::m && columns_ >= width) {
+        apply_layer(x);
         return store_vectors(x, c, stride, roots);
+      }
       // Not one function for both types of C: with it the large tile of l1 of floats spilled.
       if constexpr (shortens<S>) {
         Short* const rounded = tile_of_c<Short>();
         const auto places = reinterpret_cast<std::uintptr_t>(rounded) | static_cast<std::uintptr_t>(stride) * sizeof(Short);
         const bool fits = unit && places % (Sum::chunk * sizeof(Short)) == 0;
-        if (fits && g_.finish.template is_copy<Short>() && rows_ >= Shape::m && columns_ >= width &&
-            !(joins_late && g_.accumulate))
+        if (fits && takes_results_as<Short>() && rows_ >= Shape::m && columns_ >= width && !(joins_late && g_.accumulate)) {
+          apply_layer(x);
           return store_rounded(x, rounded, stride);
+        }
       }
     }
     const One one(g_);
@@ -104,11 +118,17 @@ class TileStore {
     if constexpr (leaves_by_rows<S, WayA>)
       if constexpr (rows_fit<Sum>)
         if (one.is_plain() && !one.is_power() && g_.c_strides.column == 1) return store_rows(x, one);
-    // Steps of a short epilogue, in tiles inside of C.
+    // Steps of a short epilogue.
     if constexpr (runs_steps<S> && !tight && !shifted)
-      if (!one.is_plain() && g_.finish.template runs_short<float>() && rows_ >= Shape::m && columns_ >= Shape::n &&
-          !(joins_late && g_.accumulate))
-        return store_steps(x);
+      if (!one.is_plain()) {
+        const auto takes = [&]<class To>() {
+          return g_.finish.template runs_short<To>() && (cuts_steps || (rows_ >= Shape::m && columns_ >= Shape::n)) &&
+                 !(joins_late && g_.accumulate);
+        };
+        if (takes.template operator()<float>()) return store_steps<float>(x);
+        if constexpr (shortens<S>)
+          if (takes.template operator()<Short>()) return store_steps<Short>(x);
+      }
     store_pieces(x, one);
   }
 
@@ -125,6 +145,11 @@ class TileStore {
   static constexpr bool tight =
       WayA == tile::Way::along_lines && WayB == tile::Way::along_lines && Shape::outputs_m * Shape::outputs_n >= 128;
 
+  // Whether tiles at C's edges apply steps, too. A functor, unlike a Program, must not get a number that is no output, as the second
+  // of CutGroups::choose() is; and large tiles of l1 have no registers left for it.
+  static constexpr bool cuts_steps =
+      std::is_same_v<Finish, detail::ProgramFinish> && std::is_same_v<S, plus_times<Short, float>>;
+
   // How many rows and columns of the tile exist, C's element at its origin, and the stride from one row (`along_n`) or column
   // to the next.
   __device__ __forceinline__ int last_m() const { return static_cast<int>(std::min<std::int64_t>(rows_, Shape::m)); }
@@ -134,6 +159,48 @@ class TileStore {
     return static_cast<To*>(g_.c) + g_.c_offset(origin_.batch, origin_.m, origin_.n);
   }
   __device__ __forceinline__ std::int64_t line_stride() const { return along_n_ ? g_.c_strides.row : g_.c_strides.column; }
+
+  // Whether C receives results as they are, or after a short layer.
+  template <class To>
+  __device__ __forceinline__ bool takes_results_as() const {
+    if constexpr (applies_layers<S, Finish>)
+      if (g_.finish.is_layer && is_short(g_.finish.layer)) return g_.finish.type == scalar_of<To>;
+    return g_.finish.template is_copy<To>();
+  }
+
+  // Applies a short layer to all outputs of the thread, which exist. Its shifts may differ by rows instead (shift_by_rows()).
+  __device__ __forceinline__ void apply_layer([[maybe_unused]] Registers& x) const {
+    if constexpr (applies_layers<S, Finish>) {
+      const epilogue::Layer& layer = g_.finish.layer;
+      if (!g_.finish.is_layer) return;
+      constexpr int chunk = Sum::chunk, rows = Shape::outputs_m, columns = Shape::outputs_n;
+      using epilogue::detail::for_each_value;
+      if (layer.scales) for_each_value(x, [&](float& value, int) __attribute__((always_inline)) { value *= layer.factor; });
+      if (layer.shifts && layer.shift_in_memory && layer.shift.row_stride != 0) {
+#pragma unroll
+        for (int i = 0; i < rows; i += chunk) {
+          float shift[chunk];
+          layer.shift.read(shift, origin_.batch, origin_.m + tile::line_of<Shape::threads_m, chunk>(i, place_.m), 0, 1, 0);
+#pragma unroll
+          for (int v = 0; v < chunk; ++v)
+#pragma unroll
+            for (int j = 0; j < columns; ++j) x[i + v][j] += shift[v];
+        }
+      } else if (layer.shifts) {
+#pragma unroll
+        for (int j = 0; j < columns; j += chunk) {
+          float shift[chunk];
+          layer.read_shift(shift, origin_.batch, origin_.n + tile::line_of<Shape::threads_n, chunk>(j, place_.n));
+#pragma unroll
+          for (int v = 0; v < chunk; ++v)
+#pragma unroll
+            for (int i = 0; i < rows; ++i) x[i][j + v] += shift[v];
+        }
+      }
+      if (layer.activation == epilogue::Kind::relu)
+        for_each_value(x, [](float& value, int) __attribute__((always_inline)) { value = value < 0 ? 0 : value; });
+    }
+  }
 
   __device__ __forceinline__ void store_rounded(const Registers& x, Short* c, std::int64_t stride) const {
     const auto result = [&](const Accumulator& value, Short) { return One::rounded(s_, value); };
@@ -250,29 +317,36 @@ class TileStore {
   }
 
   // Where a thread's outputs of a piece lie, as Program::run_on() takes them.
-  struct Outputs : Exchange::Groups {
+  using Groups = std::conditional_t<cuts_steps, typename Exchange::CutGroups, typename Exchange::Groups>;
+  struct Outputs : Groups {
     const tile::Origin& origin;
     __device__ __forceinline__ epilogue::Place place(int group) const {
       const int number = this->first + group;
       return {origin.batch, origin.m + (this->m + number * this->next_m), origin.n + (this->n + number * this->next_n)};
     }
   };
+  template <class To>
   __device__ __forceinline__ void store_steps(const Registers& x) const {
     Exchange::for_each(x, exchange_, place_, thread_, [&](const auto& piece) __attribute__((always_inline)) {
-      Outputs outputs{piece.groups(along_n_), origin_};
+      Outputs outputs{{piece.groups(along_n_)}, origin_};
+      if constexpr (cuts_steps) outputs.left = piece.count_of(outputs.m, outputs.n, last_m(), last_n(), along_n_);
       constexpr int width = Outputs::width, together = Outputs::together;
       const std::int64_t apart = outputs.apart_m * g_.c_strides.row + outputs.apart_n * g_.c_strides.column;
       const epilogue::Place at = outputs.place(0);
-      float* to = static_cast<float*>(g_.c) + g_.c_offset(at.l, at.m, at.n);
+      To* to = static_cast<To*>(g_.c) + g_.c_offset(at.l, at.m, at.n);
 #pragma unroll 1
-      for (; outputs.groups > 0; outputs.advance(together), to += together * width * apart) {
+      while (outputs.choose()) {
+        const int count = outputs.count();
         float values[together][width];
         outputs.load(values);
         g_.finish.run_on(values, outputs);
 #pragma unroll
         for (int t = 0; t < together; ++t)
 #pragma unroll
-          for (int v = 0; v < width; ++v) to[(t * width + v) * apart] = values[t][v];
+          for (int v = 0; v < width; ++v)
+            if (outputs.exists(t, v)) to[(t * width + v) * apart] = detail::convert<To>(values[t][v]);
+        outputs.advance();
+        to += count * apart;
       }
     });
   }

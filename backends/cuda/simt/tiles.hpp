@@ -110,6 +110,13 @@ inline constexpr bool in_vectors =
     std::is_same_v<operand_t<S>, typename S::element> && registers_of<typename S::accumulator> == 1 &&
     !is_transcendental<S> && !needs_temporaries<S> && !has_steps_of_metric<S>;
 
+/// Light semirings of 16-bit floats that sum in float: their operands are converted on the way to shared memory.
+template <class S>
+inline constexpr bool widens =
+    (std::is_same_v<typename S::element, half> || std::is_same_v<typename S::element, bfloat16>) &&
+    std::is_same_v<operand_t<S>, float> && std::is_same_v<typename S::accumulator, float> && !is_transcendental<S> &&
+    !needs_temporaries<S> && !has_steps_of_metric<S>;
+
 /// Whether ⊗ is a user's, and must see elements of A and B only: rows and columns of a tile beyond C's then repeat others.
 /// The zoo's takes any bits.
 template <class S>
@@ -169,6 +176,8 @@ template <class S>
 inline constexpr Schedule schedule_of_counted = {1, 4};
 template <>
 inline constexpr Schedule schedule_of_counted<plus_times<float>> = {0, 3};
+/// That of 16-bit floats that are converted: the one without a spill, on sm_80 too, if ⊗ is light.
+inline constexpr Schedule schedule_of_widened = {0, 7};
 
 /// The tile of a semiring, in accumulators of `OnPairs<S>`: S::LargeTile if S has one (argument.hpp).
 template <class S>
@@ -192,7 +201,7 @@ constexpr auto large_tile() {
     return tile::Shape<16, 16, 8, 8, 8, 1, compares_doubles<S>>{};
   else if constexpr (needs_temporaries<S>)
     return tile::Shape<16, 16, 8, 8, 8, 1, true>{};
-  else if constexpr (in_vectors<S> || is_packed<S>)
+  else if constexpr (in_vectors<S> || is_packed<S> || widens<S>)
     return tile::Shape<16, 8, 8, 16, 8, 2, true>{};
   else
     return tile::Shape<16, 16, 8, 16, 8, 1, true>{};
@@ -212,7 +221,7 @@ constexpr auto small_tile() {
     return tile::Shape<8, 8, 4, 2, 16, 6, false>{};
   else if constexpr (is_transcendental<S> || has_steps_of_metric<S> || x > 1 || operand > 1)
     return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
-  else if constexpr (in_vectors<S> && std::is_same_v<typename S::element, float>)
+  else if constexpr (widens<S> || (in_vectors<S> && std::is_same_v<typename S::element, float>))
     return tile::Shape<8, 8, 8, 8, 8, 6, true>{};
   else
     return tile::Shape<8, 16, 8, 4, 16, 4, true>{};
@@ -232,8 +241,23 @@ using SmallTile = decltype(small_tile<S>());
 template <class S>
 inline constexpr bool is_light_float = in_vectors<S> && std::is_same_v<typename S::element, float>;
 
-/// Their small tile with twice the threads. Its operands cost more. But the two warps of the small tile leave schedulers
-/// idle if a multiprocessor gets an odd number of tiles, most of all if it gets one.
+/// Light semirings whose slabs hold floats, and one of the zoo on floats.
+template <class S>
+inline constexpr bool computes_floats = is_light_float<S> || widens<S>;
+template <class S>
+struct on_floats {
+  using type = S;
+};
+template <template <class, class> class Semiring, class E>
+  requires(in_zoo<Semiring<E, float>> && widens<Semiring<E, float>>)
+struct on_floats<Semiring<E, float>> {
+  using type = Semiring<float, float>;
+};
+template <class S>
+using OnFloats = typename on_floats<S>::type;
+
+/// The small tile of light semirings of floats with twice the threads. Its operands cost more. But the two warps of the small tile
+/// leave schedulers idle if a multiprocessor gets an odd number of tiles, most of all if it gets one.
 using WideTile = tile::Shape<8, 16, 8, 4, 8, 4, true>;
 template <class S>
 inline constexpr bool has_wide_tile = is_light_float<S> && !singles_only<S>;
@@ -255,7 +279,7 @@ struct TileSpec {
 };
 template <class S, class Shape>
 constexpr TileSpec tile_spec() {
-  if constexpr (!is_light_float<S>) {
+  if constexpr (!computes_floats<S>) {
     constexpr TileTimes times{std::is_same_v<Shape, SmallTile<S>> ? 3e-6 : 4.2e-6, 0.9e-6, 0.9e-6, 1.9e-10};
     return {{}, times, times};
   } else if constexpr (std::is_same_v<Shape, WideTile>)
@@ -301,16 +325,24 @@ inline constexpr bool unrolls_parts = !std::is_same_v<Shape, LargeTile<S>>;
 /// Whether kernels whose operands come element by element unroll whole slabs: if that does not spill.
 template <class S>
 inline constexpr bool unrolls_singles = is_packed<S> || (in_vectors<S> && std::is_same_v<typename S::element, float>);
+template <class E>
+  requires widens<plus_times<E, float>>
+inline constexpr bool unrolls_singles<plus_times<E, float>> = true;
 template <>
 inline constexpr bool unrolls_singles<max_min<std::int16_t>> = false;
 template <>
 inline constexpr bool unrolls_singles<min_max<std::int16_t>> = false;
 
-/// Whether a tile also has kernels that bring operands in vectors: the large one, and the smaller ones of floats.
+/// Whether a tile also has kernels that bring operands in vectors: the large one, and the smaller ones that compute floats.
 template <class S, class Shape>
 inline constexpr bool takes_vectors =
-    std::is_same_v<Shape, LargeTile<S>> ? (in_vectors<S> && !singles_only<S>) || is_packed<S>
-                                        : in_vectors<S> && !singles_only<S> && std::is_same_v<typename S::element, float>;
+    std::is_same_v<Shape, LargeTile<S>>
+        ? ((in_vectors<S> || widens<S>) && !singles_only<S>) || is_packed<S>
+        : (widens<S> || (in_vectors<S> && std::is_same_v<typename S::element, float>)) && !singles_only<S>;
+
+/// Whether a tile has a kernel in vectors for operands that both lie along M and N.
+template <class S, class Shape>
+inline constexpr bool takes_lines = std::is_same_v<Shape, LargeTile<S>> || widens<S> || std::is_same_v<S, plus_times<float>>;
 
 /// How a kernel in vectors brings B if A is K-major, and an operand is unaligned or K no multiple of a slab; `single`: not
 /// at all. It takes kernels of its own, so only the commonest semirings of floats have it. In the large tile, minima and

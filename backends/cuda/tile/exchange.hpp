@@ -9,6 +9,7 @@
 #include <rigel/backends/cuda/tile/shape.hpp>
 #include <rigel/backends/cuda/tile/slab.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace rigel::tile {
@@ -46,9 +47,40 @@ class Exchange {
 #pragma unroll
         for (int v = 0; v < width; ++v) values[t][v] = shared[slot + (t * width + v) * slot_step];
     }
-    __device__ __forceinline__ void advance(int count) {
-      first += count;
-      groups -= count;
+    /// Whether any come.
+    __device__ __forceinline__ bool choose() { return groups > 0; }
+    /// How many outputs come next.
+    __device__ __forceinline__ int count() const { return together * width; }
+    __device__ __forceinline__ bool exists(int, int) const { return true; }
+    __device__ __forceinline__ void advance() {
+      first += together;
+      groups -= together;
+    }
+  };
+  /// The same of those that exist. `groups`: how many come next.
+  struct CutGroups : Groups {
+    using Groups::together, Groups::width;
+    int left = 0;  // how many outputs exist from the first group on
+
+    /// The groups that come next: if `together` are not complete, one; of the last output alone, one whose second is a 0 in the same place.
+    __device__ __forceinline__ bool choose() {
+      this->groups = left < together * width ? 1 : together;
+      if (left < width) this->apart_m = this->apart_n = 0;
+      return left > 0;
+    }
+    __device__ __forceinline__ int count() const { return std::min(left, this->groups * width); }
+    template <class T>
+    __device__ __forceinline__ void load(T (&values)[together][width]) const {
+#pragma unroll
+      for (int t = 0; t < together; ++t)
+#pragma unroll
+        for (int v = 0; v < width; ++v)
+          values[t][v] = exists(t, v) ? this->shared[((this->first + t) * width + v) * this->slot_step] : 0;
+    }
+    __device__ __forceinline__ bool exists(int t, int v) const { return t * width + v < count(); }
+    __device__ __forceinline__ void advance() {
+      this->first += this->groups;
+      left -= this->groups * width;
     }
   };
 
@@ -81,15 +113,13 @@ class Exchange {
       const int n = line_in_tile<Shape::threads_n, width>(number_ % pieces_n * width, column);
       // A thread's outputs are in different rows (`along_n`), or in different columns.
       const int step = Shape::threads / (along_n ? columns : rows);
-      const int lines_left = along_n ? (last_m - m + m_apart - 1) / m_apart : (last_n - n + n_apart - 1) / n_apart;
-      const int count = (along_n ? n < last_n : m < last_m) ? (lines_left + step - 1) / step : 0;
-      const int most = (along_n ? rows : columns) / step;
+      const int count = count_of(m, n, last_m, last_n, along_n);
       const int slot_step = step * (along_n ? pitch : 1);
       const std::int64_t c_step = step * (along_n ? m_apart * row_stride : n_apart * column_stride);
       T* c = tile + m * row_stride + n * column_stride;
       const Accumulator* slot = shared_ + row * pitch + column;
 #pragma unroll 4
-      for (int i = 0; i < (count < most ? count : most); ++i, c += c_step, slot += slot_step) use(*slot, *c);
+      for (int i = 0; i < count; ++i, c += c_step, slot += slot_step) use(*slot, *c);
     }
 
     /// This thread's outputs of the piece, in groups, as Program::run_on() takes them; those of consecutive threads are
@@ -112,6 +142,15 @@ class Exchange {
       g.next_m = Groups::width * g.apart_m;
       g.next_n = Groups::width * g.apart_n;
       return g;
+    }
+
+    /// How many of a thread's outputs of the piece are among the tile's first `last_m` × `last_n`, if (m, n) is its first one.
+    __device__ __forceinline__ static int count_of(int m, int n, int last_m, int last_n, bool along_n) {
+      constexpr int m_apart = height == chunk ? 1 : chunk, n_apart = width == chunk ? 1 : chunk;
+      const int step = Shape::threads / (along_n ? columns : rows), most = (along_n ? rows : columns) / step;
+      const int lines_left = along_n ? (last_m - m + m_apart - 1) / m_apart : (last_n - n + n_apart - 1) / n_apart;
+      const int count = (along_n ? n < last_n : m < last_m) ? (lines_left + step - 1) / step : 0;
+      return count < most ? count : most;
     }
 
    private:

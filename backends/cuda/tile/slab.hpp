@@ -6,6 +6,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/arch/copy_async.hpp>
+#include <rigel/backends/cuda/arch/shared_memory.hpp>
 #include <rigel/numeric.hpp>
 
 #include <algorithm>
@@ -108,7 +109,7 @@ enum class Way { single, along_k, along_lines, either, shifted_k, shifted_lines 
 
 /// Brings one operand slab by slab from global to shared memory. `start` begins a slab, `finish` completes the next one that
 /// is needed. `staging`: `staging_size` elements of shared memory for this loader alone. `thread_index`: threadIdx.x. With
-/// `repeats`, lines of a slab beyond the matrix's last one repeat existing ones; along_k and along_lines always do so.
+/// `repeats`, lines of a slab beyond the matrix's last one repeat existing ones; along_k, along_lines and either always do so.
 template <Way way, class Element, class Operand, int lines, int depth, int threads, bool repeats = false>
 class Loader;
 
@@ -330,6 +331,60 @@ class Loader<Way::along_lines, Element, Element, lines, depth, threads> {
   const Element* source_;
   std::int64_t k_stride_;
   int slot_;
+};
+
+/// 16-byte vectors of 16-bit floats of a K-major or an M- or N-major operand, copied asynchronously to a staging slot of the
+/// thread's own; finish() converts them on their way to the slab. K must be a multiple of depth, addresses aligned, and the
+/// number of lines a multiple of a vector if they are contiguous. Lines beyond the last ones repeat those.
+template <class Element, int lines, int depth, int threads>
+class Loader<Way::either, Element, float, lines, depth, threads> {
+  using Layout = Slab<float, lines, depth>;
+  using Vector = Chunk<Element, 8>;
+  static constexpr int width = 8, in_k = lines / width;  // elements of a vector, vectors of a k
+  static_assert(sizeof(Element) == 2 && depth == width && threads == lines, "a thread brings one vector");
+
+ public:
+  static constexpr bool async = true;
+  static constexpr int staging_size = lines * depth;  // of the next two slabs to be finished
+
+  __device__ __forceinline__ Loader(const Element* source, std::int64_t line_stride, std::int64_t k_stride,
+                                    std::int64_t lines_left, std::int64_t, float* staging, unsigned thread_index)
+      : staging_(reinterpret_cast<Element*>(staging) + thread_index * width), along_k_(line_stride != 1) {
+    const int thread = static_cast<int>(thread_index);
+    const int line = along_k_ ? thread : thread % in_k * width, k = along_k_ ? 0 : thread / in_k;
+    const std::int64_t last = lines_left - (along_k_ ? 1 : width);
+    source_ = source + (line < lines_left ? line : last) * line_stride + k * k_stride;
+    slab_step_ = depth * k_stride;
+    slot_ = k * Layout::pitch + line;
+  }
+
+  __device__ __forceinline__ void start(float*, std::int64_t left) {
+    if (left > 0) {
+      arch::copy_async<16>(staging_ + turn_, source_);
+      source_ += slab_step_;
+    }
+    turn_ ^= lines * depth;
+  }
+
+  __device__ __forceinline__ void finish(float* slab) const {
+    const Vector vector = Vector::load(staging_ + turn_);
+    Chunk<float, 4> values[2];
+#pragma unroll
+    for (int v = 0; v < width; ++v) values[v / 4].value[v % 4] = static_cast<float>(vector.value[v]);
+    float* const to = slab + slot_;
+#pragma unroll
+    for (int v = 0; v < width; ++v) arch::store_if(along_k_, to + v * Layout::pitch, values[v / 4].value[v % 4]);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) arch::store_if(!along_k_, to + 4 * i, values[i].value);
+  }
+
+ private:
+  const Element* source_;
+  std::int64_t slab_step_;  // in elements
+  Element* staging_;
+  int turn_ = 0;  // offset of the staging slot that the next start() fills and the next finish() reads
+  int slot_;      // of the thread's first element, in shared memory
+  bool along_k_;
 };
 
 /// along_k for any alignment and any K. A line's head, its elements before the first aligned address, is copied element by
