@@ -15,7 +15,7 @@ namespace rigel::epilogue {
 struct Layer {
   bool scales = false, shifts = false, shift_in_memory = false;
   float factor = 1, number = 0;           // number: a shift that is not in memory
-  Source shift;                           // the same for all rows
+  Source shift;                           // the same for all rows; cuda.simt also takes one for all columns
   Kind activation = Kind::scale;          // scale: there is none
   float rate = 0;                         // of Kind::exponential
   bool multiplies = false, adds = false;  // by or to the numbers of `matrix`
