@@ -387,8 +387,9 @@ void check_small_numbers(const S& semiring, const char* name) {
               info.accumulator != rigel::scalar_of<typename S::accumulator>)
             continue;
           CAPTURE(info.name);
-          if (support::ran(info, [&] { product(info.name, actual); }))
-            CHECK(std::memcmp(actual.data(), expected.data(), actual.size() * sizeof(To)) == 0);
+          if (!support::ran(info, [&] { product(info.name, actual); })) continue;
+          const bool same_bits = std::memcmp(actual.data(), expected.data(), actual.size() * sizeof(To)) == 0;
+          CHECK(same_bits);
         }
       }
 }
