@@ -370,7 +370,7 @@ void launch_tiles(const KernelInfo& info, const Contraction& p, const void* func
 inline void shift_by_rows(detail::ProgramFinish& finish) {
   if (finish.is_layer) return;
   auto layer = epilogue::Layer::of(finish.program.transposed());
-  if (!layer || !is_short(*layer)) return;
+  if (!layer || !applies_in_registers(*layer)) return;
   std::swap(layer->shift.row_stride, layer->shift.column_stride);
   finish.layer = *layer;
   finish.is_layer = true;

@@ -42,15 +42,20 @@ struct SkinnyShape {
   /// Elements of a slab, if threads have `count` rows.
   static constexpr int of_b = columns * pitch;
   __host__ __device__ static constexpr int of_a(int count) { return groups * count * pitch; }
+  /// Bytes of all threads' outputs.
+  template <class Accumulator>
+  static constexpr int of_outputs(int count) {
+    return count * of_thread * computing * static_cast<int>(sizeof(Accumulator));
+  }
   // So many that a multiprocessor holds two blocks; fewer of the high tile, of which one of sm_80 holds one. sm_86 holds seven of 16-bit
   // floats.
-  static constexpr int exchanged = rows * of_thread * computing * static_cast<int>(sizeof(std::int64_t));
-  static constexpr int stages = std::min({108 * 1024 / ((of_a(counts[counts.size() / 2]) + of_b) * size),
-                                          (163 * 1024 - exchanged) / ((of_a(rows) + of_b) * size), size == 2 ? 7 : 8});
+  static constexpr int stages =
+      std::min({108 * 1024 / ((of_a(counts[counts.size() / 2]) + of_b) * size),
+                (163 * 1024 - of_outputs<std::int64_t>(rows)) / ((of_a(rows) + of_b) * size), size == 2 ? 7 : 8});
   /// Bytes of shared memory: slabs, and each thread's outputs.
   template <class Accumulator>
   static constexpr int shared(int count) {
-    return stages * (of_a(count) + of_b) * size + count * of_thread * computing * static_cast<int>(sizeof(Accumulator));
+    return stages * (of_a(count) + of_b) * size + of_outputs<Accumulator>(count);
   }
   /// Blocks that a multiprocessor holds.
   template <class Accumulator>
@@ -350,6 +355,10 @@ inline constexpr bool has_skinny =
     in_zoo<S> && !is_transcendental<S> && !is_packed<S> && !singles_only<S> && bit_counts_of<S> == 0 &&
     std::is_arithmetic_v<typename S::accumulator> && sizeof(typename S::element) <= 8;
 
+/// Columns of 128 bytes, or 64 of 1-byte types.
+template <class Element>
+inline constexpr int skinny_columns = std::min(128 / static_cast<int>(sizeof(Element)), 64);
+
 /// The tiles of a semiring: for the fewest rows, and for more. Light semirings that compute floats have 4 to 16 rows, or 32 to 128 (of
 /// 16-bit floats sums of products alone, since its code is long); others have 8 or 16.
 template <class S>
@@ -358,9 +367,9 @@ constexpr auto low_skinny_shape() {
   if constexpr (computes_floats<S>)
     return SkinnyShape<Element, 32, 1, 128, 32, 1, 2, 3, 4>{};
   else if constexpr (sizeof(Element) == 8)
-    return SkinnyShape<Element, 16, 1, 64, 32, 1>{};
+    return SkinnyShape<Element, skinny_columns<Element>, 1, 64, 32, 1>{};
   else
-    return SkinnyShape<Element, sizeof(Element) == 4 ? 32 : 64, 2, 128, 32, 1>{};
+    return SkinnyShape<Element, skinny_columns<Element>, 2, 128, 32, 1>{};
 }
 template <class S>
 constexpr auto high_skinny_shape() {
@@ -370,9 +379,9 @@ constexpr auto high_skinny_shape() {
   else if constexpr (std::is_same_v<OnFloats<S>, plus_times<float>>)
     return SkinnyShape<Element, 32, 4, 64, 16, 2, 4, 8>{};
   else if constexpr (sizeof(Element) == 8)
-    return SkinnyShape<Element, 16, 1, 64, 32, 2>{};
+    return SkinnyShape<Element, skinny_columns<Element>, 1, 64, 32, 2>{};
   else
-    return SkinnyShape<Element, sizeof(Element) == 4 ? 32 : 64, 2, 128, 32, 2>{};
+    return SkinnyShape<Element, skinny_columns<Element>, 2, 128, 32, 2>{};
 }
 
 /// use.operator()<Shape>() with the low tile if that has all rows, or with the high one.

@@ -80,8 +80,7 @@ struct Slabs {
   static constexpr int stages = LoaderA::async && 3 * bytes <= 48 * 1024 ? 3 : 2;
   static_assert(staging == 0 || stages == 3);
   static constexpr bool repeat_lines(tile::Way way) {
-    return way == tile::Way::single || way == tile::Way::along_k || way == tile::Way::along_lines ||
-           way == tile::Way::either;
+    return way != tile::Way::shifted_k && way != tile::Way::shifted_lines;
   }
   static_assert(!sees_elements_alone<S> || (repeat_lines(WayA) && repeat_lines(WayB)));
 };

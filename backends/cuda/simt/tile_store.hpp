@@ -49,8 +49,8 @@ template <class S, class Finish>
 inline constexpr bool applies_layers = false;
 template <class E>
 inline constexpr bool applies_layers<plus_times<E, float>, detail::ProgramFinish> = true;
-/// Whether a layer is so short: a scale(), an add() and a relu(), or some of them.
-RIGEL_FUNCTION bool is_short(const epilogue::Layer& layer) {
+/// Whether they apply this one: a scale(), an add() and a relu(), or some of them.
+RIGEL_FUNCTION bool applies_in_registers(const epilogue::Layer& layer) {
   return !layer.has_matrix() && (layer.activation == epilogue::Kind::scale || layer.activation == epilogue::Kind::relu);
 }
 
@@ -164,7 +164,7 @@ class TileStore {
   template <class To>
   __device__ __forceinline__ bool takes_results_as() const {
     if constexpr (applies_layers<S, Finish>)
-      if (g_.finish.is_layer && is_short(g_.finish.layer)) return g_.finish.type == scalar_of<To>;
+      if (g_.finish.is_layer && applies_in_registers(g_.finish.layer)) return g_.finish.type == scalar_of<To>;
     return g_.finish.template is_copy<To>();
   }
 

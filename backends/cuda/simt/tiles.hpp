@@ -102,20 +102,40 @@ inline constexpr int bit_counts_of<bit_jaccard<W>> = sizeof(W) == 8 ? 4 : 2;
 template <class T>
 inline constexpr int registers_of = (static_cast<int>(sizeof(T)) + 3) / 4;
 
+/// Whether steps are a few instructions, without temporaries.
+template <class S>
+inline constexpr bool is_light = !is_transcendental<S> && !needs_temporaries<S> && !has_steps_of_metric<S>;
+
 /// Whether ⊗ takes 32-bit elements without conversion, so that they can come in vectors.
 template <class S>
 inline constexpr bool in_vectors =
     (std::is_same_v<typename S::element, float> || std::is_same_v<typename S::element, std::int32_t> ||
      std::is_same_v<typename S::element, std::uint32_t>) &&
-    std::is_same_v<operand_t<S>, typename S::element> && registers_of<typename S::accumulator> == 1 &&
-    !is_transcendental<S> && !needs_temporaries<S> && !has_steps_of_metric<S>;
+    std::is_same_v<operand_t<S>, typename S::element> && registers_of<typename S::accumulator> == 1 && is_light<S>;
+
+/// Light semirings of floats, users' functors among them. Predicted times were fitted to six of the zoo's.
+template <class S>
+inline constexpr bool is_light_float = in_vectors<S> && std::is_same_v<typename S::element, float>;
 
 /// Light semirings of 16-bit floats that sum in float: their operands are converted on the way to shared memory.
 template <class S>
-inline constexpr bool widens =
-    (std::is_same_v<typename S::element, half> || std::is_same_v<typename S::element, bfloat16>) &&
-    std::is_same_v<operand_t<S>, float> && std::is_same_v<typename S::accumulator, float> && !is_transcendental<S> &&
-    !needs_temporaries<S> && !has_steps_of_metric<S>;
+inline constexpr bool widens = ShortFloat<typename S::element> && std::is_same_v<operand_t<S>, float> &&
+                               std::is_same_v<typename S::accumulator, float> && is_light<S>;
+
+/// Light semirings whose slabs hold floats, and one of the zoo on floats.
+template <class S>
+inline constexpr bool computes_floats = is_light_float<S> || widens<S>;
+template <class S>
+struct on_floats {
+  using type = S;
+};
+template <template <class, class> class Semiring, class E>
+  requires(in_zoo<Semiring<E, float>> && widens<Semiring<E, float>>)
+struct on_floats<Semiring<E, float>> {
+  using type = Semiring<float, float>;
+};
+template <class S>
+using OnFloats = typename on_floats<S>::type;
 
 /// Whether ⊗ is a user's, and must see elements of A and B only: rows and columns of a tile beyond C's then repeat others.
 /// The zoo's takes any bits.
@@ -221,7 +241,7 @@ constexpr auto small_tile() {
     return tile::Shape<8, 8, 4, 2, 16, 6, false>{};
   else if constexpr (is_transcendental<S> || has_steps_of_metric<S> || x > 1 || operand > 1)
     return tile::Shape<8, 8, 4, 4, 16, 4, false>{};
-  else if constexpr (widens<S> || (in_vectors<S> && std::is_same_v<typename S::element, float>))
+  else if constexpr (computes_floats<S>)
     return tile::Shape<8, 8, 8, 8, 8, 6, true>{};
   else
     return tile::Shape<8, 16, 8, 4, 16, 4, true>{};
@@ -236,25 +256,6 @@ template <class S>
 using LargeTile = decltype(large_tile<S>());
 template <class S>
 using SmallTile = decltype(small_tile<S>());
-
-/// Light semirings of floats, users' functors among them. Predicted times were fitted to six of the zoo's.
-template <class S>
-inline constexpr bool is_light_float = in_vectors<S> && std::is_same_v<typename S::element, float>;
-
-/// Light semirings whose slabs hold floats, and one of the zoo on floats.
-template <class S>
-inline constexpr bool computes_floats = is_light_float<S> || widens<S>;
-template <class S>
-struct on_floats {
-  using type = S;
-};
-template <template <class, class> class Semiring, class E>
-  requires(in_zoo<Semiring<E, float>> && widens<Semiring<E, float>>)
-struct on_floats<Semiring<E, float>> {
-  using type = Semiring<float, float>;
-};
-template <class S>
-using OnFloats = typename on_floats<S>::type;
 
 /// The small tile of light semirings of floats with twice the threads. Its operands cost more. But the two warps of the small tile
 /// leave schedulers idle if a multiprocessor gets an odd number of tiles, most of all if it gets one.
@@ -324,7 +325,7 @@ inline constexpr bool unrolls_parts = !std::is_same_v<Shape, LargeTile<S>>;
 
 /// Whether kernels whose operands come element by element unroll whole slabs: if that does not spill.
 template <class S>
-inline constexpr bool unrolls_singles = is_packed<S> || (in_vectors<S> && std::is_same_v<typename S::element, float>);
+inline constexpr bool unrolls_singles = is_packed<S> || is_light_float<S>;
 template <class E>
   requires widens<plus_times<E, float>>
 inline constexpr bool unrolls_singles<plus_times<E, float>> = true;
@@ -336,9 +337,8 @@ inline constexpr bool unrolls_singles<min_max<std::int16_t>> = false;
 /// Whether a tile also has kernels that bring operands in vectors: the large one, and the smaller ones that compute floats.
 template <class S, class Shape>
 inline constexpr bool takes_vectors =
-    std::is_same_v<Shape, LargeTile<S>>
-        ? ((in_vectors<S> || widens<S>) && !singles_only<S>) || is_packed<S>
-        : (widens<S> || (in_vectors<S> && std::is_same_v<typename S::element, float>)) && !singles_only<S>;
+    std::is_same_v<Shape, LargeTile<S>> ? ((in_vectors<S> || widens<S>) && !singles_only<S>) || is_packed<S>
+                                        : computes_floats<S> && !singles_only<S>;
 
 /// Whether a tile has a kernel in vectors for operands that both lie along M and N.
 template <class S, class Shape>

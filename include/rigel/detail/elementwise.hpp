@@ -33,17 +33,18 @@ struct Elementwise {
     const int count = static_cast<int>(left < width ? left : width);
     const std::int64_t m = along_rows ? line : first, n = along_rows ? first : line;
     float v[width] = {};
-    with_neighbours(from, l, m, n, [&]<class T>(const T* x, std::int64_t step, bool whole) __attribute__((always_inline)) {
-      if (whole) {
-        const auto all = *reinterpret_cast<const Neighbours<T>*>(x);
+    with_neighbours(from, l, m, n, count,
+                    [&]<class T>(const T* x, std::int64_t step, bool whole) __attribute__((always_inline)) {
+                      if (whole) {
+                        const auto all = *reinterpret_cast<const Neighbours<T>*>(x);
 #pragma unroll
-        for (int i = 0; i < width; ++i) v[i] = static_cast<float>(all.value[i]);
-      } else {
+                        for (int i = 0; i < width; ++i) v[i] = static_cast<float>(all.value[i]);
+                      } else {
 #pragma unroll
-        for (int i = 0; i < width; ++i)
-          if (i < count) v[i] = static_cast<float>(x[i * step]);
-      }
-    });
+                        for (int i = 0; i < width; ++i)
+                          if (i < count) v[i] = static_cast<float>(x[i * step]);
+                      }
+                    });
     write(kept, l, m, n, count, v);
 #pragma unroll
     for (int i = 0; i < width; ++i)
@@ -65,18 +66,19 @@ struct Elementwise {
 
   // use(the element (l, m, n), from one neighbour to the next, whether all exist and lie as Neighbours do).
   template <class Use>
-  RIGEL_MEMBER void with_neighbours(Floats g, std::int64_t l, std::int64_t m, std::int64_t n, const Use& use) const {
+  RIGEL_MEMBER void with_neighbours(Floats g, std::int64_t l, std::int64_t m, std::int64_t n, int count,
+                                    const Use& use) const {
     if (!g.exists()) return;
-    const std::int64_t step = along_rows ? g.strides.column : g.strides.row, left = along_rows ? columns - n : rows - m;
+    const std::int64_t step = along_rows ? g.strides.column : g.strides.row;
     with_type<float>(g.type, g.strides.data, [&]<class T>(T* typed) __attribute__((always_inline)) {
       T* const x = typed + g.strides.offset(l, m, n);
-      use(x, step, step == 1 && left >= width && reinterpret_cast<std::uintptr_t>(x) % sizeof(Neighbours<T>) == 0);
+      use(x, step, step == 1 && count == width && reinterpret_cast<std::uintptr_t>(x) % sizeof(Neighbours<T>) == 0);
     });
   }
 
   RIGEL_MEMBER void write(Floats g, std::int64_t l, std::int64_t m, std::int64_t n, int count,
                           const float (&v)[width]) const {
-    with_neighbours(g, l, m, n, [&]<class T>(T* x, std::int64_t step, bool whole) __attribute__((always_inline)) {
+    with_neighbours(g, l, m, n, count, [&]<class T>(T* x, std::int64_t step, bool whole) __attribute__((always_inline)) {
       if (whole) {
         Neighbours<T> all;
 #pragma unroll
