@@ -122,6 +122,13 @@ void time_all(const Exec& exec, Bench& bench) {
   const Matrix<Number> factor("factor", coordinates, coordinates);
   fill(weights, 3);
   fill(factor, 4);
+  // Near the identity, as a factor for data that are scaled. A matrix of positive numbers would make rows nearly parallel, and all distances
+  // cancel.
+  Kokkos::parallel_for(
+      "bench::factor", Kokkos::RangePolicy<Exec>(exec, 0, coordinates * coordinates), KOKKOS_LAMBDA(const int e) {
+        Number& number = factor(e / coordinates, e % coordinates);
+        number = (number - Number(0.5)) / 16 + (e % (coordinates + 1) == 0 ? 1 : 0);
+      });
   exec.fence();
   using Byte = std::uint8_t;
   using Word = std::uint32_t;

@@ -60,7 +60,7 @@ struct GroupedMicrokernel {
           block_a[i][j] = splat<Row>(a[k * rows + i]);
           block_b[i][j] = load<Row>(b + k * columns + j * lanes);
         }
-      x = detail::step_on<Ordered>(s, x, load<Block>(block_a), load<Block>(block_b), k0 + k);
+      x = host::step_on<Ordered>(s, x, load<Block>(block_a), load<Block>(block_b), k0 + k);
     }
     return x;
   }

@@ -8,8 +8,8 @@
 #include <rigel/backends/host/fields.hpp>
 #include <rigel/backends/host/lanes.hpp>
 #include <rigel/backends/host/level.hpp>
+#include <rigel/backends/host/powers.hpp>
 #include <rigel/backends/host/widened.hpp>
-#include <rigel/detail/ordered.hpp>
 
 namespace rigel::backends::host {
 
@@ -208,8 +208,8 @@ struct LanewiseLoops {
         for (int j = 0; j < Columns; ++j) {
           const Operand *const own = a.first + i * a.line + t * a.step, *const other = b.first + j * b.line + t * b.step;
           for (int lane = 0; lane < lanes; ++lane)
-            x[i][j].set(lane, detail::step_on<Ordered>(s, x[i][j].get(lane), own[lane], other[lane],
-                                                       of == LanesOf::k ? k0 + t * lanes + lane : k0 + t));
+            x[i][j].set(lane, host::step_on<Ordered>(s, x[i][j].get(lane), own[lane], other[lane],
+                                                     of == LanesOf::k ? k0 + t * lanes + lane : k0 + t));
         }
     for (int i = 0; i < Rows; ++i)
       for (int j = 0; j < Columns; ++j) __builtin_memcpy(sums + i * row_stride + j * column_stride, &x[i][j], sizeof(Sums));
@@ -222,11 +222,11 @@ struct LanewiseLoops {
 #pragma unroll
       for (int j = 0; j < lanes; ++j)
         Lanes::set(y, j,
-                   detail::step_on<Ordered>(s, Lanes::get(x, j), Operand(a[j]), Operand(b[j]),
-                                            of == LanesOf::k ? k0 + t * lanes + j : k0 + t));
+                   host::step_on<Ordered>(s, Lanes::get(x, j), Operand(a[j]), Operand(b[j]),
+                                          of == LanesOf::k ? k0 + t * lanes + j : k0 + t));
       return y;
     } else {
-      return detail::step_on<Ordered>(s, x, a, b, k0 + t);
+      return host::step_on<Ordered>(s, x, a, b, k0 + t);
     }
   }
 };

@@ -6,7 +6,7 @@
 
 #include <rigel/backends/host/lanes.hpp>
 #include <rigel/backends/host/level.hpp>
-#include <rigel/detail/ordered.hpp>
+#include <rigel/backends/host/powers.hpp>
 
 namespace rigel::backends::host {
 
@@ -70,15 +70,14 @@ struct Microkernel {
   template <bool Ordered>
   RIGEL_MEMBER static Sums step(const S& s, Sums x, Operand a, Row b, std::int64_t k) {
     if constexpr (R::mode == Mode::vectors) {
-      return detail::step_on<Ordered>(s, x, splat<Row>(a), b, k);
+      return host::step_on<Ordered>(s, x, splat<Row>(a), b, k);
     } else if constexpr (R::mode == Mode::each_lane) {
       Sums y = x;
 #pragma unroll
-      for (int j = 0; j < R::lanes; ++j)
-        Lanes::set(y, j, detail::step_on<Ordered>(s, Lanes::get(x, j), a, Operand(b[j]), k));
+      for (int j = 0; j < R::lanes; ++j) Lanes::set(y, j, host::step_on<Ordered>(s, Lanes::get(x, j), a, Operand(b[j]), k));
       return y;
     } else {
-      return detail::step_on<Ordered>(s, x, a, b, k);
+      return host::step_on<Ordered>(s, x, a, b, k);
     }
   }
 };

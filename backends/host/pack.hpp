@@ -5,7 +5,7 @@
 #pragma once
 
 #include <rigel/backends/host/lanes.hpp>
-#include <rigel/detail/ordered.hpp>
+#include <rigel/backends/host/powers.hpp>
 
 namespace rigel::backends::host {
 
@@ -21,9 +21,9 @@ detail::Specials specials_of(const T* values, std::int64_t count);
 template <class Level, class S>
 bool are_regular(const operand_t<S>* values, std::int64_t count);
 
-/// Whether S has a step that is shorter for some operands (detail::step_on).
+/// Whether S has a step that is shorter for some operands, or for some of its objects (step_on()).
 template <class Level, class S>
-inline constexpr bool has_shorter_step = detail::has_ordered_form<S> || has_regular_step<Level, S>;
+inline constexpr bool has_shorter_step = detail::has_ordered_form<S> || has_regular_step<Level, S> || sums_powers<S>;
 
 /// Values of an operand: `lines` times `count` of them, `stride` apart.
 template <class T>
@@ -37,7 +37,9 @@ struct Lines {
 /// Whether all pairs of values of `a` and `b` take the shorter step.
 template <class Level, class S>
 RIGEL_FUNCTION bool takes_shorter_step(const S& s, const Lines<operand_t<S>>& a, const Lines<operand_t<S>>& b) {
-  if constexpr (detail::has_ordered_form<S>) {
+  if constexpr (sums_powers<S>) {
+    return has_short_power(s.p);
+  } else if constexpr (detail::has_ordered_form<S>) {
     const auto specials = [](const Lines<operand_t<S>>& x) {
       detail::Specials all;
       for (int i = 0; i < x.lines; ++i) all |= specials_of<Level>(x.first + i * x.stride, x.count);

@@ -196,6 +196,11 @@ struct Worker {
           blocks<true>(s, part);
           continue;
         }
+      if constexpr (sums_powers<S>)
+        if (has_short_power(s.p)) {
+          blocks<true>(s, part);
+          continue;
+        }
       blocks<false>(s, part);
     }
   }

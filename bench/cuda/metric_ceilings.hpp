@@ -46,30 +46,28 @@ inline constexpr MetricWork metric_work[] = {
     // FADD, four times
     {"braycurtis", Unit::fp32, 4},
     {"hellinger", Unit::mma_16, 3},
-    // FMUL, FADD, FMUL: a quotient less 1; a logarithm of ten instructions, FFMA
-    {"kl_divergence", Unit::fp32, 14},
-    // MUFU.RCP, MUFU.LG2
-    {"jensenshannon", Unit::special, 2},
-    // MUFU.SIN twice, MUFU.COS twice, MUFU.SQRT for two terms
-    {"haversine", Unit::special, 2.5},
+    // what a scheduler issues, at as many lanes as fp32 has: of fp32 15, the rest for the exponent and for zeros
+    {"kl_divergence", Unit::fp32, 21},
+    // the same: of fp32 16, MUFU.RCP, MUFU.LG2, a minimum, a comparison and a selection
+    {"jensenshannon", Unit::fp32, 21},
+    // two sines of a dozen instructions each, and an arcsine and its root of as many together, for two terms
+    {"haversine", Unit::fp32, 18},
     // FSET, which gives 0 or 1; FADD elsewhere
     {"hamming", Unit::alu, 1},
-    // POPC, three times for 32 truth values; it has as many lanes as special functions
-    {"jaccard", Unit::special, 3. / 32, 1},
-    {"dice", Unit::special, 3. / 32, 1},
-    {"rogerstanimoto", Unit::special, 3. / 32, 1},
-    {"russellrao", Unit::special, 3. / 32, 1},
-    {"sokalsneath", Unit::special, 3. / 32, 1},
-    {"yule", Unit::special, 3. / 32, 1},
-    // bits that are set in both words
+    // bits that are set in both rows, of truth values in bytes or of words
+    {"jaccard", Unit::mma_bits, 1, 1},
+    {"dice", Unit::mma_bits, 1, 1},
+    {"rogerstanimoto", Unit::mma_bits, 1, 1},
+    {"russellrao", Unit::mma_bits, 1, 1},
+    {"sokalsneath", Unit::mma_bits, 1, 1},
+    {"yule", Unit::mma_bits, 1, 1},
     {"bit_hamming", Unit::mma_bits, 32},
     {"bit_jaccard", Unit::mma_bits, 32},
-    // POPC, three times
-    {"bit_dice", Unit::special, 3},
-    {"bit_rogerstanimoto", Unit::special, 3},
-    {"bit_russellrao", Unit::special, 3},
-    {"bit_sokalsneath", Unit::special, 3},
-    {"bit_yule", Unit::special, 3},
+    {"bit_dice", Unit::mma_bits, 32},
+    {"bit_rogerstanimoto", Unit::mma_bits, 32},
+    {"bit_russellrao", Unit::mma_bits, 32},
+    {"bit_sokalsneath", Unit::mma_bits, 32},
+    {"bit_yule", Unit::mma_bits, 32},
 };
 
 /// Seconds of points × points distances with K terms. Throws if the table has no such metric.

@@ -18,6 +18,8 @@
 //     W = D(:,K) ⊗ T              contract, n × b × b
 //     D = D ⊕ W ⊗ R               contract, n × n × b
 //
+// A block of all vertices needs no contractions: D = T.
+//
 // Graphs of at most 128 vertices do all of this in one launch on a device (detail/small_closure.hpp), in the same order.
 //
 // S. Warshall, A theorem on Boolean matrices, 1962; R. W. Floyd, Algorithm 97, 1962; D. J. Lehmann, Algebraic structures

@@ -25,10 +25,12 @@ struct PerCoordinate {
 
 namespace detail {
 
-/// |t|^p for t ≥ 0. A p of 1 or 2 takes no power.
+/// t^p for t ≥ 0. A p of 1, 2 or 3 takes no power.
 template <Number T>
 RIGEL_FUNCTION T power_of(T t, lane_t<T> p) {
-  return p == 1 ? t : p == 2 ? math::multiply(t, t) : math::power(t, p);
+  if (p == 1) return t;
+  const T square = math::multiply(t, t);
+  return p == 2 ? square : p == 3 ? math::multiply(square, t) : math::power(t, p);
 }
 
 }  // namespace detail
@@ -255,34 +257,6 @@ struct divergence_from_mean : scalar_semiring<Element, accumulator_for<Element>>
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
 };
 
-/// How many entries are true in both of two rows, and in one of them only.
-struct TruthCounts {
-  std::int32_t both, first, second;
-};
-
-/// Measure::of(both, first only, second only, neither) of Boolean rows of `entries`, the bits of words. Counts wrap beyond 2^31 − 1; they
-/// are exact, and the measure is computed in double, so that every backend has the same bits.
-template <class Word, class Measure>
-struct truth_measure {
-  using element = Word;
-  using operand = counted_word<Word>;
-  using accumulator = TruthCounts;
-  static constexpr bool exact = true;
-  using self = truth_measure;
-  double entries = 0;
-  RIGEL_MEMBER static accumulator identity() { return {0, 0, 0}; }
-  RIGEL_MEMBER static accumulator multiply(operand a, operand b) {
-    return {math::population_count(a & b), math::population_count(a & ~b), math::population_count(b & ~a)};
-  }
-  RIGEL_MEMBER static accumulator add(accumulator x, accumulator y) {
-    return {math::add(x.both, y.both), math::add(x.first, y.first), math::add(x.second, y.second)};
-  }
-  RIGEL_MEMBER double result(accumulator x) const {
-    const double both = x.both, first = x.first, second = x.second;
-    return Measure::of(both, first, second, entries - both - first - second);
-  }
-};
-
 namespace detail {
 
 /// The numbers of a metric's view, one for each of the K coordinates. Throws Error(invalid_argument) if there are not K of them.
@@ -425,38 +399,54 @@ struct kl_divergence {
   }
 };
 
-/// Measures of Boolean rows: t both true, f the first alone, s the second alone, n neither.
+/// Measures of Boolean rows, t both true, f the first alone, s the second alone, n neither: quotients of whole numbers, for truth_measure.
 namespace measure {
 
 /// (f + s) / (t + f + s), 0 of two rows without any (P. Jaccard, The distribution of the flora in the alpine zone, 1912).
 struct jaccard {
-  RIGEL_MEMBER static double of(double t, double f, double s, double) {
-    const double any = t + f + s;
-    return any == 0 ? 0. : (f + s) / any;
-  }
+  static constexpr bool symmetric = true;
+  static constexpr double undefined = 0;
+  static constexpr double largest_below(double entries) { return entries; }
+  template <class T> RIGEL_MEMBER static Quotient<T> of(T t, T f, T s, T) { return {f + s, t + f + s}; }
 };
 /// (f + s) / (2t + f + s), NaN as 0/0 (L. R. Dice, Measures of the amount of ecologic association between species, 1945).
 struct dice {
-  RIGEL_MEMBER static double of(double t, double f, double s, double) { return (f + s) / (2 * t + f + s); }
+  static constexpr bool symmetric = true;
+  static constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+  static constexpr double largest_below(double entries) { return 2 * entries; }
+  template <class T> RIGEL_MEMBER static Quotient<T> of(T t, T f, T s, T) { return {f + s, 2 * t + f + s}; }
 };
-/// 2(f + s) / (t + n + 2(f + s)) (D. J. Rogers and T. T. Tanimoto, A computer program for classifying plants, 1960).
+/// 2(f + s) / (t + n + 2(f + s)), NaN of rows without entries (D. J. Rogers and T. T. Tanimoto, A computer program for classifying
+/// plants, 1960).
 struct rogerstanimoto {
-  RIGEL_MEMBER static double of(double t, double f, double s, double n) { return 2 * (f + s) / (t + n + 2 * (f + s)); }
+  static constexpr bool symmetric = true;
+  static constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+  static constexpr double largest_below(double entries) { return 2 * entries; }
+  template <class T> RIGEL_MEMBER static Quotient<T> of(T t, T f, T s, T n) { return {2 * (f + s), t + n + 2 * (f + s)}; }
 };
-/// (f + s + n) / (t + f + s + n) (P. F. Russell and T. R. Rao, On habitat and association of species of anopheline larvae, 1940).
+/// (f + s + n) / (t + f + s + n), NaN of rows without entries (P. F. Russell and T. R. Rao, On habitat and association of species of
+/// anopheline larvae, 1940).
 struct russellrao {
-  RIGEL_MEMBER static double of(double t, double f, double s, double n) { return (f + s + n) / (t + f + s + n); }
+  static constexpr bool symmetric = true;
+  static constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+  static constexpr double largest_below(double entries) { return entries; }
+  template <class T> RIGEL_MEMBER static Quotient<T> of(T t, T f, T s, T n) { return {f + s + n, t + f + s + n}; }
 };
 /// 2(f + s) / (t + 2(f + s)), NaN as 0/0 (R. R. Sokal and P. H. A. Sneath, Principles of Numerical Taxonomy, 1963).
 struct sokalsneath {
-  RIGEL_MEMBER static double of(double t, double f, double s, double) { return 2 * (f + s) / (t + 2 * (f + s)); }
+  static constexpr bool symmetric = true;
+  static constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+  static constexpr double largest_below(double entries) { return 2 * entries; }
+  template <class T> RIGEL_MEMBER static Quotient<T> of(T t, T f, T s, T) { return {2 * (f + s), t + 2 * (f + s)}; }
 };
 /// 2fs / (tn + fs), 0 if f or s is (G. U. Yule, On the methods of measuring association between two attributes, 1912).
 struct yule {
-  RIGEL_MEMBER static double of(double t, double f, double s, double n) {
-    const double half = f * s;
-    return half == 0 ? 0. : 2 * half / (t * n + half);
-  }
+  static constexpr bool symmetric = true;
+  static constexpr double undefined = 0;
+  static constexpr double largest_below(double entries) {
+    return entries * entries / 4;
+  }  // t and n, or f and s, are half of the entries
+  template <class T> RIGEL_MEMBER static Quotient<T> of(T t, T f, T s, T n) { return {2 * (f * s), t * n + f * s}; }
 };
 
 }  // namespace measure

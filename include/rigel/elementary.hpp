@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Elementary functions that semirings need inside the loop. Scalars use the platform's functions. Vectors use the minimax
-// polynomials below; their coefficients come from the Remez exchange algorithm in 60 digits.
+// Elementary functions that semirings need inside the loop. Scalars use the platform's functions. Vectors, and sines, cosines and
+// arcsines on a device, use the minimax polynomials below; their coefficients come from the Remez exchange algorithm in 60 digits.
 #pragma once
 
 #include <rigel/numeric.hpp>
@@ -272,6 +272,26 @@ RIGEL_FUNCTION T positive_logarithm(T x) {
   return multiply_add(e, T{} + F::ln2_high, f - (half_square - low));
 }
 
+/// sin x, or cos x, by the platform's function. On a device it reduces large arguments by hundreds of instructions, which stand once.
+template <bool Cosine, class T>
+#if RIGEL_ON_DEVICE
+__host__ __device__ __attribute__((noinline))
+#else
+RIGEL_FUNCTION
+#endif
+T platform_circular(T x) {
+#if RIGEL_ON_DEVICE
+  return Cosine ? ::cos(x) : ::sin(x);
+#else
+  return Cosine ? std::cos(x) : std::sin(x);
+#endif
+}
+
+/// Whether sines and cosines of T are polynomials here.
+template <class T>
+inline constexpr bool takes_polynomials =
+    Lanes<T> || (RIGEL_ON_DEVICE && (std::is_same_v<T, float> || std::is_same_v<T, double>));
+
 /// sin x, or cos x. With n the nearest integer to x/π (of cos to x/π − 1/2, and a half more), the result is ±sin(x − n·π).
 template <bool Cosine, class T>
 RIGEL_FUNCTION T circular(T x) {
@@ -285,10 +305,13 @@ RIGEL_FUNCTION T circular(T x) {
   const auto odd = to_bits(rounded) + bits_t<L>(Cosine);  // the lowest bit: whether the sign changes
   T result = from_bits<T>(to_bits(y) ^ (odd << (8 * sizeof(L) - 1)));
   const auto beyond = math::abs(x) > T{} + F::sin_limit;
-  if (__builtin_reduce_or(beyond) != 0) [[unlikely]] {
+  if constexpr (!Lanes<T>) {
+    if (beyond) [[unlikely]]
+      return platform_circular<Cosine>(x);
+  } else if (__builtin_reduce_or(beyond) != 0) [[unlikely]] {
 #pragma clang loop unroll(disable) vectorize(disable)
     for (int i = 0; i < static_cast<int>(sizeof(T) / sizeof(L)); ++i)
-      if (beyond[i]) result[i] = Cosine ? std::cos(x[i]) : std::sin(x[i]);
+      if (beyond[i]) result[i] = platform_circular<Cosine>(x[i]);
   }
   return result;
 }
@@ -374,44 +397,30 @@ template <class T>
 inline constexpr bool has_reciprocal = false;
 #endif
 
-/// sin x and cos x; within 2 units in the last place, on vectors for |x| ≤ 2π. Beyond 2^8 (double: 2^20) vectors call the platform's
-/// functions.
+/// sin x and cos x; within 2 units in the last place, on vectors and devices for |x| ≤ 2π. Beyond 2^8 (double: 2^20) these call the
+/// platform's functions, as other scalars do.
 template <Number T>
 RIGEL_FUNCTION T sine(T x) {
-  if constexpr (Lanes<T>) {
+  if constexpr (detail::takes_polynomials<T>)
     return detail::circular<false>(x);
-  } else {
-#if RIGEL_ON_DEVICE
-    return ::sin(x);
-#else
-    return std::sin(x);
-#endif
-  }
+  else
+    return detail::platform_circular<false>(x);
 }
 template <Number T>
 RIGEL_FUNCTION T cosine(T x) {
-  if constexpr (Lanes<T>) {
+  if constexpr (detail::takes_polynomials<T>)
     return detail::circular<true>(x);
-  } else {
-#if RIGEL_ON_DEVICE
-    return ::cos(x);
-#else
-    return std::cos(x);
-#endif
-  }
+  else
+    return detail::platform_circular<true>(x);
 }
 
-/// arcsin √v for 0 ≤ v ≤ 1, within 4u. On a host without branches, so that loops of it become vectors.
+/// arcsin √v for 0 ≤ v ≤ 1, within 4u. Without branches, so that loops of it become vectors.
 template <std::floating_point T>
 RIGEL_FUNCTION T arcsine_of_root(T v) {
-#if RIGEL_ON_DEVICE
-  return ::asin(__builtin_elementwise_sqrt(v));
-#else
   const bool upper = v > T(0.5);  // arcsin √v = π/2 − arcsin √(1 − v)
   const T w = upper ? 1 - v : v, z = __builtin_elementwise_sqrt(w);
   const T y = detail::multiply_add(z * w, detail::polynomial(w, detail::format<T>::asin), z);
   return upper ? T(1.5707963267948966) - y : y;
-#endif
 }
 
 /// x^p for x ≥ 0 and p > 0; NaN for NaN. Powers of 1 are 1. On vectors the relative error is at most (4 + 2p)·u, where u is the

@@ -84,7 +84,7 @@ template <class S>
   requires requires { typename S::self; }
 inline constexpr bool speaks_for_itself<S> = std::is_same_v<typename S::self, S>;
 
-/// a ⊗ b = b ⊗ a.
+/// a ⊗ b = b ⊗ a; or they are accumulators that differ, but result() makes the same of Σ_k a ⊗ b and of Σ_k b ⊗ a.
 template <class S>
 inline constexpr bool is_commutative = false;
 template <class S>

@@ -392,6 +392,49 @@ struct bit_jaccard {
   }
 };
 
+/// above / below.
+template <class T>
+struct Quotient {
+  T above, below;
+};
+
+/// How many entries are true in both of two rows, and in one of them only.
+struct TruthCounts {
+  std::int32_t both, first, second;
+};
+
+/// A distance of Boolean rows of `entries` truth values, the bits of words, of which no row has more that are set: the quotient Measure::of(both, first only, second only, neither),
+/// and Measure::undefined where that is 0/0. Counts wrap beyond 2^31 − 1; they are exact, and the quotient is computed in double, so that
+/// every backend has the same bits. A Measure (those of Rigel are in rigel/dissimilarities.hpp) is a struct of static members:
+///
+///   of(both, first, second, neither)   Quotient<T> of whole numbers, not negative, for T double or float; 0/0 if its lower number is 0
+///   undefined                          what 0/0 counts as
+///   largest_below(entries)             a bound of the lower number, and of half the upper one, in double
+///   symmetric                          whether first and second may be swapped
+template <class Word, class Measure>
+struct truth_measure {
+  using element = Word;
+  using operand = counted_word<Word>;
+  using accumulator = TruthCounts;
+  using measure = Measure;
+  using self = truth_measure;
+  static constexpr bool exact = true, commutative = Measure::symmetric;
+  static constexpr Domain domain = Domain::words;
+  double entries = 0;
+  RIGEL_MEMBER static accumulator identity() { return {0, 0, 0}; }
+  RIGEL_MEMBER static accumulator multiply(operand a, operand b) {
+    return {math::population_count(a & b), math::population_count(a & ~b), math::population_count(b & ~a)};
+  }
+  RIGEL_MEMBER static accumulator add(accumulator x, accumulator y) {
+    return {math::add(x.both, y.both), math::add(x.first, y.first), math::add(x.second, y.second)};
+  }
+  RIGEL_MEMBER double result(accumulator x) const {
+    const double both = x.both, first = x.first, second = x.second;
+    const Quotient<double> q = Measure::of(both, first, second, entries - both - first - second);
+    return q.below == 0 ? Measure::undefined : q.above / q.below;
+  }
+};
+
 /// A value, and the summation index k that it came from.
 template <class T>
 struct argument {

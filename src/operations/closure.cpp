@@ -38,6 +38,7 @@ class Closure {
     const std::uintptr_t end = place(0);
     if (is_small_) return end;
     std::size_t inner = 0;
+    if (is_one_block() && call_.kernel.empty()) return end;
     for (std::int64_t k0 = 0; k0 < n(); k0 += block_)
       contractions(k0, [&] { inner = std::max(inner, workspace_of(update_)); });
     update_.workspace.bytes = inner;
@@ -64,6 +65,8 @@ class Closure {
   std::int64_t n() const { return arrays_.d.rows; }
   bool is_empty() const { return arrays_.d.batches == 0 || n() == 0; }
   bool tracks() const { return call_.epilogue != nullptr; }
+  /// Whether the first step closes the whole graph, without contractions. A kernel that the call names is looked up nevertheless.
+  bool is_one_block() const { return block_ == n(); }
   /// Of the block that begins with vertex k0.
   std::int64_t width(std::int64_t k0) const { return std::min(block_, n() - k0); }
 
@@ -88,7 +91,7 @@ class Closure {
     steps.begin(update_.execution, arrays_);
     for (std::int64_t k0 = 0; k0 < n(); k0 += block_) {
       steps.eliminate(update_.execution, arrays_, k0, width(k0));
-      contractions(k0, [&] { rigel::run(update_); });
+      if (!is_one_block()) contractions(k0, [&] { rigel::run(update_); });
     }
     if (steps.end) steps.end(update_.execution, arrays_);
   }
@@ -129,7 +132,7 @@ class Closure {
       base = place_matrices(o, base, like, rows, columns, arrays_.by_rows ? columns : rows, arrays_.by_rows);
     };
     if (is_small_ && !call_.report) return base;
-    if (!is_small_) {
+    if (!is_small_ && (!is_one_block() || tracks() || !call_.kernel.empty())) {
       take(arrays_.square, arrays_.d, block_, block_);
       take(arrays_.left, arrays_.d, n(), block_);
       take(arrays_.right, arrays_.d, block_, n());

@@ -527,6 +527,11 @@ TEST_CASE_TEMPLATE("ways of the host: Rigel's semirings in a user's file", Exec,
     check_zoo<Host, rigel::bit_jaccard<std::uint32_t>>(10);
     check_zoo<Host, rigel::log_plus<float>>(11);
     check_zoo<Host, rigel::lp<float>>(12);
+    for (const float p : {0.5f, 2.5f, 3.f}) {  // products and roots
+      rigel::lp<float> powers;
+      powers.p = p;
+      check_instantiated<Host>(powers, false, 12);
+    }
     check_instantiated<Host>(rigel::canberra<float>{}, false, 13);  // has a shorter step, if there are reciprocals
   });
 }

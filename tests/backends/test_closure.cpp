@@ -479,6 +479,19 @@ TEST_CASE_TEMPLATE("NaN reaches what its arc reaches", Exec, RIGEL_TEST_SPACES) 
     rigel::closure(Exec(), rigel::min_plus<float>{}, d, p, {.block = block});
     CHECK(std::isnan(download(d)[0 * 4 + 3]));
   }
+  // An arc from a vertex to itself is on every path through it.
+  const Square<float> loop = {0, 1,   1,  //
+                              2, nan, 2,  //
+                              3, 3,   0};
+  const auto e = square<float, Exec>(3);
+  for (const char* kernel : {"", "reference", "closure.small"})
+    for (const int block : {1, 2, 3, 64}) {
+      CAPTURE(kernel);
+      CAPTURE(block);
+      upload(e, loop);
+      rigel::closure(Exec(), rigel::min_plus<float>{}, e, {.block = block, .kernel = kernel});
+      for (const float x : download(e)) CHECK(std::isnan(x));
+    }
 }
 
 TEST_CASE_TEMPLATE("closure with the caller's workspace, and with a named kernel", Exec, RIGEL_TEST_SPACES) {

@@ -99,6 +99,13 @@ const Values sokalsneath = {0,
                             0.7692307692307693};
 const Values yule = {0, 0, 0, 0.8571428571428571, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
+/// A measure of counts[x][z] entries.
+template <class Measure>
+double measured(const double (&count)[2][2]) {
+  const auto [above, below] = Measure::of(count[1][1], count[1][0], count[0][1], count[0][0]);
+  return below == 0 ? Measure::undefined : above / below;
+}
+
 /// A measure of the counts of the truth values above.
 template <class Measure>
 Values measures() {
@@ -107,7 +114,7 @@ Values measures() {
     for (int n = 0; n < 5; ++n) {
       double count[2][2] = {};
       for (int i = 0; i < 8; ++i) ++count[x_truths[m * 8 + i] != 0][z_truths[n * 8 + i] != 0];
-      list.push_back(Measure::of(count[1][1], count[1][0], count[0][1], count[0][0]));
+      list.push_back(measured<Measure>(count));
     }
   return list;
 }
@@ -261,7 +268,7 @@ TEST_CASE_TEMPLATE("dissimilarities: truth values of rows of any length", Exec, 
       for (int j = 0; j < n; ++j) {
         double count[2][2] = {};
         for (int l = 0; l < k; ++l) ++count[x[i * k + l] != 0][z[j * k + l] != 0];
-        expected.push_back(metric::measure::rogerstanimoto::of(count[1][1], count[1][0], count[0][1], count[0][0]));
+        expected.push_back(measured<metric::measure::rogerstanimoto>(count));
       }
     CHECK(error_of(support::values(d), expected) <= 2 * unit<double>);
   };

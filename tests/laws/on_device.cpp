@@ -172,6 +172,50 @@ void check_approximate_power(std::initializer_list<float> exponents, const Funct
   }
 }
 
+// Sines, cosines and arcsines of roots within 4u of long double: angles up to 2π and tiny ones, and beyond the range of the polynomials;
+// at zeros of the functions by absolute errors, since long double's own arguments are exact.
+template <class T, class Exec>
+void check_circular() {
+  constexpr int count = 30000;
+  support::Random random(8);
+  std::vector<double> angles(count), squares(count);
+  for (int i = 0; i < count; ++i) {
+    const double drawn[] = {random.uniform(-6.28, 6.28), std::exp2(random.uniform(-120, 0)),
+                            -std::exp2(random.uniform(8, 40)), random.uniform(-255, 255)};
+    angles[i] = static_cast<T>(drawn[i % 4]);
+    squares[i] = static_cast<T>(i % 3 == 0 ? random.uniform(0, 1) : i % 3 == 1 ? drawn[1] : 1 - drawn[1]);
+  }
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  angles[0] = 0, angles[1] = infinity, angles[2] = std::numeric_limits<double>::quiet_NaN();
+  squares[0] = 0, squares[1] = 1, squares[2] = std::numeric_limits<double>::quiet_NaN();
+  const auto x = support::matrix<T, Exec>(1, count, angles), v = support::matrix<T, Exec>(1, count, squares),
+             y = support::matrix<T, Exec>(3, count);
+  Kokkos::parallel_for(
+      Kokkos::RangePolicy<Exec>(0, count), KOKKOS_LAMBDA(int i) {
+        y(0, i) = rigel::math::sine(x(0, i));
+        y(1, i) = rigel::math::cosine(x(0, i));
+        y(2, i) = rigel::math::arcsine_of_root(v(0, i));
+      });
+  const auto actual = support::values(y);
+  CHECK(actual[0] == 0);
+  CHECK(actual[count] == 1);
+  CHECK(actual[2 * count] == 0);
+  CHECK(actual[2 * count + 1] == std::asin(T(1)));
+  for (const int i : {1, 2, count + 1, count + 2, 2 * count + 2}) CHECK(std::isnan(actual[i]));
+  const double bound = 4 * std::numeric_limits<T>::epsilon() / 2;
+  int wrong[3] = {};
+  for (int i = 3; i < count; ++i) {
+    const long double a = angles[i], root = std::sqrt(static_cast<long double>(squares[i]));
+    const long double exact[] = {std::sin(a), std::cos(a),
+                                 std::atan2(root, std::sqrt(1 - static_cast<long double>(squares[i])))};
+    for (int f = 0; f < 3; ++f) {
+      const bool absolute = f < 2 && std::fabs(a) > 6.28L;
+      wrong[f] += !(std::fabs(actual[f * count + i] - exact[f]) <= bound * (absolute ? 1 : std::fabs(exact[f])));
+    }
+  }
+  for (const int number : wrong) CHECK(number == 0);
+}
+
 // Roots of subnormal numbers, which are normal.
 template <class Exec>
 void check_subnormal_roots() {
@@ -218,4 +262,9 @@ TEST_CASE_TEMPLATE("16-bit conversions: the same on every execution space", Exec
 TEST_CASE_TEMPLATE("transcendental functions: within four units on every execution space", Exec, RIGEL_TEST_SPACES) {
   check_functions<float, Exec>();
   check_functions<double, Exec>();
+}
+
+TEST_CASE_TEMPLATE("sines, cosines and arcsines within their bounds", Exec, RIGEL_TEST_SPACES) {
+  check_circular<float, Exec>();
+  check_circular<double, Exec>();
 }

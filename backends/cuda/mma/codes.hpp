@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The cuda.mma kernels of packed codes, whose bits are K-major. mma.sync counts the bits that are set in both codes. With
-// |x| and |z|, the bits set in each, |x ⊻ z| = |x| + |z| − 2|x ∧ z| and |x ∨ z| = |x| + |z| − |x ∧ z|. A small pass counts
-// the bits of every code, which is a row of A or a column of B.
+// |x| and |z|, the bits set in each, |x ⊻ z| = |x| + |z| − 2|x ∧ z|, |x ∨ z| = |x| + |z| − |x ∧ z| and |x ∧ ¬z| = |x| − |x ∧ z|. A small
+// pass counts the bits of every code, which is a row of A or a column of B.
 #pragma once
 
 #include <rigel/backends/cuda/arch/launch.hpp>
@@ -34,13 +34,14 @@ struct Counting {
 };
 
 /// Counts the codes of A where blockIdx.y = 0, else those of B.
-__global__ void __launch_bounds__(Counting::block)
+template <int threads>
+__global__ void __launch_bounds__(threads)
     count_lines(const __grid_constant__ Counting a, const __grid_constant__ Counting b) {
   arch::allow_next_launch();
-  __shared__ std::int32_t sums[Counting::block / 32];
+  __shared__ std::int32_t sums[threads / 32];
   const Counting& g = blockIdx.y == 0 ? a : b;
   const int thread = static_cast<int>(threadIdx.x), of_line = 1 << g.threads, mine = thread & (of_line - 1);
-  const std::int64_t line = (std::int64_t{blockIdx.x} * Counting::block + thread) >> g.threads;
+  const std::int64_t line = (std::int64_t{blockIdx.x} * threads + thread) >> g.threads;
   const bool present = line < g.matrices * g.lines;
   std::int32_t count = 0;
   if (present) {
@@ -62,13 +63,21 @@ __global__ void __launch_bounds__(Counting::block)
   if (present && mine == 0) g.to[line] = count;
 }
 
-/// S's accumulator of two codes: `both` bits are set in both; `of_each` is the sum of the bits set in each.
+/// Whether S is a truth_measure.
 template <class S>
-__device__ __forceinline__ typename S::accumulator joined(std::int32_t both, std::int32_t of_each) {
-  if constexpr (std::is_same_v<S, bit_jaccard<typename S::element>>)
-    return {both, math::subtract(of_each, both)};
+inline constexpr bool measures_truth = false;
+template <class Word, class Measure>
+inline constexpr bool measures_truth<truth_measure<Word, Measure>> = true;
+
+/// S's accumulator of two codes, of which a and b bits are set, `both` of them in both.
+template <class S>
+__device__ __forceinline__ typename S::accumulator joined(std::int32_t both, std::int32_t a, std::int32_t b) {
+  if constexpr (measures_truth<S>)
+    return {both, math::subtract(a, both), math::subtract(b, both)};
+  else if constexpr (std::is_same_v<S, bit_jaccard<typename S::element>>)
+    return {both, math::subtract(math::add(a, b), both)};
   else
-    return math::subtract(of_each, math::multiply(2, both));
+    return math::subtract(math::add(a, b), math::multiply(2, both));
 }
 
 /// Turns a sum into S's accumulator.
@@ -77,7 +86,7 @@ struct FromCounts {
   LineCounts a, b;
   __device__ __forceinline__ typename S::accumulator operator()(std::int32_t both, std::int64_t l, std::int64_t m,
                                                                 std::int64_t n) const {
-    return joined<S>(both, math::add(*a.at(l, m), *b.at(l, n)));
+    return joined<S>(both, *a.at(l, m), *b.at(l, n));
   }
 };
 /// What a row-major C of 32-bit numbers receives straight from registers: counts; `factor` times a count (in float, if that
@@ -88,16 +97,17 @@ template <class S>
 struct FromCountsInRegisters {
   LineCounts a, b;
   Stored stored;
-  bool vectors;  // every fourth element of C has a 16-byte aligned address
-  double factor;
+  bool vectors;   // every fourth element of C has a 16-byte aligned address
+  double number;  // the factor, or the entries of a truth_measure
 };
 
-/// The longest codes, in bits, for which short_quotient() is correctly rounded.
-inline constexpr std::int64_t short_code = std::int64_t{1} << 18;
-/// n / d rounded as IEEE 754 requires, for integers n ≤ d ≤ short_code, d > 0: a product with the special-function unit's
+/// The largest divisor for which short_quotient() is correctly rounded.
+inline constexpr std::int64_t short_divisor = std::int64_t{1} << 18;
+/// n / d rounded as IEEE 754 requires, for integers 0 < d ≤ short_divisor and 0 ≤ n ≤ 2·short_divisor: a product with the special-function unit's
 /// reciprocal, which is off by 1 ulp, and one correction (P. Markstein, IA-64 and Elementary Functions, 2000, chapter 8).
 /// The product is within 3 ulp of the quotient and the remainder is exact, so the sum before rounding is within 2^-21 ulp of
-/// the quotient. But every midpoint between two floats is at least 1/(2d) = 2^-19 ulp away from it.
+/// the quotient. But every midpoint between two floats is at least 1/(2d) = 2^-19 ulp away from it. For the same reason, a quotient that
+/// is rounded to double first becomes the same float.
 __device__ __forceinline__ float short_quotient(float n, float d) {
   const float r = __nvvm_rcp_approx_ftz_f(d), q = math::multiply(n, r);
   return math::fma(math::fma(-d, q, n), r, q);
@@ -113,14 +123,21 @@ __device__ __forceinline__ double double_of(std::int32_t x) {
 
 /// The 32 bits that C receives for an output.
 template <class S, Stored stored>
-__device__ __forceinline__ float value_of(std::int32_t both, std::int32_t of_each, [[maybe_unused]] double factor) {
-  const auto x = joined<S>(both, of_each);
-  if constexpr (stored == Stored::results) {
+__device__ __forceinline__ float value_of(std::int32_t both, std::int32_t a, std::int32_t b,
+                                          [[maybe_unused]] double number) {
+  const auto x = joined<S>(both, a, b);
+  if constexpr (measures_truth<S>) {
+    using Measure = typename S::measure;
+    const auto t = static_cast<float>(x.both), f = static_cast<float>(x.first), s = static_cast<float>(x.second);
+    const Quotient<float> q = Measure::of(t, f, s, static_cast<float>(number) - t - f - s);
+    const float value = short_quotient(q.above, std::max(q.below, 1.f));
+    return q.below == 0 ? static_cast<float>(Measure::undefined) : value;
+  } else if constexpr (stored == Stored::results) {
     return short_quotient(static_cast<float>(x.either - x.both), static_cast<float>(std::max(x.either, 1)));
   } else if constexpr (stored == Stored::multiples) {
-    return static_cast<float>(math::multiply(double_of(x), factor));
+    return static_cast<float>(math::multiply(double_of(x), number));
   } else if constexpr (stored == Stored::float_multiples) {
-    return math::multiply(static_cast<float>(x), static_cast<float>(factor));
+    return math::multiply(static_cast<float>(x), static_cast<float>(number));
   } else {
     return __int_as_float(x);
   }
@@ -161,8 +178,7 @@ __device__ __forceinline__ void store_from_registers(const detail::Arguments<S, 
       }
       tile::Chunk<float, width> values;
 #pragma unroll
-      for (int v = 0; v < width; ++v)
-        values.value[v] = value_of<S, stored>(both[v], math::add(of_a[p], of_b[j][v]), result.factor);
+      for (int v = 0; v < width; ++v) values.value[v] = value_of<S, stored>(both[v], of_a[p], of_b[j][v], result.number);
       values.store(c + 16 * j);
     }
     c += 8 * g.c_strides.row;
@@ -194,7 +210,7 @@ __device__ __forceinline__ void store_some(const detail::Arguments<S, Finish>& g
 #pragma unroll
       for (int v = 0; v < 2; ++v)
         if (8 * j + v < columns_left)
-          c[8 * j + v] = value_of<S, stored>(x[p / 2][j][p % 2 * 2 + v], math::add(of_a, of_b[j][v]), result.factor);
+          c[8 * j + v] = value_of<S, stored>(x[p / 2][j][p % 2 * 2 + v], of_a, of_b[j][v], result.number);
     c += 8 * g.c_strides.row;
   }
 }
@@ -221,15 +237,32 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   }
 }
 
+/// Whether kernels of a Finish may have a C of 32-bit numbers without an epilogue.
+template <class Finish>
+inline constexpr bool stores_in_registers = std::is_same_v<Finish, detail::ProgramFinish>;
+template <bool transposes>
+inline constexpr bool stores_in_registers<detail::FunctorFinish<epilogue::Program, float, transposes>> = true;
+
 /// How outputs are stored. A product of a count below 2^24 and a float is exact in double.
 template <class S>
 Stored stored_as(const Contraction& p) {
   constexpr std::int64_t exact_in_float = std::int64_t{1} << 24;
-  if (p.c.column_stride != 1 || p.accumulate) return Stored::otherwise;
+  if (p.c.column_stride != 1 || p.accumulate || !p.program) return Stored::otherwise;
   const epilogue::Program& program = *p.program;
   const std::int64_t bits = p.k * static_cast<std::int64_t>(8 * p.a.size);
-  if constexpr (!std::is_same_v<typename S::accumulator, std::int32_t>)
-    return p.c.type == Scalar::f32 && program.empty() && bits <= short_code ? Stored::results : Stored::otherwise;
+  const auto results = [&](bool short_ones) {
+    return p.c.type == Scalar::f32 && program.empty() && short_ones ? Stored::results : Stored::otherwise;
+  };
+  if constexpr (measures_truth<S>) {
+    // Entries end in the last word, or there are more of them than bits.
+    const double entries = p.semiring_in_view ? -1 : detail::semiring_of<S>(p).entries,
+                 largest = std::max(entries, static_cast<double>(bits));
+    constexpr auto most = static_cast<double>(short_divisor);
+    return results(entries >= 0 && entries > static_cast<double>(bits) - 8. * static_cast<double>(p.a.size) &&
+                   entries == std::floor(entries) && largest <= most && S::measure::largest_below(largest) <= most);
+  } else if constexpr (!std::is_same_v<typename S::accumulator, std::int32_t>) {
+    return results(bits <= short_divisor);
+  }
   if (p.c.type == Scalar::i32 && program.empty()) return Stored::counts;
   const double factor = program.factor();
   if (p.c.type != Scalar::f32 || std::isnan(factor)) return Stored::otherwise;
@@ -241,9 +274,11 @@ inline bool takes_vectors(const Operand& c) {
   return reinterpret_cast<std::uintptr_t>(c.data) % 16 == 0 && c.row_stride % width == 0 && c.batch_stride % width == 0;
 }
 
-/// The same semiring on 32-bit words: what a kernel computes, whatever the operands' words are.
+/// The semiring that a kernel computes: one of the zoo's on 32-bit words, whatever the operands' words are.
 template <class S>
-struct on_words;
+struct on_words {
+  using type = S;
+};
 template <template <class> class S, class Word>
 struct on_words<S<Word>> {
   using type = S<std::uint32_t>;
@@ -265,12 +300,12 @@ inline Counting counting_of(const Lines& g, Source<std::uint32_t> from, std::int
   return {from, matrices_of(*g.operand), g.lines, static_cast<std::int32_t>(pieces), std::min(threads, most), to};
 }
 
-template <class S, class Shape>
+template <class S, class Shape, class Finish>
 Status codes_support(const Contraction& p) {
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (counting_of(g, {}, nullptr).blocks() > max_grid)
       return {Decline::extents, "an operand has too many lines for one pass that counts their bits"};
-  return supports<S, std::uint32_t, Shape>(p);
+  return supports<S, std::uint32_t, Shape, Decomposition{}, Finish>(p);
 }
 
 /// cost() of the product, the pass that counts, and the store, measured on sm_90: in vectors, during which a block that is
@@ -279,14 +314,14 @@ template <class S, class Shape>
 double codes_cost(const Contraction& p) {
   constexpr double launch = 2.5e-6, bytes_per_second = 2.5e12;
   constexpr double in_vectors = Shape::blocks == 1 ? 6e-13 : 4e-13, one_by_one = 4.5e-12;  // seconds per output
-  const bool vectors = takes_vectors(p.c) && p.program && stored_as<S>(p) != Stored::otherwise;
+  const bool vectors = takes_vectors(p.c) && stored_as<S>(p) != Stored::otherwise;
   double bytes = 0;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)}) bytes += static_cast<double>(packed_bytes(*g.operand, g.lines, g.k));
   const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
   return cost<Shape, 1, false>(p) + launch + bytes / bytes_per_second + (vectors ? in_vectors : one_by_one) * outputs;
 }
 
-template <class S, class Shape>
+template <class S, class Shape, class Finish>
 void run_codes(const KernelInfo& info, const Contraction& p, void* workspace) {
   using Counted = typename on_words<S>::type;
   constexpr auto size = static_cast<std::int64_t>(sizeof(typename S::element)), word = std::int64_t{4};
@@ -315,30 +350,32 @@ void run_codes(const KernelInfo& info, const Contraction& p, void* workspace) {
   tensor::pack_operands(passes, stream, info.name);
   const Counting a = counting(lines_a, source_a), b = counting(lines_b, source_b);
   const dim3 grid(static_cast<unsigned>(std::max(a.blocks(), b.blocks())), 2);
-  count_lines<<<grid, Counting::block, 0, stream>>>(a, b);
+  count_lines<Counting::block><<<grid, Counting::block, 0, stream>>>(a, b);
   cuda::check(cudaGetLastError(), "contract: launch of the pass that counts bits for " + info.name);
 
   Operands<std::uint32_t> operands{source_a, source_b, static_cast<int>((p.k * size + word - 1) / word)};
   const LineCounts of_a{a.to, a.matrices > 1 ? a.lines : 0}, of_b{b.to, b.matrices > 1 ? b.lines : 0};
-  auto arguments = detail::arguments_of<Counted, detail::ProgramFinish>(p);
+  auto arguments = detail::arguments_of<Counted, Finish>(p);
   const auto launch = [&]<class Result>(Result result) {
     constexpr int bytes = shared_bytes<Shape, std::int32_t>;
     static cuda::LaunchFacts facts;
-    const auto function =
-        reinterpret_cast<const void*>(&multiply<Counted, std::uint32_t, Decomposition{}, detail::ProgramFinish, Shape,
-                                                Direction::along_k, Direction::along_k, Result>);
+    const auto function = reinterpret_cast<const void*>(
+        &multiply<Counted, std::uint32_t, Decomposition{}, Finish, Shape, Direction::along_k, Direction::along_k, Result>);
     facts.find(function, bytes, p.execution.device, info.name);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
     launch_tiles<Shape>(function, tiles, bytes, list, p, facts.waits(p.execution.device), info);
   };
-  const Stored stored = stored_as<Counted>(p);
-  if (stored == Stored::otherwise)
-    launch(FromCounts<Counted>{of_a, of_b});
-  else
-    launch(FromCountsInRegisters<Counted>{of_a, of_b, stored, takes_vectors(p.c), p.program->factor()});
+  if constexpr (stores_in_registers<Finish>) {
+    if (const Stored stored = stored_as<Counted>(p); stored != Stored::otherwise) {
+      double number = p.program->factor();
+      if constexpr (measures_truth<S>) number = arguments.one_semiring.entries;
+      return launch(FromCountsInRegisters<Counted>{of_a, of_b, stored, takes_vectors(p.c), number});
+    }
+  }
+  launch(FromCounts<Counted>{of_a, of_b});
 }
 
-template <class S, class Shape>
+template <class S, class Shape, class Finish = detail::ProgramFinish>
 Kernel<Contraction> codes_kernel() {
   constexpr int depth = 128 / static_cast<int>(sizeof(typename S::element));
   Kernel<Contraction> k;
@@ -346,10 +383,10 @@ Kernel<Contraction> codes_kernel() {
   k.info.shared_memory = shared_bytes<Shape, std::int32_t>;
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
   k.info.transposes = Transposes::with_same_bits;
-  k.supports = detail::supports_by<codes_support<S, Shape>>;
+  k.supports = detail::supports_by<codes_support<S, Shape, Finish>>;
   k.cost = detail::cost_by<codes_cost<S, Shape>>;
   k.workspace = detail::workspace_by<codes_workspace>;
-  k.run = detail::run_by<run_codes<S, Shape>>;
+  k.run = detail::run_by<run_codes<S, Shape, Finish>>;
   return k;
 }
 
@@ -358,6 +395,15 @@ template <class S>
 std::vector<Kernel<Contraction>> codes_kernels() {
   return {codes_kernel<S, Shape<2, 4, 64, 64, 3, 1>>(), codes_kernel<S, Shape<2, 2, 64, 64, 3, 2>>(),
           codes_kernel<S, Shape<2, 2, 64, 32, 3, 2>>(), codes_kernel<S, Shape<2, 2, 32, 32, 3, 3>>()};
+}
+
+/// The kernels for measures of Boolean rows, which are instantiated in the user's translation unit: few tiles, since it compiles them all.
+template <class S, class Finish>
+void add_functor_codes(std::vector<Kernel<Contraction>>& list) {
+  if constexpr (measures_truth<S> && is_commutative<S>) {
+    list.push_back(codes_kernel<S, Shape<2, 2, 64, 64, 3, 2>, Finish>());
+    list.push_back(codes_kernel<S, Shape<2, 2, 32, 32, 3, 3>, Finish>());
+  }
 }
 
 }  // namespace rigel::backends::mma

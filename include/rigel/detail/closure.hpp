@@ -90,20 +90,21 @@ struct ClosureInRegisters {
       team.team_barrier();
       const Element self = to(k)[k];
       if (team.team_rank() == 0 && self == self && g.improves(self, g.one())) Kokkos::atomic_min(g.cycle, l * g.n + k0 + k);
+      const bool spreads = b == g.n && self != self;  // NaN, on every path through k; products spread it, too
       for_each([&](int i, int j, Element& x) {
-        const Element joined = g.merge(x, g.join(to(k)[i], from(k)[j]));
-        if (i != k && j != k) x = joined;
+        const Element joined = g.merge(x, spreads ? self : g.join(to(k)[i], from(k)[j]));
+        if ((i != k && j != k) || spreads) x = joined;
       });
       publish(k + 1);
     }
     for_each([&](int i, int j, Element x) {
-      if (i < b && j < b) g.square.at(l, i, j) = x;
+      if (i < b && j < b) (b == g.n ? g.d : g.square).at(l, i, j) = x;
     });
   }
 };
 
 /// The diagonal block K = [k0, k0 + b) of every batch, closed by one team each; meanwhile other teams copy a panel.
-///   without predecessors   square = D(K,K)*, right = D(K,:)
+///   without predecessors   square = D(K,K)*, right = D(K,:); D ← D* in place if K is all vertices
 ///   with them              D(K,K) ← D(K,K)* in place, with P; square(i,k) = D(i,k) as it was when vertex k was
 ///                          eliminated; left = D(:,K), but for the rows K, which are not used
 /// Vertices in ascending order, each an outer product (R. W. Floyd, Algorithm 97: Shortest path, 1962).
@@ -118,7 +119,8 @@ void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int
   constexpr std::int64_t chunk = runs_on_host<Exec> ? 1 << 14 : 4 * team_size;
   using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<team_size, 1>>;
 
-  const std::int64_t panel = g.batches * g.n * b;
+  const bool in_place = tracks || b == g.n;
+  const std::int64_t panel = b == g.n ? 0 : g.batches * g.n * b;
   const std::int64_t league = g.batches + (panel + chunk - 1) / chunk;
   const auto scratch = Kokkos::PerTeam(in_registers ? Registers::scratch_bytes : 0);
   Kokkos::parallel_for(
@@ -146,23 +148,24 @@ void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int
         const int row = rank / lanes, lane = rank % lanes;
         constexpr int rows = team_size / lanes;
         using Element = typename S::element;
-        const Strided<Element> block = tracks ? Strided<Element>{&g.d.at(l, k0, k0), 0, g.d.row, g.d.column}
-                                              : Strided<Element>{&g.square.at(l, 0, 0), 0, g.square.row, g.square.column};
-        if constexpr (!tracks)
+        const Strided<Element> block = in_place ? Strided<Element>{&g.d.at(l, k0, k0), 0, g.d.row, g.d.column}
+                                                : Strided<Element>{&g.square.at(l, 0, 0), 0, g.square.row, g.square.column};
+        if (!in_place)
           for (std::int64_t i = row; i < b; i += rows)
             for (std::int64_t j = lane; j < b; j += lanes) block.at(0, i, j) = g.d.at(l, k0 + i, k0 + j);
         for (std::int64_t k = 0; k < b; ++k) {
           team.team_barrier();
           const auto self = block.at(0, k, k);
           if (rank == 0 && self == self && g.improves(self, g.one())) Kokkos::atomic_min(g.cycle, l * g.n + k0 + k);
+          const bool spreads = !tracks && in_place && self != self;  // NaN, on every path through k; products spread it, too
           for (std::int64_t i = row; i < b; i += rows) {
-            if (i == k) continue;
+            if (i == k && !spreads) continue;
             const auto to_k = block.at(0, i, k);
             if constexpr (tracks)
               if (lane == 0) g.square.at(l, i, k) = to_k;
             for (std::int64_t j = lane; j < b; j += lanes) {
-              if (j == k) continue;
-              const auto through_k = g.join(to_k, block.at(0, k, j));
+              if (j == k && !spreads) continue;
+              const auto through_k = spreads ? self : g.join(to_k, block.at(0, k, j));
               auto& d = block.at(0, i, j);
               if constexpr (!tracks) {
                 d = g.merge(d, through_k);
@@ -277,7 +280,8 @@ struct ClosureLaunches {
   static void eliminate(const Execution& execution, const ClosureArrays& g, std::int64_t k0, std::int64_t b) {
     const Data data = data_of(g);
     closure_diagonal(instance<Exec>(execution), data, k0, b);
-    if constexpr (Data::tracks) closure_panel(instance<Exec>(execution), data, k0, b);
+    if constexpr (Data::tracks)
+      if (b < data.n) closure_panel(instance<Exec>(execution), data, k0, b);
   }
   static void aim(void* epilogue, const ClosureArrays& g, std::int64_t k0, std::int64_t b) {
     std::construct_at(static_cast<Improve<S, Index>*>(epilogue), Improve<S, Index>{data_of(g), k0, b});

@@ -19,6 +19,7 @@
 #include <rigel/backends/host/contract.hpp>
 #endif
 #if RIGEL_BACKEND_CUDA_SIMT
+#include <rigel/backends/cuda/mma/codes.hpp>
 #include <rigel/backends/cuda/mma/distance.hpp>
 #include <rigel/backends/cuda/simt/narrow.hpp>
 #endif
@@ -57,6 +58,7 @@ std::span<const Kernel<Contraction>> instantiated_kernels() {
       backends::simt::add_kernels<S, Finish>(list);
       backends::mma::add_functor_kernels<S, FunctorFinish<E, Value, true>>(list);
       backends::mma::add_functor_distances<S, Finish>(list);
+      backends::mma::add_functor_codes<S, FunctorFinish<E, Value, true>>(list);
 #if defined(RIGEL_FUNCTORS_ON_HOPPER)
       backends::hopper::add_functor_kernels<S, FunctorFinish<E, Value, true>>(list);
 #endif

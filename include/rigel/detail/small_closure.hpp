@@ -7,6 +7,8 @@
 //     W = D(:,K) ⊗ T       chains in ascending k, from identity()
 //     D = D ⊕ W ⊗ D(K,:)   chains in ascending k, from D
 //
+// A block of all vertices has a kernel of its own, of which T = D* is all that there is to do: its threads take half as many registers.
+//
 // D stays in registers: thread (r, c) of a square of threads has the rows 4r … 4r + 3 of every 4·side, and the columns likewise. Rows
 // and columns that other threads need pass through scratch memory, a slab of k-steps at a time, so that a graph of 128 vertices of 4
 // bytes takes 41 KB of the 46 that Kokkos offers a team.
@@ -19,18 +21,18 @@
 
 namespace rigel::detail {
 
-/// The closure of graphs of at most side·each vertices, by blocks of at most 4·side.
-template <class S, int side, int each>
+/// The closure of graphs of at most side·each vertices, by blocks of at most 4·side; or by one block of all, if `one_block`.
+template <class S, int side, int each, bool one_block = false>
 struct SmallClosure {
   using Data = ClosureData<S, no_index>;
   using Element = typename S::element;
   using Accumulator = typename S::accumulator;
   using Operand = operand_t<S>;
-  static_assert(each % 4 == 0);
+  static_assert(each % 4 == 0 && (each == 4 || !one_block));
   static constexpr int width = side * each, team_size = side * side, block = 4 * side, groups = each / 4;
   static constexpr int slab = 16;  // k-steps in scratch memory at a time
-  // Teams that a multiprocessor is to hold, such that each thread has registers for D, W and T.
-  static constexpr int resident = (each > 4 ? 512 : 768) / (sizeof(Accumulator) > 4 ? 2 : 1);
+  // Threads that a multiprocessor is to hold, such that each has registers for D, W and T.
+  static constexpr int resident = (one_block ? 1024 : each > 4 ? 512 : 768) / (sizeof(Accumulator) > 4 ? 2 : 1);
   static constexpr int resident_teams = resident < team_size ? 1 : resident / team_size;
 
   static constexpr std::size_t quad_alignment = !std::has_single_bit(sizeof(Element)) ? alignof(Element)
@@ -147,9 +149,11 @@ struct SmallClosure {
   /// Eliminates the vertex 4·group + k in T.
   RIGEL_MEMBER static void eliminate(const Data& g, Shared& s, Thread& t, int group, int k) {
     const Quad to = s.to[k % 2][t.row], from = s.from[k % 2][t.column];
+    const Element self = s.to[k % 2][group].v[k];
+    const bool spreads = one_block && self != self;  // NaN, on every path through k; later products spread it, too
     for_each<4, 4>([&](int r, int c) {
-      const Element joined = g.merge(t.t[r][c], g.join(to.v[r], from.v[c]));
-      if (!(r == k && t.row == group) && !(c == k && t.column == group)) t.t[r][c] = joined;
+      const Element joined = g.merge(t.t[r][c], spreads ? self : g.join(to.v[r], from.v[c]));
+      if ((!(r == k && t.row == group) && !(c == k && t.column == group)) || spreads) t.t[r][c] = joined;
     });
     if (k < 3)
       publish(s, t, group, k + 1);
@@ -227,8 +231,15 @@ struct SmallClosure {
       const int b = width_of_blocks < n - k0 ? width_of_blocks : n - k0;
       const auto steps_from = [&](int first) { return slab < b - first ? slab : b - first; };
 
-      phase([&](Thread& t) { put_rows(s, t, k0, b); });
-      phase([&](Thread& t) { begin_block(g, s, t, k0, b); });
+      if constexpr (one_block) {
+        phase([&](Thread& t) {  // which has the same elements of D and of T
+          for_each<4, 4>([&](int r, int c) { t.t[r][c] = t.d[r][c]; });
+          publish(s, t, 0, 0);
+        });
+      } else {
+        phase([&](Thread& t) { put_rows(s, t, k0, b); });
+        phase([&](Thread& t) { begin_block(g, s, t, k0, b); });
+      }
       for (int group = 0; 4 * group < b; ++group)
         unrolled<4>([&](auto k) {
           if (4 * group + k >= b) return;
@@ -240,6 +251,10 @@ struct SmallClosure {
             eliminate(g, s, t, group, k);
           });
         });
+      if constexpr (one_block) {
+        all([&](Thread& t) { for_each<4, 4>([&](int r, int c) { t.d[r][c] = t.t[r][c]; }); });
+        break;
+      }
 
       all([&](Thread& t) {
 #pragma unroll
@@ -325,11 +340,13 @@ struct SmallClosures {
   template <class Exec>
   static void launch(const Exec& exec, const ClosureData<S, no_index>& g, std::int64_t block_width) {
     const int b = static_cast<int>(block_width);
+    const bool one_block = b >= g.n;
     if constexpr (vertices >= 32)
-      if (g.n <= 32) return launch_small_closure<SmallClosure<S, 8, 4>>(exec, g, b);
+      if (one_block && g.n <= 32) return launch_small_closure<SmallClosure<S, 8, 4, true>>(exec, g, b);
     if constexpr (vertices >= 64)
-      if (g.n <= 64) return launch_small_closure<SmallClosure<S, 16, 4>>(exec, g, b);
-    if constexpr (vertices >= 128) launch_small_closure<SmallClosure<S, 16, 8>>(exec, g, b);
+      if (one_block) return launch_small_closure<SmallClosure<S, 16, 4, true>>(exec, g, b);
+    if constexpr (vertices >= 32)
+      launch_small_closure<SmallClosure<S, vertices == 32 ? 8 : 16, vertices == 128 ? 8 : 4>>(exec, g, b);
   }
 };
 

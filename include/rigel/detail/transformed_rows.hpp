@@ -6,6 +6,9 @@
 
 #include <rigel/detail/call.hpp>
 
+#include <algorithm>
+#include <limits>
+
 namespace rigel::detail {
 
 /// The rows of one operand that a pass reads and writes.
@@ -17,12 +20,22 @@ struct RowsToPrepare {
   RIGEL_MEMBER std::int64_t count() const { return batches * rows; }
 };
 
+/// One of both operands. Each number is chosen by itself: a choice between two structs would have a device copy both to local memory, byte
+/// by byte.
+template <class Element, class Row>
+RIGEL_FUNCTION RowsToPrepare<Element, Row> operand_of(const RowsToPrepare<Element, Row> (&of)[2], bool second) {
+  const auto matrix = [&](const auto& a, const auto& b) -> std::decay_t<decltype(a)> {
+    return {second ? b.data : a.data, second ? b.batch : a.batch, second ? b.row : a.row, second ? b.column : a.column};
+  };
+  return {matrix(of[0].from, of[1].from), matrix(of[0].to, of[1].to), second ? of[1].batches : of[0].batches,
+          second ? of[1].rows : of[0].rows};
+}
 /// The operand of row r of both, whose rows count one after the other; r becomes the row's number in it.
 template <class Element, class Row>
 RIGEL_FUNCTION RowsToPrepare<Element, Row> operand_of(const RowsToPrepare<Element, Row> (&of)[2], std::int64_t& r) {
   const bool second = r >= of[0].count();
   if (second) r -= of[0].count();
-  return second ? of[1] : of[0];
+  return operand_of(of, second);
 }
 
 /// A number of X or Z.
@@ -34,71 +47,154 @@ RIGEL_FUNCTION double row_number(Element x) {
     return static_cast<double>(x);
 }
 
-/// The kernel: a work item computes columns of some rows. On a host they are neighbours in one row, whose sums stay in vectors; on a
-/// GPU those of neighbouring work items are neighbours, and a number that an item has converted serves four sums.
+/// The kernel on a host: a work item computes neighbouring columns of a row, whose sums stay in vectors.
 template <class Exec, class Element, class Row>
 struct TransformRows {
-  static constexpr bool on_host = runs_on_host<Exec>;
-  static constexpr int rows_together = on_host ? 1 : 4, columns_together = on_host ? 32 : 4;
+  static constexpr int columns_together = 32;
 
   RowsToPrepare<Element, Row> of[2];
   Strided<const Row> factor;
   std::int64_t k, columns;
 
-  RIGEL_MEMBER std::int64_t items_of_rows() const { return (columns + columns_together - 1) / columns_together; }
-  RIGEL_MEMBER static std::int64_t items_of_batch(const RowsToPrepare<Element, Row>& g) {
-    return (g.rows + rows_together - 1) / rows_together;
-  }
+  RIGEL_MEMBER std::int64_t items_of_row() const { return (columns + columns_together - 1) / columns_together; }
 
   void launch(const Exec& exec) const {
     using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
-    const std::int64_t items = of[0].batches * items_of_batch(of[0]) + of[1].batches * items_of_batch(of[1]);
-    Kokkos::parallel_for("rigel::cdist/transformed rows", by_argument(Policy(exec, 0, items * items_of_rows())), *this);
+    Kokkos::parallel_for("rigel::cdist/transformed rows",
+                         by_argument(Policy(exec, 0, (of[0].count() + of[1].count()) * items_of_row())), *this);
   }
 
   RIGEL_MEMBER void operator()(std::int64_t item) const {
-    const std::int64_t column = item % items_of_rows() * (on_host ? columns_together : 1);
-    const std::int64_t stride = on_host ? 1 : items_of_rows();  // between an item's columns
-    std::int64_t rows = item / items_of_rows();
-    const bool second = rows >= of[0].batches * items_of_batch(of[0]);
-    if (second) rows -= of[0].batches * items_of_batch(of[0]);
-    const RowsToPrepare<Element, Row> g = second ? of[1] : of[0];
-    const std::int64_t batch = rows / items_of_batch(g), row = rows % items_of_batch(g) * rows_together;
-    const int height = static_cast<int>(g.rows - row < rows_together ? g.rows - row : rows_together),
-              width = static_cast<int>(on_host && columns - column < columns_together ? columns - column : columns_together);
-
-    double sums[rows_together][columns_together] = {};
-    struct Numbers {
-      Element x[rows_together];
-      Row y[columns_together];
-    };
-    const auto load = [&](Numbers& to, std::int64_t i) {
-      for (int r = 0; r < rows_together; ++r) to.x[r] = g.from.at(batch, r < height ? row + r : row, i);
-      for (int c = 0; c < width; ++c) {
-        const std::int64_t j = column + c * stride;
-        to.y[c] = factor.at(0, i, on_host || j < columns ? j : column);
-      }
-    };
-    Numbers now, next;  // a GPU loads ahead
-    if (!on_host && k > 0) load(next, 0);
+    const std::int64_t column = item % items_of_row() * columns_together;
+    std::int64_t r = item / items_of_row();
+    const RowsToPrepare<Element, Row> g = operand_of(of, r);
+    const std::int64_t batch = r / g.rows, row = r % g.rows;
+    const int width = static_cast<int>(columns - column < columns_together ? columns - column : columns_together);
+    double sums[columns_together] = {};
     for (std::int64_t i = 0; i < k; ++i) {
-      if constexpr (on_host) {
-        load(now, i);
-      } else {
-        now = next;
-        load(next, i + 1 < k ? i + 1 : i);
-      }
-      double x[rows_together];
-      for (int r = 0; r < rows_together; ++r) x[r] = row_number(now.x[r]);
-      for (int c = 0; c < width; ++c) {
-        const auto y = static_cast<double>(now.y[c]);
-        for (int r = 0; r < rows_together; ++r) sums[r][c] = math::add(sums[r][c], math::multiply(x[r], y));
-      }
-    }
-    for (int r = 0; r < rows_together; ++r)
+      const double x = row_number(g.from.at(batch, row, i));
       for (int c = 0; c < width; ++c)
-        if (const std::int64_t j = column + c * stride; r < height && j < columns)
-          g.to.at(batch, row + r, j) = static_cast<Row>(sums[r][c]);
+        sums[c] = math::add(sums[c], math::multiply(x, static_cast<double>(factor.at(0, i, column + c))));
+    }
+    for (int c = 0; c < width; ++c) g.to.at(batch, row, column + c) = static_cast<Row>(sums[c]);
+  }
+};
+
+/// The kernel on a device: a team computes a tile of rows and columns from slabs of X and L in scratch memory, which hold doubles, so
+/// that a number is converted once. While one slab is multiplied, the numbers of the next are on their way to registers.
+template <class Exec, class Element, class Row>
+struct TransformTiles {
+  static constexpr int threads = 256, across = 16;  // threads of a team, and next to each other in a row
+  static constexpr int rows_of_thread = 8, columns_of_thread = 4, depth = 16;  // k of a slab
+  static constexpr int height = threads / across * rows_of_thread, width = across * columns_of_thread;
+  static constexpr int pitch_x = height + 1, pitch_y = width;  // numbers between neighbouring k
+  static constexpr int loads_x = height * depth / threads, loads_y = width * depth / threads;
+  static constexpr int scratch_bytes = depth * (pitch_x + pitch_y) * static_cast<int>(sizeof(double));
+  // By one instruction if double holds the product of two numbers.
+  static constexpr int digits = ShortFloat<Element> ? 11 : std::numeric_limits<Element>::digits;
+  static constexpr bool exact = digits + std::numeric_limits<Row>::digits <= std::numeric_limits<double>::digits;
+  using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<threads, 1>>;
+  using Team = typename Policy::member_type;
+
+  RowsToPrepare<Element, Row> of[2];
+  Strided<const Row> factor;
+  std::int64_t k, columns;
+
+  RIGEL_MEMBER std::int64_t tiles_of_row() const { return (columns + width - 1) / width; }
+  RIGEL_MEMBER static std::int64_t tiles_of_batch(const RowsToPrepare<Element, Row>& g) {
+    return (g.rows + height - 1) / height;
+  }
+  RIGEL_MEMBER std::int64_t tiles() const {
+    return (of[0].batches * tiles_of_batch(of[0]) + of[1].batches * tiles_of_batch(of[1])) * tiles_of_row();
+  }
+
+  void launch(const Exec& exec) const {
+    const auto league = static_cast<int>(std::min<std::int64_t>(tiles(), std::numeric_limits<int>::max()));
+    Policy policy(exec, league, threads);
+    Kokkos::parallel_for("rigel::cdist/transformed rows",
+                         by_argument(policy.set_scratch_size(0, Kokkos::PerTeam(scratch_bytes))), *this);
+  }
+
+  RIGEL_MEMBER void operator()(const Team& team) const {
+    auto* const slab_x = static_cast<double*>(team.team_shmem().get_shmem(scratch_bytes));
+    for (std::int64_t tile = team.league_rank(); tile < tiles(); tile += team.league_size())
+      compute(team, tile, slab_x, slab_x + depth * pitch_x);
+  }
+
+ private:
+  RIGEL_MEMBER void compute(const Team& team, std::int64_t tile, double* slab_x, double* slab_y) const {
+    std::int64_t t = tile / tiles_of_row();
+    const std::int64_t of_first = of[0].batches * tiles_of_batch(of[0]);
+    const RowsToPrepare<Element, Row> g = operand_of(of, t >= of_first);
+    if (t >= of_first) t -= of_first;
+    const std::int64_t batch = t / tiles_of_batch(g), row = t % tiles_of_batch(g) * height,
+                       column = tile % tiles_of_row() * width;
+    const int thread = team.team_rank();
+    // Neighbouring threads read neighbours in memory. Rows and columns beyond the last are read as the last.
+    const bool x_by_rows = g.from.column == 1, y_by_columns = factor.column == 1;
+    const auto place_x = [&](int i, int& at_row, int& at_k) {
+      const int number = thread + i * threads;
+      at_row = x_by_rows ? number / depth : number % height;
+      at_k = x_by_rows ? number % depth : number / height;
+    };
+    const auto place_y = [&](int i, int& at_k, int& at_column) {
+      const int number = thread + i * threads;
+      at_k = y_by_columns ? number / width : number % depth;
+      at_column = y_by_columns ? number % width : number / depth;
+    };
+    Element next_x[loads_x];
+    Row next_y[loads_y];
+    const auto load = [&](std::int64_t first) {
+      int r, c, i;
+#pragma unroll
+      for (int p = 0; p < loads_x; ++p) {
+        place_x(p, r, i);
+        next_x[p] = first + i < k ? g.from.at(batch, row + r < g.rows ? row + r : g.rows - 1, first + i) : Element{};
+      }
+#pragma unroll
+      for (int p = 0; p < loads_y; ++p) {
+        place_y(p, i, c);
+        next_y[p] = first + i < k ? factor.at(0, first + i, column + c < columns ? column + c : columns - 1) : Row{};
+      }
+    };
+    const int first_row = thread / across * rows_of_thread, first_column = thread % across;
+    double sums[rows_of_thread][columns_of_thread] = {};
+    if (k > 0) load(0);
+    for (std::int64_t first = 0; first < k; first += depth) {
+      int r, c, i;
+#pragma unroll
+      for (int p = 0; p < loads_x; ++p) {
+        place_x(p, r, i);
+        slab_x[i * pitch_x + r] = row_number(next_x[p]);
+      }
+#pragma unroll
+      for (int p = 0; p < loads_y; ++p) {
+        place_y(p, i, c);
+        slab_y[i * pitch_y + c] = static_cast<double>(next_y[p]);
+      }
+      team.team_barrier();
+      if (first + depth < k) load(first + depth);
+      const int count = static_cast<int>(k - first < depth ? k - first : depth);
+      for (int j = 0; j < count; ++j) {
+        double x[rows_of_thread], y[columns_of_thread];
+#pragma unroll
+        for (int p = 0; p < rows_of_thread; ++p) x[p] = slab_x[j * pitch_x + first_row + p];
+#pragma unroll
+        for (int q = 0; q < columns_of_thread; ++q) y[q] = slab_y[j * pitch_y + first_column + q * across];
+#pragma unroll
+        for (int p = 0; p < rows_of_thread; ++p)
+#pragma unroll
+          for (int q = 0; q < columns_of_thread; ++q)
+            sums[p][q] = exact ? math::fma(x[p], y[q], sums[p][q]) : math::add(sums[p][q], math::multiply(x[p], y[q]));
+      }
+      team.team_barrier();
+    }
+#pragma unroll
+    for (int p = 0; p < rows_of_thread; ++p)
+#pragma unroll
+      for (int q = 0; q < columns_of_thread; ++q)
+        if (row + first_row + p < g.rows && column + first_column + q * across < columns)
+          g.to.at(batch, row + first_row + p, column + first_column + q * across) = static_cast<Row>(sums[p][q]);
   }
 };
 
@@ -106,7 +202,10 @@ struct TransformRows {
 template <class Exec, class Element, class Row>
 void transform_rows(const Exec& exec, const RowsToPrepare<Element, Row> (&of)[2], const Strided<const Row>& factor,
                     std::int64_t k, std::int64_t columns) {
-  TransformRows<Exec, Element, Row>{{of[0], of[1]}, factor, k, columns}.launch(exec);
+  if constexpr (runs_on_host<Exec>)
+    TransformRows<Exec, Element, Row>{{of[0], of[1]}, factor, k, columns}.launch(exec);
+  else
+    TransformTiles<Exec, Element, Row>{{of[0], of[1]}, factor, k, columns}.launch(exec);
 }
 
 }  // namespace rigel::detail
