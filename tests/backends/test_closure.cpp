@@ -284,7 +284,7 @@ TEST_CASE_TEMPLATE("closure of a batch, its index first or last", Exec, RIGEL_TE
   constexpr std::int64_t batches = 3, n = 21;
   using S = rigel::min_plus<float>;
   Random random(9);
-  const auto run = [&](auto d, auto p, rigel::Batch order) {
+  const auto run = [&](const auto& d, const auto& p, rigel::Batch order) {
     const auto d_host = Kokkos::create_mirror_view(d);
     const auto p_host = Kokkos::create_mirror_view(p);
     const auto at = [&](auto& v, std::int64_t l, std::int64_t i, std::int64_t j) -> auto& {
@@ -424,7 +424,8 @@ TEST_CASE_TEMPLATE("closure of bool", Exec, RIGEL_TEST_SPACES) {
     Kokkos::deep_copy(d, bytes(graph));
     rigel::closure(Exec(), s, d, {.block = 32});
     const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), d);
-    CHECK(std::memcmp(host.data(), expected.data(), expected.size()) == 0);
+    const bool equal = std::memcmp(host.data(), expected.data(), expected.size()) == 0;
+    CHECK(equal);
   };
   check(rigel::or_and<std::uint8_t>{});
   check(Reachable{});
