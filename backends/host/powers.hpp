@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums of powers: exponents 1/2, 1, 3/2, … 4 take products and at most one root, a tenth of the time of a power. That depends on the
+// Sums of powers: exponents 1/2, 1, 3/2, … 4 take products and at most one root, a sixth of the time of a power. That depends on the
 // exponent alone, so that all loops of a call do the same.
 #pragma once
 

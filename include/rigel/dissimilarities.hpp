@@ -443,9 +443,8 @@ struct sokalsneath {
 struct yule {
   static constexpr bool symmetric = true;
   static constexpr double undefined = 0;
-  static constexpr double largest_below(double entries) {
-    return entries * entries / 4;
-  }  // t and n, or f and s, are half of the entries
+  // Of t and n, or of f and s, each half of the entries.
+  static constexpr double largest_below(double entries) { return entries * entries / 4; }
   template <class T> RIGEL_MEMBER static Quotient<T> of(T t, T f, T s, T n) { return {2 * (f * s), t * n + f * s}; }
 };
 

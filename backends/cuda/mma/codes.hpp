@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The cuda.mma kernels of packed codes, whose bits are K-major. mma.sync counts the bits that are set in both codes. With
-// |x| and |z|, the bits set in each, |x ⊻ z| = |x| + |z| − 2|x ∧ z|, |x ∨ z| = |x| + |z| − |x ∧ z| and |x ∧ ¬z| = |x| − |x ∧ z|. A small
-// pass counts the bits of every code, which is a row of A or a column of B.
+// |x| and |z|, the bits set in each, |x ⊻ z| = |x| + |z| − 2|x ∧ z|, |x ∨ z| = |x| + |z| − |x ∧ z| and
+// |x ∧ ¬z| = |x| − |x ∧ z|. A small pass counts the bits of every code, which is a row of A or a column of B.
 #pragma once
 
 #include <rigel/backends/cuda/arch/launch.hpp>
@@ -103,8 +103,9 @@ struct FromCountsInRegisters {
 
 /// The largest divisor for which short_quotient() is correctly rounded.
 inline constexpr std::int64_t short_divisor = std::int64_t{1} << 18;
-/// n / d rounded as IEEE 754 requires, for integers 0 < d ≤ short_divisor and 0 ≤ n ≤ 2·short_divisor: a product with the special-function unit's
-/// reciprocal, which is off by 1 ulp, and one correction (P. Markstein, IA-64 and Elementary Functions, 2000, chapter 8).
+/// n / d rounded as IEEE 754 requires, for integers 0 < d ≤ short_divisor and 0 ≤ n ≤ 2·short_divisor: a product with the
+/// special-function unit's reciprocal, which is off by 1 ulp, and one correction (P. Markstein, IA-64 and Elementary Functions, 2000,
+/// chapter 8).
 /// The product is within 3 ulp of the quotient and the remainder is exact, so the sum before rounding is within 2^-21 ulp of
 /// the quotient. But every midpoint between two floats is at least 1/(2d) = 2^-19 ulp away from it. For the same reason, a quotient that
 /// is rounded to double first becomes the same float.

@@ -7,7 +7,7 @@
 //     W = D(:,K) ⊗ T       chains in ascending k, from identity()
 //     D = D ⊕ W ⊗ D(K,:)   chains in ascending k, from D
 //
-// A block of all vertices has a kernel of its own, of which T = D* is all that there is to do: its threads take half as many registers.
+// A block of all vertices has a kernel of its own, of which T = D* is all that there is to do: its threads take fewer registers.
 //
 // D stays in registers: thread (r, c) of a square of threads has the rows 4r … 4r + 3 of every 4·side, and the columns likewise. Rows
 // and columns that other threads need pass through scratch memory, a slab of k-steps at a time, so that a graph of 128 vertices of 4
