@@ -168,7 +168,7 @@ class Exchange {
 #pragma unroll 1
     for (int piece = 0; piece < pieces; ++piece) {
       __syncthreads();
-      registers_of(piece, place, [&](int i, int j, int at) { shared[at] = x[i][j]; });
+      registers_of(piece, shared, place, [&](int i, int j, Accumulator& slot) { slot = x[i][j]; });
       __syncthreads();
       use(Piece(shared, piece, thread));
     }
@@ -185,7 +185,7 @@ class Exchange {
       arch::commit_copies();
       arch::wait_for_copies<0>();
       __syncthreads();
-      registers_of(piece, place, [&](int i, int j, int at) { x[i][j] = shared[at]; });
+      registers_of(piece, shared, place, [&](int i, int j, const Accumulator& slot) { x[i][j] = slot; });
       __syncthreads();
     }
   }
@@ -198,15 +198,17 @@ class Exchange {
     for (int piece = 0; piece < pieces; ++piece) {
       elements_of(piece, thread, along_n, [&](int m, int n, int at) { shared[at] = make(m, n); });
       __syncthreads();
-      registers_of(piece, place, [&](int i, int j, int at) { x[i][j] = shared[at]; });
+      registers_of(piece, shared, place, [&](int i, int j, const Accumulator& slot) { x[i][j] = slot; });
       __syncthreads();
     }
   }
 
  private:
-  // visit(i, j, place in shared memory) for the registers of this thread that belong to a piece.
+  // visit(i, j, element of shared memory) for the registers of this thread that belong to a piece.
   template <class Visit>
-  __device__ __forceinline__ static void registers_of(int piece, Place<Shape> place, const Visit& visit) {
+  __device__ __forceinline__ static void registers_of(int piece, Accumulator* shared, Place<Shape> place, const Visit& visit) {
+    // One pointer and constants: a sum of integers for every element would take the compiler several times as long.
+    Accumulator* const own = shared + place.m * height * pitch + place.n * width;
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       if (p != piece) continue;
@@ -214,7 +216,7 @@ class Exchange {
       for (int i = 0; i < height; ++i)
 #pragma unroll
         for (int j = 0; j < width; ++j)
-          visit(p / pieces_n * height + i, p % pieces_n * width + j, (place.m * height + i) * pitch + place.n * width + j);
+          visit(p / pieces_n * height + i, p % pieces_n * width + j, own[i * pitch + j]);
     }
   }
 
