@@ -82,7 +82,8 @@ struct BatchWorker {
                                                    by_columns ? g.m : 1);
     };
     if constexpr (has_shorter_step<Level, S>) {
-      if (takes_shorter_step<Level>(s, {packed_a, g.m * g.k * lanes}, {packed_b, g.k * g.n * lanes}))
+      if (takes_shorter_step(s, facts_of<Level, S>({packed_a, g.m * g.k * lanes}),
+                             facts_of<Level, S>({packed_b, g.k * g.n * lanes})))
         run.template operator()<true>();
       else
         run.template operator()<false>();

@@ -196,8 +196,7 @@ double seconds_of_lines(const Lines& o) {
 
 double seconds_of(Way way, const Contraction& p, const Geometry& shape) {
   const Grid g = grid_of(way, p, shape);
-  const double rate = way == Way::blocks ? shape.rate : shape.lanes_rate, workers = g.workers, m = of(p.m), n = of(p.n),
-               k = of(std::max<std::int64_t>(1, p.k));
+  const double rate = shape.rate, workers = g.workers, m = of(p.m), n = of(p.n), k = of(std::max<std::int64_t>(1, p.k));
   const Lines a = lines_of(p.a, p.m, p.a.row_stride, p.a.column_stride, shape),
               b = lines_of(p.b, p.n, p.b.column_stride, p.b.row_stride, shape);
   const double seconds_of_output = seconds_per_output + seconds_of_conversion(p.c.type, shape);

@@ -26,8 +26,8 @@ struct Geometry {
   int lanes;          // of the other two ways
   std::size_t operand_bytes, accumulator_bytes, sums_bytes, value_bytes;
   bool commutative;
-  bool has_half;            // of the level
-  double rate, lanes_rate;  // pairs per second and thread, of blocks and of the other two ways
+  bool has_half;  // of the level
+  double rate;    // pairs per second and thread
 };
 
 /// Tiles of slices.hpp have at most so many rows and columns.

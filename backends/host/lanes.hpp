@@ -62,6 +62,32 @@ constexpr Mode mode_of() {
     return fields_of<S>() > 0 ? Mode::each_lane : Mode::numbers;
 }
 
+template <class S>
+struct winner {
+  static constexpr bool takes_lanes = false;
+  using values = S;
+};
+template <class S>
+struct winner<with_argument<S>> {
+  static constexpr bool takes_lanes =
+      mode_of<S>() == Mode::vectors && std::is_same_v<typename S::accumulator, operand_t<S>> && sizeof(operand_t<S>) >= 2;
+  using values = std::conditional_t<takes_lanes, S, with_argument<S>>;
+};
+
+/// Whether S is with_argument of a semiring whose values are vectors here.
+template <class S>
+inline constexpr bool is_winner = winner<S>::takes_lanes;
+/// The semiring of the values of such an S; else S.
+template <class S>
+using of_values_t = typename winner<S>::values;
+template <class S>
+RIGEL_FUNCTION const of_values_t<S>& of_values(const S& s) {
+  if constexpr (is_winner<S>)
+    return s.semiring;
+  else
+    return s;
+}
+
 /// The accumulators for a row of operands: a number or struct for one lane, a vector, or, field by field, several vectors. Row is a
 /// vector or, for one lane, a number.
 template <class S, class Row>
@@ -171,6 +197,16 @@ struct SumsOf {
 };
 template <class S, class V>
 using sums_t = typename SumsOf<S, V>::type;
+
+/// Vectors of one operand: that of line i (a row of A, a column of B) and step t is at first + i·line + t·step, in elements.
+template <class T>
+struct Vectors {
+  const T* first;
+  std::int64_t line, step;
+};
+
+/// What the lanes of a vector are.
+enum class LanesOf { batch, k };
 
 /// The types in which the loops of semiring S run at a level: `Row` is one register of B, and `Sums` are the accumulators for
 /// it.

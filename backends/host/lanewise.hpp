@@ -10,18 +10,9 @@
 #include <rigel/backends/host/level.hpp>
 #include <rigel/backends/host/powers.hpp>
 #include <rigel/backends/host/widened.hpp>
+#include <rigel/backends/host/winners.hpp>
 
 namespace rigel::backends::host {
-
-/// Vectors of one operand: that of line i (a row of A, a column of B) and step t is at first + i·line + t·step, in elements.
-template <class T>
-struct Vectors {
-  const T* first;
-  std::int64_t line, step;
-};
-
-/// What the lanes of a vector are.
-enum class LanesOf { batch, k };
 
 /// Whether ⊗ of vectors reads k, which is one number for all lanes.
 template <class S>
@@ -30,6 +21,7 @@ inline constexpr bool reads_k_of_vectors = mode_of<S>() == Mode::vectors && !Has
 
 template <class Level, class S>
 struct LanewiseLoops {
+  using Semiring = S;
   using Operand = operand_t<S>;
   using Accumulator = typename S::accumulator;
 
@@ -93,28 +85,6 @@ struct LanewiseLoops {
     for (int i = 0; i < Rows; ++i)
 #pragma unroll
       for (int j = 0; j < Columns; ++j) store(sums + i * row_stride + j * column_stride, x[i][j]);
-  }
-
-  /// run() for a block of m × n outputs of any extents.
-  template <bool Ordered, LanesOf of>
-  RIGEL_HOST_OUTER static void run_all(const S& s, int m, int n, std::int64_t k0, int steps, Vectors<Operand> a,
-                                       Vectors<Operand> b, bool starts, Sums* sums, std::int64_t row_stride,
-                                       std::int64_t column_stride) {
-    const auto part = [&]<int Rows, int Columns>(int i, int j) __attribute__((always_inline)) {
-      run<Rows, Columns, Ordered, of>(s, k0, steps, {a.first + i * a.line, a.line, a.step},
-                                      {b.first + j * b.line, b.line, b.step}, starts,
-                                      sums + i * row_stride + j * column_stride, row_stride, column_stride);
-    };
-    const auto line = [&]<int Rows>(int i) __attribute__((always_inline)) {
-      int j = 0;
-      for (; j + columns <= n; j += columns) part.template operator()<Rows, columns>(i, j);
-      if constexpr (columns > 1)
-        for (; j < n; ++j) part.template operator()<Rows, 1>(i, j);
-    };
-    int i = 0;
-    for (; i + rows <= m; i += rows) line.template operator()<rows>(i);
-    if constexpr (rows > 1)
-      for (; i < m; ++i) line.template operator()<1>(i);
   }
 
   /// The accumulator of a lane of sums in memory.
@@ -231,7 +201,43 @@ struct LanewiseLoops {
   }
 };
 
+/// The same for blocks of any extents.
+template <class Loops>
+struct InBlocks : Loops {
+  using Loops::columns, Loops::rows;
+  using typename Loops::Operand, typename Loops::Sums;
+
+  /// run() for a block of m × n outputs.
+  template <bool Ordered, LanesOf of>
+  RIGEL_HOST_OUTER static void run_all(const typename Loops::Semiring& s, int m, int n, std::int64_t k0, int steps,
+                                       Vectors<Operand> a, Vectors<Operand> b, bool starts, Sums* sums,
+                                       std::int64_t row_stride, std::int64_t column_stride) {
+    const auto part = [&]<int Rows, int Columns>(int i, int j) __attribute__((always_inline)) {
+      Loops::template run<Rows, Columns, Ordered, of>(s, k0, steps, {a.first + i * a.line, a.line, a.step},
+                                                      {b.first + j * b.line, b.line, b.step}, starts,
+                                                      sums + i * row_stride + j * column_stride, row_stride, column_stride);
+    };
+    const auto line = [&]<int Rows>(int i) __attribute__((always_inline)) {
+      int j = 0;
+      for (; j + columns <= n; j += columns) part.template operator()<Rows, columns>(i, j);
+      if constexpr (columns > 1)
+        for (; j < n; ++j) part.template operator()<Rows, 1>(i, j);
+    };
+    int i = 0;
+    for (; i + rows <= m; i += rows) line.template operator()<rows>(i);
+    if constexpr (rows > 1)
+      for (; i < m; ++i) line.template operator()<1>(i);
+  }
+};
+
 template <class Level, class S>
-using Lanewise = LanewiseLoops<Level, of_operands_t<S>>;
+constexpr auto lanewise_of() {
+  if constexpr (is_winner<S>)
+    return std::type_identity<WinnerLanes<Level, S>>{};
+  else
+    return std::type_identity<LanewiseLoops<Level, S>>{};
+}
+template <class Level, class S>
+using Lanewise = InBlocks<typename decltype(lanewise_of<Level, of_operands_t<S>>())::type>;
 
 }  // namespace rigel::backends::host

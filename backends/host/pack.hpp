@@ -23,7 +23,8 @@ bool are_regular(const operand_t<S>* values, std::int64_t count);
 
 /// Whether S has a step that is shorter for some operands, or for some of its objects (step_on()).
 template <class Level, class S>
-inline constexpr bool has_shorter_step = detail::has_ordered_form<S> || has_regular_step<Level, S> || sums_powers<S>;
+inline constexpr bool has_shorter_step =
+    detail::has_ordered_form<of_values_t<S>> || has_regular_step<Level, S> || sums_powers<S>;
 
 /// Values of an operand: `lines` times `count` of them, `stride` apart.
 template <class T>
@@ -34,26 +35,33 @@ struct Lines {
   std::int64_t stride = 0;
 };
 
-/// Whether all pairs of values of `a` and `b` take the shorter step.
+/// What an operand's values say about the shorter step: which special ones there are, or whether all are regular.
+template <class S>
+using Facts = std::conditional_t<detail::has_ordered_form<of_values_t<S>>, detail::Specials, bool>;
 template <class Level, class S>
-RIGEL_FUNCTION bool takes_shorter_step(const S& s, const Lines<operand_t<S>>& a, const Lines<operand_t<S>>& b) {
+RIGEL_FUNCTION Facts<S> facts_of(const Lines<operand_t<S>>& x) {
   if constexpr (sums_powers<S>) {
-    return has_short_power(s.p);
-  } else if constexpr (detail::has_ordered_form<S>) {
-    const auto specials = [](const Lines<operand_t<S>>& x) {
-      detail::Specials all;
-      for (int i = 0; i < x.lines; ++i) all |= specials_of<Level>(x.first + i * x.stride, x.count);
-      return all;
-    };
-    return detail::products_are_ordered(s, specials(a), specials(b));
+    return true;
+  } else if constexpr (detail::has_ordered_form<of_values_t<S>>) {
+    detail::Specials all;
+    for (int i = 0; i < x.lines; ++i) all |= specials_of<Level>(x.first + i * x.stride, x.count);
+    return all;
   } else {
-    const auto regular = [](const Lines<operand_t<S>>& x) {
-      bool all = true;
-      for (int i = 0; i < x.lines; ++i) all = all && are_regular<Level, S>(x.first + i * x.stride, x.count);
-      return all;
-    };
-    return regular(a) && regular(b);
+    bool all = true;
+    for (int i = 0; i < x.lines; ++i) all = all && are_regular<Level, S>(x.first + i * x.stride, x.count);
+    return all;
   }
+}
+
+/// Whether all pairs of values of two operands take the shorter step.
+template <class S>
+RIGEL_FUNCTION bool takes_shorter_step(const S& s, const Facts<S>& a, const Facts<S>& b) {
+  if constexpr (sums_powers<S>)
+    return has_short_power(s.p);
+  else if constexpr (detail::has_ordered_form<of_values_t<S>>)
+    return detail::products_are_ordered(of_values(s), a, b);
+  else
+    return a && b;
 }
 
 /// Interleaves an operand of several matrices: element (i, j) of matrix l, at source[l·batch_stride + i·outer_stride + j·inner_stride],

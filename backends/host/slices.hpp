@@ -73,7 +73,8 @@ struct SliceWorker {
                                                                   a, b, starts, sums, grid.tile_n, 1);
     };
     if constexpr (has_shorter_step<Level, S>) {
-      if (takes_shorter_step<Level>(s, {a.first, steps, t.rows, a.line}, {b.first, steps, t.columns, b.line}))
+      if (takes_shorter_step(s, facts_of<Level, S>({a.first, steps, t.rows, a.line}),
+                             facts_of<Level, S>({b.first, steps, t.columns, b.line})))
         return run.template operator()<true>();
     }
     run.template operator()<false>();

@@ -27,10 +27,9 @@ struct Worker {
   Operand* packed_b;
   Accumulator* block;
   Accumulator* sums;
-  // Which block of B packed_b holds, and its special values. The next tile skips packing if it needs the same block.
+  // Which block of B packed_b holds, and what its values say. The next tile skips packing if it needs the same block.
   std::int64_t packed_batch = -1, packed_k = -1, packed_column = -1;
-  detail::Specials specials_b = {};
-  bool regular_b = false;
+  Facts<S> facts_b = {};
 
   RIGEL_MEMBER Worker(const detail::Arguments<S, Finish>& arguments, const Grid& cut, char* scratch)
       : g(arguments),
@@ -175,29 +174,15 @@ struct Worker {
       const std::int64_t batch = b.batch == 0 ? 0 : l;
       if (packed_batch != batch || packed_k != k0 || packed_column != j0) {
         pack<Level, M::columns>(b.data + b.offset(l, k0, j0), b.column, b.row, static_cast<int>(columns), steps, packed_b);
-        if constexpr (detail::has_ordered_form<of_values_t<S>>)
-          specials_b = specials_of<Level>(packed_b, padded(columns, M::columns) * steps);
-        if constexpr (has_regular_step<Level, S>)
-          regular_b = are_regular<Level, S>(packed_b, padded(columns, M::columns) * steps);
+        if constexpr (has_shorter_step<Level, S>)
+          facts_b = facts_of<Level, S>({packed_b, padded(columns, M::columns) * steps});
         packed_batch = batch;
         packed_k = k0;
         packed_column = j0;
       }
       pack<Level, M::rows>(a.data + a.offset(l, i0, k0), a.row, a.column, static_cast<int>(rows), steps, packed_a);
-      if constexpr (detail::has_ordered_form<of_values_t<S>>) {
-        const detail::Specials specials_a = specials_of<Level>(packed_a, padded(rows, M::rows) * steps);
-        if (detail::products_are_ordered(of_values(s), specials_a, specials_b)) {
-          blocks<true>(s, part);
-          continue;
-        }
-      }
-      if constexpr (has_regular_step<Level, S>)
-        if (regular_b && are_regular<Level, S>(packed_a, padded(rows, M::rows) * steps)) {
-          blocks<true>(s, part);
-          continue;
-        }
-      if constexpr (sums_powers<S>)
-        if (has_short_power(s.p)) {
+      if constexpr (has_shorter_step<Level, S>)
+        if (takes_shorter_step(s, facts_of<Level, S>({packed_a, padded(rows, M::rows) * steps}), facts_b)) {
           blocks<true>(s, part);
           continue;
         }
@@ -253,13 +238,13 @@ constexpr Work slices_of() {
 /// Pairs per second and thread in vectors, by the operands' size. A transcendental ⊗ takes several times as long, functors that are called
 /// lane by lane or number by number do, and so does the search for the k that won, and an fma that is no instruction.
 template <class Level, class S>
-constexpr double rate_of(bool winner) {
+constexpr double rate_of() {
   constexpr double vectors = 3.2e10 * Level::vector_bytes / 64 * sizeof(float) / sizeof(operand_t<S>);
   constexpr bool calls_fma = !Level::has_fma && HasStep<S> && std::is_floating_point_v<operand_t<S>> && !is_exact<S>;
   switch (mode_of<S>()) {
     case Mode::vectors: return vectors / (is_transcendental<S> ? 4 : calls_fma ? 32 : 1);
     case Mode::each_lane: return vectors / 2;
-    default: return winner ? vectors / 3 : 1e9;
+    default: return is_winner<S> ? vectors / 3 : 1e9;
   }
 }
 
@@ -269,7 +254,7 @@ inline constexpr Loop loop_as_is = {
     {&work<Way::blocks, Level, S, Finish>, &work<Way::batches, Level, S, Finish>, slices_of<Level, S, Finish>()},
     {microkernel_for<Level, S>::rows, microkernel_for<Level, S>::columns, Lanewise<Level, S>::lanes, sizeof(operand_t<S>),
      sizeof(typename S::accumulator), sizeof(typename Lanewise<Level, S>::Sums), sizeof(row_t<S>), is_commutative<S>,
-     Level::has_half, rate_of<Level, S>(is_winner<S>), rate_of<Level, S>(false)}};
+     Level::has_half, rate_of<Level, S>()}};
 template <class Level, class S, class Finish>
 inline constexpr const Loop& loop = loop_as_is<Level, computed_t<S>, Finish>;
 

@@ -565,6 +565,7 @@ TEST_CASE_TEMPLATE("ways of the host: the k that won", Exec, RIGEL_TEST_SPACES) 
   on_host<Exec>([]<class Host>() {
     const rigel::with_argument<rigel::min_plus<float>> shortest{};
     const rigel::with_argument<rigel::max_times<double>> likeliest{};
+    const rigel::with_argument<rigel::min_max<std::int16_t, std::int16_t>> lowest{};
     for (const bool of_index : {false, true})
       for (const bool ties : {false, true}) {
         CAPTURE(of_index);
@@ -577,6 +578,7 @@ TEST_CASE_TEMPLATE("ways of the host: the k that won", Exec, RIGEL_TEST_SPACES) 
         };
         check(instantiated<Host, double>(shortest, part), 21);
         check(instantiated<Host, double>(likeliest, part), 22);
+        check(instantiated<Host, double>(lowest, part), 23);
       }
   });
 }
