@@ -114,12 +114,13 @@ void check_layouts(const S& semiring, const std::vector<rigel::KernelInfo>& kern
 }
 
 // C ⊕ A·B for two matrices of few rows, with B K-major or not: every kernel that keeps the reference's bits. Kernels named `skinny` must
-// take it.
+// take it. `by_fours`: lines consist of fours of 16-bit floats, not of vectors of 16 bytes.
 template <class Exec, class S>
-void check_few_rows(const S& semiring, const std::vector<rigel::KernelInfo>& kernels) {
+void check_few_rows(const S& semiring, const std::vector<rigel::KernelInfo>& kernels, bool by_fours = false) {
   using T = typename S::element;
   using Matrices = Kokkos::View<T***, Kokkos::LayoutRight, typename Exec::memory_space>;
-  constexpr int batches = 2, n = sizeof(T) == 1 ? 144 : 136;  // whole vectors, and a rest of a tile
+  constexpr int batches = 2;
+  const int n = by_fours ? 132 : sizeof(T) == 1 ? 144 : 136;  // whole vectors, and a rest of a tile
   const auto random = [&](int rows, int columns, std::uint64_t seed) {
     const Matrices view("matrices", batches, rows, columns);
     const auto values = random_matrix<T, Exec, Kokkos::LayoutRight>(batches * rows, columns, seed);
@@ -130,7 +131,7 @@ void check_few_rows(const S& semiring, const std::vector<rigel::KernelInfo>& ker
   };
   // Each number of rows of a thread; K of one vector to several slabs, with and without a rest.
   for (const int m : {1, 5, 10, 16, 17, 40, 65, 79, 100, 113, 128, 129, 255})
-    for (const int k : {16, 64, 80, 272})
+    for (const int k : {by_fours ? 4 : 16, 64, by_fours ? 84 : 80, 272})
       for (const bool k_major : {false, true}) {
         CAPTURE(m);
         CAPTURE(k);
@@ -192,6 +193,8 @@ TEST_CASE_TEMPLATE("a few rows and a large matrix, aligned, two of each", Exec, 
   check_few_rows<Exec>(rigel::plus_times<double>{}, support::kernels_on(Exec{}, "plus_times", Scalar::f64));
   check_few_rows<Exec>(rigel::l1<rigel::half>{}, support::kernels_on(Exec{}, "l1", Scalar::f16));
   check_few_rows<Exec>(rigel::plus_times<rigel::bfloat16>{}, support::kernels_on(Exec{}, "plus_times", Scalar::bf16));
+  for (const bool by_fours : {false, true})
+    check_few_rows<Exec>(rigel::plus_times<rigel::half>{}, support::kernels_on(Exec{}, "plus_times", Scalar::f16), by_fours);
   check_few_rows<Exec>(rigel::max_plus<std::uint8_t>{}, support::kernels_on(Exec{}, "max_plus", Scalar::u8));
 }
 
@@ -354,7 +357,7 @@ struct SmallNumbers {
 
 // Every kernel gives the reference's results, since all sums are exact; C is of T or of To.
 template <class To, class Exec, class S>
-void check_small_numbers(const S& semiring, const char* name) {
+void check_small_numbers(const S& semiring, const char* name, const rigel::epilogue::Program& epilogue = {}) {
   using T = typename S::element;
   constexpr Extents extents[] = {{1, 1, 1}, {3, 5, 7}, {2, 70, 3}, {66, 65, 67}, {129, 4, 70}, {5, 130, 33}};
   for (const auto [m, n, k] : extents)
@@ -377,8 +380,8 @@ void check_small_numbers(const S& semiring, const char* name) {
         std::vector<To> expected(all.span()), actual(all.span());
         const auto product = [&](const std::string& kernel, std::vector<To>& result) {
           Kokkos::deep_copy(all, To(7));
-          rigel::contract(Exec{}, semiring, a.matrix, b.matrix, c, rigel::epilogue::Program{},
-                          {.accumulate = layout == 5, .kernel = kernel});
+          rigel::contract(Exec{}, semiring, a.matrix, b.matrix, c, epilogue,
+                          {.accumulate = layout == 5 && epilogue.empty(), .kernel = kernel});
           support::copy_out<Exec>(result.data(), all.data(), result.size() * sizeof(To));
         };
         product("reference", expected);
@@ -406,6 +409,13 @@ TEST_CASE_TEMPLATE("results rounded to 16 bits, wherever C begins", Exec, RIGEL_
   check_small_numbers<rigel::half, Exec>(rigel::l1<rigel::half>{}, "l1");
   check_small_numbers<rigel::bfloat16, Exec>(rigel::min_plus<rigel::bfloat16>{}, "min_plus");
   check_small_numbers<rigel::bfloat16, Exec>(rigel::plus_times<rigel::bfloat16>{}, "plus_times");
+}
+
+TEST_CASE_TEMPLATE("square roots rounded to 16 bits, wherever C begins", Exec, RIGEL_TEST_SPACES) {
+  const rigel::epilogue::Program root = rigel::epilogue::pow(0.5);
+  check_small_numbers<rigel::half, Exec>(rigel::l2_squared<rigel::half>{}, "l2_squared", root);
+  check_small_numbers<rigel::bfloat16, Exec>(rigel::l2_squared<rigel::bfloat16>{}, "l2_squared", root);
+  check_small_numbers<rigel::bfloat16, Exec>(rigel::l1<rigel::bfloat16>{}, "l1", root);
 }
 
 // About as many tiles as a card holds at a time, so that a kernel cuts K into a few slices, for all tiles or for the last ones.

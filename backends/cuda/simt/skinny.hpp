@@ -17,10 +17,12 @@ namespace rigel::backends::simt {
 
 /// A tile of some rows by `Columns` columns; a slab has `Depth` elements along K, of which the code takes `Unrolled` at a time. A
 /// computing thread has one of `Counts` rows, in each of `OfThread` columns: the more outputs share an operand, the less they read of
-/// shared memory. Vectors are of 16 bytes.
-template <class Element, int Columns, int OfThread, int Depth, int Unrolled, int... Counts>
+/// shared memory. Slabs hold elements as `Stored`, in vectors of 16 bytes.
+template <class Element, class Stored_, int Columns, int OfThread, int Depth, int Unrolled, int... Counts>
 struct SkinnyShape {
-  static constexpr int size = static_cast<int>(sizeof(Element)), columns = Columns;
+  using Stored = Stored_;
+  static constexpr bool converts = !std::is_same_v<Element, Stored>;
+  static constexpr int size = static_cast<int>(sizeof(Stored)), columns = Columns;
   static constexpr int computing = columns == 64 ? 256 : 128, copying = 128, threads = computing + copying;
   static constexpr int of_thread = OfThread, lanes = columns / of_thread, groups = computing / lanes;
   static constexpr int rows = std::max({Counts...}), m = groups * rows;  // at most: of a thread, of a tile
@@ -30,7 +32,8 @@ struct SkinnyShape {
   static constexpr int blocks = size == 1 || many_outputs || (std::is_integral_v<Element> && size == 2 && rows > 1) ? 1
                                 : size == 4 && of_thread == 1                                                       ? 3
                                                                                                                     : 2;
-  static constexpr int width = 16 / size;  // of a vector
+  static constexpr int width = 16 / size;                                   // of a vector
+  static constexpr int copied = width * static_cast<int>(sizeof(Element));  // bytes of its elements in memory
   static constexpr int depth = Depth, unrolled = Unrolled;
   // From one row of a thread to the next. If there is a choice of counts, all threads have equally many; else the last warps have none
   // of a few rows, and do nothing.
@@ -96,10 +99,12 @@ struct SkinnyTile {
 };
 
 /// A thread's copies of the slabs of its block's tiles, one after the other: vectors of A and of B, each some lines behind the last.
-/// They advance by additions, since a slab's multiplications of 64 bits would take as long as its sums.
+/// They advance by additions, since a slab's multiplications of 64 bits would take as long as its sums. 16-bit floats that are computed
+/// in float arrive at the end of their vector's place, and the thread that copied them converts them there.
 template <class S, class Finish, class Shape, bool k_major>
 class SkinnyCopies {
   using Element = typename S::element;
+  using Stored = typename Shape::Stored;
   static constexpr int width = Shape::width, threads = Shape::copying;
   static constexpr int along = Shape::depth / width, across = Shape::columns / width;  // vectors of a line
   static constexpr int in_line_b = k_major ? along : across, lines_b = k_major ? Shape::columns : Shape::depth;
@@ -114,10 +119,9 @@ class SkinnyCopies {
     begin();
   }
   /// Starts to bring the next slab to `slab`: A, then B.
-  __device__ __forceinline__ void start(Element* slab) {
+  __device__ __forceinline__ void start(Stored* slab) {
     const int k = thread_ % along * width;
-    Element* const to_a = slab + thread_ / along * Shape::pitch + k;
-    Element* const to_b = slab + Shape::of_a(tiles_.count) + thread_ / in_line_b * pitch_b + thread_ % in_line_b * width;
+    Stored *const to_a = first_of_a(slab), *const to_b = first_of_b(slab);
     // Through the L1 cache: tiles have the same rows of A, and all blocks at once would wait for a few lines of the L2 cache.
     copy<count_a, true>(to_a, apart_a * Shape::pitch, a_, apart_a * g_.a.row, k < left_ ? exist_a_ : 0);
     if constexpr (k_major) {
@@ -135,15 +139,54 @@ class SkinnyCopies {
     }
   }
 
+  /// Converts what this thread has copied to `slab`, which has arrived.
+  __device__ __forceinline__ void convert(Stored* slab) const {
+    if constexpr (Shape::converts) {
+      const int lines_a = Shape::groups * tiles_.count - thread_ / along;
+      convert_vectors<count_a>(first_of_a(slab), apart_a * Shape::pitch, (lines_a + apart_a - 1) / apart_a);
+      convert_vectors<count_b>(first_of_b(slab), apart_b * pitch_b, count_b);
+    }
+  }
+
  private:
+  /// The places of this thread's first vectors.
+  __device__ __forceinline__ Stored* first_of_a(Stored* slab) const {
+    return slab + thread_ / along * Shape::pitch + thread_ % along * width;
+  }
+  __device__ __forceinline__ Stored* first_of_b(Stored* slab) const {
+    return slab + Shape::of_a(tiles_.count) + thread_ / in_line_b * pitch_b + thread_ % in_line_b * width;
+  }
+  /// Where a vector's elements arrive.
+  __device__ __forceinline__ static Element* arrival(Stored* vector) {
+    return reinterpret_cast<Element*>(reinterpret_cast<unsigned char*>(vector) + (16 - Shape::copied));
+  }
+  /// The first `exist` of `count` vectors.
+  template <int count>
+  __device__ __forceinline__ static void convert_vectors(Stored* first, int apart, int exist) {
+    constexpr int at_once = count < 4 ? count : 4;
+#pragma unroll
+    for (int i = 0; i < count; i += at_once) {
+      tile::Chunk<Element, width> from[at_once];
+#pragma unroll
+      for (int j = 0; j < at_once; ++j)
+        if (i + j < exist) from[j] = tile::Chunk<Element, width>::load(arrival(first + (i + j) * apart));
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        tile::Chunk<Stored, width> to;
+#pragma unroll
+        for (int v = 0; v < width; ++v) to.value[v] = static_cast<Stored>(from[j].value[v]);
+        if (i + j < exist) to.store(first + (i + j) * apart);
+      }
+    }
+  }
   /// Copies the first `exist` of `count` vectors.
   template <int count, bool cached>
-  __device__ __forceinline__ static void copy(Element* to, int to_apart, const Element* from, std::int64_t from_apart,
+  __device__ __forceinline__ static void copy(Stored* to, int to_apart, const Element* from, std::int64_t from_apart,
                                               std::int64_t exist) {
     const int limit = static_cast<int>(exist);
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      if (i < limit) arch::copy_async<16, cached>(to + i * to_apart, from);
+      if (i < limit) arch::copy_async<Shape::copied, cached>(arrival(to + i * to_apart), from);
       from += from_apart;
       asm volatile("" : "+l"(from));  // otherwise each address is a product
     }
@@ -178,9 +221,9 @@ class SkinnyCopies {
 /// What a computing thread adds to its outputs.
 template <class S, class Shape, bool k_major>
 class SkinnySum {
-  using Element = typename S::element;
+  using Stored = typename Shape::Stored;
   using Operand = operand_t<S>;
-  using Vector = tile::Chunk<Element, Shape::width>;
+  using Vector = tile::Chunk<Stored, Shape::width>;
   static constexpr int width = Shape::width, of_thread = Shape::of_thread;
 
  public:
@@ -201,10 +244,10 @@ class SkinnySum {
   /// Adds `count` k of a slab, whole vectors, the first of which is k0. A vector of each row is read as soon as the one before it has
   /// been added, also across the loop's end.
   template <int rows>
-  __device__ __forceinline__ void add(const S& s, typename S::accumulator (&x)[rows][of_thread], const Element* slab,
+  __device__ __forceinline__ void add(const S& s, typename S::accumulator (&x)[rows][of_thread], const Stored* slab,
                                       int count, std::int64_t k0) const {
     if (count <= 0) return;
-    const Element *const a = slab + row * Shape::pitch, *const b = slab + Shape::of_a(rows);
+    const Stored *const a = slab + row * Shape::pitch, *const b = slab + Shape::of_a(rows);
     Vector of_a[rows], of_b[2][of_thread];
     const auto read_a = [&](int r, int k) __attribute__((always_inline)) {
       of_a[r] = Vector::load(a + r * Shape::apart * Shape::pitch + k);
@@ -216,7 +259,7 @@ class SkinnySum {
       } else {
 #pragma unroll
         for (int v = 0; v < width; ++v) {
-          const auto neighbours = tile::Chunk<Element, of_thread>::load(b + (k + v) * Shape::columns + column);
+          const auto neighbours = tile::Chunk<Stored, of_thread>::load(b + (k + v) * Shape::columns + column);
 #pragma unroll
           for (int c = 0; c < of_thread; ++c) of_b[to][c].value[v] = neighbours.value[c];
         }
@@ -260,11 +303,11 @@ class SkinnySum {
 template <class S, class Finish, class Shape, bool k_major>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     contract_skinny(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ SkinnyTiles tiles) {
-  using Element = typename S::element;
+  using Stored = typename Shape::Stored;
   using Accumulator = typename S::accumulator;
   constexpr int stages = Shape::stages, of_thread = Shape::of_thread;
   extern __shared__ __attribute__((aligned(16))) unsigned char shared[];
-  Element* const slabs = reinterpret_cast<Element*>(shared);
+  Stored* const slabs = reinterpret_cast<Stored*>(shared);
   const int of_slab = Shape::of_a(tiles.count) + Shape::of_b;
   const auto slab = [&](int stage) { return slabs + stage * of_slab; };
   const auto next = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
@@ -280,6 +323,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     for (std::int64_t i = 1 - stages; i < all; ++i) {
       if (i >= 0) {
         arch::wait_for_copies<stages - 2>();
+        copies.convert(slab(next(free)));
         meet();
       }
       if (i + stages - 1 < all) copies.start(slab(free));
@@ -360,63 +404,78 @@ template <class Element>
 inline constexpr int skinny_columns = std::min(128 / static_cast<int>(sizeof(Element)), 64);
 
 /// The tiles of a semiring: for the fewest rows, and for more. Light semirings that compute floats have 4 to 16 rows, or 32 to 128 (of
-/// 16-bit floats sums of products alone, since its code is long); others have 8 or 16.
+/// 16-bit floats sums of products alone, since its code is long); others have 8 or 16. Slabs for many rows hold 16-bit floats as floats,
+/// which each thread would convert again; where few rows wait for memory alone, that would cost time.
 template <class S>
 constexpr auto low_skinny_shape() {
   using Element = typename S::element;
   if constexpr (computes_floats<S>)
-    return SkinnyShape<Element, 32, 1, 128, 32, 1, 2, 3, 4>{};
+    return SkinnyShape<Element, Element, 32, 1, 128, 32, 1, 2, 3, 4>{};
   else if constexpr (sizeof(Element) == 8)
-    return SkinnyShape<Element, skinny_columns<Element>, 1, 64, 32, 1>{};
+    return SkinnyShape<Element, Element, skinny_columns<Element>, 1, 64, 32, 1>{};
   else
-    return SkinnyShape<Element, skinny_columns<Element>, 2, 128, 32, 1>{};
+    return SkinnyShape<Element, Element, skinny_columns<Element>, 2, 128, 32, 1>{};
 }
 template <class S>
 constexpr auto high_skinny_shape() {
   using Element = typename S::element;
   if constexpr (is_light_float<S>)
-    return SkinnyShape<Element, 32, 4, 64, 8, 2, 4, 5, 7, 8>{};
+    return SkinnyShape<Element, Element, 32, 4, 64, 8, 2, 4, 5, 7, 8>{};
   else if constexpr (std::is_same_v<OnFloats<S>, plus_times<float>>)
-    return SkinnyShape<Element, 32, 4, 64, 16, 2, 4, 8>{};
+    return SkinnyShape<Element, float, 32, 4, 64, 8, 2, 4, 8>{};
   else if constexpr (sizeof(Element) == 8)
-    return SkinnyShape<Element, skinny_columns<Element>, 1, 64, 32, 2>{};
+    return SkinnyShape<Element, Element, skinny_columns<Element>, 1, 64, 32, 2>{};
   else
-    return SkinnyShape<Element, skinny_columns<Element>, 2, 128, 32, 2>{};
+    return SkinnyShape<Element, Element, skinny_columns<Element>, 2, 128, 32, 2>{};
 }
 
-/// use.operator()<Shape>() with the low tile if that has all rows, or with the high one.
+/// Whether an operand consists of lines of whole vectors of `bytes`: of `length` neighbours, `lines` of them, `line_stride` apart.
+inline bool in_whole_vectors(const Operand& o, int bytes, std::int64_t length, std::int64_t stride, std::int64_t lines,
+                             std::int64_t line_stride) {
+  const auto whole = [&](std::int64_t elements) { return elements * static_cast<std::int64_t>(o.size) % bytes == 0; };
+  return stride == 1 && whole(length) && (lines <= 1 || whole(line_stride)) && whole(o.batch_stride) &&
+         reinterpret_cast<std::uintptr_t>(o.data) % static_cast<std::uintptr_t>(bytes) == 0;
+}
+template <class Shape>
+bool a_in_vectors(const Contraction& p) {
+  return in_whole_vectors(p.a, Shape::copied, p.k, p.a.column_stride, p.m, p.a.row_stride);
+}
+template <class Shape>
+bool is_k_major_in_vectors(const Contraction& p) {
+  return in_whole_vectors(p.b, Shape::copied, p.k, p.b.row_stride, p.n, p.b.column_stride);
+}
+template <class Shape>
+bool b_in_vectors(const Contraction& p) {
+  return is_k_major_in_vectors<Shape>(p) ||
+         in_whole_vectors(p.b, Shape::copied, p.n, p.b.column_stride, p.k, p.b.row_stride);
+}
+
+/// use.operator()<Shape>() with the low tile if that has all rows and takes the operands' vectors, or with the high one, which may
+/// take shorter vectors.
 template <class S, class Use>
 auto with_skinny_shape(const Contraction& p, const Use& use) {
   using Low = decltype(low_skinny_shape<S>());
-  if (p.m <= Low::m) return use.template operator()<Low>();
-  return use.template operator()<decltype(high_skinny_shape<S>())>();
-}
-
-/// Whether an operand consists of lines of whole vectors: of `length` neighbours, `lines` of them, `line_stride` apart.
-inline bool in_whole_vectors(const Operand& o, std::int64_t length, std::int64_t stride, std::int64_t lines,
-                             std::int64_t line_stride) {
-  const auto whole = [&](std::int64_t elements) { return elements * static_cast<std::int64_t>(o.size) % 16 == 0; };
-  return stride == 1 && whole(length) && (lines <= 1 || whole(line_stride)) && whole(o.batch_stride) &&
-         reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0;
-}
-inline bool is_k_major_in_vectors(const Contraction& p) {
-  return in_whole_vectors(p.b, p.k, p.b.row_stride, p.n, p.b.column_stride);
+  using High = decltype(high_skinny_shape<S>());
+  const bool takes_vectors = Low::copied == High::copied || (a_in_vectors<Low>(p) && b_in_vectors<Low>(p));
+  if (p.m <= Low::m && takes_vectors) return use.template operator()<Low>();
+  return use.template operator()<High>();
 }
 
 template <class S, class Finish>
 Status skinny_supports(const Contraction& p) {
-  if (!in_whole_vectors(p.a, p.k, p.a.column_stride, p.m, p.a.row_stride))
-    return {Decline::layout, "rows of A are no vectors of 16 bytes along K"};
-  if (!is_k_major_in_vectors(p) && !in_whole_vectors(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride))
-    return {Decline::layout, "B is in vectors of 16 bytes neither along K nor along N"};
-  if (!with_skinny_shape<S>(p, [&]<class Shape>() { return p.m <= std::max(2 * Shape::m, 64); }))
-    return {Decline::extents, "C has more than a few rows"};
-  const int bytes =
-      with_skinny_shape<S>(p, [&]<class Shape>() { return Shape::template shared<typename S::accumulator>(Shape::rows); });
-  if (bytes > p.execution.shared_memory)
-    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
-  if (p.n > max_grid) return {Decline::extents, "C has more than 2^31 - 1 columns"};  // hence fewer blocks
-  return detail::finish_supports<Finish>(p);
+  return with_skinny_shape<S>(p, [&]<class Shape>() -> Status {
+    const auto no_vectors = [](const char* operand, const char* place) {
+      return Status{Decline::layout, operand + std::to_string(Shape::copied) + place};
+    };
+    if (!a_in_vectors<Shape>(p)) return no_vectors("rows of A are no vectors of ", " bytes along K");
+    if (!b_in_vectors<Shape>(p)) return no_vectors("B is in vectors of ", " bytes neither along K nor along N");
+    if (p.m > std::max(2 * Shape::m, 64)) return {Decline::extents, "C has more than a few rows"};
+    const int bytes = Shape::template shared<typename S::accumulator>(Shape::rows);
+    if (bytes > p.execution.shared_memory)
+      return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
+    if (p.n > max_grid) return {Decline::extents, "C has more than 2^31 - 1 columns"};  // hence fewer blocks
+    return detail::finish_supports<Finish>(p);
+  });
 }
 
 /// A launch and the first slabs, and the longest of three: B's bytes; a block's tiles, if it had a multiprocessor to itself; and what
@@ -454,7 +513,7 @@ double skinny_seconds_of_floats(const Contraction& p, int count) {
   const double conversions = Shape::size < 4 ? rows + columns : 0;
   // A read of 16 bytes takes shared memory two clocks, or four if all threads of a warp read different columns.
   const double of_memory = (columns == 1 ? 2 * rows + 4 : 2 * (rows + columns)) * Shape::size / 4;
-  const double copies = lines / (Shape::width * Shape::copying) * of_copy;
+  const double copies = lines / (Shape::width * Shape::copying) * (of_copy + (Shape::converts ? 12 : 0));
   const double of_k = std::max(rows * columns * of_step + of_reads + conversions + copies, of_memory);
   const double batches = static_cast<double>(p.batch);
   const double tiles =
@@ -504,7 +563,7 @@ void run_skinny(const KernelInfo& info, const Contraction& p, int count) {
     tiles.in_matrix = tiles.in_column * static_cast<unsigned>((p.n + Shape::columns - 1) / Shape::columns);
     tiles.all = p.batch * tiles.in_matrix;
     tiles.count = count;
-    const bool k_major = is_k_major_in_vectors(p);
+    const bool k_major = is_k_major_in_vectors<Shape>(p);
     const auto function = k_major ? reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, true>)
                                   : reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, false>);
     static cuda::LaunchFacts facts[2];
@@ -523,12 +582,11 @@ template <class S, class Finish>
 Kernel<Contraction> skinny_kernel() {
   Kernel<Contraction> k = kernel<S, Finish, SmallTile<S>>();
   detail::set_variant(k.info, "skinny");
-  with_skinny_shape<S>(Contraction{}, [&]<class Low>() {
-    k.info.tile = {Low::m, Low::columns, Low::depth};
-    k.info.stages = Low::stages;
-    k.info.threads = Low::threads;
-    k.info.shared_memory = Low::template shared<typename S::accumulator>(Low::rows);
-  });
+  using Low = decltype(low_skinny_shape<S>());
+  k.info.tile = {Low::m, Low::columns, Low::depth};
+  k.info.stages = Low::stages;
+  k.info.threads = Low::threads;
+  k.info.shared_memory = Low::template shared<typename S::accumulator>(Low::rows);
   k.supports = detail::supports_by<skinny_supports<S, Finish>>;
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
     const SkinnyChoice choice = skinny_choice<S>(p);

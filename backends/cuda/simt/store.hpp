@@ -80,7 +80,11 @@ __device__ __forceinline__ bool rounded_roots(float (&x)[M][N]) {
 template <class S>
 inline constexpr bool shortens = ShortFloat<typename S::element> && std::is_same_v<result_t<S>, float>;
 
-/// Stores results in C. The three cases of Output, and rounded copies, skip the per-output dispatch on epilogue and type.
+/// Whether its square roots are distances that C may receive rounded so.
+template <class S>
+inline constexpr bool has_short_roots = shortens<S> && std::is_same_v<S, l2_squared<typename S::element>>;
+
+/// Stores results in C. The three cases of Output, and rounded copies and roots, skip the per-output dispatch on epilogue and type.
 template <class S, class Finish>
 class Store {
  public:
@@ -92,13 +96,16 @@ class Store {
         roots_(g.finish.template power<Value>() == 0.5),
         powers_(has_roots<S> && g.finish.template power<Value>() > 0 && g.finish.template power<Value>() < 1),
         plain_(roots_ || powers_ || g.finish.template is_copy<Value>()),
-        shortens_(shortens<S> && g.finish.template is_copy<typename S::element>()) {}
+        short_roots_(takes_short_roots(g.finish)),
+        shortens_(short_roots_ || (shortens<S> && g.finish.template is_copy<typename S::element>())) {}
 
   __device__ __forceinline__ bool is_plain() const { return plain_; }
   __device__ __forceinline__ bool is_power() const { return powers_ && !roots_; }
-  /// Whether C receives results rounded to the elements' type, and nothing else.
+  /// Whether C receives results, or their square roots, rounded to the elements' type.
   __device__ __forceinline__ bool is_rounded() const { return shortens_; }
-  __device__ __forceinline__ static typename S::element rounded(const S& s, const Accumulator& x) {
+  __device__ __forceinline__ typename S::element rounded(const S& s, const Accumulator& x) const {
+    if constexpr (has_short_roots<S>)
+      if (short_roots_) return detail::convert<typename S::element>(rounded_root(rigel::result(s, x)));
     return detail::convert<typename S::element>(rigel::result(s, x));
   }
   /// use.template operator()<output>() with the case that applies, if is_plain().
@@ -139,8 +146,15 @@ class Store {
   }
 
  private:
+  __device__ __forceinline__ static bool takes_short_roots([[maybe_unused]] const Finish& finish) {
+    if constexpr (has_short_roots<S> && std::is_same_v<Finish, detail::ProgramFinish>)
+      return finish.type == scalar_of<typename S::element> && finish.program.power() == 0.5;
+    else
+      return false;
+  }
+
   const detail::Arguments<S, Finish>& g_;
-  bool roots_, powers_, plain_, shortens_;
+  bool roots_, powers_, plain_, short_roots_, shortens_;
 };
 
 }  // namespace rigel::backends::simt

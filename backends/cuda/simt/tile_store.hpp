@@ -203,7 +203,7 @@ class TileStore {
   }
 
   __device__ __forceinline__ void store_rounded(const Registers& x, Short* c, std::int64_t stride) const {
-    const auto result = [&](const Accumulator& value, Short) { return One::rounded(s_, value); };
+    const auto result = [&](const Accumulator& value, Short) { return detail::convert<Short>(rigel::result(s_, value)); };
     if (along_n_)
       copy_out<true, Sum::chunk, Shape>(x, c, stride, place_, false, result);
     else
@@ -360,7 +360,7 @@ class TileStore {
         if (one.is_rounded() && !(joins_late && g_.accumulate))
           return piece.for_each(tile_of_c<Short>(), g_.c_strides.row, g_.c_strides.column, last_m(), last_n(), along_n_,
                                 [&](const Accumulator& value, Short& to)
-                                    __attribute__((always_inline)) { to = One::rounded(s_, value); });
+                                    __attribute__((always_inline)) { to = one.rounded(s_, value); });
       put_any(piece);
     });
   }

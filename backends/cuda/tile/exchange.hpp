@@ -206,7 +206,8 @@ class Exchange {
  private:
   // visit(i, j, element of shared memory) for the registers of this thread that belong to a piece.
   template <class Visit>
-  __device__ __forceinline__ static void registers_of(int piece, Accumulator* shared, Place<Shape> place, const Visit& visit) {
+  __device__ __forceinline__ static void registers_of(int piece, Accumulator* shared, Place<Shape> place,
+                                                      const Visit& visit) {
     // One pointer and constants: a sum of integers for every element would take the compiler several times as long.
     Accumulator* const own = shared + place.m * height * pitch + place.n * width;
 #pragma unroll
@@ -215,8 +216,7 @@ class Exchange {
 #pragma unroll
       for (int i = 0; i < height; ++i)
 #pragma unroll
-        for (int j = 0; j < width; ++j)
-          visit(p / pieces_n * height + i, p % pieces_n * width + j, own[i * pitch + j]);
+        for (int j = 0; j < width; ++j) visit(p / pieces_n * height + i, p % pieces_n * width + j, own[i * pitch + j]);
     }
   }
 
