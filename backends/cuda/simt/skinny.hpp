@@ -405,7 +405,7 @@ inline constexpr int skinny_columns = std::min(128 / static_cast<int>(sizeof(Ele
 
 /// The tiles of a semiring: for the fewest rows, and for more. Light semirings that compute floats have 4 to 16 rows, or 32 to 128 (of
 /// 16-bit floats sums of products alone, since its code is long); others have 8 or 16. Slabs for many rows hold 16-bit floats as floats,
-/// which each thread would convert again; where few rows wait for memory alone, that would cost time.
+/// which threads would convert again and again; few rows wait for memory, and gain nothing by that.
 template <class S>
 constexpr auto low_skinny_shape() {
   using Element = typename S::element;
