@@ -75,7 +75,7 @@ bool right(double x, double p, double power) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a power of a double by every kernel: its error, and its class", Exec, RIGEL_TEST_SPACES) {
+TEST_CASE_TEMPLATE("a power of a double by every kernel: its error, and its class", Exec, Kokkos::DefaultExecutionSpace) {
   const std::vector<double> list = differences();
   const auto a = support::matrix<double, Exec>(count, 1, list), b = support::matrix<double, Exec>(1, 1, {0});
   const auto c = support::matrix<double, Exec>(count, 1);
@@ -100,7 +100,7 @@ TEST_CASE_TEMPLATE("a power of a double by every kernel: its error, and its clas
 
 // K is no multiple of a slab, tiles are incomplete, one difference is NaN, another infinite. Exponents come from the host, or
 // from memory of the device: for each batch one.
-TEST_CASE_TEMPLATE("sums of powers of doubles by every kernel", Exec, RIGEL_TEST_SPACES) {
+TEST_CASE_TEMPLATE("sums of powers of doubles by every kernel", Exec, Kokkos::DefaultExecutionSpace) {
   constexpr int m = 70, n = 83, k = 41;
   const std::vector<double> exponents = {0.7, 1, 1.3, 1.5, 2, 2.7, 3, 3.5, 5, 8};
   const int batches = static_cast<int>(exponents.size());

@@ -98,7 +98,7 @@ constexpr auto small_integer = [](Random& r) { return static_cast<std::int32_t>(
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("small graphs: the bits of the elimination by contractions", Exec, RIGEL_TEST_SPACES) {
+TEST_CASE_TEMPLATE("small graphs: the bits of the elimination by contractions", Exec, Kokkos::DefaultExecutionSpace) {
   for (const std::int64_t n : {1, 2, 31, 32, 33, 63, 64, 65, 100, 127, 128})
     for (const std::int64_t block : {1, 7, 8, 32, 64}) {
       if (block == 1 && n > 33) continue;
