@@ -153,8 +153,6 @@ namespace {
 constexpr double seconds_per_output = 0.5e-9, seconds_per_line = 10e-9, seconds_per_tile = 200e-9, launch_seconds = 1e-6;
 // An accumulator of one lane, gathered from those of a group of matrices.
 constexpr double seconds_per_gathered = 4e-9;
-// The ⊕ of lanes, for one of them.
-constexpr double seconds_per_joined = 1.5e-9;
 
 double of(std::int64_t x) { return static_cast<double>(x); }
 
@@ -221,7 +219,7 @@ double seconds_of(Way way, const Contraction& p, const Geometry& shape) {
       // Fewer k than lanes are computed one by one, each in about the time of a vector.
       const double vectors = p.k < shape.lanes ? 2 * k : of((p.k + shape.lanes - 1) / shape.lanes);
       const double of_outputs =
-          m * n * (vectors * shape.lanes / rate + slices * (shape.lanes * seconds_per_joined) + seconds_of_output);
+          m * n * (vectors * shape.lanes / rate + slices * (shape.lanes * shape.joined) + seconds_of_output);
       const double of_operands = k * (tiles_n * seconds_of_lines(a) + tiles_m * seconds_of_lines(b));
       const double of_tiles = m * tiles_n * seconds_per_line + tiles_m * tiles_n * slices * seconds_per_tile;
       return launch_seconds + of(p.batch) * (of_outputs + of_operands + of_tiles) / workers;

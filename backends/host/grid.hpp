@@ -28,6 +28,7 @@ struct Geometry {
   bool commutative;
   bool has_half;  // of the level
   double rate;    // pairs per second and thread
+  double joined;  // seconds that the ⊕ of a slice's lanes takes for one of them
 };
 
 /// Tiles of slices.hpp have at most so many rows and columns.

@@ -151,7 +151,7 @@ inline tile::Raster raster_of(const Contraction& p, Narrow shape) {
 /// The other is a thread's latency. `step`: clocks that a warp's step occupies; `step_of_thread`: clocks until its next step
 /// can begin. Slabs whose elements go through registers take half as long again.
 [[gnu::noinline]] inline double narrow_seconds(const Contraction& p, Narrow shape, double step, double step_of_thread) {
-  constexpr double launch = 3.3e-6, wait = 1.2e-6, clock = 1.8e9, copy = 0.5, copy_of_thread = 140, output = 1e-9;
+  constexpr double launch = 1.5e-6, wait = 1.2e-6, clock = 1.8e9, copy = 0.5, copy_of_thread = 140, output = 1e-9;
   const double through_registers = p.a.size < 4 ? 1.5 : 1;
   constexpr int resident = 6;  // blocks
   const tile::Raster raster = raster_of(p, shape);

@@ -145,25 +145,40 @@ constexpr SplitKCosts split_k_costs() {
                                  std::is_class_v<typename S::accumulator> ? (K::accumulator + 1) / 2 : K::accumulator)};
 }
 
+/// The blocks of a shape, and the time in which an H200 starts them.
+inline double blocks_of_split_k(const Contraction& p, const SplitKShape& shape, const SplitKCosts& costs) {
+  const std::int64_t m = shape.swapped ? p.n : p.m, n = shape.swapped ? p.m : p.n;
+  return static_cast<double>(p.batch) * static_cast<double>(blocks_of(m, costs.row_bits) * blocks_of(n, shape.columns));
+}
+inline double starts_of_split_k(const Contraction& p, const SplitKShape& shape, const SplitKCosts& costs) {
+  constexpr double of_block = 90e-9;
+  return blocks_of_split_k(p, shape, costs) * of_block / std::max(p.execution.multiprocessors, 1);
+}
+
 /// Measured on sm_90: a launch, and the longest of three: the multiprocessors' work, a block's rounds (each waits for
 /// memory), and the transfer of the operands. With few blocks they overlap less.
 inline double split_k_seconds(const Contraction& p, const SplitKShape& shape, const SplitKCosts& costs) {
   constexpr double launch = 3.3e-6, round = 0.52e-6, bytes_per_second = 4.2e12;
   constexpr double start = 22e-9, join = 36e-9, output = 1.1e-9;  // per warp; per bit of `parts`; per multiprocessor
-  const std::int64_t m = shape.swapped ? p.n : p.m, n = shape.swapped ? p.m : p.n;
   const double multiprocessors = std::max(p.execution.multiprocessors, 1), batch = static_cast<double>(p.batch);
-  const double blocks = batch * static_cast<double>(blocks_of(m, costs.row_bits) * blocks_of(n, shape.columns));
+  const double blocks = blocks_of_split_k(p, shape, costs);
   const double rounds = p.k > 0 ? static_cast<double>(blocks_of(p.k, costs.depth_bits + shape.parts)) : 0;
   const double waves = std::max(blocks / (multiprocessors * (1 << std::max(10 - shape.threads(), 0))), 1.0);
   // If neighbouring threads take neighbouring columns, a warp reads one element of the other operand at a time; with few
-  // columns it also reads many cache lines.
-  const double lines = shape.k_first ? 1 : 1.2 + ((32 >> shape.columns) - 1) / 28.0;
+  // columns it also reads many cache lines. So does a warp with few threads along K, and its lines leave the L1 cache before they have
+  // been read, if they are long.
+  const bool long_lines = p.k * static_cast<std::int64_t>(p.a.size) > 32;
+  const double lines = !shape.k_first ? 1.2 + ((32 >> shape.columns) - 1) / 28.0
+                       : long_lines   ? 1 + ((32 >> std::min(shape.parts, 5)) - 1) / 20.0
+                                      : 1;
   const double warps = std::max(1 << shape.threads(), 32) / 32;
   const double work = std::ceil(blocks / multiprocessors) * warps * (rounds * costs.warp * lines + start);
   const double wait = waves * (rounds + 0.6) * round;
   const double bytes = batch * static_cast<double>(p.m + p.n) * static_cast<double>(p.k) * static_cast<double>(p.a.size);
-  return launch + std::max({work, wait, bytes / bytes_per_second}) + 0.37 * std::min(work, wait) / waves + 0.25 * work +
-         join * shape.parts + output * batch * static_cast<double>(p.m) * static_cast<double>(p.n) / multiprocessors;
+  const double running =
+      std::max({work, wait, bytes / bytes_per_second}) + 0.37 * std::min(work, wait) / waves + 0.25 * work;
+  return launch + std::max(running, starts_of_split_k(p, shape, costs)) + join * shape.parts +
+         output * batch * static_cast<double>(p.m) * static_cast<double>(p.n) / multiprocessors;
 }
 
 /// The shape of least predicted time, and that time, among shapes whose neighbouring threads read neighbours in memory.
@@ -284,7 +299,8 @@ Kernel<Contraction> narrow_split_k_kernel() {
     constexpr int size = static_cast<int>(sizeof(typename S::element));
     constexpr double launch = 3.3e-6, long_code = is_transcendental<S> ? 4e-6 : 0;
     constexpr double share = is_transcendental<S> ? 1 : size == 8 ? 0.4 : size == 1 ? 0.55 : size == 2 ? 0.75 : 1;
-    return launch + long_code + share * (seconds - launch);
+    const double starts = starts_of_split_k(p, found.shape, split_k_costs<S>());
+    return launch + long_code + std::max(share * (seconds - launch), starts);
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace&) {
     split_k_run<S, Finish>(kernel.info, p, plan.get<SplitKPlan>());

@@ -482,7 +482,7 @@ Status skinny_supports(const Contraction& p) {
 /// the warps of a multiprocessor take for all of its tiles. Fitted to an H100, with the first tiles of 8 and 16 rows.
 template <class S, class Shape>
 double skinny_seconds(const Contraction& p) {
-  constexpr double launch = 5.5e-6, clock = 1.75e9, bytes_per_second = 2.5e12;
+  constexpr double launch = 4.5e-6, clock = 1.75e9, bytes_per_second = 2.5e12;
   constexpr double chain = sizeof(typename S::accumulator) > 4 ? 10 : 5, warps = Shape::computing / 32;
   constexpr double outputs = Shape::rows * Shape::of_thread,
                    conversions = Shape::size < 4 ? Shape::rows + Shape::of_thread : 0;
@@ -504,7 +504,7 @@ double skinny_seconds(const Contraction& p) {
 /// The same for threads of `count` rows of semirings that compute floats, from instructions: a warp of each scheduler computes a tile.
 template <class S, class Shape>
 double skinny_seconds_of_floats(const Contraction& p, int count) {
-  constexpr double launch = 5.5e-6, clock = 1.7e9, bytes_per_second = 3.5e12, c_per_second = 2e12;
+  constexpr double launch = 4.5e-6, clock = 1.7e9, bytes_per_second = 3.5e12, c_per_second = 2e12;
   constexpr double of_step = 1.95 * pace<OnFloats<S>>.step, of_tile = 700, of_slab = 120, of_output = 50,
                    of_copy = 5;  // clocks
   const double rows = count, columns = Shape::of_thread, k = static_cast<double>(p.k), n = static_cast<double>(p.n);

@@ -84,7 +84,7 @@ Status small_split_k_supports(const Contraction& p) {
 
 template <class S>
 double small_split_k_cost(const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
-  constexpr double join = 4.5e-6, slice = 20e-9, bytes_per_second = 2e12;
+  constexpr double join = 2.7e-6, slice = 20e-9, bytes_per_second = 2e12;
   const Parts slices = slices_of(p.k);
   const Contraction part = part_of<typename S::accumulator>(p, 0, slices.length, slices.whole, p.c.data);
   const double bytes = static_cast<double>(p.m * p.n * slices.whole) * sizeof(typename S::accumulator);

@@ -281,12 +281,15 @@ struct TileSpec {
 template <class S, class Shape>
 constexpr TileSpec tile_spec() {
   if constexpr (!computes_floats<S>) {
-    constexpr TileTimes times{std::is_same_v<Shape, SmallTile<S>> ? 3e-6 : 4.2e-6, 0.9e-6, 0.9e-6, 1.9e-10};
+    constexpr TileTimes times{std::is_same_v<Shape, SmallTile<S>> ? 3e-6
+                              : is_packed<S>                      ? 5.2e-6
+                                                                  : 4.2e-6,
+                              0.9e-6, 0.9e-6, 1.9e-10};
     return {{}, times, times};
   } else if constexpr (std::is_same_v<Shape, WideTile>)
-    return {"wide", {4.8e-6, 3e-6, 2e-6, 7e-11}, {4.8e-6, 3e-6, 1e-6, 7e-11}, 0.73};
+    return {"wide", {3.6e-6, 3e-6, 2e-6, 7e-11}, {3.6e-6, 3e-6, 1e-6, 7e-11}, 0.73};
   else if constexpr (std::is_same_v<Shape, SmallTile<S>>)
-    return {{}, {5.6e-6, 3e-6, 3e-6, 7e-11}, {5.6e-6, 3e-6, 1e-6, 7e-11}, 0.43};
+    return {{}, {4.6e-6, 3e-6, 3e-6, 7e-11}, {4.6e-6, 3e-6, 1e-6, 7e-11}, 0.43};
   else
     return {{}, {7.5e-6, 1e-6, 4e-6, 7e-11}, {7.5e-6, 3e-6, 3e-6, 7e-11}};
 }
