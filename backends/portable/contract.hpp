@@ -422,6 +422,14 @@ inline constexpr bool sums_powers = false;
 template <class E>
 inline constexpr bool sums_powers<lp<E, float>> = true;
 
+/// Whether a semiring has the narrow kernel on its own: on CUDA not those of the zoo, whose problems cuda.simt's kernels cover as well,
+/// and faster.
+template <class S, class Devices>
+inline constexpr bool has_narrow = false;
+template <class S, class... Exec>
+inline constexpr bool has_narrow<S, type_list<Exec...>> =
+    has_tiles<S> && !(in_zoo<S> && ((detail::space_of<Exec> == Space::cuda) || ...));
+
 /// Calls add(kernel) for each kernel of one semiring on the spaces of the list, that for tiles first.
 template <class S, class Finish, class Spaces, class Add>
 void add_kernels(const Add& add) {
@@ -429,7 +437,7 @@ void add_kernels(const Add& add) {
   add(tiles_kernel<S, Finish, Spaces>());
   if constexpr (!std::is_same_v<Devices, type_list<>>) {
     if constexpr (sums_powers<S>) add(powers_kernel<S, Finish, Devices>());
-    if constexpr (has_tiles<S>) add(narrow_kernel<S, Finish, Devices>());
+    if constexpr (has_narrow<S, Devices>) add(narrow_kernel<S, Finish, Devices>());
     if constexpr (splits_k<S> && !is_exact<S>) add(split_k_kernel<S, Finish, Devices, Cut::whole>());
     if constexpr (splits_k<S>) add(split_k_kernel<S, Finish, Devices, Cut::slices>());
     if constexpr (splits_k<S> && has_tiles<S>) add(sliced_tiles_kernel<S, Finish, Devices>());
