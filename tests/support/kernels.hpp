@@ -41,7 +41,7 @@ std::vector<std::string> families_on(const Exec& exec) {
 ///   - code for another processor;
 ///   - split_k, which takes single products;
 ///   - kernels that say in KernelInfo that they do not accumulate;
-///   - skinny, which takes a few rows, and operands in vectors;
+///   - skinny, which takes a few rows or columns, and a larger operand with neighbours in memory;
 ///   - small_split_k, which takes single products of few outputs and long K;
 ///   - tensor-core kernels that count bits along K, or store sums without conversion into aligned rows of C.
 template <class Call>

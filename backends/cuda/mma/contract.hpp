@@ -103,6 +103,7 @@ inline double seconds_of_output(const Contraction& p) {
   const auto [leave, with_matrix] = tensor::leaving_of(p);
   const bool fours = tensor::stores_fours(p.c);
   if (leave == Leave::as_they_are) return 2e-11;
+  if (p.program && p.program->bit_steps() > 0) return 7e-10;
   if (leave == Leave::in_general) return !fours ? 6e-10 : tensor::has_short_elements(p) ? 1e-10 : 4e-11;
   return (leave == Leave::after_activation ? 1.5e-10 : 4e-11) * (fours ? 1 : 1.5) + (with_matrix ? 3e-11 : 0);
 }
@@ -130,7 +131,7 @@ double cost(const Contraction& p) {
   constexpr double launch = 3.5e-6, fill = 1.5e-6;
   const double output = seconds_of_output(p);
   constexpr bool cuts = decomposition.planes > 1;
-  constexpr double packed_bytes_per_second = cuts ? 3.1e12 : 1.2e12;
+  const double packed_bytes_per_second = cuts ? 3.1e12 : p.a.size >= 4 ? 2.4e12 : 1.2e12;  // words, or parts of them
   constexpr int area = Shape::m * Shape::n;
   constexpr bool splits = decomposition.planes == 1 && decomposition.products > 1;  // in registers
   constexpr double rate = is_deep<Shape>                ? 0.85e11

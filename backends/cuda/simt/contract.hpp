@@ -304,8 +304,8 @@ double copies_of(const Contraction& p) {
   return way == tile::Way::single ? singles : way == tile::Way::shifted_k ? shifted * k / (k + steps) : 1;
 }
 
-/// The speed of a problem's steps relative to steps_per_second(). Powers that are products are faster: special functions do
-/// not limit them. Small tiles of types other than light floats are slower, above all those of bytes, which are converted on
+/// The speed of a problem's steps relative to steps_per_second(). Powers that are products are faster, those of floats if they
+/// take no root: special functions do not limit them. Small tiles of types other than light floats are slower, above all those of bytes, which are converted on
 /// load.
 template <class S, class Shape>
 double speed_of(const Contraction& p) {
@@ -313,7 +313,8 @@ double speed_of(const Contraction& p) {
     if (is_whole_powers_tile<S, Shape> || p.semiring_in_view) return 1;
     const auto exponent = static_cast<const S*>(p.semiring_object)->p;
     const bool by_products = exponent <= 4 && 2 * exponent == std::floor(2 * exponent);
-    if constexpr (has_special_powers<S>) return by_products ? 2.4 : 1;
+    if constexpr (has_special_powers<S>)
+      return sizeof(typename S::element) == 4 && exponent <= 4 && exponent == std::floor(exponent) ? 2.4 : 1;
     return by_products ? 1.5 : PowersByTable<S>::supports(exponent) ? 1 : 0.09;
   } else {
     if (computes_floats<S> || is_transcendental<S>) return 1;
