@@ -225,7 +225,10 @@ struct SmallCosts {
     const double bytes = facts.element * (1 << sweep.bits), turns = 4;
     return costs.async ? 1 : std::min(1., resident * plan.threads * turns * bytes / in_flight);
   };
-  const double memory = p.memory_bytes() / (bandwidth * std::min(loaded(shape.operand[0]), loaded(shape.operand[1])));
+  const double of_c = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) *
+                      static_cast<double>(p.c.size) * (p.accumulate ? 2 : 1);
+  const double of_operands = std::max(p.memory_bytes() - of_c, 0.);
+  const double memory = (of_operands / std::min(loaded(shape.operand[0]), loaded(shape.operand[1])) + of_c) / bandwidth;
   const double waiting = waves.rounds() * (latency + (chunks - 1) * of_chunk + k * costs.alone);
   // Along a long K, boxes of few lines wait for each other.
   const std::int64_t lines = std::min(p.m, p.n);
