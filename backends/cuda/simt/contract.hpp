@@ -304,9 +304,9 @@ double copies_of(const Contraction& p) {
   return way == tile::Way::single ? singles : way == tile::Way::shifted_k ? shifted * k / (k + steps) : 1;
 }
 
-/// The speed of a problem's steps relative to steps_per_second(). Powers that are products are faster, those of floats if they
-/// take no root: special functions do not limit them. Small tiles of types other than light floats are slower, above all those of bytes, which are converted on
-/// load.
+/// The speed of a problem's steps relative to steps_per_second(). Powers that are products are faster, since special functions do
+/// not limit them; sums of powers in float only if the elements are float and the exponent is whole. Small tiles of types other
+/// than float are slower, above all those of bytes, which are converted on load.
 template <class S, class Shape>
 double speed_of(const Contraction& p) {
   if constexpr (sums_powers<S>) {
@@ -314,7 +314,7 @@ double speed_of(const Contraction& p) {
     const auto exponent = static_cast<const S*>(p.semiring_object)->p;
     const bool by_products = exponent <= 4 && 2 * exponent == std::floor(2 * exponent);
     if constexpr (has_special_powers<S>)
-      return sizeof(typename S::element) == 4 && exponent <= 4 && exponent == std::floor(exponent) ? 2.4 : 1;
+      return by_products && sizeof(typename S::element) == 4 && exponent == std::floor(exponent) ? 2.4 : 1;
     return by_products ? 1.5 : PowersByTable<S>::supports(exponent) ? 1 : 0.09;
   } else {
     constexpr bool is_small = std::is_same_v<Shape, SmallTile<S>>;
@@ -324,6 +324,15 @@ double speed_of(const Contraction& p) {
     if (!is_small) return 1;
     return sizeof(typename S::element) == 1 ? 0.75 : 0.85;
   }
+}
+
+/// Makes the arguments those of the transposed product. C's strides stay: the kernel exchanges m and n before it stores.
+template <class S, class Finish>
+void exchange_operands(detail::Arguments<S, Finish>& g) {
+  std::swap(g.m, g.n);
+  std::swap(g.a, g.b);
+  std::swap(g.a.row, g.a.column);
+  std::swap(g.b.row, g.b.column);
 }
 
 /// The wait for the instructions of the general epilogue. It runs if C does not take results as they are: with a Program, or

@@ -242,12 +242,7 @@ void split_k_run(const KernelInfo& info, const Contraction& p, const SplitKPlan&
     if (plan.few) return few_run<S>(info, p);
   auto arguments = detail::arguments_of<S, Finish>(p);
   SplitKShape shape = plan.shape;
-  if (shape.swapped) {
-    std::swap(arguments.m, arguments.n);
-    std::swap(arguments.a, arguments.b);
-    std::swap(arguments.a.row, arguments.a.column);
-    std::swap(arguments.b.row, arguments.b.column);
-  }
+  if (shape.swapped) exchange_operands(arguments);
   constexpr int rows = SplitK<S>::rows;
   std::int64_t x = (arguments.m + rows - 1) / rows, y = blocks_of(arguments.n, shape.columns);
   if (shape.flipped) std::swap(x, y);

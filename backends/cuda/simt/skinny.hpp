@@ -49,9 +49,8 @@ class SkinnySum {
 
   __device__ __forceinline__ explicit SkinnySum(int thread) {
     constexpr bool four_groups = Shape::lanes == 8;
-    const int group = four_groups ? thread / 32 * 4 + thread % 32 / 16 * 2 + thread % 2 : thread / Shape::lanes;
+    row = four_groups ? thread / 32 * 4 + thread % 32 / 16 * 2 + thread % 2 : thread / Shape::lanes;
     const int lane = four_groups ? thread / 2 % 8 : thread % Shape::lanes;
-    row = group;
     column = lane * (k_major ? 1 : of_thread);
   }
 
@@ -225,12 +224,7 @@ template <class S, class Finish, class Shape>
 void run_skinny(const KernelInfo& info, const Contraction& problem, const SkinnyProblem& p, int count) {
   using Accumulator = typename S::accumulator;
   auto arguments = detail::arguments_of<S, Finish>(problem);
-  if (p.swapped) {
-    std::swap(arguments.m, arguments.n);
-    std::swap(arguments.a, arguments.b);
-    std::swap(arguments.a.row, arguments.a.column);
-    std::swap(arguments.b.row, arguments.b.column);
-  }
+  if (p.swapped) exchange_operands(arguments);
   const SkinnyWay way = skinny_way<Shape>(p);
   const int rows = Shape::groups * count;
   SkinnyTiles tiles;

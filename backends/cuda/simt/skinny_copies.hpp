@@ -2,9 +2,9 @@
 //
 // A few rows against a large matrix: what the copying warps of skinny.hpp do.
 //
-// Lines of B that are not aligned come in the aligned vectors that hold them, and the copying warps shift them in shared memory. Such
-// a vector may hold bytes before the line and behind it. Those before B can be read, since memory is allocated in aligned vectors; behind
-// B nothing is read: elements of a vector that crosses its end come one by one.
+// A line of B is a column if B is K-major, a row if it is N-major. If lines are not aligned, the copies bring whole aligned vectors, and the
+// copying warps shift the elements in shared memory. A line's first and last vector may hold other bytes as well. Bytes in front of B are
+// safe to read, since allocations are aligned. Bytes after B are not read: a vector that crosses the end of B is copied element by element.
 #pragma once
 
 #include <rigel/backends/cuda/arch/copy_async.hpp>
@@ -38,7 +38,8 @@ struct SkinnyTile {
   }
 };
 
-/// A thread's copies of the slabs of its block's tiles, one after the other: vectors of A and of B, each some lines behind the last.
+/// A thread's copies for all slabs of its block, tile after tile. In each slab it copies vectors of A and of B, from every `apart_a`-th
+/// row and every `apart_b`-th line.
 /// They advance by additions, since a slab's multiplications of 64 bits would take as long as its sums. 16-bit floats that are computed
 /// in float arrive at the end of their vector's place, and are converted there, as lines are shifted, by the threads that copied them.
 template <class S, class Finish, class Shape, bool k_major>
@@ -125,7 +126,7 @@ class SkinnyCopies {
   __device__ __forceinline__ static Element* arrival(Stored* vector) {
     return reinterpret_cast<Element*>(reinterpret_cast<unsigned char*>(vector) + (16 - copied));
   }
-  /// The vector that begins `beyond_` bytes behind `first`, and ends in the next one's place.
+  /// The 16 (or `copied`) bytes that start at byte `beyond_` of the vector at `first` and end in the next vector.
   __device__ __forceinline__ Vector shifted(Stored* first) const {
     unsigned from[2 * words];
 #pragma unroll
@@ -183,8 +184,8 @@ class SkinnyCopies {
       asm volatile("" : "+l"(from));  // otherwise each address is a product
     }
   }
-  /// Copies the aligned vectors that `from` and its successors lie in, as far as a line's `left` elements from there on reach; a line's
-  /// last thread also copies the vector behind its own.
+  /// The same for lines that are not aligned: copies the aligned vector that holds `from`, and so on for each line. A line has `left`
+  /// elements from there on; vectors without any of them are left out. The last thread of a line also copies the next vector.
   template <int count>
   __device__ __forceinline__ void copy_shifted(Stored* to, int to_apart, const Element* from, std::int64_t from_apart,
                                                std::int64_t exist, std::int64_t left) const {
@@ -286,7 +287,7 @@ class SkinnyCopies {
   const Element *a_, *b_;         // of the next slab
   int exist_a_, exist_b_;         // of this thread's lines, or all rows of A if it gathers
   int columns_ = 0;               // of an N-major B, from this thread's first one on
-  unsigned beyond_;               // bytes from the last multiple of `copied` to the first element of this thread's lines
+  unsigned beyond_;               // by so many bytes the starts of this thread's lines exceed a multiple of `copied`
 };
 
 }  // namespace rigel::backends::simt

@@ -159,7 +159,7 @@ struct SkinnyProblem {
         b_column(swapped ? p.a.row_stride : p.b.column_stride) {}
 };
 
-/// Whether matrices of an operand, or its lines, begin a multiple of `bytes` apart.
+/// Whether so many elements of an operand, an extent or a stride, take a multiple of `bytes`.
 inline bool is_whole(const Operand& o, int bytes, std::int64_t elements) {
   return elements * static_cast<std::int64_t>(o.size) % bytes == 0;
 }
@@ -198,10 +198,9 @@ void for_each_skinny_shape(const SkinnyProblem& p, const Use& use) {
   use.template operator()<Low, 1>();
 }
 
-/// Whether a tile can have the problem.
+/// Whether a tile can have the problem, whose operands come that way.
 template <class S, class Shape>
-Status skinny_fits(const SkinnyProblem& p, const Contraction& problem) {
-  const SkinnyWay way = skinny_way<Shape>(p);
+Status skinny_fits(const SkinnyProblem& p, const SkinnyWay& way, const Contraction& problem) {
   const int bytes = Shape::template shared<typename S::accumulator>(Shape::rows, way.k_major);
   if (p.m > std::max(2 * Shape::m, 64)) return {Decline::extents, "C has more than a few rows"};
   if (way.shifts && p.batch > 1 && !is_whole(*p.b, Shape::copied, p.b->batch_stride))
@@ -220,7 +219,7 @@ Status skinny_supports(const Contraction& problem) {
   Status status{};
   bool fits = false;
   for_each_skinny_shape<S>(p, [&]<class Shape, int>() {
-    status = skinny_fits<S, Shape>(p, problem);
+    status = skinny_fits<S, Shape>(p, skinny_way<Shape>(p), problem);
     fits |= static_cast<bool>(status);
   });
   return fits ? detail::finish_supports<Finish>(problem) : status;
@@ -324,7 +323,7 @@ SkinnyChoice skinny_choice(const Contraction& problem) {
   SkinnyChoice best{0, 0, std::numeric_limits<double>::infinity()};
   for_each_skinny_shape<S>(p, [&]<class Shape, int index>() {
     const SkinnyCall call = skinny_call<Shape>(p, problem);
-    if (!skinny_fits<S, Shape>(p, problem)) return;
+    if (!skinny_fits<S, Shape>(p, call.way, problem)) return;
     for (const int count : Shape::counts) {
       double seconds;
       if constexpr (computes_floats<S>)
