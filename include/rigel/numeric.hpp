@@ -297,16 +297,39 @@ RIGEL_FUNCTION T maximum(T x, T y) {
   }
 }
 
-/// The same for half and bfloat16: computed in float, then rounded to their own type. Sums and differences equal those that are
+/// The same for half and bfloat16. The host computes in float and then rounds: sums, differences and products equal those that are
 /// rounded once, since float has more than twice as many digits (S. A. Figueroa, When is double rounding innocuous?, SIGNUM
-/// Newsletter 30(3), 1995).
+/// Newsletter 30(3), 1995). The device has instructions for these types, while its conversions to bfloat16 are slow. Products stay
+/// in float there, too: the compiler would fuse those of a translation unit that allows contraction.
+#if RIGEL_ON_DEVICE
+namespace detail {
+RIGEL_FUNCTION _Float16 native(half x) { return x.value; }
+RIGEL_FUNCTION __bf16 native(bfloat16 x) { return __builtin_bit_cast(__bf16, x); }
+}  // namespace detail
+template <ShortFloat T> RIGEL_FUNCTION T add(T x, T y) {
+  return __builtin_bit_cast(T, detail::native(x) + detail::native(y));
+}
+template <ShortFloat T> RIGEL_FUNCTION T subtract(T x, T y) {
+  return __builtin_bit_cast(T, detail::native(x) - detail::native(y));
+}
+template <ShortFloat T> RIGEL_FUNCTION T minimum(T x, T y) {
+  return __builtin_bit_cast(T, __builtin_elementwise_minimum(detail::native(x), detail::native(y)));
+}
+template <ShortFloat T> RIGEL_FUNCTION T maximum(T x, T y) {
+  return __builtin_bit_cast(T, __builtin_elementwise_maximum(detail::native(x), detail::native(y)));
+}
+#else
 template <ShortFloat T> RIGEL_FUNCTION T add(T x, T y) { return add(static_cast<float>(x), static_cast<float>(y)); }
 template <ShortFloat T> RIGEL_FUNCTION T subtract(T x, T y) {
   return subtract(static_cast<float>(x), static_cast<float>(y));
 }
-template <ShortFloat T> RIGEL_FUNCTION T abs(T x) { return abs(static_cast<float>(x)); }
 template <ShortFloat T> RIGEL_FUNCTION T minimum(T x, T y) { return minimum(static_cast<float>(x), static_cast<float>(y)); }
 template <ShortFloat T> RIGEL_FUNCTION T maximum(T x, T y) { return maximum(static_cast<float>(x), static_cast<float>(y)); }
+#endif
+template <ShortFloat T> RIGEL_FUNCTION T multiply(T x, T y) {
+  return multiply(static_cast<float>(x), static_cast<float>(y));
+}
+template <ShortFloat T> RIGEL_FUNCTION T abs(T x) { return abs(static_cast<float>(x)); }
 
 /// The smaller (larger) of x and y, in one instruction on x86-64. If y is NaN the result is NaN; if x is NaN the result is y.
 template <Number T>

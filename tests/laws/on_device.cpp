@@ -100,6 +100,63 @@ void check_conversions() {
   CHECK(wrong == 0);
 }
 
+// Sums and others of 16-bit floats, of every number and 32 more: half of them differ in the last bits of their fractions and a little in
+// their exponents.
+constexpr int short_operations = 6, others = 32;
+template <class T>
+KOKKOS_FUNCTION T apply_short(int operation, T x, T y) {
+  switch (operation) {
+    case 0: return rigel::math::add(x, y);
+    case 1: return rigel::math::subtract(x, y);
+    case 2: return rigel::math::multiply(x, y);
+    case 3: return rigel::math::add(rigel::math::multiply(x, y), T(-1));  // must not become an fma
+    case 4: return rigel::math::minimum(x, y);
+    default: return rigel::math::maximum(x, y);
+  }
+}
+template <class T>
+KOKKOS_FUNCTION T short_number(std::uint32_t bits) {
+  return __builtin_bit_cast(T, static_cast<std::uint16_t>(bits));
+}
+template <class T>
+KOKKOS_FUNCTION T other_number(std::uint32_t number, int i) {
+  constexpr std::uint32_t of_exponent = std::is_same_v<T, rigel::half> ? 0x400 : 0x80;
+  const auto n = static_cast<std::uint32_t>(i);
+  if (i % 2 == 0) return short_number<T>((number + 0x10000 - n / 4 * of_exponent) ^ (number >> 3 & 7) ^ (n / 2 % 2 << 15));
+  return short_number<T>((number * 0x9e3779b1u + n * 0x85ebca6bu) >> 9);
+}
+
+template <class T, class Exec>
+void check_short_operations() {
+  constexpr int count = 0x10000;
+  const Kokkos::View<T***, typename Exec::memory_space> results("results", short_operations, others, count);
+  Kokkos::parallel_for(
+      Kokkos::RangePolicy<Exec>(0, count), KOKKOS_LAMBDA(int n) {
+        for (int o = 0; o < short_operations; ++o)
+          for (int i = 0; i < others; ++i)
+            results(o, i, n) = apply_short(o, short_number<T>(static_cast<std::uint32_t>(n)),
+                                           other_number<T>(static_cast<std::uint32_t>(n), i));
+      });
+  Kokkos::fence();
+  const auto actual = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, results);
+  for (int o = 0; o < short_operations; ++o) {
+    int wrong = 0, numbers = 0;
+    for (int i = 0; i < others; ++i)
+      for (int n = 0; n < count; ++n) {
+        const float expected = apply_short(o, short_number<T>(static_cast<std::uint32_t>(n)),
+                                           other_number<T>(static_cast<std::uint32_t>(n), i));
+        const float value = actual(o, i, n);
+        wrong += !support::same(value, expected);
+        if (o < 4 && expected == 0)
+          wrong += std::signbit(value) != std::signbit(expected);  // of minima either zero may come
+        numbers += expected == expected;
+      }
+    CAPTURE(o);
+    CHECK(wrong == 0);
+    CHECK(numbers > count * others / 2);
+  }
+}
+
 // Transcendental functions differ in the last places between a host and a device; both are within 4 units.
 template <class T, class Exec>
 void check_functions() {
@@ -257,6 +314,11 @@ TEST_CASE_TEMPLATE("elementary operations: the same on every execution space", E
 TEST_CASE_TEMPLATE("16-bit conversions: the same on every execution space", Exec, RIGEL_TEST_SPACES) {
   check_conversions<rigel::half, Exec>();
   check_conversions<rigel::bfloat16, Exec>();
+}
+
+TEST_CASE_TEMPLATE("sums and minima of 16-bit floats: the same on every execution space", Exec, RIGEL_TEST_SPACES) {
+  check_short_operations<rigel::half, Exec>();
+  check_short_operations<rigel::bfloat16, Exec>();
 }
 
 TEST_CASE_TEMPLATE("transcendental functions: within four units on every execution space", Exec, RIGEL_TEST_SPACES) {
