@@ -30,7 +30,7 @@ struct Extents {
   int few, many, k;
 };
 // Each block of a GPU has several tiles, of one slab to five.
-constexpr Extents many_tiles[] = {{3, 40'001, 17}, {9, 20'001, 70}, {2, 50'001, 261}, {40, 9'001, 33}};
+constexpr Extents many_tiles[] = {{3, 40'001, 17}, {9, 50'001, 70}, {2, 50'001, 261}, {40, 9'001, 33}, {12, 50'001, 133}};
 constexpr int most = 50'001;
 
 // The range of A's and B's elements, and what lies between those of A, B and C in memory: read as data, it changes results. C's
@@ -154,6 +154,10 @@ void check_few_rows(std::uint64_t seed, const Numbers& numbers = {}) {
       check({3, 131, 1301}, swapped, k_major);  // more slabs than places for them
       check({9, 131, 1301}, swapped, k_major);
       check(many_tiles[(seed + 2 * swapped + k_major) % std::size(many_tiles)], swapped, k_major);
+      // Floats have wide tiles for as many columns as fill a GPU, and several turns for more rows.
+      if constexpr (std::is_same_v<T, float>)
+        for (const int few : {5, 9, 12, 31})
+          for (const int k : {30, 77}) check({few, 40'001, k}, swapped, k_major);
     }
 }
 
@@ -175,4 +179,5 @@ TEST_CASE_TEMPLATE("a few rows and a large matrix of any alignment", Exec, Kokko
   check_few_rows<Exec, rigel::min_plus<half, half>>(11);
   check_few_rows<Exec, rigel::max_min<std::int16_t>>(12, {-1000, 1000, 30000, 30000, -2000});
   check_few_rows<Exec, rigel::hamming<std::uint8_t>>(13, {0, 3, 7, 9, -1000});
+  check_few_rows<Exec, rigel::min_plus<bfloat16, bfloat16>>(14);
 }

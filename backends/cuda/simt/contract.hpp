@@ -315,13 +315,14 @@ double speed_of(const Contraction& p) {
     const bool by_products = exponent <= 4 && 2 * exponent == std::floor(2 * exponent);
     if constexpr (has_special_powers<S>)
       return by_products && sizeof(typename S::element) == 4 && exponent == std::floor(exponent) ? 2.4 : 1;
-    return by_products ? 1.5 : PowersByTable<S>::supports(exponent) ? 1 : 0.09;
+    if (by_products) return exponent == std::floor(exponent) ? 3.7 : 1.5;
+    return PowersByTable<S>::supports(exponent) ? 1 : 0.09;
   } else {
     constexpr bool is_small = std::is_same_v<Shape, SmallTile<S>>;
     if (computes_floats<S>) return is_small && widens<S> ? 0.9 : 1;
     if (is_transcendental<S>) return 1;
     if (std::is_integral_v<operand_t<S>> && sizeof(operand_t<S>) == 8) return is_small ? 0.97 : 0.93;
-    if (!is_small) return 1;
+    if (!is_small || sizeof(typename S::element) == 8) return 1;
     return sizeof(typename S::element) == 1 ? 0.75 : 0.85;
   }
 }

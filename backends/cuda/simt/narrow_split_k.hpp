@@ -293,7 +293,9 @@ Kernel<Contraction> narrow_split_k_kernel() {
     // For most numbers this time compares shapes well, but is too long in comparison with other kernels.
     constexpr int size = static_cast<int>(sizeof(typename S::element));
     constexpr double launch = 3.3e-6, long_code = is_transcendental<S> ? 4e-6 : 0;
-    constexpr double share = is_transcendental<S> ? 1 : size == 8 ? 0.34 : size == 1 ? 0.55 : size == 2 ? 0.64 : 0.8;
+    constexpr double of_transcendental = size == 8 ? 1 : size == 4 ? 0.8 : 0.65;
+    constexpr double of_others = size == 8 ? 0.34 : size == 1 ? 0.55 : size == 2 ? 0.64 : 0.7;
+    constexpr double share = is_transcendental<S> ? of_transcendental : of_others;
     const double starts = starts_of_split_k(p, found.shape, split_k_costs<S>());
     return launch + long_code + std::max(share * (seconds - launch), starts);
   };

@@ -53,7 +53,8 @@ struct SkinnyShape {
   // tiles of small types that sm_86 holds one.
   __host__ __device__ static constexpr int stages(bool k_major) {
     constexpr int bytes = (size > 2 || columns > 64 ? 108 : 96) * 1024;
-    return std::min({bytes / ((of_a(counts[counts.size() / 2]) + of_b(k_major)) * size),
+    constexpr int count = many_outputs ? counts[counts.size() / 2] : rows;
+    return std::min({bytes / ((of_a(count) + of_b(k_major)) * size),
                      (163 * 1024 - of_outputs<std::int64_t>(rows)) / ((of_a(rows) + of_b(k_major)) * size),
                      (size == 2 ? 7 : 8) - (size <= 2 && !k_major)});
   }
@@ -72,6 +73,7 @@ struct SkinnyShape {
   }
   static_assert(computing % lanes == 0 && depth % unrolled == 0 && unrolled % (2 * width) == 0);
   static_assert(stages(true) >= 3 && stages(false) >= 3);
+  static_assert(many_outputs || (resident<float>(rows, true) > 1 && resident<float>(rows, false) > 1));
   static_assert(arch::holds(arch::shared_memory_of_sm_80, 1,
                             std::max(shared<std::int64_t>(rows, true), shared<std::int64_t>(rows, false))));
   static_assert(size > 2 || columns > 64 ||
@@ -96,10 +98,13 @@ inline constexpr bool has_skinny =
 template <class Element>
 inline constexpr int skinny_columns = std::min(128 / static_cast<int>(sizeof(Element)), 64);
 
-/// The tiles of a semiring: for up to four rows of 1- and 2-byte types, whose slabs of fewer columns would have few bytes; for few, and
-/// for more. Light semirings that compute floats have 4 to 16 rows, or 32 to 128 (of 16-bit floats sums of products alone, since its
-/// code is long); others have 8 or 16. Slabs for many rows hold 16-bit floats as floats, which threads would convert again and again;
-/// few rows wait for memory, and gain nothing by that. NoSkinnyShape: there is none, or the low one takes more rows too.
+/// The tiles of a semiring: wide ones, for few rows; low ones, for few rows and fewer columns; high ones, for more rows.
+///
+/// Wide ones of 1- and 2-byte types have up to four rows: slabs of fewer columns would have few bytes. Those of floats have 8 to 12 rows,
+/// and two columns of a thread, which read less of shared memory for an output; they need as many columns of C as fill the card. Low ones
+/// of light semirings that compute floats have 4 to 16 rows, high ones 32 to 128 (of 16-bit floats sums of products alone, since the code
+/// is long); low ones of others have 8 or 16. High slabs hold 16-bit floats as floats, which threads would convert again and again; few
+/// rows wait for memory, and gain nothing by that. NoSkinnyShape: there is none, or the low one takes more rows too.
 struct NoSkinnyShape {
   static constexpr int m = -1;
 };
@@ -112,6 +117,8 @@ constexpr auto wide_skinny_shape() {
     return SkinnyShape<Element, Element, 128, 1, 128, 32, 1, 2, 4>{};
   else if constexpr (sizeof(Element) == 2)
     return SkinnyShape<Element, Element, 128, 1, 128, 16, 1, 4>{};
+  else if constexpr (is_light_float<S>)
+    return SkinnyShape<Element, Element, 128, 2, 32, 8, 4, 5, 6>{};
   else
     return NoSkinnyShape{};
 }
@@ -185,17 +192,18 @@ SkinnyWay skinny_way(const SkinnyProblem& p) {
           .gathers = !in_whole_vectors(*p.a, Shape::copied, p.k, p.a_k, p.m, p.a_row)};
 }
 
-/// use.operator()<Shape, index>() with each tile that fits the rows: the wide and the low one, or the high one if there is one.
+/// use.operator()<Shape, index>() with each tile that may be the fastest for so many rows. Wide and low ones of floats also take many rows
+/// in turns, in which B comes from the L2 cache.
 template <class S, class Use>
 void for_each_skinny_shape(const SkinnyProblem& p, const Use& use) {
   using Wide = decltype(wide_skinny_shape<S>());
   using Low = decltype(low_skinny_shape<S>());
   using High = decltype(high_skinny_shape<S>());
   if constexpr (Wide::m > 0)
-    if (p.m <= Wide::m) use.template operator()<Wide, 0>();
+    if (is_light_float<S> ? p.m > 4 : p.m <= Wide::m) use.template operator()<Wide, 0>();
   if constexpr (High::m > 0)
-    if (p.m > Low::m) return use.template operator()<High, 2>();
-  use.template operator()<Low, 1>();
+    if (p.m > Low::m) use.template operator()<High, 2>();
+  if (High::m < 0 || p.m <= Low::m || is_light_float<S>) use.template operator()<Low, 1>();
 }
 
 /// Whether a tile can have the problem, whose operands come that way.
@@ -219,8 +227,9 @@ Status skinny_supports(const Contraction& problem) {
   Status status{};
   bool fits = false;
   for_each_skinny_shape<S>(p, [&]<class Shape, int>() {
-    status = skinny_fits<S, Shape>(p, skinny_way<Shape>(p), problem);
-    fits |= static_cast<bool>(status);
+    const Status one = skinny_fits<S, Shape>(p, skinny_way<Shape>(p), problem);
+    fits |= static_cast<bool>(one);
+    if (status.decline == Decline::none || one.decline != Decline::extents) status = one;
   });
   return fits ? detail::finish_supports<Finish>(problem) : status;
 }
@@ -295,7 +304,7 @@ double skinny_seconds_of_floats(const SkinnyCall& call, int count) {
   const double of_reads = columns == 1 ? rows / Shape::width + 1 : (rows + columns) / Shape::width;
   const double conversions = Shape::size < 4 ? rows + columns : 0;
   // A read of 16 bytes takes shared memory two clocks, or four if all threads of a warp read different columns.
-  const double of_memory = (columns == 1 ? 2 * rows + 4 : 2 * (rows + columns)) * Shape::size / 4;
+  const double of_memory = (2 * rows + (Shape::lanes < 32 ? 2 : 4) * columns) * Shape::size / 4;
   const double copies = lines / (Shape::width * Shape::copying) * (of_copy + (Shape::converts ? 12 : 0));
   const double of_k = std::max(rows * columns * of_step + of_reads + conversions + copies, of_memory);
   const double tiles = skinny_tiles<Shape>(p, count);
@@ -305,7 +314,7 @@ double skinny_seconds_of_floats(const SkinnyCall& call, int count) {
   const double of_multiprocessor = std::ceil(tiles / call.multiprocessors),
                of_block = std::ceil(tiles / (resident * call.multiprocessors));
   // A scheduler has one warp that computes, whose reads and steps wait for each other if it has many.
-  constexpr double overlap = Shape::many_outputs ? 1.22 : Shape::of_thread > 1 ? 2 : 1.1;
+  const double overlap = Shape::many_outputs ? 1.15 + 0.7 / rows : Shape::of_thread > 1 ? 1.5 : 1.1;
   const double clocks = of_multiprocessor * (overlap * k * of_k + rows * columns * call.of_output) + of_block * waits;
   const double of_c = static_cast<double>(p.batch) * static_cast<double>(p.n) * static_cast<double>(p.m) *
                       static_cast<double>(p.b->size) / c_per_second;

@@ -382,13 +382,12 @@ double small_cost(const Kernel<Contraction>&, const Contraction& p, Plan& kept) 
                            : calls_exp ? 2.7e9
                            : widens<S> ? 1e11 * relative_speed<S>
                                        : steps_per_second<S, SmallTile<S>>() / (adds_arguments<S> ? 2.7 : 1);
-  constexpr double clocks = calls_pow                             ? 700
-                            : has_special_powers<S>               ? 125
-                            : sums_exponentials<S> && !wide       ? 150
-                            : is_transcendental<S>                ? 400
-                            : ShortFloat<typename S::accumulator> ? 100
-                            : wide                                ? 37
-                                                                  : 25;
+  constexpr double clocks = calls_pow                       ? 700
+                            : has_special_powers<S>         ? 125
+                            : sums_exponentials<S> && !wide ? 150
+                            : is_transcendental<S>          ? 400
+                            : wide                          ? 37
+                                                            : 25;
   return small_seconds(p, plan, facts, small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p)),
                        {steps, 1. / SmallTypes<S>::registers, clocks / 1.75e9, SmallTypes<S>::async});
 }

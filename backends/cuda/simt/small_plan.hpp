@@ -233,7 +233,7 @@ struct SmallCosts {
   // Along a long K, boxes of few lines wait for each other.
   const std::int64_t lines = std::min(p.m, p.n);
   const double in_turn = lines <= 16 ? 1 + 0.8 * std::clamp(lines < 4 ? (k - 32) / 100 : (k - 128) / 500, 0., 1.) : 1;
-  const double over = in_turn * (facts.stored > 4 || facts.sum > 4 ? 1.5 : 1.15);
+  const double over = in_turn * (facts.stored > 4 || facts.sum > 4 ? (k < 64 ? 1.85 : 1.5) : 1.15);
   return launch + latency + over * std::max({memory, waves.each * block, waiting});
 }
 
