@@ -93,17 +93,23 @@ struct BatchWorker {
     finish(s, l, matrices);
   }
 
+  /// use(lane, line, j, count) for parts of lines: `count` neighbours from j on. A part of all lanes stays in the first-level cache.
+  template <class Use>
+  RIGEL_MEMBER void for_each_part(int matrices, const Use& use) const {
+    for (std::int64_t line = 0; line < lines; ++line)
+      for (std::int64_t j = 0; j < length; j += chunk)
+        for (int lane = 0; lane < matrices; ++lane)
+          use(lane, line, j, static_cast<int>(length - j < chunk ? length - j : chunk));
+  }
+
   /// Loads the accumulators from C.
   RIGEL_HOST_OUTER void start(const S& s, std::int64_t l, int matrices) {
     typename S::accumulator x[chunk];
     for (std::int64_t e = 0; e < lines * length; ++e) sums[e] = L::Lanes::all(S::identity());
-    for (int lane = 0; lane < matrices; ++lane)
-      for (std::int64_t line = 0; line < lines; ++line)
-        for (std::int64_t j = 0; j < length; j += chunk) {
-          const int count = static_cast<int>(length - j < chunk ? length - j : chunk);
-          start_row<Level>(s, g.finish, x, count, g.c, place(l + lane, line, j));
-          for (int i = 0; i < count; ++i) L::put(sums[line * length + j + i], lane, x[i]);
-        }
+    for_each_part(matrices, [&](int lane, std::int64_t line, std::int64_t j, int count) __attribute__((always_inline)) {
+      start_row<Level>(s, g.finish, x, count, g.c, place(l + lane, line, j));
+      for (int i = 0; i < count; ++i) L::put(sums[line * length + j + i], lane, x[i]);
+    });
   }
 
   /// The results of `count` sums, in their place.
@@ -131,13 +137,10 @@ struct BatchWorker {
           {l, lanes, matrices, lines, length, g.c_strides.batch, line_stride, stride, by_columns, grid.steps_differ});
     } else {
       typename S::accumulator x[chunk];
-      for (int lane = 0; lane < matrices; ++lane)
-        for (std::int64_t line = 0; line < lines; ++line)
-          for (std::int64_t j = 0; j < length; j += chunk) {
-            const int count = static_cast<int>(length - j < chunk ? length - j : chunk);
-            for (int i = 0; i < count; ++i) x[i] = L::get(sums[line * length + j + i], lane);
-            store_row<Level>(s, g.finish, x, count, g.c, place(l + lane, line, j));
-          }
+      for_each_part(matrices, [&](int lane, std::int64_t line, std::int64_t j, int count) __attribute__((always_inline)) {
+        for (int i = 0; i < count; ++i) x[i] = L::get(sums[line * length + j + i], lane);
+        store_row<Level>(s, g.finish, x, count, g.c, place(l + lane, line, j));
+      });
     }
   }
 };

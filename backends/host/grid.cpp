@@ -4,6 +4,7 @@
 #include <rigel/backends/host/grid.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace rigel::backends::host {
 
@@ -159,6 +160,7 @@ double of(std::int64_t x) { return static_cast<double>(x); }
 /// An operand as lines along K.
 struct Lines {
   std::int64_t count, stride, k_stride, batch_stride;
+  bool in_pages;       // of their own, for each k
   bool converted;      // into the operands' type
   double conversions;  // seconds per element, if they are no instructions
 };
@@ -166,7 +168,14 @@ double seconds_of_conversion(Scalar type, const Geometry& shape) {
   return type == Scalar::f16 && !shape.has_half ? 20e-9 : 0;
 }
 Lines lines_of(const Operand& o, std::int64_t count, std::int64_t stride, std::int64_t k_stride, const Geometry& shape) {
-  return {count, stride, k_stride, o.batch_stride, o.size != shape.operand_bytes, seconds_of_conversion(o.type, shape)};
+  const bool in_pages = std::abs(k_stride) * static_cast<std::int64_t>(o.size) > 4096;
+  return {count,
+          stride,
+          k_stride,
+          o.batch_stride,
+          in_pages,
+          o.size != shape.operand_bytes,
+          seconds_of_conversion(o.type, shape)};
 }
 
 // Seconds per k in which blocks (of `padded` lines), batches and slices pack an operand: whole vectors, or one element after another.
@@ -186,7 +195,8 @@ double seconds_of_interleaved(const Lines& o, std::int64_t k, const Geometry& sh
 }
 double seconds_of_lines(const Lines& o) {
   const bool by_blocks = o.stride == 1 && o.count >= slice_tile;
-  const double each = o.k_stride == 1 ? (o.converted ? 0.1e-9 : 0) : by_blocks ? 0.2e-9 : o.converted ? 0.9e-9 : 0.45e-9;
+  const double of_blocks = o.in_pages ? 0.6e-9 : 0.2e-9;
+  const double each = o.k_stride == 1 ? (o.converted ? 0.1e-9 : 0) : by_blocks ? of_blocks : o.converted ? 0.9e-9 : 0.45e-9;
   return of(o.count) * (each + o.conversions);
 }
 

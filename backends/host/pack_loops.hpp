@@ -80,29 +80,37 @@ RIGEL_FUNCTION void pack_part(const From* source, int count, To* to) {
     for (; i < count; ++i) to[i] = static_cast<To>(source[i]);
 }
 
+/// Packs rows that are neighbours in memory: all of them for each k, so that the source is read in long lines, those of the next k ahead.
+/// The rows of a panel alone would be a few cache lines of each page.
+template <class Level, int Width, class From, class To>
+RIGEL_FUNCTION void pack_lines(const From* source, std::int64_t k_stride, int count, int steps, To* panels) {
+  constexpr int lanes = packed_lanes<Level, Width, To>(), line = 64 / static_cast<int>(sizeof(From));
+  const int whole = count / Width * Width;
+  for (int k = 0; k < steps; ++k, source += k_stride, panels += Width) {
+    if (k + 2 < steps)
+      for (int i = 0; i < whole; i += line) __builtin_prefetch(source + 2 * k_stride + i);
+    To* panel = panels;
+    for (int i0 = 0; i0 < whole; i0 += Width, panel += steps * Width)
+#pragma unroll
+      for (int i = 0; i < Width; i += lanes) store(panel + i, load_converted<To, lanes>(source + i0 + i));
+    if (whole < count) pack_part<Level, Width>(source + whole, count - whole, panel);
+  }
+}
+
 template <class Level, int Width, class From, class To>
 [[gnu::noinline, clang::min_vector_width(512)]] void pack(const From* source, std::int64_t row_stride, std::int64_t k_stride,
                                                           int count, int steps, To* panel) {
   constexpr int lanes = packed_lanes<Level, Width, To>();
+  constexpr bool in_vectors = converts_in_vectors<From, To> && Width > 1;
+  if constexpr (in_vectors)
+    if (row_stride == 1 && k_stride != 1) return pack_lines<Level, Width>(source, k_stride, count, steps, panel);
   for (int i0 = 0; i0 < count; i0 += Width, panel += steps * Width, source += Width * row_stride) {
     const int rows = count - i0 < Width ? count - i0 : Width;
-    if constexpr (converts_in_vectors<From, To> && Width > 1) {
+    if constexpr (in_vectors)
       if (k_stride == 1) {
         pack_transposed<Level, Width>(source, row_stride, rows, steps, panel);
         continue;
       }
-      if (row_stride == 1 && rows == Width) {
-        for (int k = 0; k < steps; ++k)
-#pragma unroll
-          for (int i = 0; i < Width; i += lanes)
-            store(panel + k * Width + i, load_converted<To, lanes>(source + k * k_stride + i));
-        continue;
-      }
-      if (row_stride == 1) {
-        for (int k = 0; k < steps; ++k) pack_part<Level, Width>(source + k * k_stride, rows, panel + k * Width);
-        continue;
-      }
-    }
     for (int k = 0; k < steps; ++k)
       convert_each<To, lanes>(
           [&](int i)
