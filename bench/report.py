@@ -321,16 +321,6 @@ def losses_of(problems):
 LOSSES = ["problems", "loss: median", "90 %", "99 %", "worst", "above 1.2", "above 1.5"]
 
 
-def choices():
-    """The loss of choices over random problems, by the chosen kernel's family."""
-    result = load("h200/choice.json", "problems")
-    families = {"all": result["problems"]}
-    for problem in result["problems"]:
-        families.setdefault(problem["family"], []).append(problem)
-    return Table([("h200/choice.json", result["context"])], ["chosen from", *LOSSES],
-                 [[family, *losses_of(problems)] for family, problems in families.items()])
-
-
 def host():
     """Rates on the host, and their ratios to the ceilings and to other libraries."""
     result = load("host/xeon-cascade-lake.json", "targets")
@@ -419,25 +409,35 @@ def choices_over_time():
     return Table(sources, ["commit", *LOSSES, "`portable` chosen"], rows)
 
 
-def walk_of(name):
-    """Time over floor on a random walk: of all problems, of each kind of shape, of each semiring."""
+def kind_of(problem):
+    return problem["kind"]
+
+
+def semiring_of(problem):
+    return problem["problem"].split(",")[0]
+
+
+def walk_by(name, *keys):
+    """Time over floor on a random walk: of all problems, and of the groups by each key."""
     result = load(name, "problems")
-    kinds, names = {}, {}
-    for problem in result["problems"]:
-        ratio = problem["seconds"] / problem["floor"]
-        kinds.setdefault(problem["kind"], []).append(ratio)
-        names.setdefault(problem["problem"].split(",")[0], []).append(ratio)
-    groups = {"all": sum(kinds.values(), []), **dict(sorted(kinds.items())), **dict(sorted(names.items()))}
+    groups = {}
+    for key in (lambda problem: "all", *keys):
+        for problem in sorted(result["problems"], key=key):
+            groups.setdefault(key(problem), []).append(problem["seconds"] / problem["floor"])
     return Table([(name, result["context"])], ["problems of", "number", "time / floor: median", "90 %", "99 %", "worst"],
                  [[group, *quantiles(ratios)] for group, ratios in groups.items()])
 
 
 def walk():
-    return walk_of("h200/walk.json")
+    return walk_by("h200/walk.json", kind_of)
+
+
+def walk_by_semiring():
+    return walk_by("h200/walk.json", semiring_of)
 
 
 def host_walk():
-    return walk_of("host/walk.json")
+    return walk_by("host/walk.json", kind_of, semiring_of)
 
 
 def choices_of_shapes():
@@ -455,8 +455,9 @@ def choices_of_shapes():
 
 
 TABLES = {make.__name__: make for make in (
-    semirings, tensor_distances, compared, swept, tensor_products, precisions, choices, host, host_metrics, simt, simt_ceilings,
-    metrics, mma, mma_ceilings, mma_products, hopper, overhead, choices_over_time, choices_of_shapes, walk, host_walk)}
+    semirings, tensor_distances, compared, swept, tensor_products, precisions, host, host_metrics, simt, simt_ceilings,
+    metrics, mma, mma_ceilings, mma_products, hopper, overhead, choices_over_time, choices_of_shapes, walk, walk_by_semiring,
+    host_walk)}
 
 
 # ---- documents -------------------------------------------------------------------------------------------------------
