@@ -135,6 +135,13 @@ double join_seconds(const Contraction& p, Slices slices) {
 }
 constexpr double second_launch_seconds = 4.5e-6;
 
+/// Seconds of an epilogue's steps on bits, in tiles.
+inline double bits_seconds(const Contraction& p) {
+  constexpr double output = 4.5e-10;  // of a multiprocessor
+  if (!p.program || p.program->bit_steps() == 0) return 0;
+  return output * static_cast<double>(p.batch * p.m) * static_cast<double>(p.n) / multiprocessors_of(p);
+}
+
 /// The multiprocessor that gets the most tiles computes them `teams` at a time. A slab takes at least the time of its way from
 /// memory. Partial tiles take as long as full ones.
 template <class S, class Shape, class Chain>
@@ -150,7 +157,8 @@ double tiles_seconds(const Contraction& p, Slices slices) {
                wait = std::ceil(k / (Shape::depth * Chain::packed)) * slab;
   const double first =
       (rounds - 1) * std::max(tile * Shape::teams, wait) + std::max(tile * rest / busy, wait) + rounds * (fill + store);
-  return launch_seconds + (slices.count > 1 ? std::max(first, second_launch_seconds) + join_seconds<S>(p, slices) : first);
+  return launch_seconds + (slices.count > 1 ? std::max(first, second_launch_seconds) + join_seconds<S>(p, slices) : first) +
+         bits_seconds(p);
 }
 
 /// The longer of two times: of the instructions, and of the waits of one team after the other.
@@ -182,7 +190,7 @@ template <class S>
 double split_k_seconds(const Contraction& p, Slices slices) {
   constexpr double chained = std::is_same_v<S, log_plus<typename S::element, float>> ? 3.3 : 1;
   constexpr double step = instructions_of_step<S>() * chained, outputs = SliceBlocks::outputs;
-  constexpr double sector = 32, sector_bytes_per_second = 4e12;
+  constexpr double sector = 32, sector_bytes_per_second = 4e12, cache = 2.5e7, uncached_bytes_per_second = 1.7e12;
   constexpr double tree = 4e-6 * (!is_transcendental<S> ? 1 : sizeof(operand_t<S>) > 4 ? 4 : 1.5);
   const int scattered =
       is_scattered(p.a.column_stride, p.a.row_stride, p.a) + is_scattered(p.b.row_stride, p.b.column_stride, p.b);
@@ -190,10 +198,14 @@ double split_k_seconds(const Contraction& p, Slices slices) {
   const double blocks = static_cast<double>(SliceBlocks::of(p).count), k = static_cast<double>(p.k);
   const double throughput = blocks * k * outputs * (step + loads) / (issued_per_second * multiprocessors_of(p));
   const double sectors = blocks * k * scattered * sector / sector_bytes_per_second;
+  // Blocks read their lines again from memory if the operands exceed the L2 cache.
+  const double bytes = static_cast<double>(p.batch * (p.m + p.n)) * k * static_cast<double>(p.a.size);
+  const double lines = SliceBlocks::rows + SliceBlocks::columns;
+  const double again = bytes > cache ? blocks * k * lines * static_cast<double>(p.a.size) / uncached_bytes_per_second : 0;
   const double rounds = std::ceil(blocks * static_cast<double>(slices.count) / (multiprocessors_of(p) * SplitK::resident));
   const double steps = std::ceil(static_cast<double>(slices.length) / SplitK::threads);
   const double waiting = rounds * (steps * std::max(wait, 2 * outputs * step / clock) + tree);
-  const double one = std::max({throughput, sectors, waiting, memory_seconds(p)});
+  const double one = std::max({throughput, sectors, again, waiting, memory_seconds(p)});
   return launch_seconds + (slices.count > 1 ? std::max(one, second_launch_seconds) + join_seconds<S>(p, slices) : one);
 }
 

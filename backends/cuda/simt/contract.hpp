@@ -206,7 +206,7 @@ constexpr double of_type(double f64, double i64, double i32, double of_f16) {
 /// 64-bit integers are several instructions; products and absolute values of 32-bit integers are two. A user's struct takes about
 /// twice as long as its registers say.
 template <class S>
-inline constexpr double relative_speed = std::is_class_v<typename S::accumulator> && !in_zoo<S> ? 0.55 : 1;
+inline constexpr double relative_speed = is_of_user_structs<S> ? 0.55 : 1;
 template <class E, class A>
 inline constexpr double relative_speed<plus_times<E, A>> = of_type<plus_times<E, A>>(1.6, 0.45, 1.2, 1.3);
 template <class E, class A>
@@ -239,7 +239,9 @@ constexpr double steps_per_second() {
   else if constexpr (sums_exponentials<S> && sizeof(operand_t<S>) == 8)
     return 7.3e9;
   else if constexpr (has_special_powers<S> || sums_exponentials<S>)
-    return 2e10;
+    return sums_exponentials<S> && std::is_same_v<typename S::element, float> && std::is_same_v<Shape, LargeTile<S>>
+               ? 2.35e10
+               : 2e10;
   else if constexpr (sums_powers<S>)
     return sizeof(typename S::element) == 2 ? 4.7e9 : 9e9;
   else if constexpr (has_steps_of_metric<S>)
@@ -250,8 +252,10 @@ constexpr double steps_per_second() {
     return 2.7e10 / bit_counts_of<S>;
   else if constexpr (computes_floats<S>)
     return 1.1e11 / pace<OnFloats<S>>.step;
-  else
-    return 1e11 * relative_speed<S> / std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>);
+  else {
+    constexpr double waits = is_of_user_structs<S> && std::is_same_v<Shape, LargeTile<S>> ? 1.5 : 1;  // a single block
+    return 1e11 * relative_speed<S> / (std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>) * waits);
+  }
 }
 
 /// The share of its speed that a multiprocessor reaches with some tiles, after as many as it holds or at first: all of it
@@ -296,7 +300,9 @@ double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, do
 template <class S, class Shape>
 double copies_of(const Contraction& p) {
   constexpr bool large = std::is_same_v<Shape, LargeTile<S>>;
-  constexpr double singles = is_light_float<S> ? (large ? 0.88 : 0.93) : large ? 0.82 : 0.9;
+  constexpr double singles = is_light_float<S> ? (large ? 0.88 : 0.93)
+                             : widens<S>       ? (large ? 0.87 : 0.8)
+                                               : (large ? 0.82 : 0.9);
   constexpr double shifted = large ? 0.965 : 0.947, steps = large ? 6 : 3;
   if (!takes_vectors<S, Shape>) return computes_floats<S> ? singles : 1;
   const tile::Way way = ways_for<S, Shape>(p).a;
@@ -306,25 +312,42 @@ double copies_of(const Contraction& p) {
 
 /// The speed of a problem's steps relative to steps_per_second(). Powers that are products are faster, since special functions do
 /// not limit them; sums of powers in float only if the elements are float and the exponent is whole. Small tiles of types other
-/// than float are slower, above all those of bytes, which are converted on load.
+/// than float are slower if they are converted on load; those of 64-bit integers are faster.
 template <class S, class Shape>
 double speed_of(const Contraction& p) {
   if constexpr (sums_powers<S>) {
     if (is_whole_powers_tile<S, Shape> || p.semiring_in_view) return 1;
     const auto exponent = static_cast<const S*>(p.semiring_object)->p;
-    const bool by_products = exponent <= 4 && 2 * exponent == std::floor(2 * exponent);
-    if constexpr (has_special_powers<S>)
-      return by_products && sizeof(typename S::element) == 4 && exponent == std::floor(exponent) ? 2.4 : 1;
-    if (by_products) return exponent == std::floor(exponent) ? 3.7 : 1.5;
+    const bool by_products = exponent <= 4 && 2 * exponent == std::floor(2 * exponent),
+               whole = exponent == std::floor(exponent);
+    if constexpr (has_special_powers<S>) return by_products && whole && sizeof(typename S::element) == 4 ? 2.4 : 1;
+    if (by_products) return whole ? 3.7 : 1.5;
     return PowersByTable<S>::supports(exponent) ? 1 : 0.09;
   } else {
     constexpr bool is_small = std::is_same_v<Shape, SmallTile<S>>;
     if (computes_floats<S>) return is_small && widens<S> ? 0.9 : 1;
     if (is_transcendental<S>) return 1;
-    if (std::is_integral_v<operand_t<S>> && sizeof(operand_t<S>) == 8) return is_small ? 0.97 : 0.93;
+    if (std::is_integral_v<operand_t<S>> && sizeof(operand_t<S>) == 8) return is_small ? 1.1 : 0.94;
     if (!is_small || sizeof(typename S::element) == 8) return 1;
-    return sizeof(typename S::element) == 1 ? 0.75 : 0.85;
+    return sizeof(typename S::element) == 1 ? 0.86 : 0.88;
   }
+}
+
+/// What tiles take to add to C, which is read before they start. A multiprocessor with a single block waits for that. Tiles of floats, which
+/// have several blocks, hide it.
+template <class S, class Shape>
+double accumulate_seconds(const Contraction& p) {
+  if (!p.accumulate || computes_floats<S>) return 0;
+  constexpr double byte = std::is_same_v<Shape, LargeTile<S>> ? 1.3e-10 : 4e-11;  // of a multiprocessor
+  return byte * static_cast<double>(p.batch * p.m) * static_cast<double>(p.n) * static_cast<double>(p.c.size) /
+         std::max(p.execution.multiprocessors, 1);
+}
+
+/// How much of the time that C's bytes take is not hidden by other work.
+inline double unhidden_seconds_of_c(const Contraction& p) {
+  constexpr double bytes_per_second = 6.4e12;
+  return static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.c.size) /
+         bytes_per_second;
 }
 
 /// Makes the arguments those of the transposed product. C's strides stay: the kernel exchanges m and n before it stores.
@@ -336,13 +359,17 @@ void exchange_operands(detail::Arguments<S, Finish>& g) {
   std::swap(g.b.row, g.b.column);
 }
 
-/// The wait for the instructions of the general epilogue. It runs if C does not take results as they are: with a Program, or
-/// of another type. For light semirings on floats the measured times include it.
-template <class S>
+/// The general epilogue: the wait for its instructions, and steps on bits, which threads take for all outputs of a tile. It runs if C
+/// does not take results as they are: with a Program, or of another type. For light semirings on floats the measured times include it.
+template <class S, class Shape>
 double detour_seconds(const Contraction& p) {
-  constexpr double detour = 4e-6;
+  constexpr double detour = 4e-6,
+                   of_bits = std::is_same_v<Shape, LargeTile<S>> ? 7.5e-10 : 3.2e-10;  // a multiprocessor's output
   if (computes_floats<S> || !p.program) return 0;
-  return p.program->empty() && p.c.type == scalar_of<result_t<S>> ? 0 : detour;
+  if (p.program->empty() && p.c.type == scalar_of<result_t<S>>) return 0;
+  if (p.program->bit_steps() == 0) return detour;
+  const double tiles = static_cast<double>(p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p));
+  return detour + of_bits * Shape::m * Shape::n * std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
 }
 
 /// The roots of Euclidean distances, measured on an H200. The few warps of small tiles wait longer for the special-function unit.
@@ -360,7 +387,8 @@ template <class S, class Shape>
 double cost(const Contraction& p) {
   return tiles_seconds<S, Shape>(p.execution.multiprocessors, p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p), p.k,
                                  copies_of<S, Shape>(p), speed_of<S, Shape>(p)) +
-         detour_seconds<S>(p) + roots_seconds<S, Shape>(p);
+         detour_seconds<S, Shape>(p) + roots_seconds<S, Shape>(p) + unhidden_seconds_of_c(p) +
+         accumulate_seconds<S, Shape>(p);
 }
 
 /// Launches a kernel on all tiles of a batch, with its arguments in this order.

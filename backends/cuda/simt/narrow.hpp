@@ -146,28 +146,43 @@ inline tile::Raster raster_of(const Contraction& p, Narrow shape) {
   return {};
 }
 
-/// Measured on sm_90: a launch, the wait for the first slabs, the store, and the longer of two times on the multiprocessor
-/// that gets most blocks. One is throughput: the instructions that bring slabs, and the reads of shared memory in each step.
-/// The other is a thread's latency. `step`: clocks that a warp's step occupies; `step_of_thread`: clocks until its next step
-/// can begin. Slabs whose elements go through registers take half as long again.
-[[gnu::noinline]] inline double narrow_seconds(const Contraction& p, Narrow shape, double step, double step_of_thread) {
-  constexpr double launch = 1.5e-6, wait = 1.2e-6, clock = 1.8e9, copy = 0.5, copy_of_thread = 140, output = 1e-9;
-  const double through_registers = p.a.size < 4 ? 1.5 : 1;
+/// Clocks of a multiprocessor for a warp's step and for a copied element, and of a thread from one of them to the next.
+struct NarrowCosts {
+  double step, next_step, copy, next_copy;
+};
+template <class S>
+constexpr NarrowCosts narrow_costs() {
+  constexpr bool registers = sizeof(typename S::element) < 4;  // elements go through them
+  const auto steps = [](double step, double next_step) {
+    return NarrowCosts{step, next_step, registers ? 0.39 : 0.14, registers ? 270. : 110.};
+  };
+  if (is_transcendental<S>) return in_zoo<S> ? steps(8, 80) : steps(30, 400);
+  if (is_of_structs<S>) return adds_arguments<S> ? steps(6, 75) : steps(4.1, in_zoo<S> ? 29 : 50);
+  if (sizeof(operand_t<S>) > 4) return steps(4.9, 4);
+  return registers ? steps(1.07, 23) : steps(2.3, 7);
+}
+
+/// Predicted seconds, fitted to 3,900 random problems on an H200 (NOTES.md): a launch, and the root of the squares' sum of three times:
+/// of instructions, with the store, on the multiprocessor that gets most blocks; of a thread's latencies; and of memory. C's bytes add to it.
+[[gnu::noinline]] inline double narrow_seconds(const Contraction& p, Narrow shape, NarrowCosts costs) {
+  constexpr double launch = 2.7e-6, wait = 1e-6, slab = 0.77e-6, clock = 1.8e9, of_block = 180, output = 0.4e-9;
+  constexpr double bytes_per_second = 4.2e12;
   constexpr int resident = 6;  // blocks
   const tile::Raster raster = raster_of(p, shape);
   const double blocks = static_cast<double>(p.batch) * raster.rows * raster.columns;
   const double multiprocessors = std::max(p.execution.multiprocessors, 1);
   const detail::Waves waves(blocks, multiprocessors, resident);
-  const double each = waves.each, rounds = waves.rounds();
+  const double rounds = waves.rounds(), k = static_cast<double>(p.k);
   const int threads = 1 << shape.outputs(), lines = (1 << shape.m) + (1 << shape.n);
-  const double k = static_cast<double>(p.k), copies = k * lines;
-  const double throughput = each * (k * step * std::max(threads / 32, 1) + copies * copy);
-  const double latency = rounds * (k * step_of_thread + copies / threads * copy_of_thread);
+  const double copies = k * lines, slabs = std::ceil(k / (1 << shape.depth));
   const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
-  // How much longer an H100 takes for short steps, where another kernel is the faster one of random problems.
-  const double over = step_of_thread < 100 ? 1.16 : 1;
-  return over * (launch + through_registers * std::max(throughput, latency) / clock + wait * rounds +
-                 output * outputs / multiprocessors);
+  const double throughput =
+      waves.each * (k * costs.step * std::max(threads / 32, 1) + copies * costs.copy + of_block) / clock +
+      output * outputs / multiprocessors;
+  const double latency =
+      rounds * ((k * costs.next_step + copies / threads * costs.next_copy) / clock + wait + std::max(slabs - 1, 0.) * slab);
+  const double bytes = static_cast<double>(p.batch) * static_cast<double>(p.m + p.n) * k * static_cast<double>(p.a.size);
+  return launch + std::hypot(throughput, latency, bytes / bytes_per_second) + unhidden_seconds_of_c(p);
 }
 
 template <class S>
@@ -198,11 +213,7 @@ Kernel<Contraction> narrow_kernel() {
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
     const Narrow shape = narrow_for(p, slab_values<S>);
     plan.keep(shape);
-    return has_special_powers<S> ? narrow_seconds(p, shape, 10, 125)
-           : adds_arguments<S>   ? narrow_seconds(p, shape, 4.2, 60)
-           : is_transcendental<S>
-               ? narrow_seconds(p, shape, 30, 400)
-               : narrow_seconds(p, shape, 1.5 * registers_of<operand_t<S>>, sizeof(operand_t<S>) > 4 ? 37 : 25);
+    return narrow_seconds(p, shape, narrow_costs<S>());
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace&) {
     const auto shape = plan.get<Narrow>();

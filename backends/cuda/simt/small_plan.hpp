@@ -184,57 +184,43 @@ inline bool is_interleaved(const Operand& o) {
   return s;
 }
 
-/// What a semiring costs: steps per second of a multiprocessor, the share of its issue slots that they take at that rate, and a thread's
-/// seconds for a step by itself.
+/// What a semiring costs: steps per second of a multiprocessor, and a thread's seconds for a step by itself. `async`: whether copies are
+/// asynchronous.
 struct SmallCosts {
-  double steps, issued, alone;
+  double steps, alone;
   bool async;
 };
 
-/// Predicted seconds: a launch and a block's latency, then the longest of three times: memory; the instructions of the
-/// multiprocessor with the most blocks; and its blocks' latencies, as many at a time as it holds. From instruction counts; `over`:
-/// how much longer an H200 takes, the median of random problems.
+/// Predicted seconds, fitted to 3,700 random problems on an H200 (NOTES.md): a launch, and the sum of three times, since they hide little
+/// of each other: the instructions of the multiprocessor with the most blocks; its blocks' latencies, as many at a time as it holds; and
+/// memory, of which half is hidden, but all of which passes. Adding to C comes after it.
 [[gnu::noinline]] inline double small_seconds(const Contraction& p, const SmallPlan& plan, const SmallFacts& facts,
                                               const SmallShape& shape, SmallCosts costs) {
-  constexpr double launch = 3.3e-6, latency = 1.6e-6, of_chunk = 1.1e-6;  // of a block, and of each further box along K
-  constexpr double issued = 2.2 * 1.75e9, bandwidth = 4.1e12,
-                   in_flight = 32e3;  // per multiprocessor; bytes that fill memory
-  constexpr double move = 14, of_vector = 1.5, output = 18, general = 90, of_thread = 150, fragment = 4;  // instructions
+  constexpr double launch = 2.7e-6, latency = 1.6e-6, bandwidth = 4.15e12;
+  constexpr double issued = 9.3e9;  // a multiprocessor's instructions of warps per second
+  constexpr double of_thread = 250, output = 35, general_output = 118;  // instructions
+  constexpr double added = 1.5e-10;                                     // a multiprocessor's byte of C that is added to
+  const double move = costs.async ? 27 : 52, of_chunk = costs.async ? 1.2e-6 : 1.54e-6;
   const double multiprocessors = std::max(p.execution.multiprocessors, 1);
   const double blocks = static_cast<double>(plan.groups(p)) * static_cast<double>(plan.parts(p));
   const double k = static_cast<double>(p.k), chunks = std::max(std::ceil(k / plan.depth), 1.);
-  const double warps = plan.threads / 32.;
   const double busy = std::ceil(static_cast<double>(plan.matrices()) * shape.threads_of_matrix / 32);
-  const auto moves = [&](const Sweep& sweep) { return sweep.count / 32. * (move + of_vector * ((1 << sweep.bits) - 1)); };
-  const double stores =
-      shape.c.bits > 0 || (p.program && p.program->empty() && p.c.type == p.accumulator) || p.program == nullptr
-          ? shape.c.count / 32. * (output + of_vector * ((1 << shape.c.bits) - 1))
-          : shape.c.count / 32. * general;
-  const double outputs = facts.outputs * facts.outputs;
-  const double instructions = warps * of_thread + chunks * (moves(shape.operand[0]) + moves(shape.operand[1])) + stores +
-                              busy * k * (2. * facts.outputs / facts.chunk + fragment);
-  const double steps = busy * 32 * k * outputs / costs.steps;
-  const double block = std::max(instructions / issued + steps * costs.issued, steps);
-  const SmallBoxes boxes = boxes_of(p, plan, facts);
-  const double resident = std::max(
-      std::min({std::floor(228. * 1024 / (static_cast<double>(boxes.bytes) + 1024)), std::floor(1024. / plan.threads), 32.}),
-      1.);
+  const bool as_they_are = shape.c.bits > 0 || p.program == nullptr || (p.program->empty() && p.c.type == p.accumulator);
+  const double instructions =
+      plan.threads / 32. * of_thread + (chunks * (shape.operand[0].count + shape.operand[1].count) * move +
+                                        shape.c.count * (as_they_are ? output : general_output)) /
+                                           32;
+  const double block = instructions / issued + busy * 32 * k * (facts.outputs * facts.outputs) / costs.steps;
+  const double resident =
+      std::max(std::min({std::floor(228. * 1024 / (static_cast<double>(boxes_of(p, plan, facts).bytes) + 1024)),
+                         std::floor(1024. / plan.threads), 32.}),
+               1.);
   const detail::Waves waves(blocks, multiprocessors, resident);
-  // Loads through registers keep few bytes in flight.
-  const auto loaded = [&](const Sweep& sweep) {
-    const double bytes = facts.element * (1 << sweep.bits), turns = 4;
-    return costs.async ? 1 : std::min(1., resident * plan.threads * turns * bytes / in_flight);
-  };
-  const double of_c = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) *
-                      static_cast<double>(p.c.size) * (p.accumulate ? 2 : 1);
-  const double of_operands = std::max(p.memory_bytes() - of_c, 0.);
-  const double memory = (of_operands / std::min(loaded(shape.operand[0]), loaded(shape.operand[1])) + of_c) / bandwidth;
   const double waiting = waves.rounds() * (latency + (chunks - 1) * of_chunk + k * costs.alone);
-  // Along a long K, boxes of few lines wait for each other.
-  const std::int64_t lines = std::min(p.m, p.n);
-  const double in_turn = lines <= 16 ? 1 + 0.8 * std::clamp(lines < 4 ? (k - 32) / 100 : (k - 128) / 500, 0., 1.) : 1;
-  const double over = in_turn * (facts.stored > 4 || facts.sum > 4 ? (k < 64 ? 1.85 : 1.5) : 1.15);
-  return launch + latency + over * std::max({memory, waves.each * block, waiting});
+  const double memory = p.memory_bytes() / bandwidth;
+  const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
+  const double adding = p.accumulate ? added * outputs * static_cast<double>(p.c.size) / multiprocessors : 0;
+  return launch + std::max(waves.each * block + waiting + memory / 2, memory) + adding;
 }
 
 }  // namespace rigel::backends::simt

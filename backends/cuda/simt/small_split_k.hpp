@@ -84,12 +84,15 @@ Status small_split_k_supports(const Contraction& p) {
 
 template <class S>
 double small_split_k_cost(const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
-  constexpr double join = 2.7e-6, slice = 20e-9, bytes_per_second = 2e12;
+  constexpr double start = 0.2e-6, join = 2.4e-6, more = 0.55e-6, bytes_per_second = 1.1e12;
   const Parts slices = slices_of(p.k);
   const Contraction part = part_of<typename S::accumulator>(p, 0, slices.length, slices.whole, p.c.data);
   const double bytes = static_cast<double>(p.m * p.n * slices.whole) * sizeof(typename S::accumulator);
-  const double each = std::ceil(static_cast<double>(slices.whole) / Join::groups);
-  return small_cost<S, detail::ProgramFinish>(kernel, part, plan) + join + each * slice + 2 * bytes / bytes_per_second;
+  constexpr double resident = 2;  // blocks of a multiprocessor
+  const detail::Waves waves(static_cast<double>((p.m * p.n + Join::outputs - 1) / Join::outputs),
+                            p.execution.multiprocessors, resident);
+  return small_cost<S, detail::ProgramFinish>(kernel, part, plan) + start +
+         waves.rounds() * (join + (slices.rest > 0 ? more : 0)) + bytes / bytes_per_second;
 }
 
 template <class S>
