@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Rigel's C interface, librigel_c.so: contractions, distances, linear layers and closures on raw pointers. C99 and later, C++, and any
- * language that calls C. README.md lists the semirings, metrics and epilogues; docs/numerics.md says what results mean.
+ * language that calls C. docs/semirings.md, distances.md and epilogues.md list what there is; docs/numerics.md says what results mean.
  *
  * Errors. A function returns RIGEL_OK or another code, and rigel_last_error() then has the words: the argument, its extents and
  * what was expected. A call that fails writes nothing, except to the message. No exception leaves the library.
