@@ -33,5 +33,7 @@ int main(int argc, char** argv) {
     cudaGraphLaunch(replay, stream);
     std::printf("factor %g: c(0,0) = %g\n", value, Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), c)(0, 0));
   }
+  cudaGraphExecDestroy(replay);
+  cudaGraphDestroy(graph);
 }
 #endif
