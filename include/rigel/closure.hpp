@@ -35,6 +35,7 @@
 
 namespace rigel {
 
+/// Options of closure().
 struct ClosureOptions {
   std::int64_t block = 64;  // vertices eliminated at a time
   bool report = true;       // wait for the result and look for cycles; false: asynchronous, an empty report

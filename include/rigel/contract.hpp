@@ -16,6 +16,7 @@
 
 namespace rigel {
 
+/// Options of contract().
 struct ContractOptions {
   bool accumulate = false;  // C = epilogue(C ⊕ ⊕_k …): each chain starts with the value in C
   Batch batch = Batch::first;

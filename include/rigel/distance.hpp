@@ -13,6 +13,7 @@
 
 namespace rigel {
 
+/// Options of cdist().
 struct CdistOptions {
   bool skip_epilogue = false;  // leave out the metric's own last step: the sum of squares, not its root
   Batch batch = Batch::first;

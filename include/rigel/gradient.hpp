@@ -29,6 +29,7 @@
 
 namespace rigel {
 
+/// Options of contract_gradient() and cdist_gradient().
 struct GradientOptions {
   bool accumulate = false;  // Out = Out ⊕ …: each sum starts with the value in Out
   Batch batch = Batch::first;

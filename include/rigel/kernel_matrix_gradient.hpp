@@ -19,6 +19,7 @@
 
 namespace rigel {
 
+/// Options of kernel_matrix_gradient().
 struct KernelMatrixGradientOptions {
   bool accumulate = false;      // adds to what is in dX, dZ and the gradients of hyperparameters
   double epsilon = 0;           // distances: differences |x_k − z_k| below it count as 0 in dX and dZ

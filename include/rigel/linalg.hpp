@@ -31,6 +31,7 @@
 
 namespace rigel {
 
+/// Options of the solves, of factorisations and of eigh().
 struct SolveOptions {
   Triangle triangle = Triangle::lower;  // of a symmetric A, or of its factor: the other one is not read
   bool overwrite_a =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Rigel's C interface, librigel_c.so: contractions, distances, linear layers and closures on raw pointers. C99 and later, C++, and any
- * language that calls C. README.md lists the semirings, metrics and epilogues; docs/numerics.md says what results mean.
+ * language that calls C. docs/semirings.md, distances.md and epilogues.md list what there is; docs/numerics.md says what results mean.
  *
  * Errors. A function returns RIGEL_OK or another code, and rigel_last_error() then has the words: the argument, its extents and
  * what was expected. A call that fails writes nothing, except to the message. No exception leaves the library.
@@ -148,6 +148,7 @@ enum {
 
 enum { RIGEL_MOST_STEPS = 8, RIGEL_MOST_SOURCES = 4 };
 
+/* A step of an epilogue: its kind, and its parameters x and y. */
 typedef struct rigel_step {
   int32_t kind;
   int32_t x_source, y_source; /* 0: the number x or y; i: sources[i - 1] of the program. y is in memory only if x is */
@@ -183,6 +184,7 @@ enum {
   RIGEL_PRECISION_OPERANDS = 8
 };
 
+/* Options of every call. */
 typedef struct rigel_options {
   const char* kernel;     /* a kernel's name or its leading part up to a '.'; NULL: the fastest */
   void* workspace;        /* memory of the handle's device, aligned to 256 bytes, until the work is complete; NULL: from the pool */
@@ -194,6 +196,7 @@ typedef struct rigel_options {
 
 /* ---- contract ---------------------------------------------------------------------------------------------------------- */
 
+/* Arguments of rigel_contract() other than operands. */
 typedef struct rigel_contract_args {
   size_t size;
   const char* semiring;
@@ -215,6 +218,7 @@ rigel_code rigel_contract_workspace_size(rigel_handle* handle, const rigel_contr
 
 /* ---- cdist ------------------------------------------------------------------------------------------------------------- */
 
+/* Arguments of rigel_cdist() other than operands. */
 typedef struct rigel_cdist_args {
   size_t size;
   const char* metric; /* manhattan, euclidean, squared_euclidean, chebyshev, minkowski, inner_product, cosine, correlation, hamming,
@@ -251,6 +255,7 @@ enum {
   RIGEL_ACTIVATION_SILU = 4
 };
 
+/* Arguments of the linear layer's calls other than operands. */
 typedef struct rigel_linear_args {
   size_t size;
   int32_t tier;
@@ -299,6 +304,7 @@ rigel_code rigel_linear_backward_input_workspace_size(rigel_handle* handle, cons
 
 /* ---- closures ---------------------------------------------------------------------------------------------------------- */
 
+/* Arguments of rigel_closure() other than operands. */
 typedef struct rigel_closure_args {
   size_t size;
   const char* semiring; /* min_plus, max_plus, max_min, min_max of f16, bf16, f32, f64, i32, i64; max_times of the same; min_times of
@@ -308,6 +314,7 @@ typedef struct rigel_closure_args {
   int64_t reserved[4];
 } rigel_closure_args;
 
+/* What rigel_closure() found in addition to the paths. */
 typedef struct rigel_closure_report {
   size_t size;
   int32_t negative_cycle; /* 1: some closed walk is better than the empty path; D is then unspecified */
@@ -324,6 +331,7 @@ rigel_code rigel_closure(rigel_handle* handle, const rigel_closure_args* args, c
 rigel_code rigel_closure_workspace_size(rigel_handle* handle, const rigel_closure_args* args, const rigel_matrix* d,
                                         const rigel_matrix* predecessors, size_t* bytes);
 
+/* Arguments of rigel_transitive_closure() other than operands. */
 typedef struct rigel_transitive_closure_args {
   size_t size;
   int64_t block; /* vertices eliminated at a time, a multiple of a word's bits up to 512; 0: 256 */

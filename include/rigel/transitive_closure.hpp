@@ -23,6 +23,7 @@
 
 namespace rigel {
 
+/// Options of transitive_closure().
 struct TransitiveClosureOptions {
   std::int64_t block = 256;  // vertices eliminated at a time: a multiple of a word's bits, at most 512
   Batch batch = Batch::first;
