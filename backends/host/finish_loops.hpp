@@ -46,6 +46,12 @@ template <class Level, class T>
   detail::with_type<T>(type, c, [&](auto* typed) {
     using To = std::remove_cvref_t<decltype(*typed)>;
     auto* const row = typed + at.offset;
+    if constexpr (!std::is_same_v<T, float>)
+      if constexpr (ShortFloat<To>) {
+        float odd[most_values];  // round once to C's type, and in vectors
+        for (int j = 0; j < count; ++j) odd[j] = detail::rounded_to_odd(v[j]);
+        return write_row<Level>(type, c, odd, count, at);
+      }
     int j = 0;
     if constexpr (ShortFloat<To> && std::is_same_v<T, float>) {
       constexpr int lanes = Level::vector_bytes / sizeof(float);
