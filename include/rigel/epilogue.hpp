@@ -306,7 +306,7 @@ constexpr Program pow(double exponent) { return Step{Kind::power, exponent}; }
 constexpr Program exponential(double rate) { return Step{Kind::exponential, rate}; }
 /// numerator / (offset + v).
 constexpr Program reciprocal(double offset = 0, double numerator = 1) { return Step{Kind::reciprocal, offset, numerator}; }
-/// min(max(v, low), high); NaN stays NaN.
+/// min(max(v, low), high), `high` if low > high; NaN stays NaN.
 constexpr Program clamp(double low, double high) { return Step{Kind::clamp, low, high}; }
 /// 0 if |v| < least, else v; NaN stays NaN.
 constexpr Program threshold(double least) { return Step{Kind::threshold, least}; }

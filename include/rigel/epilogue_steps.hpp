@@ -219,6 +219,15 @@ RIGEL_FUNCTION T argument_of_sigmoid(T v) {
   else
     return v;
 }
+// Whether v·σ(u) is v·exp(u/2)·exp(u/2) to the last bit, and taken so: exp(u) may be subnormal or 0 where v·exp(u) is not. Floats on
+// a device have no instructions to spare for that.
+template <class T>
+RIGEL_FUNCTION bool takes_halves(T u) {
+#if RIGEL_ON_DEVICE
+  if constexpr (std::is_same_v<T, float>) return false;
+#endif
+  return u < (std::is_same_v<T, float> ? T(-87) : T(-709));
+}
 // v·σ(u): of floats by e = exp(−|u|), so that 1 + e is from 1 to 2 and needs no division that serves all numbers.
 template <Kind kind, int size>
 RIGEL_FUNCTION void multiply_by_sigmoid(float (&v)[size]) {
@@ -227,10 +236,13 @@ RIGEL_FUNCTION void multiply_by_sigmoid(float (&v)[size]) {
 #pragma unroll
   for (int i = 0; i < size; ++i) {
     u[i] = argument_of_sigmoid<kind>(v[i]);
-    e[i] = exp(-fabs(u[i]));
+    e[i] = exp(takes_halves(u[i]) ? u[i] / 2 : -fabs(u[i]));
   }
 #pragma unroll
-  for (int i = 0; i < size; ++i) v[i] *= (u[i] < 0 ? e[i] : 1.f) * math::reciprocal(1 + e[i]);
+  for (int i = 0; i < size; ++i) {
+    v[i] *= (u[i] < 0 ? e[i] : 1.f) * math::reciprocal(1 + e[i]);
+    if (takes_halves(u[i])) v[i] *= e[i];
+  }
 }
 
 // v·Φ(v) = max(v, 0) − |v|·Φ(−|v|), where Φ is the distribution function of the standard normal distribution: without a branch, unlike the
@@ -278,7 +290,10 @@ RIGEL_FUNCTION T activated(T v) {
   } else if constexpr (kind == Kind::gelu) {
     return T(0.5) * v * erfc(v * static_cast<T>(-0.70710678118654752440));
   } else {
-    return v / (T(1) + exp(-argument_of_sigmoid<kind>(v)));
+    const T u = argument_of_sigmoid<kind>(v);
+    const bool halves = takes_halves(u);
+    const T e = exp(halves ? u / 2 : -u);
+    return halves ? v * e * e : v / (T(1) + e);
   }
 }
 
@@ -298,9 +313,10 @@ RIGEL_FUNCTION T apply(T v, T x, T y, bool on_diagonal) {
     return x == T(0.5) ? __builtin_elementwise_sqrt(v) : x == T(1) ? v : x == T(2) ? v * v : pow(v, x);
   else if constexpr (kind == Kind::reciprocal)
     return y / (x + v);
-  else if constexpr (kind == Kind::clamp)
-    return v < x ? x : v > y ? y : v;
-  else if constexpr (kind == Kind::threshold)
+  else if constexpr (kind == Kind::clamp) {
+    const T above = v < x ? x : v;
+    return above > y ? y : above;
+  } else if constexpr (kind == Kind::threshold)
     return fabs(v) < x ? T(0) : v;
   else if constexpr (kind == Kind::diagonal)
     return on_diagonal ? v + x : v;

@@ -131,7 +131,7 @@ enum {
   RIGEL_LAPLACE = 5,      /* exp(-v/x) */
   RIGEL_GAUSSIAN = 6,     /* exp(-v/(2 x^2)) */
   RIGEL_RECIPROCAL = 7,   /* y/(x + v) */
-  RIGEL_CLAMP = 8,        /* min(max(v, x), y) */
+  RIGEL_CLAMP = 8,        /* min(max(v, x), y), y if x > y */
   RIGEL_THRESHOLD = 9,    /* 0 if |v| < x, else v */
   RIGEL_ADD_DIAGONAL = 10, /* v + x if n - m = offset, else v */
   RIGEL_RELU = 11,

@@ -65,6 +65,7 @@ void check_all() {
   check<T, Exec>(epilogue::reciprocal(), {1 / T(3), 2, -1 / T(6), -1});
   check<T, Exec>(epilogue::reciprocal(2, 6), {T(6) / T(5), T(6) / T(2.5), -1.5, 6});
   check<T, Exec>(epilogue::clamp(-1, 2), {2, 0.5, -1, -1});
+  check<T, Exec>(epilogue::clamp(2, -1), {-1, -1, -1, -1});  // min(max(v, 2), −1)
   check<T, Exec>(epilogue::add_diagonal(10), {13, 0.5, -6, 9});
   check<T, Exec>(epilogue::relu(), {3, 0.5, 0, 0});
   check_function<T, Exec>(epilogue::exponential(-1), [](double v) { return std::exp(-v); });
@@ -141,6 +142,50 @@ TEST_CASE_TEMPLATE("epilogues: activations far from zero", Exec, RIGEL_TEST_SPAC
              c = matrix<float, Exec>(1, 3);
   for (const auto& program : {epilogue::gelu(), epilogue::gelu_tanh(), epilogue::silu()})
     CHECK(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program) == Values{1e30f, 0, 0});
+}
+
+namespace {
+
+/// silu() and gelu_tanh() where exponentials are subnormal or 0 and products with them are normal. Their arguments, v of silu() and about
+/// 2t of gelu_tanh(), go from `first` to `last` by 1/64.
+template <class T, class Exec>
+void check_tails(double first, double last) {
+  // On a GPU the exponential of floats is subnormal, off by the smallest number.
+  const double least = std::is_same_v<T, float> && !rigel::detail::runs_on_host<Exec> ? 0x1p-149 : 0;
+  Values silu, gelu;
+  for (double v = first; v >= last; v -= 1. / 64) {
+    silu.push_back(v);
+    double w = -1;  // 2t = v there
+    while (2 * argument_of_tanh(w) > v) w -= 1. / 256;
+    gelu.push_back(static_cast<double>(static_cast<T>(w)));
+  }
+  const auto check = [&](const Values& values, const epilogue::Program& program, const auto& argument) {
+    const int count = static_cast<int>(values.size());
+    const auto a = matrix<T, Exec>(1, 1, {1}), b = matrix<T, Exec>(1, count, values), c = matrix<T, Exec>(1, count);
+    const Values results = contracted(Exec{}, rigel::plus_times<T>{}, a, b, c, program);
+    for (int i = 0; i < count; ++i) {
+      const long double v = values[i], u = argument(v), exact = v * std::exp(u) / (1 + std::exp(u));
+      if (std::fabs(exact) < std::numeric_limits<T>::min()) continue;
+      CAPTURE(values[i]);
+      const long double units = program[0].kind == epilogue::Kind::silu ? 8 : 8 + 4 * std::fabs(u);
+      const long double error = units * std::numeric_limits<T>::epsilon() / 2 * std::fabs(exact) + std::fabs(v) * least;
+      CHECK(std::fabs(results[i] - exact) <= error);
+    }
+  };
+  check(silu, epilogue::silu(), [](long double v) { return v; });
+  check(gelu, epilogue::gelu_tanh(),
+        [](long double v) { return 2 * std::sqrt(2 / std::acos(-1.L)) * (v + 0.044715L * v * v * v); });
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("epilogues: activations whose exponentials are subnormal", Exec, RIGEL_TEST_SPACES) {
+  check_tails<float, Exec>(-85, -92);
+  check_tails<double, Exec>(-705, -716);
+  const auto one = matrix<double, Exec>(1, 1, {1}), b = matrix<double, Exec>(1, 1, {-710}), c = matrix<double, Exec>(1, 1);
+  // −710·exp(−710), in 50 digits
+  CHECK(contracted(Exec{}, rigel::plus_times<double>{}, one, b, c, epilogue::silu())[0] ==
+        doctest::Approx(-3.178163220229342268819044e-306).epsilon(8 * 0x1p-53));
 }
 
 TEST_CASE_TEMPLATE("epilogues: Matérn kernels of zero and of distances beyond all numbers", Exec, RIGEL_TEST_SPACES) {
