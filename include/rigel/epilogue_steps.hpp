@@ -69,6 +69,9 @@ struct Reads {
   constexpr bool place() const { return row || column; }
 };
 
+/// Whether steps of a kind have a second parameter, y.
+RIGEL_FUNCTION constexpr bool takes_second(Kind kind) { return kind == Kind::reciprocal || kind == Kind::clamp; }
+
 /// What a step of a kind reads by itself. Its parameters may read more, if they are in memory.
 constexpr Reads reads_of(Kind kind) {
   Reads reads;
@@ -88,6 +91,8 @@ struct Source {
   const char* argument = "";                        // the function that took the view, for messages
   unsigned spaces = 0;                              // rigel::Spaces that can read it
 
+  /// Whether the outputs of a matrix read different numbers.
+  RIGEL_MEMBER constexpr bool varies() const { return row_stride != 0 || column_stride != 0; }
   /// x[i] = the number of output (l, m + i·apart_m, n + i·apart_n).
   template <int outputs, class T>
   RIGEL_MEMBER void read(T (&x)[outputs], std::int64_t l, std::int64_t m, std::int64_t n, int apart_m, int apart_n) const {

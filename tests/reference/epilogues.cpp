@@ -216,6 +216,27 @@ TEST_CASE("epilogues: a thread's outputs at a time have the bits of one output")
     }
 }
 
+TEST_CASE("epilogues: a group of outputs has one second parameter, or goes one by one") {
+  const float low[8] = {-1, -2, -3, -4, 1, 2, 3, 4}, high = 2;
+  const epilogue::Source one{.data = &high, .type = rigel::Scalar::f32},
+      row{.data = low, .type = rigel::Scalar::f32, .column_stride = 1, .columns = 4},
+      column{.data = low, .type = rigel::Scalar::f32, .row_stride = 1, .rows = 2},
+      matrix{.data = low, .type = rigel::Scalar::f32, .row_stride = 4, .column_stride = 1, .rows = 2, .columns = 4};
+  for (const auto kind : {epilogue::Kind::clamp, epilogue::Kind::reciprocal})
+    for (const epilogue::Source& x : {one, row, column, matrix}) {
+      for (const epilogue::Source& y : {row, column, matrix})
+        CHECK_FALSE(epilogue::Program(epilogue::Step(kind), x, y).is_short());
+      const epilogue::Program program(epilogue::Step(kind), x, one);
+      CHECK(program.is_short());
+      const float given[2][4] = {{-9, -2.5f, 0.5f, 9}, {-7, 0.25f, 8, 1.5f}};
+      float values[2][4];
+      std::memcpy(values, given, sizeof values);
+      program.run_on(values, TwoGroups{}, 0);
+      for (int m = 0; m < 2; ++m)
+        for (int n = 0; n < 4; ++n) CHECK(values[m][n] == program(given[m][n], m, n, 0));
+    }
+}
+
 TEST_CASE_TEMPLATE("epilogues: the diagonal of each batch", Exec, RIGEL_TEST_SPACES) {
   const auto a = support::batch<float, Exec>(2, 2, 1, {1, 2, 3, 4});
   const auto b = matrix<float, Exec>(1, 2, {1, 1});
