@@ -186,14 +186,12 @@ class Program {
   }
 
   /// Whether all steps are short enough for kernels to unroll them over the values that a thread holds: all but pow() with an
-  /// exponent other than 1/2, 1 and 2, any_bit() and parity(). A step is not if its y varies: a group has one.
+  /// exponent other than 1/2, 1 and 2, rational_quadratic(), any_bit() and parity(). A step is not if its y varies: a group has one.
   constexpr bool is_short() const {
     for (int i = 0; i < size_; ++i) {
       const Step& step = steps_[i];
       const bool long_power = step.reads_memory() || (step.x != 0.5 && step.x != 1 && step.x != 2);
-      if (step.kind == Kind::any_bit || step.kind == Kind::parity || (step.kind == Kind::power && long_power) ||
-          second_varies(step))
-        return false;
+      if (detail::is_long(step.kind) || (step.kind == Kind::power && long_power) || second_varies(step)) return false;
     }
     return true;
   }
@@ -277,11 +275,11 @@ class Program {
       [[maybe_unused]] const Place at = outputs.place(number);
 #pragma unroll
       for (int j = 0; j < width; ++j) {
-        if constexpr (detail::takes_exponential(kind))
+        if constexpr (detail::takes_exponential(kind) && !detail::is_long(kind))
           arguments[j] = detail::exponent<kind>(group[j], x[j]);
         else if constexpr (kind == Kind::power)
           group[j] = step.x == 0.5 ? __builtin_elementwise_sqrt(group[j]) : step.x == 2 ? group[j] * group[j] : group[j];
-        else if constexpr (kind < Kind::silu)  // later ones are not short, or have code of their own
+        else if constexpr (kind < Kind::silu && !detail::is_long(kind))  // later ones have code of their own
           group[j] =
               detail::apply<kind>(group[j], x[j], y, at.n - at.m + j * (outputs.apart_n - outputs.apart_m) == step.offset);
       }
@@ -345,6 +343,9 @@ constexpr Program gaussian(double bandwidth) { return exponential(-1 / (2 * band
 constexpr Program matern32(double length) { return Step{Kind::matern32, length}; }
 /// The same for ν = 5/2: (1 + u + u²/3)·exp(−u), u = √5·v / length.
 constexpr Program matern52(double length) { return Step{Kind::matern52, length}; }
+/// (1 + v / alpha)^−alpha = exp(−alpha·ln(1 + v / alpha)) of v ≥ 0, the rational quadratic kernel of v = d² / (2·length²) (the same book,
+/// equation 4.19). It comes near exp(−v) as alpha grows.
+constexpr Program rational_quadratic(double alpha) { return Step{Kind::rational_quadratic, alpha}; }
 /// 1 if any bit of the word is set, else 0: joins the packed entries of or_and.
 constexpr Program any_bit() { return Step{Kind::any_bit}; }
 /// The number of set bits modulo 2: joins the packed entries of xor_and. It must be the first step, and applies to integers.

@@ -21,7 +21,8 @@ enum class Kind : std::int32_t {
   gaussian,
   matern32,  // its product with a polynomial,
   matern52,
-  sigmoid,  // up to here, and its quotient with 1 + an exponential
+  rational_quadratic,  // one of a logarithm,
+  sigmoid,             // up to here, and its quotient with 1 + an exponential
   reciprocal,
   clamp,
   threshold,
@@ -47,6 +48,7 @@ RIGEL_FUNCTION constexpr void with_kind(Kind kind, const Use& use) {
     case Kind::gaussian: return use.template operator()<Kind::gaussian>();
     case Kind::matern32: return use.template operator()<Kind::matern32>();
     case Kind::matern52: return use.template operator()<Kind::matern52>();
+    case Kind::rational_quadratic: return use.template operator()<Kind::rational_quadratic>();
     case Kind::sigmoid: return use.template operator()<Kind::sigmoid>();
     case Kind::reciprocal: return use.template operator()<Kind::reciprocal>();
     case Kind::clamp: return use.template operator()<Kind::clamp>();
@@ -177,6 +179,10 @@ namespace detail {
 
 // Whether a step of this kind takes an exponential of the value, as run() and run_on() know it.
 RIGEL_FUNCTION constexpr bool takes_exponential(Kind kind) { return kind >= Kind::exponential && kind <= Kind::sigmoid; }
+// Whether it takes code that is too long for run_on(), whatever its parameters.
+RIGEL_FUNCTION constexpr bool is_long(Kind kind) {
+  return kind == Kind::rational_quadratic || kind == Kind::any_bit || kind == Kind::parity;
+}
 // What a Matérn kernel's value is multiplied by; and its argument, −u, which stays so small that its square is finite: exp(−1000) is 0.
 template <class T>
 RIGEL_FUNCTION T rate_of_matern(Kind kind, T length) {
@@ -190,6 +196,14 @@ RIGEL_FUNCTION T argument_of_matern(T v, T rate) {
 #endif
   return argument < T(-1000) ? T(-1000) : argument;
 }
+// That of the rational quadratic kernel, −ln (1 + v/alpha)^alpha. Beyond 2^100 an alpha is as good as infinite, and its product with 0
+// would be NaN if it were.
+template <class T>
+RIGEL_FUNCTION T argument_of_rational_quadratic(T v, T alpha) {
+  using std::log1p;
+  const T limited = alpha > T(0x1p100) ? T(0x1p100) : alpha;
+  return -limited * log1p(v / limited);
+}
 // The argument of a step's exponential.
 template <Kind kind, class T>
 RIGEL_FUNCTION T exponent(T v, T x) {
@@ -201,6 +215,8 @@ RIGEL_FUNCTION T exponent(T v, T x) {
     return v * (T(-0.5) / (x * x));
   else if constexpr (kind == Kind::matern32 || kind == Kind::matern52)
     return argument_of_matern(v, rate_of_matern(kind, x));
+  else if constexpr (kind == Kind::rational_quadratic)
+    return argument_of_rational_quadratic(v, x);
   else
     return -v;
 }

@@ -76,6 +76,10 @@ void check_all() {
   // Roundings of the argument, at most 1.12·|v|, count that often; where v < 0, terms of the polynomial cancel to a seventh.
   check_function<T, Exec>(epilogue::matern32(2), matern32, [](double v) { return v < 0 ? 64 : 4 * v; });
   check_function<T, Exec>(epilogue::matern52(2), matern52, [](double v) { return v < 0 ? 64 : 4 * v; });
+  // The quotient v/8 and the logarithm's value are rounded; 1 + v/8 is 1/4 at least.
+  check_function<T, Exec>(
+      epilogue::rational_quadratic(8), [](double v) { return std::pow(1 + v / 8, -8); },
+      [](double v) { return 4 * std::fabs(8 * std::log1p(v / 8)) + std::fabs(v) / (1 + v / 8); });
   check<T, Exec>(epilogue::add(-1), {2, -0.5, -7, -2});
   check<T, Exec>(epilogue::threshold(1), {3, 0, -6, -1});
   check<T, Exec>(epilogue::add_diagonal(10, 4, 3), {3, 10.5, -6, -1});  // C lies one row below the diagonal
@@ -109,7 +113,7 @@ TEST_CASE_TEMPLATE("epilogues: NaN stays NaN", Exec, RIGEL_TEST_SPACES) {
   for (const auto& program :
        {epilogue::clamp(0, 1), epilogue::relu(), epilogue::sigmoid(), epilogue::tanh(), epilogue::pow(0.5),
         epilogue::scale(2), epilogue::add(1), epilogue::threshold(1), epilogue::gelu(), epilogue::gelu_tanh(),
-        epilogue::silu(), epilogue::matern32(1), epilogue::matern52(1)})
+        epilogue::silu(), epilogue::matern32(1), epilogue::matern52(1), epilogue::rational_quadratic(1)})
     CHECK(std::isnan(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program)[0]));
 }
 
@@ -186,6 +190,29 @@ TEST_CASE_TEMPLATE("epilogues: activations whose exponentials are subnormal", Ex
   // −710·exp(−710), in 50 digits
   CHECK(contracted(Exec{}, rigel::plus_times<double>{}, one, b, c, epilogue::silu())[0] ==
         doctest::Approx(-3.178163220229342268819044e-306).epsilon(8 * 0x1p-53));
+}
+
+TEST_CASE_TEMPLATE("epilogues: the rational quadratic kernel of zero, of no number, and of a large alpha", Exec,
+                   RIGEL_TEST_SPACES) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto check = [&]<class T>(T, double alpha, double of_half) {
+    const auto a = matrix<T, Exec>(1, 1, {1}), b = matrix<T, Exec>(1, 3, {0, infinity, 0.5}), c = matrix<T, Exec>(1, 3);
+    const Values results = contracted(Exec{}, rigel::plus_times<T>{}, a, b, c, epilogue::rational_quadratic(alpha));
+    CHECK(results[0] == 1);
+    CHECK(results[1] == 0);
+    CHECK(std::fabs(results[2] - of_half) <= 8 * std::numeric_limits<T>::epsilon() * of_half);
+  };
+  // (1 + 1/(2·alpha))^−alpha, in 50 digits; of the last ones exp(−1/2) to the last digit.
+  const double most = 0.6065306597126334236037995;
+  for (const auto& [alpha, of_half] : {std::pair{1e6, 0.6065307355289453540994506},
+                                       {1e8, 0.6065306604707967461912323},
+                                       {1e30, most},
+                                       {1e60, most},
+                                       {infinity, most}}) {
+    CAPTURE(alpha);
+    check(0.f, alpha, of_half);
+    check(0., alpha, of_half);
+  }
 }
 
 TEST_CASE_TEMPLATE("epilogues: Matérn kernels of zero and of distances beyond all numbers", Exec, RIGEL_TEST_SPACES) {
