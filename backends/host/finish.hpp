@@ -97,6 +97,19 @@ template <class Level, class S, class Finish>
   }
 }
 
+/// Reads values of C for S: of 16-bit results so that these round once, though lift() or the result rounds what is a float here.
+template <class Level, class S>
+RIGEL_FUNCTION void read_values(Scalar type, const void* c, row_t<S>* v, int count, const Place& at) {
+  if constexpr (ShortFloat<result_t<S>>)
+    if (type == Scalar::f64) {
+      double wide[most_values];
+      read_row<Level>(type, c, wide, count, at);
+      for (int j = 0; j < count; ++j) v[j] = detail::rounded_to_odd(wide[j]);
+      return;
+    }
+  read_row<Level>(type, c, v, count, at);
+}
+
 /// The accumulators with which the chains of `count` ≤ most_values outputs start, read from C.
 template <class Level, class S, class Finish>
 RIGEL_HOST_OUTER void start_row(const S& s, const Finish& finish, typename S::accumulator* x, int count, const void* c,
@@ -105,7 +118,7 @@ RIGEL_HOST_OUTER void start_row(const S& s, const Finish& finish, typename S::ac
     for (int j = 0; j < count; ++j) x[j] = S::identity();
   } else if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {
     row_t<S> v[most_values];
-    read_row<Level>(finish.type, c, v, count, at);
+    read_values<Level, S>(finish.type, c, v, count, at);
     for (int j = 0; j < count; ++j) x[j] = lift(s, v[j]);
   } else {
     for (int j = 0; j < count; ++j) x[j] = finish.load(s, c, at.offset + j * at.stride);

@@ -22,19 +22,24 @@ template <class Level, class T>
     };
     const T x = step.x_from < 0 ? static_cast<T>(step.x) : T(0), y = number(step.y_from, step.y, 0);
     // `f` receives the value: two ways to the row would be two pointers for the compiler, and no loop of vectors.
-    const auto each = [&](const auto& f) __attribute__((always_inline)) {
+    const auto each = [&]<Kind kind>(const auto& f) __attribute__((always_inline)) {
+      if constexpr (epilogue::takes_second(kind))
+        if (program.second_varies(step)) {
+          for (int j = 0; j < count; ++j) v[j] = f(v[j], j, number(step.x_from, step.x, j), number(step.y_from, 0, j));
+          return;
+        }
       if (step.x_from < 0)
-        for (int j = 0; j < count; ++j) v[j] = f(v[j], j, x);
+        for (int j = 0; j < count; ++j) v[j] = f(v[j], j, x, y);
       else
-        for (int j = 0; j < count; ++j) v[j] = f(v[j], j, number(step.x_from, 0, j));
+        for (int j = 0; j < count; ++j) v[j] = f(v[j], j, number(step.x_from, 0, j), y);
     };
     epilogue::with_kind(step.kind, [&]<Kind kind>() {
       if constexpr (kind == Kind::power)
         if (!step.reads_memory() && step.x == 0.5)
-          return each([](T value, int, T) { return __builtin_elementwise_sqrt(value); });
-      each([&](T value, int j, T own) {
+          return each.template operator()<kind>([](T value, int, T, T) { return __builtin_elementwise_sqrt(value); });
+      each.template operator()<kind>([&](T value, int j, T first_parameter, T second_parameter) {
         const bool on_diagonal = kind == Kind::diagonal && column(j) - row(j) == step.offset;
-        return epilogue::detail::apply<kind>(value, own, y, on_diagonal);
+        return epilogue::detail::apply<kind>(value, first_parameter, second_parameter, on_diagonal);
       });
     });
   }
@@ -46,6 +51,12 @@ template <class Level, class T>
   detail::with_type<T>(type, c, [&](auto* typed) {
     using To = std::remove_cvref_t<decltype(*typed)>;
     auto* const row = typed + at.offset;
+    if constexpr (!std::is_same_v<T, float>)
+      if constexpr (ShortFloat<To>) {
+        float odd[most_values];  // round once to C's type, and in vectors
+        for (int j = 0; j < count; ++j) odd[j] = detail::rounded_to_odd(v[j]);
+        return write_row<Level>(type, c, odd, count, at);
+      }
     int j = 0;
     if constexpr (ShortFloat<To> && std::is_same_v<T, float>) {
       constexpr int lanes = Level::vector_bytes / sizeof(float);

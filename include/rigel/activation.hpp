@@ -111,14 +111,21 @@ struct gelu_tanh {
   }
 };
 
-/// z·σ(z); derivative σ(z) + z·σ(z)·σ(−z).
+/// z·σ(z); derivative σ(z) + z·σ(z)·σ(−z). Below −87 σ(z) is σ(z/2)² to the last bit, and may be subnormal where its product with z is
+/// not: its factors are multiplied one after the other.
 struct silu {
   static epilogue::Program program() { return epilogue::silu(); }
-  RIGEL_FUNCTION static float value(float z) { return math::multiply(z, detail::logistic(z).of_x); }
+  RIGEL_FUNCTION static float value(float z) {
+    const bool halves = z < -87;
+    const float s = detail::logistic(halves ? z / 2 : z).of_x, v = math::multiply(z, s);
+    return halves ? math::multiply(v, s) : v;
+  }
   RIGEL_FUNCTION static float derivative(float z) {
     const float x = z < -110 ? -110.f : z > 110 ? 110.f : z;  // σ(±110) is 0 or 1 to the last bit
-    const detail::Logistic s = detail::logistic(x);
-    return math::fma(math::multiply(x, s.of_x), s.of_minus_x, s.of_x);
+    const bool halves = x < -87;
+    const detail::Logistic s = detail::logistic(halves ? x / 2 : x);
+    const float slope = math::fma(math::multiply(x, s.of_x), s.of_minus_x, s.of_x);
+    return halves ? math::multiply(slope, s.of_x) : slope;
   }
 };
 

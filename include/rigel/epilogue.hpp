@@ -66,12 +66,20 @@ class Program {
     for (int i = 0; i < size_; ++i) {
       const Reads own = reads_of(steps_[i].kind);
       join(own.row, own.column, own.batch);
-      for (const int from : {int{steps_[i].x_from}, int{steps_[i].y_from}})
-        if (from >= 0)
-          join(sources_[from].row_stride != 0, sources_[from].column_stride != 0, sources_[from].batch_stride != 0);
     }
+    for_each_source(
+        [&](const Source& source) { join(source.row_stride != 0, source.column_stride != 0, source.batch_stride != 0); });
     return reads;
   }
+  /// use(source) for each parameter, x or y, that is in memory.
+  template <class Use>
+  constexpr void for_each_source(const Use& use) const {
+    for (int i = 0; i < size_; ++i)
+      for (const int from : {int{steps_[i].x_from}, int{steps_[i].y_from}})
+        if (from >= 0) use(sources_[from]);
+  }
+  /// Whether a step's y, read from memory, is not one number for all outputs of a matrix.
+  constexpr bool second_varies(const Step& step) const { return step.y_from >= 0 && sources_[step.y_from].varies(); }
 
   /// The steps of `f`, then those of `g`. Throws Error(invalid_argument) if they are more than eight, or if more than four of
   /// their parameters are in memory.
@@ -178,25 +186,25 @@ class Program {
   }
 
   /// Whether all steps are short enough for kernels to unroll them over the values that a thread holds: all but pow() with an
-  /// exponent other than 1/2, 1 and 2, any_bit() and parity().
+  /// exponent other than 1/2, 1 and 2, rational_quadratic(), any_bit() and parity(). A step is not if its y varies: a group has one.
   constexpr bool is_short() const {
     for (int i = 0; i < size_; ++i) {
       const Step& step = steps_[i];
       const bool long_power = step.reads_memory() || (step.x != 0.5 && step.x != 1 && step.x != 2);
-      if (step.kind == Kind::any_bit || step.kind == Kind::parity || (step.kind == Kind::power && long_power)) return false;
+      if (detail::is_long(step.kind) || (step.kind == Kind::power && long_power) || second_varies(step)) return false;
     }
     return true;
   }
 
  private:
-  // A step's parameters, if they are in memory.
+  // A step's parameters, if they are in memory; y is that of the first output.
   template <int outputs, class T>
   RIGEL_MEMBER __attribute__((always_inline)) void read(const Step& step, T (&x)[outputs], T& y, std::int64_t l,
                                                         std::int64_t m, std::int64_t n, int apart_m, int apart_n) const {
     for (int from = step.y_from >= 0 ? step.y_from : step.x_from; from >= 0;) {
       sources_[from].read(x, l, m, n, apart_m, apart_n);
+      if (from == step.y_from) y = x[0];
       if (from == step.x_from) break;
-      y = x[0];
       from = step.x_from;
     }
   }
@@ -239,7 +247,7 @@ class Program {
       }
       if (detail::apply_at_once(step.kind, values, x)) return;
     }
-    const bool varies = groups > 1 && step_varies(step, outputs);
+    const bool varies = groups > 1 && first_varies(step, outputs);
 #pragma unroll 1
     for (int number = 0; number < groups; ++number) {
       if (step.reads_memory() && number < outputs.groups && (number == 0 || varies)) {
@@ -267,11 +275,11 @@ class Program {
       [[maybe_unused]] const Place at = outputs.place(number);
 #pragma unroll
       for (int j = 0; j < width; ++j) {
-        if constexpr (detail::takes_exponential(kind))
+        if constexpr (detail::takes_exponential(kind) && !detail::is_long(kind))
           arguments[j] = detail::exponent<kind>(group[j], x[j]);
         else if constexpr (kind == Kind::power)
           group[j] = step.x == 0.5 ? __builtin_elementwise_sqrt(group[j]) : step.x == 2 ? group[j] * group[j] : group[j];
-        else if constexpr (kind < Kind::silu)  // later ones are not short, or have code of their own
+        else if constexpr (kind < Kind::silu && !detail::is_long(kind))  // later ones have code of their own
           group[j] =
               detail::apply<kind>(group[j], x[j], y, at.n - at.m + j * (outputs.apart_n - outputs.apart_m) == step.offset);
       }
@@ -281,13 +289,11 @@ class Program {
       for (int j = 0; j < width; ++j) group[j] = detail::with_exponential(step.kind, exp(arguments[j]), arguments[j]);
   }
 
-  // Whether a parameter in memory is not the same for all groups.
+  // Whether x in memory is not the same for all groups. (y is, or is_short() would be false.)
   template <class Outputs>
-  RIGEL_MEMBER bool step_varies(const Step& step, const Outputs& outputs) const {
-    const auto moves = [&](int from) {
-      return from >= 0 && outputs.next_m * sources_[from].row_stride + outputs.next_n * sources_[from].column_stride != 0;
-    };
-    return moves(step.x_from) || moves(step.y_from);
+  RIGEL_MEMBER bool first_varies(const Step& step, const Outputs& outputs) const {
+    const int from = step.x_from;
+    return from >= 0 && outputs.next_m * sources_[from].row_stride + outputs.next_n * sources_[from].column_stride != 0;
   }
 
   int size_ = 0, sources_size_ = 0;
@@ -306,7 +312,7 @@ constexpr Program pow(double exponent) { return Step{Kind::power, exponent}; }
 constexpr Program exponential(double rate) { return Step{Kind::exponential, rate}; }
 /// numerator / (offset + v).
 constexpr Program reciprocal(double offset = 0, double numerator = 1) { return Step{Kind::reciprocal, offset, numerator}; }
-/// min(max(v, low), high); NaN stays NaN.
+/// min(max(v, low), high), `high` if low > high; NaN stays NaN.
 constexpr Program clamp(double low, double high) { return Step{Kind::clamp, low, high}; }
 /// 0 if |v| < least, else v; NaN stays NaN.
 constexpr Program threshold(double least) { return Step{Kind::threshold, least}; }
@@ -337,6 +343,9 @@ constexpr Program gaussian(double bandwidth) { return exponential(-1 / (2 * band
 constexpr Program matern32(double length) { return Step{Kind::matern32, length}; }
 /// The same for ν = 5/2: (1 + u + u²/3)·exp(−u), u = √5·v / length.
 constexpr Program matern52(double length) { return Step{Kind::matern52, length}; }
+/// (1 + v / alpha)^−alpha = exp(−alpha·ln(1 + v / alpha)) of v ≥ 0, the rational quadratic kernel of v = d² / (2·length²) (the same book,
+/// equation 4.19). It comes near exp(−v) as alpha grows.
+constexpr Program rational_quadratic(double alpha) { return Step{Kind::rational_quadratic, alpha}; }
 /// 1 if any bit of the word is set, else 0: joins the packed entries of or_and.
 constexpr Program any_bit() { return Step{Kind::any_bit}; }
 /// The number of set bits modulo 2: joins the packed entries of xor_and. It must be the first step, and applies to integers.

@@ -21,7 +21,8 @@ enum class Kind : std::int32_t {
   gaussian,
   matern32,  // its product with a polynomial,
   matern52,
-  sigmoid,  // up to here, and its quotient with 1 + an exponential
+  rational_quadratic,  // one of a logarithm,
+  sigmoid,             // up to here, and its quotient with 1 + an exponential
   reciprocal,
   clamp,
   threshold,
@@ -47,6 +48,7 @@ RIGEL_FUNCTION constexpr void with_kind(Kind kind, const Use& use) {
     case Kind::gaussian: return use.template operator()<Kind::gaussian>();
     case Kind::matern32: return use.template operator()<Kind::matern32>();
     case Kind::matern52: return use.template operator()<Kind::matern52>();
+    case Kind::rational_quadratic: return use.template operator()<Kind::rational_quadratic>();
     case Kind::sigmoid: return use.template operator()<Kind::sigmoid>();
     case Kind::reciprocal: return use.template operator()<Kind::reciprocal>();
     case Kind::clamp: return use.template operator()<Kind::clamp>();
@@ -69,6 +71,9 @@ struct Reads {
   constexpr bool place() const { return row || column; }
 };
 
+/// Whether steps of a kind have a second parameter, y.
+RIGEL_FUNCTION constexpr bool takes_second(Kind kind) { return kind == Kind::reciprocal || kind == Kind::clamp; }
+
 /// What a step of a kind reads by itself. Its parameters may read more, if they are in memory.
 constexpr Reads reads_of(Kind kind) {
   Reads reads;
@@ -88,6 +93,8 @@ struct Source {
   const char* argument = "";                        // the function that took the view, for messages
   unsigned spaces = 0;                              // rigel::Spaces that can read it
 
+  /// Whether the outputs of a matrix read different numbers.
+  RIGEL_MEMBER constexpr bool varies() const { return row_stride != 0 || column_stride != 0; }
   /// x[i] = the number of output (l, m + i·apart_m, n + i·apart_n).
   template <int outputs, class T>
   RIGEL_MEMBER void read(T (&x)[outputs], std::int64_t l, std::int64_t m, std::int64_t n, int apart_m, int apart_n) const {
@@ -172,6 +179,10 @@ namespace detail {
 
 // Whether a step of this kind takes an exponential of the value, as run() and run_on() know it.
 RIGEL_FUNCTION constexpr bool takes_exponential(Kind kind) { return kind >= Kind::exponential && kind <= Kind::sigmoid; }
+// Whether it takes code that is too long for run_on(), whatever its parameters.
+RIGEL_FUNCTION constexpr bool is_long(Kind kind) {
+  return kind == Kind::rational_quadratic || kind == Kind::any_bit || kind == Kind::parity;
+}
 // What a Matérn kernel's value is multiplied by; and its argument, −u, which stays so small that its square is finite: exp(−1000) is 0.
 template <class T>
 RIGEL_FUNCTION T rate_of_matern(Kind kind, T length) {
@@ -185,6 +196,14 @@ RIGEL_FUNCTION T argument_of_matern(T v, T rate) {
 #endif
   return argument < T(-1000) ? T(-1000) : argument;
 }
+// That of the rational quadratic kernel, −ln (1 + v/alpha)^alpha. Beyond 2^100 an alpha is as good as infinite, and its product with 0
+// would be NaN if it were.
+template <class T>
+RIGEL_FUNCTION T argument_of_rational_quadratic(T v, T alpha) {
+  using std::log1p;
+  const T limited = alpha > T(0x1p100) ? T(0x1p100) : alpha;
+  return -limited * log1p(v / limited);
+}
 // The argument of a step's exponential.
 template <Kind kind, class T>
 RIGEL_FUNCTION T exponent(T v, T x) {
@@ -196,6 +215,8 @@ RIGEL_FUNCTION T exponent(T v, T x) {
     return v * (T(-0.5) / (x * x));
   else if constexpr (kind == Kind::matern32 || kind == Kind::matern52)
     return argument_of_matern(v, rate_of_matern(kind, x));
+  else if constexpr (kind == Kind::rational_quadratic)
+    return argument_of_rational_quadratic(v, x);
   else
     return -v;
 }
@@ -219,6 +240,15 @@ RIGEL_FUNCTION T argument_of_sigmoid(T v) {
   else
     return v;
 }
+// Whether v·σ(u) is v·exp(u/2)·exp(u/2) to the last bit, and taken so: exp(u) may be subnormal or 0 where v·exp(u) is not. Floats on
+// a device have no instructions to spare for that.
+template <class T>
+RIGEL_FUNCTION bool takes_halves(T u) {
+#if RIGEL_ON_DEVICE
+  if constexpr (std::is_same_v<T, float>) return false;
+#endif
+  return u < (std::is_same_v<T, float> ? T(-87) : T(-709));
+}
 // v·σ(u): of floats by e = exp(−|u|), so that 1 + e is from 1 to 2 and needs no division that serves all numbers.
 template <Kind kind, int size>
 RIGEL_FUNCTION void multiply_by_sigmoid(float (&v)[size]) {
@@ -227,10 +257,13 @@ RIGEL_FUNCTION void multiply_by_sigmoid(float (&v)[size]) {
 #pragma unroll
   for (int i = 0; i < size; ++i) {
     u[i] = argument_of_sigmoid<kind>(v[i]);
-    e[i] = exp(-fabs(u[i]));
+    e[i] = exp(takes_halves(u[i]) ? u[i] / 2 : -fabs(u[i]));
   }
 #pragma unroll
-  for (int i = 0; i < size; ++i) v[i] *= (u[i] < 0 ? e[i] : 1.f) * math::reciprocal(1 + e[i]);
+  for (int i = 0; i < size; ++i) {
+    v[i] *= (u[i] < 0 ? e[i] : 1.f) * math::reciprocal(1 + e[i]);
+    if (takes_halves(u[i])) v[i] *= e[i];
+  }
 }
 
 // v·Φ(v) = max(v, 0) − |v|·Φ(−|v|), where Φ is the distribution function of the standard normal distribution: without a branch, unlike the
@@ -278,7 +311,10 @@ RIGEL_FUNCTION T activated(T v) {
   } else if constexpr (kind == Kind::gelu) {
     return T(0.5) * v * erfc(v * static_cast<T>(-0.70710678118654752440));
   } else {
-    return v / (T(1) + exp(-argument_of_sigmoid<kind>(v)));
+    const T u = argument_of_sigmoid<kind>(v);
+    const bool halves = takes_halves(u);
+    const T e = exp(halves ? u / 2 : -u);
+    return halves ? v * e * e : v / (T(1) + e);
   }
 }
 
@@ -298,9 +334,10 @@ RIGEL_FUNCTION T apply(T v, T x, T y, bool on_diagonal) {
     return x == T(0.5) ? __builtin_elementwise_sqrt(v) : x == T(1) ? v : x == T(2) ? v * v : pow(v, x);
   else if constexpr (kind == Kind::reciprocal)
     return y / (x + v);
-  else if constexpr (kind == Kind::clamp)
-    return v < x ? x : v > y ? y : v;
-  else if constexpr (kind == Kind::threshold)
+  else if constexpr (kind == Kind::clamp) {
+    const T above = v < x ? x : v;
+    return above > y ? y : above;
+  } else if constexpr (kind == Kind::threshold)
     return fabs(v) < x ? T(0) : v;
   else if constexpr (kind == Kind::diagonal)
     return on_diagonal ? v + x : v;

@@ -106,6 +106,10 @@ Program matern52(const View& length) {
   return {Step{Kind::matern52}, detail::parameter(length, "matern52()")};
 }
 template <Parameter View>
+Program rational_quadratic(const View& alpha) {
+  return {Step{Kind::rational_quadratic}, detail::parameter(alpha, "rational_quadratic()")};
+}
+template <Parameter View>
 Program reciprocal(const View& offset, double numerator = 1) {
   return {Step{Kind::reciprocal, 0, numerator}, detail::parameter(offset, "reciprocal()")};
 }

@@ -14,19 +14,53 @@
 
 namespace rigel {
 
-/// IEEE 754 binary16. The conversion to float is exact; that from float rounds to nearest even.
+namespace detail {
+
+template <class T>
+concept OtherThanFloat = std::is_arithmetic_v<T> && !std::is_same_v<T, float>;
+
+// x rounded to odd: x itself if it is a float, else of the two floats next to it the one whose last bit is 1. Rounding that to nearest,
+// to a type of at most 22 digits, gives what one rounding of x gives (S. Boldo and G. Melquiond, Emulation of a FMA and correctly
+// rounded sums: proved algorithms using rounding to odd, IEEE Transactions on Computers 57(4), 2008).
+template <OtherThanFloat T>
+RIGEL_FUNCTION constexpr float rounded_to_odd(T x) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) <= 2) {
+    return static_cast<float>(x);
+  } else if constexpr (std::is_integral_v<T>) {
+    if constexpr (sizeof(T) == 8) {
+      // What the last 12 bits of a number beyond 2^53 say is whether they are 0.
+      constexpr T least = T(1) << 53, last = 0xfff;
+      if (x > least || (std::is_signed_v<T> && x < T(0) - least)) x = (x & ~last) | ((x & last) != 0 ? T(0x800) : T(0));
+    }
+    return rounded_to_odd(static_cast<double>(x));
+  } else {
+    const auto nearest = static_cast<float>(x);
+    const T back = nearest;
+    const bool is_beyond = x < 0 ? back < x : back > x;
+    return __builtin_bit_cast(float, (__builtin_bit_cast(std::uint32_t, nearest) - (is_beyond ? 1u : 0u)) |
+                                         (back != x ? 1u : 0u));  // NaN stays one
+  }
+}
+
+}  // namespace detail
+
+/// IEEE 754 binary16. The conversion to float is exact; those from other numbers round once, to nearest even.
 struct half {
   _Float16 value;
   half() = default;
   RIGEL_MEMBER constexpr half(float x) : value(static_cast<_Float16>(x)) {}
+  template <detail::OtherThanFloat T>
+  RIGEL_MEMBER constexpr half(T x) : half(detail::rounded_to_odd(x)) {}
   RIGEL_MEMBER constexpr operator float() const { return static_cast<float>(value); }
 };
 
-/// bfloat16: the upper half of a binary32. The conversion to float is exact; that from float rounds to nearest even.
+/// bfloat16: the upper half of a binary32. The conversion to float is exact; those from other numbers round once, to nearest even.
 struct bfloat16 {
   std::uint16_t bits;
   bfloat16() = default;
   RIGEL_MEMBER constexpr bfloat16(float x) : bits(round(x)) {}
+  template <detail::OtherThanFloat T>
+  RIGEL_MEMBER constexpr bfloat16(T x) : bfloat16(detail::rounded_to_odd(x)) {}
   RIGEL_MEMBER constexpr operator float() const { return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16); }
 
  private:

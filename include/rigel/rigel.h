@@ -131,7 +131,7 @@ enum {
   RIGEL_LAPLACE = 5,      /* exp(-v/x) */
   RIGEL_GAUSSIAN = 6,     /* exp(-v/(2 x^2)) */
   RIGEL_RECIPROCAL = 7,   /* y/(x + v) */
-  RIGEL_CLAMP = 8,        /* min(max(v, x), y) */
+  RIGEL_CLAMP = 8,        /* min(max(v, x), y), y if x > y */
   RIGEL_THRESHOLD = 9,    /* 0 if |v| < x, else v */
   RIGEL_ADD_DIAGONAL = 10, /* v + x if n - m = offset, else v */
   RIGEL_RELU = 11,
@@ -143,7 +143,8 @@ enum {
   RIGEL_ANY_BIT = 17, /* 1 if any bit is set, else 0 */
   RIGEL_PARITY = 18,  /* the number of set bits modulo 2; the first step, of integers */
   RIGEL_MATERN32 = 19, /* (1 + u)*exp(-u), u = sqrt(3)*v/x */
-  RIGEL_MATERN52 = 20  /* (1 + u + u^2/3)*exp(-u), u = sqrt(5)*v/x */
+  RIGEL_MATERN52 = 20, /* (1 + u + u^2/3)*exp(-u), u = sqrt(5)*v/x */
+  RIGEL_RATIONAL_QUADRATIC = 21 /* (1 + v/x)^-x */
 };
 
 enum { RIGEL_MOST_STEPS = 8, RIGEL_MOST_SOURCES = 4 };

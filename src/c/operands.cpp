@@ -73,7 +73,8 @@ epilogue::Kind kind_of(std::int32_t kind, const std::string& name) {
     case RIGEL_PARITY: return Kind::parity;
     case RIGEL_MATERN32: return Kind::matern32;
     case RIGEL_MATERN52: return Kind::matern52;
-    default: refuse(name + ".kind is " + std::to_string(kind) + ", expected 1 to 20, the kinds of steps");
+    case RIGEL_RATIONAL_QUADRATIC: return Kind::rational_quadratic;
+    default: refuse(name + ".kind is " + std::to_string(kind) + ", expected 1 to 21, the kinds of steps");
   }
 }
 

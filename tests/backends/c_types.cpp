@@ -4,8 +4,10 @@
 // not 0; also with accumulation, which reads C.
 #include <rigel/contract.hpp>
 
+#include <tests/support/compare.hpp>
 #include <tests/support/kernels.hpp>
 #include <tests/support/matrix.hpp>
+#include <tests/support/nearest.hpp>
 #include <tests/support/random.hpp>
 #include <tests/support/spaces.hpp>
 
@@ -105,7 +107,111 @@ struct Minus {
   }
 };
 
+/// 1·b of plus_times, 0 + b of others, for each b of a list, by every kernel, and a step that leaves it as it is: C of T rounds b once.
+template <class S, class T, class Exec, class E>
+void check_rounding(const std::vector<E>& b, const rigel::epilogue::Program& step = {}) {
+  const Exec exec;
+  const int count = static_cast<int>(b.size());
+  const bool multiplies = std::is_same_v<S, rigel::plus_times<E>>;
+  const auto a_view = support::matrix<E, Exec>(1, 1, {multiplies ? 1. : 0.});
+  const support::Matrix<E, Exec> b_view("b", 1, count);
+  support::copy_in<Exec>(b_view.data(), b.data(), b.size() * sizeof(E));
+  for (const auto& info :
+       support::kernels_on(exec, rigel::semiring_name<S>(), rigel::scalar_of<E>, rigel::scalar_of<typename S::accumulator>))
+    for (const bool by_rows : {true, false}) {
+      CAPTURE(info.name);
+      const auto c = support::matrix<T, Exec>(1, count);
+      const Kokkos::View<T**, Kokkos::LayoutStride, typename Exec::memory_space> other("c",
+                                                                                       Kokkos::LayoutStride(1, 1, count, 2));
+      std::vector<double> actual;
+      const bool ran = support::ran(info, [&] {
+        const auto call = [&](const auto& view) {
+          rigel::contract(exec, S{}, a_view, b_view, view, step, {.precision = info.precision, .kernel = info.name});
+        };
+        by_rows ? call(c) : call(other);
+        exec.fence();
+        if (!by_rows) Kokkos::deep_copy(c, other);
+        actual = support::values(c);
+      });
+      if (!ran) continue;
+      int wrong = 0;
+      for (int i = 0; i < count; ++i) wrong += !support::same<double>(actual[i], support::nearest<T>(b[i]));
+      CHECK(wrong == 0);
+    }
+}
+
+/// C of doubles that is continued: min(∞, c) in T.
+template <class T, class Exec>
+void check_rounding_of_c() {
+  const Exec exec;
+  const std::vector<double> before = support::doubles_near_ties();
+  const int count = static_cast<int>(before.size());
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto a = support::matrix<T, Exec>(1, 1, {infinity}),
+             b = support::matrix<T, Exec>(1, count, std::vector<double>(before.size(), infinity));
+  using S = rigel::min_plus<T, T>;
+  for (const auto& info : support::kernels_on(exec, rigel::semiring_name<S>(), rigel::scalar_of<T>, rigel::scalar_of<T>)) {
+    CAPTURE(info.name);
+    const auto c = support::matrix<double, Exec>(1, count, before);
+    const bool ran =
+        support::ran(info, [&] { rigel::contract(exec, S{}, a, b, c, {}, {.accumulate = true, .kernel = info.name}); });
+    if (!ran) continue;
+    const auto actual = support::values(c);
+    int wrong = 0;
+    for (int i = 0; i < count; ++i) wrong += actual[i] != support::nearest<T>(before[i]);
+    CHECK(wrong == 0);
+  }
+}
+
+template <class T, class Exec>
+void check_all_roundings() {
+  const auto doubles = support::doubles_near_ties();
+  check_rounding<rigel::min_plus<double>, T, Exec>(doubles);
+  check_rounding<rigel::min_plus<double>, T, Exec>(doubles, rigel::epilogue::scale(1));
+  check_rounding<rigel::plus_times<double>, T, Exec>(doubles);
+  check_rounding<rigel::plus_times<double>, T, Exec>(doubles, rigel::epilogue::add_diagonal(0));
+  const auto integers = support::integers_near_ties<std::int32_t>();
+  check_rounding<rigel::plus_times<std::int32_t>, T, Exec>(integers);
+  check_rounding<rigel::plus_times<std::int32_t>, T, Exec>(integers, rigel::epilogue::scale(1));
+  check_rounding<rigel::plus_times<std::int64_t>, T, Exec>(support::integers_near_ties<std::int64_t>());
+  check_rounding_of_c<T, Exec>();
+}
+
+/// What a functor makes of a number.
+struct Widen {
+  template <class T>
+  KOKKOS_FUNCTION double operator()(T v, std::int64_t, std::int64_t, std::int64_t) const {
+    return static_cast<double>(v);
+  }
+};
+
+template <class T, class Exec>
+void check_functors() {
+  const auto doubles = support::doubles_near_ties();
+  const int count = static_cast<int>(doubles.size());
+  const auto a = support::matrix<double, Exec>(1, 1, {0}), b = support::matrix<double, Exec>(1, count, doubles);
+  for (const std::string& family : support::families_on(Exec{})) {
+    CAPTURE(family);
+    const auto c = support::matrix<T, Exec>(1, count);
+    rigel::contract(Exec{}, rigel::min_plus<double>{}, a, b, c, Widen{}, {.kernel = family});
+    const auto actual = support::values(c);
+    int wrong = 0;
+    for (int i = 0; i < count; ++i) wrong += actual[i] != support::nearest<T>(doubles[i]);
+    CHECK(wrong == 0);
+  }
+}
+
 }  // namespace
+
+TEST_CASE_TEMPLATE("C of half and bfloat16: doubles and integers round once", Exec, RIGEL_TEST_SPACES) {
+  SUBCASE("half") { check_all_roundings<rigel::half, Exec>(); }
+  SUBCASE("bfloat16") { check_all_roundings<rigel::bfloat16, Exec>(); }
+}
+
+TEST_CASE_TEMPLATE("C of half and bfloat16: doubles of a functor round once", Exec, RIGEL_TEST_SPACES) {
+  check_functors<rigel::half, Exec>();
+  check_functors<rigel::bfloat16, Exec>();
+}
 
 // The sum 256 is not 0, but its last byte is.
 TEST_CASE_TEMPLATE("C of bool: whether a result is not 0", Exec, RIGEL_TEST_SPACES) {

@@ -290,7 +290,120 @@ void check_batches(const Shape& s, bool by_rows) {
   }
 }
 
+/// Whole numbers in memory as parameters: of each batch, row and column, or the same for all.
+template <class T, class Exec>
+struct Parameters {
+  Shape extents;
+  Values numbers;
+  support::Batch<T, Exec> view;
+  epilogue::Source source;
+
+  Parameters(const Shape& s, int which, int low, int high, std::uint64_t seed)
+      : extents{which & 1 ? s.batches : 1, which & 2 ? s.m : 1, which & 4 ? s.n : 1, 0} {
+    support::Random random(seed);
+    const auto& [batches, m, n, k] = extents;
+    for (int i = 0; i < batches * m * n; ++i) numbers.push_back(static_cast<double>(random.integer(low, high)));
+    view = support::batch<T, Exec>(batches, m, n, numbers);
+    source = epilogue::residual(view).source(0);
+  }
+  double at(int l, int i, int j) const {
+    const auto& [batches, m, n, k] = extents;
+    return numbers[extents.at(batches == 1 ? 0 : l, m == 1 ? 0 : i, n == 1 ? 0 : j)];
+  }
+};
+
+/// min(max(v, low), high), then numerator/(offset + v), both parameters of each in memory, of every shape, by every kernel of S. v are
+/// whole numbers. The last numerator is C itself, if its columns are neighbours.
+template <class S, class C, class Exec, class F>
+void check_second_parameters(bool least, const F& f) {
+  using T = typename S::element;
+  using Kind = epilogue::Kind;
+  const Exec exec;
+  for (const Shape& s : {Shape{2, 130, 70, 33}, Shape{1, 256, 128, 64}, Shape{1, 3, 67, 129}, Shape{37, 6, 5, 4}}) {
+    support::Random random(s.m);
+    const auto whole = [&](std::size_t count) {
+      Values list;
+      while (list.size() < count) list.push_back(static_cast<double>(random.integer(std::is_unsigned_v<T> ? 0 : -2, 2)));
+      return list;
+    };
+    const auto outputs = static_cast<std::size_t>(s.batches) * s.m * s.n;
+    const Values a = whole(static_cast<std::size_t>(s.batches) * s.m * s.k),
+                 b = whole(static_cast<std::size_t>(s.batches) * s.k * s.n), before = whole(outputs);
+    const auto a_view = support::batch<T, Exec>(s.batches, s.m, s.k, a),
+               b_view = support::batch<T, Exec>(s.batches, s.k, s.n, b);
+    const Values value = exact_of(s, a, b, least, true, f).value;
+    const auto kernels =
+        support::kernels_on(exec, rigel::semiring_name<S>(), rigel::scalar_of<T>, rigel::scalar_of<typename S::accumulator>);
+    for (int which = 0; which < 9; ++which) {
+      const bool in_place = which == 8;
+      const Parameters<rigel::bfloat16, Exec> low(s, (5 * which + 2) % 8, -8, 2, 1);
+      const Parameters<std::int32_t, Exec> high(s, which % 8, -6, 8, 2);
+      const Parameters<float, Exec> offset(s, (3 * which + 5) % 8, 16, 64, 3);
+      const Parameters<double, Exec> numerator(s, (which + 4) % 8, 1, 100, 4);
+      for (const bool by_rows : {true, false}) {
+        if (in_place && !by_rows) continue;
+        for (const auto& info : kernels) {
+          CAPTURE(info.name);
+          CAPTURE(s.m);
+          CAPTURE(which);
+          CAPTURE(by_rows);
+          Values actual;
+          const bool ran = support::ran(info, [&] {
+            with_c<C, Exec>(s, by_rows, before, [&](const auto& c, const auto& values) {
+              epilogue::Source of_numerator = numerator.source;
+              if constexpr (Kokkos::is_view_v<std::remove_cvref_t<decltype(c)>>)
+                if (in_place) of_numerator = epilogue::residual(c).source(0);
+              const epilogue::Program program =
+                  epilogue::Program(epilogue::Step(Kind::clamp), low.source, high.source) |
+                  epilogue::Program(epilogue::Step(Kind::reciprocal), offset.source, of_numerator);
+              rigel::contract(exec, S{}, a_view, b_view, c, program, {.precision = info.precision, .kernel = info.name});
+              exec.fence();
+              actual = values();
+            });
+          });
+          if (!ran) continue;
+          int wrong = 0;
+          for (int l = 0; l < s.batches; ++l)
+            for (int i = 0; i < s.m; ++i)
+              for (int j = 0; j < s.n; ++j) {
+                const std::size_t at = s.at(l, i, j);
+                const double v = std::fmin(std::fmax(value[at], low.at(l, i, j)), high.at(l, i, j));
+                const double expected = (in_place ? before[at] : numerator.at(l, i, j)) / (offset.at(l, i, j) + v);
+                // Kernels of distances round v.
+                wrong += !(std::fabs(actual[at] - expected) <= (0x1p-12 + 2 * unit<C>)*std::fabs(expected));
+              }
+          CHECK(wrong == 0);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
+
+TEST_CASE_TEMPLATE("epilogues in memory: both parameters of a step, of every shape, every kernel", Exec, RIGEL_TEST_SPACES) {
+  SUBCASE("products") {
+    check_second_parameters<rigel::plus_times<float>, float, Exec>(false, product);
+    check_second_parameters<rigel::plus_times<float>, rigel::half, Exec>(false, product);
+    check_second_parameters<rigel::plus_times<double>, double, Exec>(false, product);
+    check_second_parameters<rigel::plus_times<rigel::bfloat16>, float, Exec>(false, product);
+    check_second_parameters<rigel::plus_times<rigel::bfloat16>, rigel::bfloat16, Exec>(false, product);
+    check_second_parameters<rigel::plus_times<std::int8_t>, float, Exec>(false, product);
+  }
+  SUBCASE("distances") {
+    check_second_parameters<rigel::l2_squared<float>, float, Exec>(false, square);
+    check_second_parameters<rigel::l2_squared<double>, double, Exec>(false, square);
+    check_second_parameters<rigel::l1<float>, float, Exec>(false, [](double x, double y) { return std::fabs(x - y); });
+    check_second_parameters<rigel::bit_hamming<std::uint8_t>, float, Exec>(false, [](double x, double y) {
+      return static_cast<double>(std::popcount(static_cast<unsigned>(x) ^ static_cast<unsigned>(y)));
+    });
+  }
+  SUBCASE("paths") {
+    check_second_parameters<rigel::min_plus<float>, float, Exec>(true, sum);
+    check_second_parameters<rigel::min_plus<rigel::half, rigel::half>, float, Exec>(true, sum);
+    check_second_parameters<rigel::min_plus<std::int32_t>, double, Exec>(true, sum);
+  }
+}
 
 TEST_CASE_TEMPLATE("epilogues in memory: a parameter for each matrix of a batch, every kernel of min_plus", Exec,
                    RIGEL_TEST_SPACES) {

@@ -108,6 +108,65 @@ static void by_hand(rigel_handle* handle) {
   CHECK(c_data[0] == 5);
 }
 
+/* What a program makes of output (i, j) of C in f64, of no more than its two steps. A source: a number for each row, column or element. */
+static double after_step(const rigel_program* program, double v, int i, int j) {
+  const rigel_step* const step = program->steps;
+  const rigel_matrix* const sources = program->sources;
+  double parameters[2];
+  int p;
+  for (p = 0; p < 2; ++p) {
+    const rigel_matrix* const s = &sources[(p == 0 ? step->x_source : step->y_source) - 1];
+    parameters[p] = ((const double*)s->data)[(s->rows == 1 ? 0 : i * s->row_stride) + (s->columns == 1 ? 0 : j * s->column_stride)];
+  }
+  if (step->kind == RIGEL_RECIPROCAL) return parameters[1] / (parameters[0] + v);
+  return fmin(fmax(v, parameters[0]), parameters[1]);
+}
+
+/* Both parameters of a step from a row, a column, a matrix or one number, for a C by rows and by columns. Sums are exact. */
+static void second_parameters(rigel_handle* handle) {
+  enum { m = 5, n = 7, k = 3, shapes = 4 };
+  static const int32_t kinds[] = {RIGEL_CLAMP, RIGEL_RECIPROCAL};
+  double* const a_data = allocate(m * k * sizeof(double));
+  double* const b_data = allocate(k * n * sizeof(double));
+  double* const c_data = allocate(m * n * sizeof(double));
+  double* const x_data = allocate(m * n * sizeof(double));
+  double* const y_data = allocate(m * n * sizeof(double));
+  const rigel_matrix a = RIGEL_ROW_MAJOR(a_data, RIGEL_F64, m, k), b = RIGEL_ROW_MAJOR(b_data, RIGEL_F64, k, n);
+  const rigel_matrix by_rows = RIGEL_ROW_MAJOR(c_data, RIGEL_F64, m, n),
+                     by_columns = RIGEL_COLUMN_MAJOR(c_data, RIGEL_F64, m, n);
+  int kind, of_x, of_y, along_m, i, j, z;
+  for (i = 0; i < m * k; ++i) a_data[i] = (int)(next_random() * 9) - 4;
+  for (i = 0; i < k * n; ++i) b_data[i] = (int)(next_random() * 9) - 4;
+  for (kind = 0; kind < 2; ++kind)
+    for (of_x = 0; of_x < shapes; ++of_x)
+      for (of_y = 0; of_y < shapes; ++of_y)
+        for (along_m = 0; along_m < 2; ++along_m) {
+          const rigel_matrix c = along_m ? by_columns : by_rows;
+          rigel_contract_args args = contract_args("plus_times");
+          rigel_matrix x = RIGEL_ROW_MAJOR(x_data, RIGEL_F64, of_x / 2 ? m : 1, of_x % 2 ? n : 1),
+                       y = RIGEL_ROW_MAJOR(y_data, RIGEL_F64, of_y / 2 ? m : 1, of_y % 2 ? n : 1);
+          int wrong = 0;
+          for (i = 0; i < m * n; ++i) x_data[i] = kinds[kind] == RIGEL_CLAMP ? (int)(next_random() * 40) - 30 : 100 + i;
+          for (i = 0; i < m * n; ++i) y_data[i] = kinds[kind] == RIGEL_CLAMP ? (int)(next_random() * 40) - 10 : 1 + i;
+          args.epilogue.steps_count = 1;
+          args.epilogue.sources_count = 2;
+          args.epilogue.steps[0].kind = kinds[kind];
+          args.epilogue.steps[0].x_source = 1;
+          args.epilogue.steps[0].y_source = 2;
+          args.epilogue.sources[0] = x;
+          args.epilogue.sources[1] = y;
+          OK(rigel_contract(handle, &args, &a, &b, &c));
+          OK(rigel_synchronize(handle));
+          for (i = 0; i < m; ++i)
+            for (j = 0; j < n; ++j) {
+              double sum = 0;
+              for (z = 0; z < k; ++z) sum += a_data[i * k + z] * b_data[z * n + j];
+              wrong += c_data[i * c.row_stride + j * c.column_stride] != after_step(&args.epilogue, sum, i, j);
+            }
+          CHECK(wrong == 0);
+        }
+}
+
 /* Strided operands and integers, which are exact, against loops. */
 static void against_loops(rigel_handle* handle) {
   enum { m = 23, n = 19, k = 31, pitch = 37 };
@@ -226,6 +285,7 @@ static void workspaces(rigel_handle* handle) {
 
 void test_calls(rigel_handle* handle) {
   by_hand(handle);
+  second_parameters(handle);
   against_loops(handle);
   distances(handle);
   workspaces(handle);

@@ -233,8 +233,8 @@ static void options(void) {
   contract.epilogue.steps[0].offset = 1;
   REFUSED(CONTRACT, RIGEL_INVALID_ARGUMENT, "epilogue.steps[0].offset", "RIGEL_ADD_DIAGONAL", NULL);
   contract.epilogue.steps_count = 1;
-  contract.epilogue.steps[0].kind = RIGEL_MATERN52 + 1;
-  REFUSED(CONTRACT, RIGEL_INVALID_ARGUMENT, "epilogue.steps[0].kind is 21", "1 to 20", NULL);
+  contract.epilogue.steps[0].kind = RIGEL_RATIONAL_QUADRATIC + 1;
+  REFUSED(CONTRACT, RIGEL_INVALID_ARGUMENT, "epilogue.steps[0].kind is 22", "1 to 21", NULL);
   contract.epilogue.steps_count = contract.epilogue.sources_count = 1;
   contract.epilogue.steps[0].kind = RIGEL_ADD;
   contract.epilogue.steps[0].x_source = 1;

@@ -190,6 +190,43 @@ static void forward(rigel_handle* handle, rigel_type type) {
   CHECK(wrong == 0);
 }
 
+/* y/(x + s + bias), with y from a row, a column or a matrix, with Z and without, on numbers whose sums are exact. */
+static void second_parameters(rigel_handle* handle) {
+  rigel_linear_args args = linear_args(RIGEL_TIER_SCALAR);
+  const rigel_matrix y = matrix(RIGEL_F32, batches, m, n), z = matrix(RIGEL_F32, batches, m, n),
+                     x = filled(RIGEL_F32, 1, 1, 1, small_integer);
+  const int rows[] = {1, m, m, m}, columns[] = {n, 1, n, n};
+  operands o;
+  int shape, keeps, l, i, j;
+  memset(&o, 0, sizeof o);
+  o.x = filled(RIGEL_F32, batches, m, k, small_integer);
+  o.w = transposed(filled(RIGEL_F32, 1, n, k, small_integer));
+  o.bias = filled(RIGEL_F32, batches, 1, n, small_integer);
+  set(&x, 0, 0, 0, 4096);
+  args.epilogue.steps_count = 1;
+  args.epilogue.sources_count = 2;
+  args.epilogue.steps[0].kind = RIGEL_RECIPROCAL;
+  args.epilogue.steps[0].x_source = 1;
+  args.epilogue.steps[0].y_source = 2;
+  args.epilogue.sources[0] = x;
+  for (shape = 0; shape < 4; ++shape) {
+    const int of_batches = shape < 3 ? 1 : batches;
+    const rigel_matrix numerators = filled(RIGEL_F32, of_batches, rows[shape], columns[shape], from_minus_one_to_one);
+    args.epilogue.sources[1] = numerators;
+    for (keeps = 0; keeps < 2; ++keeps) {
+      int wrong = 0;
+      OK(rigel_linear_forward(handle, &args, &o.x, &o.w, &o.bias, &y, keeps ? &z : NULL));
+      OK(rigel_synchronize(handle));
+      for (l = 0; l < batches; ++l)
+        for (i = 0; i < m; ++i)
+          for (j = 0; j < n; ++j)
+            wrong += get(&y, l, i, j) != get(&numerators, l, numerators.rows == 1 ? 0 : i, numerators.columns == 1 ? 0 : j) /
+                                             (4096 + biased(&o, l, i, j));
+      CHECK(wrong == 0);
+    }
+  }
+}
+
 /* One dW and one db for both batches: in one call, and in a call for each. */
 static void backward_weight(rigel_handle* handle, rigel_type type) {
   const rigel_linear_args args = linear_args(RIGEL_TIER_SCALAR);
@@ -299,6 +336,7 @@ void test_linear(rigel_handle* handle) {
     backward_weight(handle, types[i]);
     backward_input(handle, types[i]);
   }
+  second_parameters(handle);
   workspaces(handle);
   tensor(handle);
 }

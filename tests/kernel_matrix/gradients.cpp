@@ -152,6 +152,9 @@ TEST_CASE_TEMPLATE("kernel_matrix_gradient: 1 x 1 by hand", Exec, RIGEL_TEST_SPA
     // 1 + 4/(2·2·1) = 2, alpha = 2: k' = −2·2^−3, ∂k/∂length = 4·2^−3, ∂k/∂alpha = 2^−2·(1/2 − ln 2)
     check(metric, kernel::rational_quadratic{1, 2}, kernel::rational_quadratic{a, b}, -0.5, 0.5,
           {1, 0.25 - std::log(2.) / 2});
+    // 1 + 4/(2·alpha·4), alpha = 1e8: k' = −2/4·(1 + 1/(2·alpha))^(−alpha − 1), by length twice as much and off by its sign, in 50 digits
+    check(metric, kernel::rational_quadratic{2, 1e8}, kernel::rational_quadratic{a, 0}, -0.606530657438143459000515,
+          0.606530657438143459000515, {0.606530657438143459000515});
   };
   distances(metric::euclidean{});
   distances(metric::manhattan{});

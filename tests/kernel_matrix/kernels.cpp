@@ -65,6 +65,12 @@ void check_numbers() {
         [](Bounded d) { return rational_quadratic<T>(d, 1.25, 0.75); });
   check(metric::manhattan{}, kernel::rational_quadratic{8, 2}, city,
         [](Bounded d) { return rational_quadratic<T>(d, 8, 2); });
+  for (const double large : {1e6, 1e8, 1e12, 1e60}) {
+    check(metric::euclidean{}, kernel::rational_quadratic{1.25, large}, euclid,
+          [&](Bounded d) { return rational_quadratic<T>(d, 1.25, large); });
+    check(metric::manhattan{}, kernel::rational_quadratic{8, large}, city,
+          [&](Bounded d) { return rational_quadratic<T>(d, 8, large); });
+  }
   check(metric::inner_product{}, kernel::polynomial{3}, inner, [](Bounded v) { return polynomial<T>(v, 3, 1, 1); });
   check(metric::inner_product{}, kernel::polynomial{2, 0.25, -0.5}, inner,
         [](Bounded v) { return polynomial<T>(v, 2, 0.25, -0.5); });
@@ -107,6 +113,9 @@ void check_views() {
         [&](int l, auto x, auto z) { return rational_quadratic<T>(of_euclidean<T>(x, z), lengths[l], alphas[l]); });
   check(euclid, kernel::rational_quadratic{length, 1.5},
         [&](int l, auto x, auto z) { return rational_quadratic<T>(of_euclidean<T>(x, z), lengths[l], 1.5); });
+  const Values large = {1e6, 1e8, 1e12};
+  check(euclid, kernel::rational_quadratic{length, numbers<Exec>(large)},
+        [&](int l, auto x, auto z) { return rational_quadratic<T>(of_euclidean<T>(x, z), lengths[l], large[l]); });
   check(metric::manhattan{}, kernel::rational_quadratic{9, alpha},
         [&](int l, auto x, auto z) { return rational_quadratic<T>(of_manhattan<T>(x, z), 9, alphas[l]); });
   check(metric::inner_product{}, kernel::polynomial{degree, scale, length},

@@ -155,8 +155,6 @@ TEST_CASE_TEMPLATE("kernel_matrix: what is refused", Exec, RIGEL_TEST_SPACES) {
   refused(with(kernel::rational_quadratic{length, length},
                rigel::KernelMatrixOptions{.regularisation = ridge, .threshold = length}),
           invalid, {"kernel_matrix: ", "more than 8 steps or 4 views", "numbers"});
-  refused(with(kernel::rational_quadratic{length, length}, rigel::KernelMatrixOptions{.regularisation = ridge}), invalid,
-          {"kernel_matrix: ", "more than 8 steps or 4 views", "numbers"});
   refused(with(kernel::gaussian{-1e-9}, plain), invalid, {"bandwidth is -1e-09", "positive"});
   refused(with(kernel::gaussian{1e-200}, plain), invalid, {"bandwidth is 1e-200", "larger"});
   refused(with(kernel::laplace{1e-310}, plain), invalid, {"length is 1e-310", "larger"});

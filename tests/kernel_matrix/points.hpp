@@ -143,11 +143,15 @@ Bounded matern52(Bounded d, double length) {
       [=](long double v) { return (1 + argument(v) + argument(v) * argument(v) / 3) * std::exp(-argument(v)); }, d,
       12 + 4 * static_cast<double>(argument(d.value)));
 }
+/// exp(−t), t = alpha·ln(1 + r), r = d²/(2·alpha·length²): seven roundings of r change t by alpha·r/(1 + r) each, alpha, the logarithm
+/// and their product are four of t.
 template <class T>
 Bounded rational_quadratic(Bounded d, double length, double alpha) {
-  return falling<T>(
-      [=](long double v) { return std::pow(1 + v * v / (2.L * alpha * length * length), -static_cast<long double>(alpha)); },
-      d, 16 + 16 * alpha);
+  const auto ratio = [=](long double v) { return v * v / (2.L * alpha * length * length); };
+  const auto argument = [=](long double v) { return alpha * std::log1p(ratio(v)); };
+  const long double r = ratio(d.value);
+  return falling<T>([=](long double v) { return std::exp(-argument(v)); }, d,
+                    static_cast<double>(8 + 7 * alpha * r / (1 + r) + 4 * argument(d.value)));
 }
 /// scale·v + offset: two roundings.
 template <class T>

@@ -4,6 +4,7 @@
 #include <rigel/numeric.hpp>
 
 #include <tests/support/compare.hpp>
+#include <tests/support/nearest.hpp>
 #include <tests/support/random.hpp>
 
 #include <doctest/doctest.h>
@@ -70,7 +71,35 @@ void check_rounding(unsigned largest) {
   CHECK(wrong == 0);
 }
 
+template <class T>
+void check_one_rounding() {
+  int wrong = 0;
+  for (const double x : support::doubles_near_ties()) wrong += !support::same<double>(float(T(x)), support::nearest<T>(x));
+  const auto check = [&]<class I>(I) {
+    for (const I x : support::integers_near_ties<I>())
+      wrong += !support::same<double>(float(T(x)), support::nearest<T>(static_cast<long double>(x)));
+  };
+  check(std::int16_t{});
+  check(std::uint16_t{});
+  check(std::int32_t{});
+  check(std::uint32_t{});
+  check(std::int64_t{});
+  check(std::uint64_t{});
+  CHECK(wrong == 0);
+  CHECK(std::isnan(float(T(std::numeric_limits<double>::quiet_NaN()))));
+  CHECK(float(T(-std::numeric_limits<double>::infinity())) == -infinity);
+}
+
 }  // namespace
+
+TEST_CASE("half and bfloat16: doubles and integers round once") {
+  check_one_rounding<half>();
+  check_one_rounding<bfloat16>();
+  CHECK(float(half(1 + 0x1p-11 + 0x1p-40)) == 1.0009765625f);
+  CHECK(float(bfloat16(33685505)) == 33816576);
+  constexpr half of_constant = 1 + 0x1p-11 + 0x1p-40;
+  CHECK(float(of_constant) == 1.0009765625f);
+}
 
 TEST_CASE("half: every bit pattern has its value and comes back") { check_round_trip<half>(5, 10); }
 TEST_CASE("bfloat16: every bit pattern has its value and comes back") { check_round_trip<bfloat16>(8, 7); }

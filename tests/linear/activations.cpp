@@ -44,6 +44,24 @@ TEST_CASE("activations: values and derivatives are within their bounds") {
   }
 }
 
+// Where e^z is subnormal, z·e^z is not, down to z = −91.8.
+TEST_CASE("activations: silu of every float whose value and slope are small and normal") {
+  double worst_value = 0, worst_derivative = 0;
+  for (float z = -80;; z = std::nextafter(z, -100.f)) {
+    const long double e = std::exp(static_cast<long double>(z)), s = e / (1 + e), value = z * s, second = value / (1 + e);
+    if (-value < std::numeric_limits<float>::min()) break;
+    const auto off = [](float found, long double exact) { return static_cast<double>(std::fabs(found - exact)); };
+    worst_value = std::max(worst_value, off(rigel::activation::silu::value(z), value) / static_cast<double>(-value));
+    worst_derivative = std::max(worst_derivative,
+                                off(rigel::activation::silu::derivative(z), s + second) / static_cast<double>(s - second));
+  }
+  CHECK(worst_value <= 10 * u);
+  CHECK(worst_derivative <= 18 * u);
+  // −90·σ(−90) and its derivative, in 50 digits
+  CHECK(std::fabs(rigel::activation::silu::value(-90) + 7.374611361591463887e-38) <= 10 * u * 7.4e-38);
+  CHECK(std::fabs(rigel::activation::silu::derivative(-90) + 7.292671235351558733e-38) <= 18 * u * 7.5e-38);
+}
+
 TEST_CASE("activations: infinities, NaN and large numbers") {
   constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const Activation a : layer::activations) {

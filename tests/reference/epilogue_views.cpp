@@ -125,6 +125,9 @@ void check_parameters() {
       [](double v, double x, bool) {
         return (1 + std::sqrt(5.) * v / x + 5 * v * v / (3 * x * x)) * std::exp(-std::sqrt(5.) * v / x);
       });
+  check(
+      8, 16, [](const auto& x) { return epilogue::rational_quadratic(x); },
+      [](double v, double x, bool) { return std::pow(1 + v / x, -x); });
   check(8, 16, [](const auto& x) { return epilogue::reciprocal(x); }, [](double v, double x, bool) { return 1 / (x + v); });
   check(
       8, 16, [](const auto& x) { return epilogue::reciprocal(x, 3); }, [](double v, double x, bool) { return 3 / (x + v); });

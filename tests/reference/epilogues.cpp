@@ -65,6 +65,7 @@ void check_all() {
   check<T, Exec>(epilogue::reciprocal(), {1 / T(3), 2, -1 / T(6), -1});
   check<T, Exec>(epilogue::reciprocal(2, 6), {T(6) / T(5), T(6) / T(2.5), -1.5, 6});
   check<T, Exec>(epilogue::clamp(-1, 2), {2, 0.5, -1, -1});
+  check<T, Exec>(epilogue::clamp(2, -1), {-1, -1, -1, -1});  // min(max(v, 2), −1)
   check<T, Exec>(epilogue::add_diagonal(10), {13, 0.5, -6, 9});
   check<T, Exec>(epilogue::relu(), {3, 0.5, 0, 0});
   check_function<T, Exec>(epilogue::exponential(-1), [](double v) { return std::exp(-v); });
@@ -75,6 +76,10 @@ void check_all() {
   // Roundings of the argument, at most 1.12·|v|, count that often; where v < 0, terms of the polynomial cancel to a seventh.
   check_function<T, Exec>(epilogue::matern32(2), matern32, [](double v) { return v < 0 ? 64 : 4 * v; });
   check_function<T, Exec>(epilogue::matern52(2), matern52, [](double v) { return v < 0 ? 64 : 4 * v; });
+  // The quotient v/8 and the logarithm's value are rounded; 1 + v/8 is 1/4 at least.
+  check_function<T, Exec>(
+      epilogue::rational_quadratic(8), [](double v) { return std::pow(1 + v / 8, -8); },
+      [](double v) { return 4 * std::fabs(8 * std::log1p(v / 8)) + std::fabs(v) / (1 + v / 8); });
   check<T, Exec>(epilogue::add(-1), {2, -0.5, -7, -2});
   check<T, Exec>(epilogue::threshold(1), {3, 0, -6, -1});
   check<T, Exec>(epilogue::add_diagonal(10, 4, 3), {3, 10.5, -6, -1});  // C lies one row below the diagonal
@@ -108,7 +113,7 @@ TEST_CASE_TEMPLATE("epilogues: NaN stays NaN", Exec, RIGEL_TEST_SPACES) {
   for (const auto& program :
        {epilogue::clamp(0, 1), epilogue::relu(), epilogue::sigmoid(), epilogue::tanh(), epilogue::pow(0.5),
         epilogue::scale(2), epilogue::add(1), epilogue::threshold(1), epilogue::gelu(), epilogue::gelu_tanh(),
-        epilogue::silu(), epilogue::matern32(1), epilogue::matern52(1)})
+        epilogue::silu(), epilogue::matern32(1), epilogue::matern52(1), epilogue::rational_quadratic(1)})
     CHECK(std::isnan(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program)[0]));
 }
 
@@ -143,6 +148,73 @@ TEST_CASE_TEMPLATE("epilogues: activations far from zero", Exec, RIGEL_TEST_SPAC
     CHECK(contracted(Exec{}, rigel::plus_times<float>{}, a, b, c, program) == Values{1e30f, 0, 0});
 }
 
+namespace {
+
+/// silu() and gelu_tanh() where exponentials are subnormal or 0 and products with them are normal. Their arguments, v of silu() and about
+/// 2t of gelu_tanh(), go from `first` to `last` by 1/64.
+template <class T, class Exec>
+void check_tails(double first, double last) {
+  // On a GPU the exponential of floats is subnormal, off by the smallest number.
+  const double least = std::is_same_v<T, float> && !rigel::detail::runs_on_host<Exec> ? 0x1p-149 : 0;
+  Values silu, gelu;
+  for (double v = first; v >= last; v -= 1. / 64) {
+    silu.push_back(v);
+    double w = -1;  // 2t = v there
+    while (2 * argument_of_tanh(w) > v) w -= 1. / 256;
+    gelu.push_back(static_cast<double>(static_cast<T>(w)));
+  }
+  const auto check = [&](const Values& values, const epilogue::Program& program, const auto& argument) {
+    const int count = static_cast<int>(values.size());
+    const auto a = matrix<T, Exec>(1, 1, {1}), b = matrix<T, Exec>(1, count, values), c = matrix<T, Exec>(1, count);
+    const Values results = contracted(Exec{}, rigel::plus_times<T>{}, a, b, c, program);
+    for (int i = 0; i < count; ++i) {
+      const long double v = values[i], u = argument(v), exact = v * std::exp(u) / (1 + std::exp(u));
+      if (std::fabs(exact) < std::numeric_limits<T>::min()) continue;
+      CAPTURE(values[i]);
+      const long double units = program[0].kind == epilogue::Kind::silu ? 8 : 8 + 4 * std::fabs(u);
+      const long double error = units * std::numeric_limits<T>::epsilon() / 2 * std::fabs(exact) + std::fabs(v) * least;
+      CHECK(std::fabs(results[i] - exact) <= error);
+    }
+  };
+  check(silu, epilogue::silu(), [](long double v) { return v; });
+  check(gelu, epilogue::gelu_tanh(),
+        [](long double v) { return 2 * std::sqrt(2 / std::acos(-1.L)) * (v + 0.044715L * v * v * v); });
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("epilogues: activations whose exponentials are subnormal", Exec, RIGEL_TEST_SPACES) {
+  check_tails<float, Exec>(-85, -92);
+  check_tails<double, Exec>(-705, -716);
+  const auto one = matrix<double, Exec>(1, 1, {1}), b = matrix<double, Exec>(1, 1, {-710}), c = matrix<double, Exec>(1, 1);
+  // −710·exp(−710), in 50 digits
+  CHECK(contracted(Exec{}, rigel::plus_times<double>{}, one, b, c, epilogue::silu())[0] ==
+        doctest::Approx(-3.178163220229342268819044e-306).epsilon(8 * 0x1p-53));
+}
+
+TEST_CASE_TEMPLATE("epilogues: the rational quadratic kernel of zero, of no number, and of a large alpha", Exec,
+                   RIGEL_TEST_SPACES) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto check = [&]<class T>(T, double alpha, double of_half) {
+    const auto a = matrix<T, Exec>(1, 1, {1}), b = matrix<T, Exec>(1, 3, {0, infinity, 0.5}), c = matrix<T, Exec>(1, 3);
+    const Values results = contracted(Exec{}, rigel::plus_times<T>{}, a, b, c, epilogue::rational_quadratic(alpha));
+    CHECK(results[0] == 1);
+    CHECK(results[1] == 0);
+    CHECK(std::fabs(results[2] - of_half) <= 8 * std::numeric_limits<T>::epsilon() * of_half);
+  };
+  // (1 + 1/(2·alpha))^−alpha, in 50 digits; of the last ones exp(−1/2) to the last digit.
+  const double most = 0.6065306597126334236037995;
+  for (const auto& [alpha, of_half] : {std::pair{1e6, 0.6065307355289453540994506},
+                                       {1e8, 0.6065306604707967461912323},
+                                       {1e30, most},
+                                       {1e60, most},
+                                       {infinity, most}}) {
+    CAPTURE(alpha);
+    check(0.f, alpha, of_half);
+    check(0., alpha, of_half);
+  }
+}
+
 TEST_CASE_TEMPLATE("epilogues: Matérn kernels of zero and of distances beyond all numbers", Exec, RIGEL_TEST_SPACES) {
   const double infinity = std::numeric_limits<double>::infinity();
   const auto a = matrix<float, Exec>(1, 1, {1}), b = matrix<float, Exec>(1, 3, {0, 1e30, infinity}),
@@ -168,6 +240,27 @@ TEST_CASE("epilogues: a thread's outputs at a time have the bits of one output")
           const float expected = program(given[m][n], m, n, 0);
           CHECK((values[m][n] == expected || (std::isnan(values[m][n]) && std::isnan(expected))));
         }
+    }
+}
+
+TEST_CASE("epilogues: a group of outputs has one second parameter, or goes one by one") {
+  const float low[8] = {-1, -2, -3, -4, 1, 2, 3, 4}, high = 2;
+  const epilogue::Source one{.data = &high, .type = rigel::Scalar::f32},
+      row{.data = low, .type = rigel::Scalar::f32, .column_stride = 1, .columns = 4},
+      column{.data = low, .type = rigel::Scalar::f32, .row_stride = 1, .rows = 2},
+      matrix{.data = low, .type = rigel::Scalar::f32, .row_stride = 4, .column_stride = 1, .rows = 2, .columns = 4};
+  for (const auto kind : {epilogue::Kind::clamp, epilogue::Kind::reciprocal})
+    for (const epilogue::Source& x : {one, row, column, matrix}) {
+      for (const epilogue::Source& y : {row, column, matrix})
+        CHECK_FALSE(epilogue::Program(epilogue::Step(kind), x, y).is_short());
+      const epilogue::Program program(epilogue::Step(kind), x, one);
+      CHECK(program.is_short());
+      const float given[2][4] = {{-9, -2.5f, 0.5f, 9}, {-7, 0.25f, 8, 1.5f}};
+      float values[2][4];
+      std::memcpy(values, given, sizeof values);
+      program.run_on(values, TwoGroups{}, 0);
+      for (int m = 0; m < 2; ++m)
+        for (int n = 0; n < 4; ++n) CHECK(values[m][n] == program(given[m][n], m, n, 0));
     }
 }
 

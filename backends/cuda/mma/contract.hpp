@@ -78,10 +78,9 @@ Status supports(const Contraction& p) {
 
 /// Whether C is its own residual. Kernels that recompute some of the outputs that they have stored do not cover this.
 inline Status needs_other_residual(const Contraction& p) {
-  for (int i = 0; p.program && i < p.program->size(); ++i)
-    if (const int from = (*p.program)[i].x_from; from >= 0 && p.program->source(from).data == p.c.data)
-      return {Decline::epilogue, "C is its own residual, and this kernel stores some outputs twice"};
-  return {};
+  bool reads_c = false;
+  if (p.program) p.program->for_each_source([&](const epilogue::Source& source) { reads_c |= source.data == p.c.data; });
+  return reads_c ? Status{Decline::epilogue, "C is its own residual, and this kernel stores some outputs twice"} : Status{};
 }
 
 /// Bytes of the workspace that an operand takes: for its planes, or for packing if it cannot be copied as it is.

@@ -58,10 +58,10 @@ RIGEL_FUNCTION void with_type(Scalar type, void* data, Visit visit) {
   }
 }
 
-// The conversion to C's type. It goes to 16-bit types through float.
+// The conversion to C's type, rounded once.
 template <class To, class From>
 RIGEL_FUNCTION To convert(From v) {
-  if constexpr (ShortFloat<To>)
+  if constexpr (ShortFloat<To> && !std::is_arithmetic_v<From>)
     return To(static_cast<float>(v));
   else
     return static_cast<To>(v);

@@ -45,8 +45,9 @@ RIGEL_FUNCTION KernelDerivatives derivatives(double v, const double (&h)[most_hy
     const double u = Kokkos::sqrt(5.) * v * r, e = Kokkos::exp(-u);
     return {times_falling(e, -5 * (1 + u) * r * r / 3), {times_falling(e, u * u * (1 + u) * r / 3), 0, 0}};
   } else if constexpr (formula == KernelFormula::rational_quadratic) {
-    const double alpha = h[1], u = v * r, ratio = u * u / (2 * alpha), base = 1 + ratio, e = Kokkos::pow(base, -alpha - 1);
-    return {-e * r * r, {times_falling(e, u * u * r), times_falling(e, ratio - base * Kokkos::log1p(ratio)), 0}};
+    const double alpha = h[1], u = v * r, ratio = u * u / (2 * alpha), log = Kokkos::log1p(ratio),
+                 e = Kokkos::exp(-(alpha + 1) * log);  // a power of 1 + ratio would lose what that sum rounds away
+    return {-e * r * r, {times_falling(e, u * u * r), times_falling(e, ratio - (1 + ratio) * log), 0}};
   } else if constexpr (formula == KernelFormula::polynomial) {
     const double degree = h[0], base = h[1] * v + h[2], slope = degree * Kokkos::pow(base, degree - 1);
     return {slope * h[1], {base == 0 ? 0 : Kokkos::pow(base, degree) * Kokkos::log(base), slope * v, slope}};
