@@ -10,6 +10,8 @@ namespace rigel::backends::host {
 
 namespace {
 
+double of(std::int64_t x) { return static_cast<double>(x); }
+
 constexpr std::int64_t up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
 
 // The extent of tiles, a multiple of `unit`, that cuts `extent` into as few tiles of at most `most` as possible, about equal
@@ -36,12 +38,12 @@ Grid grid_of_blocks(const Contraction& p, const Geometry& shape) {
   constexpr int max_depth = 256;
   constexpr std::int64_t row_bytes_a = 960, row_bytes_b = 2048;
   // Tiles with fewer pairs than this are not worth starting a thread.
-  constexpr std::int64_t least_pairs = 1 << 15;
+  constexpr double least_pairs = 1 << 15;
 
   Grid g = {};
   g.transposed = shape.commutative && computes_transpose(p, shape.columns);
   const std::int64_t m = g.transposed ? p.n : p.m, n = g.transposed ? p.m : p.n;
-  g.depth_blocks = static_cast<int>(std::max<std::int64_t>(1, (p.k + max_depth - 1) / max_depth));
+  g.depth_blocks = std::max<std::int64_t>(1, (p.k + max_depth - 1) / max_depth);
   g.depth = static_cast<int>((p.k + g.depth_blocks - 1) / g.depth_blocks);
 
   const auto most = [&](std::int64_t bytes, int unit) {
@@ -60,7 +62,8 @@ Grid grid_of_blocks(const Contraction& p, const Geometry& shape) {
   // Halves tiles until every thread has several, which balances the load at the end.
   const int threads = std::max(1, p.execution.concurrency);
   const std::int64_t wanted = threads == 1 ? 1 : 4 * std::int64_t(threads);
-  while (g.tiles < wanted && g.tile_m * g.tile_n * std::max<std::int64_t>(1, p.k) > 2 * least_pairs) {
+  const auto has_pairs = [&] { return of(g.tile_m * g.tile_n) * of(std::max<std::int64_t>(1, p.k)) > 2 * least_pairs; };
+  while (g.tiles < wanted && has_pairs()) {
     if (g.tile_m > shape.rows && (g.tile_m >= g.tile_n || g.tile_n <= shape.columns))
       most_m = up(g.tile_m / 2, shape.rows);
     else if (g.tile_n > shape.columns)
@@ -155,8 +158,6 @@ constexpr double seconds_per_output = 0.5e-9, seconds_per_line = 10e-9, seconds_
 // An accumulator of one lane, gathered from those of a group of matrices.
 constexpr double seconds_per_gathered = 4e-9;
 
-double of(std::int64_t x) { return static_cast<double>(x); }
-
 /// An operand as lines along K.
 struct Lines {
   std::int64_t count, stride, k_stride, batch_stride;
@@ -203,6 +204,9 @@ double seconds_of_lines(const Lines& o) {
 }  // namespace
 
 double seconds_of(Way way, const Contraction& p, const Geometry& shape) {
+  // Batches' operands and sums are to stay in a second-level cache. Those of a large K, which strides of 0 allow, have no size in an int64.
+  constexpr double most_scratch = 1 << 20;
+  if (way == Way::batches && (of(p.m) + of(p.n)) * of(p.k) > most_scratch) return 1e30;
   const Grid g = grid_of(way, p, shape);
   const double rate = shape.rate, workers = g.workers, m = of(p.m), n = of(p.n), k = of(std::max<std::int64_t>(1, p.k));
   const Lines a = lines_of(p.a, p.m, p.a.row_stride, p.a.column_stride, shape),
@@ -211,8 +215,7 @@ double seconds_of(Way way, const Contraction& p, const Geometry& shape) {
   switch (way) {
     case Way::batches: {
       if (p.semiring_in_view && p.semiring_stride != 0) return 1e30;
-      // Interleaved operands and sums stay in a second-level cache.
-      if (g.scratch > (1 << 20) || p.m == 0 || p.n == 0) return 1e30;
+      if (static_cast<double>(g.scratch) > most_scratch || p.m == 0 || p.n == 0) return 1e30;
       const double matrices = of(g.tiles) * shape.lanes;
       // Steps that differ run line by line. A functor takes accumulators that are gathered lane by lane.
       const double lines = g.steps_differ ? (g.transposed ? n : m) * of(p.batch) : 0;

@@ -38,7 +38,8 @@ struct Grid {
   bool transposed;    // the loops compute C's transpose, which a commutative ⊗ allows; of batches: C is contiguous along M
   bool steps_differ;  // of batches: what a step of the epilogue does depends on the output's place or matrix
   int workers;
-  int depth, depth_blocks;      // k-steps of a block, and the number of blocks, at least one
+  int depth;                    // k-steps of a block
+  std::int64_t depth_blocks;    // the number of blocks, at least one
   std::int64_t tile_m, tile_n;  // in the loops' terms; multiples of the block's shape
   std::int64_t tiles_m, tiles_n, tiles;
   // Slices of K: how many, the k of one, and whether workers share those of a tile.

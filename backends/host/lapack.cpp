@@ -9,7 +9,9 @@
 #include <rigel/detail/workspace.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <utility>
 
 #if RIGEL_HAS_LAPACK
 
@@ -112,24 +114,87 @@ void copy(const To& to, const From& from, std::int64_t rows, std::int64_t column
     for (std::int64_t i = triangle ? j : 0; i < rows; ++i) to(i, j) = from(i, j);
 }
 
+// LAPACKs multiply by the reciprocals of pivots, which are infinite for the least subnormal numbers, or take these for 0. Where a pivot
+// is subnormal, eliminate() and divide() take their place.
 template <class T>
-int factorise(const detail::SolveArguments<T>& g, const Worker<T>& w) {
+bool is_subnormal(T pivot) {
+  return pivot != 0 && std::abs(pivot) < std::numeric_limits<T>::min();
+}
+
+// P·A = L·U in place, by Gaussian elimination: at step k row pivots[k] goes to row k. Returns the info.
+template <class T>
+int eliminate(const MatrixOf<T>& a, std::int64_t n, int* pivots) {
+  for (std::int64_t k = 0; k < n; ++k) {
+    std::int64_t row = k;  // the first of the largest elements
+    for (std::int64_t i = k + 1; i < n; ++i)
+      if (std::abs(a(i, k)) > std::abs(a(row, k))) row = i;
+    pivots[k] = static_cast<int>(row);
+    if (!detail::is_pivot(Factorisation::lu, a(row, k))) return static_cast<int>(k) + 1;
+    for (std::int64_t j = 0; row != k && j < n; ++j) std::swap(a(k, j), a(row, j));
+    for (std::int64_t i = k + 1; i < n; ++i) a(i, k) /= a(k, k);
+    for (std::int64_t j = k + 1; j < n; ++j)
+      for (std::int64_t i = k + 1; i < n; ++i) a(i, j) -= a(i, k) * a(k, j);
+  }
+  return 0;
+}
+
+// X = F⁻¹·X for a triangle of F, lower if `ascending`, else upper. `unit`: its diagonal is 1.
+template <bool ascending, bool unit, class T>
+void solve_triangle(const MatrixOf<T>& f, const MatrixOf<T>& x, std::int64_t n, std::int64_t m) {
+  for (std::int64_t j = 0; j < m; ++j)
+    for (std::int64_t step = 0; step < n; ++step) {
+      const std::int64_t k = ascending ? step : n - 1 - step;
+      if constexpr (!unit) x(k, j) /= f(k, k);
+      for (std::int64_t i = ascending ? k + 1 : 0; i < (ascending ? n : k); ++i) x(i, j) -= f(i, k) * x(k, j);
+    }
+}
+
+// X from the right sides, with a factor of cholesky or of eliminate().
+template <class T>
+void divide(Factorisation factorisation, const MatrixOf<T>& f, const MatrixOf<T>& x, std::int64_t n, std::int64_t m,
+            const int* pivots) {
+  if (factorisation == Factorisation::cholesky) {
+    solve_triangle<true, false>(f, x, n, m);
+    solve_triangle<false, false>(MatrixOf<T>{f.data, f.column, f.row}, x, n, m);
+    return;
+  }
+  for (std::int64_t k = 0; k < n; ++k)
+    for (std::int64_t j = 0; pivots[k] != k && j < m; ++j) std::swap(x(k, j), x(pivots[k], j));
+  solve_triangle<true, true>(f, x, n, m);
+  solve_triangle<false, false>(f, x, n, m);
+}
+
+struct Factored {
+  int info;
+  bool divides = false;  // whether divide() takes the factor, instead of LAPACK
+};
+
+// Factorises A(l), of which w.matrix is a copy, there.
+template <class T>
+Factored factorise(const detail::SolveArguments<T>& g, std::int64_t l, const Worker<T>& w) {
   const auto n = static_cast<int>(g.n);
   const MatrixOf<T> f{w.matrix, 1, g.n};
   int info = 0;
   if (g.factorisation == Factorisation::eigen) {
     for (std::int64_t j = 0; j < g.n; ++j)
       for (std::int64_t i = j; i < g.n; ++i)
-        if (f(i, j) - f(i, j) != 0) return 1;  // NaN or infinite
-    return Lapack<T>::eigenvectors(n, w.matrix, w.values, w.work, w.work_size, w.integers, w.integers_size) == 0 ? 0 : 1;
+        if (f(i, j) - f(i, j) != 0) return {1};  // NaN or infinite
+    return {Lapack<T>::eigenvectors(n, w.matrix, w.values, w.work, w.work_size, w.integers, w.integers_size) == 0 ? 0 : 1};
   }
   if (g.task != Solve::Task::substitute)
     info = g.factorisation == Factorisation::cholesky ? Lapack<T>::factor_cholesky(n, w.matrix)
                                                       : Lapack<T>::factor_lu(n, w.matrix, w.integers);
+  bool divides = false;
   // Not every LAPACK stops at NaN.
-  for (std::int64_t k = 0; k < g.n && (info == 0 || k < info); ++k)
-    if (!detail::is_pivot(g.factorisation, f(k, k))) return static_cast<int>(k) + 1;
-  return info;
+  for (std::int64_t k = 0; k < g.n && (info == 0 || k < info); ++k) {
+    divides = divides || is_subnormal(f(k, k));
+    if (divides && g.factorisation == Factorisation::lu) {
+      copy(f, detail::matrix_of(g.a, l), g.n, g.n);
+      return {eliminate(f, g.n, w.integers), true};
+    }
+    if (!detail::is_pivot(g.factorisation, f(k, k))) return {static_cast<int>(k) + 1};
+  }
+  return {info, divides};
 }
 
 template <class T>
@@ -138,7 +203,7 @@ void solve_one(const detail::SolveArguments<T>& g, std::int64_t l, const Worker<
   const bool factors = g.task == Solve::Task::factor, eigen = g.factorisation == Factorisation::eigen;
   const MatrixOf<T> f{w.matrix, 1, g.n}, sides{w.sides, 1, g.n}, x = detail::matrix_of(g.x, l);
   copy(f, detail::matrix_of(g.a, l), g.n, g.n, g.factorisation != Factorisation::lu);
-  const int info = factorise(g, w);
+  const auto [info, divides] = factorise(g, l, w);
   if (g.infos.data) g.infos.at(l, 0, 0) = info;
   const T nan = std::numeric_limits<T>::quiet_NaN();
   if (info != 0) {
@@ -148,7 +213,9 @@ void solve_one(const detail::SolveArguments<T>& g, std::int64_t l, const Worker<
     copy(x, f, g.n, g.n, !eigen);
   } else {
     copy(sides, detail::matrix_of(g.b, l), g.n, g.m);
-    if (g.factorisation == Factorisation::cholesky)
+    if (divides)
+      divide(g.factorisation, f, sides, g.n, g.m, w.integers);
+    else if (g.factorisation == Factorisation::cholesky)
       Lapack<T>::substitute_cholesky(n, m, w.matrix, w.sides);
     else
       Lapack<T>::substitute_lu(n, m, w.matrix, w.integers, w.sides);

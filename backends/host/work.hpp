@@ -167,8 +167,8 @@ struct Worker {
     const std::int64_t rows = m - i0 < grid.tile_m ? m - i0 : grid.tile_m;
     const std::int64_t columns = n - j0 < grid.tile_n ? n - j0 : grid.tile_n;
     const S s = g.semiring(l);
-    for (int kb = 0; kb < grid.depth_blocks; ++kb) {
-      const std::int64_t k0 = std::int64_t(kb) * grid.depth;
+    for (std::int64_t kb = 0; kb < grid.depth_blocks; ++kb) {
+      const std::int64_t k0 = kb * grid.depth;
       const int steps = static_cast<int>(g.k - k0 < grid.depth ? g.k - k0 : grid.depth);
       const Part part{l, i0, j0, rows, columns, k0, steps, kb == 0, kb + 1 == grid.depth_blocks};
       const std::int64_t batch = b.batch == 0 ? 0 : l;

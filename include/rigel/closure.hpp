@@ -63,11 +63,13 @@ namespace detail {
 
 // Builds the call of the driver and hands it to `use`. Index: no_index without predecessors.
 template <class Index, class Exec, class S, class Use>
-auto with_closure_on(const Exec& exec, const S& s, Operand d, const Operand& p, const ClosureOptions& options,
+auto with_closure_on(const Exec& exec, const S& semiring, Operand d, const Operand& p, const ClosureOptions& options,
                      const Use& use) {
   using Element = typename S::element;
-  using Data = ClosureData<S, Index>;
-  using Launches = ClosureLaunches<Exec, S, Index>;
+  using Closed = closed_t<S>;
+  using Data = ClosureData<Closed, Index>;
+  using Launches = ClosureLaunches<Exec, Closed, Index>;
+  const Closed s{semiring};
   d.type = scalar_of_value<Element>();
   ClosureCall call{.arrays = {.semiring = &s, .d = std::move(d), .p = p},
                    .steps = Launches::steps(),
@@ -88,9 +90,9 @@ auto with_closure_on(const Exec& exec, const S& s, Operand d, const Operand& p, 
     return use(std::move(call));
   };
   if constexpr (Data::tracks) {
-    Improve<S, Index> improve{Launches::data_of(call.arrays), 0, 0};
+    Improve<Closed, Index> improve{Launches::data_of(call.arrays), 0, 0};
     call.epilogue = &improve;
-    return with_update(with_argument<S>{s}, improve);
+    return with_update(with_argument<Closed>{s}, improve);
   } else {
     return with_update(s, epilogue::Program{});
   }
@@ -154,11 +156,13 @@ inline constexpr bool is_matrix_argument = Kokkos::is_view_v<view_t<V>>;
 /// On a device, graphs of at most 128 vertices (64 if elements have 8 bytes) take one launch, a team for each graph, if
 /// options.block or n is at most 64. It needs a workspace for the report only. options.kernel = "closure.small" forces it, on a host too;
 /// the name of any other kernel forces contractions.
-/// D(l,i,j) means no path if it equals identity() exactly, unless the semiring has is_no_path(). ⊗ must then leave identity()
-/// as it is: semirings of integers say so by an annihilator() that equals identity(), or do not compile.
+/// D(l,i,j) means no path if it equals identity() exactly, or is_no_path() says so, if the semiring has that. It then counts as
+/// identity(). Of a semiring without is_no_path() the product of identity() and anything else is identity(): ⊗ sees to it if the
+/// semiring has an annihilator(), which must equal identity(); else closure() does, with two comparisons a product. So 0 next to a missing
+/// arc of min_times is no path, where 0·∞ would be NaN. Semirings of integers must have one of the two members.
 /// Integers of min_plus and max_plus have is_no_path(): weights of paths must stay within ± infinity()/4. Pairs without a path
 /// end as exactly ± infinity(), even with negative arcs.
-/// NaN spreads to every path through it.
+/// NaN spreads to every path through it, also from an arc to the vertex itself. Where ∞ + NaN is NaN, as in min_plus, that is all of D(l).
 /// Throws Error(invalid_argument) for a D that is not square, for an annihilator() other than identity() without is_no_path(),
 /// Error(unsupported) if "closure.small" does not cover the call, and as contract() does; D is then unchanged.
 template <class Exec, class S, class DView>
@@ -167,7 +171,7 @@ ClosureReport closure(const Exec& exec, const S& s, const DView& d, const Closur
 }
 
 /// The same for a selective semiring, with the predecessors: P(l,i,j) is the vertex before j on an optimal path from i
-/// to j, −1 if i = j or there is no path. P holds signed integers, has the extents of D and any layout, and is written only.
+/// to j, −1 if i = j, there is no path, or D(l,i,j) is NaN. P holds signed integers, has the extents of D and any layout, and is written only.
 ///
 /// Following P(i,·) from j leads to i if no arc is better than one() (min_plus: no negative weight), whatever ties there are,
 /// cycles of weight one() included, and however sums round. With such arcs it does if sums are exact (integers, or floats

@@ -28,7 +28,7 @@ const Closed& find(std::span<const std::span<const Closed>> lists, const char* n
 }
 
 const Closed& closed_semiring(const char* name, Scalar element, bool tracks) {
-  const std::array lists = {sums_of_paths(), bottlenecks(), products_along_paths()};
+  const std::array lists = {sums_of_paths(), bottlenecks(), products_along_paths(), least_products()};
   const std::array tracking = {with_predecessors()};
   const Closed& plain = find(lists, name, element, "semiring with closures");
   return tracks ? find(tracking, name, element, "semiring with predecessors") : plain;

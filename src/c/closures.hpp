@@ -23,7 +23,8 @@ struct Closed {
 /// Without predecessors.
 std::span<const Closed> sums_of_paths();         // min_plus, max_plus
 std::span<const Closed> bottlenecks();           // max_min, min_max
-std::span<const Closed> products_along_paths();  // max_times, min_times, or_and
+std::span<const Closed> products_along_paths();  // max_times, or_and
+std::span<const Closed> least_products();  // min_times, whose tiles are compiled for closure() (rigel/detail/absorbing.hpp)
 /// With predecessors of i32.
 std::span<const Closed> with_predecessors();
 

@@ -10,6 +10,10 @@
 
 #include <sys/mman.h>
 
+#include <map>
+#include <string>
+#include <utility>
+
 namespace {
 
 #if defined(__has_feature)
@@ -82,6 +86,47 @@ TEST_CASE("K beyond 2^31") {
                   {.kernel = "reference"});
   Host{}.fence();
   CHECK(sum == std::numeric_limits<std::int32_t>::min() + 3);
+#endif
+}
+
+// Such sums take hours. What a call decides of them first is how K is cut, how much memory that takes, and its predicted time: which grows
+// with K, from one that has many slices and blocks already.
+TEST_CASE_TEMPLATE("K beyond 2^39", Exec, RIGEL_TEST_SPACES) {
+  const auto check = [](const auto& s, auto element, auto result) {
+    using Operand =
+        Kokkos::View<decltype(element)**, Kokkos::LayoutStride, typename Exec::memory_space, Kokkos::MemoryUnmanaged>;
+    const auto one = support::matrix<decltype(element), Exec>(1, 1, {1});
+    const auto c = support::matrix<decltype(result), Exec>(3, 2);
+    // By kernel, the bytes and the seconds of a smaller K.
+    std::map<std::string, std::pair<std::size_t, double>> before;
+    for (const std::int64_t k :
+         {std::int64_t{1} << 31, (std::int64_t{1} << 39) - 256, std::int64_t{1} << 39, std::int64_t{1} << 40,
+          (std::int64_t{1} << 40) + 256, std::int64_t{1} << 50, std::int64_t{1} << 59, std::int64_t{1} << 61}) {
+      CAPTURE(k);
+      const auto depth = static_cast<std::size_t>(k);
+      const Operand a(one.data(), Kokkos::LayoutStride(3, 0, depth, 0)), b(one.data(), Kokkos::LayoutStride(depth, 0, 2, 0));
+      const auto problem = rigel::problem_of(Exec(), s, a, b, c);
+      for (const auto& candidate : rigel::candidates(problem)) {
+        const std::string& name = candidate.kernel->info.name;
+        if (!candidate.status || !name.starts_with("host")) continue;
+        CAPTURE(name);
+        const std::size_t bytes = rigel::workspace_size(Exec(), s, a, b, c, rigel::epilogue::Program{}, {.kernel = name});
+        const auto [last, is_first] = before.try_emplace(name, bytes, candidate.seconds);
+        if (is_first) continue;
+        CHECK(bytes == last->second.first);
+        CHECK(candidate.seconds > last->second.second);
+        last->second.second = candidate.seconds;
+      }
+    }
+    CHECK(before.empty() == !support::on_host<Exec>);
+  };
+#if RIGEL_BACKEND_HOST
+  check(rigel::plus_times<float>{}, float{}, float{});
+  check(rigel::plus_times<std::int8_t>{}, std::int8_t{}, std::int32_t{});
+  check(rigel::min_plus<double>{}, double{}, double{});
+  check(rigel::log_plus<float>{}, float{}, float{});
+#else
+  support::skip("K beyond 2^39: no host kernels in this build");
 #endif
 }
 

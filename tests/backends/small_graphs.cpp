@@ -49,6 +49,18 @@ struct Penalised {
   KOKKOS_FUNCTION static std::int32_t add(std::int32_t x, std::int32_t y) { return x < y ? x : y; }
 };
 
+// Shortest paths in which no path stays so, whatever follows it, NaN included.
+struct CarefulPlus {
+  using element = float;
+  using accumulator = float;
+  static constexpr bool idempotent = true;
+  KOKKOS_FUNCTION static constexpr float identity() { return std::numeric_limits<float>::infinity(); }
+  KOKKOS_FUNCTION static constexpr float annihilator() { return identity(); }
+  KOKKOS_FUNCTION static constexpr float one() { return 0; }
+  KOKKOS_FUNCTION static float multiply(float a, float b) { return a == identity() || b == identity() ? identity() : a + b; }
+  KOKKOS_FUNCTION static float add(float x, float y) { return x != x || x < y ? x : y; }
+};
+
 // The same bits, or both NaN.
 template <class T>
 bool same(T x, T y) {
@@ -150,6 +162,28 @@ TEST_CASE_TEMPLATE("small graphs: strides, and NaN", Exec, RIGEL_TEST_SPACES) {
     CHECK(wrong == 0);
     CHECK(nans > 0);
   }
+}
+
+TEST_CASE_TEMPLATE("small graphs: NaN, zeros and integers without a path, as by contractions", Exec, RIGEL_TEST_SPACES) {
+  // About one weight in a hundred is NaN, also where no arc leads to the next vertex.
+  const auto some_nan = [](Random& r) {
+    return r.chance(0.01) ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(r.integer(1, 4));
+  };
+  const auto zero_or_more = [](Random& r) { return static_cast<float>(r.integer(0, 1) * r.integer(1, 2)); };
+  const auto integer_or_none = [](Random& r) {
+    return r.chance(0.5) ? static_cast<std::int32_t>(r.integer(0, 50)) : std::numeric_limits<std::int32_t>::max();
+  };
+  for (const std::int64_t n : {32, 64, 100, 128})
+    for (const std::int64_t block : {7, 64}) {
+      CAPTURE(n);
+      CAPTURE(block);
+      const Shape shape{n, block, 2};
+      CHECK(differences<Exec, Right>(CarefulPlus{}, shape, some_nan) == 0);
+      CHECK(differences<Exec, Right>(rigel::min_plus<float>{}, shape, some_nan) == 0);
+      CHECK(differences<Exec, Left>(rigel::min_times<float>{}, shape, some_nan) == 0);
+      CHECK(differences<Exec, Right>(rigel::min_times<float>{}, shape, zero_or_more) == 0);
+      CHECK(differences<Exec, Left>(rigel::min_plus<std::int32_t>{}, shape, integer_or_none) == 0);
+    }
 }
 
 TEST_CASE_TEMPLATE("small graphs: negative cycles are reported as by contractions", Exec, RIGEL_TEST_SPACES) {

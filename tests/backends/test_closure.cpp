@@ -10,10 +10,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -38,12 +40,14 @@ using element_of = typename S::element;
 template <class S>
 Square<element_of<S>> textbook(const S& s, Square<element_of<S>> d, std::int64_t n) {
   using A = typename S::accumulator;
+  const auto none = rigel::detail::convert<element_of<S>>(A(S::identity()));
   const auto merge = [&](element_of<S>& x, A y) { x = rigel::detail::convert<element_of<S>>(s.add(static_cast<A>(x), y)); };
   for (std::int64_t i = 0; i < n; ++i) merge(d[i * n + i], S::one());
   for (std::int64_t k = 0; k < n; ++k)
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j)
-        merge(d[i * n + j], s.multiply(static_cast<A>(d[i * n + k]), static_cast<A>(d[k * n + j])));
+        if (d[i * n + k] != none && d[k * n + j] != none)
+          merge(d[i * n + j], s.multiply(static_cast<A>(d[i * n + k]), static_cast<A>(d[k * n + j])));
   return d;
 }
 
@@ -195,6 +199,77 @@ struct Reachable {
   KOKKOS_FUNCTION static bool multiply(bool a, bool b) { return a && b; }
   KOKKOS_FUNCTION static bool add(bool x, bool y) { return x || y; }
 };
+
+// Shortest paths in which no path stays so, whatever follows it.
+struct Careful {
+  using element = float;
+  using accumulator = float;
+  static constexpr bool idempotent = true, selective = true;
+  KOKKOS_FUNCTION static constexpr float identity() { return std::numeric_limits<float>::infinity(); }
+  KOKKOS_FUNCTION static constexpr float annihilator() { return identity(); }
+  KOKKOS_FUNCTION static constexpr float one() { return 0; }
+  KOKKOS_FUNCTION static float multiply(float a, float b) { return a == identity() || b == identity() ? identity() : a + b; }
+  KOKKOS_FUNCTION static float add(float x, float y) { return x != x || x < y ? x : y; }
+};
+// Least products, by a functor that does not say whether its identity absorbs.
+struct LeastProduct {
+  using element = float;
+  using accumulator = float;
+  static constexpr bool idempotent = true, selective = true;
+  KOKKOS_FUNCTION static constexpr float identity() { return std::numeric_limits<float>::infinity(); }
+  KOKKOS_FUNCTION static constexpr float one() { return 1; }
+  KOKKOS_FUNCTION static float multiply(float a, float b) { return a * b; }
+  KOKKOS_FUNCTION static float add(float x, float y) { return x != x || x < y ? x : y; }
+};
+
+// The kernels that close a graph on Exec, with predecessors or without.
+template <class Exec>
+std::vector<std::string> closing_kernels(bool tracks) {
+  std::vector<std::string> names = {"", "reference", "portable", support::on_host<Exec> ? "host" : "cuda.simt"};
+  if (!tracks) names.emplace_back("closure.small");
+  return names;
+}
+
+// Closes a graph by blocks of several sizes and by every kernel, with predecessors and without, and compares with the expected paths.
+template <class Exec, class S>
+void check_closure(const S& s, const Square<element_of<S>>& graph, std::int64_t n, const Square<element_of<S>>& paths,
+                   const Square<int>& before) {
+  CAPTURE(rigel::semiring_name<S>());
+  const auto d = square<element_of<S>, Exec>(n);
+  const auto p = square<int, Exec, Kokkos::LayoutLeft>(n);
+  for (const bool tracks : {false, true})
+    for (const std::string& kernel : closing_kernels<Exec>(tracks))
+      for (const std::int64_t block : {1, 2, 3, 4, 64}) {
+        CAPTURE(tracks);
+        CAPTURE(kernel);
+        CAPTURE(block);
+        upload(d, graph);
+        const rigel::ClosureOptions options{.block = block, .kernel = kernel};
+        const auto report = tracks ? rigel::closure(Exec(), s, d, p, options) : rigel::closure(Exec(), s, d, options);
+        CHECK_FALSE(report.negative_cycle);
+        CHECK(differences(download(d), paths) == 0);
+        if (tracks) CHECK(download(p) == before);
+      }
+}
+
+// Arcs 0 → 1 and 1 → 0, and whatever the graph holds for no arc; `sign` is −1 for longest paths.
+template <class Exec, class S>
+void check_no_paths(int sign, const std::vector<element_of<S>>& nones) {
+  using T = element_of<S>;
+  const T to = static_cast<T>(7 * sign), back = static_cast<T>(-3 * sign), none = S::identity();
+  const Square<T> paths = {0,    to,   none, none,  //
+                           back, 0,    none, none,  //
+                           none, none, 0,    none,  //
+                           none, none, none, 0};
+  const Square<int> before = {-1, 0, -1, -1, 1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+  for (const T x : nones) {
+    CAPTURE(x);
+    Square<T> graph(16, x);
+    graph[1] = to;
+    graph[4] = back;
+    check_closure<Exec>(S{}, graph, 4, paths, before);
+  }
+}
 
 // Checks graphs with arcs of the listed weights against textbook elimination, with and without predecessors.
 template <class Exec, class S>
@@ -379,6 +454,51 @@ TEST_CASE_TEMPLATE("integers: infinity stays what it is beside negative arcs", E
   CHECK(differences(download(d), lengths) == 0);
 }
 
+TEST_CASE_TEMPLATE("integers: all that stands for no path is no path", Exec, RIGEL_TEST_SPACES) {
+  using i16 = std::int16_t;
+  using i32 = std::int32_t;
+  using i64 = std::int64_t;
+  // What is nearer to infinity() than to 0. −3 added to it must not become a path, nor may two of them wrap.
+  check_no_paths<Exec, rigel::min_plus<i32>>(1, {2147483647, 1 << 30, (1 << 30) - 1, 999'999'999, 536'870'912});
+  check_no_paths<Exec, rigel::max_plus<i32>>(-1, {-2147483647 - 1, -2147483647, -(1 << 30), -999'999'999, -536'870'912});
+  constexpr i64 most = std::numeric_limits<i64>::max();
+  check_no_paths<Exec, rigel::min_plus<i64>>(1, {most, most / 2 + 1, most / 4 + 1});
+  check_no_paths<Exec, rigel::max_plus<i64>>(-1, {-most - 1, -most / 2 - 1, -most / 4 - 1});
+  check_no_paths<Exec, rigel::min_plus<i16, i16>>(1, {32767, 16384, 8192});
+  check_no_paths<Exec, rigel::max_plus<i16, i16>>(-1, {-32768, -16384, -8192});
+  check_no_paths<Exec, Penalised>(1, {999, 2000, 2147483647});
+}
+
+TEST_CASE_TEMPLATE("integers: any of them in one graph, with negative arcs", Exec, RIGEL_TEST_SPACES) {
+  const auto check = [](const auto& s, int sign, const std::vector<std::int32_t>& nones) {
+    using S = std::decay_t<decltype(s)>;
+    constexpr std::int64_t n = 70;
+    Random random(41);
+    auto graph = random_graph<S>(random, n, 0.05, [&] { return random.integer(0, 9); }), plain = graph;
+    for (std::int64_t e = 0; e < n * n; ++e) {
+      // Heights make arcs negative, but no cycle.
+      const bool is_arc = graph[e] != S::identity();
+      if (is_arc) plain[e] = sign * (plain[e] + static_cast<std::int32_t>(1000 * (e / n - e % n)));
+      graph[e] = is_arc ? plain[e] : nones[random.next() % nones.size()];
+    }
+    const auto expected = textbook(s, plain, n);
+    const auto d = square<std::int32_t, Exec>(n);
+    const auto p = square<int, Exec>(n);
+    for (const std::int64_t block : {1, 7, 64, 100}) {
+      CAPTURE(block);
+      upload(d, graph);
+      CHECK_FALSE(rigel::closure(Exec(), s, d, {.block = block}).negative_cycle);
+      CHECK(differences(download(d), expected) == 0);
+      upload(d, graph);
+      CHECK_FALSE(rigel::closure(Exec(), s, d, p, {.block = block}).negative_cycle);
+      CHECK(differences(download(d), expected) == 0);
+      CHECK(broken_paths(s, plain, expected, download(p), n) == 0);
+    }
+  };
+  check(rigel::min_plus<std::int32_t>{}, 1, {2147483647, 1 << 30, (1 << 30) - 1, 999'999'999, 536'870'912});
+  check(rigel::max_plus<std::int32_t>{}, -1, {-2147483647 - 1, -2147483647, -(1 << 30), -999'999'999, -536'870'912});
+}
+
 TEST_CASE_TEMPLATE("integers: no path is the identity alone, where the semiring says no more", Exec, RIGEL_TEST_SPACES) {
   check_others<Exec, Widest>({1, 1 << 29, 2'000'000'000});
   check_others<Exec, Bottleneck<std::int32_t>>({1, 1'500'000'000, 2'147'483'646});
@@ -480,19 +600,99 @@ TEST_CASE_TEMPLATE("NaN reaches what its arc reaches", Exec, RIGEL_TEST_SPACES) 
     rigel::closure(Exec(), rigel::min_plus<float>{}, d, p, {.block = block});
     CHECK(std::isnan(download(d)[0 * 4 + 3]));
   }
+  // ∞ + NaN is NaN: one NaN reaches all.
+  const Square<float> all(16, nan);
+  const Square<int> none(16, -1);
+  check_closure<Exec>(rigel::min_plus<float>{}, graph, 4, all, none);
   // An arc from a vertex to itself is on every path through it.
-  const Square<float> loop = {0, 1,   1,  //
-                              2, nan, 2,  //
-                              3, 3,   0};
-  const auto e = square<float, Exec>(3);
-  for (const char* kernel : {"", "reference", "closure.small"})
-    for (const int block : {1, 2, 3, 64}) {
-      CAPTURE(kernel);
-      CAPTURE(block);
-      upload(e, loop);
-      rigel::closure(Exec(), rigel::min_plus<float>{}, e, {.block = block, .kernel = kernel});
-      for (const float x : download(e)) CHECK(std::isnan(x));
-    }
+  for (int vertex = 0; vertex < 4; ++vertex) {
+    CAPTURE(vertex);
+    Square<float> loop(16, 2);
+    loop[vertex * 5] = nan;
+    check_closure<Exec>(rigel::min_plus<float>{}, loop, 4, all, none);
+    check_closure<Exec>(rigel::max_min<float>{}, loop, 4, all, none);
+    check_closure<Exec>(rigel::min_times<float>{}, loop, 4, all, none);
+  }
+}
+
+TEST_CASE_TEMPLATE("NaN on the diagonal reaches the paths through it", Exec, RIGEL_TEST_SPACES) {
+  // 3 → 0 → 1 → 2, and NaN on 1, of semirings whose no path stays so: in every order of the vertices.
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto check = [&](const auto& s, float one) {
+    constexpr float none = std::numeric_limits<float>::infinity();
+    const Square<float> graph = {none, 2,    none, none,  //
+                                 none, nan,  3,    none,  //
+                                 none, none, none, none,  //
+                                 5,    none, none, none};
+    const Square<float> paths = {one,  nan,  nan, none,  //
+                                 none, nan,  nan, none,  //
+                                 none, none, one, none,  //
+                                 5,    nan,  nan, one};
+    std::vector<int> place = {0, 1, 2, 3};
+    do {
+      CAPTURE(place);
+      Square<float> arcs(16), expected(16);
+      Square<int> before(16, -1);
+      for (int i = 0; i < 4; ++i)
+        for (int j = 0; j < 4; ++j) {
+          arcs[place[i] * 4 + place[j]] = graph[i * 4 + j];
+          expected[place[i] * 4 + place[j]] = paths[i * 4 + j];
+        }
+      before[place[3] * 4 + place[0]] = place[3];
+      check_closure<Exec>(s, arcs, 4, expected, before);
+    } while (std::next_permutation(place.begin(), place.end()));
+  };
+  check(Careful{}, 0);
+  check(rigel::min_times<float>{}, 1);
+}
+
+TEST_CASE_TEMPLATE("closure of products: an arc of 0, and arcs that are missing", Exec, RIGEL_TEST_SPACES) {
+  // 3 → 0 → 1 → 2.
+  const auto check = [](const auto& s, float first, float second, float product) {
+    using T = element_of<std::decay_t<decltype(s)>>;
+    const T none = rigel::infinity<T>(), one = T(1.f), half = T(0.5f), a = T(first), b = T(second), ab = T(product);
+    const Square<T> graph = {none, a,    none, none,  //
+                             none, none, b,    none,  //
+                             none, none, none, none,  //
+                             half, none, none, none};
+    const Square<T> paths = {one,
+                             a,
+                             ab,
+                             none,  //
+                             none,
+                             one,
+                             b,
+                             none,  //
+                             none,
+                             none,
+                             one,
+                             none,  //
+                             half,
+                             T(first / 2),
+                             T(product / 2),
+                             one};
+    check_closure<Exec>(s, graph, 4, paths, {-1, 0, 1, -1, -1, -1, 1, -1, -1, -1, -1, -1, 3, 0, 1, -1});
+  };
+  check(rigel::min_times<float>{}, 0, 2, 0);
+  check(rigel::min_times<float>{}, 0x1p-100f, 0x1p-100f, 0);  // 2^-200, below the least float
+  check(rigel::min_times<double>{}, 0, 2, 0);
+  check(rigel::min_times<rigel::half>{}, 0, 2, 0);
+  check(LeastProduct{}, 0, 2, 0);
+
+  // Powers of two, whose products do not round, along ascending vertices; a fifth of the arcs is 0.
+  using S = rigel::min_times<float>;
+  constexpr std::int64_t n = 70;
+  Random random(43);
+  auto graph = random_graph<S>(
+      random, n, 0.1, [&] { return random.chance(0.2) ? 0.f : std::ldexp(1.f, static_cast<int>(random.integer(0, 1))); });
+  for (std::int64_t e = 0; e < n * n; ++e)
+    if (e % n <= e / n) graph[e] = S::identity();
+  for (const std::int64_t block : {7, 64, 100}) check_paths<Exec>(S{}, graph, n, block);
+
+  // A cycle with such an arc is better than the empty path.
+  const auto d = square<float, Exec>(2);
+  upload(d, Square<float>{rigel::infinity<float>(), 0, 3, rigel::infinity<float>()});
+  CHECK(rigel::closure(Exec(), S{}, d).vertex == 1);
 }
 
 TEST_CASE_TEMPLATE("closure with the caller's workspace, and with a named kernel", Exec, RIGEL_TEST_SPACES) {

@@ -67,6 +67,41 @@ static void by_hand(rigel_handle* handle) {
   }
 }
 
+/* Integers beyond half of the largest one are no arc; 0 -> 1 of 7, 1 -> 0 of -3. */
+static void no_arcs_of_integers(rigel_handle* handle) {
+  static const int32_t none = RIGEL_I32_INFINITY;
+  int32_t* const d_data = allocate(9 * sizeof(int32_t));
+  int32_t* const p_data = allocate(9 * sizeof(int32_t));
+  const rigel_matrix d = RIGEL_ROW_MAJOR(d_data, RIGEL_I32, 3, 3), p = RIGEL_ROW_MAJOR(p_data, RIGEL_I32, 3, 3);
+  const int32_t paths[] = {0, 7, none, -3, 0, none, none, none, 0};
+  static const int32_t before[] = {-1, 0, -1, 1, -1, -1, -1, -1, -1};
+  rigel_closure_args args = closure_args("min_plus");
+  int tracks, i;
+  for (tracks = 0; tracks < 2; ++tracks) {
+    rigel_closure_report report = empty_report();
+    for (i = 0; i < 9; ++i) d_data[i] = 2147483647;
+    d_data[1] = 7;
+    d_data[3] = -3;
+    OK(rigel_closure(handle, &args, &d, tracks ? &p : NULL, &report));
+    CHECK(report.negative_cycle == 0);
+    CHECK(memcmp(d_data, paths, sizeof paths) == 0);
+    if (tracks) CHECK(memcmp(p_data, before, sizeof before) == 0);
+  }
+}
+
+/* The least product of 0 -> 1 of 0 and 1 -> 2 of 2 is 0; 2 reaches nothing, and 0 times infinity is no path. */
+static void least_products(rigel_handle* handle) {
+  static const float far = INFINITY;
+  const float arcs[] = {far, 0, far, far, far, 2, far, far, far}, paths[] = {1, 0, 0, far, 1, 2, far, far, 1};
+  float* const d_data = allocate(sizeof arcs);
+  const rigel_matrix d = RIGEL_ROW_MAJOR(d_data, RIGEL_F32, 3, 3);
+  rigel_closure_args args = closure_args("min_times");
+  memcpy(d_data, arcs, sizeof arcs);
+  OK(rigel_closure(handle, &args, &d, NULL, NULL));
+  OK(rigel_synchronize(handle));
+  CHECK(memcmp(d_data, paths, sizeof paths) == 0);
+}
+
 /* R. W. Floyd, Algorithm 97, on weights that are exact in any order. */
 static void against_loops(rigel_handle* handle) {
   enum { n = 130 };
@@ -118,6 +153,8 @@ static void reachability(rigel_handle* handle) {
 
 void test_closures(rigel_handle* handle) {
   by_hand(handle);
+  no_arcs_of_integers(handle);
+  least_products(handle);
   against_loops(handle);
   reachability(handle);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/inner_products.hpp>
+#include <rigel/backends/cuda/solver/divisor.hpp>
 #include <rigel/backends/cuda/solver/launches.hpp>
 #include <rigel/detail/solve.hpp>
 #include <rigel/semirings.hpp>
@@ -31,8 +32,8 @@ struct RowSolver {
   static constexpr int slots = width / 32, leading = width + 1, pitch = 36;
   static constexpr int shared_bytes = static_cast<int>(sizeof(T)) * (width * (leading + 1) + warps * rows_of_warp * pitch);
 
-  T* steps;        // row k: what step k subtracts from the unknowns after it, for each unit of its own; zeros elsewhere
-  T* reciprocals;  // of the diagonal
+  T* steps;  // row k: what step k subtracts from the unknowns after it, for each unit of its own; the pivot; zeros elsewhere
+  T* reciprocals;  // of the pivots
   T* own;          // of a warp: a slot of its rows
 
   __device__ explicit RowSolver(int warp) {
@@ -54,7 +55,8 @@ struct RowSolver {
   }
 
   /// Reads the lower triangle L(l) of order n, filled up with zeros; in descending order steps and unknowns are numbered from the last one.
-  __device__ __forceinline__ void load(const Strided<const T>& triangle, std::int64_t l, int n) const {
+  /// Returns whether all of this thread's reciprocals serve.
+  __device__ __forceinline__ bool load(const Strided<const T>& triangle, std::int64_t l, int n) const {
     const bool by_rows = triangle.column < triangle.row;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     constexpr int together = 8;  // loads of a thread that are on their way at a time
@@ -71,16 +73,20 @@ struct RowSolver {
         each([&](int i, int j, bool inside, T& value) { value = inside && j <= i ? triangle.at(l, i, j) : T(0); });
         each([&](int i, int j, bool inside, T value) {
           const int step = descending && inside ? n - 1 - i : j, unknown = descending && inside ? n - 1 - j : i;
-          steps[step * leading + unknown] = j < i ? value : T(0);
+          steps[step * leading + unknown] = value;
         });
       }
-    for (int i = static_cast<int>(threadIdx.x); i < width; i += threads)
-      reciprocals[descending && i < n ? n - 1 - i : i] = kind == Triangular::unit_ascending ? T(1)
-                                                         : i < n                            ? T(1) / triangle.at(l, i, i)
-                                                                                            : T(0);
+    bool all_serve = true;
+    for (int i = static_cast<int>(threadIdx.x); i < width; i += threads) {
+      const T reciprocal = kind == Triangular::unit_ascending ? T(1) : i < n ? T(1) / triangle.at(l, i, i) : T(0);
+      reciprocals[descending && i < n ? n - 1 - i : i] = reciprocal;
+      all_serve = all_serve && serves(reciprocal);
+    }
+    return all_serve;
   }
 
-  /// The unknowns of a warp's rows.
+  /// The unknowns of a warp's rows. `all_serve`: the reciprocals of all pivots.
+  template <bool all_serve>
   __device__ __forceinline__ void solve(T (&x)[rows_of_warp][slots], int lane) const {
 #pragma unroll
     for (int slot = 0; slot < slots; ++slot) {
@@ -88,11 +94,15 @@ struct RowSolver {
       for (int i = 0; i < 32; ++i) {
         const int k = 32 * slot + i;
         const T reciprocal = reciprocals[k];
+        const Divisor<T> pivot(all_serve ? T(1) : steps[k * leading + k], reciprocal);
         T factors[slots], known[rows_of_warp];
 #pragma unroll
         for (int s = slot; s < slots; ++s) factors[s] = steps[k * leading + 32 * s + lane];
 #pragma unroll
-        for (int r = 0; r < rows_of_warp; ++r) known[r] = __shfl_sync(~0u, x[r][slot], i) * reciprocal;
+        for (int r = 0; r < rows_of_warp; ++r) {
+          const T value = __shfl_sync(~0u, x[r][slot], i);
+          known[r] = all_serve ? value * reciprocal : pivot.divide(value);
+        }
         // Selections, no branches: rows are to overlap.
 #pragma unroll
         for (int r = 0; r < rows_of_warp; ++r) {
@@ -130,9 +140,11 @@ __global__ void __launch_bounds__(RowSolver<T, kind>::threads, 1)
     for (int r = 0; r < R::rows_of_warp; ++r) x[r][s] = solver.own[r * R::pitch + lane];
     __syncwarp();
   }
-  solver.load(triangle, l, width);
-  __syncthreads();
-  solver.solve(x, lane);
+  const bool all_serve = __syncthreads_and(solver.load(triangle, l, width)) != 0;
+  if (kind == Triangular::unit_ascending || all_serve)
+    solver.template solve<true>(x, lane);
+  else
+    solver.template solve<false>(x, lane);
 #pragma unroll
   for (int s = 0; s < R::slots; ++s) {
 #pragma unroll

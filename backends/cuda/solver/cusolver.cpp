@@ -96,6 +96,7 @@ struct Arrays {
     take(packed.infos, l);
     take(packed.of_factors, l);
     take(packed.of_sides, l);
+    packed.by_reciprocals = true;
     take(pivots, p.factorisation == Factorisation::lu ? l * n : 0);
     take(unread, l);
     take(device, static_cast<std::int64_t>(streams * buffer.device));

@@ -5,6 +5,7 @@
 // the rest. The right sides are columns right of A: the factorisation solves with L for them, and blocks of U in descending order do
 // the rest. What is left of a panel is not needed any more, so its rows are not moved.
 #include <rigel/backends/cuda/solver/blocked.hpp>
+#include <rigel/backends/cuda/solver/divisor.hpp>
 #include <rigel/backends/cuda/solver/passes.hpp>
 #include <rigel/backends/cuda/solver/register.hpp>
 #include <rigel/detail/workspace.hpp>
@@ -99,7 +100,7 @@ __global__ void __launch_bounds__(panel_threads, 1)
   __syncthreads();
   for (int k = 0; k < width; ++k) {
     const auto [size, p] = panel.pivot(k, rows);
-    if (p < 0 || !detail::is_pivot(Factorisation::lu, T(1) / size)) {  // too small, 0, or not finite
+    if (p < 0 || !detail::is_pivot(Factorisation::lu, size)) {
       if (threadIdx.x == 0 && infos[l] == 0) infos[l] = static_cast<std::int32_t>(first) + k + 1;
       break;
     }
@@ -116,10 +117,10 @@ __global__ void __launch_bounds__(panel_threads, 1)
       }
     }
     __syncthreads();
-    const T reciprocal = T(1) / panel.at(k, k);
+    const Divisor<T> pivot(panel.at(k, k));
     // The rows that this thread looks at for the next pivot, too.
     for (int i = k + 1 + static_cast<int>(threadIdx.x); i < rows; i += panel_threads) {
-      const T factor = panel.at(i, k) * reciprocal;
+      const T factor = pivot.divide(panel.at(i, k));
       panel.at(i, k) = factor;
 #pragma unroll 4
       for (int j = k + 1; j < width; ++j) panel.at(i, j) = fma(-factor, panel.at(k, j), panel.at(i, j));

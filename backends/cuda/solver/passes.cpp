@@ -3,6 +3,7 @@
 // The passes before and after the kernels of large systems. Blocks of 256 threads take tiles of 32 × 32 elements through shared
 // memory, so that a warp reads and writes neighbours whatever the layouts.
 #include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/backends/cuda/solver/divisor.hpp>
 #include <rigel/backends/cuda/solver/passes.hpp>
 
 #include <algorithm>
@@ -75,7 +76,8 @@ __global__ void __launch_bounds__(threads, 1) unpack_systems(const __grid_consta
   if (threadIdx.x == 0) first = from.infos[l] > 0 ? from.infos[l] : static_cast<int>(n) + 1;
   __syncthreads();
   for (std::int64_t k = threadIdx.x; k < n; k += threads) {
-    const bool good = eigen ? w[k] - w[k] == 0 : detail::is_pivot(g.factorisation, from.factors.at(l, k, k));
+    bool good = eigen ? w[k] - w[k] == 0 : detail::is_pivot(g.factorisation, from.factors.at(l, k, k));
+    if (from.by_reciprocals && !eigen) good = good && serves(T(1) / from.factors.at(l, k, k));
     if (!good) atomicMin(&first, static_cast<int>(k) + 1);
   }
   __syncthreads();

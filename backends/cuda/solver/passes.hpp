@@ -13,7 +13,8 @@ struct Packed {
   detail::Strided<T> factors, sides;  // n × n, of Cholesky the lower triangle and zeros; n × m
   T* values;                          // n for each system
   std::int32_t* infos;
-  T **of_factors, **of_sides;  // pointers to each of them, for batched routines; null: not wanted
+  T **of_factors, **of_sides;   // pointers to each of them, for batched routines; null: not wanted
+  bool by_reciprocals = false;  // of pivots: those whose reciprocal is infinite cannot be divided by
 };
 
 /// Packs A and B, clears the infos, and sets the pointers.

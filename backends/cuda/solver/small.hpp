@@ -134,15 +134,15 @@ __device__ __forceinline__ int factor_lu(T (&a)[Cut::tiles][Cut::tiles], int (&p
           for (int c = 0; c < tiles; ++c) shared.row[at.column(c)] = a[r][c];
         }
       __syncthreads();
-      const T reciprocal = T(1) / column[p];
+      const Divisor<T> pivot(column[p]);
       if (threadIdx.x == 0) {
-        shared.reciprocals[k] = reciprocal;
+        shared.reciprocals[k] = pivot.divide(T(1));
         shared.rows[k] = p;
       }
       T factor[tiles];
 #pragma unroll
       for (int r = 0; r < tiles; ++r) {
-        factor[r] = position[r] < 0 ? column[at.row(r)] * reciprocal : T(0);
+        factor[r] = position[r] < 0 ? pivot.divide(column[at.row(r)]) : T(0);
         if (at.x == kk && position[r] < 0) a[r][kt] = factor[r];
       }
 #pragma unroll

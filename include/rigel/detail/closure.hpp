@@ -22,26 +22,30 @@ auto closure_range(const Exec& exec, std::int64_t items) {
   return by_argument(Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, items));
 }
 
-/// Before the elimination: D(i,i) ← D(i,i) ⊕ one(), and P(i,j) = i where there is an arc from i to another j.
+/// Before the elimination: what stands for no path becomes the identity, D(i,i) ← D(i,i) ⊕ one(), and P(i,j) = i where there is an
+/// arc from i to another j.
 template <class Exec, class S, class Index>
 void closure_begin(const Exec& exec, const ClosureData<S, Index>& g) {
-  const std::int64_t items = g.batches * g.n * (g.tracks ? g.n : 1);
+  constexpr bool diagonal_alone = !ClosureData<S, Index>::tracks && !KnowsNoPath<S>;
+  const std::int64_t items = g.batches * g.n * (diagonal_alone ? 1 : g.n);
   Kokkos::parallel_for(
       "rigel::closure/begin", closure_range(exec, items), KOKKOS_LAMBDA(const std::int64_t e) {
         if (e == 0) *g.cycle = std::numeric_limits<std::int64_t>::max();
-        if constexpr (!ClosureData<S, Index>::tracks) {
+        if constexpr (diagonal_alone) {
           auto& d = g.d.at(e / g.n, e % g.n, e % g.n);
           d = g.merge(d, g.one());
         } else {
           const auto [l, i, j] = g.item(e, g.n, g.n);
           auto& d = g.d.at(l, i, j);
-          g.p.at(l, i, j) = static_cast<Index>(i == j || g.is_no_path(d) ? -1 : i);
+          if constexpr (ClosureData<S, Index>::tracks)
+            g.p.at(l, i, j) = i == j || g.is_no_path(d) ? static_cast<Index>(-1) : g.predecessor(d, static_cast<Index>(i));
+          if constexpr (KnowsNoPath<S>) d = g.normal(d);
           if (i == j) d = g.merge(d, g.one());
         }
       });
 }
 
-/// After it, where the semiring knows more than one value for no path: those become the identity, without a predecessor.
+/// After it, where the semiring knows more than one value for no path: those become the identity again, without a predecessor.
 template <class Exec, class S, class Index>
 void closure_end(const Exec& exec, const ClosureData<S, Index>& g) {
   Kokkos::parallel_for(
@@ -90,9 +94,10 @@ struct ClosureInRegisters {
       team.team_barrier();
       const Element self = to(k)[k];
       if (team.team_rank() == 0 && self == self && g.improves(self, g.one())) Kokkos::atomic_min(g.cycle, l * g.n + k0 + k);
-      const bool spreads = b == g.n && self != self;  // NaN, on every path through k; products spread it, too
+      const bool spreads = self != self;  // NaN, on every path through k
       for_each([&](int i, int j, Element& x) {
-        const Element joined = g.merge(x, spreads ? self : g.join(to(k)[i], from(k)[j]));
+        const Element to_k = spreads ? g.join(to(k)[i], self) : to(k)[i];
+        const Element joined = g.merge(x, g.join(to_k, from(k)[j]));
         if ((i != k && j != k) || spreads) x = joined;
       });
       publish(k + 1);
@@ -107,7 +112,9 @@ struct ClosureInRegisters {
 ///   without predecessors   square = D(K,K)*, right = D(K,:); D ← D* in place if K is all vertices
 ///   with them              D(K,K) ← D(K,K)* in place, with P; square(i,k) = D(i,k) as it was when vertex k was
 ///                          eliminated; left = D(:,K), but for the rows K, which are not used
-/// Vertices in ascending order, each an outer product (R. W. Floyd, Algorithm 97: Shortest path, 1962).
+/// Vertices in ascending order, each an outer product (R. W. Floyd, Algorithm 97: Shortest path, 1962). Where D(k,k) is NaN, paths pass
+/// through it: D(i,k) ⊗ D(k,k) ⊗ D(k,j), for i = k and j = k, too. Whether a thread reads a row or a column of k before or after
+/// another one has written it, then makes no difference: NaN joins to NaN either way, and what is no path stays so.
 template <class Exec, class S, class Index>
 void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int64_t k0, std::int64_t b) {
   constexpr bool tracks = ClosureData<S, Index>::tracks, in_registers = !runs_on_host<Exec> && !tracks;
@@ -157,21 +164,21 @@ void closure_diagonal(const Exec& exec, const ClosureData<S, Index>& g, std::int
           team.team_barrier();
           const auto self = block.at(0, k, k);
           if (rank == 0 && self == self && g.improves(self, g.one())) Kokkos::atomic_min(g.cycle, l * g.n + k0 + k);
-          const bool spreads = !tracks && in_place && self != self;  // NaN, on every path through k; products spread it, too
+          const bool spreads = self != self;
           for (std::int64_t i = row; i < b; i += rows) {
-            if (i == k && !spreads) continue;
-            const auto to_k = block.at(0, i, k);
+            const auto to_k = spreads ? g.join(block.at(0, i, k), self) : block.at(0, i, k);
             if constexpr (tracks)
               if (lane == 0) g.square.at(l, i, k) = to_k;
+            if (i == k && !spreads) continue;
             for (std::int64_t j = lane; j < b; j += lanes) {
               if (j == k && !spreads) continue;
-              const auto through_k = spreads ? self : g.join(to_k, block.at(0, k, j));
+              const auto through_k = g.join(to_k, block.at(0, k, j));
               auto& d = block.at(0, i, j);
               if constexpr (!tracks) {
                 d = g.merge(d, through_k);
               } else if (g.improves(through_k, d)) {
                 d = through_k;
-                g.p.at(l, k0 + i, k0 + j) = g.p.at(l, k0 + k, k0 + j);
+                g.p.at(l, k0 + i, k0 + j) = g.predecessor(through_k, g.p.at(l, k0 + k, k0 + j));
               }
             }
           }
@@ -193,15 +200,15 @@ void closure_panel(const Exec& exec, const ClosureData<S, Index>& g, std::int64_
         const auto is_closed = [&](std::int64_t j) { return j >= k0 && j < k0 + b; };
         for (std::int64_t k = 0; k < b; ++k)
           for (std::int64_t i = 0; i < b; ++i) {
-            if (i == k) continue;
             const auto to_k = g.square.at(l, i, k);
+            if (i == k && to_k == to_k) continue;
             for (std::int64_t j = first; j < last; ++j) {
               if (is_closed(j)) continue;
               const auto through_k = g.join(to_k, g.d.at(l, k0 + k, j));
               auto& d = g.d.at(l, k0 + i, j);
               if (!g.improves(through_k, d)) continue;
               d = through_k;
-              g.p.at(l, k0 + i, j) = g.p.at(l, k0 + k, j);
+              g.p.at(l, k0 + i, j) = g.predecessor(through_k, g.p.at(l, k0 + k, j));
             }
           }
         for (std::int64_t i = 0; i < b; ++i)
@@ -223,7 +230,7 @@ struct Improve {
     const auto old = g.d.at(l, m, n);
     const auto found = convert<typename S::element>(x.value);
     if ((m >= k0 && m < k0 + b) || !g.improves(found, old)) return old;
-    g.p.at(l, m, n) = g.right_p.at(l, x.index, n);
+    g.p.at(l, m, n) = g.predecessor(found, g.right_p.at(l, x.index, n));
     return found;
   }
 };

@@ -3,6 +3,7 @@
 // What the kernels of closure() read and write, and the operations of its semiring on elements.
 #pragma once
 
+#include <rigel/detail/absorbing.hpp>
 #include <rigel/detail/call.hpp>
 
 namespace rigel::detail {
@@ -13,6 +14,10 @@ concept KnowsNoPath = requires(typename S::accumulator x) {
   { S::is_no_path(x) } -> std::convertible_to<bool>;
 };
 
+/// The semiring that closure() computes in: S itself, if it says of its identity() that it absorbs, or what stands for no path.
+template <class S>
+using closed_t = std::conditional_t<KnowsNoPath<S> || requires { S::annihilator(); }, S, Absorbing<S>>;
+
 /// In place of an index type where no predecessors are kept.
 struct no_index {};
 
@@ -22,6 +27,8 @@ struct ClosureData {
   using element = typename S::element;
   using accumulator = typename S::accumulator;
   static constexpr bool tracks = !std::is_same_v<Index, no_index>;
+  /// Whether NaN wins against every operand of ⊗. A user's identity() may absorb it.
+  static constexpr bool nan_absorbs = in_zoo<S>;
 
   S semiring;
   std::int64_t batches, n;
@@ -56,6 +63,18 @@ struct ClosureData {
       return S::is_no_path(static_cast<accumulator>(x));
     else
       return static_cast<accumulator>(x) == static_cast<accumulator>(identity());
+  }
+
+  /// The identity in place of anything else that stands for no path. Operations take no other than that.
+  RIGEL_MEMBER static element normal(element x) {
+    if constexpr (KnowsNoPath<S>)
+      return is_no_path(x) ? identity() : x;
+    else
+      return x;
+  }
+  /// The predecessor that goes with a path: none with NaN, of which no path is the best one.
+  RIGEL_MEMBER static Index predecessor(element path, Index vertex) {
+    return path == path ? vertex : static_cast<Index>(-1);
   }
 
   /// Item e of a batch of matrices of the given extents, in the order of D's memory.

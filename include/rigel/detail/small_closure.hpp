@@ -148,11 +148,16 @@ struct SmallClosure {
   }
   /// Eliminates the vertex 4·group + k in T.
   RIGEL_MEMBER static void eliminate(const Data& g, Shared& s, Thread& t, int group, int k) {
-    const Quad to = s.to[k % 2][t.row], from = s.from[k % 2][t.column];
+    Quad to = s.to[k % 2][t.row];
+    const Quad from = s.from[k % 2][t.column];
     const Element self = s.to[k % 2][group].v[k];
-    const bool spreads = one_block && self != self;  // NaN, on every path through k; later products spread it, too
+    // NaN, on every path through k. Later products spread it, too, unless the identity absorbs it.
+    const bool spreads = (one_block || !Data::nan_absorbs) && self != self;
+    if (spreads)
+#pragma unroll
+      for (int r = 0; r < 4; ++r) to.v[r] = g.join(to.v[r], self);
     for_each<4, 4>([&](int r, int c) {
-      const Element joined = g.merge(t.t[r][c], spreads ? self : g.join(to.v[r], from.v[c]));
+      const Element joined = g.merge(t.t[r][c], g.join(to.v[r], from.v[c]));
       if ((!(r == k && t.row == group) && !(c == k && t.column == group)) || spreads) t.t[r][c] = joined;
     });
     if (k < 3)
@@ -216,7 +221,7 @@ struct SmallClosure {
       phase([&](Thread& t) {
         for_lines(s, t, group, [&](Element& x, int line, int place) {
           const bool exists = line < n && place < n;
-          x = !exists ? g.identity() : g.by_rows ? g.d.at(l, line, place) : g.d.at(l, place, line);
+          x = !exists ? g.identity() : g.normal(g.by_rows ? g.d.at(l, line, place) : g.d.at(l, place, line));
         });
       });
       phase([&](Thread& t) { for_quads(s, t, g.by_rows, group, [](const Element& from, Element& to) { to = from; }); });
@@ -298,10 +303,7 @@ struct SmallClosure {
         for_lines(s, t, group, [&](const Element& from, int line, int place) {
           if (line >= n || place >= n) return;
           auto& to = g.by_rows ? g.d.at(l, line, place) : g.d.at(l, place, line);
-          if constexpr (KnowsNoPath<S>)
-            to = g.is_no_path(from) ? g.identity() : from;
-          else
-            to = from;
+          to = g.normal(from);
         });
       });
     });
