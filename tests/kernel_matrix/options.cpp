@@ -113,6 +113,20 @@ TEST_CASE_TEMPLATE("kernel_matrix: empty extents", Exec, RIGEL_TEST_SPACES) {
   CHECK(support::values(d) == Values{9, 9, 9, 9});
 }
 
+// Of the eight steps hamming takes a quotient and a square, the kernel five; of the four views the kernel three.
+TEST_CASE_TEMPLATE("kernel_matrix: a step and a view are left after the kernel with most of them", Exec, RIGEL_TEST_SPACES) {
+  const auto x = support::matrix<double, Exec>(2, 2, {0, 0, 0, 1}), d = support::matrix<double, Exec>(2, 2);
+  const auto one = numbers<Exec>({1});
+  const auto ridge = number<Exec>(2);
+  rigel::kernel_matrix(Exec(), x, d, metric::hamming{}, kernel::rational_quadratic{one, one},
+                       rigel::KernelMatrixOptions{.regularisation = ridge});
+  // Half of the places differ: 1/(1 + (1/2)²/2)
+  const Values found = support::values(d);
+  CHECK(found[0] == 3);
+  CHECK(found[1] == doctest::Approx(8. / 9).epsilon(1e-15));
+  CHECK(found[3] == 3);
+}
+
 TEST_CASE_TEMPLATE("kernel_matrix: what is refused", Exec, RIGEL_TEST_SPACES) {
   const auto x = support::matrix<double, Exec>(3, 2, {1, 2, 3, 4, 5, 6}, "x"),
              z = support::matrix<double, Exec>(4, 2, {}, "z");
