@@ -94,8 +94,8 @@ Operand operand_of(const View& v, Batch batch, const char* argument) {
   o.argument = argument;
   o.label = v.label();
   constexpr bool batched = View::rank() == 3;
-  const int l = batch == Batch::first ? 0 : 2;
-  const int i = batched && batch == Batch::first ? 1 : 0;
+  const std::size_t l = batch == Batch::first ? 0 : 2;
+  const std::size_t i = batched && batch == Batch::first ? 1 : 0;
   if constexpr (batched) {
     o.batches = static_cast<std::int64_t>(v.extent(l));
     if (o.batches != 1) o.batch_stride = static_cast<std::int64_t>(v.stride(l));
