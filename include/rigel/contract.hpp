@@ -322,6 +322,14 @@ OwningContraction<Exec, SemiringOrView, A, B, C, E> problem_of(const Exec& exec,
                                                                const ContractOptions& options = {}) {
   return {exec, semiring, a, b, c, epilogue, options};
 }
+/// The same without an epilogue.
+template <class Exec, class SemiringOrView, class A, class B, class C>
+OwningContraction<Exec, SemiringOrView, A, B, C, epilogue::Program> problem_of(const Exec& exec,
+                                                                               const SemiringOrView& semiring, const A& a,
+                                                                               const B& b, const C& c,
+                                                                               const ContractOptions& options) {
+  return {exec, semiring, a, b, c, {}, options};
+}
 
 /// C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ), asynchronously on `exec`.
 ///
@@ -341,12 +349,19 @@ OwningContraction<Exec, SemiringOrView, A, B, C, E> problem_of(const Exec& exec,
 /// parallel region: Kokkos does not launch from there.
 ///
 /// Throws Error(invalid_argument) if extents do not match or C overlaps, Error(not_found) if no kernel has the name that
-/// options.kernel asks for, Error(unsupported) if no kernel covers the call or Kokkos::Threads cannot launch from here,
-/// Error(out_of_memory) if the pool gets no memory, and Error(device) if the CUDA runtime fails. C is untouched when it throws.
+/// options.kernel asks for, Error(unsupported) if no kernel covers the call, Kokkos is not initialised, or Kokkos::Threads cannot
+/// launch from here, Error(out_of_memory) if the pool gets no memory, and Error(device) if the CUDA runtime fails. C is untouched
+/// when it throws.
 template <class Exec, class SemiringOrView, class A, class B, class C, class E = epilogue::Program>
 void contract(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c, const E& epilogue = {},
               const ContractOptions& options = {}) {
   detail::with_problem(exec, semiring, a, b, c, epilogue, options, [](const Contraction& p) { run(p); });
+}
+/// The same without an epilogue: `contract(exec, s, a, b, c, {.accumulate = true})`.
+template <class Exec, class SemiringOrView, class A, class B, class C>
+void contract(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
+              const ContractOptions& options) {
+  contract(exec, semiring, a, b, c, epilogue::Program{}, options);
 }
 
 /// Lists every candidate kernel of a call of contract() with the same arguments, a line each: its predicted time, or why it
@@ -356,6 +371,11 @@ std::string explain(const Exec& exec, const SemiringOrView& semiring, const A& a
                     const E& epilogue = {}, const ContractOptions& options = {}) {
   return detail::with_problem(exec, semiring, a, b, c, epilogue, options, [](const Contraction& p) { return explain(p); });
 }
+template <class Exec, class SemiringOrView, class A, class B, class C>
+std::string explain(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
+                    const ContractOptions& options) {
+  return explain(exec, semiring, a, b, c, epilogue::Program{}, options);
+}
 
 /// Bytes of workspace, in memory of the execution space, that a call of contract() with the same arguments needs.
 template <class Exec, class SemiringOrView, class A, class B, class C, class E = epilogue::Program>
@@ -363,6 +383,11 @@ std::size_t workspace_size(const Exec& exec, const SemiringOrView& semiring, con
                            const E& epilogue = {}, const ContractOptions& options = {}) {
   return detail::with_problem(exec, semiring, a, b, c, epilogue, options,
                               [](const Contraction& p) { return workspace_size(p).bytes; });
+}
+template <class Exec, class SemiringOrView, class A, class B, class C>
+std::size_t workspace_size(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
+                           const ContractOptions& options) {
+  return workspace_size(exec, semiring, a, b, c, epilogue::Program{}, options);
 }
 
 }  // namespace rigel
