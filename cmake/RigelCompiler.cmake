@@ -4,9 +4,11 @@
 function(rigel_check_compiler out)
   set(problem "")
   if(NOT CMAKE_CXX_COMPILER_LOADED)
-    set(problem "Rigel is a C++ library, and this project has no language CXX. Enable it, or find_package(Rigel COMPONENTS c), the C interface, which needs a C compiler alone.")
+    string(CONCAT problem "Rigel is a C++ library, and this project has no language CXX. Enable it, or find_package(Rigel COMPONENTS c), "
+      "the C interface, which needs a C compiler alone.")
   elseif(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR CMAKE_CXX_COMPILER_VERSION VERSION_LESS 22)
-    set(problem "Rigel's headers need Clang 22 or newer; CMAKE_CXX_COMPILER is ${CMAKE_CXX_COMPILER} (${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}). Configure with -DCMAKE_CXX_COMPILER=clang++-22 in an empty build folder.")
+    string(CONCAT problem "Rigel's headers need Clang 22 or newer; CMAKE_CXX_COMPILER is ${CMAKE_CXX_COMPILER} "
+      "(${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}). Configure with -DCMAKE_CXX_COMPILER=clang++-22 in an empty build folder.")
   endif()
   set(${out} "${problem}" PARENT_SCOPE)
 endfunction()
