@@ -6,10 +6,15 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Rigel)
 install(TARGETS rigel EXPORT RigelTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# The prefix of a .pc is the file's own place, wherever it is installed.
+file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+get_target_property(kokkos_is_imported Kokkos::kokkoscore IMPORTED)
+if(kokkos_is_imported)
+  include(cmake/RigelPkgConfig.cmake)
+endif()
 if(RIGEL_BUILD_C)
-  install(TARGETS rigel_c EXPORT RigelTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  # The prefix is the file's own place, wherever it is installed.
-  file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  install(TARGETS rigel_c EXPORT RigelCTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT RigelCTargets NAMESPACE Rigel:: DESTINATION ${package})
   configure_file(cmake/rigel_c.pc.in rigel_c.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/rigel_c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
@@ -31,5 +36,6 @@ endif()
 
 configure_package_config_file(cmake/RigelConfig.cmake.in RigelConfig.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(RigelConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/RigelConfig.cmake ${PROJECT_BINARY_DIR}/RigelConfigVersion.cmake cmake/RigelFunctors.cmake
+install(FILES ${PROJECT_BINARY_DIR}/RigelConfig.cmake ${PROJECT_BINARY_DIR}/RigelConfigVersion.cmake cmake/RigelCompiler.cmake
+  cmake/RigelFunctors.cmake
   DESTINATION ${package})

@@ -234,17 +234,30 @@ Capture capture_of(const char* call, std::size_t bytes, cudaStream_t stream) {
   return capture == cudaStreamCaptureStatusNone ? Capture::none : Capture::own;
 }
 
+/// StreamKey::thread: a number that no other thread has or had. The legacy stream is one for all threads.
+std::uint64_t thread_of(const void* stream) {
+  if (stream != cudaStreamPerThread) return 0;
+  static constinit std::atomic<std::uint64_t> threads = 0;
+  thread_local const std::uint64_t number = ++threads;
+  return number;
+}
+
 /// A stream that is not being captured: asked for its id, CUDA would end the capture with an error.
 StreamKey key_of(const char* call, std::size_t bytes, const Execution& execution) {
-  StreamKey key{.device = execution.device};
+  StreamKey key{.device = execution.device, .thread = thread_of(execution.stream)};
   check(call, bytes, cudaStreamGetId(static_cast<cudaStream_t>(execution.stream), &key.id));
   reservations.see(key, execution.stream);
   return key;
 }
 
-/// Bytes that are reserved for a stream, which may be being captured.
+/// A stream with reserved memory, which may be being captured.
+std::optional<StreamKey> known_stream(const Execution& execution) {
+  return reservations.stream_of(execution.device, execution.stream, thread_of(execution.stream));
+}
+
+/// Bytes that are reserved for it.
 std::size_t reserved_bytes(const Execution& execution) {
-  const std::optional<StreamKey> key = reservations.stream_of(execution.device, execution.stream);
+  const std::optional<StreamKey> key = known_stream(execution);
   return key ? reservations.bytes(*key) : 0;
 }
 
@@ -252,7 +265,7 @@ std::size_t reserved_bytes(const Execution& execution) {
 void* take_reserved(const char* call, std::size_t bytes, const Execution& execution, Capture capture) {
   std::size_t reserved = 0;
   if (capture == Capture::own) {
-    if (const std::optional<StreamKey> key = reservations.stream_of(execution.device, execution.stream))
+    if (const std::optional<StreamKey> key = known_stream(execution))
       if (void* const part = reservations.take(*key, bytes)) return part;
     reserved = reserved_bytes(execution);
   }
@@ -343,8 +356,7 @@ PoolLease lease(const char* call, const Execution& execution, std::size_t bytes)
       held.memory = take_reserved(call, bytes, execution, capture);
       held.reserved = true;
     } else {
-      if (reservations.stream_of(execution.device, execution.stream))
-        key_of(call, bytes, execution);  // is it the same stream?
+      if (known_stream(execution)) key_of(call, bytes, execution);  // is it the same stream?
       held.memory = allocate(call, bytes, execution.device, stream, held.in_stream_order);
       report(Kokkos::Tools::allocateData, "Cuda", held.memory, bytes);
     }

@@ -7,6 +7,7 @@
 #include <rigel/detail/workspace.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -19,6 +20,7 @@ namespace rigel::detail {
 struct StreamKey {
   int device = -1;
   unsigned long long id = 0;
+  std::uint64_t thread = 0;  // whose default stream it is: those of all threads have one handle. 0: any thread's
   friend bool operator==(const StreamKey&, const StreamKey&) = default;
 };
 
@@ -53,10 +55,11 @@ class Reservations {
   }
 
   /// The stream that had this handle when it was last seen, if it has blocks.
-  std::optional<StreamKey> stream_of(int device, const void* handle) {
+  std::optional<StreamKey> stream_of(int device, const void* handle, std::uint64_t thread) {
     const std::lock_guard lock(mutex_);
     for (Block* block = first_; block; block = block->next)
-      if (block->has_handle && block->stream.device == device && block->handle == handle) return block->stream;
+      if (block->has_handle && block->handle == handle && block->stream.device == device && block->stream.thread == thread)
+        return block->stream;
     return std::nullopt;
   }
 
@@ -64,7 +67,8 @@ class Reservations {
   void see(StreamKey stream, const void* handle) {
     const std::lock_guard lock(mutex_);
     for (Block* block = first_; block; block = block->next)
-      if (block->handle == handle && block->stream.device == stream.device && block->stream != stream)
+      if (block->handle == handle && block->stream.device == stream.device && block->stream.thread == stream.thread &&
+          block->stream != stream)
         block->has_handle = false;
   }
 

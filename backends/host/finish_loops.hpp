@@ -66,7 +66,7 @@ template <class Level, class T>
     if (at.stride == 1)
       for (; j < count; ++j) row[j] = detail::convert<To>(v[j]);
     else
-      for (int j = 0; j < count; ++j) row[j * at.stride] = detail::convert<To>(v[j]);
+      for (; j < count; ++j) row[j * at.stride] = detail::convert<To>(v[j]);
   });
 }
 

@@ -90,26 +90,29 @@ struct LanewiseLoops {
   /// The accumulator of a lane of sums in memory.
   RIGEL_MEMBER static Accumulator get(const Sums& sums, int lane) {
     Accumulator x;
-    for (int f = 0; f < Lanes::fields; ++f)
-      __builtin_memcpy(bytes(x) + f * lane_bytes, bytes(sums) + f * field_bytes + lane * lane_bytes, lane_bytes);
+    const std::size_t at = static_cast<std::size_t>(lane) * lane_bytes;
+    for (std::size_t f = 0; f < fields; ++f)
+      __builtin_memcpy(bytes(x) + f * lane_bytes, bytes(sums) + f * field_bytes + at, lane_bytes);
     return x;
   }
   RIGEL_MEMBER static void put(Sums& sums, int lane, const Accumulator& x) {
-    for (int f = 0; f < Lanes::fields; ++f)
-      __builtin_memcpy(bytes(sums) + f * field_bytes + lane * lane_bytes, bytes(x) + f * lane_bytes, lane_bytes);
+    const std::size_t at = static_cast<std::size_t>(lane) * lane_bytes;
+    for (std::size_t f = 0; f < fields; ++f)
+      __builtin_memcpy(bytes(sums) + f * field_bytes + at, bytes(x) + f * lane_bytes, lane_bytes);
   }
   /// Lanes 0, …, count − 1 of `sums` become those of `from`.
   RIGEL_MEMBER static void restore(Sums& sums, const Sums& from, int count) {
-    for (int f = 0; f < Lanes::fields; ++f)
-      __builtin_memcpy(bytes(sums) + f * field_bytes, bytes(from) + f * field_bytes, count * lane_bytes);
+    for (std::size_t f = 0; f < fields; ++f)
+      __builtin_memcpy(bytes(sums) + f * field_bytes, bytes(from) + f * field_bytes,
+                       static_cast<std::size_t>(count) * lane_bytes);
   }
 
   /// The ⊕ of all lanes, in an order that depends on nothing.
   [[gnu::noinline]] static Accumulator joined(const S& s, const Sums& sums) { return joined_of<lanes>(s, sums); }
 
  private:
-  static constexpr std::size_t field_bytes = sizeof(Sums) / Lanes::fields, lane_bytes = field_bytes / lanes;
-  static_assert(lane_bytes * Lanes::fields == sizeof(Accumulator));
+  static constexpr std::size_t fields = Lanes::fields, field_bytes = sizeof(Sums) / fields, lane_bytes = field_bytes / lanes;
+  static_assert(lane_bytes * fields == sizeof(Accumulator));
   template <class T>
   RIGEL_MEMBER static char* bytes(T& x) {
     return reinterpret_cast<char*>(&x);
@@ -154,9 +157,9 @@ struct LanewiseLoops {
     if constexpr (Half::fields == 1) {
       return part(x);
     } else {
-      const auto rows = __builtin_bit_cast(typename Half::template Parts<typename row_of<2 * Half::lanes>::type>, x);
+      const auto all = __builtin_bit_cast(typename Half::template Parts<typename row_of<2 * Half::lanes>::type>, x);
       typename Half::template Parts<typename row_of<Half::lanes>::type> halves;
-      for (int f = 0; f < Half::fields; ++f) halves.part[f] = part(rows.part[f]);
+      for (int f = 0; f < Half::fields; ++f) halves.part[f] = part(all.part[f]);
       return __builtin_bit_cast(typename Half::type, halves);
     }
   }

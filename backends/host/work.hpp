@@ -124,12 +124,12 @@ struct Worker {
       in = block;
       in_stride = M::columns;
     }
-    const Operand* const a = packed_a + i * part.steps + r;
-    const Operand* const b = packed_b + j * part.steps;
+    const Operand* const panel_a = packed_a + i * part.steps + r;
+    const Operand* const panel_b = packed_b + j * part.steps;
     if constexpr (loop_of_rows<1, false>().finish != nullptr) {
       if (part.last) {
         auto* const values = reinterpret_cast<Operand*>(block);
-        loop.finish(as_of_operands(s), part.k0, part.steps, a, b, in, in_stride, values);
+        loop.finish(as_of_operands(s), part.k0, part.steps, panel_a, panel_b, in, in_stride, values);
         for (int row = 0; row < rows; ++row)
           store_values<Level>(g.finish, values + row * M::columns, columns, g.c, place(part.l, m0 + row, n0));
         return;
@@ -140,7 +140,7 @@ struct Worker {
                              : into_c   ? static_cast<Accumulator*>(g.c) + place(part.l, m0, n0).offset
                                         : block;
     const std::int64_t out_stride = !part.last ? grid.tile_n : into_c ? c_row : M::columns;
-    loop.run(as_of_operands(s), part.k0, part.steps, a, b, in, in_stride, out, out_stride);
+    loop.run(as_of_operands(s), part.k0, part.steps, panel_a, panel_b, in, in_stride, out, out_stride);
     if (part.last && !into_c)
       for (int row = 0; row < rows; ++row)
         store_row<Level>(s, g.finish, block + row * M::columns, columns, g.c, place(part.l, m0 + row, n0));

@@ -15,7 +15,9 @@
 namespace rigel::backends::portable {
 
 /// The least e with 2^e >= x.
-inline int ceil_log2(std::int64_t x) { return x <= 1 ? 0 : std::bit_width(static_cast<std::uint64_t>(x - 1)); }
+inline int ceil_log2(std::int64_t x) {
+  return x <= 1 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(x - 1)));
+}
 
 /// The shape of a team, as binary logarithms: matrices, outputs along m and n of each, and k in a slab.
 struct NarrowShape {

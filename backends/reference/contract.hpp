@@ -51,7 +51,7 @@ double device_seconds(const Contraction& p) {
   };
   const auto number = [](std::int64_t i) { return static_cast<double>(i); };
   const auto bytes_of = [&](const Operand& o) {
-    return number(o.batch_stride == 0 ? 1 : o.batches) * number(o.rows) * number(o.columns) * number(o.size);
+    return number(o.batch_stride == 0 ? 1 : o.batches) * number(o.rows) * number(o.columns) * static_cast<double>(o.size);
   };
   const double columns = std::clamp(number(p.n), 1.0, 32.0),
                rows = std::clamp(32 / columns, 1.0, std::max(number(p.m), 1.0));

@@ -95,8 +95,8 @@ Operand operand_of(const View& v, Batch batch, const char* argument) {
   o.argument = argument;
   o.label = v.label();
   constexpr bool batched = View::rank() == 3;
-  const int l = batch == Batch::first ? 0 : 2;
-  const int i = batched && batch == Batch::first ? 1 : 0;
+  const std::size_t l = batch == Batch::first ? 0 : 2;
+  const std::size_t i = batched && batch == Batch::first ? 1 : 0;
   if constexpr (batched) {
     o.batches = static_cast<std::int64_t>(v.extent(l));
     if (o.batches != 1) o.batch_stride = static_cast<std::int64_t>(v.stride(l));
@@ -153,13 +153,42 @@ struct semiring_argument<S> {
   using type = typename S::non_const_value_type;
 };
 
-// The compile-time checks of contract()'s arguments. `Functor` is the epilogue as kernels take it.
-template <class Exec, class SemiringOrView, class A, class B, class C, class Functor>
-constexpr void check_types() {
-  using S = typename semiring_argument<SemiringOrView>::type;
+// What the concept Semiring requires, a message for each member.
+template <class S>
+constexpr void check_members() {
+  constexpr bool has_element = requires { typename S::element; };
+  static_assert(
+      has_element,
+      "contract: the second argument is a semiring (see rigel/semiring.hpp), or a view of them: a struct with a type "
+      "`element`, that of A's and B's elements. A lambda cannot be a semiring: write a struct");
+  if constexpr (has_element) {
+    constexpr bool has_accumulator = requires { typename S::accumulator; };
+    static_assert(has_accumulator, "contract: the semiring lacks a type `accumulator`, in which it adds");
+    if constexpr (has_accumulator) {
+      using X = typename S::accumulator;
+      static_assert(
+          requires {
+            { S::identity() } -> std::convertible_to<X>;
+          }, "contract: the semiring lacks `static accumulator identity()`, the identity of its add()");
+      static_assert(MultipliesPairs<S> || MultipliesWithIndex<S>,
+                    "contract: the semiring lacks `accumulator multiply(element a, element b) const`, or the same with the "
+                    "index k as third argument");
+      static_assert(
+          requires(const S s, X x) {
+            { s.add(x, x) } -> std::convertible_to<X>;
+          }, "contract: the semiring lacks `accumulator add(accumulator x, accumulator y) const`");
+      static_assert(std::is_trivially_copyable_v<S>,
+                    "contract: a semiring is trivially copyable, since kernels get a copy: let it hold numbers, or an "
+                    "unmanaged view (Kokkos::MemoryUnmanaged) or a pointer to memory of the execution space, but no "
+                    "std::vector and no managed view");
+    }
+  }
+}
+
+// The compile-time checks of the operands and the epilogue of a semiring.
+template <class Exec, class S, class A, class B, class C, class Functor>
+constexpr void check_operands() {
   using CView = view_t<C>;
-  static_assert(Kokkos::is_execution_space_v<Exec>, "contract: the first argument is a Kokkos execution space instance");
-  static_assert(Semiring<S>, "contract: the second argument is a semiring (see rigel/semiring.hpp), or a view of them");
   static_assert(
       speaks_for_itself<S> || !HasStep<S>,
       "contract: this functor derives from one of Rigel's semirings and has a step. If that is the fused form of its own "
@@ -168,10 +197,12 @@ constexpr void check_types() {
                     holds<typename view_t<B>::non_const_value_type, typename S::element>,
                 "contract: A and B hold the semiring's element type");
   static_assert(!std::is_const_v<typename CView::value_type>, "contract: C is written, its elements cannot be const");
-  static_assert(Kokkos::SpaceAccessibility<Exec, typename view_t<A>::memory_space>::accessible &&
-                    Kokkos::SpaceAccessibility<Exec, typename view_t<B>::memory_space>::accessible &&
-                    Kokkos::SpaceAccessibility<Exec, typename CView::memory_space>::accessible,
-                "contract: the execution space cannot access one of the views");
+  static_assert(Kokkos::SpaceAccessibility<Exec, typename view_t<A>::memory_space>::accessible,
+                "contract: the execution space cannot access A (X of distances)");
+  static_assert(Kokkos::SpaceAccessibility<Exec, typename view_t<B>::memory_space>::accessible,
+                "contract: the execution space cannot access B (Z of distances)");
+  static_assert(Kokkos::SpaceAccessibility<Exec, typename CView::memory_space>::accessible,
+                "contract: the execution space cannot access C (D of distances)");
   static_assert(
       TakesResults<Functor, S>,
       "contract: the epilogue cannot be called with (result, m, n, batch) of this semiring. Results that are no numbers, as "
@@ -181,6 +212,18 @@ constexpr void check_types() {
   if constexpr (std::is_same_v<Functor, epilogue::Program> && math::is_floating<result_t<S>>)
     static_assert(c_type == Scalar::other || c_type <= Scalar::f64,
                   "contract: the results are floating-point numbers, C cannot hold integers");
+}
+
+// The compile-time checks of contract()'s arguments. `Functor` is the epilogue as kernels take it. What is no semiring is
+// instantiated no further.
+template <class Exec, class SemiringOrView, class A, class B, class C, class Functor>
+constexpr void check_types() {
+  using S = typename semiring_argument<SemiringOrView>::type;
+  static_assert(Kokkos::is_execution_space_v<Exec>, "contract: the first argument is a Kokkos execution space instance");
+  if constexpr (Semiring<S>)
+    check_operands<Exec, S, A, B, C, Functor>();
+  else
+    check_members<S>();
 }
 
 // Puts the semiring into the problem: its object, or a view of objects, one for each batch or one for all.
@@ -256,9 +299,12 @@ template <class Exec, class SemiringOrView, class A, class B, class C, class Fun
 Contraction contraction_of(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
                            const Functor& functor, const std::optional<Operand>& indices, const ContractOptions& options) {
   check_types<Exec, SemiringOrView, A, B, C, Functor>();
-  return contraction_on<typename view_t<C>::non_const_value_type>(
-      exec, semiring, operand_of(a, options.batch, "A"), operand_of(b, options.batch, "B"),
-      operand_of(c, options.batch, "C"), functor, indices, options, "contract");
+  if constexpr (!Semiring<typename semiring_argument<SemiringOrView>::type>)
+    return {};
+  else
+    return contraction_on<typename view_t<C>::non_const_value_type>(
+        exec, semiring, operand_of(a, options.batch, "A"), operand_of(b, options.batch, "B"),
+        operand_of(c, options.batch, "C"), functor, indices, options, "contract");
 }
 
 // Builds the problem of a call and hands it to `use`.
@@ -323,6 +369,14 @@ OwningContraction<Exec, SemiringOrView, A, B, C, E> problem_of(const Exec& exec,
                                                                const ContractOptions& options = {}) {
   return {exec, semiring, a, b, c, epilogue, options};
 }
+/// The same without an epilogue.
+template <class Exec, class SemiringOrView, class A, class B, class C>
+OwningContraction<Exec, SemiringOrView, A, B, C, epilogue::Program> problem_of(const Exec& exec,
+                                                                               const SemiringOrView& semiring, const A& a,
+                                                                               const B& b, const C& c,
+                                                                               const ContractOptions& options) {
+  return {exec, semiring, a, b, c, {}, options};
+}
 
 /// C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ), asynchronously on `exec`.
 ///
@@ -342,12 +396,19 @@ OwningContraction<Exec, SemiringOrView, A, B, C, E> problem_of(const Exec& exec,
 /// parallel region: Kokkos does not launch from there.
 ///
 /// Throws Error(invalid_argument) if extents do not match or C overlaps, Error(not_found) if no kernel has the name that
-/// options.kernel asks for, Error(unsupported) if no kernel covers the call or Kokkos::Threads cannot launch from here,
-/// Error(out_of_memory) if the pool gets no memory, and Error(device) if the CUDA runtime fails. C is untouched when it throws.
+/// options.kernel asks for, Error(unsupported) if no kernel covers the call, Kokkos is not initialised, or Kokkos::Threads cannot
+/// launch from here, Error(out_of_memory) if the pool gets no memory, and Error(device) if the CUDA runtime fails. C is untouched
+/// when it throws.
 template <class Exec, class SemiringOrView, class A, class B, class C, class E = epilogue::Program>
 void contract(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c, const E& epilogue = {},
               const ContractOptions& options = {}) {
   detail::with_problem(exec, semiring, a, b, c, epilogue, options, [](const Contraction& p) { run(p); });
+}
+/// The same without an epilogue: `contract(exec, s, a, b, c, {.accumulate = true})`.
+template <class Exec, class SemiringOrView, class A, class B, class C>
+void contract(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
+              const ContractOptions& options) {
+  contract(exec, semiring, a, b, c, epilogue::Program{}, options);
 }
 
 /// Lists every candidate kernel of a call of contract() with the same arguments, a line each: its predicted time, or why it
@@ -357,6 +418,11 @@ std::string explain(const Exec& exec, const SemiringOrView& semiring, const A& a
                     const E& epilogue = {}, const ContractOptions& options = {}) {
   return detail::with_problem(exec, semiring, a, b, c, epilogue, options, [](const Contraction& p) { return explain(p); });
 }
+template <class Exec, class SemiringOrView, class A, class B, class C>
+std::string explain(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
+                    const ContractOptions& options) {
+  return explain(exec, semiring, a, b, c, epilogue::Program{}, options);
+}
 
 /// Bytes of workspace, in memory of the execution space, that a call of contract() with the same arguments needs.
 template <class Exec, class SemiringOrView, class A, class B, class C, class E = epilogue::Program>
@@ -364,6 +430,11 @@ std::size_t workspace_size(const Exec& exec, const SemiringOrView& semiring, con
                            const E& epilogue = {}, const ContractOptions& options = {}) {
   return detail::with_problem(exec, semiring, a, b, c, epilogue, options,
                               [](const Contraction& p) { return workspace_size(p).bytes; });
+}
+template <class Exec, class SemiringOrView, class A, class B, class C>
+std::size_t workspace_size(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
+                           const ContractOptions& options) {
+  return workspace_size(exec, semiring, a, b, c, epilogue::Program{}, options);
 }
 
 }  // namespace rigel

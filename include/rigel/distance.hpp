@@ -370,7 +370,7 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
                                                "' holds integers, expected floating-point numbers for this metric, or "
                                                "options.skip_epilogue");
           if constexpr (std::is_same_v<First, epilogue::Program> && std::is_same_v<E, epilogue::Program>)
-            return with_functor(first | last);
+            return with_functor(epilogue::Program::joined(first, last));
           else
             return with_functor(epilogue::Composed<First, E>{first, last});
         };

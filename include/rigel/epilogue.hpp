@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstddef>
 #include <limits>
+#include <string>
 #include <utility>
 
 namespace rigel {
@@ -27,6 +28,8 @@ namespace epilogue {
 class Program {
  public:
   static constexpr int capacity = 8, most_sources = 4;
+  /// Room for what an operation does before a caller's program: a metric's own steps, or a bias.
+  static constexpr int own_steps = 2, own_sources = 1;
   Program() = default;
   constexpr Program(Step step) : size_(1), steps_{step} {}
   /// One step whose parameter x is in memory; y is a number, or in memory as well.
@@ -35,6 +38,12 @@ class Program {
     steps_[0].y_from = 1;
     sources_[1] = y;
     sources_size_ = 2;
+  }
+  /// Steps that share sources: their x_from and y_from are below `sources_count`.
+  constexpr Program(const Step* steps, int count, const Source* sources, int sources_count)
+      : size_(count), sources_size_(sources_count) {
+    for (int i = 0; i < count; ++i) steps_[i] = steps[i];
+    for (int i = 0; i < sources_count; ++i) sources_[i] = sources[i];
   }
 
   RIGEL_MEMBER constexpr bool empty() const { return size_ == 0; }
@@ -83,12 +92,18 @@ class Program {
 
   /// The steps of `f`, then those of `g`. Throws Error(invalid_argument) if they are more than eight, or if more than four of
   /// their parameters are in memory.
-  friend constexpr Program operator|(Program f, const Program& g) {
-    if (f.size_ + g.size_ > capacity)
-      throw Error(Code::invalid_argument, "epilogue: more than 8 steps of the closed set; use a functor of your own");
-    if (f.sources_size_ + g.sources_size_ > most_sources)
-      throw Error(Code::invalid_argument,
-                  "epilogue: more than 4 parameters of the closed set in memory; use a functor of your own");
+  friend constexpr Program operator|(const Program& f, const Program& g) { return joined(f, g, capacity, most_sources); }
+  /// The same for an operation's own steps, which have room of their own.
+  static constexpr Program joined(const Program& own, const Program& program) {
+    return joined(own, program, capacity + own_steps, most_sources + own_sources);
+  }
+  static constexpr Program joined(Program f, const Program& g, int most_steps, int most) {
+    if (f.size_ + g.size_ > most_steps)
+      throw Error(Code::invalid_argument, "epilogue: more than " + std::to_string(most_steps) +
+                                              " steps of the closed set; use a functor of your own");
+    if (f.sources_size_ + g.sources_size_ > most)
+      throw Error(Code::invalid_argument, "epilogue: more than " + std::to_string(most) +
+                                              " parameters of the closed set in memory; use a functor of your own");
     const auto moved = [&](std::int16_t from) {
       return static_cast<std::int16_t>(from < 0 ? from : from + f.sources_size_);
     };
@@ -297,8 +312,8 @@ class Program {
   }
 
   int size_ = 0, sources_size_ = 0;
-  Step steps_[capacity] = {};
-  Source sources_[most_sources] = {};
+  Step steps_[capacity + own_steps] = {};
+  Source sources_[most_sources + own_sources] = {};
 };
 
 /// v · factor.

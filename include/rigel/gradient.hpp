@@ -53,9 +53,9 @@ Operand gradient_out(const View& v, Batch batch, std::int64_t& outputs, std::int
   Operand o{.data = const_cast<T*>(v.data()), .type = scalar_of_value<T>(), .size = sizeof(T), .argument = "Out"};
   o.label = v.label();
   constexpr bool batched = View::rank() == 4;
-  const int first = batched && batch == Batch::first ? 1 : 0;
+  const std::size_t first = batched && batch == Batch::first ? 1 : 0;
   if constexpr (batched) {
-    const int l = batch == Batch::first ? 0 : 3;
+    const std::size_t l = batch == Batch::first ? 0 : 3;
     o.batches = static_cast<std::int64_t>(v.extent(l));
     if (o.batches != 1) o.batch_stride = static_cast<std::int64_t>(v.stride(l));
   }

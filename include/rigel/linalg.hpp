@@ -58,6 +58,17 @@ constexpr bool is_written = !std::is_const_v<typename view_t<View>::value_type>;
 template <class View>
 using element_of = typename view_t<View>::non_const_value_type;
 
+// The Operand of a matrix of a solve.
+template <class View>
+Operand matrix_of(const View& v, Batch batch, const char* argument) {
+  constexpr bool is_matrix = view_t<View>::rank() == 2 || view_t<View>::rank() == 3;
+  static_assert(is_matrix, "solve: a matrix is a view of rank 2, or 3 with batches; a single right side is an n x 1 view");
+  if constexpr (is_matrix)
+    return operand_of(v, batch, argument);
+  else
+    return {};
+}
+
 // The problem of a call on views. `B` of a task that has no right sides is X.
 template <class Exec, class A, class B, class X, class Info>
 Solve solve_problem(const Exec& exec, Factorisation factorisation, Solve::Task task, const A& a, const B& b, const X& x,
@@ -68,8 +79,9 @@ Solve solve_problem(const Exec& exec, Factorisation factorisation, Solve::Task t
   static_assert(std::is_same_v<element_of<B>, T> && std::is_same_v<element_of<X>, T>,
                 "solve: all matrices have the same element type");
   static_assert(is_written<X>, "solve: X is written, its elements cannot be const");
-  static_assert(accessible<Exec, A> && accessible<Exec, B> && accessible<Exec, X>,
-                "solve: the execution space cannot access one of the views");
+  static_assert(accessible<Exec, A>, "solve: the execution space cannot access A");
+  static_assert(accessible<Exec, B>, "solve: the execution space cannot access B");
+  static_assert(accessible<Exec, X>, "solve: the execution space cannot access X");
   Solve p;
   p.function = function;
   p.execution = execution_of(exec);
@@ -80,9 +92,9 @@ Solve solve_problem(const Exec& exec, Factorisation factorisation, Solve::Task t
   p.task = task;
   p.triangle = options.triangle;
   p.element = scalar_of<T>;
-  p.a = operand_of(a, options.batch, "A");
-  p.x = operand_of(x, options.batch, "X");
-  if (task != Solve::Task::factor) p.b = operand_of(b, options.batch, "B");
+  p.a = matrix_of(a, options.batch, "A");
+  p.x = matrix_of(x, options.batch, "X");
+  if (task != Solve::Task::factor) p.b = matrix_of(b, options.batch, "B");
   p.batch = p.x.batches;
   p.n = p.a.rows;
   p.right_sides = task == Solve::Task::factor ? 0 : p.x.columns;

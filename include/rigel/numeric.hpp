@@ -4,6 +4,10 @@
 // host. The compiler contracts no operation into another; there is an fma only if the source calls it.
 #pragma once
 
+#if !defined(__clang__) || __clang_major__ < 22
+#error "Rigel's headers need Clang 22 or newer, whose types and vectors they use: set CMAKE_CXX_COMPILER to clang++-22"
+#endif
+
 #include <rigel/macros.hpp>
 
 #include <cmath>

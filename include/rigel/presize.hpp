@@ -24,6 +24,7 @@ namespace rigel {
 ///   same time: launch them on one stream, or order them by events. A stream of its own gives a graph memory of its own.
 /// - A stream is known by its handle while it is being captured, and a handle may come back: a new stream has to make a call that
 ///   is not captured, or of presize(), before its first capture, or release_presized() has to come before the old one is destroyed.
+/// - cudaStreamPerThread is a stream of each host thread: reserve, capture and release on one thread.
 /// - Calls that are not captured do not use it. They may run next to a replay.
 /// - If `bytes` is more than before, new memory is reserved, and graphs that hold the old one keep it. While the stream is being
 ///   captured this is refused. If it is not more, nothing happens.

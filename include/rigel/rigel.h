@@ -160,7 +160,8 @@ typedef struct rigel_step {
 
 /* Steps, applied to each result before it is stored, the first one first. A source is f16, bf16, f32, f64 or i32 numbers in memory,
  * which kernels read when they run: a matrix of C's extents; a row (rows = 1), a column (columns = 1) or one number (both), which serve
- * all others. batches is 1 or C's. A source that is C itself, element by element, is a residual; others do not overlap C. */
+ * all others. batches is 1 or C's. Several steps may read one source. A source that is C itself, element by element, is a residual;
+ * others do not overlap C. */
 typedef struct rigel_program {
   int32_t steps_count, sources_count;
   rigel_step steps[RIGEL_MOST_STEPS];

@@ -119,7 +119,7 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
                                          "', expected f16, bf16, f32 or f64" +
                                          (is_integer(value) ? ", or args.skip_epilogue" : ""));
     metric.semiring.set_in(p);
-    const epilogue::Program program = metric.own | program_of(args.epilogue, h.execution.space);
+    const auto program = epilogue::Program::joined(metric.own, program_of(args.epilogue, h.execution.space));
     p.program = &program;
     p.epilogue_object = &program;
     p.may_cancel = flag(args.may_cancel, "args.may_cancel");

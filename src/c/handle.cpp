@@ -17,6 +17,7 @@ void initialise_kokkos(int device) {
   if (Kokkos::is_finalized()) refuse("Kokkos has been finalised, expected a call before that");
   if (Kokkos::is_initialized()) return;
   Kokkos::InitializationSettings settings;
+  settings.set_disable_warnings(true);  // such as that OMP_PROC_BIND is not set: a library prints nothing
   if (device >= 0) settings.set_device_id(device);
   Kokkos::initialize(settings);
   std::atexit([] {

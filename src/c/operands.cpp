@@ -95,31 +95,26 @@ epilogue::Source source_of(const rigel_matrix& given, const char* name, Space sp
           .spaces = bit(space)};
 }
 
-// A step alone. Its numbers are as the functions of rigel/epilogue.hpp take them, which turn some into others.
-epilogue::Program step_of(const rigel_step& given, const rigel_program& program, const std::string& name, Space space) {
+// A step. Its numbers are as the functions of rigel/epilogue.hpp take them, which turn some into others.
+epilogue::Step step_of(const rigel_step& given, int sources_count, const std::string& name) {
   require_zero(given.reserved, name + ".reserved");
   epilogue::Step step(kind_of(given.kind, name), given.x, given.y);
   step.offset = given.offset;
-  const auto check = [&](std::int32_t source, const char* member) {
-    if (source < 0 || source > program.sources_count)
+  const auto from = [&](std::int32_t source, const char* member) {
+    if (source < 0 || source > sources_count)
       refuse(name + '.' + member + " is " + std::to_string(source) + ", expected 0, or 1 to " +
-             std::to_string(program.sources_count) + ", the number of sources");
+             std::to_string(sources_count) + ", the number of sources");
+    return static_cast<std::int16_t>(source - 1);
   };
-  check(given.x_source, "x_source");
-  check(given.y_source, "y_source");
+  step.x_from = from(given.x_source, "x_source");
+  step.y_from = from(given.y_source, "y_source");
   if (given.offset != 0 && given.kind != RIGEL_ADD_DIAGONAL)
     refuse(name + ".offset is not 0, which only RIGEL_ADD_DIAGONAL takes");
-  if (given.x_source == 0) {
-    if (given.y_source != 0) refuse(name + ".y_source is not 0, expected x in memory, too");
-    if (given.kind == RIGEL_LAPLACE) return epilogue::laplace(given.x);
-    if (given.kind == RIGEL_GAUSSIAN) return epilogue::gaussian(given.x);
-    return step;
-  }
-  constexpr const char* names[] = {"epilogue.sources[0]", "epilogue.sources[1]", "epilogue.sources[2]",
-                                   "epilogue.sources[3]"};
-  const auto source = [&](std::int32_t i) { return source_of(program.sources[i - 1], names[i - 1], space); };
-  if (given.y_source == 0) return {step, source(given.x_source)};
-  return {step, source(given.x_source), source(given.y_source)};
+  if (given.x_source != 0) return step;
+  if (given.y_source != 0) refuse(name + ".y_source is not 0, expected x in memory, too");
+  if (given.kind == RIGEL_LAPLACE) return epilogue::laplace(given.x)[0];
+  if (given.kind == RIGEL_GAUSSIAN) return epilogue::gaussian(given.x)[0];
+  return step;
 }
 
 }  // namespace
@@ -158,10 +153,17 @@ epilogue::Program program_of(const rigel_program& given, Space space) {
   };
   check(given.steps_count, "steps_count", RIGEL_MOST_STEPS);
   check(given.sources_count, "sources_count", RIGEL_MOST_SOURCES);
-  epilogue::Program program;
-  for (int i = 0; i < given.steps_count; ++i)
-    program = program | step_of(given.steps[i], given, "epilogue.steps[" + std::to_string(i) + ']', space);
-  return program;
+  constexpr const char* names[] = {"epilogue.sources[0]", "epilogue.sources[1]", "epilogue.sources[2]",
+                                   "epilogue.sources[3]"};
+  epilogue::Step steps[RIGEL_MOST_STEPS];
+  epilogue::Source sources[RIGEL_MOST_SOURCES];
+  for (int i = 0; i < given.steps_count; ++i) {
+    const epilogue::Step& step = steps[i] =
+        step_of(given.steps[i], given.sources_count, "epilogue.steps[" + std::to_string(i) + ']');
+    for (const int from : {int{step.x_from}, int{step.y_from}})
+      if (from >= 0) sources[from] = source_of(given.sources[from], names[from], space);
+  }
+  return {steps, given.steps_count, sources, given.sources_count};
 }
 
 Contraction problem_of(const rigel_handle& handle, const rigel_options& options, const char* function) {

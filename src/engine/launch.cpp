@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// require_launch(): whether an execution space can launch from here.
+// require_launch(): whether an execution space can launch here and now.
 #include <rigel/detail/execution.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -14,8 +14,6 @@ namespace {
 // knows.
 const char* place_without_launches() {
   using Pool = Kokkos::Impl::ThreadsInternal;
-  // Before initialisation, is_process() would take the calling thread for the one that initialises Kokkos.
-  if (!Kokkos::is_initialized()) return nullptr;
   if (!Pool::is_process()) return "in another host thread";
   // The thread that initialised Kokkos is the last of the pool. It is active while it works on a launch.
   const int last = Kokkos::Threads::impl_thread_pool_size() - 1;
@@ -25,7 +23,11 @@ const char* place_without_launches() {
 
 }  // namespace
 
-void detail::require_launch([[maybe_unused]] const char* call, [[maybe_unused]] const Execution& execution) {
+void detail::require_launch(const char* call, [[maybe_unused]] const Execution& execution) {
+  if (!Kokkos::is_initialized())
+    throw Error(Code::unsupported, std::string(call) + ": Kokkos is " +
+                                       (Kokkos::is_finalized() ? "finalised" : "not initialised") +
+                                       ", expected a call between Kokkos::initialize() and Kokkos::finalize()");
 #ifdef KOKKOS_ENABLE_THREADS
   if (execution.space != Space::threads) return;
   if (const char* place = place_without_launches())

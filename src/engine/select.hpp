@@ -6,11 +6,15 @@
 
 #include "registry.hpp"
 
+#include <rigel/config.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <limits>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace rigel::engine {
 
@@ -254,30 +258,67 @@ std::string borrowed_rates(const KernelInfo& info, const P& p) {
   return " by the rates of sm_" + std::to_string(info.timed_on);
 }
 
+/// A time with three digits, as in "1.5 us" or "160 ms".
+inline std::string duration(double seconds) {
+  const auto [scale, unit] = seconds < 999.5e-6 ? std::pair{1e6, "us"}
+                             : seconds < 0.9995 ? std::pair{1e3, "ms"}
+                                                : std::pair{1., "s"};
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g %s", scale * seconds, unit);
+  return text;
+}
+
 /// The problem and its requirements on the kernel, in words.
 template <Problem P>
 std::string summary(const P& p) {
-  std::string text = std::string(P::operation) + ' ' + p.summary() + " on " + name(p.execution.space);
+  std::string text = std::string(p.function) + ' ' + p.summary() + " on " + name(p.execution.space);
   if (p.require != Promise::none) text += ", requires " + describe(p.require);
   if (p.precision != Precision::automatic) text += std::string(", precision ") + name(p.precision);
   if (!p.kernel.empty()) text += ", kernel '" + std::string(p.kernel) + "'";
   return text;
 }
 
+/// The problem and its candidates, a line each.
 template <Problem P>
-std::string explain(const P& p) {
+std::string listing(const P& p) {
   std::string text = summary(p) + ":\n";
   for (const Candidate<P>& one : candidates(p)) {
     text += (one.chosen ? "* " : "  ") + one.kernel->info.name + ": ";
     if (one.status) {
-      char time[32];
-      std::snprintf(time, sizeof time, "%.3g us", 1e6 * one.seconds);
-      text += std::string(time) + " predicted" + borrowed_rates(one.kernel->info, p) +
+      text += duration(one.seconds) + " predicted" + borrowed_rates(one.kernel->info, p) +
               (one.admission.empty() ? "" : "; " + one.admission) + '\n';
     } else {
       text += one.status.reason + '\n';
     }
   }
+  return text;
+}
+
+/// The same, with what the names do not say by themselves.
+template <Problem P>
+std::string explain(const P& p) {
+  std::string text = listing(p);
+  if ((bit(p.execution.space) & host_spaces) != 0)
+    text +=
+        "(names of host kernels end with their instructions: v2, v3, v4 of x86-64, neon, sve256, sve512 of AArch64, or "
+        "native, those that the file with the functor is compiled for)\n";
+  return text;
+}
+
+/// The families that a call can name, in words.
+template <Problem P>
+std::string families(const P& p) {
+  std::string text;
+  std::vector<std::string_view> known;
+  for_each_candidate(p, [&](const Kernel<P>& kernel) {
+    const std::string_view family = kernel.info.family;
+    if (std::ranges::find(known, family) != known.end()) return;
+    known.push_back(family);
+    text += (text.empty() ? "" : ", ") + std::string(family);
+  });
+#if !RIGEL_BACKEND_CUDA_SIMT
+  text += "; this build has no CUDA";
+#endif
   return text;
 }
 
@@ -290,12 +331,13 @@ Choice<P> choose(const Forms<P>& forms) {
   bool named = p.kernel.empty() || is_registered<P>(p.kernel);
   for (const Kernel<P>& kernel : p.instantiated) named = named || name_matches(kernel.info.name, p.kernel);
   if (!named)
-    throw Error(Code::not_found, std::string(P::operation) + ": no kernel is named '" + std::string(p.kernel) + "'");
+    throw Error(Code::not_found, std::string(p.function) + ": no kernel is named '" + std::string(p.kernel) +
+                                     "', expected a kernel's name or its leading part, as in " + families(p));
   Decline only = !p.kernel.empty() && find_kernel<P>(p.kernel) ? Decline::key : Decline::none;
   for_each_candidate(p, [&](const Kernel<P>& kernel) {
     if (!p.kernel.empty() && kernel.info.name == p.kernel) only = supports(kernel, forms, bit_class).decline;
   });
-  throw Error(Code::unsupported, "no kernel covers " + explain(p), only);
+  throw Error(Code::unsupported, "no kernel covers " + listing(p), only);
 }
 
 /// The scratch memory of the chosen kernel.

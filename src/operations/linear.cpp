@@ -109,7 +109,7 @@ class Forward {
     Contraction& p = call_.product;
     bias_ = bias_of(call_);
     const bool in_pass = has_pass();
-    direct_ = bias_ | (in_pass ? call_.steps : own_steps());
+    direct_ = epilogue::Program::joined(bias_, in_pass ? call_.steps : own_steps());
     if (p.program) set_program(p, direct_);
     given_ = std::exchange(p.workspace, {});
     check();

@@ -487,7 +487,7 @@ TEST_CASE_TEMPLATE("prepared rows: workspace, labels, explanation", Exec, RIGEL_
     CHECK(check(support::on_host<Exec> ? 0 : 1) == own);  // on CUDA the tools see each lease
   }
   const std::string text = rigel::explain_cdist(exec, x, z, d, correlation{});
-  CHECK(text.starts_with("rows prepared: centred, f32, 11008 bytes of workspace\ncontract l2_squared f32, 33x35x40"));
+  CHECK(text.starts_with("rows prepared: centred, f32, 11008 bytes of workspace\ncdist l2_squared f32, 33x35x40"));
   // Nothing to do.
   const auto nothing = support::matrix<float, Exec>(0, 40), no_rows = support::matrix<float, Exec>(0, 35);
   const support::Recorder recorder;

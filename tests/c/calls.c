@@ -167,6 +167,79 @@ static void second_parameters(rigel_handle* handle) {
         }
 }
 
+/* Eight steps that add the given sources in turn. */
+static void add_sources(rigel_program* epilogue, int sources_count) {
+  int i;
+  epilogue->steps_count = RIGEL_MOST_STEPS;
+  epilogue->sources_count = sources_count;
+  for (i = 0; i < RIGEL_MOST_STEPS; ++i) {
+    epilogue->steps[i].kind = RIGEL_ADD;
+    epilogue->steps[i].x_source = 1 + i % sources_count;
+  }
+}
+
+/* A source counts once, whatever steps use it; a metric's own steps and a bias count not at all. */
+static void full_programs(rigel_handle* handle) {
+  static const float a_values[] = {1, 2, 3, 4}, b_values[] = {5, 6, 7, 8}, numbers[] = {1, 2, 3, 4, 30};
+  static const float row_eight_times[] = {27, 38, 51, 66};  /* (19 22; 43 50) + 8 (1 2) */
+  static const float clamped[] = {30, 30, 30, 30};
+  static const float x_values[] = {0, 0}, z_values[] = {3, 4}, bias_values[] = {-20, 1};
+  static const float biased[] = {19, 43};  /* (1 2) (5 6; 7 8) + (-20 1) + 2 (1 + 2 + 3 + 4) */
+  float* const a_data = floats(4, a_values);
+  float* const b_data = floats(4, b_values);
+  float* const c_data = floats(4, NULL);
+  float* const z_data = floats(4, NULL);
+  float* const number_data = floats(5, numbers);
+  const rigel_matrix a = RIGEL_ROW_MAJOR(a_data, RIGEL_F32, 2, 2), b = RIGEL_ROW_MAJOR(b_data, RIGEL_F32, 2, 2),
+                     c = RIGEL_ROW_MAJOR(c_data, RIGEL_F32, 2, 2), row = RIGEL_ROW_MAJOR(number_data, RIGEL_F32, 1, 2);
+  const rigel_matrix x = RIGEL_ROW_MAJOR(floats(2, x_values), RIGEL_F32, 1, 2),
+                     z = RIGEL_ROW_MAJOR(floats(2, z_values), RIGEL_F32, 1, 2),
+                     d = RIGEL_ROW_MAJOR(c_data, RIGEL_F32, 1, 1);
+  const rigel_matrix first_row = RIGEL_ROW_MAJOR(a_data, RIGEL_F32, 1, 2),
+                     bias = RIGEL_ROW_MAJOR(floats(2, bias_values), RIGEL_F32, 1, 2),
+                     y = RIGEL_ROW_MAJOR(c_data, RIGEL_F32, 1, 2), kept = RIGEL_ROW_MAJOR(z_data, RIGEL_F32, 1, 2);
+  rigel_contract_args args = contract_args("plus_times");
+  rigel_cdist_args distance = cdist_args("euclidean");
+  rigel_linear_args layer;
+  int i;
+
+  args.epilogue.sources[0] = row;
+  add_sources(&args.epilogue, 1);
+  OK(rigel_contract(handle, &args, &a, &b, &c));
+  OK(rigel_synchronize(handle));
+  CHECK_FLOATS(c_data, row_eight_times, 4);
+
+  /* One number as both bounds. */
+  args = contract_args("plus_times");
+  args.epilogue.steps_count = args.epilogue.sources_count = 1;
+  args.epilogue.steps[0].kind = RIGEL_CLAMP;
+  args.epilogue.steps[0].x_source = args.epilogue.steps[0].y_source = 1;
+  args.epilogue.sources[0] = row;
+  args.epilogue.sources[0].data = number_data + 4;
+  args.epilogue.sources[0].columns = 1;
+  OK(rigel_contract(handle, &args, &a, &b, &c));
+  OK(rigel_synchronize(handle));
+  CHECK_FLOATS(c_data, clamped, 4);
+
+  memset(&layer, 0, sizeof layer);
+  layer.size = sizeof layer;
+  for (i = 0; i < RIGEL_MOST_SOURCES; ++i) {
+    const rigel_matrix number = RIGEL_ROW_MAJOR(number_data + i, RIGEL_F32, 1, 1);
+    distance.epilogue.sources[i] = layer.epilogue.sources[i] = number;
+  }
+  add_sources(&distance.epilogue, RIGEL_MOST_SOURCES);
+  OK(rigel_cdist(handle, &distance, &x, &z, &d));
+  OK(rigel_synchronize(handle));
+  CHECK(c_data[0] == 25); /* 5 + 2 (1 + 2 + 3 + 4) */
+
+  add_sources(&layer.epilogue, RIGEL_MOST_SOURCES);
+  for (i = 0; i < 2; ++i) {
+    OK(rigel_linear_forward(handle, &layer, &first_row, &b, &bias, &y, i == 0 ? NULL : &kept));
+    OK(rigel_synchronize(handle));
+    CHECK_FLOATS(c_data, biased, 2);
+  }
+}
+
 /* Strided operands and integers, which are exact, against loops. */
 static void against_loops(rigel_handle* handle) {
   enum { m = 23, n = 19, k = 31, pitch = 37 };
@@ -286,6 +359,7 @@ static void workspaces(rigel_handle* handle) {
 void test_calls(rigel_handle* handle) {
   by_hand(handle);
   second_parameters(handle);
+  full_programs(handle);
   against_loops(handle);
   distances(handle);
   workspaces(handle);

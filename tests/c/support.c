@@ -17,6 +17,10 @@ void check(int condition, const char* text, const char* message, const char* fil
   printf("%s:%d: failed on device %d: %s %s\n", file, line, device, text, message);
 }
 
+void check_ok(rigel_code code, const char* call, const char* file, int line) {
+  check(code == RIGEL_OK, call, rigel_last_error(), file, line);
+}
+
 void check_failure(rigel_code actual, rigel_code code, const char* call, const char* first, const char* second, const char* third,
                    const char* file, int line) {
   const char* const texts[] = {first, second, third};

@@ -12,11 +12,12 @@ extern int checks, failures;
 
 #define CHECK(condition) check((condition) != 0, #condition, "", __FILE__, __LINE__)
 /* A call that must succeed. */
-#define OK(call) check((call) == RIGEL_OK, #call, rigel_last_error(), __FILE__, __LINE__)
+#define OK(call) check_ok((call), #call, __FILE__, __LINE__)
 /* A call that must fail with this code, and with a message that has all of up to three texts; NULL: no text. */
 #define FAILS(call, code, first, second, third) check_failure((call), (code), #call, first, second, third, __FILE__, __LINE__)
 
 void check(int condition, const char* text, const char* message, const char* file, int line);
+void check_ok(rigel_code code, const char* call, const char* file, int line);
 void check_failure(rigel_code actual, rigel_code code, const char* call, const char* first, const char* second, const char* third,
                    const char* file, int line);
 

@@ -303,3 +303,17 @@ TEST_CASE("kernels: of one operation, listed and refused by name") {
   k.info.operands[1].alignment = 0;
   CHECK(support::caught([&] { rigel::register_kernel(k); }).lacks({"user.refused", "alignment"}) == "");
 }
+
+TEST_CASE_TEMPLATE("calls: options without an epilogue", Exec, RIGEL_TEST_SPACES) {
+  const auto a = matrix<float, Exec>(2, 2, {1, 2, 3, 4}), b = matrix<float, Exec>(2, 2, {5, 6, 7, 8}),
+             c = matrix<float, Exec>(2, 2, {1, 1, 1, 1});
+  rigel::contract(Exec{}, s, a, b, c, {.accumulate = true});
+  CHECK(support::values(c) == Values{20, 23, 44, 51});
+  rigel::contract(Exec{}, s, a, b, c, {});
+  CHECK(support::values(c) == Values{19, 22, 43, 50});
+  const rigel::ContractOptions by_reference{.kernel = "reference"};
+  CHECK(rigel::explain(Exec{}, s, a, b, c, by_reference).find("* reference.plus_times.f32") != std::string::npos);
+  CHECK(rigel::workspace_size(Exec{}, s, a, b, c, by_reference) ==
+        rigel::workspace_size(Exec{}, s, a, b, c, rigel::epilogue::Program{}, by_reference));
+  CHECK(rigel::select(rigel::problem_of(Exec{}, s, a, b, c, by_reference)).info.family == "reference");
+}

@@ -15,7 +15,9 @@
 #include <tests/support/spaces.hpp>
 
 #include <array>
+#include <latch>
 #include <set>
+#include <thread>
 
 using rigel::detail::execution_of, rigel::detail::lease;
 
@@ -373,5 +375,49 @@ TEST_CASE("graphs: a new stream has none of the memory of one that is gone") {
   }
 #else
   support::skip("graphs: a new stream has no reserved memory: no CUDA in this build");
+#endif
+}
+
+// The handle is the same in all threads, the stream is not. Each thread reserves memory before either captures.
+TEST_CASE("graphs: the default stream of each thread has memory of its own") {
+#ifdef KOKKOS_ENABLE_CUDA
+  auto execution = execution_of(Exec());
+  execution.stream = cudaStreamPerThread;
+  constexpr std::size_t bytes = 1000;
+  std::array<void*, 2> parts{};
+  std::array<support::Caught, 2> caught;
+  std::latch second_reserved(1), first_captured(1);
+  const auto capture = [&](std::size_t i) {
+    caught[i] = support::caught([&] {
+      cudaGraph_t graph{};
+      CHECK(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+      parts[i] = lease("test", execution, bytes).data();
+      CHECK(cudaStreamEndCapture(cudaStreamPerThread, &graph) == cudaSuccess);
+      CHECK(cudaGraphDestroy(graph) == cudaSuccess);
+    });
+  };
+  std::thread first([&] {
+    rigel::detail::presize(execution, bytes);
+    std::thread second([&] {
+      rigel::detail::presize(execution, bytes);
+      second_reserved.count_down();
+      first_captured.wait();
+      capture(1);
+      rigel::detail::release_presized(execution);
+    });
+    second_reserved.wait();
+    capture(0);
+    first_captured.count_down();
+    second.join();
+    rigel::detail::release_presized(execution);
+  });
+  first.join();
+  CHECK(caught[0].code == rigel::Code::ok);
+  CHECK(caught[1].code == rigel::Code::ok);
+  CHECK(parts[0] != nullptr);
+  CHECK(parts[1] != nullptr);
+  CHECK(parts[0] != parts[1]);
+#else
+  support::skip("graphs: default streams of threads: no CUDA in this build");
 #endif
 }

@@ -86,21 +86,40 @@ TEST_CASE("reservations: a larger block takes over, and the smaller one stays un
 TEST_CASE("reservations: a handle finds the stream that was last seen to have it") {
   Reservations all;
   const void* const handle = handle_of(first);
-  CHECK(!all.stream_of(0, handle));
+  CHECK(!all.stream_of(0, handle, 0));
   REQUIRE(all.add(first, handle, memory, 1000));
-  CHECK(all.stream_of(0, handle) == first);
-  CHECK(!all.stream_of(1, handle));
-  CHECK(!all.stream_of(0, handle_of(second)));
+  CHECK(all.stream_of(0, handle, 0) == first);
+  CHECK(!all.stream_of(1, handle, 0));
+  CHECK(!all.stream_of(0, handle_of(second), 0));
   all.see(first, handle);
-  CHECK(all.stream_of(0, handle) == first);
+  CHECK(all.stream_of(0, handle, 0) == first);
   all.see(of_another_device, handle);
-  CHECK(all.stream_of(0, handle) == first);
+  CHECK(all.stream_of(0, handle, 0) == first);
   // The stream is gone, and another one has its handle.
   all.see(second, handle);
-  CHECK(!all.stream_of(0, handle));
+  CHECK(!all.stream_of(0, handle, 0));
   CHECK(all.bytes(first) == 1000);
   REQUIRE(all.add(second, handle, larger, 2048));
-  CHECK(all.stream_of(0, handle) == second);
+  CHECK(all.stream_of(0, handle, 0) == second);
   all.remove([](StreamKey) { return true; }, [](int, void*, std::size_t) {});
-  CHECK(!all.stream_of(0, handle));
+  CHECK(!all.stream_of(0, handle, 0));
+}
+
+TEST_CASE("reservations: the default streams of threads have one handle and memory of their own") {
+  constexpr StreamKey mine{0, 7, 1}, yours{0, 8, 2}, yours_on_another_device{1, 9, 2};
+  const void* const handle = memory;
+  Reservations all;
+  REQUIRE(all.add(mine, handle, memory, 1000));
+  CHECK(!all.stream_of(0, handle, 2));
+  all.see(yours, handle);
+  REQUIRE(all.add(yours, handle, larger, 2048));
+  all.see(mine, handle);
+  all.see(yours_on_another_device, handle);
+  CHECK(all.stream_of(0, handle, 1) == mine);
+  CHECK(all.stream_of(0, handle, 2) == yours);
+  CHECK(all.take(mine, 1000) == memory);
+  CHECK(all.take(yours, 1000) == larger);
+  all.give_back(memory);
+  all.give_back(larger);
+  all.remove([](StreamKey) { return true; }, [](int, void*, std::size_t) {});
 }

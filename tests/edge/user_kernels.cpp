@@ -4,6 +4,8 @@
 // the choice, and explain() shows it.
 #include "host_kernel.hpp"
 
+#include <rigel/distance.hpp>
+
 #include <tests/support/error.hpp>
 #include <tests/support/matrix.hpp>
 #include <tests/support/spaces.hpp>
@@ -165,6 +167,24 @@ TEST_CASE_TEMPLATE("explain: every candidate with a time or a reason, one of the
   CHECK(marked(named).find("reference.min_plus.f32") != std::string::npos);
   if (rigel::kernels({.name = "portable"}).size())
     CHECK(named.find("portable.min_plus.f32.tiles: not the kernel that was asked for") != std::string::npos);
+}
+
+TEST_CASE("explain: the function that was called, and times in units of their size") {
+  const auto x = matrix<float, Exec>(3, 2), d = matrix<float, Exec>(3, 3);
+  const auto text = rigel::explain_cdist(Exec{}, x, x, d, rigel::metric::manhattan{});
+  CHECK_MESSAGE(text.starts_with("cdist l1 f32, 3x3x2 on "), text);
+  CHECK(text.find("v3, v4 of x86-64") != std::string::npos);
+  rigel::Kernel<rigel::Contraction> k = edge::host_kernel("slow");
+  k.cost = [](const rigel::Kernel<rigel::Contraction>&, const rigel::Contraction& p, rigel::Plan&) {
+    return p.m == 1 ? 0.9994 : 0.16;
+  };
+  rigel::register_kernel(k);
+  const auto line = [](int m) {
+    const auto a = matrix<float, Exec>(m, 1), b = matrix<float, Exec>(1, 1), c = matrix<float, Exec>(m, 1, {}, "user.slow");
+    return rigel::explain(Exec{}, s, a, b, c, {.kernel = "user.slow"});
+  };
+  CHECK(line(2).find("user.slow: 160 ms predicted") != std::string::npos);
+  CHECK(line(1).find("user.slow: 999 ms predicted") != std::string::npos);
 }
 
 TEST_CASE_TEMPLATE("kernels(): the filter", Exec, RIGEL_TEST_SPACES) {

@@ -4,9 +4,14 @@
 // further calls while the program ends.
 #include "call.hpp"
 
+#include <tests/support/error.hpp>
 #include <tests/support/gpu.hpp>
 
+#include <rigel/closure.hpp>
 #include <rigel/detail/pool.hpp>
+#include <rigel/distance.hpp>
+#include <rigel/linalg.hpp>
+#include <rigel/linear.hpp>
 
 #include <cstdlib>
 #include <optional>
@@ -32,6 +37,26 @@ bool all_are_right() {
          functor_is_right();
 }
 
+// Whether calls on memory of the program's own are refused, in these words, and write nothing.
+bool all_are_refused(const char* words) {
+  using View = Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  float ones[4] = {1, 1, 1, 1}, result[4] = {7, 7, 7, 7};
+  const View a(ones, 2, 2), c(result, 2, 2);
+  const auto refused = [&](const auto& call) {
+    const support::Caught caught = support::caught(call);
+    const bool right = caught.code == rigel::Code::unsupported && caught.lacks({words}).empty() && result[0] == 7;
+    if (!right) std::printf("%s\n", caught.message.c_str());
+    return right;
+  };
+  const Kokkos::DefaultHostExecutionSpace exec;
+  return refused([&] { rigel::contract(exec, rigel::plus_times<float>{}, a, a, c); }) &&
+         refused([&] { rigel::contract(exec, rigel::plus_times<float>{}, a, a, c, AddOne{}); }) &&
+         refused([&] { rigel::cdist(exec, a, a, c, rigel::metric::cosine{}); }) &&
+         refused([&] { rigel::closure(exec, rigel::min_plus<float>{}, c); }) &&
+         refused([&] { rigel::cholesky_solve(exec, a, a, c); }) &&
+         refused([&] { rigel::linear_forward(exec, a, a, rigel::no_bias, c); });
+}
+
 // While the program ends, main() has already returned its status, so a failure must exit at once.
 void expect(bool right) {
   if (!right) std::_Exit(1);
@@ -48,6 +73,12 @@ int main(int argc, char** argv) {
   if (!support::has_gpu()) {
     std::printf("skipped: built for CUDA, no GPU is visible, and Kokkos needs one to start\n");
     return 77;
+  }
+  if (end == "outside") {
+    const bool before = all_are_refused("Kokkos is not initialised, expected a call between Kokkos::initialize() and");
+    Kokkos::initialize();
+    Kokkos::finalize();
+    return !(before && all_are_refused("Kokkos is finalised, expected a call between Kokkos::initialize() and"));
   }
   if (end == "static_guard") {
     static const Kokkos::ScopeGuard kokkos;

@@ -161,12 +161,13 @@ TEST_CASE("linear: explain names the tier, the passes and each product") {
   const auto dw = matrix<float, Exec>(3, 5);
   const auto forward = rigel::explain_linear_forward(Exec{}, x(), w(), rigel::no_bias, y(), {.epilogue = Activation::gelu});
   CHECK(support::Caught{.message = forward}.lacks({"linear_forward, Tier::scalar", "a pass applies the epilogue",
-                                                   "Y: contract plus_times f32, 4x5x3", "* "}) == "");
+                                                   "Y: linear_forward plus_times f32, 4x5x3", "* "}) == "");
   const auto weight = rigel::explain_linear_backward_weight(Exec{}, x(), y(), dw, Bias("db", 5));
   CHECK(support::Caught{.message = weight}.lacks(
-            {"dW: contract plus_times f32, 3x5x4", "db: contract plus_times f32, 1x5x4"}) == "");
+            {"dW: linear_backward_weight plus_times f32, 3x5x4", "db: linear_backward_weight plus_times f32, 1x5x4"}) == "");
   const auto input = rigel::explain_linear_backward_input(Exec{}, y(), w(), x(), x(), Activation::silu);
-  CHECK(support::Caught{.message = input}.lacks({"the derivative of silu", "dX: contract plus_times f32, 4x3x5"}) == "");
+  CHECK(support::Caught{.message = input}.lacks(
+            {"the derivative of silu", "dX: linear_backward_input plus_times f32, 4x3x5"}) == "");
 }
 
 TEST_CASE("kernels are named by several families, too") {

@@ -1,0 +1,10 @@
+# The library prints nothing, in an environment without a variable: the output is the test program's own.
+execute_process(COMMAND env -i ${program} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+message(STATUS "${output}")
+if(status EQUAL 77)
+  message(STATUS "nothing ran")
+  return()
+endif()
+if(NOT status EQUAL 0 OR NOT errors STREQUAL "" OR NOT output MATCHES "^(skipped: device 0: [^\n]*\n)?0 of [0-9]+ checks failed\n$")
+  message(FATAL_ERROR "silence: ${program} returned ${status}, printed '${output}', and on stderr '${errors}'")
+endif()
