@@ -100,9 +100,12 @@ struct great_circle {
   static constexpr bool takes_lanes = true, transcendental = true;
   RIGEL_MEMBER static constexpr accumulator identity() { return {0, 0, 0}; }
   template <Number T> RIGEL_MEMBER static half_angles<T> multiply(T a, T b, std::int64_t k) {
-    const T s = math::sine(math::multiply(T{} + operand(0.5), math::subtract(a, b))), square = math::multiply(s, s);
-    if (k != 0) return {T{}, T{}, square};
-    return {square, math::multiply(math::cosine(a), math::cosine(b)), T{}};
+    if (k != 0) {
+      const T s = math::sine_of_half_difference(a, b);
+      return {T{}, T{}, math::multiply(s, s)};
+    }
+    const T s = math::sine(math::multiply(T{} + operand(0.5), math::subtract(a, b)));
+    return {math::multiply(s, s), math::multiply(math::cosine(a), math::cosine(b)), T{}};
   }
   template <class T> RIGEL_MEMBER static half_angles<T> add(half_angles<T> x, half_angles<T> y) {
     return {math::add(x.latitudes, y.latitudes), math::add(x.cosines, y.cosines), math::add(x.longitudes, y.longitudes)};
@@ -330,7 +333,8 @@ struct weighted_minkowski {
 
 /// 2·arcsin (sin²((φ − φ')/2) + cos φ·cos φ'·sin²((λ − λ')/2))^½: the angle between positions (φ, λ) on a sphere, latitude and
 /// longitude in radians, the two columns of X and Z (as scikit-learn's haversine; R. W. Sinnott, Virtues of the haversine, 1984). Of
-/// floating-point numbers. Near points keep their relative accuracy; near antipodes it is off by up to √u.
+/// floating-point numbers. Near points keep their relative accuracy, also across the antimeridian, and around 0 of longitudes from 0 to
+/// 2π; near antipodes it is off by up to √u.
 struct haversine {
   template <class Element, class Use>
   auto with(std::int64_t k, const Use& use) const {

@@ -84,6 +84,8 @@ struct format<float> {
   static constexpr float sin[] = {-0.166666597f, 0.00833306648f, -0.000198095891f, 2.60575007e-06f};
   // π in three parts; products of the first two with a half-integer below 2^7 are exact.
   static constexpr float pi_high = 0x1.921ep1f, pi_middle = 0x1.b544p-15f, pi_low = 0x1.0b4612p-33f, sin_limit = 0x1p8f;
+  // π − pi_high in two parts, within 2^-62; products of the first with an integer up to 4 are exact.
+  static constexpr float pi_next = 0x1.b5444p-15f, pi_rest = 0x1.68c234p-38f;
   // (asin(z)/z − 1)/z² as a polynomial in z² ≤ 1/2: |error·z³| ≤ 6e-9 of the arcsine.
   static constexpr float asin[] = {0.166666225f,   0.0750268251f, 0.0440817848f, 0.0359911695f,
                                    -0.0080575645f, 0.110329576f,  -0.139967665f, 0.126114517f};
@@ -115,6 +117,8 @@ struct format<double> {
   // As above, with a half-integer below 2^19.
   static constexpr double pi_high = 0x1.921fb544p1, pi_middle = 0x1.0b4611a6p-33, pi_low = 0x1.3198a2e037073p-68,
                           sin_limit = 0x1p20;
+  // As above, within 2^-140.
+  static constexpr double pi_next = 0x1.0b4611a62633p-33, pi_rest = 0x1.45c06e0e68948p-85;
   // As above: |error·z³| ≤ 2.9e-18 of the arcsine.
   static constexpr double asin[] = {0.16666666666666918,  0.074999999999205993, 0.044642857231161966, 0.030381939435386959,
                                     0.022372329830945514, 0.017348927626104703, 0.014025110762932098, 0.010863709423732109,
@@ -294,6 +298,19 @@ inline constexpr bool takes_polynomials =
 
 /// sin x, or cos x. With n the nearest integer to x/π (of cos to x/π − 1/2, and a half more), the result is ±sin(x − n·π).
 template <bool Cosine, class T>
+/// Replaces what is beyond the limit of the polynomials by the platform's sin x, or cos x.
+template <bool Cosine, class T, class Beyond>
+RIGEL_FUNCTION void replace_beyond(T& result, T x, Beyond beyond) {
+  if constexpr (!Lanes<T>) {
+    if (beyond) [[unlikely]]
+      result = platform_circular<Cosine>(x);
+  } else if (__builtin_reduce_or(beyond) != 0) [[unlikely]] {
+#pragma clang loop unroll(disable) vectorize(disable)
+    for (int i = 0; i < static_cast<int>(sizeof(T) / sizeof(lane_t<T>)); ++i)
+      if (beyond[i]) result[i] = platform_circular<Cosine>(x[i]);
+  }
+}
+
 RIGEL_FUNCTION T circular(T x) {
   using L = lane_t<T>;
   using F = format<L>;
@@ -304,15 +321,7 @@ RIGEL_FUNCTION T circular(T x) {
   const T square = r * r, y = multiply_add(r * square, polynomial(square, F::sin), r);
   const auto odd = to_bits(rounded) + bits_t<L>(Cosine);  // the lowest bit: whether the sign changes
   T result = from_bits<T>(to_bits(y) ^ (odd << (8 * sizeof(L) - 1)));
-  const auto beyond = math::abs(x) > T{} + F::sin_limit;
-  if constexpr (!Lanes<T>) {
-    if (beyond) [[unlikely]]
-      return platform_circular<Cosine>(x);
-  } else if (__builtin_reduce_or(beyond) != 0) [[unlikely]] {
-#pragma clang loop unroll(disable) vectorize(disable)
-    for (int i = 0; i < static_cast<int>(sizeof(T) / sizeof(L)); ++i)
-      if (beyond[i]) result[i] = platform_circular<Cosine>(x[i]);
-  }
+  replace_beyond<Cosine>(result, x, math::abs(x) > T{} + F::sin_limit);
   return result;
 }
 
@@ -416,6 +425,34 @@ RIGEL_FUNCTION T cosine(T x) {
 
 /// arcsin √v for 0 ≤ v ≤ 1, within 4u. Without branches, so that loops of it become vectors.
 template <std::floating_point T>
+/// sin((a − b)/2) but for its sign, within 2 units in the last place and an error of u in a − b for |a|, |b| ≤ 2π: multiples of 2π are
+/// subtracted from the difference before it is rounded. They are off by 2^-60 (double: 2^-138). For larger a or b the bound is relative
+/// to that of a − b.
+template <Number T>
+RIGEL_FUNCTION T sine_of_half_difference(T a, T b) {
+  using L = lane_t<T>;
+  using F = detail::format<L>;
+  using detail::multiply_add;
+  constexpr L nearest = detail::round_to_integer<L>;
+  // What a − b loses by rounding (D. E. Knuth, The Art of Computer Programming 2, section 4.2.2).
+  const T difference = subtract(a, b), moved = subtract(difference, a);
+  const T lost = subtract(subtract(a, subtract(difference, moved)), add(b, moved));
+  const T x = difference * L(0.5), rest = lost * L(0.5);
+  const T n = multiply_add(x, T{} + L(0.31830988618379067), T{} + nearest) - nearest;
+  // x − n·π: the first step is exact, the second one where digits cancel, and what the sum loses goes to the last part.
+  const T rough = multiply_add(n, T{} - F::pi_next, multiply_add(n, T{} - F::pi_high, x)), sum = add(rough, rest);
+  const T r = add(sum, multiply_add(n, T{} - F::pi_rest, subtract(rest, subtract(sum, rough))));
+  const auto beyond = math::abs(x) > T{} + F::sin_limit;
+  if constexpr (!detail::takes_polynomials<T>) {
+    return sine(beyond ? x : r);
+  } else {
+    const T square = r * r;
+    T result = multiply_add(r * square, detail::polynomial(square, F::sin), r);
+    detail::replace_beyond<false>(result, x, beyond);
+    return result;
+  }
+}
+
 RIGEL_FUNCTION T arcsine_of_root(T v) {
   const bool upper = v > T(0.5);  // arcsin √v = π/2 − arcsin √(1 − v)
   const T w = upper ? 1 - v : v, z = __builtin_elementwise_sqrt(w);

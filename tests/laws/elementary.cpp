@@ -135,6 +135,34 @@ void check_arcsine() {
   CHECK(std::isnan(f(std::numeric_limits<T>::quiet_NaN())));
 }
 
+/// sin((a − b)/2) of a difference that rounds, for a next to 2π or π, b next to 0 or −π; the test of haversine has more.
+template <class V>
+void check_half_difference() {
+  using T = rigel::lane_t<V>;
+  constexpr long double pi = 3.14159265358979323846264338327950288L;
+  for (const bool around_zero : {false, true}) {
+    const T near = static_cast<T>(around_zero ? 2 * pi : pi), other = static_cast<T>(around_zero ? 0 : -pi);
+    for (const double size : {0.25, 0x1p-9}) {
+      support::Random random(9);
+      int wrong = 0;
+      for (int i = 0; i < trials; ++i) {
+        const auto a = static_cast<T>(near - random.uniform(size / 2, size)),
+                   b = static_cast<T>(other + random.uniform(0, size / 4));
+        const long double turn = around_zero ? (a - 2 * pi) - b : (a - pi) - (b + pi);
+        const T found = in_lane<V>(a, i % 4, [b](auto x) { return rigel::math::sine_of_half_difference(x, x * 0 + b); });
+        const long double exact = std::sin(std::fabs(turn) / 2);
+        // The long double π is off by 2^-64.
+        if (!(std::fabs(std::fabs(static_cast<long double>(found)) - exact) <=
+              (circular_bound + 1) * std::numeric_limits<T>::epsilon() / 2 * exact + 0x1p-62L))
+          ++wrong;
+      }
+      CHECK(wrong == 0);
+    }
+  }
+  const T big = 1000000, found = in_lane<V>(big, 1, [](auto x) { return rigel::math::sine_of_half_difference(x, x * 0); });
+  CHECK(close<T>(std::fabs(found), std::fabs(std::sin(500000.L)), circular_bound));
+}
+
 template <class V>
 void check_power() {
   using T = rigel::lane_t<V>;
@@ -192,4 +220,10 @@ TEST_CASE("power") {
   check_power<double>();
   check_power<Floats>();
   check_power<Doubles>();
+}
+TEST_CASE("sine of half a difference") {
+  check_half_difference<float>();
+  check_half_difference<double>();
+  check_half_difference<Floats>();
+  check_half_difference<Doubles>();
 }
