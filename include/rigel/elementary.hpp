@@ -234,7 +234,7 @@ RIGEL_FUNCTION T ratio_of(T m) {
   return multiply_add(s, error * error, s);
 }
 
-/// x^p, x ≥ 0.
+/// x^p, x ≥ 0, for any p.
 ///
 ///   x = 2^e·m with m in [√½, √2)
 ///   log2 m = (2/ln 2)·atanh((m − 1)/(m + 1)), which is 0 at m = 1
@@ -246,8 +246,9 @@ template <class T>
 RIGEL_FUNCTION T positive_power(T x, lane_t<T> exponent) {
   using L = lane_t<T>;
   using F = format<L>;
-  // At larger exponents every power but that of 1 is 0 or infinity, and the power of 1 is exact.
-  const L p = exponent < F::exponent_limit ? exponent : F::exponent_limit;
+  // At larger exponents every power but that of 1 is 0 or infinity, and the power of 1 is exact. NaN stays.
+  constexpr L limit = F::exponent_limit;
+  const L p = exponent > limit ? limit : exponent < -limit ? -limit : exponent;
   const auto [m, e] = split(x);
   const T s = ratio_of(m);
   constexpr int terms = sizeof(F::log2) / sizeof(L);
@@ -257,9 +258,10 @@ RIGEL_FUNCTION T positive_power(T x, lane_t<T> exponent) {
   const T n = __builtin_elementwise_roundeven(multiply_add(e, T{} + p, log));
   const T r = product_minus(e, p, n) + log;
   const T y = scaled(polynomial(r, F::exp2), n);
-  // 0, infinity and NaN are their own powers. Integer comparisons are twice as fast as those of floats.
-  const auto own = to_bits(x) - 1 >= bits_t<T>{} + (to_bits(std::numeric_limits<L>::infinity()) - 1);
-  return select(own, x, y);
+  // 0, infinity and NaN are their own powers for p > 0. Integer comparisons are twice as fast as those of floats.
+  const auto special = to_bits(x) - 1 >= bits_t<T>{} + (to_bits(std::numeric_limits<L>::infinity()) - 1);
+  const T of_special = p > 0 ? x : p < 0 ? L(1) / x : select(x == x, T{} + (p + 1), x);
+  return select(special, of_special, y);
 }
 
 /// The natural logarithm of a positive finite number, within 2u (the formula of fdlibm's log, Sun Microsystems, 1993).
@@ -296,8 +298,6 @@ template <class T>
 inline constexpr bool takes_polynomials =
     Lanes<T> || (RIGEL_ON_DEVICE && (std::is_same_v<T, float> || std::is_same_v<T, double>));
 
-/// sin x, or cos x. With n the nearest integer to x/π (of cos to x/π − 1/2, and a half more), the result is ±sin(x − n·π).
-template <bool Cosine, class T>
 /// Replaces what is beyond the limit of the polynomials by the platform's sin x, or cos x.
 template <bool Cosine, class T, class Beyond>
 RIGEL_FUNCTION void replace_beyond(T& result, T x, Beyond beyond) {
@@ -311,6 +311,8 @@ RIGEL_FUNCTION void replace_beyond(T& result, T x, Beyond beyond) {
   }
 }
 
+/// sin x, or cos x. With n the nearest integer to x/π (of cos to x/π − 1/2, and a half more), the result is ±sin(x − n·π).
+template <bool Cosine, class T>
 RIGEL_FUNCTION T circular(T x) {
   using L = lane_t<T>;
   using F = format<L>;
@@ -423,8 +425,6 @@ RIGEL_FUNCTION T cosine(T x) {
     return detail::platform_circular<true>(x);
 }
 
-/// arcsin √v for 0 ≤ v ≤ 1, within 4u. Without branches, so that loops of it become vectors.
-template <std::floating_point T>
 /// sin((a − b)/2) but for its sign, within 2 units in the last place and an error of u in a − b for |a|, |b| ≤ 2π: multiples of 2π are
 /// subtracted from the difference before it is rounded. They are off by 2^-60 (double: 2^-138). For larger a or b the bound is relative
 /// to that of a − b.
@@ -453,6 +453,8 @@ RIGEL_FUNCTION T sine_of_half_difference(T a, T b) {
   }
 }
 
+/// arcsin √v for 0 ≤ v ≤ 1, within 4u. Without branches, so that loops of it become vectors.
+template <std::floating_point T>
 RIGEL_FUNCTION T arcsine_of_root(T v) {
   const bool upper = v > T(0.5);  // arcsin √v = π/2 − arcsin √(1 − v)
   const T w = upper ? 1 - v : v, z = __builtin_elementwise_sqrt(w);
@@ -460,13 +462,14 @@ RIGEL_FUNCTION T arcsine_of_root(T v) {
   return upper ? T(1.5707963267948966) - y : y;
 }
 
-/// x^p for x ≥ 0 and p > 0; NaN for NaN. Powers of 1 are 1. On vectors the relative error is at most (4 + 2p)·u, where u is the
+/// x^p for x ≥ 0 and any p; NaN if x or p is. Powers of 1 are 1. On vectors the relative error is at most (4 + 2|p|)·u, where u is the
 /// unit roundoff. (An error of u in x alone changes the power by p·u.)
 template <Number T>
 RIGEL_FUNCTION T power(T x, lane_t<T> p) {
   if constexpr (Lanes<T>) {
     return detail::positive_power(x, p);
   } else {
+    if (x != x || p != p) return x + p;  // pow() makes 1 of powers of 1, and of those by 0
 #if RIGEL_ON_DEVICE
     return ::pow(x, p);
 #else
@@ -487,27 +490,41 @@ __device__ inline float exponent_of(std::uint32_t bits) {
 __device__ inline float mantissa_of(std::uint32_t bits) { return __uint_as_float((bits & 0x7fffffu) | 0x3f800000u); }
 // Whether the float is 0, infinity or NaN, which are their own powers.
 __device__ inline bool is_own_power(std::uint32_t bits) { return bits - 1 >= 0x7f800000u - 1; }
+// x^p of any other float by two instructions of the special-function unit.
+__device__ inline float power_of_parts(std::uint32_t bits, float p) {
+  float log, y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(log) : "f"(mantissa_of(bits)));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(math::fma(p, exponent_of(bits), p * log)));
+  return y;
+}
 
 }  // namespace detail
 #endif
 
-/// x^p like power(), but on GPUs by two instructions of the special-function unit: x = 2^e·m, x^p = 2^(p·e + p·log2 m). The
+/// x^p like power(), p > 0, but on GPUs by two instructions of the special-function unit: x = 2^e·m, x^p = 2^(p·e + p·log2 m). The
 /// relative error is at most (4 + 3p + 0.7·|log2 x^p|)·u, tested on random x. The largest relative error over all normal
 /// floats, measured on sm_90, is 2.9e-6 for p = 1.3 and 1.5; for x from 1e-3 to 1e3 it is 6.4e-7.
 /// A subnormal x counts as 2^-127, and a subnormal result becomes 0.
 RIGEL_FUNCTION float power_approximately(float x, float p) {
 #if RIGEL_ON_DEVICE
   const std::uint32_t bits = __float_as_uint(x);
-  float log, y;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(log) : "f"(detail::mantissa_of(bits)));
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(math::fma(p, detail::exponent_of(bits), p * log)));
-  return detail::is_own_power(bits) ? x : y;
+  return detail::is_own_power(bits) ? x : detail::power_of_parts(bits, p);
 #else
   return std::pow(x, p);
 #endif
 }
+/// The same for any p, of which the caller computes power_of_infinity(p) once. 0 stays 0.
+RIGEL_FUNCTION float power_of_infinity(float p) { return p > 0 ? infinity<float>() : p < 0 ? 0 : p + 1; }
+RIGEL_FUNCTION float power_approximately(float x, float p, float of_infinity) {
+#if RIGEL_ON_DEVICE
+  const std::uint32_t bits = __float_as_uint(x);
+  return detail::is_own_power(bits) ? minimum(x, of_infinity) : detail::power_of_parts(bits, p);
+#else
+  return x == infinity<float>() ? of_infinity : x == 0 ? 0 : power(x, p);
+#endif
+}
 
-/// x^p like power(), but on GPUs by three instructions of the special-function unit: x = 2^e·m and
+/// x^p like power(), p > 0, but on GPUs by three instructions of the special-function unit: x = 2^e·m and
 /// x^p = 2^h · 2^(p·e − h + p·log2 m), where h is the integer nearest to p·e. So the magnitude of x^p costs no accuracy. The
 /// relative error is at most (6 + 3.5p)·u if x^p is normal, tested on random x. x ≥ 0, or NaN.
 RIGEL_FUNCTION float power_by_parts(float x, float p) {
