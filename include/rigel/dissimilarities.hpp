@@ -25,6 +25,15 @@ struct PerCoordinate {
 
 namespace detail {
 
+/// Whether a condition holds, in one lane of vectors at least.
+template <class Condition>
+RIGEL_FUNCTION bool any(Condition condition) {
+  if constexpr (std::is_integral_v<Condition>)
+    return condition != 0;
+  else
+    return __builtin_reduce_or(condition) != 0;
+}
+
 /// t^p for t ≥ 0. A p of 1, 2 or 3 takes no power.
 template <Number T>
 RIGEL_FUNCTION T power_of(T t, lane_t<T> p) {
@@ -35,7 +44,8 @@ RIGEL_FUNCTION T power_of(T t, lane_t<T> p) {
 
 }  // namespace detail
 
-/// Σ_k (a − b)² / variances_k.
+/// Σ_k (a − b)² / variances_k. Differences are divided by standard deviations before they are squared: of a subnormal variance only its
+/// root has a reciprocal.
 template <class Element>
 struct variance_squares : scalar_semiring<Element, accumulator_for<Element>> {
   using Accumulator = accumulator_for<Element>;
@@ -44,8 +54,8 @@ struct variance_squares : scalar_semiring<Element, accumulator_for<Element>> {
   PerCoordinate<Accumulator> variances;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER T multiply(T a, T b, std::int64_t k) const {
-    const T d = math::subtract(a, b);
-    return math::multiply(math::multiply(d, d), T{} + Accumulator(1) / variances[k]);
+    const T d = math::multiply(math::subtract(a, b), T{} + Accumulator(1) / __builtin_elementwise_sqrt(variances[k]));
+    return math::multiply(d, d);
   }
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
 };
@@ -125,7 +135,13 @@ struct canberra : scalar_semiring<Element, accumulator_for<Element>> {
   static constexpr bool divides = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) {
-    const T sum = math::add(math::abs(a), math::abs(b));
+    T sum = math::add(math::abs(a), math::abs(b));
+    const auto overflows = sum > T{} + std::numeric_limits<Accumulator>::max();
+    if (detail::any(overflows)) [[unlikely]] {  // a quotient of halves is the same
+      a = math::select(overflows, a * Accumulator(0.5), a);
+      b = math::select(overflows, b * Accumulator(0.5), b);
+      sum = math::add(math::abs(a), math::abs(b));
+    }
     return math::select(sum == T{}, T{}, math::abs(math::subtract(a, b)) / sum);
   }
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
@@ -174,7 +190,7 @@ struct braycurtis {
   }
 };
 
-/// Σ_k a·ln(a/b), where a = 0 counts 0.
+/// Σ_k a·ln(a/b), where a = 0 counts 0 unless b is NaN.
 template <class Element>
 struct relative_entropy : scalar_semiring<Element, accumulator_for<Element>> {
   using Accumulator = accumulator_for<Element>;
@@ -183,9 +199,34 @@ struct relative_entropy : scalar_semiring<Element, accumulator_for<Element>> {
   static constexpr bool transcendental = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) {
-    return math::select(a == T{}, T{}, math::multiply(a, math::logarithm(a / b)));
+    using math::detail::to_bits;
+    const T quotient = a / b;
+    // Positive normal quotients, and those of a = 0, need no care.
+    const auto beyond = to_bits(quotient) - to_bits(least) > math::detail::bits_t<T>{} + (to_bits(most) - to_bits(least));
+    const auto is_special = beyond & ((a != T{}) | (b != b));
+    const T term = math::select(a == T{}, T{}, math::multiply(a, math::positive_logarithm(quotient)));
+    if (!detail::any(is_special)) [[likely]]
+      return term;
+    return math::select(is_special, math::select(a == T{}, b, math::multiply(a, logarithm(a, b))), term);
   }
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
+
+ private:
+  static constexpr Accumulator least = std::numeric_limits<Accumulator>::min(),
+                               most = std::numeric_limits<Accumulator>::max();
+
+  /// ln(a/b), a ≠ 0. Of m·2^e and n·2^f it is ln(m/n) + (e − f)·ln 2: quotients beyond the type's range have logarithms within it.
+  template <Number T> RIGEL_MEMBER static T logarithm(T a, T b) {
+    const T x = math::abs(a), y = math::abs(b), one = T{} + 1;
+    const auto finite = (x <= T{} + most) & (y <= T{} + most) & (y != T{});
+    const auto [m, e] = math::detail::split(math::select(finite, x, one));
+    const auto [n, f] = math::detail::split(math::select(finite, y, one));
+    const T log =
+        math::add(math::logarithm(m / n), math::multiply(math::subtract(e, f), T{} + Accumulator(0.69314718055994531)));
+    const auto signs_differ = (a < T{}) != (b < T{});
+    return math::select(finite, math::select(signs_differ, T{} + std::numeric_limits<Accumulator>::quiet_NaN(), log),
+                        math::logarithm(a / b));
+  }
 };
 
 namespace detail {
