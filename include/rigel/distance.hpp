@@ -200,8 +200,8 @@ struct minkowski {
 };
 
 /// 1 − x·z / (|x||z|), computed as Σ_k (x_k − z_k)² of rows of the length √½: since those are prepared and then subtracted, nothing
-/// cancels between rows that are nearly parallel. There is no step for skip_epilogue to skip (but for K = 0, which then gives 0). A row
-/// of zeros, as SciPy has it, is NaN from all. Integers beyond 2^53 are rounded to doubles first.
+/// cancels between rows that are nearly parallel. The result is from 0 to 2; a clamp cuts off what roundings leave beyond. skip_epilogue
+/// leaves the sum (of K = 0: 0). A row of zeros, as SciPy has it, is NaN from all. Integers beyond 2^53 are rounded to doubles first.
 /// With D the exact distance, u the unit roundoff of row<Element> and (c + t·K)·u the bound of the kernel's sum
 ///     |error| ≤ (c + t·K + K/32 + 10)·u·D + 2.9·u·√D + 2.1·u²      (docs/numerics.md; of double the last term is larger)
 /// since prepared rows are rounded: small angles, √(2D), are off by 2u. Where that is too much for floats:
@@ -212,7 +212,7 @@ struct cosine {
   using row = prepared_row<Element>;
   template <class Row, class Use>
   auto with(std::int64_t k, const Use& use) const {
-    return use(l2_squared<Row>{}, k > 0 ? epilogue::Program{} : epilogue::scale(std::numeric_limits<double>::quiet_NaN()));
+    return use(l2_squared<Row>{}, k > 0 ? epilogue::clamp(0, 2) : epilogue::scale(std::numeric_limits<double>::quiet_NaN()));
   }
 };
 
