@@ -323,7 +323,7 @@ namespace metric {
 
 /// (Σ_k (x_k − z_k)² / variances_k)^½, the standardised Euclidean distance. `variances`: a view of K floats, of doubles where X holds
 /// doubles. Of floating-point numbers. |error| ≤ (K/2 + 5)·u of it. A variance of 0 gives ∞, or NaN where x_k = z_k.
-/// skip_epilogue leaves the square. The weights are read for each k, and no product on tensor cores takes part: where a rounding of each
+/// skip_epilogue leaves the square. Variances may be subnormal. They are read for each k, and no product on tensor cores takes part: where a rounding of each
 /// coordinate is harmless, columns divided by the standard deviations beforehand, and euclidean, are faster.
 template <class View>
 struct seuclidean {
@@ -501,6 +501,7 @@ struct bit_boolean {
   static constexpr bool takes_words = true;
   template <class Word, class Use>
   auto with(std::int64_t k, const Use& use) const {
+    rigel::detail::require_countable_bits<Word>("a measure of bits", k);
     truth_measure<Word, Measure> s;
     s.entries = static_cast<double>(k) * 8.0 * sizeof(Word);
     return use(s, epilogue::Program{});
@@ -514,6 +515,7 @@ struct boolean {
   using row = std::uint32_t;
   template <class Row, class Use>
   auto with(std::int64_t k, const Use& use) const {
+    rigel::detail::require_countable_bits<Row>("a Boolean measure", rigel::detail::packed_words(k));
     truth_measure<Row, Measure> s;
     s.entries = static_cast<double>(k);
     return use(s, epilogue::Program{});

@@ -14,6 +14,7 @@
 #include <rigel/detail/packed_rows.hpp>
 #include <rigel/detail/root_rows.hpp>
 #include <rigel/detail/transformed_rows.hpp>
+#include <rigel/detail/widened_rows.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -199,9 +200,11 @@ void launch_rows(const Execution& execution, const RowPass& pass) {
                                        pass.centred,
                                        pass.squared_length,
                                        pass.sums_to_one};
-    with_instance(Spaces{}, execution, [&](const auto& exec) {
+    with_instance(Spaces{}, execution, [&]<class Exec>(const Exec& exec) {
+      if constexpr (std::is_same_v<Row, double>)
+        if (pass.widened) return WidenRows<Exec, Element>{{p.of[0], p.of[1]}, p.k, pass.centred}.launch(exec);
       if (pass.roots)
-        RootRows<std::decay_t<decltype(exec)>, Element, Row>{{p.of[0], p.of[1]}, p.k}.launch(exec);
+        RootRows<Exec, Element, Row>{{p.of[0], p.of[1]}, p.k}.launch(exec);
       else if (pass.transformed)
         transform_rows(exec, p.of, strided<Row>(pass.factor), pass.factor.rows, pass.factor.columns);
       else
