@@ -154,14 +154,19 @@ struct canberra : scalar_semiring<Element, accumulator_for<Element>> {
     const T size = math::abs(x);
     return (x == T{}) | ((size >= T{} + least) & (size <= T{} + most));
   }
-  /// add(x, multiply(a, b)) with a reciprocal instead of a division, which takes three times as long. The least normal number keeps the sum
-  /// from 0, and changes no other.
-  template <Lanes T>
-    requires math::has_reciprocal<T>
-  RIGEL_MEMBER static T step_if_regular(T x, T a, T b) {
+  /// add(x, multiply(a, b)), where vectors have reciprocals with one instead of a division, which takes three times as long. The least
+  /// normal number keeps the sum from 0, and changes no other.
+  template <Lanes T> RIGEL_MEMBER static T step_if_regular(T x, T a, T b) {
     const T sum = math::add(math::abs(a), math::add(math::abs(b), T{} + std::numeric_limits<Accumulator>::min()));
-    return math::fma(math::abs(math::subtract(a, b)), math::reciprocal(sum), x);
+    const T difference = math::abs(math::subtract(a, b));
+    if constexpr (math::has_reciprocal<T>)
+      return math::fma(difference, math::reciprocal(sum), x);
+    else
+      return math::add(x, difference / sum);
   }
+  /// Whether that rounds otherwise than multiply() and add().
+  template <Lanes T>
+  static constexpr bool rounds_otherwise = math::has_reciprocal<T>;
   template <Lanes T>
     requires math::has_reciprocal<T>
   RIGEL_MEMBER static T step(T x, T a, T b) {
