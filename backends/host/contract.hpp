@@ -44,8 +44,8 @@ Kernel<Contraction> kernel_from(Spaces spaces) {
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   k.info.bit_class = std::string("host.") + Level::name;
   k.info.accuracy = detail::chain_accuracy<S>();
-  if (!is_transcendental<S> && !has_regular_step<Level, S>) k.info.promises = k.info.promises | Promise::reference_bits;
-  if (has_regular_step<Level, S>) k.info.accuracy.constant += 2;  // a reciprocal
+  if (!is_transcendental<S> && !rounds_regular_step<Level, S>) k.info.promises = k.info.promises | Promise::reference_bits;
+  if (rounds_regular_step<Level, S>) k.info.accuracy.constant += 2;  // a reciprocal
   if (is_transcendental<S>)
     k.info.accuracy.constant += 18;  // the error of a power for p ≤ 8 (rigel/elementary.hpp), less two roundings of ⊗
   set_functions<S, Finish, Source>(k);

@@ -236,6 +236,15 @@ inline constexpr bool has_regular_step =
       s.step_if_regular(x, x, x);
     };
 
+/// Whether that step may round otherwise than the definition of S, which S::rounds_otherwise says.
+template <class Level, class S>
+inline constexpr bool rounds_regular_step = has_regular_step<Level, S>;
+template <class Level, class S>
+  requires has_regular_step<Level, S> &&
+               requires { S::template rounds_otherwise<vector<operand_t<S>, Level::vector_bytes / sizeof(operand_t<S>)>>; }
+inline constexpr bool rounds_regular_step<Level, S> =
+    S::template rounds_otherwise<vector<operand_t<S>, Level::vector_bytes / sizeof(operand_t<S>)>>;
+
 /// A vector (or number) from unaligned memory.
 template <class V, class T>
 RIGEL_FUNCTION V load(const T* p) {

@@ -53,7 +53,7 @@ struct Operand {
 enum class Promise : unsigned {
   none = 0,
   reference_bits = 1,  // the reference's values, bit for bit: one chain per output with ascending k, or nothing rounds
-  repeatable = 2,      // the same bits in every run
+  repeatable = 2,      // the same bits in every run with as many threads
   batch_invariant = 4  // a row's bits depend neither on the other rows nor on M
 };
 constexpr Promise operator|(Promise a, Promise b) { return Promise(unsigned(a) | unsigned(b)); }
@@ -80,9 +80,9 @@ struct Accuracy {
 ///
 /// Kernels of l2_squared at `promoted` compute |x|² + |z|² − 2x·z and recompute the results that lose too many digits by that.
 enum class Precision : std::uint8_t {
-  automatic,       // calls only, the default: `accumulator`, and kernels whose bound for this problem is no larger
-  rounded,         // calls only: as `accumulator`, without kernels that truncate sums (see KernelInfo::truncates)
-  accumulator,     // terms as the semiring defines them, in the accumulator's type
+  automatic,    // calls only, the default: `accumulator`, and kernels whose bound for this problem is no larger
+  rounded,      // calls only: as `accumulator`, without kernels that truncate sums (see KernelInfo::truncates), which drift
+  accumulator,  // terms as the semiring defines them, in the accumulator's type
   exact_products,  // exact products of floats on tensor cores, from three bfloat16 parts, summed as in promoted; or double
   promoted,  // products of floats, each the sum of two or more shorter numbers, within 2^-19; sums of 32 k added in float
   split,     // the same products; the sums stay on tensor cores, which truncate where float rounds

@@ -25,6 +25,15 @@ struct PerCoordinate {
 
 namespace detail {
 
+/// Whether a condition holds, in one lane of vectors at least.
+template <class Condition>
+RIGEL_FUNCTION bool any(Condition condition) {
+  if constexpr (std::is_integral_v<Condition>)
+    return condition != 0;
+  else
+    return __builtin_reduce_or(condition) != 0;
+}
+
 /// t^p for t ≥ 0. A p of 1, 2 or 3 takes no power.
 template <Number T>
 RIGEL_FUNCTION T power_of(T t, lane_t<T> p) {
@@ -35,7 +44,8 @@ RIGEL_FUNCTION T power_of(T t, lane_t<T> p) {
 
 }  // namespace detail
 
-/// Σ_k (a − b)² / variances_k.
+/// Σ_k (a − b)² / variances_k. Differences are divided by standard deviations before they are squared: of a subnormal variance only its
+/// root has a reciprocal.
 template <class Element>
 struct variance_squares : scalar_semiring<Element, accumulator_for<Element>> {
   using Accumulator = accumulator_for<Element>;
@@ -44,8 +54,8 @@ struct variance_squares : scalar_semiring<Element, accumulator_for<Element>> {
   PerCoordinate<Accumulator> variances;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER T multiply(T a, T b, std::int64_t k) const {
-    const T d = math::subtract(a, b);
-    return math::multiply(math::multiply(d, d), T{} + Accumulator(1) / variances[k]);
+    const T d = math::multiply(math::subtract(a, b), T{} + Accumulator(1) / __builtin_elementwise_sqrt(variances[k]));
+    return math::multiply(d, d);
   }
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
 };
@@ -100,9 +110,12 @@ struct great_circle {
   static constexpr bool takes_lanes = true, transcendental = true;
   RIGEL_MEMBER static constexpr accumulator identity() { return {0, 0, 0}; }
   template <Number T> RIGEL_MEMBER static half_angles<T> multiply(T a, T b, std::int64_t k) {
-    const T s = math::sine(math::multiply(T{} + operand(0.5), math::subtract(a, b))), square = math::multiply(s, s);
-    if (k != 0) return {T{}, T{}, square};
-    return {square, math::multiply(math::cosine(a), math::cosine(b)), T{}};
+    if (k != 0) {
+      const T s = math::sine_of_half_difference(a, b);
+      return {T{}, T{}, math::multiply(s, s)};
+    }
+    const T s = math::sine(math::multiply(T{} + operand(0.5), math::subtract(a, b)));
+    return {math::multiply(s, s), math::multiply(math::cosine(a), math::cosine(b)), T{}};
   }
   template <class T> RIGEL_MEMBER static half_angles<T> add(half_angles<T> x, half_angles<T> y) {
     return {math::add(x.latitudes, y.latitudes), math::add(x.cosines, y.cosines), math::add(x.longitudes, y.longitudes)};
@@ -122,7 +135,13 @@ struct canberra : scalar_semiring<Element, accumulator_for<Element>> {
   static constexpr bool divides = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) {
-    const T sum = math::add(math::abs(a), math::abs(b));
+    T sum = math::add(math::abs(a), math::abs(b));
+    const auto overflows = sum > T{} + std::numeric_limits<Accumulator>::max();
+    if (detail::any(overflows)) [[unlikely]] {  // a quotient of halves is the same
+      a = math::select(overflows, a * Accumulator(0.5), a);
+      b = math::select(overflows, b * Accumulator(0.5), b);
+      sum = math::add(math::abs(a), math::abs(b));
+    }
     return math::select(sum == T{}, T{}, math::abs(math::subtract(a, b)) / sum);
   }
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
@@ -135,14 +154,19 @@ struct canberra : scalar_semiring<Element, accumulator_for<Element>> {
     const T size = math::abs(x);
     return (x == T{}) | ((size >= T{} + least) & (size <= T{} + most));
   }
-  /// add(x, multiply(a, b)) with a reciprocal instead of a division, which takes three times as long. The least normal number keeps the sum
-  /// from 0, and changes no other.
-  template <Lanes T>
-    requires math::has_reciprocal<T>
-  RIGEL_MEMBER static T step_if_regular(T x, T a, T b) {
+  /// add(x, multiply(a, b)), where vectors have reciprocals with one instead of a division, which takes three times as long. The least
+  /// normal number keeps the sum from 0, and changes no other.
+  template <Lanes T> RIGEL_MEMBER static T step_if_regular(T x, T a, T b) {
     const T sum = math::add(math::abs(a), math::add(math::abs(b), T{} + std::numeric_limits<Accumulator>::min()));
-    return math::fma(math::abs(math::subtract(a, b)), math::reciprocal(sum), x);
+    const T difference = math::abs(math::subtract(a, b));
+    if constexpr (math::has_reciprocal<T>)
+      return math::fma(difference, math::reciprocal(sum), x);
+    else
+      return math::add(x, difference / sum);
   }
+  /// Whether that rounds otherwise than multiply() and add().
+  template <Lanes T>
+  static constexpr bool rounds_otherwise = math::has_reciprocal<T>;
   template <Lanes T>
     requires math::has_reciprocal<T>
   RIGEL_MEMBER static T step(T x, T a, T b) {
@@ -171,7 +195,7 @@ struct braycurtis {
   }
 };
 
-/// Σ_k a·ln(a/b), where a = 0 counts 0.
+/// Σ_k a·ln(a/b), where a = 0 counts 0 unless b is NaN.
 template <class Element>
 struct relative_entropy : scalar_semiring<Element, accumulator_for<Element>> {
   using Accumulator = accumulator_for<Element>;
@@ -180,9 +204,34 @@ struct relative_entropy : scalar_semiring<Element, accumulator_for<Element>> {
   static constexpr bool transcendental = true;
   RIGEL_MEMBER static constexpr Accumulator identity() { return 0; }
   template <Number T> RIGEL_MEMBER static T multiply(T a, T b) {
-    return math::select(a == T{}, T{}, math::multiply(a, math::logarithm(a / b)));
+    using math::detail::to_bits;
+    const T quotient = a / b;
+    // Positive normal quotients, and those of a = 0, need no care.
+    const auto beyond = to_bits(quotient) - to_bits(least) > math::detail::bits_t<T>{} + (to_bits(most) - to_bits(least));
+    const auto is_special = beyond & ((a != T{}) | (b != b));
+    const T term = math::select(a == T{}, T{}, math::multiply(a, math::positive_logarithm(quotient)));
+    if (!detail::any(is_special)) [[likely]]
+      return term;
+    return math::select(is_special, math::select(a == T{}, b, math::multiply(a, logarithm(a, b))), term);
   }
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
+
+ private:
+  static constexpr Accumulator least = std::numeric_limits<Accumulator>::min(),
+                               most = std::numeric_limits<Accumulator>::max();
+
+  /// ln(a/b), a ≠ 0. Of m·2^e and n·2^f it is ln(m/n) + (e − f)·ln 2: quotients beyond the type's range have logarithms within it.
+  template <Number T> RIGEL_MEMBER static T logarithm(T a, T b) {
+    const T x = math::abs(a), y = math::abs(b), one = T{} + 1;
+    const auto finite = (x <= T{} + most) & (y <= T{} + most) & (y != T{});
+    const auto [m, e] = math::detail::split(math::select(finite, x, one));
+    const auto [n, f] = math::detail::split(math::select(finite, y, one));
+    const T log =
+        math::add(math::logarithm(m / n), math::multiply(math::subtract(e, f), T{} + Accumulator(0.69314718055994531)));
+    const auto signs_differ = (a < T{}) != (b < T{});
+    return math::select(finite, math::select(signs_differ, T{} + std::numeric_limits<Accumulator>::quiet_NaN(), log),
+                        math::logarithm(a / b));
+  }
 };
 
 namespace detail {
@@ -279,7 +328,7 @@ namespace metric {
 
 /// (Σ_k (x_k − z_k)² / variances_k)^½, the standardised Euclidean distance. `variances`: a view of K floats, of doubles where X holds
 /// doubles. Of floating-point numbers. |error| ≤ (K/2 + 5)·u of it. A variance of 0 gives ∞, or NaN where x_k = z_k.
-/// skip_epilogue leaves the square. The weights are read for each k, and no product on tensor cores takes part: where a rounding of each
+/// skip_epilogue leaves the square. Variances may be subnormal. They are read for each k, and no product on tensor cores takes part: where a rounding of each
 /// coordinate is harmless, columns divided by the standard deviations beforehand, and euclidean, are faster.
 template <class View>
 struct seuclidean {
@@ -330,7 +379,8 @@ struct weighted_minkowski {
 
 /// 2·arcsin (sin²((φ − φ')/2) + cos φ·cos φ'·sin²((λ − λ')/2))^½: the angle between positions (φ, λ) on a sphere, latitude and
 /// longitude in radians, the two columns of X and Z (as scikit-learn's haversine; R. W. Sinnott, Virtues of the haversine, 1984). Of
-/// floating-point numbers. Near points keep their relative accuracy; near antipodes it is off by up to √u.
+/// floating-point numbers. Near points keep their relative accuracy, also across the antimeridian, and around 0 of longitudes from 0 to
+/// 2π; near antipodes it is off by up to √u.
 struct haversine {
   template <class Element, class Use>
   auto with(std::int64_t k, const Use& use) const {
@@ -456,6 +506,7 @@ struct bit_boolean {
   static constexpr bool takes_words = true;
   template <class Word, class Use>
   auto with(std::int64_t k, const Use& use) const {
+    rigel::detail::require_countable_bits<Word>("a measure of bits", k);
     truth_measure<Word, Measure> s;
     s.entries = static_cast<double>(k) * 8.0 * sizeof(Word);
     return use(s, epilogue::Program{});
@@ -469,6 +520,7 @@ struct boolean {
   using row = std::uint32_t;
   template <class Row, class Use>
   auto with(std::int64_t k, const Use& use) const {
+    rigel::detail::require_countable_bits<Row>("a Boolean measure", rigel::detail::packed_words(k));
     truth_measure<Row, Measure> s;
     s.entries = static_cast<double>(k);
     return use(s, epilogue::Program{});

@@ -25,7 +25,7 @@ struct CdistOptions {
 };
 
 /// What cdist() makes of every row x of X and Z before a metric sees it, in copies that live in the workspace: x, or x less its
-/// mean, times what gives it this Σ_k x_k²; or x / Σ_k x_k; or Lᵀ·x; or its truth values, packed; or √x.
+/// mean, times what gives it this Σ_k x_k²; or x / Σ_k x_k; or Lᵀ·x; or its truth values, packed; or √x; or x itself.
 struct Preparation {
   bool centred = false;
   double squared_length = 1;
@@ -33,6 +33,7 @@ struct Preparation {
   bool transformed = false;  // Lᵀ·x, with the K × R view that the metric has as `factor`
   bool packed = false;       // whether x_k ≠ 0, as bits of words of 32
   bool roots = false;        // √x_k
+  bool widened = false;      // x_k in double; of integers, if `centred`, x_k − X(0,0,k), an exact difference rounded once
 };
 
 /// The type of prepared rows: float for numbers of 16 bits or fewer and for float itself, double for all others.
@@ -53,6 +54,27 @@ struct Root {
   }
 };
 
+/// How many terms up to `largest` the accumulator of Element holds the sum of: integers without wrapping, of floating-point numbers exact
+/// counts. None of 32-bit and 64-bit integers, unless the terms are counts: their differences already may not fit.
+template <class Element>
+constexpr std::int64_t terms_that_fit(std::int64_t largest, bool counts = false) {
+  using Accumulator = accumulator_for<Element>;
+  if constexpr (std::is_floating_point_v<Accumulator>)
+    return counts ? std::int64_t{1} << std::numeric_limits<Accumulator>::digits : std::numeric_limits<std::int64_t>::max();
+  else
+    return sizeof(Element) > 1 && !counts ? 0 : std::numeric_limits<Accumulator>::max() / largest;
+}
+
+/// Throws Error(unsupported) if K words have more bits than int32 counts.
+template <class Word>
+void require_countable_bits(const char* metric, std::int64_t k) {
+  constexpr std::int64_t bits = 8 * sizeof(Word), most = std::numeric_limits<std::int32_t>::max() / bits;
+  if (k > most)
+    throw Error(Code::unsupported, std::string(metric) + ": X has " + std::to_string(k) + " words of " +
+                                       std::to_string(bits) + " bits in a row, expected at most " + std::to_string(most) +
+                                       ": bits are counted in int32");
+}
+
 /// Throws Error(invalid_argument) unless p is a finite number above 0.
 inline void require_power(const char* metric, double p) {
   if (!(p > 0 && p < std::numeric_limits<double>::infinity()))
@@ -66,10 +88,14 @@ inline void require_power(const char* metric, double p) {
 /// the metric has check_batches(function, L), which throws if it does not fit the batches of D. Others of the same form are as good.
 /// One whose rows are prepared has a member `static constexpr Preparation preparation`, and says by `row<Element>` as what: float or
 /// double, packed ones uint32, which with<>() then gets as its element; K stays X's. One with views has `memory_space`, theirs.
+/// One whose sums have limits says by `most_columns<Element>` for how large a K they are right whatever X and Z hold; beyond, cdist()
+/// computes them in double, of rows that a pass widens.
 namespace metric {
 
 /// Σ_k |x_k − z_k|.
 struct manhattan {
+  template <class Element>
+  static constexpr std::int64_t most_columns = rigel::detail::terms_that_fit<Element>(255);
   template <class Element, class Use>
   auto with(std::int64_t, const Use& use) const {
     return use(l1<Element>{}, epilogue::Program{});
@@ -78,14 +104,19 @@ struct manhattan {
 
 /// Σ_k (x_k − z_k)².
 struct squared_euclidean {
+  template <class Element>
+  static constexpr std::int64_t most_columns = rigel::detail::terms_that_fit<Element>(255 * 255);
   template <class Element, class Use>
   auto with(std::int64_t, const Use& use) const {
     return use(l2_squared<Element>{}, epilogue::Program{});
   }
 };
 
-/// (Σ_k (x_k − z_k)²)^½.
+/// (Σ_k (x_k − z_k)²)^½. Squares are in the accumulator's type: of floats 0 for differences below 1e-22, inexact below 1.1e-19, and ∞
+/// above 1.8e19 (docs/numerics.md).
 struct euclidean {
+  template <class Element>
+  static constexpr std::int64_t most_columns = rigel::detail::terms_that_fit<Element>(255 * 255);
   template <class Element, class Use>
   auto with(std::int64_t, const Use& use) const {
     return use(l2_squared<Element>{}, epilogue::pow(0.5));
@@ -94,6 +125,8 @@ struct euclidean {
 
 /// max_k |x_k − z_k|.
 struct chebyshev {
+  template <class Element>
+  static constexpr std::int64_t most_columns = rigel::detail::terms_that_fit<Element>(1);
   template <class Element, class Use>
   auto with(std::int64_t, const Use& use) const {
     return use(linf<Element>{}, epilogue::Program{});
@@ -108,8 +141,10 @@ struct inner_product {
   }
 };
 
-/// #{k : x_k ≠ z_k} / K; the count alone with skip_epilogue.
+/// #{k : x_k ≠ z_k} / K; the count alone with skip_epilogue. It is exact for any K.
 struct hamming {
+  template <class Element>
+  static constexpr std::int64_t most_columns = rigel::detail::terms_that_fit<Element>(1, true);
   template <class Element, class Use>
   auto with(std::int64_t k, const Use& use) const {
     return use(rigel::hamming<Element>{}, epilogue::scale(1 / static_cast<double>(k)));
@@ -117,11 +152,12 @@ struct hamming {
 };
 
 /// Σ_k |x_k ⊻ z_k| / (bits of K words), |·| the number of set bits: the part of the bits in which two codes differ. The count
-/// alone with skip_epilogue, which D may then hold as integers. X and Z hold words of 8, 32 or 64 bits.
+/// alone with skip_epilogue, which D may then hold as integers. X and Z hold words of 8, 32 or 64 bits, and rows of up to 2^31 − 1.
 struct bit_hamming {
   static constexpr bool takes_words = true;
   template <class Element, class Use>
   auto with(std::int64_t k, const Use& use) const {
+    rigel::detail::require_countable_bits<Element>("bit_hamming", k);
     return use(rigel::bit_hamming<Element>{}, epilogue::scale(1 / (8.0 * sizeof(Element) * static_cast<double>(k))));
   }
 };
@@ -131,19 +167,24 @@ struct bit_hamming {
 struct bit_jaccard {
   static constexpr bool takes_words = true;
   template <class Element, class Use>
-  auto with(std::int64_t, const Use& use) const {
+  auto with(std::int64_t k, const Use& use) const {
+    rigel::detail::require_countable_bits<Element>("bit_jaccard", k);
     return use(rigel::bit_jaccard<Element>{}, epilogue::Program{});
   }
 };
 
 /// (Σ_k |x_k − z_k|^p)^(1/p) for any p > 0 (a metric from p = 1 on), the largest |x_k − z_k| for p = ∞ (H. Minkowski,
-/// Geometrie der Zahlen, 1896). p = 1, 2 and ∞ are manhattan, euclidean and chebyshev; integers take no other p.
+/// Geometrie der Zahlen, 1896). p = 1, 2 and ∞ are manhattan, euclidean and chebyshev; bytes take no other p.
+/// Powers are in the accumulator's type: a difference t counts 0 or ∞ if |t|^p leaves its range, with p = 16 of floats from 256 on. Use
+/// doubles, scaled points, or p = ∞ there (docs/numerics.md).
 /// p may be a view, which is read when the kernel runs, of rank 0, or contiguous of rank 1 with one number, or with one for each batch of
 /// D: floats, doubles where X holds doubles. They are finite and positive; it is not checked, and all of them are powers. Of floating-point
 /// numbers. Your file instantiates the kernels, since the root depends on p. A view of semirings with a member p, such as lp or
 /// lp_with_epsilon, does as well.
 template <class P = double>
 struct minkowski {
+  template <class Element>
+  static constexpr std::int64_t most_columns = euclidean::most_columns<Element>;
   P p = 2;
   template <class Element, class Use>
   auto with(std::int64_t k, const Use& use) const {
@@ -201,8 +242,8 @@ struct minkowski {
 };
 
 /// 1 − x·z / (|x||z|), computed as Σ_k (x_k − z_k)² of rows of the length √½: since those are prepared and then subtracted, nothing
-/// cancels between rows that are nearly parallel. There is no step for skip_epilogue to skip (but for K = 0, which then gives 0). A row
-/// of zeros, as SciPy has it, is NaN from all. Integers beyond 2^53 are rounded to doubles first.
+/// cancels between rows that are nearly parallel. The result is from 0 to 2; a clamp cuts off what roundings leave beyond. skip_epilogue
+/// leaves the sum (of K = 0: 0). A row of zeros, as SciPy has it, is NaN from all. Integers beyond 2^53 are rounded to doubles first.
 /// With D the exact distance, u the unit roundoff of row<Element> and (c + t·K)·u the bound of the kernel's sum
 ///     |error| ≤ (c + t·K + K/32 + 10)·u·D + 2.9·u·√D + 2.1·u²      (docs/numerics.md; of double the last term is larger)
 /// since prepared rows are rounded: small angles, √(2D), are off by 2u. Where that is too much for floats:
@@ -213,7 +254,7 @@ struct cosine {
   using row = prepared_row<Element>;
   template <class Row, class Use>
   auto with(std::int64_t k, const Use& use) const {
-    return use(l2_squared<Row>{}, k > 0 ? epilogue::Program{} : epilogue::scale(std::numeric_limits<double>::quiet_NaN()));
+    return use(l2_squared<Row>{}, k > 0 ? epilogue::clamp(0, 2) : epilogue::scale(std::numeric_limits<double>::quiet_NaN()));
   }
 };
 
@@ -259,6 +300,37 @@ inline constexpr bool takes_words = false;
 template <class M>
   requires requires { M::takes_words; }
 inline constexpr bool takes_words<M> = M::takes_words;
+
+// Up to which K a metric's sums are right for all rows of Element.
+template <class M, class Element>
+inline constexpr std::int64_t most_columns = std::numeric_limits<std::int64_t>::max();
+template <class M, class Element>
+  requires requires { M::template most_columns<Element>; }
+inline constexpr std::int64_t most_columns<M, Element> = M::template most_columns<Element>;
+template <class M, class Element>
+inline constexpr bool may_widen = most_columns<M, Element> < std::numeric_limits<std::int64_t>::max() && !PreparesRows<M>;
+
+// A metric of widened rows.
+template <class M>
+struct Widened : M {
+  static constexpr Preparation preparation = {.centred = true, .widened = true};
+  template <class>
+  using row = double;
+};
+
+// Whether a call has its rows widened. Not for a D of integers, which asks for sums in integers: of 32 and 64 bits they wrap. Throws
+// Error(unsupported) where sums of bytes, or counts, may not fit.
+template <class M, class Element>
+bool is_widened(const char* function, const Operand& x, const Operand& d, bool into_integers) {
+  constexpr std::int64_t most = most_columns<M, Element>;
+  if (x.columns <= most) return false;
+  if (!into_integers) return true;
+  if constexpr (most > 0)
+    throw Error(Code::unsupported, std::string(function) + ": X '" + x.label + "' has " + std::to_string(x.columns) +
+                                       " columns, expected at most " + std::to_string(most) + " for the integers of D '" +
+                                       d.label + "': sums of more may not fit");
+  return false;
+}
 
 // Rigel's type for what a view holds: its own 16-bit floats for Kokkos's, one name for integers of one width.
 template <class T>
@@ -320,7 +392,8 @@ RowPass pass_of(const M& metric) {
                .sums_to_one = M::preparation.sums_to_one,
                .transformed = M::preparation.transformed,
                .packed = M::preparation.packed,
-               .roots = M::preparation.roots};
+               .roots = M::preparation.roots,
+               .widened = M::preparation.widened};
   if constexpr (M::preparation.transformed) pass.factor = operand_of(metric.factor, Batch::first, "the factor");
   if constexpr (space_of<Exec> == Space::other) pass.launch = launch_rows<type_list<Exec>, Element, Row>;
   return pass;
@@ -339,6 +412,12 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
                   "cdist: the execution space cannot access a view of the metric");
   Operand of_x = operand_of(x, options.batch, "X"), of_z = operand_of(transposed(z), options.batch, "transposed Z"),
           of_d = operand_of(d, options.batch, "D");
+  constexpr bool into_integers = std::is_integral_v<Value> && !std::is_same_v<Value, bool>;
+  if constexpr (may_widen<M, Element>) {
+    [[maybe_unused]] const bool widened = is_widened<M, Element>(function, of_x, of_d, into_integers);
+    if constexpr (!into_integers)
+      if (widened) return with_cdist(exec, x, z, d, Widened<M>{metric}, last, options, use, function);
+  }
   const ContractOptions contraction{.require = options.require,
                                     .precision = options.precision,
                                     .may_cancel = options.may_cancel,
@@ -365,7 +444,7 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
         const auto after = [&]<class First>(const First& first) {
           bool is_empty = false;
           if constexpr (std::is_same_v<First, epilogue::Program>) is_empty = first.empty();
-          if (std::is_integral_v<Value> && !std::is_same_v<Value, bool> && !is_empty)
+          if (into_integers && !is_empty)
             throw Error(Code::unsupported, std::string(function) + ": D '" + of_d.label +
                                                "' holds integers, expected floating-point numbers for this metric, or "
                                                "options.skip_epilogue");
@@ -404,15 +483,17 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// eight rows (of x, of z for a column-major D, or of the other where only that is the same for all batches), s = |x − c|² + |z − c|² and D the squared distance,
 ///     |error of D| ≤ (K/16 + 66)·2^-24·s for products of halves, (33·K/32 + 15)·2^-53·s for those of f64,
 /// besides the rounding of D and of its root, and 2^-126 (f64: 2^-1000). Only what is infinite or NaN is then computed by differences.
-/// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers (sums in integers, which
-/// wrap); codes are words of u8, u32 or u64, whose bits are counted.
+/// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers; codes are words of u8, u32 or u64,
+/// whose bits are counted. Distances of integers do not wrap: bytes are summed in int32 for up to 33025 columns (manhattan: 8421504), and all
+/// else in f64, of rows that a pass widens into the workspace: int32 and int64 always, hamming of floats beyond 2^24 columns
+/// (docs/numerics.md). Only a d of integers, and inner_product, get sums that wrap, and of bytes with more columns an Error.
 /// cosine, correlation and mahalanobis take a pass over x and z first, once where both are one view, which leaves their rows in the
 /// workspace, f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels, options.precision, a row
 /// against itself. So does hellinger. jensenshannon and measures of Boolean numbers take such a pass, too, the latter into words of bits. A
 /// call that has little memory left should bring its workspace, or one that is captured and has no presize().
 /// K = 0 gives 0 (hamming, bit_hamming, cosine and correlation: NaN, as 0/0); M = 0 or N = 0 is a no-op.
 /// Throws Error(invalid_argument) for extents that do not fit, those of a metric's views included, p ≤ 0 or a d that overlaps;
-/// Error(unsupported) for integers that would need a root, and as contract() does.
+/// Error(unsupported) for integers that would need a root, or sums or counts that may not fit, and as contract() does.
 template <class Exec, class X, class Z, class D, class M, class E>
   requires Epilogue<E, double>
 void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,

@@ -84,6 +84,8 @@ struct format<float> {
   static constexpr float sin[] = {-0.166666597f, 0.00833306648f, -0.000198095891f, 2.60575007e-06f};
   // π in three parts; products of the first two with a half-integer below 2^7 are exact.
   static constexpr float pi_high = 0x1.921ep1f, pi_middle = 0x1.b544p-15f, pi_low = 0x1.0b4612p-33f, sin_limit = 0x1p8f;
+  // π − pi_high in two parts, within 2^-62; products of the first with an integer up to 4 are exact.
+  static constexpr float pi_next = 0x1.b5444p-15f, pi_rest = 0x1.68c234p-38f;
   // (asin(z)/z − 1)/z² as a polynomial in z² ≤ 1/2: |error·z³| ≤ 6e-9 of the arcsine.
   static constexpr float asin[] = {0.166666225f,   0.0750268251f, 0.0440817848f, 0.0359911695f,
                                    -0.0080575645f, 0.110329576f,  -0.139967665f, 0.126114517f};
@@ -115,6 +117,8 @@ struct format<double> {
   // As above, with a half-integer below 2^19.
   static constexpr double pi_high = 0x1.921fb544p1, pi_middle = 0x1.0b4611a6p-33, pi_low = 0x1.3198a2e037073p-68,
                           sin_limit = 0x1p20;
+  // As above, within 2^-140.
+  static constexpr double pi_next = 0x1.0b4611a62633p-33, pi_rest = 0x1.45c06e0e68948p-85;
   // As above: |error·z³| ≤ 2.9e-18 of the arcsine.
   static constexpr double asin[] = {0.16666666666666918,  0.074999999999205993, 0.044642857231161966, 0.030381939435386959,
                                     0.022372329830945514, 0.017348927626104703, 0.014025110762932098, 0.010863709423732109,
@@ -230,7 +234,7 @@ RIGEL_FUNCTION T ratio_of(T m) {
   return multiply_add(s, error * error, s);
 }
 
-/// x^p, x ≥ 0.
+/// x^p, x ≥ 0, for any p.
 ///
 ///   x = 2^e·m with m in [√½, √2)
 ///   log2 m = (2/ln 2)·atanh((m − 1)/(m + 1)), which is 0 at m = 1
@@ -242,8 +246,9 @@ template <class T>
 RIGEL_FUNCTION T positive_power(T x, lane_t<T> exponent) {
   using L = lane_t<T>;
   using F = format<L>;
-  // At larger exponents every power but that of 1 is 0 or infinity, and the power of 1 is exact.
-  const L p = exponent < F::exponent_limit ? exponent : F::exponent_limit;
+  // At larger exponents every power but that of 1 is 0 or infinity, and the power of 1 is exact. NaN stays.
+  constexpr L limit = F::exponent_limit;
+  const L p = exponent > limit ? limit : exponent < -limit ? -limit : exponent;
   const auto [m, e] = split(x);
   const T s = ratio_of(m);
   constexpr int terms = sizeof(F::log2) / sizeof(L);
@@ -253,9 +258,10 @@ RIGEL_FUNCTION T positive_power(T x, lane_t<T> exponent) {
   const T n = __builtin_elementwise_roundeven(multiply_add(e, T{} + p, log));
   const T r = product_minus(e, p, n) + log;
   const T y = scaled(polynomial(r, F::exp2), n);
-  // 0, infinity and NaN are their own powers. Integer comparisons are twice as fast as those of floats.
-  const auto own = to_bits(x) - 1 >= bits_t<T>{} + (to_bits(std::numeric_limits<L>::infinity()) - 1);
-  return select(own, x, y);
+  // 0, infinity and NaN are their own powers for p > 0. Integer comparisons are twice as fast as those of floats.
+  const auto special = to_bits(x) - 1 >= bits_t<T>{} + (to_bits(std::numeric_limits<L>::infinity()) - 1);
+  const T of_special = p > 0 ? x : p < 0 ? L(1) / x : select(x == x, T{} + (p + 1), x);
+  return select(special, of_special, y);
 }
 
 /// The natural logarithm of a positive finite number, within 2u (the formula of fdlibm's log, Sun Microsystems, 1993).
@@ -292,6 +298,19 @@ template <class T>
 inline constexpr bool takes_polynomials =
     Lanes<T> || (RIGEL_ON_DEVICE && (std::is_same_v<T, float> || std::is_same_v<T, double>));
 
+/// Replaces what is beyond the limit of the polynomials by the platform's sin x, or cos x.
+template <bool Cosine, class T, class Beyond>
+RIGEL_FUNCTION void replace_beyond(T& result, T x, Beyond beyond) {
+  if constexpr (!Lanes<T>) {
+    if (beyond) [[unlikely]]
+      result = platform_circular<Cosine>(x);
+  } else if (__builtin_reduce_or(beyond) != 0) [[unlikely]] {
+#pragma clang loop unroll(disable) vectorize(disable)
+    for (int i = 0; i < static_cast<int>(sizeof(T) / sizeof(lane_t<T>)); ++i)
+      if (beyond[i]) result[i] = platform_circular<Cosine>(x[i]);
+  }
+}
+
 /// sin x, or cos x. With n the nearest integer to x/π (of cos to x/π − 1/2, and a half more), the result is ±sin(x − n·π).
 template <bool Cosine, class T>
 RIGEL_FUNCTION T circular(T x) {
@@ -304,15 +323,7 @@ RIGEL_FUNCTION T circular(T x) {
   const T square = r * r, y = multiply_add(r * square, polynomial(square, F::sin), r);
   const auto odd = to_bits(rounded) + bits_t<L>(Cosine);  // the lowest bit: whether the sign changes
   T result = from_bits<T>(to_bits(y) ^ (odd << (8 * sizeof(L) - 1)));
-  const auto beyond = math::abs(x) > T{} + F::sin_limit;
-  if constexpr (!Lanes<T>) {
-    if (beyond) [[unlikely]]
-      return platform_circular<Cosine>(x);
-  } else if (__builtin_reduce_or(beyond) != 0) [[unlikely]] {
-#pragma clang loop unroll(disable) vectorize(disable)
-    for (int i = 0; i < static_cast<int>(sizeof(T) / sizeof(L)); ++i)
-      if (beyond[i]) result[i] = platform_circular<Cosine>(x[i]);
-  }
+  replace_beyond<Cosine>(result, x, math::abs(x) > T{} + F::sin_limit);
   return result;
 }
 
@@ -414,6 +425,34 @@ RIGEL_FUNCTION T cosine(T x) {
     return detail::platform_circular<true>(x);
 }
 
+/// sin((a − b)/2) but for its sign, within 2 units in the last place and an error of u in a − b for |a|, |b| ≤ 2π: multiples of 2π are
+/// subtracted from the difference before it is rounded. They are off by 2^-60 (double: 2^-138). For larger a or b the bound is relative
+/// to that of a − b.
+template <Number T>
+RIGEL_FUNCTION T sine_of_half_difference(T a, T b) {
+  using L = lane_t<T>;
+  using F = detail::format<L>;
+  using detail::multiply_add;
+  constexpr L nearest = detail::round_to_integer<L>;
+  // What a − b loses by rounding (D. E. Knuth, The Art of Computer Programming 2, section 4.2.2).
+  const T difference = subtract(a, b), moved = subtract(difference, a);
+  const T lost = subtract(subtract(a, subtract(difference, moved)), add(b, moved));
+  const T x = difference * L(0.5), rest = lost * L(0.5);
+  const T n = multiply_add(x, T{} + L(0.31830988618379067), T{} + nearest) - nearest;
+  // x − n·π: the first step is exact, the second one where digits cancel, and what the sum loses goes to the last part.
+  const T rough = multiply_add(n, T{} - F::pi_next, multiply_add(n, T{} - F::pi_high, x)), sum = add(rough, rest);
+  const T r = add(sum, multiply_add(n, T{} - F::pi_rest, subtract(rest, subtract(sum, rough))));
+  const auto beyond = math::abs(x) > T{} + F::sin_limit;
+  if constexpr (!detail::takes_polynomials<T>) {
+    return sine(beyond ? x : r);
+  } else {
+    const T square = r * r;
+    T result = multiply_add(r * square, detail::polynomial(square, F::sin), r);
+    detail::replace_beyond<false>(result, x, beyond);
+    return result;
+  }
+}
+
 /// arcsin √v for 0 ≤ v ≤ 1, within 4u. Without branches, so that loops of it become vectors.
 template <std::floating_point T>
 RIGEL_FUNCTION T arcsine_of_root(T v) {
@@ -423,13 +462,14 @@ RIGEL_FUNCTION T arcsine_of_root(T v) {
   return upper ? T(1.5707963267948966) - y : y;
 }
 
-/// x^p for x ≥ 0 and p > 0; NaN for NaN. Powers of 1 are 1. On vectors the relative error is at most (4 + 2p)·u, where u is the
+/// x^p for x ≥ 0 and any p; NaN if x or p is. Powers of 1 are 1. On vectors the relative error is at most (4 + 2|p|)·u, where u is the
 /// unit roundoff. (An error of u in x alone changes the power by p·u.)
 template <Number T>
 RIGEL_FUNCTION T power(T x, lane_t<T> p) {
   if constexpr (Lanes<T>) {
     return detail::positive_power(x, p);
   } else {
+    if (x != x || p != p) return x + p;  // pow() makes 1 of powers of 1, and of those by 0
 #if RIGEL_ON_DEVICE
     return ::pow(x, p);
 #else
@@ -450,27 +490,41 @@ __device__ inline float exponent_of(std::uint32_t bits) {
 __device__ inline float mantissa_of(std::uint32_t bits) { return __uint_as_float((bits & 0x7fffffu) | 0x3f800000u); }
 // Whether the float is 0, infinity or NaN, which are their own powers.
 __device__ inline bool is_own_power(std::uint32_t bits) { return bits - 1 >= 0x7f800000u - 1; }
+// x^p of any other float by two instructions of the special-function unit.
+__device__ inline float power_of_parts(std::uint32_t bits, float p) {
+  float log, y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(log) : "f"(mantissa_of(bits)));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(math::fma(p, exponent_of(bits), p * log)));
+  return y;
+}
 
 }  // namespace detail
 #endif
 
-/// x^p like power(), but on GPUs by two instructions of the special-function unit: x = 2^e·m, x^p = 2^(p·e + p·log2 m). The
+/// x^p like power(), p > 0, but on GPUs by two instructions of the special-function unit: x = 2^e·m, x^p = 2^(p·e + p·log2 m). The
 /// relative error is at most (4 + 3p + 0.7·|log2 x^p|)·u, tested on random x. The largest relative error over all normal
 /// floats, measured on sm_90, is 2.9e-6 for p = 1.3 and 1.5; for x from 1e-3 to 1e3 it is 6.4e-7.
 /// A subnormal x counts as 2^-127, and a subnormal result becomes 0.
 RIGEL_FUNCTION float power_approximately(float x, float p) {
 #if RIGEL_ON_DEVICE
   const std::uint32_t bits = __float_as_uint(x);
-  float log, y;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(log) : "f"(detail::mantissa_of(bits)));
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(math::fma(p, detail::exponent_of(bits), p * log)));
-  return detail::is_own_power(bits) ? x : y;
+  return detail::is_own_power(bits) ? x : detail::power_of_parts(bits, p);
 #else
   return std::pow(x, p);
 #endif
 }
+/// The same for any p, of which the caller computes power_of_infinity(p) once. 0 stays 0.
+RIGEL_FUNCTION float power_of_infinity(float p) { return p > 0 ? infinity<float>() : p < 0 ? 0 : p + 1; }
+RIGEL_FUNCTION float power_approximately(float x, float p, float of_infinity) {
+#if RIGEL_ON_DEVICE
+  const std::uint32_t bits = __float_as_uint(x);
+  return detail::is_own_power(bits) ? minimum(x, of_infinity) : detail::power_of_parts(bits, p);
+#else
+  return x == infinity<float>() ? of_infinity : x == 0 ? 0 : power(x, p);
+#endif
+}
 
-/// x^p like power(), but on GPUs by three instructions of the special-function unit: x = 2^e·m and
+/// x^p like power(), p > 0, but on GPUs by three instructions of the special-function unit: x = 2^e·m and
 /// x^p = 2^h · 2^(p·e − h + p·log2 m), where h is the integer nearest to p·e. So the magnitude of x^p costs no accuracy. The
 /// relative error is at most (6 + 3.5p)·u if x^p is normal, tested on random x. x ≥ 0, or NaN.
 RIGEL_FUNCTION float power_by_parts(float x, float p) {

@@ -255,12 +255,13 @@ auto with_cdist_gradient(const Exec& exec, const P& p, const A& a, const B& b, c
 ///
 /// exec           as for contract_gradient()
 /// p              a number above 0, or a view of rank 0 or 1, read when the kernel runs, of the type of Out: one for all batches, or
-///                one for each. NaN or p ≤ 0 in a view gives NaN or what the formula gives.
+///                one for each. NaN in a view gives NaN, and p ≤ 0 what the formula gives.
 /// a, b, c, d     as for contract_gradient(): K × M, N × K, O × K, N × M, of float or double; of half or bfloat16, which are
 ///                computed in float by kernels that the caller's translation unit compiles
 /// out            O × N × M, of the same type; float for half and bfloat16
 /// epsilon        differences |t| below it count as 0
-/// Where t is 0, the term is 0, even if A(k,m) is infinite or NaN: the subgradient 0 of points that coincide in a coordinate.
+/// Where t is 0, the term is 0, even if A(k,m) is infinite or NaN: the subgradient 0 of points that coincide in a coordinate. Where
+/// A(k,m) is 0, the term is 0, even if t or its power is infinite.
 ///
 /// Float and double, with u the unit roundoff and (c + t·K)·u the bound of the kernel (KernelInfo::accuracy):
 /// |error| ≤ (c + t·K)·u·Σ_k |C(o,k)·A(k,m)|·|t|^(p−1), for p ≤ 8 (docs/numerics.md).

@@ -4,6 +4,7 @@
 // Kokkos here.
 #pragma once
 
+#include <rigel/elementary.hpp>
 #include <rigel/semirings.hpp>
 
 #include <concepts>
@@ -77,12 +78,18 @@ struct gradient_sum {
   template <Number T> RIGEL_MEMBER T unless_small(T difference, T value) const {
     return math::select(math::abs(difference) < T{} + least, T{}, value);
   }
+  /// The same for a value with the factor a: 0, too, if a is 0, although the other factor may be infinite. NaN stays.
+  template <Number T> RIGEL_MEMBER T unless_small(T difference, T a, T value) const {
+    const accumulator below = math::detail::from_bits<accumulator>(math::detail::to_bits(least) - 1);
+    return math::select(math::abs(difference) <= math::select(a == T{}, T{} + infinity<accumulator>(), T{} + below), T{},
+                        value);
+  }
 };
 
 }  // namespace detail
 
-/// The derivative of (1/p)·Σ|d − b|^p by one coordinate d, times a weight a: a·sign(d − b)·|d − b|^(p−1), and 0 if |d − b| < epsilon
-/// or d = b. The derivative of (Σ|d − b|^p)^(1/p) is that with the weight over the (p−1)-th power of the distance.
+/// The derivative of (1/p)·Σ|d − b|^p by one coordinate d, times a weight a: a·sign(d − b)·|d − b|^(p−1), and 0 if |d − b| < epsilon,
+/// d = b, or a = 0, unless d or b is NaN. The derivative of (Σ|d − b|^p)^(1/p) is that with the weight over the (p−1)-th power of the distance.
 namespace gradient_of {
 
 /// p = 1: a·sign(d − b).
@@ -107,7 +114,7 @@ struct euclidean : detail::gradient_sum<Element> {
   static constexpr const char* name = "euclidean";
   template <Number T> RIGEL_MEMBER T multiply(T d, T b, T a) const {
     const T difference = math::subtract(d, b);
-    return this->unless_small(difference, math::multiply(a, difference));
+    return this->unless_small(difference, a, math::multiply(a, difference));
   }
 };
 
@@ -137,7 +144,7 @@ struct minkowski : detail::gradient_sum<Element> {
   }
   /// The same with |d − b|^(p−1) from the caller.
   template <Number T> RIGEL_MEMBER T multiply_by(T difference, T power, T a) const {
-    return this->unless_small(difference, math::multiply(a, __builtin_elementwise_copysign(power, difference)));
+    return this->unless_small(difference, a, math::multiply(a, __builtin_elementwise_copysign(power, difference)));
   }
 };
 

@@ -184,7 +184,7 @@ struct sigmoid {
   }
 };
 
-/// x·z / (|x||z|) of metric::cosine, Pearson's correlation of metric::correlation: 1 less the distance.
+/// x·z / (|x||z|) of metric::cosine, Pearson's correlation of metric::correlation: 1 less the distance, from −1 to 1.
 struct cosine {
   static constexpr Takes takes = Takes::cosine;
   epilogue::Program of(const epilogue::Program& own) const { return own | epilogue::scale(-1) | epilogue::add(1); }
@@ -216,8 +216,10 @@ struct WithKernel : M {
   template <class Element, class Use>
   auto with(std::int64_t k, const Use& use) const {
     return M::template with<Element>(k, [&]<class Own>(const auto& semiring, const Own& own) {
+      // Kernels of distances take a cosine distance beyond 2 by roundings as it is: the clamp would be one step more.
+      constexpr bool needs_no_clamp = std::is_base_of_v<metric::cosine, M> && K::takes == kernel::Takes::distance;
       if constexpr (std::is_same_v<Own, epilogue::Program>)
-        return use(semiring, steps(own));
+        return use(semiring, steps(needs_no_clamp && k > 0 ? epilogue::Program{} : own));
       else
         return use(semiring, epilogue::Composed<Own, epilogue::Program>{own, steps({})});
     });
@@ -320,7 +322,8 @@ void kernel_matrix(const Exec& exec, const X& x, const Z& z, const D& d, const M
 }
 /// The kernel matrix of x with itself: exactly symmetric (but under batch_invariant for products on tensor cores), and 1 +
 /// regularisation on the diagonal if `kernel` is one of distances and rows are finite. The diagonal has NaN for rows of zeros of
-/// cosine and of one value of correlation, for lengths so small that distances divided by them overflow in the type of the epilogue;
+/// cosine and of one value of correlation, for lengths so small that distances divided by them overflow in the type of the epilogue, as
+/// those of floats below the smallest normal number do;
 /// and 0 instead of 1 if threshold > 1. Where it is faster, only the lower triangle is computed, see cdist(). options.m0 and
 /// options.n0 are equal.
 template <class Exec, class X, detail::MatrixArgument D, class M, class K, class R = double, class T = double>

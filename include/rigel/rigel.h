@@ -235,7 +235,8 @@ typedef struct rigel_cdist_args {
   int64_t reserved[4];
 } rigel_cdist_args;
 
-/* D(l,m,n) = epilogue( metric(X(l,m,:), Z(l,n,:)) ). x: M x K and z: N x K, of one type; d: M x N, which overlaps neither. */
+/* D(l,m,n) = epilogue( metric(X(l,m,:), Z(l,n,:)) ). x: M x K and z: N x K, of one type; d: M x N, which overlaps neither.
+   Distances of integers do not wrap, unless d holds integers (docs/numerics.md). */
 rigel_code rigel_cdist(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x, const rigel_matrix* z,
                        const rigel_matrix* d);
 rigel_code rigel_cdist_workspace_size(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x,

@@ -162,7 +162,7 @@ struct min_times : scalar_semiring<Element, Accumulator> {
 
 /// C(m,n) = ⋁_k A(m,k) ∧ B(k,n): reachability.
 ///
-/// Operands of type uint8 are 0 or 1. Words of 32 or 64 bits are combined bit by bit, each bit being a product of its own. If
+/// Operands of type uint8 are the bytes 0 and 1, no others. Words of 32 or 64 bits are combined bit by bit, each bit being a product of its own. If
 /// bits are packed along K (K words hold 32·K or 64·K entries), the epilogue `any_bit()` joins the bits of a word into one.
 template <class Word>
 struct or_and {
@@ -268,7 +268,7 @@ struct log_plus {
   }
 };
 
-/// D(m,n) = Σ_k |A(m,k) − B(k,n)|: Manhattan distance.
+/// D(m,n) = Σ_k |A(m,k) − B(k,n)|: Manhattan distance. Integers wrap.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct l1 : scalar_semiring<Element, Accumulator> {
   using self = l1;
@@ -299,7 +299,7 @@ struct l2_squared : scalar_semiring<Element, Accumulator> {
   }
 };
 
-/// D(m,n) = Σ_k |A(m,k) − B(k,n)|^p, p > 0: the p-th power of the Minkowski distance.
+/// D(m,n) = Σ_k |A(m,k) − B(k,n)|^p, p > 0: the p-th power of the Minkowski distance. Powers beyond the accumulator's type are 0 or ∞.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct lp : scalar_semiring<Element, Accumulator> {
   using self = lp;
@@ -314,7 +314,7 @@ struct lp : scalar_semiring<Element, Accumulator> {
   template <Number T> RIGEL_MEMBER static T add(T x, T y) { return math::add(x, y); }
 };
 
-/// D(m,n) = max_k |A(m,k) − B(k,n)|: Chebyshev distance.
+/// D(m,n) = max_k |A(m,k) − B(k,n)|: Chebyshev distance. Integers wrap.
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct linf : scalar_semiring<Element, Accumulator> {
   using self = linf;
@@ -326,7 +326,8 @@ struct linf : scalar_semiring<Element, Accumulator> {
   template <Number T> RIGEL_MEMBER static T add_if_ordered(T x, T y) { return math::maximum_if_ordered(y, x); }
 };
 
-/// D(m,n) = #{k : A(m,k) ≠ B(k,n)}: Hamming distance, counted in the accumulator's type (in float exact up to 2^24).
+/// D(m,n) = #{k : A(m,k) ≠ B(k,n)}: Hamming distance, counted in the accumulator's type (in float exact up to 2^24; metric::hamming
+/// counts on).
 template <class Element, class Accumulator = accumulator_for<Element>>
 struct hamming : scalar_semiring<Element, Accumulator> {
   using self = hamming;

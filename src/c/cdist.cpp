@@ -20,18 +20,32 @@ struct Resolved {
   std::optional<detail::RowPass> pass;
 };
 
+// The matrices of a call that decide how its distances are computed.
+struct Matrices {
+  const char* function;
+  const Operand& x;
+  const Operand& d;
+};
+
+bool is_integer(Scalar type) { return type > Scalar::f64 && type != Scalar::other; }
+
 template <class Element, class M>
-Resolved resolved_for(const M& metric, std::int64_t k) {
+Resolved resolved_for(const M& metric, const Matrices& of) {
+  if constexpr (detail::may_widen<M, Element>)
+    if (detail::is_widened<M, Element>(of.function, of.x, of.d, is_integer(of.d.type)))
+      return resolved_for<Element>(detail::Widened<M>{metric}, of);
   Resolved r;
   metric.template with<typename detail::rows_of<Element, M>::type>(
-      k, [&]<class S>(const S& semiring, epilogue::Program own) {
+      of.x.columns, [&]<class S>(const S& semiring, epilogue::Program own) {
         static_assert(sizeof(S) <= Semiring::capacity);
         r.semiring.info = &semiring_info<S>();
         std::memcpy(r.semiring.object, &semiring, sizeof semiring);
         r.own = own;
       });
   if constexpr (detail::PreparesRows<M>)
-    r.pass.emplace(detail::RowPass{.centred = M::preparation.centred, .squared_length = M::preparation.squared_length});
+    r.pass.emplace(detail::RowPass{.centred = M::preparation.centred,
+                                   .squared_length = M::preparation.squared_length,
+                                   .widened = M::preparation.widened});
   return r;
 }
 
@@ -40,9 +54,10 @@ template <class M>
 using elements_of = std::conditional_t<detail::takes_words<M>, word_elements, number_elements>;
 
 template <class... Element, class M>
-Resolved resolved(type_list<Element...>, const M& metric, std::string_view name, Scalar element, std::int64_t k) {
+Resolved resolved(type_list<Element...>, const M& metric, std::string_view name, const Matrices& of) {
+  const Scalar element = of.x.type;
   std::optional<Resolved> r;
-  ((element == rigel::scalar_of<Element> ? (void)(r = resolved_for<Element>(metric, k)) : (void)0), ...);
+  ((element == rigel::scalar_of<Element> ? (void)(r = resolved_for<Element>(metric, of)) : (void)0), ...);
   if (r) return *r;
   constexpr std::array types = {rigel::scalar_of<Element>...};
   throw Error(Code::unsupported, "metric '" + std::string(name) + "' of " + rigel::name(element) +
@@ -51,7 +66,7 @@ Resolved resolved(type_list<Element...>, const M& metric, std::string_view name,
 }
 
 template <class M>
-Resolved resolve(std::string_view name, std::span<const rigel_parameter> parameters, Scalar element, std::int64_t k) {
+Resolved resolve(std::string_view name, std::span<const rigel_parameter> parameters, const Matrices& of) {
   M metric;
   constexpr bool has_p = std::is_same_v<M, metric::minkowski<>>;
   for (const rigel_parameter& p : parameters) {
@@ -63,12 +78,12 @@ Resolved resolve(std::string_view name, std::span<const rigel_parameter> paramet
     throw Error(Code::not_found,
                 "metric '" + std::string(name) + "' has no parameter '" + p.name + "', expected " + (has_p ? "p" : "none"));
   }
-  return resolved(elements_of<M>{}, metric, name, element, k);
+  return resolved(elements_of<M>{}, metric, name, of);
 }
 
 struct Named {
   std::string_view name;
-  Resolved (*resolve)(std::string_view, std::span<const rigel_parameter>, Scalar, std::int64_t);
+  Resolved (*resolve)(std::string_view, std::span<const rigel_parameter>, const Matrices&);
 };
 
 constexpr std::array metrics = {Named{"manhattan", resolve<metric::manhattan>},
@@ -83,16 +98,14 @@ constexpr std::array metrics = {Named{"manhattan", resolve<metric::manhattan>},
                                 Named{"bit_hamming", resolve<metric::bit_hamming>},
                                 Named{"bit_jaccard", resolve<metric::bit_jaccard>}};
 
-Resolved metric_of(const char* name, std::span<const rigel_parameter> parameters, Scalar element, std::int64_t k) {
+Resolved metric_of(const char* name, std::span<const rigel_parameter> parameters, const Matrices& of) {
   if (name)
     for (const Named& one : metrics)
-      if (one.name == name) return one.resolve(one.name, parameters, element, k);
+      if (one.name == name) return one.resolve(one.name, parameters, of);
   std::array<std::string_view, metrics.size()> names;
   for (std::size_t i = 0; i < metrics.size(); ++i) names[i] = metrics[i].name;
   refuse_name(name, "metric", names);
 }
-
-bool is_integer(Scalar type) { return type > Scalar::f64 && type != Scalar::other; }
 
 // The problem of a call and the pass over its rows, or null, handed to `use`.
 template <class Use>
@@ -110,7 +123,7 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     std::swap(p.b.rows, p.b.columns);
     std::swap(p.b.row_stride, p.b.column_stride);
     p.b.argument = "transposed Z";
-    Resolved metric = metric_of(args.metric, parameters_of(args.parameters, args.parameters_count), p.a.type, p.a.columns);
+    Resolved metric = metric_of(args.metric, parameters_of(args.parameters, args.parameters_count), {function, p.a, p.c});
     if (flag(args.skip_epilogue, "args.skip_epilogue")) metric.own = {};
     const Scalar value = metric.semiring.info->result;
     if (is_integer(p.c.type) && (!is_integer(value) || !metric.own.empty()))

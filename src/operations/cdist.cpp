@@ -63,6 +63,8 @@ class PreparedCdist {
     pass_.to[0] = prepared(x);
     pass_.to[1] = prepared(z);
     inner_.k = pass_.to[0].columns;
+    // A row's bits then depend on no other row.
+    if (pass_.widened && covers(inner_.require, Promise::batch_invariant)) pass_.centred = false;
     if (!pass_.launch) pass_.launch = compiled_pass(x.type, inner_.element);
     place(nominal_address);
   }
@@ -78,7 +80,8 @@ class PreparedCdist {
   }
   std::string explanation() const {
     return std::string("rows prepared: ") +
-           (pass_.centred       ? "centred, "
+           (pass_.widened       ? "widened, "
+            : pass_.centred     ? "centred, "
             : pass_.sums_to_one ? "divided by their sums, "
             : pass_.transformed ? "transformed, "
             : pass_.packed      ? "packed, "

@@ -3,6 +3,7 @@
 // metric::cosine and metric::correlation: SciPy's values; the formulas in long double, within the stated bound
 // (docs/numerics.md); nearly parallel rows; rows without a direction; and the pass over rows: workspace, labels, bits.
 #include <rigel/distance.hpp>
+#include <rigel/kernel_matrix.hpp>
 
 #include <tests/support/compare.hpp>
 #include <tests/support/error.hpp>
@@ -397,6 +398,34 @@ TEST_CASE_TEMPLATE("cosine and correlation of the largest and the smallest numbe
     check(1., cosine{}, {exponent});
     check(1., correlation{}, {exponent});
   }
+}
+
+// Opposite rows: roundings do not take a distance beyond 2, nor a cosine below −1, so that arccos takes it.
+TEST_CASE_TEMPLATE("cosine and correlation from 0 to 2", Exec, RIGEL_TEST_SPACES) {
+  const auto check = [&]<class T, class M>(T, const M& metric, int k) {
+    CAPTURE(k);
+    constexpr int m = 40;
+    Values x = held<T>(random_rows(m, k, static_cast<std::uint64_t>(k))), z = x;
+    if (k == 2) x = {1, 5, 3, 5, 7, 9}, z = x;
+    for (double& v : z) v = -v;
+    const int rows = static_cast<int>(x.size()) / k;
+    const Values d = distances<T, Exec, T>(metric, rows, rows, k, x, z);
+    CHECK(std::all_of(d.begin(), d.end(), [](double v) { return v >= 0 && v <= 2; }));
+    const auto c = support::matrix<T, Exec>(rows, rows);
+    rigel::kernel_matrix(Exec(), support::matrix<T, Exec>(rows, k, x), support::matrix<T, Exec>(rows, k, z), c, metric,
+                         rigel::kernel::cosine{});
+    const Values cosines = support::values(c);
+    CHECK(std::all_of(cosines.begin(), cosines.end(), [](double v) { return v >= -1 && v <= 1; }));
+    for (int i = 0; i < rows; ++i)
+      CHECK(std::fabs(cosines[i * rows + i] + 1) <= (2.0 * k + 20) * std::numeric_limits<T>::epsilon());
+  };
+  for (const int k : {2, 3, 17, 130}) {
+    check(1.f, cosine{}, k);
+    check(1., cosine{}, k);
+    check(1.f, correlation{}, k);
+    check(1., correlation{}, k);
+  }
+  CHECK(support::same(distances<double, Exec, double>(cosine{}, 1, 1, 2, {0, 0}, {1, 2}), {not_a_number}));
 }
 
 // Every execution space is compared with the first host space, so all of them have the same bits.

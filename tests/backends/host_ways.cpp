@@ -534,7 +534,7 @@ TEST_CASE_TEMPLATE("ways of the host: Rigel's semirings in a user's file", Exec,
       powers.p = p;
       check_instantiated<Host>(powers, false, 12, false);
     }
-    check_instantiated<Host>(rigel::canberra<float>{}, false, 13);  // has a shorter step, if there are reciprocals
+    check_instantiated<Host>(rigel::canberra<float>{}, false, 13);  // has a shorter step
   });
 }
 

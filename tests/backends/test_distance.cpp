@@ -177,6 +177,99 @@ TEST_CASE_TEMPLATE("cdist of 16-bit floats and of integers", Exec, RIGEL_TEST_SP
   CHECK_THROWS_AS(rigel::cdist(Exec(), u, u, roots, metric::minkowski{1.3}), rigel::Error);
 }
 
+// Distances of integers whose differences, squares or sums do not fit into their type.
+TEST_CASE_TEMPLATE("cdist of large integers", Exec, RIGEL_TEST_SPACES) {
+  const auto of = [&]<class T>(const std::vector<T>& x, const std::vector<T>& z, const auto& metric) {
+    const int k = static_cast<int>(x.size());
+    const Kokkos::View<T**, Kokkos::LayoutRight, typename Exec::memory_space> a("x", 1, k), b("z", 1, k);
+    support::copy_in<typename Exec::memory_space::execution_space>(a.data(), x.data(), x.size() * sizeof(T));
+    support::copy_in<typename Exec::memory_space::execution_space>(b.data(), z.data(), z.size() * sizeof(T));
+    const auto d = support::matrix<double, Exec>(1, 1);
+    rigel::cdist(Exec(), a, b, d, metric);
+    return support::values(d)[0];
+  };
+  using I32 = std::vector<std::int32_t>;
+  using I64 = std::vector<std::int64_t>;
+  constexpr std::int32_t least = std::numeric_limits<std::int32_t>::min(), most = std::numeric_limits<std::int32_t>::max();
+  for (const std::int32_t v : {5, 50000, 65536, 70000, most}) {
+    CHECK(of(I32{v}, I32{0}, metric::euclidean{}) == v);
+    CHECK(of(I32{v}, I32{0}, metric::minkowski{2}) == v);
+  }
+  CHECK(of(I32{most, 0}, I32{least, 0}, metric::euclidean{}) == 0x1p32 - 1);
+  CHECK(of(I32{most, 5}, I32{least, 7}, metric::chebyshev{}) == 0x1p32 - 1);
+  CHECK(of(I32{most, most}, I32{least, least}, metric::manhattan{}) == 2 * (0x1p32 - 1));
+  CHECK(of(I32{3, 4}, I32{0, 0}, metric::squared_euclidean{}) == 25);
+  CHECK(of(I32{100000, 0}, I32{0, 0}, metric::squared_euclidean{}) == 1e10);
+  CHECK(of(I32{3, 5}, I32{3, 6}, metric::hamming{}) == 0.5);
+  // Neighbours far from 0 keep their digits: differences from X's first row are exact.
+  constexpr std::int64_t far = std::int64_t{1} << 60, limit = std::numeric_limits<std::int64_t>::max();
+  CHECK(of(I64{far, far}, I64{far + 3, far - 4}, metric::euclidean{}) == 5);
+  CHECK(of(I64{limit}, I64{-limit - 1}, metric::chebyshev{}) == 0x1p64);
+  CHECK(of(I64{limit}, I64{-limit - 1}, metric::euclidean{}) == 0x1p64);
+  CHECK(of(I64{limit, 1}, I64{-limit, 1}, metric::manhattan{}) == 0x1p64);
+  CHECK(of(I64{far, far + 1}, I64{far, far}, metric::hamming{}) == 0.5);
+
+  // Into integers sums stay integers.
+  const auto x = support::matrix<std::int32_t, Exec>(2, 2, {3, 4, 0, 0}), d = support::matrix<std::int32_t, Exec>(2, 2);
+  rigel::cdist(Exec(), x, x, d, metric::squared_euclidean{});
+  CHECK(support::values(d) == std::vector<double>{0, 25, 25, 0});
+  const auto r = support::matrix<float, Exec>(2, 2);
+  CHECK(rigel::explain_cdist(Exec(), x, x, r, metric::euclidean{}).starts_with("rows prepared: widened, f64, "));
+}
+
+TEST_CASE_TEMPLATE("cdist of many columns of bytes", Exec, RIGEL_TEST_SPACES) {
+  const auto check = [&]<class T>(T, double low, double high) {
+    for (const int k : {33025, 33026, 40000}) {
+      CAPTURE(k);
+      const auto x = support::matrix<T, Exec>(1, k, std::vector<double>(k, high)),
+                 z = support::matrix<T, Exec>(1, k, std::vector<double>(k, low));
+      const auto d = support::matrix<double, Exec>(1, 1);
+      const auto sums = support::matrix<std::int64_t, Exec>(1, 1);
+      rigel::cdist(Exec(), x, z, d, metric::squared_euclidean{});
+      CHECK(support::values(d)[0] == 65025. * k);
+      rigel::cdist(Exec(), x, z, d, metric::euclidean{});
+      CHECK(support::values(d)[0] == std::sqrt(65025. * k));
+      const auto caught = support::caught([&] { rigel::cdist(Exec(), x, z, sums, metric::squared_euclidean{}); });
+      if (k > 33025) {
+        CHECK(caught.code == rigel::Code::unsupported);
+        CHECK(caught.lacks({"cdist: X 'matrix' has", std::to_string(k).c_str(), "expected at most 33025",
+                            "integers of D 'matrix'"}) == "");
+      } else {
+        CHECK(caught.code == rigel::Code::ok);
+        CHECK(support::values(sums)[0] == 65025. * k);
+      }
+    }
+  };
+  check(std::uint8_t{}, 0, 255);
+  check(std::int8_t{}, -128, 127);
+}
+
+// More differences than a float counts; one number in memory serves all columns.
+TEST_CASE_TEMPLATE("cdist counts more than 2^24 differences", Exec, RIGEL_TEST_SPACES) {
+  constexpr std::int64_t k = (std::int64_t{1} << 24) + 3;
+  const auto count = [&](double x, double z, std::int64_t columns) {
+    using View = Kokkos::View<const float**, Kokkos::LayoutStride, typename Exec::memory_space>;
+    const auto a = support::matrix<float, Exec>(1, 1, {x}), b = support::matrix<float, Exec>(1, 1, {z});
+    const Kokkos::LayoutStride layout(1, 1, static_cast<std::size_t>(columns), 0);
+    const auto d = support::matrix<double, Exec>(1, 1);
+    rigel::cdist(Exec(), View(a.data(), layout), View(b.data(), layout), d, metric::hamming{}, {.skip_epilogue = true});
+    return support::values(d)[0];
+  };
+  CHECK(count(1, 2, k) == static_cast<double>(k));
+  CHECK(count(std::nan(""), 2, k) == static_cast<double>(k));
+  CHECK(count(-0., 0, k) == 0);
+  CHECK(count(1, 2, k - 3) == 0x1p24);
+  const auto words = support::matrix<std::uint64_t, Exec>(1, 1, {1});
+  using Words = Kokkos::View<const std::uint64_t**, Kokkos::LayoutStride, typename Exec::memory_space>;
+  const Words many(words.data(), Kokkos::LayoutStride(1, 1, std::size_t{1} << 25, 0));
+  const auto d = support::matrix<double, Exec>(1, 1);
+  for (const auto& caught : {support::caught([&] { rigel::cdist(Exec(), many, many, d, metric::bit_hamming{}); }),
+                             support::caught([&] { rigel::cdist(Exec(), many, many, d, metric::bit_jaccard{}); })}) {
+    CHECK(caught.code == rigel::Code::unsupported);
+    CHECK(caught.lacks({"X has 33554432 words of 64 bits", "expected at most 33554431"}) == "");
+  }
+}
+
 TEST_CASE_TEMPLATE("cdist in batches, broadcast, in every layout", Exec, RIGEL_TEST_SPACES) {
   constexpr int batches = 3, m = 19, n = 33, k = 7;
   using Space = typename Exec::memory_space;

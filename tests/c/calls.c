@@ -289,6 +289,23 @@ static void against_loops(rigel_handle* handle) {
     }
 }
 
+/* Squares that int32 does not hold: of the rows (70000, 0) and (0, -2147483647), whose distance from (0, 0) they are. */
+static void integer_distances(rigel_handle* handle) {
+  int32_t* const x_data = allocate(4 * sizeof(int32_t));
+  int32_t* const z_data = allocate(2 * sizeof(int32_t));
+  float* const d_data = floats(2, NULL);
+  const rigel_matrix x = RIGEL_ROW_MAJOR(x_data, RIGEL_I32, 2, 2), z = RIGEL_ROW_MAJOR(z_data, RIGEL_I32, 1, 2),
+                     d = RIGEL_ROW_MAJOR(d_data, RIGEL_F32, 2, 1);
+  const rigel_cdist_args args = cdist_args("euclidean");
+  x_data[0] = 70000;
+  x_data[1] = x_data[2] = z_data[0] = z_data[1] = 0;
+  x_data[3] = -2147483647;
+  OK(rigel_cdist(handle, &args, &x, &z, &d));
+  OK(rigel_synchronize(handle));
+  CHECK(d_data[0] == 70000);
+  CHECK(d_data[1] == 2147483648.f);
+}
+
 static void distances(rigel_handle* handle) {
   static const float x_values[] = {0, 0, 3, 4, 1, 0}, z_values[] = {3, 4, 0, 2};
   static const float euclidean[] = {5, 2, 0, 3.605551275f, 4.472135955f, 2.236067977f}, squares[] = {25, 4, 0, 13, 20, 5};
@@ -329,6 +346,7 @@ static void distances(rigel_handle* handle) {
   for (i = 0; i < 4; ++i)
     CHECK(fabs(d_data[i] - cosine_values[i]) <=
           0x1p-24 * (15 * cosine_values[i] + 2.9 * sqrt(cosine_values[i])) + 0x1p-24 * cosine_values[i] + 2.1 * 0x1p-48);
+  integer_distances(handle);
 }
 
 static void workspaces(rigel_handle* handle) {

@@ -102,6 +102,18 @@ TEST_CASE_TEMPLATE("kernel_matrix_gradient: no NaN of finite numbers", Exec, RIG
   all(metric::euclidean{});
   all(metric::manhattan{});
   all(metric::minkowski{1.5});
+  // Differences that overflow: 0 as well, whose weights are 0.
+  const auto beyond = [&](const auto& metric) {
+    const auto x = matrix<float, Exec>(2, 2, {3e38, 1, -3e38, 2}), g = matrix<float, Exec>(2, 2, {1, 1, 1, 1}),
+               dx = matrix<float, Exec>(2, 2);
+    rigel::kernel_matrix_gradient(Exec(), x, g, metric, kernel::gaussian{1}, dx, kernel::gaussian{by});
+    CHECK(support::values(dx) == Values(4, 0));
+    CHECK(support::values(by)[0] == 0);
+  };
+  beyond(metric::euclidean{});
+  beyond(metric::manhattan{});
+  beyond(metric::minkowski{1.5});
+  beyond(metric::minkowski{3});
   check(near_zero, metric::minkowski{5}, kernel::laplace{1}, kernel::laplace{by}, {0, 0});
   // NaN and infinities of the input are not hidden.
   const auto x = matrix<double, Exec>(2, 1, {not_a_number, 1}), z = matrix<double, Exec>(1, 1, {0}),

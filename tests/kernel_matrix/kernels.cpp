@@ -158,3 +158,13 @@ TEST_CASE_TEMPLATE("kernel_matrix: any metric", Exec, RIGEL_TEST_SPACES) {
   check(metric::cosine{});
   check(metric::correlation{});
 }
+
+// Differences and squares that int32 does not hold, by hand.
+TEST_CASE_TEMPLATE("kernel_matrix: integers", Exec, RIGEL_TEST_SPACES) {
+  const auto x = support::matrix<std::int32_t, Exec>(2, 2, {70000, 0, 3, 4}), z = support::matrix<std::int32_t, Exec>(1, 2);
+  const auto d = support::matrix<double, Exec>(2, 1);
+  rigel::kernel_matrix(Exec(), x, z, d, metric::euclidean{}, kernel::laplace{70000});
+  CHECK(error_of(support::values(d), {std::exp(-1.), std::exp(-5. / 70000)}) <= 8 * unit<double>);
+  rigel::kernel_matrix(Exec(), x, z, d, metric::minkowski{1}, kernel::gaussian{70000});
+  CHECK(error_of(support::values(d), {std::exp(-0.5), std::exp(-0.5 * 49 / 4.9e9)}) <= 8 * unit<double>);
+}

@@ -379,6 +379,125 @@ TEST_CASE_TEMPLATE("haversine: scikit-learn's values", Exec, RIGEL_TEST_SPACES) 
   });
 }
 
+namespace {
+
+/// λ − λ', less the multiple of 2π next to it, for longitudes next to ±π, or 0 and 2π.
+long double reduced_difference(long double a, long double b) {
+  constexpr long double pi = 3.14159265358979323846264338327950288L;
+  // What a π of 64 bits leaves.
+  constexpr long double rest = std::numeric_limits<long double>::digits == 64 ? -5.01655761266833202355732708e-20L : 0;
+  if (std::fabs(a - b) < pi) return a - b;
+  const long double sign = a > b ? 1 : -1;
+  const bool near_zero = std::fabs(a) < 1 || std::fabs(b) < 1;
+  const long double all = near_zero && std::fabs(a) > 1 ? (a - sign * 2 * pi) - b
+                          : near_zero                   ? a - (b + sign * 2 * pi)
+                                                        : (a - sign * pi) - (b + sign * pi);
+  return all - sign * 2 * rest;
+}
+
+/// Positions next to each other across the antimeridian, or around 0 of longitudes from 0 to 2π.
+template <class T, class Exec>
+void check_haversine_across() {
+  const double u = computed_unit<T>, pi = 3.14159265358979323846;
+  for (const bool around_zero : {false, true}) {
+    support::Random random(around_zero ? 3 : 4);
+    const auto positions = [&](double first, double second) {
+      Values list;
+      for (int i = 0; i < 40; ++i) {
+        const double off = std::exp2(random.uniform(-15, -1));
+        list.push_back(support::to_double(support::number<T>(i % 4 == 0 ? 0.3 : random.uniform(0.29, 0.31))));
+        list.push_back(support::to_double(support::number<T>(i % 2 == 0 ? first - off : second + off)));
+      }
+      return list;
+    };
+    const Values x = around_zero ? positions(2 * pi, 0) : positions(pi, -pi),
+                 z = around_zero ? positions(2 * pi, 0) : positions(pi, -pi);
+    check<T, Exec>(metric::haversine{}, 2, x, z, [&](const double* a, const double* b) {
+      const long double north = std::sin((static_cast<long double>(a[0]) - b[0]) / 2),
+                        east = std::sin(reduced_difference(a[1], b[1]) / 2),
+                        h = north * north + std::cos(static_cast<long double>(a[0])) *
+                                                std::cos(static_cast<long double>(b[0])) * east * east;
+      const long double d = 2 * std::asin(std::sqrt(h)), slope = h == 0 ? 0 : 1 / (std::sqrt(h) * std::sqrt(1 - h));
+      return Bounded{d, u * (14 * h * slope + 4 * d) + std::numeric_limits<double>::min()};
+    });
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("haversine: across the antimeridian and around 0", Exec, RIGEL_TEST_SPACES) {
+  check_haversine_across<float, Exec>();
+  check_haversine_across<double, Exec>();
+  // In 50 digits, of the floats next to these numbers: π − 3e-4 and −π + 1e-4; 2π and 1e-9; π and −π + 1.6e-7.
+  const auto one = [](double a, double b, double expected) {
+    const Values found =
+        distances<float, Exec>({0, static_cast<float>(a)}, {0, static_cast<float>(b)}, 2, metric::haversine{});
+    CHECK(std::fabs(found[0] - expected) <= 11 * unit<float> * expected);
+  };
+  one(3.1412926536, -3.1414926536, 4.0012994875151598779e-4);
+  one(6.2831855, 1e-9, 1.7384556003573164470e-7);
+  one(3.1415927, -3.1415925, 6.3573019094112786767e-8);
+  CHECK(distances<double, Exec>({0, 3, 0, infinite}, {0, 3, 0, not_a_number}, 2, metric::haversine{})[0] == 0);
+  CHECK(std::isnan(distances<double, Exec>({0, infinite}, {0, 3}, 2, metric::haversine{})[0]));
+}
+
+TEST_CASE_TEMPLATE("weighted metrics: subnormal variances", Exec, RIGEL_TEST_SPACES) {
+  const auto of = [&]<class T>(T, double variance) {  // variance = 2^-2j: a difference of 2^-j is one standard deviation
+    const double deviation = std::sqrt(variance);
+    const auto view = strided<T, Exec>({variance, 20});
+    const Values x = {4 * deviation, 0, 0, 0}, z = {0, 10, 4 * deviation, 0};
+    const Values found = distances<T, Exec>(x, z, 2, metric::seuclidean{view});
+    CHECK(error_of(found, {std::sqrt(21.), 0, std::sqrt(5.), 4}) <= 7 * unit<T>);
+  };
+  of(float{}, 0x1p-148);
+  of(float{}, 0x1p-130);
+  of(float{}, 0x1p126);
+  of(double{}, 0x1p-1074);
+  of(double{}, 0x1p1020);
+}
+
+// Rows times a power of two have the same bits, at the limits of double, too.
+TEST_CASE_TEMPLATE("jensenshannon: of the largest and the smallest numbers", Exec, RIGEL_TEST_SPACES) {
+  const Values x = {1, 3, 0, 7, 5, 5, 2, 1}, z = {3, 1, 2, 2, 0, 0, 1, 7};
+  const Values expected = distances<double, Exec>(x, z, 4, metric::jensenshannon{});
+  for (const int exponent : {-1074, -1060, -1000, -700, 900, 1000, 1021}) {
+    CAPTURE(exponent);
+    Values scaled = x;
+    for (double& v : scaled) v = std::ldexp(v, exponent);
+    CHECK(distances<double, Exec>(scaled, z, 4, metric::jensenshannon{}) == expected);
+    CHECK(distances<double, Exec>(scaled, scaled, 4, metric::jensenshannon{})[0] == 0);
+  }
+  // Negative numbers whose share underflows, and a row with infinity.
+  const auto one = [&]<class T>(T, const Values& row) {
+    return distances<T, Exec>(row, {1, 2, 3}, 3, metric::jensenshannon{})[0];
+  };
+  CHECK(one(double{}, {-5e-324, 3, 4}) == infinite);
+  CHECK(one(double{}, {-1e-300, 1.5e308, 1.5e308}) == infinite);
+  CHECK(one(float{}, {-1e-42, 1e6, 1e6}) == infinite);
+  CHECK(one(double{}, {-0., 3, 4}) < 1);
+  CHECK(std::isnan(one(double{}, {infinite, 3, 4})));
+}
+
+// Rows that overflow when they are transformed are 0 from themselves and infinitely far from others; sums that only overflow on the way
+// are right.
+TEST_CASE_TEMPLATE("mahalanobis: rows that overflow", Exec, RIGEL_TEST_SPACES) {
+  const auto check = [&]<class T>(T, double large) {
+    const Values rows = {large, 1, large, 2, large / 2, 0, -large, 0, 1, 1};
+    const metric::mahalanobis metric{support::matrix<T, Exec>(2, 2, {large, 1, 0, 1})};
+    const Values own = distances<T, Exec>(rows, rows, 2, metric);
+    // Of rows 0 and 1 the first coordinates are equal and beyond the type, and the second ones are large + 1 and large + 2, which are equal.
+    const Values expected = {0,        0,        infinite, infinite, infinite, 0,        0,        infinite, infinite,
+                             infinite, infinite, infinite, 0,        infinite, infinite, infinite, infinite, infinite,
+                             0,        infinite, infinite, infinite, infinite, infinite, 0};
+    CHECK(support::same(own, expected));
+    const metric::mahalanobis sum{support::matrix<T, Exec>(3, 1, {large, large, large})};
+    CHECK(distances<T, Exec>({large, -large, 1 / std::sqrt(large)}, {0, 0, 0}, 3, sum)[0] == std::sqrt(large));
+    CHECK(std::isnan(distances<T, Exec>({infinite, 1, 1}, {infinite, 1, 1}, 3, sum)[0]));
+  };
+  check(float{}, 0x1p100);
+  check(double{}, 0x1p1000);
+}
+
 TEST_CASE_TEMPLATE("weighted metrics: degenerate data", Exec, RIGEL_TEST_SPACES) {
   // SciPy 1.17, 'seuclidean' with V = {0, 1, 1, 1}: 0/0 and x/0.
   const auto zero = strided<double, Exec>({0, 1, 1, 1});

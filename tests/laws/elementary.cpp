@@ -20,7 +20,7 @@ constexpr int trials = 20000;
 // The bounds of elementary.hpp, in unit roundoffs of the result. The platform's functions stay below two units in the last
 // place, which are four unit roundoffs.
 constexpr double exponential_bound = 4, logarithm_bound = 4, circular_bound = 4;
-double power_bound(double p) { return 4 + 2 * p; }
+double power_bound(double p) { return 4 + 2 * std::fabs(p); }
 
 // f(x) by a scalar, or by a vector that holds x in one lane and harmless numbers in the others.
 template <class V, class F>
@@ -135,6 +135,34 @@ void check_arcsine() {
   CHECK(std::isnan(f(std::numeric_limits<T>::quiet_NaN())));
 }
 
+/// sin((a − b)/2) of a difference that rounds, for a next to 2π or π, b next to 0 or −π; the test of haversine has more.
+template <class V>
+void check_half_difference() {
+  using T = rigel::lane_t<V>;
+  constexpr long double pi = 3.14159265358979323846264338327950288L;
+  for (const bool around_zero : {false, true}) {
+    const T near = static_cast<T>(around_zero ? 2 * pi : pi), other = static_cast<T>(around_zero ? 0 : -pi);
+    for (const double size : {0.25, 0x1p-9}) {
+      support::Random random(9);
+      int wrong = 0;
+      for (int i = 0; i < trials; ++i) {
+        const auto a = static_cast<T>(near - random.uniform(size / 2, size)),
+                   b = static_cast<T>(other + random.uniform(0, size / 4));
+        const long double turn = around_zero ? (a - 2 * pi) - b : (a - pi) - (b + pi);
+        const T found = in_lane<V>(a, i % 4, [b](auto x) { return rigel::math::sine_of_half_difference(x, x * 0 + b); });
+        const long double exact = std::sin(std::fabs(turn) / 2);
+        // The long double π is off by 2^-64.
+        if (!(std::fabs(std::fabs(static_cast<long double>(found)) - exact) <=
+              (circular_bound + 1) * std::numeric_limits<T>::epsilon() / 2 * exact + 0x1p-62L))
+          ++wrong;
+      }
+      CHECK(wrong == 0);
+    }
+  }
+  const T big = 1000000, found = in_lane<V>(big, 1, [](auto x) { return rigel::math::sine_of_half_difference(x, x * 0); });
+  CHECK(close<T>(std::fabs(found), std::fabs(std::sin(500000.L)), circular_bound));
+}
+
 template <class V>
 void check_power() {
   using T = rigel::lane_t<V>;
@@ -151,6 +179,20 @@ void check_power() {
     CHECK(in_lane<V>(inf, 1, f) == inf);
     CHECK(std::isnan(in_lane<V>(std::numeric_limits<T>::quiet_NaN(), 1, f)));
   }
+  // Exponents of 0 and less, and NaN, which is no power of 1, and has none.
+  const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  for (const T p : {T(-0.1), T(-0.5), T(-1), T(-3), T(0)}) {
+    CAPTURE(p);
+    const auto f = [p](auto x) { return rigel::math::power(x, p); };
+    const auto exact = [p](T x) { return std::pow(static_cast<long double>(x), static_cast<long double>(p)); };
+    check<V>(f, exact, power_bound(p), [](auto& r) { return std::exp2(r.uniform(-30, 30)); });
+    CHECK(in_lane<V>(T(0), 1, f) == (p == 0 ? 1 : inf));
+    CHECK(in_lane<V>(T(1), 1, f) == 1);
+    CHECK(in_lane<V>(inf, 1, f) == (p == 0 ? 1 : 0));
+    CHECK(std::isnan(in_lane<V>(nan, 1, f)));
+  }
+  for (const T x : {T(0), T(1), T(2), inf})
+    CHECK(std::isnan(in_lane<V>(x, 1, [nan](auto v) { return rigel::math::power(v, nan); })));
   // Exponents too large for any accuracy still give a result of the right class.
   const T below = std::nextafter(T(1), T(0)), above = std::nextafter(T(1), T(2));
   for (const T p : {T(1e20), T(1e30), std::numeric_limits<T>::max()}) {
@@ -182,6 +224,12 @@ TEST_CASE("sine and cosine") {
   check_circular<double>();
   check_circular<Floats>();
   check_circular<Doubles>();
+}
+TEST_CASE("sine of half a difference") {
+  check_half_difference<float>();
+  check_half_difference<double>();
+  check_half_difference<Floats>();
+  check_half_difference<Doubles>();
 }
 TEST_CASE("arcsine") {
   check_arcsine<float>();

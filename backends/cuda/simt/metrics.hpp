@@ -144,7 +144,7 @@ class EntropySteps : public RegularSteps<S> {
     }
     const bool signs_differ = (__float_as_uint(a) ^ __float_as_uint(b)) >> 31 != 0;
     if (signs_differ && ratio != 0) log = std::numeric_limits<float>::quiet_NaN();  // ln(-0) is infinite
-    if (a == 0 && !(math::abs(log) < infinity<float>())) log = 0;
+    if (a == 0) log = b == b ? 0 : b;
     return math::fma(a, log, x);
   }
 

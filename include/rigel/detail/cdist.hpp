@@ -15,7 +15,7 @@ struct RowPass;
 using LaunchRows = void (*)(const Execution&, const RowPass&);
 
 /// The pass that prepares the rows of X and Z (detail/rows.hpp, detail/transformed_rows.hpp, detail/root_rows.hpp,
-/// detail/packed_rows.hpp).
+/// detail/packed_rows.hpp, detail/widened_rows.hpp).
 struct RowPass {
   bool centred = false;
   double squared_length = 1;
@@ -23,6 +23,7 @@ struct RowPass {
   bool transformed = false;
   bool packed = false;
   bool roots = false;
+  bool widened = false;
   Operand factor = {};          // K × R numbers of the type of prepared rows, if they are transformed
   LaunchRows launch = nullptr;  // for an execution space that the library is not compiled for; else null
   // The driver's: where rows are and where they go, of X and of Z; no rows of Z if they are those of X.

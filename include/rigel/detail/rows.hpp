@@ -2,7 +2,8 @@
 //
 // The pass of cdist() that prepares rows: to(l,i,:) = c·√(s / Σ_k c_k²) with c = x, or x less its mean, x = from(l,i,:), s the
 // squared length that rows are to have; or to(l,i,:) = x / Σ_k x_k; in double, rounded once. Rows of zeros, or of one value where the
-// mean is taken off, become NaN, as do rows that are not finite; −∞ rows whose sum is to be 1 and is not positive.
+// mean is taken off, become NaN, as do rows that are not finite; −∞ rows whose sum is to be 1 and is not positive. Of these, negative
+// numbers stay negative.
 //
 // A sum over k has `lanes` partial sums, each of every lanes-th k in ascending order, which are joined pairwise; where k is
 // long, `parts` of a row do that apart and are then added in turn. The order depends on K alone, so that a row has the same bits
@@ -13,6 +14,7 @@
 #include <rigel/detail/packed_rows.hpp>
 #include <rigel/detail/root_rows.hpp>
 #include <rigel/detail/transformed_rows.hpp>
+#include <rigel/detail/widened_rows.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -37,7 +39,7 @@ struct PrepareRows {
   using Policy = Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<threads * lanes, teams_at_once>>;
   using Team = typename Policy::member_type;
   static constexpr int together = 4;  // numbers that a lane reads at a time
-  // Sums of squares of doubles have to stay between these, else the row is scaled by a power of two first.
+  // Sums of doubles or of their squares have to stay between these, else the row is scaled by a power of two first.
   static constexpr double smallest = 0x1p-900, largest = 0x1p1000, enlarging = 0x1p600, reducing = 0x1p-600;
 
   Preparing<Element, Row> p;
@@ -88,13 +90,16 @@ struct PrepareRows {
         if (pass == rest_of_mean) row.rest = share;
         if (pass == length) whole = total;
       }
-      if (p.sums_to_one || row.scale != 1 || (whole >= smallest && whole <= largest)) break;
+      if (row.scale != 1 || (whole >= smallest && whole <= largest)) break;
       row.scale = whole < smallest ? enlarging : reducing;
     }
     const double factor = 1 / (p.sums_to_one ? whole : __builtin_elementwise_sqrt(whole / p.squared_length));
     const bool has_no_sum = p.sums_to_one && whole <= 0;
     const auto prepared = [&](Element x) {
-      return has_no_sum ? -infinity<Row>() : static_cast<Row>(math::multiply(row(x), factor));
+      const auto share = static_cast<Row>(math::multiply(row(x), factor));
+      if (!p.sums_to_one) return share;
+      if (has_no_sum) return -infinity<Row>();
+      return share == 0 && row_number(x) < 0 ? -std::numeric_limits<Row>::denorm_min() : share;
     };
     if constexpr (runs_on_host<Exec>) {
       for (std::int64_t i = 0; i < p.k; ++i) to[i] = prepared(row.from[i * row.step]);
@@ -195,9 +200,11 @@ void launch_rows(const Execution& execution, const RowPass& pass) {
                                        pass.centred,
                                        pass.squared_length,
                                        pass.sums_to_one};
-    with_instance(Spaces{}, execution, [&](const auto& exec) {
+    with_instance(Spaces{}, execution, [&]<class Exec>(const Exec& exec) {
+      if constexpr (std::is_same_v<Row, double>)
+        if (pass.widened) return WidenRows<Exec, Element>{{p.of[0], p.of[1]}, p.k, pass.centred}.launch(exec);
       if (pass.roots)
-        RootRows<std::decay_t<decltype(exec)>, Element, Row>{{p.of[0], p.of[1]}, p.k}.launch(exec);
+        RootRows<Exec, Element, Row>{{p.of[0], p.of[1]}, p.k}.launch(exec);
       else if (pass.transformed)
         transform_rows(exec, p.of, strided<Row>(pass.factor), pass.factor.rows, pass.factor.columns);
       else

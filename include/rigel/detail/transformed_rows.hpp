@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The pass of cdist() that transforms rows: to(l,i,r) = Σ_k from(l,i,k)·L(k,r), in double with k ascending, rounded once. The order does
-// not depend on the execution space, so that a row has the same bits on all of them.
+// not depend on the execution space, so that a row has the same bits on all of them. A number beyond the largest one of its type
+// becomes another one near that, so that equal rows stay equal, and rows that differ are infinitely far apart.
 #pragma once
 
 #include <rigel/detail/call.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 
 namespace rigel::detail {
@@ -47,6 +49,44 @@ RIGEL_FUNCTION double row_number(Element x) {
     return static_cast<double>(x);
 }
 
+/// Stands for a number beyond the type's range: one from max/2 to max, with the sign of s, picked by the bits of s. Where
+/// two differ, the square of their difference is infinite; of sums that differ, one pair in 2^23 (double: 2^52) becomes equal.
+template <class Row>
+RIGEL_FUNCTION Row beyond_range(double s) {
+  constexpr int digits = std::numeric_limits<Row>::digits - 1;
+  constexpr Row half = 2 / std::numeric_limits<Row>::min(), spacing = half * std::numeric_limits<Row>::epsilon();
+  const auto bits = __builtin_bit_cast(std::uint64_t, s) << 1;  // without the sign
+  const auto hash = (bits ^ bits >> 32) * 0x9e3779b97f4a7c15u >> (64 - digits);
+  const Row size = half + static_cast<Row>(hash) * spacing;
+  return s < 0 ? -size : size;
+}
+
+template <class T>
+RIGEL_FUNCTION bool is_in_range(T x) {
+  return math::abs(x) <= std::numeric_limits<T>::max();
+}
+
+/// Whether a transformed row may hold another number than the sum s, rounded. That of floats is finite, if they are.
+template <class Row>
+RIGEL_FUNCTION bool is_beyond_range(double s) {
+  return !is_in_range(static_cast<Row>(s)) && (std::is_same_v<Row, double> || is_in_range(s));
+}
+
+/// That number, where it is the sum so far, which is computed again from terms times 2^-1080, among which nothing overflows.
+template <class Element, class Row>
+RIGEL_FUNCTION Row number_beyond(const RowsToPrepare<Element, Row>& g, const Strided<const Row>& factor, std::int64_t k,
+                                 std::int64_t batch, std::int64_t row, std::int64_t column) {
+  double scaled = 0;
+#pragma clang loop unroll(disable) vectorize(disable)
+  for (std::int64_t i = 0; i < k; ++i) {
+    const double x = row_number(g.from.at(batch, row, i)), y = static_cast<double>(factor.at(0, i, column));
+    scaled = math::add(scaled, math::multiply(x * 0x1p-540, y * 0x1p-540));
+    if (!is_in_range(scaled)) return g.to.at(batch, row, column);  // what is not finite itself
+  }
+  const auto in_range = static_cast<Row>(scaled * 0x1p540 * 0x1p540);
+  return is_in_range(in_range) ? in_range : beyond_range<Row>(scaled);
+}
+
 /// The kernel on a host: a work item computes neighbouring columns of a row, whose sums stay in vectors.
 template <class Exec, class Element, class Row>
 struct TransformRows {
@@ -76,7 +116,11 @@ struct TransformRows {
       for (int c = 0; c < width; ++c)
         sums[c] = math::add(sums[c], math::multiply(x, static_cast<double>(factor.at(0, i, column + c))));
     }
-    for (int c = 0; c < width; ++c) g.to.at(batch, row, column + c) = static_cast<Row>(sums[c]);
+    for (int c = 0; c < width; ++c) {
+      Row& number = g.to.at(batch, row, column + c);
+      number = static_cast<Row>(sums[c]);
+      if (is_beyond_range<Row>(sums[c])) number = number_beyond(g, factor, k, batch, row, column + c);
+    }
   }
 };
 
@@ -189,12 +233,25 @@ struct TransformTiles {
       }
       team.team_barrier();
     }
+    bool all_in_range = true;
 #pragma unroll
     for (int p = 0; p < rows_of_thread; ++p)
 #pragma unroll
       for (int q = 0; q < columns_of_thread; ++q)
-        if (row + first_row + p < g.rows && column + first_column + q * across < columns)
+        if (row + first_row + p < g.rows && column + first_column + q * across < columns) {
           g.to.at(batch, row + first_row + p, column + first_column + q * across) = static_cast<Row>(sums[p][q]);
+          all_in_range = all_in_range && !is_beyond_range<Row>(sums[p][q]);
+        }
+    if (all_in_range) [[likely]]
+      return;
+#pragma unroll 1
+    for (int i = 0; i < rows_of_thread * columns_of_thread; ++i) {
+      const std::int64_t at_row = row + first_row + i / columns_of_thread,
+                         at_column = column + first_column + i % columns_of_thread * across;
+      if (at_row >= g.rows || at_column >= columns) continue;
+      Row& number = g.to.at(batch, at_row, at_column);
+      if (!is_in_range(number)) number = number_beyond(g, factor, k, batch, at_row, at_column);
+    }
   }
 };
 
