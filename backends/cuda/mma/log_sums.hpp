@@ -31,12 +31,27 @@ struct Marks {
     return {bits, met, list, count, static_cast<unsigned>(cells_along(p.m)), static_cast<unsigned>(cells_along(p.n))};
   }
 
-  __device__ void add(std::int64_t l, std::int64_t m, std::int64_t n) const {
+  /// Lanes that are here together and mark outputs of one word do so at once: if all of C is marked, every cell's words are
+  /// written thousands of times else. The first one to mark something in a word looks whether the cell is listed.
+  __device__ __forceinline__ void add(std::int64_t l, std::int64_t m, std::int64_t n) const {
     const std::int64_t cell = (l * cells_m + m / edge) * cells_n + n / edge;
-    atomicOr(bits + cell * words + m % edge * (edge / 32) + n % edge / 32, 1u << n % 32);
-    if (atomicExch(met + cell, 1u) == 0) list[atomicAdd(count, 1u)] = static_cast<std::uint32_t>(cell);
+    std::uint32_t* const word = bits + cell * words + m % edge * (edge / 32) + n % edge / 32;
+    const unsigned together = __match_any_sync(__activemask(), reinterpret_cast<unsigned long long>(word));
+    const std::uint32_t marked = __reduce_or_sync(together, 1u << n % 32);
+    if (threadIdx.x % 32 != static_cast<unsigned>(__ffs(static_cast<int>(together))) - 1) return;
+    if (atomicOr(word, marked) == 0 && atomicExch(met + cell, 1u) == 0)
+      list[atomicAdd(count, 1u)] = static_cast<std::uint32_t>(cell);
   }
 };
+
+/// What the extremes of a row and a column say of an output. A row with +∞ and a column without −∞ (or the other way round) give
+/// +∞, if neither has NaN; else the infinity may meet −∞, which gives NaN.
+template <class Line>
+__device__ __forceinline__ bool is_infinite(const Line& x, const Line& y) {
+  constexpr auto most = infinity<decltype(Line::maximum)>();
+  return (x.maximum == most || y.maximum == most) && !(x.maximum == most && y.has_least()) &&
+         !(y.maximum == most && x.has_least());
+}
 
 /// log_plus's accumulator, from Σ of products of exponentials relative to the maxima; and whether it is accurate enough.
 struct LogOfSum {
@@ -73,8 +88,15 @@ struct LogOfSum {
   __device__ __forceinline__ float operator()(float sum, std::int64_t l, std::int64_t m, std::int64_t n) const {
     const ExponentialLine x = line_a(l, m), y = line_b(l, n);
     auto value = total(x.maximum, y.maximum, sum * (1 / (pair_scale * pair_scale)));
-    const bool good = holds(value, least_share * math::add(x.sum, y.sum));
-    if (!good) marks.add(l, m, n);
+    bool good = holds(value, least_share * math::add(x.sum(), y.sum()));
+    if (!good) {
+      // An infinite line's exponentials are NaN.
+      good = is_infinite(x, y);
+      if (good)
+        value.sum = 1;
+      else
+        marks.add(l, m, n);
+    }
     if (g.accumulate) {
       const auto start = g.start(LogPlus{}, l, m, n);
       if (!good) before[place(l, m, n)] = LogPlus::result(start);
