@@ -31,16 +31,13 @@ struct Marks {
     return {bits, met, list, count, static_cast<unsigned>(cells_along(p.m)), static_cast<unsigned>(cells_along(p.n))};
   }
 
-  /// Lanes that are here together and mark outputs of one word do so at once: if all of C is marked, every cell's words are
-  /// written thousands of times else. The first one to mark something in a word looks whether the cell is listed.
-  __device__ __forceinline__ void add(std::int64_t l, std::int64_t m, std::int64_t n) const {
+  /// If all of C is marked, a cell is met thousands of times; a read tells all but the first. (Lanes that join their marks first would have
+  /// to be together, which costs the main loop a WARPSYNC.)
+  __device__ void add(std::int64_t l, std::int64_t m, std::int64_t n) const {
     const std::int64_t cell = (l * cells_m + m / edge) * cells_n + n / edge;
-    std::uint32_t* const word = bits + cell * words + m % edge * (edge / 32) + n % edge / 32;
-    const unsigned together = __match_any_sync(__activemask(), reinterpret_cast<unsigned long long>(word));
-    const std::uint32_t marked = __reduce_or_sync(together, 1u << n % 32);
-    if (threadIdx.x % 32 != static_cast<unsigned>(__ffs(static_cast<int>(together))) - 1) return;
-    if (atomicOr(word, marked) == 0 && atomicExch(met + cell, 1u) == 0)
-      list[atomicAdd(count, 1u)] = static_cast<std::uint32_t>(cell);
+    atomicOr(bits + cell * words + m % edge * (edge / 32) + n % edge / 32, 1u << n % 32);
+    if (*static_cast<const volatile std::uint32_t*>(met + cell) != 0) return;
+    if (atomicExch(met + cell, 1u) == 0) list[atomicAdd(count, 1u)] = static_cast<std::uint32_t>(cell);
   }
 };
 
