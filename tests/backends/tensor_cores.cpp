@@ -392,6 +392,58 @@ TEST_CASE_TEMPLATE("tensor cores: infinities, NaN, the largest and the smallest 
   }
 }
 
+// Whole tiles of sums that are not finite, and single ones. Rows 2, 40 and 69 of A and columns 7 and 88 of B get numbers of which
+// every sum is ±∞ or NaN, as a chain of fma finds them; all other outputs keep the bits that they have without.
+TEST_CASE_TEMPLATE("tensor cores: sums that are not finite, among others", Exec, RIGEL_TEST_SPACES) {
+  constexpr int m = 70, n = 90, k = 77;
+  constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const Values plain_a = random_numbers<float>(m * k, 7);
+  Values plain_b = random_numbers<float>(k * n, 8);
+  for (double& v : plain_b) v = std::fabs(v) + 1;
+  const auto is_special = [](int i, int j) { return i == 2 || i == 40 || i == 69 || j == 7 || j == 88; };
+  Values a = plain_a, b = plain_b, everywhere = plain_a;
+  for (int l = 0; l < k; ++l) {
+    a[2 * k + l] = 3e38f;
+    if (l % 9 == 4) b[l * n + 88] = -infinity;
+  }
+  a[40 * k + 76] = nan, a[69 * k] = infinity, b[38 * n + 7] = infinity;
+  for (int i = 0; i < m; ++i) everywhere[i * k + (5 * i) % k] = i % 3 == 0 ? nan : i % 3 == 1 ? infinity : -infinity;
+  const auto chain = [&](const Values& x, int i, int j) {
+    float sum = 0;
+    for (int l = 0; l < k; ++l) sum = std::fma(static_cast<float>(x[i * k + l]), static_cast<float>(b[l * n + j]), sum);
+    return static_cast<double>(sum);
+  };
+  int kernels = 0;
+  for (const auto& info : tensor_core_kernels<float, Exec>()) {
+    ++kernels;
+    CAPTURE(info.name);
+    const Values plain = product<float, Exec>(info, m, n, k, plain_a, plain_b);
+    const Values mixed = product<float, Exec>(info, m, n, k, a, b), all = product<float, Exec>(info, m, n, k, everywhere, b);
+    // The same with operands and C in other layouts, after an epilogue, and added to C.
+    const auto other = support::matrix<float, Exec>(n, m, Values(m * n, 1.0));
+    Values columns_a, columns_b;
+    for (int l = 0; l < k; ++l)
+      for (int i = 0; i < m; ++i) columns_a.push_back(a[i * k + l]);
+    for (int j = 0; j < n; ++j)
+      for (int l = 0; l < k; ++l) columns_b.push_back(b[l * n + j]);
+    rigel::contract(Exec{}, rigel::plus_times<float>{}, rigel::transposed(support::matrix<float, Exec>(k, m, columns_a)),
+                    rigel::transposed(support::matrix<float, Exec>(n, k, columns_b)), rigel::transposed(other),
+                    rigel::epilogue::scale(-1), {.precision = info.precision, .accumulate = true, .kernel = info.name});
+    const Values turned = support::values(other);
+    for (int i = 0; i < m; ++i)
+      for (int j = 0; j < n; ++j) {
+        CAPTURE(i);
+        CAPTURE(j);
+        const double expected = is_special(i, j) ? chain(a, i, j) : plain[i * n + j];
+        if (is_special(i, j)) CHECK(!std::isfinite(expected));
+        CHECK(support::same(mixed[i * n + j], expected));
+        CHECK(support::same(all[i * n + j], chain(everywhere, i, j)));
+        if (!std::isfinite(expected)) CHECK(support::same(turned[j * m + i], -expected));
+      }
+  }
+  check_met<Exec>(kernels);
+}
+
 TEST_CASE_TEMPLATE("tensor cores: a NaN whose bits tf32 does not see", Exec, RIGEL_TEST_SPACES) {
   const auto hidden = support::matrix<float, Exec>(1, 1), one = support::matrix<float, Exec>(1, 1, {1});
   const std::uint32_t bits = 0x7f800001u;

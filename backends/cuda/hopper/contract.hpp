@@ -267,17 +267,15 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
       std::min(tiles, static_cast<unsigned>(std::max(p.execution.multiprocessors / Shape::cluster, 1)));
 
   auto arguments = detail::arguments_of<S, Finish>(p);
-  tensor::FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
   with_directions<Element, Parts>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {
     constexpr int bytes = sizeof(SharedStorage<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>);
     static cuda::LaunchFacts facts;
-    const auto function =
-        reinterpret_cast<const void*>(&multiply<S, Element, Parts, Finish, Shape, of_a, of_b, decltype(result)>);
+    const auto function = reinterpret_cast<const void*>(&multiply<S, Element, Parts, Finish, Shape, of_a, of_b>);
     facts.find(function, bytes, p.execution.device, info.name);  // before anything is enqueued
     Operands operands = operands_of<Element, Parts, Shape, 1, Shape::cluster>(p, workspace, info.name);
     using Slabs = hopper::Slabs<Element, Parts, Shape, of_a, of_b>;
     Schedule schedule{raster, tiles, clusters, Slabs::count(operands.k)};
-    void* list[] = {&operands, &arguments, &result, &schedule};
+    void* list[] = {&operands, &arguments, &schedule};
     cuda::launch(function, clusters * Shape::cluster, Shape::threads, bytes, list, stream,
                  tensor::starts_early(tiles, clusters), info.name, Shape::cluster);
   });

@@ -16,6 +16,7 @@
 #include <rigel/backends/cuda/arch/shared_memory.hpp>
 #include <rigel/backends/cuda/hopper/ring.hpp>
 #include <rigel/backends/cuda/hopper/store.hpp>
+#include <rigel/backends/cuda/tensor/recompute.hpp>
 #include <rigel/backends/cuda/tensor/store.hpp>
 #include <rigel/backends/cuda/tile/raster.hpp>
 #include <rigel/detail/arguments.hpp>
@@ -151,11 +152,11 @@ __device__ __forceinline__ void produce(Ring<Shape::stages> ring, const Slabs& s
     for (int stage = 0; stage < Shape::stages; ++stage, place.advance()) ring.wait_for_empty(place);
 }
 
-/// A consumer warpgroup: multiplies and stores its tiles. result(sum, l, m, n) is S's accumulator of an output.
-template <class Shape, class Storage, class Slabs, class S, class Finish, class Result>
+/// A consumer warpgroup: multiplies and stores its tiles.
+template <class Shape, class Storage, class Slabs, class S, class Finish>
 __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& slabs, std::uint32_t turns, Storage& shared,
-                                        const TilesOfBlock<Shape>& tiles, const detail::Arguments<S, Finish>& g,
-                                        const Result& result, int warp, int lane) {
+                                        const TilesOfBlock<Shape>& tiles, const detail::Arguments<S, Finish>& g, int warp,
+                                        int lane) {
   using Parts = typename Slabs::Parts;
   using Accumulator = typename Slabs::Accumulator;
   const Schedule& schedule = tiles.schedule;
@@ -201,19 +202,25 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
       if constexpr (!Shape::long_sums) complete(sums);
       if (schedule.slabs > 0) release(0, consumer.before);
     }
+    static_assert(!Shape::few_registers || !std::is_same_v<typename S::element, float>);  // none is recomputed
+    if constexpr (std::is_same_v<typename S::element, float>) {
+      const tile::Origin o = origin();
+      tensor::recompute_non_finite<64, (Parts::planes == 1 ? 8
+                                        : Shape::n == 192 ? 12
+                                                          : 16)>(g, sums, o.batch, o.m, o.n,
+                                                                 reinterpret_cast<float*>(shared.buffers[warp].bytes), lane);
+      asm volatile("" : "+r"(index));  // the origin is computed again, so that it takes no registers meanwhile
+    }
     const tile::Origin o = origin();
-    static_assert(!Shape::few_registers ||
-                  (Parts::planes == 1 && !std::is_same_v<typename Slabs::Element, float>));  // none is recomputed
     const auto layer = [&]() __attribute__((always_inline)) {
       if constexpr (stores_layers<S, Finish, Shape::n / 8>)
         return stored_after_layer(g, sums, shared.buffers[warp].shifts, o.batch, o.m, o.n, lane);
       return false;
     };
     if constexpr (!Shape::few_registers) {
-      if (!__all_sync(0xffffffffu, result.keeps(sums)) ||
-          (!stored_as_they_are<true>(g, sums, o.batch, o.m, o.n, lane) && !layer()))
+      if (!stored_as_they_are<true>(g, sums, o.batch, o.m, o.n, lane) && !layer())
         tensor::store_tile<Storage::outputs, 64, Shape::long_sums ? 2 : 4, true, 4, !stores_layers<S, Finish, Shape::n / 8>>(
-            g, sums, result, o.batch, o.m, o.n, shared.buffers[warp].bytes, lane);
+            g, sums, o.batch, o.m, o.n, shared.buffers[warp].bytes, lane);
     } else if (!stored_as_they_are<false>(g, sums, o.batch, o.m, o.n, lane)) {
       layer();
     }
@@ -221,12 +228,11 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
   }
 }
 
-/// A step multiplies numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n).
-template <class S, class Element, class Parts, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b,
-          class Result>
+/// A step multiplies numbers of type `Element`.
+template <class S, class Element, class Parts, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b>
 __global__ void __launch_bounds__(Shape::threads, 1)
     multiply(const __grid_constant__ Operands operands, const __grid_constant__ detail::Arguments<S, Finish> g,
-             const __grid_constant__ Result result, const __grid_constant__ Schedule schedule) {
+             const __grid_constant__ Schedule schedule) {
   if constexpr (!arch::has_wgmma) {
     __trap();
   } else {
@@ -250,8 +256,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       if (threadIdx.x == 32 * copying) produce(ring, slabs, operands, TilesOfBlock<Shape>(schedule));
     } else {
       arch::more_registers<Shape::multiplying_registers>();
-      consume<Shape>(ring, slabs, turns, *reinterpret_cast<Storage*>(shared), TilesOfBlock<Shape>(schedule), g, result, warp,
-                     lane);
+      consume<Shape>(ring, slabs, turns, *reinterpret_cast<Storage*>(shared), TilesOfBlock<Shape>(schedule), g, warp, lane);
     }
   }
 }

@@ -51,15 +51,14 @@ void run_grid(const KernelInfo& info, const Contraction& p, void* workspace) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
 
   auto arguments = detail::arguments_of<S, detail::ProgramFinish>(p);
-  tensor::FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
   const auto run_as = [&]<tile::Direction of_a, tile::Direction of_b, bool as_they_are>() {
     constexpr int bytes = sizeof(OnceStorage<Shape, typename arch::WgmmaTypes<Element>::Accumulator>);
     static cuda::LaunchFacts facts;
-    const auto function = reinterpret_cast<const void*>(
-        &multiply_once<S, Element, detail::ProgramFinish, Shape, of_a, of_b, decltype(result), as_they_are>);
+    const auto function =
+        reinterpret_cast<const void*>(&multiply_once<S, Element, detail::ProgramFinish, Shape, of_a, of_b, as_they_are>);
     facts.find(function, bytes, p.execution.device, info.name);  // before anything is enqueued
     Operands operands = operands_of<Element, Whole, Shape, Shape::tiles, 1>(p, workspace, info.name);
-    void* list[] = {&operands, &arguments, &result};
+    void* list[] = {&operands, &arguments};
     cuda::launch(function, grid, Shape::threads, bytes, list, stream, true, info.name, Shape::cluster);
   };
   with_directions<Element, Whole>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {

@@ -170,11 +170,9 @@ __device__ __forceinline__ void join_slices(const Accumulator (&sums)[1][Shape::
 /// hopper::multiply() for numbers in one plane. The grid: along x the rows of tiles, times the blocks of a cluster; along y
 /// the columns of clusters' tiles; along z the matrices of a batch. With `as_they_are`, FoundPlace stores all outputs; a
 /// kernel with no other store is fetched sooner.
-template <class S, class Element, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b, class Result,
-          bool as_they_are>
+template <class S, class Element, class Finish, class Shape, tile::Direction of_a, tile::Direction of_b, bool as_they_are>
 __global__ void __launch_bounds__(Shape::threads, 1)
-    multiply_once(const __grid_constant__ Operands operands, const __grid_constant__ detail::Arguments<S, Finish> g,
-                  const __grid_constant__ Result result) {
+    multiply_once(const __grid_constant__ Operands operands, const __grid_constant__ detail::Arguments<S, Finish> g) {
   using Slabs = hopper::Slabs<Element, Parts<1, 1, false>, Shape, of_a, of_b>;
   using Accumulator = typename Slabs::Accumulator;
   using Storage = OnceStorage<Shape, Accumulator>;
@@ -236,7 +234,10 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     if constexpr (as_they_are) {
       found.store(x, lane);
     } else {
-      if (__all_sync(0xffffffffu, result.keeps(x)) && found.store(x, lane)) return;
+      if constexpr (std::is_same_v<Element, float>)
+        tensor::recompute_non_finite<64, 8>(g, x, work.origin.batch, m, n,
+                                            reinterpret_cast<float*>(shared.received[0][warp]), lane);
+      if (found.store(x, lane)) return;
       if constexpr (stores_layers<S, Finish, own_columns>) {
         auto& shifts = *reinterpret_cast<LayerShifts<Shape::columns>*>(shared.received[0][warp]);
         if (stored_after_layer(g, x, shifts, work.origin.batch, m, n, lane)) return;
@@ -244,7 +245,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
       __syncwarp();
       constexpr int together = ShortFloat<Element> || own_columns < 16 ? 4 : 0;
       tensor::store_tile<Storage::outputs, 64, together, true, 4, !stores_layers<S, Finish, own_columns>>(
-          g, x, result, work.origin.batch, m, n, shared.received[0][warp], lane);
+          g, x, work.origin.batch, m, n, shared.received[0][warp], lane);
     }
   };
   if constexpr (Shape::parts == 1) {

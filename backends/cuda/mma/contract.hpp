@@ -221,7 +221,7 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
     tensor::pack_operands(passes, stream, info.name);
 
   auto arguments = detail::arguments_of<S, Finish>(p);
-  FiniteOrRecomputed<typename S::element> result{arguments.a, arguments.b, p.k};
+  Sums result;
   // Kernels of several planes have no registers for the quotient without a division.
   using Raster = std::conditional_t<(decomposition.planes > 1), tile::Raster, tile::PersistentRaster>;
   const std::int64_t rows = rows_of<Shape>(p), columns = columns_of<Shape>(p);
@@ -237,7 +237,7 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
     const auto launch_function = [&]<bool after_layer>() {
       static cuda::LaunchFacts facts;
       const auto function = reinterpret_cast<const void*>(
-          &multiply<S, Element, decomposition, Finish, Shape, of_a, of_b, decltype(result), Raster, after_layer>);
+          &multiply<S, Element, decomposition, Finish, Shape, of_a, of_b, Sums, Raster, after_layer>);
       facts.find(function, bytes, p.execution.device, info.name);
       void* list[] = {&operands, &arguments, &result, &raster, &tiles};
       // It may start before a pass of this call ends. Before an earlier call's kernel ends it gains less than it costs.

@@ -12,6 +12,7 @@
 #include <rigel/backends/cuda/mma/loop_levels.hpp>
 #include <rigel/backends/cuda/mma/loop_planes.hpp>
 #include <rigel/backends/cuda/mma/loop_steps.hpp>
+#include <rigel/backends/cuda/tensor/recompute.hpp>
 #include <rigel/backends/cuda/tensor/store.hpp>
 #include <rigel/detail/arguments.hpp>
 
@@ -33,9 +34,11 @@ struct Shape {
 
 /// A result with an epilogue and a store of its own, which use bytes<Shape> of shared memory per warp. begin() comes before
 /// a tile's products and may start asynchronous copies, which are complete when the products are. store() comes after the
-/// products, with the number of the warp's tile. All other results go through store_tile().
+/// products, with the number of the warp's tile.
 template <class Result, class Shape>
 concept OwnStore = requires { Result::template bytes<Shape>; };
+/// The result without one: sums, which go through store_tile().
+struct Sums {};
 template <class Result, class Shape, class Accumulator>
 constexpr int bytes_of_warp() {
   if constexpr (OwnStore<Result, Shape>)
@@ -74,9 +77,15 @@ using loop_t = typename decltype(loop_of<Slabs>())::type;
 /// Whether a thread has so many outputs that its kernel has no registers left for the code of a Layer in addition to that of other stores.
 template <class Shape>
 inline constexpr bool is_large = Shape::outputs_m * Shape::outputs_n >= 64 * 64;
+/// How many sums of a lane are recomputed at a time, as registers allow.
+template <class Shape>
+constexpr int recomputed_together(Decomposition d) {
+  if (d.products == 1) return 4;
+  return Shape::outputs_m == 32 || is_large<Shape> ? 16 : 32;
+}
 
-/// A step multiplies numbers of type `Element`. S's accumulator of an output is result(sum, l, m, n). store_tile() stores
-/// it, unless the result has an OwnStore; with `after_layer`, tensor::stored_after_layer() alone.
+/// A step multiplies numbers of type `Element`. store_tile() stores the sums, unless the result has an OwnStore; with `after_layer`,
+/// tensor::stored_after_layer() alone.
 template <class S, class Element, Decomposition decomposition, class Finish, class Shape, tile::Direction of_a,
           tile::Direction of_b, class Result, class Raster = tile::Raster, bool after_layer = false>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
@@ -153,13 +162,16 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       const tile::Origin o = raster.origin(index, Shape::m, Shape::n);
       constexpr bool large = is_large<Shape>;
       unsigned char* const buffer = shared + Slabs::bytes + warp * of_warp;
+      if constexpr (std::is_same_v<typename S::element, float>)
+        tensor::recompute_non_finite<16, recomputed_together<Shape>(decomposition)>(
+            g, sums, o.batch, o.m + warp_m, o.n + warp_n, reinterpret_cast<float*>(buffer), lane);
       if constexpr (after_layer) {
         using Sum = typename Slabs::Mma::Accumulator;
-        tensor::stored_after_layer<Shape::outputs_n, 16, 2>(g, sums, result, o.batch, o.m + warp_m, o.n + warp_n,
+        tensor::stored_after_layer<Shape::outputs_n, 16, 2>(g, sums, o.batch, o.m + warp_m, o.n + warp_n,
                                                             reinterpret_cast<Sum*>(buffer), lane);
       } else {
         store_tile<Shape::outputs_n, 16, large ? 1 : 2, !large, !large && ShortFloat<typename S::element> ? 4 : 0>(
-            g, sums, result, o.batch, o.m + warp_m, o.n + warp_n, buffer, lane);
+            g, sums, o.batch, o.m + warp_m, o.n + warp_n, buffer, lane);
       }
     }
   }

@@ -37,41 +37,6 @@ __device__ __forceinline__ typename S::accumulator accumulator_of(Sum sum) {
     return sum;
 }
 
-/// Turns a sum into the semiring's accumulator. Most sums stay as they are. A non-finite sum of floats may come from a part
-/// of an infinite or very large number, so it is recomputed in float.
-template <class Element>
-struct FiniteOrRecomputed {
-  detail::Strided<const Element> a, b;
-  std::int64_t k;
-
-  template <class Sum>
-  __device__ __forceinline__ Sum operator()(Sum sum, std::int64_t l, std::int64_t m, std::int64_t n) const {
-    if constexpr (std::is_same_v<Element, float>) {
-      if (math::abs(sum) <= std::numeric_limits<float>::max()) return sum;
-      const float *p = &a.at(l, m, 0), *q = &b.at(l, 0, n);
-      sum = 0;
-#pragma unroll 1
-      for (std::int64_t i = 0; i < k && sum == sum; ++i) sum = math::fma(p[i * a.column], q[i * b.row], sum);
-    }
-    return sum;
-  }
-  /// Whether none of a thread's sums needs recomputing.
-  template <class Sum, int rows, int columns>
-  __device__ __forceinline__ bool keeps(const Sum (&x)[rows][columns][4]) const {
-    if constexpr (std::is_same_v<Element, float>) {
-      float nothing = 0;  // or NaN
-#pragma unroll
-      for (int i = 0; i < rows; ++i)
-#pragma unroll
-        for (int j = 0; j < columns; ++j)
-#pragma unroll
-          for (int r = 0; r < 4; ++r) nothing = math::fma(x[i][j][r], 0.f, nothing);
-      return nothing == 0;
-    }
-    return true;
-  }
-};
-
 /// Stores a warp's doubles straight from its registers, in pieces of 16 bytes of C's rows: four lanes write two sectors of a
 /// row.
 template <class S, class Finish, int rows, int columns>
@@ -152,9 +117,9 @@ struct Halves {
 
 /// Stores a lane's outputs in vectors after an epilogue of short steps, `together` groups at a time. `to_elements`: C has the
 /// type of 16-bit elements, else that of sums.
-template <bool accumulates, int together, class S, class Finish, class Result, class Outputs>
+template <bool accumulates, int together, class S, class Finish, class Outputs>
 __device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& g, const S& s, Outputs& outputs,
-                                            const float* sums, const Result& result, bool to_elements) {
+                                            const float* sums, bool to_elements) {
   constexpr int width = Outputs::width;
   const bool reads = accumulates && g.accumulate;
   // use(c, a row's stride) for the first output, with C's type.
@@ -171,10 +136,9 @@ __device__ __forceinline__ void store_steps(const detail::Arguments<S, Finish>& 
     const auto exists = [&](int t) { return t == 0 || t < outputs.groups; };
 #pragma unroll
     for (int t = 0; t < together; ++t) {
-      const epilogue::Place at = outputs.place(t);
       const auto chunk = tile::Chunk<float, width>::load(sums + outputs.slot(t));
 #pragma unroll
-      for (int v = 0; v < width; ++v) values[t][v] = exists(t) ? result(chunk.value[v], at.l, at.m, at.n + v) : 0;
+      for (int v = 0; v < width; ++v) values[t][v] = exists(t) ? chunk.value[v] : 0;
     }
     if (reads)
       with_c([&]<class Value>(const Value* c, std::int64_t next) __attribute__((always_inline)) {
@@ -268,10 +232,9 @@ __device__ __forceinline__ void read_shift_at_edge(const detail::Arguments<S, Fi
 /// N is at least 4. `matrix`: whether the Layer has one. A lane takes four neighbours in some of a piece's rows, always in the same columns,
 /// `together` rows at a time. `x`, `sums`: as in for_each_piece().
 template <class Value, bool fours, bool matrix, int outputs_n, int apart, int together, class S, class Finish, int rows,
-          int columns, class Result>
+          int columns>
 __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& g, const float (&x)[rows][columns][4],
-                                            const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
-                                            float* sums, int lane) {
+                                            std::int64_t l, std::int64_t m, std::int64_t n, float* sums, int lane) {
   using Pieces = Pieces<outputs_n, apart, rows, columns>;
   constexpr int pitch = StoreBuffer<outputs_n, float>::pitch, in_row = outputs_n / 4, next = 32 / in_row, groups = 8 / next;
   static_assert(32 % in_row == 0 && 8 % next == 0 && groups % together == 0);
@@ -296,13 +259,9 @@ __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& 
       float values[together][4];
 #pragma unroll
       for (int i = 0; i < together; ++i) {
-        const std::int64_t row_of_c = at_m + (first + i) * next;
         const auto four = tile::Chunk<float, 4>::load(sums + (r + (first + i) * next) * pitch + c);
 #pragma unroll
-        for (int v = 0; v < 4; ++v)
-          values[i][v] = ShortFloat<typename S::element> || row_of_c >= g.m || (!fours && at_n + v >= g.n)
-                             ? four.value[v]  // the result itself, or of no output
-                             : result(four.value[v], l, row_of_c, at_n + v);
+        for (int v = 0; v < 4; ++v) values[i][v] = four.value[v];
       }
       g.finish.layer.apply(values, shift);
       if constexpr (matrix) {
@@ -338,22 +297,21 @@ __device__ __forceinline__ void store_layer(const detail::Arguments<S, Finish>& 
 /// aligned groups of four if the Layer has a matrix; returns whether it did. `layers`: groups of four that a lane takes at a time, for 64
 /// outputs of a row. Without `elements`, no aligned groups of 16-bit elements come but for a matrix.
 template <int outputs_n, int apart, int layers, bool elements = true, class S, class Finish, class Sum, int rows,
-          int columns, class Result>
+          int columns>
 __device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
-                                                   const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
-                                                   Sum* sums, int lane) {
+                                                   std::int64_t l, std::int64_t m, std::int64_t n, Sum* sums, int lane) {
   const auto store = [&]<class Value>() __attribute__((always_inline)) {
     if (!g.finish.template runs_short<Value>()) return false;
     constexpr int together = std::max(layers * outputs_n / 64, 1);
     const bool fours = fours_of<Value>(g, l, m, n);
     if (g.finish.layer.has_matrix()) {
       if (!fours) return false;
-      store_layer<Value, true, true, outputs_n, apart, std::min(together, 2)>(g, x, result, l, m, n, sums, lane);
+      store_layer<Value, true, true, outputs_n, apart, std::min(together, 2)>(g, x, l, m, n, sums, lane);
     } else if (fours && (elements || !ShortFloat<Value>)) {
       if constexpr (elements || !ShortFloat<Value>)
-        store_layer<Value, true, false, outputs_n, apart, together>(g, x, result, l, m, n, sums, lane);
+        store_layer<Value, true, false, outputs_n, apart, together>(g, x, l, m, n, sums, lane);
     } else {
-      store_layer<Value, false, false, outputs_n, apart, 1>(g, x, result, l, m, n, sums, lane);
+      store_layer<Value, false, false, outputs_n, apart, 1>(g, x, l, m, n, sums, lane);
     }
     return true;
   };
@@ -363,15 +321,13 @@ __device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Fi
 }
 
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows `apart`·i
-/// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. The value of an output is
-/// result(sum, l, m, n). `together`: how many groups of four neighbours a lane takes at a time after short steps, as registers allow; 0
+/// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. `together`: how many groups of four neighbours a lane takes at a time after short steps, as registers allow; 0
 /// if there are none for steps. `accumulates`: whether there are some for steps after a sum with C; `layers`: how many
 /// groups it takes at a time after a Layer, or 0, for 64 outputs of a row; `takes_all`: the `elements` of stored_after_layer().
 template <int outputs_n, int apart = 16, int together = 2, bool accumulates = true, int layers = accumulates ? 4 : 0,
-          bool takes_all = true, class S, class Finish, class Sum, int rows, int columns, class Result>
+          bool takes_all = true, class S, class Finish, class Sum, int rows, int columns>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
-                                           const Result& result, std::int64_t l, std::int64_t m, std::int64_t n,
-                                           unsigned char* buffer, int lane) {
+                                           std::int64_t l, std::int64_t m, std::int64_t n, unsigned char* buffer, int lane) {
   constexpr int pitch = StoreBuffer<outputs_n, Sum>::pitch;
   Sum* const sums = reinterpret_cast<Sum*>(buffer);
   const S s = g.semiring(l);
@@ -401,7 +357,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
       if (!loads_first && g.accumulate) of_row = Chunk::load(at(r));
 #pragma unroll
       for (int v = 0; v < width; ++v) {
-        const auto value = accumulator_of<S>(result(sums[r * pitch + column + v], l, m + row + r, n + before + column + v));
+        const auto value = accumulator_of<S>(sums[r * pitch + column + v]);
         of_row.value[v] = detail::convert<Value>(
             g.accumulate ? s.add(static_cast<typename S::accumulator>(of_row.value[v]), value) : value);
       }
@@ -430,11 +386,11 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
     steps_to_own = !own && g.finish.template runs_short<Own>() && vectors_of.template operator()<Own>();
   const bool in_steps = (steps_to_own || steps_to_elements) && (accumulates || !g.accumulate);
 
-  if constexpr (std::is_same_v<Result, FiniteOrRecomputed<double>> && apart == 16)
+  if constexpr (std::is_same_v<Sum, double>)
     if (own) return store_doubles(g, x, l, m, n, lane);  // C receives sums as they are
   if constexpr (takes_steps && layers > 0 && std::is_same_v<Finish, detail::ProgramFinish>)
     if (!own && !elements && g.finish.is_layer && !g.accumulate && g.c_strides.column == 1 && g.n >= 4)
-      if (stored_after_layer<outputs_n, apart, layers, takes_all>(g, x, result, l, m, n, sums, lane)) return;
+      if (stored_after_layer<outputs_n, apart, layers, takes_all>(g, x, l, m, n, sums, lane)) return;
 
   for_each_piece<outputs_n, apart>(x, sums, lane, [&](int piece) __attribute__((always_inline)) {
     using Pieces = Pieces<outputs_n, apart, rows, columns>;
@@ -448,14 +404,14 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
         using Outputs = Groups<outputs_n, pitch>;
         constexpr int at_once = together < Outputs::of_lane ? together : Outputs::of_lane;
         Outputs outputs(l, m, n, row0, before, g.m - m, last_n, lane);
-        return store_steps<accumulates, at_once>(g, s, outputs, sums, result, steps_to_elements);
+        return store_steps<accumulates, at_once>(g, s, outputs, sums, steps_to_elements);
       }
 #pragma unroll 1
     for (int e = lane; e < 8 * outputs_n; e += 32) {
       const int row = along_n ? e / outputs_n : e % 8, column = along_n ? e % outputs_n : e / 8;
       const std::int64_t i = m + row0 + row, j = n + before + column;
       if (i >= g.m || j >= g.n) continue;
-      auto value = accumulator_of<S>(result(sums[row * pitch + column], l, i, j));
+      auto value = accumulator_of<S>(sums[row * pitch + column]);
       if (g.accumulate) value = s.add(g.start(s, l, i, j), value);
       g.store(s, value, l, i, j);
     }
