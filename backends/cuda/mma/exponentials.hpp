@@ -6,7 +6,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/arch/shuffle.hpp>
-#include <rigel/backends/cuda/mma/kernel.hpp>
+#include <rigel/backends/cuda/mma/store_results.hpp>
 #include <rigel/semirings.hpp>
 
 namespace rigel::backends::mma {

@@ -51,9 +51,9 @@ __device__ __forceinline__ bool is_infinite(const Line& x, const Line& y) {
 }
 
 /// log_plus's accumulator, from Σ of products of exponentials relative to the maxima; and whether it is accurate enough.
-struct LogOfSum {
+struct LogOfSum : StoresResults {
   detail::Arguments<LogPlus, detail::ProgramFinish> g;
-  const ExponentialLine *a, *b;
+  const ExponentialLine *lines_a, *lines_b;
   std::int64_t a_batch, b_batch;  // from one matrix's rows (or columns) to the next one's
   float most;                     // the logarithm of the sum may be this many times max(1, |result|)
   float* before;                  // C's values before it is overwritten, if it is accumulated
@@ -66,8 +66,8 @@ struct LogOfSum {
   /// so 2^-122·K may be lost, which is 2^-2·K·u of this.
   static constexpr float least_of_floats = 0x1p-96f;
 
-  __device__ __forceinline__ ExponentialLine line_a(std::int64_t l, std::int64_t m) const { return a[l * a_batch + m]; }
-  __device__ __forceinline__ ExponentialLine line_b(std::int64_t l, std::int64_t n) const { return b[l * b_batch + n]; }
+  __device__ __forceinline__ ExponentialLine a(std::int64_t l, std::int64_t m) const { return lines_a[l * a_batch + m]; }
+  __device__ __forceinline__ ExponentialLine b(std::int64_t l, std::int64_t n) const { return lines_b[l * b_batch + n]; }
   __device__ __forceinline__ static log_sum<float> total(float max_a, float max_b, float sum) {
     const float maximum = math::add(max_a, max_b);
     return {maximum, maximum == -infinity<float>() ? 0 : sum};
@@ -82,8 +82,8 @@ struct LogOfSum {
     return (l * g.m + m) * g.n + n;
   }
 
-  __device__ __forceinline__ float operator()(float sum, std::int64_t l, std::int64_t m, std::int64_t n) const {
-    const ExponentialLine x = line_a(l, m), y = line_b(l, n);
+  __device__ __forceinline__ float operator()(float sum, ExponentialLine x, ExponentialLine y, std::int64_t l,
+                                              std::int64_t m, std::int64_t n) const {
     auto value = total(x.maximum, y.maximum, sum * (1 / (pair_scale * pair_scale)));
     bool good = holds(value, least_share * math::add(x.sum(), y.sum()));
     if (!good) {
@@ -100,6 +100,14 @@ struct LogOfSum {
       value = LogPlus::add(start, value);
     }
     return LogPlus::result(value);
+  }
+  template <class Shape>
+  static constexpr int bytes = StoreBuffer<Shape::outputs_n, float>::bytes;
+  template <class Shape, class S, class Finish, int rows, int columns>
+  __device__ __forceinline__ void store(const detail::Arguments<S, Finish>& arguments, float (&sums)[rows][columns][4],
+                                        std::int64_t l, std::int64_t m, std::int64_t n, unsigned, unsigned char* shared,
+                                        int lane) const {
+    store_results<Shape>(arguments, sums, *this, l, m, n, shared, lane);
   }
 };
 

@@ -156,7 +156,7 @@ class MarkedCell {
       const bool of_a = thread < edge;
       const std::int64_t line = (of_a ? m0() : n0()) + thread % edge;
       ExponentialLine x = {-infinity<float>(), 0};
-      if (line < (of_a ? g_.m : g_.n)) x = of_a ? of_.line_a(l(), line) : of_.line_b(l(), line);
+      if (line < (of_a ? g_.m : g_.n)) x = of_a ? of_.a(l(), line) : of_.b(l(), line);
       shared_.maxima[thread / edge][thread % edge] = x.maximum;
       shared_.against[thread / edge][thread % edge] = subtrahend(x.maximum);
       shared_.facts.set(thread, x);

@@ -107,6 +107,7 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   detail::Arguments<S, detail::ProgramFinish> arguments{g.batch, g.m,         g.n, g.k,     g.a,      g.b,
                                                         g.c,     g.c_strides, S{}, nullptr, g.finish, false};
   LogOfSumOfDoubles result{
+      {},
       g,
       a.of_lines,
       b.of_lines,

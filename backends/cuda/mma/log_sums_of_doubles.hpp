@@ -66,9 +66,9 @@ __global__ void __launch_bounds__(LinesOfDoubles::threads)
 }
 
 /// log_plus's result, from Σ of products of exponentials relative to the maxima. Marks it if it is not accurate enough.
-struct LogOfSumOfDoubles {
+struct LogOfSumOfDoubles : StoresResults {
   detail::Arguments<LogPlusOfDoubles, detail::ProgramFinish> g;
-  const LineOfDoubles *a, *b;
+  const LineOfDoubles *lines_a, *lines_b;
   std::int64_t a_batch, b_batch;  // from one matrix's to the next one's
   double* before;                 // C's values before it is overwritten, if it is accumulated
   Marks marks;
@@ -82,11 +82,11 @@ struct LogOfSumOfDoubles {
     return (l * g.m + m) * g.n + n;
   }
 
-  __device__ __forceinline__ LineOfDoubles line_a(std::int64_t l, std::int64_t m) const { return a[l * a_batch + m]; }
-  __device__ __forceinline__ LineOfDoubles line_b(std::int64_t l, std::int64_t n) const { return b[l * b_batch + n]; }
+  __device__ __forceinline__ LineOfDoubles a(std::int64_t l, std::int64_t m) const { return lines_a[l * a_batch + m]; }
+  __device__ __forceinline__ LineOfDoubles b(std::int64_t l, std::int64_t n) const { return lines_b[l * b_batch + n]; }
 
-  __device__ __forceinline__ double operator()(double sum, std::int64_t l, std::int64_t m, std::int64_t n) const {
-    const LineOfDoubles x = line_a(l, m), y = line_b(l, n);
+  __device__ __forceinline__ double operator()(double sum, LineOfDoubles x, LineOfDoubles y, std::int64_t l, std::int64_t m,
+                                               std::int64_t n) const {
     const double maximum = math::add(x.maximum, y.maximum);
     // Maxima of −∞ or NaN alone determine the result.
     const bool decided = !(maximum > -infinity<double>());
@@ -105,6 +105,14 @@ struct LogOfSumOfDoubles {
     const auto start = g.start(LogPlusOfDoubles{}, l, m, n);
     if (!good) before[place(l, m, n)] = LogPlusOfDoubles::result(start);
     return LogPlusOfDoubles::result(LogPlusOfDoubles::add(start, LogPlusOfDoubles::lift(result)));
+  }
+  template <class Shape>
+  static constexpr int bytes = StoreBuffer<Shape::outputs_n, double>::bytes;
+  template <class Shape, class S, class Finish, int rows, int columns>
+  __device__ __forceinline__ void store(const detail::Arguments<S, Finish>& arguments, double (&sums)[rows][columns][4],
+                                        std::int64_t l, std::int64_t m, std::int64_t n, unsigned, unsigned char* shared,
+                                        int lane) const {
+    store_results<Shape>(arguments, sums, *this, l, m, n, shared, lane);
   }
 };
 
@@ -149,7 +157,7 @@ __global__ void __launch_bounds__(256, 1) compute_marked_doubles(const __grid_co
       const bool of_a = thread < edge;
       const std::int64_t line = std::int64_t{of_a ? m() : n()} + thread % edge;
       LineOfDoubles x = {-infinity<double>(), false};
-      if (line < (of_a ? g.m : g.n)) x = of_a ? of.line_a(l(), line) : of.line_b(l(), line);
+      if (line < (of_a ? g.m : g.n)) x = of_a ? of.a(l(), line) : of.b(l(), line);
       facts.set(thread, x);
     }
     __syncthreads();
