@@ -4,6 +4,7 @@
 // differences in long double. The zoo's trials and verify() cover all shapes and layouts.
 #include <rigel/distance.hpp>
 
+#include <tests/backends/special_data.hpp>
 #include <tests/support/error.hpp>
 #include <tests/support/kernels.hpp>
 #include <tests/support/matrix.hpp>
@@ -15,6 +16,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -437,6 +439,110 @@ TEST_CASE_TEMPLATE("distances on tensor cores: infinities, NaN, very large and v
             const double found = d[i * m + j];
             CHECK_MESSAGE(is_within(found, expected, bound_of(info, k)), found, " for ", expected);
           }
+      }
+    }
+  });
+}
+
+namespace {
+
+/// Distances of rows of x from rows of z, from operands whose lines (`across`: whose k) are contiguous, with `before` in D.
+template <class T, class Exec>
+Values distances_in(const rigel::KernelInfo& info, int m, int n, int k, const Values& x, const Values& z, bool across,
+                    double before = 0) {
+  const auto transposed_values = [k](const Values& list, int lines) {
+    Values t(list.size());
+    for (int i = 0; i < lines; ++i)
+      for (int c = 0; c < k; ++c) t[c * lines + i] = list[i * k + c];
+    return t;
+  };
+  const auto d = support::matrix<T, Exec>(m, n, Values(static_cast<std::size_t>(m) * n, before));
+  const auto compute = [&](const auto& a, const auto& b) {
+    rigel::contract(Exec{}, rigel::l2_squared<T>{}, a, b, d, rigel::epilogue::pow(0.5),
+                    {.accumulate = before != 0, .precision = info.precision, .kernel = info.name});
+  };
+  if (across)
+    compute(rigel::transposed(support::matrix<T, Exec>(k, m, transposed_values(x, m))),
+            support::matrix<T, Exec>(k, n, transposed_values(z, n)));
+  else
+    compute(support::matrix<T, Exec>(m, k, x), rigel::transposed(support::matrix<T, Exec>(n, k, z)));
+  return support::values(d);
+}
+
+}  // namespace
+
+// By every kernel. A NaN makes its row or column NaN; other outputs that are not finite are computed by differences: one by one, or in
+// tiles.
+TEST_CASE_TEMPLATE("distances: data that is not finite, or overflows", Exec, RIGEL_TEST_SPACES) {
+  for_each_type([&]<class T>() {
+    kernels<T, Exec>();
+    for (const special::Data& data : special::all())
+      for (const auto& [m, n, k] : std::vector<std::tuple<int, int, int>>{{70, 67, 33}, {200, 133, 64}}) {
+        CAPTURE(data.name);
+        CAPTURE(k);
+        Values x = normal_points<T>(m, k, 51), z = normal_points<T>(n, k, 52);
+        support::Random random(53);
+        data.change({x, m, k}, {z, n, k}, static_cast<T>(0.9 * std::numeric_limits<T>::max()), random);
+        for (const double before : {0., 0.25}) {
+          CAPTURE(before);
+          Values expected;
+          for (int i = 0; i < m; ++i)
+            for (int j = 0; j < n; ++j) {
+              const long double sum = before + exact_square(i, j, k, x, z);
+              expected.push_back(sum > std::numeric_limits<T>::max() ? infinity : static_cast<double>(std::sqrt(sum)));
+            }
+          for (const auto& info : support::kernels_on(Exec{}, "l2_squared", rigel::scalar_of<T>)) {
+            CAPTURE(info.name);
+            for (const bool across : {false, true}) {
+              CAPTURE(across);
+              Values found;
+              if (!support::ran(info, [&] { found = distances_in<T, Exec>(info, m, n, k, x, z, across, before); })) continue;
+              int wrong = 0, first = -1;
+              for (int e = 0; e < m * n; ++e)
+                if (!is_within(found[e], expected[e], bound_of(info, k)) && wrong++ == 0) first = e;
+              CHECK_MESSAGE(wrong == 0, wrong, " of ", m * n, ", first ", first, ": ", found[std::max(first, 0)], " for ",
+                            expected[std::max(first, 0)]);
+            }
+          }
+        }
+      }
+  });
+}
+
+// A matrix against itself with NaN: symmetric, and NaN on the diagonal of such rows alone.
+TEST_CASE_TEMPLATE("distances on tensor cores: of points with NaN and themselves", Exec, RIGEL_TEST_SPACES) {
+  constexpr int m = 200, k = 24;
+  for_each_type([&]<class T>() {
+    Values x = normal_points<T>(m, k, 54);
+    for (int i = 0; i < m; i += 5) x[i * k + i % k] = std::nan("");
+    for (const auto& info : kernels<T, Exec>()) {
+      CAPTURE(info.name);
+      const Values d = self_distances<T, Exec>(info, m, k, x), expected = exact(m, m, k, x, x);
+      int wrong = 0;
+      for (int e = 0; e < m * m; ++e) wrong += !is_within(d[e], expected[e], bound_of(info, k));
+      CHECK(wrong == 0);
+    }
+  });
+}
+
+// As many near points in every tile of a warp as are summed one by one, in one layout or in both, and more.
+TEST_CASE_TEMPLATE("distances on tensor cores: some near points in every tile", Exec, RIGEL_TEST_SPACES) {
+  constexpr int m = 256, n = 160, k = 48;
+  for_each_type([&]<class T>() {
+    const Values base = normal_points<T>(64, k, 55);
+    Values x;
+    for (int i = 0; i < m; i += 64) x.insert(x.end(), base.begin(), base.end());
+    for (const int near : {3, 12, 24, 32}) {
+      CAPTURE(near);
+      Values z = normal_points<T>(n, k, 56);
+      const Values moved_base = moved<T>(base, k, 1e-3, 57);
+      for (int j = 0; j < n; ++j)
+        if (j % 32 < near) std::copy_n(moved_base.begin() + j % 32 * k, k, z.begin() + j * k);
+      const Values expected = exact(m, n, k, x, z);
+      for (const auto& info : kernels<T, Exec>()) {
+        CAPTURE(info.name);
+        for (const bool across : {false, true})
+          CHECK(error_of(distances_in<T, Exec>(info, m, n, k, x, z, across), expected) <= bound_of(info, k));
       }
     }
   });

@@ -5,6 +5,7 @@
 // verify() cover all shapes and layouts.
 #include <rigel/contract.hpp>
 
+#include <tests/backends/special_data.hpp>
 #include <tests/support/compare.hpp>
 #include <tests/support/kernels.hpp>
 #include <tests/support/matrix.hpp>
@@ -16,6 +17,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
+#include <utility>
 
 namespace {
 
@@ -74,25 +77,39 @@ struct Product {
     return largest + std::log(sum);
   }
 
-  /// `transposed_operands`: both operands are column-major.
   template <class Exec>
-  Values by(const rigel::KernelInfo& info, bool transposed_operands = false) const {
+  Values by(const rigel::KernelInfo& info, bool column_major_a, bool column_major_b) const {
     const auto result = support::matrix<float, Exec>(m, n, c);
     const rigel::ContractOptions options{.accumulate = !c.empty(), .precision = info.precision, .kernel = info.name};
-    const rigel::epilogue::Program none;
-    if (transposed_operands) {
-      Values of_a(a.size()), of_b(b.size());
-      for (int l = 0; l < k; ++l) {
+    const auto call = [&](const auto& x, const auto& y) {
+      rigel::contract(Exec{}, rigel::log_plus<float>{}, x, y, result, rigel::epilogue::Program{}, options);
+    };
+    const auto with_a = [&](const auto& x) {
+      if (column_major_b)
+        call(x, rigel::transposed(support::matrix<float, Exec>(n, k, columns_of_b())));
+      else
+        call(x, support::matrix<float, Exec>(k, n, b));
+    };
+    if (column_major_a) {
+      Values of_a(a.size());
+      for (int l = 0; l < k; ++l)
         for (int i = 0; i < m; ++i) of_a[l * m + i] = a[i * k + l];
-        for (int j = 0; j < n; ++j) of_b[j * k + l] = b[l * n + j];
-      }
-      rigel::contract(Exec{}, rigel::log_plus<float>{}, rigel::transposed(support::matrix<float, Exec>(k, m, of_a)),
-                      rigel::transposed(support::matrix<float, Exec>(n, k, of_b)), result, none, options);
+      with_a(rigel::transposed(support::matrix<float, Exec>(k, m, of_a)));
     } else {
-      rigel::contract(Exec{}, rigel::log_plus<float>{}, support::matrix<float, Exec>(m, k, a),
-                      support::matrix<float, Exec>(k, n, b), result, none, options);
+      with_a(support::matrix<float, Exec>(m, k, a));
     }
     return support::values(result);
+  }
+  template <class Exec>
+  Values by(const rigel::KernelInfo& info, bool transposed_operands = false) const {
+    return by<Exec>(info, transposed_operands, transposed_operands);
+  }
+
+  Values columns_of_b() const {
+    Values of_b(b.size());
+    for (int l = 0; l < k; ++l)
+      for (int j = 0; j < n; ++j) of_b[j * k + l] = b[l * n + j];
+    return of_b;
   }
 };
 
@@ -223,6 +240,86 @@ TEST_CASE_TEMPLATE("log sums on tensor cores: infinities and NaN", Exec, RIGEL_T
     CAPTURE(info.name);
     const Values c = q.by<Exec>(info), expected = {3e38f, infinity, 3e38f, infinity};
     CHECK_MESSAGE(support::same(c, expected), c[0], " ", c[1], " ", c[2], " ", c[3]);
+  }
+}
+
+// Every kernel, within the bound it states, relative to 1 and the largest finite numbers of both operands. Sums beyond the largest
+// float are infinite.
+TEST_CASE_TEMPLATE("log sums: data that is not finite, or overflows", Exec, RIGEL_TEST_SPACES) {
+  check_met<Exec>();
+  constexpr double largest_float = std::numeric_limits<float>::max();
+  for (const special::Data& data : special::all())
+    for (const auto& [m, n, k, gap] : std::vector<std::tuple<int, int, int, float>>{
+             {70, 67, 33, 0}, {130, 70, 101, 0}, {65, 64, 300, 0}, {70, 67, 101, 40}, {70, 67, 101, 200}}) {
+      CAPTURE(data.name);
+      CAPTURE(k);
+      CAPTURE(gap);
+      Product p(m, n, k, 2);
+      if (gap > 0) p.part(gap);
+      support::Random random(11);
+      Values columns = p.columns_of_b();
+      data.change({p.a, m, k}, {columns, n, k}, 3e38, random);
+      for (int j = 0; j < n; ++j)
+        for (int l = 0; l < k; ++l) p.b[l * n + j] = columns[j * k + l];
+      for (Values* list : {&p.a, &p.b})
+        for (double& v : *list) v = static_cast<float>(v);
+      for (const bool accumulated : {false, true}) {
+        CAPTURE(accumulated);
+        if (accumulated) p.c.assign(static_cast<std::size_t>(m) * n, 2.5);
+        double scale = 1;
+        for (const Values* list : {&p.a, &p.b, &p.c}) {
+          double largest = 0;
+          for (const double v : *list)
+            if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
+          scale += largest;
+        }
+        Values expected;
+        for (int i = 0; i < m; ++i)
+          for (int j = 0; j < n; ++j) {
+            const double exact = p.exact(i, j);
+            expected.push_back(std::fabs(exact) > largest_float ? std::copysign(infinity, exact) : exact);
+          }
+        for (const auto& info : support::kernels_on(Exec{}, "log_plus", rigel::Scalar::f32)) {
+          CAPTURE(info.name);
+          const double bound = info.accuracy.of(k + 1) * u * scale;
+          for (const auto& [column_major_a, column_major_b] :
+               {std::pair{false, false}, {true, true}, {false, true}, {true, false}}) {
+            Values found;
+            if (!support::ran(info, [&] { found = p.template by<Exec>(info, column_major_a, column_major_b); })) continue;
+            int wrong = 0, first = -1;
+            for (int e = 0; e < m * n; ++e) {
+              const bool good = std::isfinite(expected[e]) ? std::fabs(found[e] - expected[e]) <= bound
+                                                           : support::same(found[e], expected[e]);
+              if (!good && wrong++ == 0) first = e;
+            }
+            CHECK_MESSAGE(wrong == 0, wrong, " of ", m * n, ", first ", first, ": ", found[std::max(first, 0)], " for ",
+                          expected[std::max(first, 0)]);
+          }
+        }
+      }
+    }
+}
+
+TEST_CASE_TEMPLATE("log sums on tensor cores: infinities have the same bits for a row alone", Exec, RIGEL_TEST_SPACES) {
+  check_met<Exec>();
+  for (const special::Data& data : special::all()) {
+    CAPTURE(data.name);
+    Product p = Product(100, 75, 203, 3).part(200);
+    Values columns = p.columns_of_b();
+    support::Random random(12);
+    data.change({p.a, p.m, p.k}, {columns, p.n, p.k}, 3e38, random);
+    for (int j = 0; j < p.n; ++j)
+      for (int l = 0; l < p.k; ++l) p.b[l * p.n + j] = columns[j * p.k + l];
+    for (const auto& info : log_sum_kernels<Exec>()) {
+      CAPTURE(info.name);
+      const Values c = p.template by<Exec>(info);
+      for (const int row : {0, 17, 99}) {
+        Product one = p;
+        one.m = 1;
+        one.a.assign(p.a.begin() + row * p.k, p.a.begin() + (row + 1) * p.k);
+        CHECK(support::same(one.template by<Exec>(info), Values(c.begin() + row * p.n, c.begin() + (row + 1) * p.n)));
+      }
+    }
   }
 }
 

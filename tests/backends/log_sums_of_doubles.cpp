@@ -4,6 +4,7 @@
 // exponentials lose and that are recomputed, infinities and NaN, accumulation, a row alone.
 #include <rigel/contract.hpp>
 
+#include <tests/backends/special_data.hpp>
 #include <tests/support/compare.hpp>
 #include <tests/support/kernels.hpp>
 #include <tests/support/matrix.hpp>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 namespace {
 
@@ -112,7 +114,7 @@ void check_admission() {
 // docs/numerics.md: relative to 1 and the largest numbers of both operands, and of C.
 template <class Exec>
 void check_errors(const Product& p, bool transposed_operands = false) {
-  double scale = 1;
+  long double scale = 1;
   for (const Values* list : {&p.a, &p.b, &p.c}) {
     double largest = 0;
     for (const double v : *list)
@@ -121,11 +123,14 @@ void check_errors(const Product& p, bool transposed_operands = false) {
   }
   std::vector<long double> all_exact;
   for (int i = 0; i < p.m; ++i)
-    for (int j = 0; j < p.n; ++j) all_exact.push_back(p.exact(i, j));
+    for (int j = 0; j < p.n; ++j) {
+      const long double exact = p.exact(i, j);
+      all_exact.push_back(std::fabs(exact) > std::numeric_limits<double>::max() ? std::copysign(infinity, exact) : exact);
+    }
   for_each_kernel<Exec>([&](const rigel::KernelInfo& info) {
     Values actual;
     if (!support::ran(info, [&] { actual = p.by<Exec>(info, transposed_operands); })) return;
-    const double bound = info.accuracy.of(p.k) * 0x1p-53 * scale;
+    const long double bound = info.accuracy.of(p.k) * 0x1p-53 * scale;
     for (int i = 0; i < p.m; ++i)
       for (int j = 0; j < p.n; ++j) {
         const long double exact = all_exact[i * p.n + j];
@@ -207,6 +212,32 @@ TEST_CASE_TEMPLATE("log sums of doubles: infinities and NaN", Exec, Kokkos::Defa
     if (support::ran(info, [&] { c = q.by<Exec>(info, false); }))
       CHECK_MESSAGE(support::same(c, expected), c[0], " ", c[1], " ", c[2], " ", c[3]);
   });
+}
+
+TEST_CASE_TEMPLATE("log sums of doubles: data that is not finite, or overflows", Exec, Kokkos::DefaultExecutionSpace) {
+  check_met<Exec>();
+  for (const special::Data& data : special::all())
+    for (const auto& [m, n, k, gap] :
+         std::vector<std::tuple<int, int, int, double>>{{70, 67, 33, 0}, {130, 70, 101, 0}, {70, 67, 101, 700}}) {
+      CAPTURE(data.name);
+      CAPTURE(k);
+      CAPTURE(gap);
+      Product p(m, n, k, 2);
+      if (gap > 0) p.part(gap);
+      Values columns(p.b.size());
+      const auto copy = [&](bool back) {
+        for (int j = 0; j < n; ++j)
+          for (int l = 0; l < k; ++l)
+            (back ? p.b[l * n + j] : columns[j * k + l]) = back ? columns[j * k + l] : p.b[l * n + j];
+      };
+      copy(false);
+      support::Random random(11);
+      data.change({p.a, m, k}, {columns, n, k}, 1.7e308, random);
+      copy(true);
+      check_errors<Exec>(p);
+      check_errors<Exec>(p, true);
+      check_errors<Exec>(p.accumulated());
+    }
 }
 
 TEST_CASE_TEMPLATE("log sums of doubles: a row alone has the same bits", Exec, Kokkos::DefaultExecutionSpace) {

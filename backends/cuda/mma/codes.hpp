@@ -7,6 +7,7 @@
 
 #include <rigel/backends/cuda/arch/launch.hpp>
 #include <rigel/backends/cuda/mma/contract.hpp>
+#include <rigel/backends/cuda/mma/store_results.hpp>
 #include <rigel/detail/workspace.hpp>
 
 #include <bit>
@@ -82,11 +83,22 @@ __device__ __forceinline__ typename S::accumulator joined(std::int32_t both, std
 
 /// Turns a sum into S's accumulator.
 template <class S>
-struct FromCounts {
-  LineCounts a, b;
-  __device__ __forceinline__ typename S::accumulator operator()(std::int32_t both, std::int64_t l, std::int64_t m,
-                                                                std::int64_t n) const {
-    return joined<S>(both, *a.at(l, m), *b.at(l, n));
+struct FromCounts : StoresResults {
+  LineCounts of_a, of_b;
+  __device__ __forceinline__ std::int32_t a(std::int64_t l, std::int64_t m) const { return *of_a.at(l, m); }
+  __device__ __forceinline__ std::int32_t b(std::int64_t l, std::int64_t n) const { return *of_b.at(l, n); }
+  __device__ __forceinline__ typename S::accumulator operator()(std::int32_t both, std::int32_t in_a, std::int32_t in_b,
+                                                                std::int64_t, std::int64_t, std::int64_t) const {
+    return joined<S>(both, in_a, in_b);
+  }
+
+  template <class Shape>
+  static constexpr int bytes = StoreBuffer<Shape::outputs_n, std::int32_t>::bytes;
+  template <class Shape, class Finish, int rows, int columns>
+  __device__ __forceinline__ void store(const detail::Arguments<S, Finish>& arguments,
+                                        std::int32_t (&sums)[rows][columns][4], std::int64_t l, std::int64_t m,
+                                        std::int64_t n, unsigned, unsigned char* shared, int lane) const {
+    store_results<Shape>(arguments, sums, *this, l, m, n, shared, lane);
   }
 };
 /// What a row-major C of 32-bit numbers receives straight from registers: counts; `factor` times a count (in float, if that
@@ -94,11 +106,18 @@ struct FromCounts {
 enum class Stored : std::uint8_t { otherwise, counts, multiples, float_multiples, results };
 /// The same for kernels that have no other store.
 template <class S>
-struct FromCountsInRegisters {
+struct FromCountsInRegisters : StoresResults {
   LineCounts a, b;
   Stored stored;
   bool vectors;   // every fourth element of C has a 16-byte aligned address
   double number;  // the factor, or the entries of a truth_measure
+
+  template <class Shape>
+  static constexpr int bytes = StoreBuffer<Shape::outputs_n, std::int32_t>::bytes;
+  template <class Shape, class Finish, int rows, int columns>
+  __device__ __forceinline__ void store(const detail::Arguments<S, Finish>& g, const std::int32_t (&sums)[rows][columns][4],
+                                        std::int64_t l, std::int64_t m, std::int64_t n, unsigned, unsigned char*,
+                                        int lane) const;
 };
 
 /// The largest divisor for which short_quotient() is correctly rounded.
@@ -216,13 +235,15 @@ __device__ __forceinline__ void store_some(const detail::Arguments<S, Finish>& g
   }
 }
 
-/// store_tile() for codes. With short codes a call mostly stores C. So a row-major C of 32-bit numbers, without an epilogue
-/// or with a factor alone (metric::bit_hamming), has kernels of its own, which have no other epilogue.
-template <int outputs_n, int apart, int together, bool accumulates, bool layers, class S, class Finish, int rows,
-          int columns>
-__device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const std::int32_t (&x)[rows][columns][4],
-                                           const FromCountsInRegisters<S>& result, std::int64_t l, std::int64_t m,
-                                           std::int64_t n, unsigned char*, int lane) {
+/// With short codes a call mostly stores C. So a row-major C of 32-bit numbers, without an epilogue or with a factor alone
+/// (metric::bit_hamming), has kernels of its own, which have no other epilogue.
+template <class S>
+template <class Shape, class Finish, int rows, int columns>
+__device__ __forceinline__ void FromCountsInRegisters<S>::store(const detail::Arguments<S, Finish>& g,
+                                                                const std::int32_t (&x)[rows][columns][4], std::int64_t l,
+                                                                std::int64_t m, std::int64_t n, unsigned, unsigned char*,
+                                                                int lane) const {
+  const FromCountsInRegisters& result = *this;
   const auto store = [&]<Stored stored>() __attribute__((always_inline)) {
     if (result.vectors && g.m - m >= 16 * rows && g.n - n >= 8 * columns)
       store_from_registers<stored>(g, x, result, l, m, n, lane);
@@ -370,10 +391,10 @@ void run_codes(const KernelInfo& info, const Contraction& p, void* workspace) {
     if (const Stored stored = stored_as<Counted>(p); stored != Stored::otherwise) {
       double number = p.program->factor();
       if constexpr (measures_truth<S>) number = arguments.one_semiring.entries;
-      return launch(FromCountsInRegisters<Counted>{of_a, of_b, stored, takes_vectors(p.c), number});
+      return launch(FromCountsInRegisters<Counted>{{}, of_a, of_b, stored, takes_vectors(p.c), number});
     }
   }
-  launch(FromCounts<Counted>{of_a, of_b});
+  launch(FromCounts<Counted>{{}, of_a, of_b});
 }
 
 template <class S, class Shape, class Finish = detail::ProgramFinish>

@@ -205,8 +205,12 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
   };
   const auto batch_lines = [](const Prepared<Element, Stored>& o) { return o.matrices > 1 ? o.lines : 0; };
   Operands<Stored> operands{source(a), source(b), static_cast<int>(pitch)};
-  Rejected rejected{counters, memory(words, at.few), memory(words, at.many), counters + Rejected::counter_count,
-                    memory(static_cast<std::uint16_t*>(nullptr), at.places)};
+  Rejected rejected{counters,
+                    memory(words, at.few),
+                    memory(words, at.many),
+                    counters + Rejected::counter_count,
+                    memory(static_cast<std::uint16_t*>(nullptr), at.places),
+                    p.a.column_stride == 1 && p.b.row_stride == 1 ? Rejected::most : Rejected::most_across};
   Distances<Line> result{guard_of<Element, Stored, levels>(p), rejected, raster.mirrored};
   result.guard.x = a.line, result.guard.z = b.line;
   result.guard.batch_x = batch_lines(a), result.guard.batch_z = batch_lines(b);

@@ -124,7 +124,7 @@ class DistanceStore {
       } else {
         const int rejected = note();
         all_kept = !once || rejected == 0;
-        next = rejected <= Rejected::most && noted_first ? storing : nothing;
+        next = rejected <= rejected_.limit && noted_first ? storing : nothing;
       }
     }
   }
@@ -386,24 +386,24 @@ class DistanceStore {
     return kept;
   }
 
-  // Lists rejected outputs, if they are few. Returns how many there are, or more than Rejected::most.
+  // Lists rejected outputs, if they are few. Returns how many there are, or more than `limit`.
   __device__ __forceinline__ int note() const {
     std::uint16_t* const places = rejected_.places_of(number_) + 1;
     int count = 0;
 #pragma unroll 1
-    for (int piece = 0; piece < pieces && count <= Rejected::most; ++piece) {
+    for (int piece = 0; piece < pieces && count <= rejected_.limit; ++piece) {
       to_buffer(piece);
 #pragma unroll 1
-      for (int first = 0; first < 8 * outputs_n && count <= Rejected::most; first += 32) {
+      for (int first = 0; first < 8 * outputs_n && count <= rejected_.limit; first += 32) {
         const int e = first + lane_, row = e / outputs_n, column = e % outputs_n;
         const bool out = exists(row, column, piece) && !distance(row, column, piece).kept;
         const unsigned all_out = __ballot_sync(~0u, out);
         const int place = count + __popc(all_out & ((1u << lane_) - 1));
-        if (out && place < Rejected::most) places[place] = static_cast<std::uint16_t>(8 * outputs_n * piece + e);
+        if (out && place < rejected_.limit) places[place] = static_cast<std::uint16_t>(8 * outputs_n * piece + e);
         count += __popc(all_out);
       }
     }
-    const bool few = count <= Rejected::most;
+    const bool few = count <= rejected_.limit;
     if (lane_ == 0 && few && count > 0) {
       places[-1] = static_cast<std::uint16_t>(count);
       rejected_.few[atomicAdd(rejected_.counters, 1u)] = number_;

@@ -60,8 +60,8 @@ __device__ __forceinline__ float larger(float x, float y) {
 __device__ __forceinline__ double larger(double x, double y) { return x < y ? y : x; }
 
 /// Which distances |x|² + |z|² − 2x·z are kept: those above threshold·(|x|² + |z|²) + least that are at most `most`. Below,
-/// too much has cancelled, or the numbers are so small that they lose bits. Non-finite ones are rejected. Those below
-/// `floor` become `floor`.
+/// too much has cancelled, or the numbers are so small that they lose bits. Non-finite ones are rejected, but for those of rows with
+/// NaN, whose norms are NaN: each is NaN, as it is. Those below `floor` become `floor`.
 template <class Line>
 struct Guard {
   using Sum = decltype(Line::norm);
@@ -77,20 +77,22 @@ struct Guard {
   __device__ __forceinline__ Distance operator()(Sum sum, Line of_x, Line of_z) const {
     const Sum norms = math::add(of_x.norm, of_z.norm);
     const Sum value = larger(distance_of(sum, of_x, of_z, norms), floor);
-    return {value, value > math::fma(threshold, norms, least) && value <= most};
+    return {value, (value > math::fma(threshold, norms, least) && value <= most) || norms != norms};
   }
 };
 
-/// The rejected outputs of warps' tiles: up to `most` of a warp's tile are listed one by one; if it has more, the tile is
-/// listed.
+/// The rejected outputs of warps' tiles: up to `limit` of a warp's tile are listed one by one; if it has more, the tile is
+/// listed. A warp that sums one output reads 32 k at a time, whole lines of operands that are K-major, a sector for each k of others:
+/// so of these fewer are worth it.
 struct Rejected {
-  static constexpr int most = 63;
+  static constexpr int most = 63, most_across = 16;
   static constexpr int counter_count = 3;
   /// Counts: warps' tiles with few; tiles in which a warp has many; units or parts that blocks have taken.
   unsigned* counters;
   unsigned *few, *many;   // the numbers of those tiles
   unsigned* warps;        // for each tile, a bit for each of its warps that has many
   std::uint16_t* places;  // for each warp's tile, 1 + most: how many, and where in it
+  int limit;
 
   /// Lists the tile of a warp that has many; a tile has `warps_of_tile` warps.
   __device__ __forceinline__ void note_many(unsigned number, unsigned warps_of_tile) const {

@@ -6,15 +6,18 @@
 #pragma once
 
 #include <rigel/backends/cuda/arch/shuffle.hpp>
-#include <rigel/backends/cuda/mma/kernel.hpp>
+#include <rigel/backends/cuda/mma/store_results.hpp>
 #include <rigel/semirings.hpp>
 
 namespace rigel::backends::mma {
 
 /// A line of an operand: its maximum over k, and Σ_k exp(x − maximum), rounded up by at most K²·2^-30. That is little for K
-/// below 2^15, and more of it only marks more outputs. The bits do not depend on the order.
+/// below 2^15, and more of it only marks more outputs. The bits do not depend on the order. The sum's sign says whether some of
+/// the numbers are −∞.
 struct ExponentialLine {
-  float maximum, sum;
+  float maximum, signed_sum;
+  __device__ __forceinline__ float sum() const { return math::abs(signed_sum); }
+  __device__ __forceinline__ bool has_least() const { return __float_as_int(signed_sum) < 0; }
 };
 
 /// What is subtracted from a line's numbers. A line of −∞ alone has exponentials of 0.
@@ -61,16 +64,39 @@ struct Exponentials {
   constexpr bool along_k() const { return k_stride <= line_stride; }
   constexpr int lines_of_block() const { return along_k() ? warps / warps_of_line(k) : lines_across; }
 
-  /// What a block shares: exponentials of a stretch of K, padded against bank conflicts; a number for each warp, or for each
+  /// What a block shares: exponentials of a stretch of K, padded against bank conflicts; a value for each warp, or for each
   /// of its lines.
   struct Shared {
-    float tile[run * threads + 32], of_warp[warps][lines_across];
-    std::uint32_t counts[warps][lines_across];
+    float tile[run * threads + 32];
+    std::uint64_t of_warp[warps][lines_across];
   };
 
-  /// Σ from the number of units, rounded up: each term was rounded by at most half a unit.
-  __device__ __forceinline__ float sum_of(std::uint32_t units) const {
-    return static_cast<float>(units + static_cast<std::uint32_t>(k)) / count;
+  /// A line's maximum, and whether it has −∞: one value, which is joined at once.
+  struct Extremes {
+    float maximum = -infinity<float>();
+    std::uint32_t has_least = 0;
+    __device__ __forceinline__ std::uint64_t packed() const {
+      return std::uint64_t{has_least} << 32 | __float_as_uint(maximum);
+    }
+    __device__ __forceinline__ static Extremes of(std::uint64_t packed) {
+      return {__uint_as_float(static_cast<std::uint32_t>(packed)), static_cast<std::uint32_t>(packed >> 32)};
+    }
+    __device__ __forceinline__ static std::uint64_t joined(std::uint64_t u, std::uint64_t v) {
+      const Extremes x = of(u), y = of(v);
+      return Extremes{math::maximum(x.maximum, y.maximum), x.has_least | y.has_least}.packed();
+    }
+    /// Includes a number if it exists; otherwise it is −∞.
+    __device__ __forceinline__ void add(float x, bool exists) {
+      maximum = math::maximum(maximum, x);
+      has_least |= exists && x == -infinity<float>();
+    }
+  };
+  static std::uint64_t __device__ __forceinline__ added(std::uint64_t u, std::uint64_t v) { return u + v; }
+
+  /// What is left of a line: Σ from the number of units, rounded up, since each term was rounded by at most half a unit.
+  __device__ __forceinline__ ExponentialLine line_of(const Extremes& x, std::uint64_t units) const {
+    const float sum = static_cast<float>(static_cast<std::uint32_t>(units) + static_cast<std::uint32_t>(k)) / count;
+    return {x.maximum, x.has_least != 0 ? -sum : sum};
   }
 
   typedef float Two __attribute__((ext_vector_type(2)));
@@ -110,27 +136,29 @@ struct Exponentials {
       }
     };
     // Joins the values of a line's threads.
-    const auto joined = [&](auto mine, auto& of_warp, const auto& add) __attribute__((always_inline)) {
+    const auto joined = [&](std::uint64_t mine, const auto& add) __attribute__((always_inline)) {
       mine = arch::joined_lanes(mine, add);
       if (together == 1) return mine;
       __syncthreads();
-      if (lane == 0) of_warp[warp][0] = mine;
+      if (lane == 0) shared.of_warp[warp][0] = mine;
       __syncthreads();
-      auto all = of_warp[warp / together * together][0];
+      std::uint64_t all = shared.of_warp[warp / together * together][0];
 #pragma unroll 1
-      for (int i = 1; i < together; ++i) all = add(all, of_warp[warp / together * together + i][0]);
+      for (int i = 1; i < together; ++i) all = add(all, shared.of_warp[warp / together * together + i][0]);
       return all;
     };
-    float maximum = -infinity<float>();
+    Extremes extremes;
     std::uint32_t sum = 0;
 #pragma unroll 1
     for (int k0 = 0; k0 < k; k0 += stretch) {
       load(k0);
 #pragma unroll
-      for (int i = 0; i < run / 2; ++i) maximum = math::maximum(maximum, math::maximum(x[i].x, x[i].y));
+      for (int i = 0; i < run / 2; ++i)
+#pragma unroll
+        for (int j = 0; j < 2; ++j) extremes.add(x[i][j], place(k0, i) + j < k);
     }
-    maximum = joined(maximum, shared.of_warp, [](float u, float v) { return math::maximum(u, v); });
-    const float against = subtrahend(maximum);
+    extremes = Extremes::of(joined(extremes.packed(), Extremes::joined));
+    const float against = subtrahend(extremes.maximum);
     half* const out = to + (matrix * lines + line) * pitch;
 #pragma unroll 1
     for (int k0 = 0; k0 < k; k0 += stretch) {
@@ -142,8 +170,8 @@ struct Exponentials {
         if (present) put(out, place(k0, i), e);
       }
     }
-    sum = joined(sum, shared.counts, [](std::uint32_t u, std::uint32_t v) { return u + v; });
-    if (lane == 0 && warp % together == 0 && present) of_lines[matrix * lines + line] = {maximum, sum_of(sum)};
+    const std::uint64_t units = joined(sum, added);
+    if (lane == 0 && warp % together == 0 && present) of_lines[matrix * lines + line] = line_of(extremes, units);
   }
 
   /// Other operands: a block takes neighbouring lines, and thread t has line t mod `lines_across`.
@@ -166,26 +194,26 @@ struct Exponentials {
         at += apart_in_k * k_stride;
       }
     };
-    const auto joined = [&](auto mine, auto& of_warp, const auto& add) __attribute__((always_inline)) {
+    const auto joined = [&](std::uint64_t mine, const auto& add) __attribute__((always_inline)) {
       mine = arch::joined_lanes<lines_across>(mine, add);
       __syncthreads();
-      if (lane < lines_across) of_warp[warp][line] = mine;
+      if (lane < lines_across) shared.of_warp[warp][line] = mine;
       __syncthreads();
-      auto all = of_warp[0][line];
+      std::uint64_t all = shared.of_warp[0][line];
 #pragma unroll
-      for (int i = 1; i < warps; ++i) all = add(all, of_warp[i][line]);
+      for (int i = 1; i < warps; ++i) all = add(all, shared.of_warp[i][line]);
       return all;
     };
-    float maximum = -infinity<float>();
+    Extremes extremes;
     std::uint32_t sum = 0;
 #pragma unroll 1
     for (int k0 = 0; k0 < k; k0 += stretch) {
       load(k0);
 #pragma unroll
-      for (int i = 0; i < run; ++i) maximum = math::maximum(maximum, x[i]);
+      for (int i = 0; i < run; ++i) extremes.add(x[i], k0 + first + apart_in_k * i < k);
     }
-    maximum = joined(maximum, shared.of_warp, [](float u, float v) { return math::maximum(u, v); });
-    const float against = subtrahend(maximum);
+    extremes = Extremes::of(joined(extremes.packed(), Extremes::joined));
+    const float against = subtrahend(extremes.maximum);
 #pragma unroll 1
     for (int k0 = 0; k0 < k; k0 += stretch) {
       if (k > stretch) load(k0);
@@ -204,8 +232,8 @@ struct Exponentials {
           put(out, k0 + j + 2 * lane, *reinterpret_cast<const Two*>(&shared.tile[i * pitch_of_tile + j + 2 * lane]));
       }
     }
-    sum = joined(sum, shared.counts, [](std::uint32_t u, std::uint32_t v) { return u + v; });
-    if (warp == 0 && lane < lines_across && present) of_lines[matrix * lines + line0 + line] = {maximum, sum_of(sum)};
+    const std::uint64_t units = joined(sum, added);
+    if (warp == 0 && lane < lines_across && present) of_lines[matrix * lines + line0 + line] = line_of(extremes, units);
   }
 };
 

@@ -122,6 +122,7 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   const bool split = info.precision == Precision::split;
   constexpr float most = 16;
   LogOfSum result{
+      {},
       g,
       both.a.of_lines,
       both.b.of_lines,

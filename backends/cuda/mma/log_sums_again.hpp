@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The kernel that recomputes what log_sums.hpp marks: first cells of 64 × 64 outputs by products of floats in two parts,
-// whose exponents reach further; then outputs that are too small for those by direct sums.
+// The kernel that recomputes what log_sums.hpp marks, in cells of 64 × 64 outputs: infinities decide some; others come from products
+// of floats in two parts, whose exponents reach further; those that are too small for these from direct sums.
 #pragma once
 
-#include <rigel/backends/cuda/arch/index.hpp>
-#include <rigel/backends/cuda/mma/log_sums.hpp>
+#include <rigel/backends/cuda/mma/log_sums_infinite.hpp>
+#include <rigel/backends/cuda/simt/steps.hpp>
+#include <rigel/backends/cuda/simt/sum.hpp>
 
 namespace rigel::backends::mma {
 
@@ -43,76 +44,47 @@ class DirectSum {
   }
 };
 
-/// A thread's share of reading slabs of 64 lines (rows of A, columns of B) × 32 k; neighbouring threads read neighbours in
-/// memory. What does not exist is −∞.
-template <int threads>
-class Loader {
- public:
-  static constexpr int lines = Marks::edge, depth = 32, each = lines * depth / threads;
-
-  __device__ __forceinline__ Loader(const float* first, std::int64_t line_stride, std::int64_t k_stride,
-                                    std::int64_t lines_left)
-      : along_k_(k_stride <= line_stride),
-        from_(first + line() * line_stride + k() * k_stride),
-        k_stride_(k_stride),
-        apart_(along_k_ ? threads / depth * line_stride : threads / lines * k_stride),
-        left_(static_cast<int>(std::min<std::int64_t>(lines_left, lines))) {}
-
-  /// Reads the slab from k0 on.
-  __device__ __forceinline__ void operator()(float (&x)[each], int k0, int all_k) const {
-    // How many of this thread's numbers exist.
-    const int lines_left = left_ - static_cast<int>(line()), k_left = all_k - k0 - static_cast<int>(k()),
-              apart = threads / (along_k_ ? depth : lines),
-              count = lines_left <= 0 || k_left <= 0 ? 0 : ((along_k_ ? lines_left : k_left) + apart - 1) / apart;
-    const float* from = from_ + k0 * k_stride_;
+/// The same as the steps of cuda.simt's tiles.
+struct DirectSteps {
+  using Accumulator = log_sum<float>;
+  static constexpr int chunk = DirectSum::chunk;
+  template <int count>
+  __device__ __forceinline__ Accumulator operator()(Accumulator x, const float (&a)[count], const float (&b)[count]) const {
+    float t[chunk];
 #pragma unroll
-    for (int i = 0; i < each; ++i) {
-      x[i] = i < count ? *from : -infinity<float>();
-      from += apart_;
-    }
+    for (int i = 0; i < chunk; ++i) t[i] = i < count ? math::add(a[i % count], b[i % count]) : -infinity<float>();
+    return DirectSum::step(x, t);
   }
-  /// visit(i, line, k) for every number i of the thread's share, with its place in the slab.
-  template <class Visit>
-  __device__ __forceinline__ void for_each(const Visit& visit) const {
-    const unsigned first_line = line(), first_k = k();
-    if (along_k_)
-#pragma unroll
-      for (int i = 0; i < each; ++i) visit(i, first_line + threads / depth * i, first_k);
-    else
-#pragma unroll
-      for (int i = 0; i < each; ++i) visit(i, first_line, first_k + threads / lines * i);
-  }
-
- private:
-  // Recomputed in each slab: values derived from them would take too many registers.
-  __device__ __forceinline__ unsigned line() const {
-    return along_k_ ? arch::thread_index() / depth : arch::thread_index() % lines;
-  }
-  __device__ __forceinline__ unsigned k() const {
-    return along_k_ ? arch::thread_index() % depth : arch::thread_index() / lines;
-  }
-
-  bool along_k_;
-  const float* from_;
-  std::int64_t k_stride_, apart_;
-  int left_;
 };
 
 /// A block's shared memory.
 template <int threads>
 struct MarkedStorage {
-  static constexpr int edge = Marks::edge, depth = Loader<threads>::depth, pitch = depth + 4;
+  static constexpr int edge = Marks::edge, depth = Loader<float, threads>::depth;
   static constexpr int few = 256;  // outputs of a cell that warps compute one by one
+  using Shape = tile::Shape<16, 16, 4, 4, 16, 2, false>;
+  using Sums = simt::TileSum<LogPlus, Shape, DirectSteps, tile::Way::single, tile::Way::single>;
+  static_assert(Shape::threads == threads && Shape::m == edge && Shape::n == edge);
 
+  // What a phase needs; a slab of terms has the form of Sums.
   union {
     alignas(128) float parts[2][edge * depth];
-    float terms[2][edge][pitch];
+    float slabs[Sums::slab_bytes / sizeof(float)];
+    typename InfiniteTerms<float, threads>::Storage infinite;
+    float values[edge][edge + 1];
   };
-  float values[edge][edge + 1];
   float maxima[2][edge], against[2][edge];
+  typename InfiniteTerms<float, threads>::Facts facts;
   std::uint32_t words[Marks::words];  // the marks
   std::uint16_t list[few];
   int left;
+  unsigned cell, l, m0, n0;  // the cell's number, its matrix, its first row and column
+
+  __device__ __forceinline__ void start(const Marks& marks, unsigned number) {
+    const unsigned in_batch = marks.cells_m * marks.cells_n;
+    cell = number, l = number / in_batch, m0 = number % in_batch / marks.cells_n * edge, n0 = number % marks.cells_n * edge;
+    left = 0;
+  }
 };
 
 /// The work on one cell. The phases have little in common: values derived from the thread's index are not kept from one to
@@ -120,21 +92,20 @@ struct MarkedStorage {
 template <int threads>
 class MarkedCell {
   using Storage = MarkedStorage<threads>;
-  using Load = Loader<threads>;
+  using Load = Loader<float, threads>;
   static constexpr int edge = Marks::edge, depth = Load::depth, each = Load::each, few = Storage::few;
 
  public:
-  __device__ __forceinline__ MarkedCell(const LogOfSum& of, Storage& shared, unsigned cell)
-      : of_(of), g_(of.g), shared_(shared), cell_(cell), all_k_(static_cast<int>(of.g.k)) {
-    const unsigned in_batch = of.marks.cells_m * of.marks.cells_n;
-    l_ = cell / in_batch;
-    m0_ = cell % in_batch / of.marks.cells_n * edge;
-    n0_ = cell % of.marks.cells_n * edge;
-  }
+  /// The cell's place must be in shared memory.
+  __device__ __forceinline__ MarkedCell(const LogOfSum& of, Storage& shared)
+      : of_(of), g_(of.g), shared_(shared), all_k_(static_cast<int>(of.g.k)) {}
 
   __device__ __forceinline__ void compute() const {
     read_marks();
     __syncthreads();
+    decide_infinite();
+    __syncthreads();
+    if (__syncthreads_or(marks_of_thread() != 0) == 0) return;
     multiply();
     __syncthreads();
     store([&](unsigned row, unsigned column, log_sum<float>& sum) {
@@ -146,7 +117,9 @@ class MarkedCell {
     list_what_is_left();
     __syncthreads();
     if (shared_.left == 0) return;
-    if (shared_.left <= few)
+    // A warp reads 256 k of an output at a time: 32 lines of memory with one of its numbers each, unless operands are K-major.
+    const bool k_major = g_.a.column <= g_.a.row && g_.b.row <= g_.b.column;
+    if (shared_.left <= (k_major ? few : few / 2))
       sum_by_warps();
     else
       sum_by_threads();
@@ -158,26 +131,61 @@ class MarkedCell {
   }
 
  private:
+  // The matrix, and the first row and column of the cell. Read when they are needed, so that they take no registers while tiles are
+  // summed.
+  __device__ __forceinline__ static unsigned read(const unsigned& from) {
+    return *static_cast<const volatile unsigned*>(&from);
+  }
+  __device__ __forceinline__ unsigned l() const { return read(shared_.l); }
+  __device__ __forceinline__ unsigned m0() const { return read(shared_.m0); }
+  __device__ __forceinline__ unsigned n0() const { return read(shared_.n0); }
+
   __device__ __forceinline__ Load loader_of_a() const {
-    return Load(g_.a.data + g_.a.offset(l_, m0_, 0), g_.a.row, g_.a.column, g_.m - m0_);
+    return Load(g_.a.data + g_.a.offset(l(), m0(), 0), g_.a.row, g_.a.column, g_.m - m0());
   }
   __device__ __forceinline__ Load loader_of_b() const {
-    return Load(g_.b.data + g_.b.offset(l_, 0, n0_), g_.b.column, g_.b.row, g_.n - n0_);
+    return Load(g_.b.data + g_.b.offset(l(), 0, n0()), g_.b.column, g_.b.row, g_.n - n0());
   }
 
   /// The marks, and the maxima of the cell's rows and columns.
   __device__ __forceinline__ void read_marks() const {
     const unsigned thread = arch::thread_index();
-    if (thread < Marks::words) shared_.words[thread] = of_.marks.bits[std::size_t{cell_} * Marks::words + thread];
+    if (thread < Marks::words)
+      shared_.words[thread] = of_.marks.bits[std::size_t{read(shared_.cell)} * Marks::words + thread];
     if (thread < 2 * edge) {
       const bool of_a = thread < edge;
-      const std::int64_t line = (of_a ? m0_ : n0_) + thread % edge;
-      float maximum = -infinity<float>();
-      if (line < (of_a ? g_.m : g_.n)) maximum = (of_a ? of_.line_a(l_, line) : of_.line_b(l_, line)).maximum;
-      shared_.maxima[thread / edge][thread % edge] = maximum;
-      shared_.against[thread / edge][thread % edge] = subtrahend(maximum);
+      const std::int64_t line = (of_a ? m0() : n0()) + thread % edge;
+      ExponentialLine x = {-infinity<float>(), 0};
+      if (line < (of_a ? g_.m : g_.n)) x = of_a ? of_.a(l(), line) : of_.b(l(), line);
+      shared_.maxima[thread / edge][thread % edge] = x.maximum;
+      shared_.against[thread / edge][thread % edge] = subtrahend(x.maximum);
+      shared_.facts.set(thread, x);
     }
-    if (thread == 0) shared_.left = 0;
+  }
+
+  /// This thread's share of the marks.
+  __device__ __forceinline__ std::uint32_t marks_of_thread() const {
+    const unsigned thread = arch::thread_index();
+    return thread < Marks::words ? shared_.words[thread] : 0;
+  }
+  __device__ __forceinline__ bool is_marked(unsigned row, unsigned column) const {
+    return (shared_.words[row * (edge / 32) + column / 32] >> column % 32 & 1) != 0;
+  }
+  /// Stores a marked output and clears its mark.
+  __device__ __forceinline__ void store_one(unsigned row, unsigned column, log_sum<float> sum) const {
+    const std::int64_t m = m0() + row, n = n0() + column;
+    if (g_.accumulate) sum = LogPlus::add(LogPlus::lift(of_.before[of_.place(l(), m, n)]), sum);
+    g_.store(LogPlus{}, sum, l(), m, n);
+    atomicAnd(&shared_.words[row * (edge / 32) + column / 32], ~(1u << column % 32));
+  }
+
+  /// Marked outputs that infinities decide.
+  __device__ __forceinline__ void decide_infinite() const {
+    using Terms = InfiniteTerms<float, threads>;
+    const Load load[2] = {loader_of_a(), loader_of_b()};
+    Terms::find(
+        load, all_k_, shared_.infinite, shared_.facts, [&](unsigned row, unsigned column) { return is_marked(row, column); },
+        [&](unsigned row, unsigned column, float value) { store_one(row, column, LogPlus::lift(value)); });
   }
 
   /// Products of exponentials, as floats in two parts.
@@ -241,13 +249,8 @@ class MarkedCell {
 #pragma unroll 1
     for (unsigned e = arch::thread_index(); e < edge * edge; e += threads) {
       const unsigned row = e / edge, column = e % edge;
-      if ((shared_.words[e / 32] >> e % 32 & 1) == 0) continue;
       log_sum<float> sum;
-      if (!value(row, column, sum)) continue;
-      const std::int64_t m = m0_ + row, n = n0_ + column;
-      if (g_.accumulate) sum = LogPlus::add(LogPlus::lift(of_.before[of_.place(l_, m, n)]), sum);
-      g_.store(LogPlus{}, sum, l_, m, n);
-      atomicAnd(&shared_.words[e / 32], ~(1u << e % 32));
+      if (is_marked(row, column) && value(row, column, sum)) store_one(row, column, sum);
     }
   }
 
@@ -258,6 +261,14 @@ class MarkedCell {
         const int i = atomicAdd(&shared_.left, 1);
         if (i < few) shared_.list[i] = static_cast<std::uint16_t>(e);
       }
+  }
+
+  /// The terms of an output from k0 on, as far as they exist.
+  __device__ __forceinline__ void terms_of(float (&t)[DirectSum::chunk], unsigned row, unsigned column, int k0) const {
+#pragma unroll
+    for (int j = 0; j < DirectSum::chunk; ++j)
+      t[j] = k0 + j < all_k_ ? math::add(g_.a.at(l(), m0() + row, k0 + j), g_.b.at(l(), k0 + j, n0() + column))
+                             : -infinity<float>();
   }
 
   /// Listed outputs by direct sums, one at a time. A lane takes a chunk; the weights and sums of 32 lanes are joined in
@@ -271,11 +282,7 @@ class MarkedCell {
 #pragma unroll 1
       for (int k0 = 0; k0 < all_k_; k0 += 32 * DirectSum::chunk) {
         float t[DirectSum::chunk];
-#pragma unroll
-        for (int j = 0; j < DirectSum::chunk; ++j) {
-          const int k = k0 + lane * DirectSum::chunk + j;
-          t[j] = k < all_k_ ? math::add(g_.a.at(l_, m0_ + row, k), g_.b.at(l_, k, n0_ + column)) : -infinity<float>();
-        }
+        terms_of(t, row, column, k0 + lane * DirectSum::chunk);
         float larger = math::maximum(sum.maximum, DirectSum::largest(t));
 #pragma unroll
         for (int apart = 1; apart < 32; apart *= 2) {
@@ -293,64 +300,70 @@ class MarkedCell {
     }
   }
 
-  /// All outputs by direct sums. Threads have 4 × 2 outputs of one half of the columns, then of the other.
+  /// All outputs by direct sums, as cuda.simt's tiles have them, and what is left of K after whole chunks.
   __device__ __forceinline__ void sum_by_threads() const {
-    const Load load[2] = {loader_of_a(), loader_of_b()};
-    const unsigned row = arch::thread_index() / 16;
-#pragma unroll 1
-    for (unsigned column = arch::thread_index() % 16; column < edge; column += edge / 2) {
-      log_sum<float> sums[4][2];
-      float x[2][each];
+    using Shape = typename Storage::Shape;
+    using Sums = typename Storage::Sums;
+    const unsigned thread = arch::thread_index();
+    tile::Place<Shape> place(static_cast<int>(thread));
+    typename Sums::Registers x;
 #pragma unroll
-      for (int o = 0; o < 2; ++o) load[o](x[o], 0, all_k_);
+    for (auto& row : x)
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-#pragma unroll
-        for (int j = 0; j < 2; ++j) sums[i][j] = LogPlus::identity();
-#pragma unroll 1
-      for (int k0 = 0; k0 < all_k_; k0 += depth) {
-        __syncthreads();
-#pragma unroll
-        for (int o = 0; o < 2; ++o)
-          load[o].for_each([&](int i, unsigned line, unsigned k)
-                               __attribute__((always_inline)) { shared_.terms[o][line][k] = x[o][i]; });
-        __syncthreads();
-#pragma unroll
-        for (int o = 0; o < 2; ++o) load[o](x[o], k0 + depth, all_k_);
-        add_terms(sums, row, column);
-      }
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-#pragma unroll
-        for (int j = 0; j < 2; ++j) shared_.values[row + 16 * i][column + 16 * j] = LogPlus::result(sums[i][j]);
+      for (auto& sum : row) sum = LogPlus::identity();
+    const struct {
+      int k;
+    } whole{all_k_ / DirectSum::chunk * DirectSum::chunk};
+    if (whole.k > 0) {
+      typename Sums::LoaderA a(g_.a.data + g_.a.offset(l(), m0(), 0), g_.a.row, g_.a.column, g_.m - m0(), whole.k,
+                               shared_.slabs, thread);
+      typename Sums::LoaderB b(g_.b.data + g_.b.offset(l(), 0, n0()), g_.b.column, g_.b.row, g_.n - n0(), whole.k,
+                               shared_.slabs, thread);
+      typename Sums::Operand of_a[2][Shape::outputs_m], of_b[2][Shape::outputs_n];
+      Sums::add(x, a, b, of_a, of_b, whole, DirectSteps{}, place, shared_.slabs);
     }
+    __syncthreads();
+    if (whole.k < all_k_) {
+      add_rest(x, place, whole.k);
+      __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < Shape::outputs_m; ++i)
+#pragma unroll
+      for (int j = 0; j < Shape::outputs_n; ++j)
+        shared_.values[tile::line_of<Shape::threads_m, Sums::chunk>(i, place.m)]
+                      [tile::line_of<Shape::threads_n, Sums::chunk>(j, place.n)] = LogPlus::result(x[i][j]);
   }
-  /// The same for the terms of a slab.
-  __device__ __forceinline__ void add_terms(log_sum<float> (&sums)[4][2], unsigned row, unsigned column) const {
-    using Terms = tile::Chunk<float, DirectSum::chunk>;
+  /// The terms from k0 on, less than a chunk.
+  template <class Registers, class Place>
+  __device__ __forceinline__ void add_rest(Registers& x, const Place& place, int k0) const {
+    using Shape = typename Storage::Shape;
+    using Sums = typename Storage::Sums;
+    using Slab = typename Sums::SlabA;
+    constexpr int chunk = DirectSum::chunk, size = chunk * Slab::pitch;
+    static_assert(std::is_same_v<Slab, typename Sums::SlabB> && 2 * size * sizeof(float) <= sizeof(shared_.slabs));
 #pragma unroll 1
-    for (int k = 0; k < depth; k += DirectSum::chunk) {
-      Terms of_b[2];
-#pragma unroll
-      for (int j = 0; j < 2; ++j) of_b[j] = Terms::load(&shared_.terms[1][column + 16 * j][k]);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const Terms of_a = Terms::load(&shared_.terms[0][row + 16 * i][k]);
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          float t[DirectSum::chunk];
-#pragma unroll
-          for (int v = 0; v < DirectSum::chunk; ++v) t[v] = math::add(of_a.value[v], of_b[j].value[v]);
-          sums[i][j] = DirectSum::step(sums[i][j], t);
-        }
-      }
+    for (unsigned e = arch::thread_index(); e < 2 * chunk * edge; e += threads) {
+      const unsigned o = e / (chunk * edge), line = e % edge;
+      const int k = k0 + static_cast<int>(e / edge % chunk);
+      float value = -infinity<float>();
+      if (k < all_k_ && (o == 0 ? m0() + line < g_.m : n0() + line < g_.n))
+        value = o == 0 ? g_.a.at(l(), m0() + line, k) : g_.b.at(l(), k, n0() + line);
+      shared_.slabs[o * size + (k - k0) * Slab::pitch + line] = value;
     }
+    __syncthreads();
+    float of_a[chunk][Shape::outputs_m], of_b[chunk][Shape::outputs_n];
+#pragma unroll
+    for (int c = 0; c < chunk; ++c) {
+      Slab::template read<Shape::threads_m, Sums::chunk>(shared_.slabs, c, place.m, of_a[c]);
+      Slab::template read<Shape::threads_n, Sums::chunk>(shared_.slabs + size, c, place.n, of_b[c]);
+    }
+    simt::step_chunk(DirectSteps{}, x, of_a, of_b, k0);
   }
 
   const LogOfSum& of_;
   const detail::Arguments<LogPlus, detail::ProgramFinish>& g_;
   Storage& shared_;
-  unsigned cell_, l_, m0_, n0_;
   int all_k_;
 };
 
@@ -363,7 +376,9 @@ __global__ void __launch_bounds__(threads, 2) compute_marked(const __grid_consta
 #pragma unroll 1
   for (unsigned index = blockIdx.x; index < cells; index += gridDim.x) {
     __syncthreads();
-    MarkedCell<threads>(of, shared, of.marks.list[index]).compute();
+    if (threadIdx.x == 0) shared.start(of.marks, of.marks.list[index]);
+    __syncthreads();
+    MarkedCell<threads>(of, shared).compute();
   }
 }
 

@@ -17,7 +17,7 @@ std::int64_t groups_of(std::int64_t lines) { return (lines + LinesOfDoubles::of_
 
 /// Offsets in the workspace, in bytes.
 struct Places {
-  std::size_t exponentials_a, exponentials_b, maxima_a, maxima_b, bits, met, count, list, before, end;
+  std::size_t exponentials_a, exponentials_b, lines_a, lines_b, bits, met, count, list, before, end;
 
   explicit Places(const Contraction& p) {
     detail::WorkspaceLayout layout;
@@ -25,8 +25,8 @@ struct Places {
                        pitch = pitch_of(p.k, sizeof(double));
     exponentials_a = layout.add(a * pitch, sizeof(double));
     exponentials_b = layout.add(b * pitch, sizeof(double));
-    maxima_a = layout.add(a, sizeof(double));
-    maxima_b = layout.add(b, sizeof(double));
+    lines_a = layout.add(a, sizeof(LineOfDoubles));
+    lines_b = layout.add(b, sizeof(LineOfDoubles));
     bits = layout.add(cells * Marks::words, sizeof(std::uint32_t));
     met = layout.add(cells, sizeof(std::uint32_t));
     count = layout.add(1, sizeof(std::uint32_t));
@@ -78,10 +78,11 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
     return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + place);
   };
   constexpr double* numbers = nullptr;
+  constexpr LineOfDoubles* lines = nullptr;
   constexpr std::uint32_t* words = nullptr;
 
   const std::int64_t pitch = pitch_of(p.k, sizeof(double));
-  const auto lines_of = [&](const Lines& g, std::size_t to, std::size_t maxima) {
+  const auto lines_of = [&](const Lines& g, std::size_t to, std::size_t of_lines) {
     return LinesOfDoubles{static_cast<const double*>(g.operand->data),
                           g.operand->batch_stride,
                           g.line_stride,
@@ -91,10 +92,10 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
                           pitch,
                           static_cast<unsigned>(groups_of(g.lines)),
                           at(numbers, to),
-                          at(numbers, maxima)};
+                          at(lines, of_lines)};
   };
-  const LinesOfDoubles a = lines_of(lines_of_a(p), places.exponentials_a, places.maxima_a),
-                       b = lines_of(lines_of_b(p), places.exponentials_b, places.maxima_b);
+  const LinesOfDoubles a = lines_of(lines_of_a(p), places.exponentials_a, places.lines_a),
+                       b = lines_of(lines_of_b(p), places.exponentials_b, places.lines_b);
   const auto blocks_of_a = static_cast<unsigned>(matrices_of(p.a) * a.groups),
              blocks_of_b = static_cast<unsigned>(matrices_of(p.b) * b.groups);
   exponentials_of_doubles<<<blocks_of_a + blocks_of_b, LinesOfDoubles::threads, 0, stream>>>(
@@ -106,9 +107,10 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   detail::Arguments<S, detail::ProgramFinish> arguments{g.batch, g.m,         g.n, g.k,     g.a,      g.b,
                                                         g.c,     g.c_strides, S{}, nullptr, g.finish, false};
   LogOfSumOfDoubles result{
+      {},
       g,
-      a.maxima,
-      b.maxima,
+      a.of_lines,
+      b.of_lines,
       matrices_of(p.a) > 1 ? p.m : 0,
       matrices_of(p.b) > 1 ? p.n : 0,
       at(numbers, places.before),
