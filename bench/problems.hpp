@@ -9,7 +9,7 @@
 // layouts   of A, B and C: r for row-major or c for column-major, then +<padding of the leading dimension>, u if the base is
 //           one element off, b if one matrix serves the whole batch; default "r/r/r"
 // options   joined by '+': a precision, reference_bits, batch_invariant, may_cancel, root, any_bit, parity, short_c (C has A's
-//           type), accumulate, and the semiring's hyperparameters by name, p=<p>
+//           type), accumulate, the data of A and B by name (Data), and the semiring's hyperparameters by name, p=<p>
 #pragma once
 
 #include <bench/exec.hpp>
@@ -23,6 +23,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -56,6 +57,42 @@ enum class Kind { named, squares, small_batches, few_rows, short_k, few_outputs,
 inline constexpr std::array kind_names{"named",       "squares",       "batches of small matrices", "few rows", "short K",
                                        "few outputs", "medium batches"};
 
+/// What A and B hold. Ordinary data are random numbers; all others have made a fast path slow, or might. Where nothing else is said, A
+/// alone is special.
+enum class Data {
+  ordinary,
+  nan_in_rows,      // one NaN in each row of A
+  nan_in_few_rows,  // one NaN in each hundredth row of A
+  nan_in_columns,   // one NaN in each column of B
+  nan,              // 1 % NaN
+  infinities,       // 1 % infinities of both signs
+  overflow,         // half of A near the type's largest value
+  near_points,      // A and B: from 1 to 1 + the root of the type's epsilon, so that norms cancel
+  subnormals,       // A and B
+  zeros,            // A and B
+  constants,        // A and B: one value
+  extremes          // A and B, of integers and words: the type's least and largest value
+};
+inline constexpr std::array data_names{"ordinary",   "nan_in_rows", "nan_in_few_rows", "nan_in_columns",
+                                       "nan",        "infinities",  "overflow",        "near_points",
+                                       "subnormals", "zeros",       "constants",       "extremes"};
+inline const char* name(Data data) { return data_names[static_cast<int>(data)]; }
+
+/// The data of a name; throws if there is none.
+inline Data data_of(const std::string& name) {
+  const auto found = std::ranges::find(data_names, name);
+  if (found == data_names.end()) throw std::runtime_error("no data is called '" + name + "'");
+  return static_cast<Data>(found - data_names.begin());
+}
+
+/// Whether A and B can hold such data.
+inline bool can_hold(const Subject& subject, Data data) {
+  if (data == Data::ordinary || data == Data::zeros || data == Data::constants) return true;
+  if (data == Data::extremes)
+    return subject.reference.element > rigel::Scalar::f64 && subject.reference.facts->domain != rigel::Domain::truth_values;
+  return subject.reference.element <= rigel::Scalar::f64;
+}
+
 struct Spec {
   Subject subject;
   Kind kind = Kind::named;
@@ -65,6 +102,7 @@ struct Spec {
   rigel::Promise require = rigel::Promise::none;
   bool may_cancel = false, short_c = false, accumulate = false;
   Step step = Step::none;
+  Data data = Data::ordinary;
   std::vector<double> hyperparameters;  // all of the semiring's; if empty, those of its sample
 };
 
@@ -109,6 +147,7 @@ inline std::string text(const Spec& s) {
   option(s.step != Step::none, step_names[static_cast<int>(s.step)]);
   option(s.short_c, "short_c");
   option(s.accumulate, "accumulate");
+  option(s.data != Data::ordinary, name(s.data));
   for (std::size_t i = 0; i < s.hyperparameters.size(); ++i)
     option(true, s.subject.reference.facts->hyperparameters[i].name, '=', s.hyperparameters[i]);
   return text.str();
@@ -156,6 +195,7 @@ inline void parse_option(Spec& s, const std::string& word) {
       return void(s.precision = precision);
   for (std::size_t i = 1; i < step_names.size(); ++i)
     if (word == step_names[i]) return void(s.step = static_cast<Step>(i));
+  if (std::ranges::find(data_names, word) != data_names.end()) return void(s.data = data_of(word));
   if (word == "reference_bits")
     s.require = rigel::Promise::reference_bits;
   else if (word == "batch_invariant")
@@ -187,6 +227,8 @@ inline Spec parse(const std::string& line, const std::vector<Subject>& subjects)
   std::transform(layouts.begin(), layouts.end(), s.layouts.begin(), parse_layout);
   if (words.size() > 7)
     for (const std::string& word : split(words[7], '+')) parse_option(s, word);
+  if (!can_hold(s.subject, s.data))
+    throw std::runtime_error(words[0] + " of " + words[1] + " has no data that is called '" + name(s.data) + "'");
   return s;
 }
 
@@ -214,6 +256,15 @@ class Draw {
                 (elements(s.layouts[0], s.m, s.k) + elements(s.layouts[1], s.k, s.n) + elements(s.layouts[2], s.m, s.n)) >
             most_bytes);
     return s;
+  }
+
+  /// The data of what problem() returned, special in one of ten problems.
+  Data data(const Subject& subject) {
+    if (!one_in(10)) return Data::ordinary;
+    std::vector<Data> special;
+    for (std::size_t i = 1; i < data_names.size(); ++i)
+      if (can_hold(subject, static_cast<Data>(i))) special.push_back(static_cast<Data>(i));
+    return special[below(special.size())];
   }
 
  private:
@@ -291,20 +342,101 @@ class MemoryIn {
 using Memory = MemoryIn<Exec::memory_space>;
 using HostMemory = MemoryIn<Kokkos::HostSpace>;
 
-// Fills with random numbers: floats from 0.25 to 4, signed integers below 64, truth values, and for other types random bits.
+/// A random number: floats from 0.25 to 4, signed integers below 64, truth values, and for other types random bits.
 template <class T>
-void fill(const Exec& exec, T* to, std::int64_t count, std::uint32_t seed, bool truth_values) {
+KOKKOS_INLINE_FUNCTION T ordinary(std::uint32_t bits, bool truth_values) {
+  if constexpr (!std::is_integral_v<T>)
+    return static_cast<T>(0.25f + 3.75f * (static_cast<float>(bits >> 8) * 0x1p-24f));
+  else if constexpr (std::is_signed_v<T>)
+    return static_cast<T>(bits >> 26);
+  else
+    return truth_values ? bits & 1 : static_cast<T>(bits * std::uint64_t{0x9e3779b97f4a7c15} >> 8);
+}
+
+/// The largest value of a float, its least normal one, and the root of its epsilon, as numbers that convert to it.
+template <class T>
+struct Limits {
+  using Number = std::conditional_t<sizeof(T) == 8, double, float>;
+  static constexpr rigel::Scalar type = rigel::scalar_of<T>;
+  static constexpr bool is_half = type == rigel::Scalar::f16, is_bfloat = type == rigel::Scalar::bf16;
+  static constexpr Number largest = is_half     ? Number(65504)
+                                    : is_bfloat ? Number(0x1.fep127)
+                                                : std::numeric_limits<Number>::max();
+  static constexpr Number least_normal = is_half ? Number(0x1p-14) : std::numeric_limits<Number>::min();
+  static constexpr Number root_of_epsilon = Number(is_half          ? 0x1p-5
+                                                   : is_bfloat      ? 0x1p-4
+                                                   : sizeof(T) == 8 ? 0x1p-26
+                                                                    : 0x1p-12);
+};
+
+/// A random number of special data, in whose place `x` would be in ordinary data.
+template <class T>
+KOKKOS_INLINE_FUNCTION T special(Data data, std::uint32_t bits, T x, bool truth_values) {
+  const bool upper_half = bits >> 31 != 0;
+  if (data == Data::zeros) return T(0);
+  if constexpr (std::is_integral_v<T>) {
+    if (data == Data::constants) return truth_values ? 1 : 3;
+    if (data != Data::extremes) return x;
+    return upper_half ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
+  } else {
+    using Number = typename Limits<T>::Number;
+    const Number part = static_cast<Number>(bits >> 8) * Number(0x1p-24);
+    const bool one_in_hundred = bits % 100 == 0;
+    switch (data) {
+      case Data::nan: return one_in_hundred ? static_cast<T>(Number(NAN)) : x;
+      case Data::infinities: return one_in_hundred ? static_cast<T>(upper_half ? Number(INFINITY) : -Number(INFINITY)) : x;
+      case Data::overflow: return upper_half ? static_cast<T>(Number(0.9) * Limits<T>::largest) : x;
+      case Data::near_points: return static_cast<T>(1 + Limits<T>::root_of_epsilon * part);
+      case Data::subnormals: return static_cast<T>(Limits<T>::least_normal * part);
+      case Data::constants: return static_cast<T>(Number(1.5));
+      default: return x;
+    }
+  }
+}
+
+template <class T>
+void fill(const Exec& exec, T* to, std::int64_t count, std::uint32_t seed, bool truth_values, Data data) {
   Kokkos::parallel_for(
       "bench::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, count),
       KOKKOS_LAMBDA(const std::int64_t i) {
-        const std::uint32_t x = random_bits(static_cast<std::uint32_t>(i), seed);
-        if constexpr (!std::is_integral_v<T>)
-          to[i] = static_cast<T>(0.25f + 3.75f * (static_cast<float>(x >> 8) * 0x1p-24f));
-        else if constexpr (std::is_signed_v<T>)
-          to[i] = static_cast<T>(x >> 26);
-        else
-          to[i] = truth_values ? x & 1 : static_cast<T>(x * std::uint64_t{0x9e3779b97f4a7c15} >> 8);
+        const auto place = static_cast<std::uint32_t>(i);
+        const T x = ordinary<T>(random_bits(place, seed), truth_values);
+        to[i] = data == Data::ordinary ? x : special<T>(data, random_bits(place, seed + 100), x, truth_values);
       });
+}
+
+/// Makes a random element of each line NaN, or of each `every`-th line: of rows, or of columns.
+template <class T>
+void put_nans(const Exec& exec, T* to, const rigel::Operand& o, bool in_columns, std::int64_t every) {
+  if constexpr (!std::is_integral_v<T>) {
+    const std::int64_t lines = in_columns ? o.columns : o.rows, length = in_columns ? o.rows : o.columns;
+    const std::int64_t of_line = in_columns ? o.column_stride : o.row_stride,
+                       along = in_columns ? o.row_stride : o.column_stride, of_batch = o.batch_stride;
+    Kokkos::parallel_for(
+        "bench::put_nans", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, o.batches * lines),
+        KOKKOS_LAMBDA(const std::int64_t i) {
+          const std::int64_t k = random_bits(static_cast<std::uint32_t>(i), 7) % length;
+          if (i % every == 0)
+            to[i / lines * of_batch + i % lines * of_line + k * along] = static_cast<T>(typename Limits<T>::Number(NAN));
+        });
+  }
+}
+
+inline std::int64_t span(const rigel::Operand& o) {
+  return (o.batches - 1) * o.batch_stride + (o.rows - 1) * o.row_stride + (o.columns - 1) * o.column_stride + 1;
+}
+
+enum class Side { a, b, neither };
+
+/// Fills a matrix that is A or B, or of which only data of both is known.
+inline void fill(const Exec& exec, const rigel::Operand& o, Side side, std::uint32_t seed, bool truth_values, Data data) {
+  const bool of_both = data >= Data::near_points;
+  rigel::detail::with_type<std::int64_t>(o.type, o.data, [&](auto* to) {
+    fill(exec, to, span(o), seed, truth_values, side == Side::a || of_both ? data : Data::ordinary);
+    if (data == Data::nan_in_rows && side == Side::a) put_nans(exec, to, o, false, 1);
+    if (data == Data::nan_in_few_rows && side == Side::a) put_nans(exec, to, o, false, 100);
+    if (data == Data::nan_in_columns && side == Side::b) put_nans(exec, to, o, true, 1);
+  });
 }
 
 /// The memory of a problem: A, B, C, and the indices that some functors write.
@@ -344,10 +476,10 @@ class Instance {
     problem_.may_cancel = s.may_cancel;
     problem_.execution = rigel::detail::execution_of(exec_);
     const bool truth_values = facts.domain == rigel::Domain::truth_values;
-    fill_operand(exec, problem_.a, 1, truth_values);
-    fill_operand(exec, problem_.b, 2, truth_values);
+    fill(exec, problem_.a, Side::a, 1, truth_values, s.data);
+    fill(exec, problem_.b, Side::b, 2, truth_values, s.data);
     problem_.accumulate = s.accumulate;
-    if (s.accumulate) fill_operand(exec, problem_.c, 3, truth_values);
+    if (s.accumulate) fill(exec, problem_.c, Side::neither, 3, truth_values, Data::ordinary);
     if (s.subject.bind) bind(s.subject, pool.indices);
   }
   Instance(const Instance&) = delete;
@@ -371,10 +503,6 @@ class Instance {
     bound_ = subject.bind(exec_, problem_, reinterpret_cast<std::int32_t*>(indices.at_least(bytes_of_indices_)));
   }
 
-  static std::int64_t span(const rigel::Operand& o) {
-    return (o.batches - 1) * o.batch_stride + (o.rows - 1) * o.row_stride + (o.columns - 1) * o.column_stride + 1;
-  }
-
   static rigel::Operand operand(rigel::Scalar type, const Layout& l, std::int64_t batch, std::int64_t rows,
                                 std::int64_t columns, Memory& memory) {
     const std::int64_t leading_dimension = (l.by_columns ? rows : columns) + l.padding;
@@ -390,11 +518,6 @@ class Instance {
     const std::size_t first = l.unaligned ? o.size : 0;
     o.data = memory.at_least(first + o.size * static_cast<std::size_t>(span(o))) + first;
     return o;
-  }
-
-  static void fill_operand(const Exec& exec, const rigel::Operand& o, std::uint32_t seed, bool truth_values) {
-    rigel::detail::with_type<std::int64_t>(o.type, o.data,
-                                           [&](auto* data) { fill(exec, data, span(o), seed, truth_values); });
   }
 
   Exec exec_;

@@ -83,7 +83,8 @@ def condense_choices(report):
     for rows in of_problem.values():
         chosen = next(row for row in rows if row["chosen"])
         best = min((row for row in rows if row["seconds"]), key=lambda row: row["seconds"])
-        problems.append({"problem": chosen["problem"], "kind": chosen["kind"], "floor": chosen["floor"],
+        problems.append({"problem": chosen["problem"], "kind": chosen["kind"], "data": chosen.get("data", "ordinary"),
+                         "floor": chosen["floor"],
                          "chosen": chosen["kernel"], "family": chosen["family"],
                          "predicted": chosen["predicted"], "seconds": chosen["seconds"], "best": best["kernel"],
                          "best_seconds": best["seconds"]})
@@ -417,10 +418,16 @@ def semiring_of(problem):
     return problem["problem"].split(",")[0]
 
 
+def data_of(problem):
+    return "ordinary data" if problem["data"] == "ordinary" else "special data"
+
+
 def walk_by(name, *keys):
-    """Time over floor on a random walk: of all problems, and of the groups by each key."""
+    """Time over floor on a random walk: of all problems, and of the groups by each key and by their data."""
     result = load(name, "problems")
     groups = {}
+    if "data" in result["problems"][0]:
+        keys = (data_of, *keys)
     for key in (lambda problem: "all", *keys):
         for problem in sorted(result["problems"], key=key):
             groups.setdefault(key(problem), []).append(problem["seconds"] / problem["floor"])

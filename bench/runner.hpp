@@ -132,7 +132,8 @@ inline void write_json(const std::string& path, const char* program, const std::
       const Outcome& o = outcomes[i];
       const Row& row = o.rows[r];
       file << separator << "{\"index\": " << i << ", \"problem\": " << quoted(o.problem)
-           << ", \"kind\": " << quoted(kind_names[static_cast<int>(o.spec.kind)]) << ", \"floor\": " << o.floor
+           << ", \"kind\": " << quoted(kind_names[static_cast<int>(o.spec.kind)])
+           << ", \"data\": " << quoted(name(o.spec.data)) << ", \"floor\": " << o.floor
            << ", \"kernel\": " << quoted(row.kernel->info.name) << ", \"family\": " << quoted(row.kernel->info.family)
            << ", \"chosen\": " << (r == o.chosen ? "true" : "false") << ", \"predicted\": " << number(row.predicted)
            << ", \"seconds\": " << number(row.seconds) << ", \"error\": " << quoted(row.error) << '}';

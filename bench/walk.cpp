@@ -4,15 +4,18 @@
 // functor of a user, all layouts, six kinds of shape. For each problem it compares the time of the chosen kernel with a floor
 // (floor.hpp).
 //
-//     bench_walk [--seed 1] [--count 500] [--seconds 120] [--kernel <family>] [--forced] [--accumulate] [--json <file>] [--commit <hash>]
+//     bench_walk [--seed 1] [--count 500] [--seconds 120] [--kernel <family>] [--forced] [--accumulate] [--data <name>] [--json <file>]
+//                [--commit <hash>]
 //
 // --kernel  takes the kernel of the least predicted time from that family, such as portable, instead of the chosen one
 // --forced  times all kernels that cover a problem, and compares the chosen one with the fastest
 // --accumulate  adds to C where a semiring can and there is no epilogue
+// --data  data for all problems whose type can hold it, such as nan_in_rows or ordinary (Data in problems.hpp); the others' is ordinary.
+//         Without it, one problem of ten has special data
 //
 // It runs on Kokkos's default execution space: a GPU, or the threads of the host. Problems are those of bench_choice
 // (problems.hpp) with default options, on the host smaller ones; runner.hpp says how kernels are timed. It prints quantiles of
-// time / floor, and the worst problems. Matrices that fit into a cache stay there, so small times can be below the floor. The
+// time / floor, and the worst problems of ordinary and of special data; floors do not know of data. Matrices that fit into a cache stay there, so small times can be below the floor. The
 // exit status is 1 if a call fails, 77 if Kokkos is built for a GPU and there is none.
 #include <bench/functors.hpp>
 #include <bench/runner.hpp>
@@ -33,6 +36,7 @@ struct Options {
   int count = 500;
   double seconds = 120;
   std::string family, json, commit;
+  std::optional<bench::Data> data;
   bool forced = false, accumulate = false;
 };
 
@@ -58,6 +62,8 @@ Options read(int argc, char** argv) {
       o.seconds = std::stod(value);
     else if (option == "--kernel")
       o.family = value;
+    else if (option == "--data")
+      o.data = bench::data_of(value);
     else if (option == "--json")
       o.json = value;
     else if (option == "--commit")
@@ -70,7 +76,10 @@ Options read(int argc, char** argv) {
 
 /// The i-th random problem, with the options that a call has by default.
 Spec problem(const Options& options, int i, const std::vector<bench::Subject>& subjects) {
-  Spec s = bench::Draw(options.seed, static_cast<std::uint64_t>(i)).problem(subjects);
+  bench::Draw draw(options.seed, static_cast<std::uint64_t>(i));
+  Spec s = draw.problem(subjects);
+  s.data = options.data.value_or(draw.data(s.subject));
+  if (!bench::can_hold(s.subject, s.data)) s.data = bench::Data::ordinary;
   s.precision = rigel::Precision::automatic;
   s.require = rigel::Promise::none;
   s.may_cancel = false;
@@ -101,10 +110,15 @@ void print_groups(const std::vector<const Outcome*>& outcomes, const Group& grou
   for (const auto& [name, values] : ratios) print_quantiles(name, values);
 }
 
-void print_worst(std::vector<const Outcome*> outcomes) {
+bool is_special(const Outcome& o) { return o.spec.data != bench::Data::ordinary; }
+
+void print_worst(std::vector<const Outcome*> outcomes, bool special) {
+  std::erase_if(outcomes, [&](const Outcome* o) { return is_special(*o) != special; });
+  if (outcomes.empty()) return;
   std::ranges::sort(outcomes, std::greater{}, [](const Outcome* o) { return ratio(*o); });
   outcomes.resize(std::min<std::size_t>(50, outcomes.size()));
-  std::printf("\nthe worst: time / floor, problem, chosen kernel, us predicted, measured, and of the floor\n");
+  std::printf("\nthe worst of %s data: time / floor, problem, chosen kernel, us predicted, measured, and of the floor\n",
+              special ? "special" : "ordinary");
   for (const Outcome* o : outcomes) {
     const Row& chosen = o->rows[o->chosen];
     std::printf("%8.2f  %-48s %-44s %10.1f %10.1f %10.1f\n", ratio(*o), o->problem.c_str(), chosen.kernel->info.name.c_str(),
@@ -140,10 +154,13 @@ int print_summary(const std::vector<Outcome>& outcomes, bool forced) {
   if (complete.empty()) return failed;
   std::printf("%-28s %8s %8s %8s %8s %8s\n", "time / floor", "problems", "50 %", "90 %", "99 %", "worst");
   print_groups(complete, [](const Outcome&) { return std::string("all"); });
+  print_groups(complete, [](const Outcome& o) { return std::string(is_special(o) ? "special data" : "ordinary data"); });
+  if (std::ranges::any_of(complete, [](const Outcome* o) { return is_special(*o); }))
+    print_groups(complete, [](const Outcome& o) { return std::string("data: ") + bench::name(o.spec.data); });
   print_groups(complete, [](const Outcome& o) { return std::string(bench::kind_names[static_cast<int>(o.spec.kind)]); });
   print_groups(complete, [](const Outcome& o) { return o.spec.subject.semiring; });
   if (forced) print_losses(complete);
-  print_worst(complete);
+  for (const bool special : {false, true}) print_worst(complete, special);
   return failed;
 }
 
@@ -177,7 +194,9 @@ int measure(const Options& options) {
   if (!options.json.empty()) {
     std::ostringstream context;
     context << "\"commit\": " << bench::quoted(options.commit) << ", \"seed\": " << options.seed
-            << ", \"family\": " << bench::quoted(options.family) << ", \"bytes_per_second\": " << runner.bandwidth();
+            << ", \"family\": " << bench::quoted(options.family)
+            << ", \"data\": " << bench::quoted(options.data ? bench::name(*options.data) : "drawn")
+            << ", \"bytes_per_second\": " << runner.bandwidth();
     write_json(options.json, "bench_walk", context.str(), exec, outcomes);
   }
   return failed;

@@ -147,6 +147,81 @@ TEST_CASE_TEMPLATE("what is infinite or NaN is so for every kernel", Exec, RIGEL
   check(rigel::gradient_of::minkowski<float>(1.5));
 }
 
+// Data of which many outputs are not finite, so that tiles of them are computed again: by every kernel as the reference has it.
+TEST_CASE_TEMPLATE("tiles that are infinite or NaN are so for every kernel", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const auto classes_of = [](const Numbers& values) {
+    Numbers classes;
+    for (const double x : values) classes.push_back(x != x ? 2 : std::abs(x) < infinity ? 0 : x > 0 ? 1 : -1);
+    return classes;
+  };
+  const auto compare = [&](const auto& functor, const Inputs& in) {
+    for (const bool accumulates : {false, true}) {
+      const auto& [a, b, c, d, out] = Views<float, Exec>(in);
+      rigel::GradientOptions options{.accumulate = accumulates, .precision = rigel::Precision::bf16x3, .may_cancel = true};
+      const auto by = [&](std::string_view name) {
+        Kokkos::deep_copy(out, 0.5F);
+        rigel::GradientOptions named = options;
+        named.kernel = name;
+        rigel::contract_gradient(exec, functor, a, b, c, d, out, named);
+        exec.fence();
+        return classes_of(gradient::get(out));
+      };
+      const Numbers expected = by("reference");
+      int others = 0;
+      for (const auto& candidate : rigel::candidates(rigel::gradient_problem(exec, functor, a, b, c, d, out, options))) {
+        if (!candidate.status) continue;
+        CAPTURE(candidate.kernel->info.name);
+        CHECK(by(candidate.kernel->info.name) == expected);
+        ++others;
+      }
+      CHECK(others >= 2);
+    }
+  };
+  for (const Extents& e : {Extents{2, 17, 70, 41, 75}, Extents{1, 3, 130, 20, 200}, Extents{1, 6, 5, 64, 32}}) {
+    support::Random random(41);
+    const Inputs finite = gradient::random_inputs<float>(random, e);
+    const auto check = [&](const char* data, const auto& change) {
+      CAPTURE(data);
+      Inputs in = finite;
+      change(in);
+      compare(of::manhattan<float>(), in);
+      compare(of::euclidean<float>(), in);
+      compare(of::minkowski<float>(1.5), in);
+    };
+    const auto some = [&](Numbers& of_operand, double share, double x) {
+      for (double& to : of_operand)
+        if (random.uniform(0, 1) < share) to = x;
+    };
+    check("a NaN in each column of A", [&](Inputs& in) {
+      for (int l = 0; l < e.batch; ++l)
+        for (int m = 0; m < e.m; ++m) in.a[(static_cast<std::size_t>(l) * e.k + 11 * m % e.k) * e.m + m] = nan;
+    });
+    check("NaN in A", [&](Inputs& in) { some(in.a, 0.01, nan); });
+    check("infinities of both signs in A", [&](Inputs& in) {
+      some(in.a, 0.01, infinity);
+      some(in.a, 0.01, -infinity);
+    });
+    check("only NaN in A", [&](Inputs& in) { some(in.a, 1, nan); });
+    check("infinities in C", [&](Inputs& in) { some(in.c, 0.01, infinity); });
+    check("only NaN in C", [&](Inputs& in) { some(in.c, 1, nan); });
+    check("NaN in C and infinities in A", [&](Inputs& in) {
+      some(in.c, 0.01, nan);
+      some(in.a, 0.01, infinity);
+    });
+    check("infinities in D", [&](Inputs& in) { some(in.d, 0.3, infinity); });
+    check("infinities in B", [&](Inputs& in) { some(in.b, 0.01, -infinity); });
+    check("sums beyond the largest number", [&](Inputs& in) {
+      for (double& x : in.c) x = 1;
+      for (double& x : in.d) x = 2;
+      for (double& x : in.b) x = 1;
+      for (double& x : in.a) x = std::abs(x);
+      some(in.a, 0.5, 3e38F);
+    });
+  }
+}
+
 // docs/numerics.md: from which K on the default admits products on tensor cores, and for which p.
 TEST_CASE_TEMPLATE("the default admits tensor cores from some K on", Exec, RIGEL_TEST_SPACES) {
   if (rigel::detail::space_of<Exec> != rigel::Space::cuda) return support::skip("tensor cores: a host has none");
@@ -242,6 +317,75 @@ TEST_CASE_TEMPLATE("infinite weights of coinciding points", Exec, RIGEL_TEST_SPA
     check<of::minkowski<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>(of::minkowski<float>(0.75), in,
                                                                                 constant(0.75));
   }
+}
+
+// Training points that coincide, with each other and with a point: several infinite weights of a point belong to terms that are 0.
+TEST_CASE_TEMPLATE("infinite weights of training points that coincide", Exec, RIGEL_TEST_SPACES) {
+  const Extents e{2, 17, 70, 41, 100};
+  constexpr int group = 4;
+  support::Random random(43);
+  Inputs in = gradient::random_inputs<float>(random, e);
+  for (int l = 0; l < e.batch; ++l)
+    for (int n = 0; n < e.n; ++n)
+      for (int k = 0; k < e.k; ++k)
+        in.b[(static_cast<std::size_t>(l) * e.n + n) * e.k + k] = in.known(l, n, k / group * group);
+  for (int l = 0; l < e.batch; ++l)
+    for (int m = 0; m < e.m; ++m) {
+      const int first = (m + l) % (e.k / group) * group;
+      for (int n = 0; n < e.n; ++n) in.d[(static_cast<std::size_t>(l) * e.n + n) * e.m + m] = in.known(l, n, first);
+      for (int k = first; k <= first + m % group; ++k)
+        in.a[(static_cast<std::size_t>(l) * e.k + k) * e.m + m] = std::numeric_limits<double>::infinity();
+    }
+  const auto constant = [](double p) { return [p](int) { return p; }; };
+  check<of::manhattan<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>({}, in, constant(1));
+  check<of::euclidean<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutLeft>({}, in, constant(2));
+  check<of::euclidean<float>, Exec, Kokkos::LayoutLeft, Kokkos::LayoutRight>({}, in, constant(2));
+  check<of::minkowski<float>, Exec, Kokkos::LayoutRight, Kokkos::LayoutRight>(of::minkowski<float>(1.5), in, constant(1.5));
+}
+
+// A row of C, a row of B and an element of D that are not finite leave the bits of the outputs that they are no part of.
+TEST_CASE_TEMPLATE("points and coefficients that are not finite leave other outputs' bits", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  const Extents e{1, 18, 70, 22, 75};
+  support::Random random(47);
+  const Inputs in = gradient::random_inputs<float>(random, e);
+  Inputs special = in;
+  for (int k = 0; k < e.k; k += 2) {
+    special.c[std::size_t{3} * e.k + k] = std::numeric_limits<double>::quiet_NaN();
+    special.b[std::size_t{66} * e.k + k] = std::numeric_limits<double>::infinity();
+  }
+  special.d[std::size_t{5} * e.m + 6] = std::numeric_limits<double>::quiet_NaN();
+  const auto check = [&](const auto& functor) {
+    const rigel::GradientOptions options{.precision = rigel::Precision::bf16x3, .may_cancel = true};
+    const auto& [a, b, c, d, out] = Views<float, Exec>(in);
+    for (const auto& candidate : rigel::candidates(rigel::gradient_problem(exec, functor, a, b, c, d, out, options))) {
+      if (!candidate.status) continue;
+      CAPTURE(candidate.kernel->info.name);
+      for (const bool accumulates : {false, true}) {
+        const auto results = [&](const Inputs& inputs) {
+          const auto& [a, b, c, d, out] = Views<float, Exec>(inputs);
+          Kokkos::deep_copy(out, 0.5F);
+          rigel::GradientOptions named = options;
+          named.accumulate = accumulates;
+          named.kernel = candidate.kernel->info.name;
+          rigel::contract_gradient(exec, functor, a, b, c, d, out, named);
+          exec.fence();
+          return gradient::get(out);
+        };
+        const Numbers expected = results(in), found = results(special);
+        int different = 0;
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          const auto at = static_cast<int>(i);
+          const int m = at % e.m, n = at / e.m % e.n, o = at / e.m / e.n;
+          different += o != 3 && n != 66 && !(n == 5 && m == 6) && found[i] != expected[i];
+        }
+        CHECK(different == 0);
+      }
+    }
+  };
+  check(rigel::gradient_of::manhattan<float>());
+  check(rigel::gradient_of::euclidean<float>());
+  check(rigel::gradient_of::minkowski<float>(1.5));
 }
 
 // A column of NaN and one of infinities leave the bits of all others.

@@ -85,11 +85,23 @@ struct Multiply<gradient_of::minkowski<float>> {
   }
 };
 
-/// The tile of one block, for one slice of K. With `parts` the sums go there, slice by slice, o by o, n by n; else to Out.
-template <class G, class C>
+/// Outputs as bits: 32 neighbours along m in a word, for each n of each o of each batch.
+struct Marks {
+  std::uint32_t* words;
+  std::int64_t of_row;  // words
+  template <class G>
+  __device__ __forceinline__ std::uint32_t& at(const detail::GradientArguments<G>& g, std::int64_t l, std::int64_t o,
+                                               std::int64_t n, std::int64_t word) const {
+    return words[((l * g.outputs + o) * g.n + n) * of_row + word];
+  }
+};
+
+/// The tile of one block, for one slice of K. With `parts` the sums go there, slice by slice, o by o, n by n; else to Out. `again`: it
+/// computes and stores the outputs of `marks`, and returns if its tile has none.
+template <class G, class C, bool again = false>
 __global__ void __launch_bounds__(C::threads, C::blocks)
     contract_gradient_tile(const __grid_constant__ detail::GradientArguments<G> g, const __grid_constant__ Grid grid,
-                           typename G::accumulator* parts) {
+                           typename G::accumulator* parts, Marks marks = {}) {
   using E = typename G::element;
   using A = typename G::accumulator;
   constexpr int unroll = detail::takes_powers<G> ? 1 : 2;
@@ -105,6 +117,19 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
                  slice = next(grid.slices), l = index;
   const int thread_m = static_cast<int>(threadIdx.x) % C::threads_m * C::columns,
             thread_n = static_cast<int>(threadIdx.x) / C::threads_m * C::rows;
+  if constexpr (again) {
+    constexpr int words = C::tile_m / 32;
+    static_assert(words * 32 == C::tile_m);
+    bool any = false;
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x); i < C::outputs * C::tile_n * words; i += C::threads) {
+      const std::int64_t o = std::int64_t{tile_o} * C::outputs + i / words / C::tile_n,
+                         n = std::int64_t{tile_n} * C::tile_n + i / words % C::tile_n,
+                         word = std::int64_t{tile_m} * words + i % words;
+      if (o < g.outputs && n < g.n && word < marks.of_row) any = any || marks.at(g, l, o, n, word) != 0;
+    }
+    if (!__syncthreads_or(any)) return;
+  }
   const G functor = detail::functor_at(g.functor, l);
 
   // Slab `step` of the slice begins at this k, and has that many.
@@ -186,6 +211,7 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
   }
 
   for_each([&](int o, int i, int j, std::int64_t at_o, std::int64_t n, std::int64_t m) __attribute__((always_inline)) {
+    if (again && (marks.at(g, l, at_o, n, m / 32) >> m % 32 & 1) == 0) return;
     if (parts)
       parts[(((slice * g.batch + l) * g.outputs + at_o) * g.n + n) * g.m + m] = sums[o][i][j];
     else

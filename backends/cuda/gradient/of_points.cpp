@@ -6,7 +6,7 @@
 //
 // where c(n) is the mean of B's row n. Both sums are one contraction for all o and n, whose left matrix a pass writes. Errors are
 // relative to |B − c| + |D − c| instead of |D − B| (docs/numerics.md): only calls with `may_cancel` get these kernels.
-#include <rigel/backends/cuda/gradient/products.hpp>
+#include <rigel/backends/cuda/gradient/gradient.hpp>
 #include <rigel/backends/cuda/gradient/register.hpp>
 #include <rigel/backends/cuda/inner_products.hpp>
 #include <rigel/backends/cuda/runtime.hpp>
@@ -27,16 +27,21 @@ using Arguments = detail::GradientArguments<Functor>;
 
 constexpr int threads = 256;
 
-/// The weights of a column of A that are infinite or NaN are among those from `first` to `last`; none if first > last.
+/// The weights of a column of A that are lost: how many, the first and the last one. Of more than two only that is known.
 struct Lost {
-  int first, last;
+  int first, last, count;
 };
+/// Numbers that a product of matrices takes. It would overflow with larger ones.
+__device__ __forceinline__ bool fits(float x) { return math::abs(x) < 0x1p120F; }
 
-/// What a batch has in the workspace. `weights` is A with 0 for what is infinite or NaN. The first rows of `left` and `sums` are C
-/// and S, filled up to fours; the others belong to pairs (o, n), as many as a step has.
+/// What a batch has in the workspace. `weights` is A with 0 for what does not fit. The first rows of `left` and `sums` are C
+/// and S, filled up to fours; the others belong to pairs (o, n), as many as a step has. `lost_rows` tells which of all rows that steps have
+/// after each other have a number that does not fit, and so are 0.
 struct Memory {
   float* centres;  // of the coordinates n
   Lost* lost;      // of the columns m
+  int* lost_rows;  // of the head, and of all pairs
+  Marks again;     // the outputs of all batches that are computed again, on CUDA cores
   Strided<float> weights, left, sums;
   std::int64_t head, pairs;  // the first rows, and the pairs of a step
   std::size_t own_bytes;
@@ -61,6 +66,9 @@ struct Memory {
     };
     centres = static_cast<float*>(take(p.n, sizeof(float)));
     lost = static_cast<Lost*>(take(p.m, sizeof(Lost)));
+    lost_rows = static_cast<int*>(take(head + all, sizeof(int)));
+    again.of_row = (p.m + 31) / 32;
+    again.words = static_cast<std::uint32_t*>(take(p.batch * all * again.of_row, sizeof(std::uint32_t)));
     weights = matrix(p.k, p.m, p.a.column_stride <= p.a.row_stride);
     left = matrix(rows, p.k, p.b.column_stride <= p.b.row_stride);
     sums = matrix(rows, p.m, p.out.column_stride <= p.out.row_stride);
@@ -68,12 +76,13 @@ struct Memory {
   }
 };
 
-/// c(n), a block for each; a mean that is not finite counts as 0. And no weight is lost yet.
+/// c(n), a block for each; a mean that is not finite counts as 0. And nothing of batch l is lost or computed again yet.
 __global__ void __launch_bounds__(threads)
-    find_centres(Strided<const float> b, std::int64_t l, int k, int m, float* centres, Lost* lost) {
+    find_centres(const __grid_constant__ Arguments g, std::int64_t l, std::int64_t rows, float* centres, Lost* lost,
+                 int* lost_rows, Marks again) {
   const int n = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   double sum = 0;
-  for (int i = thread; i < k; i += threads) sum += b.at(l, n, i);
+  for (int i = thread; i < g.k; i += threads) sum += g.b.at(l, n, i);
 #pragma unroll
   for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_down_sync(0xffffffffu, sum, lanes);
   __shared__ double of_warps[threads / 32];
@@ -82,11 +91,15 @@ __global__ void __launch_bounds__(threads)
   if (thread == 0) {
     sum = 0;
     for (const double x : of_warps) sum += x;
-    const auto mean = static_cast<float>(sum / k);
+    const auto mean = static_cast<float>(sum / static_cast<double>(g.k));
     centres[n] = finite(mean) ? mean : 0;
   }
-  for (std::int64_t i = std::int64_t{n} * threads + thread; i < m; i += std::int64_t{gridDim.x} * threads)
-    lost[i] = {std::numeric_limits<int>::max(), -1};
+  const auto fill = [&](auto* to, std::int64_t count, auto x) {
+    for (std::int64_t i = std::int64_t{n} * threads + thread; i < count; i += std::int64_t{gridDim.x} * threads) to[i] = x;
+  };
+  fill(lost, g.m, Lost{std::numeric_limits<int>::max(), -1, 0});
+  fill(lost_rows, rows, 0);
+  fill(&again.at(g, l, 0, 0, 0), g.outputs * g.n * again.of_row, std::uint32_t{0});
 }
 
 /// x / y and x % y, of numbers below 2^32 faster.
@@ -153,7 +166,7 @@ struct Pair {
   }
 };
 
-/// Writes A(l) without what is infinite or NaN, and where that was.
+/// Writes A(l) without what does not fit, and where that was.
 __global__ void __launch_bounds__(threads)
     copy_weights(const __grid_constant__ Arguments g, std::int64_t l, Strided<float> weights, Lost* lost) {
   for_each_four(weights, g.k, g.m, [&](const Four& four) {
@@ -161,9 +174,11 @@ __global__ void __launch_bounds__(threads)
     read(a, g.a, l, four);
 #pragma unroll
     for (int v = 0; v < 4; ++v) {
-      if (finite(a[v])) continue;
+      if (fits(a[v])) continue;
       a[v] = 0;
       Lost& of_column = lost[four.column_of(v)];
+      if (of_column.count > 2) continue;
+      atomicAdd(&of_column.count, 1);
       atomicMin(&of_column.first, static_cast<int>(four.row_of(v)));
       atomicMax(&of_column.last, static_cast<int>(four.row_of(v)));
     }
@@ -172,9 +187,10 @@ __global__ void __launch_bounds__(threads)
 }
 
 /// Rows of `left` from `first` on, of all that steps have after each other: the head, then C(o,k)·(B(n,k) − c(n)) of the pairs (o, n).
+/// Without what does not fit.
 __global__ void __launch_bounds__(threads)
     write_left(const __grid_constant__ Arguments g, std::int64_t l, std::int64_t head, std::int64_t first, std::int64_t rows,
-               const float* centres, Strided<float> left) {
+               const float* centres, Strided<float> left, int* lost_rows) {
   for_each_four(left, rows, g.k, [&](const Four& four) {
     float x[4] = {}, b[4];
     std::int64_t row = first + four.row;
@@ -200,21 +216,22 @@ __global__ void __launch_bounds__(threads)
         }
       }
     }
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      if (fits(x[v])) continue;
+      x[v] = 0;
+      lost_rows[first + four.row_of(v)] = 1;
+    }
     four.in(left) = {x[0], x[1], x[2], x[3]};
   });
 }
 
-/// chain(), whose code exists once.
-__device__ __noinline__ float chain_again(const Arguments& g, std::int64_t l, std::int64_t o, std::int64_t n, std::int64_t m,
-                                          float x) {
-  return chain(g, g.functor, x, l, o, n, m);
-}
-
-/// Stores the outputs of `rows` pairs (o, n) from `first` on. Those that are not finite, or have a term with a lost weight that is not
-/// 0, are recomputed as one chain, so that what is infinite or NaN is what the functor makes so.
+/// Stores the outputs of `rows` pairs (o, n) from `first` on. Those that are not finite, or have a term with a lost number that is not 0,
+/// are added to `again`, so that what is infinite or NaN is what the functor makes so.
 __global__ void __launch_bounds__(threads)
-    store_outputs(const __grid_constant__ Arguments g, std::int64_t l, std::int64_t first, std::int64_t rows,
-                  const float* centres, const Lost* lost, Strided<float> of_weights, Strided<float> sums) {
+    store_outputs(const __grid_constant__ Arguments g, std::int64_t l, std::int64_t head, std::int64_t first,
+                  std::int64_t rows, const float* centres, const Lost* lost, const int* lost_rows, Marks again,
+                  Strided<float> of_weights, Strided<float> sums) {
   for_each_four(sums, rows, g.m, [&](const Four& four) {
     Pair pair(g, first + four.row);
     const float4 all = four.in(sums);
@@ -225,10 +242,14 @@ __global__ void __launch_bounds__(threads)
       const std::int64_t o = pair.o, n = pair.n, m = four.column_of(v);
       const float d = g.d.at(l, n, m), start = g.start(g.functor, l, o, n, m);
       const float x = math::fma(of_weights.at(0, o, m), math::subtract(d, centres[n]), -of_rows[v]);
-      bool again = !finite(x);
-      for (int k = lost[m].first; k <= lost[m].last && !again; ++k)
-        again = !finite(g.a.at(l, k, m)) && !(math::abs(math::subtract(d, g.b.at(l, n, k))) < g.functor.least);
-      g.store(g.functor, again ? chain_again(g, l, o, n, m, start) : g.functor.add(start, x), l, o, n, m);
+      const Lost& of_column = lost[m];
+      const auto differs = [&](int k) { return !(math::abs(math::subtract(d, g.b.at(l, n, k))) < g.functor.least); };
+      if (!finite(x) || of_column.count > 2 ||
+          (of_column.count > 0 && (differs(of_column.first) || differs(of_column.last))) || lost_rows[o] != 0 ||
+          lost_rows[head + first + four.row_of(v)] != 0)
+        atomicOr(&again.at(g, l, o, n, m / 32), std::uint32_t{1} << m % 32);
+      else
+        g.store(g.functor, g.functor.add(start, x), l, o, n, m);
       if (!four.by_rows) pair.advance(g);
     }
   });
@@ -282,12 +303,13 @@ Status supports(const Kernel<Gradient>&, const Gradient& p) {
   if (p.m >= most || p.n >= most || p.outputs >= most || p.k >= most) return {Decline::extents, "takes extents below 2^29"};
   const Memory w = nominal_memory(p);
   const std::int64_t rows = w.head + w.pairs;
-  if (std::max({p.k * p.m, rows * p.k, rows * p.m}) / threads >= cuda::max_grid)
+  const std::int64_t tiles = with_cut<Functor>(p.outputs, [&]<class C>(C) { return blocks_of(p, grid_of<C>(p, false)); });
+  if (std::max({p.k * p.m, rows * p.k, rows * p.m}) / threads >= cuda::max_grid || tiles > cuda::max_grid)
     return {Decline::extents, "needs more blocks than a launch can have"};
   return {};
 }
 
-/// Predicted seconds: for each batch the passes' bytes and the contractions.
+/// Predicted seconds: for each batch the passes' bytes and the contractions, and a launch for what is computed again.
 double cost(const Kernel<Gradient>& kernel, const Gradient& p, Plan&) {
   constexpr double launch = 3e-6, bytes_per_second = 2.5e12;
   const Memory w = nominal_memory(p);
@@ -298,7 +320,7 @@ double cost(const Kernel<Gradient>& kernel, const Gradient& p, Plan&) {
     one += static_cast<double>(count) * (2 * launch + predicted_seconds(select(q), q) +
                                          8 * (elements(step.rows, p.k) + elements(step.rows, p.m)) / bytes_per_second);
   });
-  return static_cast<double>(p.batch) * one;
+  return static_cast<double>(p.batch) * one + launch;
 }
 
 WorkspaceSize workspace(const Kernel<Gradient>& kernel, const Gradient& p, const Plan&) {
@@ -320,16 +342,23 @@ void run(const Kernel<Gradient>& kernel, const Gradient& p, const Plan&, const W
     cuda::check(cudaGetLastError(), std::string(p.function) + ": launch of " + kernel.info.name);
   };
   for (std::int64_t l = 0; l < p.batch; ++l) {
-    launch(find_centres, p.n * threads, g.b, l, static_cast<int>(p.k), static_cast<int>(p.m), w.centres, w.lost);
+    launch(find_centres, p.n * threads, g, l, w.head + p.outputs * p.n, w.centres, w.lost, w.lost_rows, w.again);
     launch(copy_weights, parts_of(w.weights, p.k, p.m), g, l, w.weights, w.lost);
     for_each_step(p, w, [&](const Step& step) {
       const Strided<float> left = rows_from(w.left, step.at), sums = rows_from(w.sums, w.head);
-      launch(write_left, parts_of(left, step.rows, p.k), g, l, w.head, step.first, step.rows, w.centres, left);
+      launch(write_left, parts_of(left, step.rows, p.k), g, l, w.head, step.first, step.rows, w.centres, left, w.lost_rows);
       cuda::run_in(workspace, w.own_bytes, product(p, kernel, w, step));
       const std::int64_t first_pair = step.first - step.at, pairs = step.rows - (w.head - step.at);
-      launch(store_outputs, parts_of(sums, pairs, p.m), g, l, first_pair, pairs, w.centres, w.lost, w.sums, sums);
+      launch(store_outputs, parts_of(sums, pairs, p.m), g, l, w.head, first_pair, pairs, w.centres, w.lost, w.lost_rows,
+             w.again, w.sums, sums);
     });
   }
+  with_cut<Functor>(p.outputs, [&]<class C>(C) {
+    const Grid grid = grid_of<C>(p, false);
+    contract_gradient_tile<Functor, C, true>
+        <<<static_cast<unsigned>(blocks_of(p, grid)), C::threads, 0, stream>>>(g, grid, nullptr, w.again);
+    cuda::check(cudaGetLastError(), std::string(p.function) + ": launch of " + kernel.info.name);
+  });
 }
 
 /// The bound of a product at a precision: by the kernels of cuda.mma and cuda.hopper that it admits, whichever they are. Nine products of

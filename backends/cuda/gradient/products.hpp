@@ -118,17 +118,6 @@ __device__ __forceinline__ void copy_slab_of_a(float (&to)[C::depth][C::tile_m],
 
 __device__ __forceinline__ bool finite(float x) { return math::abs(x) <= std::numeric_limits<float>::max(); }
 
-/// The sum of an output from x on, one chain with k ascending.
-template <class G>
-__device__ __forceinline__ float chain(const detail::GradientArguments<G>& g, const G& functor, float x, std::int64_t l,
-                                       std::int64_t o, std::int64_t n, std::int64_t m) {
-  const float d = g.d.at(l, n, m);
-#pragma unroll 1
-  for (std::int64_t k = 0; k < g.k; ++k)
-    x = functor.accumulate(x, g.c.at(l, o, k), functor.multiply(d, g.b.at(l, n, k), g.a.at(l, k, m)));
-  return x;
-}
-
 /// Four neighbours in shared memory.
 __device__ __forceinline__ void load(float (&x)[4], const float* shared) {
   const auto four = *reinterpret_cast<const float4*>(shared);
@@ -250,20 +239,51 @@ struct FirstOutput {
   }
 };
 
-/// Stores the sums of a block, eight o after the other, by way of shared memory: four neighbours along m in a thread. Sums that are
-/// lost or not finite are computed again as one chain, by the thread that holds them, so that what is infinite or NaN is what the functor
-/// makes so; their neighbours keep their bits.
+/// What a block reads: slabs of its lines of A, B and C.
+template <class C>
+struct SlabCopies {
+  Lines a, b, c;
+  int all;  // k
+  template <class G>
+  __device__ __forceinline__ SlabCopies(const detail::GradientArguments<G>& g, const FirstOutput& first)
+      : a(Lines::of<true>(g.a.data + first.l * g.a.batch, g.a.row, g.a.column, first.m, g.m)),
+        b(Lines::of<false>(g.b.data + first.l * g.b.batch, g.b.column, g.b.row, first.n, g.n)),
+        c(Lines::of<false>(g.c.data + first.l * g.c.batch, g.c.column, g.c.row, first.o, g.outputs)),
+        all(static_cast<int>(g.k)) {}
+  __device__ __forceinline__ int count(int step) const { return std::min(all - step * C::depth, C::depth); }
+  __device__ __forceinline__ void operator()(int step, ProductSlab<C>& to) const {
+    copy_slab_of_a<C>(to.a, a, step * C::depth, count(step));
+    copy_slab<C>(to.b, b, step * C::depth, count(step));
+    copy_slab<C>(to.c, c, step * C::depth, count(step));
+  }
+};
+
+/// For each (n, m) of a block the o, as bits, whose outputs are computed again.
+template <class C>
+struct Again {
+  static_assert(C::outputs <= 32 && C::tile_m * C::tile_n == 4 * C::threads);
+  static constexpr std::uint32_t all = ~std::uint32_t{0};
+  alignas(16) std::uint32_t o[C::tile_m][C::tile_n];
+  /// The four neighbours of which a thread tells whether they have all o, or any.
+  __device__ __forceinline__ static int m_of(int thread) { return thread * 4 / C::tile_n; }
+  __device__ __forceinline__ bool has_all_of(int thread) const {
+    const uint4 four = reinterpret_cast<const uint4*>(o)[thread];
+    return (four.x & four.y & four.z & four.w) == all;
+  }
+  __device__ __forceinline__ bool has_any_of(int thread) const {
+    const uint4 four = reinterpret_cast<const uint4*>(o)[thread];
+    return (four.x | four.y | four.z | four.w) != 0;
+  }
+};
+
+/// Stores the sums of a block, eight o after the other, by way of shared memory: four neighbours along m in a thread. Sums that are not
+/// finite are not stored but added to `again`, whose members are not stored either. Returns whether it has any, after a barrier. (What is
+/// outside repeats what is inside but for the m, of which some pairs of A and D are no neighbours.)
 template <class G, class C>
-__device__ __forceinline__ void store_products(const detail::GradientArguments<G>& g, const G& functor,
-                                               const FirstOutput& first, const bool (&lost)[C::tile_m][C::tile_n],
-                                               ProductExchange<C>& exchange,
+__device__ __forceinline__ bool store_products(const detail::GradientArguments<G>& g, const G& functor,
+                                               const FirstOutput& first, Again<C>& again, ProductExchange<C>& exchange,
                                                const float (&sums)[C::columns][C::strips][C::tiles][4]) {
   const int thread = static_cast<int>(arch::thread_index()), lane = thread % 32, warp = thread / 32;
-  // The place of a sum in its tile and strip.
-  const auto o_of = [&](int r) { return lane % 4 * 2 + r % 2; };
-  const auto n_of = [&](int strip, int r) { return strip * 16 + r / 2 * 8 + lane / 4; };
-  std::uint64_t again = 0;  // sums that are not finite
-  static_assert(C::columns * C::strips * C::tiles * 4 <= 64);
 #pragma unroll
   for (int tile = 0; tile < C::tiles; ++tile) {
     __syncthreads();
@@ -271,13 +291,15 @@ __device__ __forceinline__ void store_products(const detail::GradientArguments<G
     for (int strip = 0; strip < C::strips; ++strip)
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
-        float2 pair{sums[0][strip][tile][r], sums[1][strip][tile][r]};
-        if (lost[warp * C::columns][n_of(strip, r)]) pair.x = std::numeric_limits<float>::quiet_NaN();
-        if (lost[warp * C::columns + 1][n_of(strip, r)]) pair.y = std::numeric_limits<float>::quiet_NaN();
-        const int bit = ((tile * C::strips + strip) * 4 + r) * 2;
-        if (!finite(pair.x)) again |= std::uint64_t{1} << bit;
-        if (!finite(pair.y)) again |= std::uint64_t{2} << bit;
-        exchange.sums[warp][o_of(r)][n_of(strip, r)] = pair;
+        const int row = lane % 4 * 2 + r % 2, n = strip * 16 + r / 2 * 8 + lane / 4, o = tile * 8 + row;
+        float pair[2] = {sums[0][strip][tile][r], sums[1][strip][tile][r]};
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          std::uint32_t& of_sum = again.o[warp * C::columns + j][n];
+          if ((of_sum >> o & 1) != 0) pair[j] = std::numeric_limits<float>::quiet_NaN();
+          if (!finite(pair[j])) atomicOr(&of_sum, std::uint32_t{1} << o);
+        }
+        exchange.sums[warp][row][n] = {pair[0], pair[1]};
       }
     __syncthreads();
     const int half = thread % 2, m = first.m + half * 4;
@@ -300,37 +322,112 @@ __device__ __forceinline__ void store_products(const detail::GradientArguments<G
           g.store(functor, functor.add(g.start(functor, first.l, o, n, m + j), values[j]), first.l, o, n, m + j);
     }
   }
-#pragma unroll 1
-  for (; again != 0; again &= again - 1) {
-    const int bit = __ffsll(static_cast<long long>(again)) - 1, r = bit / 2 % 4, strip = bit / 8 % C::strips;
-    const int o = first.o + bit / (8 * C::strips) * 8 + o_of(r), n = first.n + n_of(strip, r),
-              m = first.m + warp * C::columns + bit % 2;
-    if (o >= g.outputs || n >= g.n || m >= g.m) continue;
-    g.store(functor, chain(g, functor, g.start(functor, first.l, o, n, m), first.l, o, n, m), first.l, o, n, m);
-  }
+  return __syncthreads_or(again.has_any_of(thread) && first.m + again.m_of(thread) < g.m) != 0;
 }
 
-/// Makes infinite and NaN weights of a slab 0. `lost` tells outputs for which their terms are not 0: those whose difference is not
-/// below `least`. By a block, with a barrier at the end.
+/// Makes infinite and NaN weights of a slab 0, and adds the outputs for which their terms are not 0 to `again`: those whose difference is
+/// not below `least`. Returns whether `again` has all outputs of the block. By a block, with a barrier at the end.
 template <class C>
-__device__ __forceinline__ void take_infinite_weights(ProductSlab<C>& slab, const float (&d)[C::tile_m][C::tile_n],
-                                                      float least, bool (&lost)[C::tile_m][C::tile_n]) {
-  const int thread = static_cast<int>(arch::thread_index());
+__device__ __forceinline__ bool take_infinite_weights(ProductSlab<C>& slab, const float (&d)[C::tile_m][C::tile_n],
+                                                      float least, Again<C>& again) {
+  const int thread = static_cast<int>(arch::thread_index()), lane = thread % 32;
+  static_assert(C::depth * C::tile_m == 2 * C::threads);
+  float2& two = reinterpret_cast<float2*>(slab.a)[thread];
 #pragma unroll 1
-  for (int i = thread; i < C::tile_m * C::tile_n; i += C::threads) {
-    const int m = i / C::tile_n, n = i % C::tile_n;
+  for (int i = 0; i < 2; ++i) {
+    float& x = i == 0 ? two.x : two.y;
+    const bool infinite = !finite(x);
+    // A warp takes its infinite weights one by one, with an n in each lane.
 #pragma unroll 1
-    for (int k = 0; k < C::depth; ++k)
-      if (!finite(slab.a[k][swizzled(k, m)]) && !(math::abs(math::subtract(d[m][n], slab.b[n][k])) < least))
-        lost[m][n] = true;
+    for (unsigned left = __ballot_sync(0xffffffffu, infinite); left != 0; left &= left - 1) {
+      const int place = (thread - lane + __ffs(static_cast<int>(left)) - 1) * 2 + i, k = place / C::tile_m,
+                m = swizzled(k, place % C::tile_m);
+#pragma unroll 1
+      for (int n = lane; n < C::tile_n; n += 32)
+        if (!(math::abs(math::subtract(d[m][n], slab.b[n][k])) < least)) again.o[m][n] = Again<C>::all;
+    }
+    if (infinite) x = 0;
   }
   __syncthreads();
+  return __syncthreads_and(again.has_all_of(thread)) != 0;
+}
+
+/// Computes the outputs of `again`, each as one chain with k ascending, so that what is infinite or NaN is what the functor makes so; the
+/// others keep their bits. A thread owns 2 n × 2 m for all o, as on CUDA cores, and takes four k at a time.
+template <class G, class C>
+__device__ __forceinline__ void compute_again(const detail::GradientArguments<G>& g, const G& functor,
+                                              const FirstOutput& first, int steps, const float (&d)[C::tile_m][C::tile_n],
+                                              const Again<C>& again, ProductSlab<C>* slabs) {
+  constexpr int rows = 2, columns = 2, of_m = C::tile_m / columns, apart = C::threads / of_m, at_once = 4;
+  static_assert(rows * apart == C::tile_n && C::depth % at_once == 0);
+  const int thread = static_cast<int>(arch::thread_index()), thread_m = thread % of_m * columns, thread_n = thread / of_m;
+  SlabCopies<C> copy(g, first);
+  // Element by element: vectors would take registers from the loop over products of tensor cores.
+  copy.a.vectors = copy.b.vectors = copy.c.vectors = false;
+  bool any = false;
+  float of_d[rows][columns], sums[C::outputs][rows][columns];
+#pragma unroll
+  for (int i = 0; i < rows; ++i)
+#pragma unroll
+    for (int j = 0; j < columns; ++j) {
+      any = any || again.o[thread_m + j][thread_n + i * apart] != 0;
+      of_d[i][j] = d[thread_m + j][thread_n + i * apart];
+#pragma unroll
+      for (int o = 0; o < C::outputs; ++o) sums[o][i][j] = functor.identity();
+    }
+  const int most = __any_sync(0xffffffffu, any) != 0 ? C::depth : 0;  // a warp that has nothing to compute only copies
+  copy(0, slabs[0]);
+  arch::commit_copies();
 #pragma unroll 1
-  for (int i = thread; i < C::depth * C::tile_m; i += C::threads) {
-    float& x = slab.a[i / C::tile_m][i % C::tile_m];
-    if (!finite(x)) x = 0;
+  for (int step = 0; step < steps; ++step) {
+    if (step + 1 < steps) copy(step + 1, slabs[(step + 1) % 2]);
+    arch::commit_copies();
+    arch::wait_for_copies<1>();
+    __syncthreads();
+    const ProductSlab<C>& slab = slabs[step % 2];
+    const int count = std::min(copy.count(step), most);
+#pragma unroll 1
+    for (int k = 0; k < count; k += at_once) {
+      float b[rows][at_once], values[at_once][rows][columns];
+#pragma unroll
+      for (int i = 0; i < rows; ++i) load(b[i], &slab.b[thread_n + i * apart][k]);
+#pragma unroll
+      for (int kk = 0; kk < at_once; ++kk) {
+        const auto a = *reinterpret_cast<const float2*>(&slab.a[k + kk][swizzled(k, thread_m)]);
+#pragma unroll
+        for (int i = 0; i < rows; ++i)
+#pragma unroll
+          for (int j = 0; j < columns; ++j)
+            values[kk][i][j] = k + kk < count ? Multiply<G>::of(functor, of_d[i][j], b[i][kk], j == 0 ? a.x : a.y) : 0;
+      }
+#pragma unroll
+      for (int o = 0; o < C::outputs; ++o) {
+        if (o % 4 == 0 && first.o + o >= g.outputs) break;
+        float c[at_once];  // 0 where there is no k
+        load(c, &slab.c[o][k]);
+#pragma unroll
+        for (int kk = 0; kk < at_once; ++kk)
+#pragma unroll
+          for (int i = 0; i < rows; ++i)
+#pragma unroll
+            for (int j = 0; j < columns; ++j) sums[o][i][j] = functor.accumulate(sums[o][i][j], c[kk], values[kk][i][j]);
+      }
+    }
+    __syncthreads();
   }
-  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < rows; ++i)
+#pragma unroll
+    for (int j = 0; j < columns; ++j) {
+      const int n = first.n + thread_n + i * apart, m = first.m + thread_m + j;
+      const std::uint32_t wanted = n < g.n && m < g.m ? again.o[thread_m + j][thread_n + i * apart] : 0;
+#pragma unroll
+      for (int o = 0; o < C::outputs; ++o) {
+        const int at_o = first.o + o;
+        if ((wanted >> o & 1) != 0 && at_o < g.outputs)
+          g.store(functor, functor.add(g.start(functor, first.l, at_o, n, m), sums[o][i][j]), first.l, at_o, n, m);
+      }
+    }
 }
 
 template <class G, class C, bool compares>
@@ -346,21 +443,13 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
   const G functor = detail::functor_at(g.functor, first.l);
 
   static_assert(std::max({C::tile_m, C::tile_n, C::outputs}) <= Lines::most);
-  const Lines a_lines = Lines::of<true>(g.a.data + first.l * g.a.batch, g.a.row, g.a.column, first.m, g.m),
-              b_lines = Lines::of<false>(g.b.data + first.l * g.b.batch, g.b.column, g.b.row, first.n, g.n),
-              c_lines = Lines::of<false>(g.c.data + first.l * g.c.batch, g.c.column, g.c.row, first.o, g.outputs);
-  const auto copy = [&](int step, Slab& to) {
-    const int k = step * C::depth, count = std::min(static_cast<int>(g.k) - k, C::depth);
-    copy_slab_of_a<C>(to.a, a_lines, k, count);
-    copy_slab<C>(to.b, b_lines, k, count);
-    copy_slab<C>(to.c, c_lines, k, count);
-  };
+  const SlabCopies<C> copy(g, first);
   // D takes no registers, which are for the sums.
   __shared__ float d[C::tile_m][C::tile_n];
-  __shared__ bool lost[C::tile_m][C::tile_n];
+  __shared__ Again<C> again;
   for (int i = static_cast<int>(threadIdx.x); i < C::tile_m * C::tile_n; i += C::threads) {
     const int m = i % C::tile_m, n = i / C::tile_m;
-    lost[m][n] = false;
+    again.o[m][n] = 0;
     d[m][n] =
         g.d.at(first.l, std::min(first.n + n, static_cast<int>(g.n) - 1), std::min(first.m + m, static_cast<int>(g.m) - 1));
   }
@@ -377,7 +466,9 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
     __syncthreads();
     Slab& slab = slabs[step % 2];
     const auto weights = reinterpret_cast<const float2*>(slab.a)[arch::thread_index()];
-    if (__syncthreads_or(!finite(weights.x) || !finite(weights.y))) take_infinite_weights<C>(slab, d, functor.least, lost);
+    if (__syncthreads_or(!finite(weights.x) || !finite(weights.y)) &&
+        take_infinite_weights<C>(slab, d, functor.least, again))
+      break;
     // These take no registers during the copies.
     const int thread = static_cast<int>(arch::thread_index()), row = thread % 32 / 4, at_k = thread % 4 * C::next_thread,
               column = thread / 32 * C::columns, column_of_a = swizzled(at_k, column);
@@ -416,7 +507,9 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
     }
     __syncthreads();
   }
-  store_products<G, C>(g, functor, place(), lost, *reinterpret_cast<ProductExchange<C>*>(shared), sums);
+  arch::wait_for_copies<0>();  // of a slab that nobody reads, if the loop ended early
+  if (store_products<G, C>(g, functor, place(), again, *reinterpret_cast<ProductExchange<C>*>(shared), sums))
+    compute_again<G, C>(g, functor, place(), grid.steps, d, again, slabs);
 }
 
 }  // namespace rigel::backends::gradient
