@@ -199,7 +199,12 @@ RIGEL_FUNCTION T argument_of_matern(T v, T rate) {
 // That of the rational quadratic kernel, −ln (1 + v/alpha)^alpha. Beyond 2^100 an alpha is as good as infinite, and its product with 0
 // would be NaN if it were.
 template <class T>
-RIGEL_FUNCTION T argument_of_rational_quadratic(T v, T alpha) {
+#if RIGEL_ON_DEVICE
+__host__ __device__ __attribute__((noinline))  // in line log1p() would take registers from all kernels that run steps
+#else
+RIGEL_FUNCTION
+#endif
+T argument_of_rational_quadratic(T v, T alpha) {
   using std::log1p;
   const T limited = alpha > T(0x1p100) ? T(0x1p100) : alpha;
   return -limited * log1p(v / limited);
