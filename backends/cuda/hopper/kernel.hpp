@@ -205,10 +205,9 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
     static_assert(!Shape::few_registers || !std::is_same_v<typename S::element, float>);  // none is recomputed
     if constexpr (std::is_same_v<typename S::element, float>) {
       const tile::Origin o = origin();
-      tensor::recompute_non_finite<64, (Parts::planes == 1 ? 8
-                                        : Shape::n == 192 ? 12
-                                                          : 16)>(g, sums, o.batch, o.m, o.n,
-                                                                 reinterpret_cast<float*>(shared.buffers[warp].bytes), lane);
+      constexpr int together = Parts::planes == 1 ? 8 : Shape::n > 128 ? 16 : 32;  // as registers allow
+      tensor::recompute_non_finite<64, together>(g, sums, o.batch, o.m, o.n,
+                                                 reinterpret_cast<float*>(shared.buffers[warp].bytes), lane);
       asm volatile("" : "+r"(index));  // the origin is computed again, so that it takes no registers meanwhile
     }
     const tile::Origin o = origin();

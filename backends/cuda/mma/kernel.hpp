@@ -81,7 +81,7 @@ inline constexpr bool is_large = Shape::outputs_m * Shape::outputs_n >= 64 * 64;
 template <class Shape>
 constexpr int recomputed_together(Decomposition d) {
   if (d.products == 1) return 4;
-  return Shape::outputs_m == 32 || is_large<Shape> ? 16 : 32;
+  return is_large<Shape> ? 8 : Shape::outputs_m == 32 ? 16 : 32;
 }
 
 /// A step multiplies numbers of type `Element`. store_tile() stores the sums, unless the result has an OwnStore; with `after_layer`,

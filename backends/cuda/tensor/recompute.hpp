@@ -4,13 +4,11 @@
 // infinite or NaN, or a partial sum too large, while the sum itself is not. Each such sum is one chain of fma in ascending k, as
 // cuda.simt computes it, so its bits depend on its row and column alone.
 //
-// A warp recomputes some columns of its outputs at a time, in the registers' layout of its sums. Eight rows of A or eight columns of
-// B at a time pass through shared memory, where they come with neighbouring addresses; a lane keeps its rows of a slab in registers.
-// A single such sum thus costs as much as all of the warp's columns of that part, but a call full of them runs at two thirds of
-// cuda.simt's speed.
+// A warp recomputes some columns of its outputs at a time, in the registers' layout of its sums. Four numbers along K of each of its rows
+// and columns at a time pass through shared memory; lanes load neighbours, whatever the layout, one or two such slabs ahead.
 #pragma once
 
-#include <rigel/backends/cuda/arch/index.hpp>
+#include <rigel/backends/cuda/tensor/store.hpp>
 #include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/detail/arguments.hpp>
 
@@ -20,128 +18,101 @@
 
 namespace rigel::backends::tensor {
 
-/// How a warp recomputes [rows][columns] blocks of 16 × 8 sums: [tall][wide] blocks at a time, at most `most` sums of a lane, from
-/// slabs of `depth` along K.
+/// How a warp recomputes [rows][columns] blocks of 16 × 8 sums: [tall][wide] blocks at a time, at most `most` sums of a lane, which loads
+/// `ahead` slabs ahead. As registers and shared memory allow.
 template <int rows, int columns, int most>
 struct RecomputedPart {
-  static constexpr int depth = rows == 1 ? 8 : 4, tall = std::max(std::min(rows, most / 8), 1);
-  static constexpr int wide = std::min(columns, most / (4 * tall));
+  static constexpr int tall = std::max(std::min(rows, most / 8), 1), wide = std::min(columns, most / (4 * tall));
   static constexpr int parts_n = columns / wide, parts = rows / tall * parts_n;
-  static_assert(rows % tall == 0 && columns % wide == 0);
+  static constexpr int ahead = most > 16 ? 2 : most > 4 ? 1 : 0;
+  static constexpr int bytes = (16 * tall + 8 * wide) * 4 * static_cast<int>(sizeof(float));
+  static_assert(rows % tall == 0 && columns % wide == 0 && bytes <= StoreBuffer<32, float>::bytes);
 };
 
-/// Lines of an operand, rows of A or columns of B: eight at a time come through a warp's shared memory, `depth` along K of each.
-/// Neighbouring lanes load neighbours along K, or of different lines.
-template <int depth>
-class EightLines {
+/// Lines of an operand, rows of A or columns of B, of which a warp loads four numbers along K at a time: each load is of eight lines.
+class FourOfLines {
  public:
-  static constexpr int pitch = depth == 4 ? 4 : depth + 4;  // four numbers of each of eight lines use all 32 banks
-  static constexpr int bytes = 8 * pitch * static_cast<int>(sizeof(float));
-  static constexpr int of_lane = 8 * depth / 32;  // numbers
-  using Numbers = float[of_lane];
-
-  /// `lines` lines exist.
-  __device__ __forceinline__ EightLines(const float* data, std::int64_t line_stride, std::int64_t k_stride, int lines)
-      : data_(data), line_stride_(line_stride), k_stride_(k_stride), lines_(lines) {}
-
-  /// Loads the lane's numbers of the lines from `first` on. `left` of the slab and those after it exist along K; the others are 0.
-  __device__ __forceinline__ void load(Numbers& numbers, int first, int left) const {
-    const Own own(along_k());
-    const float* const from = data_ + (first + own.line) * line_stride_ + own.k * k_stride_;
-#pragma unroll
-    for (int i = 0; i < of_lane; ++i) {
-      const int line = first + own.line + i * own.lines_apart, k = own.k + i * own.k_apart;
-      numbers[i] = line < lines_ && k < left ? from[i * (own.lines_apart * line_stride_ + own.k_apart * k_stride_)] : 0;
-    }
+  /// `lines` lines and `k` numbers of each exist.
+  __device__ __forceinline__ FourOfLines(const float* data, std::int64_t line_stride, std::int64_t k_stride, int lines,
+                                         int k, int lane)
+      : line_stride_(line_stride), k_stride_(k_stride) {
+    const bool along_k = k_stride <= line_stride;  // neighbouring lanes take neighbours along K, else of different lines
+    const int line = along_k ? lane / 4 : lane % 8, own = along_k ? lane % 4 : lane / 8;
+    data_ = data + line * line_stride + own * k_stride;
+    lines_ = lines - line;
+    left_ = k - own;
+    place_ = 4 * line + own;
   }
-  /// Goes to the next slab.
-  __device__ __forceinline__ void advance() { data_ += depth * k_stride_; }
-  /// Puts all lanes' numbers to shared memory.
-  __device__ __forceinline__ void exchange(const Numbers& numbers, float* buffer) const {
-    const Own own(along_k());
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < of_lane; ++i)
-      buffer[(own.line + i * own.lines_apart) * pitch + own.k + i * own.k_apart] = numbers[i];
-    __syncwarp();
+  /// The lane's number of the eight lines from `first` on; 0 if it does not exist.
+  __device__ __forceinline__ float load(int first) const {
+    return first < lines_ && left_ > 0 ? data_[first * line_stride_] : 0;
   }
+  /// Goes to the next four numbers.
+  __device__ __forceinline__ void advance() {
+    data_ += 4 * k_stride_;
+    left_ -= 4;
+  }
+  /// Where it lies among the eight lines' in shared memory.
+  __device__ __forceinline__ int place() const { return place_; }
 
  private:
-  /// The place of a lane's first number, and how far the next one is. Found again at each use, so that it takes no registers.
-  struct Own {
-    int line, k, lines_apart, k_apart;
-    __device__ __forceinline__ explicit Own(bool along_k) {
-      const int lane = arch::lane_index();
-      line = along_k ? lane / depth : lane % 8, lines_apart = along_k ? 32 / depth : 0;
-      k = along_k ? lane % depth : lane / 8, k_apart = along_k ? 0 : 4;
-    }
-  };
-  __device__ __forceinline__ bool along_k() const { return k_stride_ <= line_stride_; }
-
-  const float* data_;
+  const float* data_;  // the lane's number of the first eight lines
   std::int64_t line_stride_, k_stride_;
-  int lines_;
+  int lines_, left_, place_;
 };
 
 /// sums += Σ_k A(l, m + …, k)·B(l, k, n + …), one chain each: sums[i][j] are those of rows `apart`·i and columns 8·j on, as arch::Mma
-/// has them. Rows and columns outside of C get 0. `ahead`: numbers are loaded while those before them are summed.
-template <int apart, int depth, bool ahead, class S, class Finish, int rows, int columns>
+/// has them. Rows and columns outside of C get 0.
+template <int apart, int ahead, class S, class Finish, int rows, int columns>
 __device__ __forceinline__ void add_chains(const detail::Arguments<S, Finish>& g, float (&sums)[rows][columns][4],
                                            std::int64_t l, std::int64_t m, std::int64_t n, float* buffer, int lane) {
-  using Lines = EightLines<depth>;
   using Four = tile::Chunk<float, 4>;
   const auto last_k = static_cast<int>(g.k);
   const auto last = [](std::int64_t left, int most) { return static_cast<int>(std::min<std::int64_t>(left, most)); };
-  Lines a(&g.a.at(l, m, 0), g.a.row, g.a.column, last(g.m - m, apart * rows));
-  Lines b(&g.b.at(l, 0, n), g.b.column, g.b.row, last(g.n - n, 8 * columns));
-  typename Lines::Numbers next_a[rows][2], next_b;
-  const auto load_a = [&](int left) __attribute__((always_inline)) {
-#pragma unroll
-    for (int i = 0; i < rows; ++i)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) a.load(next_a[i][half], apart * i + 8 * half, left);
+  FourOfLines a(&g.a.at(l, m, 0), g.a.row, g.a.column, last(g.m - m, apart * rows), last_k, lane);
+  FourOfLines b(&g.b.at(l, 0, n), g.b.column, g.b.row, last(g.n - n, 8 * columns), last_k, lane);
+  float* const buffer_b = buffer + 64 * rows;
+  struct Slab {
+    float a[2 * rows], b[columns];
   };
-  if constexpr (ahead) {
-    load_a(last_k);
-    b.load(next_b, 0, last_k);
-  }
-#pragma unroll 1
-  for (int k = 0; k < last_k; k += depth) {
-    float of_a[rows][2][depth];
-    if constexpr (!ahead) load_a(last_k - k);
+  Slab slabs[std::max(ahead, 1)];
+  const auto load = [&](Slab& slab) __attribute__((always_inline)) {
 #pragma unroll
-    for (int i = 0; i < rows; ++i)
+    for (int i = 0; i < 2 * rows; ++i) slab.a[i] = a.load(i / 2 * apart + i % 2 * 8);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        a.exchange(next_a[i][half], buffer);
-#pragma unroll
-        for (int q = 0; q < depth; q += 4) {
-          const auto four = Four::load(buffer + lane / 4 * Lines::pitch + q);
-#pragma unroll
-          for (int v = 0; v < 4; ++v) of_a[i][half][q + v] = four.value[v];
-        }
-      }
+    for (int j = 0; j < columns; ++j) slab.b[j] = b.load(8 * j);
     a.advance();
-    if constexpr (ahead) load_a(last_k - k - depth);
+    b.advance();
+  };
+#pragma unroll
+  for (int s = 0; s < ahead; ++s) load(slabs[s]);
+#pragma unroll 1
+  for (int k = 0; k < last_k; k += 4) {
+    if constexpr (ahead == 0) load(slabs[0]);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 2 * rows; ++i) buffer[32 * i + a.place()] = slabs[0].a[i];
+#pragma unroll
+    for (int j = 0; j < columns; ++j) buffer_b[32 * j + b.place()] = slabs[0].b[j];
+    __syncwarp();
+#pragma unroll
+    for (int s = 1; s < ahead; ++s) slabs[s - 1] = slabs[s];
+    if constexpr (ahead > 0) load(slabs[ahead - 1]);
+
+    Four of_a[rows][2];
+#pragma unroll
+    for (int i = 0; i < 2 * rows; ++i) of_a[i / 2][i % 2] = Four::load(buffer + 32 * i + lane / 4 * 4);
 #pragma unroll
     for (int j = 0; j < columns; ++j) {
-      const bool ends = j + 1 == columns;
-      if constexpr (!ahead) b.load(next_b, 8 * j, last_k - k);
-      b.exchange(next_b, buffer);
-      if (ends) b.advance();
-      if constexpr (ahead) b.load(next_b, ends ? 0 : 8 * (j + 1), last_k - k - (ends ? depth : 0));
+      const float* const from = buffer_b + 32 * j + lane % 4 * 8;
+      const Four of_b[2] = {Four::load(from), Four::load(from + 4)};
 #pragma unroll
-      for (int q = 0; q < depth; q += 4) {
-        const float* const from = buffer + lane % 4 * 2 * Lines::pitch + q;
-        const Four of_b[2] = {Four::load(from), Four::load(from + Lines::pitch)};
+      for (int step = 0; step < 4; ++step)
 #pragma unroll
-        for (int step = 0; step < 4; ++step)
+        for (int i = 0; i < rows; ++i)
 #pragma unroll
-          for (int i = 0; i < rows; ++i)
-#pragma unroll
-            for (int r = 0; r < 4; ++r)
-              sums[i][j][r] = math::fma(of_a[i][r / 2][q + step], of_b[r % 2].value[step], sums[i][j][r]);
-      }
+          for (int r = 0; r < 4; ++r)
+            sums[i][j][r] = math::fma(of_a[i][r / 2].value[step], of_b[r % 2].value[step], sums[i][j][r]);
     }
   }
 }
@@ -169,7 +140,7 @@ __device__ __forceinline__ void for_each_part(const Use& use) {
 }
 
 /// Recomputes those of a warp's sums that are not finite; C(l, m, n) is the first. `x`, `apart`: as in add_chains(); `buffer` has
-/// EightLines::bytes of shared memory. `most`: sums of a lane at a time, as registers allow; with 4 there are none to load ahead.
+/// RecomputedPart::bytes of shared memory.
 template <int apart, int most, class S, class Finish, int rows, int columns>
 __device__ __forceinline__ void recompute_non_finite(const detail::Arguments<S, Finish>& g, float (&x)[rows][columns][4],
                                                      std::int64_t l, std::int64_t m, std::int64_t n, float* buffer,
@@ -185,8 +156,8 @@ __device__ __forceinline__ void recompute_non_finite(const detail::Arguments<S, 
     });
     if (__all_sync(~0u, finite)) continue;
     float sums[tall][wide][4] = {};
-    add_chains<apart, Part::depth, (most > 4)>(g, sums, l, m + part / Part::parts_n * tall * apart,
-                                               n + part % Part::parts_n * wide * 8, buffer, lane);
+    add_chains<apart, Part::ahead>(g, sums, l, m + part / Part::parts_n * tall * apart, n + part % Part::parts_n * wide * 8,
+                                   buffer, lane);
     for_each_part<Part::parts>([&]<int p>() __attribute__((always_inline)) {
       if (p != part) return;
 #pragma unroll
