@@ -110,6 +110,10 @@ constexpr void check_closure_types() {
       !std::is_integral_v<Element> || KnowsNoPath<S> || requires { S::annihilator(); },
       "closure: a semiring of integers has to say what no path is: by annihilator() where identity() absorbs, else by "
       "is_no_path(x) (rigel/semiring.hpp). min_times of integers has neither, for its infinity wraps: use float or double");
+  static_assert(
+      !std::is_final_v<S> || KnowsNoPath<S> || requires { S::annihilator(); },
+      "closure: a semiring that is final has to say what no path is, by annihilator() or is_no_path(x); closure() "
+      "derives from others to see to it");
   static_assert(holds<typename view_t<DView>::non_const_value_type, Element>,
                 "closure: D holds the semiring's element type");
   static_assert(!std::is_same_v<typename view_t<DView>::non_const_value_type, bool> || std::is_same_v<Element, bool> ||

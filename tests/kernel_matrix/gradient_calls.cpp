@@ -373,9 +373,11 @@ TEST_CASE_TEMPLATE("kernel_matrix_gradient: explained", Exec, RIGEL_TEST_SPACES)
     for (const char* part : parts) CHECK(text.find(part) != std::string::npos);
   };
   check(metric::euclidean{}, kernel::gaussian{1}, kernel::gaussian{o.dh},
-        {"\ndistances: contract", "\ndZ: gradient", "\ndX: gradient"});
+        {"\ndistances: kernel_matrix_gradient l2_squared", "\ndZ: kernel_matrix_gradient euclidean",
+         "\ndX: kernel_matrix_gradient euclidean"});
   check(metric::inner_product{}, kernel::polynomial{2}, kernel::polynomial{0, o.dh, 0},
-        {"\nproducts: contract", "\ndZ: contract", "\ndX: contract"});
+        {"\nproducts: kernel_matrix_gradient plus_times", "\ndZ: kernel_matrix_gradient plus_times",
+         "\ndX: kernel_matrix_gradient plus_times"});
   const auto none = batch<double, Exec>(0, 3, 2), g = batch<double, Exec>(0, 3, 3);
   const auto of_none = rigel::explain_kernel_matrix_gradient(exec, none, g, metric::euclidean{}, kernel::laplace{1}, none,
                                                              rigel::no_gradient);
