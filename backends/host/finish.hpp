@@ -26,6 +26,26 @@ inline constexpr int most_values = 128;
 template <class Level, class Value>
 void store_values(const detail::ProgramFinish& finish, Value* v, int count, void* c, const Place& at);
 
+/// Applies the epilogue to `rows` × `count` values that lie in C: rows are `row_stride` apart, values of a row are neighbours; `at` is the
+/// place of the first.
+template <class Level, class Value>
+void apply_in_place(const detail::ProgramFinish& finish, Value* first, std::int64_t rows, std::int64_t row_stride, int count,
+                    const Place& at);
+
+/// Whether C holds results of type T before their epilogue is applied as well as after it: it has their type, there are no steps or T is a
+/// floating-point type, and no step reads the elements of C, which residual() may.
+template <class T>
+RIGEL_FUNCTION bool holds_results(const detail::ProgramFinish& finish, const void* c) {
+  if (!std::is_floating_point_v<T>) return finish.template is_copy<T>();
+  if (finish.type != scalar_of<T>) return false;
+  for (int i = 0; i < finish.program.size(); ++i) {
+    const epilogue::Step& step = finish.program[i];
+    if (step.x_from >= 0 && finish.program.source(step.x_from).data == c) return false;
+    if (step.y_from >= 0 && finish.program.source(step.y_from).data == c) return false;
+  }
+  return true;
+}
+
 /// Interleaved outputs of several matrices, and where they go in C: output j of line i of lane l is at [(i·length + j)·lanes + l]. Lines are
 /// rows of C, or columns if `transposed`.
 struct BatchOutputs {

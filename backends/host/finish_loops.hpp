@@ -101,6 +101,16 @@ template <class Level, class Value>
 }
 
 template <class Level, class Value>
+[[gnu::noinline]] void apply_in_place(const detail::ProgramFinish& finish, Value* first, std::int64_t rows,
+                                      std::int64_t row_stride, int count, const Place& at) {
+  if (row_stride == count && !finish.reads_place)  // one line
+    return apply_steps<Level>(finish.program, 0, first, static_cast<int>(rows) * count, at);
+  Place row = at;
+  for (std::int64_t i = 0; i < rows; ++i, ++row.row)
+    apply_steps<Level>(finish.program, 0, first + i * row_stride, count, row);
+}
+
+template <class Level, class Value>
 [[gnu::noinline]] void store_batch(const detail::ProgramFinish& finish, Value* results, Value* values, void* c,
                                    const BatchOutputs& o) {
   const std::int64_t count = o.lines * o.length;

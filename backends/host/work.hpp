@@ -23,6 +23,7 @@ struct Worker {
   const Grid& grid;
   detail::Strided<const Element> a, b;  // a: rows of the loops × k, b: k × columns of the loops
   std::int64_t m, n, c_row, c_column;
+  bool into_c, steps_in_c;  // C receives accumulators unchanged; the steps of the epilogue are applied there
   Operand* packed_a;
   Operand* packed_b;
   Accumulator* block;
@@ -51,7 +52,17 @@ struct Worker {
     n = t ? g.m : g.n;
     c_row = t ? g.c_strides.column : g.c_strides.row;
     c_column = t ? g.c_strides.row : g.c_strides.column;
+    into_c = steps_in_c = false;
+    if constexpr (can_be_in_c) {
+      into_c = c_column == 1 && holds_results<Accumulator>(g.finish, g.c);
+      steps_in_c = can_take_steps_in_c && into_c && !g.finish.program.empty();
+    }
   }
+
+  /// Whether C may receive accumulators unchanged.
+  static constexpr bool can_be_in_c = std::is_same_v<Finish, detail::ProgramFinish> && std::is_arithmetic_v<Accumulator> &&
+                                      !requires(const S s, Accumulator x) { s.result(x); };
+  static constexpr bool can_take_steps_in_c = can_be_in_c && std::is_floating_point_v<Accumulator>;
 
   RIGEL_MEMBER Place place(std::int64_t l, std::int64_t i, std::int64_t j) const {
     return {l, i, j, l * g.c_strides.batch + i * c_row + j * c_column, c_column, grid.transposed};
@@ -107,9 +118,25 @@ struct Worker {
           r += rows;
           left -= rows;
         }
+        if constexpr (can_take_steps_in_c)
+          if (part.last && steps_in_c && (by_rows || q + 1 == inner))
+            apply_up_to(part, by_rows ? i : 0, i + M::rows < part.rows ? i + M::rows : part.rows,
+                        j + M::columns < part.columns ? j + M::columns : part.columns);
       }
   }
   static constexpr int short_steps = 32;
+  // Steps are applied in C to so many columns at a time, which are long enough for loops and still lie in a cache.
+  static constexpr int columns_of_steps = 256;
+
+  /// Applies the steps to rows i, …, i_end − 1 of the tile in C, once the columns before j_end end a part of the tile.
+  RIGEL_MEMBER void apply_up_to(const Part& part, std::int64_t i, std::int64_t i_end, std::int64_t j_end) {
+    static_assert(columns_of_steps % M::columns == 0);
+    if (j_end != part.columns && j_end % columns_of_steps != 0) return;
+    const std::int64_t j = (j_end - 1) / columns_of_steps * columns_of_steps;
+    const Place at = place(part.l, part.i0 + i, part.j0 + j);
+    apply_in_place<Level>(g.finish, static_cast<Accumulator*>(g.c) + at.offset, i_end - i, c_row,
+                          static_cast<int>(j_end - j), at);
+  }
 
   /// Rows r, …, r + rows − 1 of the block at (i, j) of the tile, by a loop that computes as many or more.
   RIGEL_MEMBER void block_of(const S& s, const Part& part, std::int64_t i, std::int64_t j, int r, int rows,
@@ -135,13 +162,22 @@ struct Worker {
         return;
       }
     }
-    const bool into_c = part.last && copies() && c_column == 1 && rows == loop.rows && columns == M::columns;
-    Accumulator* const out = !part.last ? partial
-                             : into_c   ? static_cast<Accumulator*>(g.c) + place(part.l, m0, n0).offset
-                                        : block;
-    const std::int64_t out_stride = !part.last ? grid.tile_n : into_c ? c_row : M::columns;
-    loop.run(as_of_operands(s), part.k0, part.steps, panel_a, panel_b, in, in_stride, out, out_stride);
-    if (part.last && !into_c)
+    if constexpr (can_be_in_c) {
+      if (part.last && into_c) {
+        const bool whole = rows == loop.rows && columns == M::columns;
+        Accumulator* const c = static_cast<Accumulator*>(g.c) + place(part.l, m0, n0).offset;
+        loop.run(as_of_operands(s), part.k0, part.steps, panel_a, panel_b, in, in_stride, whole ? c : block,
+                 whole ? c_row : M::columns);
+        if (!whole)
+          for (int row = 0; row < rows; ++row)
+            for (int column = 0; column < columns; ++column) c[row * c_row + column] = block[row * M::columns + column];
+        return;
+      }
+    }
+    Accumulator* const out = part.last ? block : partial;
+    loop.run(as_of_operands(s), part.k0, part.steps, panel_a, panel_b, in, in_stride, out,
+             part.last ? M::columns : grid.tile_n);
+    if (part.last)
       for (int row = 0; row < rows; ++row)
         store_row<Level>(s, g.finish, block + row * M::columns, columns, g.c, place(part.l, m0 + row, n0));
   }
@@ -150,14 +186,6 @@ struct Worker {
   RIGEL_MEMBER void start(const S& s, std::int64_t l, std::int64_t i, std::int64_t j, int rows, int columns) {
     for (int e = 0; e < M::rows * M::columns; ++e) block[e] = S::identity();
     for (int r = 0; r < rows; ++r) start_row<Level>(s, g.finish, block + r * M::columns, columns, g.c, place(l, i + r, j));
-  }
-
-  /// Whether C receives accumulators unchanged.
-  RIGEL_MEMBER bool copies() const {
-    if constexpr (std::is_arithmetic_v<Accumulator> && !requires(const S s, Accumulator x) { s.result(x); })
-      return g.finish.template is_copy<Accumulator>();
-    else
-      return false;
   }
 
   RIGEL_MEMBER void tile(std::int64_t t) {

@@ -21,10 +21,12 @@
 #include <tests/support/random.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -499,6 +501,108 @@ void check_functor(const S& s, std::uint64_t seed) {
   check_all(subject, seed);
 }
 
+// ---- steps in C ------------------------------------------------------------------------------------------------------
+
+/// C as residual() takes it.
+template <class T, class Exec>
+auto view_of_c(const support::Problem<Exec>& problem) {
+  const rigel::Operand& c = problem.p.c;
+  const auto extent = [](std::int64_t x) { return static_cast<std::size_t>(x); };
+  const Kokkos::LayoutStride layout(extent(c.batches), extent(c.batches == 1 ? c.rows * c.columns : c.batch_stride),
+                                    extent(c.rows), extent(c.row_stride), extent(c.columns), extent(c.column_stride));
+  return Kokkos::View<T***, Kokkos::LayoutStride, typename Exec::memory_space, Kokkos::MemoryUnmanaged>(
+      static_cast<T*>(c.data), layout);
+}
+
+/// C's bytes after `program` on each of its values.
+Bytes applied(const rigel::epilogue::Program& program, const support::Placement& c, Scalar type, Bytes bytes) {
+  const auto all = [&]<class T>(T) {
+    for (std::int64_t l = 0; l < c.batches; ++l)
+      for (std::int64_t i = 0; i < c.rows; ++i)
+        for (std::int64_t j = 0; j < c.columns; ++j) {
+          unsigned char* const at = bytes.data() + static_cast<std::size_t>(c.at(l, i, j)) * sizeof(T);
+          T value;
+          std::memcpy(&value, at, sizeof value);
+          value = program(value, i, j, l);
+          std::memcpy(at, &value, sizeof value);
+        }
+  };
+  type == Scalar::f32 ? all(float()) : all(double());
+  return bytes;
+}
+
+/// Epilogues where C has the sums' type, which blocks apply in C: edges of blocks and of the columns that take steps at a time,
+/// several tiles and blocks of K, both directions of C, C with gaps. A step that an output took twice, or not at all, changes it.
+template <class Exec>
+void check_steps_in_c(const Subject<Exec>& subject, std::uint64_t seed) {
+  namespace steps = rigel::epilogue;
+  CAPTURE(std::string(subject.facts.name));
+  const Scalar type = subject.facts.result;
+  support::Random random(seed);
+  constexpr Extents all[] = {{1, 1, 300, 2},  {1, 5, 33, 8},    {1, 6, 16, 1},    {1, 7, 17, 0},      {1, 13, 257, 8},
+                             {1, 9, 600, 33}, {2, 14, 255, 3},  {1, 250, 20, 8},  {1, 250, 33, 257},  {1, 20, 300, 600},
+                             {3, 12, 64, 65}, {1, 33, 513, 31}, {1, 14, 520, 40}, {1, 13, 530, 1000}, {1, 300, 2, 40}};
+  constexpr Order orders[] = {Order::right, Order::left, Order::padded_right, Order::padded_left, Order::scattered};
+  constexpr int programs = 6;
+  int trials = 0;
+  for (const Extents& e : all)
+    for (int number = 0; number < programs; ++number, ++trials) {
+      const support::Trial trial{.batch = e.batch,
+                                 .m = e.m,
+                                 .n = e.n,
+                                 .k = e.k,
+                                 .a = Order::right,
+                                 .b = Order::left,
+                                 .c = orders[trials % std::size(orders)],
+                                 .share = support::Share::none,
+                                 .index = rigel::Batch::first,
+                                 .accumulate = subject.kernels.front().info.accumulates && random.chance(0.3),
+                                 .epilogue = 1,
+                                 .special = random.pick({Special::none, Special::none, Special::few}),
+                                 .seed = random.next()};
+      CAPTURE(trial.text());
+      CAPTURE(number);
+      support::Problem<Exec> problem(trial, subject.facts, support::operands_for(trial, subject.facts, subject.few_values));
+      problem.p.semiring_object = subject.object;
+      const auto numbers = [&](std::int64_t count) {
+        std::vector<double> list;
+        for (std::int64_t i = 0; i < count; ++i) list.push_back(static_cast<double>(random.integer(-8, 8)));
+        return support::matrix<float, Exec>(1, static_cast<int>(count), list);
+      };
+      const auto row = numbers(e.n), column = numbers(e.m);
+      const auto set = [&]<class T>(T) {
+        switch (number) {
+          case 0: problem.program = steps::scale(0.75) | steps::add(1); break;
+          case 1: problem.program = steps::clamp(-1, 2) | steps::add(0.5); break;
+          case 2: problem.program = steps::pow(0.5) | steps::exponential(-0.25); break;
+          case 3: problem.program = steps::relu() | steps::scale(-2) | steps::add_diagonal(3, 1, 0); break;
+          case 4: problem.program = steps::add_row(row) | steps::scale_column(column) | steps::threshold(0.5); break;
+          default: problem.program = steps::scale(0.5) | steps::residual(view_of_c<T>(problem)); break;
+        }
+      };
+      type == Scalar::f32 ? set(float()) : set(double());
+      const bool has_reference = !subject.facts.transcendental;
+      const Bytes expected = has_reference ? subject.reference(problem) : Bytes();
+      for (const Kernel<Contraction>& kernel : subject.kernels) {
+        if (!computes_in(kernel, Way::blocks, subject, problem.p)) continue;
+        CAPTURE(kernel.info.name);
+        const int threads = random.pick({1, 2, 5});
+        CAPTURE(threads);
+        const Bytes actual = result_in(Way::blocks, kernel, problem, threads, whole);
+        const support::Placement& c = problem.operands.c;
+        CHECK(support::same_gaps(c, type, actual, problem.operands.c_bytes));
+        if (has_reference) {
+          CHECK(support::differences(c, type, actual, expected) == 0);
+        } else if (number != programs - 1) {  // the last one reads C
+          const steps::Program program = std::exchange(problem.program, steps::Program{});
+          const Bytes sums = result_in(Way::blocks, kernel, problem, threads, whole);
+          problem.program = program;
+          CHECK(support::differences(c, type, actual, applied(program, c, type, sums)) == 0);
+        }
+      }
+    }
+}
+
 /// Calls run.operator()<Exec>() if Exec runs on the host. Nothing is instantiated for a device.
 template <class Exec, class Run>
 void on_host(const Run& run) {
@@ -513,6 +617,15 @@ void on_host(const Run& run) {
 TEST_CASE_TEMPLATE("ways of the host: compiled semirings at every level", Exec, RIGEL_TEST_SPACES) {
   on_host<Exec>([]<class Host>() {
     for (const Types& types : zoo) check_all(compiled<Host>(types), 1);
+  });
+}
+
+TEST_CASE_TEMPLATE("ways of the host: steps are applied once to each output", Exec, RIGEL_TEST_SPACES) {
+  on_host<Exec>([]<class Host>() {
+    constexpr Types all[] = {{"plus_times", Scalar::f32, Scalar::f32}, {"l2_squared", Scalar::f64, Scalar::f64},
+                             {"min_plus", Scalar::f32, Scalar::f32},   {"l1", Scalar::f16, Scalar::f32},
+                             {"max_times", Scalar::f64, Scalar::f64},  {"lp", Scalar::f32, Scalar::f32}};
+    for (const Types& types : all) check_steps_in_c(compiled<Host>(types), 24);
   });
 }
 
