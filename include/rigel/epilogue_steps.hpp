@@ -87,11 +87,11 @@ constexpr Reads reads_of(Kind kind) {
 /// l·batch_stride + m·row_stride + n·column_stride. A stride is 0 if one number serves all.
 struct Source {
   const void* data = nullptr;
-  Scalar type = Scalar::other;
   std::int64_t batch_stride = 0, row_stride = 0, column_stride = 0;
   std::int64_t batches = 1, rows = 1, columns = 1;  // extents; 1 where one number serves all
   const char* argument = "";                        // the function that took the view, for messages
   unsigned spaces = 0;                              // rigel::Spaces that can read it
+  Scalar type = Scalar::other;
 
   /// Whether the outputs of a matrix read different numbers.
   RIGEL_MEMBER constexpr bool varies() const { return row_stride != 0 || column_stride != 0; }

@@ -34,7 +34,7 @@ Source source_of(const View& view, const char* argument) {
   constexpr Scalar type = scalar_of<T>;
   static_assert(type <= Scalar::f64 || type == Scalar::i32,
                 "epilogue: a parameter is a view of rigel::half, rigel::bfloat16, float, double or std::int32_t");
-  return {.data = view.data(), .type = type, .argument = argument, .spaces = spaces_with<typename View::memory_space>()};
+  return {.data = view.data(), .argument = argument, .spaces = spaces_with<typename View::memory_space>(), .type = type};
 }
 
 /// A parameter: a view of rank 0, or of rank 1 with one number for each batch, or one for all.

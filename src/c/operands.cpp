@@ -84,7 +84,6 @@ epilogue::Source source_of(const rigel_matrix& given, const char* name, Space sp
     refuse(std::string(name) + ".type is " + rigel::name(o.type) + ", expected f16, bf16, f32, f64 or i32");
   const auto step = [](std::int64_t extent, std::int64_t stride) { return extent == 1 ? 0 : stride; };
   return {.data = o.data,
-          .type = o.type,
           .batch_stride = o.batch_stride,
           .row_stride = step(o.rows, o.row_stride),
           .column_stride = step(o.columns, o.column_stride),
@@ -92,7 +91,8 @@ epilogue::Source source_of(const rigel_matrix& given, const char* name, Space sp
           .rows = o.rows,
           .columns = o.columns,
           .argument = name,
-          .spaces = bit(space)};
+          .spaces = bit(space),
+          .type = o.type};
 }
 
 // A step. Its numbers are as the functions of rigel/epilogue.hpp take them, which turn some into others.

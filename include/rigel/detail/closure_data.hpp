@@ -16,8 +16,7 @@ concept KnowsNoPath = requires(typename S::accumulator x) {
 
 /// The semiring that closure() computes in: S itself, if it says of its identity() that it absorbs, or what stands for no path.
 template <class S>
-using closed_t =
-    std::conditional_t<KnowsNoPath<S> || std::is_final_v<S> || requires { S::annihilator(); }, S, Absorbing<S>>;
+using closed_t = std::conditional_t<KnowsNoPath<S> || std::is_final_v<S> || requires { S::annihilator(); }, S, Absorbing<S>>;
 
 /// In place of an index type where no predecessors are kept.
 struct no_index {};
