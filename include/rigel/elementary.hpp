@@ -490,11 +490,11 @@ __device__ inline float exponent_of(std::uint32_t bits) {
 __device__ inline float mantissa_of(std::uint32_t bits) { return __uint_as_float((bits & 0x7fffffu) | 0x3f800000u); }
 // Whether the float is 0, infinity or NaN, which are their own powers.
 __device__ inline bool is_own_power(std::uint32_t bits) { return bits - 1 >= 0x7f800000u - 1; }
-// x^p of any other float by two instructions of the special-function unit.
-__device__ inline float power_of_parts(std::uint32_t bits, float p) {
+// x^p of any other float by two instructions of the special-function unit; `exponent` is that of x.
+__device__ inline float power_of_parts(std::uint32_t bits, float exponent, float p) {
   float log, y;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(log) : "f"(mantissa_of(bits)));
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(math::fma(p, exponent_of(bits), p * log)));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(math::fma(p, exponent, p * log)));
   return y;
 }
 
@@ -508,19 +508,20 @@ __device__ inline float power_of_parts(std::uint32_t bits, float p) {
 RIGEL_FUNCTION float power_approximately(float x, float p) {
 #if RIGEL_ON_DEVICE
   const std::uint32_t bits = __float_as_uint(x);
-  return detail::is_own_power(bits) ? x : detail::power_of_parts(bits, p);
+  return detail::is_own_power(bits) ? x : detail::power_of_parts(bits, detail::exponent_of(bits), p);
 #else
   return std::pow(x, p);
 #endif
 }
-/// The same for any p, of which the caller computes power_of_infinity(p) once. 0 stays 0.
-RIGEL_FUNCTION float power_of_infinity(float p) { return p > 0 ? infinity<float>() : p < 0 ? 0 : p + 1; }
-RIGEL_FUNCTION float power_approximately(float x, float p, float of_infinity) {
+/// The same for any p and an x that is not 0: ∞ has the powers ∞, 1 and 0, and NaN, also as p, gives NaN.
+RIGEL_FUNCTION float power_approximately_of_any(float x, float p) {
 #if RIGEL_ON_DEVICE
   const std::uint32_t bits = __float_as_uint(x);
-  return detail::is_own_power(bits) ? minimum(x, of_infinity) : detail::power_of_parts(bits, p);
+  // An exponent beyond all others, which p = 0 still makes 0.
+  const float exponent = detail::is_own_power(bits) ? minimum(x, 0x1p100f) : detail::exponent_of(bits);
+  return detail::power_of_parts(bits, exponent, p);
 #else
-  return x == infinity<float>() ? of_infinity : x == 0 ? 0 : power(x, p);
+  return power(x, p);
 #endif
 }
 

@@ -218,10 +218,11 @@ class Program {
                                                         std::int64_t m, std::int64_t n, int apart_m, int apart_n) const {
     for (int from = step.y_from >= 0 ? step.y_from : step.x_from; from >= 0;) {
       sources_[from].read(x, l, m, n, apart_m, apart_n);
-      if (from == step.y_from) y = x[0];
       if (from == step.x_from) break;
+      y = x[0];
       from = step.x_from;
     }
+    if (step.y_from >= 0 && step.y_from == step.x_from) y = x[0];
   }
 
   // Steps of all kinds share one loop, which takes a group at a time, since reading parameters takes long code. Frequent steps

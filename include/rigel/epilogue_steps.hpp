@@ -196,17 +196,19 @@ RIGEL_FUNCTION T argument_of_matern(T v, T rate) {
 #endif
   return argument < T(-1000) ? T(-1000) : argument;
 }
-// That of the rational quadratic kernel, −ln (1 + v/alpha)^alpha. Beyond 2^100 an alpha is as good as infinite, and its product with 0
-// would be NaN if it were.
-template <class T>
 #if RIGEL_ON_DEVICE
-__host__ __device__ __attribute__((noinline))  // in line log1p() would take registers from all kernels that run steps
-#else
-RIGEL_FUNCTION
+// ln (1 + x), a function of its own: in line that of floats makes the kernel of Euclidean distances spill.
+__host__ __device__ __attribute__((noinline)) inline float log1p_apart(float x) { return ::log1pf(x); }
 #endif
-T argument_of_rational_quadratic(T v, T alpha) {
+// The argument of the rational quadratic kernel, −ln (1 + v/alpha)^alpha. Beyond 2^100 an alpha is as good as infinite, and its product
+// with 0 would be NaN if it were.
+template <class T>
+RIGEL_FUNCTION T argument_of_rational_quadratic(T v, T alpha) {
   using std::log1p;
   const T limited = alpha > T(0x1p100) ? T(0x1p100) : alpha;
+#if RIGEL_ON_DEVICE
+  if constexpr (std::is_same_v<T, float>) return -limited * log1p_apart(v / limited);
+#endif
   return -limited * log1p(v / limited);
 }
 // The argument of a step's exponential.

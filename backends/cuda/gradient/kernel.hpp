@@ -76,12 +76,19 @@ struct Multiply<gradient_of::manhattan<float>> {
     return g.multiply_by(difference, __uint_as_float(__float_as_uint(a) ^ (__float_as_uint(difference) & 0x80000000u)));
   }
 };
-/// A power of a float by two special functions: math::power_approximately(). (The term of a difference of 0 is 0, whatever its power.)
+/// A power of a float by two special functions. (The term of a difference of 0 is 0, whatever its power.)
 template <>
 struct Multiply<gradient_of::minkowski<float>> {
   static __device__ __forceinline__ float of(const gradient_of::minkowski<float>& g, float d, float b, float a) {
-    const float difference = math::subtract(d, b), of_infinity = math::power_of_infinity(g.exponent);
-    return g.multiply_by(difference, math::power_approximately(math::abs(difference), g.exponent, of_infinity), a);
+    const float difference = math::subtract(d, b);
+    const float power = math::power_approximately_of_any(math::abs(difference), g.exponent);
+#if __CUDA_ARCH__ < 900
+    // multiply_by() in other words: its would take a register for each weight before sm_90, those below on it, and all are in use.
+    const bool is_none = math::abs(difference) < g.least || (a == 0 && difference == difference);
+    return is_none ? 0 : math::multiply(a, __builtin_elementwise_copysign(power, difference));
+#else
+    return g.multiply_by(difference, power, a);
+#endif
   }
 };
 
