@@ -246,7 +246,7 @@ TEST_CASE("epilogues: a thread's outputs at a time have the bits of one output")
 TEST_CASE("epilogues: a group of outputs has one second parameter, or goes one by one") {
   const float low[8] = {-1, -2, -3, -4, 1, 2, 3, 4}, high = 2;
   const epilogue::Source one{.data = &high, .type = rigel::Scalar::f32},
-      row{.data = low, .type = rigel::Scalar::f32, .column_stride = 1, .columns = 4},
+      row{.data = low, .column_stride = 1, .columns = 4, .type = rigel::Scalar::f32},
       column{.data = low, .row_stride = 1, .rows = 2, .type = rigel::Scalar::f32},
       matrix{.data = low, .row_stride = 4, .column_stride = 1, .rows = 2, .columns = 4, .type = rigel::Scalar::f32};
   for (const auto kind : {epilogue::Kind::clamp, epilogue::Kind::reciprocal})
