@@ -83,7 +83,7 @@ struct Multiply<gradient_of::minkowski<float>> {
     const float difference = math::subtract(d, b);
     const float power = math::power_approximately_of_any(math::abs(difference), g.exponent);
 #if __CUDA_ARCH__ < 900
-    // multiply_by() in other words: its would take a register for each weight before sm_90, those below on it, and all are in use.
+    // The same as multiply_by(), whose comparison takes a register for each weight; this one spills from sm_90 on.
     const bool is_none = math::abs(difference) < g.least || (a == 0 && difference == difference);
     return is_none ? 0 : math::multiply(a, __builtin_elementwise_copysign(power, difference));
 #else

@@ -5,7 +5,7 @@
 // cuda.simt computes it, so its bits depend on its row and column alone.
 //
 // A warp recomputes some columns of its outputs at a time, in the registers' layout of its sums. Four numbers along K of each of its rows
-// and columns at a time pass through shared memory; lanes load neighbours, whatever the layout, one or two such slabs ahead.
+// and columns at a time pass through shared memory; lanes load neighbours, whatever the layout, up to two such slabs ahead.
 #pragma once
 
 #include <rigel/backends/cuda/tensor/store.hpp>
