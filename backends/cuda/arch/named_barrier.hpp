@@ -12,4 +12,15 @@ __device__ __forceinline__ void wait_at(int barrier) {
   asm volatile("barrier.cta.sync %0, %1;" : : "r"(barrier), "n"(threads) : "memory");
 }
 
+/// The same; returns whether `x` holds for all of the threads.
+template <int threads>
+__device__ __forceinline__ bool all_at(int barrier, bool x) {
+  int all;
+  asm volatile("{.reg .pred x, all; setp.ne.s32 x, %3, 0; barrier.cta.red.and.pred all, %1, %2, x; selp.s32 %0, 1, 0, all;}"
+               : "=r"(all)
+               : "r"(barrier), "n"(threads), "r"(static_cast<int>(x))
+               : "memory");
+  return all != 0;
+}
+
 }  // namespace rigel::arch

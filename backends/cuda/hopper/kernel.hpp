@@ -204,11 +204,18 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
     }
     static_assert(!Shape::few_registers || !std::is_same_v<typename S::element, float>);  // none is recomputed
     if constexpr (std::is_same_v<typename S::element, float>) {
-      const tile::Origin o = origin();
-      constexpr int together = Parts::planes == 1 ? 8 : Shape::n > 128 ? 16 : 32;  // as registers allow
-      tensor::recompute_non_finite<64, together>(g, sums, o.batch, o.m, o.n,
-                                                 reinterpret_cast<float*>(shared.buffers[warp].bytes), lane);
-      asm volatile("" : "+r"(index));  // the origin is computed again, so that it takes no registers meanwhile
+      constexpr int together = Shape::rows * Shape::n > 192 ? 16 : 32;  // as registers allow
+      const auto of_group = [&]() __attribute__((always_inline)) {
+        asm volatile("" : "+r"(index));  // computed each time, so that it takes no registers meanwhile
+        tile::Origin o = tiles.origin(index);
+        o.m += group_m;
+        return o;
+      };
+      tensor::recompute_non_finite<64, together, sizeof(typename Storage::Buffer) / 4>(
+          g, sums, of_group, reinterpret_cast<float*>(shared.buffers[4 * group].bytes),
+          tensor::Team<4>{warp % 4, 1 + group});
+      asm volatile("" : "+r"(index));
+      lane = arch::lane_index();
     }
     const tile::Origin o = origin();
     const auto layer = [&]() __attribute__((always_inline)) {

@@ -230,13 +230,15 @@ __global__ void __launch_bounds__(Shape::threads, 1)
 
   const auto store = [&](auto& x) __attribute__((always_inline)) {
     static_assert(!as_they_are || !std::is_same_v<Element, float>);  // none is recomputed
+    if constexpr (std::is_same_v<Element, float>)
+      if (work.origin.m + group_m < g.m)
+        tensor::recompute_non_finite<64, (own_columns > 8 ? 16 : 32), Storage::of_warp / 4>(
+            g, x, [&] { return tile::Origin{work.origin.batch, work.origin.m + group_m, n}; },
+            reinterpret_cast<float*>(shared.received[0][warp / 4 * 4]), tensor::Team<4>{warp % 4, 1 + warp / 4});
     if (m >= g.m) return;
     if constexpr (as_they_are) {
       found.store(x, lane);
     } else {
-      if constexpr (std::is_same_v<Element, float>)
-        tensor::recompute_non_finite<64, 8>(g, x, work.origin.batch, m, n,
-                                            reinterpret_cast<float*>(shared.received[0][warp]), lane);
       if (found.store(x, lane)) return;
       if constexpr (stores_layers<S, Finish, own_columns>) {
         auto& shifts = *reinterpret_cast<LayerShifts<Shape::columns>*>(shared.received[0][warp]);

@@ -80,8 +80,9 @@ inline constexpr bool is_large = Shape::outputs_m * Shape::outputs_n >= 64 * 64;
 /// How many sums of a lane are recomputed at a time, as registers allow.
 template <class Shape>
 constexpr int recomputed_together(Decomposition d) {
-  if (d.products == 1) return 4;
-  return is_large<Shape> ? 8 : Shape::outputs_m == 32 ? 16 : 32;
+  if (is_large<Shape>) return d.planes > 1 ? 8 : 16;
+  if (Shape::outputs_m == 32) return d.products == 1 ? 8 : 16;
+  return d.products == 1 ? 16 : 32;
 }
 
 /// A step multiplies numbers of type `Element`. store_tile() stores the sums, unless the result has an OwnStore; with `after_layer`,
@@ -163,8 +164,9 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       constexpr bool large = is_large<Shape>;
       unsigned char* const buffer = shared + Slabs::bytes + warp * of_warp;
       if constexpr (std::is_same_v<typename S::element, float>)
-        tensor::recompute_non_finite<16, recomputed_together<Shape>(decomposition)>(
-            g, sums, o.batch, o.m + warp_m, o.n + warp_n, reinterpret_cast<float*>(buffer), lane);
+        tensor::recompute_non_finite<16, recomputed_together<Shape>(decomposition), of_warp / 4>(
+            g, sums, [&] { return tile::Origin{o.batch, o.m + warp_m, o.n + warp_n}; }, reinterpret_cast<float*>(buffer),
+            tensor::Team<1>{0, 0});
       if constexpr (after_layer) {
         using Sum = typename Slabs::Mma::Accumulator;
         tensor::stored_after_layer<Shape::outputs_n, 16, 2>(g, sums, o.batch, o.m + warp_m, o.n + warp_n,
