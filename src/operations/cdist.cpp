@@ -87,7 +87,8 @@ class PreparedCdist {
             : pass_.packed      ? "packed, "
             : pass_.roots       ? "square roots, "
                                 : "") +
-           name(inner_.element) + ", " + std::to_string(row_bytes()) + " bytes of workspace\n" + explain_symmetric(inner_);
+           name(inner_.element) + ", " + std::to_string(row_bytes()) + " bytes of workspace\n" + listing_symmetric(inner_) +
+           legend(inner_);
   }
   std::vector<Candidate<Contraction>> candidates() const { return rigel::candidates(inner_); }
   std::size_t bytes() {
@@ -159,7 +160,7 @@ void run_cdist(Contraction p, const RowPass* pass) {
 
 std::string explain_cdist(Contraction p, const RowPass* pass) {
   check_extents(p);
-  return pass ? PreparedCdist(std::move(p), *pass).explanation() : explain_symmetric(p);
+  return pass ? PreparedCdist(std::move(p), *pass).explanation() : listing_symmetric(p) + legend(p);
 }
 
 std::vector<Candidate<Contraction>> cdist_candidates(Contraction p, const RowPass* pass) {
