@@ -63,8 +63,6 @@ class PreparedCdist {
     pass_.to[0] = prepared(x);
     pass_.to[1] = prepared(z);
     inner_.k = pass_.to[0].columns;
-    // A row's bits then depend on no other row.
-    if (pass_.widened && covers(inner_.require, Promise::batch_invariant)) pass_.centred = false;
     if (!pass_.launch) pass_.launch = compiled_pass(x.type, inner_.element);
     place(nominal_address);
   }
