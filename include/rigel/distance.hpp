@@ -89,8 +89,8 @@ inline void require_power(const char* metric, double p) {
 /// the metric has check_batches(function, L), which throws if it does not fit the batches of D. Others of the same form are as good.
 /// One whose rows are prepared has a member `static constexpr Preparation preparation`, and says by `row<Element>` as what: float or
 /// double, packed ones uint32, which with<>() then gets as its element; K stays X's. One with views has `memory_space`, theirs.
-/// One whose sums have limits says by `most_columns<Element>` for how large a K they are right whatever X and Z hold; beyond, cdist()
-/// computes them in double, of rows that a pass widens.
+/// One whose sums have limits says by `most_columns<Element>` for how large a K they are right whatever X and Z hold, and, if that depends
+/// on its members, by `columns_that_fit<Element>()`, at least so many; beyond, cdist() computes them in double, of rows that a pass widens.
 /// One that says `of_differences` has semirings whose ⊗ depends on |x_k − z_k| alone: of int64 cdist() takes differences first.
 namespace metric {
 
@@ -180,7 +180,7 @@ struct bit_jaccard {
 };
 
 /// (Σ_k |x_k − z_k|^p)^(1/p) for any p > 0 (a metric from p = 1 on), the largest |x_k − z_k| for p = ∞ (H. Minkowski,
-/// Geometrie der Zahlen, 1896). p = 1, 2 and ∞ are manhattan, euclidean and chebyshev; bytes take no other p.
+/// Geometrie der Zahlen, 1896). p = 1, 2 and ∞ are manhattan, euclidean and chebyshev; of integers any other p is computed in double.
 /// Powers are in the accumulator's type: a difference t counts 0 or ∞ if |t|^p leaves its range, with p = 16 of floats from 256 on. Use
 /// doubles, scaled points, or p = ∞ there (docs/numerics.md).
 /// p may be a view, which is read when the kernel runs, of rank 0, or contiguous of rank 1 with one number, or with one for each batch of
@@ -191,7 +191,8 @@ template <class P = double>
 struct minkowski {
   static constexpr bool of_differences = true;
   template <class Element>
-  static constexpr std::int64_t most_columns = euclidean::most_columns<Element>;
+  static constexpr std::int64_t most_columns =
+      std::is_floating_point_v<accumulator_for<Element>> ? std::numeric_limits<std::int64_t>::max() : 0;
   P p = 2;
   template <class Element, class Use>
   auto with(std::int64_t k, const Use& use) const {
@@ -199,6 +200,17 @@ struct minkowski {
       return with_view<Element>(use);
     else
       return with_number<Element>(static_cast<double>(p), k, use);
+  }
+  /// None of integers, unless p is that of another metric.
+  template <class Element>
+  std::int64_t columns_that_fit() const {
+    if constexpr (!Kokkos::is_view_v<P>) {
+      const auto number = static_cast<double>(p);
+      if (number == 1) return manhattan::most_columns<Element>;
+      if (number == 2) return euclidean::most_columns<Element>;
+      if (number == std::numeric_limits<double>::infinity()) return chebyshev::most_columns<Element>;
+    }
+    return most_columns<Element>;
   }
   /// Throws Error(invalid_argument) if a view of p does not fit so many batches of D.
   void check_batches(const char* function, std::int64_t batches) const {
@@ -227,8 +239,9 @@ struct minkowski {
       s.p = static_cast<Accumulator>(number);
       return use(s, epilogue::pow(1 / number));
     } else {
-      throw Error(Code::unsupported, "minkowski's p is " + std::to_string(number) +
-                                         ", expected 1, 2 or infinity for integers; floating-point numbers take any p > 0");
+      throw Error(Code::unsupported,
+                  "minkowski's p is " + std::to_string(number) +
+                      ", expected 1, 2 or infinity for a D of integers; one of floating-point numbers takes any p > 0");
     }
   }
   template <class Element, class Use>
@@ -350,11 +363,13 @@ using in_double = std::conditional_t<takes_differences<M, Element>, OfDifference
 // Whether a call is computed in double. Not for a D of integers, which asks for sums in integers: of 32 and 64 bits they wrap. Throws
 // Error(unsupported) where sums of bytes, or counts, may not fit.
 template <class Element, class M>
-bool needs_double(const M&, const char* function, const Operand& x, const Operand& d, bool into_integers) {
-  constexpr std::int64_t most = most_columns<M, Element>;
-  if (x.columns <= most) return false;
+bool needs_double(const M& metric, const char* function, const Operand& x, const Operand& d, bool into_integers) {
+  std::int64_t most = most_columns<M, Element>;
+  if constexpr (requires { metric.template columns_that_fit<Element>(); })
+    most = metric.template columns_that_fit<Element>();
+  if (most > 0 && x.columns <= most) return false;
   if (!into_integers) return true;
-  if constexpr (most > 0)
+  if (most > 0)
     throw Error(Code::unsupported, std::string(function) + ": X '" + x.label + "' has " + std::to_string(x.columns) +
                                        " columns, expected at most " + std::to_string(most) + " for the integers of D '" +
                                        d.label + "': sums of more may not fit");
@@ -514,7 +529,7 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// besides the rounding of D and of its root, and 2^-126 (f64: 2^-1000). Only what is infinite or NaN is then computed by differences.
 /// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers; codes are words of u8, u32 or u64,
 /// whose bits are counted. Distances of integers do not wrap: bytes are summed in int32 for up to 33025 columns (manhattan: 8421504), and all
-/// else in f64: int32 always, bytes with more columns, and hamming of floats beyond 2^24 columns, of rows that a pass widens into
+/// else in f64: int32 always, bytes with more columns or another p, and hamming of floats beyond 2^24 columns, of rows that a pass widens into
 /// the workspace; int64 of differences that are taken as integers and rounded once (docs/numerics.md). Only a d of integers, and inner_product,
 /// get sums that wrap, and of bytes with more columns an Error.
 /// cosine, correlation and mahalanobis take a pass over x and z first, once where both are one view, which leaves their rows in the

@@ -174,7 +174,6 @@ TEST_CASE_TEMPLATE("cdist of 16-bit floats and of integers", Exec, RIGEL_TEST_SP
   CHECK(support::values(roots) == std::vector<double>{0, root, root, 0});
   CHECK(support::caught([&] { rigel::cdist(Exec(), u, u, sums, metric::euclidean{}); }).message ==
         "cdist: D 'sums' holds integers, expected floating-point numbers for this metric, or options.skip_epilogue");
-  CHECK_THROWS_AS(rigel::cdist(Exec(), u, u, roots, metric::minkowski{1.3}), rigel::Error);
 }
 
 template <class T, class Exec>
@@ -283,6 +282,36 @@ TEST_CASE_TEMPLATE("cdist of random int64", Exec, RIGEL_TEST_SPACES) {
     check(metric::minkowski{3}, (2 + k + 24) * u, {.skip_epilogue = true, .kernel = kernel},
           [](long double t) { return t * t * t; });
   }
+}
+
+// Bytes take any p, for any number of columns: (Σ_k 2^3)^(1/3) = 2·K^(1/3).
+TEST_CASE_TEMPLATE("cdist: minkowski of integers takes any p", Exec, RIGEL_TEST_SPACES) {
+  const auto check = [&]<class T>(T) {
+    for (const int k : {0, 1, 33025, 33026}) {
+      CAPTURE(k);
+      const auto x = support::matrix<T, Exec>(1, k, std::vector<double>(k, 5), "x"),
+                 z = support::matrix<T, Exec>(1, k, std::vector<double>(k, 3), "z");
+      const auto d = support::matrix<double, Exec>(1, 1);
+      const auto sums = support::matrix<std::int64_t, Exec>(1, 1, {}, "sums");
+      rigel::cdist(Exec(), x, z, d, metric::minkowski{3});
+      CHECK(error_of(support::values(d), {2 * std::cbrt(k)}) <= k * 0x1p-53 + power_tolerance<double>);
+      rigel::cdist(Exec(), x, z, d, metric::minkowski{3}, {.skip_epilogue = true});
+      CHECK(error_of(support::values(d), {8. * k}) <= power_tolerance<double>);
+      const auto caught = support::caught([&] { rigel::cdist(Exec(), x, z, sums, metric::minkowski{3}); });
+      CHECK(caught.code == rigel::Code::unsupported);
+      CHECK(caught.lacks({"minkowski's p is 3", "expected 1, 2 or infinity for a D of integers"}) == "");
+      // Sums of p = 1 and maxima fit into integers where squares do not.
+      rigel::cdist(Exec(), x, z, sums, metric::minkowski{1});
+      CHECK(support::values(sums)[0] == 2 * k);
+      rigel::cdist(Exec(), x, z, sums, metric::minkowski{infinite});
+      CHECK(support::values(sums)[0] == (k > 0 ? 2 : 0));
+      CHECK_THROWS_AS(rigel::cdist(Exec(), x, z, d, metric::minkowski{-1.}), rigel::Error);
+    }
+  };
+  check(std::int8_t{});
+  check(std::uint8_t{});
+  check(std::int32_t{});
+  check(std::int64_t{});
 }
 
 // Distances of integers whose differences, squares or sums do not fit into their type.
