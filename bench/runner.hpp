@@ -1,19 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Times the kernels that cover a problem, by name, back to back on the same matrices. The time is that of the device, or of
-// the host if it enqueues more slowly.
+// the host if it enqueues more slowly. Reads the options of the programs that do so.
 #pragma once
 
 #include <bench/machine.hpp>
 #include <bench/problems.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <optional>
+#include <span>
+#include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace bench {
+
+/// An option of a program, and where its value goes: one that goes to a bool has none, and one to a vector may be repeated.
+struct Option {
+  std::string name;
+  std::variant<bool*, int*, double*, std::uint64_t*, std::string*, std::vector<std::string>*,
+               std::function<void(const std::string&)>>
+      to;
+  bool has_value() const { return !std::holds_alternative<bool*>(to); }
+  void set(const std::string& value) const {
+    std::visit(
+        [&]<class To>(const To& target) {
+          if constexpr (std::is_same_v<To, bool*>)
+            *target = true;
+          else if constexpr (std::is_same_v<To, int*>)
+            *target = std::stoi(value);
+          else if constexpr (std::is_same_v<To, double*>)
+            *target = std::stod(value);
+          else if constexpr (std::is_same_v<To, std::uint64_t*>)
+            *target = std::stoull(value);
+          else if constexpr (std::is_same_v<To, std::string*>)
+            *target = value;
+          else if constexpr (std::is_same_v<To, std::vector<std::string>*>)
+            target->push_back(value);
+          else
+            target(value);
+        },
+        to);
+  }
+};
+
+/// Reads a program's options. Throws if one is unknown or lacks its value.
+inline void read_options(int argc, char** argv, std::span<const Option> options) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    const auto option = std::ranges::find(options, name, &Option::name);
+    const bool is_known = option != options.end(), has_value = !is_known || option->has_value();
+    if (has_value && i + 1 == argc) throw std::runtime_error("the option " + name + " has no value");
+    if (!is_known) throw std::runtime_error("no option is called '" + name + "'");
+    option->set(has_value ? argv[++i] : "");
+  }
+}
 
 using Clock = std::chrono::steady_clock;
 

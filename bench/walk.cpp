@@ -42,35 +42,16 @@ struct Options {
 
 Options read(int argc, char** argv) {
   Options o;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    if (option == "--forced") {
-      o.forced = true;
-      continue;
-    }
-    if (option == "--accumulate") {
-      o.accumulate = true;
-      continue;
-    }
-    if (++i == argc) throw std::runtime_error("the option " + option + " has no value");
-    const std::string value = argv[i];
-    if (option == "--seed")
-      o.seed = std::stoull(value);
-    else if (option == "--count")
-      o.count = std::stoi(value);
-    else if (option == "--seconds")
-      o.seconds = std::stod(value);
-    else if (option == "--kernel")
-      o.family = value;
-    else if (option == "--data")
-      o.data = bench::data_of(value);
-    else if (option == "--json")
-      o.json = value;
-    else if (option == "--commit")
-      o.commit = value;
-    else
-      throw std::runtime_error("no option is called '" + option + "'");
-  }
+  const bench::Option options[] = {{"--forced", &o.forced},
+                                   {"--accumulate", &o.accumulate},
+                                   {"--seed", &o.seed},
+                                   {"--count", &o.count},
+                                   {"--seconds", &o.seconds},
+                                   {"--kernel", &o.family},
+                                   {"--data", [&](const std::string& name) { o.data = bench::data_of(name); }},
+                                   {"--json", &o.json},
+                                   {"--commit", &o.commit}};
+  bench::read_options(argc, argv, options);
   return o;
 }
 

@@ -5,6 +5,7 @@
 #include <rigel/backends/host/contract.hpp>
 #include <rigel/backends/host/gradient.hpp>
 #include <rigel/backends/host/register.hpp>
+#include <rigel/detail/integer_differences.hpp>
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
@@ -51,15 +52,18 @@ Status level_supports(const Contraction& p) {
   return detail::finish_supports<detail::ProgramFinish>(p);
 }
 
+template <class Level, class S, class List, std::size_t index, class Add>
+void add_compiled(const Add& add) {
+  add_kernels_from<Level, S, detail::ProgramFinish, Compiled<Level, List, index>>(
+      detail::bits_of(detail::compiled_host_spaces{}), [&](Kernel<Contraction> kernel) {
+        kernel.supports = detail::supports_by<level_supports<Level>>;
+        add(kernel);
+      });
+}
+
 template <class Level, class List, std::size_t... Index, class... S>
 void add_list(Registry<Contraction>& registry, std::index_sequence<Index...>, type_list<S...>) {
-  const auto add = [&](Kernel<Contraction> kernel) {
-    kernel.supports = detail::supports_by<level_supports<Level>>;
-    registry.add(kernel);
-  };
-  (add_kernels_from<Level, S, detail::ProgramFinish, Compiled<Level, List, Index>>(
-       detail::bits_of(detail::compiled_host_spaces{}), add),
-   ...);
+  (add_compiled<Level, S, List, Index>([&](const Kernel<Contraction>& kernel) { registry.add(kernel); }), ...);
 }
 
 template <class Level, class... S>
@@ -74,6 +78,24 @@ void add_levels(Registry<Contraction>& registry, type_list<Level...>) {
   };
   (add_level(type_list<Level>{}), ...);
 }
+
+template <class S, class... T>
+constexpr std::size_t index_in(type_list<T...>) {
+  std::size_t index = 0;
+  static_cast<void>(((std::is_same_v<S, T> || (++index, false)) || ...));
+  return index;
+}
+
+template <class S>
+void add_differences(std::vector<Kernel<Contraction>>& kernels) {
+  using List = detail::compiled_integer_differences;
+  const auto add = [&](const Kernel<Contraction>& kernel) { kernels.push_back(kernel); };
+  [&]<class... Level>(type_list<Level...>) { (add_compiled<Level, S, List, index_in<S>(List{})>(add), ...); }(Levels{});
+}
+template void add_differences<detail::integer_differences<l1<double>>>(std::vector<Kernel<Contraction>>&);
+template void add_differences<detail::integer_differences<l2_squared<double>>>(std::vector<Kernel<Contraction>>&);
+template void add_differences<detail::integer_differences<lp<double>>>(std::vector<Kernel<Contraction>>&);
+template void add_differences<detail::integer_differences<linf<double>>>(std::vector<Kernel<Contraction>>&);
 
 /// Source of the loop of one gradient at a level.
 template <class Level, class G>

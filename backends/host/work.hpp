@@ -268,7 +268,8 @@ constexpr Work slices_of() {
 template <class Level, class S>
 constexpr double rate_of() {
   constexpr double vectors = 3.2e10 * Level::vector_bytes / 64 * sizeof(float) / sizeof(operand_t<S>);
-  constexpr bool calls_fma = !Level::has_fma && HasStep<S> && std::is_floating_point_v<operand_t<S>> && !is_exact<S>;
+  constexpr bool calls_fma =
+      !Level::has_fma && HasStep<S> && std::is_floating_point_v<typename S::accumulator> && !is_exact<S>;
   switch (mode_of<S>()) {
     case Mode::vectors: return vectors / (is_transcendental<S> ? 4 : calls_fma ? 32 : 1);
     case Mode::each_lane: return vectors / 2;

@@ -107,30 +107,16 @@ struct Options {
 
 Options read(int argc, char** argv) {
   Options o;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string option = argv[i];
-    if (i + 1 == argc) throw std::runtime_error("the option " + option + " has no value");
-    const std::string value = argv[i + 1];
-    if (option == "--seed")
-      o.seed = std::stoull(value);
-    else if (option == "--count")
-      o.count = std::stoi(value);
-    else if (option == "--seconds")
-      o.seconds = std::stod(value);
-    else if (option == "--json")
-      o.json = value;
-    else if (option == "--commit")
-      o.commit = value;
-    else if (option == "--shape")
-      o.named.push_back(value);
-    else if (option == "--only") {
-      std::ifstream file(value);
-      if (!file) throw std::runtime_error("the file '" + value + "' cannot be read");
-      for (std::string line; std::getline(file, line);)
-        if (!line.empty()) o.named.push_back(line);
-    } else
-      throw std::runtime_error("no option is called '" + option + "'");
-  }
+  const auto read_lines = [&](const std::string& path) {
+    std::ifstream file(path);
+    if (!file) throw std::runtime_error("the file '" + path + "' cannot be read");
+    for (std::string line; std::getline(file, line);)
+      if (!line.empty()) o.named.push_back(line);
+  };
+  const bench::Option options[] = {{"--seed", &o.seed},   {"--count", &o.count},   {"--seconds", &o.seconds},
+                                   {"--json", &o.json},   {"--commit", &o.commit}, {"--shape", &o.named},
+                                   {"--only", read_lines}};
+  bench::read_options(argc, argv, options);
   return o;
 }
 

@@ -31,25 +31,11 @@ struct Options {
 
 Options read(int argc, char** argv) {
   Options o;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string option = argv[i];
-    if (i + 1 == argc) throw std::runtime_error("the option " + option + " has no value");
-    const std::string value = argv[i + 1];
-    if (option == "--task")
-      o.task = value;
-    else if (option == "--data")
-      o.data = bench::name(bench::data_of(value));
-    else if (option == "--kernel")
-      o.family = value;
-    else if (option == "--problem")
-      o.problems.push_back(value);
-    else if (option == "--json")
-      o.json = value;
-    else if (option == "--commit")
-      o.commit = value;
-    else
-      throw std::runtime_error("no option is called '" + option + "'");
-  }
+  const bench::Option options[] = {
+      {"--task", &o.task},     {"--data", [&](const std::string& name) { o.data = bench::name(bench::data_of(name)); }},
+      {"--kernel", &o.family}, {"--problem", &o.problems},
+      {"--json", &o.json},     {"--commit", &o.commit}};
+  bench::read_options(argc, argv, options);
   return o;
 }
 

@@ -288,8 +288,10 @@ Contraction contraction_on(const Exec& exec, const SemiringOrView& semiring, Ope
     epilogue::for_each_program(functor, [&](const epilogue::Program& program) { p.check_sources(program); });
   p.epilogue_object = &functor;
   // Compiled kernels take the zoo with epilogues of the closed set; kernels for anything else are instantiated here.
-  if constexpr (TakesResults<Functor, S> &&
-                !(in_zoo<S> && closed && scalar_of_written<Value> != Scalar::other && space_of<Exec> != Space::other))
+  constexpr bool suits_compiled = closed && scalar_of_written<Value> != Scalar::other && space_of<Exec> != Space::other;
+  if constexpr (in_library<S> && suits_compiled)
+    p.instantiated = kernels_in_library<S>();
+  else if constexpr (TakesResults<Functor, S> && !(in_zoo<S> && suits_compiled))
     p.instantiated = instantiated_kernels<Exec, S, Functor, Value>();
   return p;
 }

@@ -5,6 +5,7 @@
 // that it needs, as for a functor of yours.
 #pragma once
 
+#include <rigel/detail/wide_difference.hpp>
 #include <rigel/distance.hpp>
 
 #include <cmath>
@@ -181,23 +182,27 @@ struct canberra : scalar_semiring<Element, accumulator_for<Element>> {
   }
 };
 
-/// Σ_k |a − b| / Σ_k |a + b|; of integers in double.
+/// Σ_k |a − b| / Σ_k |a + b|; of integers in double, of int64 with terms that are rounded once.
 template <class Element>
 struct braycurtis {
   using element = Element;
   using operand = accumulator_for<Element>;
+  using Sum = std::conditional_t<std::is_same_v<operand, std::int64_t>, double, operand>;
   struct accumulator {
-    operand differences, sums;
+    Sum differences, sums;
   };
   RIGEL_MEMBER static accumulator identity() { return {0, 0}; }
   RIGEL_MEMBER static accumulator multiply(operand a, operand b) {
-    return {math::abs(math::subtract(a, b)), math::abs(math::add(a, b))};
+    if constexpr (std::is_same_v<operand, std::int64_t>)
+      return {detail::wide_distance(a, b), detail::wide_sum(a, b)};
+    else
+      return {math::abs(math::subtract(a, b)), math::abs(math::add(a, b))};
   }
   RIGEL_MEMBER static accumulator add(accumulator x, accumulator y) {
     return {math::add(x.differences, y.differences), math::add(x.sums, y.sums)};
   }
   RIGEL_MEMBER static auto result(accumulator x) {
-    using Result = std::conditional_t<std::is_floating_point_v<operand>, operand, double>;
+    using Result = std::conditional_t<std::is_floating_point_v<Sum>, Sum, double>;
     return static_cast<Result>(x.differences) / static_cast<Result>(x.sums);
   }
 };
@@ -427,6 +432,10 @@ struct canberra {
 /// Σ_k |x_k − z_k| / Σ_k |x_k + z_k|, NaN as 0/0 (J. R. Bray and J. T. Curtis, An ordination of the upland forest communities of
 /// southern Wisconsin, 1957). |error| ≤ (2K + 3)·u of it.
 struct braycurtis {
+  template <class Element>
+  static constexpr std::int64_t most_columns =
+      std::is_same_v<Element, std::int64_t> ? std::numeric_limits<std::int64_t>::max()
+                                            : rigel::detail::terms_that_fit<Element>(510);
   template <class Element, class Use>
   auto with(std::int64_t, const Use& use) const {
     return use(rigel::braycurtis<Element>{}, epilogue::Program{});

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rigel/contract.hpp>
+#include <rigel/detail/integer_differences.hpp>
 #include <rigel/detail/rows.hpp>
 
 #include <cmath>
@@ -33,7 +34,7 @@ struct Preparation {
   bool transformed = false;  // Lᵀ·x, with the K × R view that the metric has as `factor`
   bool packed = false;       // whether x_k ≠ 0, as bits of words of 32
   bool roots = false;        // √x_k
-  bool widened = false;      // x_k in double; of integers, if `centred`, x_k − X(0,0,k), an exact difference rounded once
+  bool widened = false;      // x_k in double
 };
 
 /// The type of prepared rows: float for numbers of 16 bits or fewer and for float itself, double for all others.
@@ -88,12 +89,14 @@ inline void require_power(const char* metric, double p) {
 /// the metric has check_batches(function, L), which throws if it does not fit the batches of D. Others of the same form are as good.
 /// One whose rows are prepared has a member `static constexpr Preparation preparation`, and says by `row<Element>` as what: float or
 /// double, packed ones uint32, which with<>() then gets as its element; K stays X's. One with views has `memory_space`, theirs.
-/// One whose sums have limits says by `most_columns<Element>` for how large a K they are right whatever X and Z hold; beyond, cdist()
-/// computes them in double, of rows that a pass widens.
+/// One whose sums have limits says by `most_columns<Element>` for how large a K they are right whatever X and Z hold, and, if that depends
+/// on its members, by `columns_that_fit<Element>()`, at least so many; beyond, cdist() computes them in double, of rows that a pass widens.
+/// One that says `of_differences` has semirings whose ⊗ depends on |x_k − z_k| alone: of int64 cdist() takes differences first.
 namespace metric {
 
 /// Σ_k |x_k − z_k|.
 struct manhattan {
+  static constexpr bool of_differences = true;
   template <class Element>
   static constexpr std::int64_t most_columns = rigel::detail::terms_that_fit<Element>(255);
   template <class Element, class Use>
@@ -104,6 +107,7 @@ struct manhattan {
 
 /// Σ_k (x_k − z_k)².
 struct squared_euclidean {
+  static constexpr bool of_differences = true;
   template <class Element>
   static constexpr std::int64_t most_columns = rigel::detail::terms_that_fit<Element>(255 * 255);
   template <class Element, class Use>
@@ -115,6 +119,7 @@ struct squared_euclidean {
 /// (Σ_k (x_k − z_k)²)^½. Squares are in the accumulator's type: of floats 0 for differences below 1e-22, inexact below 1.1e-19, and ∞
 /// above 1.8e19 (docs/numerics.md).
 struct euclidean {
+  static constexpr bool of_differences = true;
   template <class Element>
   static constexpr std::int64_t most_columns = rigel::detail::terms_that_fit<Element>(255 * 255);
   template <class Element, class Use>
@@ -125,6 +130,7 @@ struct euclidean {
 
 /// max_k |x_k − z_k|.
 struct chebyshev {
+  static constexpr bool of_differences = true;
   template <class Element>
   static constexpr std::int64_t most_columns = rigel::detail::terms_that_fit<Element>(1);
   template <class Element, class Use>
@@ -174,7 +180,7 @@ struct bit_jaccard {
 };
 
 /// (Σ_k |x_k − z_k|^p)^(1/p) for any p > 0 (a metric from p = 1 on), the largest |x_k − z_k| for p = ∞ (H. Minkowski,
-/// Geometrie der Zahlen, 1896). p = 1, 2 and ∞ are manhattan, euclidean and chebyshev; bytes take no other p.
+/// Geometrie der Zahlen, 1896). p = 1, 2 and ∞ are manhattan, euclidean and chebyshev; of integers any other p is computed in double.
 /// Powers are in the accumulator's type: a difference t counts 0 or ∞ if |t|^p leaves its range, with p = 16 of floats from 256 on. Use
 /// doubles, scaled points, or p = ∞ there (docs/numerics.md).
 /// p may be a view, which is read when the kernel runs, of rank 0, or contiguous of rank 1 with one number, or with one for each batch of
@@ -183,8 +189,10 @@ struct bit_jaccard {
 /// lp_with_epsilon, does as well.
 template <class P = double>
 struct minkowski {
+  static constexpr bool of_differences = true;
   template <class Element>
-  static constexpr std::int64_t most_columns = euclidean::most_columns<Element>;
+  static constexpr std::int64_t most_columns =
+      std::is_floating_point_v<accumulator_for<Element>> ? std::numeric_limits<std::int64_t>::max() : 0;
   P p = 2;
   template <class Element, class Use>
   auto with(std::int64_t k, const Use& use) const {
@@ -192,6 +200,17 @@ struct minkowski {
       return with_view<Element>(use);
     else
       return with_number<Element>(static_cast<double>(p), k, use);
+  }
+  /// None of integers, unless p is that of another metric.
+  template <class Element>
+  std::int64_t columns_that_fit() const {
+    if constexpr (!Kokkos::is_view_v<P>) {
+      const auto number = static_cast<double>(p);
+      if (number == 1) return manhattan::most_columns<Element>;
+      if (number == 2) return euclidean::most_columns<Element>;
+      if (number == std::numeric_limits<double>::infinity()) return chebyshev::most_columns<Element>;
+    }
+    return most_columns<Element>;
   }
   /// Throws Error(invalid_argument) if a view of p does not fit so many batches of D.
   void check_batches(const char* function, std::int64_t batches) const {
@@ -220,8 +239,9 @@ struct minkowski {
       s.p = static_cast<Accumulator>(number);
       return use(s, epilogue::pow(1 / number));
     } else {
-      throw Error(Code::unsupported, "minkowski's p is " + std::to_string(number) +
-                                         ", expected 1, 2 or infinity for integers; floating-point numbers take any p > 0");
+      throw Error(Code::unsupported,
+                  "minkowski's p is " + std::to_string(number) +
+                      ", expected 1, 2 or infinity for a D of integers; one of floating-point numbers takes any p > 0");
     }
   }
   template <class Element, class Use>
@@ -308,24 +328,48 @@ template <class M, class Element>
   requires requires { M::template most_columns<Element>; }
 inline constexpr std::int64_t most_columns<M, Element> = M::template most_columns<Element>;
 template <class M, class Element>
-inline constexpr bool may_widen = most_columns<M, Element> < std::numeric_limits<std::int64_t>::max() && !PreparesRows<M>;
+inline constexpr bool may_need_double =
+    most_columns<M, Element> < std::numeric_limits<std::int64_t>::max() && !PreparesRows<M>;
 
-// A metric of widened rows.
+// A metric in double, of rows that a pass widens.
 template <class M>
 struct Widened : M {
-  static constexpr Preparation preparation = {.centred = true, .widened = true};
+  static constexpr Preparation preparation = {.widened = true};
   template <class>
   using row = double;
 };
 
-// Whether a call has its rows widened. Not for a D of integers, which asks for sums in integers: of 32 and 64 bits they wrap. Throws
-// Error(unsupported) where sums of bytes, or counts, may not fit.
+// A metric in double, of differences of int64, which double need not hold the numbers of.
+template <class M>
+struct OfDifferences : M {
+  template <class>
+  static constexpr std::int64_t most_columns = std::numeric_limits<std::int64_t>::max();
+  template <class, class Use>
+  auto with(std::int64_t k, const Use& use) const {
+    return M::template with<double>(
+        k, [&]<class S>(const S& semiring, const auto& own) { return use(integer_differences<S>{semiring}, own); });
+  }
+};
 template <class M, class Element>
-bool is_widened(const char* function, const Operand& x, const Operand& d, bool into_integers) {
-  constexpr std::int64_t most = most_columns<M, Element>;
-  if (x.columns <= most) return false;
+inline constexpr bool takes_differences = false;
+template <class M>
+  requires requires { M::of_differences; }
+inline constexpr bool takes_differences<M, std::int64_t> = M::of_differences;
+
+// A metric of Element in double.
+template <class Element, class M>
+using in_double = std::conditional_t<takes_differences<M, Element>, OfDifferences<M>, Widened<M>>;
+
+// Whether a call is computed in double. Not for a D of integers, which asks for sums in integers: of 32 and 64 bits they wrap. Throws
+// Error(unsupported) where sums of bytes, or counts, may not fit.
+template <class Element, class M>
+bool needs_double(const M& metric, const char* function, const Operand& x, const Operand& d, bool into_integers) {
+  std::int64_t most = most_columns<M, Element>;
+  if constexpr (requires { metric.template columns_that_fit<Element>(); })
+    most = metric.template columns_that_fit<Element>();
+  if (most > 0 && x.columns <= most) return false;
   if (!into_integers) return true;
-  if constexpr (most > 0)
+  if (most > 0)
     throw Error(Code::unsupported, std::string(function) + ": X '" + x.label + "' has " + std::to_string(x.columns) +
                                        " columns, expected at most " + std::to_string(most) + " for the integers of D '" +
                                        d.label + "': sums of more may not fit");
@@ -413,10 +457,10 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
   Operand of_x = operand_of(x, options.batch, "X"), of_z = operand_of(transposed(z), options.batch, "transposed Z"),
           of_d = operand_of(d, options.batch, "D");
   constexpr bool into_integers = std::is_integral_v<Value> && !std::is_same_v<Value, bool>;
-  if constexpr (may_widen<M, Element>) {
-    [[maybe_unused]] const bool widened = is_widened<M, Element>(function, of_x, of_d, into_integers);
+  if constexpr (may_need_double<M, Element>) {
+    [[maybe_unused]] const bool doubles = needs_double<Element>(metric, function, of_x, of_d, into_integers);
     if constexpr (!into_integers)
-      if (widened) return with_cdist(exec, x, z, d, Widened<M>{metric}, last, options, use, function);
+      if (doubles) return with_cdist(exec, x, z, d, in_double<Element, M>{metric}, last, options, use, function);
   }
   const ContractOptions contraction{.require = options.require,
                                     .precision = options.precision,
@@ -485,8 +529,9 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
 /// besides the rounding of D and of its root, and 2^-126 (f64: 2^-1000). Only what is infinite or NaN is then computed by differences.
 /// x and z hold f32 or f64 numbers (sums in their type), f16 or bf16 (sums in f32), or integers; codes are words of u8, u32 or u64,
 /// whose bits are counted. Distances of integers do not wrap: bytes are summed in int32 for up to 33025 columns (manhattan: 8421504), and all
-/// else in f64, of rows that a pass widens into the workspace: int32 and int64 always, hamming of floats beyond 2^24 columns
-/// (docs/numerics.md). Only a d of integers, and inner_product, get sums that wrap, and of bytes with more columns an Error.
+/// else in f64: int32 always, bytes with more columns or another p, and hamming of floats beyond 2^24 columns, of rows that a pass widens into
+/// the workspace; int64 of differences that are taken as integers and rounded once (docs/numerics.md). Only a d of integers, and inner_product,
+/// get sums that wrap, and of bytes with more columns an Error.
 /// cosine, correlation and mahalanobis take a pass over x and z first, once where both are one view, which leaves their rows in the
 /// workspace, f32 or (of f64 and integers of 32 and 64 bits) f64. All else is as with squared_euclidean of those: kernels, options.precision, a row
 /// against itself. So does hellinger. jensenshannon and measures of Boolean numbers take such a pass, too, the latter into words of bits. A

@@ -18,6 +18,7 @@ struct Resolved {
   Semiring semiring;
   epilogue::Program own;
   std::optional<detail::RowPass> pass;
+  std::span<const Kernel<Contraction>> kernels;  // that no registry holds
 };
 
 // The matrices of a call that decide how its distances are computed.
@@ -31,9 +32,9 @@ bool is_integer(Scalar type) { return type > Scalar::f64 && type != Scalar::othe
 
 template <class Element, class M>
 Resolved resolved_for(const M& metric, const Matrices& of) {
-  if constexpr (detail::may_widen<M, Element>)
-    if (detail::is_widened<M, Element>(of.function, of.x, of.d, is_integer(of.d.type)))
-      return resolved_for<Element>(detail::Widened<M>{metric}, of);
+  if constexpr (detail::may_need_double<M, Element>)
+    if (detail::needs_double<Element>(metric, of.function, of.x, of.d, is_integer(of.d.type)))
+      return resolved_for<Element>(detail::in_double<Element, M>{metric}, of);
   Resolved r;
   metric.template with<typename detail::rows_of<Element, M>::type>(
       of.x.columns, [&]<class S>(const S& semiring, epilogue::Program own) {
@@ -41,6 +42,7 @@ Resolved resolved_for(const M& metric, const Matrices& of) {
         r.semiring.info = &semiring_info<S>();
         std::memcpy(r.semiring.object, &semiring, sizeof semiring);
         r.own = own;
+        if constexpr (detail::in_library<S>) r.kernels = detail::kernels_in_library<S>();
       });
   if constexpr (detail::PreparesRows<M>)
     r.pass.emplace(detail::RowPass{.centred = M::preparation.centred,
@@ -132,6 +134,7 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
                                          "', expected f16, bf16, f32 or f64" +
                                          (is_integer(value) ? ", or args.skip_epilogue" : ""));
     metric.semiring.set_in(p);
+    p.instantiated = metric.kernels;
     const auto program = epilogue::Program::joined(metric.own, program_of(args.epilogue, h.execution.space));
     p.program = &program;
     p.epilogue_object = &program;

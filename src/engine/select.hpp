@@ -294,15 +294,17 @@ std::string listing(const P& p) {
   return text;
 }
 
-/// The same, with what the names do not say by themselves.
+/// What names do not say by themselves, a line or nothing.
+template <Problem P>
+std::string legend(const P& p) {
+  if ((bit(p.execution.space) & host_spaces) == 0) return {};
+  return "(names of host kernels end with their instructions: v2, v3, v4 of x86-64, neon, sve256, sve512 of AArch64, or "
+         "native, those that the file with the functor is compiled for)\n";
+}
+
 template <Problem P>
 std::string explain(const P& p) {
-  std::string text = listing(p);
-  if ((bit(p.execution.space) & host_spaces) != 0)
-    text +=
-        "(names of host kernels end with their instructions: v2, v3, v4 of x86-64, neon, sve256, sve512 of AArch64, or "
-        "native, those that the file with the functor is compiled for)\n";
-  return text;
+  return listing(p) + legend(p);
 }
 
 /// The families that a call can name, in words.

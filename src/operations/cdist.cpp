@@ -63,8 +63,6 @@ class PreparedCdist {
     pass_.to[0] = prepared(x);
     pass_.to[1] = prepared(z);
     inner_.k = pass_.to[0].columns;
-    // A row's bits then depend on no other row.
-    if (pass_.widened && covers(inner_.require, Promise::batch_invariant)) pass_.centred = false;
     if (!pass_.launch) pass_.launch = compiled_pass(x.type, inner_.element);
     place(nominal_address);
   }
@@ -87,7 +85,8 @@ class PreparedCdist {
             : pass_.packed      ? "packed, "
             : pass_.roots       ? "square roots, "
                                 : "") +
-           name(inner_.element) + ", " + std::to_string(row_bytes()) + " bytes of workspace\n" + explain_symmetric(inner_);
+           name(inner_.element) + ", " + std::to_string(row_bytes()) + " bytes of workspace\n" + listing_symmetric(inner_) +
+           legend(inner_);
   }
   std::vector<Candidate<Contraction>> candidates() const { return rigel::candidates(inner_); }
   std::size_t bytes() {
@@ -159,7 +158,7 @@ void run_cdist(Contraction p, const RowPass* pass) {
 
 std::string explain_cdist(Contraction p, const RowPass* pass) {
   check_extents(p);
-  return pass ? PreparedCdist(std::move(p), *pass).explanation() : explain_symmetric(p);
+  return pass ? PreparedCdist(std::move(p), *pass).explanation() : listing_symmetric(p) + legend(p);
 }
 
 std::vector<Candidate<Contraction>> cdist_candidates(Contraction p, const RowPass* pass) {

@@ -303,6 +303,9 @@ WorkspaceSize workspace_size(const Contraction& p) { return engine::workspace_si
 
 namespace detail {
 
+std::string listing(const Contraction& p) { return engine::listing(p); }
+std::string legend(const Contraction& p) { return engine::legend(p); }
+
 std::size_t workspace_of(const Contraction& p) { return engine::workspace_of(p).bytes; }
 std::size_t workspace_of(const Kernel<Contraction>& kernel, const Contraction& p) {
   return engine::workspace_of(kernel, p).bytes;

@@ -23,6 +23,12 @@ std::size_t workspace_of(const Contraction& problem);
 std::size_t workspace_of(const Kernel<Contraction>& kernel, const Contraction& problem);
 std::size_t workspace_of(const Gradient& problem);
 
+/// explain() of a problem is its listing and the legend, which is the same for all problems on one execution space: a call of several says
+/// it once, at the end.
+std::string listing(const Contraction& problem);
+std::string listing(const Gradient& problem);
+std::string legend(const Contraction& problem);
+
 /// "3x64x64", or without batches "64x64".
 inline std::string extents(const Operand& o) {
   return (o.batches != 1 ? std::to_string(o.batches) + 'x' : "") + std::to_string(o.rows) + 'x' + std::to_string(o.columns);

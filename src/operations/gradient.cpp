@@ -168,6 +168,7 @@ std::string Gradient::summary() const {
 
 namespace detail {
 
+std::string listing(const Gradient& p) { return engine::listing(p); }
 std::size_t workspace_of(const Gradient& p) { return engine::workspace_of(p).bytes; }
 
 std::span<const Kernel<Gradient>> keep(std::vector<Kernel<Gradient>> kernels) {

@@ -87,11 +87,11 @@ class Driver {
     if (is_empty()) return text + "nothing to compute\n";
     const Range first{0, height_};
     const Contraction d = distances(first);
-    if (!d.is_empty()) text += (call_.p > 0 ? "distances: " : "products: ") + explain_symmetric(d);
+    if (!d.is_empty()) text += (call_.p > 0 ? "distances: " : "products: ") + listing_symmetric(d);
     for_each_result(first, [&](const auto& problem) {
-      if (!problem.is_empty()) text += written(problem).argument + (": " + explain(problem));
+      if (!problem.is_empty()) text += written(problem).argument + (": " + listing(problem));
     });
-    return text;
+    return text + legend(d);
   }
 
   void run() {

@@ -95,7 +95,7 @@ void require_bias(const Contraction& p, const Operand& bias, const Operand& of, 
   require_batches(p, bias, batches);
 }
 
-std::string explain_product(const char* what, const Contraction& p) { return std::string(what) + ": " + explain(p); }
+std::string list_product(const char* what, const Contraction& p) { return std::string(what) + ": " + listing(p); }
 
 std::string explain_bytes(const Linear& call, std::size_t bytes) {
   return std::string(call.product.function) + ", Tier::" + name(call.tier) + ", " + std::to_string(bytes) +
@@ -155,7 +155,7 @@ class Forward {
   std::string explanation() {
     std::string text = explain_bytes(call_, bytes());
     if (has_pass()) text += "a pass applies the epilogue to sums of f32\n";
-    return product().is_empty() ? text : text + explain_product("Y", product());
+    return product().is_empty() ? text : text + list_product("Y", product()) + legend(product());
   }
 
  private:
@@ -259,8 +259,8 @@ class Weight {
   std::string explanation() {
     std::string text = explain_bytes(call_, bytes());
     for (std::size_t i = 0; i < products_.size(); ++i)
-      text += explain_product(i < products_of_weight_ ? "dW" : "db", products_[i]);
-    return text;
+      text += list_product(i < products_of_weight_ ? "dW" : "db", products_[i]);
+    return text + legend(call_.product);
   }
 
  private:
@@ -398,7 +398,7 @@ class Input {
   std::string explanation() {
     std::string text = explain_bytes(call_, bytes());
     if (has_pass()) text += std::string("a pass writes the derivative of ") + name(call_.activation) + " as f32\n";
-    return text + explain_product("dX", call_.product);
+    return text + list_product("dX", call_.product) + legend(call_.product);
   }
 
  private:

@@ -150,8 +150,8 @@ void run_symmetric(const Contraction& p) {
   if (!course.heights.empty() || course.mirrors) mirror(p);
 }
 
-std::string explain_symmetric(const Contraction& p) {
-  std::string all = explain(p);
+std::string listing_symmetric(const Contraction& p) {
+  std::string all = listing(p);
   if (p.is_empty() || !is_self(p)) return all;
   const auto listed = candidates(p);
   const bool is_covered = std::ranges::any_of(listed, [](const Candidate<Contraction>& one) { return one.chosen; });

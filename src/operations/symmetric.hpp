@@ -10,10 +10,10 @@
 
 namespace rigel::detail {
 
-/// What run(), explain() and the size of the workspace are to other contractions; where B is A transposed, D(l,m,n) and D(l,n,m) get the
+/// What run(), listing() and the size of the workspace are to other contractions; where B is A transposed, D(l,m,n) and D(l,n,m) get the
 /// same bits. Long calls are computed in block rows of the lower triangle, which a pass then mirrors, if that is predicted to be faster.
 void run_symmetric(const Contraction& p);
-std::string explain_symmetric(const Contraction& p);
+std::string listing_symmetric(const Contraction& p);
 std::size_t bytes_symmetric(const Contraction& p);
 
 }  // namespace rigel::detail

@@ -195,6 +195,22 @@ TEST_CASE_TEMPLATE("cosine and correlation equal SciPy's", Exec, RIGEL_TEST_SPAC
              {0, 0.9759029124864979, 0.9759029124864979, 0.9759029124864979, 0, 0, 0.9759029124864979, 0, 0}, f64));
 }
 
+// Numbers between which double does not tell: rows (0, 1, 3), (0, 2, 6) and (3, 1, 0) less their means are (-4, -1, 5)/3, twice that, and
+// (5, -1, -4)/3, so that r = 1 and -39/42.
+TEST_CASE_TEMPLATE("correlation of int64 far from 0", Exec, RIGEL_TEST_SPACES) {
+  constexpr std::int64_t far = std::int64_t{1} << 60;
+  const Kokkos::View<std::int64_t**, Kokkos::LayoutRight, Kokkos::HostSpace> host("x", 3, 3);
+  const std::int64_t rows[3][3] = {{0, 1, 3}, {0, 2, 6}, {3, 1, 0}};
+  for (int i = 0; i < 3; ++i)
+    for (int k = 0; k < 3; ++k) host(i, k) = far + rows[i][k];
+  const Kokkos::View<std::int64_t**, Kokkos::LayoutRight, typename Exec::memory_space> x("x", 3, 3);
+  Kokkos::deep_copy(x, host);
+  const auto d = support::matrix<double, Exec>(3, 3);
+  rigel::cdist(Exec(), x, x, d, correlation{});
+  const double opposite = 1 + 39. / 42;
+  CHECK(near(support::values(d), {0, 0, opposite, 0, 0, opposite, opposite, opposite, 0}, 0x1p-50));
+}
+
 TEST_CASE_TEMPLATE("cosine and correlation of every type, within their bound", Exec, RIGEL_TEST_SPACES) {
   check_type<float, Exec>(cosine{}, -1, 1);
   check_type<double, Exec>(cosine{}, -1, 1);

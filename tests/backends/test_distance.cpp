@@ -174,7 +174,144 @@ TEST_CASE_TEMPLATE("cdist of 16-bit floats and of integers", Exec, RIGEL_TEST_SP
   CHECK(support::values(roots) == std::vector<double>{0, root, root, 0});
   CHECK(support::caught([&] { rigel::cdist(Exec(), u, u, sums, metric::euclidean{}); }).message ==
         "cdist: D 'sums' holds integers, expected floating-point numbers for this metric, or options.skip_epilogue");
-  CHECK_THROWS_AS(rigel::cdist(Exec(), u, u, roots, metric::minkowski{1.3}), rigel::Error);
+}
+
+template <class T, class Exec>
+auto integer_matrix(int columns, const std::vector<T>& values) {
+  const auto rows = static_cast<int>(values.size()) / columns;
+  const Kokkos::View<T**, Kokkos::LayoutRight, typename Exec::memory_space> m("integers", rows, columns);
+  support::copy_in<typename Exec::memory_space::execution_space>(m.data(), values.data(), values.size() * sizeof(T));
+  return m;
+}
+
+// A difference of int64 has up to 65 bits, of which double need not hold even the numbers: between 2^60 and 2^61 every 256th.
+TEST_CASE_TEMPLATE("cdist of int64: differences are exact and rounded once", Exec, RIGEL_TEST_SPACES) {
+  using Values = std::vector<double>;
+  const auto of = [](const std::vector<std::int64_t>& rows, int columns, const auto& metric,
+                     const rigel::CdistOptions& options = {}) {
+    const auto x = integer_matrix<std::int64_t, Exec>(columns, rows);
+    const auto m = static_cast<int>(x.extent(0));
+    const auto d = support::matrix<double, Exec>(m, m);
+    const auto differ = support::matrix<bool, Exec>(m, m);
+    rigel::cdist(Exec(), x, x, d, metric, options);
+    rigel::cdist(Exec(), x, x, differ, metric, {.kernel = options.kernel});
+    const Values found = support::values(d);
+    Values expected;
+    for (const double v : found) expected.push_back(v != 0);
+    CHECK(support::values(differ) == expected);
+    return found;
+  };
+  constexpr std::int64_t far = std::int64_t{1} << 60, least = std::numeric_limits<std::int64_t>::min(),
+                         most = std::numeric_limits<std::int64_t>::max();
+  const std::vector<std::int64_t> one = {0, far, far + 1}, limits = {least, most}, two = {least, far, most, far + 3};
+  const auto near = [](double v) { return Values{0, v, v, v, 0, 1, v, 1, 0}; };
+  for (const char* kernel : {"", "reference", "portable", "host"}) {
+    if (kernel == std::string("host") && rigel::detail::space_of<Exec> == rigel::Space::cuda) continue;
+    CAPTURE(kernel);
+    const rigel::CdistOptions options{.kernel = kernel};
+    CHECK(of(one, 1, metric::manhattan{}, options) == near(0x1p60));
+    CHECK(of(one, 1, metric::squared_euclidean{}, options) == near(0x1p120));
+    CHECK(of(one, 1, metric::euclidean{}, options) == near(0x1p60));
+    CHECK(of(one, 1, metric::chebyshev{}, options) == near(0x1p60));
+    CHECK(of(one, 1, metric::hamming{}, options) == near(1));
+    for (const double p : {1., 2., infinite}) CHECK(of(one, 1, metric::minkowski{p}, options) == near(0x1p60));
+    CHECK(error_of(of(one, 1, metric::minkowski{3}, options), near(0x1p60)) <= power_tolerance<double>);
+    // 2^64 - 1, rounded; with another coordinate whose difference is 3.
+    CHECK(of(limits, 1, metric::manhattan{}, options) == Values{0, 0x1p64, 0x1p64, 0});
+    CHECK(of(limits, 1, metric::squared_euclidean{}, options) == Values{0, 0x1p128, 0x1p128, 0});
+    CHECK(of(limits, 1, metric::euclidean{}, options) == Values{0, 0x1p64, 0x1p64, 0});
+    CHECK(of(limits, 1, metric::chebyshev{}, options) == Values{0, 0x1p64, 0x1p64, 0});
+    CHECK(of(limits, 1, metric::hamming{}, options) == Values{0, 1, 1, 0});
+    CHECK(error_of(of(limits, 1, metric::minkowski{0.5}, options), {0, 0x1p64, 0x1p64, 0}) <= power_tolerance<double>);
+    CHECK(of(two, 2, metric::hamming{}, options) == Values{0, 1, 1, 0});
+    CHECK(of(two, 2, metric::manhattan{}, options) == Values{0, 0x1p64, 0x1p64, 0});
+  }
+  CHECK(of(one, 1, metric::manhattan{}, {.require = rigel::Promise::batch_invariant}) == near(0x1p60));
+  // 255/256 of the pairs differ by less than the spacing of doubles.
+  std::vector<std::int64_t> line;
+  for (int i = 0; i < 70; ++i) line.push_back(far + i);
+  Values expected;
+  for (int i = 0; i < 70; ++i)
+    for (int j = 0; j < 70; ++j) expected.push_back(std::abs(i - j));
+  CHECK(of(line, 1, metric::euclidean{}) == expected);
+}
+
+// The bound of docs/numerics.md for a sum of terms that are rounded once, and a root; the largest difference is rounded once.
+TEST_CASE_TEMPLATE("cdist of random int64", Exec, RIGEL_TEST_SPACES) {
+  constexpr int m = 37, n = 75, k = 19;
+  constexpr double u = 0x1p-53;
+  support::Random random(5);
+  const auto numbers = [&](int count) {
+    std::vector<std::int64_t> all;
+    for (int i = 0; i < count; ++i) {
+      const auto high = static_cast<std::int64_t>(random.uniform(-0x1p31, 0x1p31)),
+                 low = static_cast<std::int64_t>(random.uniform(0, 0x1p32));
+      all.push_back(i % 3 == 0 ? high * (std::int64_t{1} << 32) + low : (std::int64_t{1} << 61) + low % 1000);
+    }
+    return all;
+  };
+  const auto x_numbers = numbers(m * k), z_numbers = numbers(n * k);
+  const auto x = integer_matrix<std::int64_t, Exec>(k, x_numbers), z = integer_matrix<std::int64_t, Exec>(k, z_numbers);
+  const auto d = support::matrix<double, Exec>(m, n);
+  const auto check = [&](const auto& metric, double bound, const rigel::CdistOptions& options, const auto& distance) {
+    rigel::cdist(Exec(), x, z, d, metric, options);
+    const auto found = support::values(d);
+    double worst = 0;
+    for (int i = 0; i < m; ++i)
+      for (int j = 0; j < n; ++j) {
+        long double sum = 0, largest = 0;
+        for (int c = 0; c < k; ++c) {
+          const std::int64_t a = x_numbers[i * k + c], b = z_numbers[j * k + c];
+          const auto difference = static_cast<long double>(static_cast<std::uint64_t>(a < b ? b : a) -
+                                                           static_cast<std::uint64_t>(a < b ? a : b));
+          sum += distance(difference);
+          largest = std::max(largest, difference);
+        }
+        const long double expected = bound == 0 ? static_cast<double>(largest) : sum;
+        worst = std::max(worst, static_cast<double>(std::abs(found[i * n + j] - expected) / expected));
+      }
+    CHECK(worst <= bound);
+  };
+  for (const char* kernel : {"", "reference", "portable", "host"}) {
+    if (kernel == std::string("host") && rigel::detail::space_of<Exec> == rigel::Space::cuda) continue;
+    CAPTURE(kernel);
+    const rigel::CdistOptions options{.kernel = kernel};
+    check(metric::manhattan{}, (2 + k) * u, options, [](long double t) { return t; });
+    check(metric::squared_euclidean{}, (2 + k) * u, options, [](long double t) { return t * t; });
+    check(metric::chebyshev{}, 0, options, [](long double t) { return t; });
+    check(metric::minkowski{3}, (2 + k + 24) * u, {.skip_epilogue = true, .kernel = kernel},
+          [](long double t) { return t * t * t; });
+  }
+}
+
+// Bytes take any p, for any number of columns: (Σ_k 2^3)^(1/3) = 2·K^(1/3).
+TEST_CASE_TEMPLATE("cdist: minkowski of integers takes any p", Exec, RIGEL_TEST_SPACES) {
+  const auto check = [&]<class T>(T) {
+    for (const int k : {0, 1, 33025, 33026}) {
+      CAPTURE(k);
+      const auto x = support::matrix<T, Exec>(1, k, std::vector<double>(k, 5), "x"),
+                 z = support::matrix<T, Exec>(1, k, std::vector<double>(k, 3), "z");
+      const auto d = support::matrix<double, Exec>(1, 1);
+      const auto sums = support::matrix<std::int64_t, Exec>(1, 1, {}, "sums");
+      rigel::cdist(Exec(), x, z, d, metric::minkowski{3});
+      CHECK(error_of(support::values(d), {2 * std::cbrt(k)}) <= k * 0x1p-53 + power_tolerance<double>);
+      rigel::cdist(Exec(), x, z, d, metric::minkowski{3}, {.skip_epilogue = true});
+      CHECK(error_of(support::values(d), {8. * k}) <= power_tolerance<double>);
+      const auto caught = support::caught([&] { rigel::cdist(Exec(), x, z, sums, metric::minkowski{3}); });
+      CHECK(caught.code == rigel::Code::unsupported);
+      CHECK(caught.lacks({"minkowski's p is 3", "expected 1, 2 or infinity for a D of integers"}) == "");
+      // Sums of p = 1 and maxima fit into integers where squares do not.
+      rigel::cdist(Exec(), x, z, sums, metric::minkowski{1});
+      CHECK(support::values(sums)[0] == 2 * k);
+      rigel::cdist(Exec(), x, z, sums, metric::minkowski{infinite});
+      CHECK(support::values(sums)[0] == (k > 0 ? 2 : 0));
+      CHECK_THROWS_AS(rigel::cdist(Exec(), x, z, d, metric::minkowski{-1.}), rigel::Error);
+    }
+  };
+  check(std::int8_t{});
+  check(std::uint8_t{});
+  check(std::int32_t{});
+  check(std::int64_t{});
 }
 
 // Distances of integers whose differences, squares or sums do not fit into their type.
@@ -201,7 +338,9 @@ TEST_CASE_TEMPLATE("cdist of large integers", Exec, RIGEL_TEST_SPACES) {
   CHECK(of(I32{3, 4}, I32{0, 0}, metric::squared_euclidean{}) == 25);
   CHECK(of(I32{100000, 0}, I32{0, 0}, metric::squared_euclidean{}) == 1e10);
   CHECK(of(I32{3, 5}, I32{3, 6}, metric::hamming{}) == 0.5);
-  // Neighbours far from 0 keep their digits: differences from X's first row are exact.
+  CHECK(of(I32{most}, I32{least}, metric::squared_euclidean{}) == 0x1p64 - 0x1p33);  // + 1, rounded
+  CHECK(of(I32{most}, I32{least}, metric::hamming{}) == 1);
+  // Neighbours far from 0 keep their digits.
   constexpr std::int64_t far = std::int64_t{1} << 60, limit = std::numeric_limits<std::int64_t>::max();
   CHECK(of(I64{far, far}, I64{far + 3, far - 4}, metric::euclidean{}) == 5);
   CHECK(of(I64{limit}, I64{-limit - 1}, metric::chebyshev{}) == 0x1p64);

@@ -116,7 +116,8 @@ static double after_step(const rigel_program* program, double v, int i, int j) {
   int p;
   for (p = 0; p < 2; ++p) {
     const rigel_matrix* const s = &sources[(p == 0 ? step->x_source : step->y_source) - 1];
-    parameters[p] = ((const double*)s->data)[(s->rows == 1 ? 0 : i * s->row_stride) + (s->columns == 1 ? 0 : j * s->column_stride)];
+    parameters[p] =
+        ((const double*)s->data)[(s->rows == 1 ? 0 : i * s->row_stride) + (s->columns == 1 ? 0 : j * s->column_stride)];
   }
   if (step->kind == RIGEL_RECIPROCAL) return parameters[1] / (parameters[0] + v);
   return fmin(fmax(v, parameters[0]), parameters[1]);
@@ -181,10 +182,10 @@ static void add_sources(rigel_program* epilogue, int sources_count) {
 /* A source counts once, whatever steps use it; a metric's own steps and a bias count not at all. */
 static void full_programs(rigel_handle* handle) {
   static const float a_values[] = {1, 2, 3, 4}, b_values[] = {5, 6, 7, 8}, numbers[] = {1, 2, 3, 4, 30};
-  static const float row_eight_times[] = {27, 38, 51, 66};  /* (19 22; 43 50) + 8 (1 2) */
+  static const float row_eight_times[] = {27, 38, 51, 66}; /* (19 22; 43 50) + 8 (1 2) */
   static const float clamped[] = {30, 30, 30, 30};
   static const float x_values[] = {0, 0}, z_values[] = {3, 4}, bias_values[] = {-20, 1};
-  static const float biased[] = {19, 43};  /* (1 2) (5 6; 7 8) + (-20 1) + 2 (1 + 2 + 3 + 4) */
+  static const float biased[] = {19, 43}; /* (1 2) (5 6; 7 8) + (-20 1) + 2 (1 + 2 + 3 + 4) */
   float* const a_data = floats(4, a_values);
   float* const b_data = floats(4, b_values);
   float* const c_data = floats(4, NULL);
@@ -193,8 +194,7 @@ static void full_programs(rigel_handle* handle) {
   const rigel_matrix a = RIGEL_ROW_MAJOR(a_data, RIGEL_F32, 2, 2), b = RIGEL_ROW_MAJOR(b_data, RIGEL_F32, 2, 2),
                      c = RIGEL_ROW_MAJOR(c_data, RIGEL_F32, 2, 2), row = RIGEL_ROW_MAJOR(number_data, RIGEL_F32, 1, 2);
   const rigel_matrix x = RIGEL_ROW_MAJOR(floats(2, x_values), RIGEL_F32, 1, 2),
-                     z = RIGEL_ROW_MAJOR(floats(2, z_values), RIGEL_F32, 1, 2),
-                     d = RIGEL_ROW_MAJOR(c_data, RIGEL_F32, 1, 1);
+                     z = RIGEL_ROW_MAJOR(floats(2, z_values), RIGEL_F32, 1, 2), d = RIGEL_ROW_MAJOR(c_data, RIGEL_F32, 1, 1);
   const rigel_matrix first_row = RIGEL_ROW_MAJOR(a_data, RIGEL_F32, 1, 2),
                      bias = RIGEL_ROW_MAJOR(floats(2, bias_values), RIGEL_F32, 1, 2),
                      y = RIGEL_ROW_MAJOR(c_data, RIGEL_F32, 1, 2), kept = RIGEL_ROW_MAJOR(z_data, RIGEL_F32, 1, 2);
@@ -306,6 +306,37 @@ static void integer_distances(rigel_handle* handle) {
   CHECK(d_data[1] == 2147483648.f);
 }
 
+/* Neighbours among int64 that double does not hold, and the limits; any p. */
+static void wide_differences(rigel_handle* handle) {
+  static const char* const names[] = {"manhattan", "euclidean", "chebyshev", "minkowski"};
+  int64_t* const x_data = allocate(2 * sizeof(int64_t));
+  int64_t* const z_data = allocate(sizeof(int64_t));
+  float* const d_data = floats(2, NULL);
+  const rigel_matrix x = RIGEL_ROW_MAJOR(x_data, RIGEL_I64, 2, 1), z = RIGEL_ROW_MAJOR(z_data, RIGEL_I64, 1, 1),
+                     d = RIGEL_ROW_MAJOR(d_data, RIGEL_F32, 2, 1);
+  const rigel_parameter p = {"p", 1};
+  int i;
+  for (i = 0; i < 4; ++i) {
+    rigel_cdist_args args = cdist_args(names[i]);
+    if (i == 3) {
+      args.parameters = &p;
+      args.parameters_count = 1;
+    }
+    x_data[0] = ((int64_t)1 << 60) + 1;
+    x_data[1] = (int64_t)1 << 60;
+    z_data[0] = ((int64_t)1 << 60) + 2;
+    OK(rigel_cdist(handle, &args, &x, &z, &d));
+    OK(rigel_synchronize(handle));
+    CHECK(d_data[0] == 1);
+    CHECK(d_data[1] == 2);
+    x_data[0] = INT64_MIN;
+    z_data[0] = INT64_MAX;
+    OK(rigel_cdist(handle, &args, &x, &z, &d));
+    OK(rigel_synchronize(handle));
+    CHECK(d_data[0] == 0x1p64f);
+  }
+}
+
 static void distances(rigel_handle* handle) {
   static const float x_values[] = {0, 0, 3, 4, 1, 0}, z_values[] = {3, 4, 0, 2};
   static const float euclidean[] = {5, 2, 0, 3.605551275f, 4.472135955f, 2.236067977f}, squares[] = {25, 4, 0, 13, 20, 5};
@@ -347,6 +378,7 @@ static void distances(rigel_handle* handle) {
     CHECK(fabs(d_data[i] - cosine_values[i]) <=
           0x1p-24 * (15 * cosine_values[i] + 2.9 * sqrt(cosine_values[i])) + 0x1p-24 * cosine_values[i] + 2.1 * 0x1p-48);
   integer_distances(handle);
+  wide_differences(handle);
 }
 
 static void workspaces(rigel_handle* handle) {

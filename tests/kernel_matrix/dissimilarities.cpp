@@ -468,6 +468,34 @@ TEST_CASE_TEMPLATE("dissimilarities: a row does not diverge from itself", Exec, 
   for (int i = 0; i < rows; ++i) CHECK(found[i * rows + i] == 0);
 }
 
+// Differences and sums that the elements' type, or double, does not hold.
+TEST_CASE_TEMPLATE("dissimilarities: braycurtis of integers", Exec, RIGEL_TEST_SPACES) {
+  const auto of = []<class T>(const std::vector<T>& x_numbers, const std::vector<T>& z_numbers, std::int64_t k) {
+    using View = Kokkos::View<T**, Kokkos::LayoutStride, typename Exec::memory_space>;
+    const auto columns = static_cast<std::size_t>(k), stride = static_cast<std::size_t>(x_numbers.size() > 1);
+    const Kokkos::View<T*, typename Exec::memory_space> x("x", x_numbers.size()), z("z", z_numbers.size());
+    support::copy_in<Exec>(x.data(), x_numbers.data(), x_numbers.size() * sizeof(T));
+    support::copy_in<Exec>(z.data(), z_numbers.data(), z_numbers.size() * sizeof(T));
+    const Kokkos::LayoutStride layout(1, 1, columns, stride);
+    const auto d = support::matrix<double, Exec>(1, 1);
+    rigel::cdist(Exec(), View(x.data(), layout), View(z.data(), layout), d, metric::braycurtis{});
+    return support::values(d)[0];
+  };
+  constexpr std::int32_t least = std::numeric_limits<std::int32_t>::min(), most = std::numeric_limits<std::int32_t>::max();
+  CHECK(of(std::vector{1, 2}, std::vector{3, -5}, 2) == 9. / 7);
+  CHECK(of(std::vector{least}, std::vector{most}, 1) == 0x1p32 - 1);
+  CHECK(of(std::vector{most, most}, std::vector{most, least}, 2) == 1);  // (2^32 - 1) / (2^32 - 2 + 1)
+  constexpr std::int64_t far = std::int64_t{1} << 60, lowest = std::numeric_limits<std::int64_t>::min(),
+                         highest = std::numeric_limits<std::int64_t>::max();
+  CHECK(of(std::vector{far, far}, std::vector{far + 1, far}, 2) == 0x1p-62);     // 1 / (2^62 + 1)
+  CHECK(of(std::vector{far, -far}, std::vector{far, far - 1}, 2) == 1);          // (2^61 - 1) / (2^61 + 1)
+  CHECK(of(std::vector{lowest}, std::vector{highest}, 1) == 0x1p64);             // 2^64 - 1, rounded, to 1
+  CHECK(of(std::vector{lowest, far}, std::vector{lowest, -far}, 2) == 0x1p-3);   // 2^61 / 2^64
+  CHECK(of(std::vector{lowest, lowest}, std::vector{lowest, highest}, 2) == 1);  // 2^64 - 1, rounded, to 2^64 + 1, rounded
+  // One number in memory serves all columns; sums of 509 reach 2^31 after 4219038 of them.
+  CHECK(of(std::vector<std::uint8_t>{255}, std::vector<std::uint8_t>{254}, 4300000) == 1. / 509);
+}
+
 TEST_CASE_TEMPLATE("dissimilarities: rows without numbers", Exec, RIGEL_TEST_SPACES) {
   const auto none = support::matrix<double, Exec>(1, 0), d = support::matrix<double, Exec>(1, 1, {7});
   rigel::cdist(Exec(), none, none, d, metric::canberra{});

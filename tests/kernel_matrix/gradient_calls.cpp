@@ -371,6 +371,10 @@ TEST_CASE_TEMPLATE("kernel_matrix_gradient: explained", Exec, RIGEL_TEST_SPACES)
     CAPTURE(text);
     CHECK(text.starts_with("kernel_matrix_gradient, " + std::to_string(bytes) + " bytes of workspace, blocks of 11 rows\n"));
     for (const char* part : parts) CHECK(text.find(part) != std::string::npos);
+    const auto legend = text.find("(names of host kernels");
+    CHECK((legend != std::string::npos) == (rigel::detail::space_of<Exec> != rigel::Space::cuda));
+    CHECK(text.rfind("(names of host kernels") == legend);
+    CHECK(text.find('\n', legend) == (legend == std::string::npos ? text.find('\n') : text.size() - 1));
   };
   check(metric::euclidean{}, kernel::gaussian{1}, kernel::gaussian{o.dh},
         {"\ndistances: kernel_matrix_gradient l2_squared", "\ndZ: kernel_matrix_gradient euclidean",

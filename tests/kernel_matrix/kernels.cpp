@@ -167,4 +167,11 @@ TEST_CASE_TEMPLATE("kernel_matrix: integers", Exec, RIGEL_TEST_SPACES) {
   CHECK(error_of(support::values(d), {std::exp(-1.), std::exp(-5. / 70000)}) <= 8 * unit<double>);
   rigel::kernel_matrix(Exec(), x, z, d, metric::minkowski{1}, kernel::gaussian{70000});
   CHECK(error_of(support::values(d), {std::exp(-0.5), std::exp(-0.5 * 49 / 4.9e9)}) <= 8 * unit<double>);
+  // 2^60 + 1 less 2^60.
+  const Kokkos::View<std::int64_t**, Kokkos::LayoutRight, typename Exec::memory_space> far("far", 1, 2), next("next", 1, 2);
+  Kokkos::deep_copy(far, std::int64_t{1} << 60);
+  Kokkos::deep_copy(next, (std::int64_t{1} << 60) + 1);
+  const auto of_neighbours = support::matrix<float, Exec>(1, 1);
+  rigel::kernel_matrix(Exec(), far, next, of_neighbours, metric::manhattan{}, kernel::laplace{2});
+  CHECK(error_of(support::values(of_neighbours), {std::exp(-1.)}) <= 8 * unit<float>);
 }

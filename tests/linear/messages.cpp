@@ -165,6 +165,7 @@ TEST_CASE("linear: explain names the tier, the passes and each product") {
   const auto weight = rigel::explain_linear_backward_weight(Exec{}, x(), y(), dw, Bias("db", 5));
   CHECK(support::Caught{.message = weight}.lacks(
             {"dW: linear_backward_weight plus_times f32, 3x5x4", "db: linear_backward_weight plus_times f32, 1x5x4"}) == "");
+  CHECK(weight.find("(names of host kernels") == weight.rfind("(names of host kernels"));
   const auto input = rigel::explain_linear_backward_input(Exec{}, y(), w(), x(), x(), Activation::silu);
   CHECK(support::Caught{.message = input}.lacks(
             {"the derivative of silu", "dX: linear_backward_input plus_times f32, 4x3x5"}) == "");

@@ -14,4 +14,11 @@ namespace rigel::detail {
 /// object lives, so their destructors may call contract().
 std::span<const Kernel<Contraction>> keep(std::vector<Kernel<Contraction>> kernels);
 
+/// Whether the library keeps kernels for S, a semiring outside the zoo, that take epilogues of the closed set.
+template <class S>
+inline constexpr bool in_library = false;
+/// Those kernels.
+template <class S>
+std::span<const Kernel<Contraction>> kernels_in_library();
+
 }  // namespace rigel::detail

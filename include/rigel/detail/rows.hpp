@@ -14,6 +14,7 @@
 #include <rigel/detail/packed_rows.hpp>
 #include <rigel/detail/root_rows.hpp>
 #include <rigel/detail/transformed_rows.hpp>
+#include <rigel/detail/wide_difference.hpp>
 #include <rigel/detail/widened_rows.hpp>
 
 #include <algorithm>
@@ -68,14 +69,21 @@ struct PrepareRows {
     const Element* from;
     std::int64_t step;
     double scale, mean, rest;
-    RIGEL_MEMBER double scaled(Element x) const { return math::multiply(row_number(x), scale); }
+    Element origin;  // of int64, of which double need not hold the numbers themselves
+    RIGEL_MEMBER double scaled(Element x) const {
+      if constexpr (std::is_same_v<Element, std::int64_t>)
+        return math::multiply(wide_difference(x, origin), scale);
+      else
+        return math::multiply(row_number(x), scale);
+    }
     RIGEL_MEMBER double operator()(Element x) const { return math::subtract(math::subtract(scaled(x), mean), rest); }
   };
 
   RIGEL_MEMBER void prepare(const Team& team, std::int64_t r, double* shared) const {
     const RowsToPrepare<Element, Row> g = operand_of(p.of, r);
     Row* const to = &g.to.at(r / g.rows, r % g.rows, 0);
-    Reader row{&g.from.at(r / g.rows, r % g.rows, 0), g.from.column, 1, 0, 0};
+    Reader row{&g.from.at(r / g.rows, r % g.rows, 0), g.from.column, 1, 0, 0, Element{}};
+    if (p.centred) row.origin = *row.from;
 
     double whole = 0;  // Σ_k c_k², or Σ_k x_k
     for (;;) {
@@ -202,7 +210,7 @@ void launch_rows(const Execution& execution, const RowPass& pass) {
                                        pass.sums_to_one};
     with_instance(Spaces{}, execution, [&]<class Exec>(const Exec& exec) {
       if constexpr (std::is_same_v<Row, double>)
-        if (pass.widened) return WidenRows<Exec, Element>{{p.of[0], p.of[1]}, p.k, pass.centred}.launch(exec);
+        if (pass.widened) return WidenRows<Exec, Element>{{p.of[0], p.of[1]}, p.k}.launch(exec);
       if (pass.roots)
         RootRows<Exec, Element, Row>{{p.of[0], p.of[1]}, p.k}.launch(exec);
       else if (pass.transformed)
