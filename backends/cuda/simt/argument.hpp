@@ -52,10 +52,8 @@ struct WinningSlab {
   // A thread keeps three registers for each output, or five. It needs others to convert elements, and for a user's ⊗.
   static constexpr bool is_wide = sizeof(Value) > 4 || sizeof(operand) > 4;
   static constexpr bool is_light = in_zoo<S> && std::is_same_v<element, tile::stored_t<operand>>;
-  using LargeTile = std::conditional_t<
-      is_wide, tile::Shape<16, 8, 4, 4, depth, 2, true>,
-      std::conditional_t<is_light, tile::Shape<16, 8, 4, 8, depth, 3, true>, tile::Shape<16, 8, 4, 8, depth, 2, true>>>;
-  using SmallTile = tile::Shape<8, 8, 4, 4, depth, 4, true>;
+  using LargeTile = Large<16, 8, 4, is_wide ? 4 : 8, depth, !is_wide && is_light ? 3 : 2, true>;
+  using SmallTile = Small<8, 8, 4, 4, depth, 4, true>;
 
   A argument;
 
@@ -87,8 +85,7 @@ inline constexpr bool in_vectors<WinningSlab<A>> =
      std::is_same_v<typename A::element, std::uint32_t>) &&
     std::is_same_v<operand_t<A>, typename A::element>;
 template <class A, class Shape>
-inline constexpr bool takes_vectors<WinningSlab<A>, Shape> =
-    in_vectors<WinningSlab<A>> && std::is_same_v<Shape, typename WinningSlab<A>::LargeTile>;
+inline constexpr bool takes_vectors<WinningSlab<A>, Shape> = in_vectors<WinningSlab<A>> && Shape::role == tile::Role::large;
 template <class A>
 inline constexpr bool unrolls_singles<WinningSlab<A>> = true;
 

@@ -36,11 +36,11 @@ struct SmallTypes {
   using Accumulator = typename S::accumulator;
   static constexpr int registers = std::max(registers_of<Accumulator>, registers_of<Stored>);
   /// Outputs of a thread along m, and along n.
-  static constexpr int outputs = is_transcendental<S>                    ? (sizeof(Operand) > 4 ? 1 : 2)
-                                 : registers > 4                         ? 1
-                                 : registers > 2                         ? 2
-                                 : registers > 1 && needs_temporaries<S> ? 2
-                                                                         : 4;
+  static constexpr int outputs = is_transcendental<S>                     ? (sizeof(Operand) > 4 ? 1 : 2)
+                                 : registers > 4                          ? 1
+                                 : registers > 2                          ? 2
+                                 : registers > 1 && tuning<S>.temporaries ? 2
+                                                                          : 4;
   /// Values that move together within shared memory.
   static constexpr int chunk = std::min(tile::chunk_of<Stored>, outputs),
                        sum_chunk = std::min(tile::chunk_of<Accumulator>, outputs);

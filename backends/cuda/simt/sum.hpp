@@ -85,26 +85,9 @@ struct Slabs {
   static_assert(!sees_elements_alone<S> || (repeat_lines(WayA) && repeat_lines(WayB)));
 };
 
-/// Whether a tile's loop counts what is left of K in a register of its own. Clang otherwise computes it from K and the step, and ptxas
-/// then copies the loop's body to peel the first slab off: longer code, which costs small K up to 9 %, though its registers are at
-/// times assigned better. As measured.
-template <class S, class Shape, tile::Way WayA, tile::Way WayB>
-inline constexpr bool counts_down =
-    WayA == tile::Way::along_k && std::is_same_v<Shape, LargeTile<S>> &&
-    (std::is_same_v<S, l2_squared<float>> || (std::is_same_v<S, plus_times<float>> && WayB == tile::Way::along_lines));
-
-/// The schedule of a tile's unrolled slabs.
-template <class S, class Shape, tile::Way WayA, tile::Way WayB>
-inline constexpr Schedule schedule_of =
-    counts_down<S, Shape, WayA, WayB>                        ? schedule_of_counted<S>
-    : WayA == tile::Way::single || WayB == tile::Way::single ? schedule_of_singles<S, Shape>
-    : widens<S>                                              ? schedule_of_widened
-    : WayA == tile::Way::shifted_k                           ? schedule_of_shifted<S, Shape>
-                                                             : schedule<S>;
-
 /// The sum of a tile, and the shared memory that it takes. `Count` counts k; 32 bits, if they suffice, save a register.
 template <
-    class S, class Shape, class Step, tile::Way WayA, tile::Way WayB, Schedule when = schedule_of<S, Shape, WayA, WayB>,
+    class S, class Shape, class Step, tile::Way WayA, tile::Way WayB, Schedule when = schedule_of<S, Shape, WayA, WayB>(),
     class Count = std::conditional_t<WayA == tile::Way::single || WayB == tile::Way::single, std::int64_t, std::int32_t>>
 class TileSum {
  public:
@@ -149,7 +132,7 @@ class TileSum {
                                              tile::Place<Shape>& place, Stored* slabs) {
     constexpr int least = [] {  // k that must be left for a slab to be unrolled
       if constexpr (starts_whole) return ahead * Shape::depth + LoaderA::whole;
-      return shifted && has_zero_terms<S> ? Shape::depth / 2 + 1 : Shape::depth;
+      return shifted && tuning<S>.zero_terms ? Shape::depth / 2 + 1 : Shape::depth;
     }();
 
     const Copies copies{a, b, slabs};
@@ -205,7 +188,7 @@ class TileSum {
  private:
   static constexpr bool tests = requires { &Step::exactly; };  // see OrderedSteps
   static constexpr bool any_k = singly || shifted;
-  static constexpr bool starts_whole = shifted && !unrolls_parts<S, Shape>;
+  static constexpr bool starts_whole = shifted && !unrolls_parts<Shape>;
 
   static __device__ __forceinline__ int next(int stage) { return stage + 1 == stages ? 0 : stage + 1; }
 
