@@ -103,6 +103,51 @@ struct Marks {
   }
 };
 
+/// Whether this thread finds marks of the tile's outputs. The threads look at words in turn.
+template <class C, class G>
+__device__ __forceinline__ bool has_marks(const detail::GradientArguments<G>& g, const Marks& marks, std::int64_t l,
+                                          unsigned tile_o, unsigned tile_n, unsigned tile_m) {
+  constexpr int words = C::tile_m / 32;
+  static_assert(words * 32 == C::tile_m);
+  bool any = false;
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < C::outputs * C::tile_n * words; i += C::threads) {
+    const std::int64_t o = std::int64_t{tile_o} * C::outputs + i / words / C::tile_n,
+                       n = std::int64_t{tile_n} * C::tile_n + i / words % C::tile_n,
+                       word = std::int64_t{tile_m} * words + i % words;
+    if (o < g.outputs && n < g.n && word < marks.of_row) any = any || marks.at(g, l, o, n, word) != 0;
+  }
+  return any;
+}
+
+/// Adds `count` k of a slab to the outputs of the thread, which begin at `thread_n` and `thread_m` of the tile.
+template <class G, class C, class A>
+__device__ __forceinline__ void add_slab(A (&sums)[C::outputs][C::rows][C::columns], const G& functor,
+                                         const A (&d)[C::rows][C::columns], const Slab<typename G::element, C>& slab,
+                                         int count, int thread_n, int thread_m) {
+  constexpr int unroll = detail::takes_powers<G> ? 1 : 2;
+#pragma unroll unroll
+  for (int kk = 0; kk < count; ++kk) {
+    A a[C::columns], b[C::rows], values[C::rows][C::columns];
+#pragma unroll
+    for (int j = 0; j < C::columns; ++j) a[j] = static_cast<A>(slab.a[kk][thread_m + j]);
+#pragma unroll
+    for (int i = 0; i < C::rows; ++i) b[i] = static_cast<A>(slab.b[kk][thread_n + i]);
+#pragma unroll
+    for (int i = 0; i < C::rows; ++i)
+#pragma unroll
+      for (int j = 0; j < C::columns; ++j) values[i][j] = Multiply<G>::of(functor, d[i][j], b[i], a[j]);
+#pragma unroll
+    for (int o = 0; o < C::outputs; ++o) {
+      const A c = static_cast<A>(slab.c[kk][o]);
+#pragma unroll
+      for (int i = 0; i < C::rows; ++i)
+#pragma unroll
+        for (int j = 0; j < C::columns; ++j) sums[o][i][j] = functor.accumulate(sums[o][i][j], c, values[i][j]);
+    }
+  }
+}
+
 /// The tile of one block, for one slice of K. With `parts` the sums go there, slice by slice, o by o, n by n; else to Out. `again`: it
 /// computes and stores the outputs of `marks`, and returns if its tile has none.
 template <class G, class C, bool again = false>
@@ -111,7 +156,6 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
                            typename G::accumulator* parts, Marks marks = {}) {
   using E = typename G::element;
   using A = typename G::accumulator;
-  constexpr int unroll = detail::takes_powers<G> ? 1 : 2;
   __shared__ Slab<E, C> slabs[2];
   // Indices in 32 bits, which leave registers to the sums.
   unsigned index = blockIdx.x;
@@ -124,19 +168,8 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
                  slice = next(grid.slices), l = index;
   const int thread_m = static_cast<int>(threadIdx.x) % C::threads_m * C::columns,
             thread_n = static_cast<int>(threadIdx.x) / C::threads_m * C::rows;
-  if constexpr (again) {
-    constexpr int words = C::tile_m / 32;
-    static_assert(words * 32 == C::tile_m);
-    bool any = false;
-#pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x); i < C::outputs * C::tile_n * words; i += C::threads) {
-      const std::int64_t o = std::int64_t{tile_o} * C::outputs + i / words / C::tile_n,
-                         n = std::int64_t{tile_n} * C::tile_n + i / words % C::tile_n,
-                         word = std::int64_t{tile_m} * words + i % words;
-      if (o < g.outputs && n < g.n && word < marks.of_row) any = any || marks.at(g, l, o, n, word) != 0;
-    }
-    if (!__syncthreads_or(any)) return;
-  }
+  if constexpr (again)
+    if (!__syncthreads_or(has_marks<C>(g, marks, l, tile_o, tile_n, tile_m))) return;
   const G functor = detail::functor_at(g.functor, l);
 
   // Slab `step` of the slice begins at this k, and has that many.
@@ -191,28 +224,7 @@ __global__ void __launch_bounds__(C::threads, C::blocks)
     arch::commit_copies();
     arch::wait_for_copies<1>();
     __syncthreads();
-    const Slab<E, C>& slab = slabs[current];
-    const int count = count_of(step);
-#pragma unroll unroll
-    for (int kk = 0; kk < count; ++kk) {
-      A a[C::columns], b[C::rows], values[C::rows][C::columns];
-#pragma unroll
-      for (int j = 0; j < C::columns; ++j) a[j] = static_cast<A>(slab.a[kk][thread_m + j]);
-#pragma unroll
-      for (int i = 0; i < C::rows; ++i) b[i] = static_cast<A>(slab.b[kk][thread_n + i]);
-#pragma unroll
-      for (int i = 0; i < C::rows; ++i)
-#pragma unroll
-        for (int j = 0; j < C::columns; ++j) values[i][j] = Multiply<G>::of(functor, d[i][j], b[i], a[j]);
-#pragma unroll
-      for (int o = 0; o < C::outputs; ++o) {
-        const A c = static_cast<A>(slab.c[kk][o]);
-#pragma unroll
-        for (int i = 0; i < C::rows; ++i)
-#pragma unroll
-          for (int j = 0; j < C::columns; ++j) sums[o][i][j] = functor.accumulate(sums[o][i][j], c, values[i][j]);
-      }
-    }
+    add_slab<G, C>(sums, functor, d, slabs[current], count_of(step), thread_n, thread_m);
     __syncthreads();
     current ^= 1;
   }

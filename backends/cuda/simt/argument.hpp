@@ -8,7 +8,7 @@
 
 #include <rigel/backends/cuda/simt/contract.hpp>
 #include <rigel/backends/cuda/simt/lanes.hpp>
-#include <rigel/backends/cuda/simt/parts.hpp>
+#include <rigel/backends/cuda/simt/slices.hpp>
 
 #include <limits>
 
@@ -52,10 +52,8 @@ struct WinningSlab {
   // A thread keeps three registers for each output, or five. It needs others to convert elements, and for a user's ⊗.
   static constexpr bool is_wide = sizeof(Value) > 4 || sizeof(operand) > 4;
   static constexpr bool is_light = in_zoo<S> && std::is_same_v<element, tile::stored_t<operand>>;
-  using LargeTile = std::conditional_t<
-      is_wide, tile::Shape<16, 8, 4, 4, depth, 2, true>,
-      std::conditional_t<is_light, tile::Shape<16, 8, 4, 8, depth, 3, true>, tile::Shape<16, 8, 4, 8, depth, 2, true>>>;
-  using SmallTile = tile::Shape<8, 8, 4, 4, depth, 4, true>;
+  using LargeTile = Large<16, 8, 4, is_wide ? 4 : 8, depth, !is_wide && is_light ? 3 : 2, true>;
+  using SmallTile = Small<8, 8, 4, 4, depth, 4, true>;
 
   A argument;
 
@@ -87,8 +85,7 @@ inline constexpr bool in_vectors<WinningSlab<A>> =
      std::is_same_v<typename A::element, std::uint32_t>) &&
     std::is_same_v<operand_t<A>, typename A::element>;
 template <class A, class Shape>
-inline constexpr bool takes_vectors<WinningSlab<A>, Shape> =
-    in_vectors<WinningSlab<A>> && std::is_same_v<Shape, typename WinningSlab<A>::LargeTile>;
+inline constexpr bool takes_vectors<WinningSlab<A>, Shape> = in_vectors<WinningSlab<A>> && Shape::role == tile::Role::large;
 template <class A>
 inline constexpr bool unrolls_singles<WinningSlab<A>> = true;
 
@@ -264,27 +261,17 @@ struct SplitWinners {
   }
 
   static void run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace& workspace) {
-    if (p.m == 0 || p.n == 0) return;
     const auto parts = plan.get<Parts>();
     auto* const slices = static_cast<Slice*>(workspace.data);
-    const auto enqueue = [&](std::int64_t part, std::int64_t length, std::int64_t count) {
-      if (count == 0 || length == 0) return;
-      const Contraction slice = part_of<Slice>(p, part * parts.length, length, count, slices + part * p.m * p.n);
-      const auto g = detail::arguments_of<A, Finish>(slice);
+    for_each_part(p, parts, slices, [&](const Contraction& slice) {
       using F = SlabFinish<A, Finish>;
-      launch_winners<A, F, Shape>(kernel.info, slice, winning_arguments(g, F{{g.finish}, length}));
-    };
-    enqueue(0, parts.length, parts.whole);
-    enqueue(parts.whole, parts.rest, 1);
-
-    const auto g = detail::arguments_of<A, Finish>(p);
+      const auto g = detail::arguments_of<A, Finish>(slice);
+      launch_winners<A, F, Shape>(kernel.info, slice, winning_arguments(g, F{{g.finish}, slice.k}));
+    });
     using F = WinnerFinish<A, Finish>;
-    const cuda::CurrentDevice current(p.execution.device);
-    join_winners<A, Finish>
-        <<<static_cast<unsigned>((p.m * p.n + 7) / 8), 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
-            winning_arguments(g, F{{g.finish}, g.a, g.b, g.k}), slices, parts.count(),
-            static_cast<std::int32_t>(parts.length / Shape::depth));
-    cuda::check_launch(cudaGetLastError(), kernel.info.name);
+    const auto g = detail::arguments_of<A, Finish>(p);
+    launch_join(kernel.info, p, join_winners<A, Finish>, 8, 256, winning_arguments(g, F{{g.finish}, g.a, g.b, g.k}), slices,
+                parts.count(), static_cast<std::int32_t>(parts.length / Shape::depth));
   }
 
   static Kernel<Contraction> kernel() {

@@ -70,7 +70,7 @@ bool can_be_shifted(const Contraction& p) {
   // time.
   const bool few = way_of_b == tile::Way::shifted_k && p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p) <=
                                                            Shape::blocks * std::max(p.execution.multiprocessors, 1);
-  const std::int64_t least = std::is_same_v<Shape, LargeTile<S>> ? 68 : few ? 40 : 256;
+  const std::int64_t least = Shape::role == tile::Role::large ? 68 : few ? 40 : 256;
   constexpr std::int64_t most = 1 << 24;  // of strides: a thread counts elements between its rows in 32 bits
   const auto is_near = [](std::int64_t stride) { return stride >= -most && stride <= most; };
   if (p.a.column_stride != 1 || !is_near(p.a.row_stride)) return false;

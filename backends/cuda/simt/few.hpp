@@ -69,11 +69,7 @@ __global__ void __launch_bounds__(1024) contract_few(const __grid_constant__ Few
   const Element *const a = g.a + m * g.a_row, *const b = g.b + n * g.b_column;
   Accumulator x = S::identity();
   const auto take = [&](Element element_a, Element element_b, int k) {
-    const auto value_a = static_cast<Operand>(element_a), value_b = static_cast<Operand>(element_b);
-    if constexpr (has_special_powers<S>)
-      x = math::add(x, math::power_by_parts(math::abs(math::subtract(value_a, value_b)), g.semiring.p));
-    else
-      x = step(g.semiring, x, value_a, value_b, k);
+    x = direct_step(g.semiring, x, static_cast<Operand>(element_a), static_cast<Operand>(element_b), k);
   };
   if constexpr (single) {
     if (part < g.k) take(a[part * g.a_column], b[part * g.b_row], part);

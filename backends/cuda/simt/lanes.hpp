@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the narrow kernels share: values that the compiler must not move, and values of other lanes.
+// What the narrow kernels share: values that the compiler must not move, values of other lanes, and a step without tables.
 #pragma once
+
+#include <rigel/backends/cuda/simt/tuning.hpp>
 
 #include <cstdint>
 #include <type_traits>
@@ -38,6 +40,16 @@ __device__ __forceinline__ T of_lane(const T& value, int mask) {
   T other;
   __builtin_memcpy(&other, word, sizeof(T));
   return other;
+}
+
+/// x ⊕ (a ⊗ b). Powers of floats are taken by special functions.
+template <class S>
+__device__ __forceinline__ typename S::accumulator direct_step(const S& s, const typename S::accumulator& x, operand_t<S> a,
+                                                               operand_t<S> b, std::int64_t k) {
+  if constexpr (has_special_powers<S>)
+    return math::add(x, math::power_by_parts(math::abs(math::subtract(a, b)), s.p));
+  else
+    return step(s, x, a, b, k);
 }
 
 }  // namespace rigel::backends::simt

@@ -35,11 +35,8 @@ __device__ __forceinline__ float not_zero(float b) { return math::add(b, std::nu
 
 /// Steps whose slabs are tested for elements that are not regular.
 template <class S>
-class RegularSteps {
+class RegularSteps : public PlainSteps {
  public:
-  using Parameters = NoParameters;
-  using Table = NoTable;
-  static constexpr int chunk = 1;
 
   __device__ __forceinline__ static bool is_special(float value) { return is_irregular(value); }
   __device__ __forceinline__ static float begin(float x) { return x; }

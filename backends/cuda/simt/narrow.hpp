@@ -103,10 +103,7 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
 #pragma unroll unroll
     for (int k = 0; k < count; ++k) {
       const auto value_a = static_cast<Operand>(a[k]), value_b = static_cast<Operand>(b[k]);
-      if constexpr (has_special_powers<S>)
-        x = math::add(x, math::power_by_parts(math::abs(math::subtract(value_a, value_b)), s.p));
-      else
-        x = step(s, x, value_a, value_b, k0 + k);
+      x = direct_step(s, x, value_a, value_b, k0 + k);
     }
     __syncthreads();
   }

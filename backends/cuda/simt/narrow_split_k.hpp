@@ -9,6 +9,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/simt/few.hpp>
+#include <rigel/backends/cuda/simt/slices.hpp>
 
 namespace rigel::backends::simt {
 
@@ -89,11 +90,7 @@ __global__ void __launch_bounds__(1 << SplitK<S>::threads, 1)
         auto value_a = static_cast<Operand>(values_a[d][i]), value_b = static_cast<Operand>(values_b[d]);
         if constexpr (!is_commutative<S>)
           if (shape.swapped) std::swap(value_a, value_b);
-        Accumulator next;
-        if constexpr (has_special_powers<S>)
-          next = math::add(x[i], math::power_by_parts(math::abs(math::subtract(value_a, value_b)), s.p));
-        else
-          next = step(s, x[i], value_a, value_b, std::min(index(d), count - 1));
+        const Accumulator next = direct_step(s, x[i], value_a, value_b, std::min(index(d), count - 1));
         if (index(d) < count) x[i] = next;
       }
   }
@@ -119,12 +116,7 @@ __global__ void __launch_bounds__(1 << SplitK<S>::threads, 1)
     Accumulator sum = sums[o];
 #pragma unroll 4
     for (int i = o + outputs; i < end; i += outputs) sum = s.add(sum, sums[i]);
-    if constexpr (can_accumulate<S>)
-      if (g.accumulate) [[unlikely]] {
-        const Accumulator before = g.finish.load(s, g.c, g.c_offset(l, m, n));
-        sum = g.k > 0 ? s.add(before, sum) : before;  // linf's identity is one for distances, not for all numbers
-      }
-    store(s, sum, l, m, n);
+    store(s, added_to_c(g, s, sum, l, m, n), l, m, n);
   }
 }
 

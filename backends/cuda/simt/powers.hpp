@@ -14,11 +14,8 @@ namespace rigel::backends::simt {
 
 /// Σ |a − b|^p in float for any p > 0 by two special functions, as accurate as math::power_approximately().
 template <class S>
-class PowersBySpecialFunctions {
+class PowersBySpecialFunctions : public PlainSteps {
  public:
-  using Parameters = NoParameters;
-  using Table = NoTable;
-  static constexpr int chunk = 1;
 
   __device__ __forceinline__ PowersBySpecialFunctions(const S& s, const Parameters&, Table&, int, int) : p_(s.p) {}
 
@@ -37,12 +34,9 @@ using AnyPowers = std::conditional_t<has_special_powers<S>, PowersBySpecialFunct
 /// Σ |a − b|^p for p = halves / 2: products, and a square root if `halves` is odd. The relative error of a term is at most
 /// (halves + 2)·u. Subnormal differences count as 0 if p > 1.
 template <class S, int halves>
-class PowersByProducts {
+class PowersByProducts : public PlainSteps {
  public:
   using T = operand_t<S>;
-  using Parameters = NoParameters;
-  using Table = NoTable;
-  static constexpr int chunk = 1;
   static_assert(halves >= 1 && halves <= 8);
 
   __device__ __forceinline__ PowersByProducts(const S&, const Parameters&, Table&, int, int) {}

@@ -92,7 +92,7 @@ struct SkinnyShape {
 template <class S>
 inline constexpr bool has_skinny =
     in_zoo<S> && is_commutative<S> && !is_transcendental<S> && bit_counts_of<S> == 0 && Number<typename S::accumulator> &&
-    sizeof(typename S::element) <= (singles_only<S> ? 2 : 8);
+    sizeof(typename S::element) <= (tuning<S>.singles_only ? 2 : 8);
 
 /// Columns of 128 bytes, or 64 of 1-byte types.
 template <class Element>
@@ -111,7 +111,7 @@ struct NoSkinnyShape {
 template <class S>
 constexpr auto wide_skinny_shape() {
   using Element = typename S::element;
-  if constexpr (singles_only<S> || is_packed<S>)
+  if constexpr (tuning<S>.singles_only || is_packed<S>)
     return NoSkinnyShape{};
   else if constexpr (sizeof(Element) == 1)
     return SkinnyShape<Element, Element, 128, 1, 128, 32, 1, 2, 4>{};

@@ -36,11 +36,11 @@ struct SmallTypes {
   using Accumulator = typename S::accumulator;
   static constexpr int registers = std::max(registers_of<Accumulator>, registers_of<Stored>);
   /// Outputs of a thread along m, and along n.
-  static constexpr int outputs = is_transcendental<S>                    ? (sizeof(Operand) > 4 ? 1 : 2)
-                                 : registers > 4                         ? 1
-                                 : registers > 2                         ? 2
-                                 : registers > 1 && needs_temporaries<S> ? 2
-                                                                         : 4;
+  static constexpr int outputs = is_transcendental<S>                     ? (sizeof(Operand) > 4 ? 1 : 2)
+                                 : registers > 4                          ? 1
+                                 : registers > 2                          ? 2
+                                 : registers > 1 && tuning<S>.temporaries ? 2
+                                                                          : 4;
   /// Values that move together within shared memory.
   static constexpr int chunk = std::min(tile::chunk_of<Stored>, outputs),
                        sum_chunk = std::min(tile::chunk_of<Accumulator>, outputs);
@@ -148,16 +148,135 @@ __device__ __forceinline__ void read_operands(operand_t<S> (&to)[SmallTypes<S>::
   }
 }
 
+/// Adds `count` k of both boxes, the first of which is k0, to the outputs of a thread, whose rows of A and columns of B begin at
+/// `a` and `b`; `left_m` and `left_n` of them exist.
+template <class S, class Step, int outputs>
+__device__ __forceinline__ void add_boxes(typename S::accumulator (&x)[outputs][outputs], const Step& step,
+                                          const typename SmallTypes<S>::Stored* a, const typename SmallTypes<S>::Stored* b,
+                                          const SmallShape& shape, int left_m, int left_n, std::int64_t k0, int count) {
+  using Operand = operand_t<S>;
+  const auto take = [&]<int together>(int k) __attribute__((always_inline)) {
+    Operand of_a[together][outputs], of_b[together][outputs];
+#pragma unroll
+    for (int c = 0; c < together; ++c) {
+      read_operands<S>(of_a[c], a, left_m);
+      read_operands<S>(of_b[c], b, left_n);
+      a += shape.pitch_a.run;
+      b += shape.pitch_b.run;
+    }
+#pragma unroll
+    for (int i = 0; i < outputs; ++i)
+#pragma unroll
+      for (int j = 0; j < outputs; ++j)
+        if constexpr (Step::chunk > 1) {
+          Operand one_a[together], one_b[together];
+#pragma unroll
+          for (int c = 0; c < together; ++c) one_a[c] = of_a[c][i], one_b[c] = of_b[c][j];
+          x[i][j] = step(x[i][j], one_a, one_b);
+        } else {
+          x[i][j] = step(x[i][j], of_a[0][i], of_b[0][j], k0 + k);
+        }
+  };
+  int k = 0;
+  if constexpr (Step::chunk > 1)
+#pragma unroll 1
+    for (; k + 4 <= count; k += 4) take.template operator()<4>(k);
+  constexpr int unroll = is_transcendental<S> || outputs == 1 ? 1 : 2;
+#pragma unroll unroll
+  for (; k < count; ++k) take.template operator()<1>(k);
+}
+
+/// The outputs of a block: how many matrices, rows and columns there are, and which is the first of C.
+struct SmallOutputs {
+  const SmallShape& shape;
+  Present present;
+  std::int64_t l, m, n;
+
+  /// visit(move, l, m, n) in the order of C: where an output is in shared memory, and which one it is.
+  template <class Visit>
+  __device__ __forceinline__ void for_each(const Visit& visit) const {
+    const Present sorted = shape.c.sorted(present);
+    const bool whole = shape.c.is_whole(sorted);
+#pragma unroll 1
+    for (unsigned i = threadIdx.x; i < shape.c.count; i += blockDim.x) {
+      const auto move = shape.c.move(i, sorted, whole);
+      const auto index = [&](int axis) {
+        return shape.c.axis[0] == axis ? move.index[0] : shape.c.axis[1] == axis ? move.index[1] : move.index[2];
+      };
+      if (move.exists) visit(move, l + index(0), m + index(1), n + index(2));
+    }
+  }
+};
+
+/// Puts a thread's results, runs of which are `run` apart, into shared memory. Rows and columns that do not exist have room, too.
+template <class S, int outputs>
+__device__ __forceinline__ void share(typename S::accumulator* own, const typename S::accumulator (&x)[outputs][outputs],
+                                      int run) {
+  constexpr int chunk = SmallTypes<S>::sum_chunk;
+  using Sums = tile::Chunk<typename S::accumulator, chunk>;
+#pragma unroll
+  for (int i = 0; i < outputs; ++i)
+#pragma unroll
+    for (int j = 0; j < outputs; j += chunk)
+      if constexpr (Sums::as_word) {
+        Sums values;
+#pragma unroll
+        for (int v = 0; v < chunk; ++v) values.value[v] = x[i][j + v];
+        values.store(own + i * run + j);
+      } else {
+        own[i * run + j] = x[i][j];
+      }
+}
+
+/// Stores a block's results: in vectors, as they are, or by the epilogue.
+template <class S, class Finish>
+__device__ __forceinline__ void store_outputs(const detail::Arguments<S, Finish>& g, const SmallOutputs& block, const S& s,
+                                              const typename S::accumulator* sums) {
+  using Value = typename Store<S, Finish>::Value;
+  const Sweep& c = block.shape.c;
+  const Store<S, Finish> store(g);
+  if constexpr (Number<Value>) {
+    constexpr bool copies_vectors = std::is_same_v<Finish, detail::ProgramFinish>;
+    Value* const to = static_cast<Value*>(g.c) + g.c_offset(block.l, block.m, block.n);
+    const Present sorted = c.sorted(block.present);
+    const bool whole = c.is_whole(sorted);
+    if constexpr (copies_vectors)
+      if (c.bits > 0) {
+        constexpr int width = 1 << vector_bits_of<Value>;
+#pragma unroll 1
+        for (unsigned i = threadIdx.x; i < c.count; i += blockDim.x) {
+          const auto move = c.move(i, sorted, whole);
+          if (!move.exists) continue;
+          tile::Chunk<Value, width> values;
+#pragma unroll
+          for (int v = 0; v < width; ++v) values.value[v] = rigel::result(s, sums[move.shared + v * c.next]);
+          values.store(to + move.global);
+        }
+        return;
+      }
+    if (store.is_plain() && !g.semirings) {
+#pragma unroll 1
+      for (unsigned i = threadIdx.x; i < c.count; i += blockDim.x) {
+        const auto move = c.move(i, sorted, whole);
+        if (!move.exists) continue;
+        store.with_output([&]<Output output>() __attribute__((always_inline)) {
+          to[move.global] = store.template plain<output>(s, sums[move.shared]);
+        });
+      }
+      return;
+    }
+  }
+  block.for_each([&](const Sweep::Move& move, std::int64_t at_l, std::int64_t at_m, std::int64_t at_n)
+                     __attribute__((always_inline)) { g.store(g.semiring(at_l), sums[move.shared], at_l, at_m, at_n); });
+}
+
 template <class S, class Finish>
 __global__ void __launch_bounds__(SmallTypes<S>::threads, SmallTypes<S>::blocks)
     contract_small(const __grid_constant__ detail::Arguments<S, Finish> g, const __grid_constant__ SmallShape shape) {
   using Types = SmallTypes<S>;
   using Stored = typename Types::Stored;
-  using Operand = typename Types::Operand;
   using Accumulator = typename Types::Accumulator;
   using Step = typename Types::Step;
-  using Value = typename Store<S, Finish>::Value;
-  using Sums = tile::Chunk<Accumulator, Types::sum_chunk>;
   constexpr int outputs = Types::outputs;
   extern __shared__ __attribute__((aligned(16))) unsigned char shared[];
   Stored* const box_a = reinterpret_cast<Stored*>(shared);
@@ -183,21 +302,7 @@ __global__ void __launch_bounds__(SmallTypes<S>::threads, SmallTypes<S>::blocks)
   const bool present = in_matrix < shape.threads_of_matrix && l < left_l && m < left_m && n < left_n;
   Accumulator* const own = sums + l * shape.pitch_c.matrix + m * shape.pitch_c.run + n;
 
-  // Outputs of C in its order: visit(where the accumulator is in shared memory, l, m, n).
-  const Present present_c{left_l, left_m, left_n};
-  const auto for_each_output = [&](const auto& visit) __attribute__((always_inline)) {
-    const Present sorted = shape.c.sorted(present_c);
-    const bool whole = shape.c.is_whole(sorted);
-#pragma unroll 1
-    for (unsigned i = threadIdx.x; i < shape.c.count; i += blockDim.x) {
-      const auto move = shape.c.move(i, sorted, whole);
-      const auto index = [&](int axis) {
-        return shape.c.axis[0] == axis ? move.index[0] : shape.c.axis[1] == axis ? move.index[1] : move.index[2];
-      };
-      if (move.exists) visit(move, l0 + index(0), m0 + index(1), n0 + index(2));
-    }
-  };
-
+  const SmallOutputs block{shape, {left_l, left_m, left_n}, l0, m0, n0};
   Accumulator x[outputs][outputs];
 #pragma unroll
   for (int i = 0; i < outputs; ++i)
@@ -205,8 +310,8 @@ __global__ void __launch_bounds__(SmallTypes<S>::threads, SmallTypes<S>::blocks)
     for (int j = 0; j < outputs; ++j) x[i][j] = S::identity();
   if constexpr (can_accumulate<S>)
     if (g.accumulate) {
-      for_each_output([&](const Sweep::Move& move, std::int64_t at_l, std::int64_t at_m, std::int64_t at_n) __attribute__((
-                          always_inline)) { sums[move.shared] = g.start(g.semiring(at_l), at_l, at_m, at_n); });
+      block.for_each([&](const Sweep::Move& move, std::int64_t at_l, std::int64_t at_m, std::int64_t at_n) __attribute__((
+                         always_inline)) { sums[move.shared] = g.start(g.semiring(at_l), at_l, at_m, at_n); });
       __syncthreads();
       if (present)
 #pragma unroll
@@ -237,90 +342,14 @@ __global__ void __launch_bounds__(SmallTypes<S>::threads, SmallTypes<S>::blocks)
     if (!present) continue;
     const Stored* a = box_a + l * shape.pitch_a.matrix + m;
     const Stored* b = box_b + l * shape.pitch_b.matrix + n;
-    const auto take = [&]<int count>(int k) __attribute__((always_inline)) {
-      Operand of_a[count][outputs], of_b[count][outputs];
-#pragma unroll
-      for (int c = 0; c < count; ++c) {
-        read_operands<S>(of_a[c], a, left_m - m);
-        read_operands<S>(of_b[c], b, left_n - n);
-        a += shape.pitch_a.run;
-        b += shape.pitch_b.run;
-      }
-#pragma unroll
-      for (int i = 0; i < outputs; ++i)
-#pragma unroll
-        for (int j = 0; j < outputs; ++j)
-          if constexpr (Step::chunk > 1) {
-            Operand one_a[count], one_b[count];
-#pragma unroll
-            for (int c = 0; c < count; ++c) one_a[c] = of_a[c][i], one_b[c] = of_b[c][j];
-            x[i][j] = step(x[i][j], one_a, one_b);
-          } else {
-            x[i][j] = step(x[i][j], of_a[0][i], of_b[0][j], k0 + k);
-          }
-    };
-    int k = 0;
-    if constexpr (Step::chunk > 1)
-#pragma unroll 1
-      for (; k + 4 <= left_k; k += 4) take.template operator()<4>(k);
-    constexpr int unroll = is_transcendental<S> || outputs == 1 ? 1 : 2;
-#pragma unroll unroll
-    for (; k < left_k; ++k) take.template operator()<1>(k);
+    add_boxes<S>(x, step, a, b, shape, left_m - m, left_n - n, k0, left_k);
   }
 
   __syncthreads();
-  if (present)
-#pragma unroll
-    for (int i = 0; i < outputs; ++i)
-#pragma unroll
-      for (int j = 0; j < outputs; j += Types::sum_chunk) {
-        // Rows and columns that do not exist have room, too.
-        Accumulator* const to = own + i * shape.pitch_c.run + j;
-        if constexpr (Sums::as_word) {
-          Sums values;
-#pragma unroll
-          for (int v = 0; v < Types::sum_chunk; ++v) values.value[v] = x[i][j + v];
-          values.store(to);
-        } else {
-          *to = x[i][j];
-        }
-      }
+  if (present) share<S>(own, x, shape.pitch_c.run);
   __syncthreads();
 
-  const Store<S, Finish> store(g);
-  if constexpr (Number<Value>) {
-    constexpr bool copies_vectors = std::is_same_v<Finish, detail::ProgramFinish>;
-    Value* const to = static_cast<Value*>(g.c) + g.c_offset(l0, m0, n0);
-    const Present sorted = shape.c.sorted(present_c);
-    const bool whole = shape.c.is_whole(sorted);
-    if constexpr (copies_vectors)
-      if (shape.c.bits > 0) {
-        constexpr int width = 1 << vector_bits_of<Value>;
-#pragma unroll 1
-        for (unsigned i = threadIdx.x; i < shape.c.count; i += blockDim.x) {
-          const auto move = shape.c.move(i, sorted, whole);
-          if (!move.exists) continue;
-          tile::Chunk<Value, width> values;
-#pragma unroll
-          for (int v = 0; v < width; ++v) values.value[v] = rigel::result(s, sums[move.shared + v * shape.c.next]);
-          values.store(to + move.global);
-        }
-        return;
-      }
-    if (store.is_plain() && !g.semirings) {
-#pragma unroll 1
-      for (unsigned i = threadIdx.x; i < shape.c.count; i += blockDim.x) {
-        const auto move = shape.c.move(i, sorted, whole);
-        if (!move.exists) continue;
-        store.with_output([&]<Output output>() __attribute__((always_inline)) {
-          to[move.global] = store.template plain<output>(s, sums[move.shared]);
-        });
-      }
-      return;
-    }
-  }
-  for_each_output([&](const Sweep::Move& move, std::int64_t at_l, std::int64_t at_m, std::int64_t at_n)
-                      __attribute__((always_inline)) { g.store(g.semiring(at_l), sums[move.shared], at_l, at_m, at_n); });
+  store_outputs(g, block, s, sums);
 }
 
 /// Whether a semiring has this kernel: all but those of very large structs.

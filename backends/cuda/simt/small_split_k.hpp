@@ -53,12 +53,7 @@ __global__ void __launch_bounds__(Join::threads, 1)
                               static_cast<int>(std::min<std::int64_t>(g.k - whole, Join::groups)));
 #pragma unroll 4
   for (int other = 1; other < joined; ++other) x = s.add(x, sums[other][output]);
-  if constexpr (can_accumulate<S>)
-    if (g.accumulate) {
-      const Accumulator before = g.start(s, 0, m, n);
-      x = g.k > 0 ? s.add(before, x) : before;  // linf's identity is one for distances, not for all numbers
-    }
-  g.store(s, x, 0, m, n);
+  g.store(s, added_to_c(g, s, x, 0, m, n), 0, m, n);
 }
 
 /// Slices of whole multiples of 64 k, about a thousand of them at most: the cut, and with it the bits, depend on K alone.
@@ -103,12 +98,9 @@ void small_split_k_run(const Kernel<Contraction>& kernel, const Contraction& p, 
   auto* const memory = static_cast<typename S::accumulator*>(workspace.data);
   small_run<S, detail::ProgramFinish>(kernel, part_of<typename S::accumulator>(p, 0, slices.length, slices.whole, memory),
                                       plan, {});
-  const cuda::CurrentDevice current(p.execution.device);
-  join_slices<S><<<static_cast<unsigned>((p.m * p.n + Join::outputs - 1) / Join::outputs), Join::threads, 0,
-                   static_cast<cudaStream_t>(p.execution.stream)>>>(detail::arguments_of<S, detail::ProgramFinish>(p),
-                                                                    memory, static_cast<int>(slices.whole),
-                                                                    slices.length * slices.whole);
-  cuda::check_launch(cudaGetLastError(), kernel.info.name);
+  launch_join(kernel.info, p, join_slices<S>, Join::outputs, Join::threads,
+              detail::arguments_of<S, detail::ProgramFinish>(p), memory, static_cast<int>(slices.whole),
+              slices.length * slices.whole);
 }
 
 template <class S>

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/simt/narrow.hpp>
-#include <rigel/backends/cuda/simt/parts.hpp>
+#include <rigel/backends/cuda/simt/slices.hpp>
 
 namespace rigel::backends::simt {
 
@@ -150,22 +150,10 @@ WorkspaceSize split_workspace(const Kernel<Contraction>&, const Contraction& p, 
 
 template <class S>
 void run_parts(const KernelInfo& info, const Contraction& p, const Parts& parts, void* workspace) {
-  using Accumulator = typename S::accumulator;
-  auto* const first = static_cast<Accumulator*>(workspace);
-  const auto enqueue = [&](std::int64_t part, std::int64_t length, std::int64_t count) {
-    if (count == 0 || length == 0 || p.m == 0 || p.n == 0) return;
-    run<S, detail::ProgramFinish, SmallTile<S>>(
-        info, part_of<Accumulator>(p, part * parts.length, length, count, first + part * p.m * p.n), nullptr);
-  };
-  enqueue(0, parts.length, parts.whole);
-  enqueue(parts.whole, parts.rest, 1);
-
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto blocks = static_cast<unsigned>((p.m * p.n + 255) / 256);
-  if (blocks == 0) return;
-  join_parts<S><<<blocks, 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
-      detail::arguments_of<S, detail::ProgramFinish>(p), first, parts.count());
-  cuda::check_launch(cudaGetLastError(), info.name);
+  auto* const first = static_cast<typename S::accumulator*>(workspace);
+  for_each_part(p, parts, first,
+                [&](const Contraction& part) { run<S, detail::ProgramFinish, SmallTile<S>>(info, part, nullptr); });
+  launch_join(info, p, join_parts<S>, 256, 256, detail::arguments_of<S, detail::ProgramFinish>(p), first, parts.count());
 }
 
 template <class S>

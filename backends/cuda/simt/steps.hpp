@@ -20,16 +20,18 @@ namespace rigel::backends::simt {
 struct NoParameters {};
 /// What the threads of a block share for their steps: nothing.
 struct NoTable {};
-
-/// As the semiring defines it.
-template <class S>
-class Steps {
- public:
-  using Accumulator = typename S::accumulator;
-  using Operand = operand_t<S>;
+struct PlainSteps {
   using Parameters = NoParameters;
   using Table = NoTable;
   static constexpr int chunk = 1;  // k at a time
+};
+
+/// As the semiring defines it.
+template <class S>
+class Steps : public PlainSteps {
+ public:
+  using Accumulator = typename S::accumulator;
+  using Operand = operand_t<S>;
 
   __device__ __forceinline__ Steps(const S& s, const Parameters&, Table&, int, int) : s_(s) {}
 
@@ -49,13 +51,10 @@ inline constexpr bool is_linf<linf<E, A>> = true;
 /// Minima and maxima of doubles. A block tests each element of a slab once. If none is special, no product is NaN, and the
 /// slab is added by operator(); else by exactly(). NaN stays in an accumulator in both.
 template <class S>
-class OrderedSteps {
+class OrderedSteps : public PlainSteps {
  public:
   using Accumulator = typename S::accumulator;
   using Operand = operand_t<S>;
-  using Parameters = NoParameters;
-  using Table = NoTable;
-  static constexpr int chunk = 1;
 
   __device__ __forceinline__ OrderedSteps(const S& s, const Parameters&, Table&, int, int) : s_(s) {}
 
@@ -105,10 +104,8 @@ using StepsFor = typename steps_for<S>::type;
 /// log Σ exp(a + b), a few k at a time: one maximum and one rescaling for all, one exponential each, by the special-function
 /// unit. An exponential is within 4 u, its argument x ≤ 0 within |x|·u.
 template <class S>
-class LogSums {
+class LogSums : public PlainSteps {
  public:
-  using Parameters = NoParameters;
-  using Table = NoTable;
   using Accumulator = log_sum<float>;
   static constexpr int chunk = 8;
 

@@ -85,26 +85,9 @@ struct Slabs {
   static_assert(!sees_elements_alone<S> || (repeat_lines(WayA) && repeat_lines(WayB)));
 };
 
-/// Whether a tile's loop counts what is left of K in a register of its own. Clang otherwise computes it from K and the step, and ptxas
-/// then copies the loop's body to peel the first slab off: longer code, which costs small K up to 9 %, though its registers are at
-/// times assigned better. As measured.
-template <class S, class Shape, tile::Way WayA, tile::Way WayB>
-inline constexpr bool counts_down =
-    WayA == tile::Way::along_k && std::is_same_v<Shape, LargeTile<S>> &&
-    (std::is_same_v<S, l2_squared<float>> || (std::is_same_v<S, plus_times<float>> && WayB == tile::Way::along_lines));
-
-/// The schedule of a tile's unrolled slabs.
-template <class S, class Shape, tile::Way WayA, tile::Way WayB>
-inline constexpr Schedule schedule_of =
-    counts_down<S, Shape, WayA, WayB>                        ? schedule_of_counted<S>
-    : WayA == tile::Way::single || WayB == tile::Way::single ? schedule_of_singles<S, Shape>
-    : widens<S>                                              ? schedule_of_widened
-    : WayA == tile::Way::shifted_k                           ? schedule_of_shifted<S, Shape>
-                                                             : schedule<S>;
-
 /// The sum of a tile, and the shared memory that it takes. `Count` counts k; 32 bits, if they suffice, save a register.
 template <
-    class S, class Shape, class Step, tile::Way WayA, tile::Way WayB, Schedule when = schedule_of<S, Shape, WayA, WayB>,
+    class S, class Shape, class Step, tile::Way WayA, tile::Way WayB, Schedule when = schedule_of<S, Shape, WayA, WayB>(),
     class Count = std::conditional_t<WayA == tile::Way::single || WayB == tile::Way::single, std::int64_t, std::int32_t>>
 class TileSum {
  public:
@@ -132,6 +115,8 @@ class TileSum {
   static constexpr int chunk = SlabA::template chunk_for<Shape::outputs_m, Shape::outputs_n>;
   using Exchange = tile::Exchange<Accumulator, Shape, chunk>;
   using Registers = typename Exchange::Registers;
+  using FragmentA = Operand[2][Shape::outputs_m];
+  using FragmentB = Operand[2][Shape::outputs_n];
   static constexpr int slabs_size = stages * stage_size;  // in elements; the loaders' staging follows
   static constexpr int slab_bytes = stages * Memory::bytes + Memory::staging * static_cast<int>(sizeof(Stored));
   static constexpr int exchange_bytes = Exchange::size * static_cast<int>(sizeof(Accumulator));
@@ -142,65 +127,24 @@ class TileSum {
   /// x = x ⊕ Σ for the outputs of the thread at `place`; K is not 0. Callers declare loaders and fragments after x: ptxas's
   /// register allocation, and with it speed, depends on the order in which Clang sees them.
   template <class Arguments>
-  __device__ __forceinline__ static void add(Registers& x, LoaderA& a, LoaderB& b,
-                                             Operand (&fragment_a)[2][Shape::outputs_m],
-                                             Operand (&fragment_b)[2][Shape::outputs_n], const Arguments& g,
-                                             const Step& step, tile::Place<Shape>& place, Stored* slabs) {
-    constexpr bool any_k = singly || shifted;
-    constexpr bool tests = requires { &Step::exactly; };  // see OrderedSteps
-    constexpr bool starts_whole = shifted && !unrolls_parts<S, Shape>;
+  __device__ __forceinline__ static void add(Registers& x, LoaderA& a, LoaderB& b, FragmentA& fragment_a,
+                                             FragmentB& fragment_b, const Arguments& g, const Step& step,
+                                             tile::Place<Shape>& place, Stored* slabs) {
     constexpr int least = [] {  // k that must be left for a slab to be unrolled
       if constexpr (starts_whole) return ahead * Shape::depth + LoaderA::whole;
-      return shifted && has_zero_terms<S> ? Shape::depth / 2 + 1 : Shape::depth;
+      return shifted && tuning<S>.zero_terms ? Shape::depth / 2 + 1 : Shape::depth;
     }();
 
-    const auto slab_a = [&](int stage) { return slabs + stage * stage_size; };
-    const auto slab_b = [&](int stage) { return slabs + stage * stage_size + SlabA::size; };
-    const auto start_copies = [&](int stage, std::int64_t left) __attribute__((always_inline)) {
-      a.start(slab_a(stage), left);
-      b.start(slab_b(stage), left);
-      arch::commit_copies();
-    };
-    const auto next = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
-    const auto finish = [&](int stage) __attribute__((always_inline)) {
-      arch::wait_for_copies<ahead - 1>();
-      if constexpr (shifted)
-        a.finish(slab_a(stage), slab_a(next(stage)));
-      else
-        a.finish(slab_a(stage));
-      if constexpr (WayB == tile::Way::shifted_k)
-        b.finish(slab_b(stage), slab_b(next(stage)));
-      else
-        b.finish(slab_b(stage));
-    };
-    const auto read = [&](int stage, int k, Operand(&fragment_a)[Shape::outputs_m], Operand(&fragment_b)[Shape::outputs_n])
-                          __attribute__((always_inline)) {
-                            SlabA::template read<Shape::threads_m, chunk>(slab_a(stage), k, place.m, fragment_a);
-                            SlabB::template read<Shape::threads_n, chunk>(slab_b(stage), k, place.n, fragment_b);
-                            // Otherwise words of which one half is used are read as halves, one by one.
-                            if constexpr (is_packed<S>)
-                              if constexpr (W::adds) whole(fragment_a);
-                          };
-
-    if constexpr (shifted) a.start_heads(slab_a(0), g.k);
-    if constexpr (WayB == tile::Way::shifted_k) b.start_heads(slab_b(0), g.k);
+    const Copies copies{a, b, slabs};
+    const Reads reads{slabs, place};
+    if constexpr (shifted) a.start_heads(copies.of_a(0), g.k);
+    if constexpr (WayB == tile::Way::shifted_k) b.start_heads(copies.of_b(0), g.k);
 #pragma unroll
-    for (int stage = 0; stage < ahead; ++stage) start_copies(stage, g.k - stage * Shape::depth);
-    finish(0);
-    [[maybe_unused]] bool special = false;
-    // All threads' copies of a slab have arrived, and whether any of its elements is special.
-    const auto synchronize = [&](int stage, std::int64_t left) __attribute__((always_inline)) {
-      if constexpr (tests) {
-        const auto is_special = [](const Operand& value) { return Step::is_special(value); };
-        const bool in_a = a.any(slab_a(stage), left, is_special), in_b = b.any(slab_b(stage), left, is_special);
-        special = __syncthreads_or(in_a || in_b) != 0;
-      } else {
-        __syncthreads();
-      }
-    };
-    synchronize(0, g.k);
+    for (int stage = 0; stage < ahead; ++stage) copies.start(stage, g.k - stage * Shape::depth);
+    copies.finish(0);
+    [[maybe_unused]] bool special = copies.synchronize(0, g.k);
     if constexpr (tests) begin(x);
-    if constexpr (unrolled) read(0, 0, fragment_a[0], fragment_b[0]);
+    if constexpr (unrolled) reads.read(0, 0, fragment_a[0], fragment_b[0]);
     int current = 0, free = ahead;
     constexpr bool counts = counts_down<S, Shape, WayA, WayB>;
     auto left = static_cast<Count>(g.k);
@@ -212,67 +156,15 @@ class TileSum {
     for (Count k0 = 0;; k0 += Shape::depth, count_down()) {
       if constexpr (!counts) left = static_cast<Count>(g.k) - k0;
       if (unrolled && (!any_k || left >= least)) {
-        if constexpr (unrolled) {
-#pragma unroll
-          for (int k = 0; k < Shape::depth; ++k) {
-            if (k == when.start) {
-              if constexpr (starts_whole) {
-                a.start_whole(slab_a(free));
-                b.start_whole(slab_b(free));
-                arch::commit_copies();
-              } else {
-                start_copies(free, left - ahead * Shape::depth);
-              }
-            }
-            if (k == when.turn) finish(next(current));
-            if (k + 1 < Shape::depth) {
-              read(current, k + 1, fragment_a[(k + 1) % 2], fragment_b[(k + 1) % 2]);
-            } else {
-              __syncthreads();
-              read(next(current), 0, fragment_a[0], fragment_b[0]);
-            }
-            step_all(step, x, fragment_a[k % 2], fragment_b[k % 2], k0 + k);
-          }
-        }
+        if constexpr (unrolled) add_unrolled(x, copies, reads, fragment_a, fragment_b, step, current, free, left, k0);
       } else if constexpr (any_k || !unrolled) {
-        start_copies(free, left - ahead * Shape::depth);
-        const int steps = any_k && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
+        copies.start(free, left - ahead * Shape::depth);
         if constexpr (Step::chunk > 1) {
-          Operand chunk_a[Step::chunk][Shape::outputs_m], chunk_b[Step::chunk][Shape::outputs_n];
-          int k = 0;
-#pragma unroll 1
-          for (; k + Step::chunk <= steps; k += Step::chunk) {
-#pragma unroll
-            for (int c = 0; c < Step::chunk; ++c) read(current, k + c, chunk_a[c], chunk_b[c]);
-            step_chunk(step, x, chunk_a, chunk_b, k0 + k);
-          }
-          Operand single_a[1][Shape::outputs_m], single_b[1][Shape::outputs_n];
-#pragma unroll 1
-          for (; k < steps; ++k) {
-            read(current, k, single_a[0], single_b[0]);
-            step_chunk(step, x, single_a, single_b, k0 + k);
-          }
+          add_by_chunks(x, reads, step, current, left, k0);
         } else {
+          const int count = any_k && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
           const auto add_slab = [&](const auto& step) __attribute__((always_inline)) {
-            if constexpr (Shape::ahead && !is_emulated<S>) {
-              read(current, 0, fragment_a[0], fragment_b[0]);
-#pragma unroll 1
-              for (int k = 0; k < steps; k += 2) {
-                // Otherwise this loop's addresses are kept in registers, or spilled, throughout the unrolled loop.
-                if constexpr (shifted) asm volatile("" : "+r"(place.m), "+r"(place.n));
-                read(current, k + 1, fragment_a[1], fragment_b[1]);
-                step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
-                if (k + 1 == steps) break;
-                read(current, k + 2, fragment_a[0], fragment_b[0]);
-                step_all(step, x, fragment_a[1], fragment_b[1], k0 + k + 1);
-              }
-            } else {
-#pragma unroll 1
-              for (int k = 0; k < steps; ++k) {
-                read(current, k, fragment_a[0], fragment_b[0]);
-                step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
-              }
-            }
+            add_by_steps(x, reads, fragment_a, fragment_b, step, current, count, k0);
           };
           if constexpr (tests) {
             if (special)
@@ -283,8 +175,8 @@ class TileSum {
             add_slab(step);
           }
         }
-        finish(next(current));
-        synchronize(next(current), left - Shape::depth);
+        copies.finish(next(current));
+        special = copies.synchronize(next(current), left - Shape::depth);
       }
       if (left <= Shape::depth) break;
       free = current;
@@ -294,6 +186,143 @@ class TileSum {
   }
 
  private:
+  static constexpr bool tests = requires { &Step::exactly; };  // see OrderedSteps
+  static constexpr bool any_k = singly || shifted;
+  static constexpr bool starts_whole = shifted && !unrolls_parts<Shape>;
+
+  static __device__ __forceinline__ int next(int stage) { return stage + 1 == stages ? 0 : stage + 1; }
+
+  /// Fills the slabs in shared memory: each stage holds one of A and one of B.
+  struct Copies {
+    LoaderA& a;
+    LoaderB& b;
+    Stored* slabs;
+
+    __device__ __forceinline__ Stored* of_a(int stage) const { return slabs + stage * stage_size; }
+    __device__ __forceinline__ Stored* of_b(int stage) const { return slabs + stage * stage_size + SlabA::size; }
+
+    /// Starts the copies of a slab, of which `left` k exist; of a whole one.
+    __device__ __forceinline__ void start(int stage, std::int64_t left) const {
+      a.start(of_a(stage), left);
+      b.start(of_b(stage), left);
+      arch::commit_copies();
+    }
+    __device__ __forceinline__ void start_whole(int stage) const {
+      a.start_whole(of_a(stage));
+      b.start_whole(of_b(stage));
+      arch::commit_copies();
+    }
+    /// Waits for the thread's own copies of a slab, and completes them.
+    __device__ __forceinline__ void finish(int stage) const {
+      arch::wait_for_copies<ahead - 1>();
+      if constexpr (shifted)
+        a.finish(of_a(stage), of_a(next(stage)));
+      else
+        a.finish(of_a(stage));
+      if constexpr (WayB == tile::Way::shifted_k)
+        b.finish(of_b(stage), of_b(next(stage)));
+      else
+        b.finish(of_b(stage));
+    }
+    /// Waits for all threads' copies of a slab. Returns whether any of its elements is special, if steps ask for that.
+    __device__ __forceinline__ bool synchronize(int stage, std::int64_t left) const {
+      if constexpr (tests) {
+        const auto is_special = [](const Operand& value) { return Step::is_special(value); };
+        const bool in_a = a.any(of_a(stage), left, is_special), in_b = b.any(of_b(stage), left, is_special);
+        return __syncthreads_or(in_a || in_b) != 0;
+      } else {
+        __syncthreads();
+        return false;
+      }
+    }
+  };
+
+  /// Reads a thread's operands of one k from them.
+  struct Reads {
+    const Stored* slabs;
+    tile::Place<Shape>& place;
+
+    __device__ __forceinline__ void read(int stage, int k, Operand (&a)[Shape::outputs_m],
+                                         Operand (&b)[Shape::outputs_n]) const {
+      const Stored* const slab = slabs + stage * stage_size;
+      SlabA::template read<Shape::threads_m, chunk>(slab, k, place.m, a);
+      SlabB::template read<Shape::threads_n, chunk>(slab + SlabA::size, k, place.n, b);
+      // Otherwise words of which one half is used are read as halves, one by one.
+      if constexpr (is_packed<S>)
+        if constexpr (W::adds) whole(a);
+    }
+  };
+
+  /// Adds slab `current`, whose first operands have been read, by unrolled steps. On schedule it starts the copies to stage `free`, and
+  /// finishes those of the next slab, whose first operands it reads.
+  __device__ __forceinline__ static void add_unrolled(Registers& x, const Copies& copies, const Reads& reads,
+                                                      FragmentA& fragment_a, FragmentB& fragment_b, const Step& step,
+                                                      int current, int free, Count left, Count k0) {
+#pragma unroll
+    for (int k = 0; k < Shape::depth; ++k) {
+      if (k == when.start) {
+        if constexpr (starts_whole)
+          copies.start_whole(free);
+        else
+          copies.start(free, left - ahead * Shape::depth);
+      }
+      if (k == when.turn) copies.finish(next(current));
+      if (k + 1 < Shape::depth) {
+        reads.read(current, k + 1, fragment_a[(k + 1) % 2], fragment_b[(k + 1) % 2]);
+      } else {
+        __syncthreads();
+        reads.read(next(current), 0, fragment_a[0], fragment_b[0]);
+      }
+      step_all(step, x, fragment_a[k % 2], fragment_b[k % 2], k0 + k);
+    }
+  }
+
+  /// Adds slab `current`, of which `left` k exist: as many at a time as a step takes, and then one by one.
+  __device__ __forceinline__ static void add_by_chunks(Registers& x, const Reads& reads, const Step& step, int current,
+                                                       Count left, Count k0) {
+    const int count = any_k && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
+    Operand chunk_a[Step::chunk][Shape::outputs_m], chunk_b[Step::chunk][Shape::outputs_n];
+    int k = 0;
+#pragma unroll 1
+    for (; k + Step::chunk <= count; k += Step::chunk) {
+#pragma unroll
+      for (int c = 0; c < Step::chunk; ++c) reads.read(current, k + c, chunk_a[c], chunk_b[c]);
+      step_chunk(step, x, chunk_a, chunk_b, k0 + k);
+    }
+    Operand single_a[1][Shape::outputs_m], single_b[1][Shape::outputs_n];
+#pragma unroll 1
+    for (; k < count; ++k) {
+      reads.read(current, k, single_a[0], single_b[0]);
+      step_chunk(step, x, single_a, single_b, k0 + k);
+    }
+  }
+
+  /// Adds `count` k of slab `current` one by one. A tile that reads ahead reads a step's operands during the step before it.
+  template <class OneStep>
+  __device__ __forceinline__ static void add_by_steps(Registers& x, const Reads& reads, FragmentA& fragment_a,
+                                                      FragmentB& fragment_b, const OneStep& step, int current, int count,
+                                                      Count k0) {
+    if constexpr (Shape::ahead && !is_emulated<S>) {
+      reads.read(current, 0, fragment_a[0], fragment_b[0]);
+#pragma unroll 1
+      for (int k = 0; k < count; k += 2) {
+        // Otherwise this loop's addresses are kept in registers, or spilled, throughout the unrolled loop.
+        if constexpr (shifted) asm volatile("" : "+r"(reads.place.m), "+r"(reads.place.n));
+        reads.read(current, k + 1, fragment_a[1], fragment_b[1]);
+        step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
+        if (k + 1 == count) break;
+        reads.read(current, k + 2, fragment_a[0], fragment_b[0]);
+        step_all(step, x, fragment_a[1], fragment_b[1], k0 + k + 1);
+      }
+    } else {
+#pragma unroll 1
+      for (int k = 0; k < count; ++k) {
+        reads.read(current, k, fragment_a[0], fragment_b[0]);
+        step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
+      }
+    }
+  }
+
   __device__ __forceinline__ static void begin(Registers& x) {
 #pragma unroll
     for (auto& row : x)

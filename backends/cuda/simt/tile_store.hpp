@@ -35,15 +35,6 @@ inline constexpr bool leaves_by_rows =
     std::is_same_v<typename S::accumulator, float> && std::is_same_v<result_t<S>, float> &&
     tile::chunk_of<tile::stored_t<operand_t<S>>> == 4;
 
-/// Whether steps of an epilogue are applied to several outputs of a thread at a time: of sums of products and of distances in float.
-/// (Other kernels would grow by 9 KB each; the large tiles of l2_squared would spill.)
-template <class S>
-inline constexpr bool runs_steps = false;
-template <class E> inline constexpr bool runs_steps<l1<E, float>> = true;
-template <class E> inline constexpr bool runs_steps<linf<E, float>> = true;
-template <class E> inline constexpr bool runs_steps<lp<E, float>> = true;
-template <class E> inline constexpr bool runs_steps<plus_times<E, float>> = true;
-
 /// Whether whole tiles also apply short layers in registers: of sums of products in float.
 template <class S, class Finish>
 inline constexpr bool applies_layers = false;
@@ -119,7 +110,7 @@ class TileStore {
       if constexpr (rows_fit<Sum>)
         if (one.is_plain() && !one.is_power() && g_.c_strides.column == 1) return store_rows(x, one);
     // Steps of a short epilogue.
-    if constexpr (runs_steps<S> && !tight && !shifted)
+    if constexpr (tuning<S>.runs_steps && !tight && !shifted)
       if (!one.is_plain()) {
         const auto takes = [&]<class To>() {
           return g_.finish.template runs_short<To>() && (cuts_steps || (rows_ >= Shape::m && columns_ >= Shape::n)) &&
@@ -264,7 +255,7 @@ class TileStore {
                 x, exchange_, place_, thread_,
                 [&](const View& view) __attribute__((always_inline)) { put_rows<output, true>(view, to, one); });
         // Roots in small tiles are not unrolled: so many copies would have to be fetched.
-        constexpr bool unrolled = output == Output::copy || (in_vectors<S> && std::is_same_v<Shape, LargeTile<S>>);
+        constexpr bool unrolled = output == Output::copy || (in_vectors<S> && Shape::role == tile::Role::large);
         Warps::template for_each<unrolled>(x, exchange_, place_, thread_,
                                            [&](const View& view)
                                                __attribute__((always_inline)) { put_rows<output, false>(view, to, one); });

@@ -17,14 +17,11 @@ namespace rigel::backends::simt {
 /// Σ |a − b| or Σ (a − b)² of unsigned bytes, four at a time. Differences are below 256, so their squares are products of
 /// bytes.
 template <bool squares>
-class ByteSums {
+class ByteSums : public PlainSteps {
  public:
   using Semiring = l1<std::int32_t>;  // on words; what the tiles are told
   using Accumulator = std::int32_t;
   using Operand = std::int32_t;
-  using Parameters = NoParameters;
-  using Table = NoTable;
-  static constexpr int chunk = 1;
   static constexpr double work = squares ? 0.66 : 0.55;  // of a step, relative to l1 of integers, measured on sm_90
 
   __device__ __forceinline__ ByteSums(const Semiring&, const Parameters&, Table&, int, int) {}
@@ -45,13 +42,11 @@ class ByteSums {
 /// would not keep such a bound, or not win: squares of halves underflow, and an addition of bfloat16 does not take absolute
 /// values.
 template <class Element>
-class PairSums {
+class PairSums : public PlainSteps {
  public:
   using Semiring = l1<float>;
   using Accumulator = float;
   using Operand = float;  // its bits are a pair
-  using Parameters = NoParameters;
-  using Table = NoTable;
   static constexpr int chunk = 4;
   static constexpr bool squares = std::is_same_v<Element, bfloat16>;
   static constexpr double roundings = squares ? 6 * 0x1p-8 : 4 * 0x1p-11;

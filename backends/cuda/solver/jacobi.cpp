@@ -45,6 +45,57 @@ __device__ __forceinline__ void rotate(T ratio, T sine, T& x, T& y) {
   y += sine * (old - ratio * y);
 }
 
+/// Finds this thread's pair of rows in a stage, and its rotation. Returns whether it rotates.
+template <class T>
+__device__ __forceinline__ bool find_rotation(const T* a, int n, int leading, int stage, T small, T* rotations, int* pairs) {
+  const int players = (n + 1) / 2 * 2, me = static_cast<int>(threadIdx.x);
+  const int first = (stage + me) % (players - 1);
+  const int second = me == 0 ? players - 1 : (stage - me + players - 1) % (players - 1);
+  const int p = min(first, second), q = max(first, second);
+  T ratio = 0, sine = 0;
+  bool rotates = false;
+  if (q < n) {  // of an odd number of rows, one has no partner
+    const T pq = a[q * leading + p];
+    if (abs(pq) > small) {
+      const T cotangent = (a[q * leading + q] - a[p * leading + p]) / (2 * pq);
+      const T tangent = (cotangent < 0 ? T(-1) : T(1)) / (abs(cotangent) + sqrt(1 + cotangent * cotangent));
+      const T cosine = 1 / sqrt(1 + tangent * tangent);
+      sine = tangent * cosine;
+      ratio = sine / (1 + cosine);
+      rotates = true;
+    }
+  }
+  rotations[2 * me] = ratio;
+  rotations[2 * me + 1] = sine;
+  pairs[2 * me] = p;
+  pairs[2 * me + 1] = q;
+  return rotates;
+}
+
+/// Rotates the 2 × 2 elements of A in which two pairs meet: rows of pair i, columns of pair j.
+template <class T>
+__device__ __forceinline__ void rotate_blocks(T* a, int n, int leading, const T* rotations, const int* pairs) {
+  const int half = (n + 1) / 2;
+  for (int block = static_cast<int>(threadIdx.x); block < half * half; block += threads) {
+    const int i = block % half, j = block / half;
+    const int p = pairs[2 * i], q = pairs[2 * i + 1], r = pairs[2 * j], s = pairs[2 * j + 1];
+    const T ri = rotations[2 * i], si = rotations[2 * i + 1], rj = rotations[2 * j], sj = rotations[2 * j + 1];
+    if (si == 0 && sj == 0) continue;
+    const bool has_q = q < n, has_s = s < n;
+    T pr = a[r * leading + p], ps = has_s ? a[s * leading + p] : T(0), qr = has_q ? a[r * leading + q] : T(0),
+      qs = has_q && has_s ? a[s * leading + q] : T(0);
+    rotate(rj, sj, pr, ps);
+    rotate(rj, sj, qr, qs);
+    rotate(ri, si, pr, qr);
+    rotate(ri, si, ps, qs);
+    if (i == j) ps = qr = 0;
+    a[r * leading + p] = pr;
+    if (has_s) a[s * leading + p] = ps;
+    if (has_q) a[r * leading + q] = qr;
+    if (has_q && has_s) a[s * leading + q] = qs;
+  }
+}
+
 template <class T>
 __global__ void __launch_bounds__(threads, sizeof(T) == 4 ? 3 : 2)
     jacobi(const __grid_constant__ detail::SolveArguments<T> g, T* workspace) {
@@ -88,47 +139,9 @@ __global__ void __launch_bounds__(threads, sizeof(T) == 4 ? 3 : 2)
     for (int sweep = 0; sweep < max_sweeps && !converged; ++sweep) {
       bool rotated = false;
       for (int stage = 0; stage < players - 1; ++stage) {
-        if (me < half) {
-          const int first = (stage + me) % (players - 1);
-          const int second = me == 0 ? players - 1 : (stage - me + players - 1) % (players - 1);
-          const int p = min(first, second), q = max(first, second);
-          T ratio = 0, sine = 0;
-          if (q < n) {  // of an odd number of rows, one has no partner
-            const T pq = a[q * leading + p];
-            if (abs(pq) > small) {
-              const T cotangent = (a[q * leading + q] - a[p * leading + p]) / (2 * pq);
-              const T tangent = (cotangent < 0 ? T(-1) : T(1)) / (abs(cotangent) + sqrt(1 + cotangent * cotangent));
-              const T cosine = 1 / sqrt(1 + tangent * tangent);
-              sine = tangent * cosine;
-              ratio = sine / (1 + cosine);
-              rotated = true;
-            }
-          }
-          rotations[2 * me] = ratio;
-          rotations[2 * me + 1] = sine;
-          pairs[2 * me] = p;
-          pairs[2 * me + 1] = q;
-        }
+        if (me < half) rotated |= find_rotation(a, n, leading, stage, small, rotations, pairs);
         __syncthreads();
-        // The 2 × 2 elements in which two pairs meet: rows of pair i, columns of pair j.
-        for (int block = me; block < half * half; block += threads) {
-          const int i = block % half, j = block / half;
-          const int p = pairs[2 * i], q = pairs[2 * i + 1], r = pairs[2 * j], s = pairs[2 * j + 1];
-          const T ri = rotations[2 * i], si = rotations[2 * i + 1], rj = rotations[2 * j], sj = rotations[2 * j + 1];
-          if (si == 0 && sj == 0) continue;
-          const bool has_q = q < n, has_s = s < n;
-          T pr = a[r * leading + p], ps = has_s ? a[s * leading + p] : T(0), qr = has_q ? a[r * leading + q] : T(0),
-            qs = has_q && has_s ? a[s * leading + q] : T(0);
-          rotate(rj, sj, pr, ps);
-          rotate(rj, sj, qr, qs);
-          rotate(ri, si, pr, qr);
-          rotate(ri, si, ps, qs);
-          if (i == j) ps = qr = 0;
-          a[r * leading + p] = pr;
-          if (has_s) a[s * leading + p] = ps;
-          if (has_q) a[r * leading + q] = qr;
-          if (has_q && has_s) a[s * leading + q] = qs;
-        }
+        rotate_blocks(a, n, leading, rotations, pairs);
         for (int i = me; i < half * n; i += threads) {
           const int j = i / n, row = i % n, r = pairs[2 * j], s = pairs[2 * j + 1];
           if (rotations[2 * j + 1] != 0)

@@ -5,23 +5,27 @@
 
 namespace rigel::tile {
 
+/// Which of a semiring's tiles a shape is, if there are several.
+enum class Role { only, large, small, wide };
+
 /// A block of ThreadsM × ThreadsN threads computes ThreadsM·OutputsM × ThreadsN·OutputsN outputs of C, in slabs of Depth
 /// elements along K. `Blocks` is the number of blocks that a multiprocessor must be able to hold at a time; it limits a
 /// thread to 65,536 / (Blocks · threads) registers. With `Ahead` a thread prefetches the operands of k + 1 into a second set
 /// of registers while it works on those of k.
-template <int ThreadsM, int ThreadsN, int OutputsM, int OutputsN, int Depth, int Blocks, bool Ahead>
+template <int ThreadsM, int ThreadsN, int OutputsM, int OutputsN, int Depth, int Blocks, bool Ahead, Role Which = Role::only>
 struct Shape {
   static constexpr int threads_m = ThreadsM, threads_n = ThreadsN, threads = ThreadsM * ThreadsN;
   static constexpr int outputs_m = OutputsM, outputs_n = OutputsN;
   static constexpr int m = ThreadsM * OutputsM, n = ThreadsN * OutputsN, depth = Depth;
   static constexpr int blocks = Blocks;
   static constexpr bool ahead = Ahead;
+  static constexpr Role role = Which;
 };
 
 /// The same tile for one block on a multiprocessor, with as many registers as a thread may have.
 template <class Shape>
-using OneBlock =
-    tile::Shape<Shape::threads_m, Shape::threads_n, Shape::outputs_m, Shape::outputs_n, Shape::depth, 1, Shape::ahead>;
+using OneBlock = tile::Shape<Shape::threads_m, Shape::threads_n, Shape::outputs_m, Shape::outputs_n, Shape::depth, 1,
+                             Shape::ahead, Shape::role>;
 
 /// The place of a thread in its block. A warp covers 4 × 8 threads if the block is at least 8 wide, so its reads of a slab
 /// are broadcasts of 64 and 128 contiguous bytes.

@@ -196,6 +196,34 @@ struct SmallClosure {
     }
   }
 
+  /// D = the graph l. `phase` runs a step of all threads, after which they meet.
+  template <class Phase>
+  RIGEL_MEMBER static void load(const Phase& phase, const Data& g, Shared& s, std::int64_t l, int n) {
+    unrolled<groups>([&](auto group) {
+      phase([&](Thread& t) {
+        for_lines(s, t, group, [&](Element& x, int line, int place) {
+          const bool exists = line < n && place < n;
+          x = !exists ? g.identity() : g.normal(g.by_rows ? g.d.at(l, line, place) : g.d.at(l, place, line));
+        });
+      });
+      phase([&](Thread& t) { for_quads(s, t, g.by_rows, group, [](const Element& from, Element& to) { to = from; }); });
+    });
+  }
+  /// The graph l = D.
+  template <class Phase>
+  RIGEL_MEMBER static void store(const Phase& phase, const Data& g, Shared& s, std::int64_t l, int n) {
+    unrolled<groups>([&](auto group) {
+      phase([&](Thread& t) { for_quads(s, t, g.by_rows, group, [](Element& to, const Element& from) { to = from; }); });
+      phase([&](Thread& t) {
+        for_lines(s, t, group, [&](const Element& from, int line, int place) {
+          if (line >= n || place >= n) return;
+          auto& to = g.by_rows ? g.d.at(l, line, place) : g.d.at(l, place, line);
+          to = g.normal(from);
+        });
+      });
+    });
+  }
+
   /// The closure of graph l. `threads`: this thread's part, or on a host, whose teams have one thread, the parts of all threads.
   template <bool on_host, class Team>
   RIGEL_MEMBER static void close(const Team& team, const Data& g, std::int64_t l, int width_of_blocks, Thread* threads) {
@@ -217,15 +245,7 @@ struct SmallClosure {
       t.row = g.by_rows ? line : place;
       t.column = g.by_rows ? place : line;
     }
-    unrolled<groups>([&](auto group) {
-      phase([&](Thread& t) {
-        for_lines(s, t, group, [&](Element& x, int line, int place) {
-          const bool exists = line < n && place < n;
-          x = !exists ? g.identity() : g.normal(g.by_rows ? g.d.at(l, line, place) : g.d.at(l, place, line));
-        });
-      });
-      phase([&](Thread& t) { for_quads(s, t, g.by_rows, group, [](const Element& from, Element& to) { to = from; }); });
-    });
+    load(phase, g, s, l, n);
     all([&](Thread& t) {
       for_each<each, each>([&](int r, int c) {
         if (t.row_of(r) == t.column_of(c)) t.d[r][c] = g.merge(t.d[r][c], g.one());
@@ -297,16 +317,7 @@ struct SmallClosure {
       });
     }
 
-    unrolled<groups>([&](auto group) {
-      phase([&](Thread& t) { for_quads(s, t, g.by_rows, group, [](Element& to, const Element& from) { to = from; }); });
-      phase([&](Thread& t) {
-        for_lines(s, t, group, [&](const Element& from, int line, int place) {
-          if (line >= n || place >= n) return;
-          auto& to = g.by_rows ? g.d.at(l, line, place) : g.d.at(l, place, line);
-          to = g.normal(from);
-        });
-      });
-    });
+    store(phase, g, s, l, n);
   }
 };
 

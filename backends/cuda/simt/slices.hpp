@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// K cut into slices, which a kernel computes as a batch.
+// K cut into slices, which a kernel computes as a batch, and what joins them.
 #pragma once
 
 #include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/detail/arguments.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/semiring.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace rigel::backends::simt {
 
@@ -61,6 +63,41 @@ Contraction part_of(const Contraction& p, std::int64_t first, std::int64_t lengt
   part.program = &no_epilogue;
   part.accumulate = false;
   return part;
+}
+
+/// run(problem) for the whole slices and for the one of `rest`, whose C follows theirs.
+template <class Accumulator, class Run>
+void for_each_part(const Contraction& p, const Parts& parts, Accumulator* to, const Run& run) {
+  const auto enqueue = [&](std::int64_t part, std::int64_t length, std::int64_t count) {
+    if (count == 0 || length == 0 || p.m == 0 || p.n == 0) return;
+    run(part_of<Accumulator>(p, part * parts.length, length, count, to + part * p.m * p.n));
+  };
+  enqueue(0, parts.length, parts.whole);
+  enqueue(parts.whole, parts.rest, 1);
+}
+
+/// Launches a kernel that joins slices, `outputs` outputs per block.
+template <class... Parameters>
+void launch_join(const KernelInfo& info, const Contraction& p, void (*kernel)(Parameters...), int outputs, int threads,
+                 const std::type_identity_t<Parameters>&... arguments) {
+  const cuda::CurrentDevice current(p.execution.device);
+  const auto blocks = static_cast<unsigned>((p.m * p.n + outputs - 1) / outputs);
+  if (blocks == 0) return;
+  kernel<<<blocks, threads, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(arguments...);
+  cuda::check_launch(cudaGetLastError(), info.name);
+}
+
+/// x, or C ⊕ x if C accumulates.
+template <class S, class Finish>
+__device__ __forceinline__ typename S::accumulator added_to_c(const detail::Arguments<S, Finish>& g, const S& s,
+                                                              typename S::accumulator x, std::int64_t l, std::int64_t m,
+                                                              std::int64_t n) {
+  if constexpr (can_accumulate<S>)
+    if (g.accumulate) [[unlikely]] {
+      const auto before = g.finish.load(s, g.c, g.c_offset(l, m, n));
+      return g.k > 0 ? s.add(before, x) : before;  // linf's identity is one for distances, not for all numbers
+    }
+  return x;
 }
 
 }  // namespace rigel::backends::simt
