@@ -45,13 +45,22 @@ struct Shape {
   static_assert(N % 64 == 0 && N <= 256 && Stages >= 2 && (N / 8) % Cluster == 0);
 };
 
+/// How many sums of a lane a warpgroup recomputes at a time, as registers allow.
+template <class Shape>
+inline constexpr int recomputed_together = Shape::rows * Shape::n > 192 ? 16
+                                           : Shape::n > 128             ? 32
+                                                                        : 64;
+
 /// What a block has in shared memory; slabs are at multiples of 1 KB. `outputs`: those of a row that pass through a buffer at a
 /// time.
 template <class Shape, class Parts, class Accumulator>
 struct SharedStorage {
   static constexpr int outputs = Parts::planes == 1 ? 64 : 32;
+  using Recomputed = tensor::RecomputedPart<4, Shape::rows, Shape::n / 8, recomputed_together<Shape>>;
+  static constexpr int of_warp = std::max(tensor::StoreBuffer<outputs, Accumulator>::bytes,
+                                          Parts::planes == 1 ? 0 : tensor::RecomputeBuffer<Recomputed>::slab);
   union Buffer {
-    alignas(16) unsigned char bytes[Shape::few_registers ? 16 : tensor::StoreBuffer<outputs, Accumulator>::bytes];
+    alignas(16) unsigned char bytes[Shape::few_registers ? 16 : of_warp];
     LayerShifts<Shape::n> shifts;
   };
   unsigned char slabs[Shape::stages][(Shape::m + Shape::n) * Parts::row_bytes * Parts::planes];
@@ -204,14 +213,13 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
     }
     static_assert(!Shape::few_registers || !std::is_same_v<typename S::element, float>);  // none is recomputed
     if constexpr (std::is_same_v<typename S::element, float>) {
-      constexpr int together = Shape::rows * Shape::n > 192 ? 16 : 32;  // as registers allow
       const auto of_group = [&]() __attribute__((always_inline)) {
         asm volatile("" : "+r"(index));  // computed each time, so that it takes no registers meanwhile
         tile::Origin o = tiles.origin(index);
         o.m += group_m;
         return o;
       };
-      tensor::recompute_non_finite<64, together, sizeof(typename Storage::Buffer) / 4>(
+      tensor::recompute_non_finite<64, recomputed_together<Shape>, sizeof(typename Storage::Buffer) / 4>(
           g, sums, of_group, reinterpret_cast<float*>(shared.buffers[4 * group].bytes),
           tensor::Team<4>{warp % 4, 1 + group});
       asm volatile("" : "+r"(index));

@@ -52,8 +52,10 @@ struct RecomputedPart {
   static constexpr int parts_n = columns / wide, parts = rows / tall * parts_n;
   static_assert(rows % tall == 0 && columns % wide == 0);
 
-  /// Sums of a lane: `of_m` neighbouring rows, and columns in chunks of neighbours, `columns_of_chunks` from one chunk to the next.
-  static constexpr int of_m = tall * wide >= 4 ? 4 : 2, of_n = 4 * tall * wide / of_m, chunk = std::min(of_n, 4);
+  /// Sums of a lane: `of_m` neighbouring rows, and columns in chunks of neighbours, `columns_of_chunks` from one chunk to the next. Shared
+  /// memory gives a lane a number in the time of 32 sums of the multiprocessor's four.
+  static constexpr int of_m = tall * wide >= 16 ? 8 : tall * wide >= 4 ? 4 : 2, of_n = 4 * tall * wide / of_m;
+  static constexpr int chunk_m = std::min(of_m, 4), chunk = std::min(of_n, 4);
   static constexpr int lanes_n = 8 * wide / of_n, columns_of_chunks = lanes_n * chunk;
 
   static constexpr int m = 16 * tall * warps, n = 8 * wide, depth = warps == 1 ? 4 : 8;
@@ -170,16 +172,20 @@ __device__ __forceinline__ void sum_chains(const detail::Arguments<S, Finish>& g
     load(left);
 #pragma unroll
     for (int step = 0; step < Part::depth; ++step) {
-      using OfA = tile::Chunk<float, Part::of_m>;
+      using OfA = tile::Chunk<float, Part::chunk_m>;
       using OfB = tile::Chunk<float, Part::chunk>;
-      const OfA x = OfA::load(own_a + step * Buffer::pitch_a);
+      OfA x[Part::of_m / Part::chunk_m];
+#pragma unroll
+      for (int i = 0; i < Part::of_m; i += Part::chunk_m)
+        x[i / Part::chunk_m] = OfA::load(own_a + step * Buffer::pitch_a + i);
 #pragma unroll
       for (int first = 0; first < Part::of_n; first += Part::chunk) {
         const OfB y = OfB::load(own_b + step * Buffer::pitch_b + first * Part::lanes_n);
 #pragma unroll
         for (int j = 0; j < Part::chunk; ++j)
 #pragma unroll
-          for (int i = 0; i < Part::of_m; ++i) sums[i][first + j] = math::fma(x.value[i], y.value[j], sums[i][first + j]);
+          for (int i = 0; i < Part::of_m; ++i)
+            sums[i][first + j] = math::fma(x[i / Part::chunk_m].value[i % Part::chunk_m], y.value[j], sums[i][first + j]);
       }
     }
   }
