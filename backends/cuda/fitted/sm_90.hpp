@@ -74,6 +74,19 @@ inline constexpr double user_struct = 0.55, user_struct_alone = 1.5;  // the lat
 /// Of winners, estimates from the instructions, not measured.
 inline constexpr double winners = 2.2, wide_winners = 1.3;
 
+/// The share of a tile's speed that copies of single elements and of shifted vectors leave, in large and in other tiles.
+inline constexpr double singles_of_floats_large = 0.88, singles_of_floats = 0.93, singles_widened_large = 0.87,
+                        singles_widened = 0.8, singles_large = 0.82, singles = 0.9, shifted_large = 0.965, shifted = 0.947;
+/// Speed relative to the steps above: of powers as products, in float and in double (of whole exponents and of halves), and by definition;
+/// of small tiles of 16-bit floats, of 64-bit integers in small and in other tiles, of small tiles of bytes and of other short elements.
+inline constexpr double float_products = 2.4, whole_products = 3.7, half_products = 1.5, by_definition = 0.09,
+                        small_widened = 0.9, small_i64 = 1.1, other_i64 = 0.94, small_bytes = 0.86, small_others = 0.88;
+/// The share of its speed that a multiprocessor reaches with up to four warps: a part, and one for each warp; of doubles.
+inline constexpr double first_share = 0.2, share_of_warp = 0.17, first_share_of_doubles = 0.02,
+                        share_of_warp_of_doubles = 0.15;
+/// Outputs whose time a step's reads take, and of transcendental steps; the speed of the latter with few warps.
+inline constexpr double reads = 4, reads_of_transcendental = 0.5, few_warps = 0.95;
+
 /// Cycles of a multiprocessor for a byte of C that is added to.
 inline constexpr double added_byte_large = 0.2574, added_byte = 0.0792;
 /// The share of the L2 cache's rate at which C's bytes take time that nothing hides.
@@ -112,7 +125,17 @@ inline constexpr double powers = 35.64, next_power = 118.8, transcendental = 53.
 /// cuda.simt.*.narrow: cycles of a thread's first wait and of each later slab; an output.
 namespace narrow {
 inline constexpr double prologue = 0, clock = 0.909090909091, wait = 1980, slab = 1524.6, output = 0.792, memory = 0.875;
-}
+/// At this clock, cycles of a multiprocessor for a warp's step, and of a thread from one step to the next.
+struct Step {
+  double cycles, next;
+};
+inline constexpr Step transcendental = {8, 80}, transcendental_of_users = {30, 400}, arguments = {6, 75},
+                      structs = {4.1, 29}, users_structs = {4.1, 50}, wide = {4.9, 4}, through_registers = {1.07, 23},
+                      floats = {2.3, 7};
+/// The same for a copied element, asynchronous or through registers.
+inline constexpr Step copy = {0.14, 110}, copy_through_registers = {0.39, 270};
+inline constexpr double block = 180;
+}  // namespace narrow
 
 /// cuda.simt.*.small: of a block's chunks the first wait, and each later one if copies are asynchronous or not; the share of the
 /// instructions that a multiprocessor can issue at Card::clock; a byte of C that is added to.
@@ -124,6 +147,12 @@ inline constexpr double prologue = 0, clock = 0.883838383838, wait = 3168, chunk
 inline constexpr double powers_of_doubles = 120.685714286, exponentials_of_doubles = 29.1310344828, powers = 0.95,
                         exponentials = 1.28, bit_counts = 1.64, arguments = 1 / 2.7, user_structs = 0.8, of_short_sums = 2.7,
                         of_floats = 1.1, of_others = 1.35;
+/// A thread's cycles for a step by itself, at this clock.
+inline constexpr double alone_powers_of_doubles = 441, alone_powers = 116, alone_exponentials_of_doubles = 196,
+                        alone_exponentials = 65, alone_transcendental = 400, alone_bit_counts = 90, alone_wide = 102,
+                        alone_user_structs = 75, alone = 53;
+/// Instructions of a thread, of a copy, asynchronous or not, and of a store, in vectors and by any epilogue.
+inline constexpr double thread = 250, move_async = 27, move = 52, output = 35, general_output = 118;
 }  // namespace small
 
 /// cuda.simt.*.small_split_k: the launch that joins slices: its first round, each later one, and what the last k add; the memory share at
@@ -145,7 +174,19 @@ inline constexpr double prologue = 1584, step = 3.861, step_of_registers = 5.346
 namespace skinny {
 inline constexpr double prologue = 1188, bytes = 25.2525252525, clock = 0.883838383838, memory = 0.583333333333,
                         clock_of_floats = 0.858585858586, memory_of_floats = 0.729166666667, c_of_floats = 0.416666666667;
-}
+/// Cycles at this clock: of a tile, of a store as outputs are and in general, of a slab on others' way, and of what copying warps do to
+/// vectors that are shifted and to elements that come one by one.
+inline constexpr double tile = 900, output = 50, general_output = 250, shift = 80, element = 55, round_trip = 1200;
+/// Of a semiring that does not compute floats: of a k, whatever it computes; of an output, in addition to a part by relative speed; of a
+/// conversion; of a chain's step, of values of one and of two registers; how much longer doubles take; the share of it that a block alone
+/// waits for, of bytes and others; of a slab, alone and next to others; the share that multiprocessors full of blocks take.
+inline constexpr double k = 4, step = 1.5, step_by_speed = 0.96, conversion = 0.6, chain = 5, chain_of_two = 10,
+                        doubles = 1.5, alone_bytes = 1.8, alone = 0.6, slab_alone = 250, slab = 150, full = 0.87;
+/// Of floats: of a step, of a slab, of a copied vector and of its conversion; how much of a read's time steps wait for, of tiles with many
+/// outputs (and a part over rows), of two columns, and of one.
+inline constexpr double step_of_floats = 1.95, slab_of_floats = 120, copy = 5, copy_converted = 12, overlap_many = 1.15,
+                        overlap_of_rows = 0.7, overlap_two = 1.5, overlap_one = 1.1;
+}  // namespace skinny
 
 /// Passes of tensor cores' families that bring operands: as packed words, packed short elements, and planes, by memory shares.
 namespace passes {
@@ -160,6 +201,8 @@ inline constexpr double deep = 0.67077020202, split_128x128 = 0.852272727273, ar
 inline constexpr double as_they_are = 0.198, pairs_of_doubles = 0.099, doubles = 0.9306, bits = 1.386, fours = 0.0792,
                         short_fours = 0.198, singles = 1.089, short_singles = 0.495, activation = 0.3564, layer = 0.2178,
                         layer_singles = 1.5, matrix = 0.0594;
+/// The share of its speed that a multiprocessor reaches: a part, and one for each warp.
+inline constexpr double first_share = 0.3, share_of_warp = 0.1;
 /// The shape for a few rows: the memory share at which B streams, and bytes per cycle that a multiprocessor gets.
 inline constexpr double stream = 0.666666666667, stream_bytes = 30.303030303;
 
@@ -176,6 +219,8 @@ namespace distances {
 inline constexpr double prologue = 6534, fill = 2970, pass = 0.416666666667, output_of_floats = 0.198,
                         output_of_doubles = 0.297, again = 2.772;
 inline constexpr double halves = 0.236742424242, halves_of_two_levels = 0.197285353535, doubles = 0.907512626263;
+/// The share of its speed that a multiprocessor reaches with no tile; and how few k make most outputs computed again.
+inline constexpr double first_share = 0.5, few_terms = 16;
 }  // namespace distances
 
 /// Sums of exponentials: two launches after the first; memory shares of the passes; an output; and shares of the products that tensor
@@ -198,11 +243,14 @@ inline constexpr double planes_128x192 = 0.67077020202, planes_128x128 = 0.65104
 inline constexpr double as_it_is = 0.15246, accumulated = 0.2376, matrix = 0.198, short_layer = 0.297, layer = 0.4356,
                         short_activation = 0.5742, activation = 0.6732, unaligned_bytes = 1.188, unaligned = 0.396,
                         general_fours = 1.188, general = 2.178, singles = 1.5, added_large = 2.574, added = 0.6336;
+/// The share of an epilogue's time of two warpgroups that store at once; and what of products an epilogue next to them slows down, with
+/// few registers and otherwise.
+inline constexpr double at_once = 0.8, slowed_few_registers = 0.9, slowed = 0.5;
 /// Single tiles: each round after the first; bytes per cycle of other slices' sums, and of slabs, with several tiles of a block and one;
 /// the share of warpgroup_products.
 inline constexpr double once_prologue = 5148, once_again = 1980, once_sum_bytes = 6.56565656566,
                         once_slab_bytes_of_tiles = 55.5555555556, once_slab_bytes = 49.4949494949,
-                        once_steps = 0.718118686869;
+                        once_steps = 0.718118686869, once_at_once = 0.85, once_singles = 1.8;
 }  // namespace hopper
 
 /// cuda.gradient: the clock share of loops and the share of instructions that they issue; the launch that joins slices, and the memory
@@ -210,7 +258,12 @@ inline constexpr double once_prologue = 5148, once_again = 1980, once_sum_bytes 
 namespace gradient {
 inline constexpr double prologue = 4554, clock = 0.858585858586, issued = 0.72, join = 3960, slices = 0.416666666667,
                         products_clock = 1, points_prologue = 1980, points = 0.520833333333;
-}
+/// Of the time of as many blocks as a multiprocessor holds: what one alone takes, and what rounds of them take; the former of products.
+inline constexpr double alone = 0.75, rounds = 0.9, products_alone = 0.55;
+/// Cycles of products: for a slab of one tile of outputs and of two, of powers, signs and distances; to begin a block and store.
+inline constexpr double slab_of_powers = 3000, slab_of_powers_2 = 3500, slab_of_signs = 1570, slab_of_signs_2 = 2010,
+                        slab_of_distances = 1660, slab_of_distances_2 = 2330, begin_and_store = 4200;
+}  // namespace gradient
 
 /// cuda.solver and cuda.cusolver. Cholesky and LU: their passes; for each block or panel of the diagonal, the wait of its kernels in
 /// cycles; operations per second over the card's products on tensor cores.

@@ -27,7 +27,8 @@ double tiles_seconds(const Execution& execution, const Cut& cut, double blocks, 
   const double cycles = (length + begin) * of_k * cut.threads / lanes / fit::issued;
   const double each = on_each(execution, blocks);
   // A block alone on its multiprocessor waits for itself: it takes three quarters of the time of three.
-  const double rounds = each <= 1 ? 0.75 * resident : std::max(each, std::ceil(each / resident) * resident * 0.9);
+  const double rounds =
+      each <= 1 ? fit::alone * resident : std::max(each, std::ceil(each / resident) * resident * fit::rounds);
   const double join = slices_bytes > 0 ? card.next_launch_seconds + fit::join / card.clock +
                                              slices_bytes / (fit::slices * card.memory_bytes_per_second)
                                        : 0;
@@ -37,17 +38,16 @@ double tiles_seconds(const Execution& execution, const Cut& cut, double blocks, 
 // Rounds of blocks, as measured on an H200.
 double products_seconds(const Execution& execution, Weights weights, bool has_two_tiles, int resident, double blocks,
                         double slabs) {
-  constexpr double begin_and_store = 4200;  // cycles of a block
   const Card& card = card_of(execution);
-  const double of_slab = weights == Weights::powers  ? (has_two_tiles ? 3500 : 3000)
-                         : weights == Weights::signs ? (has_two_tiles ? 2010 : 1570)
-                         : has_two_tiles             ? 2330
-                                                     : 1660;  // cycles
+  const double of_slab = weights == Weights::powers  ? (has_two_tiles ? fit::slab_of_powers_2 : fit::slab_of_powers)
+                         : weights == Weights::signs ? (has_two_tiles ? fit::slab_of_signs_2 : fit::slab_of_signs)
+                         : has_two_tiles             ? fit::slab_of_distances_2
+                                                     : fit::slab_of_distances;
   const double each = on_each(execution, blocks);
   // A block alone on its multiprocessor takes half of the time of three.
-  const double rounds = each <= 1 ? 0.55 * resident : std::ceil(each / resident) * resident;
+  const double rounds = each <= 1 ? fit::products_alone * resident : std::ceil(each / resident) * resident;
   return card.launch_seconds + fit::prologue / card.clock +
-         rounds * (slabs * of_slab + begin_and_store) / (fit::products_clock * card.clock);
+         rounds * (slabs * of_slab + fit::begin_and_store) / (fit::products_clock * card.clock);
 }
 
 double pass_seconds(const Execution& execution, double launches, double bytes) {

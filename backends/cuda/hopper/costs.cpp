@@ -57,9 +57,8 @@ double pass_seconds(const Contraction& p, double bytes, int planes) {
 // warpgroups ping-pong; and the passes before. Long sums are taken to cost as much as promoted ones. An epilogue slows down the products
 // that overlap it.
 double product_seconds(const Contraction& p, const Tile& tile, const ProductCall& call) {
-  constexpr double at_once = 0.8;
   const Card& card = card_of(p.execution);
-  const double area = tile.m * tile.n, lost = tile.has_few_registers ? 0.9 : 0.5;
+  const double area = tile.m * tile.n, lost = tile.has_few_registers ? fit::slowed_few_registers : fit::slowed;
   const double share = share_of_products(tile.m * tile.n, call.planes) * (call.promotes ? fit::promoted : 1);
   const double each = detail::Waves(call.tiles, p.execution.multiprocessors / tile.cluster, 1).each;  // of a cluster
   const double steps = call.products * std::ceil(static_cast<double>(p.k) * call.element / step_bytes);
@@ -70,7 +69,7 @@ double product_seconds(const Contraction& p, const Tile& tile, const ProductCall
   // Sums of floats leave few registers: warps wait for each group of four of C's numbers that they add to.
   const bool waits = p.accumulate && (call.planes > 1 || call.element == 4);
   const double adds = waits ? area * (area >= 128 * 128 ? fit::added_large : fit::added) : 0;
-  const double store = as_sums + (tile.in_turn ? epilogue : at_once * epilogue) + adds;
+  const double store = as_sums + (tile.in_turn ? epilogue : fit::at_once * epilogue) + adds;
   const double slowed =
       std::max(each - 1, 0.) * lost * std::min(products, epilogue);  // of products that overlap an epilogue
   const double rounds = tile.in_turn ? each * std::max(products, store) + store + slowed : each * (products + store);
@@ -86,9 +85,9 @@ double once_seconds(const Contraction& p, const OnceTile& tile, std::int64_t til
   const Card& card = card_of(p.execution);
   const double area = tile.m * tile.n;
   // Two warpgroups store at once; the fitted numbers include the store of outputs as they are.
-  const double at_once = tile.groups > 1 ? 0.85 : 1;
+  const double at_once = tile.groups > 1 ? fit::once_at_once : 1;
   const bool is_plain = p.program && p.program->empty() && !p.accumulate;
-  const double one_by_one = is_plain && !tensor::stores_fours(p.c) ? 1.8 : 1;
+  const double one_by_one = is_plain && !tensor::stores_fours(p.c) ? fit::once_singles : 1;
   const double store = area * (one_by_one * cycles_of_output(p, true) - fit::as_it_is) * at_once;
   // A cluster of four must lie within one part of the card (a GPC), so a few clusters less are resident.
   const int fit_in = p.execution.multiprocessors / tile.cluster, lost = tile.cluster > 2 ? fit_in / 11 : 0;

@@ -21,7 +21,9 @@ detail::Waves waves_of(const Contraction& p, const Tile& tile, double tiles) {
 }
 
 // The share of its speed that a multiprocessor reaches with so many tiles: it waits for operands if it has few warps.
-double busy(const Tile& tile, double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * tile.warps); }
+double busy(const Tile& tile, double tiles) {
+  return std::min(1.0, fit::mma::first_share + fit::mma::share_of_warp * tiles * tile.warps);
+}
 
 // Cycles that a multiprocessor takes to store an output.
 double cycles_of_output(const Contraction& p) {
@@ -67,13 +69,16 @@ double streaming_seconds(const Contraction& p, const Tile& tile, double tiles_of
 }  // namespace
 
 // A launch; for each round of tiles the time to fill the slabs and to store C; and the products of the multiprocessor that gets the most
-// tiles, which waits for operands if it has few warps. Tensor cores take steps of 32 bytes of each operand: 16 products of 16 bits.
+// tiles, which waits for operands if it has few warps. A step is 32 bytes of an output's operands: 16 products of 16-bit floats. Products of
+// double, four of them, take two steps.
 double product_seconds(const Contraction& p, const Tile& tile, const ProductCall& call) {
-  constexpr double step_bytes = 32, products_of_step = 16;
+  constexpr double step_bytes = 32, products_of_step = 16, doubles_of_step = 2;
   const Card& card = card_of(p.execution);
   const double area = tile.m * tile.n;
   const double steps = call.work * std::ceil(static_cast<double>(p.k) * call.bytes / step_bytes);
-  const double rate = share_of_products(tile, call.splits) * card.tensor_products / products_of_step * card.clock;
+  const double steps_per_cycle =
+      p.element == Scalar::f64 ? card.tensor_double_products / doubles_of_step : card.tensor_products / products_of_step;
+  const double rate = share_of_products(tile, call.splits) * steps_per_cycle * card.clock;
   const detail::Waves waves = waves_of(p, tile, call.tiles);
   double products = waves.at_full_speed([&](double tiles) { return busy(tile, tiles); }) * area * steps / rate;
   if (tile.is_deep) products = std::max(products, streaming_seconds(p, tile, waves.each));
@@ -99,13 +104,15 @@ double distance_seconds(const Contraction& p, const Tile& tile, const DistanceCa
   const bool of_halves = call.levels > 0;
   // With few terms many distances are small next to the points' norms, so their outputs are computed again: of random points, most. (Not
   // measured for doubles.)
-  const double again = of_halves ? f::again * std::min(1.0, std::pow(16 / std::max(static_cast<double>(p.k), 1.0), 3)) : 0;
+  const double again =
+      of_halves ? f::again * std::min(1.0, std::pow(f::few_terms / std::max(static_cast<double>(p.k), 1.0), 3)) : 0;
   const double output = (of_halves ? f::output_of_floats : f::output_of_doubles) + again;
   const double rate =
       card.clock * (of_halves ? card.tensor_products * (call.levels > 1 ? f::halves_of_two_levels : f::halves)
                               : card.tensor_double_products * f::doubles);
   const detail::Waves waves = waves_of(p, tile, call.tiles);
-  const double busy = std::min(1.0, 0.5 + 0.5 * waves.each / tile.blocks), area = waves.each * tile.m * tile.n;
+  const double busy = std::min(1.0, f::first_share + (1 - f::first_share) * waves.each / tile.blocks),
+               area = waves.each * tile.m * tile.n;
   const double outputs = area * (call.is_self ? 2 : 1);
   return card.launch_seconds + launches_after_first_of_distances * card.next_launch_seconds +
          call.lines * call.numbers * call.point_bytes / (f::pass * card.memory_bytes_per_second) +

@@ -126,7 +126,8 @@ double busy(const Semiring& s, const Tile& t, double tiles, bool after_others) {
   }
   const double warps = tiles * t.threads / 32;
   if (warps > 4) return warps / (4 * std::ceil(warps / 4));
-  return s.of_doubles ? 0.02 + 0.15 * warps : 0.2 + 0.17 * warps;
+  return s.of_doubles ? fit::tiles::first_share_of_doubles + fit::tiles::share_of_warp_of_doubles * warps
+                      : fit::tiles::first_share + fit::tiles::share_of_warp * warps;
 }
 
 // The time of the multiprocessor that gets the most tiles, as many at a time as it holds. With few warps it waits for operands, and
@@ -136,8 +137,9 @@ double tiles_seconds(const Contraction& p, const Semiring& s, const Tile& t, std
   const Card& card = card_of(p.execution);
   const double area = t.m * t.n, outputs = t.outputs;
   const bool full_of_warps = t.blocks * t.threads >= 512;
-  const double efficiency =
-      s.is_transcendental ? (full_of_warps ? 1 : 0.95) * outputs / (outputs + 0.5) : outputs / (outputs + 4.0);
+  const double efficiency = s.is_transcendental ? (full_of_warps ? 1 : fit::tiles::few_warps) * outputs /
+                                                      (outputs + fit::tiles::reads_of_transcendental)
+                                                : outputs / (outputs + fit::tiles::reads);
   const fit::tiles::Times times = times_of(s, t, copies == 1);
   const detail::Waves tiles(number(count), p.execution.multiprocessors, t.blocks);
   const double full = tiles.full(), rest = tiles.rest(), rounds = tiles.waves();
@@ -152,9 +154,12 @@ double tiles_seconds(const Contraction& p, const Semiring& s, const Tile& t, std
 // The share of a tile's speed that copies leave. Unaligned operands cost more; shifted vectors add a few steps.
 double share_of_copies(const Semiring& s, const Tile& t, const TileCall& call) {
   if (call.copies == Copies::free) return 1;
+  namespace f = fit::tiles;
   const bool large = t.role == Role::large;
-  const double singles = s.is_light_float ? (large ? 0.88 : 0.93) : s.widens ? (large ? 0.87 : 0.8) : (large ? 0.82 : 0.9);
-  const double shifted = large ? 0.965 : 0.947, steps = large ? 6 : 3;
+  const double singles = s.is_light_float ? (large ? f::singles_of_floats_large : f::singles_of_floats)
+                         : s.widens       ? (large ? f::singles_widened_large : f::singles_widened)
+                                          : (large ? f::singles_large : f::singles);
+  const double shifted = large ? f::shifted_large : f::shifted, steps = large ? 6 : 3;
   if (!t.takes_vectors) return s.computes_floats ? singles : 1;
   const double k = number(call.k);
   return call.copies == Copies::singles ? singles : call.copies == Copies::shifted ? shifted * k / (k + steps) : 1;
@@ -164,21 +169,22 @@ double share_of_copies(const Semiring& s, const Tile& t, const TileCall& call) {
 // limit them; sums of powers in float only if the elements are float and the exponent is whole. Small tiles of types other than float
 // are slower if they are converted on load; those of 64-bit integers are faster.
 double speed_of(const Semiring& s, const Tile& t, Powers powers) {
+  namespace f = fit::tiles;
   if (s.sums_powers) {
-    if (s.has_special_powers) return powers == Powers::whole_products && s.element == 4 ? 2.4 : 1;
+    if (s.has_special_powers) return powers == Powers::whole_products && s.element == 4 ? f::float_products : 1;
     switch (powers) {
-      case Powers::whole_products: return 3.7;
-      case Powers::half_products: return 1.5;
-      case Powers::by_definition: return 0.09;
+      case Powers::whole_products: return f::whole_products;
+      case Powers::half_products: return f::half_products;
+      case Powers::by_definition: return f::by_definition;
       default: return 1;
     }
   }
   const bool is_small = t.role == Role::small;
-  if (s.computes_floats) return is_small && s.widens ? 0.9 : 1;
+  if (s.computes_floats) return is_small && s.widens ? f::small_widened : 1;
   if (s.is_transcendental) return 1;
-  if (s.of_integers && s.operand == 8) return is_small ? 1.1 : 0.94;
+  if (s.of_integers && s.operand == 8) return is_small ? f::small_i64 : f::other_i64;
   if (!is_small || s.element == 8) return 1;
-  return s.element == 1 ? 0.86 : 0.88;
+  return s.element == 1 ? f::small_bytes : f::small_others;
 }
 
 // What tiles take to add to C, which is read before they start. A multiprocessor with a single block waits for that. Tiles of floats,
@@ -298,19 +304,12 @@ double few_seconds(const Contraction& p, const Semiring& s, int parts, int round
 
 namespace {
 
-// Cycles of a multiprocessor for a warp's step and for a copied element, and of a thread from one of them to the next.
-struct NarrowCycles {
-  double step, next_step, copy, next_copy;
-};
-NarrowCycles narrow_cycles(const Semiring& s) {
-  const bool registers = s.element < 4;  // elements go through them
-  const auto steps = [&](double step, double next_step) {
-    return NarrowCycles{step, next_step, registers ? 0.39 : 0.14, registers ? 270. : 110.};
-  };
-  if (s.is_transcendental) return s.is_of_zoo ? steps(8, 80) : steps(30, 400);
-  if (s.is_of_structs) return s.adds_arguments ? steps(6, 75) : steps(4.1, s.is_of_zoo ? 29 : 50);
-  if (s.operand > 4) return steps(4.9, 4);
-  return registers ? steps(1.07, 23) : steps(2.3, 7);
+const fit::narrow::Step& narrow_step(const Semiring& s) {
+  namespace f = fit::narrow;
+  if (s.is_transcendental) return s.is_of_zoo ? f::transcendental : f::transcendental_of_users;
+  if (s.is_of_structs) return s.adds_arguments ? f::arguments : s.is_of_zoo ? f::structs : f::users_structs;
+  if (s.operand > 4) return f::wide;
+  return s.element < 4 ? f::through_registers : f::floats;
 }
 
 }  // namespace
@@ -318,17 +317,17 @@ NarrowCycles narrow_cycles(const Semiring& s) {
 // Fitted to 3,900 random problems on an H200 (NOTES.md): a launch, and the root of the squares' sum of three times: of instructions, with
 // the store, on the multiprocessor that gets most blocks; of a thread's latencies; and of memory. C's bytes add to it.
 double narrow_seconds(const Contraction& p, const Semiring& s, const NarrowCall& call) {
-  constexpr double of_block = 180;  // cycles
-  constexpr int resident = 6;       // blocks
+  constexpr int resident = 6;  // blocks
   const Card& card = card_of(p.execution);
-  const NarrowCycles cycles = narrow_cycles(s);
+  const fit::narrow::Step &step = narrow_step(s),
+                          &copy = s.element < 4 ? fit::narrow::copy_through_registers : fit::narrow::copy;
   const double clock = fit::narrow::clock * card.clock, multiprocessors = multiprocessors_of(p), k = number(p.k);
   const detail::Waves waves(call.blocks, multiprocessors, resident);
   const double copies = k * call.lines, slabs = std::ceil(k / call.depth);
   const double throughput =
-      waves.each * (k * cycles.step * std::max(call.threads / 32, 1) + copies * cycles.copy + of_block) / clock +
+      waves.each * (k * step.cycles * std::max(call.threads / 32, 1) + copies * copy.cycles + fit::narrow::block) / clock +
       fit::narrow::output / card.clock * outputs_of(p) / multiprocessors;
-  const double latency = waves.rounds() * ((k * cycles.next_step + copies / call.threads * cycles.next_copy) / clock +
+  const double latency = waves.rounds() * ((k * step.next + copies / call.threads * copy.next) / clock +
                                            (fit::narrow::wait + std::max(slabs - 1, 0.) * fit::narrow::slab) / card.clock);
   const double bytes = number(p.batch) * number(p.m + p.n) * k * static_cast<double>(p.a.size);
   return card.launch_seconds + fit::narrow::prologue / card.clock +
@@ -348,19 +347,19 @@ SmallSteps small_steps(const Card& card, const Semiring& s, const Tile& tile) {
   const bool wide = s.operand > 4;
   const double of_tiles = steps_per_second(card, s, tile);
   if (s.sums_powers)
-    return wide ? SmallSteps{rate(card, card.double_lanes, f::powers_of_doubles), 441}
-                : SmallSteps{f::powers * of_tiles, 116};
+    return wide ? SmallSteps{rate(card, card.double_lanes, f::powers_of_doubles), f::alone_powers_of_doubles}
+                : SmallSteps{f::powers * of_tiles, f::alone_powers};
   if (s.sums_exponentials)
-    return wide ? SmallSteps{rate(card, card.double_lanes, f::exponentials_of_doubles), 196}
-                : SmallSteps{f::exponentials * of_tiles, 65};
-  if (s.is_transcendental) return {of_tiles, 400};
-  if (s.bit_counts > 0 && s.is_of_structs) return {f::bit_counts * of_tiles, 90};
-  if (s.adds_arguments) return {f::arguments * of_tiles, wide ? 102. : 53.};
-  if (wide) return {of_tiles, 102};
-  if (s.is_of_user_structs) return {f::user_structs * of_tiles, 75};
+    return wide ? SmallSteps{rate(card, card.double_lanes, f::exponentials_of_doubles), f::alone_exponentials_of_doubles}
+                : SmallSteps{f::exponentials * of_tiles, f::alone_exponentials};
+  if (s.is_transcendental) return {of_tiles, f::alone_transcendental};
+  if (s.bit_counts > 0 && s.is_of_structs) return {f::bit_counts * of_tiles, f::alone_bit_counts};
+  if (s.adds_arguments) return {f::arguments * of_tiles, wide ? f::alone_wide : f::alone};
+  if (wide) return {of_tiles, f::alone_wide};
+  if (s.is_of_user_structs) return {f::user_structs * of_tiles, f::alone_user_structs};
   const double steps = s.widens ? light_steps_per_second(card, s) * relative_speed(s) : of_tiles;
   const double faster = s.has_short_sums ? f::of_short_sums : s.is_of_float ? f::of_floats : f::of_others;
-  return {faster * steps, 53};
+  return {faster * steps, f::alone};
 }
 
 }  // namespace
@@ -370,16 +369,16 @@ SmallSteps small_steps(const Card& card, const Semiring& s, const Tile& tile) {
 // is hidden, but all of which passes. Adding to C comes after it.
 double small_seconds(const Contraction& p, const Semiring& s, const Tile& small_tile, const SmallCall& call) {
   namespace f = fit::small;
-  constexpr double of_thread = 250, output = 35, general_output = 118;               // instructions
   constexpr double resident_threads = 1024, resident_blocks = 32, own_bytes = 1024;  // of a multiprocessor; of a block
   const Card& card = card_of(p.execution);
   const SmallSteps steps = small_steps(card, s, small_tile);
-  const double move = call.copies_are_async ? 27 : 52;  // instructions
+  const double move = call.copies_are_async ? f::move_async : f::move;
   const double multiprocessors = multiprocessors_of(p), k = number(p.k), chunks = std::max(std::ceil(k / call.depth), 1.);
   const double busy = std::ceil(static_cast<double>(call.matrices) * call.threads_of_matrix / 32);
   const bool as_they_are = call.c_in_vectors || p.program == nullptr || (p.program->empty() && p.c.type == p.accumulator);
-  const double instructions = call.threads / 32. * of_thread +
-                              (chunks * call.copies * move + call.stores * (as_they_are ? output : general_output)) / 32;
+  const double instructions =
+      call.threads / 32. * f::thread +
+      (chunks * call.copies * move + call.stores * (as_they_are ? f::output : f::general_output)) / 32;
   const double block = instructions / (f::issued * card.instructions * card.clock) +
                        busy * 32 * k * (call.outputs * call.outputs) / steps.per_second;
   const double resident = std::max(std::min({std::floor(card.shared_memory / (static_cast<double>(call.bytes) + own_bytes)),
@@ -547,10 +546,10 @@ double skinny_tiles(const SkinnyTile& t, const SkinnyCall& call) {
 
 // Cycles for which a slab makes the computing warps wait, since the copying ones shift its vectors, or bring A element by element.
 double skinny_waits(const SkinnyTile& t, const SkinnyCall& call) {
-  constexpr double shift = 80, element = 55;
-  const double round_trip = t.gathers_async ? 0 : 1200, vectors = t.columns * t.depth / (t.width * t.copying);
+  namespace f = fit::skinny;
+  const double round_trip = t.gathers_async ? 0 : f::round_trip, vectors = t.columns * t.depth / (t.width * t.copying);
   const double elements = number(std::min<std::int64_t>(call.m, t.groups * t.count)) * t.depth / t.copying;
-  return (call.shifts ? shift * vectors : 0) + (call.gathers ? round_trip + element * elements : 0);
+  return (call.shifts ? f::shift * vectors : 0) + (call.gathers ? round_trip + f::element * elements : 0);
 }
 
 // Seconds in which B arrives: at the speed of memory, or of the multiprocessors that have tiles.
@@ -564,25 +563,27 @@ double skinny_transfer(const Contraction& p, const SkinnyCall& call, double tile
 // Cycles for an output's store.
 double skinny_output(const Contraction& p) {
   const bool is_plain = p.program && p.program->empty() && (p.c.type == p.accumulator || p.c.type == p.element);
-  return is_plain ? 50 : 250;
+  return is_plain ? fit::skinny::output : fit::skinny::general_output;
 }
 
 // A launch and the first slabs, and the longest of three: B's bytes; a block's tiles, if it had a multiprocessor to itself; and what the
 // warps of a multiprocessor take for all of its tiles. Fitted to an H100.
 double skinny_seconds_of_others(const Contraction& p, const Semiring& s, const SkinnyTile& t, const SkinnyCall& call) {
-  const double chain = s.accumulator > 4 ? 10 : 5, warps = t.computing / 32;
-  const double of_type = t.size == 8 ? 1.5 : 1, alone = t.size == 1 ? 1.8 : 0.6, of_output = 1.5 + 0.96 / relative_speed(s);
+  namespace f = fit::skinny;
+  const double chain = s.accumulator > 4 ? f::chain_of_two : f::chain, warps = t.computing / 32;
+  const double of_type = t.size == 8 ? f::doubles : 1, alone = t.size == 1 ? f::alone_bytes : f::alone,
+               of_output = f::step + f::step_by_speed / relative_speed(s);
   const double outputs = t.count * t.of_thread, conversions = t.size < 4 ? t.count + t.of_thread : 0;
   // Cycles that one k takes a computing warp, if each scheduler has one.
-  const double of_k = of_type * (4 + outputs * of_output + 0.6 * conversions);
+  const double of_k = of_type * (f::k + outputs * of_output + f::conversion * conversions);
   const double tiles = skinny_tiles(t, call), k = number(call.k), multiprocessors = multiprocessors_of(p);
   const double slabs = std::ceil(k / t.depth), waits = slabs * skinny_waits(t, call);
-  const double of_tile = 900 + outputs * skinny_output(p) + waits;
+  const double of_tile = f::tile + outputs * skinny_output(p) + waits;
   const double busy = std::ceil(number(std::min<std::int64_t>(call.m, t.groups)) * warps / t.groups);
   const double turns = std::ceil(tiles / (2 * multiprocessors));  // of two blocks each
-  const double of_block = turns * (of_tile + slabs * 250 + k * std::max(chain, alone * of_k));
+  const double of_block = turns * (of_tile + slabs * f::slab_alone + k * std::max(chain, alone * of_k));
   const double rounds = tiles <= multiprocessors ? 1 : 2 * turns;
-  const double of_multiprocessor = rounds * (of_tile - waits / 2 + 0.87 * (slabs * 150 + k * of_k * busy / 4));
+  const double of_multiprocessor = rounds * (of_tile - waits / 2 + f::full * (slabs * f::slab + k * of_k * busy / 4));
   const Card& card = card_of(p.execution);
   return card.launch_seconds + fit::skinny::prologue / card.clock +
          std::max(std::max(of_block, of_multiprocessor) / (fit::skinny::clock * card.clock),
@@ -591,23 +592,25 @@ double skinny_seconds_of_others(const Contraction& p, const Semiring& s, const S
 
 // The same for threads of `count` rows of semirings that compute floats, from instructions: a warp of each scheduler computes a tile.
 double skinny_seconds_of_floats(const Contraction& p, const Semiring& s, const SkinnyTile& t, const SkinnyCall& call) {
-  constexpr double of_tile = 900, of_slab = 120, of_copy = 5;  // cycles
-  const double of_step = 1.95 * pace_of(s).step;
+  namespace f = fit::skinny;
+  const double of_step = f::step_of_floats * pace_of(s).step;
   const double rows = t.count, columns = t.of_thread, k = number(call.k), multiprocessors = multiprocessors_of(p);
   const double lines = t.groups * rows + t.columns;
   const double of_reads = columns == 1 ? rows / t.width + 1 : (rows + columns) / t.width;
   const double conversions = t.size < 4 ? rows + columns : 0;
   // A read of 16 bytes takes shared memory two cycles, or four if all threads of a warp read different columns.
   const double of_memory = (2 * rows + (t.lanes < 32 ? 2 : 4) * columns) * t.size / 4;
-  const double copies = lines / (t.width * t.copying) * (of_copy + (t.converts ? 12 : 0));
+  const double copies = lines / (t.width * t.copying) * (f::copy + (t.converts ? f::copy_converted : 0));
   const double of_k = std::max(rows * columns * of_step + of_reads + conversions + copies, of_memory);
   const double tiles = skinny_tiles(t, call);
   // Blocks wait at barriers, and for the first slab of a tile, while others of their multiprocessor compute.
-  const double waits = of_tile + std::ceil(k / t.depth) * (of_slab + skinny_waits(t, call));
+  const double waits = f::tile + std::ceil(k / t.depth) * (f::slab_of_floats + skinny_waits(t, call));
   const double of_multiprocessor = std::ceil(tiles / multiprocessors),
                of_block = std::ceil(tiles / (t.resident * multiprocessors));
   // A scheduler has one warp that computes, whose reads and steps wait for each other if it has many.
-  const double overlap = t.has_many_outputs ? 1.15 + 0.7 / rows : t.of_thread > 1 ? 1.5 : 1.1;
+  const double overlap = t.has_many_outputs ? f::overlap_many + f::overlap_of_rows / rows
+                         : t.of_thread > 1  ? f::overlap_two
+                                            : f::overlap_one;
   const double cycles = of_multiprocessor * (overlap * k * of_k + rows * columns * skinny_output(p)) + of_block * waits;
   const Card& card = card_of(p.execution);
   const double of_c = number(call.batch) * number(call.n) * number(call.m) * call.bytes_of_b /
