@@ -60,7 +60,8 @@ double product_seconds(const Contraction& p, const Tile& tile, const ProductCall
   const Card& card = card_of(p.execution);
   const double area = tile.m * tile.n, lost = tile.has_few_registers ? fit::slowed_few_registers : fit::slowed;
   const double share = share_of_products(tile.m * tile.n, call.planes) * (call.promotes ? fit::promoted : 1);
-  const double each = detail::Waves(call.tiles, p.execution.multiprocessors / tile.cluster, 1).each;  // of a cluster
+  const int clusters = p.execution.multiprocessors / tile.cluster;
+  const double each = detail::Waves(call.tiles, clusters, 1).each;  // of a cluster
   const double steps = call.products * std::ceil(static_cast<double>(p.k) * call.element / step_bytes);
   const bool from_registers = tile.n <= 192 && !tile.has_few_registers;
   // In cycles.

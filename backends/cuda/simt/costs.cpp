@@ -293,7 +293,7 @@ double few_seconds(const Contraction& p, const Semiring& s, int parts, int round
   const Card& card = card_of(p.execution);
   const double step = s.has_special_powers  ? fit::few::powers
                       : s.is_transcendental ? fit::few::transcendental
-                                            : fit::few::step_of_register * ((s.element + 3) / 4);
+                                            : fit::few::step_of_register * s.registers_of_element();
   const double next = s.has_special_powers  ? fit::few::next_power
                       : s.is_transcendental ? fit::few::next_transcendental
                                             : fit::few::next_step;
@@ -479,7 +479,7 @@ struct SplitKProblem {
     const double most = std::ceil(each);
     const double rounds = k > 0 ? number(blocks_of(k, depth_bits + shape.parts)) : 0;
     const double waves = std::max(each / (1 << std::max(10 - shape.threads(), 0)), 1.0);
-    const double warps = std::max(1 << shape.threads(), 32) / 32;
+    const int warps = std::max(1 << shape.threads(), 32) / 32;
     const double lines = std::min(most * rows.lines, rows.all_lines) + std::min(most * columns.lines, columns.all_lines);
     const double sectors =
         std::min(each * rows.sectors, rows.all_sectors) + std::min(each * columns.sectors, columns.all_sectors);
@@ -547,7 +547,8 @@ double skinny_tiles(const SkinnyTile& t, const SkinnyCall& call) {
 // Cycles for which a slab makes the computing warps wait, since the copying ones shift its vectors, or bring A element by element.
 double skinny_waits(const SkinnyTile& t, const SkinnyCall& call) {
   namespace f = fit::skinny;
-  const double round_trip = t.gathers_async ? 0 : f::round_trip, vectors = t.columns * t.depth / (t.width * t.copying);
+  const double round_trip = t.gathers_async ? 0 : f::round_trip;
+  const int vectors = t.columns * t.depth / (t.width * t.copying);
   const double elements = number(std::min<std::int64_t>(call.m, t.groups * t.count)) * t.depth / t.copying;
   return (call.shifts ? f::shift * vectors : 0) + (call.gathers ? round_trip + f::element * elements : 0);
 }
@@ -570,7 +571,8 @@ double skinny_output(const Contraction& p) {
 // warps of a multiprocessor take for all of its tiles. Fitted to an H100.
 double skinny_seconds_of_others(const Contraction& p, const Semiring& s, const SkinnyTile& t, const SkinnyCall& call) {
   namespace f = fit::skinny;
-  const double chain = s.accumulator > 4 ? f::chain_of_two : f::chain, warps = t.computing / 32;
+  const double chain = s.accumulator > 4 ? f::chain_of_two : f::chain;
+  const int warps = t.computing / 32;
   const double of_type = t.size == 8 ? f::doubles : 1, alone = t.size == 1 ? f::alone_bytes : f::alone,
                of_output = f::step + f::step_by_speed / relative_speed(s);
   const double outputs = t.count * t.of_thread, conversions = t.size < 4 ? t.count + t.of_thread : 0;

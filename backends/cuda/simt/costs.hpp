@@ -66,6 +66,7 @@ struct Semiring {
   Scalar result = Scalar::other;      // as C receives it without an epilogue
 
   int registers() const { return (std::max(accumulator, operand) + 3) / 4; }
+  int registers_of_element() const { return (element + 3) / 4; }
 };
 
 /// A tile of accumulators. `is_small`: one of other semirings may serve for small ones, too.

@@ -36,11 +36,12 @@ double small_seconds(const Solve& p, int tiles, int threads, bool wide) {
   const Card& card = card_of(p.execution);
   const bool lu = p.factorisation == Factorisation::lu;
   const auto n = static_cast<double>(p.n);
+  const int warps = threads / 32;
   const double registers = tiles * tiles * (wide ? 2 : 1) + own_registers,
                resident = std::clamp(card.registers / registers / threads, 1., most_resident);
   const double updates = tiles * tiles * threads / (wide ? card.double_lanes : card.float_lanes);
   const double step = (lu ? lu_step : cholesky_step) + updates,
-               sides = std::ceil(static_cast<double>(p.right_sides) / (threads / 32));
+               sides = std::ceil(static_cast<double>(p.right_sides) / warps);
   const double cycles = n * (p.task == Solve::Task::substitute ? 0 : step) + 2 * n * unknown * sides;
   const double blocks = systems_of_one(p);
   // Blocks that share a multiprocessor hide each other's latency.
