@@ -172,7 +172,7 @@ void winners_run(const KernelInfo& info, const Contraction& p, void*) {
 template <class A, class Shape>
 double winners_cost(const Contraction& p) {
   using W = WinningSlab<A>;
-  return costs::winners_seconds(p, facts_of<W>(), tile_of<W, Shape>(), tile_call<W, Shape>(p));
+  return costs::winners_seconds(p, semiring_facts<W>, tile_facts<W, Shape>, tile_call<W, Shape>(p));
 }
 
 template <class A, class Finish, class Shape>
@@ -244,7 +244,7 @@ struct SplitWinners {
     plan.keep(parts);
     costs::TileCall call = tile_call<W, Shape>(p);
     call.tiles = tiles_of(p);
-    return costs::split_winners_seconds(p, facts_of<W>(), tile_of<W, Shape>(), call,
+    return costs::split_winners_seconds(p, semiring_facts<W>, tile_facts<W, Shape>, call,
                                         {parts.length, parts.whole, parts.rest});
   }
 

@@ -208,7 +208,7 @@ costs::TileCall tile_call(const Contraction& p) {
 
 template <class S, class Shape>
 double cost(const Contraction& p) {
-  return costs::tile_seconds(p, facts_of<S>(), tile_of<S, Shape>(), tile_call<S, Shape>(p));
+  return costs::tile_seconds(p, semiring_facts<S>, tile_facts<S, Shape>, tile_call<S, Shape>(p));
 }
 
 /// Launches a kernel on all tiles of a batch, with its arguments in this order.

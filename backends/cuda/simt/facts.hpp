@@ -85,6 +85,9 @@ constexpr costs::Semiring facts_of() {
   return s;
 }
 
+template <class S>
+inline constexpr costs::Semiring semiring_facts = facts_of<S>();
+
 template <class S, class Shape>
 constexpr costs::Role role_of() {
   if constexpr (is_whole_powers_tile<S, Shape>)
@@ -112,5 +115,8 @@ constexpr costs::Tile tile_of() {
   t.takes_vectors = takes_vectors<S, Shape>;
   return t;
 }
+
+template <class S, class Shape>
+inline constexpr costs::Tile tile_facts = tile_of<S, Shape>();
 
 }  // namespace rigel::backends::simt

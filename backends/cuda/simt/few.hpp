@@ -166,7 +166,7 @@ template <class S>
 double few_seconds(const Contraction& p) {
   if (!is_few<S>(p)) return 0;
   const FewShape shape = few_shape(p);
-  return costs::few_seconds(p, facts_of<S>(), shape.parts, shape.rounds);
+  return costs::few_seconds(p, semiring_facts<S>, shape.parts, shape.rounds);
 }
 
 template <class S>

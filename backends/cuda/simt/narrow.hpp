@@ -175,7 +175,7 @@ Kernel<Contraction> narrow_kernel() {
     const Narrow shape = narrow_for(p, slab_values<S>);
     plan.keep(shape);
     const tile::Raster raster = raster_of(p, shape);
-    return costs::narrow_seconds(p, facts_of<S>(),
+    return costs::narrow_seconds(p, semiring_facts<S>,
                                  {static_cast<double>(p.batch) * raster.rows * raster.columns, 1 << shape.outputs(),
                                   (1 << shape.m) + (1 << shape.n), 1 << shape.depth});
   };

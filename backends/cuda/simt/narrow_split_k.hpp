@@ -140,7 +140,7 @@ template <class S, class Finish>
 std::pair<SplitKPlan, double> split_k_plan(const Contraction& p) {
   if constexpr (has_few<S, Finish>)
     if (const double seconds = few_seconds<S>(p); seconds > 0) return {{.few = true}, seconds};
-  const auto [shape, seconds] = costs::split_k_choice(p, facts_of<S>(), split_k_threads<S>());
+  const auto [shape, seconds] = costs::split_k_choice(p, semiring_facts<S>, split_k_threads<S>());
   return {{.shape = shape}, seconds};
 }
 

@@ -270,7 +270,7 @@ SkinnyChoice skinny_choice(const Contraction& problem) {
     if (!skinny_fits<S, Shape>(p, way, problem)) return;
     for (const int count : Shape::counts) {
       const double seconds =
-          costs::skinny_seconds(problem, facts_of<S>(), skinny_tile<S, Shape>(count, way.k_major), skinny_call(p, way));
+          costs::skinny_seconds(problem, semiring_facts<S>, skinny_tile<S, Shape>(count, way.k_major), skinny_call(p, way));
       if (seconds < best.seconds) best = {index, count, seconds};
     }
   });

@@ -370,7 +370,7 @@ double small_cost(const Kernel<Contraction>&, const Contraction& p, Plan& kept) 
   const SmallPlan plan = small_plan(p, facts);
   kept.keep(plan);
   const SmallShape shape = small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p));
-  return costs::small_seconds(p, facts_of<S>(), tile_of<S, SmallTile<S>>(),
+  return costs::small_seconds(p, semiring_facts<S>, tile_facts<S, SmallTile<S>>,
                               {.blocks = static_cast<double>(plan.groups(p)) * static_cast<double>(plan.parts(p)),
                                .matrices = plan.matrices(),
                                .threads_of_matrix = shape.threads_of_matrix,

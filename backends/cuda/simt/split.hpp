@@ -35,7 +35,7 @@ double parts_seconds(const Contraction& p, const Parts& parts, bool free) {
   using Shape = SmallTile<S>;
   costs::TileCall call = tile_call<S, Shape>(p);
   if (free) call.copies = costs::Copies::free;
-  return costs::split_seconds(p, facts_of<S>(), tile_of<S, Shape>(), call, {parts.length, parts.whole, parts.rest});
+  return costs::split_seconds(p, semiring_facts<S>, tile_facts<S, Shape>, call, {parts.length, parts.whole, parts.rest});
 }
 
 /// As many slices of whole slabs as fill the card with small tiles. If there are about as many tiles as the card holds, or a
@@ -89,7 +89,7 @@ double seconds_with(const Contraction& p, Rest rest, bool free) {
       with_tiles(p, rest, [&](const Contraction& tiles) { return parts_seconds<S>(tiles, parts_of<S>(tiles), free); });
   if constexpr (narrows<S>)
     if (rest.lines > 0)
-      return seconds + costs::split_k_choice(alone(p, rest), facts_of<S>(), split_k_threads<S>()).second -
+      return seconds + costs::split_k_choice(alone(p, rest), semiring_facts<S>, split_k_threads<S>()).second -
              costs::hidden_seconds(p);
   return seconds;
 }

@@ -227,7 +227,7 @@ double words_cost(const Contraction& p) {
     return costs::Packing{static_cast<double>(bytes_of_words<S, Shape>(o)), o.k_stride < o.line_stride};
   };
   const Contraction q = on_words<S, Shape>(p, nullptr);
-  return costs::words_seconds(p, q, facts_of<Words>(), tile_of<Words, Shape>(), tile_call<Words, Shape>(q),
+  return costs::words_seconds(p, q, semiring_facts<Words>, tile_facts<Words, Shape>, tile_call<Words, Shape>(q),
                               by_words<S>::Steps::work, packing(lines_of_a(p)), packing(lines_of_b(p)));
 }
 
