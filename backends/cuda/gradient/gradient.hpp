@@ -4,7 +4,7 @@
 // functors of floats products on tensor cores.
 #pragma once
 
-#include <rigel/backends/cuda/gradient/costs.hpp>
+#include <rigel/backends/cuda/costs/gradient.hpp>
 #include <rigel/backends/cuda/gradient/kernel.hpp>
 #include <rigel/backends/cuda/gradient/products.hpp>
 #include <rigel/backends/cuda/runtime.hpp>

@@ -3,7 +3,7 @@
 // The cuda.hopper kernels of one semiring: their facts and their launch.
 #pragma once
 
-#include <rigel/backends/cuda/hopper/costs.hpp>
+#include <rigel/backends/cuda/costs/hopper.hpp>
 #include <rigel/backends/cuda/hopper/kernel.hpp>
 #include <rigel/backends/cuda/hopper/tensor_map.hpp>
 #include <rigel/backends/cuda/tensor/accuracy.hpp>

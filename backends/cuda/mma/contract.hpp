@@ -3,7 +3,7 @@
 // The cuda.mma kernels of one semiring: their facts and their launch.
 #pragma once
 
-#include <rigel/backends/cuda/mma/costs.hpp>
+#include <rigel/backends/cuda/costs/mma.hpp>
 #include <rigel/backends/cuda/mma/kernel.hpp>
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/tensor/accuracy.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What predicted times need to know of semirings, their tiles and problems in these, as data (costs.hpp).
+// What predicted times need to know of semirings, their tiles and problems in these, as data (costs/simt.hpp).
 #pragma once
 
-#include <rigel/backends/cuda/simt/costs.hpp>
+#include <rigel/backends/cuda/costs/simt.hpp>
 #include <rigel/backends/cuda/simt/store.hpp>
 #include <rigel/backends/cuda/simt/tiles.hpp>
 

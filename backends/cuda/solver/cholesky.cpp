@@ -4,8 +4,8 @@
 // Numerical Linear Algebra for High-Performance Computers, 1998, section 5.4). A block of threads factorises a block of the diagonal,
 // the rows below are solved with it, and products update the rest. The right sides are rows below A: the factorisation solves
 // with L for them, and the blocks in the opposite order solve with Lᵀ.
+#include <rigel/backends/cuda/costs/solver.hpp>
 #include <rigel/backends/cuda/solver/blocked.hpp>
-#include <rigel/backends/cuda/solver/costs.hpp>
 #include <rigel/backends/cuda/solver/passes.hpp>
 #include <rigel/backends/cuda/solver/register.hpp>
 #include <rigel/backends/cuda/solver/small.hpp>

@@ -4,8 +4,8 @@
 // one system after the other by the 64-bit entries, on up to four streams that events join to the caller's, and a whole batch by one
 // call of a batched routine. A call allocates nothing: handles are made when a stream's workspace is first asked for. A call that
 // needs host memory waits for the device.
+#include <rigel/backends/cuda/costs/solver.hpp>
 #include <rigel/backends/cuda/runtime.hpp>
-#include <rigel/backends/cuda/solver/costs.hpp>
 #include <rigel/backends/cuda/solver/library.hpp>
 #include <rigel/backends/cuda/solver/passes.hpp>
 #include <rigel/backends/cuda/solver/register.hpp>

@@ -4,7 +4,7 @@
 // stage rotates n/2 disjoint pairs of rows and columns at a time: the pairs of a round-robin tournament, so that n − 1 stages meet
 // every pair once (G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed., section 8.5.4). The matrix is in shared memory; V is
 // there too, or in the workspace if there is no room.
-#include <rigel/backends/cuda/solver/costs.hpp>
+#include <rigel/backends/cuda/costs/solver.hpp>
 #include <rigel/backends/cuda/solver/launches.hpp>
 #include <rigel/backends/cuda/solver/register.hpp>
 #include <rigel/detail/solve.hpp>

@@ -4,8 +4,8 @@
 // section 3.4.6). A block of threads factorises a panel in its shared memory; rows are moved, U's rows are solved for, and products update
 // the rest. The right sides are columns right of A: the factorisation solves with L for them, and blocks of U in descending order do
 // the rest. What is left of a panel is not needed any more, so its rows are not moved.
+#include <rigel/backends/cuda/costs/solver.hpp>
 #include <rigel/backends/cuda/solver/blocked.hpp>
-#include <rigel/backends/cuda/solver/costs.hpp>
 #include <rigel/backends/cuda/solver/divisor.hpp>
 #include <rigel/backends/cuda/solver/passes.hpp>
 #include <rigel/backends/cuda/solver/register.hpp>

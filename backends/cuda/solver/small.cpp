@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.solver.*.small: the kernels of small.hpp for matrices of order up to 128, in four cuts.
-#include <rigel/backends/cuda/solver/costs.hpp>
+#include <rigel/backends/cuda/costs/solver.hpp>
 #include <rigel/backends/cuda/solver/launches.hpp>
 #include <rigel/backends/cuda/solver/register.hpp>
 #include <rigel/backends/cuda/solver/small.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <rigel/backends/cuda/hopper/costs.hpp>
+#include <rigel/backends/cuda/costs/hopper.hpp>
 
 #include <rigel/backends/cuda/fitted/sm_90.hpp>
 #include <rigel/backends/cuda/tensor/info.hpp>

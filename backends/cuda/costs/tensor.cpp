@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <rigel/backends/cuda/tensor/costs.hpp>
+#include <rigel/backends/cuda/costs/tensor.hpp>
 
 #include <rigel/backends/cuda/fitted/sm_90.hpp>
 #include <rigel/card.hpp>

@@ -3,7 +3,7 @@
 // Predicted times of the cuda.hopper kernels, from what a kernel is, as data.
 #pragma once
 
-#include <rigel/backends/cuda/tensor/costs.hpp>
+#include <rigel/backends/cuda/costs/tensor.hpp>
 #include <rigel/contraction.hpp>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <rigel/backends/cuda/solver/costs.hpp>
+#include <rigel/backends/cuda/costs/solver.hpp>
 
 #include <rigel/backends/cuda/fitted/sm_90.hpp>
 #include <rigel/card.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <rigel/backends/cuda/simt/costs.hpp>
+#include <rigel/backends/cuda/costs/simt.hpp>
 
 #include <rigel/backends/cuda/fitted/sm_90.hpp>
 #include <rigel/card.hpp>

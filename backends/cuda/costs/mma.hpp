@@ -4,7 +4,7 @@
 // again without a kernel.
 #pragma once
 
-#include <rigel/backends/cuda/tensor/costs.hpp>
+#include <rigel/backends/cuda/costs/tensor.hpp>
 #include <rigel/contraction.hpp>
 
 #include <cstdint>
