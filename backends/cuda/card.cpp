@@ -34,7 +34,7 @@ DeviceFacts facts_of(int device, const cudaDeviceProp& properties) {
 }  // namespace
 
 const Card& card_of_device(int device) {
-  constexpr int most = 64;
+  constexpr int most = 64;  // devices; those after it share the last one's Card
   static std::array<std::atomic<const Card*>, most> found;
   static std::mutex mutex;
   static std::array<Card, most> kept;
