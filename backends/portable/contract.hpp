@@ -8,6 +8,7 @@
 #include <rigel/backends/portable/narrow.hpp>
 #include <rigel/backends/portable/split_k.hpp>
 #include <rigel/backends/portable/tiles.hpp>
+#include <rigel/card.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/kernel.hpp>
 #include <rigel/detail/waves.hpp>
@@ -35,9 +36,10 @@ inline double multiprocessors_of(const Contraction& p) {
   return std::max(e.multiprocessors > 0 ? e.multiprocessors : e.concurrency / threads_each, 1);
 }
 
-/// Bytes per second that these kernels reach, by compute capability: the memory of data centres, or the slowest that is common.
+/// Bytes per second that these kernels reach: those of memory, or what multiprocessors ask of it.
 inline double bandwidth_of(const Execution& e) {
-  return e.compute_capability == 90 || e.compute_capability == 100 ? 2.5e12 : e.compute_capability == 80 ? 1.9e12 : 0.9e12;
+  constexpr double of_h200 = 2.5e12;
+  return std::min(card_of(e).memory_bytes_per_second, of_h200 / detail::slowness(e));
 }
 
 /// Seconds in which memory brings both operands and takes C.
@@ -49,10 +51,23 @@ inline double memory_seconds(const Contraction& p) {
   return (bytes(p.a) + bytes(p.b) + bytes(p.c)) / bandwidth_of(p.execution);
 }
 
-// Predicted seconds on a GPU. Constants are those of an H200, fitted to 705 measurements of these kernels (NOTES.md).
-constexpr double launch_seconds = 5e-6;
+// Predicted seconds on a GPU. Constants are those of an H200, fitted to 705 measurements of these kernels (NOTES.md). Times of
+// instructions grow with how slow the card's unit for them is, other times with its clock.
 constexpr double issued_per_second = 4 * 32 * 1.7e9;  // instructions of threads, by a multiprocessor
 constexpr double clock = 1.7e9;
+
+/// A launch, with the first waits of its blocks.
+inline double launch_seconds(const Execution& e) {
+  constexpr double waits = 2.3e-6;
+  return card_of(e).launch_seconds + waits * detail::slowness(e);
+}
+
+/// The unit that steps of S take most of.
+template <class S>
+inline constexpr detail::Unit unit_of =
+    std::is_same_v<operand_t<S>, double> || std::is_same_v<typename S::accumulator, double> ? detail::Unit::of_doubles
+    : std::is_integral_v<operand_t<S>>                                                      ? detail::Unit::of_integers
+                                                                                            : detail::Unit::of_floats;
 
 /// Whether ⊗ and ⊕ are minima or maxima both.
 template <class S>
@@ -131,15 +146,20 @@ double join_seconds(const Contraction& p, Slices slices) {
   constexpr bool wide = sizeof(operand_t<S>) > 4;
   constexpr double tree = 4e-6 * (!is_transcendental<S> ? 1 : wide ? 4 : 1.5), resident = 8, cached_bytes_per_second = 2e12;
   const double rounds = std::ceil(static_cast<double>(SliceBlocks::of(p).count) / (multiprocessors_of(p) * resident));
-  return rounds * tree + static_cast<double>(slices_workspace<S>(p, slices)) / cached_bytes_per_second;
+  return (rounds * tree + static_cast<double>(slices_workspace<S>(p, slices)) / cached_bytes_per_second) *
+         detail::slowness(p.execution);
 }
-constexpr double second_launch_seconds = 4.5e-6;
+inline double second_launch_seconds(const Execution& e) {
+  constexpr double waits = 2.5e-6;
+  return card_of(e).next_launch_seconds + waits * detail::slowness(e);
+}
 
 /// Seconds of an epilogue's steps on bits, in tiles.
 inline double bits_seconds(const Contraction& p) {
   constexpr double output = 4.5e-10;  // of a multiprocessor
   if (!p.program || p.program->bit_steps() == 0) return 0;
-  return output * static_cast<double>(p.batch * p.m) * static_cast<double>(p.n) / multiprocessors_of(p);
+  return output * static_cast<double>(p.batch * p.m) * static_cast<double>(p.n) / multiprocessors_of(p) *
+         detail::slowness(p.execution);
 }
 
 /// The multiprocessor that gets the most tiles computes them `teams` at a time. A slab takes at least the time of its way from
@@ -153,11 +173,13 @@ double tiles_seconds(const Contraction& p, Slices slices) {
   const double rounds = waves.rounds(), rest = waves.last();
   const double busy = 0.4 + 0.6 * rest / Shape::teams;
   const double k = static_cast<double>(slices.length);
-  const double tile = k * area / (pairs_per_second<S, Chain>() * efficiency),
-               wait = std::ceil(k / (Shape::depth * Chain::packed)) * slab;
-  const double first =
-      (rounds - 1) * std::max(tile * Shape::teams, wait) + std::max(tile * rest / busy, wait) + rounds * (fill + store);
-  return launch_seconds + (slices.count > 1 ? std::max(first, second_launch_seconds) + join_seconds<S>(p, slices) : first) +
+  const double cycle = detail::slowness(p.execution);
+  const double tile = k * area / (pairs_per_second<S, Chain>() * efficiency) * detail::slowness(p.execution, unit_of<S>),
+               wait = std::ceil(k / (Shape::depth * Chain::packed)) * slab * cycle;
+  const double first = (rounds - 1) * std::max(tile * Shape::teams, wait) + std::max(tile * rest / busy, wait) +
+                       rounds * (fill + store) * cycle;
+  return launch_seconds(p.execution) +
+         (slices.count > 1 ? std::max(first, second_launch_seconds(p.execution)) + join_seconds<S>(p, slices) : first) +
          bits_seconds(p);
 }
 
@@ -169,13 +191,14 @@ double narrow_seconds(const Contraction& p, NarrowShape shape) {
   const double threads = 1 << shape.threads(), lines = shape.lines_a() + shape.lines_b();
   const double teams = static_cast<double>(shape.teams(p)), k = static_cast<double>(std::max<std::int64_t>(p.k, 1));
   const double depth = std::min<double>(1 << shape.depth, k), slabs = std::ceil(k / depth);
-  const double throughput =
-      teams * k * (std::max(threads, 32.) * step + lines * copy) / (issued_per_second * multiprocessors_of(p));
+  const double throughput = teams * k * (std::max(threads, 32.) * step + lines * copy) /
+                            (issued_per_second * multiprocessors_of(p)) * detail::slowness(p.execution, unit_of<S>);
   const double rounds = std::ceil(teams / (multiprocessors_of(p) * std::min(resident_threads / threads, resident_teams)));
-  const double waiting =
-      rounds * (slabs * (wait + std::ceil(lines * depth / threads) * wait_for_copy) + k * step_latency + wait);
+  const double waiting = rounds *
+                         (slabs * (wait + std::ceil(lines * depth / threads) * wait_for_copy) + k * step_latency + wait) *
+                         detail::slowness(p.execution);
   constexpr double over = 1.3;  // how much longer an H200 takes, the median of random problems where it matters
-  return launch_seconds + over * std::max({throughput, waiting, memory_seconds(p)});
+  return launch_seconds(p.execution) + over * std::max({throughput, waiting, memory_seconds(p)});
 }
 
 /// Whether neighbouring k lie in different sectors of memory.
@@ -190,23 +213,27 @@ template <class S>
 double split_k_seconds(const Contraction& p, Slices slices) {
   constexpr double chained = std::is_same_v<S, log_plus<typename S::element, float>> ? 3.3 : 1;
   constexpr double step = instructions_of_step<S>() * chained, outputs = SliceBlocks::outputs;
-  constexpr double sector = 32, sector_bytes_per_second = 4e12, cache = 2.5e7, uncached_bytes_per_second = 1.7e12;
+  constexpr double sector = 32, sector_bytes_per_second = 4e12, cache = 2.5e7, uncached = 0.68;
   constexpr double tree = 4e-6 * (!is_transcendental<S> ? 1 : sizeof(operand_t<S>) > 4 ? 4 : 1.5);
   const int scattered =
       is_scattered(p.a.column_stride, p.a.row_stride, p.a) + is_scattered(p.b.row_stride, p.b.column_stride, p.b);
   const double loads = 8 + 10 * scattered, wait = 0.17e-6 * (1 + scattered);
   const double blocks = static_cast<double>(SliceBlocks::of(p).count), k = static_cast<double>(p.k);
-  const double throughput = blocks * k * outputs * (step + loads) / (issued_per_second * multiprocessors_of(p));
-  const double sectors = blocks * k * scattered * sector / sector_bytes_per_second;
+  const double cycle = detail::slowness(p.execution);
+  const double throughput = blocks * k * outputs * (step + loads) / (issued_per_second * multiprocessors_of(p)) *
+                            detail::slowness(p.execution, unit_of<S>);
+  const double sectors = blocks * k * scattered * sector / sector_bytes_per_second * cycle;
   // Blocks read their lines again from memory if the operands exceed the L2 cache.
   const double bytes = static_cast<double>(p.batch * (p.m + p.n)) * k * static_cast<double>(p.a.size);
   const double lines = SliceBlocks::rows + SliceBlocks::columns;
-  const double again = bytes > cache ? blocks * k * lines * static_cast<double>(p.a.size) / uncached_bytes_per_second : 0;
+  const double again =
+      bytes > cache ? blocks * k * lines * static_cast<double>(p.a.size) / (uncached * bandwidth_of(p.execution)) : 0;
   const double rounds = std::ceil(blocks * static_cast<double>(slices.count) / (multiprocessors_of(p) * SplitK::resident));
   const double steps = std::ceil(static_cast<double>(slices.length) / SplitK::threads);
-  const double waiting = rounds * (steps * std::max(wait, 2 * outputs * step / clock) + tree);
+  const double waiting = rounds * (steps * std::max(wait, 2 * outputs * step / clock) + tree) * cycle;
   const double one = std::max({throughput, sectors, again, waiting, memory_seconds(p)});
-  return launch_seconds + (slices.count > 1 ? std::max(one, second_launch_seconds) + join_seconds<S>(p, slices) : one);
+  return launch_seconds(p.execution) +
+         (slices.count > 1 ? std::max(one, second_launch_seconds(p.execution)) + join_seconds<S>(p, slices) : one);
 }
 
 /// Whether calls may take slices: not on spaces that the pool of workspaces does not serve, so that no call there fails for want
@@ -265,7 +292,7 @@ double device_seconds(const Contraction& p, Cut cut) {
     with_shape<Exec, S, Chain>(p, cut,
                                [&]<class Shape>(Slices slices) { seconds = tiles_seconds<S, Shape, Chain>(p, slices); });
   });
-  return std::max(seconds, launch_seconds + memory_seconds(p));
+  return std::max(seconds, launch_seconds(p.execution) + memory_seconds(p));
 }
 template <class S, class Finish, class Chain, class Exec>
 void run_tiles(const Exec& exec, const std::string& label, const Contraction& p, Cut cut, void* workspace) {

@@ -4,6 +4,7 @@
 // accumulator. It defines the right result on every execution space, and is not meant to be fast.
 #pragma once
 
+#include <rigel/card.hpp>
 #include <rigel/detail/arguments.hpp>
 #include <rigel/detail/call.hpp>
 #include <rigel/detail/kernel.hpp>
@@ -28,14 +29,15 @@ static void contract(const Exec& exec, const std::string& label, const detail::A
       });
 }
 
-/// Predicted seconds on a GPU, with constants measured on an H200: a launch, and the longer of two times.
+/// Predicted seconds on a GPU, with constants measured on an H200: a launch, and the longer of two times, which grow
+/// with how slow the card's unit for the steps is.
 ///   - Throughput: for each k-step of a warp, a multiprocessor spends time on its operations and on the cache lines that hold
 ///     the operands of 32 neighbouring outputs; at the end it spends time on the cache lines of C.
 ///   - Latency: a thread waits at each of its steps, for the cache, or for memory if the operands do not fit into the cache.
 template <class S>
 double device_seconds(const Contraction& p) {
-  constexpr double launch = 4e-6, step = 1.6e-9, line = 2e-10, output = 29e-9,
-                   output_line = 7.8e-10;  // all but the first per warp
+  constexpr double waits = 1.3e-6, step = 1.6e-9, line = 2e-10, output = 29e-9,
+                   output_line = 7.8e-10;  // after a launch; per warp
   using Accumulator = typename S::accumulator;
   constexpr double wide = sizeof(operand_t<S>) > 4 ? 1.9e-9 : 0;
   constexpr double narrow = std::is_same_v<Accumulator, bfloat16> ? 5e-9 : sizeof(Accumulator) < 4 ? 1.8e-9 : 0;
@@ -60,9 +62,15 @@ double device_seconds(const Contraction& p) {
       p.n > 1 ? rows * lines_of(columns, p.c.column_stride, p.c.size) : lines_of(rows, p.c.row_stride, p.c.size);
   const double warps = number(p.batch) * number(p.m) * number(p.n) / 32 / std::max(p.execution.multiprocessors, 1);
   const double k = number(p.k), wait = bytes_of(p.a) + bytes_of(p.b) > cache ? uncached : cached;
-  return launch + std::max(warps * (k * (step + line * (a + b) + wide + narrow + structs + transcendental + division) +
-                                    output + output_line * c),
-                           std::max(warps / resident, 1.0) * k * (wait + 8 * transcendental));
+  constexpr bool of_doubles = std::is_same_v<operand_t<S>, double> || std::is_same_v<Accumulator, double>;
+  constexpr detail::Unit unit = of_doubles                         ? detail::Unit::of_doubles
+                                : std::is_integral_v<operand_t<S>> ? detail::Unit::of_integers
+                                                                   : detail::Unit::of_floats;
+  return card_of(p.execution).launch_seconds + waits * detail::slowness(p.execution) +
+         detail::slowness(p.execution, unit) *
+             std::max(warps * (k * (step + line * (a + b) + wide + narrow + structs + transcendental + division) + output +
+                               output_line * c),
+                      std::max(warps / resident, 1.0) * k * (wait + 8 * transcendental));
 }
 
 /// The reference for one semiring, on the spaces of the list.

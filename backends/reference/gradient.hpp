@@ -4,6 +4,7 @@
 // defines the right result on every execution space, and is not meant to be fast.
 #pragma once
 
+#include <rigel/card.hpp>
 #include <rigel/detail/call.hpp>
 #include <rigel/detail/gradient.hpp>
 
@@ -40,9 +41,14 @@ Kernel<Gradient> gradient_kernel() {
   // instructions, and per k of a chain, which waits for memory.
   k.cost = [](const Kernel<Gradient>&, const Gradient& p, Plan&) {
     const double terms = detail::evaluations(p) * static_cast<double>(p.outputs);
-    if (p.execution.space == Space::cuda)
-      return 6e-6 + static_cast<double>(p.k) * 9e-8 +
-             terms * (detail::takes_powers<G> ? 5e-10 : 1e-10) / std::max(p.execution.multiprocessors, 1);
+    if (p.execution.space == Space::cuda) {
+      constexpr double waits = 3.3e-6;  // seconds after a launch, on an H200
+      constexpr detail::Unit unit = sizeof(typename G::accumulator) > 4 ? detail::Unit::of_doubles : detail::Unit::of_floats;
+      return card_of(p.execution).launch_seconds + waits * detail::slowness(p.execution) +
+             detail::slowness(p.execution, unit) *
+                 (static_cast<double>(p.k) * 9e-8 +
+                  terms * (detail::takes_powers<G> ? 5e-10 : 1e-10) / std::max(p.execution.multiprocessors, 1));
+    }
     return 1e-6 + terms * (detail::takes_powers<G> ? 2e-8 : 5e-9) / p.execution.concurrency;
   };
   k.run = [](const Kernel<Gradient>& kernel, const Gradient& p, const Plan&, const Workspace&) {

@@ -5,6 +5,7 @@
 // 4.2, 3.4 and 8.5). It defines the right result on every execution space, and is not meant to be fast.
 #pragma once
 
+#include <rigel/card.hpp>
 #include <rigel/detail/call.hpp>
 #include <rigel/detail/solve.hpp>
 #include <rigel/detail/workspace.hpp>
@@ -279,11 +280,13 @@ Kernel<Solve> solve_kernel(Factorisation factorisation) {
     const bool host = p.execution.space != Space::cuda;
     const double teams = host ? p.execution.concurrency : p.execution.multiprocessors;
     const double parallel = std::max(1., std::min(teams, static_cast<double>(p.batch)));
+    if (host) return 5e-6 + operations / parallel / 5e8;
     // On a GPU a team waits for memory several times in each step.
-    return 5e-6 + operations / parallel / (host ? 5e8 : 2e9) +
-           (host ? 0
-                 : 5e-6 * static_cast<double>(p.n) *
-                       (p.factorisation == Factorisation::eigen ? static_cast<double>(p.n) : 1));
+    constexpr double begin = 2.3e-6, step = 5e-6;  // seconds after a launch, on an H200
+    constexpr detail::Unit unit = sizeof(T) > 4 ? detail::Unit::of_doubles : detail::Unit::of_floats;
+    const double steps = static_cast<double>(p.n) * (p.factorisation == Factorisation::eigen ? static_cast<double>(p.n) : 1);
+    return card_of(p.execution).launch_seconds + (begin + step * steps) * detail::slowness(p.execution) +
+           operations / parallel / 2e9 * detail::slowness(p.execution, unit);
   };
   k.workspace = [](const Kernel<Solve>&, const Solve& p, const Plan&) {
     const std::size_t bytes = sizeof(T) * static_cast<std::size_t>(p.batch * p.n * p.n);

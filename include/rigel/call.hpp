@@ -25,6 +25,8 @@ using Spaces = unsigned;
 constexpr Spaces bit(Space s) { return 1u << static_cast<unsigned>(s); }
 inline constexpr Spaces host_spaces = bit(Space::serial) | bit(Space::openmp) | bit(Space::threads);
 
+struct Card;
+
 /// An execution space instance. `instance` points to the Kokkos object, which outlives the call.
 struct Execution {
   Space space = Space::serial;
@@ -33,8 +35,9 @@ struct Execution {
   int device = -1;             // CUDA device ordinal
   int compute_capability = 0;  // 90 for sm_90
   int multiprocessors = 0;
-  int shared_memory = 0;   // largest number of bytes for a thread block
-  void* stream = nullptr;  // cudaStream_t
+  int shared_memory = 0;       // largest number of bytes for a thread block
+  void* stream = nullptr;      // cudaStream_t
+  const Card* card = nullptr;  // a GPU's rates (rigel/card.hpp); null: those of its architecture
 };
 
 /// A batch of strided matrices: element (l, i, j) is at data + (l·batch_stride + i·row_stride + j·column_stride)·size.

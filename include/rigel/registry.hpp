@@ -82,7 +82,7 @@ struct KernelInfo {
   int stages = 1;
   int threads = 0, shared_memory = 0;  // of a CUDA block, the latter in bytes; 0: they depend on the problem
   int min_compute_capability = 0, max_compute_capability = 0;  // 0: any
-  int timed_on = 0;  // the compute capability whose rates cost() takes for all others, too; 0: each has its own
+  int timed_on = 0;  // the compute capability on which what cost() adds to a Card was measured; 0: on each
   Promise promises = Promise::none;
   Precision precision = Precision::accumulator;
   bool truncates = false;  // sums of 16-bit products stay on tensor cores, which truncate, for more than 512 k

@@ -6,6 +6,7 @@
 
 #include "registry.hpp"
 
+#include <rigel/card.hpp>
 #include <rigel/config.hpp>
 
 #include <algorithm>
@@ -18,19 +19,10 @@
 
 namespace rigel::engine {
 
-/// An upper bound of the memory bandwidth in bytes per second: for a GPU that of the fastest card of its architecture, by data
-/// sheet; for a host a number that none exceeds.
+/// The memory bandwidth in bytes per second: of a GPU that of its card; of a host a number that none exceeds.
 inline double bandwidth(const Execution& e) {
   if (e.space != Space::cuda) return 1e12;
-  switch (e.compute_capability) {
-    case 80: return 2.04e12;
-    case 86: return 0.94e12;
-    case 87: return 0.2e12;
-    case 89: return 1.01e12;
-    case 90: return 4.8e12;
-    case 120: return 1.8e12;
-    default: return 8e12;
-  }
+  return card_of(e).memory_bytes_per_second;
 }
 
 /// A bound in words: "186 u".
@@ -255,7 +247,7 @@ std::vector<Candidate<P>> candidates(const P& problem) {
 template <Problem P>
 std::string borrowed_rates(const KernelInfo& info, const P& p) {
   if (p.execution.space != Space::cuda || info.timed_on == 0 || info.timed_on == p.execution.compute_capability) return {};
-  return " by the rates of sm_" + std::to_string(info.timed_on);
+  return " from measurements on sm_" + std::to_string(info.timed_on);
 }
 
 /// A time with three digits, as in "1.5 us" or "160 ms".

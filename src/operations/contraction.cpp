@@ -5,6 +5,7 @@
 #include "../engine/run.hpp"
 #include "driver.hpp"
 
+#include <rigel/card.hpp>
 #include <rigel/detail/checks.hpp>
 #include <rigel/detail/keep.hpp>
 #include <rigel/semiring_info.hpp>
@@ -232,7 +233,7 @@ double Contraction::memory_bytes() const {
 
 Contraction Contraction::nominal() const {
   constexpr std::int64_t rows = 1024;
-  constexpr int multiprocessors = 132, threads = 8;
+  constexpr int threads = 8;
   const auto place = [](Operand& o, std::uintptr_t address, std::int64_t of_rows, std::int64_t columns, bool by_rows) {
     o.data = reinterpret_cast<void*>(address);
     o.batches = 1;
@@ -250,7 +251,7 @@ Contraction Contraction::nominal() const {
   place(q.a, 1 << 20, rows, k, true);
   place(q.b, 2 << 20, k, n, false);
   place(q.c, 3 << 20, rows, n, true);
-  if (execution.space == Space::cuda) q.execution.multiprocessors = multiprocessors;
+  q.execution = detail::nominal(execution);
   q.execution.concurrency = threads;
   return q;
 }

@@ -7,6 +7,7 @@
 #include "../engine/run.hpp"
 #include "driver.hpp"
 
+#include <rigel/card.hpp>
 #include <rigel/detail/checks.hpp>
 #include <rigel/detail/gradient.hpp>
 
@@ -154,7 +155,7 @@ Gradient Gradient::nominal() const {
   place(q.d, 4 << 20, n, q.m);
   place(q.out, 5 << 20, n, q.m);
   q.out_stride = n * q.m;
-  if (execution.space == Space::cuda) q.execution.multiprocessors = 132;
+  q.execution = detail::nominal(execution);
   q.execution.concurrency = 8;
   return q;
 }

@@ -7,6 +7,7 @@
 #include "../engine/run.hpp"
 #include "refine.hpp"
 
+#include <rigel/card.hpp>
 #include <rigel/detail/checks.hpp>
 
 namespace rigel {
@@ -100,7 +101,7 @@ Solve Solve::nominal() const {
   place(q.a, 1 << 20, q.a.columns);
   place(q.b, 2 << 20, q.right_sides);
   place(q.x, 3 << 20, task == Task::factor ? n : q.right_sides);
-  if (execution.space == Space::cuda) q.execution.multiprocessors = 132;
+  q.execution = detail::nominal(execution);
   q.execution.concurrency = 8;
   return q;
 }

@@ -4,6 +4,7 @@
 // functors of floats products on tensor cores.
 #pragma once
 
+#include <rigel/backends/cuda/costs/gradient.hpp>
 #include <rigel/backends/cuda/gradient/kernel.hpp>
 #include <rigel/backends/cuda/gradient/products.hpp>
 #include <rigel/backends/cuda/runtime.hpp>
@@ -68,25 +69,19 @@ Status supports(const Kernel<Gradient>&, const Gradient& p) {
   });
 }
 
-/// Predicted seconds: rounds of blocks, three to a multiprocessor, each of which issues so many instructions a k: an accumulate() for
-/// each o and a multiply() for all of them, and what reads the slab. By counts of instructions at 1.7 GHz, and the share of them that an
-/// H200 issues.
 template <class G, bool split>
 double cost(const Kernel<Gradient>&, const Gradient& p, Plan&) {
-  using A = typename G::accumulator;
-  constexpr double launch = 5e-6, clock = 1.7e9, issued = 0.72;
-  constexpr double multiply = !detail::takes_powers<G> ? 5 : sizeof(A) > 4 ? 60 : 16;
-  constexpr double lanes = sizeof(A) > 4 ? 64 : 128;
   return with_cut<G>(p.outputs, [&]<class C>(C) {
+    constexpr costs::Cut cut{C::rows,
+                             C::columns,
+                             C::outputs,
+                             C::threads,
+                             C::blocks,
+                             detail::takes_powers<G>,
+                             sizeof(typename G::accumulator) > 4};
     const Grid grid = grid_of<C>(p, split);
-    constexpr double resident = C::blocks;
-    const double each = C::rows * C::columns * (C::outputs + multiply) + 8;  // instructions of a thread for a k
-    const double cycles = (static_cast<double>(grid.slice) + 40) * each * C::threads / lanes / issued;
-    const double blocks = static_cast<double>(blocks_of(p, grid)) / std::max(p.execution.multiprocessors, 1);
-    // A block alone on its multiprocessor waits for itself: it takes three quarters of the time of three.
-    const double rounds = blocks <= 1 ? 0.75 * resident : std::max(blocks, std::ceil(blocks / resident) * resident * 0.9);
-    const double join = split ? 4e-6 + static_cast<double>(bytes_of_parts<G>(p, 2 * grid.slices)) / 2e12 : 0;
-    return launch + rounds * cycles / clock + join;
+    return costs::tiles_seconds(p.execution, cut, static_cast<double>(blocks_of(p, grid)), static_cast<double>(grid.slice),
+                                split ? static_cast<double>(bytes_of_parts<G>(p, 2 * grid.slices)) : 0);
   });
 }
 
@@ -165,20 +160,16 @@ Status supports_products(const Kernel<Gradient>&, const Gradient& p) {
   });
 }
 
-/// Predicted seconds: rounds of blocks, as measured on an H200.
 template <class G>
 double cost_of_products(const Kernel<Gradient>&, const Gradient& p, Plan&) {
-  constexpr double launch = 5e-6, clock = 1.98e9, begin_and_store = 4200;  // the last: cycles of a block
+  using costs::Weights;
   return with_product_cut<G>(p.outputs, [&]<class C>(C) {
-    constexpr double of_slab = detail::takes_powers<G> ? (C::tiles == 2 ? 3500 : 3000)
-                               : has_signs<G>          ? (C::tiles == 2 ? 2010 : 1570)
-                               : C::tiles == 2         ? 2330
-                                                       : 1660;
+    constexpr Weights weights = detail::takes_powers<G> ? Weights::powers
+                                : has_signs<G>          ? Weights::signs
+                                                        : Weights::distances;
     const Grid grid = grid_of<C>(p, false);
-    const double blocks = static_cast<double>(blocks_of(p, grid)) / std::max(p.execution.multiprocessors, 1);
-    // A block alone on its multiprocessor takes half of the time of three.
-    const double rounds = blocks <= 1 ? 0.55 * C::blocks : std::ceil(blocks / C::blocks) * C::blocks;
-    return launch + rounds * (grid.steps * of_slab + begin_and_store) / clock;
+    return costs::products_seconds(p.execution, weights, C::tiles == 2, C::blocks, static_cast<double>(blocks_of(p, grid)),
+                                   grid.steps);
   });
 }
 

@@ -311,16 +311,17 @@ Status supports(const Kernel<Gradient>&, const Gradient& p) {
 
 /// Predicted seconds: for each batch the passes' bytes and the contractions, and a launch for what is computed again.
 double cost(const Kernel<Gradient>& kernel, const Gradient& p, Plan&) {
-  constexpr double launch = 3e-6, bytes_per_second = 2.5e12;
   const Memory w = nominal_memory(p);
   const auto elements = [](std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); };
-  double one = 2 * launch + 8 * elements(p.k, p.m) / bytes_per_second;
+  constexpr double bytes = 2 * sizeof(float);  // of an element that is read and written
+  double one = costs::pass_seconds(p.execution, 2, bytes * elements(p.k, p.m));
   for_each_kind_of_step(p, w, [&](std::int64_t count, const Step& step) {
     const Contraction q = product(p, kernel, w, step);
-    one += static_cast<double>(count) * (2 * launch + predicted_seconds(select(q), q) +
-                                         8 * (elements(step.rows, p.k) + elements(step.rows, p.m)) / bytes_per_second);
+    one += static_cast<double>(count) *
+           (predicted_seconds(select(q), q) +
+            costs::pass_seconds(p.execution, 2, bytes * (elements(step.rows, p.k) + elements(step.rows, p.m))));
   });
-  return static_cast<double>(p.batch) * one + launch;
+  return static_cast<double>(p.batch) * one + costs::pass_seconds(p.execution, 1, 0);
 }
 
 WorkspaceSize workspace(const Kernel<Gradient>& kernel, const Gradient& p, const Plan&) {

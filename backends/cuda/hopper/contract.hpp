@@ -3,6 +3,7 @@
 // The cuda.hopper kernels of one semiring: their facts and their launch.
 #pragma once
 
+#include <rigel/backends/cuda/costs/hopper.hpp>
 #include <rigel/backends/cuda/hopper/kernel.hpp>
 #include <rigel/backends/cuda/hopper/tensor_map.hpp>
 #include <rigel/backends/cuda/tensor/accuracy.hpp>
@@ -11,10 +12,8 @@
 #include <rigel/backends/cuda/tensor/pack.hpp>
 #include <rigel/backends/cuda/tensor/planes.hpp>
 #include <rigel/detail/kernel.hpp>
-#include <rigel/detail/waves.hpp>
 #include <rigel/epilogue_layer.hpp>
 
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -120,61 +119,16 @@ std::size_t workspace(const Contraction& p) {
   return workspace_of<Parts>(lines_of_a(p)) + workspace_of<Parts>(lines_of_b(p));
 }
 
-/// Seconds of the pass that brings operands into the workspace.
-template <class Parts>
-double passes_cost(const Contraction& p) {
-  return tensor::passes_seconds(p, Parts::planes > 1 ? 3.1e12 : 1.2e12, workspace_of<Parts>);
-}
-
-/// Seconds that a multiprocessor takes to store an output, measured on an H200.
-/// `from_registers`: 16-bit outputs leave straight from registers after a Layer, too. (In tiles of 192 sums a thread that gains nothing.)
-inline constexpr double as_it_is = 0.77e-10;
-inline double seconds_of_output(const Contraction& p, bool from_registers) {
-  using tensor::Leave;
-  const tensor::Leaving leaving = tensor::leaving_of(p);
-  const bool fours = tensor::stores_fours(p.c);
-  const bool short_way = from_registers && fours && p.c.size == 2 && !leaving.with_matrix;
-  const double apart = fours ? 1 : 1.5;  // groups of four are then stored one by one
-  const double matrix = leaving.with_matrix ? 1e-10 : 0;
-  switch (leaving.way) {
-    case Leave::as_they_are: return p.accumulate ? 1.2e-10 : as_it_is;
-    case Leave::after_layer: return matrix + (short_way ? 1.5e-10 : 2.2e-10 * apart);
-    case Leave::after_activation: return matrix + (short_way ? 2.9e-10 : 3.4e-10 * apart);
-    default:
-      if (p.program && p.program->empty() && !p.accumulate) return p.a.size == 1 ? 6e-10 : 2e-10;
-      return fours ? 6e-10 : 1.1e-9;
-  }
-}
-
-/// A launch; the time to fill the slabs; for each round of tiles, a multiprocessor's products and its store, or the longer
-/// of the two if warpgroups ping-pong; and the passes before. `rate`: 32-byte steps of an output per second of a
-/// multiprocessor, measured on an H200; long sums are taken to cost as much as promoted ones. An epilogue slows down the
-/// products that overlap it.
 template <class Element, class Parts, class Shape>
 double cost(const Contraction& p) {
-  constexpr double launch = 3.5e-6, fill = 1.9e-6;
-  constexpr int area = Shape::m * Shape::n;
-  constexpr double of_planes = area >= 128 * 192    ? 1.7e11
-                               : area >= 128 * 128  ? 1.65e11
-                               : Parts::planes == 3 ? 1.35e11
-                                                    : 1.2e11;
-  constexpr double of_one = area >= 128 * 192 ? 2.1e11 : area >= 128 * 128 ? 1.9e11 : 1.37e11;
-  constexpr double rate = (Parts::planes > 1 ? of_planes : of_one) * (Parts::promoted || Shape::long_sums ? 0.9 : 1);
-  const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
-  const double each = detail::Waves(tiles, p.execution.multiprocessors / Shape::cluster, 1).each;  // of a cluster
-  const double steps = Parts::products * std::ceil(static_cast<double>(p.k) * sizeof(Element) / 32);
-  constexpr double at_once = 0.8, lost = Shape::few_registers ? 0.9 : 0.5;
-  constexpr bool from_registers = Shape::n <= 192 && !Shape::few_registers;
-  const double products = area * steps / rate, as_sums = area * as_it_is,
-               epilogue = area * seconds_of_output(p, from_registers) - as_sums;
-  // Sums of floats leave few registers: warps wait for each group of four of C's numbers that they add to.
-  const bool waits = p.accumulate && (Parts::planes > 1 || sizeof(Element) == 4);
-  const double adds = waits ? area * (area >= 128 * 128 ? 1.3e-9 : 3.2e-10) : 0;
-  const double store = as_sums + (Shape::in_turn ? epilogue : at_once * epilogue) + adds;
-  const double slowed =
-      std::max(each - 1, 0.) * lost * std::min(products, epilogue);  // of products that overlap an epilogue
-  const double rounds = Shape::in_turn ? each * std::max(products, store) + store + slowed : each * (products + store);
-  return launch + fill + rounds + passes_cost<Parts>(p);
+  return costs::product_seconds(
+      p, {Shape::m, Shape::n, Shape::cluster, Shape::in_turn, Shape::few_registers},
+      {.tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p)),
+       .pass_bytes = tensor::pass_bytes(p, workspace_of<Parts>),
+       .element = sizeof(Element),
+       .planes = Parts::planes,
+       .products = Parts::products,
+       .promotes = Parts::promoted || Shape::long_sums});
 }
 
 /// Rows of a box of an operand that is copied K-major: those of a slab, or fewer if the operand has fewer, in steps of the

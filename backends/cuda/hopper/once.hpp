@@ -9,28 +9,18 @@
 
 namespace rigel::backends::hopper {
 
-/// A launch up to the first slab; for each round of tiles, the slabs of a slice, as fast as a multiprocessor gets or
-/// multiplies them, the sums of other slices, which arrive more slowly, and an epilogue; and the passes before. Measured on an H200.
 template <class Element, class Shape>
 double once_cost(const Contraction& p) {
-  constexpr int area = Shape::m * Shape::n;
-  // Two warpgroups store at once; the constants below include the store of outputs as they are.
-  constexpr double at_once = Shape::groups > 1 ? 0.85 : 1;
-  const bool is_plain = p.program && p.program->empty() && !p.accumulate;
-  const double one_by_one = is_plain && !tensor::stores_fours(p.c) ? 1.8 : 1;
-  const double store = area * (one_by_one * seconds_of_output(p, true) - as_it_is) * at_once;
-  constexpr double launch = 5.3e-6, again = 1e-6, sum_bytes_per_second = 1.3e10, steps_per_second = 1.82e11;
-  constexpr double slab_bytes_per_second = Shape::tiles > 1 ? 1.1e11 : 0.98e11;
-  constexpr int depth = 128 / static_cast<int>(sizeof(Element));
-  const std::int64_t tiles = p.batch * rows_of<typename Shape::Tile>(p) * columns_of<typename Shape::Tile>(p);
-  // A cluster of four must lie within one part of the card (a GPC), so a few clusters less are resident.
-  const int fit = p.execution.multiprocessors / Shape::cluster, lost = Shape::cluster > 2 ? fit / 11 : 0;
-  const double rounds = detail::Waves(static_cast<double>(tiles), fit - lost, 1).each;
-  const std::int64_t slabs = (p.k + depth - 1) / depth, of_part = (slabs + Shape::parts - 1) / Shape::parts;
-  constexpr double slab = std::max((Shape::m + Shape::n) * 128 / slab_bytes_per_second, area * 4 / steps_per_second);
-  constexpr double sums = (Shape::parts - 1) * Shape::m * Shape::columns * 4 / sum_bytes_per_second;
-  const double each = static_cast<double>(of_part) * slab + sums + store / Shape::parts;
-  return launch + rounds * each + (rounds - 1) * again + passes_cost<Parts<1, 1, false>>(p);
+  constexpr costs::OnceTile tile{.m = Shape::m,
+                                 .n = Shape::n,
+                                 .columns = Shape::columns,
+                                 .cluster = Shape::cluster,
+                                 .parts = Shape::parts,
+                                 .tiles = Shape::tiles,
+                                 .groups = Shape::groups,
+                                 .depth = 128 / static_cast<int>(sizeof(Element))};
+  return costs::once_seconds(p, tile, p.batch * rows_of<typename Shape::Tile>(p) * columns_of<typename Shape::Tile>(p),
+                             tensor::pass_bytes(p, workspace_of<Parts<1, 1, false>>));
 }
 
 /// Elements along K in the longest slice, in whole slabs.

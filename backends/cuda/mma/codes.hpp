@@ -330,17 +330,13 @@ Status codes_support(const Contraction& p) {
   return supports<S, std::uint32_t, Shape, Decomposition{}, Finish>(p);
 }
 
-/// cost() of the product, the pass that counts, and the store, measured on sm_90: in vectors, during which a block that is
-/// alone on a multiprocessor multiplies nothing, or one by one.
+/// cost() of the product, the pass that counts, and the store.
 template <class S, class Shape>
 double codes_cost(const Contraction& p) {
-  constexpr double launch = 2.5e-6, bytes_per_second = 2.5e12;
-  constexpr double in_vectors = Shape::blocks == 1 ? 6e-13 : 4e-13, one_by_one = 4.5e-12;  // seconds per output
   const bool vectors = takes_vectors(p.c) && stored_as<S>(p) != Stored::otherwise;
   double bytes = 0;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)}) bytes += static_cast<double>(packed_bytes(*g.operand, g.lines, g.k));
-  const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
-  return cost<Shape, 1, false>(p) + launch + bytes / bytes_per_second + (vectors ? in_vectors : one_by_one) * outputs;
+  return cost<Shape, 1, false>(p) + costs::codes_seconds(p, tile_of<Shape>(), bytes, vectors);
 }
 
 template <class S, class Shape, class Finish>

@@ -3,6 +3,7 @@
 // The cuda.mma kernels of one semiring: their facts and their launch.
 #pragma once
 
+#include <rigel/backends/cuda/costs/mma.hpp>
 #include <rigel/backends/cuda/mma/kernel.hpp>
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/tensor/accuracy.hpp>
@@ -11,9 +12,7 @@
 #include <rigel/backends/cuda/tensor/pack.hpp>
 #include <rigel/backends/cuda/tensor/planes.hpp>
 #include <rigel/detail/kernel.hpp>
-#include <rigel/detail/waves.hpp>
 
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -96,66 +95,33 @@ std::size_t workspace(const Contraction& p) {
   return workspace_of<takes_lines, decomposition>(lines_of_a(p)) + workspace_of<takes_lines, decomposition>(lines_of_b(p));
 }
 
-/// Seconds that a multiprocessor takes to store an output, measured on sm_90.
-inline double seconds_of_output(const Contraction& p) {
-  using tensor::Leave;
-  const auto [leave, with_matrix] = tensor::leaving_of(p);
-  const bool fours = tensor::stores_fours(p.c);
-  if (leave == Leave::as_they_are) {
-    if (p.c.size < sizeof(double)) return 1e-10;
-    const bool pairs = p.c.columns % 2 == 0 && p.c.row_stride % 2 == 0 && p.c.batch_stride % 2 == 0 &&
-                       reinterpret_cast<std::uintptr_t>(p.c.data) % 16 == 0;
-    return pairs ? 5e-11 : 4.7e-10;
-  }
-  if (p.program && p.program->bit_steps() > 0) return 7e-10;
-  if (leave == Leave::in_general) {
-    const bool is_short = tensor::has_short_elements(p);
-    return fours ? is_short ? 1e-10 : 4e-11 : is_short ? 2.5e-10 : 5.5e-10;
-  }
-  return (leave == Leave::after_activation ? 1.8e-10 : 1.1e-10) * (fours ? 1 : 1.5) + (with_matrix ? 3e-11 : 0);
-}
-
 /// The shape for a few rows: few tiles have to read all of B, so each keeps many slabs in flight.
 using Deep = Shape<2, 2, 32, 32, 9, 1>;
 template <class Shape>
 inline constexpr bool is_deep = std::is_same_v<Shape, Deep>;
 
-/// Seconds in which the operands of the multiprocessor with most tiles, and B as a whole, reach shared memory.
 template <class Shape>
-double streaming_seconds(const Contraction& p, double tiles_of_one) {
-  constexpr double of_memory = 3.2e12, of_multiprocessor = 6e10;  // bytes per second, measured on sm_90
-  const double line = static_cast<double>(p.k) * static_cast<double>(p.a.size);
-  const double lines = Shape::n + static_cast<double>(std::min<std::int64_t>(p.m, Shape::m));
-  return std::max(static_cast<double>(p.b.batches * p.n) * line / of_memory,
-                  tiles_of_one * lines * line / of_multiprocessor);
+constexpr costs::Tile tile_of() {
+  return {Shape::m, Shape::n, Shape::blocks, Shape::warps, is_deep<Shape>};
+}
+template <class Shape>
+double number_of_tiles(const Contraction& p) {
+  return static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
 }
 
-/// A launch; for each round of tiles the time to fill the slabs and to store C; and the products of the multiprocessor that
-/// gets the most tiles, which waits for operands if it has few warps. `rate`: 32-byte steps of an output per second of a
-/// full multiprocessor, measured on sm_90.
 template <class Shape, int work, bool takes_lines, Decomposition decomposition = Decomposition{}>
 double cost(const Contraction& p) {
-  constexpr double launch = 3.5e-6, fill = 1.5e-6;
-  const double output = seconds_of_output(p);
+  using tensor::costs::Pass;
   constexpr bool cuts = decomposition.planes > 1;
-  const double packed_bytes_per_second = cuts ? 3.1e12 : p.a.size >= 4 ? 2.4e12 : 1.2e12;  // words, or parts of them
-  constexpr int area = Shape::m * Shape::n;
-  constexpr bool splits = decomposition.planes == 1 && decomposition.products > 1;  // in registers
-  constexpr double rate = is_deep<Shape>                ? 0.85e11
-                          : area >= 128 * 128 && splits ? 1.08e11
-                          : area >= 128 * 256           ? 1.22e11
-                          : area >= 128 * 128           ? 1.15e11
-                          : area >= 128 * 64            ? 0.98e11
-                                                        : 0.75e11;
-  const auto busy = [](double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * Shape::warps); };
-  const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
-  const detail::Waves waves(tiles, p.execution.multiprocessors, Shape::blocks);
-  const double steps =
-      work * std::ceil(static_cast<double>(p.k) * static_cast<double>(cuts ? sizeof(bfloat16) : p.a.size) / 32);
-  double products = waves.at_full_speed(busy) * area * steps / rate;
-  if constexpr (is_deep<Shape>) products = std::max(products, streaming_seconds<Shape>(p, waves.each));
-  return launch + products + waves.rounds() * fill + waves.each * area * output +
-         tensor::passes_seconds(p, packed_bytes_per_second, workspace_of<takes_lines, decomposition>);
+  return costs::product_seconds(p, tile_of<Shape>(),
+                                {.tiles = number_of_tiles<Shape>(p),
+                                 .work = work,
+                                 .bytes = static_cast<double>(cuts ? sizeof(bfloat16) : p.a.size),
+                                 .pass_bytes = tensor::pass_bytes(p, workspace_of<takes_lines, decomposition>),
+                                 .splits = decomposition.planes == 1 && decomposition.products > 1,
+                                 .pass = cuts            ? Pass::planes
+                                         : p.a.size >= 4 ? Pass::words
+                                                         : Pass::elements});
 }
 
 /// Enqueues multiply(), a persistent kernel: as many blocks as the card holds, or as there are tiles. With `early`, it may start before

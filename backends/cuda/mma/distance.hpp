@@ -5,7 +5,6 @@
 
 #include <rigel/backends/cuda/mma/contract.hpp>
 #include <rigel/backends/cuda/mma/distance_again.hpp>
-#include <rigel/detail/waves.hpp>
 #include <rigel/detail/workspace.hpp>
 
 #include <algorithm>
@@ -227,40 +226,18 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
       info.name);
 }
 
-/// Pairs per second of a full multiprocessor. Measured for halves, and for doubles on 9.0; for doubles on others, from data
-/// sheets.
-template <class Stored, int levels>
-double distance_rate(const Contraction& p) {
-  if constexpr (std::is_same_v<Stored, half>) return levels > 1 ? 4.0e11 : 4.8e11;
-  switch (p.execution.compute_capability) {
-    case 90: return 2.3e11;
-    case 80: return 0.85e11;
-    case 100: return 1.2e11;
-    default: return 0.04e11;
-  }
-}
-
-/// Three launches and the pass; the rest as in cost(). `output`: seconds per output of a multiprocessor, measured on sm_90.
 template <class Element, class Stored, class Shape, int levels>
 double distance_cost(const Contraction& p) {
-  constexpr double launches = 12e-6, fill = 1.5e-6, pass_bytes_per_second = 2e12;
   constexpr bool of_floats = std::is_same_v<Stored, half>;
-  constexpr double output = of_floats ? 1e-10 : 1.5e-10;
-  // With few terms many distances are small next to the points' norms, so their outputs are computed again: of random points, most. (Not
-  // measured for doubles.)
-  const double again = of_floats ? 1.4e-9 * std::min(1.0, std::pow(16 / std::max(static_cast<double>(p.k), 1.0), 3)) : 0;
-  const double rate = distance_rate<Stored, levels>(p);
-  const double tiles = static_cast<double>(tiles_of<Shape>(p));
-  const detail::Waves waves(tiles, p.execution.multiprocessors, Shape::blocks);
-  const double each = waves.each;
-  const double busy = std::min(1.0, 0.5 + 0.5 * each / Shape::blocks);
-  const double numbers = static_cast<double>(numbers_of<Stored>(p.k));
-  const double k = std::is_same_v<Stored, half> ? numbers / 2 : numbers;
-  const double lines = static_cast<double>(matrices_of(p.a) * p.m + (is_self_distance(p) ? 0 : matrices_of(p.b) * p.n));
-  const double outputs = each * Shape::m * Shape::n * (is_self_distance(p) ? 2 : 1);
-  const double bytes = lines * k * (sizeof(Element) + 128. / values_together<Stored>);
-  return launches + bytes / pass_bytes_per_second + each * Shape::m * Shape::n * k / (rate * busy) +
-         outputs * (output + again) + waves.rounds() * fill;
+  const auto numbers = static_cast<double>(numbers_of<Stored>(p.k));
+  return costs::distance_seconds(
+      p, tile_of<Shape>(),
+      {.tiles = static_cast<double>(tiles_of<Shape>(p)),
+       .numbers = of_floats ? numbers / 2 : numbers,
+       .lines = static_cast<double>(matrices_of(p.a) * p.m + (is_self_distance(p) ? 0 : matrices_of(p.b) * p.n)),
+       .point_bytes = sizeof(Element) + 128. / values_together<Stored>,
+       .levels = of_floats ? levels : 0,
+       .is_self = is_self_distance(p)});
 }
 
 template <class Element, class Stored, class Shape, int levels = 1, class Finish = detail::ProgramFinish>

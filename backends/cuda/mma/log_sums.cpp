@@ -4,7 +4,6 @@
 #include <rigel/backends/cuda/mma/contract.hpp>
 #include <rigel/backends/cuda/mma/log_sums_again.hpp>
 #include <rigel/backends/cuda/mma/register.hpp>
-#include <rigel/detail/waves.hpp>
 #include <rigel/detail/workspace.hpp>
 
 namespace rigel::backends::mma {
@@ -53,20 +52,14 @@ Status supports_log_sums(const Contraction& p) {
   return status ? needs_other_residual(p) : status;
 }
 
-/// Three launches; both operands read twice and written once; the products; C. `rate`: products per second of a full
-/// multiprocessor, measured on sm_90. Assumes that no output is marked.
 template <Precision precision, class Shape>
 double cost_of_log_sums(const Contraction& p) {
-  constexpr double launches = 9e-6, fill = 1.5e-6, output = 4e-11, bytes_per_second = 3.5e12;
-  constexpr int area = Shape::m * Shape::n;
-  constexpr double rate = precision == Precision::promoted ? 4.5e11 : area >= 128 * 64 ? 5e11 : 4.6e11;
-  const auto busy = [](double tiles) { return std::min(1.0, 0.3 + 0.1 * tiles * Shape::warps); };
-  const double tiles = static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
-  const detail::Waves waves(tiles, p.execution.multiprocessors, Shape::blocks);
-  const double elements = static_cast<double>(matrices_of(p.a) * p.m + matrices_of(p.b) * p.n) * static_cast<double>(p.k);
-  const double steps = Exponentials::slab * static_cast<double>(slabs_of(p));
-  return launches + elements * 4 * 3 / bytes_per_second + waves.at_full_speed(busy) * area * steps / rate +
-         waves.rounds() * fill + waves.each * area * output;
+  return costs::log_sums_seconds(
+      p, tile_of<Shape>(),
+      {.tiles = number_of_tiles<Shape>(p),
+       .steps = Exponentials::slab * static_cast<double>(slabs_of(p)),
+       .elements = static_cast<double>(matrices_of(p.a) * p.m + matrices_of(p.b) * p.n) * static_cast<double>(p.k),
+       .is_promoted = precision == Precision::promoted});
 }
 
 template <Decomposition decomposition, class Shape>

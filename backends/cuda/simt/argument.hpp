@@ -126,11 +126,9 @@ struct WinnerFinish : Finish {
   }
 };
 
-/// Speeds, as contract.hpp predicts times with them. Estimates from the instructions, not measured.
 template <class A>
-inline constexpr Pace pace<WinningSlab<A>> = {.step = 1.35};
-template <class A>
-inline constexpr double relative_speed<WinningSlab<A>> = WinningSlab<A>::is_wide ? 1.3 : 2.2;
+inline constexpr costs::Work work_of<WinningSlab<A>> =
+    WinningSlab<A>::is_wide ? costs::Work::wide_winners : costs::Work::winners;
 
 /// The arguments of A's kernels as those of WinningSlab<A>, with another Finish.
 template <class A, class Finish, class F>
@@ -168,13 +166,10 @@ void winners_run(const KernelInfo& info, const Contraction& p, void*) {
   launch_winners<A, F, Shape>(info, p, winning_arguments(g, F{{g.finish}, g.a, g.b, g.k}));
 }
 
-/// A multiprocessor's time to find the winner in its slab: 16 scattered reads for an output. An estimate, too.
-inline constexpr double winner_seconds = 7e-9;
-
 template <class A, class Shape>
 double winners_cost(const Contraction& p) {
-  const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
-  return cost<WinningSlab<A>, Shape>(p) + winner_seconds * outputs / std::max(p.execution.multiprocessors, 1);
+  using W = WinningSlab<A>;
+  return costs::winners_seconds(p, semiring_facts<W>, tile_facts<W, Shape>, tile_call<W, Shape>(p));
 }
 
 template <class A, class Finish, class Shape>
@@ -242,18 +237,12 @@ struct SplitWinners {
   }
 
   static double cost(const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
-    constexpr double join = 6e-6, of_slice = 2e-9, hidden = 5e-6;
     const Parts parts = parts_of(p);
     plan.keep(parts);
-    const int multiprocessors = p.execution.multiprocessors;
-    const auto seconds = [&](std::int64_t length, std::int64_t count) {
-      return tiles_seconds<W, Shape>(multiprocessors, tiles_of(p) * count, length, copies_of<W, Shape>(p),
-                                     speed_of<W, Shape>(p));
-    };
-    const double outputs = static_cast<double>(p.m) * static_cast<double>(p.n);
-    return (parts.whole > 0 ? seconds(parts.length, parts.whole) : hidden) +
-           (parts.rest > 0 ? seconds(parts.rest, 1) - hidden : 0) + join +
-           (winner_seconds + of_slice * parts.count()) * outputs / std::max(multiprocessors, 1);
+    costs::TileCall call = tile_call<W, Shape>(p);
+    call.tiles = tiles_of(p);
+    return costs::split_winners_seconds(p, semiring_facts<W>, tile_facts<W, Shape>, call,
+                                        {parts.length, parts.whole, parts.rest});
   }
 
   static WorkspaceSize workspace(const Kernel<Contraction>&, const Contraction& p, const Plan& plan) {

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/backends/cuda/simt/facts.hpp>
 #include <rigel/backends/cuda/simt/kernel.hpp>
 #include <rigel/detail/kernel.hpp>
-#include <rigel/detail/waves.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -167,189 +167,6 @@ void with_function(const Contraction& p, const Visit& visit) {
   }
 }
 
-/// Light semirings of floats, measured on sm_90. `step`: time of a step relative to |a − b|'s. `alone`,
-/// `alone_behind_others`: the share of its speed that a multiprocessor reaches with one large tile, at first and after
-/// others. `lost`: the time, in tiles, that two large tiles lose if they start together and wait for the same units, of
-/// which minima have half as many as sums. `two_behind_others`: the share with two small tiles, after others.
-struct Pace {
-  double step = 1, alone = 0.53, alone_behind_others = 0.53, lost = 0, two_behind_others = 0.65;
-};
-template <class S>
-inline constexpr Pace pace = {};
-template <>
-inline constexpr Pace pace<plus_times<float>> = {.step = 0.58, .alone = 0.85};
-template <>
-inline constexpr Pace pace<min_plus<float>> = {1.03, 0.55, 0.7, 0.2, 0.88};
-template <>
-inline constexpr Pace pace<max_plus<float>> = pace<min_plus<float>>;
-template <>
-inline constexpr Pace pace<linf<float>> = pace<min_plus<float>>;
-template <>
-inline constexpr Pace pace<max_min<float>> = {1.55, 0.76, 1, 0.2};
-template <>
-inline constexpr Pace pace<min_max<float>> = pace<max_min<float>>;
-
-/// Chooses by the accumulator's type: double, 64-bit integers, 32-bit integers (16-bit ones in pairs too), floats of 16-bit
-/// elements.
-template <class S>
-constexpr double of_type(double f64, double i64, double i32, double of_f16) {
-  using A = typename S::accumulator;
-  if constexpr (std::is_same_v<A, double>)
-    return f64;
-  else if constexpr (std::is_integral_v<A>)
-    return sizeof(A) == 8 ? i64 : i32;
-  else
-    return of_f16;
-}
-
-/// Speed relative to the lightest semirings on as many registers, measured on an H200. Doubles have half the lanes. Minima of
-/// 64-bit integers are several instructions; products and absolute values of 32-bit integers are two. A user's struct takes about
-/// twice as long as its registers say.
-template <class S>
-inline constexpr double relative_speed = is_of_user_structs<S> ? 0.55 : 1;
-template <class E, class A>
-inline constexpr double relative_speed<plus_times<E, A>> = of_type<plus_times<E, A>>(1.6, 0.45, 1.2, 1.3);
-template <class E, class A>
-inline constexpr double relative_speed<min_plus<E, A>> = of_type<min_plus<E, A>>(0.77, 0.5, 1.1, 0.8);
-template <class E, class A>
-inline constexpr double relative_speed<max_plus<E, A>> = relative_speed<min_plus<E, A>>;
-template <class E, class A>
-inline constexpr double relative_speed<max_min<E, A>> = of_type<max_min<E, A>>(0.57, 0.35, 0.66, 0.62);
-template <class E, class A>
-inline constexpr double relative_speed<min_max<E, A>> = relative_speed<max_min<E, A>>;
-template <class E, class A>
-inline constexpr double relative_speed<max_times<E, A>> = of_type<max_times<E, A>>(0.76, 0.4, 0.93, 0.82);
-template <class E, class A>
-inline constexpr double relative_speed<min_times<E, A>> = relative_speed<max_times<E, A>>;
-template <class E, class A>
-inline constexpr double relative_speed<l1<E, A>> = of_type<l1<E, A>>(1.05, 0.43, 0.65, 0.95);
-template <class E, class A>
-inline constexpr double relative_speed<l2_squared<E, A>> = of_type<l2_squared<E, A>>(1.05, 0.45, 0.63, 1);
-template <class E, class A>
-inline constexpr double relative_speed<linf<E, A>> = of_type<linf<E, A>>(0.64, 0.3, 0.6, 0.82);
-template <class E, class A>
-inline constexpr double relative_speed<hamming<E, A>> = of_type<hamming<E, A>>(0.85, 0.6, 0.47, 0.93);
-
-/// Steps of an accumulator of `OnPairs<S>` per second of a full multiprocessor, measured on sm_90 for the lightest
-/// semirings.
-template <class S, class Shape>
-constexpr double steps_per_second() {
-  if constexpr (is_whole_powers_tile<S, Shape>)
-    return 7e10;
-  else if constexpr (sums_exponentials<S> && sizeof(operand_t<S>) == 8)
-    return 7.3e9;
-  else if constexpr (has_special_powers<S> || sums_exponentials<S>)
-    return sums_exponentials<S> && std::is_same_v<typename S::element, float> && std::is_same_v<Shape, LargeTile<S>>
-               ? 2.35e10
-               : 2e10;
-  else if constexpr (sums_powers<S>)
-    return sizeof(typename S::element) == 2 ? 4.7e9 : 9e9;
-  else if constexpr (has_steps_of_metric<S>)
-    return 2e11 / instructions_of_metric<S>;
-  else if constexpr (is_transcendental<S>)
-    return sizeof(operand_t<S>) == 4 ? 1e10 : 2.7e9;
-  else if constexpr (bit_counts_of<S> > 0)
-    return 2.7e10 / bit_counts_of<S>;
-  else if constexpr (computes_floats<S>)
-    return 1.1e11 / pace<OnFloats<S>>.step;
-  else {
-    constexpr double waits = is_of_user_structs<S> && std::is_same_v<Shape, LargeTile<S>> ? 1.5 : 1;  // a single block
-    return 1e11 * relative_speed<S> / (std::max(registers_of<typename S::accumulator>, registers_of<operand_t<S>>) * waits);
-  }
-}
-
-/// The share of its speed that a multiprocessor reaches with some tiles, after as many as it holds or at first: all of it
-/// from 5 warps on, if the four schedulers have equally many and no block is alone with its barriers. Steps of doubles wait longer for
-/// each other.
-template <class S, class Shape>
-double busy(double tiles, bool behind_others) {
-  if (computes_floats<S>) {
-    constexpr double alone = tile_spec<S, Shape>().alone;
-    constexpr Pace pace = simt::pace<OnFloats<S>>;
-    if (tiles == 1 && alone > 0) return alone;
-    if (tiles == 1) return behind_others ? pace.alone_behind_others : pace.alone;
-    if (tiles == 2 && std::is_same_v<Shape, SmallTile<S>> && behind_others) return pace.two_behind_others;
-  }
-  const double warps = tiles * Shape::threads / 32;
-  if (warps > 4) return warps / (4 * std::ceil(warps / 4));
-  return std::is_same_v<operand_t<S>, double> ? 0.02 + 0.15 * warps : 0.2 + 0.17 * warps;
-}
-
-/// The time of the multiprocessor that gets the most tiles, as many at a time as it holds. With few warps it waits for
-/// operands, and operands of few outputs cost more. `copies`: the share of its speed that copies leave, 1 for whole vectors.
-/// `speed`: see speed_of().
-template <class S, class Shape>
-double tiles_seconds(int multiprocessors, std::int64_t count, std::int64_t k, double copies, double speed) {
-  constexpr int area = Shape::m * Shape::n, outputs = Shape::outputs_m * Shape::outputs_n;
-  constexpr bool full_of_warps = Shape::blocks * Shape::threads >= 512;
-  constexpr double efficiency =
-      is_transcendental<S> ? (full_of_warps ? 1 : 0.95) * outputs / (outputs + 0.5) : outputs / (outputs + 4.0);
-  constexpr TileSpec spec = tile_spec<S, Shape>();
-  const TileTimes& times = copies == 1 ? spec.in_vectors : spec.singles;
-  const detail::Waves tiles(static_cast<double>(count), multiprocessors, Shape::blocks);
-  const double full = tiles.full(), rest = tiles.rest(), rounds = tiles.waves();
-  const double lost = computes_floats<S> && std::is_same_v<Shape, LargeTile<S>> && full > 0 ? pace<OnFloats<S>>.lost : 0;
-  const double rate =
-      steps_per_second<S, Shape>() * efficiency * copies * speed / (static_cast<double>(area) * static_cast<double>(k));
-  return times.launch + (lost + full / busy<S, Shape>(Shape::blocks, false) + rest / busy<S, Shape>(rest, full > 0)) / rate +
-         std::min(rounds, 1.) * times.first_fill + std::max(rounds - 1, 0.) * times.later_fill +
-         rounds * area * times.output;
-}
-
-/// The share of a tile's speed that copies leave. Unaligned operands cost more; shifted vectors add a few steps.
-template <class S, class Shape>
-double copies_of(const Contraction& p) {
-  constexpr bool large = std::is_same_v<Shape, LargeTile<S>>;
-  constexpr double singles = is_light_float<S> ? (large ? 0.88 : 0.93)
-                             : widens<S>       ? (large ? 0.87 : 0.8)
-                                               : (large ? 0.82 : 0.9);
-  constexpr double shifted = large ? 0.965 : 0.947, steps = large ? 6 : 3;
-  if (!takes_vectors<S, Shape>) return computes_floats<S> ? singles : 1;
-  const tile::Way way = ways_for<S, Shape>(p).a;
-  const double k = static_cast<double>(p.k);
-  return way == tile::Way::single ? singles : way == tile::Way::shifted_k ? shifted * k / (k + steps) : 1;
-}
-
-/// The speed of a problem's steps relative to steps_per_second(). Powers that are products are faster, since special functions do
-/// not limit them; sums of powers in float only if the elements are float and the exponent is whole. Small tiles of types other
-/// than float are slower if they are converted on load; those of 64-bit integers are faster.
-template <class S, class Shape>
-double speed_of(const Contraction& p) {
-  if constexpr (sums_powers<S>) {
-    if (is_whole_powers_tile<S, Shape> || p.semiring_in_view) return 1;
-    const auto exponent = static_cast<const S*>(p.semiring_object)->p;
-    const bool by_products = exponent <= 4 && 2 * exponent == std::floor(2 * exponent),
-               whole = exponent == std::floor(exponent);
-    if constexpr (has_special_powers<S>) return by_products && whole && sizeof(typename S::element) == 4 ? 2.4 : 1;
-    if (by_products) return whole ? 3.7 : 1.5;
-    return PowersByTable<S>::supports(exponent) ? 1 : 0.09;
-  } else {
-    constexpr bool is_small = std::is_same_v<Shape, SmallTile<S>>;
-    if (computes_floats<S>) return is_small && widens<S> ? 0.9 : 1;
-    if (is_transcendental<S>) return 1;
-    if (std::is_integral_v<operand_t<S>> && sizeof(operand_t<S>) == 8) return is_small ? 1.1 : 0.94;
-    if (!is_small || sizeof(typename S::element) == 8) return 1;
-    return sizeof(typename S::element) == 1 ? 0.86 : 0.88;
-  }
-}
-
-/// What tiles take to add to C, which is read before they start. A multiprocessor with a single block waits for that. Tiles of floats, which
-/// have several blocks, hide it.
-template <class S, class Shape>
-double accumulate_seconds(const Contraction& p) {
-  if (!p.accumulate || computes_floats<S>) return 0;
-  constexpr double byte = std::is_same_v<Shape, LargeTile<S>> ? 1.3e-10 : 4e-11;  // of a multiprocessor
-  return byte * static_cast<double>(p.batch * p.m) * static_cast<double>(p.n) * static_cast<double>(p.c.size) /
-         std::max(p.execution.multiprocessors, 1);
-}
-
-/// How much of the time that C's bytes take is not hidden by other work.
-inline double unhidden_seconds_of_c(const Contraction& p) {
-  constexpr double bytes_per_second = 6.4e12;
-  return static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.c.size) /
-         bytes_per_second;
-}
-
 /// Makes the arguments those of the transposed product. C's strides stay: the kernel exchanges m and n before it stores.
 template <class S, class Finish>
 void exchange_operands(detail::Arguments<S, Finish>& g) {
@@ -359,36 +176,39 @@ void exchange_operands(detail::Arguments<S, Finish>& g) {
   std::swap(g.b.row, g.b.column);
 }
 
-/// The general epilogue: the wait for its instructions, and steps on bits, which threads take for all outputs of a tile. It runs if C
-/// does not take results as they are: with a Program, or of another type. For light semirings on floats the measured times include it.
+/// How a problem's steps compute powers.
 template <class S, class Shape>
-double detour_seconds(const Contraction& p) {
-  constexpr double detour = 4e-6,
-                   of_bits = std::is_same_v<Shape, LargeTile<S>> ? 7.5e-10 : 3.2e-10;  // a multiprocessor's output
-  if (computes_floats<S> || !p.program) return 0;
-  if (p.program->empty() && p.c.type == scalar_of<result_t<S>>) return 0;
-  if (p.program->bit_steps() == 0) return detour;
-  const double tiles = static_cast<double>(p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p));
-  return detour + of_bits * Shape::m * Shape::n * std::ceil(tiles / std::max(p.execution.multiprocessors, 1));
+costs::Powers powers_for(const Contraction& p) {
+  if constexpr (sums_powers<S> && !is_whole_powers_tile<S, Shape>) {
+    if (p.semiring_in_view) return costs::Powers::usual;
+    const auto exponent = static_cast<const S*>(p.semiring_object)->p;
+    if (exponent <= 4 && 2 * exponent == std::floor(2 * exponent))
+      return exponent == std::floor(exponent) ? costs::Powers::whole_products : costs::Powers::half_products;
+    if constexpr (!has_special_powers<S>)
+      if (!PowersByTable<S>::supports(exponent)) return costs::Powers::by_definition;
+  }
+  return costs::Powers::usual;
 }
 
-/// The roots of Euclidean distances, measured on an H200. The few warps of small tiles wait longer for the special-function unit.
+/// A problem in tiles, as predicted times see it.
 template <class S, class Shape>
-double roots_seconds(const Contraction& p) {
-  if (!has_square_roots<S> || !p.program || p.program->power() != 0.5) return 0;
-  constexpr double of_output = std::is_same_v<Shape, LargeTile<S>>   ? 5e-11
-                               : std::is_same_v<Shape, SmallTile<S>> ? 1.4e-10
-                                                                     : 6e-11;
-  return of_output * static_cast<double>(p.batch * p.m) * static_cast<double>(p.n) /
-         std::max(p.execution.multiprocessors, 1);
+costs::TileCall tile_call(const Contraction& p) {
+  costs::TileCall call;
+  call.tiles = p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p);
+  call.k = p.k;
+  call.powers = powers_for<S, Shape>(p);
+  if constexpr (takes_vectors<S, Shape>) {
+    const tile::Way way = ways_for<S, Shape>(p).a;
+    call.copies = way == tile::Way::single      ? costs::Copies::singles
+                  : way == tile::Way::shifted_k ? costs::Copies::shifted
+                                                : costs::Copies::vectors;
+  }
+  return call;
 }
 
 template <class S, class Shape>
 double cost(const Contraction& p) {
-  return tiles_seconds<S, Shape>(p.execution.multiprocessors, p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p), p.k,
-                                 copies_of<S, Shape>(p), speed_of<S, Shape>(p)) +
-         detour_seconds<S, Shape>(p) + roots_seconds<S, Shape>(p) + unhidden_seconds_of_c(p) +
-         accumulate_seconds<S, Shape>(p);
+  return costs::tile_seconds(p, semiring_facts<S>, tile_facts<S, Shape>, tile_call<S, Shape>(p));
 }
 
 /// Launches a kernel on all tiles of a batch, with its arguments in this order.
@@ -482,7 +302,7 @@ KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
 template <class S, class Finish, class Shape>
 Kernel<Contraction> kernel() {
   Kernel<Contraction> k;
-  k.info = tile_info<S, Shape>(tile_spec<S, Shape>().variant);
+  k.info = tile_info<S, Shape>(variant_of<S, Shape>);
   k.info.shared_memory = shared_memory_of<S, Shape>();
   k.supports = detail::supports_by<supports<S, Finish, Shape>>;
   k.cost = detail::cost_by<cost<S, Shape>>;

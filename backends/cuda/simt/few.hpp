@@ -13,14 +13,10 @@
 #include <rigel/backends/cuda/simt/contract.hpp>
 #include <rigel/backends/cuda/simt/lanes.hpp>
 
-#include <bit>
+#include <cmath>
+#include <limits>
 
 namespace rigel::backends::simt {
-
-inline std::int64_t blocks_of(std::int64_t extent, int bits) { return ((extent - 1) >> bits) + 1; }
-inline int bits_of(std::int64_t extent) {
-  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1) - 1)));
-}
 
 /// A block computes 2^outputs outputs, neighbours along n and then along m, with 2^parts threads each.
 struct FewShape {
@@ -116,17 +112,6 @@ inline constexpr bool has_few =
     std::is_same_v<Finish, detail::ProgramFinish> && in_zoo<S> && is_commutative<S> &&
     (sizeof(typename S::element) == 4 || sizeof(typename S::element) == 8) && Number<result_t<S>>;
 
-/// Seconds: a warp's step on a multiprocessor, and from one step of a thread to its next.
-struct FewCosts {
-  double step, round;
-};
-template <class S>
-constexpr FewCosts few_costs() {
-  if (has_special_powers<S>) return {18e-9, 60e-9};
-  if (is_transcendental<S>) return {27e-9, 80e-9};
-  return {12.5e-9 * registers_of<typename S::element>, 30e-9};
-}
-
 inline bool reads_along_k(const Contraction& p) {
   return (p.a.column_stride <= p.a.row_stride || p.m == 1) && (p.b.row_stride <= p.b.column_stride || p.n == 1);
 }
@@ -143,17 +128,6 @@ inline bool reads_along_k(const Contraction& p) {
   if (!shape.k_first && shape.parts > 0) shape.outputs = std::clamp(shape.outputs, sector, lane_bits);
   shape.outputs = std::max(std::min(shape.outputs, bits_of(p.m * p.n)), lane_bits - shape.parts);
   return shape;
-}
-
-/// Predicted seconds if a problem is one of the smallest, else 0. Measured on sm_90: a launch with the latencies after it,
-/// joining, and rounds.
-inline double few_seconds(const Contraction& p, FewShape shape, FewCosts costs) {
-  constexpr double launch = 3.55e-6, join = 0.4e-6;
-  constexpr double most = 45;  // warp steps per multiprocessor; beyond, threads with more outputs are faster
-  const double steps = std::ldexp(static_cast<double>(p.m * p.n) * shape.rounds, shape.parts - 5);
-  const double multiprocessors = std::max(p.execution.multiprocessors, 1);
-  if (steps > most * multiprocessors) return 0;
-  return launch + (shape.parts > 0 ? join : 0) + costs.round * shape.rounds + costs.step * steps / multiprocessors;
 }
 
 /// Whether a problem qualifies: one matrix, C takes outputs as they are or a distance's root, and 32 bits index everything.
@@ -186,7 +160,9 @@ bool is_few(const Contraction& p) {
 /// The predicted seconds of a problem that qualifies, else 0.
 template <class S>
 double few_seconds(const Contraction& p) {
-  return is_few<S>(p) ? few_seconds(p, few_shape(p), few_costs<S>()) : 0;
+  if (!is_few<S>(p)) return 0;
+  const FewShape shape = few_shape(p);
+  return costs::few_seconds(p, semiring_facts<S>, shape.parts, shape.rounds);
 }
 
 template <class S>

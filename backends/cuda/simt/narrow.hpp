@@ -143,45 +143,6 @@ inline tile::Raster raster_of(const Contraction& p, Narrow shape) {
   return {};
 }
 
-/// Clocks of a multiprocessor for a warp's step and for a copied element, and of a thread from one of them to the next.
-struct NarrowCosts {
-  double step, next_step, copy, next_copy;
-};
-template <class S>
-constexpr NarrowCosts narrow_costs() {
-  constexpr bool registers = sizeof(typename S::element) < 4;  // elements go through them
-  const auto steps = [](double step, double next_step) {
-    return NarrowCosts{step, next_step, registers ? 0.39 : 0.14, registers ? 270. : 110.};
-  };
-  if (is_transcendental<S>) return in_zoo<S> ? steps(8, 80) : steps(30, 400);
-  if (is_of_structs<S>) return adds_arguments<S> ? steps(6, 75) : steps(4.1, in_zoo<S> ? 29 : 50);
-  if (sizeof(operand_t<S>) > 4) return steps(4.9, 4);
-  return registers ? steps(1.07, 23) : steps(2.3, 7);
-}
-
-/// Predicted seconds, fitted to 3,900 random problems on an H200 (NOTES.md): a launch, and the root of the squares' sum of three times:
-/// of instructions, with the store, on the multiprocessor that gets most blocks; of a thread's latencies; and of memory. C's bytes add to it.
-[[gnu::noinline]] inline double narrow_seconds(const Contraction& p, Narrow shape, NarrowCosts costs) {
-  constexpr double launch = 2.7e-6, wait = 1e-6, slab = 0.77e-6, clock = 1.8e9, of_block = 180, output = 0.4e-9;
-  constexpr double bytes_per_second = 4.2e12;
-  constexpr int resident = 6;  // blocks
-  const tile::Raster raster = raster_of(p, shape);
-  const double blocks = static_cast<double>(p.batch) * raster.rows * raster.columns;
-  const double multiprocessors = std::max(p.execution.multiprocessors, 1);
-  const detail::Waves waves(blocks, multiprocessors, resident);
-  const double rounds = waves.rounds(), k = static_cast<double>(p.k);
-  const int threads = 1 << shape.outputs(), lines = (1 << shape.m) + (1 << shape.n);
-  const double copies = k * lines, slabs = std::ceil(k / (1 << shape.depth));
-  const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
-  const double throughput =
-      waves.each * (k * costs.step * std::max(threads / 32, 1) + copies * costs.copy + of_block) / clock +
-      output * outputs / multiprocessors;
-  const double latency =
-      rounds * ((k * costs.next_step + copies / threads * costs.next_copy) / clock + wait + std::max(slabs - 1, 0.) * slab);
-  const double bytes = static_cast<double>(p.batch) * static_cast<double>(p.m + p.n) * k * static_cast<double>(p.a.size);
-  return launch + std::hypot(throughput, latency, bytes / bytes_per_second) + unhidden_seconds_of_c(p);
-}
-
 template <class S>
 inline constexpr int slab_values = NarrowSlab<operand_t<S>>::values;
 
@@ -210,7 +171,10 @@ Kernel<Contraction> narrow_kernel() {
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
     const Narrow shape = narrow_for(p, slab_values<S>);
     plan.keep(shape);
-    return narrow_seconds(p, shape, narrow_costs<S>());
+    const tile::Raster raster = raster_of(p, shape);
+    return costs::narrow_seconds(p, semiring_facts<S>,
+                                 {static_cast<double>(p.batch) * raster.rows * raster.columns, 1 << shape.outputs(),
+                                  (1 << shape.m) + (1 << shape.n), 1 << shape.depth});
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace&) {
     const auto shape = plan.get<Narrow>();

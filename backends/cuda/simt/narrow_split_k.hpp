@@ -11,19 +11,9 @@
 #include <rigel/backends/cuda/simt/few.hpp>
 #include <rigel/backends/cuda/simt/slices.hpp>
 
+#include <bit>
+
 namespace rigel::backends::simt {
-
-/// A block computes 2^columns columns by SplitK<S>::rows rows, with 2^parts threads for each column. `swapped`: the columns
-/// are rows of C; the arguments' A is then Bᵀ, their B is Aᵀ.
-struct SplitKShape {
-  int columns = 0, parts = 0;
-  bool k_first = true;  // neighbouring threads take neighbouring k, else neighbouring columns
-  bool swapped = false;
-  bool flipped = false;                   // the grid's x counts blocks along the columns, else along the rows
-  unsigned first_y = 0, first_batch = 0;  // of this launch's blocks
-
-  int threads() const { return columns + parts; }  // of a block, as a binary logarithm
-};
 
 /// A thread's registers, and the most threads per block that they allow.
 template <class S>
@@ -120,131 +110,9 @@ __global__ void __launch_bounds__(1 << SplitK<S>::threads, 1)
   }
 }
 
-/// What determines the choice of a shape and its time, besides the problem: SplitK<S>, and a multiprocessor's seconds per
-/// warp for the steps of a round.
-struct SplitKCosts {
-  int row_bits, depth_bits, most_threads;
-  double warp;
-};
 template <class S>
-constexpr SplitKCosts split_k_costs() {
-  using K = SplitK<S>;
-  constexpr double step = is_transcendental<S> ? 5.5e-9
-                          : is_of_structs<S>   ? 2.7e-9 * std::max(K::accumulator / 2, 1)
-                          : K::operand > 1     ? 2.7e-9
-                                               : 1.95e-9;
-  return {std::bit_width(unsigned{K::rows}) - 1, std::bit_width(unsigned{K::depth}) - 1, K::threads,
-          step * K::rows * K::depth};
-}
-
-/// How many pieces of memory hold k × lines elements. Strides are in pieces.
-inline double pieces_of(double k, double k_stride, double lines, double line_stride) {
-  const auto hold = [](double extent, double stride, double inner) {
-    return std::max({std::min(extent * inner, extent * stride), inner, 1.});
-  };
-  if (lines == 1 || (k > 1 && k_stride > line_stride)) return hold(k, k_stride, hold(lines, line_stride, 1));
-  return hold(lines, line_stride, hold(k, k_stride, 1));
-}
-
-/// The rows or columns of an operand, as blocks read them: lines of 128 bytes that warps request from the L1 cache, and sectors of 32 bytes
-/// that the L2 cache sends. A block reads each once. If the L1 cache holds the operand, all blocks together do.
-struct SplitKReads {
-  double lines, sectors, all_lines = std::numeric_limits<double>::infinity(), all_sectors = all_lines;
-
-  SplitKReads(const Contraction& p, bool of_a, std::int64_t count) {
-    constexpr double cached_lines = 1500, line = 128, sector = 32;
-    const auto number = [](std::int64_t i) { return std::abs(static_cast<double>(i)); };
-    const Operand& o = of_a ? p.a : p.b;
-    const double k = number(p.k), k_stride = number(of_a ? o.column_stride : o.row_stride),
-                 stride = number(of_a ? o.row_stride : o.column_stride), size = static_cast<double>(o.size);
-    const auto pieces = [&](std::int64_t across, double bytes) {
-      return pieces_of(k, k_stride * size / bytes, number(across), stride * size / bytes);
-    };
-    const std::int64_t extent = of_a ? p.m : p.n;
-    lines = pieces(std::min(count, extent), line);
-    sectors = pieces(std::min(count, extent), sector);
-    if (p.batch > 1) return;
-    if (const double all = pieces(extent, line); all <= cached_lines) all_lines = all, all_sectors = pieces(extent, sector);
-  }
-};
-
-/// The problem as shapes divide it: rows and columns of C, or columns and rows.
-struct SplitKProblem {
-  SplitKCosts costs;
-  std::int64_t m, n, k;
-  double batch, multiprocessors, bytes;
-  SplitKReads rows;
-
-  SplitKProblem(const Contraction& p, const SplitKCosts& c, bool swapped)
-      : costs(c),
-        m(swapped ? p.n : p.m),
-        n(swapped ? p.m : p.n),
-        k(p.k),
-        batch(static_cast<double>(p.batch)),
-        multiprocessors(std::max(p.execution.multiprocessors, 1)),
-        bytes(batch * static_cast<double>(p.m + p.n) * static_cast<double>(p.k) * static_cast<double>(p.a.size)),
-        rows(p, !swapped, 1 << c.row_bits) {}
-
-  /// Times that blocks take to start, to compute, to wait for one round after the other, to request lines and to get their sectors, and that
-  /// memory takes. They overlap: the predicted time is the norm of power 4, the longest if it is much longer than the others. This is the
-  /// sum of their fourth powers.
-  double sum_of_fourth_powers(const SplitKShape& shape, const SplitKReads& columns) const {
-    constexpr double bytes_per_second = 4e12, cached_bytes = 4e7;
-    const double round = bytes > cached_bytes ? 0.45e-6 : 0.375e-6;
-    constexpr double start = 70e-9, start_warp = 18e-9, line = 0.56e-9, sector = 0.75e-9;  // of a multiprocessor
-    const double each =
-        batch * static_cast<double>(blocks_of(m, costs.row_bits) * blocks_of(n, shape.columns)) / multiprocessors;
-    const double most = std::ceil(each);
-    const double rounds = k > 0 ? static_cast<double>(blocks_of(k, costs.depth_bits + shape.parts)) : 0;
-    const double waves = std::max(each / (1 << std::max(10 - shape.threads(), 0)), 1.0);
-    const double warps = std::max(1 << shape.threads(), 32) / 32;
-    const double lines = std::min(most * rows.lines, rows.all_lines) + std::min(most * columns.lines, columns.all_lines);
-    const double sectors =
-        std::min(each * rows.sectors, rows.all_sectors) + std::min(each * columns.sectors, columns.all_sectors);
-    double sum = 0;
-    for (const double seconds : {each * start, most * warps * (rounds * costs.warp + start_warp),
-                                 waves * (rounds + 0.6) * round, lines * line, sectors * sector, bytes / bytes_per_second})
-      sum += seconds * seconds * (seconds * seconds);
-    return sum;
-  }
-};
-
-/// The shape of least predicted time, and that time, among shapes whose neighbouring threads read neighbours in memory. Predictions are
-/// fitted to 3,400 random problems on an H200 (NOTES.md).
-[[gnu::noinline]] inline std::pair<SplitKShape, double> split_k_choice(const Contraction& p, const SplitKCosts& costs) {
-  constexpr double launch = 3.5e-6, output = 0.33e-9;  // of a multiprocessor
-  const bool a_along_k = p.a.column_stride <= p.a.row_stride || p.m == 1,
-             b_along_k = p.b.row_stride <= p.b.column_stride || p.n == 1;
-  SplitKShape best;
-  double least = std::numeric_limits<double>::infinity();
-  for (const bool swapped : {false, true}) {
-    SplitKShape shape{.k_first = a_along_k && b_along_k, .swapped = swapped};
-    if (!shape.k_first && (swapped ? a_along_k : b_along_k)) continue;
-    const SplitKProblem problem(p, costs, swapped);
-    for (shape.columns = 0; shape.columns <= std::min(bits_of(problem.n), 5); ++shape.columns) {
-      const SplitKReads columns(p, swapped, 1 << shape.columns);
-      const auto consider = [&](int parts) {
-        shape.parts = parts;
-        const double sum = problem.sum_of_fourth_powers(shape, columns);
-        if (sum < least) best = shape, least = sum;
-      };
-      if (shape.k_first) {
-        const int most_parts = std::min(costs.most_threads, std::max(bits_of(p.k), 5));
-        for (int parts = std::max(5 - shape.columns, 0); parts <= most_parts; ++parts)
-          if (shape.columns == std::clamp(7 - parts, 0, std::min(bits_of(problem.n), 5))) consider(parts);
-      } else {
-        for (const int threads : {5, 7, 8, 10})
-          if (const int parts = threads - shape.columns;
-              parts >= 0 && threads <= costs.most_threads && (threads == 5 || parts <= bits_of(p.k)))
-            consider(parts);
-      }
-    }
-  }
-  const std::int64_t along_m = blocks_of(best.swapped ? p.n : p.m, costs.row_bits);
-  const std::int64_t along_n = blocks_of(best.swapped ? p.m : p.n, best.columns);
-  best.flipped = along_n > along_m;
-  const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
-  return {best, launch + std::sqrt(std::sqrt(least)) + output * outputs / std::max(p.execution.multiprocessors, 1)};
+constexpr costs::SplitKThreads split_k_threads() {
+  return {std::bit_width(unsigned{SplitK<S>::rows}) - 1, SplitK<S>::depth, SplitK<S>::threads};
 }
 
 inline Status split_k_fits(const Contraction& p) {
@@ -264,7 +132,7 @@ template <class S, class Finish>
 std::pair<SplitKPlan, double> split_k_plan(const Contraction& p) {
   if constexpr (has_few<S, Finish>)
     if (const double seconds = few_seconds<S>(p); seconds > 0) return {{.few = true}, seconds};
-  const auto [shape, seconds] = split_k_choice(p, split_k_costs<S>());
+  const auto [shape, seconds] = costs::split_k_choice(p, semiring_facts<S>, split_k_threads<S>());
   return {{.shape = shape}, seconds};
 }
 
@@ -322,8 +190,7 @@ Kernel<Contraction> narrow_split_k_kernel() {
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
     const auto [found, seconds] = split_k_plan<S, Finish>(p);
     plan.keep(found);
-    constexpr double long_code = sums_exponentials<S> ? 1e-6 : 0;
-    return found.few ? seconds : seconds + long_code;
+    return seconds;
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace&) {
     split_k_run<S, Finish>(kernel.info, p, plan.get<SplitKPlan>());

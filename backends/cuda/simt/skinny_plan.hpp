@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The host's side of a few rows against a large matrix: the shapes of tiles, what they support, and the time that this should take.
+// The host's side of a few rows against a large matrix: the shapes of tiles, what they support, and the choice of one.
 // Rows of C, or its columns if those are fewer, which makes the problem the transposed one.
 #pragma once
 
@@ -234,91 +234,26 @@ Status skinny_supports(const Contraction& problem) {
   return fits ? detail::finish_supports<Finish>(problem) : status;
 }
 
-/// What the kernel's time depends on besides the tile: the problem, how operands come, and clocks for an output's store.
-struct SkinnyCall {
-  SkinnyProblem p;
-  SkinnyWay way;
-  double multiprocessors, of_output;
-};
-template <class Shape>
-SkinnyCall skinny_call(const SkinnyProblem& p, const Contraction& problem) {
-  const bool is_plain = problem.program && problem.program->empty() &&
-                        (problem.c.type == problem.accumulator || problem.c.type == problem.element);
-  return {p, skinny_way<Shape>(p), static_cast<double>(std::max(problem.execution.multiprocessors, 1)),
-          is_plain ? 50. : 250.};
-}
-/// How many tiles C has.
-template <class Shape>
-double skinny_tiles(const SkinnyProblem& p, int count) {
-  return static_cast<double>(p.batch) * std::ceil(static_cast<double>(p.m) / (Shape::groups * count)) *
-         std::ceil(static_cast<double>(p.n) / Shape::columns);
-}
-/// Clocks for which a slab makes the computing warps wait, since the copying ones shift its vectors, or bring A element by element.
-template <class Shape>
-double skinny_waits(const SkinnyCall& call, int count) {
-  constexpr double shift = 80, element = 55, round_trip = Shape::gathers_async ? 0 : 1200;
-  constexpr double vectors = Shape::columns * Shape::depth / (Shape::width * Shape::copying);
-  const double elements =
-      static_cast<double>(std::min<std::int64_t>(call.p.m, Shape::groups * count)) * Shape::depth / Shape::copying;
-  return (call.way.shifts ? shift * vectors : 0) + (call.way.gathers ? round_trip + element * elements : 0);
-}
-/// Seconds in which B arrives: at the speed of memory, or of the multiprocessors that have tiles.
-inline double skinny_transfer(const SkinnyCall& call, double tiles, double bytes_per_second) {
-  constexpr double of_multiprocessor = 50e9;
-  const double bytes = static_cast<double>(call.p.batch) * static_cast<double>(call.p.n) * static_cast<double>(call.p.k) *
-                       static_cast<double>(call.p.b->size);
-  return bytes / std::min(bytes_per_second, std::clamp(tiles, 1., call.multiprocessors) * of_multiprocessor);
-}
-
-/// A launch and the first slabs, and the longest of three: B's bytes; a block's tiles, if it had a multiprocessor to itself; and what
-/// the warps of a multiprocessor take for all of its tiles. Fitted to an H100.
+/// A tile whose threads have `count` rows, and a problem, as predicted times see them.
 template <class S, class Shape>
-double skinny_seconds(const SkinnyCall& call, int count) {
-  constexpr double launch = 3.3e-6, clock = 1.75e9, bytes_per_second = 2.8e12;
-  constexpr double chain = sizeof(typename S::accumulator) > 4 ? 10 : 5, warps = Shape::computing / 32;
-  constexpr double of_type = Shape::size == 8 ? 1.5 : 1, alone = Shape::size == 1 ? 1.8 : 0.6,
-                   of_output = 1.5 + 0.96 / relative_speed<S>;
-  const SkinnyProblem& p = call.p;
-  const double outputs = count * Shape::of_thread, conversions = Shape::size < 4 ? count + Shape::of_thread : 0;
-  // Clocks that one k takes a computing warp, if each scheduler has one.
-  const double of_k = of_type * (4 + outputs * of_output + 0.6 * conversions);
-  const double tiles = skinny_tiles<Shape>(p, count), k = static_cast<double>(p.k);
-  const double slabs = std::ceil(k / Shape::depth), waits = slabs * skinny_waits<Shape>(call, count);
-  const double of_tile = 900 + outputs * call.of_output + waits;
-  const double busy = std::ceil(static_cast<double>(std::min<std::int64_t>(p.m, Shape::groups)) * warps / Shape::groups);
-  const double turns = std::ceil(tiles / (2 * call.multiprocessors));  // of two blocks each
-  const double of_block = turns * (of_tile + slabs * 250 + k * std::max(chain, alone * of_k));
-  const double rounds = tiles <= call.multiprocessors ? 1 : 2 * turns;
-  const double of_multiprocessor = rounds * (of_tile - waits / 2 + 0.87 * (slabs * 150 + k * of_k * busy / 4));
-  return launch + std::max(std::max(of_block, of_multiprocessor) / clock, skinny_transfer(call, tiles, bytes_per_second));
+costs::SkinnyTile skinny_tile(int count, bool k_major) {
+  return {.size = Shape::size,
+          .columns = Shape::columns,
+          .of_thread = Shape::of_thread,
+          .lanes = Shape::lanes,
+          .groups = Shape::groups,
+          .computing = Shape::computing,
+          .copying = Shape::copying,
+          .depth = Shape::depth,
+          .width = Shape::width,
+          .has_many_outputs = Shape::many_outputs,
+          .converts = Shape::converts,
+          .gathers_async = Shape::gathers_async,
+          .count = count,
+          .resident = Shape::template resident<typename S::accumulator>(count, k_major)};
 }
-
-/// The same for threads of `count` rows of semirings that compute floats, from instructions: a warp of each scheduler computes a tile.
-template <class S, class Shape>
-double skinny_seconds_of_floats(const SkinnyCall& call, int count) {
-  constexpr double launch = 3.3e-6, clock = 1.7e9, bytes_per_second = 3.5e12, c_per_second = 2e12;
-  constexpr double of_step = 1.95 * pace<OnFloats<S>>.step, of_tile = 900, of_slab = 120, of_copy = 5;  // clocks
-  const SkinnyProblem& p = call.p;
-  const double rows = count, columns = Shape::of_thread, k = static_cast<double>(p.k);
-  const double lines = Shape::groups * rows + Shape::columns;
-  const double of_reads = columns == 1 ? rows / Shape::width + 1 : (rows + columns) / Shape::width;
-  const double conversions = Shape::size < 4 ? rows + columns : 0;
-  // A read of 16 bytes takes shared memory two clocks, or four if all threads of a warp read different columns.
-  const double of_memory = (2 * rows + (Shape::lanes < 32 ? 2 : 4) * columns) * Shape::size / 4;
-  const double copies = lines / (Shape::width * Shape::copying) * (of_copy + (Shape::converts ? 12 : 0));
-  const double of_k = std::max(rows * columns * of_step + of_reads + conversions + copies, of_memory);
-  const double tiles = skinny_tiles<Shape>(p, count);
-  // Blocks wait at barriers, and for the first slab of a tile, while others of their multiprocessor compute.
-  const double waits = of_tile + std::ceil(k / Shape::depth) * (of_slab + skinny_waits<Shape>(call, count));
-  const int resident = Shape::template resident<typename S::accumulator>(count, call.way.k_major);
-  const double of_multiprocessor = std::ceil(tiles / call.multiprocessors),
-               of_block = std::ceil(tiles / (resident * call.multiprocessors));
-  // A scheduler has one warp that computes, whose reads and steps wait for each other if it has many.
-  const double overlap = Shape::many_outputs ? 1.15 + 0.7 / rows : Shape::of_thread > 1 ? 1.5 : 1.1;
-  const double clocks = of_multiprocessor * (overlap * k * of_k + rows * columns * call.of_output) + of_block * waits;
-  const double of_c = static_cast<double>(p.batch) * static_cast<double>(p.n) * static_cast<double>(p.m) *
-                      static_cast<double>(p.b->size) / c_per_second;
-  return launch + std::max(clocks / clock, skinny_transfer(call, tiles, bytes_per_second) + of_c);
+inline costs::SkinnyCall skinny_call(const SkinnyProblem& p, const SkinnyWay& way) {
+  return {p.batch, p.m, p.n, p.k, static_cast<double>(p.b->size), way.shifts, way.gathers};
 }
 
 /// The tile, how many rows a thread has, and the time.
@@ -331,14 +266,11 @@ SkinnyChoice skinny_choice(const Contraction& problem) {
   const SkinnyProblem p(problem);
   SkinnyChoice best{0, 0, std::numeric_limits<double>::infinity()};
   for_each_skinny_shape<S>(p, [&]<class Shape, int index>() {
-    const SkinnyCall call = skinny_call<Shape>(p, problem);
-    if (!skinny_fits<S, Shape>(p, call.way, problem)) return;
+    const SkinnyWay way = skinny_way<Shape>(p);
+    if (!skinny_fits<S, Shape>(p, way, problem)) return;
     for (const int count : Shape::counts) {
-      double seconds;
-      if constexpr (computes_floats<S>)
-        seconds = skinny_seconds_of_floats<S, Shape>(call, count);
-      else
-        seconds = skinny_seconds<S, Shape>(call, count);
+      const double seconds =
+          costs::skinny_seconds(problem, semiring_facts<S>, skinny_tile<S, Shape>(count, way.k_major), skinny_call(p, way));
       if (seconds < best.seconds) best = {index, count, seconds};
     }
   });

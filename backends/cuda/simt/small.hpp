@@ -393,40 +393,24 @@ Status small_supports(const Contraction& p) {
   return detail::finish_supports<Finish>(p);
 }
 
-/// Whether ⊕ of a semiring compares values and arguments, which takes some ten instructions.
-template <class S>
-inline constexpr bool adds_arguments = false;
-template <class S>
-inline constexpr bool adds_arguments<with_argument<S>> = true;
-
-/// Measured as small_seconds() says. Tiles of doubles take powers and exponentials by a table, these do not. Pairs of 16-bit floats and
-/// counts of bits are faster here than in tiles.
-template <class S>
-constexpr SmallCosts small_costs() {
-  constexpr bool wide = sizeof(operand_t<S>) > 4, async = SmallTypes<S>::async;
-  constexpr double clock = 1.75e9, of_tiles = steps_per_second<S, SmallTile<S>>();
-  if (sums_powers<S>) return wide ? SmallCosts{1.05e9, 441 / clock, async} : SmallCosts{0.95 * of_tiles, 116 / clock, async};
-  if (sums_exponentials<S>)
-    return wide ? SmallCosts{4.35e9, 196 / clock, async} : SmallCosts{1.28 * of_tiles, 65 / clock, async};
-  if (is_transcendental<S>) return {of_tiles, 400 / clock, async};
-  if (bit_counts_of<S> > 0 && is_of_structs<S>) return {1.64 * of_tiles, 90 / clock, async};
-  if (adds_arguments<S>) return {of_tiles / 2.7, (wide ? 102 : 53) / clock, async};
-  if (wide) return {of_tiles, 102 / clock, async};
-  if (is_of_user_structs<S>) return {0.8 * of_tiles, 75 / clock, async};
-  const double steps = widens<S> ? 1e11 * relative_speed<S> : of_tiles;
-  constexpr double faster = ShortFloat<typename S::accumulator>          ? 2.7
-                            : std::is_same_v<typename S::element, float> ? 1.1
-                                                                         : 1.35;
-  return {faster * steps, 53 / clock, async};
-}
-
 template <class S, class Finish>
 double small_cost(const Kernel<Contraction>&, const Contraction& p, Plan& kept) {
   constexpr SmallFacts facts = small_facts<S>();
   const SmallPlan plan = small_plan(p, facts);
   kept.keep(plan);
-  constexpr SmallCosts costs = small_costs<S>();
-  return small_seconds(p, plan, facts, small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p)), costs);
+  const SmallShape shape = small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p));
+  return costs::small_seconds(p, semiring_facts<S>, tile_facts<S, SmallTile<S>>,
+                              {.blocks = static_cast<double>(plan.groups(p)) * static_cast<double>(plan.parts(p)),
+                               .matrices = plan.matrices(),
+                               .threads_of_matrix = shape.threads_of_matrix,
+                               .depth = plan.depth,
+                               .threads = plan.threads,
+                               .bytes = boxes_of(p, plan, facts).bytes,
+                               .copies = static_cast<double>(shape.operand[0].count + shape.operand[1].count),
+                               .stores = static_cast<double>(shape.c.count),
+                               .c_in_vectors = shape.c.bits > 0,
+                               .copies_are_async = SmallTypes<S>::async,
+                               .outputs = facts.outputs});
 }
 
 template <class S, class Finish>

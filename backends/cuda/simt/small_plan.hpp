@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The host's side of batches of small matrices: how a problem is divided among blocks, where boxes lie in shared memory, and the
-// time that this should take.
+// The host's side of batches of small matrices: how a problem is divided among blocks, and where boxes lie in shared memory.
 #pragma once
 
 #include <rigel/backends/cuda/simt/sweep.hpp>
 #include <rigel/contraction.hpp>
-#include <rigel/detail/waves.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -182,45 +180,6 @@ inline bool is_interleaved(const Operand& o) {
   s.threads_n = over(plan.n);
   s.threads_of_matrix = over(plan.m) * s.threads_n;
   return s;
-}
-
-/// What a semiring costs: steps per second of a multiprocessor, and a thread's seconds for a step by itself. `async`: whether copies are
-/// asynchronous.
-struct SmallCosts {
-  double steps, alone;
-  bool async;
-};
-
-/// Predicted seconds, fitted to 3,700 random problems on an H200 (NOTES.md): a launch, and the sum of three times, since they hide little
-/// of each other: the instructions of the multiprocessor with the most blocks; its blocks' latencies, as many at a time as it holds; and
-/// memory, of which half is hidden, but all of which passes. Adding to C comes after it.
-[[gnu::noinline]] inline double small_seconds(const Contraction& p, const SmallPlan& plan, const SmallFacts& facts,
-                                              const SmallShape& shape, SmallCosts costs) {
-  constexpr double launch = 2.7e-6, latency = 1.6e-6, bandwidth = 4.15e12;
-  constexpr double issued = 9.3e9;  // a multiprocessor's instructions of warps per second
-  constexpr double of_thread = 250, output = 35, general_output = 118;  // instructions
-  constexpr double added = 1.5e-10;                                     // a multiprocessor's byte of C that is added to
-  const double move = costs.async ? 27 : 52, of_chunk = costs.async ? 1.2e-6 : 1.54e-6;
-  const double multiprocessors = std::max(p.execution.multiprocessors, 1);
-  const double blocks = static_cast<double>(plan.groups(p)) * static_cast<double>(plan.parts(p));
-  const double k = static_cast<double>(p.k), chunks = std::max(std::ceil(k / plan.depth), 1.);
-  const double busy = std::ceil(static_cast<double>(plan.matrices()) * shape.threads_of_matrix / 32);
-  const bool as_they_are = shape.c.bits > 0 || p.program == nullptr || (p.program->empty() && p.c.type == p.accumulator);
-  const double instructions =
-      plan.threads / 32. * of_thread + (chunks * (shape.operand[0].count + shape.operand[1].count) * move +
-                                        shape.c.count * (as_they_are ? output : general_output)) /
-                                           32;
-  const double block = instructions / issued + busy * 32 * k * (facts.outputs * facts.outputs) / costs.steps;
-  const double resident =
-      std::max(std::min({std::floor(228. * 1024 / (static_cast<double>(boxes_of(p, plan, facts).bytes) + 1024)),
-                         std::floor(1024. / plan.threads), 32.}),
-               1.);
-  const detail::Waves waves(blocks, multiprocessors, resident);
-  const double waiting = waves.rounds() * (latency + (chunks - 1) * of_chunk + k * costs.alone);
-  const double memory = p.memory_bytes() / bandwidth;
-  const double outputs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
-  const double adding = p.accumulate ? added * outputs * static_cast<double>(p.c.size) / multiprocessors : 0;
-  return launch + std::max(waves.each * block + waiting + memory / 2, memory) + adding;
 }
 
 }  // namespace rigel::backends::simt

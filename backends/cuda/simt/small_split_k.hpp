@@ -79,15 +79,12 @@ Status small_split_k_supports(const Contraction& p) {
 
 template <class S>
 double small_split_k_cost(const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
-  constexpr double start = 0.2e-6, join = 2.4e-6, more = 0.55e-6, bytes_per_second = 1.1e12;
   const Parts slices = slices_of(p.k);
   const Contraction part = part_of<typename S::accumulator>(p, 0, slices.length, slices.whole, p.c.data);
-  const double bytes = static_cast<double>(p.m * p.n * slices.whole) * sizeof(typename S::accumulator);
-  constexpr double resident = 2;  // blocks of a multiprocessor
-  const detail::Waves waves(static_cast<double>((p.m * p.n + Join::outputs - 1) / Join::outputs),
-                            p.execution.multiprocessors, resident);
-  return small_cost<S, detail::ProgramFinish>(kernel, part, plan) + start +
-         waves.rounds() * (join + (slices.rest > 0 ? more : 0)) + bytes / bytes_per_second;
+  return small_cost<S, detail::ProgramFinish>(kernel, part, plan) +
+         costs::small_join_seconds(p, static_cast<double>((p.m * p.n + Join::outputs - 1) / Join::outputs),
+                                   static_cast<double>(p.m * p.n * slices.whole) * sizeof(typename S::accumulator),
+                                   slices.rest > 0);
 }
 
 template <class S>

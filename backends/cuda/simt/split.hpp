@@ -29,22 +29,13 @@ __global__ void __launch_bounds__(256) join_parts(const __grid_constant__ detail
   g.store(s, x, 0, at / g.n, at % g.n);
 }
 
-/// Predicted time of all slices and of joining them. The slice of `rest` is a launch of its own. Most of a launch's overhead
-/// overlaps the previous launch.
+/// Predicted time of all slices and of joining them. `free`: as if copies took no time.
 template <class S>
-double parts_seconds(const Contraction& p, const Parts& parts, double copies) {
+double parts_seconds(const Contraction& p, const Parts& parts, bool free) {
   using Shape = SmallTile<S>;
-  constexpr double hidden = 5e-6, scattered = 1.2e-9, cache = 3e7;  // seconds; per output; bytes
-  constexpr double join = is_light_float<S> ? 2e-6 : 9e-6;
-  const std::int64_t tiles = rows_of<Shape>(p) * columns_of<S, Shape>(p);
-  const auto seconds = [&](std::int64_t length, std::int64_t count) {
-    return tiles_seconds<S, Shape>(p.execution.multiprocessors, tiles * count, length, copies, speed_of<S, Shape>(p));
-  };
-  const double bytes = static_cast<double>(p.m * p.n) * parts.count() * sizeof(typename S::accumulator);
-  const double first = parts.whole > 0 ? seconds(parts.length, parts.whole) : hidden;
-  return first + (parts.rest > 0 ? seconds(parts.rest, 1) - hidden : 0) + join + 2 * bytes / (bytes < cache ? 6e12 : 2e12) +
-         (p.c.column_stride == 1 ? 0
-                                 : scattered * static_cast<double>(p.m * p.n) / std::max(p.execution.multiprocessors, 1));
+  costs::TileCall call = tile_call<S, Shape>(p);
+  if (free) call.copies = costs::Copies::free;
+  return costs::split_seconds(p, semiring_facts<S>, tile_facts<S, Shape>, call, {parts.length, parts.whole, parts.rest});
 }
 
 /// As many slices of whole slabs as fill the card with small tiles. If there are about as many tiles as the card holds, or a
@@ -61,11 +52,11 @@ Parts parts_of(const Contraction& p) {
   const auto cut = [&](std::int64_t length) { return Parts{length, p.k / length, p.k % length}; };
   Parts best = parts_of_slabs(p.k, slab, filling);
   if (filling > few || tiles > 2 * few * Shape::blocks * multiprocessors || p.k < few * few * slab) return best;
-  double least = parts_seconds<S>(p, best, 1);
+  double least = parts_seconds<S>(p, best, true);
   for (std::int64_t count = 2; count <= few; ++count) {
     const Parts parts = cut(p.k / (count * slab) * slab);
     if (p.m * p.n * parts.count() * static_cast<std::int64_t>(sizeof(typename S::accumulator)) > most_bytes) break;
-    const double seconds = parts_seconds<S>(p, parts, 1);
+    const double seconds = parts_seconds<S>(p, parts, true);
     if (seconds < least) least = seconds, best = parts;
   }
   return best;
@@ -93,12 +84,13 @@ inline Contraction alone(const Contraction& p, Rest rest) {
 
 /// The predicted time of the tiles and of the rest, back to back.
 template <class S>
-double seconds_with(const Contraction& p, Rest rest, double copies) {
-  constexpr double hidden = 5e-6;  // of a launch after another
+double seconds_with(const Contraction& p, Rest rest, bool free) {
   const double seconds =
-      with_tiles(p, rest, [&](const Contraction& tiles) { return parts_seconds<S>(tiles, parts_of<S>(tiles), copies); });
+      with_tiles(p, rest, [&](const Contraction& tiles) { return parts_seconds<S>(tiles, parts_of<S>(tiles), free); });
   if constexpr (narrows<S>)
-    if (rest.lines > 0) return seconds + split_k_choice(alone(p, rest), split_k_costs<S>()).second - hidden;
+    if (rest.lines > 0)
+      return seconds + costs::split_k_choice(alone(p, rest), semiring_facts<S>, split_k_threads<S>()).second -
+             costs::hidden_seconds(p);
   return seconds;
 }
 
@@ -115,8 +107,8 @@ Rest rest_of(const Contraction& p) {
       const std::int64_t lines = rows ? p.m : p.n;
       const Rest rest{lines % (rows ? Shape::m : outputs_of<S> * Shape::n), rows};
       if (rest.lines == 0 || rest.lines > most || rest.lines == lines || p.k > max_grid) continue;
-      if (least < 0) least = seconds_with<S>(p, best, 1);
-      if (const double seconds = seconds_with<S>(p, rest, 1); seconds < least) least = seconds, best = rest;
+      if (least < 0) least = seconds_with<S>(p, best, true);
+      if (const double seconds = seconds_with<S>(p, rest, true); seconds < least) least = seconds, best = rest;
     }
   }
   return best;
@@ -138,7 +130,7 @@ template <class S>
 double split_cost(const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
   const Rest rest = rest_of<S>(p);
   plan.keep(SplitPlan{rest, with_tiles(p, rest, parts_of<S>)});
-  return seconds_with<S>(p, rest, with_tiles(p, rest, copies_of<S, SmallTile<S>>));
+  return seconds_with<S>(p, rest, false);
 }
 
 template <class S>

@@ -151,49 +151,9 @@ inline constexpr bool is_of_structs = std::is_class_v<typename S::accumulator> &
 template <class S>
 inline constexpr bool is_of_user_structs = is_of_structs<S> && !in_zoo<S> && !requires { typename S::LargeTile; };
 
-/// A tile's time besides its steps, in seconds, measured on sm_90. `launch` includes the first tiles' wait for instructions.
-/// `first_fill`, `later_fill`: to fill the first slabs, for tiles that start at once and for later ones, which overlap
-/// partly if they are small. `output`: to write an output.
-struct TileTimes {
-  double launch, first_fill, later_fill, output;
-};
-
-/// What selection and names need to know of a tile. `variant`: in its kernels' names. `singles`, `in_vectors`: its times with
-/// operands that come so. `alone`: the share of its speed that a multiprocessor reaches with one such tile, for light
-/// semirings of floats; 0 if it is in their Pace.
-struct TileSpec {
-  std::string_view variant;
-  TileTimes singles, in_vectors;
-  double alone = 0;
-};
-/// Those of a semiring that does not compute floats, fitted to random problems on an H200 (NOTES.md); `launch` includes the first fill. `few`:
-/// with small tiles.
-template <class S, bool few>
-constexpr TileTimes other_times() {
-  constexpr double size = sizeof(typename S::accumulator);
-  if (is_packed<S>) return few ? TileTimes{4.3e-6, 0, 1.5e-6, 3e-10} : TileTimes{6e-6, 0, 0.7e-6, 4e-10};
-  if (sums_exponentials<S>) return few ? TileTimes{5.2e-6, 0, 3.1e-6, 8e-11} : TileTimes{6.5e-6, 0, 4e-6, 5e-11};
-  if (sums_powers<S>) return few ? TileTimes{3.8e-6, 0, 0.8e-6, 1.1e-10 * size} : TileTimes{4.9e-6, 0, 1.8e-6, 3e-11 * size};
-  if (is_of_user_structs<S> && !few) return {4.8e-6, 0, 2.6e-6, 8e-10};
-  if (few) return {4e-6, 0, 0.9e-6, 1.1e-10};
-  return size > 4 ? TileTimes{3.8e-6, 0, 0.9e-6, 1.5e-10} : TileTimes{5e-6, 0, 1.8e-6, 5e-11};
-}
+/// What tells apart kernels in tiles, in their names.
 template <class S, class Shape>
-constexpr TileSpec tile_spec() {
-  if constexpr (!computes_floats<S>) {
-    // words.hpp takes the small tile of l1, too.
-    constexpr TileTimes times =
-        other_times<S, std::is_same_v<Shape, SmallTile<S>> || std::is_same_v<Shape, SmallTile<l1<float>>>>();
-    return {{}, times, times};
-  } else if constexpr (std::is_same_v<Shape, WideTile>)
-    return {"wide", {4e-6, 0.9e-6, 1.8e-6, 8e-11}, {3.6e-6, 3e-6, 1e-6, 7e-11}, 0.73};
-  else if constexpr (std::is_same_v<Shape, SmallTile<S>>)
-    return {{}, {3.9e-6, 1.5e-6, 2.4e-6, 1.2e-10}, {4.6e-6, 3e-6, 1e-6, 7e-11}, 0.43};
-  else
-    return {{},
-            {4e-6, widens<S> ? 2.2e-6 : 0.6e-6, widens<S> ? 4e-6 : 2.7e-6, widens<S> ? 3e-11 : 1.1e-10},
-            {7.5e-6, 3e-6, 3e-6, 7e-11}};
-}
+inline constexpr std::string_view variant_of = computes_floats<S> && std::is_same_v<Shape, WideTile> ? "wide" : "";
 
 /// The tiles of a semiring, the large one first; each has kernels of its own.
 template <class S>

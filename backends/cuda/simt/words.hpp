@@ -217,14 +217,13 @@ Status words_supports(const Contraction& p) {
 
 template <class S, class Shape>
 double words_cost(const Contraction& p) {
-  constexpr double launch = 3e-6;
-  const auto packing = [&](const Lines& o) {
-    return static_cast<double>(bytes_of_words<S, Shape>(o)) / (o.k_stride < o.line_stride ? 7e11 : 4e11);
+  using Words = WordSemiring<S>;
+  const auto packing = [](const Lines& o) {
+    return costs::Packing{static_cast<double>(bytes_of_words<S, Shape>(o)), o.k_stride < o.line_stride};
   };
-  constexpr double over = 1.3;  // how much longer an H100 takes, the median of random problems
-  return (words_workspace<S, Shape>(p) > 0 ? launch : 0) +
-         over * (packing(lines_of_a(p)) + packing(lines_of_b(p)) +
-                 by_words<S>::Steps::work * cost<WordSemiring<S>, Shape>(on_words<S, Shape>(p, nullptr)));
+  const Contraction q = on_words<S, Shape>(p, nullptr);
+  return costs::words_seconds(p, q, semiring_facts<Words>, tile_facts<Words, Shape>, tile_call<Words, Shape>(q),
+                              by_words<S>::Steps::work, packing(lines_of_a(p)), packing(lines_of_b(p)));
 }
 
 template <class S, class Shape>

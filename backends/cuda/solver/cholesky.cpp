@@ -4,6 +4,7 @@
 // Numerical Linear Algebra for High-Performance Computers, 1998, section 5.4). A block of threads factorises a block of the diagonal,
 // the rows below are solved with it, and products update the rest. The right sides are rows below A: the factorisation solves
 // with L for them, and the blocks in the opposite order solve with Lᵀ.
+#include <rigel/backends/cuda/costs/solver.hpp>
 #include <rigel/backends/cuda/solver/blocked.hpp>
 #include <rigel/backends/cuda/solver/passes.hpp>
 #include <rigel/backends/cuda/solver/register.hpp>
@@ -11,6 +12,7 @@
 #include <rigel/detail/workspace.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 namespace rigel::backends::solver {
 namespace {
@@ -168,15 +170,9 @@ Status supports(const Kernel<Solve>&, const Solve& p) {
   return {};
 }
 
-/// Predicted seconds: two passes, for each block of the diagonal the latencies of its kernels, and the operations.
 template <class T>
 double cost(const Kernel<Solve>&, const Solve& p, Plan&) {
-  constexpr bool wide = sizeof(T) == 8;
-  const double systems = static_cast<double>(p.batch), waves = std::ceil(systems / std::max(p.execution.multiprocessors, 1));
-  const double steps = std::ceil(static_cast<double>(p.n) / block_width);
-  const double diagonal = p.task == Solve::Task::substitute ? 0 : waves * (wide ? 70e-6 : 45e-6) + 35e-6;
-  const double sides = rows_of(p) == p.n ? 0 : p.task == Solve::Task::substitute ? 50e-6 : 25e-6;
-  return 20e-6 + steps * (diagonal + sides) + detail::solve_operations(p) / (wide ? 4e13 : 5e13);
+  return costs::cholesky_seconds(p, std::ceil(static_cast<double>(p.n) / block_width), rows_of(p) != p.n, sizeof(T) == 8);
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 // one system after the other by the 64-bit entries, on up to four streams that events join to the caller's, and a whole batch by one
 // call of a batched routine. A call allocates nothing: handles are made when a stream's workspace is first asked for. A call that
 // needs host memory waits for the device.
+#include <rigel/backends/cuda/costs/solver.hpp>
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/solver/library.hpp>
 #include <rigel/backends/cuda/solver/passes.hpp>
@@ -230,25 +231,9 @@ Status supports(const Kernel<Solve>&, const Solve& p) {
   return {};
 }
 
-/// Predicted seconds of eigenvectors by the batched routine, measured on an H100: it takes other algorithms from n = 129 and 257 on.
-inline double batched_eigen_seconds(double n, double systems, bool wide) {
-  const double one = n <= 128   ? 100e-6 + (wide ? 6e-6 : 4.5e-6) * n
-                     : n <= 256 ? (wide ? 12e-3 : 12e-6 * n)
-                                : 20e-3 + (wide ? 32e-6 : 20e-6) * n;
-  return one + (wide ? 8e-12 : 5e-12) * systems * n * n * n;
-}
-
-/// Predicted seconds, estimates: two passes, and for each system the latencies of its panels and its operations. A batched routine
-/// runs the systems next to each other, at a lower rate.
 template <class T, bool batched>
 double cost(const Kernel<Solve>&, const Solve& p, Plan&) {
-  const bool eigen = p.factorisation == Factorisation::eigen;
-  const auto n = static_cast<double>(p.n), systems = static_cast<double>(p.batch);
-  const double passes = 12e-6, panel = eigen ? 25e-6 : p.factorisation == Factorisation::lu ? 4e-6 : 1.2e-6;
-  const double rate = (eigen ? 2e12 : 2e13) / (sizeof(T) / 4.);
-  if (batched && eigen) return passes + batched_eigen_seconds(n, systems, sizeof(T) == 8);
-  if constexpr (batched) return passes + 30e-6 + panel * n + detail::solve_operations(p) / (0.2 * rate);
-  return passes + systems / streams_of(p, batched) * (60e-6 + panel * n) + detail::solve_operations(p) / rate;
+  return costs::library_seconds(p, batched, streams_of(p, batched), sizeof(T) == 8);
 }
 
 template <class T, bool batched>

@@ -4,6 +4,7 @@
 // stage rotates n/2 disjoint pairs of rows and columns at a time: the pairs of a round-robin tournament, so that n − 1 stages meet
 // every pair once (G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed., section 8.5.4). The matrix is in shared memory; V is
 // there too, or in the workspace if there is no room.
+#include <rigel/backends/cuda/costs/solver.hpp>
 #include <rigel/backends/cuda/solver/launches.hpp>
 #include <rigel/backends/cuda/solver/register.hpp>
 #include <rigel/detail/solve.hpp>
@@ -194,14 +195,8 @@ Kernel<Solve> kernel() {
   k.info.promises = Promise::repeatable | Promise::batch_invariant;
   k.info.raw_launch = true;
   k.supports = supports<T>;
-  // A launch, then for each stage two barriers and the elements that a multiprocessor moves. Measured on an H100: twice what these take
-  // alone.
   k.cost = [](const Kernel<Solve>&, const Solve& p, Plan&) {
-    constexpr double launch = 5e-6, clock = 1.7e9, sweeps = sizeof(T) == 8 ? 10 : 8;
-    const auto n = static_cast<double>(p.n);
-    const double rounds = std::ceil(static_cast<double>(p.batch) / std::max(p.execution.multiprocessors, 1));
-    const double moved = n * n / 8 * (vectors_in_shared<T>(p) ? 1 : 3) * sizeof(T) / 4;
-    return launch + 2 * rounds * sweeps * n * (700 + moved) / clock;
+    return costs::jacobi_seconds(p, sizeof(T), vectors_in_shared<T>(p));
   };
   k.workspace = [](const Kernel<Solve>&, const Solve& p, const Plan&) {
     const std::size_t bytes = static_cast<std::size_t>(p.batch * p.n * (p.n | 1)) * sizeof(T);

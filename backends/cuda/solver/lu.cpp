@@ -4,6 +4,7 @@
 // section 3.4.6). A block of threads factorises a panel in its shared memory; rows are moved, U's rows are solved for, and products update
 // the rest. The right sides are columns right of A: the factorisation solves with L for them, and blocks of U in descending order do
 // the rest. What is left of a panel is not needed any more, so its rows are not moved.
+#include <rigel/backends/cuda/costs/solver.hpp>
 #include <rigel/backends/cuda/solver/blocked.hpp>
 #include <rigel/backends/cuda/solver/divisor.hpp>
 #include <rigel/backends/cuda/solver/passes.hpp>
@@ -254,15 +255,10 @@ Status supports(const Kernel<Solve>&, const Solve& p) {
   return {};
 }
 
-/// Predicted seconds: two passes, for each panel the latencies of its kernels, for each block of U two more, and the operations.
 template <class T>
 double cost(const Kernel<Solve>&, const Solve& p, Plan&) {
-  constexpr bool wide = sizeof(T) == 8;
-  const double systems = static_cast<double>(p.batch), waves = std::ceil(systems / std::max(p.execution.multiprocessors, 1));
   const auto n = static_cast<double>(p.n);
-  const double panel = waves * n / panel_width * (15e-6 + 15e-9 * n * (wide ? 1.5 : 1));
-  return 20e-6 + panel + n / panel_width * 32e-6 + (p.right_sides > 0 ? n / block_width * 25e-6 : 0) +
-         detail::solve_operations(p) / (wide ? 1.5e13 : 2e13);
+  return costs::lu_seconds(p, n / panel_width, n / block_width, sizeof(T) == 8);
 }
 
 template <class T>

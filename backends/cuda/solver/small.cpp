@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.solver.*.small: the kernels of small.hpp for matrices of order up to 128, in four cuts.
+#include <rigel/backends/cuda/costs/solver.hpp>
 #include <rigel/backends/cuda/solver/launches.hpp>
 #include <rigel/backends/cuda/solver/register.hpp>
 #include <rigel/backends/cuda/solver/small.hpp>
@@ -31,24 +32,9 @@ Status supports(const Kernel<Solve>&, const Solve& p) {
   return {};
 }
 
-/// Predicted seconds: a launch, then rounds of blocks, each of which takes so many cycles for each step of the factorisation, and
-/// for each unknown of a warp's right sides. Estimates, by the number of barriers and of dependent instructions.
 template <class T>
 double cost(const Kernel<Solve>&, const Solve& p, Plan&) {
-  constexpr double launch = 4e-6, clock = 1.7e9;
-  return with_cut(p.n, [&]<class C>(C) {
-    const bool lu = p.factorisation == Factorisation::lu, wide = sizeof(T) == 8;
-    const auto n = static_cast<double>(p.n);
-    const double registers = C::tiles * C::tiles * (wide ? 2 : 1) + 40,
-                 resident = std::clamp(65536 / registers / C::threads, 1., 16.);
-    const double updates = C::tiles * C::tiles * C::threads / (wide ? 64. : 128.);
-    const double step = (lu ? 450 : 180) + updates,
-                 sides = std::ceil(static_cast<double>(p.right_sides) / (C::threads / 32));
-    const double cycles = n * (p.task == Solve::Task::substitute ? 0 : step) + 2 * n * 70 * sides;
-    const double blocks = static_cast<double>(p.batch) / std::max(p.execution.multiprocessors, 1);
-    // Blocks that share a multiprocessor hide each other's latency.
-    return launch + std::max(std::ceil(blocks / resident) * cycles, blocks * n * updates) / clock;
-  });
+  return with_cut(p.n, [&]<class C>(C) { return costs::small_seconds(p, C::tiles, C::threads, sizeof(T) == 8); });
 }
 
 template <class T, Factorisation factorisation>

@@ -82,16 +82,15 @@ class Passes {
   int count_ = 0;
 };
 
-/// Seconds of a pass over the operands of which it writes bytes_of(lines), if that is not 0.
+/// The bytes that a pass reads and writes of those operands of which it writes bytes_of(lines), if that is not 0.
 template <class BytesOf>
-double passes_seconds(const Contraction& p, double bytes_per_second, const BytesOf& bytes_of) {
-  constexpr double launch = 3e-6;
+double pass_bytes(const Contraction& p, const BytesOf& bytes_of) {
   double bytes = 0;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (const std::size_t written = bytes_of(g))
       bytes +=
           static_cast<double>(written + static_cast<std::size_t>(matrices_of(*g.operand) * g.lines * g.k) * g.operand->size);
-  return bytes > 0 ? launch + bytes / bytes_per_second : 0;
+  return bytes;
 }
 
 /// Enqueues the pass that packs operands. It is compiled once, in pack.cpp, for all architectures; cuda.hopper, compiled for one, uses

@@ -8,6 +8,12 @@
 
 #include <Kokkos_Core.hpp>
 
+#ifdef KOKKOS_ENABLE_CUDA
+namespace rigel::backends::cuda {
+const Card& card_of_device(int device);
+}
+#endif
+
 namespace rigel::detail {
 
 template <class Exec>
@@ -83,6 +89,7 @@ Execution execution_of(const Exec& exec) {
     e.multiprocessors = properties.multiProcessorCount;
     e.shared_memory = static_cast<int>(properties.sharedMemPerBlockOptin);
     e.stream = exec.cuda_stream();
+    e.card = &backends::cuda::card_of_device(e.device);
   }
 #endif
   return e;
