@@ -37,7 +37,6 @@ __device__ __forceinline__ float not_zero(float b) { return math::add(b, std::nu
 template <class S>
 class RegularSteps : public PlainSteps {
  public:
-
   __device__ __forceinline__ static bool is_special(float value) { return is_irregular(value); }
   __device__ __forceinline__ static float begin(float x) { return x; }
   __device__ __forceinline__ static float end(float x) { return x; }

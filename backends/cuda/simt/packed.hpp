@@ -20,8 +20,7 @@ template <> struct pair<half> {
 template <> struct pair<bfloat16> {
   typedef __bf16 type __attribute__((ext_vector_type(2)));
 };
-template <class T>
-using pair_t = typename pair<T>::type;
+template <class T> using pair_t = typename pair<T>::type;
 
 /// (x, y), and its halves.
 template <class T>
@@ -77,8 +76,7 @@ struct Packed {
 };
 
 /// Whether S is computed on pairs.
-template <class S>
-inline constexpr bool is_packed = false;
+template <class S> inline constexpr bool is_packed = false;
 template <class T>
   requires requires { typename pair_t<T>; }
 inline constexpr bool is_packed<min_plus<T, T>> = true;
@@ -93,14 +91,11 @@ template <class T>
 inline constexpr bool is_packed<min_max<T, T>> = true;
 
 /// What a thread computes with: S, or its form on pairs.
-template <class S>
-using OnPairs = std::conditional_t<is_packed<S>, Packed<S>, S>;
+template <class S> using OnPairs = std::conditional_t<is_packed<S>, Packed<S>, S>;
 /// Outputs, along n, of an accumulator of `OnPairs<S>`.
-template <class S>
-inline constexpr int outputs_of = is_packed<S> ? 2 : 1;
+template <class S> inline constexpr int outputs_of = is_packed<S> ? 2 : 1;
 /// Whether the halves are computed one by one.
-template <class S>
-inline constexpr bool is_emulated = false;
+template <class S> inline constexpr bool is_emulated = false;
 template <class S>
   requires is_packed<S>
 inline constexpr bool is_emulated<S> = Packed<S>::emulated;

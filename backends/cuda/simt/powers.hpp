@@ -16,7 +16,6 @@ namespace rigel::backends::simt {
 template <class S>
 class PowersBySpecialFunctions : public PlainSteps {
  public:
-
   __device__ __forceinline__ PowersBySpecialFunctions(const S& s, const Parameters&, Table&, int, int) : p_(s.p) {}
 
   __device__ __forceinline__ float operator()(float x, float a, float b, std::int64_t) const {
@@ -28,8 +27,7 @@ class PowersBySpecialFunctions : public PlainSteps {
 };
 
 /// Σ |a − b|^p for any p > 0: in double as the semiring defines it.
-template <class S>
-using AnyPowers = std::conditional_t<has_special_powers<S>, PowersBySpecialFunctions<S>, Steps<S>>;
+template <class S> using AnyPowers = std::conditional_t<has_special_powers<S>, PowersBySpecialFunctions<S>, Steps<S>>;
 
 /// Σ |a − b|^p for p = halves / 2: products, and a square root if `halves` is odd. The relative error of a term is at most
 /// (halves + 2)·u. Subnormal differences count as 0 if p > 1.

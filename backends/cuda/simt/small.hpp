@@ -24,8 +24,7 @@
 namespace rigel::backends::simt {
 
 /// The binary logarithm of the numbers that a thread moves at a time to or from global memory: four, but at most 16 bytes.
-template <class T>
-inline constexpr int vector_bits_of = sizeof(T) == 8 ? 1 : 2;
+template <class T> inline constexpr int vector_bits_of = sizeof(T) == 8 ? 1 : 2;
 
 /// What a thread holds, by the sizes of a semiring's types.
 template <class S>
@@ -353,8 +352,7 @@ __global__ void __launch_bounds__(SmallTypes<S>::threads, SmallTypes<S>::blocks)
 }
 
 /// Whether a semiring has this kernel: all but those of very large structs.
-template <class S>
-inline constexpr bool has_small = sizeof(operand_t<S>) <= 64 && sizeof(typename S::accumulator) <= 64;
+template <class S> inline constexpr bool has_small = sizeof(operand_t<S>) <= 64 && sizeof(typename S::accumulator) <= 64;
 
 /// The facts that the plan needs.
 template <class S>

@@ -43,10 +43,8 @@ class Steps : public PlainSteps {
   const S& s_;
 };
 
-template <class S>
-inline constexpr bool is_linf = false;
-template <class E, class A>
-inline constexpr bool is_linf<linf<E, A>> = true;
+template <class S> inline constexpr bool is_linf = false;
+template <class E, class A> inline constexpr bool is_linf<linf<E, A>> = true;
 
 /// Minima and maxima of doubles. A block tests each element of a slab once. If none is special, no product is NaN, and the
 /// slab is added by operator(); else by exactly(). NaN stays in an accumulator in both.
@@ -98,8 +96,7 @@ template <class S>
 struct steps_for {
   using type = std::conditional_t<compares_doubles<S>, OrderedSteps<S>, Steps<S>>;
 };
-template <class S>
-using StepsFor = typename steps_for<S>::type;
+template <class S> using StepsFor = typename steps_for<S>::type;
 
 /// log Σ exp(a + b), a few k at a time: one maximum and one rescaling for all, one exponential each, by the special-function
 /// unit. An exponential is within 4 u, its argument x ≤ 0 within |x|·u.

@@ -38,13 +38,11 @@ __device__ __forceinline__ void copy_out(const Accumulator (&x)[Shape::outputs_m
 /// What C receives: an output itself, its square root, or its power with an exponent below 1.
 enum class Output { copy, root, power };
 /// Whether a semiring's kernels have a short path for `power`: sums of powers, whose roots are distances.
-template <class S>
-inline constexpr bool has_roots = sums_powers<S> && std::is_same_v<result_t<S>, float>;
+template <class S> inline constexpr bool has_roots = sums_powers<S> && std::is_same_v<result_t<S>, float>;
 
 /// Whether its square roots are distances. rounded_root() takes them for all outputs of a thread before the store in aligned
 /// tiles inside of C, rounded_roots() row by row in other tiles.
-template <class S>
-inline constexpr bool has_square_roots = std::is_same_v<S, l2_squared<float>>;
+template <class S> inline constexpr bool has_square_roots = std::is_same_v<S, l2_squared<float>>;
 
 /// √x rounded as IEEE 754 requires, without a branch (P. Markstein, IA-64 and Elementary Functions, 2000, chapter 9): r is
 /// the special-function unit's reciprocal root, y = x·r, and √x = y + (x − y²)·r/2. Small x are scaled by 2^64 to avoid
@@ -77,12 +75,10 @@ __device__ __forceinline__ bool rounded_roots(float (&x)[M][N]) {
 }
 
 /// Whether results are floats of 16-bit elements, which C may receive rounded to that type.
-template <class S>
-inline constexpr bool shortens = ShortFloat<typename S::element> && std::is_same_v<result_t<S>, float>;
+template <class S> inline constexpr bool shortens = ShortFloat<typename S::element> && std::is_same_v<result_t<S>, float>;
 
 /// Whether its square roots are distances that C may receive rounded so.
-template <class S>
-inline constexpr bool has_short_roots = shortens<S> && std::is_same_v<S, l2_squared<typename S::element>>;
+template <class S> inline constexpr bool has_short_roots = shortens<S> && std::is_same_v<S, l2_squared<typename S::element>>;
 
 /// Stores results in C. The three cases of Output, and rounded copies and roots, skip the per-output dispatch on epilogue and type.
 template <class S, class Finish>

@@ -36,10 +36,8 @@ inline constexpr bool leaves_by_rows =
     tile::chunk_of<tile::stored_t<operand_t<S>>> == 4;
 
 /// Whether whole tiles also apply short layers in registers: of sums of products in float.
-template <class S, class Finish>
-inline constexpr bool applies_layers = false;
-template <class E>
-inline constexpr bool applies_layers<plus_times<E, float>, detail::ProgramFinish> = true;
+template <class S, class Finish> inline constexpr bool applies_layers = false;
+template <class E> inline constexpr bool applies_layers<plus_times<E, float>, detail::ProgramFinish> = true;
 /// Whether they apply this one: a scale(), an add() and a relu(), or some of them.
 RIGEL_FUNCTION bool applies_in_registers(const epilogue::Layer& layer) {
   return !layer.has_matrix() && (layer.activation == epilogue::Kind::scale || layer.activation == epilogue::Kind::relu);

@@ -32,8 +32,7 @@ inline constexpr bool compares_doubles =
     (detail::has_ordered_add<S> || detail::has_ordered_multiply<S>);
 
 /// Registers per value.
-template <class T>
-inline constexpr int registers_of = (static_cast<int>(sizeof(T)) + 3) / 4;
+template <class T> inline constexpr int registers_of = (static_cast<int>(sizeof(T)) + 3) / 4;
 
 /// Whether steps are a few instructions, without temporaries.
 template <class S>
@@ -47,8 +46,7 @@ inline constexpr bool in_vectors =
     std::is_same_v<operand_t<S>, typename S::element> && registers_of<typename S::accumulator> == 1 && is_light<S>;
 
 /// Light semirings of floats, users' functors among them. Predicted times were fitted to six of the zoo's.
-template <class S>
-inline constexpr bool is_light_float = in_vectors<S> && std::is_same_v<typename S::element, float>;
+template <class S> inline constexpr bool is_light_float = in_vectors<S> && std::is_same_v<typename S::element, float>;
 
 /// Light semirings of 16-bit floats that sum in float: their operands are converted on the way to shared memory.
 template <class S>
@@ -56,8 +54,7 @@ inline constexpr bool widens = ShortFloat<typename S::element> && std::is_same_v
                                std::is_same_v<typename S::accumulator, float> && is_light<S>;
 
 /// Light semirings whose slabs hold floats, and one of the zoo on floats.
-template <class S>
-inline constexpr bool computes_floats = is_light_float<S> || widens<S>;
+template <class S> inline constexpr bool computes_floats = is_light_float<S> || widens<S>;
 template <class S>
 struct on_floats {
   using type = S;
@@ -67,19 +64,15 @@ template <template <class, class> class Semiring, class E>
 struct on_floats<Semiring<E, float>> {
   using type = Semiring<float, float>;
 };
-template <class S>
-using OnFloats = typename on_floats<S>::type;
+template <class S> using OnFloats = typename on_floats<S>::type;
 
 /// Whether ⊗ is a user's, and must see elements of A and B only: rows and columns of a tile beyond C's then repeat others.
 /// The zoo's takes any bits.
-template <class S>
-inline constexpr bool sees_elements_alone = !in_zoo<S>;
+template <class S> inline constexpr bool sees_elements_alone = !in_zoo<S>;
 
 /// The shape of a semiring's large or small tile.
-template <auto... numbers>
-using Large = tile::Shape<numbers..., tile::Role::large>;
-template <auto... numbers>
-using Small = tile::Shape<numbers..., tile::Role::small>;
+template <auto... numbers> using Large = tile::Shape<numbers..., tile::Role::large>;
+template <auto... numbers> using Small = tile::Shape<numbers..., tile::Role::small>;
 
 /// The tile of a semiring, in accumulators of `OnPairs<S>`: S::LargeTile if S has one (argument.hpp).
 template <class S>
@@ -134,16 +127,13 @@ using WholePowersTile = tile::Shape<8, 16, 16, 8, 8, 2, true>;
 template <class S, class Shape>
 inline constexpr bool is_whole_powers_tile = has_special_powers<S> && std::is_same_v<Shape, WholePowersTile>;
 
-template <class S>
-using LargeTile = decltype(large_tile<S>());
-template <class S>
-using SmallTile = decltype(small_tile<S>());
+template <class S> using LargeTile = decltype(large_tile<S>());
+template <class S> using SmallTile = decltype(small_tile<S>());
 
 /// The small tile of light semirings of floats with twice the threads. Its operands cost more. But the two warps of the small tile
 /// leave schedulers idle if a multiprocessor gets an odd number of tiles, most of all if it gets one.
 using WideTile = tile::Shape<8, 16, 8, 4, 8, 4, true, tile::Role::wide>;
-template <class S>
-inline constexpr bool has_wide_tile = is_light_float<S> && !tuning<S>.singles_only;
+template <class S> inline constexpr bool has_wide_tile = is_light_float<S> && !tuning<S>.singles_only;
 
 /// Whether accumulators are structs; and those of a user's functor, whose tiles have no shape of their own.
 template <class S>
@@ -183,8 +173,7 @@ inline constexpr tile::Way shifted_way_of_b = Shape::role == tile::Role::wide   
 
 /// Whether the unrolled slabs of a kernel in shifted vectors also start copies of incomplete vectors. If that spills, slabs that start
 /// them are not unrolled.
-template <class Shape>
-inline constexpr bool unrolls_parts = Shape::role != tile::Role::large;
+template <class Shape> inline constexpr bool unrolls_parts = Shape::role != tile::Role::large;
 
 /// Whether a tile's loop counts what is left of K in a register of its own. Clang otherwise computes it from K and the step, and ptxas
 /// then copies the loop's body to peel the first slab off: longer code, which costs small K up to 9 %, though its registers are at

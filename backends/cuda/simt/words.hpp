@@ -137,12 +137,10 @@ __global__ void __launch_bounds__(256)
 }
 
 /// The semiring on words that the tiles are told to compute.
-template <class S>
-using WordSemiring = typename by_words<S>::Steps::Semiring;
+template <class S> using WordSemiring = typename by_words<S>::Steps::Semiring;
 
 /// Elements in a word.
-template <class S>
-inline constexpr int in_word = 4 / static_cast<int>(sizeof(typename S::element));
+template <class S> inline constexpr int in_word = 4 / static_cast<int>(sizeof(typename S::element));
 
 /// Words along K, in whole slabs.
 template <class S, class Shape>
@@ -152,8 +150,7 @@ std::int64_t word_pitch(std::int64_t k) {
 }
 
 /// What is added to each word: 128 in each signed byte.
-template <class S>
-inline constexpr unsigned flip_of = std::is_same_v<typename S::element, std::int8_t> ? 0x80808080 : 0;
+template <class S> inline constexpr unsigned flip_of = std::is_same_v<typename S::element, std::int8_t> ? 0x80808080 : 0;
 
 using tensor::Lines, tensor::lines_of_a, tensor::lines_of_b, tensor::matrices_of;
 
