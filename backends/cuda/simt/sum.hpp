@@ -142,7 +142,11 @@ class TileSum {
 #pragma unroll
     for (int stage = 0; stage < ahead; ++stage) copies.start(stage, g.k - stage * Shape::depth);
     copies.finish(0);
-    [[maybe_unused]] bool special = copies.synchronize(0, g.k);
+    [[maybe_unused]] bool special = false;
+    if constexpr (tests)
+      special = copies.synchronize(0, g.k);
+    else
+      __syncthreads();
     if constexpr (tests) begin(x);
     if constexpr (unrolled) reads.read(0, 0, fragment_a[0], fragment_b[0]);
     int current = 0, free = ahead;
@@ -159,10 +163,11 @@ class TileSum {
         if constexpr (unrolled) add_unrolled(x, copies, reads, fragment_a, fragment_b, step, current, free, left, k0);
       } else if constexpr (any_k || !unrolled) {
         copies.start(free, left - ahead * Shape::depth);
+        // Declared even if it is not used: the order in which Clang sees variables decides about registers.
+        [[maybe_unused]] const int count = any_k && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
         if constexpr (Step::chunk > 1) {
           add_by_chunks(x, reads, step, current, left, k0);
         } else {
-          const int count = any_k && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
           const auto add_slab = [&](const auto& step) __attribute__((always_inline)) {
             add_by_steps(x, reads, fragment_a, fragment_b, step, current, count, k0);
           };
@@ -176,7 +181,10 @@ class TileSum {
           }
         }
         copies.finish(next(current));
-        special = copies.synchronize(next(current), left - Shape::depth);
+        if constexpr (tests)
+          special = copies.synchronize(next(current), left - Shape::depth);
+        else
+          __syncthreads();
       }
       if (left <= Shape::depth) break;
       free = current;
@@ -224,16 +232,11 @@ class TileSum {
       else
         b.finish(of_b(stage));
     }
-    /// Waits for all threads' copies of a slab. Returns whether any of its elements is special, if steps ask for that.
+    /// Waits for all threads' copies of a slab. Returns whether any of its elements is special.
     __device__ __forceinline__ bool synchronize(int stage, std::int64_t left) const {
-      if constexpr (tests) {
-        const auto is_special = [](const Operand& value) { return Step::is_special(value); };
-        const bool in_a = a.any(of_a(stage), left, is_special), in_b = b.any(of_b(stage), left, is_special);
-        return __syncthreads_or(in_a || in_b) != 0;
-      } else {
-        __syncthreads();
-        return false;
-      }
+      const auto is_special = [](const Operand& value) { return Step::is_special(value); };
+      const bool in_a = a.any(of_a(stage), left, is_special), in_b = b.any(of_b(stage), left, is_special);
+      return __syncthreads_or(in_a || in_b) != 0;
     }
   };
 
@@ -280,6 +283,7 @@ class TileSum {
   /// Adds slab `current`, of which `left` k exist: as many at a time as a step takes, and then one by one.
   __device__ __forceinline__ static void add_by_chunks(Registers& x, const Reads& reads, const Step& step, int current,
                                                        Count left, Count k0) {
+    // Computed again, since Clang optimises this function before it is inlined, and need not unroll for any count.
     const int count = any_k && left < Shape::depth ? static_cast<int>(left) : Shape::depth;
     Operand chunk_a[Step::chunk][Shape::outputs_m], chunk_b[Step::chunk][Shape::outputs_n];
     int k = 0;
