@@ -243,19 +243,14 @@ struct PowersOfMetric<lp_with_epsilon<float>> {
 template <class S>
 concept SumsPowersOfMetric = requires { typename PowersOfMetric<S>::ByTable; };
 
-template <class E>
-struct steps_for<canberra<E>> {
-  using type = std::conditional_t<has_steps_of_metric<canberra<E>>, CanberraSteps<canberra<E>>, Steps<canberra<E>>>;
+template <> struct steps_for<canberra<float>> {
+  using type = CanberraSteps<canberra<float>>;
 };
-template <class E>
-struct steps_for<divergence_from_mean<E>> {
-  using S = divergence_from_mean<E>;
-  using type = std::conditional_t<has_steps_of_metric<S>, DivergenceSteps<S>, Steps<S>>;
+template <> struct steps_for<divergence_from_mean<float>> {
+  using type = DivergenceSteps<divergence_from_mean<float>>;
 };
-template <class E>
-struct steps_for<relative_entropy<E>> {
-  using S = relative_entropy<E>;
-  using type = std::conditional_t<has_steps_of_metric<S>, EntropySteps<S>, Steps<S>>;
+template <> struct steps_for<relative_entropy<float>> {
+  using type = EntropySteps<relative_entropy<float>>;
 };
 
 }  // namespace rigel::backends::simt

@@ -77,18 +77,11 @@ struct Packed {
 
 /// Whether S is computed on pairs.
 template <class S> inline constexpr bool is_packed = false;
-template <class T>
-  requires requires { typename pair_t<T>; }
-inline constexpr bool is_packed<min_plus<T, T>> = true;
-template <class T>
-  requires requires { typename pair_t<T>; }
-inline constexpr bool is_packed<max_plus<T, T>> = true;
-template <class T>
-  requires requires { typename pair_t<T>; }
-inline constexpr bool is_packed<max_min<T, T>> = true;
-template <class T>
-  requires requires { typename pair_t<T>; }
-inline constexpr bool is_packed<min_max<T, T>> = true;
+template <template <class, class> class S, class T>
+  requires(requires { typename pair_t<T>; } &&
+           (std::is_same_v<S<T, T>, min_plus<T, T>> || std::is_same_v<S<T, T>, max_plus<T, T>> ||
+            std::is_same_v<S<T, T>, max_min<T, T>> || std::is_same_v<S<T, T>, min_max<T, T>>))
+inline constexpr bool is_packed<S<T, T>> = true;
 
 /// What a thread computes with: S, or its form on pairs.
 template <class S> using OnPairs = std::conditional_t<is_packed<S>, Packed<S>, S>;
