@@ -232,9 +232,12 @@ __device__ __forceinline__ void consume(Ring<Shape::stages> ring, const Slabs& s
       return false;
     };
     if constexpr (!Shape::few_registers) {
+      constexpr tensor::StorePolicy policy{.outputs_n = Storage::outputs,
+                                           .apart = 64,
+                                           .together = Shape::long_sums ? 2 : 4,
+                                           .all_layers = !stores_layers<S, Finish, Shape::n / 8>};
       if (!stored_as_they_are<true>(g, sums, o.batch, o.m, o.n, lane) && !layer())
-        tensor::store_tile<Storage::outputs, 64, Shape::long_sums ? 2 : 4, true, 4, !stores_layers<S, Finish, Shape::n / 8>>(
-            g, sums, o.batch, o.m, o.n, shared.buffers[warp].bytes, lane);
+        tensor::store_tile<policy>(g, sums, o.batch, o.m, o.n, shared.buffers[warp].bytes, lane);
     } else if (!stored_as_they_are<false>(g, sums, o.batch, o.m, o.n, lane)) {
       layer();
     }

@@ -245,9 +245,11 @@ __global__ void __launch_bounds__(Shape::threads, 1)
         if (stored_after_layer(g, x, shifts, work.origin.batch, m, n, lane)) return;
       }
       __syncwarp();
-      constexpr int together = ShortFloat<Element> || own_columns < 16 ? 4 : 0;
-      tensor::store_tile<Storage::outputs, 64, together, true, 4, !stores_layers<S, Finish, own_columns>>(
-          g, x, work.origin.batch, m, n, shared.received[0][warp], lane);
+      constexpr tensor::StorePolicy policy{.outputs_n = Storage::outputs,
+                                           .apart = 64,
+                                           .together = ShortFloat<Element> || own_columns < 16 ? 4 : 0,
+                                           .all_layers = !stores_layers<S, Finish, own_columns>};
+      tensor::store_tile<policy>(g, x, work.origin.batch, m, n, shared.received[0][warp], lane);
     }
   };
   if constexpr (Shape::parts == 1) {

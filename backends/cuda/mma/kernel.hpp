@@ -172,8 +172,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         tensor::stored_after_layer<Shape::outputs_n, 16, 2>(g, sums, o.batch, o.m + warp_m, o.n + warp_n,
                                                             reinterpret_cast<Sum*>(buffer), lane);
       } else {
-        store_tile<Shape::outputs_n, 16, large ? 1 : 2, !large, !large && ShortFloat<typename S::element> ? 4 : 0>(
-            g, sums, o.batch, o.m + warp_m, o.n + warp_n, buffer, lane);
+        constexpr tensor::StorePolicy policy{.outputs_n = Shape::outputs_n,
+                                             .apart = 16,
+                                             .together = large ? 1 : 2,
+                                             .accumulates = !large,
+                                             .layers = !large && ShortFloat<typename S::element> ? 4 : 0};
+        store_tile<policy>(g, sums, o.batch, o.m + warp_m, o.n + warp_n, buffer, lane);
       }
     }
   }

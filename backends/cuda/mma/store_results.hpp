@@ -63,7 +63,9 @@ __device__ __forceinline__ void store_results(const detail::Arguments<S, Finish>
         });
     constexpr bool large = is_large<Shape>;
     __syncwarp();
-    tensor::store_tile<outputs_n, 16, large ? 1 : 2, !large, 0>(g, sums, l, m, n, shared, lane);
+    constexpr tensor::StorePolicy policy{
+        .outputs_n = outputs_n, .apart = 16, .together = large ? 1 : 2, .accumulates = !large, .layers = 0};
+    tensor::store_tile<policy>(g, sums, l, m, n, shared, lane);
   } else {
     const S s = g.semiring(l);
     for_each_in_buffer<Shape>(

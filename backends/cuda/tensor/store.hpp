@@ -320,15 +320,22 @@ __device__ __forceinline__ bool stored_after_layer(const detail::Arguments<S, Fi
   return store.template operator()<typename S::accumulator>();
 }
 
+/// How a kernel stores a warp's outputs, as its registers allow.
+struct StorePolicy {
+  int outputs_n;            // columns that pass through the buffer at a time
+  int apart;                // rows from x[i] to x[i + 1]
+  int together;             // groups of four neighbours that a lane takes at a time after short steps; 0: no steps
+  bool accumulates = true;  // takes steps after a sum with C, too
+  int layers = 4;           // groups that a lane takes at a time after a Layer, for 64 outputs of a row; 0: no Layer
+  bool all_layers = true;   // takes those of elements in aligned groups of four (stored_after_layer()), too
+};
+
 /// Stores a warp's outputs, the first of which is C(l, m, n), as far as they exist. x[i][j] holds those of rows `apart`·i
-/// and columns 8·j on, as arch::Mma does; `outputs_n` columns at a time pass through `buffer`. `together`: how many groups of four neighbours a lane takes at a time after short steps, as registers allow; 0
-/// if there are none for steps. `accumulates`: whether there are some for steps after a sum with C; `layers`: how many
-/// groups it takes at a time after a Layer, or 0, for 64 outputs of a row; `takes_all`: the `elements` of stored_after_layer().
-template <int outputs_n, int apart = 16, int together = 2, bool accumulates = true, int layers = accumulates ? 4 : 0,
-          bool takes_all = true, class S, class Finish, class Sum, int rows, int columns>
+/// and columns 8·j on, as arch::Mma does.
+template <StorePolicy policy, class S, class Finish, class Sum, int rows, int columns>
 __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g, const Sum (&x)[rows][columns][4],
                                            std::int64_t l, std::int64_t m, std::int64_t n, unsigned char* buffer, int lane) {
-  constexpr int pitch = StoreBuffer<outputs_n, Sum>::pitch;
+  constexpr int outputs_n = policy.outputs_n, apart = policy.apart, pitch = StoreBuffer<outputs_n, Sum>::pitch;
   Sum* const sums = reinterpret_cast<Sum*>(buffer);
   const S s = g.semiring(l);
   const bool along_n = g.c_strides.column <= g.c_strides.row;
@@ -376,7 +383,7 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   if constexpr (takes_own) own = g.finish.template is_copy<Own>() && vectors_of.template operator()<Own>();
   bool elements = false, steps_to_own = false, steps_to_elements = false;
   // The largest tiles of floats have no registers left for steps.
-  constexpr bool takes_steps = together > 0 && std::is_same_v<Own, float> && (takes_elements || rows * columns <= 24);
+  constexpr bool takes_steps = policy.together > 0 && std::is_same_v<Own, float> && (takes_elements || rows * columns <= 24);
   if constexpr (takes_elements) {
     const bool vectors = vectors_of.template operator()<typename S::element>();
     elements = g.finish.template is_copy<typename S::element>() && vectors;
@@ -384,13 +391,13 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
   }
   if constexpr (takes_steps)
     steps_to_own = !own && g.finish.template runs_short<Own>() && vectors_of.template operator()<Own>();
-  const bool in_steps = (steps_to_own || steps_to_elements) && (accumulates || !g.accumulate);
+  const bool in_steps = (steps_to_own || steps_to_elements) && (policy.accumulates || !g.accumulate);
 
   if constexpr (std::is_same_v<Sum, double>)
     if (own) return store_doubles(g, x, l, m, n, lane);  // C receives sums as they are
-  if constexpr (takes_steps && layers > 0 && std::is_same_v<Finish, detail::ProgramFinish>)
+  if constexpr (takes_steps && policy.layers > 0 && std::is_same_v<Finish, detail::ProgramFinish>)
     if (!own && !elements && g.finish.is_layer && !g.accumulate && g.c_strides.column == 1 && g.n >= 4)
-      if (stored_after_layer<outputs_n, apart, layers, takes_all>(g, x, l, m, n, sums, lane)) return;
+      if (stored_after_layer<outputs_n, apart, policy.layers, policy.all_layers>(g, x, l, m, n, sums, lane)) return;
 
   for_each_piece<outputs_n, apart>(x, sums, lane, [&](int piece) __attribute__((always_inline)) {
     using Pieces = Pieces<outputs_n, apart, rows, columns>;
@@ -402,9 +409,9 @@ __device__ __forceinline__ void store_tile(const detail::Arguments<S, Finish>& g
     if constexpr (takes_steps)
       if (in_steps) {
         using Outputs = Groups<outputs_n, pitch>;
-        constexpr int at_once = together < Outputs::of_lane ? together : Outputs::of_lane;
+        constexpr int at_once = std::min(policy.together, Outputs::of_lane);
         Outputs outputs(l, m, n, row0, before, g.m - m, last_n, lane);
-        return store_steps<accumulates, at_once>(g, s, outputs, sums, steps_to_elements);
+        return store_steps<policy.accumulates, at_once>(g, s, outputs, sums, steps_to_elements);
       }
 #pragma unroll 1
     for (int e = lane; e < 8 * outputs_n; e += 32) {
