@@ -30,7 +30,7 @@ PROPERTIES = re.compile(r"Function properties for (\S+)")
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (\d+) registers")
 SHARED = re.compile(r"(\d+) bytes smem")
-# tile::Shape<threads m, threads n, outputs m, outputs n, depth, blocks, ahead>
+# tile::Shape<threads m, threads n, outputs m, outputs n, depth, blocks, ahead, role>
 SHAPE = re.compile(r"4tile5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELb")
 # mma::Shape<warps m, warps n, outputs m, outputs n, stages, blocks>
 WARPS = re.compile(r"5ShapeILi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EE")  # its namespace may be abbreviated
