@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rigel's C interface, librigel_c.so: contractions, distances, linear layers and closures on raw pointers. C99 and later, C++, and any
- * language that calls C. docs/semirings.md, distances.md and epilogues.md list what there is; docs/numerics.md says what results mean.
+ * Rigel's C interface, librigel_c.so: contractions, distances, linear layers and
+ * closures on raw pointers. C99 and later, C++, and any language that calls C. docs/semirings.md, distances.md and
+ * epilogues.md list what there is; docs/numerics.md says what results mean.
  *
  * Errors. A function returns RIGEL_OK or another code, and rigel_last_error() then has the words: the argument, its extents and
  * what was expected. A call that fails writes nothing, except to the message. No exception leaves the library.
@@ -223,20 +224,30 @@ rigel_code rigel_contract_workspace_size(rigel_handle* handle, const rigel_contr
 /* Arguments of rigel_cdist() other than operands. */
 typedef struct rigel_cdist_args {
   size_t size;
-  const char* metric; /* manhattan, euclidean, squared_euclidean, chebyshev, minkowski, inner_product, cosine, correlation, hamming,
-                         bit_hamming, bit_jaccard */
-  const rigel_parameter* parameters; /* minkowski: p > 0, 2 if it is not named */
+  /* Of all numbers: manhattan, euclidean, squared_euclidean, chebyshev, minkowski, inner_product, cosine, correlation, hamming,
+   * mahalanobis, hellinger, jaccard, dice, rogerstanimoto, russellrao, sokalsneath, yule.
+   * Of packed words, u8, u32 or u64: bit_hamming, bit_jaccard, bit_dice, bit_rogerstanimoto, bit_russellrao, bit_sokalsneath, bit_yule.
+   * Of f32 and f64: seuclidean, weighted_minkowski, minkowski_with_epsilon, haversine, canberra, braycurtis, jensenshannon,
+   * kl_divergence. */
+  const char* metric;
+  const rigel_parameter* parameters; /* p of minkowski, weighted_minkowski and minkowski_with_epsilon, 2 if it is not named; epsilon of
+                                        the last, 0 if it is not named */
   int32_t parameters_count;
   int32_t skip_epilogue; /* 1: without the metric's own last step, as a root */
   int32_t may_cancel;    /* 1: errors of Euclidean distances may be relative to the norms of the rows */
   int32_t reserved_flags;
   rigel_program epilogue; /* after the metric's own */
   rigel_options options;
-  int64_t reserved[4];
+  /* What a metric reads when it runs, of f32, or f64 if x holds f64, i32 or i64; d does not overlap it. mahalanobis: L, K x R, of the
+   * inverse covariance matrix L*transposed(L). seuclidean: 1 x K variances. weighted_minkowski: 1 x K weights, none negative. NULL for
+   * all others. */
+  const rigel_matrix* metric_matrix;
+  int64_t reserved[3];
 } rigel_cdist_args;
 
 /* D(l,m,n) = epilogue( metric(X(l,m,:), Z(l,n,:)) ). x: M x K and z: N x K, of one type; d: M x N, which overlaps neither.
-   Distances of integers do not wrap, unless d holds integers (docs/numerics.md). */
+ * Distances of integers do not wrap, unless d holds integers (docs/numerics.md). X from itself, the same data twice, is symmetric with a
+ * diagonal of 0, of codes too. */
 rigel_code rigel_cdist(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x, const rigel_matrix* z,
                        const rigel_matrix* d);
 rigel_code rigel_cdist_workspace_size(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x,
@@ -361,7 +372,6 @@ rigel_code rigel_explain_contract(rigel_handle* handle, const rigel_contract_arg
                                   const rigel_matrix* b, const rigel_matrix* c, char** json);
 rigel_code rigel_explain_cdist(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x, const rigel_matrix* z,
                                const rigel_matrix* d, char** json);
-
 /* Frees a text; nothing if it is NULL. */
 void rigel_free(char* text);
 

@@ -14,7 +14,7 @@ namespace rigel::c {
 
 /// A semiring's object, and its facts.
 struct Semiring {
-  static constexpr std::size_t capacity = 16;
+  static constexpr std::size_t capacity = 32;
 
   const SemiringInfo* info = nullptr;
   alignas(16) std::byte object[capacity] = {};

@@ -65,6 +65,7 @@ int main(int argc, char** argv) {
     OK(code);
     if (!handle) continue;
     test_calls(handle);
+    test_distances(handle);
     test_linear(handle);
     test_closures(handle);
     test_errors(handle);
