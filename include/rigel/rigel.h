@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rigel's C interface, librigel_c.so: contractions, distances, linear layers and
- * closures on raw pointers. C99 and later, C++, and any language that calls C. docs/semirings.md, distances.md and
+ * Rigel's C interface, librigel_c.so: contractions, distances, kernel matrices, linear layers and
+ * closures on raw pointers. C99 and later, C++, and any language that calls C. docs/semirings.md, distances.md, kernels.md and
  * epilogues.md list what there is; docs/numerics.md says what results mean.
  *
  * Errors. A function returns RIGEL_OK or another code, and rigel_last_error() then has the words: the argument, its extents and
@@ -253,6 +253,47 @@ rigel_code rigel_cdist(rigel_handle* handle, const rigel_cdist_args* args, const
 rigel_code rigel_cdist_workspace_size(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x,
                                       const rigel_matrix* z, const rigel_matrix* d, size_t* bytes);
 
+/* ---- kernel matrices --------------------------------------------------------------------------------------------------- */
+
+/* Arguments of rigel_kernel_matrix() other than operands. d is a distance, and q = x.z or, of "cosine", 1 less the metric's distance:
+ *
+ *   laplace, matern12    exp(-d/length)
+ *   gaussian             exp(-d^2/(2 bandwidth^2))
+ *   matern32             (1 + u)*exp(-u), u = sqrt(3)*d/length
+ *   matern52             (1 + u + u^2/3)*exp(-u), u = sqrt(5)*d/length
+ *   rational_quadratic   (1 + d^2/(2 alpha length^2))^-alpha
+ *   polynomial           (scale*q + offset)^degree; scale and offset are 1 if they are not named
+ *   sigmoid              tanh(scale*q + offset); offset is 0 if it is not named
+ *   cosine               q
+ *
+ * Lengths, bandwidths, alpha and degrees are positive. */
+typedef struct rigel_kernel_matrix_args {
+  size_t size;
+  const char* kernel;
+  const rigel_parameter* hyperparameters; /* the kernel's; those without a default are named */
+  const char* metric; /* as in rigel_cdist_args, which the kernel is one of: inner_product of polynomial and sigmoid, cosine or
+                         correlation of cosine; else any but inner_product and squared_euclidean */
+  const rigel_parameter* parameters; /* the metric's */
+  int32_t hyperparameters_count;
+  int32_t parameters_count;
+  double regularisation; /* is added to the outputs on the diagonal, */
+  int64_t m0, n0;        /* m + m0 = n + n0: where D lies in a larger matrix */
+  double threshold;      /* kernels of a smaller magnitude become 0, before regularisation */
+  int32_t may_cancel;    /* 1: as in rigel_cdist_args */
+  int32_t reserved_flags;
+  rigel_options options;
+  const rigel_matrix* metric_matrix; /* as in rigel_cdist_args */
+  int64_t reserved[3];
+} rigel_kernel_matrix_args;
+
+/* D(l,m,n) = k(X(l,m,:), Z(l,n,:)), then threshold and regularisation. x, z: as in rigel_cdist(); z may be NULL: X itself, with m0 = n0.
+   d: M x N of floating-point numbers. RIGEL_INVALID_ARGUMENT if a hyperparameter is out of its range, or so small that distances divided
+   by it overflow. */
+rigel_code rigel_kernel_matrix(rigel_handle* handle, const rigel_kernel_matrix_args* args, const rigel_matrix* x,
+                               const rigel_matrix* z, const rigel_matrix* d);
+rigel_code rigel_kernel_matrix_workspace_size(rigel_handle* handle, const rigel_kernel_matrix_args* args, const rigel_matrix* x,
+                                              const rigel_matrix* z, const rigel_matrix* d, size_t* bytes);
+
 /* ---- the linear layer -------------------------------------------------------------------------------------------------- */
 
 /* What a layer promises of its bits (docs/numerics.md). */
@@ -372,6 +413,8 @@ rigel_code rigel_explain_contract(rigel_handle* handle, const rigel_contract_arg
                                   const rigel_matrix* b, const rigel_matrix* c, char** json);
 rigel_code rigel_explain_cdist(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x, const rigel_matrix* z,
                                const rigel_matrix* d, char** json);
+rigel_code rigel_explain_kernel_matrix(rigel_handle* handle, const rigel_kernel_matrix_args* args, const rigel_matrix* x,
+                                       const rigel_matrix* z, const rigel_matrix* d, char** json);
 /* Frees a text; nothing if it is NULL. */
 void rigel_free(char* text);
 

@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
     if (!handle) continue;
     test_calls(handle);
     test_distances(handle);
+    test_kernels(handle);
     test_linear(handle);
     test_closures(handle);
     test_errors(handle);

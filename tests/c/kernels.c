@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Kernel matrices: every kernel against its formula. */
+#include "support.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { rows_x = 5, rows_z = 4, columns = 3 };
+
+static double x_values[rows_x * columns], z_values[rows_z * columns];
+
+static const double unit = 0x1p-53;
+
+static rigel_matrix doubles(const double* values, int rows, int count) {
+  const rigel_matrix empty = RIGEL_ROW_MAJOR(NULL, RIGEL_F64, rows, count);
+  rigel_matrix m = empty;
+  m.data = allocate((size_t)(rows * count) * sizeof(double));
+  if (values) memcpy(m.data, values, (size_t)(rows * count) * sizeof(double));
+  return m;
+}
+
+static double at(const rigel_matrix* m, int i, int j) { return ((const double*)m->data)[i * m->columns + j]; }
+
+static rigel_kernel_matrix_args kernel_args(const char* kernel, const char* metric, const rigel_parameter* hyperparameters, int count) {
+  rigel_kernel_matrix_args args;
+  memset(&args, 0, sizeof args);
+  args.size = sizeof args;
+  args.kernel = kernel;
+  args.metric = metric;
+  args.hyperparameters = hyperparameters;
+  args.hyperparameters_count = count;
+  args.options.precision = RIGEL_PRECISION_ACCUMULATOR;
+  return args;
+}
+
+/* The distance of two rows for p = 1 or 2, their product for p = 0, and for p = -1 the cosine. */
+static double between(const double* x, const double* z, int p) {
+  double sum = 0, of_x = 0, of_z = 0;
+  int k;
+  for (k = 0; k < columns; ++k) {
+    sum += p == 2 ? (x[k] - z[k]) * (x[k] - z[k]) : p == 1 ? fabs(x[k] - z[k]) : x[k] * z[k];
+    of_x += x[k] * x[k];
+    of_z += z[k] * z[k];
+  }
+  return p == 2 ? sqrt(sum) : p >= 0 ? sum : sum / sqrt(of_x * of_z);
+}
+
+static double laplace(double d) { return exp(-d / 1.5); }
+static double gaussian(double d) { return exp(-d * d / (2 * 1.5 * 1.5)); }
+static double matern32(double d) { return (1 + sqrt(3) * d / 1.5) * exp(-sqrt(3) * d / 1.5); }
+static double matern52(double d) { return (1 + sqrt(5) * d / 1.5 + 5 * d * d / (3 * 1.5 * 1.5)) * exp(-sqrt(5) * d / 1.5); }
+static double rational_quadratic(double d) { return pow(1 + d * d / (2 * 2.5 * 1.5 * 1.5), -2.5); }
+static double polynomial(double q) { return pow(0.5 * q + 2, 3); }
+static double cubic(double q) { return pow(q + 1, 3); } /* by default */
+static double sigmoid(double q) { return tanh(0.5 * q - 0.25); }
+static double itself(double q) { return q; }
+
+static const rigel_parameter length[] = {{"length", 1.5}}, bandwidth[] = {{"bandwidth", 1.5}},
+                             length_and_alpha[] = {{"alpha", 2.5}, {"length", 1.5}},
+                             of_polynomial[] = {{"degree", 3}, {"scale", 0.5}, {"offset", 2}},
+                             of_sigmoid[] = {{"scale", 0.5}, {"offset", -0.25}};
+
+static const struct {
+  const char *kernel, *metric;
+  int p, count;
+  const rigel_parameter* hyperparameters;
+  double (*of)(double);
+  double largest; /* of the kernel's value and of what it is computed from, for rows of numbers from -1 to 1 */
+} kernels[] = {{"laplace", "manhattan", 1, 1, length, laplace, 4},
+               {"matern12", "euclidean", 2, 1, length, laplace, 4},
+               {"gaussian", "euclidean", 2, 1, bandwidth, gaussian, 4},
+               {"matern32", "euclidean", 2, 1, length, matern32, 8},
+               {"matern52", "euclidean", 2, 1, length, matern52, 16},
+               {"rational_quadratic", "euclidean", 2, 2, length_and_alpha, rational_quadratic, 8},
+               {"polynomial", "inner_product", 0, 3, of_polynomial, polynomial, 43},
+               {"polynomial", "inner_product", 0, 1, of_polynomial, cubic, 64},
+               {"sigmoid", "inner_product", 0, 2, of_sigmoid, sigmoid, 4},
+               {"cosine", "cosine", -1, 0, NULL, itself, 2}};
+
+static void formulas(rigel_handle* handle) {
+  const rigel_matrix x = doubles(x_values, rows_x, columns), z = doubles(z_values, rows_z, columns),
+                     d = doubles(NULL, rows_x, rows_z);
+  size_t one;
+  int i, j;
+  for (one = 0; one < sizeof kernels / sizeof *kernels; ++one) {
+    const rigel_kernel_matrix_args args =
+        kernel_args(kernels[one].kernel, kernels[one].metric, kernels[one].hyperparameters, kernels[one].count);
+    size_t bytes = 1;
+    char* json = NULL;
+    OK(rigel_kernel_matrix(handle, &args, &x, &z, &d));
+    OK(rigel_kernel_matrix_workspace_size(handle, &args, &x, &z, &d, &bytes));
+    OK(rigel_explain_kernel_matrix(handle, &args, &x, &z, &d, &json));
+    CHECK(json && strstr(json, "\"chosen\": true") != NULL);
+    rigel_free(json);
+    OK(rigel_synchronize(handle));
+    for (i = 0; i < rows_x; ++i)
+      for (j = 0; j < rows_z; ++j) {
+        const double expected = kernels[one].of(between(x_values + i * columns, z_values + j * columns, kernels[one].p));
+        /* A sum of three terms, and steps that take or give at most `largest`, each within 4 units. */
+        check(fabs(at(&d, i, j) - expected) <= 32 * unit * kernels[one].largest, kernels[one].kernel, "", __FILE__, __LINE__);
+      }
+  }
+}
+
+/* X with itself, its diagonal, a threshold, and rows of a larger matrix. */
+static void options(rigel_handle* handle) {
+  const rigel_matrix x = doubles(x_values, rows_x, columns), d = doubles(NULL, rows_x, rows_x);
+  rigel_kernel_matrix_args args = kernel_args("gaussian", "euclidean", bandwidth, 1);
+  rigel_matrix last = x, last_rows = d;
+  int i, j;
+  args.regularisation = 0.25;
+  args.threshold = 0.7;
+  OK(rigel_kernel_matrix(handle, &args, &x, NULL, &d));
+  OK(rigel_synchronize(handle));
+  for (i = 0; i < rows_x; ++i)
+    for (j = 0; j < rows_x; ++j) {
+      const double k = gaussian(between(x_values + i * columns, x_values + j * columns, 2));
+      CHECK(at(&d, i, j) == at(&d, j, i));
+      CHECK(i == j ? at(&d, i, j) == 1.25 : k < 0.7 ? at(&d, i, j) == 0 : fabs(at(&d, i, j) - k) <= 64 * unit);
+    }
+  /* The last two rows of the same matrix. */
+  last.data = (double*)x.data + 3 * columns;
+  last.rows = last_rows.rows = 2;
+  last_rows.data = doubles(NULL, 2, rows_x).data;
+  args.m0 = 3;
+  OK(rigel_kernel_matrix(handle, &args, &last, &x, &last_rows));
+  OK(rigel_synchronize(handle));
+  for (i = 0; i < 2; ++i)
+    for (j = 0; j < rows_x; ++j) CHECK(fabs(at(&last_rows, i, j) - at(&d, 3 + i, j)) <= 64 * unit);
+}
+
+static void refused(rigel_handle* handle) {
+  const rigel_matrix x = doubles(x_values, rows_x, columns);
+  rigel_matrix d = doubles(NULL, rows_x, rows_x);
+  static const rigel_parameter none = {"length", 0}, unknown = {"width", 1};
+  rigel_kernel_matrix_args args = kernel_args("gausian", "euclidean", bandwidth, 1);
+#define CALL rigel_kernel_matrix(handle, &args, &x, &x, &d)
+#define REFUSES(code, text) FAILS(CALL, code, "rigel_kernel_matrix: ", text, NULL)
+  REFUSES(RIGEL_NOT_FOUND, "'gausian' is no kernel, expected one of laplace, gaussian, matern12");
+  args.kernel = NULL;
+  REFUSES(RIGEL_NOT_FOUND, "NULL is the name of no kernel");
+  args.kernel = "laplace";
+  REFUSES(RIGEL_NOT_FOUND, "kernel 'laplace' has no hyperparameter 'bandwidth', expected length");
+  args.hyperparameters_count = 0;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "args.hyperparameters have no 'length', expected one: kernel 'laplace' has no default for it");
+  args.hyperparameters_count = -1;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "hyperparameters_count is -1");
+  args = kernel_args("laplace", "euclidean", &none, 1);
+  REFUSES(RIGEL_INVALID_ARGUMENT, "the kernel's length is 0, expected a positive number");
+  args = kernel_args("cosine", "cosine", &unknown, 1);
+  REFUSES(RIGEL_NOT_FOUND, "kernel 'cosine' has no hyperparameter 'width', expected none");
+  args = kernel_args("laplace", "squared_euclidean", length, 1);
+  REFUSES(RIGEL_INVALID_ARGUMENT, "metric 'squared_euclidean' does not go with kernel 'laplace', expected one of distances");
+  args.metric = "inner_product";
+  REFUSES(RIGEL_INVALID_ARGUMENT, "metric 'inner_product' does not go with kernel 'laplace'");
+  args = kernel_args("polynomial", "euclidean", of_polynomial, 3);
+  REFUSES(RIGEL_INVALID_ARGUMENT, "metric 'euclidean' does not go with kernel 'polynomial', expected inner_product");
+  args = kernel_args("cosine", "euclidean", NULL, 0);
+  REFUSES(RIGEL_INVALID_ARGUMENT, "expected cosine or correlation");
+  args = kernel_args("laplace", "euclid", length, 1);
+  REFUSES(RIGEL_NOT_FOUND, "'euclid' is no metric");
+  args = kernel_args("laplace", "euclidean", length, 1);
+  args.size -= 8;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "args.size is");
+  args = kernel_args("laplace", "euclidean", length, 1);
+  args.reserved[2] = 1;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "args.reserved");
+  args = kernel_args("laplace", "euclidean", length, 1);
+  args.threshold = INFINITY;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "options.threshold is inf, expected a finite number");
+  args = kernel_args("laplace", "euclidean", length, 1);
+  args.metric_matrix = &x;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "args.metric_matrix is not NULL");
+  args.metric_matrix = NULL;
+  d.type = RIGEL_I64;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "D.type is i64, expected f16, bf16, f32 or f64");
+  d.type = RIGEL_F64;
+  d.columns = 4;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "D is 5x4, expected 5 columns to match the rows of Z 5x3");
+  d.columns = 5;
+  args.n0 = 1;
+  FAILS(rigel_kernel_matrix(handle, &args, &x, NULL, &d), RIGEL_INVALID_ARGUMENT,
+        "rigel_kernel_matrix: options.m0 is 0 and options.n0 is 1", NULL, NULL);
+  FAILS(rigel_kernel_matrix_workspace_size(handle, &args, &x, &x, &d, NULL), RIGEL_INVALID_ARGUMENT, "bytes is NULL", NULL, NULL);
+  CHECK(at(&d, 0, 0) == 0);
+#undef REFUSES
+#undef CALL
+}
+
+void test_kernels(rigel_handle* handle) {
+  int i;
+  for (i = 0; i < rows_x * columns; ++i) x_values[i] = 2 * next_random() - 1;
+  for (i = 0; i < rows_z * columns; ++i) z_values[i] = 2 * next_random() - 1;
+  formulas(handle);
+  options(handle);
+  refused(handle);
+}
