@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rigel's C interface, librigel_c.so: contractions, distances, kernel matrices, linear layers and
+ * Rigel's C interface, librigel_c.so: contractions, distances, kernel matrices, their gradients, linear layers and
  * closures on raw pointers. C99 and later, C++, and any language that calls C. docs/semirings.md, distances.md, kernels.md and
  * epilogues.md list what there is; docs/numerics.md says what results mean.
  *
@@ -294,6 +294,32 @@ rigel_code rigel_kernel_matrix(rigel_handle* handle, const rigel_kernel_matrix_a
 rigel_code rigel_kernel_matrix_workspace_size(rigel_handle* handle, const rigel_kernel_matrix_args* args, const rigel_matrix* x,
                                               const rigel_matrix* z, const rigel_matrix* d, size_t* bytes);
 
+/* ---- gradients --------------------------------------------------------------------------------------------------------- */
+
+/* Arguments of rigel_cdist_gradient() other than operands. */
+typedef struct rigel_cdist_gradient_args {
+  size_t size;
+  double p;                   /* a finite number above 0; 0: 2 */
+  const rigel_matrix* powers; /* p in memory, read when the kernel runs: 1 x 1 of Out's type for each batch or for all; p is then 0 */
+  double epsilon;             /* differences |D(l,n,m) - B(l,n,k)| below it count as 0 */
+  int64_t output_stride;      /* elements of Out from one o to the next; 0: N*M */
+  int32_t accumulate;         /* 1: adds to what is in Out */
+  int32_t may_cancel;         /* 1: p = 2 of f32 may be matrix products, whose errors are relative to distances from a mean point */
+  rigel_options options;
+  int64_t reserved[4];
+} rigel_cdist_gradient_args;
+
+/* Out(l,o,n,m) = sum_k C(l,o,k)*A(l,k,m)*sign(t)*|t|^(p-1), t = D(l,n,m) - B(l,n,k); where t or A(l,k,m) is 0 the term is 0. It is the
+ * gradient by coordinate n of point m of sum_k C(o,k)*f(|x_m - z_k|_p), if column m of D is x_m, column k of B is z_k and A(k,m) =
+ * f'(r)*r^(1-p), r = |x_m - z_k|_p.
+ * a, b, c, d   K x M, N x K, O x K and N x M, of one type, f32 or f64
+ * out          N x M of the same type, which overlaps no input: the matrix of o = 0; those of other o follow at args->output_stride */
+rigel_code rigel_cdist_gradient(rigel_handle* handle, const rigel_cdist_gradient_args* args, const rigel_matrix* a,
+                                const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d, const rigel_matrix* out);
+rigel_code rigel_cdist_gradient_workspace_size(rigel_handle* handle, const rigel_cdist_gradient_args* args, const rigel_matrix* a,
+                                               const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d,
+                                               const rigel_matrix* out, size_t* bytes);
+
 /* ---- the linear layer -------------------------------------------------------------------------------------------------- */
 
 /* What a layer promises of its bits (docs/numerics.md). */
@@ -415,6 +441,9 @@ rigel_code rigel_explain_cdist(rigel_handle* handle, const rigel_cdist_args* arg
                                const rigel_matrix* d, char** json);
 rigel_code rigel_explain_kernel_matrix(rigel_handle* handle, const rigel_kernel_matrix_args* args, const rigel_matrix* x,
                                        const rigel_matrix* z, const rigel_matrix* d, char** json);
+rigel_code rigel_explain_cdist_gradient(rigel_handle* handle, const rigel_cdist_gradient_args* args, const rigel_matrix* a,
+                                        const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d, const rigel_matrix* out,
+                                        char** json);
 /* Frees a text; nothing if it is NULL. */
 void rigel_free(char* text);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Kernel matrices: every kernel against its formula. */
+ * Kernel matrices: every kernel against its formula. Gradients of distances, against sums. */
 #include "support.h"
 
 #include <math.h>
@@ -188,6 +188,123 @@ static void refused(rigel_handle* handle) {
 #undef CALL
 }
 
+/* ---- gradients of distances ---- */
+
+static rigel_cdist_gradient_args distance_args(double p) {
+  rigel_cdist_gradient_args args;
+  memset(&args, 0, sizeof args);
+  args.size = sizeof args;
+  args.p = p;
+  return args;
+}
+
+/* Two batches of two outputs, whose matrices lie apart; one A, C and D for both batches. */
+static void distance_gradients(rigel_handle* handle) {
+  enum { n = 3, m = 5, k = 7, outputs = 2, batches = 2, apart = n * m + 2 };
+  static const double powers[batches] = {1.5, 3};
+  double* const out_data = allocate(batches * outputs * apart * sizeof(double));
+  rigel_matrix a = doubles(NULL, k, m), b = doubles(NULL, batches * n, k), c = doubles(NULL, outputs, k), d = doubles(NULL, n, m);
+  rigel_matrix out = RIGEL_ROW_MAJOR(out_data, RIGEL_F64, n, m), of_powers = doubles(powers, batches, 1);
+  int one, l, o, i, j, s;
+  for (i = 0; i < k * m; ++i) ((double*)a.data)[i] = next_random();
+  for (i = 0; i < batches * n * k; ++i) ((double*)b.data)[i] = next_random();
+  for (i = 0; i < outputs * k; ++i) ((double*)c.data)[i] = next_random();
+  for (i = 0; i < n * m; ++i) ((double*)d.data)[i] = next_random();
+  b.batches = out.batches = of_powers.batches = batches;
+  b.rows = n;
+  b.batch_stride = n * k;
+  out.batch_stride = outputs * apart;
+  of_powers.rows = 1;
+  of_powers.batch_stride = 1;
+  for (one = 0; one < 5; ++one) { /* p = 2 by default, 1, 2.5, and one for each batch, added to Out */
+    static const double numbers[] = {0, 1, 2.5, 0, 0};
+    rigel_cdist_gradient_args args = distance_args(numbers[one]);
+    size_t bytes = 1;
+    char* json = NULL;
+    if (one >= 3) args.powers = &of_powers;
+    args.accumulate = one == 4;
+    args.epsilon = 0.125;
+    args.output_stride = apart;
+    if (one < 4)
+      for (i = 0; i < batches * outputs * apart; ++i) out_data[i] = -1;
+    OK(rigel_cdist_gradient(handle, &args, &a, &b, &c, &d, &out));
+    OK(rigel_cdist_gradient_workspace_size(handle, &args, &a, &b, &c, &d, &out, &bytes));
+    OK(rigel_explain_cdist_gradient(handle, &args, &a, &b, &c, &d, &out, &json));
+    CHECK(json && strstr(json, "\"chosen\": true"));
+    rigel_free(json);
+    OK(rigel_synchronize(handle));
+    for (l = 0; l < batches; ++l)
+      for (o = 0; o < outputs; ++o) {
+        const double p = one >= 3 ? powers[l] : one == 0 ? 2 : numbers[one];
+        const double* const result = out_data + (l * outputs + o) * apart;
+        for (i = 0; i < n; ++i)
+          for (j = 0; j < m; ++j) {
+            double sum = 0;
+            for (s = 0; s < k; ++s) {
+              const double t = at(&d, i, j) - ((double*)b.data)[l * n * k + i * k + s];
+              if (fabs(t) >= 0.125) sum += at(&c, o, s) * at(&a, s, j) * (t > 0 ? 1 : -1) * pow(fabs(t), p - 1);
+            }
+            /* Seven terms below 1, each within 16 units; the second sum of two starts with the first. */
+            CHECK(fabs(result[i * m + j] - (one == 4 ? 2 : 1) * sum) <= 2 * 7 * 24 * unit);
+          }
+        CHECK(result[n * m] == -1 && result[n * m + 1] == -1);
+      }
+  }
+  /* Without a stride the matrices follow each other. */
+  {
+    rigel_cdist_gradient_args args = distance_args(1);
+    const double first = at(&c, 0, 0);
+    out.batches = 1;
+    b.batches = 1;
+    for (s = 0; s < k; ++s) ((double*)c.data)[k + s] = 2 * ((double*)c.data)[s];
+    OK(rigel_cdist_gradient(handle, &args, &a, &b, &c, &d, &out));
+    OK(rigel_synchronize(handle));
+    CHECK(first > 0);
+    for (i = 0; i < n * m; ++i) CHECK(fabs(out_data[n * m + i] - 2 * out_data[i]) <= 7 * 4 * unit);
+  }
+}
+
+static void refused_distance_gradients(rigel_handle* handle) {
+  const rigel_matrix a = doubles(NULL, 4, 3), b = doubles(NULL, 2, 4), c = doubles(NULL, 2, 4);
+  rigel_matrix d = doubles(NULL, 2, 3), out = doubles(NULL, 4, 3), powers = doubles(NULL, 1, 2);
+  rigel_cdist_gradient_args args = distance_args(-1);
+  out.rows = 2;
+#define REFUSES(text) \
+  FAILS(rigel_cdist_gradient(handle, &args, &a, &b, &c, &d, &out), RIGEL_INVALID_ARGUMENT, "rigel_cdist_gradient: ", text, NULL)
+  REFUSES("p is -1");
+  args = distance_args(INFINITY);
+  REFUSES("p is inf");
+  args = distance_args(0);
+  args.epsilon = -1;
+  REFUSES("args.epsilon is -1");
+  args = distance_args(0);
+  args.output_stride = -1;
+  REFUSES("args.output_stride is -1, expected 0 or more");
+  args.output_stride = INT64_MAX / 8;
+  REFUSES("Out with all outputs");
+  args = distance_args(2);
+  args.powers = &powers;
+  REFUSES("args.p is 2.000000, expected 0: args.powers has it");
+  args.p = 0;
+  REFUSES("args.powers is 1x2, expected 1x1");
+  powers.type = RIGEL_F32;
+  REFUSES("args.powers is 1x2 of f32, expected f64 as Out");
+  args = distance_args(0);
+  args.reserved[3] = 1;
+  REFUSES("args.reserved");
+  args = distance_args(0);
+  d.rows = 3;
+  REFUSES("D is 3x3, expected 2x3 (N x M) to match Out 2x2x3");
+  d.rows = 2;
+  d.type = RIGEL_F32;
+  REFUSES("D is 2x3 of f32, expected f64 as A");
+  d.type = RIGEL_F64;
+  args.output_stride = 1;
+  REFUSES("Out 2x2x3 overlaps itself");
+  FAILS(rigel_cdist_gradient(handle, &args, &a, &b, &c, &d, NULL), RIGEL_INVALID_ARGUMENT, "Out is NULL", NULL, NULL);
+#undef REFUSES
+}
+
 void test_kernels(rigel_handle* handle) {
   int i;
   for (i = 0; i < rows_x * columns; ++i) x_values[i] = 2 * next_random() - 1;
@@ -195,4 +312,6 @@ void test_kernels(rigel_handle* handle) {
   formulas(handle);
   options(handle);
   refused(handle);
+  distance_gradients(handle);
+  refused_distance_gradients(handle);
 }
