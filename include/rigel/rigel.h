@@ -320,6 +320,45 @@ rigel_code rigel_cdist_gradient_workspace_size(rigel_handle* handle, const rigel
                                                const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d,
                                                const rigel_matrix* out, size_t* bytes);
 
+/* Where the gradient by a hyperparameter goes: 1 x 1 of f32 or f64 for each batch. */
+typedef struct rigel_hyperparameter_gradient {
+  const char* name;
+  rigel_matrix matrix;
+} rigel_hyperparameter_gradient;
+
+/* Arguments of rigel_kernel_matrix_gradient() other than operands. */
+typedef struct rigel_kernel_matrix_gradient_args {
+  size_t size;
+  const char* kernel;                     /* as in rigel_kernel_matrix_args, but for cosine */
+  const rigel_parameter* hyperparameters; /* the same */
+  const char* metric; /* euclidean, manhattan or minkowski of kernels of distances; inner_product of polynomial and sigmoid */
+  const rigel_parameter* parameters; /* the metric's */
+  int32_t hyperparameters_count;
+  int32_t parameters_count;
+  const rigel_hyperparameter_gradient* gradients; /* those by hyperparameters that are wanted */
+  int32_t gradients_count;
+  int32_t accumulate; /* 1: adds to what is in dX, dZ and the gradients by hyperparameters */
+  int32_t may_cancel; /* 1: as in rigel_cdist_gradient_args */
+  int32_t reserved_flags;
+  double epsilon;     /* of distances: differences |x_k - z_k| below it count as 0 in dX and dZ */
+  int64_t block_rows; /* rows of X at a time; 0: as many as 256 MiB of weights have. Bits depend on it */
+  rigel_options options; /* kernel is NULL, and require 0: two runs give the same bits */
+  int64_t reserved[4];
+} rigel_kernel_matrix_gradient_args;
+
+/* The gradients of a loss whose gradient by rigel_kernel_matrix() is G: dX(l,m,:) = sum_n G(l,m,n)*dk/dx, dZ(l,n,:) = sum_m
+ * G(l,m,n)*dk/dz and, by a hyperparameter, sum_mn G(l,m,n)*dk/dtheta. Points that coincide have the subgradient 0.
+ * x, z     M x K and N x K, of f32 or f64, as all matrices. z may be NULL: X with itself, dX then is the sum of both gradients
+ * g, v     G: M x N, and v is NULL. Or M x 1 and N x 1: G is g times transposed v
+ * dx, dz   M x K and N x K, written; they overlap nothing. NULL: not wanted */
+rigel_code rigel_kernel_matrix_gradient(rigel_handle* handle, const rigel_kernel_matrix_gradient_args* args, const rigel_matrix* x,
+                                        const rigel_matrix* z, const rigel_matrix* g, const rigel_matrix* v, const rigel_matrix* dx,
+                                        const rigel_matrix* dz);
+rigel_code rigel_kernel_matrix_gradient_workspace_size(rigel_handle* handle, const rigel_kernel_matrix_gradient_args* args,
+                                                       const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* g,
+                                                       const rigel_matrix* v, const rigel_matrix* dx, const rigel_matrix* dz,
+                                                       size_t* bytes);
+
 /* ---- the linear layer -------------------------------------------------------------------------------------------------- */
 
 /* What a layer promises of its bits (docs/numerics.md). */
@@ -444,6 +483,12 @@ rigel_code rigel_explain_kernel_matrix(rigel_handle* handle, const rigel_kernel_
 rigel_code rigel_explain_cdist_gradient(rigel_handle* handle, const rigel_cdist_gradient_args* args, const rigel_matrix* a,
                                         const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d, const rigel_matrix* out,
                                         char** json);
+/* The parts of the same call, of the first block of rows: {"bytes": …, "block_rows": …, "parts": [{"part": …, "problem": …,
+ * "candidates": …}, …]}. */
+rigel_code rigel_explain_kernel_matrix_gradient(rigel_handle* handle, const rigel_kernel_matrix_gradient_args* args,
+                                                const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* g,
+                                                const rigel_matrix* v, const rigel_matrix* dx, const rigel_matrix* dz, char** json);
+
 /* Frees a text; nothing if it is NULL. */
 void rigel_free(char* text);
 

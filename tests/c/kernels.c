@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Kernel matrices: every kernel against its formula. Gradients of distances, against sums. */
+ * Kernel matrices: every kernel against its formula. Their gradients, and those of distances, against sums that are derived by hand. */
 #include "support.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 enum { rows_x = 5, rows_z = 4, columns = 3 };
 
-static double x_values[rows_x * columns], z_values[rows_z * columns];
+static double x_values[rows_x * columns], z_values[rows_z * columns], g_values[rows_x * rows_z];
 
 static const double unit = 0x1p-53;
 
@@ -188,6 +188,189 @@ static void refused(rigel_handle* handle) {
 #undef CALL
 }
 
+/* ---- gradients of kernel matrices ---- */
+
+static rigel_kernel_matrix_gradient_args gradient_args(const char* kernel, const char* metric, const rigel_parameter* hyperparameters,
+                                                       int count) {
+  rigel_kernel_matrix_gradient_args args;
+  memset(&args, 0, sizeof args);
+  args.size = sizeof args;
+  args.kernel = kernel;
+  args.metric = metric;
+  args.hyperparameters = hyperparameters;
+  args.hyperparameters_count = count;
+  return args;
+}
+
+/* What dk/dx_k and dk/dtheta are for one pair of rows, and a bound of the magnitudes that they are computed from. */
+typedef void (*derivative)(const double* x, const double* z, double by_x[columns], double by_hyperparameters[3]);
+
+static void of_gaussian(const double* x, const double* z, double by_x[columns], double by[3]) {
+  const double d = between(x, z, 2), b = 1.5, k = gaussian(d);
+  int c;
+  for (c = 0; c < columns; ++c) by_x[c] = -k * (x[c] - z[c]) / (b * b);
+  by[0] = k * d * d / (b * b * b);
+}
+static void of_laplace(const double* x, const double* z, double by_x[columns], double by[3]) {
+  const double d = between(x, z, 1), k = laplace(d);
+  int c;
+  for (c = 0; c < columns; ++c) by_x[c] = x[c] == z[c] ? 0 : (x[c] > z[c] ? -k : k) / 1.5;
+  by[0] = k * d / (1.5 * 1.5);
+}
+static void of_cubic(const double* x, const double* z, double by_x[columns], double by[3]) {
+  const double q = between(x, z, 0), b = 0.5 * q + 2;
+  int c;
+  for (c = 0; c < columns; ++c) by_x[c] = 3 * b * b * 0.5 * z[c];
+  by[0] = b * b * b * log(b);
+  by[1] = 3 * b * b * q;
+  by[2] = 3 * b * b;
+}
+
+static const struct {
+  const char *kernel, *metric;
+  const rigel_parameter* hyperparameters;
+  int count;
+  derivative of;
+} differentiable[] = {{"gaussian", "euclidean", bandwidth, 1, of_gaussian},
+                      {"laplace", "manhattan", length, 1, of_laplace},
+                      {"polynomial", "inner_product", of_polynomial, 3, of_cubic}};
+
+/* Each sum has at most 20 terms, which are below 50 and within 32 units. */
+static const double tolerance = 20 * 50 * 64 * 0x1p-53;
+
+static void gradients(rigel_handle* handle, int is_outer) {
+  const rigel_matrix x = doubles(x_values, rows_x, columns), z = doubles(z_values, rows_z, columns),
+                     g = doubles(g_values, rows_x, is_outer ? 1 : rows_z), v = doubles(g_values + rows_x, rows_z, 1),
+                     dx = doubles(NULL, rows_x, columns), dz = doubles(NULL, rows_z, columns);
+  rigel_hyperparameter_gradient wanted[3];
+  size_t one;
+  int i, j, c, times;
+  for (one = 0; one < 3; ++one) {
+    rigel_kernel_matrix_gradient_args args = gradient_args(differentiable[one].kernel, differentiable[one].metric,
+                                                           differentiable[one].hyperparameters, differentiable[one].count);
+    double by_x[rows_x * columns] = {0}, by_z[rows_z * columns] = {0}, by_hyperparameters[3] = {0};
+    size_t bytes = 0;
+    char* json = NULL;
+    for (i = 0; i < rows_x; ++i)
+      for (j = 0; j < rows_z; ++j) {
+        const double weight = is_outer ? g_values[i] * g_values[rows_x + j] : g_values[i * rows_z + j];
+        double of_x[columns], of_z[columns], by[3] = {0};
+        differentiable[one].of(z_values + j * columns, x_values + i * columns, of_z, by);
+        differentiable[one].of(x_values + i * columns, z_values + j * columns, of_x, by);
+        for (c = 0; c < columns; ++c) {
+          by_x[i * columns + c] += weight * of_x[c];
+          by_z[j * columns + c] += weight * of_z[c];
+        }
+        for (c = 0; c < 3; ++c) by_hyperparameters[c] += weight * by[c];
+      }
+    for (c = 0; c < differentiable[one].count; ++c) {
+      wanted[c].name = differentiable[one].hyperparameters[c].name;
+      wanted[c].matrix = doubles(NULL, 1, 1);
+    }
+    args.gradients = wanted;
+    args.gradients_count = differentiable[one].count;
+    OK(rigel_kernel_matrix_gradient_workspace_size(handle, &args, &x, &z, &g, is_outer ? &v : NULL, &dx, &dz, &bytes));
+    CHECK(bytes > 0);
+    args.options.workspace = allocate(bytes);
+    args.options.workspace_bytes = bytes;
+    OK(rigel_explain_kernel_matrix_gradient(handle, &args, &x, &z, &g, is_outer ? &v : NULL, &dx, &dz, &json));
+    CHECK(json && strstr(json, "\"part\": \"dX\"") && strstr(json, "\"part\": \"dZ\""));
+    CHECK(json && strstr(json, differentiable[one].of == of_cubic ? "\"part\": \"products\"" : "\"part\": \"distances\""));
+    rigel_free(json);
+    for (times = 1; times <= 2; ++times) {
+      args.accumulate = times - 1;
+      OK(rigel_kernel_matrix_gradient(handle, &args, &x, &z, &g, is_outer ? &v : NULL, &dx, &dz));
+      OK(rigel_synchronize(handle));
+      for (i = 0; i < rows_x * columns; ++i) CHECK(fabs(((double*)dx.data)[i] - times * by_x[i]) <= times * tolerance);
+      for (i = 0; i < rows_z * columns; ++i) CHECK(fabs(((double*)dz.data)[i] - times * by_z[i]) <= times * tolerance);
+      for (c = 0; c < differentiable[one].count; ++c)
+        CHECK(fabs(*(double*)wanted[c].matrix.data - times * by_hyperparameters[c]) <= times * tolerance);
+    }
+  }
+}
+
+/* X with itself: the sum of the gradients by both arguments. */
+static void gradient_of_self(rigel_handle* handle) {
+  const rigel_matrix x = doubles(x_values, rows_x, columns), g = doubles(NULL, rows_x, rows_x), dx = doubles(NULL, rows_x, columns);
+  const rigel_kernel_matrix_gradient_args args = gradient_args("gaussian", "euclidean", bandwidth, 1);
+  double expected[rows_x * columns] = {0};
+  int i, j, c;
+  for (i = 0; i < rows_x * rows_x; ++i) ((double*)g.data)[i] = g_values[i % (rows_x * rows_z)];
+  for (i = 0; i < rows_x; ++i)
+    for (j = 0; j < rows_x; ++j) {
+      double by_x[columns], by[3];
+      of_gaussian(x_values + i * columns, x_values + j * columns, by_x, by);
+      for (c = 0; c < columns; ++c) {
+        expected[i * columns + c] += at(&g, i, j) * by_x[c];
+        expected[j * columns + c] -= at(&g, i, j) * by_x[c];
+      }
+    }
+  OK(rigel_kernel_matrix_gradient(handle, &args, &x, NULL, &g, NULL, &dx, NULL));
+  OK(rigel_synchronize(handle));
+  for (i = 0; i < rows_x * columns; ++i) CHECK(fabs(((double*)dx.data)[i] - expected[i]) <= tolerance);
+}
+
+static void refused_gradients(rigel_handle* handle) {
+  const rigel_matrix x = doubles(x_values, rows_x, columns), z = doubles(z_values, rows_z, columns),
+                     dx = doubles(NULL, rows_x, columns), dz = doubles(NULL, rows_z, columns);
+  rigel_matrix g = doubles(g_values, rows_x, rows_z);
+  rigel_hyperparameter_gradient wanted[2];
+  rigel_kernel_matrix_gradient_args args;
+#define RESET args = gradient_args("gaussian", "euclidean", bandwidth, 1)
+#define REFUSES(code, text) \
+  FAILS(rigel_kernel_matrix_gradient(handle, &args, &x, &z, &g, NULL, &dx, &dz), code, "rigel_kernel_matrix_gradient: ", text, NULL)
+  RESET;
+  args.kernel = "cosine";
+  args.metric = "cosine";
+  args.hyperparameters_count = 0;
+  REFUSES(RIGEL_UNSUPPORTED, "metric 'cosine' has no gradient here, expected euclidean, manhattan, minkowski or inner_product");
+  RESET;
+  args.metric = "chebyshev";
+  REFUSES(RIGEL_UNSUPPORTED, "metric 'chebyshev' has no gradient here");
+  RESET;
+  wanted[0].name = "length";
+  wanted[0].matrix = doubles(NULL, 1, 1);
+  args.gradients = wanted;
+  args.gradients_count = 1;
+  REFUSES(RIGEL_NOT_FOUND, "kernel 'gaussian' has no hyperparameter 'length', expected bandwidth");
+  wanted[0].name = "bandwidth";
+  wanted[1] = wanted[0];
+  args.gradients_count = 2;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "args.gradients name 'bandwidth' twice");
+  args.gradients_count = 1;
+  wanted[0].matrix.columns = 2;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "the gradient by bandwidth is 1x2, expected 1x1");
+  wanted[0].name = NULL;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "args.gradients[0].name is NULL");
+  args.gradients = NULL;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "args.gradients_count is 1");
+  RESET;
+  args.options.kernel = "host";
+  REFUSES(RIGEL_INVALID_ARGUMENT, "args.options.kernel is not NULL");
+  RESET;
+  args.options.require = RIGEL_REPEATABLE;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "args.options.require is 2, expected 0");
+  RESET;
+  args.epsilon = -1;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "args.epsilon is -1");
+  RESET;
+  args.block_rows = -1;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "options.block_rows is -1, expected 0 or more");
+  RESET;
+  g.columns = 3;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "G is 5x3, expected 5x4 (M x N) to match X 5x3 and Z 4x3");
+  g.columns = 4;
+  g.type = RIGEL_F32;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "G is 5x4 of f32, expected f64 as X");
+  g.type = RIGEL_F64;
+  FAILS(rigel_kernel_matrix_gradient(handle, &args, &x, NULL, &g, NULL, &dx, &dz), RIGEL_INVALID_ARGUMENT,
+        "rigel_kernel_matrix_gradient: dZ is not NULL, and Z is", NULL, NULL);
+  FAILS(rigel_kernel_matrix_gradient(handle, &args, &x, &z, NULL, NULL, &dx, &dz), RIGEL_INVALID_ARGUMENT, "G is NULL", NULL, NULL);
+  CHECK(at(&dx, 0, 0) == 0 && at(&dz, 0, 0) == 0);
+#undef REFUSES
+#undef RESET
+}
+
 /* ---- gradients of distances ---- */
 
 static rigel_cdist_gradient_args distance_args(double p) {
@@ -309,9 +492,14 @@ void test_kernels(rigel_handle* handle) {
   int i;
   for (i = 0; i < rows_x * columns; ++i) x_values[i] = 2 * next_random() - 1;
   for (i = 0; i < rows_z * columns; ++i) z_values[i] = 2 * next_random() - 1;
+  for (i = 0; i < rows_x * rows_z; ++i) g_values[i] = 2 * next_random() - 1;
   formulas(handle);
   options(handle);
   refused(handle);
+  gradients(handle, 0);
+  gradients(handle, 1);
+  gradient_of_self(handle);
+  refused_gradients(handle);
   distance_gradients(handle);
   refused_distance_gradients(handle);
 }
