@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rigel's C interface, librigel_c.so: contractions, distances, kernel matrices, their gradients, linear layers and
+ * Rigel's C interface, librigel_c.so: contractions, distances, kernel matrices, their gradients, linear layers, linear systems and
  * closures on raw pointers. C99 and later, C++, and any language that calls C. docs/semirings.md, distances.md, kernels.md and
  * epilogues.md list what there is; docs/numerics.md says what results mean.
  *
@@ -422,6 +422,66 @@ rigel_code rigel_linear_backward_input_workspace_size(rigel_handle* handle, cons
                                                       const rigel_matrix* w, const rigel_matrix* dx, const rigel_matrix* z,
                                                       size_t* bytes);
 
+/* ---- linear systems and eigenvectors ----------------------------------------------------------------------------------- */
+
+enum { RIGEL_LOWER = 0, RIGEL_UPPER = 1 };
+
+/* Arguments of the solves other than operands. */
+typedef struct rigel_solve_args {
+  size_t size;
+  int32_t triangle;    /* of a symmetric A, or of its factor: the other one is not read */
+  int32_t overwrite_a; /* 1: A's memory is used: a factor or eigenvectors may go to A itself, else A is unspecified afterwards */
+  int32_t overwrite_b; /* 1: X may be B itself */
+  int32_t check;       /* 1: waits for the result; RIGEL_INVALID_ARGUMENT if a matrix has no factorisation */
+  int32_t refine;      /* of f32, cholesky_solve and lu_solve: sweeps of refinement in double */
+  int32_t reserved_flags;
+  rigel_options options; /* precision is 0 */
+  int64_t reserved[4];
+} rigel_solve_args;
+
+/* Matrices below hold f32 or f64 numbers, all of one type and with the same batches. A matrix without a factorisation is data, not an
+ * error: its batch's info is not 0 and its results are NaN; those of other batches are right.
+ * info   1 x 1 of i32 for each batch, written. NULL: not wanted */
+
+/* X(l) = inverse(A(l))*B(l), A symmetric positive definite, by Cholesky's factorisation. a: n x n; b, x: n x m. info: 0, or the order of
+ * the first leading minor that is not positive and finite. */
+rigel_code rigel_cholesky_solve(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* b,
+                                const rigel_matrix* x, const rigel_matrix* info);
+rigel_code rigel_cholesky_solve_workspace_size(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a,
+                                               const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info, size_t* bytes);
+
+/* L(l)*transposed(L(l)) = A(l). l: n x n as A, lower triangular with zeros above the diagonal; with RIGEL_UPPER its transpose. info as for
+ * rigel_cholesky_solve(). */
+rigel_code rigel_cholesky_factor(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* l,
+                                 const rigel_matrix* info);
+rigel_code rigel_cholesky_factor_workspace_size(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a,
+                                                const rigel_matrix* l, const rigel_matrix* info, size_t* bytes);
+
+/* X(l) = inverse(L(l)*transposed(L(l)))*B(l), L from rigel_cholesky_factor() with the same triangle. info: 0, or the place, from 1, of the
+ * first element on L's diagonal that is not positive and finite. */
+rigel_code rigel_cholesky_solve_factored(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* l,
+                                         const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info);
+rigel_code rigel_cholesky_solve_factored_workspace_size(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* l,
+                                                        const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info,
+                                                        size_t* bytes);
+
+/* d(l) = log det(L(l)*transposed(L(l))), L from rigel_cholesky_factor(). d: 1 x 1 of L's type for each batch. It needs no workspace. */
+rigel_code rigel_log_determinant(rigel_handle* handle, const rigel_matrix* l, const rigel_matrix* d);
+
+/* X(l) = inverse(A(l))*B(l) for any square A, by LU with partial pivoting. info: 0, or the number, from 1, of a pivot that is 0 or not
+ * finite. */
+rigel_code rigel_lu_solve(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* b,
+                          const rigel_matrix* x, const rigel_matrix* info);
+rigel_code rigel_lu_solve_workspace_size(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a,
+                                         const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info, size_t* bytes);
+
+/* A(l) = V(l)*diag(w(l))*transposed(V(l)), A symmetric: eigenvalues in ascending order, and orthonormal eigenvectors in the columns of V.
+ * w: n x 1; v: n x n. info: not 0 if A is not finite or the iteration did not converge. */
+rigel_code rigel_eigh(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* w,
+                      const rigel_matrix* v, const rigel_matrix* info);
+rigel_code rigel_eigh_workspace_size(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* w,
+                                     const rigel_matrix* v, const rigel_matrix* info, size_t* bytes);
+
 /* ---- closures ---------------------------------------------------------------------------------------------------------- */
 
 /* Arguments of rigel_closure() other than operands. */
@@ -483,6 +543,18 @@ rigel_code rigel_explain_kernel_matrix(rigel_handle* handle, const rigel_kernel_
 rigel_code rigel_explain_cdist_gradient(rigel_handle* handle, const rigel_cdist_gradient_args* args, const rigel_matrix* a,
                                         const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d, const rigel_matrix* out,
                                         char** json);
+rigel_code rigel_explain_cholesky_solve(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a,
+                                        const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info, char** json);
+rigel_code rigel_explain_cholesky_factor(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a,
+                                         const rigel_matrix* l, const rigel_matrix* info, char** json);
+rigel_code rigel_explain_cholesky_solve_factored(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* l,
+                                                 const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info,
+                                                 char** json);
+rigel_code rigel_explain_lu_solve(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* b,
+                                  const rigel_matrix* x, const rigel_matrix* info, char** json);
+rigel_code rigel_explain_eigh(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* w,
+                              const rigel_matrix* v, const rigel_matrix* info, char** json);
+
 /* The parts of the same call, of the first block of rows: {"bytes": …, "block_rows": …, "parts": [{"part": …, "problem": …,
  * "candidates": …}, …]}. */
 rigel_code rigel_explain_kernel_matrix_gradient(rigel_handle* handle, const rigel_kernel_matrix_gradient_args* args,

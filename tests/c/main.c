@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
     test_distances(handle);
     test_kernels(handle);
     test_linear(handle);
+    test_solves(handle);
     test_closures(handle);
     test_errors(handle);
     rigel_destroy(handle);
