@@ -130,6 +130,26 @@ static void options(rigel_handle* handle) {
     for (j = 0; j < rows_x; ++j) CHECK(fabs(at(&last_rows, i, j) - at(&d, 3 + i, j)) <= 64 * unit);
 }
 
+/* Kernels of distances whose rows are prepared, or that have a semiring of their own: with the factor 2 times the unit matrix distances
+   double, with variances of 1/4 too. */
+static void of_other_metrics(rigel_handle* handle) {
+  static const double twice[columns * columns] = {2, 0, 0, 0, 2, 0, 0, 0, 2}, quarters[columns] = {0.25, 0.25, 0.25};
+  const rigel_matrix x = doubles(x_values, rows_x, columns), z = doubles(z_values, rows_z, columns),
+                     d = doubles(NULL, rows_x, rows_z), factor = doubles(twice, columns, columns),
+                     variances = doubles(quarters, 1, columns);
+  rigel_kernel_matrix_args args = kernel_args("gaussian", "mahalanobis", bandwidth, 1);
+  int way, i, j;
+  for (way = 0; way < 2; ++way) {
+    if (way == 1) args.metric = "seuclidean";
+    args.metric_matrix = way == 0 ? &factor : &variances;
+    OK(rigel_kernel_matrix(handle, &args, &x, &z, &d));
+    OK(rigel_synchronize(handle));
+    for (i = 0; i < rows_x; ++i)
+      for (j = 0; j < rows_z; ++j)
+        CHECK(fabs(at(&d, i, j) - gaussian(2 * between(x_values + i * columns, z_values + j * columns, 2))) <= 64 * unit);
+  }
+}
+
 static void refused(rigel_handle* handle) {
   const rigel_matrix x = doubles(x_values, rows_x, columns);
   rigel_matrix d = doubles(NULL, rows_x, rows_x);
@@ -308,6 +328,24 @@ static void gradient_of_self(rigel_handle* handle) {
   OK(rigel_kernel_matrix_gradient(handle, &args, &x, NULL, &g, NULL, &dx, NULL));
   OK(rigel_synchronize(handle));
   for (i = 0; i < rows_x * columns; ++i) CHECK(fabs(((double*)dx.data)[i] - expected[i]) <= tolerance);
+}
+
+/* Floats give what doubles give. */
+static void gradient_of_floats(rigel_handle* handle) {
+  float* const numbers = allocate(64 * sizeof(float));
+  const rigel_matrix x = RIGEL_ROW_MAJOR(numbers, RIGEL_F32, rows_x, columns),
+                     g = RIGEL_ROW_MAJOR(numbers + 16, RIGEL_F32, rows_x, rows_x),
+                     dx = RIGEL_ROW_MAJOR(numbers + 48, RIGEL_F32, rows_x, columns);
+  const rigel_matrix wide_x = doubles(NULL, rows_x, columns), wide_g = doubles(NULL, rows_x, rows_x),
+                     wide_dx = doubles(NULL, rows_x, columns);
+  const rigel_kernel_matrix_gradient_args args = gradient_args("matern32", "euclidean", length, 1);
+  int i;
+  for (i = 0; i < rows_x * columns; ++i) ((double*)wide_x.data)[i] = numbers[i] = (float)x_values[i];
+  for (i = 0; i < rows_x * rows_x; ++i) ((double*)wide_g.data)[i] = numbers[16 + i] = (float)g_values[i % (rows_x * rows_z)];
+  OK(rigel_kernel_matrix_gradient(handle, &args, &x, NULL, &g, NULL, &dx, NULL));
+  OK(rigel_kernel_matrix_gradient(handle, &args, &wide_x, NULL, &wide_g, NULL, &wide_dx, NULL));
+  OK(rigel_synchronize(handle));
+  for (i = 0; i < rows_x * columns; ++i) CHECK(fabs(numbers[48 + i] - ((double*)wide_dx.data)[i]) <= 10 * 3 * 64 * 0x1p-24);
 }
 
 static void refused_gradients(rigel_handle* handle) {
@@ -495,10 +533,12 @@ void test_kernels(rigel_handle* handle) {
   for (i = 0; i < rows_x * rows_z; ++i) g_values[i] = 2 * next_random() - 1;
   formulas(handle);
   options(handle);
+  of_other_metrics(handle);
   refused(handle);
   gradients(handle, 0);
   gradients(handle, 1);
   gradient_of_self(handle);
+  gradient_of_floats(handle);
   refused_gradients(handle);
   distance_gradients(handle);
   refused_distance_gradients(handle);
