@@ -18,6 +18,15 @@ endif()
 enable_language(C)
 
 file(GLOB c_sources CONFIGURE_DEPENDS src/c/*.cpp)
+# The kernels of each semiring of src/c/dissimilarities.hpp in a file of its own, since GPUs' take long to compile.
+function(rigel_compile_dissimilarities what)
+  foreach(name IN LISTS ARGN)
+    set(file ${PROJECT_BINARY_DIR}/src/c/dissimilarities_${name}.cpp)
+    configure_file(src/c/dissimilarities.cpp.in ${file} @ONLY)
+    target_sources(rigel_c PRIVATE ${file})
+  endforeach()
+endfunction()
+
 set(exports ${PROJECT_SOURCE_DIR}/src/c/exports.map)
 add_library(rigel_c SHARED ${c_sources})
 add_library(Rigel::rigel_c ALIAS rigel_c)
@@ -25,6 +34,10 @@ set_target_properties(rigel_c PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin LINK_DEPENDS ${exports})
 target_include_directories(rigel_c INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_include_directories(rigel_c PRIVATE ${PROJECT_SOURCE_DIR}/src/c)
+rigel_compile_dissimilarities(NUMBERS variance_squares weighted_lp lp_with_epsilon great_circle canberra braycurtis
+  relative_entropy divergence_from_mean)
+rigel_compile_dissimilarities(MEASURE jaccard dice rogerstanimoto russellrao sokalsneath yule)
 target_link_libraries(rigel_c PRIVATE Rigel::rigel)
 target_link_options(rigel_c PRIVATE LINKER:--version-script=${exports} ${RIGEL_LLD_OPTIONS})
 if(Kokkos_ENABLE_CUDA)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rigel's C interface, librigel_c.so: contractions, distances, linear layers and closures on raw pointers. C99 and later, C++, and any
- * language that calls C. docs/semirings.md, distances.md and epilogues.md list what there is; docs/numerics.md says what results mean.
+ * Rigel's C interface, librigel_c.so: contractions, distances, kernel matrices, their gradients, linear layers, linear systems and
+ * closures on raw pointers. C99 and later, C++, and any language that calls C. docs/semirings.md, distances.md, kernels.md and
+ * epilogues.md list what there is; docs/numerics.md says what results mean.
  *
  * Errors. A function returns RIGEL_OK or another code, and rigel_last_error() then has the words: the argument, its extents and
  * what was expected. A call that fails writes nothing, except to the message. No exception leaves the library.
@@ -223,24 +224,140 @@ rigel_code rigel_contract_workspace_size(rigel_handle* handle, const rigel_contr
 /* Arguments of rigel_cdist() other than operands. */
 typedef struct rigel_cdist_args {
   size_t size;
-  const char* metric; /* manhattan, euclidean, squared_euclidean, chebyshev, minkowski, inner_product, cosine, correlation, hamming,
-                         bit_hamming, bit_jaccard */
-  const rigel_parameter* parameters; /* minkowski: p > 0, 2 if it is not named */
+  /* Of all numbers: manhattan, euclidean, squared_euclidean, chebyshev, minkowski, inner_product, cosine, correlation, hamming,
+   * mahalanobis, hellinger, jaccard, dice, rogerstanimoto, russellrao, sokalsneath, yule.
+   * Of packed words, u8, u32 or u64: bit_hamming, bit_jaccard, bit_dice, bit_rogerstanimoto, bit_russellrao, bit_sokalsneath, bit_yule.
+   * Of f32 and f64: seuclidean, weighted_minkowski, minkowski_with_epsilon, haversine, canberra, braycurtis, jensenshannon,
+   * kl_divergence. */
+  const char* metric;
+  const rigel_parameter* parameters; /* p of minkowski, weighted_minkowski and minkowski_with_epsilon, 2 if it is not named; epsilon of
+                                        the last, 0 if it is not named */
   int32_t parameters_count;
   int32_t skip_epilogue; /* 1: without the metric's own last step, as a root */
   int32_t may_cancel;    /* 1: errors of Euclidean distances may be relative to the norms of the rows */
   int32_t reserved_flags;
   rigel_program epilogue; /* after the metric's own */
   rigel_options options;
-  int64_t reserved[4];
+  /* What a metric reads when it runs, of f32, or f64 if x holds f64, i32 or i64; d does not overlap it. mahalanobis: L, K x R, of the
+   * inverse covariance matrix L*transposed(L). seuclidean: 1 x K variances. weighted_minkowski: 1 x K weights, none negative. NULL for
+   * all others. */
+  const rigel_matrix* metric_matrix;
+  int64_t reserved[3];
 } rigel_cdist_args;
 
 /* D(l,m,n) = epilogue( metric(X(l,m,:), Z(l,n,:)) ). x: M x K and z: N x K, of one type; d: M x N, which overlaps neither.
-   Distances of integers do not wrap, unless d holds integers (docs/numerics.md). */
+ * Distances of integers do not wrap, unless d holds integers (docs/numerics.md). X from itself, the same data twice, is symmetric with a
+ * diagonal of 0, of codes too. */
 rigel_code rigel_cdist(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x, const rigel_matrix* z,
                        const rigel_matrix* d);
 rigel_code rigel_cdist_workspace_size(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x,
                                       const rigel_matrix* z, const rigel_matrix* d, size_t* bytes);
+
+/* ---- kernel matrices --------------------------------------------------------------------------------------------------- */
+
+/* Arguments of rigel_kernel_matrix() other than operands. d is a distance, and q = x.z or, of "cosine", 1 less the metric's distance:
+ *
+ *   laplace, matern12    exp(-d/length)
+ *   gaussian             exp(-d^2/(2 bandwidth^2))
+ *   matern32             (1 + u)*exp(-u), u = sqrt(3)*d/length
+ *   matern52             (1 + u + u^2/3)*exp(-u), u = sqrt(5)*d/length
+ *   rational_quadratic   (1 + d^2/(2 alpha length^2))^-alpha
+ *   polynomial           (scale*q + offset)^degree; scale and offset are 1 if they are not named
+ *   sigmoid              tanh(scale*q + offset); offset is 0 if it is not named
+ *   cosine               q
+ *
+ * Lengths, bandwidths, alpha and degrees are positive. */
+typedef struct rigel_kernel_matrix_args {
+  size_t size;
+  const char* kernel;
+  const rigel_parameter* hyperparameters; /* the kernel's; those without a default are named */
+  const char* metric; /* as in rigel_cdist_args, which the kernel is one of: inner_product of polynomial and sigmoid, cosine or
+                         correlation of cosine; else any but inner_product and squared_euclidean */
+  const rigel_parameter* parameters; /* the metric's */
+  int32_t hyperparameters_count;
+  int32_t parameters_count;
+  double regularisation; /* is added to the outputs on the diagonal, */
+  int64_t m0, n0;        /* m + m0 = n + n0: where D lies in a larger matrix */
+  double threshold;      /* kernels of a smaller magnitude become 0, before regularisation */
+  int32_t may_cancel;    /* 1: as in rigel_cdist_args */
+  int32_t reserved_flags;
+  rigel_options options;
+  const rigel_matrix* metric_matrix; /* as in rigel_cdist_args */
+  int64_t reserved[3];
+} rigel_kernel_matrix_args;
+
+/* D(l,m,n) = k(X(l,m,:), Z(l,n,:)), then threshold and regularisation. x, z: as in rigel_cdist(); z may be NULL: X itself, with m0 = n0.
+   d: M x N of floating-point numbers. RIGEL_INVALID_ARGUMENT if a hyperparameter is out of its range, or so small that distances divided
+   by it overflow. */
+rigel_code rigel_kernel_matrix(rigel_handle* handle, const rigel_kernel_matrix_args* args, const rigel_matrix* x,
+                               const rigel_matrix* z, const rigel_matrix* d);
+rigel_code rigel_kernel_matrix_workspace_size(rigel_handle* handle, const rigel_kernel_matrix_args* args, const rigel_matrix* x,
+                                              const rigel_matrix* z, const rigel_matrix* d, size_t* bytes);
+
+/* ---- gradients --------------------------------------------------------------------------------------------------------- */
+
+/* Arguments of rigel_cdist_gradient() other than operands. */
+typedef struct rigel_cdist_gradient_args {
+  size_t size;
+  double p;                   /* a finite number above 0; 0: 2 */
+  const rigel_matrix* powers; /* p in memory, read when the kernel runs: 1 x 1 of Out's type for each batch or for all; p is then 0 */
+  double epsilon;             /* differences |D(l,n,m) - B(l,n,k)| below it count as 0 */
+  int64_t output_stride;      /* elements of Out from one o to the next; 0: N*M */
+  int32_t accumulate;         /* 1: adds to what is in Out */
+  int32_t may_cancel;         /* 1: p = 2 of f32 may be matrix products, whose errors are relative to distances from a mean point */
+  rigel_options options;
+  int64_t reserved[4];
+} rigel_cdist_gradient_args;
+
+/* Out(l,o,n,m) = sum_k C(l,o,k)*A(l,k,m)*sign(t)*|t|^(p-1), t = D(l,n,m) - B(l,n,k); where t or A(l,k,m) is 0 the term is 0. It is the
+ * gradient by coordinate n of point m of sum_k C(o,k)*f(|x_m - z_k|_p), if column m of D is x_m, column k of B is z_k and A(k,m) =
+ * f'(r)*r^(1-p), r = |x_m - z_k|_p.
+ * a, b, c, d   K x M, N x K, O x K and N x M, of one type, f32 or f64
+ * out          N x M of the same type, which overlaps no input: the matrix of o = 0; those of other o follow at args->output_stride */
+rigel_code rigel_cdist_gradient(rigel_handle* handle, const rigel_cdist_gradient_args* args, const rigel_matrix* a,
+                                const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d, const rigel_matrix* out);
+rigel_code rigel_cdist_gradient_workspace_size(rigel_handle* handle, const rigel_cdist_gradient_args* args, const rigel_matrix* a,
+                                               const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d,
+                                               const rigel_matrix* out, size_t* bytes);
+
+/* Where the gradient by a hyperparameter goes: 1 x 1 of f32 or f64 for each batch. */
+typedef struct rigel_hyperparameter_gradient {
+  const char* name;
+  rigel_matrix matrix;
+} rigel_hyperparameter_gradient;
+
+/* Arguments of rigel_kernel_matrix_gradient() other than operands. */
+typedef struct rigel_kernel_matrix_gradient_args {
+  size_t size;
+  const char* kernel;                     /* as in rigel_kernel_matrix_args, but for cosine */
+  const rigel_parameter* hyperparameters; /* the same */
+  const char* metric; /* euclidean, manhattan or minkowski of kernels of distances; inner_product of polynomial and sigmoid */
+  const rigel_parameter* parameters; /* the metric's */
+  int32_t hyperparameters_count;
+  int32_t parameters_count;
+  const rigel_hyperparameter_gradient* gradients; /* those by hyperparameters that are wanted */
+  int32_t gradients_count;
+  int32_t accumulate; /* 1: adds to what is in dX, dZ and the gradients by hyperparameters */
+  int32_t may_cancel; /* 1: as in rigel_cdist_gradient_args */
+  int32_t reserved_flags;
+  double epsilon;     /* of distances: differences |x_k - z_k| below it count as 0 in dX and dZ */
+  int64_t block_rows; /* rows of X at a time; 0: as many as 256 MiB of weights have. Bits depend on it */
+  rigel_options options; /* kernel is NULL, and require 0: two runs give the same bits */
+  int64_t reserved[4];
+} rigel_kernel_matrix_gradient_args;
+
+/* The gradients of a loss whose gradient by rigel_kernel_matrix() is G: dX(l,m,:) = sum_n G(l,m,n)*dk/dx, dZ(l,n,:) = sum_m
+ * G(l,m,n)*dk/dz and, by a hyperparameter, sum_mn G(l,m,n)*dk/dtheta. Points that coincide have the subgradient 0.
+ * x, z     M x K and N x K, of f32 or f64, as all matrices. z may be NULL: X with itself, dX then is the sum of both gradients
+ * g, v     G: M x N, and v is NULL. Or M x 1 and N x 1: G is g times transposed v
+ * dx, dz   M x K and N x K, written; they overlap nothing. NULL: not wanted */
+rigel_code rigel_kernel_matrix_gradient(rigel_handle* handle, const rigel_kernel_matrix_gradient_args* args, const rigel_matrix* x,
+                                        const rigel_matrix* z, const rigel_matrix* g, const rigel_matrix* v, const rigel_matrix* dx,
+                                        const rigel_matrix* dz);
+rigel_code rigel_kernel_matrix_gradient_workspace_size(rigel_handle* handle, const rigel_kernel_matrix_gradient_args* args,
+                                                       const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* g,
+                                                       const rigel_matrix* v, const rigel_matrix* dx, const rigel_matrix* dz,
+                                                       size_t* bytes);
 
 /* ---- the linear layer -------------------------------------------------------------------------------------------------- */
 
@@ -305,6 +422,66 @@ rigel_code rigel_linear_backward_input_workspace_size(rigel_handle* handle, cons
                                                       const rigel_matrix* w, const rigel_matrix* dx, const rigel_matrix* z,
                                                       size_t* bytes);
 
+/* ---- linear systems and eigenvectors ----------------------------------------------------------------------------------- */
+
+enum { RIGEL_LOWER = 0, RIGEL_UPPER = 1 };
+
+/* Arguments of the solves other than operands. */
+typedef struct rigel_solve_args {
+  size_t size;
+  int32_t triangle;    /* of a symmetric A, or of its factor: the other one is not read */
+  int32_t overwrite_a; /* 1: A's memory is used: a factor or eigenvectors may go to A itself, else A is unspecified afterwards */
+  int32_t overwrite_b; /* 1: X may be B itself */
+  int32_t check;       /* 1: waits for the result; RIGEL_INVALID_ARGUMENT if a matrix has no factorisation */
+  int32_t refine;      /* of f32, cholesky_solve and lu_solve: sweeps of refinement in double */
+  int32_t reserved_flags;
+  rigel_options options; /* precision is 0 */
+  int64_t reserved[4];
+} rigel_solve_args;
+
+/* Matrices below hold f32 or f64 numbers, all of one type and with the same batches. A matrix without a factorisation is data, not an
+ * error: its batch's info is not 0 and its results are NaN; those of other batches are right.
+ * info   1 x 1 of i32 for each batch, written. NULL: not wanted */
+
+/* X(l) = inverse(A(l))*B(l), A symmetric positive definite, by Cholesky's factorisation. a: n x n; b, x: n x m. info: 0, or the order of
+ * the first leading minor that is not positive and finite. */
+rigel_code rigel_cholesky_solve(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* b,
+                                const rigel_matrix* x, const rigel_matrix* info);
+rigel_code rigel_cholesky_solve_workspace_size(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a,
+                                               const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info, size_t* bytes);
+
+/* L(l)*transposed(L(l)) = A(l). l: n x n as A, lower triangular with zeros above the diagonal; with RIGEL_UPPER its transpose. info as for
+ * rigel_cholesky_solve(). */
+rigel_code rigel_cholesky_factor(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* l,
+                                 const rigel_matrix* info);
+rigel_code rigel_cholesky_factor_workspace_size(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a,
+                                                const rigel_matrix* l, const rigel_matrix* info, size_t* bytes);
+
+/* X(l) = inverse(L(l)*transposed(L(l)))*B(l), L from rigel_cholesky_factor() with the same triangle. info: 0, or the place, from 1, of the
+ * first element on L's diagonal that is not positive and finite. */
+rigel_code rigel_cholesky_solve_factored(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* l,
+                                         const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info);
+rigel_code rigel_cholesky_solve_factored_workspace_size(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* l,
+                                                        const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info,
+                                                        size_t* bytes);
+
+/* d(l) = log det(L(l)*transposed(L(l))), L from rigel_cholesky_factor(). d: 1 x 1 of L's type for each batch. It needs no workspace. */
+rigel_code rigel_log_determinant(rigel_handle* handle, const rigel_matrix* l, const rigel_matrix* d);
+
+/* X(l) = inverse(A(l))*B(l) for any square A, by LU with partial pivoting. info: 0, or the number, from 1, of a pivot that is 0 or not
+ * finite. */
+rigel_code rigel_lu_solve(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* b,
+                          const rigel_matrix* x, const rigel_matrix* info);
+rigel_code rigel_lu_solve_workspace_size(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a,
+                                         const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info, size_t* bytes);
+
+/* A(l) = V(l)*diag(w(l))*transposed(V(l)), A symmetric: eigenvalues in ascending order, and orthonormal eigenvectors in the columns of V.
+ * w: n x 1; v: n x n. info: not 0 if A is not finite or the iteration did not converge. */
+rigel_code rigel_eigh(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* w,
+                      const rigel_matrix* v, const rigel_matrix* info);
+rigel_code rigel_eigh_workspace_size(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* w,
+                                     const rigel_matrix* v, const rigel_matrix* info, size_t* bytes);
+
 /* ---- closures ---------------------------------------------------------------------------------------------------------- */
 
 /* Arguments of rigel_closure() other than operands. */
@@ -361,6 +538,28 @@ rigel_code rigel_explain_contract(rigel_handle* handle, const rigel_contract_arg
                                   const rigel_matrix* b, const rigel_matrix* c, char** json);
 rigel_code rigel_explain_cdist(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x, const rigel_matrix* z,
                                const rigel_matrix* d, char** json);
+rigel_code rigel_explain_kernel_matrix(rigel_handle* handle, const rigel_kernel_matrix_args* args, const rigel_matrix* x,
+                                       const rigel_matrix* z, const rigel_matrix* d, char** json);
+rigel_code rigel_explain_cdist_gradient(rigel_handle* handle, const rigel_cdist_gradient_args* args, const rigel_matrix* a,
+                                        const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d, const rigel_matrix* out,
+                                        char** json);
+rigel_code rigel_explain_cholesky_solve(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a,
+                                        const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info, char** json);
+rigel_code rigel_explain_cholesky_factor(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a,
+                                         const rigel_matrix* l, const rigel_matrix* info, char** json);
+rigel_code rigel_explain_cholesky_solve_factored(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* l,
+                                                 const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info,
+                                                 char** json);
+rigel_code rigel_explain_lu_solve(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* b,
+                                  const rigel_matrix* x, const rigel_matrix* info, char** json);
+rigel_code rigel_explain_eigh(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a, const rigel_matrix* w,
+                              const rigel_matrix* v, const rigel_matrix* info, char** json);
+
+/* The parts of the same call, of the first block of rows: {"bytes": …, "block_rows": …, "parts": [{"part": …, "problem": …,
+ * "candidates": …}, …]}. */
+rigel_code rigel_explain_kernel_matrix_gradient(rigel_handle* handle, const rigel_kernel_matrix_gradient_args* args,
+                                                const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* g,
+                                                const rigel_matrix* v, const rigel_matrix* dx, const rigel_matrix* dz, char** json);
 
 /* Frees a text; nothing if it is NULL. */
 void rigel_free(char* text);

@@ -31,13 +31,8 @@ std::span<const Closed> with_predecessors();
 template <class S, class Index, class Use>
 auto on_space(const rigel_handle& handle, const Operand& d, const Operand& p, const ClosureOptions& options,
               const Use& use) {
-  const auto on = [&]<class Exec>(const Exec& exec) {
-    return detail::with_closure_on<Index>(exec, S{}, d, p, options, use);
-  };
-#ifdef KOKKOS_ENABLE_CUDA
-  if (handle.execution.space == Space::cuda) return on(detail::instance<Kokkos::Cuda>(handle.execution));
-#endif
-  return on(detail::instance<Kokkos::DefaultHostExecutionSpace>(handle.execution));
+  return with_instance(handle,
+                       [&](const auto& exec) { return detail::with_closure_on<Index>(exec, S{}, d, p, options, use); });
 }
 
 template <class S, class Index = detail::no_index>

@@ -21,8 +21,12 @@ thread_local LastError last;
 
 rigel_code failed(rigel_code code, const char* function, const char* message) noexcept {
   try {
-    const std::string_view given = message;
-    last.text = given.starts_with(function) ? std::string(given) : std::string(function) + ": " + message;
+    // Messages of Rigel's own begin with the function's name, or with that in C++.
+    constexpr std::string_view prefix = "rigel_";
+    const std::string_view given = message, of_cpp = std::string_view(function).substr(prefix.size());
+    last.text = given.starts_with(function) ? std::string(given)
+                : given.starts_with(of_cpp) ? std::string(prefix).append(given)
+                                            : std::string(function) + ": " + message;
     last.message = last.text.c_str();
   } catch (...) {
     last.message = "out of memory, also for the message";

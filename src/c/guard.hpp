@@ -12,7 +12,7 @@
 
 namespace rigel::c {
 
-/// Keeps the message for rigel_last_error() and returns the code.
+/// Keeps the message of a function of rigel.h for rigel_last_error() and returns the code.
 rigel_code failed(rigel_code code, const char* function, const char* message) noexcept;
 
 /// A GPU that the library does not run on.

@@ -5,6 +5,7 @@
 
 #include "guard.hpp"
 
+#include <rigel/detail/call.hpp>
 #include <rigel/detail/execution.hpp>
 
 #include <optional>
@@ -18,6 +19,15 @@ struct rigel_handle {
 };
 
 namespace rigel::c {
+
+/// use(instance) with the handle's Kokkos instance.
+template <class Use>
+auto with_instance(const rigel_handle& handle, const Use& use) {
+#ifdef KOKKOS_ENABLE_CUDA
+  if (handle.execution.space == Space::cuda) return use(detail::instance<Kokkos::Cuda>(handle.execution));
+#endif
+  return use(detail::instance<Kokkos::DefaultHostExecutionSpace>(handle.execution));
+}
 
 /// While it lives, the handle's device is the calling thread's current one.
 class OnDevice {

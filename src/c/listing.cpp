@@ -4,6 +4,9 @@
 #include "guard.hpp"
 #include "json.hpp"
 
+#include <rigel/gradient_problem.hpp>
+#include <rigel/solve.hpp>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -55,7 +58,8 @@ std::string json_of(const KernelInfo& info) {
       .text();
 }
 
-std::string json_of(const Candidate<Contraction>& one) {
+template <class Problem>
+std::string json_of(const Candidate<Problem>& one) {
   json::Object object;
   object.add("kernel", one.kernel->info.name).add("chosen", one.chosen).add("covers", static_cast<bool>(one.status));
   if (one.status)
@@ -67,11 +71,17 @@ std::string json_of(const Candidate<Contraction>& one) {
 
 }  // namespace
 
-std::string json_of(const std::string& summary, const std::vector<Candidate<Contraction>>& candidates) {
+template <class Problem>
+std::string json_of(const std::string& summary, const std::vector<Candidate<Problem>>& candidates, const char* part) {
   json::Array list;
   for (const auto& one : candidates) list.add_json(json_of(one));
-  return json::Object().add("problem", summary).add_json("candidates", list.text()).text();
+  json::Object object;
+  if (part) object.add("part", part);
+  return object.add("problem", summary).add_json("candidates", list.text()).text();
 }
+template std::string json_of(const std::string&, const std::vector<Candidate<Contraction>>&, const char*);
+template std::string json_of(const std::string&, const std::vector<Candidate<Gradient>>&, const char*);
+template std::string json_of(const std::string&, const std::vector<Candidate<Solve>>&, const char*);
 
 char* text_of(const std::string& text) {
   auto* const copy = static_cast<char*>(std::malloc(text.size() + 1));

@@ -11,8 +11,10 @@
 
 namespace rigel::c {
 
-/// What explain() says, for a problem with this summary.
-std::string json_of(const std::string& summary, const std::vector<Candidate<Contraction>>& candidates);
+/// What explain() says of a problem with this summary, "problem" and "candidates". `part`: of a call of several, its name, "part".
+template <class Problem>
+std::string json_of(const std::string& summary, const std::vector<Candidate<Problem>>& candidates,
+                    const char* part = nullptr);
 
 /// A copy that rigel_free() frees.
 char* text_of(const std::string& text);

@@ -166,7 +166,7 @@ epilogue::Program program_of(const rigel_program& given, Space space) {
   return {steps, given.steps_count, sources, given.sources_count};
 }
 
-Contraction problem_of(const rigel_handle& handle, const rigel_options& options, const char* function) {
+Call call_of(const rigel_handle& handle, const rigel_options& options, const char* function) {
   require_zero(options.reserved, "options");
   constexpr auto promises = static_cast<unsigned>(RIGEL_REFERENCE_BITS | RIGEL_REPEATABLE | RIGEL_BATCH_INVARIANT);
   if ((options.require & ~promises) != 0)
@@ -177,7 +177,7 @@ Contraction problem_of(const rigel_handle& handle, const rigel_options& options,
     refuse("options.precision is " + std::to_string(options.precision) + ", expected 0 (automatic) to 8 (operands)");
   if (!options.workspace && options.workspace_bytes != 0)
     refuse("options.workspace is NULL, and options.workspace_bytes is not 0");
-  Contraction p;
+  Call p;
   p.function = function;
   p.execution = handle.execution;
   p.require = static_cast<Promise>(options.require);
@@ -185,6 +185,17 @@ Contraction problem_of(const rigel_handle& handle, const rigel_options& options,
   if (options.kernel) p.kernel = options.kernel;
   p.workspace = {.data = options.workspace, .bytes = options.workspace_bytes};
   return p;
+}
+
+Contraction problem_of(const rigel_handle& handle, const rigel_options& options, const char* function) {
+  Contraction p;
+  static_cast<Call&>(p) = call_of(handle, options, function);
+  return p;
+}
+
+void require_f32_or_f64(const Operand& o) {
+  if (o.type != Scalar::f32 && o.type != Scalar::f64)
+    refuse(std::string(o.argument) + ".type is " + name(o.type) + ", expected f32 or f64");
 }
 
 void require_same_type(const Operand& o, const Operand& as) {

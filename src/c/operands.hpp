@@ -13,6 +13,12 @@ namespace rigel::c {
 /// name in messages.
 Operand operand_of(const rigel_matrix* matrix, const char* argument);
 
+/// Requires that an operand holds f32 or f64.
+void require_f32_or_f64(const Operand& o);
+
+/// The options that a Call has.
+Call call_of(const rigel_handle& handle, const rigel_options& options, const char* function);
+
 /// The type that a code stands for.
 Scalar scalar_of(rigel_type type, const std::string& name);
 

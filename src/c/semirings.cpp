@@ -72,12 +72,12 @@ void refuse_name(const char* given, const char* what, std::span<const std::strin
                                    ", expected one of " + listed(names, [](std::string_view name) { return name; }));
 }
 
-std::span<const rigel_parameter> parameters_of(const rigel_parameter* parameters, std::int32_t count) {
+std::span<const rigel_parameter> parameters_of(const rigel_parameter* parameters, std::int32_t count, const char* member) {
   if (count < 0 || (count > 0 && !parameters))
-    refuse("parameters_count is " + std::to_string(count) + ", expected the number of parameters" +
+    refuse(std::string(member) + "_count is " + std::to_string(count) + ", expected the number of " + member +
            (parameters ? "" : ", which are NULL"));
   for (int i = 0; i < count; ++i)
-    if (!parameters[i].name) refuse("parameters[" + std::to_string(i) + "].name is NULL");
+    if (!parameters[i].name) refuse(std::string(member) + '[' + std::to_string(i) + "].name is NULL");
   return {parameters, static_cast<std::size_t>(count)};
 }
 

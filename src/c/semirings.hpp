@@ -14,7 +14,7 @@ namespace rigel::c {
 
 /// A semiring's object, and its facts.
 struct Semiring {
-  static constexpr std::size_t capacity = 16;
+  static constexpr std::size_t capacity = 32;
 
   const SemiringInfo* info = nullptr;
   alignas(16) std::byte object[capacity] = {};
@@ -28,8 +28,9 @@ struct Semiring {
   }
 };
 
-/// The parameters that a caller names, which must be `count` with names.
-std::span<const rigel_parameter> parameters_of(const rigel_parameter* parameters, std::int32_t count);
+/// The parameters that a caller names, which must be `count` with names. `member` is their name in messages.
+std::span<const rigel_parameter> parameters_of(const rigel_parameter* parameters, std::int32_t count,
+                                               const char* member = "parameters");
 
 /// The semiring of this name for these elements, its hyperparameters as `parameters` says, and their defaults for the rest.
 /// `accumulator` is a code, 0 for the usual one of the elements. Throws Error(not_found) for a name that it does not know, and

@@ -81,17 +81,30 @@ class Driver {
   }
 
   std::string explanation() {
-    const std::size_t needed = bytes();
-    std::string text = "kernel_matrix_gradient, " + std::to_string(needed) + " bytes of workspace, blocks of " +
-                       std::to_string(height_) + " rows\n";
+    const KernelMatrixGradientParts all = parts();
+    std::string text = "kernel_matrix_gradient, " + std::to_string(all.bytes) + " bytes of workspace, blocks of " +
+                       std::to_string(all.block_rows) + " rows\n";
     if (is_empty()) return text + "nothing to compute\n";
+    const auto explained = [](const auto& problem) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(problem)>, Contraction>)
+        return listing_symmetric(problem);
+      else
+        return listing(problem);
+    };
+    for (const auto& part : all.parts) text += part.name + ": " + std::visit(explained, part.problem);
+    return text + legend(distances({0, height_}));
+  }
+
+  KernelMatrixGradientParts parts() {
+    KernelMatrixGradientParts all{.bytes = bytes(), .block_rows = height_, .parts = {}};
+    if (is_empty()) return all;
     const Range first{0, height_};
-    const Contraction d = distances(first);
-    if (!d.is_empty()) text += (call_.p > 0 ? "distances: " : "products: ") + listing_symmetric(d);
-    for_each_result(first, [&](const auto& problem) {
-      if (!problem.is_empty()) text += written(problem).argument + (": " + listing(problem));
-    });
-    return text + legend(d);
+    const auto add = [&](const char* name, const auto& problem) {
+      if (!problem.is_empty()) all.parts.push_back({name, problem});
+    };
+    add(call_.p > 0 ? "distances" : "products", distances(first));
+    for_each_result(first, [&](const auto& problem) { add(written(problem).argument, problem); });
+    return all;
   }
 
   void run() {
@@ -318,5 +331,7 @@ void run_kernel_matrix_gradient(const KernelMatrixGradient& call) { Driver(call)
 std::size_t kernel_matrix_gradient_bytes(const KernelMatrixGradient& call) { return Driver(call).bytes(); }
 
 std::string explain_kernel_matrix_gradient(const KernelMatrixGradient& call) { return Driver(call).explanation(); }
+
+KernelMatrixGradientParts kernel_matrix_gradient_parts(const KernelMatrixGradient& call) { return Driver(call).parts(); }
 
 }  // namespace rigel::detail

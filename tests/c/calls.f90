@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 !
-! Rigel from Fortran through iso_c_binding: products, a linear layer and shortest paths that are worked out by hand, and a call that is
-! refused.
+! Rigel from Fortran through iso_c_binding: products, a kernel matrix and its gradient, a linear layer, a linear system and shortest paths
+! that are worked out by hand, and a call that is refused.
 ! Fortran's matrices are contiguous along their columns: RIGEL_COLUMN_MAJOR.
 
 ! The part of rigel.h that the program needs.
@@ -64,6 +64,48 @@ module rigel
     integer(c_int64_t) :: reserved(4) = 0
   end type
 
+  type, bind(c) :: rigel_parameter
+    type(c_ptr) :: name = c_null_ptr
+    real(c_double) :: value = 0
+  end type
+
+  type, bind(c) :: rigel_kernel_matrix_args
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: kernel = c_null_ptr, hyperparameters = c_null_ptr, metric = c_null_ptr, parameters = c_null_ptr
+    integer(c_int32_t) :: hyperparameters_count = 0, parameters_count = 0
+    real(c_double) :: regularisation = 0
+    integer(c_int64_t) :: m0 = 0, n0 = 0
+    real(c_double) :: threshold = 0
+    integer(c_int32_t) :: may_cancel = 0, reserved_flags = 0
+    type(rigel_options) :: options
+    type(c_ptr) :: metric_matrix = c_null_ptr
+    integer(c_int64_t) :: reserved(3) = 0
+  end type
+
+  type, bind(c) :: rigel_hyperparameter_gradient
+    type(c_ptr) :: name = c_null_ptr
+    type(rigel_matrix) :: matrix
+  end type
+
+  type, bind(c) :: rigel_kernel_matrix_gradient_args
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: kernel = c_null_ptr, hyperparameters = c_null_ptr, metric = c_null_ptr, parameters = c_null_ptr
+    integer(c_int32_t) :: hyperparameters_count = 0, parameters_count = 0
+    type(c_ptr) :: gradients = c_null_ptr
+    integer(c_int32_t) :: gradients_count = 0, accumulate = 0, may_cancel = 0, reserved_flags = 0
+    real(c_double) :: epsilon = 0
+    integer(c_int64_t) :: block_rows = 0
+    type(rigel_options) :: options
+    integer(c_int64_t) :: reserved(4) = 0
+  end type
+
+  type, bind(c) :: rigel_solve_args
+    integer(c_size_t) :: size = 0
+    integer(c_int32_t) :: triangle = 0, overwrite_a = 0, overwrite_b = 0, check = 0, refine = 0, reserved_flags = 0
+    type(rigel_options) :: options
+    integer(c_int64_t) :: reserved(4) = 0
+  end type
+
   ! Matrices have no intent: of intent(in) the compiler would infer that what they point to is not written either.
   interface
     integer(c_int32_t) function rigel_create(device, stream, handle) bind(c)
@@ -95,6 +137,26 @@ module rigel
       type(rigel_linear_args), intent(in) :: args
       type(rigel_matrix) :: x, w, bias, y
       type(c_ptr), value :: z
+    end function
+    integer(c_int32_t) function rigel_kernel_matrix(handle, args, x, z, d) bind(c)
+      import
+      type(c_ptr), value :: handle
+      type(rigel_kernel_matrix_args), intent(in) :: args
+      type(rigel_matrix) :: x, z, d
+    end function
+    integer(c_int32_t) function rigel_kernel_matrix_gradient(handle, args, x, z, g, v, dx, dz) bind(c)
+      import
+      type(c_ptr), value :: handle
+      type(rigel_kernel_matrix_gradient_args), intent(in) :: args
+      type(rigel_matrix) :: x, z, g, dx
+      type(c_ptr), value :: v, dz
+    end function
+    integer(c_int32_t) function rigel_cholesky_solve(handle, args, a, b, x, info) bind(c)
+      import
+      type(c_ptr), value :: handle
+      type(rigel_solve_args), intent(in) :: args
+      type(rigel_matrix) :: a, b, x
+      type(c_ptr), value :: info
     end function
     integer(c_int32_t) function rigel_closure(handle, args, d, predecessors, report) bind(c)
       import
@@ -164,15 +226,26 @@ program calls
 
   real(c_double), target :: a(2, 3), b(3, 2), c(2, 2), d(4, 4)
   real(c_float), target :: x(2, 3), w(3, 2), bias(1, 2), y(2, 2)
+  real(c_double), target :: points(2, 2), others(1, 2), k(2, 1), g(2, 1), dx(2, 2), dlength(1, 1)
+  real(c_double), target :: system(2, 2), right(2, 1), solution(2, 1)
   real(c_double) :: far
   type(c_ptr) :: handle
   type(rigel_contract_args) :: contract
   type(rigel_linear_args) :: linear
   type(rigel_closure_args) :: closure
+  type(rigel_kernel_matrix_args) :: kernel
+  type(rigel_kernel_matrix_gradient_args) :: gradient
+  type(rigel_solve_args) :: solve
+  type(rigel_parameter), target :: of_kernel
+  type(rigel_hyperparameter_gradient), target :: by_length
   type(rigel_matrix) :: wrong
   character(kind=c_char), target :: plus_times(11) = [character(kind=c_char) :: &
     'p', 'l', 'u', 's', '_', 't', 'i', 'm', 'e', 's', c_null_char]
   character(kind=c_char), target :: min_plus(9) = [character(kind=c_char) :: 'm', 'i', 'n', '_', 'p', 'l', 'u', 's', c_null_char]
+  character(kind=c_char), target :: laplace(8) = [character(kind=c_char) :: 'l', 'a', 'p', 'l', 'a', 'c', 'e', c_null_char]
+  character(kind=c_char), target :: length(7) = [character(kind=c_char) :: 'l', 'e', 'n', 'g', 't', 'h', c_null_char]
+  character(kind=c_char), target :: manhattan(10) = [character(kind=c_char) :: &
+    'm', 'a', 'n', 'h', 'a', 't', 't', 'a', 'n', c_null_char]
   integer(c_int32_t) :: code
   integer :: failures = 0
 
@@ -195,6 +268,46 @@ program calls
   call check(rigel_contract(handle, contract, matrix(a), matrix(b), matrix(c)) == rigel_ok, 'rigel_contract')
   call check(rigel_synchronize(handle) == rigel_ok, 'rigel_synchronize')
   call check(all(c == reshape([11d0, 24.5d0, 14d0, 32d0], [2, 2])), 'the product')
+
+  ! The points (0 0) and (3 1) are both 2 from (1 1): k = exp(-2/2).
+  points = reshape([0d0, 3d0, 0d0, 1d0], [2, 2])
+  others = reshape([1d0, 1d0], [1, 2])
+  of_kernel%name = c_loc(length)
+  of_kernel%value = 2
+  kernel%size = c_sizeof(kernel)
+  kernel%kernel = c_loc(laplace)
+  kernel%hyperparameters = c_loc(of_kernel)
+  kernel%hyperparameters_count = 1
+  kernel%metric = c_loc(manhattan)
+  call check(rigel_kernel_matrix(handle, kernel, matrix(points), matrix(others), matrix(k)) == rigel_ok, 'rigel_kernel_matrix')
+  call check(rigel_synchronize(handle) == rigel_ok, 'rigel_synchronize')
+  call check(all(abs(k(:, 1) - exp(-1d0)) <= 4 * epsilon(1d0)), 'the kernel matrix')
+
+  ! With G = (1; -2): dX = -G k sign(x - z)/2, and by the length sum G k d/4 = -k/2.
+  g = reshape([1d0, -2d0], [2, 1])
+  by_length%name = c_loc(length)
+  by_length%matrix = matrix(dlength)
+  gradient%size = c_sizeof(gradient)
+  gradient%kernel = kernel%kernel
+  gradient%hyperparameters = kernel%hyperparameters
+  gradient%hyperparameters_count = 1
+  gradient%metric = kernel%metric
+  gradient%gradients = c_loc(by_length)
+  gradient%gradients_count = 1
+  call check(rigel_kernel_matrix_gradient(handle, gradient, matrix(points), matrix(others), matrix(g), c_null_ptr, matrix(dx), &
+                                          c_null_ptr) == rigel_ok, 'rigel_kernel_matrix_gradient')
+  call check(rigel_synchronize(handle) == rigel_ok, 'rigel_synchronize')
+  call check(all(abs(dx - exp(-1d0) * reshape([0.5d0, 1d0, 0.5d0, 0d0], [2, 2])) <= 4 * epsilon(1d0)), 'the gradient by X')
+  call check(abs(dlength(1, 1) + exp(-1d0) / 2) <= 4 * epsilon(1d0), 'the gradient by the length')
+
+  ! (4 2; 2 3) (-1/2; 2) = (2; 5).
+  system = reshape([4d0, 2d0, 2d0, 3d0], [2, 2])
+  right = reshape([2d0, 5d0], [2, 1])
+  solve%size = c_sizeof(solve)
+  call check(rigel_cholesky_solve(handle, solve, matrix(system), matrix(right), matrix(solution), c_null_ptr) == rigel_ok, &
+             'rigel_cholesky_solve')
+  call check(rigel_synchronize(handle) == rigel_ok, 'rigel_synchronize')
+  call check(all(abs(solution(:, 1) - [-0.5d0, 2d0]) <= 8 * epsilon(1d0)), 'the solution')
 
   ! The same product in a linear layer: relu((22 28; 49 64) + (-30 1)).
   x = real(a, c_float)

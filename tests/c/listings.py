@@ -19,7 +19,7 @@ if run.returncode == 77:
     print(run.stdout, end="")
     sys.exit(77)
 assert run.returncode == 0, run.stdout + run.stderr
-everything, references, product, distance = json.loads(run.stdout)
+everything, references, product, distance, kernel, difference, system, gradient = json.loads(run.stdout)
 
 assert len(everything) > len(references) > 0
 assert {kernel["family"] for kernel in references} == {"reference"}
@@ -28,7 +28,18 @@ assert reference["promises"] == ["reference_bits", "repeatable", "batch_invarian
 assert reference["operation"] == "contract" and reference["accumulator"] == "f32" and "serial" in reference["spaces"]
 assert reference["tile"] == {"m": 0, "n": 0, "k": 0} and reference["accumulates"] is True
 
-for explained, problem in (product, "plus_times f32, 2x2x2"), (distance, "l2_squared f32, 2x2x2"):
+parts = {part["part"]: part for part in gradient["parts"]}
+assert list(parts) == ["distances", "dZ", "dX"] and gradient["bytes"] > 0 and gradient["block_rows"] == 2
+for explained, problem in (
+    (product, "plus_times f32, 2x2x2"),
+    (distance, "l2_squared f32, 2x2x2"),
+    (kernel, "l1 f32, 2x2x2"),
+    (difference, "euclidean f32, 2x2x2, k 2"),
+    (system, "lu f32, 2x2, 2 right sides"),
+    (parts["distances"], "l1 f32, 2x2x2"),
+    (parts["dZ"], "manhattan f32, 1x2x2, k 2"),
+    (parts["dX"], "manhattan f32, 1x2x2, k 2"),
+):
     assert explained["problem"] == problem, explained["problem"]
     candidates = explained["candidates"]
     assert sum(one["chosen"] for one in candidates) == 1

@@ -10,12 +10,18 @@
 
 static int print_json(void) {
   rigel_handle* handle = NULL;
-  float numbers[3][4] = {{0}};
+  float numbers[4][4] = {{0}};
   const rigel_matrix a = RIGEL_ROW_MAJOR(numbers[0], RIGEL_F32, 2, 2), b = RIGEL_ROW_MAJOR(numbers[1], RIGEL_F32, 2, 2),
-                     c = RIGEL_ROW_MAJOR(numbers[2], RIGEL_F32, 2, 2);
+                     c = RIGEL_ROW_MAJOR(numbers[2], RIGEL_F32, 2, 2), d = RIGEL_ROW_MAJOR(numbers[3], RIGEL_F32, 2, 2);
+  static const rigel_parameter length = {"length", 1};
   rigel_contract_args contract;
   rigel_cdist_args cdist;
-  char* texts[4] = {NULL, NULL, NULL, NULL};
+  rigel_kernel_matrix_args kernel;
+  rigel_kernel_matrix_gradient_args gradient;
+  rigel_cdist_gradient_args of_distances;
+  rigel_solve_args solve;
+  enum { count = 8 };
+  char* texts[count] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
   int i;
   setlocale(LC_ALL, "");  /* listings.py chooses one with decimal commas */
   memset(&contract, 0, sizeof contract);
@@ -24,6 +30,22 @@ static int print_json(void) {
   memset(&cdist, 0, sizeof cdist);
   cdist.size = sizeof cdist;
   cdist.metric = "cosine";
+  memset(&kernel, 0, sizeof kernel);
+  kernel.size = sizeof kernel;
+  kernel.kernel = "laplace";
+  kernel.metric = "manhattan";
+  kernel.hyperparameters = &length;
+  kernel.hyperparameters_count = 1;
+  memset(&gradient, 0, sizeof gradient);
+  gradient.size = sizeof gradient;
+  gradient.kernel = "laplace";
+  gradient.metric = "manhattan";
+  gradient.hyperparameters = &length;
+  gradient.hyperparameters_count = 1;
+  memset(&of_distances, 0, sizeof of_distances);
+  of_distances.size = sizeof of_distances;
+  memset(&solve, 0, sizeof solve);
+  solve.size = sizeof solve;
   if (rigel_create(-1, NULL, &handle) != RIGEL_OK) {
     printf("skipped: %s\n", rigel_last_error());
     return 77;
@@ -32,7 +54,11 @@ static int print_json(void) {
   OK(rigel_kernels("reference", &texts[1]));
   OK(rigel_explain_contract(handle, &contract, &a, &b, &c, &texts[2]));
   OK(rigel_explain_cdist(handle, &cdist, &a, &b, &c, &texts[3]));
-  for (i = 0; i < 4; ++i) {
+  OK(rigel_explain_kernel_matrix(handle, &kernel, &a, &b, &c, &texts[4]));
+  OK(rigel_explain_cdist_gradient(handle, &of_distances, &a, &a, &a, &b, &c, &texts[5]));
+  OK(rigel_explain_lu_solve(handle, &solve, &a, &b, &c, NULL, &texts[6]));
+  OK(rigel_explain_kernel_matrix_gradient(handle, &gradient, &a, &a, &b, NULL, &c, &d, &texts[7]));
+  for (i = 0; i < count; ++i) {
     printf("%c%s\n", i == 0 ? '[' : ',', texts[i] ? texts[i] : "null");
     rigel_free(texts[i]);
   }
@@ -65,7 +91,10 @@ int main(int argc, char** argv) {
     OK(code);
     if (!handle) continue;
     test_calls(handle);
+    test_distances(handle);
+    test_kernels(handle);
     test_linear(handle);
+    test_solves(handle);
     test_closures(handle);
     test_errors(handle);
     rigel_destroy(handle);

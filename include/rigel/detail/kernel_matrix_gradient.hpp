@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <variant>
+#include <vector>
 
 namespace rigel::detail {
 
@@ -74,5 +76,17 @@ struct KernelMatrixGradient {
 void run_kernel_matrix_gradient(const KernelMatrixGradient& call);
 std::size_t kernel_matrix_gradient_bytes(const KernelMatrixGradient& call);
 std::string explain_kernel_matrix_gradient(const KernelMatrixGradient& call);
+
+/// The parts of a call, of the first block of rows, for candidates(). They point to what the call points to.
+struct KernelMatrixGradientParts {
+  struct Part {
+    std::string name;
+    std::variant<Contraction, Gradient> problem;
+  };
+  std::size_t bytes = 0;  // of workspace
+  std::int64_t block_rows = 0;
+  std::vector<Part> parts;  // none if there is nothing to compute
+};
+KernelMatrixGradientParts kernel_matrix_gradient_parts(const KernelMatrixGradient& call);
 
 }  // namespace rigel::detail
