@@ -229,7 +229,7 @@ struct TeamRows : Reduced<T, reducer> {
                                     std::conditional_t<reducer == Reducer::count_below, std::int64_t, Lane>>;
   static constexpr int alignment = 16;
   static constexpr std::size_t shared_bytes = sizeof(Shared) * (finds_many(reducer) ? capacity : threads);
-  static constexpr std::size_t scratch = shared_bytes + alignment + 2 * alignment;
+  static constexpr std::size_t scratch = shared_bytes + 2 * alignment;  // room for a counter after it, and for alignment
 
   static std::size_t bytes(std::int64_t count) {
     if constexpr (finds_many(reducer))  // which of two lists is the row's, and the lists
@@ -240,10 +240,9 @@ struct TeamRows : Reduced<T, reducer> {
 
   template <class Team>
   RIGEL_FUNCTION void operator()(const Team& team) const {
-    const auto& scratch_memory = team.team_scratch(0);
-    auto* const shared = static_cast<Shared*>(scratch_memory.get_shmem_aligned(shared_bytes, alignment));
-    auto* const waiting = static_cast<int*>(scratch_memory.get_shmem_aligned(alignment, alignment));
-    if (shared == nullptr || waiting == nullptr) return;  // as in tiles.hpp
+    auto* const shared = static_cast<Shared*>(team.team_scratch(0).get_shmem_aligned(shared_bytes + alignment, alignment));
+    if (shared == nullptr) return;  // as in tiles.hpp
+    auto* const waiting = reinterpret_cast<int*>(reinterpret_cast<std::byte*>(shared) + shared_bytes);
     for (std::int64_t r = team.league_rank(); r < this->strip.row_count(); r += team.league_size()) {
       if constexpr (finds_one(reducer))
         find_one(team, r, shared);

@@ -284,7 +284,7 @@ inline PartNeeds needs_of_strips(const Reduction& p, const StripShape& shape) {
 struct Strip {
   std::int64_t l, m, n, matrices, rows, columns, pitch;
   bool is_first, is_last;  // of its rows' chunks of columns
-  std::int64_t row_count() const { return matrices * rows; }
+  RIGEL_MEMBER std::int64_t row_count() const { return matrices * rows; }
 };
 
 /// Computes the scores of one strip after the other, the columns of its rows in ascending order, and calls reduce(strip) for each. The
