@@ -9,6 +9,7 @@ TEST_CASE("reduce: every kernel keeps its promises") {
   const auto list = rigel::kernels({.operation = "reduce"});
   CHECK(list.size() >= 3);
   for (const auto& info : list) {
+    if (info.family == "user") continue;  // another test's
     CAPTURE(info.name);
     const rigel::Verification v = rigel::verify(info.name);
     CHECK(v.problems > 0);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* usage = R"(rigel-info [option]...: Rigel's version, devices, families and kernels
 
-  --operation <name>   only kernels of this operation: contract, solve, gradient
+  --operation <name>   only kernels of this operation: contract, solve, gradient, reduce
   --semiring <name>    only kernels of this semiring or factorisation: min_plus, l1, cholesky, ...
   --type <name>        only kernels of this element type: f16 bf16 f32 f64 i8 u8 i32 i64 u32 u64
   --family <name>      only kernels of this family: reference, portable, host, cuda.simt, ...
