@@ -330,7 +330,21 @@ PartNeeds needs_of_part(const Contraction& part) {
 void run_part(const Contraction& part) {
   if (part.is_empty()) return;
   const engine::Forms<Contraction> forms(part);
-  const engine::Choice<Contraction> choice = engine::choose(forms);
+  const auto bytes = [&](const Kernel<Contraction>& kernel, const Plan& plan) {
+    return engine::workspace_of(kernel, forms.of(kernel.info), plan).bytes;
+  };
+  engine::Choice<Contraction> choice = engine::choose(forms);
+  if (bytes(*choice.kernel, choice.plan) > part.workspace.bytes) {
+    const auto bit_class = engine::class_for(forms);
+    engine::Choice<Contraction> fitting;
+    engine::for_each_candidate(part, [&](const Kernel<Contraction>& kernel) {
+      if (!engine::supports(kernel, forms, bit_class)) return;
+      Plan plan;
+      const double seconds = kernel.cost(kernel, forms.of(kernel.info), plan);
+      if (seconds < fitting.seconds && bytes(kernel, plan) <= part.workspace.bytes) fitting = {&kernel, seconds, plan};
+    });
+    if (fitting.kernel) choice = fitting;  // else launch() says what lacks
+  }
   engine::launch(*choice.kernel, forms.of(choice.kernel->info), choice.plan);
 }
 

@@ -103,6 +103,39 @@ TEST_CASE("reduce: the workspace keeps to its limit and may be the caller's") {
   CHECK(rigel::reduce_workspace_size(Exec{}, s, a, b, reducer::smallest{10}, values) <= std::size_t{64} << 20);
 }
 
+// A kernel of contract() that needs workspace, but only for parts of an odd row.
+TEST_CASE("reduce: a strip whose fastest kernel needs memory that was not announced gets another one") {
+  using Kernel = rigel::Kernel<rigel::Contraction>;
+  static bool is_fast = false;
+  Kernel k;
+  k.info.family = "user";
+  k.info.name = "user.for_odd_addresses";
+  k.info.semiring = "l2_squared";
+  k.info.element = k.info.accumulator = rigel::Scalar::f64;
+  k.info.spaces = rigel::host_spaces;
+  k.supports = [](const Kernel&, const rigel::Contraction& p) -> rigel::Status {
+    if (!is_fast || reinterpret_cast<std::uintptr_t>(p.a.data) % 16 == 0) return {rigel::Decline::other, "even"};
+    return {};
+  };
+  k.cost = [](const Kernel&, const rigel::Contraction&, rigel::Plan&) { return 0.; };
+  k.workspace = [](const Kernel&, const rigel::Contraction&, const rigel::Plan&) {
+    return rigel::WorkspaceSize{.bytes = std::size_t{1} << 30};
+  };
+  k.run = [](const Kernel&, const rigel::Contraction&, const rigel::Plan&, const rigel::Workspace&) { FAIL("was run"); };
+  rigel::register_kernel(k);
+  // Rows of 8 bytes: each second one is odd. Strips have one row, and their number is odd, too.
+  const auto a = support::matrix<double, Exec>(3, 1, {1, 2, 3}), b = support::matrix<double, Exec>(1, 2, {0, 5});
+  const auto values = vector<double, Exec>(3);
+  is_fast = true;
+  const auto e = support::caught([&] {
+    rigel::reduce(Exec{}, rigel::l2_squared<double>{}, a, b, reducer::sum{}, values,
+                  {.kernel = "portable.strips", .workspace_limit = 1});
+  });
+  is_fast = false;
+  CHECK(e.code == Code::ok);
+  CHECK(support::values(values) == Values{17, 13, 13});
+}
+
 TEST_CASE("reduce: no rows and no batches are nothing to do") {
   const auto b = support::matrix<float, Exec>(3, 6);
   CHECK(refused(s, support::matrix<float, Exec>(0, 3), b, reducer::minimum{}, vector<float, Exec>(0)).code == Code::ok);

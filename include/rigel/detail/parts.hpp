@@ -18,7 +18,8 @@ struct PartNeeds {
 };
 PartNeeds needs_of_part(const Contraction& part);
 
-/// Chooses a kernel and enqueues the part. Its workspace is the problem's.
+/// Chooses a kernel and enqueues the part. Its workspace is the problem's: if the kernel of the least predicted time needs more, as it may
+/// where a part's operands are aligned less than the first one's, another one is chosen.
 void run_part(const Contraction& part);
 
 /// Throws Error(invalid_argument) as Contraction::check() does, for all but what it requires of C's memory.

@@ -12,6 +12,7 @@
 #include <rigel/reduction_problem.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -257,26 +258,28 @@ class ScorePart {
   std::unique_ptr<std::byte[], Free> functor_;
 };
 
-/// The part of the scores that stands for those of a shape when its kernel is chosen, without memory.
-inline PartNeeds needs_of_shape(const Reduction& p, const StripShape& shape, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t matrices = std::min(shape.matrices, p.scores.batch);
-  const Workspace nowhere{.data =
-                              reinterpret_cast<void*>(workspace_alignment)};  // aligned as workspaces are; nobody reads it
-  return needs_of_part(ScorePart(p, {0, matrices}, {0, rows}, {0, columns}, shape, nowhere).problem());
+/// The first of the parts of `size` into which an extent is cut, and a shorter last one, if there is one.
+inline std::array<Range, 2> first_and_last(std::int64_t extent, std::int64_t size) {
+  const std::int64_t rest = extent % size;
+  return {Range{0, std::min(size, extent)}, Range{extent - rest, size < extent ? rest : 0}};
 }
 
-/// The same for the shape's full strips, and what those at the ends take at most.
+/// What the contraction's kernels say of the strips of a shape: the seconds of a full one, and the bytes that any of them takes. Nothing has
+/// memory yet.
 inline PartNeeds needs_of_strips(const Reduction& p, const StripShape& shape) {
   if (p.scores.batch == 0 || p.scores.m == 0 || p.scores.n == 0) return {};
-  const std::int64_t last_rows = p.scores.m % shape.rows, last_columns = p.scores.n % shape.columns;
-  PartNeeds needs = needs_of_shape(p, shape, std::min(shape.rows, p.scores.m), std::min(shape.columns, p.scores.n));
-  for (const std::int64_t rows : {shape.rows, last_rows})
-    for (const std::int64_t columns : {shape.columns, last_columns}) {
-      if (!needs.status || rows == 0 || columns == 0 || rows > p.scores.m || columns > p.scores.n) continue;
-      const PartNeeds other = needs_of_shape(p, shape, rows, columns);
-      if (!other.status) needs.status = other.status;
-      needs.bytes = std::max(needs.bytes, other.bytes);
-    }
+  void* const address = reinterpret_cast<void*>(workspace_alignment);  // aligned as workspaces are
+  PartNeeds needs;
+  for (const Range matrices : first_and_last(p.scores.batch, shape.matrices))
+    for (const Range rows : first_and_last(p.scores.m, shape.rows))
+      for (const Range columns : first_and_last(p.scores.n, shape.columns)) {
+        if (matrices.count == 0 || rows.count == 0 || columns.count == 0) continue;
+        const PartNeeds part = needs_of_part(ScorePart(p, matrices, rows, columns, shape, {.data = address}).problem());
+        if (!part.status) return part;
+        const bool is_full = matrices.first == 0 && rows.first == 0 && columns.first == 0;
+        if (is_full) needs.seconds = part.seconds;
+        needs.bytes = std::max(needs.bytes, part.bytes);
+      }
   return needs;
 }
 
