@@ -20,6 +20,7 @@ namespace rigel::backends::portable {
 
 constexpr bool finds_one(Reducer r) { return r == Reducer::minimum || r == Reducer::maximum; }
 constexpr bool finds_many(Reducer r) { return r == Reducer::smallest || r == Reducer::largest; }
+constexpr bool counts(Reducer r) { return r == Reducer::count_below || r == Reducer::all_below; }
 constexpr bool finds_largest(Reducer r) { return r == Reducer::maximum || r == Reducer::largest; }
 
 template <class T, Reducer reducer>
@@ -74,7 +75,7 @@ struct HostRow : Reduced<T, reducer> {
       return sizeof(Found);
     else if constexpr (finds_many(reducer))
       return sizeof(Found) * static_cast<std::size_t>(count);
-    else if constexpr (reducer == Reducer::count_below)
+    else if constexpr (counts(reducer))
       return sizeof(std::int64_t);
     else
       return sizeof(Lane) * detail::lanes;
@@ -94,6 +95,8 @@ struct HostRow : Reduced<T, reducer> {
       find_many(r, scores, in_parts);
     else if constexpr (reducer == Reducer::count_below)
       count_scores(r, scores, in_parts);
+    else if constexpr (reducer == Reducer::all_below)
+      list_scores(r, scores, in_parts);
     else
       sum(r, scores, in_parts);
   }
@@ -188,6 +191,22 @@ struct HostRow : Reduced<T, reducer> {
   }
 
   template <class Parts>
+  RIGEL_FUNCTION void list_scores(std::int64_t r, const T* scores, const Parts& in_parts) const {
+    auto* const state = this->template state_of<std::int64_t>(r);
+    const detail::Range of_row = this->outputs.list_of(this->row(r));
+    std::int64_t listed = this->strip.is_first ? 0 : *state;
+    in_parts([&](std::int64_t begin, std::int64_t end) {
+      for_each_change(
+          scores, begin, end, [&] { return this->below; },
+          [&](std::int64_t n) {
+            if (!this->below(scores[n]) || listed >= of_row.count) return;
+            this->outputs.template store<false>(Found{scores[n], this->strip.n + n}, 0, of_row.first + listed++);
+          });
+    });
+    if (!this->strip.is_last) *state = listed;
+  }
+
+  template <class Parts>
   RIGEL_FUNCTION void sum(std::int64_t r, const T* scores, const Parts& in_parts) const {
     constexpr int lanes = detail::lanes;
     Lane* const state = this->template state_of<Lane>(r);
@@ -226,7 +245,7 @@ struct TeamRows : Reduced<T, reducer> {
   static_assert(capacity >= 2 * threads * each || !finds_many(reducer));
 
   using Shared = std::conditional_t<finds_one(reducer) || finds_many(reducer), Found,
-                                    std::conditional_t<reducer == Reducer::count_below, std::int64_t, Lane>>;
+                                    std::conditional_t<counts(reducer), std::int64_t, Lane>>;
   static constexpr int alignment = 16;
   static constexpr std::size_t shared_bytes = sizeof(Shared) * (finds_many(reducer) ? capacity : threads);
   static constexpr std::size_t scratch = shared_bytes + 2 * alignment;  // room for a counter after it, and for alignment
@@ -250,6 +269,8 @@ struct TeamRows : Reduced<T, reducer> {
         find_many(team, r, shared, waiting);
       else if constexpr (reducer == Reducer::count_below)
         count_scores(team, r, shared);
+      else if constexpr (reducer == Reducer::all_below)
+        list_scores(team, r, shared);
       else
         sum(team, r, shared);
       team.team_barrier();
@@ -302,6 +323,33 @@ struct TeamRows : Reduced<T, reducer> {
       this->outputs.store(counted, this->matrix(r), this->row(r));
     else
       *state = counted;
+  }
+
+  /// A thread's place in the list is how many threads of smaller n have a score to list.
+  template <class Team>
+  RIGEL_FUNCTION void list_scores(const Team& team, std::int64_t r, Shared* shared) const {
+    const int rank = team.team_rank();
+    const T* const scores = this->scores_of(r);
+    const std::int64_t self = this->self_of(r);
+    auto* const state = this->template state_of<std::int64_t>(r);
+    const detail::Range of_row = this->outputs.list_of(this->row(r));
+    std::int64_t listed = this->strip.is_first ? 0 : *state;
+    for (std::int64_t first = 0; first < this->strip.columns; first += threads) {
+      const std::int64_t n = first + rank;
+      const bool lists = n < this->strip.columns && n != self && this->below(scores[n]);
+      shared[rank] = lists;
+      team.team_barrier();
+      std::int64_t before = 0, all = 0;
+      for (int j = 0; j < threads; ++j) {
+        before += j < rank ? shared[j] : 0;
+        all += shared[j];
+      }
+      if (lists && listed + before < of_row.count)
+        this->outputs.template store<false>(Found{scores[n], this->strip.n + n}, 0, of_row.first + listed + before);
+      listed += all;
+      team.team_barrier();
+    }
+    if (!this->strip.is_last && rank == 0) *state = listed;
   }
 
   template <class Team>

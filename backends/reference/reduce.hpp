@@ -45,6 +45,13 @@ struct ReduceRow {
       std::int64_t counted = 0;
       for_each_score([&](std::int64_t, T score) { counted += below(score); });
       outputs.store(counted, l, m);
+    } else if constexpr (reducer == Reducer::all_below) {
+      const detail::Range of_row = outputs.list_of(m);
+      std::int64_t listed = 0;
+      for_each_score([&](std::int64_t n, T score) {
+        if (!below(score) || listed >= of_row.count) return;
+        outputs.store<false>(detail::Found<T>{score, n}, l, of_row.first + listed++);
+      });
     } else {
       using Lane = std::conditional_t<reducer == Reducer::sum, detail::LaneSum<T>, detail::LaneExponentials<T>>;
       Lane sums[detail::lanes];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What people call reductions of distances: nearest(), assign(), logsumexp(). Each is reduce() with the semiring and the last steps of a
+// What people call reductions of distances: nearest(), assign(), radius_neighbors(), logsumexp(). Each is reduce() with the semiring and the last steps of a
 // metric, whose rows are prepared as in cdist(); no matrix of distances is stored.
 #pragma once
 
@@ -156,6 +156,60 @@ void assign(const Exec& exec, const X& x, const Z& z, const M& metric, const I& 
     by(reducer::maximum{});
   else
     by(reducer::minimum{});
+}
+
+/// The number of rows of Z within a radius of each row of X, added up: the offsets of radius_neighbors(),
+///
+///     offsets(0) = 0,      offsets(m + 1) = offsets(m) + #{n : metric(X(m,:), Z(n,:)) ≤ radius}
+///
+/// exec, x, z, metric   as in cdist(), of single matrices; metric is no inner_product
+/// offsets   a view of M + 1 int64. The last one says how long indices and distances of radius_neighbors() are.
+/// NaN distances are within no radius. It is a call of reduce_distances() and a scan, and throws as that does.
+template <class Exec, class X, class Z, class M, class Offsets>
+void radius_offsets(const Exec& exec, const X& x, const Z& z, const M& metric, double radius, const Offsets& offsets,
+                    const ReduceOptions& options = {}) {
+  static_assert(!std::is_base_of_v<metric::inner_product, M>, "radius_offsets: products are not distances");
+  static_assert(Offsets::rank() == 1 && std::is_same_v<typename Offsets::value_type, std::int64_t>,
+                "radius_offsets: offsets are a view of rank 1 of int64");
+  const std::int64_t rows = detail::operand_of(x, options.batch, "X").rows,
+                     extent = static_cast<std::int64_t>(offsets.extent(0));
+  if (extent != rows + 1)
+    throw Error(Code::invalid_argument, "radius_offsets: offsets '" + offsets.label() + "' has " + std::to_string(extent) +
+                                            " numbers, expected " + std::to_string(rows + 1) + ", one more than X has rows");
+  const auto counts = Kokkos::subview(offsets, Kokkos::pair<std::size_t, std::size_t>(1, offsets.extent(0)));
+  detail::with_points(exec, x, z, metric, reducer::count_below{radius, true}, counts, no_output, epilogue::Program{},
+                      options, "radius_offsets",
+                      [](Reduction p, const detail::RowPass* pass) { detail::run_points(std::move(p), pass); });
+  using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+  Kokkos::parallel_scan(
+      "rigel::reduce_distances/radius_offsets", detail::by_argument(Policy(exec, 0, extent)),
+      KOKKOS_LAMBDA(const std::int64_t m, std::int64_t& sum, const bool is_final) {
+        sum += m == 0 ? 0 : offsets(m);
+        if (is_final) offsets(m) = sum;
+      });
+}
+
+/// The rows of Z within a radius of each row of X, as a compressed sparse row matrix: those of row m of X by ascending index,
+///
+///     indices(i), distances(i),  i = offsets(m) … offsets(m + 1) − 1
+///
+/// exec, x, z, metric, radius, options   as in radius_offsets(), which made the offsets
+/// indices    offsets(M) numbers of int32 or int64. Or no_output.
+/// distances  as many numbers. Or no_output.
+///
+///     rigel::radius_offsets(exec, x, z, metric, radius, offsets);
+///     Kokkos::deep_copy(exec, total, Kokkos::subview(offsets, m));      // then a fence, and views of that length
+///     rigel::radius_neighbors(exec, x, z, metric, radius, offsets, indices, distances);
+///
+/// Nothing is written beyond indices and distances, or beyond a row's part, whatever the offsets are. It is a call of reduce_distances(), and
+/// throws as that does.
+template <class Exec, class X, class Z, class M, class Offsets, class I, class D>
+void radius_neighbors(const Exec& exec, const X& x, const Z& z, const M& metric, double radius, const Offsets& offsets,
+                      const I& indices, const D& distances, const ReduceOptions& options = {}) {
+  static_assert(!std::is_base_of_v<metric::inner_product, M>, "radius_neighbors: products are not distances");
+  detail::with_points(exec, x, z, metric, reducer::all_below<Offsets>{radius, offsets, true}, distances, indices,
+                      epilogue::Program{}, options, "radius_neighbors",
+                      [](Reduction p, const detail::RowPass* pass) { detail::run_points(std::move(p), pass); });
 }
 
 /// values(l,m) = log Σ_n exp( last( metric(X(l,m,:), Z(l,n,:)) ) ), relative to the row's maximum, so that nothing overflows. Sinkhorn's

@@ -47,6 +47,18 @@ struct count_below {
   bool or_equal = false;
 };
 
+/// All s(n) < threshold (≤ with or_equal) by ascending n, and their n, of all rows one after the other, as a compressed sparse row matrix
+/// has them: values and indices, of rank 1, get row m's from offsets(m) to offsets(m + 1) − 1. offsets is a view of M + 1 int64, ascending,
+/// which is read when the kernel runs: the counts of count_below, added up. What a row has in addition is left out, and what has no score
+/// is not written. Of single matrices.
+template <class Offsets>
+struct all_below {
+  static constexpr Reducer kind = Reducer::all_below;
+  double threshold;
+  Offsets offsets;
+  bool or_equal = false;
+};
+
 }  // namespace reducer
 
 /// In place of values or indices that a call does not want.
@@ -82,9 +94,16 @@ constexpr void check_reducer() {
   static_assert(ReducerObject<R>, "reduce: the reducer is one of rigel::reducer, such as reducer::smallest{10}");
   static_assert(is_output<V> && is_output<I>, "reduce: values and indices are Kokkos views, or rigel::no_output");
   if constexpr (ReducerObject<R>) {
-    constexpr bool finds = R::kind <= Reducer::largest;
+    constexpr bool finds = R::kind <= Reducer::largest || R::kind == Reducer::all_below;
     static_assert(finds || std::is_same_v<I, NoOutput>,
                   "reduce: this reducer has no indices, expected rigel::no_output or none");
+  }
+  if constexpr (requires(const R r) { r.offsets; }) {
+    using View = std::decay_t<decltype(std::declval<R>().offsets)>;
+    static_assert(View::rank() == 1 && std::is_same_v<typename View::non_const_value_type, std::int64_t>,
+                  "reduce: offsets are a view of rank 1 of int64");
+    static_assert(Kokkos::SpaceAccessibility<Exec, typename View::memory_space>::accessible,
+                  "reduce: the execution space cannot access the offsets");
   }
   static_assert(!(std::is_same_v<V, NoOutput> && std::is_same_v<I, NoOutput>), "reduce: no results are wanted");
   if constexpr (!std::is_same_v<V, NoOutput>) {
@@ -116,6 +135,7 @@ void set_reducer(Reduction& p, const R& reducer, const ReduceOptions& options) {
     p.threshold = reducer.threshold;
     p.or_equal = reducer.or_equal;
   }
+  if constexpr (requires { reducer.offsets; }) p.offsets = result_operand<false>(reducer.offsets, Batch::first, "offsets");
   p.exclude_self = options.exclude_self;
   p.require = options.require;
   p.precision = options.precision;
@@ -177,7 +197,8 @@ concept NotOptions = !std::is_same_v<E, ReduceOptions> && !is_output<E>;
 ///     values(l,m), indices(l,m) = ⊞_n score(l,m,n),      score(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) )
 ///
 /// exec, semiring, a, b   as in contract(): a is M × K, b is K × N, in any layout, transposed() or with a batch index
-/// reducer   ⊞, one of rigel::reducer: minimum, maximum, smallest{k}, largest{k}, sum, log_sum_exp, count_below{t}
+/// reducer   ⊞, one of rigel::reducer: minimum, maximum, smallest{k}, largest{k}, sum, log_sum_exp, count_below{t},
+///           all_below{t, offsets}
 /// values    the results: a view of rank 1 with M numbers, and of batches of rank 2, L × M (M × L with Batch::last). Of smallest and
 ///           largest M × k, and of batches of rank 3. Of floating-point numbers if the scores are such and for log_sum_exp; counts, and
 ///           results of integers, may be any numbers. Or no_output.

@@ -12,9 +12,10 @@
 namespace rigel {
 
 /// What becomes of a row of scores.
-enum class Reducer : std::uint8_t { minimum, maximum, smallest, largest, sum, log_sum_exp, count_below };
+enum class Reducer : std::uint8_t { minimum, maximum, smallest, largest, sum, log_sum_exp, count_below, all_below };
 constexpr const char* name(Reducer r) {
-  constexpr const char* names[] = {"minimum", "maximum", "smallest", "largest", "sum", "log_sum_exp", "count_below"};
+  constexpr const char* names[] = {"minimum", "maximum",     "smallest",    "largest",
+                                   "sum",     "log_sum_exp", "count_below", "all_below"};
   return names[static_cast<int>(r)];
 }
 
@@ -26,8 +27,8 @@ struct Reduction : Call {
 
   Reducer reducer = Reducer::minimum;
   std::int64_t count = 1;     // results in a row: the k of smallest and largest, else 1
-  double threshold = 0;       // of count_below
-  bool or_equal = false;      // count_below: scores that equal the threshold count
+  double threshold = 0;       // of count_below and all_below
+  bool or_equal = false;      // of these: scores that equal the threshold count
   bool exclude_self = false;  // the scores of n = m are left out
   /// The contraction that computes the scores. Its C has extents and type (f32, f64, i32, i64 or u64), but no memory: parts of it are
   /// computed one after the other. It has this call's execution space, promises and precision; its `kernel` names its own kernel.
@@ -35,7 +36,8 @@ struct Reduction : Call {
   std::size_t functor_bytes = 0;  // of the functor at scores.epilogue_object, a detail::Placed; 0: the epilogue is a Program
   std::size_t semiring_bytes = 0;                                        // of a semiring object, of those in a view
   Operand values{.argument = "values"}, indices{.argument = "indices"};  // m × count each; of size 0: not wanted
-  std::size_t workspace_limit = 0;                  // bytes that the workspace should not exceed; 0: the kernel's own limit
+  Operand offsets{.argument = "offsets"};  // all_below: m + 1 of int64; row m's results are from its offset to the next one
+  std::size_t workspace_limit = 0;         // bytes that the workspace should not exceed; 0: the kernel's own limit
   std::span<const Kernel<Reduction>> instantiated;  // kernels instantiated in the caller's translation unit
 
   /// What a kernel and a problem must have in common before the kernel is asked anything.
@@ -56,7 +58,8 @@ struct Reduction : Call {
   ///   - values and indices have the rows and batches of the scores and `count` columns;
   ///   - values hold what the reducer makes of the scores, indices hold N − 1, and counts hold N;
   ///   - both overlap neither A, B, what the epilogue reads, each other nor themselves;
-  ///   - count is from 1 to `most`; with exclude_self, M = N.
+  ///   - count is from 1 to `most`; with exclude_self, M = N;
+  ///   - of all_below there are M + 1 offsets, and no batches; values and indices may be of any length.
   void check() const;
   /// Whether there is nothing to compute. N = 0 gives the identity.
   bool is_empty() const { return scores.batch == 0 || scores.m == 0; }

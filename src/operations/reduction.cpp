@@ -39,6 +39,24 @@ void check_output(const Reduction& p, const Operand& o) {
                   describe_argument(p.scores.c));
 }
 
+// The results of all rows, one after the other, and where each row's begin.
+void check_lists(const Reduction& p) {
+  if (p.scores.batch != 1)
+    refuse(p, std::string("all_below lists the scores of one matrix, ") + describe_argument(p.scores.c, " have ") +
+                  ", expected one batch");
+  if (p.offsets.rows != p.scores.m + 1)
+    refuse(p, describe_argument(p.offsets, " is ") + ", expected " + std::to_string(p.scores.m + 1) +
+                  " rows, one more than " + describe_argument(p.scores.a));
+  if (p.offsets.type != Scalar::i64)
+    refuse(p, describe_argument(p.offsets) + " of " + name(p.offsets.type) + ", expected i64");
+  if (p.values.size > 0 && p.indices.size > 0 && p.values.rows != p.indices.rows)
+    refuse(p, describe_argument(p.values, " is ") + ", expected as many rows as " + describe_argument(p.indices));
+  if (p.is_empty()) return;
+  detail::require_data(p, p.offsets);
+  for (const Operand* written : {&p.values, &p.indices})
+    if (written->size > 0) detail::require_disjoint(p, *written, p.offsets);
+}
+
 void check_values(const Reduction& p) {
   const bool integers = is_integer(p.scores.c.type) && p.reducer != Reducer::log_sum_exp;
   if (p.reducer == Reducer::count_below) {
@@ -60,6 +78,7 @@ void check_indices(const Reduction& p) {
 
 // An output overlaps nothing that is read, and not itself.
 void require_apart(const Reduction& p, const Operand& written) {
+  if (written.rows == 0) return;
   detail::require_data(p, written);
   for (const Operand* read : {&p.scores.a, &p.scores.b})
     if (p.scores.n > 0 && p.scores.k > 0) detail::require_disjoint(p, written, *read);
@@ -110,12 +129,14 @@ void Reduction::check() const {
                   ", expected as many rows as columns, of a set with itself");
   const bool wants_values = values.size > 0, wants_indices = indices.size > 0;
   if (!wants_values && !wants_indices) refuse(p, "no results are wanted, expected values or indices");
+  const bool lists = reducer == Reducer::all_below;
+  if (lists) check_lists(p);
   if (wants_values) {
-    check_output(p, values);
+    if (!lists) check_output(p, values);
     check_values(p);
   }
   if (wants_indices) {
-    check_output(p, indices);
+    if (!lists) check_output(p, indices);
     check_indices(p);
   }
   if (is_empty()) return;
@@ -146,7 +167,7 @@ Reduction Reduction::nominal() const {
   const auto place = [&](Operand& o, std::uintptr_t address) {
     o.data = reinterpret_cast<void*>(address);
     o.batches = 1;
-    o.rows = q.scores.m;
+    o.rows = reducer == Reducer::all_below ? o.rows : q.scores.m;
     o.columns = count;
     o.batch_stride = 0;
     o.row_stride = count;

@@ -5,6 +5,7 @@
 #include <tests/reduce/call.hpp>
 
 #include <cmath>
+#include <utility>
 
 namespace {
 
@@ -127,6 +128,42 @@ TEST_CASE_TEMPLATE("reduce: integers", Exec, RIGEL_TEST_SPACES) {
   check<std::int64_t, std::int64_t>(exec, {3, -2, 1, 2}, reducer::minimum{}, {-2}, {1});
   check<std::int16_t, std::int32_t>(exec, {3, -2, 1, 2}, reducer::minimum{}, {-2}, {1});
   check<std::int32_t, double>(exec, {0, 0}, reducer::log_sum_exp{}, {std::log(2.)});
+}
+
+TEST_CASE_TEMPLATE("reduce: all scores below a threshold", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  // Scores m + n, for n = 0 … 199, of which 2 − m, or 3 − m with the threshold itself, are below 2.
+  Values row;
+  for (int n = 0; n < 200; ++n) row.push_back(n);
+  const auto a = support::matrix<float, Exec>(3, 1, {0, 1, 2}), b = support::matrix<float, Exec>(1, 200, row);
+  const auto offsets = vector<std::int64_t, Exec>(4);
+  for (const std::string& kernel : kernels)
+    for (const std::size_t limit : {std::size_t{0}, std::size_t{1}}) {
+      CAPTURE(kernel);
+      CAPTURE(limit);
+      const auto listed = [&](const Values& at, double threshold, bool or_equal, int length) {
+        support::fill(offsets, at);
+        const auto values = vector<float, Exec>(length);
+        const auto indices = vector<int, Exec>(length);
+        rigel::reduce(exec, rigel::max_plus<float>{}, a, b,
+                      reducer::all_below<decltype(offsets)>{threshold, offsets, or_equal}, values, indices,
+                      {.kernel = kernel, .workspace_limit = limit});
+        exec.fence();
+        return std::pair{support::values(values), support::values(indices)};
+      };
+      CHECK(listed({0, 2, 3, 3}, 2, false, 3) == std::pair{Values{0, 1, 1}, Values{0, 1, 0}});
+      CHECK(listed({0, 3, 5, 6}, 2, true, 6) == std::pair{Values{0, 1, 2, 1, 2, 2}, Values{0, 1, 2, 0, 1, 0}});
+      // Gaps stay, what does not fit is left out.
+      CHECK(listed({1, 2, 5, 9}, 2, true, 7) == std::pair{Values{-7, 0, 1, 2, -7, 2, -7}, Values{-7, 0, 0, 1, -7, 0, -7}});
+      CHECK(listed({-2, 4, 3, 9}, 2, true, 2) == std::pair{Values{-7, -7}, Values{-7, -7}});
+      const auto [values, indices] = listed({0, 200, 400, 600}, 1000, false, 600);
+      int wrong = 0;
+      for (int i = 0; i < 600; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        wrong += values[at] != i / 200 + i % 200 || indices[at] != i % 200;
+      }
+      CHECK(wrong == 0);
+    }
 }
 
 TEST_CASE_TEMPLATE("reduce: a set with itself without each one itself", Exec, RIGEL_TEST_SPACES) {

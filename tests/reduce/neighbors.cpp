@@ -106,6 +106,48 @@ TEST_CASE_TEMPLATE("nearest: a set with itself, by hand", Exec, RIGEL_TEST_SPACE
   CHECK(support::values(counts) == Values{2, 2, 2, 0});
 }
 
+TEST_CASE_TEMPLATE("radius_neighbors: all that cdist() has within the radius", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  const auto check = [&](const auto& metric, double radius, bool exclude_self) {
+    const auto all = points<float, Exec>(n, 3, 1);
+    const auto x = Kokkos::subview(all, 0, Kokkos::ALL, Kokkos::ALL);
+    const auto d = support::matrix<float, Exec>(n, n);
+    rigel::cdist(exec, x, x, d, metric, {.kernel = "reference"});
+    exec.fence();
+    const Values stored = support::values(d);
+    for (const std::size_t limit : {std::size_t{0}, std::size_t{1}}) {
+      const rigel::ReduceOptions options{
+          .exclude_self = exclude_self, .score_kernel = "reference", .workspace_limit = limit};
+      const auto offsets = vector<std::int64_t, Exec>(n + 1);
+      rigel::radius_offsets(exec, x, x, metric, radius, offsets, options);
+      exec.fence();
+      const Values o = support::values(offsets);
+      const int total = static_cast<int>(o.back());
+      const auto indices = vector<int, Exec>(total);
+      const auto distances = vector<float, Exec>(total);
+      rigel::radius_neighbors(exec, x, x, metric, radius, offsets, indices, distances, options);
+      exec.fence();
+      const Values i = support::values(indices), v = support::values(distances);
+      std::size_t at = 0;
+      int wrong = o[0] != 0;
+      for (int row = 0; row < n; ++row) {
+        for (int j = 0; j < n; ++j) {
+          const double distance = stored[static_cast<std::size_t>(row * n + j)];
+          if (distance > radius || (exclude_self && j == row)) continue;
+          wrong += at >= i.size() || i[at] != j || v[at] != distance;
+          ++at;
+        }
+        wrong += o[static_cast<std::size_t>(row) + 1] != static_cast<double>(at);
+      }
+      CHECK(wrong == 0);
+      CHECK(at > n);
+    }
+  };
+  check(metric::euclidean{}, 5, false);
+  check(metric::manhattan{}, 8, true);
+  check(metric::cosine{}, 0.05, true);
+}
+
 TEST_CASE_TEMPLATE("nearest: NaN points come last, and prepared rows keep them apart", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;
   // A row of zeros has no direction.

@@ -47,6 +47,22 @@ TEST_CASE("reduce: messages name the argument and what was expected") {
         {"of i8, expected numbers that hold counts up to N = 200"});
 }
 
+TEST_CASE("reduce: lists of all scores below a threshold") {
+  const auto a = support::matrix<float, Exec>(4, 3, {}, "left"), b = support::matrix<float, Exec>(3, 6, {}, "right");
+  const auto values = vector<float, Exec>(10);
+  const auto indices = vector<int, Exec>(9);
+  const auto offsets = vector<std::int64_t, Exec>(4), enough = vector<std::int64_t, Exec>(5);
+  using Below = reducer::all_below<Vector<std::int64_t, Exec>>;
+  CHECK(refused(s, a, b, Below{1, offsets}, values)
+            .lacks({"offsets 'vector' is 4x1, expected 5 rows, one more than A 'left' 4x3"}) == "");
+  CHECK(refused(s, a, b, Below{1, enough}, values, indices)
+            .lacks({"values 'vector' is 10x1, expected as many rows as indices"}) == "");
+  CHECK(refused(s, a, b, Below{1, enough}, vector<int, Exec>(10)).lacks({"of i32, expected f16, bf16, f32 or f64"}) == "");
+  CHECK(refused(s, a, b, Below{1, enough}, rigel::no_output, Vector<std::int64_t, Exec>(enough))
+            .lacks({"indices", "overlaps offsets"}) == "");
+  CHECK(refused(s, a, b, Below{1, enough}, values).code == Code::ok);
+}
+
 TEST_CASE("reduce: what is written overlaps nothing") {
   const Kokkos::View<float*, Kokkos::HostSpace> memory("memory", 100);
   const Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> a(memory.data(), 4, 3),

@@ -37,6 +37,14 @@ Found reduced(const std::vector<T>& scores, std::int64_t rows, std::int64_t colu
   p.threshold = 0;
   p.values = {.data = found.values.data(), .type = rigel::Scalar::f64, .size = 8, .row_stride = count, .column_stride = 1};
   p.indices = {.data = found.indices.data(), .type = rigel::Scalar::i64, .size = 8, .row_stride = count, .column_stride = 1};
+  // Lists: `count` places for each row.
+  std::vector<std::int64_t> offsets(static_cast<std::size_t>(rows + 1));
+  if (reducer == Reducer::all_below) {
+    for (std::int64_t m = 0; m <= rows; ++m) offsets[static_cast<std::size_t>(m)] = m * count;
+    p.offsets = {.data = offsets.data(), .type = rigel::Scalar::i64, .size = 8, .rows = rows + 1, .row_stride = 1};
+    p.values.rows = p.indices.rows = rows * count;
+    p.values.row_stride = p.indices.row_stride = 1;
+  }
   const std::size_t bytes = Rows::bytes(count);
   std::vector<std::byte> states(bytes * static_cast<std::size_t>(rows), std::byte{0xa5});
   std::vector<T> strip(static_cast<std::size_t>(rows * chunk));
@@ -120,6 +128,11 @@ TEST_CASE("reduce: teams find what one thread finds") {
   check_all<std::int64_t, Reducer::sum>({1});
   check_all<float, Reducer::log_sum_exp>({1});
   check_all<double, Reducer::count_below>({1});
+}
+
+TEST_CASE("reduce: teams list what one thread lists") {
+  check_all<float, Reducer::all_below>({1, 200, 3000});
+  check_all<std::int32_t, Reducer::all_below>({40});
 }
 
 TEST_CASE("reduce: teams find the k best") {

@@ -154,6 +154,8 @@ struct ReducedOutputs {
   void *values, *indices;  // null: not wanted
   Scalar value_type, index_type;
   Strided<char> of_values, of_indices;  // strides
+  const std::int64_t* offsets;          // of all_below, so far apart
+  std::int64_t offset_stride, length;   // of values and indices
 
   static ReducedOutputs of(const Reduction& p) {
     const auto strides = [](const Operand& o) {
@@ -164,7 +166,17 @@ struct ReducedOutputs {
             p.values.type,
             p.indices.type,
             strides(p.values),
-            strides(p.indices)};
+            strides(p.indices),
+            static_cast<const std::int64_t*>(p.offsets.data),
+            p.offsets.row_stride,
+            p.values.size > 0 ? p.values.rows : p.indices.rows};
+  }
+
+  /// Where the list of row m begins and ends, of all_below. Offsets that are not ascending make nothing that lies beyond the results.
+  RIGEL_MEMBER Range list_of(std::int64_t m) const {
+    const std::int64_t begin = offsets[m * offset_stride], end = offsets[(m + 1) * offset_stride];
+    const std::int64_t last = end < length ? end : length;
+    return {begin, begin < 0 || last < begin ? 0 : last - begin};
   }
 
   /// Stores a value, a floating-point number or an integer.
@@ -331,6 +343,7 @@ void with_reducer(const Reduction& p, const Visit& visit) {
     case Reducer::sum: return visit.template operator()<Reducer::sum>();
     case Reducer::log_sum_exp: return visit.template operator()<Reducer::log_sum_exp>();
     case Reducer::count_below: return visit.template operator()<Reducer::count_below>();
+    case Reducer::all_below: return visit.template operator()<Reducer::all_below>();
   }
 }
 
