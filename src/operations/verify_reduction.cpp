@@ -81,6 +81,11 @@ struct Results {
 
 bool keeps_many(Reducer r) { return r == Reducer::smallest || r == Reducer::largest; }
 bool finds(Reducer r) { return r <= Reducer::largest; }
+bool lists(Reducer r) { return r == Reducer::all_below; }
+bool has_indices(Reducer r) { return finds(r) || lists(r); }
+
+/// What memory holds where no result is.
+constexpr double untouched = -7;
 
 /// exp(score − most), also if both are infinite.
 double term(double score, double most) { return score == most ? 1 : std::exp(score - most); }
@@ -94,6 +99,16 @@ Results expected_row(const Case& c, const std::vector<double>& scores, std::int6
   const auto score = [&](std::int64_t n) { return scores[static_cast<std::size_t>(n)]; };
   const bool largest = c.reducer == Reducer::largest || c.reducer == Reducer::maximum;
   Results r;
+  if (lists(c.reducer)) {
+    for (const std::int64_t n : order)
+      if (score(n) < threshold && std::ssize(r.values) < c.count) {
+        r.values.push_back(score(n));
+        r.indices.push_back(n + first);
+      }
+    r.values.resize(static_cast<std::size_t>(c.count), untouched);
+    r.indices.resize(static_cast<std::size_t>(c.count), static_cast<std::int64_t>(untouched));
+    return r;
+  }
   if (finds(c.reducer)) {
     const bool many = keeps_many(c.reducer);
     // NaN first for extrema and for the largest.
@@ -124,7 +139,7 @@ Results expected_row(const Case& c, const std::vector<double>& scores, std::int6
 
 /// ⊞ of two parts of a row.
 Results joined(const Case& c, const Results& x, const Results& y) {
-  if (!finds(c.reducer)) {
+  if (!has_indices(c.reducer)) {
     Results r;
     if (c.reducer != Reducer::log_sum_exp) {
       r.values.push_back(x.values[0] + y.values[0]);
@@ -143,7 +158,7 @@ Results joined(const Case& c, const Results& x, const Results& y) {
         scores.push_back(part->values[i]);
         places.push_back(part->indices[i]);
       }
-  Results r = expected_row(c, scores, -1, 0, 0);
+  Results r = expected_row(c, scores, -1, infinite, 0);
   for (std::int64_t& n : r.indices)
     if (n >= 0) n = places[static_cast<std::size_t>(n)];
   return r;
@@ -172,8 +187,15 @@ class Verifier {
         for (std::int64_t n = 1; n < c.n; n += 7) b.at(0, n % c.k, n) = special[n % 3];
         for (std::int64_t m = 0; m < c.m; m += 5) a.at(0, m, 0) = special[m % 3];
       }
-    Matrices<double, Exec> values("values", c.batch, c.m, c.count, c.columns_first, -7);
-    Matrices<std::int64_t, Exec> indices("indices", c.batch, c.m, c.count, !c.columns_first, -7);
+    // Lists have rows of `count` and the gap after them.
+    const bool by_columns = c.columns_first && !lists(c.reducer);
+    const std::int64_t list = c.count + 1;
+    Matrices<double, Exec> values("values", c.batch, c.m, c.count, by_columns, untouched);
+    Matrices<std::int64_t, Exec> indices("indices", c.batch, c.m, c.count, !by_columns && !lists(c.reducer),
+                                         static_cast<std::int64_t>(untouched)),
+        offsets("offsets", 1, c.m + 1, 1, false, 0);
+    for (std::int64_t m = 0; m <= c.m; ++m) offsets.at(0, m, 0) = m * list;
+    offsets.put();
     Matrices<A, Exec> stored("C", c.batch, c.m, c.n, false, A{});
     a.put();
     b.put();
@@ -192,7 +214,14 @@ class Verifier {
     p.precision = kernel_.info.precision;
     p.workspace_limit = c.limit;
     p.values = values.operand();
-    if (finds(c.reducer)) p.indices = indices.operand();
+    if (has_indices(c.reducer)) p.indices = indices.operand();
+    if (lists(c.reducer)) {
+      p.offsets = offsets.operand();
+      for (Operand* o : {&p.values, &p.indices}) {
+        o->rows = c.m * list;
+        o->columns = o->row_stride = 1;
+      }
+    }
     Contraction& q = p.scores;
     q.function = "verify";
     q.execution = p.execution = detail::execution_of(exec);
@@ -242,21 +271,24 @@ class Verifier {
         const Results both = joined(c, expected_row(c, {scores.begin(), scores.begin() + half}, self, threshold, 0),
                                     expected_row(c, {scores.begin() + half, scores.end()}, self, threshold, half));
         if (!agree(c, actual, both)) return fail(c, "row " + std::to_string(m) + " is not what its two halves join to");
-        for (std::int64_t i = 0; i < c.count; ++i) {
+        for (std::int64_t i = 0; i < (lists(c.reducer) ? list : c.count); ++i) {
           written[values.place(l, m, i)] = 1;
-          if (finds(c.reducer)) written_i[indices.place(l, m, i)] = 1;
+          if (has_indices(c.reducer)) written_i[indices.place(l, m, i)] = 1;
         }
       }
     for (std::size_t i = 0; i < written.size(); ++i)
-      if (!written[i] && before_v[i] != -7) return fail(c, "memory between the values was written");
+      if (!written[i] && before_v[i] != untouched) return fail(c, "memory between the values was written");
     for (std::size_t i = 0; i < written_i.size(); ++i)
-      if (!written_i[i] && before_i[i] != -7) return fail(c, "memory between the indices was written");
+      if (!written_i[i] && before_i[i] != static_cast<std::int64_t>(untouched))
+        return fail(c, "memory between the indices was written");
 
     const auto repeats = [&](Reduction again, std::int64_t rows, const char* what) {
-      values.all().assign(values.all().size(), -7);
+      values.all().assign(values.all().size(), untouched);
       values.put();
-      again.scores.m = again.scores.a.rows = again.scores.c.rows = again.values.rows = rows;
-      if (finds(c.reducer)) again.indices.rows = rows;
+      again.scores.m = again.scores.a.rows = again.scores.c.rows = rows;
+      again.values.rows = lists(c.reducer) ? rows * list : rows;
+      if (has_indices(c.reducer)) again.indices.rows = again.values.rows;
+      if (lists(c.reducer)) again.offsets.rows = rows + 1;
       run(kernel_, again);
       exec.fence("rigel::verify");
       values.get();
@@ -271,7 +303,7 @@ class Verifier {
     if (covers(kernel_.info.promises, Promise::reference_bits)) {
       Reduction reference = p;
       reference.kernel = "reference";
-      values.all().assign(values.all().size(), -7);
+      values.all().assign(values.all().size(), untouched);
       values.put();
       run(reference);
       exec.fence("rigel::verify");
@@ -287,7 +319,7 @@ class Verifier {
     Results r;
     for (std::int64_t i = 0; i < c.count; ++i) {
       r.values.push_back(values.at(l, m, i));
-      if (finds(c.reducer)) r.indices.push_back(indices.at(l, m, i));
+      if (has_indices(c.reducer)) r.indices.push_back(indices.at(l, m, i));
     }
     return r;
   }
@@ -314,17 +346,17 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   constexpr std::int64_t extents[][3] = {{1, 1, 1},    {5, 0, 3},    {4, 7, 0},   {3, 64, 5},   {7, 65, 4},
                                          {33, 130, 9}, {2, 1031, 3}, {67, 67, 6}, {5, 3000, 2}, {0, 4, 4}};
-  constexpr Reducer reducers[] = {Reducer::minimum, Reducer::maximum,     Reducer::smallest,   Reducer::largest,
-                                  Reducer::sum,     Reducer::log_sum_exp, Reducer::count_below};
+  constexpr Reducer reducers[] = {Reducer::minimum, Reducer::maximum,     Reducer::smallest,    Reducer::largest,
+                                  Reducer::sum,     Reducer::log_sum_exp, Reducer::count_below, Reducer::all_below};
   constexpr std::int64_t counts[] = {1, 3, 10, 100};
   int number = 0;
   for (const auto& e : extents)
     for (const Reducer r : reducers)
       for (const std::size_t limit : {std::size_t{0}, std::size_t{6000}}) {
-        const bool square = e[0] == e[1], many = keeps_many(r);
+        const bool square = e[0] == e[1], many = keeps_many(r) || lists(r);
         list.push_back({.reducer = r,
                         .count = many ? counts[number % 4] : 1,
-                        .batch = number % 3 == 1 ? 3 : 1,
+                        .batch = number % 3 == 1 && !lists(r) ? 3 : 1,
                         .m = e[0],
                         .n = e[1],
                         .k = e[2],

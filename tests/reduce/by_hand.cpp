@@ -113,11 +113,11 @@ TEST_CASE_TEMPLATE("reduce: sums, log-sum-exp and counts", Exec, RIGEL_TEST_SPAC
 
 TEST_CASE_TEMPLATE("reduce: integers", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;
-  constexpr auto big = std::numeric_limits<std::int32_t>::max();
-  check<std::int32_t, std::int32_t>(exec, {big / 2., -big / 2, 7}, reducer::minimum{}, {-big / 2}, {1});
-  check<std::int32_t, std::int32_t>(exec, {}, reducer::minimum{}, {big / 2}, {-1});
+  constexpr double half = 1073741823;  // Rigel's infinity in 32 bits
+  check<std::int32_t, std::int32_t>(exec, {half, -half, 7}, reducer::minimum{}, {-half}, {1});
+  check<std::int32_t, std::int32_t>(exec, {}, reducer::minimum{}, {half}, {-1});
   check<std::int32_t, std::int64_t>(exec, {}, reducer::maximum{}, {-4611686018427387903.}, {-1});
-  check<std::int32_t, std::int64_t>(exec, Values(1000, big / 2), reducer::sum{}, {1000. * (big / 2)});
+  check<std::int32_t, std::int64_t>(exec, Values(1000, half), reducer::sum{}, {1000 * half});
   check<std::int32_t, double>(exec, {3, 1, 1, 2}, reducer::smallest{2}, {1, 1}, {1, 2});
   check<std::int32_t, float>(exec, {3, 1, 1, 2}, reducer::largest{2}, {3, 2}, {0, 3});
   check<std::int32_t, std::int64_t>(exec, {3, 1, 1, 2}, reducer::count_below{2.5}, {3});
@@ -160,7 +160,8 @@ TEST_CASE_TEMPLATE("reduce: all scores below a threshold", Exec, RIGEL_TEST_SPAC
       int wrong = 0;
       for (int i = 0; i < 600; ++i) {
         const auto at = static_cast<std::size_t>(i);
-        wrong += values[at] != i / 200 + i % 200 || indices[at] != i % 200;
+        const int m = i / 200, n = i % 200;
+        wrong += values[at] != m + n || indices[at] != n;
       }
       CHECK(wrong == 0);
     }

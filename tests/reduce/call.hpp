@@ -36,6 +36,11 @@ Vector<T, Exec> vector(int size, double value = -7) {
   return v;
 }
 
+/// Where element (row, column) of a matrix of `columns` is.
+constexpr std::size_t at(int row, int columns, int column) {
+  return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
+}
+
 /// Values, and the indices of reducers that have them.
 struct Results {
   Values values, indices;

@@ -49,11 +49,10 @@ void check(const Exec& exec, const S& semiring, const E& last) {
       int wrong = 0;
       for (int row = 0; row < batches * rows; ++row) {
         std::vector<std::pair<double, int>> scores;
-        for (int j = 0; j < columns; ++j)
-          scores.push_back({static_cast<float>(c[static_cast<std::size_t>(row * columns + j)]), j});
+        for (int j = 0; j < columns; ++j) scores.push_back({static_cast<float>(c[reduced::at(row, columns, j)]), j});
         std::sort(scores.begin(), scores.end());
         for (int i = 0; i < 4; ++i) {
-          const auto at = static_cast<std::size_t>(row * 4 + i);
+          const auto at = reduced::at(row, 4, i);
           wrong += v[at] != scores[static_cast<std::size_t>(i)].first || n[at] != scores[static_cast<std::size_t>(i)].second;
         }
       }

@@ -50,13 +50,13 @@ void check(const Exec& exec, const M& metric, bool largest = false) {
     for (int row = 0; row < batches * m; ++row) {
       std::vector<std::pair<double, int>> order;
       for (int j = 0; j < n; ++j) {
-        const double distance = d[static_cast<std::size_t>(row * n + j)];
+        const double distance = d[reduced::at(row, n, j)];
         order.push_back({largest ? -distance : distance, j});
       }
       std::sort(order.begin(), order.end());
       for (int j = 0; j < count; ++j) {
         const auto [key, place] = order[static_cast<std::size_t>(j)];
-        const auto at = static_cast<std::size_t>(row * count + j);
+        const auto at = reduced::at(row, count, j);
         wrong += v[at] != (largest ? -key : key) || i[at] != place;
       }
       wrong += c[static_cast<std::size_t>(row)] != order[0].second ||
@@ -132,7 +132,7 @@ TEST_CASE_TEMPLATE("radius_neighbors: all that cdist() has within the radius", E
       int wrong = o[0] != 0;
       for (int row = 0; row < n; ++row) {
         for (int j = 0; j < n; ++j) {
-          const double distance = stored[static_cast<std::size_t>(row * n + j)];
+          const double distance = stored[reduced::at(row, n, j)];
           if (distance > radius || (exclude_self && j == row)) continue;
           wrong += at >= i.size() || i[at] != j || v[at] != distance;
           ++at;

@@ -99,7 +99,7 @@ void check(const Exec& exec, Shape e, int transposes, const rigel::ReduceOptions
         return largest ? scores[x] > scores[y] : scores[x] < scores[y];
       });
       for (int j = 0; j < e.count; ++j) {
-        const auto at = static_cast<std::size_t>(row * e.count + j);
+        const auto at = reduced::at(row, e.count, j);
         const int n = order[static_cast<std::size_t>(j)];
         wrong += i[at] != n || v[at] != scores[n];
       }
