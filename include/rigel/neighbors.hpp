@@ -42,13 +42,13 @@ auto with_points(const Exec& exec, const X& x, const Z& z, const M& metric, cons
                                   .precision = options.precision,
                                   .may_cancel = options.may_cancel,
                                   .kernel = options.score_kernel};
-  std::function<void(const Contraction&)> check_programs;  // those that a functor as epilogue is made of
+  std::function<void(const Reduction&)> check_programs;  // those that a functor as epilogue is made of
   return with_cdist(
       exec, x, z, distances, metric, last, of_distances,
       [&](Contraction scores, const RowPass* pass) {
         scores.c.argument = "the scores";
-        if (check_programs) check_programs(scores);
         p.scores = std::move(scores);
+        if (check_programs) check_programs(p);
         p.execution = p.scores.execution;
         if constexpr (space_of<Exec> == Space::other) p.instantiated = instantiated_reductions<Exec>();
         return use(std::move(p), pass);
@@ -58,8 +58,8 @@ auto with_points(const Exec& exec, const X& x, const Z& z, const M& metric, cons
         p.semiring_bytes = sizeof(typename semiring_argument<SemiringOrView>::type);
         if constexpr (!std::is_same_v<Functor, epilogue::Program>) {
           p.functor_bytes = sizeof(Placed<Functor>);
-          check_programs = [&functor](const Contraction& of_scores) {
-            epilogue::for_each_program(functor, [&](const epilogue::Program& program) { of_scores.check_sources(program); });
+          check_programs = [&functor](const Reduction& call) {
+            epilogue::for_each_program(functor, [&](const epilogue::Program& program) { call.check_sources(program); });
           };
         }
         return placed(functor);

@@ -61,6 +61,8 @@ struct Reduction : Call {
   ///   - count is from 1 to `most`; with exclude_self, M = N;
   ///   - of all_below there are M + 1 offsets, and no batches; values and indices may be of any length.
   void check() const;
+  /// The part of it that concerns what one Program of the epilogue reads.
+  void check_sources(const epilogue::Program& program) const;
   /// Whether there is nothing to compute. N = 0 gives the identity.
   bool is_empty() const { return scores.batch == 0 || scores.m == 0; }
   /// Why a kernel's info rules it out for this problem: it rounds terms more than the call accepts.

@@ -76,28 +76,13 @@ void check_indices(const Reduction& p) {
     refuse(p, describe_argument(p.indices) + " of i32, expected i64, which holds N - 1 = " + std::to_string(p.scores.n - 1));
 }
 
-// An output overlaps nothing that is read, and not itself.
+// An output overlaps neither operand, and not itself.
 void require_apart(const Reduction& p, const Operand& written) {
   if (written.rows == 0) return;
   detail::require_data(p, written);
   for (const Operand* read : {&p.scores.a, &p.scores.b})
     if (p.scores.n > 0 && p.scores.k > 0) detail::require_disjoint(p, written, *read);
   detail::require_distinct(p, written);
-  if (!p.scores.program || p.scores.n == 0) return;
-  p.scores.program->for_each_source([&](const epilogue::Source& source) {
-    const Operand read{.data = const_cast<void*>(source.data),
-                       .type = source.type,
-                       .size = size_of(source.type),
-                       .batches = source.batches,
-                       .rows = source.rows,
-                       .columns = source.columns,
-                       .batch_stride = source.batch_stride,
-                       .row_stride = source.row_stride,
-                       .column_stride = source.column_stride,
-                       .argument = source.argument};
-    if (detail::overlap(written, read))
-      refuse(p, describe_argument(written) + " overlaps the view of " + source.argument + ", which the epilogue reads");
-  });
 }
 
 double bytes_of(const Operand& o) {
@@ -117,6 +102,28 @@ Reduction::Key Reduction::key() const {
 Reduction::Key Reduction::key_of(const KernelInfo& info) {
   return {info.semiring_type, info.semiring_type ? std::string_view() : std::string_view(info.semiring), info.element,
           info.accumulator};
+}
+
+void Reduction::check_sources(const epilogue::Program& steps) const {
+  const Reduction& p = *this;
+  scores.check_sources(steps);
+  if (is_empty() || scores.n == 0) return;
+  steps.for_each_source([&](const epilogue::Source& source) {
+    const Operand read{.data = const_cast<void*>(source.data),
+                       .type = source.type,
+                       .size = size_of(source.type),
+                       .batches = source.batches,
+                       .rows = source.rows,
+                       .columns = source.columns,
+                       .batch_stride = source.batch_stride,
+                       .row_stride = source.row_stride,
+                       .column_stride = source.column_stride,
+                       .argument = source.argument};
+    for (const Operand* written : {&values, &indices})
+      if (written->size > 0 && detail::overlap(*written, read))
+        refuse(p, describe_argument(*written) + " overlaps the view of " + source.argument +
+                      ", which the epilogue reads, expected distinct elements");
+  });
 }
 
 void Reduction::check() const {
@@ -143,6 +150,7 @@ void Reduction::check() const {
   if (wants_values) require_apart(p, values);
   if (wants_indices) require_apart(p, indices);
   if (wants_values && wants_indices) detail::require_disjoint(p, values, indices);
+  if (scores.program) check_sources(*scores.program);
 }
 
 Decline Reduction::admits(const KernelInfo& info) const {

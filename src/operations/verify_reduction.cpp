@@ -226,6 +226,7 @@ class Verifier {
     q.function = "verify";
     q.execution = p.execution = detail::execution_of(exec);
     q.require = kernel_.info.promises;
+    q.precision = Precision::accumulator;  // so that scores are exact
     q.semiring = {semiring_name<S>(), semiring_type<S>()};
     q.element = scalar_of<T>;
     q.accumulator = scalar_of<A>;

@@ -12,6 +12,10 @@ using Exec = Kokkos::DefaultHostExecutionSpace;
 
 const rigel::plus_times<float> s;
 
+struct Doubled {
+  RIGEL_MEMBER float operator()(float v, std::int64_t, std::int64_t, std::int64_t) const { return 2 * v; }
+};
+
 template <class... Arguments>
 support::Caught refused(const Arguments&... arguments) {
   return support::caught([&] { rigel::reduce(Exec{}, arguments...); });
@@ -80,6 +84,8 @@ TEST_CASE("reduce: what is written overlaps nothing") {
   const Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> row(memory.data() + 43, 6);
   CHECK(refused(s, a, b, reducer::smallest{5}, itself, rigel::no_output, rigel::epilogue::add_row(row))
             .lacks({"values", "add_row()"}) == "");
+  const auto doubled = rigel::epilogue::functor(Doubled{}) | rigel::epilogue::add_row(row);
+  CHECK(refused(s, a, b, reducer::smallest{5}, itself, rigel::no_output, doubled).lacks({"values", "add_row()"}) == "");
 }
 
 TEST_CASE("reduce: kernels by name") {

@@ -129,7 +129,7 @@ void set_scores(Reduction& p, const E& epilogue, const F&) {
   p.semiring_bytes = sizeof(S);
   if constexpr (!std::is_same_v<F, epilogue::Program>) {
     p.functor_bytes = sizeof(F);
-    epilogue::for_each_program(epilogue, [&](const epilogue::Program& program) { p.scores.check_sources(program); });
+    epilogue::for_each_program(epilogue, [&](const epilogue::Program& program) { p.check_sources(program); });
   }
   if constexpr (space_of<Exec> == Space::other) p.instantiated = instantiated_reductions<Exec>();
 }
