@@ -67,6 +67,13 @@ struct Places {
   }
 };
 
+/// The k that won, of with_argument.
+struct Winner {
+  RIGEL_MEMBER float operator()(rigel::argument<float> x, std::int64_t, std::int64_t, std::int64_t) const {
+    return static_cast<float>(x.index);
+  }
+};
+
 /// l1 with a factor, by a user.
 struct Scaled {
   using self = Scaled;
@@ -110,6 +117,38 @@ TEST_CASE_TEMPLATE("reduce: a user's semiring, and one for each batch", Exec, RI
   for (int l = 0; l < batches; ++l) host(l).factor = static_cast<float>(3 - l);
   Kokkos::deep_copy(semirings, host);
   check(exec, semirings, epilogue::scale(2));
+}
+
+TEST_CASE_TEMPLATE("reduce: results that are no numbers, by a functor", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  // Sums 1 + 5, 4 + 1 and 1 + 0, 4 + 9: the winners are k = 1 and 0.
+  const auto a = support::matrix<float, Exec>(1, 2, {1, 4}), b = support::matrix<float, Exec>(2, 2, {5, 0, 1, 9});
+  const auto values = support::matrix<float, Exec>(1, 2);
+  const auto indices = support::matrix<int, Exec>(1, 2);
+  rigel::reduce(exec, rigel::with_argument<rigel::min_plus<float>>{}, a, b, reducer::smallest{2}, values, indices, Winner{});
+  exec.fence();
+  CHECK(support::values(values) == Values{0, 1});
+  CHECK(support::values(indices) == Values{1, 0});
+}
+
+TEST_CASE_TEMPLATE("reduce: the batch index last", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  // Two matrices: A is (1, 2)ᵀ and (3, 4)ᵀ, B is (5 6 7) and (9 8 7).
+  const auto a = support::batch<float, Exec>(2, 1, 2, {1, 3, 2, 4}),
+             b = support::batch<float, Exec>(1, 3, 2, {5, 9, 6, 8, 7, 7});
+  const auto least = support::matrix<float, Exec>(2, 2);
+  const auto where = support::matrix<int, Exec>(2, 2);
+  const auto best = support::batch<float, Exec>(2, 2, 2);
+  for (const std::string& kernel : kernels)
+    for (const std::size_t limit : {std::size_t{0}, std::size_t{1}}) {
+      const rigel::ReduceOptions options{.batch = rigel::Batch::last, .kernel = kernel, .workspace_limit = limit};
+      rigel::reduce(exec, rigel::max_plus<float>{}, a, b, reducer::minimum{}, least, where, options);
+      rigel::reduce(exec, rigel::max_plus<float>{}, a, b, reducer::largest{2}, best, options);
+      exec.fence();
+      CHECK(support::values(least) == Values{6, 10, 7, 11});
+      CHECK(support::values(where) == Values{0, 2, 0, 2});
+      CHECK(support::values(best) == Values{8, 12, 7, 11, 9, 13, 8, 12});
+    }
 }
 
 TEST_CASE_TEMPLATE("reduce: integers after an epilogue are numbers of double", Exec, RIGEL_TEST_SPACES) {
