@@ -443,11 +443,19 @@ RowPass pass_of(const M& metric) {
   return pass;
 }
 
+// The epilogue as it is.
+struct Unwrapped {
+  template <class SemiringOrView, class Functor>
+  const Functor& operator()(const SemiringOrView&, const Functor& functor) const {
+    return functor;
+  }
+};
+
 // Hands `use` the contraction of X and transposed Z, as they are, and the pass that prepares their rows; null if the metric takes them
-// as they are.
-template <class Exec, class X, class Z, class D, class M, class E, class Use>
+// as they are. Its epilogue is wrap(semiring, epilogue).
+template <class Exec, class X, class Z, class D, class M, class E, class Use, class Wrap = Unwrapped>
 auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,
-                const CdistOptions& options, const Use& use, const char* function = "cdist") {
+                const CdistOptions& options, const Use& use, const char* function = "cdist", const Wrap& wrap = {}) {
   using Element = typename decltype(cdist_element<X, Z, M>())::type;
   using Row = typename rows_of<Element, M>::type;
   using Value = typename view_t<D>::non_const_value_type;
@@ -460,7 +468,7 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
   if constexpr (may_need_double<M, Element>) {
     [[maybe_unused]] const bool doubles = needs_double<Element>(metric, function, of_x, of_d, into_integers);
     if constexpr (!into_integers)
-      if (doubles) return with_cdist(exec, x, z, d, in_double<Element, M>{metric}, last, options, use, function);
+      if (doubles) return with_cdist(exec, x, z, d, in_double<Element, M>{metric}, last, options, use, function, wrap);
   }
   const ContractOptions contraction{.require = options.require,
                                     .precision = options.precision,
@@ -470,7 +478,9 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
   if constexpr (requires { metric.check_batches(function, of_d.batches); }) metric.check_batches(function, of_d.batches);
   return metric.template with<Row>(
       of_x.columns, [&]<class SemiringOrView, class Own>(const SemiringOrView& semiring, const Own& own) {
-        const auto with_functor = [&]<class Functor>(const Functor& functor) {
+        const auto with_functor = [&](const auto& given) {
+          const auto& functor = wrap(semiring, given);
+          using Functor = std::decay_t<decltype(functor)>;
           const auto problem = [&] {
             return contraction_on<Value>(exec, semiring, std::move(of_x), std::move(of_z), std::move(of_d), functor, {},
                                          contraction, function);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), kernel_matrix(), its and other gradients, the linear
-// layer, solves, the registry.
+// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), kernel_matrix(), its and other gradients, reduce(),
+// nearest() and what belongs to them, the linear layer, solves, the registry.
 #pragma once
 
 #include <rigel/activation.hpp>
@@ -18,7 +18,9 @@
 #include <rigel/kernel_matrix_gradient.hpp>
 #include <rigel/linalg.hpp>
 #include <rigel/linear.hpp>
+#include <rigel/neighbors.hpp>
 #include <rigel/presize.hpp>
+#include <rigel/reduce.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/semiring.hpp>
 #include <rigel/semiring_info.hpp>

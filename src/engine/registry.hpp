@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rigel/gradient_problem.hpp>
+#include <rigel/reduction_problem.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/solve.hpp>
 
@@ -21,6 +22,7 @@ namespace backends {
 void register_all(Registry<Contraction>& registry);
 void register_all(Registry<Solve>& registry);
 void register_all(Registry<Gradient>& registry);
+void register_all(Registry<Reduction>& registry);
 }  // namespace backends
 
 namespace engine {
@@ -35,7 +37,8 @@ struct OperationRegistry {
 };
 
 /// The registries of all operations. This is the only list of operations.
-using Registries = std::tuple<OperationRegistry<Contraction>, OperationRegistry<Solve>, OperationRegistry<Gradient>>;
+using Registries = std::tuple<OperationRegistry<Contraction>, OperationRegistry<Solve>, OperationRegistry<Gradient>,
+                              OperationRegistry<Reduction>>;
 
 Registries& registries();
 
@@ -77,6 +80,19 @@ inline bool runs_on(const KernelInfo& info, int compute_capability) {
          (info.max_compute_capability == 0 || compute_capability <= info.max_compute_capability);
 }
 
+/// Whether an operation has kernels that serve every key, P::generic_key().
+template <class P>
+inline constexpr bool has_generic_key = requires { P::generic_key(); };
+
+/// Whether a kernel's key is the problem's, or the generic one.
+template <Problem P>
+bool has_key_of(const KernelInfo& info, const P& p) {
+  const typename P::Key key = P::key_of(info);
+  if constexpr (has_generic_key<P>)
+    if (key == P::generic_key()) return true;
+  return key == p.key();
+}
+
 /// Throws Error(invalid_argument) if a kernel's info is inconsistent, whatever its operation.
 void check_info(const KernelInfo& info);
 
@@ -97,7 +113,8 @@ void register_kernel(const Kernel<P>& kernel) {
   const std::unique_lock lock(operation.mutex);
   // The backends have registered kernels for all of Rigel's own semirings by now.
   const KernelInfo& info = kernel.info;
-  if (!info.semiring.empty() && !info.semiring_type && operation.registry.find(P::key_of(info)).empty())
+  const bool is_known = has_generic_key<P> || !operation.registry.find(P::key_of(info)).empty();
+  if (!info.semiring.empty() && !info.semiring_type && !is_known)
     throw Error(Code::invalid_argument,
                 "register_kernel: '" + info.name + "' names the semiring '" + info.semiring + "' with elements of " +
                     name(info.element) + " and accumulators of " + name(info.accumulator) +

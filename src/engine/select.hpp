@@ -40,19 +40,26 @@ class Registered {
   explicit Registered(const P& p) {
     auto& operation = registry_of<P>();
     const std::shared_lock lock(operation.mutex);
-    const auto found = operation.registry.find(p.key());
-    if (found.size() > few_.size()) {
-      many_.assign(found.begin(), found.end());
-      list_ = many_;
-    } else {
-      std::copy(found.begin(), found.end(), few_.begin());
-      list_ = std::span(few_).first(found.size());
-    }
+    add(operation.registry.find(p.key()));
+    if constexpr (has_generic_key<P>)
+      if (p.key() != P::generic_key()) add(operation.registry.find(P::generic_key()));
   }
   Registered(const Registered&) = delete;
   std::span<const Kernel<P>* const> list() const { return list_; }
 
  private:
+  void add(std::span<const Kernel<P>* const> found) {
+    const std::size_t size = list_.size();
+    if (many_.empty() && size + found.size() <= few_.size()) {
+      std::copy(found.begin(), found.end(), few_.begin() + size);
+      list_ = std::span(few_).first(size + found.size());
+    } else {
+      if (many_.empty()) many_.assign(list_.begin(), list_.end());
+      many_.insert(many_.end(), found.begin(), found.end());
+      list_ = many_;
+    }
+  }
+
   std::array<const Kernel<P>*, 64> few_;
   std::vector<const Kernel<P>*> many_;
   std::span<const Kernel<P>* const> list_;
@@ -143,7 +150,7 @@ Status status_of(const Kernel<P>& kernel, const P& p) {
 template <Problem P>
 Status supports(const Kernel<P>& kernel, const Forms<P>& forms, std::optional<std::string_view> bit_class) {
   const P& p = forms.of(kernel.info);
-  Status status = P::key_of(kernel.info) == p.key() ? status_of(kernel, p) : Status{Decline::key, {}};
+  Status status = has_key_of(kernel.info, p) ? status_of(kernel, p) : Status{Decline::key, {}};
   if (!status && status.reason.empty()) status.reason = reason(status.decline, kernel.info, p);
   const std::string_view own = bit_class_of(kernel.info);
   if (status && bit_class && own != *bit_class)

@@ -8,6 +8,7 @@
 #include <rigel/card.hpp>
 #include <rigel/detail/checks.hpp>
 #include <rigel/detail/keep.hpp>
+#include <rigel/detail/parts.hpp>
 #include <rigel/semiring_info.hpp>
 
 namespace rigel {
@@ -105,20 +106,25 @@ Status Contraction::accepts(const KernelInfo& info) {
   return {};
 }
 
+void detail::check_product(const Contraction& p) {
+  require_extent(p, p.b, "rows", p.b.rows, p.k, p.a);
+  require_extent(p, p.c, "rows", p.c.rows, p.a.rows, p.a);
+  require_extent(p, p.c, "columns", p.c.columns, p.b.columns, p.b);
+  require_batches(p, p.a, p.c);
+  require_batches(p, p.b, p.c);
+  require_held(p);
+  if (p.indices) require_indices_fit(p);
+  if (p.program) p.check_sources(*p.program);
+  if (p.is_empty() || p.k == 0) return;
+  require_data(p, p.a);
+  require_data(p, p.b);
+}
+
 void Contraction::check() const {
   const Contraction& p = *this;
-  detail::require_extent(p, b, "rows", b.rows, k, a);
-  detail::require_extent(p, c, "rows", c.rows, a.rows, a);
-  detail::require_extent(p, c, "columns", c.columns, b.columns, b);
-  detail::require_batches(p, a, c);
-  detail::require_batches(p, b, c);
-  require_held(p);
-  if (indices) require_indices_fit(p);
-  if (program) check_sources(*program);
+  detail::check_product(p);
   if (is_empty()) return;
   detail::require_data(p, c);
-  if (k > 0) detail::require_data(p, a);
-  if (k > 0) detail::require_data(p, b);
   detail::require_disjoint(p, c, a);
   detail::require_disjoint(p, c, b);
   detail::require_distinct(p, c);
@@ -310,6 +316,40 @@ std::string legend(const Contraction& p) { return engine::legend(p); }
 std::size_t workspace_of(const Contraction& p) { return engine::workspace_of(p).bytes; }
 std::size_t workspace_of(const Kernel<Contraction>& kernel, const Contraction& p) {
   return engine::workspace_of(kernel, p).bytes;
+}
+
+PartNeeds needs_of_part(const Contraction& part) {
+  try {
+    const engine::Forms<Contraction> forms(part);
+    const engine::Choice<Contraction> choice = engine::choose(forms);
+    const Contraction& form = forms.of(choice.kernel->info);
+    return {.status = {},
+            .seconds = engine::at_least_memory(choice.seconds, form),
+            .bytes = engine::workspace_of(*choice.kernel, form, choice.plan).bytes};
+  } catch (const Error& e) {
+    return {.status = {Decline::other, e.what()}};
+  }
+}
+
+void run_part(const Contraction& part) {
+  if (part.is_empty()) return;
+  const engine::Forms<Contraction> forms(part);
+  const auto bytes = [&](const Kernel<Contraction>& kernel, const Plan& plan) {
+    return engine::workspace_of(kernel, forms.of(kernel.info), plan).bytes;
+  };
+  engine::Choice<Contraction> choice = engine::choose(forms);
+  if (bytes(*choice.kernel, choice.plan) > part.workspace.bytes) {
+    const auto bit_class = engine::class_for(forms);
+    engine::Choice<Contraction> fitting;
+    engine::for_each_candidate(part, [&](const Kernel<Contraction>& kernel) {
+      if (!engine::supports(kernel, forms, bit_class)) return;
+      Plan plan;
+      const double seconds = kernel.cost(kernel, forms.of(kernel.info), plan);
+      if (seconds < fitting.seconds && bytes(kernel, plan) <= part.workspace.bytes) fitting = {&kernel, seconds, plan};
+    });
+    if (fitting.kernel) choice = fitting;  // else launch() says what lacks
+  }
+  engine::launch(*choice.kernel, forms.of(choice.kernel->info), choice.plan);
 }
 
 std::span<const Kernel<Contraction>> keep(std::vector<Kernel<Contraction>> kernels) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <rigel/gradient_problem.hpp>
+#include <rigel/reduction_problem.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/solve.hpp>
 
@@ -18,5 +19,6 @@ void fail(Verification& result, const KernelInfo& info, Space space, unsigned se
 Verification verify(const Kernel<Contraction>& kernel, unsigned seed);
 Verification verify(const Kernel<Solve>& kernel, unsigned seed);
 Verification verify(const Kernel<Gradient>& kernel, unsigned seed);
+Verification verify(const Kernel<Reduction>& kernel, unsigned seed);
 
 }  // namespace rigel::engine

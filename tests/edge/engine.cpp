@@ -291,11 +291,12 @@ TEST_CASE("Precision::automatic admits kernels of floats that state a small erro
 
 TEST_CASE("kernels: of one operation, listed and refused by name") {
   const auto contract = rigel::kernels({.operation = "contract"}), solve = rigel::kernels({.operation = "solve"}),
-             gradient = rigel::kernels({.operation = "gradient"});
-  CHECK(contract.size() + solve.size() + gradient.size() == rigel::kernels().size());
+             gradient = rigel::kernels({.operation = "gradient"}), reduce = rigel::kernels({.operation = "reduce"});
+  CHECK(contract.size() + solve.size() + gradient.size() + reduce.size() == rigel::kernels().size());
   for (const auto& info : contract) CHECK(info.operation == "contract");
   for (const auto& info : solve) CHECK(info.operation == "solve");
   for (const auto& info : gradient) CHECK(info.operation == "gradient");
+  for (const auto& info : reduce) CHECK(info.operation == "reduce");
   Kernel<Contraction> k = edge::host_kernel("refused");
   k.info.precision = Precision::automatic;
   CHECK(support::caught([&] { rigel::register_kernel(k); }).lacks({"user.refused", "precision automatic"}) == "");

@@ -113,6 +113,21 @@ void linear(const Exec& exec) {
   rigel::linear_backward_input(exec, y, w, x, x, rigel::Activation::silu, {.workspace = {of_input.data(), of_input.size()}});
 }
 
+void reductions(const Exec& exec) {
+  const auto a = matrix<float>(37, 17), b = matrix<float>(17, 29), z = matrix<float>(29, 17), best = matrix<float>(37, 5);
+  const auto places = matrix<std::int32_t>(37, 5);
+  const auto with = [&](const auto& semiring, const auto& epilogue) {
+    const rigel::reducer::smallest five{5};
+    const Bytes bytes("bytes", rigel::reduce_workspace_size(exec, semiring, a, b, five, best, places, epilogue));
+    rigel::reduce(exec, semiring, a, b, five, best, places, epilogue, {.workspace = {bytes.data(), bytes.size()}});
+  };
+  with(rigel::max_plus<float>{}, rigel::epilogue::scale(2));
+  with(WeightedL1{0.5f}, Doubled{});
+  const Bytes bytes("bytes", rigel::reduce_distances_workspace_size(exec, a, z, rigel::metric::cosine{},
+                                                                    rigel::reducer::smallest{5}, best, places));
+  rigel::nearest(exec, a, z, rigel::metric::cosine{}, 5, places, best, {.workspace = {bytes.data(), bytes.size()}});
+}
+
 void solves(const Exec& exec) {
   const auto a = matrix<double>(37, 37), b = matrix<double>(37, 3), x = matrix<double>(37, 3), v = matrix<double>(37, 37);
   const Kokkos::View<double*, Exec> w("w", 37);
@@ -142,6 +157,7 @@ int main(int argc, char** argv) {
   gradients_with<double>(exec);
   closures(exec);
   linear(exec);
+  reductions(exec);
   solves(exec);
   exec.fence();
 }

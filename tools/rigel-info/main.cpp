@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* usage = R"(rigel-info [option]...: Rigel's version, devices, families and kernels
 
-  --operation <name>   only kernels of this operation: contract, solve, gradient
+  --operation <name>   only kernels of this operation: contract, solve, gradient, reduce
   --semiring <name>    only kernels of this semiring or factorisation: min_plus, l1, cholesky, ...
   --type <name>        only kernels of this element type: f16 bf16 f32 f64 i8 u8 i32 i64 u32 u64
   --family <name>      only kernels of this family: reference, portable, host, cuda.simt, ...
@@ -200,10 +200,15 @@ void print_kernels(const std::vector<rigel::KernelInfo>& kernels) {
   std::printf("kernels (error bound in units of roundoff times the sum of |a*b|):\n");
   std::vector<std::vector<std::string>> table = {
       {"name", "operation", "semiring", "type", "sum", "spaces", "arch", "tile", "block", "operands", "error", "promises"}};
-  for (const auto& k : kernels)
-    table.push_back({k.name, std::string(k.operation), k.semiring, name(k.element),
-                     k.accumulator == rigel::Scalar::other ? "struct" : name(k.accumulator), spaces_of(k),
-                     architectures_of(k), tile_of(k), block_of(k), operands_of(k), accuracy_of(k), promises_of(k)});
+  for (const auto& k : kernels) {
+    const bool any = k.semiring.empty();  // a kernel that serves every semiring
+    table.push_back({k.name, std::string(k.operation), any ? "any" : k.semiring, any ? "any" : name(k.element),
+                     any                                     ? "any"
+                     : k.accumulator == rigel::Scalar::other ? "struct"
+                                                             : name(k.accumulator),
+                     spaces_of(k), architectures_of(k), tile_of(k), block_of(k), operands_of(k), any ? "-" : accuracy_of(k),
+                     promises_of(k)});
+  }
   std::vector<std::size_t> widths(table[0].size());
   for (const auto& row : table)
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());

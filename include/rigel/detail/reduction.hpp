@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What all kernels of reduce() share: the order of results, the monoids, how results are stored, and which part of the scores is
+// computed at a time. No Kokkos here.
+#pragma once
+
+#include <rigel/detail/arguments.hpp>
+#include <rigel/detail/kernel.hpp>
+#include <rigel/detail/parts.hpp>
+#include <rigel/detail/workspace.hpp>
+#include <rigel/elementary.hpp>
+#include <rigel/reduction_problem.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+
+namespace rigel::detail {
+
+// ---- order -----------------------------------------------------------------------------------------------------------
+
+/// A score and where it is. Without one, n is `no_place`.
+inline constexpr std::int64_t no_place = -1;
+template <class T>
+struct Found {
+  T value;
+  std::int64_t n;
+};
+
+/// Whether a number precedes another one if NaN counts as larger than all numbers. Equal ones do not precede each other.
+template <bool largest, class T>
+RIGEL_FUNCTION bool value_precedes(T x, T y) {
+  if constexpr (largest)
+    return x > y || (x != x && y == y);
+  else
+    return x < y || (x == x && y != y);
+}
+/// Whether a result comes before another one: by value, then by place. What is no score comes last.
+template <bool largest, class T>
+RIGEL_FUNCTION bool precedes(Found<T> x, Found<T> y) {
+  if (x.n < 0 || y.n < 0) return x.n >= 0;
+  if (value_precedes<largest>(x.value, y.value)) return true;
+  return !value_precedes<largest>(y.value, x.value) && x.n < y.n;
+}
+
+/// Whether x replaces y as the extremum: NaN replaces numbers.
+template <bool largest, class T>
+RIGEL_FUNCTION bool value_replaces(T x, T y) {
+  if (y != y) return false;
+  return largest ? !(x <= y) : !(x >= y);
+}
+/// The extremum of two, of equal ones the first.
+template <bool largest, class T>
+RIGEL_FUNCTION Found<T> extremum(Found<T> x, Found<T> y) {
+  if (x.n < 0 || y.n < 0) return x.n < 0 ? y : x;
+  const bool of_y = value_replaces<largest>(y.value, x.value), of_x = value_replaces<largest>(x.value, y.value);
+  return of_y || (!of_x && y.n < x.n) ? y : x;
+}
+
+// ---- sums ------------------------------------------------------------------------------------------------------------
+
+/// Sums are formed in so many lanes: lane j takes n = j, j + lanes, … in ascending order, then the upper half of the lanes is added to
+/// the lower one until one is left. So the bits depend neither on the kernel nor on how it cuts N.
+inline constexpr int lanes = 32;
+
+/// Σ exp(score) = exp(maximum)·sum. Scores of −∞ add nothing; NaN makes `sum` NaN.
+struct ExponentialSum {
+  double maximum = -std::numeric_limits<double>::infinity(), sum = 0;
+
+  RIGEL_MEMBER void add(double score) {
+    if (score > maximum) {
+      sum = sum * math::exponential(maximum - score) + 1;
+      maximum = score;
+    } else {
+      sum += score == maximum ? 1 : math::exponential(score - maximum);
+    }
+  }
+  RIGEL_MEMBER void add(ExponentialSum other) {
+    if (other.maximum > maximum) {
+      const ExponentialSum smaller = *this;
+      *this = other;
+      sum += smaller.sum * math::exponential(smaller.maximum - maximum);
+    } else {
+      sum += other.maximum == maximum ? other.sum : other.sum * math::exponential(other.maximum - maximum);
+    }
+  }
+  RIGEL_MEMBER double result() const { return maximum + math::logarithm(sum); }
+};
+
+/// The type in which scores are added: double, or 64 bits that wrap.
+template <class T>
+using reduced_sum = std::conditional_t<std::is_floating_point_v<T>, double,
+                                       std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+
+/// What a lane holds of one row.
+template <class T>
+struct LaneSum {
+  reduced_sum<T> sum = 0;
+  RIGEL_MEMBER void add(T score) { sum += static_cast<reduced_sum<T>>(score); }
+  RIGEL_MEMBER void add(LaneSum other) { sum += other.sum; }
+  RIGEL_MEMBER reduced_sum<T> result() const { return sum; }
+};
+template <class T>
+struct LaneExponentials : ExponentialSum {
+  using ExponentialSum::add;
+  RIGEL_MEMBER void add(T score) { ExponentialSum::add(static_cast<double>(score)); }
+};
+
+// ---- counts ----------------------------------------------------------------------------------------------------------
+
+/// Which scores count. Integers are compared with an integer, so that none is rounded.
+template <class T>
+struct Below {
+  T threshold = 0;
+  bool or_equal = false, all = false, none = false;
+
+  static Below of(const Reduction& p) {
+    Below b;
+    if constexpr (std::is_floating_point_v<T>) {
+      // The scores below a double are those at or below the largest T below it.
+      b.threshold = static_cast<T>(p.threshold);
+      b.or_equal = p.or_equal;
+      if (static_cast<double>(b.threshold) != p.threshold && p.threshold == p.threshold)
+        b.or_equal = static_cast<double>(b.threshold) < p.threshold;
+    } else {
+      const double floor = __builtin_floor(p.threshold);
+      // 2^63 or 2^64, and what T begins with.
+      const double end = 2 * static_cast<double>(T(1) << (std::numeric_limits<T>::digits - 1)),
+                   begin = static_cast<double>(std::numeric_limits<T>::min());
+      if (!(p.threshold >= begin)) {
+        b.none = true;
+      } else if (p.threshold >= end) {
+        b.all = true;
+      } else {
+        b.threshold = static_cast<T>(floor);
+        b.or_equal = p.or_equal || floor != p.threshold;
+      }
+    }
+    return b;
+  }
+  RIGEL_MEMBER bool operator()(T score) const {
+    if (all || none) return all;
+    return or_equal ? score <= threshold : score < threshold;
+  }
+};
+
+// ---- results ---------------------------------------------------------------------------------------------------------
+
+/// Where results go. Rows and batches are those of the whole problem.
+struct ReducedOutputs {
+  void *values, *indices;  // null: not wanted
+  Scalar value_type, index_type;
+  Strided<char> of_values, of_indices;  // strides
+  const std::int64_t* offsets;          // of all_below, so far apart
+  std::int64_t offset_stride, length;   // of values and indices
+
+  static ReducedOutputs of(const Reduction& p) {
+    const auto strides = [](const Operand& o) {
+      return Strided<char>{nullptr, o.batch_stride, o.row_stride, o.column_stride};
+    };
+    return {p.values.size > 0 ? p.values.data : nullptr,
+            p.indices.size > 0 ? p.indices.data : nullptr,
+            p.values.type,
+            p.indices.type,
+            strides(p.values),
+            strides(p.indices),
+            static_cast<const std::int64_t*>(p.offsets.data),
+            p.offsets.row_stride,
+            p.values.size > 0 ? p.values.rows : p.indices.rows};
+  }
+
+  /// Where the list of row m begins and ends, of all_below. Offsets that are not ascending make nothing that lies beyond the results.
+  RIGEL_MEMBER Range list_of(std::int64_t m) const {
+    const std::int64_t begin = offsets[m * offset_stride], end = offsets[(m + 1) * offset_stride];
+    const std::int64_t last = end < length ? end : length;
+    return {begin, begin < 0 || last < begin ? 0 : last - begin};
+  }
+
+  /// Stores a value, a floating-point number or an integer.
+  template <class V>
+  RIGEL_MEMBER void store(V value, std::int64_t l, std::int64_t m, std::int64_t i = 0) const {
+    if (!values) return;
+    const std::int64_t to = of_values.offset(l, m, i);
+    with_type<V>(value_type, values,
+                 [&](auto* typed) { typed[to] = convert<std::remove_cvref_t<decltype(*typed)>>(value); });
+  }
+  /// Stores a score and its place, or the identity of the minimum (of the maximum, if `largest`) and −1.
+  template <bool largest, class T>
+  RIGEL_MEMBER void store(Found<T> found, std::int64_t l, std::int64_t m, std::int64_t i = 0) const {
+    if (found.n >= 0) {
+      store(found.value, l, m, i);
+    } else if (values) {
+      const std::int64_t to = of_values.offset(l, m, i);
+      with_type<T>(value_type, values,
+                   [&](auto* typed) { typed[to] = identity<largest, std::remove_cvref_t<decltype(*typed)>>(); });
+    }
+    if (!indices) return;
+    const std::int64_t to = of_indices.offset(l, m, i);
+    if (index_type == Scalar::i32)
+      static_cast<std::int32_t*>(indices)[to] = static_cast<std::int32_t>(found.n < 0 ? -1 : found.n);
+    else
+      static_cast<std::int64_t*>(indices)[to] = found.n < 0 ? -1 : found.n;
+  }
+
+ private:
+  template <bool largest, class V>
+  RIGEL_MEMBER static V identity() {
+    if constexpr (!largest)
+      return V(infinity<V>());
+    else if constexpr (std::is_unsigned_v<V>)
+      return 0;
+    else
+      return V(negative_infinity<V>());
+  }
+};
+
+// ---- parts -----------------------------------------------------------------------------------------------------------
+
+/// How many matrices, rows and columns of scores are computed at a time, and their memory.
+struct StripShape {
+  std::int64_t matrices = 1, rows = 1, columns = 1;
+  std::int64_t pitch = 1;        // from row to row, in scores
+  std::size_t score_bytes = 0;   // of the scores of a strip
+  std::size_t state_bytes = 0;   // of what its rows keep from one chunk of columns to the next
+  std::size_t kernel_bytes = 0;  // of the contraction's kernel
+  std::size_t bytes() const { return score_bytes + state_bytes + kernel_bytes; }
+};
+
+/// A strip's part of the scores as a problem of its own. The functor, if there is one, sees places in the whole.
+class ScorePart {
+ public:
+  ScorePart(const Reduction& p, Range matrices, Range rows, Range columns, const StripShape& shape,
+            const Workspace& workspace)
+      : problem_(part_of(p.scores, matrices, rows, columns)) {
+    Contraction& q = problem_;
+    auto* const memory = static_cast<std::byte*>(workspace.data);
+    for (Operand* o : {&q.a, &q.b})
+      if (o->batches == 1) o->batch_stride = 0;
+    q.c.data = memory;
+    q.c.batches = matrices.count;
+    q.c.batch_stride = matrices.count == 1 ? 0 : rows.count * shape.pitch;
+    q.c.row_stride = shape.pitch;
+    q.c.column_stride = 1;
+    q.c.argument = "the scores";
+    if (q.semiring_in_view)
+      q.semiring_object = static_cast<const std::byte*>(q.semiring_object) +
+                          matrices.first * q.semiring_stride * static_cast<std::int64_t>(p.semiring_bytes);
+    const std::size_t own = shape.score_bytes + shape.state_bytes;
+    q.workspace = {};
+    if (memory) q.workspace = {.data = memory + own, .bytes = shape.kernel_bytes};
+    if (p.functor_bytes == 0) return;
+    functor_.reset(new (std::align_val_t(functor_alignment)) std::byte[p.functor_bytes]);
+    std::memcpy(functor_.get(), p.scores.epilogue_object, p.functor_bytes);
+    const std::int64_t first[] = {matrices.first, rows.first, columns.first};
+    std::memcpy(functor_.get(), first, sizeof first);
+    q.epilogue_object = functor_.get();
+  }
+  const Contraction& problem() const { return problem_; }
+
+  static constexpr std::size_t functor_alignment = 64;
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t(functor_alignment)); }
+  };
+  Contraction problem_;
+  std::unique_ptr<std::byte[], Free> functor_;
+};
+
+/// The first of the parts of `size` into which an extent is cut, and a shorter last one, if there is one.
+inline std::array<Range, 2> first_and_last(std::int64_t extent, std::int64_t size) {
+  const std::int64_t rest = extent % size;
+  return {Range{0, std::min(size, extent)}, Range{extent - rest, size < extent ? rest : 0}};
+}
+
+/// What the contraction's kernels say of the strips of a shape: the seconds of a full one, and the bytes that any of them takes. Nothing has
+/// memory yet.
+inline PartNeeds needs_of_strips(const Reduction& p, const StripShape& shape) {
+  if (p.scores.batch == 0 || p.scores.m == 0 || p.scores.n == 0) return {};
+  void* const address = reinterpret_cast<void*>(workspace_alignment);  // aligned as workspaces are
+  PartNeeds needs;
+  for (const Range matrices : first_and_last(p.scores.batch, shape.matrices))
+    for (const Range rows : first_and_last(p.scores.m, shape.rows))
+      for (const Range columns : first_and_last(p.scores.n, shape.columns)) {
+        if (matrices.count == 0 || rows.count == 0 || columns.count == 0) continue;
+        const PartNeeds part = needs_of_part(ScorePart(p, matrices, rows, columns, shape, {.data = address}).problem());
+        if (!part.status) return part;
+        const bool is_full = matrices.first == 0 && rows.first == 0 && columns.first == 0;
+        if (is_full) needs.seconds = part.seconds;
+        needs.bytes = std::max(needs.bytes, part.bytes);
+      }
+  return needs;
+}
+
+/// Where a strip lies: its first matrix, row and column, and its extents.
+struct Strip {
+  std::int64_t l, m, n, matrices, rows, columns, pitch;
+  bool is_first, is_last;  // of its rows' chunks of columns
+  RIGEL_MEMBER std::int64_t row_count() const { return matrices * rows; }
+};
+
+/// Computes the scores of one strip after the other, the columns of its rows in ascending order, and calls reduce(strip) for each. The
+/// scores are at the beginning of the workspace. Rows without columns get one empty strip.
+template <class Reduce>
+void for_each_strip(const Reduction& p, const StripShape& shape, const Workspace& workspace, const Reduce& reduce) {
+  const std::int64_t batch = p.scores.batch, all_rows = p.scores.m, all_columns = p.scores.n;
+  for (std::int64_t l = 0; l < batch; l += shape.matrices)
+    for (std::int64_t m = 0; m < all_rows; m += shape.rows) {
+      const std::int64_t matrices = std::min(shape.matrices, batch - l), rows = std::min(shape.rows, all_rows - m);
+      std::int64_t n = 0;
+      do {
+        const std::int64_t columns = std::min(shape.columns, all_columns - n);
+        if (columns > 0) run_part(ScorePart(p, {l, matrices}, {m, rows}, {n, columns}, shape, workspace).problem());
+        reduce(Strip{l, m, n, matrices, rows, columns, shape.pitch, n == 0, n + columns >= all_columns});
+        n += shape.columns;
+      } while (n < all_columns);
+    }
+}
+
+/// Calls visit.operator()<T>() with the type of the scores.
+template <class Visit>
+void with_scores(const Reduction& p, const Visit& visit) {
+  switch (p.scores.c.type) {
+    case Scalar::f32: return visit.template operator()<float>();
+    case Scalar::f64: return visit.template operator()<double>();
+    case Scalar::i32: return visit.template operator()<std::int32_t>();
+    case Scalar::i64: return visit.template operator()<std::int64_t>();
+    default: return visit.template operator()<std::uint64_t>();
+  }
+}
+
+/// Calls visit.operator()<reducer>().
+template <class Visit>
+void with_reducer(const Reduction& p, const Visit& visit) {
+  switch (p.reducer) {
+    case Reducer::minimum: return visit.template operator()<Reducer::minimum>();
+    case Reducer::maximum: return visit.template operator()<Reducer::maximum>();
+    case Reducer::smallest: return visit.template operator()<Reducer::smallest>();
+    case Reducer::largest: return visit.template operator()<Reducer::largest>();
+    case Reducer::sum: return visit.template operator()<Reducer::sum>();
+    case Reducer::log_sum_exp: return visit.template operator()<Reducer::log_sum_exp>();
+    case Reducer::count_below: return visit.template operator()<Reducer::count_below>();
+    case Reducer::all_below: return visit.template operator()<Reducer::all_below>();
+  }
+}
+
+inline bool keeps_many(const Reduction& p) { return p.reducer == Reducer::smallest || p.reducer == Reducer::largest; }
+
+}  // namespace rigel::detail

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reductions of distances on operands: one reduction; of some metrics after a pass over the rows, into the workspace.
+#include "driver.hpp"
+#include "prepared_rows.hpp"
+
+#include <rigel/detail/checks.hpp>
+#include <rigel/detail/points.hpp>
+
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
+#include <utility>
+
+namespace rigel::detail {
+namespace {
+
+void check_extents(const Reduction& p) {
+  const Operand &x = p.scores.a, z = transpose(p.scores.b, "Z");
+  require_extent(p, z, "columns", z.columns, x.columns, x);
+  require_batches(p, x, p.scores.c);
+  require_batches(p, z, p.scores.c);
+}
+
+// A call whose metric has rows prepared: the pass over X and Z, then the reduction of what it wrote.
+class PreparedReduction {
+ public:
+  PreparedReduction(Reduction p, const RowPass& pass)
+      : given_(std::exchange(p.workspace, {})), inner_(std::move(p)), rows_(inner_.scores, pass) {
+    if (inner_.is_empty() || inner_.scores.n == 0) return;
+    for (const Operand* written : {&inner_.values, &inner_.indices})
+      if (written->size > 0) rows_.check(inner_.scores, *written);
+  }
+
+  void run() {
+    inner_.check();
+    if (inner_.is_empty()) return;
+    const Kokkos::Profiling::ScopedRegion region("rigel::reduce_distances");
+    const std::size_t own = rows_.bytes(), all = bytes();
+    const CallMemory memory(inner_.function, inner_.execution, given_, all,
+                            {&rows_.x(), &rows_.z(), &inner_.values, &inner_.indices});
+    rows_.place(inner_.scores, memory.address());
+    inner_.workspace = {.data = reinterpret_cast<void*>(memory.address() + own), .bytes = all - own};
+    if (inner_.scores.n > 0) rows_.launch(inner_.scores);
+    rigel::run(inner_);
+  }
+  std::string explanation() const { return rows_.explanation(inner_.scores) + explain(inner_); }
+  std::size_t bytes() const { return inner_.is_empty() ? 0 : rows_.bytes() + workspace_size(inner_).bytes; }
+
+ private:
+  Workspace given_;
+  Reduction inner_;
+  PreparedRows rows_;
+};
+
+}  // namespace
+
+void run_points(Reduction p, const RowPass* pass) {
+  check_extents(p);
+  if (pass)
+    PreparedReduction(std::move(p), *pass).run();
+  else
+    run(p);
+}
+
+std::string explain_points(Reduction p, const RowPass* pass) {
+  check_extents(p);
+  return pass ? PreparedReduction(std::move(p), *pass).explanation() : explain(p);
+}
+
+std::size_t points_bytes(Reduction p, const RowPass* pass) {
+  check_extents(p);
+  return pass ? PreparedReduction(std::move(p), *pass).bytes() : workspace_size(p).bytes;
+}
+
+}  // namespace rigel::detail

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// reduce() to the engine: what is checked before anything runs, and the engine's functions for it.
+#include <rigel/reduction_problem.hpp>
+
+#include "../engine/overlap.hpp"
+#include "../engine/run.hpp"
+
+#include <rigel/detail/checks.hpp>
+#include <rigel/detail/parts.hpp>
+#include <rigel/semiring_info.hpp>
+
+namespace rigel {
+namespace {
+
+using detail::describe_argument;
+using detail::refuse;
+
+bool is_integer(Scalar type) { return type > Scalar::f64 && type != Scalar::other; }
+
+// The number of bits of an integer type that hold the digits of positive numbers.
+int digits_of(Scalar type) {
+  const int bits = 8 * static_cast<int>(size_of(type));
+  return type == Scalar::u8 || type == Scalar::u32 || type == Scalar::u64 ? bits : bits - 1;
+}
+bool holds_number(Scalar integer, std::int64_t number) {
+  const int digits = digits_of(integer);
+  return digits >= 63 || number >> digits == 0;
+}
+
+// What an output and all that it must match have in common.
+void check_output(const Reduction& p, const Operand& o) {
+  detail::require_extent(p, o, "rows", o.rows, p.scores.m, p.scores.a);
+  if (o.columns != p.count)
+    refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.count) + " columns, one for each of the " +
+                  std::to_string(p.count) + ' ' + name(p.reducer));
+  if (o.batches != p.scores.batch)
+    refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.scores.batch) + " batches to match " +
+                  describe_argument(p.scores.c));
+}
+
+// The results of all rows, one after the other, and where each row's begin.
+void check_lists(const Reduction& p) {
+  if (p.scores.batch != 1)
+    refuse(p, std::string("all_below lists the scores of one matrix, ") + describe_argument(p.scores.c, " have ") +
+                  ", expected one batch");
+  if (p.offsets.rows != p.scores.m + 1)
+    refuse(p, describe_argument(p.offsets, " is ") + ", expected " + std::to_string(p.scores.m + 1) +
+                  " rows, one more than " + describe_argument(p.scores.a));
+  if (p.offsets.type != Scalar::i64)
+    refuse(p, describe_argument(p.offsets) + " of " + name(p.offsets.type) + ", expected i64");
+  if (p.values.size > 0 && p.indices.size > 0 && p.values.rows != p.indices.rows)
+    refuse(p, describe_argument(p.values, " is ") + ", expected as many rows as " + describe_argument(p.indices));
+  if (p.is_empty()) return;
+  detail::require_data(p, p.offsets);
+  for (const Operand* written : {&p.values, &p.indices})
+    if (written->size > 0) detail::require_disjoint(p, *written, p.offsets);
+}
+
+void check_values(const Reduction& p) {
+  const bool integers = is_integer(p.scores.c.type) && p.reducer != Reducer::log_sum_exp;
+  if (p.reducer == Reducer::count_below) {
+    if (is_integer(p.values.type) && !holds_number(p.values.type, p.scores.n))
+      refuse(p, describe_argument(p.values) + " of " + name(p.values.type) +
+                    ", expected numbers that hold counts up to N = " + std::to_string(p.scores.n));
+  } else if (is_integer(p.values.type) && !integers) {
+    refuse(p, describe_argument(p.values) + " of " + name(p.values.type) +
+                  ", expected f16, bf16, f32 or f64: the results are floating-point numbers");
+  }
+}
+
+void check_indices(const Reduction& p) {
+  if (p.indices.type != Scalar::i32 && p.indices.type != Scalar::i64)
+    refuse(p, describe_argument(p.indices) + " of " + name(p.indices.type) + ", expected i32 or i64");
+  if (!holds_number(p.indices.type, p.scores.n - 1) && p.scores.n > 0)
+    refuse(p, describe_argument(p.indices) + " of i32, expected i64, which holds N - 1 = " + std::to_string(p.scores.n - 1));
+}
+
+// An output overlaps neither operand, and not itself.
+void require_apart(const Reduction& p, const Operand& written) {
+  if (written.rows == 0) return;
+  detail::require_data(p, written);
+  for (const Operand* read : {&p.scores.a, &p.scores.b})
+    if (p.scores.n > 0 && p.scores.k > 0) detail::require_disjoint(p, written, *read);
+  detail::require_distinct(p, written);
+}
+
+double bytes_of(const Operand& o) {
+  const auto distinct = [](std::int64_t extent, std::int64_t stride) {
+    return static_cast<double>(stride == 0 ? std::min<std::int64_t>(extent, 1) : extent);
+  };
+  return distinct(o.batches, o.batch_stride) * distinct(o.rows, o.row_stride) * distinct(o.columns, o.column_stride) *
+         static_cast<double>(o.size);
+}
+
+}  // namespace
+
+Reduction::Key Reduction::key() const {
+  return {scores.semiring.type, scores.semiring.type ? std::string_view() : scores.semiring.name, scores.element,
+          scores.accumulator};
+}
+Reduction::Key Reduction::key_of(const KernelInfo& info) {
+  return {info.semiring_type, info.semiring_type ? std::string_view() : std::string_view(info.semiring), info.element,
+          info.accumulator};
+}
+
+void Reduction::check_sources(const epilogue::Program& steps) const {
+  const Reduction& p = *this;
+  scores.check_sources(steps);
+  if (is_empty() || scores.n == 0) return;
+  steps.for_each_source([&](const epilogue::Source& source) {
+    const Operand read{.data = const_cast<void*>(source.data),
+                       .type = source.type,
+                       .size = size_of(source.type),
+                       .batches = source.batches,
+                       .rows = source.rows,
+                       .columns = source.columns,
+                       .batch_stride = source.batch_stride,
+                       .row_stride = source.row_stride,
+                       .column_stride = source.column_stride,
+                       .argument = source.argument};
+    for (const Operand* written : {&values, &indices})
+      if (written->size > 0 && detail::overlap(*written, read))
+        refuse(p, describe_argument(*written) + " overlaps the view of " + source.argument +
+                      ", which the epilogue reads, expected distinct elements");
+  });
+}
+
+void Reduction::check() const {
+  const Reduction& p = *this;
+  detail::check_product(scores);
+  if (count < 1 || count > most)
+    refuse(p, std::string(name(reducer)) + "'s k is " + std::to_string(count) + ", expected 1 to " + std::to_string(most));
+  if (exclude_self && scores.m != scores.n)
+    refuse(p, "options.exclude_self leaves out n = m of " + describe_argument(scores.c) +
+                  ", expected as many rows as columns, of a set with itself");
+  const bool wants_values = values.size > 0, wants_indices = indices.size > 0;
+  if (!wants_values && !wants_indices) refuse(p, "no results are wanted, expected values or indices");
+  const bool lists = reducer == Reducer::all_below;
+  if (lists) check_lists(p);
+  if (wants_values) {
+    if (!lists) check_output(p, values);
+    check_values(p);
+  }
+  if (wants_indices) {
+    if (!lists) check_output(p, indices);
+    check_indices(p);
+  }
+  if (is_empty()) return;
+  if (wants_values) require_apart(p, values);
+  if (wants_indices) require_apart(p, indices);
+  if (wants_values && wants_indices) detail::require_disjoint(p, values, indices);
+  if (scores.program) check_sources(*scores.program);
+}
+
+Decline Reduction::admits(const KernelInfo& info) const {
+  return info.precision <= std::max(precision, Precision::accumulator) ? Decline::none : Decline::precision;
+}
+std::string Reduction::why_not(Decline, const KernelInfo& info) const {
+  return std::string("rounds terms (precision ") + rigel::name(info.precision) + "), which options.precision does not allow";
+}
+std::string Reduction::admission(const KernelInfo& info) const {
+  return info.precision == Precision::accumulator ? "" : std::string("precision ") + rigel::name(info.precision);
+}
+
+double Reduction::memory_bytes() const {
+  return bytes_of(scores.a) + bytes_of(scores.b) + bytes_of(values) + bytes_of(indices);
+}
+
+Reduction Reduction::nominal() const {
+  Reduction q = *this;
+  q.scores = scores.nominal();
+  q.execution = q.scores.execution;
+  q.exclude_self = false;  // M is not N
+  const auto place = [&](Operand& o, std::uintptr_t address) {
+    o.data = reinterpret_cast<void*>(address);
+    o.batches = 1;
+    o.rows = reducer == Reducer::all_below ? o.rows : q.scores.m;
+    o.columns = count;
+    o.batch_stride = 0;
+    o.row_stride = count;
+    o.column_stride = 1;
+  };
+  if (values.size > 0) place(q.values, 4 << 20);
+  if (indices.size > 0) place(q.indices, 5 << 20);
+  return q;
+}
+
+std::string Reduction::summary() const {
+  const bool keeps_many = reducer == Reducer::smallest || reducer == Reducer::largest;
+  return (keeps_many ? std::to_string(count) + ' ' : "") + rigel::name(reducer) + " of " + scores.summary() +
+         (exclude_self ? ", self excluded" : "");
+}
+
+// ---- the engine's functions for this operation -----------------------------------------------------------------------
+
+static_assert(Problem<Reduction>);
+template class Registry<Reduction>;
+
+void register_kernel(const Kernel<Reduction>& kernel) {
+  const KernelInfo& info = kernel.info;
+  if (!info.semiring.empty() && !info.semiring_type) {
+    auto& contractions = engine::registry_of<Contraction>();
+    const std::shared_lock lock(contractions.mutex);
+    if (contractions.registry.find(Contraction::key_of(info)).empty())
+      throw Error(Code::invalid_argument,
+                  "register_kernel: '" + info.name + "' names the semiring '" + info.semiring + "' with elements of " +
+                      name(info.element) + " and accumulators of " + name(info.accumulator) +
+                      ", which is none of Rigel's own; expected semiring_type<S>() as its semiring_type");
+  }
+  engine::register_kernel(kernel);
+}
+Status supports(const Kernel<Reduction>& kernel, const Reduction& p) {
+  return engine::supports(kernel, engine::Forms(p), {});
+}
+double predicted_seconds(const Kernel<Reduction>& kernel, const Reduction& p) {
+  return engine::predicted_seconds(kernel, p);
+}
+const Kernel<Reduction>& select(const Reduction& p) { return *engine::choose(engine::Forms(p)).kernel; }
+std::vector<Candidate<Reduction>> candidates(const Reduction& p) { return engine::candidates(p); }
+std::string explain(const Reduction& p) { return engine::explain(p); }
+void run(const Reduction& p) { engine::run(p); }
+void run(const Kernel<Reduction>& kernel, const Reduction& p) { engine::run(kernel, p); }
+WorkspaceSize workspace_size(const Reduction& p) { return engine::workspace_size(p); }
+
+namespace detail {
+
+std::size_t workspace_of(const Reduction& p) { return engine::workspace_of(p).bytes; }
+
+std::span<const Kernel<Reduction>> keep(std::vector<Kernel<Reduction>> kernels) {
+  auto& operation = engine::registry_of<Reduction>();
+  const std::unique_lock lock(operation.mutex);
+  return operation.kept.emplace_back(std::move(kernels));
+}
+
+}  // namespace detail
+
+}  // namespace rigel

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// verify() of a kernel of reduce(): problems whose scores are exact, held to plain loops over scores that the reference of contract()
+// stored, to the laws of the monoid, and to the kernel's promises. Some rows of scores have NaN, infinities and ties.
+#include "verify.hpp"
+
+#include <rigel/detail/execution.hpp>
+#include <rigel/reduction_problem.hpp>
+#include <rigel/semiring_info.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace rigel {
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+struct Case {
+  Reducer reducer;
+  std::int64_t count, batch, m, n, k;
+  std::size_t limit;
+  bool self, columns_first, specials;
+  std::string text() const {
+    return std::to_string(count) + ' ' + name(reducer) + ", batch " + std::to_string(batch) + ", " + std::to_string(m) +
+           'x' + std::to_string(n) + 'x' + std::to_string(k) + ", limit " + std::to_string(limit) +
+           (self ? ", self excluded" : "") + (columns_first ? ", by columns" : "") + (specials ? ", special values" : "");
+  }
+};
+
+/// A batch of matrices in memory of an execution space, by rows or by columns, with gaps.
+template <class T, class Exec>
+class Matrices {
+ public:
+  Matrices(const char* argument, std::int64_t batches, std::int64_t rows, std::int64_t columns, bool by_columns, T fill)
+      : host_(static_cast<std::size_t>(std::max<std::int64_t>(batches * ((rows + 1) * (columns + 1)), 1)), fill) {
+    o_.argument = argument;
+    o_.type = scalar_of<T>;
+    o_.size = sizeof(T);
+    o_.batches = batches;
+    o_.rows = rows;
+    o_.columns = columns;
+    o_.batch_stride = batches == 1 ? 0 : (rows + 1) * (columns + 1);
+    o_.row_stride = by_columns ? 1 : columns + 1;
+    o_.column_stride = by_columns ? rows + 1 : 1;
+    memory_ = Memory("rigel::verify", host_.size());
+    o_.data = memory_.data();
+  }
+  const Operand& operand() const { return o_; }
+  std::vector<T>& all() { return host_; }
+  std::size_t place(std::int64_t l, std::int64_t i, std::int64_t j) const {
+    return static_cast<std::size_t>(l * o_.batch_stride + i * o_.row_stride + j * o_.column_stride);
+  }
+  T& at(std::int64_t l, std::int64_t i, std::int64_t j) { return host_[place(l, i, j)]; }
+  void put() { Kokkos::deep_copy(memory_, Host(host_.data(), host_.size())); }
+  void get() { Kokkos::deep_copy(Host(host_.data(), host_.size()), memory_); }
+
+ private:
+  using Memory = Kokkos::View<T*, typename Exec::memory_space>;
+  using Host = Kokkos::View<T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  Operand o_;
+  std::vector<T> host_;
+  Memory memory_;
+};
+
+bool same(double x, double y) { return x == y || (x != x && y != y); }
+
+/// What a row of results holds.
+struct Results {
+  std::vector<double> values;
+  std::vector<std::int64_t> indices;
+  bool operator==(const Results& o) const {
+    return indices == o.indices && std::ranges::equal(values, o.values, [](double x, double y) { return same(x, y); });
+  }
+};
+
+bool keeps_many(Reducer r) { return r == Reducer::smallest || r == Reducer::largest; }
+bool finds(Reducer r) { return r <= Reducer::largest; }
+bool lists(Reducer r) { return r == Reducer::all_below; }
+bool has_indices(Reducer r) { return finds(r) || lists(r); }
+
+/// What memory holds where no result is.
+constexpr double untouched = -7;
+
+/// exp(score − most), also if both are infinite.
+double term(double score, double most) { return score == most ? 1 : std::exp(score - most); }
+
+/// A row of scores by a plain loop, or by a sort.
+Results expected_row(const Case& c, const std::vector<double>& scores, std::int64_t self, double threshold,
+                     std::int64_t first) {
+  std::vector<std::int64_t> order;
+  for (std::int64_t n = 0; n < static_cast<std::int64_t>(scores.size()); ++n)
+    if (n + first != self) order.push_back(n);
+  const auto score = [&](std::int64_t n) { return scores[static_cast<std::size_t>(n)]; };
+  const bool largest = c.reducer == Reducer::largest || c.reducer == Reducer::maximum;
+  Results r;
+  if (lists(c.reducer)) {
+    for (const std::int64_t n : order)
+      if (score(n) < threshold && std::ssize(r.values) < c.count) {
+        r.values.push_back(score(n));
+        r.indices.push_back(n + first);
+      }
+    r.values.resize(static_cast<std::size_t>(c.count), untouched);
+    r.indices.resize(static_cast<std::size_t>(c.count), static_cast<std::int64_t>(untouched));
+    return r;
+  }
+  if (finds(c.reducer)) {
+    const bool many = keeps_many(c.reducer);
+    // NaN first for extrema and for the largest.
+    const double nan_as = many && !largest ? infinite : -infinite;
+    std::ranges::sort(order, [&](std::int64_t x, std::int64_t y) {
+      const double a = score(x), b = score(y);
+      if (same(a, b)) return x < y;
+      if (a != a || b != b) return (a != a) == (nan_as < 0);
+      return largest ? a > b : a < b;
+    });
+    for (std::int64_t i = 0; i < c.count; ++i) {
+      const bool there = i < static_cast<std::int64_t>(order.size());
+      const std::int64_t n = there ? order[static_cast<std::size_t>(i)] : -1;
+      r.values.push_back(there ? score(n) : largest ? -infinite : infinite);
+      r.indices.push_back(there ? n + first : -1);
+    }
+    return r;
+  }
+  double sum = 0, most = -infinite;
+  for (const std::int64_t n : order) most = std::max(most, score(n));
+  for (const std::int64_t n : order)
+    sum += c.reducer == Reducer::count_below ? score(n) < threshold
+           : c.reducer == Reducer::sum       ? score(n)
+                                             : term(score(n), most);
+  r.values.push_back(c.reducer == Reducer::log_sum_exp ? most + std::log(sum) : sum);
+  return r;
+}
+
+/// ⊞ of two parts of a row.
+Results joined(const Case& c, const Results& x, const Results& y) {
+  if (!has_indices(c.reducer)) {
+    Results r;
+    if (c.reducer != Reducer::log_sum_exp) {
+      r.values.push_back(x.values[0] + y.values[0]);
+    } else {
+      const double most = std::max(x.values[0], y.values[0]);
+      r.values.push_back(most + std::log(term(x.values[0], most) + term(y.values[0], most)));
+    }
+    return r;
+  }
+  // As scores, with the places of both.
+  std::vector<double> scores;
+  std::vector<std::int64_t> places;
+  for (const Results* part : {&x, &y})
+    for (std::size_t i = 0; i < part->values.size(); ++i)
+      if (part->indices[i] >= 0) {
+        scores.push_back(part->values[i]);
+        places.push_back(part->indices[i]);
+      }
+  Results r = expected_row(c, scores, -1, infinite, 0);
+  for (std::int64_t& n : r.indices)
+    if (n >= 0) n = places[static_cast<std::size_t>(n)];
+  return r;
+}
+
+template <class S, class Exec>
+class Verifier {
+  using T = typename S::element;
+  using A = typename S::accumulator;
+  static constexpr double threshold = 5;
+
+ public:
+  Verifier(const Kernel<Reduction>& kernel, Verification& result, unsigned seed)
+      : kernel_(kernel), result_(result), seed_(seed) {}
+
+  void check(const Case& c) {
+    std::mt19937_64 random(seed_ + static_cast<unsigned>(result_.problems));
+    const auto number = [&] { return static_cast<T>(std::uniform_int_distribution<int>(-3, 3)(random)); };
+    Matrices<T, Exec> a("A", c.batch, c.m, c.k, c.columns_first, T{}), b("B", 1, c.k, c.n, !c.columns_first, T{});
+    for (T& x : a.all()) x = number();
+    for (T& x : b.all()) x = number();
+    if constexpr (std::is_floating_point_v<T>)
+      if (c.specials && c.k > 0) {
+        constexpr T special[] = {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(),
+                                 -std::numeric_limits<T>::infinity()};
+        for (std::int64_t n = 1; n < c.n; n += 7) b.at(0, n % c.k, n) = special[n % 3];
+        for (std::int64_t m = 0; m < c.m; m += 5) a.at(0, m, 0) = special[m % 3];
+      }
+    // Lists have rows of `count` and the gap after them.
+    const bool by_columns = c.columns_first && !lists(c.reducer);
+    const std::int64_t list = c.count + 1;
+    Matrices<double, Exec> values("values", c.batch, c.m, c.count, by_columns, untouched);
+    Matrices<std::int64_t, Exec> indices("indices", c.batch, c.m, c.count, !by_columns && !lists(c.reducer),
+                                         static_cast<std::int64_t>(untouched)),
+        offsets("offsets", 1, c.m + 1, 1, false, 0);
+    for (std::int64_t m = 0; m <= c.m; ++m) offsets.at(0, m, 0) = m * list;
+    offsets.put();
+    Matrices<A, Exec> stored("C", c.batch, c.m, c.n, false, A{});
+    a.put();
+    b.put();
+    values.put();
+    indices.put();
+
+    const Exec exec{};
+    Reduction p;
+    p.function = "verify";
+    p.reducer = c.reducer;
+    p.count = c.count;
+    p.threshold = threshold;
+    p.exclude_self = c.self;
+    // What a call may require of the kernel holds if its scores keep it; under batch_invariant the engine might choose another class.
+    if (covers(kernel_.info.promises, Promise::reference_bits)) p.require = Promise::reference_bits;
+    p.precision = kernel_.info.precision;
+    p.workspace_limit = c.limit;
+    p.values = values.operand();
+    if (has_indices(c.reducer)) p.indices = indices.operand();
+    if (lists(c.reducer)) {
+      p.offsets = offsets.operand();
+      for (Operand* o : {&p.values, &p.indices}) {
+        o->rows = c.m * list;
+        o->columns = o->row_stride = 1;
+      }
+    }
+    Contraction& q = p.scores;
+    q.function = "verify";
+    q.execution = p.execution = detail::execution_of(exec);
+    q.require = kernel_.info.promises;
+    q.precision = Precision::accumulator;  // so that scores are exact
+    q.semiring = {semiring_name<S>(), semiring_type<S>()};
+    q.element = scalar_of<T>;
+    q.accumulator = scalar_of<A>;
+    q.semiring_object = semiring_info<S>().sample;
+    q.program = &none_;
+    q.epilogue_object = &none_;
+    q.a = a.operand();
+    q.b = b.operand();
+    q.c = {
+        .type = scalar_of<A>, .size = sizeof(A), .batches = c.batch, .rows = c.m, .columns = c.n, .argument = "the scores"};
+    q.batch = c.batch;
+    q.m = c.m;
+    q.n = c.n;
+    q.k = c.k;
+    if (!supports(kernel_, p)) return;
+    run(kernel_, p);
+    exec.fence("rigel::verify");
+    ++result_.problems;
+    values.get();
+    indices.get();
+    const auto before_v = values.all();
+    const auto before_i = indices.all();
+
+    Contraction whole = q;
+    whole.c = stored.operand();
+    whole.kernel = "reference";
+    run(whole);
+    exec.fence("rigel::verify");
+    stored.get();
+    std::vector<char> written(before_v.size(), 0), written_i(before_i.size(), 0);
+    for (std::int64_t l = 0; l < c.batch; ++l)
+      for (std::int64_t m = 0; m < c.m; ++m) {
+        std::vector<double> scores;
+        for (std::int64_t n = 0; n < c.n; ++n) scores.push_back(static_cast<double>(stored.at(l, m, n)));
+        const std::int64_t self = c.self ? m : -1;
+        const Results expected = expected_row(c, scores, self, threshold, 0);
+        const Results actual = row(c, values, indices, l, m);
+        for (const double v : actual.values)
+          result_.digest = (result_.digest ^ std::bit_cast<std::uint64_t>(v + 0.)) * 0x100000001b3;
+        if (!agree(c, actual, expected))
+          return fail(c, "row " + std::to_string(m) + " is not what a plain loop makes of its scores");
+        const std::ptrdiff_t half = c.n / 2;
+        const Results both = joined(c, expected_row(c, {scores.begin(), scores.begin() + half}, self, threshold, 0),
+                                    expected_row(c, {scores.begin() + half, scores.end()}, self, threshold, half));
+        if (!agree(c, actual, both)) return fail(c, "row " + std::to_string(m) + " is not what its two halves join to");
+        for (std::int64_t i = 0; i < (lists(c.reducer) ? list : c.count); ++i) {
+          written[values.place(l, m, i)] = 1;
+          if (has_indices(c.reducer)) written_i[indices.place(l, m, i)] = 1;
+        }
+      }
+    for (std::size_t i = 0; i < written.size(); ++i)
+      if (!written[i] && before_v[i] != untouched) return fail(c, "memory between the values was written");
+    for (std::size_t i = 0; i < written_i.size(); ++i)
+      if (!written_i[i] && before_i[i] != static_cast<std::int64_t>(untouched))
+        return fail(c, "memory between the indices was written");
+
+    const auto repeats = [&](Reduction again, std::int64_t rows, const char* what) {
+      values.all().assign(values.all().size(), untouched);
+      values.put();
+      again.scores.m = again.scores.a.rows = again.scores.c.rows = rows;
+      again.values.rows = lists(c.reducer) ? rows * list : rows;
+      if (has_indices(c.reducer)) again.indices.rows = again.values.rows;
+      if (lists(c.reducer)) again.offsets.rows = rows + 1;
+      run(kernel_, again);
+      exec.fence("rigel::verify");
+      values.get();
+      for (std::int64_t l = 0; l < c.batch; ++l)
+        for (std::int64_t m = 0; m < rows; ++m)
+          for (std::int64_t i = 0; i < c.count; ++i)
+            if (!same(values.at(l, m, i), before_v[values.place(l, m, i)])) return fail(c, what);
+    };
+    if (covers(kernel_.info.promises, Promise::repeatable)) repeats(p, c.m, "a second run has other bits");
+    if (covers(kernel_.info.promises, Promise::batch_invariant) && !c.self && c.m > 1)
+      repeats(p, (c.m + 1) / 2, "half of the rows alone have other bits");
+    if (covers(kernel_.info.promises, Promise::reference_bits)) {
+      Reduction reference = p;
+      reference.kernel = "reference";
+      values.all().assign(values.all().size(), untouched);
+      values.put();
+      run(reference);
+      exec.fence("rigel::verify");
+      values.get();
+      for (std::size_t i = 0; i < before_v.size(); ++i)
+        if (!same(values.all()[i], before_v[i])) return fail(c, "a result has not the reference's bits");
+    }
+  }
+
+ private:
+  static Results row(const Case& c, Matrices<double, Exec>& values, Matrices<std::int64_t, Exec>& indices, std::int64_t l,
+                     std::int64_t m) {
+    Results r;
+    for (std::int64_t i = 0; i < c.count; ++i) {
+      r.values.push_back(values.at(l, m, i));
+      if (has_indices(c.reducer)) r.indices.push_back(indices.at(l, m, i));
+    }
+    return r;
+  }
+
+  // All but log-sum-exp is exact. Each of its terms is rescaled and added at most N times, exponential and logarithm are within two units.
+  static bool agree(const Case& c, const Results& x, const Results& y) {
+    if (c.reducer != Reducer::log_sum_exp) return x == y;
+    const double a = x.values[0], b = y.values[0];
+    return same(a, b) || std::abs(a - b) <= (8 * static_cast<double>(c.n + 8) + 4 * std::abs(b)) * 0x1p-53;
+  }
+
+  void fail(const Case& c, const std::string& what) {
+    engine::fail(result_, kernel_.info, detail::space_of<Exec>, seed_, std::string(semiring_name<S>()) + ", " + c.text(),
+                 what);
+  }
+
+  const epilogue::Program none_;
+  const Kernel<Reduction>& kernel_;
+  Verification& result_;
+  unsigned seed_;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  constexpr std::int64_t extents[][3] = {{1, 1, 1},    {5, 0, 3},    {4, 7, 0},   {3, 64, 5},   {7, 65, 4},
+                                         {33, 130, 9}, {2, 1031, 3}, {67, 67, 6}, {5, 3000, 2}, {0, 4, 4}};
+  constexpr Reducer reducers[] = {Reducer::minimum, Reducer::maximum,     Reducer::smallest,    Reducer::largest,
+                                  Reducer::sum,     Reducer::log_sum_exp, Reducer::count_below, Reducer::all_below};
+  constexpr std::int64_t counts[] = {1, 3, 10, 100};
+  int number = 0;
+  for (const auto& e : extents)
+    for (const Reducer r : reducers)
+      for (const std::size_t limit : {std::size_t{0}, std::size_t{1}}) {
+        const bool square = e[0] == e[1], many = keeps_many(r) || lists(r);
+        list.push_back({.reducer = r,
+                        .count = many ? counts[number % 4] : 1,
+                        .batch = number % 3 == 1 && !lists(r) ? 3 : 1,
+                        .m = e[0],
+                        .n = e[1],
+                        .k = e[2],
+                        .limit = limit,
+                        .self = square && number % 4 > 0,
+                        .columns_first = number % 5 > 2,
+                        .specials = number % 3 == 2});
+        ++number;
+      }
+  return list;
+}
+
+template <class S, class... Exec>
+void verify_on(type_list<Exec...>, const Kernel<Reduction>& kernel, unsigned seed, Verification& result) {
+  const auto on = [&]<class E>(type_list<E>) {
+    if ((kernel.info.spaces & bit(detail::space_of<E>)) == 0) return;
+    Verifier<S, E> verifier(kernel, result, seed);
+    for (const Case& c : cases()) verifier.check(c);
+  };
+  (on(type_list<Exec>{}), ...);
+}
+
+}  // namespace
+
+Verification engine::verify(const Kernel<Reduction>& kernel, unsigned seed) {
+  Verification result;
+  const auto one = [&]<class S>(type_list<S>) {
+    const Reduction::Key key = Reduction::key_of(kernel.info);
+    Reduction p;
+    p.scores.semiring = {semiring_name<S>(), semiring_type<S>()};
+    p.scores.element = scalar_of<typename S::element>;
+    p.scores.accumulator = scalar_of<typename S::accumulator>;
+    if (key == Reduction::generic_key() || key == p.key()) verify_on<S>(detail::compiled_spaces{}, kernel, seed, result);
+  };
+  one(type_list<plus_times<float>>{});
+  one(type_list<l2_squared<float>>{});
+  one(type_list<max_plus<double>>{});
+  one(type_list<l1<std::int32_t>>{});
+  return result;
+}
+
+}  // namespace rigel

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What reduce() refuses, with what message, and its workspace.
+#include <tests/reduce/call.hpp>
+
+namespace {
+
+using namespace reduced;
+namespace reducer = rigel::reducer;
+using rigel::Code;
+using Exec = Kokkos::DefaultHostExecutionSpace;
+
+const rigel::plus_times<float> s;
+
+struct Doubled {
+  RIGEL_MEMBER float operator()(float v, std::int64_t, std::int64_t, std::int64_t) const { return 2 * v; }
+};
+
+template <class... Arguments>
+support::Caught refused(const Arguments&... arguments) {
+  return support::caught([&] { rigel::reduce(Exec{}, arguments...); });
+}
+
+TEST_CASE("reduce: messages name the argument and what was expected") {
+  const auto a = support::matrix<float, Exec>(4, 3, {}, "left"), b = support::matrix<float, Exec>(3, 6, {}, "right"),
+             short_b = support::matrix<float, Exec>(2, 6, {}, "right");
+  const auto values = support::matrix<float, Exec>(4, 5, {}, "best");
+  const auto indices = support::matrix<int, Exec>(4, 5, {}, "places");
+  const auto one = vector<float, Exec>(4);
+  const auto check = [](const support::Caught& e, std::initializer_list<const char*> texts) {
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks(texts) == "");
+  };
+  check(refused(s, a, short_b, reducer::minimum{}, one),
+        {"reduce: B 'right' is 2x6, expected 3 rows to match A 'left' 4x3"});
+  check(refused(s, a, b, reducer::minimum{}, vector<float, Exec>(3)), {"reduce: values 'vector' is 3x1, expected 4 rows"});
+  check(refused(s, a, b, reducer::smallest{4}, values, indices),
+        {"values 'best' is 4x5, expected 4 columns, one for each of the 4 smallest"});
+  check(refused(s, a, b, reducer::smallest{0}, values), {"smallest's k is 0, expected 1 to 4096"});
+  check(refused(s, a, b, reducer::largest{5000}, values), {"largest's k is 5000, expected 1 to 4096"});
+  check(refused(s, a, b, reducer::smallest{5}, values, support::matrix<int, Exec>(3, 5, {}, "places")),
+        {"indices 'places' is 3x5, expected 4 rows"});
+  check(refused(s, a, b, reducer::minimum{}, one, rigel::ReduceOptions{.exclude_self = true}),
+        {"exclude_self", "the scores 4x6", "as many rows as columns"});
+  check(refused(s, a, b, reducer::minimum{}, vector<int, Exec>(4)),
+        {"values 'vector' 4x1 of i32, expected f16, bf16, f32 or f64"});
+  check(refused(s, support::batch<float, Exec>(3, 4, 3, {}, "left"), b, reducer::minimum{},
+                support::matrix<float, Exec>(2, 4)),
+        {"A 'left' is 3x4x3, expected 2 batches or one to match the scores 2x4x6"});
+  check(refused(s, a, support::matrix<float, Exec>(3, 200), reducer::count_below{1}, vector<std::int8_t, Exec>(4)),
+        {"of i8, expected numbers that hold counts up to N = 200"});
+}
+
+TEST_CASE("reduce: lists of all scores below a threshold") {
+  const auto a = support::matrix<float, Exec>(4, 3, {}, "left"), b = support::matrix<float, Exec>(3, 6, {}, "right");
+  const auto values = vector<float, Exec>(10);
+  const auto indices = vector<int, Exec>(9);
+  const auto offsets = vector<std::int64_t, Exec>(4), enough = vector<std::int64_t, Exec>(5);
+  using Below = reducer::all_below<Vector<std::int64_t, Exec>>;
+  CHECK(refused(s, a, b, Below{1, offsets}, values)
+            .lacks({"offsets 'vector' is 4x1, expected 5 rows, one more than A 'left' 4x3"}) == "");
+  CHECK(refused(s, a, b, Below{1, enough}, values, indices)
+            .lacks({"values 'vector' is 10x1, expected as many rows as indices"}) == "");
+  CHECK(refused(s, a, b, Below{1, enough}, vector<int, Exec>(10)).lacks({"of i32, expected f16, bf16, f32 or f64"}) == "");
+  CHECK(refused(s, a, b, Below{1, enough}, rigel::no_output, Vector<std::int64_t, Exec>(enough))
+            .lacks({"indices", "overlaps offsets"}) == "");
+  CHECK(refused(s, a, b, Below{1, enough}, values).code == Code::ok);
+}
+
+TEST_CASE("reduce: what is written overlaps nothing") {
+  const Kokkos::View<float*, Kokkos::HostSpace> memory("memory", 100);
+  const Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> a(memory.data(), 4, 3),
+      b(memory.data() + 12, 3, 6), values(memory.data() + 29, 4, 5), itself(memory.data() + 40, 4, 5);
+  const auto of_values = [&](const auto& v) { return refused(s, a, b, reducer::smallest{5}, v); };
+  CHECK(of_values(values).lacks({"values  4x5 overlaps B  3x6", "distinct elements"}).find("values") != std::string::npos);
+  CHECK(of_values(values).code == Code::invalid_argument);
+  CHECK(of_values(itself).code == Code::ok);
+  const Kokkos::View<float**, Kokkos::LayoutStride, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> folded(
+      memory.data() + 40, Kokkos::LayoutStride(4, 1, 5, 1));
+  CHECK(of_values(folded).lacks({"overlaps itself"}) == "");
+  const Kokkos::View<int**, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> same(
+      reinterpret_cast<int*>(memory.data() + 41), 4, 5);
+  CHECK(refused(s, a, b, reducer::smallest{5}, itself, same).lacks({"values", "overlaps indices"}) == "");
+  const Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> row(memory.data() + 43, 6);
+  CHECK(refused(s, a, b, reducer::smallest{5}, itself, rigel::no_output, rigel::epilogue::add_row(row))
+            .lacks({"values", "add_row()"}) == "");
+  const auto doubled = rigel::epilogue::functor(Doubled{}) | rigel::epilogue::add_row(row);
+  CHECK(refused(s, a, b, reducer::smallest{5}, itself, rigel::no_output, doubled).lacks({"values", "add_row()"}) == "");
+}
+
+TEST_CASE("reduce: kernels by name") {
+  const auto a = support::matrix<float, Exec>(4, 3), b = support::matrix<float, Exec>(3, 6);
+  const auto one = vector<float, Exec>(4);
+  CHECK(refused(s, a, b, reducer::minimum{}, one, rigel::ReduceOptions{.kernel = "nobody"}).code == Code::not_found);
+  const auto unknown = refused(s, a, b, reducer::minimum{}, one, rigel::ReduceOptions{.score_kernel = "nobody"});
+  CHECK(unknown.code == Code::unsupported);
+  CHECK(unknown.lacks({"no kernel is named 'nobody'", "portable.strips"}) == "");
+  CHECK(refused(s, a, b, reducer::minimum{}, one, rigel::ReduceOptions{.score_kernel = "reference"}).code == Code::ok);
+  const std::string text = rigel::explain_reduce(Exec{}, s, a, b, reducer::minimum{}, one);
+  CHECK(text.find("reduce minimum of plus_times f32, 4x6x3") == 0);
+  CHECK(text.find("* ") != std::string::npos);
+  for (const auto require : {rigel::Promise::reference_bits, rigel::Promise::repeatable, rigel::Promise::batch_invariant})
+    CHECK(refused(s, a, b, reducer::sum{}, one, rigel::ReduceOptions{.require = require}).code == Code::ok);
+}
+
+TEST_CASE("reduce: the workspace keeps to its limit and may be the caller's") {
+  constexpr int m = 300, n = 5000, k = 20;
+  const auto a = support::matrix<float, Exec>(m, k), b = support::matrix<float, Exec>(k, n);
+  const auto values = support::matrix<float, Exec>(m, 10);
+  for (const std::size_t limit : {std::size_t{1} << 14, std::size_t{1} << 18, std::size_t{1} << 22}) {
+    CAPTURE(limit);
+    rigel::ReduceOptions options{.kernel = "portable.strips", .workspace_limit = limit};
+    const std::size_t bytes = rigel::reduce_workspace_size(Exec{}, s, a, b, reducer::smallest{10}, values, rigel::no_output,
+                                                           rigel::epilogue::Program{}, options);
+    CHECK(bytes > 0);
+    // Kernels of contract() pack operands of 20 columns at least.
+    CHECK(bytes <= limit + (std::size_t{1} << 16));
+    const Kokkos::View<char*, Exec> memory("memory", bytes + 256);
+    const auto address = (reinterpret_cast<std::uintptr_t>(memory.data()) + 255) / 256 * 256;
+    options.workspace = {.data = reinterpret_cast<void*>(address), .bytes = bytes};
+    CHECK(refused(s, a, b, reducer::smallest{10}, values, options).code == Code::ok);
+    options.workspace.bytes = bytes - 1;
+    CHECK(refused(s, a, b, reducer::smallest{10}, values, options).lacks({"the workspace has", "needs"}) == "");
+  }
+  CHECK(rigel::reduce_workspace_size(Exec{}, s, a, b, reducer::smallest{10}, values) <= std::size_t{64} << 20);
+}
+
+// A kernel of contract() that needs workspace, but only for parts of an odd row.
+TEST_CASE("reduce: a strip whose fastest kernel needs memory that was not announced gets another one") {
+  using Kernel = rigel::Kernel<rigel::Contraction>;
+  static bool is_fast = false;
+  Kernel k;
+  k.info.family = "user";
+  k.info.name = "user.for_odd_addresses";
+  k.info.semiring = "l2_squared";
+  k.info.element = k.info.accumulator = rigel::Scalar::f64;
+  k.info.spaces = rigel::host_spaces;
+  k.supports = [](const Kernel&, const rigel::Contraction& p) -> rigel::Status {
+    if (!is_fast || reinterpret_cast<std::uintptr_t>(p.a.data) % 16 == 0) return {rigel::Decline::other, "even"};
+    return {};
+  };
+  k.cost = [](const Kernel&, const rigel::Contraction&, rigel::Plan&) { return 0.; };
+  k.workspace = [](const Kernel&, const rigel::Contraction&, const rigel::Plan&) {
+    return rigel::WorkspaceSize{.bytes = std::size_t{1} << 30};
+  };
+  k.run = [](const Kernel&, const rigel::Contraction&, const rigel::Plan&, const rigel::Workspace&) { FAIL("was run"); };
+  rigel::register_kernel(k);
+  // Rows of 8 bytes: each second one is odd. Strips have one row, and their number is odd, too.
+  const auto a = support::matrix<double, Exec>(3, 1, {1, 2, 3}), b = support::matrix<double, Exec>(1, 2, {0, 5});
+  const auto values = vector<double, Exec>(3);
+  is_fast = true;
+  const auto e = support::caught([&] {
+    rigel::reduce(Exec{}, rigel::l2_squared<double>{}, a, b, reducer::sum{}, values,
+                  {.kernel = "portable.strips", .workspace_limit = 1});
+  });
+  is_fast = false;
+  CHECK(e.code == Code::ok);
+  CHECK(support::values(values) == Values{17, 13, 13});
+}
+
+TEST_CASE("reduce: no rows and no batches are nothing to do") {
+  const auto b = support::matrix<float, Exec>(3, 6);
+  CHECK(refused(s, support::matrix<float, Exec>(0, 3), b, reducer::minimum{}, vector<float, Exec>(0)).code == Code::ok);
+  CHECK(refused(s, support::batch<float, Exec>(0, 4, 3), b, reducer::sum{}, support::matrix<float, Exec>(0, 4)).code ==
+        Code::ok);
+}
+
+}  // namespace
