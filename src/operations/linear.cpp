@@ -63,7 +63,6 @@ epilogue::Program with_source(epilogue::Kind kind, const Operand& o, const Execu
   const auto stride = [](std::int64_t extent, std::int64_t s) { return extent == 1 ? 0 : s; };
   return {epilogue::Step{kind},
           {.data = o.data,
-           .type = o.type,
            .batch_stride = stride(o.batches, o.batch_stride),
            .row_stride = stride(o.rows, o.row_stride),
            .column_stride = stride(o.columns, o.column_stride),
@@ -71,7 +70,8 @@ epilogue::Program with_source(epilogue::Kind kind, const Operand& o, const Execu
            .rows = o.rows,
            .columns = o.columns,
            .argument = o.argument,
-           .spaces = bit(execution.space)}};
+           .spaces = bit(execution.space),
+           .type = o.type}};
 }
 
 /// Places a matrix of floats with the extents of `like` at `base`, in its order of rows and columns. Returns where the next array begins.
