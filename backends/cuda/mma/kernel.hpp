@@ -5,6 +5,7 @@
 // one is stored. Every output is summed in ascending steps of 32 bytes along K (64 for double), whatever the tile.
 #pragma once
 
+#include <rigel/backends/cuda/arch/index.hpp>
 #include <rigel/backends/cuda/arch/launch.hpp>
 #include <rigel/backends/cuda/arch/shared_memory.hpp>
 #include <rigel/backends/cuda/mma/loop_doubles.hpp>
@@ -80,7 +81,7 @@ inline constexpr bool is_large = Shape::outputs_m * Shape::outputs_n >= 64 * 64;
 /// How many sums of a lane are recomputed at a time, as registers allow.
 template <class Shape>
 constexpr int recomputed_together(Decomposition d) {
-  if (is_large<Shape>) return d.planes > 1 ? 8 : 16;
+  if (is_large<Shape>) return 8;
   if (Shape::outputs_m == 32) return d.products == 1 ? 8 : 16;
   return d.products == 1 ? 16 : 32;
 }
@@ -99,7 +100,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
                 arch::holds(arch::shared_memory_of_sm_80, 1, bytes));
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
 
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_m = warp / Shape::warps_n * Shape::outputs_m, warp_n = warp % Shape::warps_n * Shape::outputs_n;
   const Slabs slabs(shared, warp_m, warp_n, lane);
   const int slabs_of_tile = (operands.k + Slabs::A::depth - 1) / Slabs::A::depth;
@@ -160,13 +162,22 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
         result.template store<Shape>(g, sums, o.batch, o.m, o.n, number, buffer, l);
       });
     } else {
-      const tile::Origin o = raster.origin(index, Shape::m, Shape::n);
       constexpr bool large = is_large<Shape>;
       unsigned char* const buffer = shared + Slabs::bytes + warp * of_warp;
-      if constexpr (std::is_same_v<typename S::element, float>)
+      if constexpr (std::is_same_v<typename S::element, float>) {
+        const auto of_warp_part = [&]() __attribute__((always_inline)) {
+          asm volatile("" : "+r"(index));  // computed each time, so that it takes no registers meanwhile
+          tile::Origin o = raster.origin(index, Shape::m, Shape::n);
+          o.m += warp_m;
+          o.n += warp_n;
+          return o;
+        };
         tensor::recompute_non_finite<16, recomputed_together<Shape>(decomposition), of_warp / 4>(
-            g, sums, [&] { return tile::Origin{o.batch, o.m + warp_m, o.n + warp_n}; }, reinterpret_cast<float*>(buffer),
-            tensor::Team<1>{0, 0});
+            g, sums, of_warp_part, reinterpret_cast<float*>(buffer), tensor::Team<1>{0, 0});
+        asm volatile("" : "+r"(index));
+        lane = arch::lane_index();
+      }
+      const tile::Origin o = raster.origin(index, Shape::m, Shape::n);
       if constexpr (after_layer) {
         using Sum = typename Slabs::Mma::Accumulator;
         tensor::stored_after_layer<Shape::outputs_n, 16, 2>(g, sums, o.batch, o.m + warp_m, o.n + warp_n,

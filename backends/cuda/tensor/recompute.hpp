@@ -136,7 +136,7 @@ struct RecomputeBuffer {
 };
 
 /// sums = Σ_k A(l, m + …, k)·B(l, k, n + …), one chain each, for a team's rows from m and columns from n on: a lane's are laid out as Part
-/// says. Rows and columns outside of C get 0.
+/// says. C(l, m, n) exists; rows and columns outside of C get 0.
 template <class Part, class Team, class S, class Finish>
 __device__ __forceinline__ void sum_chains(const detail::Arguments<S, Finish>& g, float (&sums)[Part::of_m][Part::of_n],
                                            std::int64_t l, std::int64_t m, std::int64_t n, float* buffer, Team team) {
@@ -260,10 +260,12 @@ __device__ __forceinline__ void recompute_non_finite(const detail::Arguments<S, 
       if (p == part) finite = are_finite<p / Part::parts_n * tall, p % Part::parts_n * wide, tall, wide>(x);
     });
     if (team.all(finite)) continue;
+    tile::Origin o = origin();
+    o.m += part / Part::parts_n * tall * apart;
+    o.n += part % Part::parts_n * wide * 8;
+    if (o.m >= g.m || o.n >= g.n) continue;  // NaN·0, of nothing that exists
     float sums[Part::of_m][Part::of_n] = {};
-    const tile::Origin o = origin();
-    sum_chains<Part>(g, sums, o.batch, o.m + part / Part::parts_n * tall * apart, o.n + part % Part::parts_n * wide * 8,
-                     buffer, team);
+    sum_chains<Part>(g, sums, o.batch, o.m, o.n, buffer, team);
     team.wait();
     const int lane = arch::lane_index();
     for_each_part<wide>([&]<int j>() __attribute__((always_inline)) {
