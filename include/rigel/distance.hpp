@@ -91,7 +91,8 @@ inline void require_power(const char* metric, double p) {
 /// double, packed ones uint32, which with<>() then gets as its element; K stays X's. One with views has `memory_space`, theirs.
 /// One whose sums have limits says by `most_columns<Element>` for how large a K they are right whatever X and Z hold, and, if that depends
 /// on its members, by `columns_that_fit<Element>()`, at least so many; beyond, cdist() computes them in double, of rows that a pass widens.
-/// One that says `of_differences` has semirings whose ⊗ depends on |x_k − z_k| alone: of int64 cdist() takes differences first.
+/// One that says `of_differences` has semirings whose ⊗ depends on |x_k − z_k| alone: of int64 cdist() takes differences first. One that
+/// derives from such a metric and has another ⊗ says `of_differences = false`.
 namespace metric {
 
 /// Σ_k |x_k − z_k|.
@@ -346,6 +347,8 @@ struct OfDifferences : M {
   static constexpr std::int64_t most_columns = std::numeric_limits<std::int64_t>::max();
   template <class, class Use>
   auto with(std::int64_t k, const Use& use) const {
+    if constexpr (requires { this->p; })
+      static_assert(!Kokkos::is_view_v<decltype(M::p)>, "minkowski of int64 takes p as a number, not as a view");
     return M::template with<double>(
         k, [&]<class S>(const S& semiring, const auto& own) { return use(integer_differences<S>{semiring}, own); });
   }

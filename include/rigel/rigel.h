@@ -225,10 +225,10 @@ rigel_code rigel_contract_workspace_size(rigel_handle* handle, const rigel_contr
 typedef struct rigel_cdist_args {
   size_t size;
   /* Of all numbers: manhattan, euclidean, squared_euclidean, chebyshev, minkowski, inner_product, cosine, correlation, hamming,
-   * mahalanobis, hellinger, jaccard, dice, rogerstanimoto, russellrao, sokalsneath, yule.
-   * Of packed words, u8, u32 or u64: bit_hamming, bit_jaccard, bit_dice, bit_rogerstanimoto, bit_russellrao, bit_sokalsneath, bit_yule.
-   * Of f32 and f64: seuclidean, weighted_minkowski, minkowski_with_epsilon, haversine, canberra, braycurtis, jensenshannon,
-   * kl_divergence. */
+   * mahalanobis, hellinger, jensenshannon, jaccard, dice, rogerstanimoto, russellrao, sokalsneath, yule.
+   * Of packed words, u8, u32 or u64: bit_hamming, bit_jaccard; of u32: bit_dice, bit_rogerstanimoto, bit_russellrao, bit_sokalsneath,
+   * bit_yule.
+   * Of f32 and f64: seuclidean, weighted_minkowski, minkowski_with_epsilon, haversine, canberra, braycurtis, kl_divergence. */
   const char* metric;
   const rigel_parameter* parameters; /* p of minkowski, weighted_minkowski and minkowski_with_epsilon, 2 if it is not named; epsilon of
                                         the last, 0 if it is not named */

@@ -7,6 +7,7 @@
 #include <rigel/detail/checks.hpp>
 #include <rigel/gradient.hpp>
 
+#include <cmath>
 #include <utility>
 
 namespace rigel::c {
@@ -88,15 +89,21 @@ rigel_code with_call(const char* function, rigel_handle* handle, const rigel_ker
     Distances distances;
     Contraction& p = distances.problem = problem_of(h, args.options, function);
     p.require = Promise::repeatable;
+    const auto refuse_metric = [&] {
+      throw Error(Code::unsupported,
+                  "metric '" + std::string(args.metric) +
+                      "' has no gradient here, expected euclidean, manhattan, minkowski or inner_product");
+    };
+    // Those that would ask for a matrix first.
+    for (const std::string_view of_matrix : {"mahalanobis", "seuclidean", "weighted_minkowski"})
+      if (args.metric && args.metric == of_matrix) refuse_metric();
     const Operand pattern{.type = call.x.type, .size = call.x.size, .argument = "D"};
     set_distances(distances, {args.metric, parameters_of(args.parameters, args.parameters_count)}, call.x, call.z, pattern);
     set_steps(distances, {});
     require_kernel_of(kernel, distances.metric, args.metric);
     const auto& power = distances.metric.power;
-    if (!power)
-      throw Error(Code::unsupported,
-                  "metric '" + std::string(args.metric) +
-                      "' has no gradient here, expected euclidean, manhattan, minkowski or inner_product");
+    if (!power) refuse_metric();
+    if (!std::isfinite(*power)) refuse("minkowski's p is " + std::to_string(*power) + ", expected a finite number above 0");
     set_hyperparameters(call, kernel, args);
     call.distances = p;
     call.p = *power;

@@ -366,6 +366,15 @@ static void refused_gradients(rigel_handle* handle) {
   args.metric = "chebyshev";
   REFUSES(RIGEL_UNSUPPORTED, "metric 'chebyshev' has no gradient here");
   RESET;
+  args.metric = "weighted_minkowski"; /* before its weights are missed */
+  REFUSES(RIGEL_UNSUPPORTED, "metric 'weighted_minkowski' has no gradient here");
+  RESET;
+  const rigel_parameter infinite = {"p", INFINITY};
+  args.metric = "minkowski";
+  args.parameters = &infinite;
+  args.parameters_count = 1;
+  REFUSES(RIGEL_INVALID_ARGUMENT, "minkowski's p is inf, expected a finite number above 0");
+  RESET;
   wanted[0].name = "length";
   wanted[0].matrix = doubles(NULL, 1, 1);
   args.gradients = wanted;
