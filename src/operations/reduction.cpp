@@ -225,8 +225,6 @@ WorkspaceSize workspace_size(const Reduction& p) { return engine::workspace_size
 
 namespace detail {
 
-std::size_t workspace_of(const Reduction& p) { return engine::workspace_of(p).bytes; }
-
 std::span<const Kernel<Reduction>> keep(std::vector<Kernel<Reduction>> kernels) {
   auto& operation = engine::registry_of<Reduction>();
   const std::unique_lock lock(operation.mutex);

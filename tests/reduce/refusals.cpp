@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What reduce() refuses, with what message, and its workspace.
+#include <rigel/neighbors.hpp>
+
 #include <tests/reduce/call.hpp>
 
 namespace {
@@ -86,6 +88,22 @@ TEST_CASE("reduce: what is written overlaps nothing") {
             .lacks({"values", "add_row()"}) == "");
   const auto doubled = rigel::epilogue::functor(Doubled{}) | rigel::epilogue::add_row(row);
   CHECK(refused(s, a, b, reducer::smallest{5}, itself, rigel::no_output, doubled).lacks({"values", "add_row()"}) == "");
+}
+
+TEST_CASE("reduce_distances: results may lie at any address") {
+  // The size of the workspace needs no memory: that of prepared rows is not known yet.
+  const auto x = support::matrix<float, Exec>(40, 20), z = support::matrix<float, Exec>(60, 20);
+  const Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> low(
+      reinterpret_cast<float*>(4096), 40, 3);
+  const auto bytes = [&](const auto& values, const auto& indices) {
+    return rigel::reduce_distances_workspace_size(Exec{}, x, z, rigel::metric::cosine{}, reducer::smallest{3}, values,
+                                                  indices);
+  };
+  CHECK(bytes(low, rigel::no_output) == bytes(support::matrix<float, Exec>(40, 3), rigel::no_output));
+  CHECK(bytes(low, rigel::no_output) >= sizeof(float) * (40 + 60) * 20);
+  const Kokkos::View<int**, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> same(
+      reinterpret_cast<int*>(4096), 40, 3);
+  CHECK(support::caught([&] { bytes(low, same); }).lacks({"values", "overlaps indices"}) == "");
 }
 
 TEST_CASE("reduce: kernels by name") {
