@@ -143,18 +143,18 @@ TEST_CASE("reduce: the workspace keeps to its limit and may be the caller's") {
   CHECK(rigel::reduce_workspace_size(Exec{}, s, a, b, reducer::smallest{10}, values) <= std::size_t{64} << 20);
 }
 
-// A kernel of contract() that needs workspace, but only for parts of an odd row.
+// A kernel of contract() that needs workspace, but only for parts of one row.
 TEST_CASE("reduce: a strip whose fastest kernel needs memory that was not announced gets another one") {
   using Kernel = rigel::Kernel<rigel::Contraction>;
-  static bool is_fast = false;
+  static const void* row = nullptr;
   Kernel k;
   k.info.family = "user";
-  k.info.name = "user.for_odd_addresses";
+  k.info.name = "user.for_one_row";
   k.info.semiring = "l2_squared";
   k.info.element = k.info.accumulator = rigel::Scalar::f64;
   k.info.spaces = rigel::host_spaces;
   k.supports = [](const Kernel&, const rigel::Contraction& p) -> rigel::Status {
-    if (!is_fast || reinterpret_cast<std::uintptr_t>(p.a.data) % 16 == 0) return {rigel::Decline::other, "even"};
+    if (p.a.data != row) return {rigel::Decline::other, "another row"};
     return {};
   };
   k.cost = [](const Kernel&, const rigel::Contraction&, rigel::Plan&) { return 0.; };
@@ -163,17 +163,63 @@ TEST_CASE("reduce: a strip whose fastest kernel needs memory that was not announ
   };
   k.run = [](const Kernel&, const rigel::Contraction&, const rigel::Plan&, const rigel::Workspace&) { FAIL("was run"); };
   rigel::register_kernel(k);
-  // Rows of 8 bytes: each second one is odd. Strips have one row, and their number is odd, too.
-  const auto a = support::matrix<double, Exec>(3, 1, {1, 2, 3}), b = support::matrix<double, Exec>(1, 2, {0, 5});
-  const auto values = vector<double, Exec>(3);
-  is_fast = true;
-  const auto e = support::caught([&] {
-    rigel::reduce(Exec{}, rigel::l2_squared<double>{}, a, b, reducer::sum{}, values,
-                  {.kernel = "portable.strips", .workspace_limit = 1});
-  });
-  is_fast = false;
+  // Strips have one row. What the first two of them need is announced.
+  const auto a = support::matrix<double, Exec>(4, 1, {1, 2, 3, 4}), b = support::matrix<double, Exec>(1, 2, {0, 5});
+  const auto values = vector<double, Exec>(4);
+  const rigel::ReduceOptions options{.kernel = "portable.strips", .workspace_limit = 1};
+  const auto bytes = [&] {
+    return rigel::reduce_workspace_size(Exec{}, rigel::l2_squared<double>{}, a, b, reducer::sum{}, values, rigel::no_output,
+                                        rigel::epilogue::Program{}, options);
+  };
+  row = &a(1, 0);
+  CHECK(bytes() > std::size_t{1} << 30);
+  row = &a(2, 0);
+  CHECK(bytes() < 1 << 16);
+  const auto e =
+      support::caught([&] { rigel::reduce(Exec{}, rigel::l2_squared<double>{}, a, b, reducer::sum{}, values, options); });
+  row = nullptr;
   CHECK(e.code == Code::ok);
-  CHECK(support::values(values) == Values{17, 13, 13});
+  CHECK(support::values(values) == Values{17, 13, 13, 17});
+}
+
+// A kernel of contract() that needs so much workspace that strips shrink until it does not cover them.
+TEST_CASE("reduce: strips that nothing computes are the last choice") {
+  static bool is_there = false;
+  rigel::Kernel<rigel::Contraction> k;
+  k.info.family = "user";
+  k.info.name = "user.for_many_rows";
+  k.info.semiring = "l2_squared";
+  k.info.element = k.info.accumulator = rigel::Scalar::f64;
+  k.info.spaces = rigel::host_spaces;
+  k.supports = [](const auto&, const rigel::Contraction& p) -> rigel::Status {
+    if (!is_there || p.m < 32) return {rigel::Decline::extents, "few rows"};
+    return {};
+  };
+  k.cost = [](const auto&, const auto&, rigel::Plan&) { return 0.; };
+  k.workspace = [](const auto&, const auto&, const rigel::Plan&) {
+    return rigel::WorkspaceSize{.bytes = std::size_t{1} << 30};
+  };
+  k.run = [](const auto&, const auto&, const rigel::Plan&, const rigel::Workspace&) { FAIL("was run"); };
+  rigel::register_kernel(k);
+  rigel::Kernel<rigel::Reduction> slow;
+  slow.info.family = "user";
+  slow.info.name = "user.slow";
+  slow.info.spaces = rigel::host_spaces;
+  slow.supports = [](const auto&, const auto&) -> rigel::Status {
+    if (!is_there) return {rigel::Decline::other, "absent"};
+    return {};
+  };
+  slow.cost = [](const auto&, const auto&, rigel::Plan&) { return 1e9; };
+  slow.workspace = [](const auto&, const auto&, const rigel::Plan&) { return rigel::WorkspaceSize{}; };
+  slow.run = [](const auto&, const auto&, const rigel::Plan&, const rigel::Workspace&) {};
+  rigel::register_kernel(slow);
+  const auto a = support::matrix<double, Exec>(100, 1), b = support::matrix<double, Exec>(1, 2);
+  is_there = true;
+  const std::string text =
+      rigel::explain_reduce(Exec{}, rigel::l2_squared<double>{}, a, b, reducer::sum{}, vector<double, Exec>(100),
+                            rigel::no_output, rigel::epilogue::Program{}, {.score_kernel = "user.for_many_rows"});
+  is_there = false;
+  CHECK(text.find("* user.slow") != std::string::npos);
 }
 
 TEST_CASE("reduce: no rows and no batches are nothing to do") {
