@@ -143,6 +143,18 @@ TEST_CASE("reduce: the workspace keeps to its limit and may be the caller's") {
   CHECK(rigel::reduce_workspace_size(Exec{}, s, a, b, reducer::smallest{10}, values) <= std::size_t{64} << 20);
 }
 
+TEST_CASE("reduce: a call with a small limit gets no kernel of whole rows, unless it names one") {
+  const auto x = support::matrix<float, Exec>(10, 1), z = support::matrix<float, Exec>(1000000, 1);
+  const auto values = support::matrix<float, Exec>(10, 3);
+  const auto bytes = [&](const rigel::ReduceOptions& options) {
+    return rigel::reduce_distances_workspace_size(Exec{}, x, z, rigel::metric::manhattan{}, reducer::smallest{3}, values,
+                                                  rigel::no_output, rigel::epilogue::Program{}, options);
+  };
+  CHECK(bytes({.workspace_limit = 1}) < 1 << 16);
+  CHECK(bytes({.require = rigel::Promise::reference_bits, .workspace_limit = 1}) < 1 << 16);
+  CHECK(bytes({.kernel = "reference", .workspace_limit = 1}) >= 4000000);
+}
+
 // A kernel of contract() that needs workspace, but only for parts of one row.
 TEST_CASE("reduce: a strip whose fastest kernel needs memory that was not announced gets another one") {
   using Kernel = rigel::Kernel<rigel::Contraction>;
