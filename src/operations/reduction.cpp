@@ -27,6 +27,16 @@ bool holds_number(Scalar integer, std::int64_t number) {
   const int digits = digits_of(integer);
   return digits >= 63 || number >> digits == 0;
 }
+// Whether a type holds all integers up to a number. A floating-point type does up to 2^p, where p is its precision in bits.
+bool holds_count(Scalar type, std::int64_t number) {
+  switch (type) {
+    case Scalar::bf16: return number <= std::int64_t{1} << 8;
+    case Scalar::f16: return number <= std::int64_t{1} << 11;
+    case Scalar::f32: return number <= std::int64_t{1} << 24;
+    case Scalar::f64: return number <= std::int64_t{1} << 53;
+    default: return holds_number(type, number);
+  }
+}
 
 // What an output and all that it must match have in common.
 void check_output(const Reduction& p, const Operand& o) {
@@ -60,7 +70,7 @@ void check_lists(const Reduction& p) {
 void check_values(const Reduction& p) {
   const bool integers = is_integer(p.scores.c.type) && p.reducer != Reducer::log_sum_exp;
   if (p.reducer == Reducer::count_below) {
-    if (is_integer(p.values.type) && !holds_number(p.values.type, p.scores.n))
+    if (!holds_count(p.values.type, p.scores.n))
       refuse(p, describe_argument(p.values) + " of " + name(p.values.type) +
                     ", expected numbers that hold counts up to N = " + std::to_string(p.scores.n));
   } else if (is_integer(p.values.type) && !integers) {

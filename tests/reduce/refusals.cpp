@@ -53,6 +53,19 @@ TEST_CASE("reduce: messages name the argument and what was expected") {
         {"of i8, expected numbers that hold counts up to N = 200"});
 }
 
+TEST_CASE("reduce: counts go to types that hold all integers up to N") {
+  const auto a = support::matrix<float, Exec>(4, 0);
+  const auto counted = [&]<class Value>(Value, int n) {
+    return refused(s, a, support::matrix<float, Exec>(0, n), reducer::count_below{-1}, vector<Value, Exec>(4));
+  };
+  CHECK(counted(rigel::bfloat16(), 256).code == Code::ok);
+  CHECK(counted(rigel::bfloat16(), 257).lacks({"of bf16, expected numbers that hold counts up to N = 257"}) == "");
+  CHECK(counted(rigel::half(), 2048).code == Code::ok);
+  CHECK(counted(rigel::half(), 2049).lacks({"of f16, expected numbers that hold counts up to N = 2049"}) == "");
+  CHECK(counted(0.f, (1 << 24) + 1).lacks({"of f32, expected numbers that hold counts up to N = 16777217"}) == "");
+  CHECK(counted(std::int8_t(), 127).code == Code::ok);
+}
+
 TEST_CASE("reduce: lists of all scores below a threshold") {
   const auto a = support::matrix<float, Exec>(4, 3, {}, "left"), b = support::matrix<float, Exec>(3, 6, {}, "right");
   const auto values = vector<float, Exec>(10);
