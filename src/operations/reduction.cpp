@@ -54,6 +54,9 @@ void check_lists(const Reduction& p) {
   if (p.scores.batch != 1)
     refuse(p, std::string("all_below lists the scores of one matrix, ") + describe_argument(p.scores.c, " have ") +
                   ", expected one batch");
+  for (const Operand* written : {&p.values, &p.indices})
+    if (written->size > 0 && written->batches != 1)
+      refuse(p, describe_argument(*written, " is ") + ", expected one batch: all_below lists the scores of one matrix");
   if (p.offsets.rows != p.scores.m + 1)
     refuse(p, describe_argument(p.offsets, " is ") + ", expected " + std::to_string(p.scores.m + 1) +
                   " rows, one more than " + describe_argument(p.scores.a));

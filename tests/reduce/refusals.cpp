@@ -80,6 +80,9 @@ TEST_CASE("reduce: lists of all scores below a threshold") {
   CHECK(refused(s, a, b, Below{1, enough}, rigel::no_output, Vector<std::int64_t, Exec>(enough))
             .lacks({"indices", "overlaps offsets"}) == "");
   CHECK(refused(s, a, b, Below{1, enough}, values).code == Code::ok);
+  const auto batches = support::matrix<int, Exec>(2, 10, {}, "places");
+  CHECK(refused(s, a, b, Below{1, enough}, values, batches)
+            .lacks({"indices 'places' is 2x10x1, expected one batch: all_below lists the scores of one matrix"}) == "");
 }
 
 TEST_CASE("reduce: what is written overlaps nothing") {
