@@ -208,7 +208,7 @@ concept NotOptions = !std::is_same_v<E, ReduceOptions> && !is_output<E>;
 ///           one that returns ∞ for what a minimum should not see.
 /// Columns are reduced instead of rows by reduce(exec, s, transposed(b), transposed(a), …), if ⊗ commutes.
 ///
-/// values and indices overlap neither a, b, each other nor themselves. M = 0 is a no-op; N = 0 gives the reducer's identity; K = 0 makes
+/// values and indices overlap neither a, b, the workspace, each other nor themselves. M = 0 is a no-op; N = 0 gives the reducer's identity; K = 0 makes
 /// each score the epilogue of the semiring's identity. Scores are computed in their accumulator's type (f16 and bf16 in f32), after an
 /// epilogue of the closed set those of integers in f64.
 ///

@@ -47,6 +47,7 @@ class PreparedRows {
 
   const Operand& x() const { return pass_.from[0]; }
   const Operand& z() const { return pass_.from[1]; }
+  const Operand& factor() const { return pass_.factor; }
 
   /// All that can be wrong with X, Z and the factor themselves, given what the call writes.
   void check(const Contraction& p, const Operand& written) const {

@@ -106,6 +106,57 @@ TEST_CASE("reduce: what is written overlaps nothing") {
   CHECK(refused(s, a, b, reducer::smallest{5}, itself, rigel::no_output, doubled).lacks({"values", "add_row()"}) == "");
 }
 
+TEST_CASE("reduce: the workspace overlaps nothing") {
+  namespace metric = rigel::metric;
+  const std::size_t apart = 128 << 10;  // after the beginning of each array: more memory than a workspace takes
+  const auto check = [&](const auto& bytes_of, const auto& call, const char* argument, void* begin) {
+    CAPTURE(argument);
+    const std::size_t bytes = bytes_of();
+    CHECK(bytes < apart);
+    const auto e = support::caught([&] { call(rigel::Workspace{.data = begin, .bytes = bytes}); });
+    CHECK(e.code == Code::invalid_argument);
+    CHECK(e.lacks({"the workspace", "overlaps ", argument, "expected distinct elements"}) == "");
+  };
+  const Kokkos::View<std::byte*, Kokkos::HostSpace> memory("memory", 7 * apart);
+  const auto start = (reinterpret_cast<std::uintptr_t>(memory.data()) + 255) / 256 * 256;
+  const auto place = [&](std::size_t number) { return reinterpret_cast<void*>(start + number * apart); };
+  using Matrix = Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  using Places = Kokkos::View<int**, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  using Offsets = Kokkos::View<std::int64_t*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  const Matrix x(static_cast<float*>(place(0)), 80, 20), z(static_cast<float*>(place(1)), 90, 20),
+      values(static_cast<float*>(place(2)), 80, 3), factor(static_cast<float*>(place(3)), 20, 20);
+  const Places indices(static_cast<int*>(place(4)), 80, 3);
+  const Offsets offsets(static_cast<std::int64_t*>(place(5)), 81);
+  const reducer::all_below<Offsets> below{1, offsets};
+  const auto list = vector<float, Exec>(100);
+  const auto of_metric = [&](const auto& m) {
+    const auto best = [&](rigel::Workspace w) {
+      rigel::reduce_distances(Exec{}, x, z, m, reducer::smallest{3}, values, indices, {}, {.workspace = w});
+    };
+    const auto bytes_of_best = [&] {
+      return rigel::reduce_distances_workspace_size(Exec{}, x, z, m, reducer::smallest{3}, values, indices);
+    };
+    check(bytes_of_best, best, "values", values.data());
+    check(bytes_of_best, best, "indices", indices.data());
+    check(bytes_of_best, best, "X", x.data());
+    check(bytes_of_best, best, "Z", z.data());
+    check([&] { return rigel::reduce_distances_workspace_size(Exec{}, x, z, m, below, list); },
+          [&](rigel::Workspace w) {
+            rigel::reduce_distances(Exec{}, x, z, m, below, list, rigel::no_output, {}, {.workspace = w});
+          },
+          "offsets", offsets.data());
+  };
+  of_metric(metric::manhattan{});
+  of_metric(metric::cosine{});
+  const auto mahalanobis = metric::mahalanobis(factor);
+  check([&] { return rigel::reduce_distances_workspace_size(Exec{}, x, z, mahalanobis, reducer::smallest{3}, values); },
+        [&](rigel::Workspace w) {
+          rigel::reduce_distances(Exec{}, x, z, mahalanobis, reducer::smallest{3}, values, rigel::no_output, {},
+                                  {.workspace = w});
+        },
+        "factor", factor.data());
+}
+
 TEST_CASE("reduce_distances: results may lie at any address") {
   // The size of the workspace needs no memory: that of prepared rows is not known yet.
   const auto x = support::matrix<float, Exec>(40, 20), z = support::matrix<float, Exec>(60, 20);
