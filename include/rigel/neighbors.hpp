@@ -174,7 +174,8 @@ void assign(const Exec& exec, const X& x, const Z& z, const M& metric, const I& 
 ///
 /// exec, x, z, metric   as in cdist(), of single matrices; metric is no inner_product
 /// offsets   a view of M + 1 int64. The last one says how long indices and distances of radius_neighbors() are.
-/// NaN distances are within no radius. It is a call of reduce_distances() and a scan, and throws as that does.
+/// NaN distances are within no radius. It is a call of reduce_distances() and a scan, and throws as that does. Kokkos may allocate memory for
+/// the first scan on an execution space: run one of these sizes before you capture one in a CUDA graph.
 template <class Exec, class X, class Z, class M, class Offsets>
 void radius_offsets(const Exec& exec, const X& x, const Z& z, const M& metric, double radius, const Offsets& offsets,
                     const ReduceOptions& options = {}) {
