@@ -499,14 +499,15 @@ static void reduce_strip(const Exec& exec, const std::string& label, const Reduc
 class Strips {
  public:
   Strips(const Reduction& p, bool on_device, std::size_t bytes_of_row_state)
-      : problem_(p), limit_(p.workspace_limit ? p.workspace_limit : most_bytes), state_(bytes_of_row_state) {
+      : problem_(p), on_device_(on_device), limit_(detail::workspace_limit(p)), state_(bytes_of_row_state) {
     const std::size_t fits =
         on_device ? device_bytes : host_bytes * static_cast<std::size_t>(std::max(p.execution.concurrency, 1));
     const std::size_t budget = std::min(fits, limit_ / 2);
     shape_.columns = std::min(whole(std::max<std::int64_t>(p.scores.n, 1)), on_device ? device_columns : host_columns);
     while (shape_.columns > vector && row_bytes() > budget) shape_.columns = whole(shape_.columns / 2);
-    shape_.rows =
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(budget / row_bytes()), 1, std::max<std::int64_t>(p.scores.m, 1));
+    const std::int64_t all_rows = std::max<std::int64_t>(p.scores.m, 1);
+    const auto rows_that_fit = static_cast<std::int64_t>(budget / row_bytes());
+    shape_.rows = rows_that_fit < all_rows ? aligned_rows(rows_that_fit) : all_rows;
     if (shape_.rows >= p.scores.m)
       shape_.matrices =
           std::clamp<std::int64_t>(static_cast<std::int64_t>(budget / (row_bytes() * static_cast<std::size_t>(shape_.rows))),
@@ -516,7 +517,7 @@ class Strips {
   const detail::StripShape& shape() const { return shape_; }
   detail::PartNeeds needs() const { return detail::needs_of_strips(problem_, shape_); }
 
-  /// Makes strips smaller until the contraction's kernel has room, too.
+  /// Makes strips smaller until the contraction's kernel has room, too, or none computes them.
   detail::PartNeeds fit() {
     while (true) {
       const detail::PartNeeds needs = this->needs();
@@ -526,11 +527,17 @@ class Strips {
   }
 
  private:
-  static constexpr std::size_t most_bytes = 64 << 20, device_bytes = 32 << 20, host_bytes = 512 << 10;
+  static constexpr std::size_t device_bytes = 32 << 20, host_bytes = 512 << 10;
   static constexpr std::int64_t vector = 64;  // scores: rows of strips begin at multiples of it, and lanes of sums divide it
   static constexpr std::int64_t device_columns = 16384, host_columns = 1024;
   static_assert(vector % detail::lanes == 0);
   static std::int64_t whole(std::int64_t columns) { return (columns + vector - 1) / vector * vector; }
+  /// At most so many rows, but one: strips of a multiple of 16 keep the alignment of column-major operands, and those of 64 fill a device's
+  /// tiles, too.
+  std::int64_t aligned_rows(std::int64_t rows) const {
+    const std::int64_t multiple = on_device_ && rows >= 64 ? 64 : rows >= 16 ? 16 : 1;
+    return std::max<std::int64_t>(rows / multiple * multiple, 1);
+  }
 
   std::size_t row_bytes() const {
     return static_cast<std::size_t>(shape_.columns) * size_of(problem_.scores.c.type) + state_;
@@ -539,7 +546,7 @@ class Strips {
     if (shape_.matrices > 1)
       shape_.matrices = (shape_.matrices + 1) / 2;
     else if (shape_.rows > 1)
-      shape_.rows = (shape_.rows + 1) / 2;
+      shape_.rows = aligned_rows((shape_.rows + 1) / 2);
     else if (shape_.columns > vector)
       shape_.columns = whole(shape_.columns / 2);
     else
@@ -555,6 +562,7 @@ class Strips {
   }
 
   const Reduction& problem_;
+  bool on_device_;
   std::size_t limit_, state_;
   detail::StripShape shape_;
 };
@@ -613,6 +621,7 @@ struct StripsKernel {
     const detail::PartNeeds needs = strips.fit();
     const detail::StripShape& s = strips.shape();
     plan.keep(s);
+    if (!needs.status) return std::numeric_limits<double>::infinity();
     const auto share = [](std::int64_t all, std::int64_t part) {
       return std::max(static_cast<double>(all) / static_cast<double>(part), 1.);
     };

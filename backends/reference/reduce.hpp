@@ -111,7 +111,11 @@ Kernel<Reduction> reduction_kernel() {
   k.supports = [](const Kernel<Reduction>&, const Reduction& p) -> Status {
     if (!p.scores.kernel.empty() && p.scores.kernel != "reference")
       return {Decline::name, "takes scores of the reference only, the call names '" + std::string(p.scores.kernel) + "'"};
-    return detail::needs_of_strips(of_reference(p), reduction_shape(p)).status;
+    const detail::StripShape shape = reduction_shape(p);
+    if (p.kernel.empty() && shape.rows == 1 && shape.bytes() > detail::workspace_limit(p))
+      return {Decline::extents, "takes whole rows of scores, of which one has " + std::to_string(shape.bytes()) +
+                                    " bytes, more than the workspace's limit, only for calls that name it"};
+    return detail::needs_of_strips(of_reference(p), shape).status;
   };
   k.cost = [](const Kernel<Reduction>&, const Reduction& p, Plan& plan) {
     detail::StripShape shape = reduction_shape(p);

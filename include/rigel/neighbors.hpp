@@ -66,6 +66,12 @@ auto with_points(const Exec& exec, const X& x, const Z& z, const M& metric, cons
       });
 }
 
+// Whether a metric's values are those of a kernel, most of which are the larger the nearer rows are.
+template <class M>
+inline constexpr bool is_kernel_over = false;
+template <class M, class K>
+inline constexpr bool is_kernel_over<WithKernel<M, K>> = true;
+
 }  // namespace detail
 
 /// A metric whose last steps are a kernel, for reduce_distances(): kernel_over(metric::euclidean{}, kernel::gaussian{0.5}). metric and
@@ -118,7 +124,7 @@ std::size_t reduce_distances_workspace_size(const Exec& exec, const X& x, const 
 ///
 ///     indices(l,m,i), distances(l,m,i),  i = 0 … k − 1
 ///
-/// exec, x, z, metric   as in cdist()
+/// exec, x, z, metric   as in cdist(), not a kernel_over()
 /// k         from 1 to 4096. If z has fewer rows, −1 and ∞ follow (−∞ of inner products).
 /// indices   M × k, of int32 or int64; with batches L × M × k. Or no_output.
 /// distances M × k numbers. Or no_output.
@@ -127,6 +133,8 @@ std::size_t reduce_distances_workspace_size(const Exec& exec, const X& x, const 
 template <class Exec, class X, class Z, class M, class I, class D>
 void nearest(const Exec& exec, const X& x, const Z& z, const M& metric, std::int64_t k, const I& indices, const D& distances,
              const ReduceOptions& options = {}) {
+  static_assert(!detail::is_kernel_over<M>,
+                "nearest: values of a kernel are not distances; use reduce_distances() with reducer::largest");
   const auto by = [&](const auto& reducer) {
     detail::with_points(exec, x, z, metric, reducer, distances, indices, epilogue::Program{}, options, "nearest",
                         [](Reduction p, const detail::RowPass* pass) { detail::run_points(std::move(p), pass); });
@@ -148,6 +156,8 @@ void nearest(const Exec& exec, const X& x, const Z& z, const M& metric, std::int
 template <class Exec, class X, class Z, class M, class I, class D = NoOutput>
 void assign(const Exec& exec, const X& x, const Z& z, const M& metric, const I& indices, const D& distances = {},
             const ReduceOptions& options = {}) {
+  static_assert(!detail::is_kernel_over<M>,
+                "assign: values of a kernel are not distances; use reduce_distances() with reducer::maximum");
   const auto by = [&](const auto& reducer) {
     detail::with_points(exec, x, z, metric, reducer, distances, indices, epilogue::Program{}, options, "assign",
                         [](Reduction p, const detail::RowPass* pass) { detail::run_points(std::move(p), pass); });
@@ -164,11 +174,13 @@ void assign(const Exec& exec, const X& x, const Z& z, const M& metric, const I& 
 ///
 /// exec, x, z, metric   as in cdist(), of single matrices; metric is no inner_product
 /// offsets   a view of M + 1 int64. The last one says how long indices and distances of radius_neighbors() are.
-/// NaN distances are within no radius. It is a call of reduce_distances() and a scan, and throws as that does.
+/// NaN distances are within no radius. It is a call of reduce_distances() and a scan, and throws as that does. Kokkos may allocate memory for
+/// the first scan on an execution space: run one of these sizes before you capture one in a CUDA graph.
 template <class Exec, class X, class Z, class M, class Offsets>
 void radius_offsets(const Exec& exec, const X& x, const Z& z, const M& metric, double radius, const Offsets& offsets,
                     const ReduceOptions& options = {}) {
   static_assert(!std::is_base_of_v<metric::inner_product, M>, "radius_offsets: products are not distances");
+  static_assert(!detail::is_kernel_over<M>, "radius_offsets: values of a kernel are not distances");
   static_assert(Offsets::rank() == 1 && std::is_same_v<typename Offsets::value_type, std::int64_t>,
                 "radius_offsets: offsets are a view of rank 1 of int64");
   const std::int64_t rows = detail::operand_of(x, options.batch, "X").rows,
@@ -207,6 +219,7 @@ template <class Exec, class X, class Z, class M, class Offsets, class I, class D
 void radius_neighbors(const Exec& exec, const X& x, const Z& z, const M& metric, double radius, const Offsets& offsets,
                       const I& indices, const D& distances, const ReduceOptions& options = {}) {
   static_assert(!std::is_base_of_v<metric::inner_product, M>, "radius_neighbors: products are not distances");
+  static_assert(!detail::is_kernel_over<M>, "radius_neighbors: values of a kernel are not distances");
   detail::with_points(exec, x, z, metric, reducer::all_below<Offsets>{radius, offsets, true}, distances, indices,
                       epilogue::Program{}, options, "radius_neighbors",
                       [](Reduction p, const detail::RowPass* pass) { detail::run_points(std::move(p), pass); });

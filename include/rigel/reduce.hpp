@@ -200,15 +200,15 @@ concept NotOptions = !std::is_same_v<E, ReduceOptions> && !is_output<E>;
 /// reducer   ⊞, one of rigel::reducer: minimum, maximum, smallest{k}, largest{k}, sum, log_sum_exp, count_below{t},
 ///           all_below{t, offsets}
 /// values    the results: a view of rank 1 with M numbers, and of batches of rank 2, L × M (M × L with Batch::last). Of smallest and
-///           largest M × k, and of batches of rank 3. Of floating-point numbers if the scores are such and for log_sum_exp; counts, and
-///           results of integers, may be any numbers. Or no_output.
+///           largest M × k, and of batches of rank 3. Of floating-point numbers if the scores are such and for log_sum_exp; counts go to
+///           any numbers that hold N exactly, results of integers to any numbers. Or no_output.
 /// indices   of minimum, maximum, smallest and largest the n of each value, with the extents of values: a view of int32 or int64
 ///           that holds N − 1. Or no_output.
 /// epilogue  as in contract(), but without arguments(): a Program, or a functor (score, m, n, batch) → score. A mask, for instance, is
 ///           one that returns ∞ for what a minimum should not see.
 /// Columns are reduced instead of rows by reduce(exec, s, transposed(b), transposed(a), …), if ⊗ commutes.
 ///
-/// values and indices overlap neither a, b, each other nor themselves. M = 0 is a no-op; N = 0 gives the reducer's identity; K = 0 makes
+/// values and indices overlap neither a, b, the workspace, each other nor themselves. M = 0 is a no-op; N = 0 gives the reducer's identity; K = 0 makes
 /// each score the epilogue of the semiring's identity. Scores are computed in their accumulator's type (f16 and bf16 in f32), after an
 /// epilogue of the closed set those of integers in f64.
 ///

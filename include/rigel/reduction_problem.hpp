@@ -57,7 +57,7 @@ struct Reduction : Call {
   /// Throws Error(invalid_argument) unless the problem is well formed: what contract() requires of A, B and the epilogue, and
   ///   - values and indices have the rows and batches of the scores and `count` columns;
   ///   - values hold what the reducer makes of the scores, indices hold N − 1, and counts hold N;
-  ///   - both overlap neither A, B, what the epilogue reads, each other nor themselves;
+  ///   - both overlap neither A, B, what the epilogue reads, each other nor themselves, and the workspace none of the operands;
   ///   - count is from 1 to `most`; with exclude_self, M = N;
   ///   - of all_below there are M + 1 offsets, and no batches; values and indices may be of any length.
   void check() const;

@@ -51,6 +51,19 @@ inline std::uintptr_t place_matrices(Operand& o, std::uintptr_t base, const Oper
   return base + aligned(o.size * static_cast<std::size_t>(o.batches * matrix));
 }
 
+/// The caller's workspace as an operand, of which a call uses so many bytes.
+inline Operand workspace_operand(const void* data, std::size_t bytes) {
+  const auto size = static_cast<std::int64_t>(bytes);
+  return {.data = const_cast<void*>(data),
+          .type = Scalar::u8,
+          .size = 1,
+          .rows = 1,
+          .columns = size,
+          .row_stride = size,
+          .column_stride = 1,
+          .argument = "the workspace"};
+}
+
 /// The memory of one call: the caller's, which must not overlap the operands (null: one that the call lacks), or for as long as this object lives the pool's.
 /// It is taken before the first launch, and only where there can be one.
 class CallMemory {
@@ -69,15 +82,7 @@ class CallMemory {
     if (given.bytes < bytes)
       throw Error(Code::invalid_argument, std::string(call) + ": the workspace has " + std::to_string(given.bytes) +
                                               " bytes, expected " + std::to_string(bytes));
-    const auto size = static_cast<std::int64_t>(bytes);
-    const Operand memory{.data = data_,
-                         .type = Scalar::u8,
-                         .size = 1,
-                         .rows = 1,
-                         .columns = size,
-                         .row_stride = size,
-                         .column_stride = 1,
-                         .argument = "the workspace"};
+    const Operand memory = workspace_operand(data_, bytes);
     for (const Operand* o : operands)
       if (o && o->data) require_disjoint(Call{.function = call}, memory, *o);
   }

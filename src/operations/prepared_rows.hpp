@@ -28,8 +28,8 @@ LaunchRows compiled_pass(Scalar element, Scalar row);
 /// The pass over X and Z of one call, and where its rows are. It takes X and transposed Z out of a contraction, and puts prepared rows in.
 class PreparedRows {
  public:
-  static constexpr std::uintptr_t nominal_address =
-      workspace_alignment;  // stands in for memory that is aligned as workspaces are
+  /// Stands in for memory that is aligned as workspaces are. No operand lies there, so that checks find no overlap with it.
+  static constexpr std::uintptr_t nominal_address = (std::uintptr_t{1} << 62) + workspace_alignment;
 
   PreparedRows(Contraction& p, const RowPass& pass) : pass_(pass) {
     Operand &x = pass_.from[0], &z = pass_.from[1];
@@ -47,6 +47,7 @@ class PreparedRows {
 
   const Operand& x() const { return pass_.from[0]; }
   const Operand& z() const { return pass_.from[1]; }
+  const Operand& factor() const { return pass_.factor; }
 
   /// All that can be wrong with X, Z and the factor themselves, given what the call writes.
   void check(const Contraction& p, const Operand& written) const {

@@ -5,6 +5,7 @@
 
 #include "../engine/overlap.hpp"
 #include "../engine/run.hpp"
+#include "driver.hpp"
 
 #include <rigel/detail/checks.hpp>
 #include <rigel/detail/parts.hpp>
@@ -27,6 +28,16 @@ bool holds_number(Scalar integer, std::int64_t number) {
   const int digits = digits_of(integer);
   return digits >= 63 || number >> digits == 0;
 }
+// Whether a type holds all integers up to a number. A floating-point type does up to 2^p, where p is its precision in bits.
+bool holds_count(Scalar type, std::int64_t number) {
+  switch (type) {
+    case Scalar::bf16: return number <= std::int64_t{1} << 8;
+    case Scalar::f16: return number <= std::int64_t{1} << 11;
+    case Scalar::f32: return number <= std::int64_t{1} << 24;
+    case Scalar::f64: return number <= std::int64_t{1} << 53;
+    default: return holds_number(type, number);
+  }
+}
 
 // What an output and all that it must match have in common.
 void check_output(const Reduction& p, const Operand& o) {
@@ -44,6 +55,9 @@ void check_lists(const Reduction& p) {
   if (p.scores.batch != 1)
     refuse(p, std::string("all_below lists the scores of one matrix, ") + describe_argument(p.scores.c, " have ") +
                   ", expected one batch");
+  for (const Operand* written : {&p.values, &p.indices})
+    if (written->size > 0 && written->batches != 1)
+      refuse(p, describe_argument(*written, " is ") + ", expected one batch: all_below lists the scores of one matrix");
   if (p.offsets.rows != p.scores.m + 1)
     refuse(p, describe_argument(p.offsets, " is ") + ", expected " + std::to_string(p.scores.m + 1) +
                   " rows, one more than " + describe_argument(p.scores.a));
@@ -60,7 +74,7 @@ void check_lists(const Reduction& p) {
 void check_values(const Reduction& p) {
   const bool integers = is_integer(p.scores.c.type) && p.reducer != Reducer::log_sum_exp;
   if (p.reducer == Reducer::count_below) {
-    if (is_integer(p.values.type) && !holds_number(p.values.type, p.scores.n))
+    if (!holds_count(p.values.type, p.scores.n))
       refuse(p, describe_argument(p.values) + " of " + name(p.values.type) +
                     ", expected numbers that hold counts up to N = " + std::to_string(p.scores.n));
   } else if (is_integer(p.values.type) && !integers) {
@@ -74,6 +88,14 @@ void check_indices(const Reduction& p) {
     refuse(p, describe_argument(p.indices) + " of " + name(p.indices.type) + ", expected i32 or i64");
   if (!holds_number(p.indices.type, p.scores.n - 1) && p.scores.n > 0)
     refuse(p, describe_argument(p.indices) + " of i32, expected i64, which holds N - 1 = " + std::to_string(p.scores.n - 1));
+}
+
+// The caller's workspace overlaps nothing that the call reads or writes.
+void check_workspace(const Reduction& p) {
+  if (!p.workspace.data) return;
+  const Operand memory = detail::workspace_operand(p.workspace.data, p.workspace.bytes);
+  for (const Operand* o : {&p.values, &p.indices, &p.offsets, &p.scores.a, &p.scores.b})
+    if (o->data && o->size > 0) detail::require_disjoint(p, memory, *o);
 }
 
 // An output overlaps neither operand, and not itself.
@@ -150,6 +172,7 @@ void Reduction::check() const {
   if (wants_values) require_apart(p, values);
   if (wants_indices) require_apart(p, indices);
   if (wants_values && wants_indices) detail::require_disjoint(p, values, indices);
+  check_workspace(p);
   if (scores.program) check_sources(*scores.program);
 }
 
@@ -224,8 +247,6 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p) { engine::run(kern
 WorkspaceSize workspace_size(const Reduction& p) { return engine::workspace_size(p); }
 
 namespace detail {
-
-std::size_t workspace_of(const Reduction& p) { return engine::workspace_of(p).bytes; }
 
 std::span<const Kernel<Reduction>> keep(std::vector<Kernel<Reduction>> kernels) {
   auto& operation = engine::registry_of<Reduction>();

@@ -213,6 +213,7 @@ class Verifier {
     if (covers(kernel_.info.promises, Promise::reference_bits)) p.require = Promise::reference_bits;
     p.precision = kernel_.info.precision;
     p.workspace_limit = c.limit;
+    p.kernel = kernel_.info.name;
     p.values = values.operand();
     if (has_indices(c.reducer)) p.indices = indices.operand();
     if (lists(c.reducer)) {

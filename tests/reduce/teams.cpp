@@ -141,6 +141,25 @@ TEST_CASE("reduce: teams find the k best") {
   check_all<std::int32_t, Reducer::smallest>({7});
 }
 
+TEST_CASE("reduce: strips keep the alignment of columns") {
+  rigel::Reduction p;
+  p.scores.c.type = rigel::Scalar::f32;
+  p.scores.batch = 1;
+  p.scores.n = 100000;
+  const auto rows = [&](std::int64_t all, std::size_t limit, bool on_device) {
+    p.scores.m = all;
+    p.workspace_limit = limit;
+    return portable::Strips(p, on_device, 16).shape().rows;
+  };
+  // 32 MiB hold 511 rows of 16384 floats and 16 bytes, half of 4 MiB 31 rows.
+  CHECK(rows(100000, 0, true) == 448);
+  CHECK(rows(100000, 4 << 20, true) == 16);
+  CHECK(rows(470, 0, true) == 470);
+  CHECK(rows(7, 0, true) == 7);
+  CHECK(rows(100000, 1, true) == 1);
+  CHECK(rows(100000, 0, false) % 16 == 0);
+}
+
 }  // namespace
 
 #endif

@@ -219,6 +219,11 @@ struct ReducedOutputs {
 
 // ---- parts -----------------------------------------------------------------------------------------------------------
 
+/// Bytes that a call's workspace should not exceed.
+inline std::size_t workspace_limit(const Reduction& p) {
+  return p.workspace_limit ? p.workspace_limit : std::size_t{64} << 20;
+}
+
 /// How many matrices, rows and columns of scores are computed at a time, and their memory.
 struct StripShape {
   std::int64_t matrices = 1, rows = 1, columns = 1;
@@ -270,10 +275,12 @@ class ScorePart {
   std::unique_ptr<std::byte[], Free> functor_;
 };
 
-/// The first of the parts of `size` into which an extent is cut, and a shorter last one, if there is one.
-inline std::array<Range, 2> first_and_last(std::int64_t extent, std::int64_t size) {
+/// Of the parts of `size` into which an extent is cut, the first one, the second, which may be aligned less, and the last one, which may be
+/// shorter. Those that there are not have no extent.
+inline std::array<Range, 3> unlike_parts(std::int64_t extent, std::int64_t size) {
   const std::int64_t rest = extent % size;
-  return {Range{0, std::min(size, extent)}, Range{extent - rest, size < extent ? rest : 0}};
+  return {Range{0, std::min(size, extent)}, Range{size, size <= extent - size ? size : 0},
+          Range{extent - rest, size < extent ? rest : 0}};
 }
 
 /// What the contraction's kernels say of the strips of a shape: the seconds of a full one, and the bytes that any of them takes. Nothing has
@@ -282,9 +289,9 @@ inline PartNeeds needs_of_strips(const Reduction& p, const StripShape& shape) {
   if (p.scores.batch == 0 || p.scores.m == 0 || p.scores.n == 0) return {};
   void* const address = reinterpret_cast<void*>(workspace_alignment);  // aligned as workspaces are
   PartNeeds needs;
-  for (const Range matrices : first_and_last(p.scores.batch, shape.matrices))
-    for (const Range rows : first_and_last(p.scores.m, shape.rows))
-      for (const Range columns : first_and_last(p.scores.n, shape.columns)) {
+  for (const Range matrices : unlike_parts(p.scores.batch, shape.matrices))
+    for (const Range rows : unlike_parts(p.scores.m, shape.rows))
+      for (const Range columns : unlike_parts(p.scores.n, shape.columns)) {
         if (matrices.count == 0 || rows.count == 0 || columns.count == 0) continue;
         const PartNeeds part = needs_of_part(ScorePart(p, matrices, rows, columns, shape, {.data = address}).problem());
         if (!part.status) return part;
