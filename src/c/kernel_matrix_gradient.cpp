@@ -89,14 +89,15 @@ rigel_code with_call(const char* function, rigel_handle* handle, const rigel_ker
     Distances distances;
     Contraction& p = distances.problem = problem_of(h, args.options, function);
     p.require = Promise::repeatable;
+    const std::string_view metric = args.metric ? args.metric : "";
     const auto refuse_metric = [&] {
       throw Error(Code::unsupported,
-                  "metric '" + std::string(args.metric) +
+                  "metric '" + std::string(metric) +
                       "' has no gradient here, expected euclidean, manhattan, minkowski or inner_product");
     };
     // Those that would ask for a matrix first.
     for (const std::string_view of_matrix : {"mahalanobis", "seuclidean", "weighted_minkowski"})
-      if (args.metric && args.metric == of_matrix) refuse_metric();
+      if (metric == of_matrix) refuse_metric();
     const Operand pattern{.type = call.x.type, .size = call.x.size, .argument = "D"};
     set_distances(distances, {args.metric, parameters_of(args.parameters, args.parameters_count)}, call.x, call.z, pattern);
     set_steps(distances, {});

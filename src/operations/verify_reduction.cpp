@@ -175,18 +175,8 @@ class Verifier {
       : kernel_(kernel), result_(result), seed_(seed) {}
 
   void check(const Case& c) {
-    std::mt19937_64 random(seed_ + static_cast<unsigned>(result_.problems));
-    const auto number = [&] { return static_cast<T>(std::uniform_int_distribution<int>(-3, 3)(random)); };
     Matrices<T, Exec> a("A", c.batch, c.m, c.k, c.columns_first, T{}), b("B", 1, c.k, c.n, !c.columns_first, T{});
-    for (T& x : a.all()) x = number();
-    for (T& x : b.all()) x = number();
-    if constexpr (std::is_floating_point_v<T>)
-      if (c.specials && c.k > 0) {
-        constexpr T special[] = {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(),
-                                 -std::numeric_limits<T>::infinity()};
-        for (std::int64_t n = 1; n < c.n; n += 7) b.at(0, n % c.k, n) = special[n % 3];
-        for (std::int64_t m = 0; m < c.m; m += 5) a.at(0, m, 0) = special[m % 3];
-      }
+    fill(c, a, b);
     // Lists have rows of `count` and the gap after them.
     const bool by_columns = c.columns_first && !lists(c.reducer);
     const std::int64_t list = c.count + 1;
@@ -203,45 +193,8 @@ class Verifier {
     indices.put();
 
     const Exec exec{};
-    Reduction p;
-    p.function = "verify";
-    p.reducer = c.reducer;
-    p.count = c.count;
-    p.threshold = threshold;
-    p.exclude_self = c.self;
-    // What a call may require of the kernel holds if its scores keep it; under batch_invariant the engine might choose another class.
-    if (covers(kernel_.info.promises, Promise::reference_bits)) p.require = Promise::reference_bits;
-    p.precision = kernel_.info.precision;
-    p.workspace_limit = c.limit;
-    p.kernel = kernel_.info.name;
-    p.values = values.operand();
-    if (has_indices(c.reducer)) p.indices = indices.operand();
-    if (lists(c.reducer)) {
-      p.offsets = offsets.operand();
-      for (Operand* o : {&p.values, &p.indices}) {
-        o->rows = c.m * list;
-        o->columns = o->row_stride = 1;
-      }
-    }
-    Contraction& q = p.scores;
-    q.function = "verify";
-    q.execution = p.execution = detail::execution_of(exec);
-    q.require = kernel_.info.promises;
-    q.precision = Precision::accumulator;  // so that scores are exact
-    q.semiring = {semiring_name<S>(), semiring_type<S>()};
-    q.element = scalar_of<T>;
-    q.accumulator = scalar_of<A>;
-    q.semiring_object = semiring_info<S>().sample;
-    q.program = &none_;
-    q.epilogue_object = &none_;
-    q.a = a.operand();
-    q.b = b.operand();
-    q.c = {
-        .type = scalar_of<A>, .size = sizeof(A), .batches = c.batch, .rows = c.m, .columns = c.n, .argument = "the scores"};
-    q.batch = c.batch;
-    q.m = c.m;
-    q.n = c.n;
-    q.k = c.k;
+    const Reduction p = problem(c, exec, a, b, values, indices, offsets);
+    const Contraction& q = p.scores;
     if (!supports(kernel_, p)) return;
     run(kernel_, p);
     exec.fence("rigel::verify");
@@ -316,6 +269,67 @@ class Verifier {
   }
 
  private:
+  // Small integers, so that scores are exact, and what is special.
+  void fill(const Case& c, Matrices<T, Exec>& a, Matrices<T, Exec>& b) const {
+    std::mt19937_64 random(seed_ + static_cast<unsigned>(result_.problems));
+    const auto number = [&] { return static_cast<T>(std::uniform_int_distribution<int>(-3, 3)(random)); };
+    for (T& x : a.all()) x = number();
+    for (T& x : b.all()) x = number();
+    if constexpr (std::is_floating_point_v<T>)
+      if (c.specials && c.k > 0) {
+        constexpr T special[] = {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(),
+                                 -std::numeric_limits<T>::infinity()};
+        for (std::int64_t n = 1; n < c.n; n += 7) b.at(0, n % c.k, n) = special[n % 3];
+        for (std::int64_t m = 0; m < c.m; m += 5) a.at(0, m, 0) = special[m % 3];
+      }
+  }
+
+  // The reduction of a case, by the kernel that is verified.
+  Reduction problem(const Case& c, const Exec& exec, Matrices<T, Exec>& a, Matrices<T, Exec>& b,
+                    Matrices<double, Exec>& values, Matrices<std::int64_t, Exec>& indices,
+                    Matrices<std::int64_t, Exec>& offsets) const {
+    Reduction p;
+    p.function = "verify";
+    p.reducer = c.reducer;
+    p.count = c.count;
+    p.threshold = threshold;
+    p.exclude_self = c.self;
+    // What a call may require of the kernel holds if its scores keep it; under batch_invariant the engine might choose another class.
+    if (covers(kernel_.info.promises, Promise::reference_bits)) p.require = Promise::reference_bits;
+    p.precision = kernel_.info.precision;
+    p.workspace_limit = c.limit;
+    p.kernel = kernel_.info.name;
+    p.values = values.operand();
+    if (has_indices(c.reducer)) p.indices = indices.operand();
+    if (lists(c.reducer)) {
+      p.offsets = offsets.operand();
+      for (Operand* o : {&p.values, &p.indices}) {
+        o->rows = c.m * (c.count + 1);
+        o->columns = o->row_stride = 1;
+      }
+    }
+    Contraction& q = p.scores;
+    q.function = "verify";
+    q.execution = p.execution = detail::execution_of(exec);
+    q.require = kernel_.info.promises;
+    q.precision = Precision::accumulator;  // so that scores are exact
+    q.semiring = {semiring_name<S>(), semiring_type<S>()};
+    q.element = scalar_of<T>;
+    q.accumulator = scalar_of<A>;
+    q.semiring_object = semiring_info<S>().sample;
+    q.program = &none_;
+    q.epilogue_object = &none_;
+    q.a = a.operand();
+    q.b = b.operand();
+    q.c = {
+        .type = scalar_of<A>, .size = sizeof(A), .batches = c.batch, .rows = c.m, .columns = c.n, .argument = "the scores"};
+    q.batch = c.batch;
+    q.m = c.m;
+    q.n = c.n;
+    q.k = c.k;
+    return p;
+  }
+
   static Results row(const Case& c, Matrices<double, Exec>& values, Matrices<std::int64_t, Exec>& indices, std::int64_t l,
                      std::int64_t m) {
     Results r;

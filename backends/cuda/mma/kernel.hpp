@@ -81,9 +81,26 @@ inline constexpr bool is_large = Shape::outputs_m * Shape::outputs_n >= 64 * 64;
 /// How many sums of a lane are recomputed at a time, as registers allow.
 template <class Shape>
 constexpr int recomputed_together(Decomposition d) {
-  if (is_large<Shape>) return 8;
+  if (is_large<Shape>) return d.products == 1 ? 4 : 8;
   if (Shape::outputs_m == 32) return d.products == 1 ? 8 : 16;
   return d.products == 1 ? 16 : 32;
+}
+
+/// Recomputes those of a warp's sums that are not finite, `together` of a lane at a time. The origin of tile `index` is computed each time, so
+/// that it takes no registers meanwhile.
+template <class Shape, int together, int of_warp, class S, class Finish, class Raster, class Sums>
+__device__ __forceinline__ void recompute(const detail::Arguments<S, Finish>& g, Sums& sums, const Raster& raster,
+                                          unsigned& index, int warp_m, int warp_n, unsigned char* buffer) {
+  const auto origin = [&]() __attribute__((always_inline)) {
+    asm volatile("" : "+r"(index));
+    tile::Origin o = raster.origin(index, Shape::m, Shape::n);
+    o.m += warp_m;
+    o.n += warp_n;
+    return o;
+  };
+  tensor::recompute_non_finite<16, together, of_warp / 4>(g, sums, origin, reinterpret_cast<float*>(buffer),
+                                                          tensor::Team<1>{0, 0});
+  asm volatile("" : "+r"(index));
 }
 
 /// A step multiplies numbers of type `Element`. store_tile() stores the sums, unless the result has an OwnStore; with `after_layer`,
@@ -165,16 +182,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
       constexpr bool large = is_large<Shape>;
       unsigned char* const buffer = shared + Slabs::bytes + warp * of_warp;
       if constexpr (std::is_same_v<typename S::element, float>) {
-        const auto of_warp_part = [&]() __attribute__((always_inline)) {
-          asm volatile("" : "+r"(index));  // computed each time, so that it takes no registers meanwhile
-          tile::Origin o = raster.origin(index, Shape::m, Shape::n);
-          o.m += warp_m;
-          o.n += warp_n;
-          return o;
-        };
-        tensor::recompute_non_finite<16, recomputed_together<Shape>(decomposition), of_warp / 4>(
-            g, sums, of_warp_part, reinterpret_cast<float*>(buffer), tensor::Team<1>{0, 0});
-        asm volatile("" : "+r"(index));
+        recompute<Shape, recomputed_together<Shape>(decomposition), of_warp>(g, sums, raster, index, warp_m, warp_n, buffer);
         lane = arch::lane_index();
       }
       const tile::Origin o = raster.origin(index, Shape::m, Shape::n);
