@@ -12,7 +12,8 @@ void register_cuda(Registry<Contraction>& registry) {
   detail::for_each_of_zoo([&]<class List>() { simt::add<List>(registry); });
   mma::add_doubles(registry);
   mma::add_floats(registry);
-  mma::add_short_floats(registry);
+  mma::add_halves(registry);
+  mma::add_bfloat16s(registry);
   mma::add_bytes(registry);
   mma::add_bits(registry);
   mma::add_codes(registry);
