@@ -23,7 +23,9 @@ void register_cuda(Registry<Contraction>& registry) {
 #ifdef RIGEL_CUDA_HOPPER
   hopper::add_floats(registry);
   hopper::add_halves(registry);
+  hopper::add_halves_once(registry);
   hopper::add_bfloat16s(registry);
+  hopper::add_bfloat16s_once(registry);
   hopper::add_bytes(registry);
 #endif
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda.hopper: products of bfloat16, summed in float.
-#include <rigel/backends/cuda/hopper/once.hpp>
+#include <rigel/backends/cuda/hopper/contract.hpp>
 #include <rigel/backends/cuda/hopper/register.hpp>
 
 namespace rigel::backends::hopper {
 
 void add_bfloat16s(Registry<Contraction>& registry) {
   for (const Kernel<Contraction>& k : kernels<plus_times<bfloat16>>()) registry.add(k);
-  for (const Kernel<Contraction>& k : once_kernels<plus_times<bfloat16>>()) registry.add(k);
 }
 
 }  // namespace rigel::backends::hopper
