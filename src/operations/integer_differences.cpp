@@ -42,3 +42,24 @@ template std::span<const Kernel<Contraction>> kernels_in_library<integer_differe
 template std::span<const Kernel<Contraction>> kernels_in_library<integer_differences<linf<double>>>();
 
 }  // namespace rigel::detail
+
+namespace rigel {
+
+template <>
+const void* semiring_type<detail::integer_differences<l1<double>>>() {
+  return &detail::type_tag<detail::integer_differences<l1<double>>>;
+}
+template <>
+const void* semiring_type<detail::integer_differences<l2_squared<double>>>() {
+  return &detail::type_tag<detail::integer_differences<l2_squared<double>>>;
+}
+template <>
+const void* semiring_type<detail::integer_differences<lp<double>>>() {
+  return &detail::type_tag<detail::integer_differences<lp<double>>>;
+}
+template <>
+const void* semiring_type<detail::integer_differences<linf<double>>>() {
+  return &detail::type_tag<detail::integer_differences<linf<double>>>;
+}
+
+}  // namespace rigel
