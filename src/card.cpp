@@ -148,6 +148,7 @@ Execution nominal(Execution e) {
   constexpr int multiprocessors = 132;
   if (e.space == Space::cuda) e.multiprocessors = multiprocessors;
   if (e.card && e.card->architecture) e.card = e.card->architecture;
+  if (e.card) e.shared_memory = e.card->shared_memory_of_block();
   return e;
 }
 

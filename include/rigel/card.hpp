@@ -44,6 +44,9 @@ struct Card {
   double tensor_products = 0;         // products of 16-bit floats per clock that a warp's instructions (mma) reach
   double warpgroup_products = 0;      // the same of a warpgroup's instructions (wgmma); 0: it has none
   double tensor_double_products = 0;  // products of double per clock by mma, or by its lanes if tensor cores have none
+
+  /// Bytes of shared memory that a block can have: the system keeps 1024 of each (CUDA C++ Programming Guide, Compute Capabilities).
+  int shared_memory_of_block() const { return shared_memory - 1024; }
 };
 
 /// The table of cards (src/card.cpp). The first row of each architecture stands for it.

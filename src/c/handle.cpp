@@ -75,10 +75,6 @@ void create_on_gpu(rigel_handle& handle, int device, cudaStream_t stream) {
   if (actual != device)
     refuse("the stream is of device " + std::to_string(actual) + ", expected one of device " + std::to_string(device));
   handle.execution = detail::execution_of(*handle.cuda);
-  // Kokkos knows the properties of one device only.
-  handle.execution.compute_capability = compute_capability(device);
-  handle.execution.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, device);
-  handle.execution.shared_memory = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
 }
 
 #endif

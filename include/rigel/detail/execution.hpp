@@ -3,6 +3,7 @@
 // The translation between Kokkos's execution spaces and `Execution`, which the engine knows them by.
 #pragma once
 
+#include <rigel/card.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/semirings.hpp>
 
@@ -83,13 +84,13 @@ Execution execution_of(const Exec& exec) {
   e.concurrency = exec.concurrency();
 #ifdef KOKKOS_ENABLE_CUDA
   if constexpr (std::is_same_v<Exec, Kokkos::Cuda>) {
-    const auto& properties = exec.cuda_device_prop();
+    // Not exec.cuda_device_prop(): Kokkos keeps the properties of one device only.
     e.device = exec.cuda_device();
-    e.compute_capability = 10 * properties.major + properties.minor;
-    e.multiprocessors = properties.multiProcessorCount;
-    e.shared_memory = static_cast<int>(properties.sharedMemPerBlockOptin);
-    e.stream = exec.cuda_stream();
     e.card = &backends::cuda::card_of_device(e.device);
+    e.compute_capability = e.card->compute_capability;
+    e.multiprocessors = e.card->multiprocessors;
+    e.shared_memory = e.card->shared_memory_of_block();
+    e.stream = exec.cuda_stream();
   }
 #endif
   return e;
