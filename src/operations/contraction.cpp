@@ -128,6 +128,7 @@ void Contraction::check() const {
   detail::require_disjoint(p, c, a);
   detail::require_disjoint(p, c, b);
   detail::require_distinct(p, c);
+  detail::require_workspace_apart(p, workspace.data, workspace.bytes, {&a, &b, &c, indices});
   if (!indices) return;
   detail::require_data(p, *indices);
   for (const Operand* other : {&a, &b, &c}) detail::require_disjoint(p, *indices, *other);

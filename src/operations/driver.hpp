@@ -64,8 +64,18 @@ inline Operand workspace_operand(const void* data, std::size_t bytes) {
           .argument = "the workspace"};
 }
 
-/// The memory of one call: the caller's, which must not overlap the operands (null: one that the call lacks), or for as long as this object lives the pool's.
-/// It is taken before the first launch, and only where there can be one.
+/// Requires that the first bytes of a workspace overlap none of the operands. Null and one without memory stand for an operand that the
+/// call lacks.
+inline void require_workspace_apart(const Call& call, const void* workspace, std::size_t bytes,
+                                    std::initializer_list<const Operand*> operands) {
+  if (!workspace) return;
+  const Operand memory = workspace_operand(workspace, bytes);
+  for (const Operand* o : operands)
+    if (o && o->data && o->size > 0) require_disjoint(call, memory, *o);
+}
+
+/// The memory of one call: the caller's, which must not overlap the operands, or for as long as this object lives the pool's. It is taken
+/// before the first launch, and only where there can be one.
 class CallMemory {
  public:
   CallMemory(const char* call, const Execution& execution, Workspace given, std::size_t bytes,
@@ -82,9 +92,7 @@ class CallMemory {
     if (given.bytes < bytes)
       throw Error(Code::invalid_argument, std::string(call) + ": the workspace has " + std::to_string(given.bytes) +
                                               " bytes, expected " + std::to_string(bytes));
-    const Operand memory = workspace_operand(data_, bytes);
-    for (const Operand* o : operands)
-      if (o && o->data) require_disjoint(Call{.function = call}, memory, *o);
+    require_workspace_apart(Call{.function = call}, data_, bytes, operands);
   }
   std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data_); }
 

@@ -66,6 +66,7 @@ void require_distinct_out(const Gradient& p) {
     for (const Operand* input : inputs)
       if (detail::overlap(out, *input))
         refuse(p, describe_out(p) + " overlaps " + describe_argument(*input) + ", expected distinct elements");
+    detail::require_workspace_apart(p, p.workspace.data, p.workspace.bytes, {&out});
   };
   const auto refuse_itself = [&] {
     refuse(p, describe_out(p) + " overlaps itself (strides " + std::to_string(p.out.batch_stride) + ", " +
@@ -111,6 +112,7 @@ void Gradient::check() const {
   if (k > 0)
     for (const Operand* input : {&a, &b, &c}) detail::require_data(p, *input);
   require_distinct_out(p);
+  detail::require_workspace_apart(p, workspace.data, workspace.bytes, {&a, &b, &c, &d});
 }
 
 Decline Gradient::admits(const KernelInfo& info) const {

@@ -90,14 +90,6 @@ void check_indices(const Reduction& p) {
     refuse(p, describe_argument(p.indices) + " of i32, expected i64, which holds N - 1 = " + std::to_string(p.scores.n - 1));
 }
 
-// The caller's workspace overlaps nothing that the call reads or writes.
-void check_workspace(const Reduction& p) {
-  if (!p.workspace.data) return;
-  const Operand memory = detail::workspace_operand(p.workspace.data, p.workspace.bytes);
-  for (const Operand* o : {&p.values, &p.indices, &p.offsets, &p.scores.a, &p.scores.b})
-    if (o->data && o->size > 0) detail::require_disjoint(p, memory, *o);
-}
-
 // An output overlaps neither operand, and not itself.
 void require_apart(const Reduction& p, const Operand& written) {
   if (written.rows == 0) return;
@@ -172,7 +164,7 @@ void Reduction::check() const {
   if (wants_values) require_apart(p, values);
   if (wants_indices) require_apart(p, indices);
   if (wants_values && wants_indices) detail::require_disjoint(p, values, indices);
-  check_workspace(p);
+  detail::require_workspace_apart(p, workspace.data, workspace.bytes, {&values, &indices, &offsets, &scores.a, &scores.b});
   if (scores.program) check_sources(*scores.program);
 }
 

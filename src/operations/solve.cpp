@@ -5,6 +5,7 @@
 
 #include "../engine/overlap.hpp"
 #include "../engine/run.hpp"
+#include "driver.hpp"
 #include "refine.hpp"
 
 #include <rigel/card.hpp>
@@ -78,6 +79,7 @@ void Solve::check() const {
     for (const Operand* other : {&a, &x}) detail::require_disjoint(p, values, *other);
     detail::require_distinct(p, values);
   }
+  detail::require_workspace_apart(p, workspace.data, workspace.bytes, {&a, &b, &x, &values, &infos});
   if (!infos.data) return;
   for (const Operand* other : {&a, &b, &x, &values})
     if (other->data) detail::require_disjoint(p, infos, *other);

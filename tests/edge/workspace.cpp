@@ -55,6 +55,16 @@ TEST_CASE("workspace: announced, too small, large enough") {
   CHECK(f.code == rigel::Code::invalid_argument);
   CHECK(f.lacks({"contract: the workspace is not aligned to 256 bytes", "user.hungry"}) == "");
   CHECK(support::values(c) == std::vector<double>{7});
+  alignas(256) static float shared[wanted / sizeof(float)] = {1, 1, 7};
+  using One = Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  const One of_workspace(shared + 2, 1, 1);
+  const auto refuse = [&](const auto& x, const auto& y, const auto& z) {
+    return support::caught([&] { rigel::contract(Exec{}, s, x, y, z, none, {.workspace = {shared, wanted}}); });
+  };
+  CHECK(refuse(a, b, of_workspace).lacks({"contract: the workspace 1x10000 overlaps C 1x1"}) == "");
+  CHECK(refuse(of_workspace, b, c).lacks({"contract: the workspace 1x10000 overlaps A 1x1"}) == "");
+  CHECK(refuse(a, of_workspace, c).lacks({"contract: the workspace 1x10000 overlaps B 1x1"}) == "");
+  CHECK(shared[2] == 7);
   const support::Recorder recorder;
   rigel::contract(Exec{}, s, a, b, c, none, {.workspace = {memory, wanted}});
   CHECK(given == memory);
