@@ -8,6 +8,7 @@
 
 #include <rigel/card.hpp>
 #include <rigel/config.hpp>
+#include <rigel/cpu.hpp>
 
 #include <algorithm>
 #include <array>
@@ -19,10 +20,9 @@
 
 namespace rigel::engine {
 
-/// The memory bandwidth in bytes per second: of a GPU that of its card; of a host a number that none exceeds.
+/// The bandwidth in bytes per second that no call exceeds: of a GPU its memory's, of a host its caches'.
 inline double bandwidth(const Execution& e) {
-  if (e.space != Space::cuda) return 1e12;
-  return card_of(e).memory_bytes_per_second;
+  return e.space == Space::cuda ? card_of(e).memory_bytes_per_second : cpu_of(e).cache_bytes_per_second;
 }
 
 /// A bound in words: "186 u".
