@@ -5,13 +5,20 @@
 
 #include <rigel/call.hpp>
 
+#include <string>
+#include <string_view>
+
 namespace rigel {
 
 struct Contraction;
 
 /// A processor as predictions see it. A predicted time is a loop's own counts (cycles, vectors, bytes) over these rates. `per cycle` means
-/// of a thread, at `clock`. The defaults are the table's row: round numbers near to what was measured on x86-64 with AVX-512.
+/// of a thread, at `clock`. The defaults are the table's row: round numbers near to what was measured on x86-64 with AVX-512. A profile
+/// replaces them (rigel/profile.hpp).
 struct Cpu {
+  /// What explain() says of its profile: which file these rates come from, or why one is ignored.
+  std::string_view profile = {};
+
   double clock = 2e9;                     // cycles per second of a thread while all of them compute
   double launch_seconds = 1e-6;           // of a parallel loop without work
   double cache_bytes_per_second = 1e12;   // that all threads read from their caches, which no call exceeds
@@ -32,8 +39,13 @@ struct Cpu {
 /// The table's row, with which nominal problems are priced (Contraction::nominal()).
 const Cpu& table_cpu();
 
-/// The Cpu that predictions of a call on a host take: that of execution.card, or the table's row.
+/// The Cpu that predictions of a call on a host take: that of execution.card, or this machine's: the table's row, or its profile. Of other
+/// spaces the table's row.
+/// Throws what find_profile() throws.
 const Cpu& cpu_of(const Execution& execution);
+
+/// The name of this machine's processor, as profiles give it: "Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz"; "host" if nothing tells it.
+std::string cpu_name();
 
 namespace detail {
 
