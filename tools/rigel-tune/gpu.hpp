@@ -8,7 +8,8 @@
 #include <bench/cuda/mma_ceiling.hpp>
 #include <bench/problems.hpp>
 
-#include <array>
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace tune {
@@ -24,6 +25,10 @@ struct bit_counts {
 };
 
 static __global__ void no_work() {}
+
+static __global__ void keep_busy(long long cycles) {
+  for (const long long begin = clock64(); clock64() - begin < cycles;) continue;
+}
 
 constexpr int l2_threads = 512, l2_vectors = 8;  // of a block; that a thread reads at a time
 
@@ -70,24 +75,22 @@ static __global__ void __launch_bounds__(1024) read_shared(int rounds, unsigned*
   if (sum == 0x12345678u) *to = sum;
 }
 
-inline double median(std::array<double, 101>& values) {
-  std::ranges::nth_element(values, values.begin() + values.size() / 2);
-  return values[values.size() / 2];
-}
-
-/// Seconds of one launch on an idle stream, and what each further one adds.
+/// Seconds of a launch on an idle stream, as bench_choice has it, and what each further one adds that waits in the stream. A kernel that
+/// keeps the stream busy gives the host the time to enqueue them.
 inline std::pair<double, double> launches(const Exec& exec) {
-  constexpr int further = 20;
+  constexpr int further = 200;
+  constexpr long long busy_cycles = 6'000'000;  // milliseconds, more than the host takes for as many launches
   const bench::Stopwatch watch(exec);
-  const auto launch = [&](int count) {
-    for (int i = 0; i < count; ++i) no_work<<<1, 32, 0, exec.cuda_stream()>>>();
-  };
-  std::array<double, 101> one, many;
-  watch.seconds([&] { launch(1); });
-  for (double& seconds : one) seconds = watch.seconds([&] { launch(1); });
-  for (double& seconds : many) seconds = watch.seconds([&] { launch(1 + further); });
-  const double first = median(one);
-  return {first, (median(many) - first) / further};
+  const auto launch = [&] { no_work<<<1, 32, 0, exec.cuda_stream()>>>(); };
+  const double first = bench::seconds_of(watch, launch);
+  double next = first;
+  for (int round = 0; round < 10; ++round) {
+    keep_busy<<<1, 1, 0, exec.cuda_stream()>>>(busy_cycles);
+    next = std::min(next, watch.seconds([&] {
+      for (int i = 0; i < further; ++i) launch();
+    }) / further);
+  }
+  return {first, next};
 }
 
 inline double l2_bytes_per_second(const Exec& exec, const rigel::Card& card) {
