@@ -5,6 +5,7 @@
 #pragma once
 
 #include <bench/machine.hpp>
+#include <bench/parts.hpp>
 #include <bench/problems.hpp>
 
 #include <chrono>
@@ -70,6 +71,7 @@ inline constexpr double unknown = -1;
 struct Row {
   const rigel::Kernel<rigel::Contraction>* kernel = nullptr;
   double predicted = unknown;
+  Parts parts = {};
   rigel::WorkspaceSize workspace = {};
   double seconds = unknown;
   std::string error = {};
@@ -134,7 +136,10 @@ class Runner {
     for (const auto& candidate : rigel::candidates(instance.problem())) {
       if (!candidate.status || !(family.empty() || candidate.kernel->info.family == family)) continue;
       if (candidate.chosen) o.chosen = o.rows.size();
-      o.rows.push_back({candidate.kernel, candidate.seconds, candidate.workspace});
+      o.rows.push_back({.kernel = candidate.kernel,
+                        .predicted = candidate.seconds,
+                        .parts = parts_of(*candidate.kernel, instance.problem()),
+                        .workspace = candidate.workspace});
     }
     if (!family.empty()) o.chosen = std::ranges::min_element(o.rows, {}, &Row::predicted) - o.rows.begin();
   }
@@ -184,7 +189,7 @@ inline void write_json(const std::string& path, const char* program, const std::
            << ", \"data\": " << quoted(name(o.spec.data)) << ", \"floor\": " << o.floor
            << ", \"kernel\": " << quoted(row.kernel->info.name) << ", \"family\": " << quoted(row.kernel->info.family)
            << ", \"chosen\": " << (r == o.chosen ? "true" : "false") << ", \"predicted\": " << number(row.predicted)
-           << ", \"seconds\": " << number(row.seconds) << ", \"error\": " << quoted(row.error) << '}';
+           << ", \"seconds\": " << number(row.seconds) << ", \"error\": " << quoted(row.error) << json_of(row.parts) << '}';
       separator = ",\n";
     }
   file << "\n]}\n";

@@ -57,8 +57,8 @@ function(rigel_add_ctest name)
     set(arg_TIMEOUT 900)
   endif()
   add_test(NAME ${name} COMMAND ${arg_COMMAND})
-  # Programs run side by side: threads that wait leave the processor to others.
-  set(environment OMP_PROC_BIND=false OMP_WAIT_POLICY=passive UBSAN_OPTIONS=print_stacktrace=1)
+  # Programs run side by side: threads that wait leave the processor to others. No profile in the user's configuration counts.
+  set(environment OMP_PROC_BIND=false OMP_WAIT_POLICY=passive UBSAN_OPTIONS=print_stacktrace=1 RIGEL_PROFILE=off)
   if(Kokkos_ENABLE_THREADS)
     list(APPEND environment KOKKOS_NUM_THREADS=2)  # Kokkos::Threads has one by default, which would not test much
   endif()

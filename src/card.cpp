@@ -3,6 +3,7 @@
 // GPUs that the library knows, and the Card of a device. A device that is none of them gets the row of its architecture, scaled by what
 // the driver says of it.
 #include <rigel/card.hpp>
+#include <rigel/cpu.hpp>
 
 #include <array>
 #include <cmath>
@@ -148,7 +149,9 @@ Execution nominal(Execution e) {
   constexpr int multiprocessors = 132;
   if (e.space == Space::cuda) e.multiprocessors = multiprocessors;
   if (e.card && e.card->architecture) e.card = e.card->architecture;
-  if (e.card) e.shared_memory = e.card->shared_memory_of_block();
+  if (e.space == Space::cuda && e.card) e.shared_memory = e.card->shared_memory_of_block();
+  static const Card host{.cpu = &table_cpu()};
+  if ((bit(e.space) & host_spaces) != 0) e.card = &host;
   return e;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <rigel/backends/cuda/card.hpp>
 #include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/profile.hpp>
 
 #include <algorithm>
 #include <array>
@@ -44,7 +45,7 @@ const Card& card_of_device(int device) {
   if (!found[at].load(std::memory_order_relaxed)) {
     cudaDeviceProp properties;
     check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-    kept[at] = card_of(facts_of(device, properties));
+    kept[at] = tuned(card_of(facts_of(device, properties)), properties.name);
     found[at].store(&kept[at], std::memory_order_release);
   }
   return *found[at].load(std::memory_order_relaxed);

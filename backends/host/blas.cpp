@@ -9,6 +9,7 @@
 
 #if RIGEL_HAS_BLAS
 
+#include <rigel/cpu.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/kernel.hpp>
 
@@ -108,19 +109,19 @@ Status supports(const Kernel<Contraction>& kernel, const Contraction& p) {
   return {};
 }
 
-// Floats that a thread multiplies and adds per second. OpenBLAS says for which processor its loops are: on processors newer than
-// itself it takes its oldest ones, without fused operations.
-double floats_per_second() {
+// The vectors of the BLAS's loops. OpenBLAS says for which processor these are: on processors newer than itself it takes its oldest ones,
+// without fused operations.
+int bytes_of_vectors() {
 #if defined(__x86_64__)
-  if (!openblas_get_corename) return 3e10;
+  if (!openblas_get_corename) return 32;
   const char* const core = openblas_get_corename();
   const auto is_one_of = [&](std::initializer_list<const char*> cores) {
     return std::ranges::any_of(cores, [&](const char* name) { return strcasecmp(core, name) == 0; });
   };
-  if (is_one_of({"SkylakeX", "Cooperlake", "SapphireRapids"})) return 5e10;
-  if (!is_one_of({"Haswell", "Zen", "Excavator"})) return 1.5e10;
+  if (is_one_of({"SkylakeX", "Cooperlake", "SapphireRapids"})) return 64;
+  if (!is_one_of({"Haswell", "Zen", "Excavator"})) return 16;
 #endif
-  return 3e10;
+  return 32;
 }
 
 template <class T>
@@ -130,12 +131,15 @@ Kernel<Contraction> kernel() {
   k.info.promises = Promise::repeatable;
   k.info.accuracy = detail::chain_accuracy<plus_times<T>>();
   k.supports = supports;
-  // Pairs per second and thread, and 2 µs for each gemm of a batch.
+  // A gemm's pairs, and so many cycles for each of a batch.
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) {
-    static const double rate = floats_per_second() * sizeof(float) / sizeof(T);
+    static const int bytes = bytes_of_vectors();
+    constexpr double begin = 4000;
+    const Cpu& cpu = cpu_of(p.execution);
+    const double products = cpu.products(bytes) * sizeof(float) / sizeof(T);
     const double tasks = static_cast<double>(p.batch * strips_of(p).count);
     const double idle = std::max(1., p.execution.concurrency / std::max(1., tasks));
-    return 2e-6 * static_cast<double>(p.batch) + detail::host_seconds(p, rate / idle);
+    return cpu.seconds(begin * static_cast<double>(p.batch)) + detail::seconds_on_host(p, products / idle);
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
     multiply<T>(kernel.info, p);

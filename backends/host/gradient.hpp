@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rigel/backends/host/gradient_work.hpp>
+#include <rigel/cpu.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/workspace.hpp>
 
@@ -29,9 +30,12 @@ Kernel<Gradient> gradient_kernel() {
     k.info.promises = k.info.promises | Promise::reference_bits;
   k.info.tile = {Source::get().geometry.lanes, 1, 0};
   k.cost = [](const Kernel<Gradient>&, const Gradient& p, Plan&) {
-    const double rate = 1.2e10 * Level::vector_bytes / 64 * 4 / sizeof(typename G::accumulator);  // terms of a thread
+    const Cpu& cpu = cpu_of(p.execution);
+    constexpr double of_vector = 0.375;  // of the speed of a step on vectors
+    const double of_cycle = of_vector * cpu.vectors(Level::vector_bytes) * Level::vector_bytes /
+                            sizeof(typename G::accumulator);  // terms of a thread
     const double terms = detail::evaluations(p) * (static_cast<double>(p.outputs) + (detail::takes_powers<G> ? 30 : 3));
-    return 2e-6 + terms / rate / p.execution.concurrency;
+    return 2 * cpu.launch_seconds + cpu.seconds(terms / of_cycle / p.execution.concurrency);
   };
   k.workspace = [](const Kernel<Gradient>&, const Gradient& p, const Plan&) {
     const GradientGrid grid = gradient_grid(p, Source::get().geometry);

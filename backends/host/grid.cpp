@@ -2,6 +2,7 @@
 //
 // Cuts a problem into tiles, and lays out a worker's scratch memory.
 #include <rigel/backends/host/grid.hpp>
+#include <rigel/cpu.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -153,51 +154,44 @@ Grid grid_of(Way way, const Contraction& p, const Geometry& shape) {
 
 namespace {
 
-// Seconds that an output takes to be stored, and what a line of C takes beyond that.
-constexpr double seconds_per_output = 0.5e-9, seconds_per_line = 10e-9, seconds_per_tile = 200e-9, launch_seconds = 1e-6;
+// Cycles that an output takes to be stored, what a line of C takes beyond that, and a tile.
+constexpr double cycles_per_output = 1, cycles_per_line = 20, cycles_per_tile = 400;
 // An accumulator of one lane, gathered from those of a group of matrices.
-constexpr double seconds_per_gathered = 4e-9;
+constexpr double cycles_per_gathered = 8;
 
 /// An operand as lines along K.
 struct Lines {
   std::int64_t count, stride, k_stride, batch_stride;
   bool in_pages;       // of their own, for each k
   bool converted;      // into the operands' type
-  double conversions;  // seconds per element, if they are no instructions
+  double conversions;  // cycles per element, if they are no instructions
 };
-double seconds_of_conversion(Scalar type, const Geometry& shape) {
-  return type == Scalar::f16 && !shape.has_half ? 20e-9 : 0;
-}
+double cycles_of_conversion(Scalar type, const Geometry& shape) { return type == Scalar::f16 && !shape.has_half ? 40 : 0; }
 Lines lines_of(const Operand& o, std::int64_t count, std::int64_t stride, std::int64_t k_stride, const Geometry& shape) {
   const bool in_pages = std::abs(k_stride) * static_cast<std::int64_t>(o.size) > 4096;
-  return {count,
-          stride,
-          k_stride,
-          o.batch_stride,
-          in_pages,
-          o.size != shape.operand_bytes,
-          seconds_of_conversion(o.type, shape)};
+  return {
+      count, stride, k_stride, o.batch_stride, in_pages, o.size != shape.operand_bytes, cycles_of_conversion(o.type, shape)};
 }
 
-// Seconds per k in which blocks (of `padded` lines), batches and slices pack an operand: whole vectors, or one element after another.
-double seconds_of_panels(const Lines& o, double padded) {
-  return padded * ((o.k_stride == 1 || o.stride == 1 ? 0.3e-9 : 1e-9) + o.conversions);
+// Cycles per k in which blocks (of `padded` lines), batches and slices pack an operand: whole vectors, or one element after another.
+double cycles_of_panels(const Lines& o, double padded) {
+  return padded * ((o.k_stride == 1 || o.stride == 1 ? 0.6 : 2) + o.conversions);
 }
-// Seconds per element that moves to or from lanes, of matrices of rows × columns: by whole vectors, by square blocks, or one after another.
-double seconds_of_moves(std::int64_t rows, std::int64_t row_stride, std::int64_t columns, std::int64_t column_stride,
-                        std::int64_t batch_stride, const Geometry& shape) {
-  if (batch_stride == 1) return 0.15e-9;
+// Cycles per element that moves to or from lanes, of matrices of rows × columns: by whole vectors, by square blocks, or one after another.
+double cycles_of_moves(std::int64_t rows, std::int64_t row_stride, std::int64_t columns, std::int64_t column_stride,
+                       std::int64_t batch_stride, const Geometry& shape) {
+  if (batch_stride == 1) return 0.3;
   const bool dense = (row_stride == 1 && column_stride == rows) || (column_stride == 1 && row_stride == columns);
   const std::int64_t contiguous = dense ? rows * columns : column_stride == 1 ? columns : row_stride == 1 ? rows : 0;
-  return contiguous >= std::min(shape.lanes, 16) ? 0.3e-9 : contiguous >= 4 ? 0.5e-9 : 1.5e-9;
+  return contiguous >= std::min(shape.lanes, 16) ? 0.6 : contiguous >= 4 ? 1 : 3;
 }
-double seconds_of_interleaved(const Lines& o, std::int64_t k, const Geometry& shape) {
-  return of(o.count) * (seconds_of_moves(o.count, o.stride, k, o.k_stride, o.batch_stride, shape) + o.conversions);
+double cycles_of_interleaved(const Lines& o, std::int64_t k, const Geometry& shape) {
+  return of(o.count) * (cycles_of_moves(o.count, o.stride, k, o.k_stride, o.batch_stride, shape) + o.conversions);
 }
-double seconds_of_lines(const Lines& o) {
+double cycles_of_lines(const Lines& o) {
   const bool by_blocks = o.stride == 1 && o.count >= slice_tile;
-  const double of_blocks = o.in_pages ? 0.6e-9 : 0.2e-9;
-  const double each = o.k_stride == 1 ? (o.converted ? 0.1e-9 : 0) : by_blocks ? of_blocks : o.converted ? 0.9e-9 : 0.45e-9;
+  const double of_blocks = o.in_pages ? 1.2 : 0.4;
+  const double each = o.k_stride == 1 ? (o.converted ? 0.2 : 0) : by_blocks ? of_blocks : o.converted ? 1.8 : 0.9;
   return of(o.count) * (each + o.conversions);
 }
 
@@ -205,13 +199,15 @@ double seconds_of_lines(const Lines& o) {
 
 double seconds_of(Way way, const Contraction& p, const Geometry& shape) {
   // Batches' operands and sums are to stay in a second-level cache. Those of a large K, which strides of 0 allow, have no size in an int64.
-  constexpr double most_scratch = 1 << 20;
+  const Cpu& cpu = cpu_of(p.execution);
+  const double most_scratch = cpu.l2_bytes;
   if (way == Way::batches && (of(p.m) + of(p.n)) * of(p.k) > most_scratch) return 1e30;
   const Grid g = grid_of(way, p, shape);
-  const double rate = shape.rate, workers = g.workers, m = of(p.m), n = of(p.n), k = of(std::max<std::int64_t>(1, p.k));
+  const double pairs = shape.pairs * (shape.vector_bytes > 0 ? cpu.vectors(shape.vector_bytes) : 1);  // per cycle
+  const double workers = g.workers, m = of(p.m), n = of(p.n), k = of(std::max<std::int64_t>(1, p.k));
   const Lines a = lines_of(p.a, p.m, p.a.row_stride, p.a.column_stride, shape),
               b = lines_of(p.b, p.n, p.b.column_stride, p.b.row_stride, shape);
-  const double seconds_of_output = seconds_per_output + seconds_of_conversion(p.c.type, shape);
+  const double cycles_of_output = cycles_per_output + cycles_of_conversion(p.c.type, shape);
   switch (way) {
     case Way::batches: {
       if (p.semiring_in_view && p.semiring_stride != 0) return 1e30;
@@ -221,31 +217,32 @@ double seconds_of(Way way, const Contraction& p, const Geometry& shape) {
       const double lines = g.steps_differ ? (g.transposed ? n : m) * of(p.batch) : 0;
       const double of_output =
           p.program
-              ? seconds_of_moves(p.m, p.c.row_stride, p.n, p.c.column_stride, p.c.batch_stride, shape) + seconds_of_output
-              : seconds_per_gathered;
-      const double of_matrix = m * n * (k / rate + of_output) +
-                               k * (seconds_of_interleaved(a, p.k, shape) + seconds_of_interleaved(b, p.k, shape));
-      return launch_seconds + (matrices * of_matrix + lines * seconds_per_line) / workers;
+              ? cycles_of_moves(p.m, p.c.row_stride, p.n, p.c.column_stride, p.c.batch_stride, shape) + cycles_of_output
+              : cycles_per_gathered;
+      const double of_matrix = m * n * (k / pairs + of_output) +
+                               k * (cycles_of_interleaved(a, p.k, shape) + cycles_of_interleaved(b, p.k, shape));
+      return cpu.launch_seconds + cpu.seconds((matrices * of_matrix + lines * cycles_per_line) / workers);
     }
     case Way::slices: {
       const double slices = g.slices, tiles_m = of(g.tiles_m), tiles_n = of(g.tiles_n);
       // Fewer k than lanes are computed one by one, each in about the time of a vector.
       const double vectors = p.k < shape.lanes ? 2 * k : of((p.k + shape.lanes - 1) / shape.lanes);
       const double of_outputs =
-          m * n * (vectors * shape.lanes / rate + slices * (shape.lanes * shape.joined) + seconds_of_output);
-      const double of_operands = k * (tiles_n * seconds_of_lines(a) + tiles_m * seconds_of_lines(b));
-      const double of_tiles = m * tiles_n * seconds_per_line + tiles_m * tiles_n * slices * seconds_per_tile;
-      return launch_seconds + of(p.batch) * (of_outputs + of_operands + of_tiles) / workers;
+          m * n * (vectors * shape.lanes / pairs + slices * (shape.lanes * shape.joined) + cycles_of_output);
+      const double of_operands = k * (tiles_n * cycles_of_lines(a) + tiles_m * cycles_of_lines(b));
+      const double of_tiles = m * tiles_n * cycles_per_line + tiles_m * tiles_n * slices * cycles_per_tile;
+      return cpu.launch_seconds + cpu.seconds(of(p.batch) * (of_outputs + of_operands + of_tiles) / workers);
     }
     default: {
       const std::int64_t rows = g.transposed ? p.n : p.m, columns = g.transposed ? p.m : p.n;
       const double padded_rows = of(up(rows, 4)), padded_columns = of(up(columns, shape.columns)),
                    lines = of(rows) * of((columns + shape.columns - 1) / shape.columns);
-      const double of_operands = k * (of(g.tiles_n) * seconds_of_panels(g.transposed ? b : a, padded_rows) +
-                                      seconds_of_panels(g.transposed ? a : b, padded_columns));
+      const double of_operands = k * (of(g.tiles_n) * cycles_of_panels(g.transposed ? b : a, padded_rows) +
+                                      cycles_of_panels(g.transposed ? a : b, padded_columns));
       const double of_outputs =
-          padded_rows * padded_columns * k / rate + m * n * seconds_of_output + lines * seconds_per_line;
-      return launch_seconds + (of(p.batch) * (of_outputs + of_operands) + of(g.tiles) * seconds_per_tile) / workers;
+          padded_rows * padded_columns * k / pairs + m * n * cycles_of_output + lines * cycles_per_line;
+      return cpu.launch_seconds +
+             cpu.seconds((of(p.batch) * (of_outputs + of_operands) + of(g.tiles) * cycles_per_tile) / workers);
     }
   }
 }

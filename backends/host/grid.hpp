@@ -26,9 +26,10 @@ struct Geometry {
   int lanes;          // of the other two ways
   std::size_t operand_bytes, accumulator_bytes, sums_bytes, value_bytes;
   bool commutative;
-  bool has_half;  // of the level
-  double rate;    // pairs per second and thread
-  double joined;  // seconds that the ⊕ of a slice's lanes takes for one of them
+  bool has_half;     // of the level
+  int vector_bytes;  // of the vectors that steps take; 0: they take numbers one by one
+  double pairs;      // per cycle and thread, if a step on a vector takes a cycle
+  double joined;     // cycles that the ⊕ of a slice's lanes takes for one of them
 };
 
 /// Tiles of slices.hpp have at most so many rows and columns.

@@ -4,6 +4,7 @@
 // execution space instance, each solved by one thread; a batch smaller than that is solved one by one, with the BLAS's own threads.
 #include <rigel/backends/host/blas_threads.hpp>
 #include <rigel/config.hpp>
+#include <rigel/cpu.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/solve.hpp>
 #include <rigel/detail/workspace.hpp>
@@ -241,10 +242,12 @@ Kernel<Solve> kernel(Factorisation factorisation) {
   k.info.promises = Promise::repeatable;
   k.supports = supports;
   k.cost = [](const Kernel<Solve>&, const Solve& p, Plan&) {
-    // Operations per second of a thread, and 2 µs for each system.
-    const double rate = 8e10 / sizeof(T) * (p.factorisation == Factorisation::eigen ? 0.3 : 1);
-    return 2e-6 * static_cast<double>(p.batch) / workers_of(p) +
-           detail::solve_operations(p) / rate / p.execution.concurrency;
+    // Cycles of each system, and operations per cycle of a thread.
+    constexpr double begin = 4000, of_eigen = 0.3;
+    const double operations = 40. / sizeof(T) * (p.factorisation == Factorisation::eigen ? of_eigen : 1);
+    return cpu_of(p.execution)
+        .seconds(begin * static_cast<double>(p.batch) / workers_of(p) +
+                 detail::solve_operations(p) / operations / p.execution.concurrency);
   };
   k.workspace = [](const Kernel<Solve>&, const Solve& p, const Plan&) {
     return WorkspaceSize{.bytes = bytes_of_worker<T>(p) * static_cast<std::size_t>(workers_of(p))};

@@ -263,23 +263,27 @@ constexpr Work slices_of() {
     return nullptr;
 }
 
-/// Pairs per second and thread in vectors, by the operands' size. A transcendental ⊗ takes several times as long, functors that are called
-/// lane by lane or number by number do, and so does the search for the k that won, and an fma that is no instruction.
+/// Pairs per cycle and thread if a step on a vector takes a cycle (Cpu::vectors()), by the operands' size. A transcendental ⊗ takes several
+/// times as long, functors that are called lane by lane or number by number do, and so does the search for the k that won, and an fma that
+/// is no instruction.
 template <class Level, class S>
-constexpr double rate_of() {
-  constexpr double vectors = 3.2e10 * Level::vector_bytes / 64 * sizeof(float) / sizeof(operand_t<S>);
+constexpr double pairs_of() {
+  constexpr double vectors = static_cast<double>(Level::vector_bytes) / sizeof(operand_t<S>);
   constexpr bool calls_fma =
       !Level::has_fma && HasStep<S> && std::is_floating_point_v<typename S::accumulator> && !is_exact<S>;
   switch (mode_of<S>()) {
     case Mode::vectors: return vectors / (is_transcendental<S> ? 4 : calls_fma ? 32 : 1);
     case Mode::each_lane: return vectors / 2;
-    default: return is_winner<S> ? vectors / 3 : 1e9;
+    default: return is_winner<S> ? vectors / 3 : 0.5;
   }
 }
+template <class Level, class S>
+inline constexpr int bytes_of_vectors =
+    mode_of<S>() == Mode::vectors || mode_of<S>() == Mode::each_lane || is_winner<S> ? Level::vector_bytes : 0;
 
-/// Lanes are joined by calls, one after the other; those of with_argument compare a value and its k.
+/// Cycles of a lane that is joined: by calls, one after the other; those of with_argument compare a value and its k.
 template <class S>
-inline constexpr double seconds_per_joined = is_winner<S> ? 10e-9 : 1.5e-9;
+inline constexpr double cycles_of_joined = is_winner<S> ? 20 : 3;
 
 /// The Loop of semiring S at a level: of S as it is, and of what computes S.
 template <class Level, class S, class Finish>
@@ -287,7 +291,7 @@ inline constexpr Loop loop_as_is = {
     {&work<Way::blocks, Level, S, Finish>, &work<Way::batches, Level, S, Finish>, slices_of<Level, S, Finish>()},
     {microkernel_for<Level, S>::rows, microkernel_for<Level, S>::columns, Lanewise<Level, S>::lanes, sizeof(operand_t<S>),
      sizeof(typename S::accumulator), sizeof(typename Lanewise<Level, S>::Sums), sizeof(row_t<S>), is_commutative<S>,
-     Level::has_half, rate_of<Level, S>(), seconds_per_joined<S>}};
+     Level::has_half, bytes_of_vectors<Level, S>, pairs_of<Level, S>(), cycles_of_joined<S>}};
 template <class Level, class S, class Finish>
 inline constexpr const Loop& loop = loop_as_is<Level, computed_t<S>, Finish>;
 

@@ -9,6 +9,7 @@
 #include <rigel/backends/portable/split_k.hpp>
 #include <rigel/backends/portable/tiles.hpp>
 #include <rigel/card.hpp>
+#include <rigel/cpu.hpp>
 #include <rigel/detail/execution.hpp>
 #include <rigel/detail/kernel.hpp>
 #include <rigel/detail/waves.hpp>
@@ -315,9 +316,9 @@ bool is_device(const Contraction& p) {
 template <class S>
 double seconds_on_host(const Contraction& p) {
   using Cut = HostShape<typename ReferenceChain<S>::Semiring>;
-  constexpr double pairs_per_second = 2e9 / (is_transcendental<S>                            ? 20
-                                             : std::is_arithmetic_v<typename S::accumulator> ? 1
-                                                                                             : 8);
+  // In cycles of a thread.
+  constexpr double pair = is_transcendental<S> ? 20 : std::is_arithmetic_v<typename S::accumulator> ? 1 : 8;
+  constexpr double launches = 2, of_output = 16, of_tile = 2000;
   const auto blocks = [](std::int64_t extent, int block) {
     const std::int64_t whole = (extent + block - 1) / block;
     return static_cast<double>(whole);
@@ -326,8 +327,8 @@ double seconds_on_host(const Contraction& p) {
   const double outputs = blocks(p.m, Cut::rows) * Cut::rows * blocks(p.n, Cut::columns) * Cut::columns;
   const double tiles = batch * blocks(p.m, Cut::m) * blocks(p.n, Cut::n);
   const double threads = std::clamp<double>(tiles, 1, std::max(1, p.execution.concurrency));
-  constexpr double seconds_per_output = 8e-9, seconds_per_tile = 1e-6;
-  return 2e-6 + (batch * outputs * (k / pairs_per_second + seconds_per_output) + tiles * seconds_per_tile) / threads;
+  const Cpu& cpu = cpu_of(p.execution);
+  return launches * cpu.launch_seconds + cpu.seconds((batch * outputs * (k * pair + of_output) + tiles * of_tile) / threads);
 }
 
 /// Tiles, on the spaces of the list; on devices the narrow kernel's, if slabs of larger tiles would not fit.

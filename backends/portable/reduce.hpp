@@ -11,6 +11,7 @@
 #pragma once
 
 #include <rigel/backends/portable/launch.hpp>
+#include <rigel/cpu.hpp>
 #include <rigel/detail/call.hpp>
 #include <rigel/detail/reduction.hpp>
 
@@ -584,7 +585,10 @@ inline double reducing_seconds(const Reduction& p, const detail::StripShape& s) 
     return strips * std::max(launch, waves * steps * wait * (exponentials ? 2 : 1) / (detail::keeps_many(p) ? 1 : 8)) +
            scores * number(static_cast<std::int64_t>(size_of(p.scores.c.type))) / bytes_per_second;
   }
-  return strips * 2e-6 + scores * (exponentials ? 1e-8 : 6e-10) / std::max(p.execution.concurrency, 1);
+  constexpr double launches = 2, exponential = 20, score = 1.2;  // the latter in cycles of a thread
+  const Cpu& cpu = cpu_of(p.execution);
+  return strips * launches * cpu.launch_seconds +
+         cpu.seconds(scores * (exponentials ? exponential : score) / std::max(p.execution.concurrency, 1));
 }
 
 /// Strips for all semirings and reducers, on the spaces of the list. `chains`: with scores that have the reference's bits, for calls that ask

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rigel/card.hpp>
+#include <rigel/cpu.hpp>
 #include <rigel/detail/arguments.hpp>
 #include <rigel/detail/call.hpp>
 #include <rigel/detail/kernel.hpp>
@@ -82,7 +83,7 @@ Kernel<Contraction> kernel() {
   k.info.accuracy = detail::chain_accuracy<S>();
   k.supports = detail::supports_by<detail::finish_supports<Finish>>;
   k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) {
-    return p.execution.space == Space::cuda ? device_seconds<S>(p) : detail::host_seconds(p, 2e8);
+    return p.execution.space == Space::cuda ? device_seconds<S>(p) : detail::seconds_on_host(p, 0.1);
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
     detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rigel/card.hpp>
+#include <rigel/cpu.hpp>
 #include <rigel/detail/call.hpp>
 #include <rigel/detail/gradient.hpp>
 
@@ -37,7 +38,7 @@ Kernel<Gradient> gradient_kernel() {
   Kernel<Gradient> k;
   k.info = detail::gradient_info<G>("reference", {}, detail::bits_of(Spaces{}));
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
-  // Each output evaluates multiply() again. Seconds per term of a host's thread; on a GPU per term of a multiprocessor, by some 20
+  // Each output evaluates multiply() again. Cycles per term of a host's thread; on a GPU seconds per term of a multiprocessor, by some 20
   // instructions, and per k of a chain, which waits for memory.
   k.cost = [](const Kernel<Gradient>&, const Gradient& p, Plan&) {
     const double terms = detail::evaluations(p) * static_cast<double>(p.outputs);
@@ -49,7 +50,9 @@ Kernel<Gradient> gradient_kernel() {
                  (static_cast<double>(p.k) * 9e-8 +
                   terms * (detail::takes_powers<G> ? 5e-10 : 1e-10) / std::max(p.execution.multiprocessors, 1));
     }
-    return 1e-6 + terms * (detail::takes_powers<G> ? 2e-8 : 5e-9) / p.execution.concurrency;
+    const Cpu& cpu = cpu_of(p.execution);
+    constexpr double term = detail::takes_powers<G> ? 40 : 10;  // cycles of a thread
+    return cpu.launch_seconds + cpu.seconds(terms * term / p.execution.concurrency);
   };
   k.run = [](const Kernel<Gradient>& kernel, const Gradient& p, const Plan&, const Workspace&) {
     detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {

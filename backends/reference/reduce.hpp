@@ -4,6 +4,7 @@
 // ascending. It defines the right result on every execution space, and is not meant to be fast.
 #pragma once
 
+#include <rigel/cpu.hpp>
 #include <rigel/detail/call.hpp>
 #include <rigel/detail/reduction.hpp>
 
@@ -122,13 +123,16 @@ Kernel<Reduction> reduction_kernel() {
     const detail::PartNeeds needs = detail::needs_of_strips(of_reference(p), shape);
     shape.kernel_bytes = needs.bytes;
     plan.keep(shape);
-    // Seconds of a launch, and per score of a host's thread; on a GPU of one of its threads, whose row is scattered in memory.
+    // A launch, and each score of a host's thread; on a GPU seconds of one of its threads, whose row is scattered in memory.
     const auto number = [](std::int64_t i) { return static_cast<double>(i); };
     const double launches = number(p.scores.batch) * std::ceil(number(p.scores.m) / number(shape.rows));
     const double scores = number(p.scores.batch) * number(p.scores.m) * number(p.scores.n);
     const bool device = p.execution.space == Space::cuda;
-    return launches * (needs.seconds + (device ? 6e-6 + 1e-7 * number(p.scores.n) : 1e-6)) +
-           (device ? 0 : 5e-9 * scores * number(p.count) / p.execution.concurrency);
+    if (device) return launches * (needs.seconds + 6e-6 + 1e-7 * number(p.scores.n));
+    constexpr double score = 10;  // cycles of a host's thread
+    const Cpu& cpu = cpu_of(p.execution);
+    return launches * (needs.seconds + cpu.launch_seconds) +
+           cpu.seconds(score * scores * number(p.count) / p.execution.concurrency);
   };
   k.workspace = [](const Kernel<Reduction>&, const Reduction&, const Plan& plan) {
     return WorkspaceSize{.bytes = plan.get<detail::StripShape>().bytes()};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <rigel/card.hpp>
+#include <rigel/cpu.hpp>
 #include <rigel/detail/call.hpp>
 #include <rigel/detail/solve.hpp>
 #include <rigel/detail/workspace.hpp>
@@ -280,7 +281,11 @@ Kernel<Solve> solve_kernel(Factorisation factorisation) {
     const bool host = p.execution.space != Space::cuda;
     const double teams = host ? p.execution.concurrency : p.execution.multiprocessors;
     const double parallel = std::max(1., std::min(teams, static_cast<double>(p.batch)));
-    if (host) return 5e-6 + operations / parallel / 5e8;
+    if (host) {
+      constexpr double launches = 5, operation = 4;  // cycles
+      const Cpu& cpu = cpu_of(p.execution);
+      return launches * cpu.launch_seconds + cpu.seconds(operation * operations / parallel);
+    }
     // On a GPU a team waits for memory several times in each step.
     constexpr double begin = 2.3e-6, step = 5e-6;  // seconds after a launch, on an H200
     constexpr detail::Unit unit = sizeof(T) > 4 ? detail::Unit::of_doubles : detail::Unit::of_floats;

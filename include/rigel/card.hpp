@@ -11,13 +11,19 @@
 
 namespace rigel {
 
+struct Cpu;
+
 /// A GPU as predictions see it. A predicted time is a kernel's own counts (instructions, bytes, cycles) over these rates. `per clock`
 /// means per multiprocessor and cycle. The table in src/card.cpp says where its numbers come from.
 struct Card {
-  std::string_view name;       // of the product, as in the device's name: "H200"
+  std::string_view name = {};  // of the product, as in the device's name: "H200"
   int compute_capability = 0;  // 90 for sm_90
   /// The table's row for the card's architecture, on which nominal problems run (Contraction::nominal()); null: the card itself.
   const Card* architecture = nullptr;
+  /// What explain() says of the device's profile (rigel/profile.hpp): which file these rates come from, or why one is ignored.
+  std::string_view profile = {};
+  /// In an Execution on a host: the processor (rigel/cpu.hpp), and nothing else of a Card counts. Null: this machine's.
+  const Cpu* cpu = nullptr;
 
   // What the driver says.
   int multiprocessors = 0;
@@ -73,7 +79,8 @@ const Card& card_of(const Execution& execution);
 
 namespace detail {
 
-/// The execution of nominal problems: on a GPU with 132 multiprocessors, and the rates of the card's architecture.
+/// The execution of nominal problems: on a GPU with 132 multiprocessors and the rates of the card's architecture, on a host with those of
+/// the table. No profile changes it.
 Execution nominal(Execution execution);
 
 /// What a step of a kernel mostly takes. Doubles and integers have units of their own.

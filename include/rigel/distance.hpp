@@ -454,8 +454,55 @@ struct Unwrapped {
   }
 };
 
-// Hands `use` the contraction of X and transposed Z, as they are, and the pass that prepares their rows; null if the metric takes them
-// as they are. Its epilogue is wrap(semiring, epilogue).
+// The metric's steps, then those of the call.
+template <class First, class E>
+auto steps_of(const First& first, const E& last) {
+  if constexpr (std::is_same_v<First, epilogue::Program> && std::is_same_v<E, epilogue::Program>)
+    return epilogue::Program::joined(first, last);
+  else
+    return epilogue::Composed<First, E>{first, last};
+}
+
+// What a call has in addition to the metric and the steps.
+struct CdistCall {
+  Operand x, z, d;  // z: transposed Z
+  const CdistOptions& options;
+  const char* function;
+};
+
+// The call with a semiring and an epilogue, which outlive it.
+template <class Value, class Element, class Row, class Exec, class X, class Z, class D, class M, class SemiringOrView,
+          class Functor>
+Cdist cdist_of(const Exec& exec, const M& metric, const SemiringOrView& semiring, const Functor& functor, CdistCall given) {
+  std::optional<RowPass> pass;
+  if constexpr (PreparesRows<M>) {
+    using Rows = Kokkos::View<Row**, typename Exec::memory_space>;
+    pass = pass_of<Exec, X, Z, Element, Row>(metric);
+    check_types<Exec, SemiringOrView, Rows, Rows, D, Functor>();
+  } else {
+    check_types<Exec, SemiringOrView, X, Z, D, Functor>();
+  }
+  const ContractOptions options{.require = given.options.require,
+                                .precision = given.options.precision,
+                                .may_cancel = given.options.may_cancel,
+                                .kernel = given.options.kernel,
+                                .workspace = given.options.workspace};
+  return {contraction_on<Value>(exec, semiring, std::move(given.x), std::move(given.z), std::move(given.d), functor, {},
+                                options, given.function),
+          std::move(pass)};
+}
+
+// Throws for steps on a D of integers.
+template <class First>
+void require_no_steps(const First& first, const CdistCall& given) {
+  if constexpr (std::is_same_v<First, epilogue::Program>)
+    if (first.empty()) return;
+  throw Error(Code::unsupported, std::string(given.function) + ": D '" + given.d.label +
+                                     "' holds integers, expected floating-point numbers for this metric, or "
+                                     "options.skip_epilogue");
+}
+
+// Hands `use` the Cdist of a call, whose semiring and epilogue live as long. Its epilogue is wrap(semiring, epilogue).
 template <class Exec, class X, class Z, class D, class M, class E, class Use, class Wrap = Unwrapped>
 auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,
                 const CdistOptions& options, const Use& use, const char* function = "cdist", const Wrap& wrap = {}) {
@@ -465,53 +512,25 @@ auto with_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& m
   if constexpr (requires { typename M::memory_space; })
     static_assert(Kokkos::SpaceAccessibility<Exec, typename M::memory_space>::accessible,
                   "cdist: the execution space cannot access a view of the metric");
-  Operand of_x = operand_of(x, options.batch, "X"), of_z = operand_of(transposed(z), options.batch, "transposed Z"),
-          of_d = operand_of(d, options.batch, "D");
+  CdistCall given{operand_of(x, options.batch, "X"), operand_of(transposed(z), options.batch, "transposed Z"),
+                  operand_of(d, options.batch, "D"), options, function};
   constexpr bool into_integers = std::is_integral_v<Value> && !std::is_same_v<Value, bool>;
   if constexpr (may_need_double<M, Element>) {
-    [[maybe_unused]] const bool doubles = needs_double<Element>(metric, function, of_x, of_d, into_integers);
+    [[maybe_unused]] const bool doubles = needs_double<Element>(metric, function, given.x, given.d, into_integers);
     if constexpr (!into_integers)
       if (doubles) return with_cdist(exec, x, z, d, in_double<Element, M>{metric}, last, options, use, function, wrap);
   }
-  const ContractOptions contraction{.require = options.require,
-                                    .precision = options.precision,
-                                    .may_cancel = options.may_cancel,
-                                    .kernel = options.kernel,
-                                    .workspace = options.workspace};
-  if constexpr (requires { metric.check_batches(function, of_d.batches); }) metric.check_batches(function, of_d.batches);
-  return metric.template with<Row>(
-      of_x.columns, [&]<class SemiringOrView, class Own>(const SemiringOrView& semiring, const Own& own) {
-        const auto with_functor = [&](const auto& given) {
-          const auto& functor = wrap(semiring, given);
-          using Functor = std::decay_t<decltype(functor)>;
-          const auto problem = [&] {
-            return contraction_on<Value>(exec, semiring, std::move(of_x), std::move(of_z), std::move(of_d), functor, {},
-                                         contraction, function);
-          };
-          if constexpr (PreparesRows<M>) {
-            using Rows = Kokkos::View<Row**, typename Exec::memory_space>;
-            const RowPass pass = pass_of<Exec, X, Z, Element, Row>(metric);
-            check_types<Exec, SemiringOrView, Rows, Rows, D, Functor>();
-            return use(problem(), &pass);
-          } else {
-            check_types<Exec, SemiringOrView, X, Z, D, Functor>();
-            return use(problem(), nullptr);
-          }
-        };
-        const auto after = [&]<class First>(const First& first) {
-          bool is_empty = false;
-          if constexpr (std::is_same_v<First, epilogue::Program>) is_empty = first.empty();
-          if (into_integers && !is_empty)
-            throw Error(Code::unsupported, std::string(function) + ": D '" + of_d.label +
-                                               "' holds integers, expected floating-point numbers for this metric, or "
-                                               "options.skip_epilogue");
-          if constexpr (std::is_same_v<First, epilogue::Program> && std::is_same_v<E, epilogue::Program>)
-            return with_functor(epilogue::Program::joined(first, last));
-          else
-            return with_functor(epilogue::Composed<First, E>{first, last});
-        };
-        return options.skip_epilogue ? after(epilogue::Program{}) : after(own);
-      });
+  if constexpr (requires { metric.check_batches(function, given.d.batches); })
+    metric.check_batches(function, given.d.batches);
+  return metric.template with<Row>(given.x.columns, [&](const auto& semiring, const auto& own) {
+    const auto after = [&](const auto& first) {
+      if constexpr (into_integers) require_no_steps(first, given);
+      const auto steps = steps_of(first, last);
+      return use(
+          cdist_of<Value, Element, Row, Exec, X, Z, D>(exec, metric, semiring, wrap(semiring, steps), std::move(given)));
+    };
+    return options.skip_epilogue ? after(epilogue::Program{}) : after(own);
+  });
 }
 
 }  // namespace detail
@@ -556,8 +575,7 @@ template <class Exec, class X, class Z, class D, class M, class E>
   requires Epilogue<E, double>
 void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last,
            const CdistOptions& options = {}) {
-  detail::with_cdist(exec, x, z, d, metric, last, options,
-                     [](Contraction p, const detail::RowPass* pass) { detail::run_cdist(std::move(p), pass); });
+  detail::with_cdist(exec, x, z, d, metric, last, options, [](detail::Cdist call) { detail::run_cdist(std::move(call)); });
 }
 template <class Exec, class X, class Z, class D, class M>
 void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const CdistOptions& options = {}) {
@@ -568,18 +586,16 @@ void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric
 template <class Exec, class X, class Z, class D, class M, class E = epilogue::Program>
 std::string explain_cdist(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last = {},
                           const CdistOptions& options = {}) {
-  return detail::with_cdist(exec, x, z, d, metric, last, options, [](Contraction p, const detail::RowPass* pass) {
-    return detail::explain_cdist(std::move(p), pass);
-  });
+  return detail::with_cdist(exec, x, z, d, metric, last, options,
+                            [](detail::Cdist call) { return detail::explain_cdist(std::move(call)); });
 }
 
 /// Bytes of workspace that the same call of cdist() needs.
 template <class Exec, class X, class Z, class D, class M, class E = epilogue::Program>
 std::size_t cdist_workspace_size(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const E& last = {},
                                  const CdistOptions& options = {}) {
-  return detail::with_cdist(exec, x, z, d, metric, last, options, [](Contraction p, const detail::RowPass* pass) {
-    return detail::cdist_bytes(std::move(p), pass);
-  });
+  return detail::with_cdist(exec, x, z, d, metric, last, options,
+                            [](detail::Cdist call) { return detail::cdist_bytes(std::move(call)); });
 }
 
 }  // namespace rigel

@@ -269,7 +269,7 @@ epilogue::Program after_kernel(const KernelMatrixOptions<R, T>& options) {
   return steps;
 }
 
-// Hands `use` the contraction and the pass of a call, as with_cdist() does.
+// Hands `use` the Cdist of a call, as with_cdist() does.
 template <class Exec, class X, class Z, class D, class M, class K, class R, class T, class Use>
 auto with_kernel_matrix(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const K& kernel,
                         const KernelMatrixOptions<R, T>& options, const Use& use) {
@@ -318,7 +318,7 @@ template <class Exec, class X, class Z, detail::MatrixArgument D, class M, class
 void kernel_matrix(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const K& kernel,
                    const KernelMatrixOptions<R, T>& options = {}) {
   detail::with_kernel_matrix(exec, x, z, d, metric, kernel, options,
-                             [](Contraction p, const detail::RowPass* pass) { detail::run_cdist(std::move(p), pass); });
+                             [](detail::Cdist call) { detail::run_cdist(std::move(call)); });
 }
 /// The kernel matrix of x with itself: exactly symmetric (but under batch_invariant for products on tensor cores), and 1 +
 /// regularisation on the diagonal if `kernel` is one of distances and rows are finite. The diagonal has NaN for rows of zeros of
@@ -338,18 +338,16 @@ void kernel_matrix(const Exec& exec, const X& x, const D& d, const M& metric, co
 template <class Exec, class X, class Z, class D, class M, class K, class R = double, class T = double>
 std::string explain_kernel_matrix(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric, const K& kernel,
                                   const KernelMatrixOptions<R, T>& options = {}) {
-  return detail::with_kernel_matrix(exec, x, z, d, metric, kernel, options, [](Contraction p, const detail::RowPass* pass) {
-    return detail::explain_cdist(std::move(p), pass);
-  });
+  return detail::with_kernel_matrix(exec, x, z, d, metric, kernel, options,
+                                    [](detail::Cdist call) { return detail::explain_cdist(std::move(call)); });
 }
 
 /// Bytes of workspace that the same call of kernel_matrix() needs; x and z may be the same.
 template <class Exec, class X, class Z, class D, class M, class K, class R = double, class T = double>
 std::size_t kernel_matrix_workspace_size(const Exec& exec, const X& x, const Z& z, const D& d, const M& metric,
                                          const K& kernel, const KernelMatrixOptions<R, T>& options = {}) {
-  return detail::with_kernel_matrix(exec, x, z, d, metric, kernel, options, [](Contraction p, const detail::RowPass* pass) {
-    return detail::cdist_bytes(std::move(p), pass);
-  });
+  return detail::with_kernel_matrix(exec, x, z, d, metric, kernel, options,
+                                    [](detail::Cdist call) { return detail::cdist_bytes(std::move(call)); });
 }
 
 }  // namespace rigel

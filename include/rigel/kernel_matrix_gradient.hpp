@@ -240,8 +240,8 @@ auto with_kernel_matrix_gradient(const Exec& exec, const X& x, const Z& z, const
                                   .workspace = options.workspace};
   return with_cdist(
       exec, x, z, pattern, metric, epilogue::Program{}, of_distances,
-      [&](Contraction p, const RowPass*) {
-        call.distances = std::move(p);
+      [&](Cdist distances) {
+        call.distances = std::move(distances.distances);
         if constexpr (is_product) {
           const plus_times<T> semiring;
           const epilogue::Program none;

@@ -45,7 +45,9 @@ auto with_points(const Exec& exec, const X& x, const Z& z, const M& metric, cons
   std::function<void(const Reduction&)> check_programs;  // those that a functor as epilogue is made of
   return with_cdist(
       exec, x, z, distances, metric, last, of_distances,
-      [&](Contraction scores, const RowPass* pass) {
+      [&](Cdist distances) {
+        Contraction& scores = distances.distances;
+        const RowPass* const pass = distances.pass ? &*distances.pass : nullptr;
         scores.c.argument = "the scores";
         p.scores = std::move(scores);
         if (check_programs) check_programs(p);

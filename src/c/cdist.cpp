@@ -264,7 +264,7 @@ Metric metric_of(const MetricName& given, const Matrices& of) {
   refuse_name(given.name, "metric", names);
 }
 
-// The problem of a call and the pass over its rows, or null, handed to `use`.
+// The call, handed to `use`.
 template <class Use>
 rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_cdist_args* given, const rigel_matrix* x,
                         const rigel_matrix* z, const rigel_matrix* d, const Use& use) {
@@ -286,7 +286,7 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
                                          (is_integer(value) ? ", or args.skip_epilogue" : ""));
     set_steps(call, epilogue::Program::joined(own, program_of(args.epilogue, h.execution.space)));
     p.may_cancel = flag(args.may_cancel, "args.may_cancel");
-    use(std::move(p), call.pass());
+    use(detail::Cdist{std::move(p), call.metric.pass});
   });
 }
 
@@ -324,25 +324,23 @@ void set_steps(Distances& call, const epilogue::Program& steps) {
 }  // namespace rigel::c
 
 using namespace rigel::c;
-using rigel::Contraction, rigel::detail::RowPass;
+using rigel::detail::Cdist;
 
 rigel_code rigel_cdist(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x, const rigel_matrix* z,
                        const rigel_matrix* d) {
-  return with_problem("rigel_cdist", handle, args, x, z, d,
-                      [](Contraction p, const RowPass* pass) { rigel::detail::run_cdist(std::move(p), pass); });
+  return with_problem("rigel_cdist", handle, args, x, z, d, [](Cdist call) { rigel::detail::run_cdist(std::move(call)); });
 }
 
 rigel_code rigel_cdist_workspace_size(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x,
                                       const rigel_matrix* z, const rigel_matrix* d, std::size_t* bytes) {
-  return with_problem("rigel_cdist_workspace_size", handle, args, x, z, d, [&](Contraction p, const RowPass* pass) {
-    result(bytes, "bytes") = rigel::detail::cdist_bytes(std::move(p), pass);
-  });
+  return with_problem("rigel_cdist_workspace_size", handle, args, x, z, d,
+                      [&](Cdist call) { result(bytes, "bytes") = rigel::detail::cdist_bytes(std::move(call)); });
 }
 
 rigel_code rigel_explain_cdist(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x,
                                const rigel_matrix* z, const rigel_matrix* d, char** json) {
-  return with_problem("rigel_explain_cdist", handle, args, x, z, d, [&](Contraction p, const RowPass* pass) {
-    const std::string summary = p.summary();
-    result(json, "json") = text_of(json_of(summary, rigel::detail::cdist_candidates(std::move(p), pass)));
+  return with_problem("rigel_explain_cdist", handle, args, x, z, d, [&](Cdist call) {
+    const std::string summary = call.distances.summary();
+    result(json, "json") = text_of(json_of(summary, rigel::detail::cdist_candidates(std::move(call))));
   });
 }

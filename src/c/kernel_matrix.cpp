@@ -5,7 +5,7 @@
 namespace rigel::c {
 namespace {
 
-// The problem of a call and the pass over its rows, or null, handed to `use`.
+// The call, handed to `use`.
 template <class Use>
 rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_kernel_matrix_args* given,
                         const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* d, const Use& use) {
@@ -30,7 +30,7 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     const epilogue::Program own = needs_no_clamp ? epilogue::Program{} : call.metric.own;
     set_steps(call, kernel.of(own) | detail::after_kernel(options));
     p.may_cancel = flag(args.may_cancel, "args.may_cancel");
-    use(std::move(p), call.pass());
+    use(detail::Cdist{std::move(p), call.metric.pass});
   });
 }
 
@@ -38,26 +38,25 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
 }  // namespace rigel::c
 
 using namespace rigel::c;
-using rigel::Contraction, rigel::detail::RowPass;
+using rigel::detail::Cdist;
 
 rigel_code rigel_kernel_matrix(rigel_handle* handle, const rigel_kernel_matrix_args* args, const rigel_matrix* x,
                                const rigel_matrix* z, const rigel_matrix* d) {
   return with_problem("rigel_kernel_matrix", handle, args, x, z, d,
-                      [](Contraction p, const RowPass* pass) { rigel::detail::run_cdist(std::move(p), pass); });
+                      [](Cdist call) { rigel::detail::run_cdist(std::move(call)); });
 }
 
 rigel_code rigel_kernel_matrix_workspace_size(rigel_handle* handle, const rigel_kernel_matrix_args* args,
                                               const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* d,
                                               std::size_t* bytes) {
-  return with_problem("rigel_kernel_matrix_workspace_size", handle, args, x, z, d, [&](Contraction p, const RowPass* pass) {
-    result(bytes, "bytes") = rigel::detail::cdist_bytes(std::move(p), pass);
-  });
+  return with_problem("rigel_kernel_matrix_workspace_size", handle, args, x, z, d,
+                      [&](Cdist call) { result(bytes, "bytes") = rigel::detail::cdist_bytes(std::move(call)); });
 }
 
 rigel_code rigel_explain_kernel_matrix(rigel_handle* handle, const rigel_kernel_matrix_args* args, const rigel_matrix* x,
                                        const rigel_matrix* z, const rigel_matrix* d, char** json) {
-  return with_problem("rigel_explain_kernel_matrix", handle, args, x, z, d, [&](Contraction p, const RowPass* pass) {
-    const std::string summary = p.summary();
-    result(json, "json") = text_of(json_of(summary, rigel::detail::cdist_candidates(std::move(p), pass)));
+  return with_problem("rigel_explain_kernel_matrix", handle, args, x, z, d, [&](Cdist call) {
+    const std::string summary = call.distances.summary();
+    result(json, "json") = text_of(json_of(summary, rigel::detail::cdist_candidates(std::move(call))));
   });
 }

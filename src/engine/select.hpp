@@ -8,6 +8,7 @@
 
 #include <rigel/card.hpp>
 #include <rigel/config.hpp>
+#include <rigel/cpu.hpp>
 
 #include <algorithm>
 #include <array>
@@ -19,10 +20,15 @@
 
 namespace rigel::engine {
 
-/// The memory bandwidth in bytes per second: of a GPU that of its card; of a host a number that none exceeds.
+/// The bandwidth in bytes per second that no call exceeds: of a GPU its memory's, of a host its caches'.
 inline double bandwidth(const Execution& e) {
-  if (e.space != Space::cuda) return 1e12;
-  return card_of(e).memory_bytes_per_second;
+  return e.space == Space::cuda ? card_of(e).memory_bytes_per_second : cpu_of(e).cache_bytes_per_second;
+}
+
+/// What explain() says of the device's profile; empty if there is none.
+inline std::string_view profile_of(const Execution& e) {
+  if (e.space != Space::cuda) return cpu_of(e).profile;
+  return e.card ? e.card->profile : "";
 }
 
 /// A bound in words: "186 u".
@@ -277,10 +283,12 @@ std::string summary(const P& p) {
   return text;
 }
 
-/// The problem and its candidates, a line each.
+/// The problem with the profile that its predicted times take, and its candidates, a line each.
 template <Problem P>
 std::string listing(const P& p) {
-  std::string text = summary(p) + ":\n";
+  std::string text = summary(p);
+  if (const std::string_view profile = profile_of(p.execution); !profile.empty()) text += " (" + std::string(profile) + ')';
+  text += ":\n";
   for (const Candidate<P>& one : candidates(p)) {
     text += (one.chosen ? "* " : "  ") + one.kernel->info.name + ": ";
     if (one.status) {

@@ -30,8 +30,8 @@ void check_extents(const Contraction& p) {
 // A call whose metric has rows prepared: the pass over X and Z, then the contraction of what it wrote.
 class PreparedCdist {
  public:
-  PreparedCdist(Contraction p, const RowPass& pass)
-      : given_(std::exchange(p.workspace, {})), inner_(std::move(p)), rows_(inner_, pass) {
+  explicit PreparedCdist(Cdist call)
+      : given_(std::exchange(call.distances.workspace, {})), inner_(std::move(call.distances)), rows_(inner_, *call.pass) {
     if (!inner_.is_empty()) {
       rows_.check(inner_, inner_.c);
       require_data(inner_, inner_.c);
@@ -81,29 +81,30 @@ LaunchRows compiled_pass(Scalar element, Scalar row) {
   return launch;
 }
 
-void run_cdist(Contraction p, const RowPass* pass) {
-  check_extents(p);
-  if (pass)
-    PreparedCdist(std::move(p), *pass).run();
+void run_cdist(Cdist call) {
+  check_extents(call.distances);
+  if (call.pass)
+    PreparedCdist(std::move(call)).run();
   else
-    run_symmetric(p);
+    run_symmetric(call.distances);
 }
 
-std::string explain_cdist(Contraction p, const RowPass* pass) {
-  check_extents(p);
-  return pass ? PreparedCdist(std::move(p), *pass).explanation() : listing_symmetric(p) + legend(p);
+std::string explain_cdist(Cdist call) {
+  check_extents(call.distances);
+  if (call.pass) return PreparedCdist(std::move(call)).explanation();
+  return listing_symmetric(call.distances) + legend(call.distances);
 }
 
-std::vector<Candidate<Contraction>> cdist_candidates(Contraction p, const RowPass* pass) {
-  check_extents(p);
-  return pass ? PreparedCdist(std::move(p), *pass).candidates() : candidates(p);
+std::vector<Candidate<Contraction>> cdist_candidates(Cdist call) {
+  check_extents(call.distances);
+  return call.pass ? PreparedCdist(std::move(call)).candidates() : candidates(call.distances);
 }
 
-std::size_t cdist_bytes(Contraction p, const RowPass* pass) {
-  check_extents(p);
-  if (pass) return PreparedCdist(std::move(p), *pass).bytes();
-  p.check();
-  return bytes_symmetric(p);
+std::size_t cdist_bytes(Cdist call) {
+  check_extents(call.distances);
+  if (call.pass) return PreparedCdist(std::move(call)).bytes();
+  call.distances.check();
+  return bytes_symmetric(call.distances);
 }
 
 }  // namespace rigel::detail

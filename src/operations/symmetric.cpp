@@ -10,6 +10,7 @@
 #include "driver.hpp"
 
 #include <rigel/card.hpp>
+#include <rigel/cpu.hpp>
 #include <rigel/detail/block_rows.hpp>
 #include <rigel/detail/kernel.hpp>
 #include <rigel/detail/mirror.hpp>
@@ -63,10 +64,13 @@ void for_each_block_row(const Contraction& p, const std::vector<std::int64_t>& h
 // Seconds in which memory delivers and takes half of D.
 double mirror_seconds(const Contraction& p) {
   constexpr double waits = 7.3e-6, share = 2 / 4.8;  // after a launch, on an H200; of memory's bandwidth
-  constexpr double host_launch = 1e-5, host_bytes_per_second = 4e9;
+  constexpr double launches_of_host = 10, share_of_host = 0.4;
   const double bytes =
       static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.m) * static_cast<double>(p.c.size);
-  if (p.execution.space != Space::cuda) return host_launch + bytes / host_bytes_per_second;
+  if (p.execution.space != Space::cuda) {
+    const Cpu& cpu = cpu_of(p.execution);
+    return launches_of_host * cpu.launch_seconds + bytes / (share_of_host * cpu.memory_bytes_per_second);
+  }
   const Card& card = card_of(p.execution);
   return card.launch_seconds + waits * slowness(p.execution) + bytes / (share * card.memory_bytes_per_second);
 }

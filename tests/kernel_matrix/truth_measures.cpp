@@ -86,8 +86,8 @@ template <class Exec, class X, class D, class M>
 int check_kernels(const X& x, const X& z, const D& d, const M& metric, const Values& expected) {
   std::vector<std::string> names;
   rigel::detail::with_cdist(Exec(), x, z, d, metric, rigel::epilogue::Program{}, rigel::CdistOptions{},
-                            [&](rigel::Contraction p, const rigel::detail::RowPass* pass) {
-                              for (const auto& candidate : rigel::detail::cdist_candidates(std::move(p), pass))
+                            [&](rigel::detail::Cdist call) {
+                              for (const auto& candidate : rigel::detail::cdist_candidates(std::move(call)))
                                 if (candidate.status) names.push_back(candidate.kernel->info.name);
                             });
   for (const std::string& name : names) {

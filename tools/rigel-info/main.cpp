@@ -2,6 +2,7 @@
 //
 // rigel-info: prints the version of this build, the devices that it sees, its families of kernels, and the table of kernels.
 // It can also verify kernels and print digests of their results.
+#include <rigel/profile.hpp>
 #include <rigel/rigel.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -104,9 +105,21 @@ void print_version() {
   std::printf("\n");
 }
 
+// Says which profile a device has (rigel/profile.hpp), or why one is refused.
+void print_profile(const std::string& device, int compute_capability) {
+  std::string text;
+  try {
+    text = rigel::find_profile(device, compute_capability).note;
+  } catch (const rigel::Error& e) {
+    text = e.what();
+  }
+  if (!text.empty()) std::printf("    %s\n", text.c_str());
+}
+
 // Prints the devices; returns the number of GPUs.
 int print_devices() {
-  std::printf("devices:\n  host: %u hardware threads\n", std::thread::hardware_concurrency());
+  std::printf("devices:\n  host: %s, %u hardware threads\n", rigel::cpu_name().c_str(), std::thread::hardware_concurrency());
+  print_profile(rigel::cpu_name(), 0);
   int count = 0;
 #ifdef KOKKOS_ENABLE_CUDA
   const cudaError_t error = cudaGetDeviceCount(&count);
@@ -119,6 +132,7 @@ int print_devices() {
     if (cudaGetDeviceProperties(&p, d) != cudaSuccess) continue;
     std::printf("  cuda %d: %s, compute capability %d.%d, %d multiprocessors, %.1f GiB\n", d, p.name, p.major, p.minor,
                 p.multiProcessorCount, static_cast<double>(p.totalGlobalMem) / (1 << 30));
+    print_profile(p.name, 10 * p.major + p.minor);
   }
 #else
   std::printf("  no GPU: this Kokkos is built without CUDA\n");

@@ -5,6 +5,7 @@
 
 #include <rigel/registry.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,16 @@ struct RowPass {
   Operand from[2] = {}, to[2] = {};
 };
 
-/// `p`: the contraction of X and transposed Z, with the names that messages use. `pass`: null if the metric takes rows as they are;
-/// else the semiring's element is the type of prepared rows: f32 or f64, of packed ones u32.
-void run_cdist(Contraction p, const RowPass* pass);
-std::string explain_cdist(Contraction p, const RowPass* pass);
-std::size_t cdist_bytes(Contraction p, const RowPass* pass);
-std::vector<Candidate<Contraction>> cdist_candidates(Contraction p, const RowPass* pass);
+/// A call. What `distances` points to (the semiring, the epilogue) is the front end's.
+struct Cdist {
+  Contraction distances;  // of X and transposed Z, with the names that messages use, and the options
+  std::optional<RowPass> pass =
+      {};  // if the metric has rows prepared; the semiring's element is then their type: f32, f64 or, packed, u32
+};
+
+void run_cdist(Cdist call);
+std::string explain_cdist(Cdist call);
+std::size_t cdist_bytes(Cdist call);
+std::vector<Candidate<Contraction>> cdist_candidates(Cdist call);
 
 }  // namespace rigel::detail
