@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <rigel/reduction_problem.hpp>
+
+namespace rigel::backends::mma {
+
+/// cuda.mma.*: reductions of Euclidean distances.
+void add_nearest(Registry<Reduction>& registry);
+
+}  // namespace rigel::backends::mma
