@@ -12,8 +12,9 @@ namespace rigel::backends::mma::costs {
 // distances of the nearest group and a few others by subtraction; and the rows that are searched again, of random points a hundredth.
 double nearest_seconds(const Reduction& p, const NearestCall& call) {
   constexpr double launches_after_first = 5;
-  constexpr double share = 0.9, overlap = 0.5;  // of the rates; of the shorter of products and comparisons that the other hides
-  constexpr double alone = 0.6;                 // the share of a multiprocessor that one block reaches
+  constexpr double share = 0.9,
+                   overlap = 0.5;  // of the rates; of the shorter of products and comparisons that the other hides
+  constexpr double alone = 0.6;    // the share of a multiprocessor that one block reaches
   constexpr double examined = 1.2, again = 0.01, again_share = 0.4;
   const Card& card = card_of(p.execution);
   const auto number = [](std::int64_t i) { return static_cast<double>(i); };

@@ -45,8 +45,8 @@ WorkspaceSize workspace(const Kernel<Reduction>&, const Reduction& p, const Plan
 template <class Element>
 nearest::Points<Element> points(const Operand& o, std::int64_t rows, std::int64_t row_stride, std::int64_t k_stride,
                                 std::int64_t k) {
-  const bool in_fours = k_stride == 1 && row_stride % 4 == 0 &&
-                        reinterpret_cast<std::uintptr_t>(o.data) % (4 * sizeof(Element)) == 0;
+  const bool in_fours =
+      k_stride == 1 && row_stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(o.data) % (4 * sizeof(Element)) == 0;
   return {static_cast<const Element*>(o.data), rows, row_stride, k_stride, static_cast<int>(k), in_fours};
 }
 

@@ -45,7 +45,8 @@ __global__ void __launch_bounds__(AgainShape::threads, AgainShape::blocks)
   const unsigned of_slice = (column_tiles + slices - 1) / slices;
 #pragma unroll 1
   for (unsigned item = blockIdx.x; item < row_tiles * slices; item += gridDim.x) {
-    const unsigned row0 = item / slices * G::rows, begin = item % slices * of_slice, end = min(begin + of_slice, column_tiles);
+    const unsigned row0 = item / slices * G::rows, begin = item % slices * of_slice,
+                   end = min(begin + of_slice, column_tiles);
     const unsigned mine = min(row0 + thread / 4, count - 1);
     const std::int64_t m_of_load = g.first_row + g.list[mine];
     detail::Found<float> best[G::of_rows];
@@ -102,8 +103,7 @@ __global__ void __launch_bounds__(AgainShape::threads, AgainShape::blocks)
     }
 #pragma unroll
     for (int i = 0; i < G::of_rows; ++i) {
-      unsigned long long key =
-          best[i].n < 0 ? ~0ull : key_of(best[i].value, static_cast<std::uint32_t>(best[i].n));
+      unsigned long long key = best[i].n < 0 ? ~0ull : key_of(best[i].value, static_cast<std::uint32_t>(best[i].n));
 #pragma unroll
       for (int apart = 8; apart > 0; apart /= 2) key = min(key, __shfl_xor_sync(~0u, key, apart));
       const unsigned at = row0 + 4 * ty + i;

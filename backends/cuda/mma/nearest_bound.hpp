@@ -2,12 +2,12 @@
 //
 // Nearest points on tensor cores: what one product of halves says of a squared distance D = |x − z|² for certain.
 //
-// Rows become x' = S·(x − c) and z' = S·(z − c), with one power of two S and one centre c for all of them, rounded to halves. Tensor cores
-// compute
+// Rows become x' = S·(x − c) and z' = S·(z − c), with one power of two S and one centre c for all of them, and then halves, which lose dx and
+// dz of them. Tensor cores compute
 //
-//     bound(m,n) = (1 − ε)·|z'|² − 2·x'·z',
+//     bound(m,n) = (1 − ε)·|z'|² − w·|dz|² − 2·x'·z',
 //
-// and ε is so large that S²·D ≥ bound(m,n) + (1 − ε)·|x'|² − slack, whatever was rounded. docs/numerics.md derives ε. So what a row's other
+// and S²·D ≥ bound(m,n) + (1 − ε)·|x'|² − w·|dx|² − slack, whatever was rounded. docs/numerics.md derives ε and w. So what a row's other
 // columns have at least is known when its best one has been computed by subtraction, and most rows need no other column.
 #pragma once
 
@@ -24,26 +24,27 @@ inline constexpr float largest_square = 0x1p29f;
 /// max |z'(k)| is at least half of it.
 inline constexpr int exponent_of_largest = 5;
 
-/// ε of rows of so many numbers, rounded up to a multiple of 16.
+/// ε of rows of so many numbers, rounded up to a multiple of 16, and w.
 constexpr double margin(int numbers) {
   constexpr double u = 0x1p-24;
-  return 0x1p-10 + 0x1p-15 + 0x1p-20 + (7. * numbers + 120) * u;
+  return 0x1p-12 + (7. * numbers + 120) * u;
 }
+inline constexpr double weight_of_lost = 0x1p12 + 4;
 
 /// What turns bounds into distances, of one row.
 struct Certainty {
-  double square;      // |x'|²
-  double margin;      // ε
-  double unscale;     // S^-2
-  int k, numbers;     // numbers along K, and with those that fill up
-  int position_bits;  // of a bound, replaced by a position
+  double square, lost;  // |x'|², |dx|²
+  double margin;        // ε
+  double unscale;       // S^-2
+  int k, numbers;       // numbers along K, and with those that fill up
+  int position_bits;    // of a bound, replaced by a position
 
   /// At least the squared distance, as the chain computes it, of each column whose bound is at least this.
   RIGEL_MEMBER double least(float bound) const {
     constexpr double u = 0x1p-24, smallest = 0x1p-148;
     const double b = bound, size = b < 0 ? -b : b;
     const double lowered = b - size * (position_bits > 0 ? static_cast<double>(1 << position_bits) * 0x1p-22 : 0.);
-    const double scaled = lowered + square * (1 - margin) - numbers * 0x1p-33;
+    const double scaled = lowered + square * (1 - margin) - lost * weight_of_lost - numbers * 0x1p-33;
     return scaled * unscale * (1 - (k + 4) * u) - k * smallest;
   }
   /// Whether all of these columns are farther than one at a distance of `nearest`, also after a square root that is rounded.

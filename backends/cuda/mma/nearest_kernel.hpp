@@ -23,10 +23,10 @@ struct Search {
   unsigned* list;            // rows of X that are left to the search by subtraction,
   unsigned long long* keys;  // and what it finds
   detail::ReducedOutputs outputs;
-  std::int64_t first_row;    // of these launches
+  std::int64_t first_row;  // of these launches
   unsigned row_count;
   unsigned tile_count;
-  bool root;                 // a score is the square root of a distance
+  bool root;  // a score is the square root of a distance
   bool exclude_self;
 
   RIGEL_MEMBER float score(float distance) const { return root ? __builtin_elementwise_sqrt(distance) : distance; }
@@ -52,7 +52,9 @@ __device__ __forceinline__ void multiply(float (&x)[4], const std::uint32_t (&a)
 
 /// A predicated move: comparisons of one number with many would become a jump by a table, and the bounds memory.
 __device__ __forceinline__ void absent_if_equal(float& bound, int x, int y) {
-  asm("{.reg .pred equal; setp.eq.s32 equal, %1, %2; selp.f32 %0, %3, %0, equal;}" : "+f"(bound) : "r"(x), "r"(y), "f"(absent));
+  asm("{.reg .pred equal; setp.eq.s32 equal, %1, %2; selp.f32 %0, %3, %0, equal;}"
+      : "+f"(bound)
+      : "r"(x), "r"(y), "f"(absent));
 }
 
 /// Bounds of 32 rows and a chunk's columns, as mma.sync has them: of rows 16·i + 8·h + lane / 4, r = 2·h + e.
@@ -179,7 +181,7 @@ __global__ void __launch_bounds__(Shape<Steps>::threads, Shape<Steps>::blocks)
   const int exponent = exponent_of_scale(g.found->largest);
   const float scale = power_of_two_of(exponent);
   std::uint32_t a[2][Steps][4];
-  float squares[4] = {};
+  float squares[4] = {}, lost[4] = {};  // |x'|² and 4·|dx|²
 #pragma unroll
   for (int s = 0; s < Steps; ++s) {
     const int k = 16 * s + 4 * q;
@@ -196,15 +198,19 @@ __global__ void __launch_bounds__(Shape<Steps>::threads, Shape<Steps>::blocks)
         squares[row] = __fmaf_rn(v[i], v[i], squares[row]);
         v[i] = -2 * v[i];
       }
-      a[row / 2][s][row % 2] = arch::two_of<half>(v[0], v[1]);
-      a[row / 2][s][2 + row % 2] = arch::two_of<half>(v[2], v[3]);
+      const std::uint32_t low = arch::two_of<half>(v[0], v[1]), high = arch::two_of<half>(v[2], v[3]);
+      lost[row] += square_of_lost(v[0], v[1], low) + square_of_lost(v[2], v[3], high);
+      a[row / 2][s][row % 2] = low;
+      a[row / 2][s][2 + row % 2] = high;
     }
   }
 #pragma unroll
-  for (int row = 0; row < 4; ++row) {
-    squares[row] += __shfl_xor_sync(~0u, squares[row], 1);
-    squares[row] += __shfl_xor_sync(~0u, squares[row], 2);
-  }
+  for (int row = 0; row < 4; ++row)
+#pragma unroll
+    for (int apart = 1; apart <= 2; apart *= 2) {
+      squares[row] += __shfl_xor_sync(~0u, squares[row], apart);
+      lost[row] += __shfl_xor_sync(~0u, lost[row], apart);
+    }
 
   Least least[4];
   Bounds even, odd;
@@ -225,8 +231,7 @@ __global__ void __launch_bounds__(Shape<Steps>::threads, Shape<Steps>::blocks)
 #pragma unroll
       for (int j = 0; j < 4; ++j)
 #pragma unroll
-        for (int r = 0; r < 4; ++r)
-          absent_if_equal(bounds[i][j][r], apart, G::column(j, r % 2) - 16 * i - 8 * (r / 2));
+        for (int r = 0; r < 4; ++r) absent_if_equal(bounds[i][j][r], apart, G::column(j, r % 2) - 16 * i - 8 * (r / 2));
   };
   const auto positions_before = [&](unsigned tile, int chunk) {
     return ((tile * G::chunks + chunk - 1) * G::groups) & (groups_of_run - 1);
@@ -274,6 +279,7 @@ __global__ void __launch_bounds__(Shape<Steps>::threads, Shape<Steps>::blocks)
     if (q == 0) {
       of_row.second = second;
       of_row.square = squares[row];
+      of_row.lost = lost[row] / 4;
     }
   }
   __syncwarp();
@@ -285,7 +291,7 @@ __global__ void __launch_bounds__(Shape<Steps>::threads, Shape<Steps>::blocks)
   bool certain = false;
   if (row.square <= largest_square) {
     const double unscale = 1 / (static_cast<double>(scale) * static_cast<double>(scale));
-    const Certainty c{row.square, margin(G::numbers), unscale, g.x.k, G::numbers, position_bits};
+    const Certainty c{row.square, row.lost, margin(G::numbers), unscale, g.x.k, G::numbers, position_bits};
     certain = find_nearest(row, c, nearest, [&](int of_lane, std::uint32_t group, Nearest& best) {
       const std::int64_t first = G::first_of_group(group, of_lane);
 #pragma unroll 1

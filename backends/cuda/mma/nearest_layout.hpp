@@ -27,11 +27,11 @@ RIGEL_FUNCTION float power_of_two_of(int exponent) {
 template <int Steps>
 struct Layout {
   static constexpr int steps = Steps, numbers = 16 * Steps;
-  static constexpr int chunk = 32;                                      // columns
-  static constexpr int group = Steps >= 8 ? 2 : Steps >= 4 ? 4 : 8;     // columns of a lane that are searched together
-  static constexpr int groups = 8 / group;                              // of a lane in a chunk
-  static constexpr int chunks = Steps >= 8 ? 2 : Steps >= 4 ? 4 : 8;    // of a tile
-  static constexpr int columns = chunk * chunks;                        // of a tile
+  static constexpr int chunk = 32;                                    // columns
+  static constexpr int group = Steps >= 8 ? 2 : Steps >= 4 ? 4 : 8;   // columns of a lane that are searched together
+  static constexpr int groups = 8 / group;                            // of a lane in a chunk
+  static constexpr int chunks = Steps >= 8 ? 2 : Steps >= 4 ? 4 : 8;  // of a tile
+  static constexpr int columns = chunk * chunks;                      // of a tile
   static constexpr int chunk_bytes = chunk * numbers * 2, norm_bytes = chunk * 8;
   static constexpr int tile_bytes = chunks * (chunk_bytes + norm_bytes);  // first all halves, then all norms
   static std::int64_t tiles(std::int64_t n) { return (n + columns - 1) / columns; }

@@ -3,7 +3,7 @@
 // Nearest points on tensor cores: the passes over Z before the search, and where what they write lies.
 //
 // centre   c(k), the median of a few rows, and max |z − c|
-// prepare  z' = S·(z − c) as halves in the order in which lanes read them, and (1 − ε)·|z'|²
+// prepare  z' = S·(z − c) as halves in the order in which lanes read them, and (1 − ε)·|z'|² − w·|dz|²
 #pragma once
 
 #include <rigel/backends/cuda/arch/convert.hpp>
@@ -51,8 +51,8 @@ struct Found {
 inline constexpr int centre_samples = 8, largest_numbers = 128, pass_threads = 128;
 
 template <class Element>
-__global__ void __launch_bounds__(pass_threads) centre(const __grid_constant__ Points<Element> z, float* centre,
-                                                       Found* found) {
+__global__ void __launch_bounds__(pass_threads)
+    centre(const __grid_constant__ Points<Element> z, float* centre, Found* found) {
   __shared__ float c[largest_numbers];
   const int thread = static_cast<int>(threadIdx.x);
   float middle = 0;
@@ -95,6 +95,16 @@ __global__ void __launch_bounds__(pass_threads) centre(const __grid_constant__ P
   atomicMax(&found->largest, largest);
 }
 
+/// What the halves of two floats lose, squared and added.
+__device__ __forceinline__ float square_of_lost(float first, float second, std::uint32_t halves) {
+  struct Two {
+    half first, second;
+  };
+  const auto two = std::bit_cast<Two>(halves);
+  const float d = __fsub_rn(first, static_cast<float>(two.first)), e = __fsub_rn(second, static_cast<float>(two.second));
+  return __fmaf_rn(d, d, __fmul_rn(e, e));
+}
+
 /// A warp takes eight columns at a time.
 template <class Element, int Steps>
 __global__ void __launch_bounds__(pass_threads) prepare(const __grid_constant__ Points<Element> z, const float* centre,
@@ -110,7 +120,7 @@ __global__ void __launch_bounds__(pass_threads) prepare(const __grid_constant__ 
     const std::int64_t n = std::int64_t{block / 4} * L::chunk + L::column(j, g);
     unsigned char* const at = tiles + std::int64_t{tile} * L::tile_bytes;
     const bool exists = n < z.rows;
-    double squares = 0;
+    double squares = 0, lost = 0;
 #pragma unroll
     for (int s = 0; s < Steps; ++s) {
       const int k = 16 * s + 4 * q;
@@ -124,14 +134,16 @@ __global__ void __launch_bounds__(pass_threads) prepare(const __grid_constant__ 
         }
       }
       const uint2 halves = {arch::two_of<half>(v[0], v[1]), arch::two_of<half>(v[2], v[3])};
+      lost += static_cast<double>(square_of_lost(v[0], v[1], halves.x) + square_of_lost(v[2], v[3], halves.y));
       *reinterpret_cast<uint2*>(at + chunk * L::chunk_bytes + (s * 2 + j / 2) * 512 + lane * 16 + j % 2 * 8) = halves;
     }
+    squares = squares * (1 - margin(L::numbers)) - lost * weight_of_lost;
     squares += __shfl_xor_sync(~0u, squares, 1);
     squares += __shfl_xor_sync(~0u, squares, 2);
     if (q == 0) {
-      const float norm = exists ? __double2float_rd(squares * (1 - margin(L::numbers))) : absent;
-      float* const to = reinterpret_cast<float*>(at + L::chunks * L::chunk_bytes + chunk * L::norm_bytes) + j * 16 +
-                        g / 2 * 4 + g % 2;
+      const float norm = exists ? __double2float_rd(squares) : absent;
+      float* const to =
+          reinterpret_cast<float*>(at + L::chunks * L::chunk_bytes + chunk * L::norm_bytes) + j * 16 + g / 2 * 4 + g % 2;
       to[0] = norm;
       to[2] = norm;
     }

@@ -17,9 +17,7 @@ inline constexpr int position_bits = 6, groups_of_run = 1 << position_bits;
 RIGEL_FUNCTION float placed(float bound, std::uint32_t position) {
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(bound) & ~std::uint32_t{groups_of_run - 1}) | position);
 }
-RIGEL_FUNCTION std::uint32_t position_of(float placed) {
-  return std::bit_cast<std::uint32_t>(placed) & (groups_of_run - 1);
-}
+RIGEL_FUNCTION std::uint32_t position_of(float placed) { return std::bit_cast<std::uint32_t>(placed) & (groups_of_run - 1); }
 RIGEL_FUNCTION float least_of(float x, float y) {
 #if defined(__CUDA_ARCH__)
   return fminf(x, y);
@@ -60,7 +58,7 @@ struct Least {
 struct RowLeast {
   float first[4];
   std::uint32_t group[4];
-  float second, square;
+  float second, square, lost;  // |x'|² and |dx|² of the row
 };
 
 /// The nearest column so far: its squared distance, its score, and its place. Columns may come in any order.
