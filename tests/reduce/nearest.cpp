@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// assign() with the reference's bits on hostile points, against a plain loop of chains: duplicates, points far from 0 and close together,
+// large, tiny and infinite ones, NaN. On a GPU this is cuda.mma.nearest, whose rows are certain after one product on tensor cores, or searched
+// again by subtraction; shapes are larger than several of its tiles, and ragged.
+#include <rigel/neighbors.hpp>
+
+#include <tests/reduce/call.hpp>
+#include <tests/support/random.hpp>
+
+#include <cmath>
+#include <vector>
+
+namespace {
+
+using namespace reduced;
+namespace metric = rigel::metric;
+
+enum class Kind { ordinary, far_away, scaled, large, tiny, duplicates, constant, outliers, with_nan, with_infinity, last };
+
+Values points_of(Kind kind, int rows, int k, std::uint64_t seed, bool special) {
+  support::Random random(seed);
+  Values v(static_cast<std::size_t>(rows * k));
+  for (double& x : v) {
+    x = random.uniform(-1, 1);
+    if (kind == Kind::far_away) x = 100 + 1e-3 * x;
+    if (kind == Kind::scaled) x *= std::exp2(random.uniform(-30, 30));
+    if (kind == Kind::large) x *= 1e19;
+    if (kind == Kind::tiny) x *= 1e-22;
+    if (kind == Kind::constant) x = 3;
+    x = static_cast<float>(x);
+  }
+  const auto at = [&](int row) { return v.begin() + std::ptrdiff_t{row} * k; };
+  for (int row = 1; row < rows; ++row)
+    if (kind == Kind::duplicates && random.chance(0.3))
+      std::copy_n(at(static_cast<int>(random.integer(0, row - 1))), k, at(row));
+  if (kind == Kind::outliers) std::fill_n(at(rows / 2), k, 1e6);
+  if (special && (kind == Kind::with_nan || kind == Kind::with_infinity))
+    for (int i = 0; i < 3; ++i)
+      *(at(static_cast<int>(random.integer(0, rows - 1))) + random.integer(0, k - 1)) =
+          kind == Kind::with_nan ? not_a_number : infinity;
+  return v;
+}
+
+/// The minimum of a row of chains, and its place.
+Results expected_of(const Values& x, const Values& z, int m, int n, int k, bool root, bool exclude_self) {
+  Results all;
+  for (int row = 0; row < m; ++row) {
+    float least = std::numeric_limits<float>::infinity();
+    int place = -1;
+    for (int column = 0; column < n; ++column) {
+      if (exclude_self && column == row) continue;
+      float sum = 0;
+      for (int i = 0; i < k; ++i) {
+        const float d = static_cast<float>(x[at(row, k, i)]) - static_cast<float>(z[at(column, k, i)]);
+        sum = std::fma(d, d, sum);
+      }
+      const float score = root ? std::sqrt(sum) : sum;
+      if (place >= 0 && (least != least || score >= least)) continue;
+      least = score;
+      place = column;
+    }
+    all.values.push_back(static_cast<double>(least));
+    all.indices.push_back(place);
+  }
+  return all;
+}
+
+int differences(const Values& x, const Values& y) {
+  int count = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) count += x[i] != y[i] && (x[i] == x[i] || y[i] == y[i]);
+  return count;
+}
+
+template <class Exec>
+void check(Kind kind, int m, int n, int k, bool of_x, bool exclude_self) {
+  const Exec exec;
+  const Values of_rows = points_of(kind, m, k, static_cast<std::uint64_t>(m + k), of_x),
+               of_columns = exclude_self ? of_rows : points_of(kind, n, k, static_cast<std::uint64_t>(n), !of_x);
+  const auto x = support::matrix<float, Exec>(m, k, of_rows), z = support::matrix<float, Exec>(n, k, of_columns);
+  const auto indices = vector<std::int64_t, Exec>(m);
+  const auto distances = vector<float, Exec>(m);
+  rigel::ReduceOptions options{.exclude_self = exclude_self, .require = rigel::Promise::reference_bits};
+  if constexpr (!support::on_host<Exec>) options.kernel = "cuda.mma.l2_squared.f32.nearest";
+  for (const bool root : {false, true}) {
+    const Results expected = expected_of(of_rows, of_columns, m, n, k, root, exclude_self);
+    if (root)
+      rigel::assign(exec, x, z, metric::euclidean{}, indices, distances, options);
+    else
+      rigel::assign(exec, x, z, metric::squared_euclidean{}, indices, distances, options);
+    exec.fence();
+    CAPTURE(static_cast<int>(kind));
+    CAPTURE(m);
+    CAPTURE(n);
+    CAPTURE(k);
+    CAPTURE(root);
+    CHECK(differences(support::values(indices), expected.indices) == 0);
+    CHECK(differences(support::values(distances), expected.values) == 0);
+  }
+}
+
+TEST_CASE_TEMPLATE("assign: hostile points, the reference's bits", Exec, RIGEL_TEST_SPACES) {
+  constexpr int of_host = support::on_host<Exec> ? 4 : 1;  // hosts have no tiles to go beyond
+  for (int kind = 0; kind < static_cast<int>(Kind::last); ++kind)
+    for (const auto [m, n, k] :
+         {std::array{1, 1, 1}, std::array{130, 7, 3}, std::array{300, 700, 16}, std::array{257, 1100, 31},
+          std::array{140, 1030, 64}, std::array{200, 2100, 100}, std::array{129, 650, 128}}) {
+      check<Exec>(static_cast<Kind>(kind), (m - 1) / of_host + 1, (n - 1) / of_host + 1, k, false, false);
+      check<Exec>(static_cast<Kind>(kind), (m - 1) / of_host + 1, (m - 1) / of_host + 1, k, true, true);
+    }
+}
+
+TEST_CASE_TEMPLATE("assign: strided points, and rows in several launches", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  constexpr int m = 260, n = 90, k = 20;
+  const Values of_rows = points_of(Kind::ordinary, m, k, 1, false), of_columns = points_of(Kind::ordinary, n, k, 2, false);
+  const auto x = support::matrix<float, Exec>(m, k, of_rows), z = support::matrix<float, Exec>(n, k, of_columns);
+  // Column-major copies, and rows with gaps.
+  using Columns = Kokkos::View<float**, Kokkos::LayoutLeft, typename Exec::memory_space>;
+  const Columns xt("xt", m, k);
+  const Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space> wide("wide", n, k + 3);
+  const auto zw = Kokkos::subview(wide, Kokkos::ALL, std::pair(1, k + 1));
+  Kokkos::deep_copy(exec, xt, x);
+  Kokkos::deep_copy(exec, zw, z);
+  const auto indices = vector<std::int32_t, Exec>(m);
+  const auto distances = vector<double, Exec>(m);
+  const Results expected = expected_of(of_rows, of_columns, m, n, k, false, false);
+  rigel::ReduceOptions options{.require = rigel::Promise::reference_bits};
+  if constexpr (!support::on_host<Exec>) options.kernel = "cuda.mma";
+  rigel::assign(exec, xt, zw, metric::squared_euclidean{}, indices, distances, options);
+  exec.fence();
+  CHECK(differences(support::values(indices), expected.indices) == 0);
+  CHECK(differences(support::values(distances), expected.values) == 0);
+}
+
+}  // namespace
