@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuda.mma.nearest: the minimum of Euclidean distances, and where it is, by one product of halves on tensor cores that tells for certain which
+// cuda.mma.nearest: the least or the k least Euclidean distances, and where they are, by one product of halves on tensor cores that tells for certain which
 // few distances can be the least. Those are computed by subtraction, in a chain as the reference's.
 #include <rigel/backends/cuda/costs/nearest.hpp>
 #include <rigel/backends/cuda/mma/nearest_launch.hpp>
@@ -10,10 +10,19 @@
 namespace rigel::backends::mma {
 namespace {
 
+// Parts of a row's columns, from whose least bounds the limit of the k smallest follows.
+std::int64_t parts_of(const Contraction& s) {
+  return nearest::with_steps(s.k, [&](auto steps) {
+    return 4 * std::min<std::int64_t>(nearest::Layout<decltype(steps)::value>::tiles(s.n), nearest::parts_of_lane);
+  });
+}
+
 template <class Element>
 Status supports(const Kernel<Reduction>&, const Reduction& p) {
   const Contraction& s = p.scores;
-  if (p.reducer != Reducer::minimum) return {Decline::other, "finds minima only"};
+  if (p.reducer != Reducer::minimum && p.reducer != Reducer::smallest) return {Decline::other, "finds the smallest only"};
+  if (p.reducer == Reducer::smallest && p.count > nearest::most_results)
+    return {Decline::extents, "finds the " + std::to_string(nearest::most_results) + " smallest at most"};
   const bool root = s.program && s.program->size() == 1 && s.program->begins_with_root();
   if (!s.program || !(s.program->empty() || root))
     return {Decline::epilogue, "takes scores as they are, or their square roots"};
@@ -22,6 +31,8 @@ Status supports(const Kernel<Reduction>&, const Reduction& p) {
   if (s.k < 1 || s.k > nearest::largest_numbers)
     return {Decline::extents, "takes K from 1 to " + std::to_string(nearest::largest_numbers)};
   if (s.n < 1 || s.n > (std::int64_t{1} << 31) - 1) return {Decline::extents, "takes N from 1 to 2^31 - 1"};
+  if (p.reducer == Reducer::smallest && s.n > nearest::listed_columns && parts_of(s) < p.count * 5 / 4)
+    return {Decline::extents, "N is too small for its sample of bounds"};
   const std::size_t limit = detail::workspace_limit(p), bytes = nearest::Memory::of(s.m, s.n, s.k, limit).bytes;
   if (bytes > limit)
     return {Decline::extents, "B as halves and a part of the rows take " + std::to_string(bytes) + " bytes, more than the " +
@@ -58,6 +69,7 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const
   g.x = points<Element>(s.a, s.m, s.a.row_stride, s.a.column_stride, s.k);
   g.z = points<Element>(s.b, s.n, s.b.column_stride, s.b.row_stride, s.k);
   g.outputs = detail::ReducedOutputs::of(p);
+  g.count = p.reducer == Reducer::smallest ? static_cast<int>(p.count) : 0;
   g.root = !s.program->empty();
   g.exclude_self = p.exclude_self;
   nearest::enqueue(g, memory_of(p), workspace.data, p.execution.device, p.execution.multiprocessors,

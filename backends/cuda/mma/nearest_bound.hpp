@@ -47,6 +47,20 @@ struct Certainty {
     const double scaled = lowered + square * (1 - margin) - lost * weight_of_lost - numbers * 0x1p-33;
     return scaled * unscale * (1 - (k + 4) * u) - k * smallest;
   }
+  /// The bound up to which a column may be one of the k nearest, if k columns have bounds up to this one.
+  RIGEL_MEMBER float limit(float bound_of_kth) const {
+    constexpr double u = 0x1p-24, smallest = 0x1p-148, largest = absent / 2;
+    // A distance is at most (bound + …) / (1 − 2·κ), since what its column adds is at most κ·|z'|², and |z'|² ≤ 2·|x'|² + 2·S²·D.
+    const double of_column = 2 * margin + 0x1p-9 * (1 + 0x1p-8) + 0x1p-20;
+    const double scaled =
+        bound_of_kth + square * (1 + 2 * margin + 2 * of_column) + lost * weight_of_lost + numbers * 0x1p-33;
+    const double distance =
+        (scaled > 0 ? scaled : 0) * unscale / (1 - 2 * of_column) * (1 + (k + 5) * u) * (1 + 0x1p-18) + 3 * k * smallest;
+    const double bound =
+        distance / (unscale * (1 - (k + 5) * u)) - square * (1 - margin) + lost * weight_of_lost + numbers * 0x1p-33;
+    const double size = bound < 0 ? -bound : bound, raised = bound + size * 0x1p-22;
+    return raised < largest ? static_cast<float>(raised) : static_cast<float>(largest);
+  }
   /// Whether all of these columns are farther than one at a distance of `nearest`, also after a square root that is rounded.
   RIGEL_MEMBER bool excludes(float bound, float nearest) const {
     return least(bound) > static_cast<double>(nearest) * (1 + 0x1p-19);

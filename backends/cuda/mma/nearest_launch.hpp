@@ -3,7 +3,7 @@
 // Nearest points on tensor cores: the launches of a call and their memory.
 #pragma once
 
-#include <rigel/backends/cuda/mma/nearest_again.hpp>
+#include <rigel/backends/cuda/mma/nearest_many.hpp>
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/detail/workspace.hpp>
 
@@ -74,16 +74,25 @@ void enqueue(Search<Element> g, const Memory& at, void* workspace, int device, i
     unsigned blocks_of_eight = static_cast<unsigned>(tiles * (G::columns / 8));
     launch(reinterpret_cast<const void*>(&prepare<Element, steps>), count_of(blocks_of_eight, pass_threads / 32, 16 * sms),
            pass_threads, 0, g.z, g.centre, g.found, g.tiles, blocks_of_eight);
-    const auto function = reinterpret_cast<const void*>(&search<Element, steps>);
-    static cuda::LaunchFacts facts;
-    facts.find(function, G::bytes, device, name);
+    using M = ManyShape<steps>;
+    const bool many = g.count > 0;
+    const auto function = many ? reinterpret_cast<const void*>(&search_many<Element, steps>)
+                               : reinterpret_cast<const void*>(&search<Element, steps>);
+    const int bytes = many ? M::bytes : G::bytes;
+    static cuda::LaunchFacts facts[2];
+    facts[many].find(function, bytes, device, name);
     for (g.first_row = 0; g.first_row < g.x.rows; g.first_row += at.rows) {
       g.row_count = static_cast<unsigned>(std::min(at.rows, g.x.rows - g.first_row));
       if (g.first_row > 0)
         cuda::check(cudaMemsetAsync(&g.found->listed, 0, sizeof g.found->listed, stream), "reduce: cudaMemsetAsync");
-      launch(function, count_of(g.row_count, G::rows, cuda::max_grid), G::threads, G::bytes, g);
-      launch(reinterpret_cast<const void*>(&search_listed<Element>), 2 * sms, AgainShape::threads, 0, g);
-      launch(reinterpret_cast<const void*>(&store_listed<Element>), count_of(g.row_count, 256, sms), 256, 0, g);
+      launch(function, count_of(g.row_count, G::rows, cuda::max_grid), G::threads, bytes, g);
+      if (many) {
+        launch(reinterpret_cast<const void*>(&search_many_listed<Element>),
+               count_of(g.row_count, ManyAgainShape::rows, 4 * sms), ManyAgainShape::threads, 0, g);
+      } else {
+        launch(reinterpret_cast<const void*>(&search_listed<Element>), 2 * sms, AgainShape::threads, 0, g);
+        launch(reinterpret_cast<const void*>(&store_listed<Element>), count_of(g.row_count, 256, sms), 256, 0, g);
+      }
     }
   });
 }

@@ -23,7 +23,8 @@ struct Points {
   int k;
   bool in_fours;
 
-  /// Numbers k to k + 3 of a row, zeros after the last.
+  /// Numbers k to k + 3 of a row, zeros after the last. With `apart`, in code without loops, the compiler keeps no offsets of k for other rows.
+  template <bool apart = false>
   __device__ __forceinline__ void load(float (&to)[4], std::int64_t row, int first) const {
     const Element* const from = data + row * row_stride;
     if (in_fours && first + 4 <= k) {
@@ -34,8 +35,10 @@ struct Points {
 #pragma unroll
       for (int i = 0; i < 4; ++i) to[i] = static_cast<float>(four.value[i]);
     } else {
+      std::int64_t stride = k_stride;
+      if constexpr (apart) asm volatile("" : "+l"(stride));
 #pragma unroll
-      for (int i = 0; i < 4; ++i) to[i] = first + i < k ? static_cast<float>(from[(first + i) * k_stride]) : 0.f;
+      for (int i = 0; i < 4; ++i) to[i] = first + i < k ? static_cast<float>(from[(first + i) * stride]) : 0.f;
     }
   }
 };

@@ -24,6 +24,7 @@ struct Search {
   std::int64_t first_row;  // of these launches
   unsigned row_count;
   unsigned tile_count;
+  int count;  // the k of the k smallest; 0: the minimum
   bool root;  // a score is the square root of a distance
   bool exclude_self;
 
@@ -93,7 +94,7 @@ class Sweep {
       for (int row = 0; row < 4; ++row) {
         const unsigned r = row_of_warp + 8 * row + lane / 4;
         float v[4];
-        g.x.load(v, g.first_row + (r < g.row_count ? r : g.row_count - 1), k);
+        g.x.template load<true>(v, g.first_row + (r < g.row_count ? r : g.row_count - 1), k);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           v[i] = k + i < g.x.k ? __fmul_rn(__fsub_rn(v[i], c[i]), scale) : 0.f;
@@ -105,6 +106,9 @@ class Sweep {
         a_[row / 2][s][row % 2] = low;
         a_[row / 2][s][2 + row % 2] = high;
       }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+      if (s % 2 == 1) __syncthreads();  // the compiler for these has more loads in flight than registers
+#endif
     }
 #pragma unroll
     for (int row = 0; row < 4; ++row) {
