@@ -56,6 +56,7 @@ struct Certainty {
         bound_of_kth + square * (1 + 2 * margin + 2 * of_column) + lost * weight_of_lost + numbers * 0x1p-33;
     const double distance =
         (scaled > 0 ? scaled : 0) * unscale / (1 - 2 * of_column) * (1 + (k + 5) * u) * (1 + 0x1p-18) + 3 * k * smallest;
+    if (!(distance < 0x1p127)) return static_cast<float>(largest);  // chains may be infinite, and then equal
     const double bound =
         distance / (unscale * (1 - (k + 5) * u)) - square * (1 - margin) + lost * weight_of_lost + numbers * 0x1p-33;
     const double size = bound < 0 ? -bound : bound, raised = bound + size * 0x1p-22;
