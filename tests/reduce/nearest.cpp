@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// assign() with the reference's bits on hostile points, against a plain loop of chains: duplicates, points far from 0 and close together,
+// assign() and nearest() with the reference's bits on hostile points, against a plain loop of chains: duplicates, points far from 0 and close together,
 // large, tiny and infinite ones, NaN. On a GPU this is cuda.mma.nearest, whose rows are certain after one product on tensor cores, or searched
 // again by subtraction; shapes are larger than several of its tiles, and ragged.
 #include <rigel/neighbors.hpp>
@@ -8,7 +8,10 @@
 #include <tests/reduce/call.hpp>
 #include <tests/support/random.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -42,12 +45,11 @@ Values points_of(Kind kind, int rows, int k, std::uint64_t seed, bool special) {
   return v;
 }
 
-/// The minimum of a row of chains, and its place.
-Results expected_of(const Values& x, const Values& z, int m, int n, int k, bool root, bool exclude_self) {
+/// The chains of a row, sorted, and their places; of equal ones the smallest first. NaN is the least of a minimum, else the largest.
+Results expected_of(const Values& x, const Values& z, int m, int n, int k, bool root, bool exclude_self, int count) {
   Results all;
   for (int row = 0; row < m; ++row) {
-    float least = std::numeric_limits<float>::infinity();
-    int place = -1;
+    std::vector<std::pair<double, int>> scores;
     for (int column = 0; column < n; ++column) {
       if (exclude_self && column == row) continue;
       float sum = 0;
@@ -55,13 +57,17 @@ Results expected_of(const Values& x, const Values& z, int m, int n, int k, bool 
         const float d = static_cast<float>(x[at(row, k, i)]) - static_cast<float>(z[at(column, k, i)]);
         sum = std::fma(d, d, sum);
       }
-      const float score = root ? std::sqrt(sum) : sum;
-      if (place >= 0 && (least != least || score >= least)) continue;
-      least = score;
-      place = column;
+      scores.push_back({static_cast<double>(root ? std::sqrt(sum) : sum), column});
     }
-    all.values.push_back(static_cast<double>(least));
-    all.indices.push_back(place);
+    std::ranges::sort(scores, [&](const auto& a, const auto& b) {
+      const bool a_is_nan = a.first != a.first, b_is_nan = b.first != b.first;
+      if (a_is_nan != b_is_nan) return a_is_nan == (count == 0);
+      return a.first < b.first || (!(b.first < a.first) && a.second < b.second);
+    });
+    for (std::size_t i = 0; i < static_cast<std::size_t>(std::max(count, 1)); ++i) {
+      all.values.push_back(i < scores.size() ? scores[i].first : infinity);
+      all.indices.push_back(i < scores.size() ? scores[i].second : -1);
+    }
   }
   return all;
 }
@@ -73,44 +79,61 @@ int differences(const Values& x, const Values& y) {
 }
 
 template <class Exec>
-void check(Kind kind, int m, int n, int k, bool of_x, bool exclude_self) {
+void check(Kind kind, int m, int n, int k, bool of_x, bool exclude_self, int count) {
   const Exec exec;
   const Values of_rows = points_of(kind, m, k, static_cast<std::uint64_t>(m + k), of_x),
-               of_columns = exclude_self ? of_rows : points_of(kind, n, k, static_cast<std::uint64_t>(n), !of_x);
+               of_columns =
+                   exclude_self ? of_rows : points_of(kind, n, k, static_cast<std::uint64_t>(n), !of_x || count % 2 == 1);
   const auto x = support::matrix<float, Exec>(m, k, of_rows), z = support::matrix<float, Exec>(n, k, of_columns);
-  const auto indices = vector<std::int64_t, Exec>(m);
-  const auto distances = vector<float, Exec>(m);
   rigel::ReduceOptions options{.exclude_self = exclude_self, .require = rigel::Promise::reference_bits};
   if constexpr (!support::on_host<Exec>) options.kernel = "cuda.mma.l2_squared.f32.nearest";
   for (const bool root : {false, true}) {
-    const Results expected = expected_of(of_rows, of_columns, m, n, k, root, exclude_self);
-    if (root)
-      rigel::assign(exec, x, z, metric::euclidean{}, indices, distances, options);
-    else
-      rigel::assign(exec, x, z, metric::squared_euclidean{}, indices, distances, options);
-    exec.fence();
+    const Results expected = expected_of(of_rows, of_columns, m, n, k, root, exclude_self, count);
     CAPTURE(static_cast<int>(kind));
     CAPTURE(m);
     CAPTURE(n);
     CAPTURE(k);
+    CAPTURE(count);
     CAPTURE(root);
-    CHECK(differences(support::values(indices), expected.indices) == 0);
-    CHECK(differences(support::values(distances), expected.values) == 0);
+    const auto with_metric = [&](const auto& metric) {
+      if (count == 0) {
+        const auto indices = vector<std::int64_t, Exec>(m);
+        const auto distances = vector<float, Exec>(m);
+        rigel::assign(exec, x, z, metric, indices, distances, options);
+        exec.fence();
+        CHECK(differences(support::values(indices), expected.indices) == 0);
+        CHECK(differences(support::values(distances), expected.values) == 0);
+      } else {
+        const auto indices = support::matrix<std::int64_t, Exec>(m, count);
+        const auto distances = support::matrix<float, Exec>(m, count);
+        rigel::nearest(exec, x, z, metric, count, indices, distances, options);
+        exec.fence();
+        CHECK(differences(support::values(indices), expected.indices) == 0);
+        CHECK(differences(support::values(distances), expected.values) == 0);
+      }
+    };
+    if (root)
+      with_metric(metric::euclidean{});
+    else
+      with_metric(metric::squared_euclidean{});
   }
 }
 
-TEST_CASE_TEMPLATE("assign: hostile points, the reference's bits", Exec, RIGEL_TEST_SPACES) {
+TEST_CASE_TEMPLATE("assign and nearest: hostile points, the reference's bits", Exec, RIGEL_TEST_SPACES) {
   constexpr int of_host = support::on_host<Exec> ? 4 : 1;  // hosts have no tiles to go beyond
   for (int kind = 0; kind < static_cast<int>(Kind::last); ++kind)
     for (const auto [m, n, k] :
          {std::array{1, 1, 1}, std::array{130, 7, 3}, std::array{300, 700, 16}, std::array{257, 1100, 31},
           std::array{140, 1030, 64}, std::array{200, 2100, 100}, std::array{129, 650, 128}}) {
-      check<Exec>(static_cast<Kind>(kind), (m - 1) / of_host + 1, (n - 1) / of_host + 1, k, false, false);
-      check<Exec>(static_cast<Kind>(kind), (m - 1) / of_host + 1, (m - 1) / of_host + 1, k, true, true);
+      const int rows = (m - 1) / of_host + 1, columns = (n - 1) / of_host + 1;
+      for (const int count : {0, n < 600 ? 3 : 8}) {
+        check<Exec>(static_cast<Kind>(kind), rows, columns, k, false, false, count);
+        check<Exec>(static_cast<Kind>(kind), rows, rows, k, true, true, std::min(count, 3));
+      }
     }
 }
 
-TEST_CASE_TEMPLATE("assign: strided points, and rows in several launches", Exec, RIGEL_TEST_SPACES) {
+TEST_CASE_TEMPLATE("assign: strided points", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;
   constexpr int m = 260, n = 90, k = 20;
   const Values of_rows = points_of(Kind::ordinary, m, k, 1, false), of_columns = points_of(Kind::ordinary, n, k, 2, false);
@@ -124,7 +147,7 @@ TEST_CASE_TEMPLATE("assign: strided points, and rows in several launches", Exec,
   Kokkos::deep_copy(exec, zw, z);
   const auto indices = vector<std::int32_t, Exec>(m);
   const auto distances = vector<double, Exec>(m);
-  const Results expected = expected_of(of_rows, of_columns, m, n, k, false, false);
+  const Results expected = expected_of(of_rows, of_columns, m, n, k, false, false, 0);
   rigel::ReduceOptions options{.require = rigel::Promise::reference_bits};
   if constexpr (!support::on_host<Exec>) options.kernel = "cuda.mma";
   rigel::assign(exec, xt, zw, metric::squared_euclidean{}, indices, distances, options);
