@@ -8,9 +8,9 @@
 namespace rigel::backends::mma::costs {
 
 /// `numbers`: along K as tensor cores multiply them. `group`: bounds that are compared together. `rows`: of a block, of which a multiprocessor
-/// holds `blocks`.
+/// holds `blocks`. `results`: the k of the k smallest; 0: the minimum.
 struct NearestCall {
-  int numbers = 0, group = 1, rows = 0, blocks = 1;
+  int numbers = 0, group = 1, rows = 0, blocks = 1, results = 0;
 };
 double nearest_seconds(const Reduction& p, const NearestCall& call);
 

@@ -40,11 +40,14 @@ Status supports(const Kernel<Reduction>&, const Reduction& p) {
   return {};
 }
 
+int results_of(const Reduction& p) { return p.reducer == Reducer::smallest ? static_cast<int>(p.count) : 0; }
+
 template <class Element>
 double cost(const Kernel<Reduction>&, const Reduction& p, Plan&) {
   return nearest::with_steps(p.scores.k, [&](auto steps) {
     using G = nearest::Shape<decltype(steps)::value>;
-    return costs::nearest_seconds(p, {.numbers = G::numbers, .group = G::group, .rows = G::rows, .blocks = G::blocks});
+    return costs::nearest_seconds(
+        p, {.numbers = G::numbers, .group = G::group, .rows = G::rows, .blocks = G::blocks, .results = results_of(p)});
   });
 }
 
@@ -69,7 +72,7 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const
   g.x = points<Element>(s.a, s.m, s.a.row_stride, s.a.column_stride, s.k);
   g.z = points<Element>(s.b, s.n, s.b.column_stride, s.b.row_stride, s.k);
   g.outputs = detail::ReducedOutputs::of(p);
-  g.count = p.reducer == Reducer::smallest ? static_cast<int>(p.count) : 0;
+  g.count = results_of(p);
   g.root = !s.program->empty();
   g.exclude_self = p.exclude_self;
   nearest::enqueue(g, memory_of(p), workspace.data, p.execution.device, p.execution.multiprocessors,
