@@ -6,6 +6,10 @@
 namespace rigel::backends {
 
 void register_cuda(Registry<Reduction>& registry);
-void register_cuda(Registry<Reduction>& registry) { mma::add_nearest(registry); }
+void register_cuda(Registry<Reduction>& registry) {
+  mma::add_nearest_floats(registry);
+  mma::add_nearest_halves(registry);
+  mma::add_nearest_bfloat16s(registry);
+}
 
 }  // namespace rigel::backends

@@ -133,6 +133,32 @@ TEST_CASE_TEMPLATE("assign and nearest: hostile points, the reference's bits", E
     }
 }
 
+template <class T, class Exec>
+void check_short(int m, int n, int k) {
+  const Exec exec;
+  Values of_rows = points_of(Kind::ordinary, m, k, 3, false), of_columns = points_of(Kind::ordinary, n, k, 4, false);
+  for (Values* points : {&of_rows, &of_columns})
+    for (double& x : *points) x = static_cast<double>(static_cast<float>(T(static_cast<float>(x))));
+  const auto x = support::matrix<T, Exec>(m, k, of_rows), z = support::matrix<T, Exec>(n, k, of_columns);
+  const auto indices = vector<std::int64_t, Exec>(m);
+  const auto distances = vector<float, Exec>(m);
+  const Results expected = expected_of(of_rows, of_columns, m, n, k, true, false, 0);
+  rigel::ReduceOptions options{.require = rigel::Promise::reference_bits};
+  if constexpr (!support::on_host<Exec>) options.kernel = "cuda.mma";
+  rigel::assign(exec, x, z, metric::euclidean{}, indices, distances, options);
+  exec.fence();
+  CAPTURE(k);
+  CHECK(differences(support::values(indices), expected.indices) == 0);
+  CHECK(differences(support::values(distances), expected.values) == 0);
+}
+
+TEST_CASE_TEMPLATE("assign: points of 16 bits", Exec, RIGEL_TEST_SPACES) {
+  for (const int k : {7, 20, 128}) {
+    check_short<rigel::half, Exec>(140, 300, k);
+    check_short<rigel::bfloat16, Exec>(140, 300, k);
+  }
+}
+
 TEST_CASE_TEMPLATE("assign: strided points", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;
   constexpr int m = 260, n = 90, k = 20;

@@ -6,6 +6,8 @@
 namespace rigel::backends::mma {
 
 /// cuda.mma.*: reductions of Euclidean distances.
-void add_nearest(Registry<Reduction>& registry);
+void add_nearest_floats(Registry<Reduction>& registry);
+void add_nearest_halves(Registry<Reduction>& registry);
+void add_nearest_bfloat16s(Registry<Reduction>& registry);
 
 }  // namespace rigel::backends::mma
