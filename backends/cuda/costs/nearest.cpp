@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <rigel/backends/cuda/costs/nearest.hpp>
+
+#include <rigel/card.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace rigel::backends::mma::costs {
+
+// The launches; both operands read once; products, and one minimum for a bound and for a minimum three of a group with its position, which overlap
+// in part; distances of the nearest group, or of the columns up to the limit, by subtraction; and the rows that are searched again, of random
+// points a hundredth. The k smallest take two sweeps and list no row of random points.
+double nearest_seconds(const Reduction& p, const NearestCall& call) {
+  constexpr double launches_after_first = 5;
+  constexpr double share = 0.9,
+                   overlap = 0.5;  // of the rates; of the shorter of products and comparisons that the other hides
+  constexpr double alone = 0.6;    // the share of a multiprocessor that one block reaches
+  constexpr double examined = 1.2, again = 0.01, again_share = 0.4;
+  const Card& card = card_of(p.execution);
+  const auto number = [](std::int64_t i) { return static_cast<double>(i); };
+  const double m = number(p.scores.m), n = number(p.scores.n), k = number(p.scores.k), size = number(p.scores.a.size),
+               sms = std::max(p.execution.multiprocessors, 1);
+  const bool many = call.results > 0;
+  const double sweeps = many ? 2 : 1, of_group = many ? 1 : 4,
+               examined_columns = many ? 1.2 * call.results + 2 : examined * call.group;
+  const double columns = std::ceil(n / 32) * 32, cycles_of_sm = share * card.clock;
+  const double blocks_of_sm = std::ceil(std::ceil(m / call.rows) / sms);
+  const double products = columns * call.rows * call.numbers / (card.tensor_products * cycles_of_sm),
+               comparisons = columns * call.rows * (1 + of_group / call.group) / (card.integer_lanes * cycles_of_sm);
+  const double of_block = std::max(products, comparisons) + (1 - overlap) * std::min(products, comparisons);
+  const double search = sweeps * of_block * (blocks_of_sm <= 1 ? 1 / alone : blocks_of_sm);
+  const double examine = m * (examined_columns + 1) * k * size / card.l2_bytes_per_second;
+  const double listed = (many ? 0 : again) * m * n * k * 2 / (again_share * card.float_lanes * card.clock * sms);
+  return card.launch_seconds + launches_after_first * card.next_launch_seconds +
+         (m + 3 * n) * k * size / card.memory_bytes_per_second + search + examine + listed;
+}
+
+}  // namespace rigel::backends::mma::costs

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Predicted times of nearest points on tensor cores (cuda.mma), from what a kernel is, as data.
+#pragma once
+
+#include <rigel/reduction_problem.hpp>
+
+namespace rigel::backends::mma::costs {
+
+/// `numbers`: along K as tensor cores multiply them. `group`: bounds that are compared together. `rows`: of a block, of which a multiprocessor
+/// holds `blocks`. `results`: the k of the k smallest; 0: the minimum.
+struct NearestCall {
+  int numbers = 0, group = 1, rows = 0, blocks = 1, results = 0;
+};
+double nearest_seconds(const Reduction& p, const NearestCall& call);
+
+}  // namespace rigel::backends::mma::costs

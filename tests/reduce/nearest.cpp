@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// assign() and nearest() with the reference's bits on hostile points, against a plain loop of chains: duplicates, points far from 0 and close together,
+// large, tiny and infinite ones, NaN. On a GPU this is cuda.mma.nearest, whose rows are certain after one product on tensor cores, or searched
+// again by subtraction; shapes are larger than several of its tiles, and ragged.
+#include <rigel/neighbors.hpp>
+
+#include <tests/reduce/call.hpp>
+#include <tests/support/random.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace reduced;
+namespace metric = rigel::metric;
+
+enum class Kind { ordinary, far_away, scaled, large, tiny, duplicates, constant, outliers, with_nan, with_infinity, last };
+
+Values points_of(Kind kind, int rows, int k, std::uint64_t seed, bool special) {
+  support::Random random(seed);
+  Values v(static_cast<std::size_t>(rows * k));
+  for (double& x : v) {
+    x = random.uniform(-1, 1);
+    if (kind == Kind::far_away) x = 100 + 1e-3 * x;
+    if (kind == Kind::scaled) x *= std::exp2(random.uniform(-30, 30));
+    if (kind == Kind::large) x *= 1e19;
+    if (kind == Kind::tiny) x *= 1e-22;
+    if (kind == Kind::constant) x = 3;
+    x = static_cast<float>(x);
+  }
+  const auto at = [&](int row) { return v.begin() + std::ptrdiff_t{row} * k; };
+  for (int row = 1; row < rows; ++row)
+    if (kind == Kind::duplicates && random.chance(0.3))
+      std::copy_n(at(static_cast<int>(random.integer(0, row - 1))), k, at(row));
+  if (kind == Kind::outliers) std::fill_n(at(rows / 2), k, 1e6);
+  if (special && (kind == Kind::with_nan || kind == Kind::with_infinity))
+    for (int i = 0; i < 3; ++i)
+      *(at(static_cast<int>(random.integer(0, rows - 1))) + random.integer(0, k - 1)) =
+          kind == Kind::with_nan ? not_a_number : infinity;
+  return v;
+}
+
+/// The chains of a row, sorted, and their places; of equal ones the smallest first. NaN is the least of a minimum, else the largest.
+Results expected_of(const Values& x, const Values& z, int m, int n, int k, bool root, bool exclude_self, int count) {
+  Results all;
+  for (int row = 0; row < m; ++row) {
+    std::vector<std::pair<double, int>> scores;
+    for (int column = 0; column < n; ++column) {
+      if (exclude_self && column == row) continue;
+      float sum = 0;
+      for (int i = 0; i < k; ++i) {
+        const float d = static_cast<float>(x[at(row, k, i)]) - static_cast<float>(z[at(column, k, i)]);
+        sum = std::fma(d, d, sum);
+      }
+      scores.push_back({static_cast<double>(root ? std::sqrt(sum) : sum), column});
+    }
+    std::ranges::sort(scores, [&](const auto& a, const auto& b) {
+      const bool a_is_nan = a.first != a.first, b_is_nan = b.first != b.first;
+      if (a_is_nan != b_is_nan) return a_is_nan == (count == 0);
+      return a.first < b.first || (!(b.first < a.first) && a.second < b.second);
+    });
+    for (std::size_t i = 0; i < static_cast<std::size_t>(std::max(count, 1)); ++i) {
+      all.values.push_back(i < scores.size() ? scores[i].first : infinity);
+      all.indices.push_back(i < scores.size() ? scores[i].second : -1);
+    }
+  }
+  return all;
+}
+
+int differences(const Values& x, const Values& y) {
+  int count = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) count += x[i] != y[i] && (x[i] == x[i] || y[i] == y[i]);
+  return count;
+}
+
+template <class Exec>
+void check(Kind kind, int m, int n, int k, bool of_x, bool exclude_self, int count) {
+  const Exec exec;
+  const Values of_rows = points_of(kind, m, k, static_cast<std::uint64_t>(m + k), of_x),
+               of_columns =
+                   exclude_self ? of_rows : points_of(kind, n, k, static_cast<std::uint64_t>(n), !of_x || count % 2 == 1);
+  const auto x = support::matrix<float, Exec>(m, k, of_rows), z = support::matrix<float, Exec>(n, k, of_columns);
+  rigel::ReduceOptions options{.exclude_self = exclude_self, .require = rigel::Promise::reference_bits};
+  if constexpr (!support::on_host<Exec>) options.kernel = "cuda.mma.l2_squared.f32.nearest";
+  for (const bool root : {false, true}) {
+    const Results expected = expected_of(of_rows, of_columns, m, n, k, root, exclude_self, count);
+    CAPTURE(static_cast<int>(kind));
+    CAPTURE(m);
+    CAPTURE(n);
+    CAPTURE(k);
+    CAPTURE(count);
+    CAPTURE(root);
+    const auto with_metric = [&](const auto& metric) {
+      if (count == 0) {
+        const auto indices = vector<std::int64_t, Exec>(m);
+        const auto distances = vector<float, Exec>(m);
+        rigel::assign(exec, x, z, metric, indices, distances, options);
+        exec.fence();
+        CHECK(differences(support::values(indices), expected.indices) == 0);
+        CHECK(differences(support::values(distances), expected.values) == 0);
+      } else {
+        const auto indices = support::matrix<std::int64_t, Exec>(m, count);
+        const auto distances = support::matrix<float, Exec>(m, count);
+        rigel::nearest(exec, x, z, metric, count, indices, distances, options);
+        exec.fence();
+        CHECK(differences(support::values(indices), expected.indices) == 0);
+        CHECK(differences(support::values(distances), expected.values) == 0);
+      }
+    };
+    if (root)
+      with_metric(metric::euclidean{});
+    else
+      with_metric(metric::squared_euclidean{});
+  }
+}
+
+TEST_CASE_TEMPLATE("assign and nearest: hostile points, the reference's bits", Exec, RIGEL_TEST_SPACES) {
+  constexpr int of_host = support::on_host<Exec> ? 4 : 1;  // hosts have no tiles to go beyond
+  for (int kind = 0; kind < static_cast<int>(Kind::last); ++kind)
+    for (const auto [m, n, k] :
+         {std::array{1, 1, 1}, std::array{130, 7, 3}, std::array{300, 700, 16}, std::array{257, 1100, 31},
+          std::array{140, 1030, 64}, std::array{200, 2100, 100}, std::array{129, 650, 128}}) {
+      const int rows = (m - 1) / of_host + 1, columns = (n - 1) / of_host + 1;
+      for (const int count : {0, n < 600 ? 3 : 8}) {
+        check<Exec>(static_cast<Kind>(kind), rows, columns, k, false, false, count);
+        check<Exec>(static_cast<Kind>(kind), rows, rows, k, true, true, std::min(count, 3));
+      }
+    }
+}
+
+template <class T, class Exec>
+void check_short(int m, int n, int k) {
+  const Exec exec;
+  Values of_rows = points_of(Kind::ordinary, m, k, 3, false), of_columns = points_of(Kind::ordinary, n, k, 4, false);
+  for (Values* points : {&of_rows, &of_columns})
+    for (double& x : *points) x = static_cast<double>(static_cast<float>(T(static_cast<float>(x))));
+  const auto x = support::matrix<T, Exec>(m, k, of_rows), z = support::matrix<T, Exec>(n, k, of_columns);
+  const auto indices = vector<std::int64_t, Exec>(m);
+  const auto distances = vector<float, Exec>(m);
+  const Results expected = expected_of(of_rows, of_columns, m, n, k, true, false, 0);
+  rigel::ReduceOptions options{.require = rigel::Promise::reference_bits};
+  if constexpr (!support::on_host<Exec>) options.kernel = "cuda.mma";
+  rigel::assign(exec, x, z, metric::euclidean{}, indices, distances, options);
+  exec.fence();
+  CAPTURE(k);
+  CHECK(differences(support::values(indices), expected.indices) == 0);
+  CHECK(differences(support::values(distances), expected.values) == 0);
+}
+
+TEST_CASE_TEMPLATE("assign: points of 16 bits", Exec, RIGEL_TEST_SPACES) {
+  for (const int k : {7, 20, 128}) {
+    check_short<rigel::half, Exec>(140, 300, k);
+    check_short<rigel::bfloat16, Exec>(140, 300, k);
+  }
+}
+
+TEST_CASE_TEMPLATE("assign: strided points", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  constexpr int m = 260, n = 90, k = 20;
+  const Values of_rows = points_of(Kind::ordinary, m, k, 1, false), of_columns = points_of(Kind::ordinary, n, k, 2, false);
+  const auto x = support::matrix<float, Exec>(m, k, of_rows), z = support::matrix<float, Exec>(n, k, of_columns);
+  // Column-major copies, and rows with gaps.
+  using Columns = Kokkos::View<float**, Kokkos::LayoutLeft, typename Exec::memory_space>;
+  const Columns xt("xt", m, k);
+  const Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space> wide("wide", n, k + 3);
+  const auto zw = Kokkos::subview(wide, Kokkos::ALL, std::pair(1, k + 1));
+  Kokkos::deep_copy(exec, xt, x);
+  Kokkos::deep_copy(exec, zw, z);
+  const auto indices = vector<std::int32_t, Exec>(m);
+  const auto distances = vector<double, Exec>(m);
+  const Results expected = expected_of(of_rows, of_columns, m, n, k, false, false, 0);
+  rigel::ReduceOptions options{.require = rigel::Promise::reference_bits};
+  if constexpr (!support::on_host<Exec>) options.kernel = "cuda.mma";
+  rigel::assign(exec, xt, zw, metric::squared_euclidean{}, indices, distances, options);
+  exec.fence();
+  CHECK(differences(support::values(indices), expected.indices) == 0);
+  CHECK(differences(support::values(distances), expected.values) == 0);
+}
+
+}  // namespace

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Nearest points on tensor cores without a GPU: the bounds, the states and the choice of cuda.mma.nearest, with halves, truncating sums and
+// lanes as a GPU has them. A row that find_nearest() calls certain must have the minimum of the chains of all columns, and its place.
+#include <rigel/backends/cuda/mma/nearest_layout.hpp>
+#include <rigel/backends/cuda/mma/nearest_state.hpp>
+#include <rigel/semirings.hpp>
+
+#include <tests/support/random.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace nearest = rigel::backends::mma::nearest;
+
+float chain(const float* x, const float* z, int k) {
+  float sum = 0;
+  for (int i = 0; i < k; ++i) sum = rigel::l2_squared<float>::step(sum, x[i], z[i]);
+  return sum;
+}
+
+// A sum of products as a tensor core forms it: each is cut at 2^-23 of the largest of them and of the sum so far, and so is the sum.
+float truncating_sum(float sum, const float* a, const float* b, int count) {
+  double terms[17] = {sum}, largest = std::abs(sum);
+  for (int i = 0; i < count; ++i) {
+    terms[i + 1] = static_cast<double>(a[i]) * b[i];
+    largest = std::max(largest, std::abs(terms[i + 1]));
+  }
+  if (largest == 0) return 0;
+  const auto cut = [](double v, int exponent) {
+    return std::ldexp(std::trunc(std::ldexp(v, 23 - exponent)), exponent - 23);
+  };
+  double all = 0;
+  for (int i = 0; i <= count; ++i) all += cut(terms[i], std::ilogb(largest));
+  return static_cast<float>(all == 0 ? 0 : cut(all, std::ilogb(all)));
+}
+
+float as_half(float v) { return static_cast<float>(rigel::half(v)); }
+
+struct Data {
+  int m, n, k;
+  std::vector<float> x, z;
+  bool exclude_self = false, root = false;
+  int count = 7;
+};
+struct Outcome {
+  int certain = 0, wrong = 0, examined = 0;
+  int beyond = 0, within = 0;  // of the `count` smallest chains, those beyond the limit; columns within it
+};
+
+template <int steps>
+Outcome search(const Data& d, int block) {
+  using L = nearest::Layout<steps>;
+  Outcome outcome;
+  const auto m = static_cast<std::size_t>(d.m), n = static_cast<std::size_t>(d.n), k = static_cast<std::size_t>(d.k);
+  // The passes.
+  std::vector<float> centre(k);
+  for (std::size_t i = 0; i < k; ++i) {
+    float samples[8];
+    const std::size_t count = std::min<std::size_t>(n, 8), apart = n / count;
+    for (std::size_t j = 0; j < 8; ++j) samples[j] = d.z[std::min(j, count - 1) * apart * k + i];
+    std::sort(samples, samples + 8);
+    centre[i] = std::abs(samples[4]) < 0x1p126f ? samples[4] : 0;
+  }
+  std::uint32_t largest = 0;
+  for (std::size_t i = 0; i < n * k; ++i)
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(std::abs(d.z[i] - centre[i % k])));
+  if (largest >= 0x7f800000) return outcome;
+  const float scale = nearest::power_of_two_of(nearest::exponent_of_scale(largest));
+  const auto tiles = static_cast<std::size_t>(L::tiles(d.n));
+  std::vector<float> halves(tiles * L::columns * L::numbers), norms(tiles * L::columns);  // block by block of eight columns
+  for (std::size_t b = 0; b < tiles * L::columns / 8; ++b)
+    for (int g = 0; g < 8; ++g) {
+      const std::size_t column = b / 4 * L::chunk + static_cast<std::size_t>(L::column(static_cast<int>(b % 4), g));
+      double squares = 0, lost = 0;
+      for (std::size_t i = 0; i < k && column < n; ++i) {
+        const float v = (d.z[column * k + i] - centre[i]) * scale;
+        squares += static_cast<double>(v) * v;
+        halves[(b * 8 + static_cast<std::size_t>(g)) * L::numbers + i] = as_half(v);
+        lost += static_cast<double>(v - as_half(v)) * static_cast<double>(v - as_half(v));
+      }
+      const double norm = squares * (1 - nearest::margin(L::numbers)) - lost * nearest::weight_of_lost;
+      auto lowered = static_cast<float>(norm);
+      if (static_cast<double>(lowered) > norm) lowered = std::nextafter(lowered, -1e30f);
+      norms[b * 8 + static_cast<std::size_t>(g)] = column < n ? lowered : nearest::absent;
+    }
+  for (std::size_t row = 0; row < m; ++row) {
+    float a[L::numbers] = {}, of_lane[4] = {}, lost = 0;
+    for (std::size_t i = 0; i < k; ++i) {
+      const float v = (d.x[row * k + i] - centre[i]) * scale;
+      of_lane[i / 4 % 4] = std::fma(v, v, of_lane[i / 4 % 4]);
+      a[i] = as_half(-2 * v);
+      lost = std::fma(a[i] / 2 + v, a[i] / 2 + v, lost);
+    }
+    const float square = (of_lane[0] + of_lane[1]) + (of_lane[2] + of_lane[3]);
+    if (!(square <= nearest::largest_square)) continue;
+    nearest::RowLeast all{};
+    all.second = nearest::Least::none;
+    all.square = square;
+    all.lost = lost;
+    std::vector<float> bounds(n), sorted, chains(n);
+    for (int q = 0; q < 4; ++q) {
+      nearest::Least least;
+      for (std::size_t chunk = 0; chunk < tiles * L::chunks; ++chunk) {
+        if (chunk > 0 && chunk * L::groups % nearest::groups_of_run == 0)
+          least.end_run(static_cast<std::uint32_t>(chunk * L::groups / nearest::groups_of_run - 1));
+        for (int span = 0; span < L::groups; ++span) {
+          float group = nearest::Least::none;
+          for (int c = 0; c < L::group; ++c) {
+            const int j = span * (L::group / 2) + c / 2, of_block = 2 * q + c % 2;
+            const std::size_t at = (chunk * 4 + static_cast<std::size_t>(j)) * 8 + static_cast<std::size_t>(of_block);
+            float bound = norms[at];
+            for (int i = 0; i < L::numbers; i += block)
+              bound = truncating_sum(bound, a + i, &halves[at * L::numbers] + i, block);
+            const std::size_t column = chunk * L::chunk + static_cast<std::size_t>(L::column(j, of_block));
+            if (d.exclude_self && column == row) bound = nearest::absent;
+            if (column < n) bounds[column] = bound;
+            group = nearest::least_of(group, bound);
+          }
+          least.take(group, static_cast<std::uint32_t>((chunk * L::groups + static_cast<std::size_t>(span)) %
+                                                       nearest::groups_of_run));
+        }
+      }
+      least.end_run(static_cast<std::uint32_t>((tiles * L::chunks * L::groups - 1) / nearest::groups_of_run));
+      all.first[q] = least.first;
+      all.group[q] = least.group();
+      all.second = nearest::least_of(all.second, least.second);
+    }
+    const nearest::Certainty c{square, lost,       nearest::margin(L::numbers), 1 / (static_cast<double>(scale) * scale),
+                               d.k,    L::numbers, nearest::position_bits};
+    // What search_many() does with these bounds, if k columns of other parts have the least ones.
+    if (d.count <= d.n && !d.exclude_self) {
+      sorted = bounds;
+      std::ranges::sort(sorted);
+      nearest::Certainty of_bounds = c;
+      of_bounds.position_bits = 0;
+      const float limit = of_bounds.limit(sorted[static_cast<std::size_t>(d.count) - 1]);
+      for (std::size_t column = 0; column < n; ++column) chains[column] = chain(&d.x[row * k], &d.z[column * k], d.k);
+      sorted = chains;
+      std::ranges::sort(sorted);
+      for (std::size_t column = 0; column < n; ++column) {
+        // Roots of unlike numbers may be equal.
+        const float kth = sorted[static_cast<std::size_t>(d.count) - 1];
+        outcome.beyond += std::sqrt(chains[column]) <= std::sqrt(kth) && !(bounds[column] <= limit);
+        outcome.within += bounds[column] <= limit;
+      }
+    }
+    const auto score = [&](float distance) { return d.root ? std::sqrt(distance) : distance; };
+    nearest::Nearest found{0, 0, -1};
+    const bool certain = nearest::find_nearest(all, c, found, [&](int q, std::uint32_t group, nearest::Nearest& best) {
+      ++outcome.examined;
+      const std::int64_t first = L::first_of_group(group, q);
+      for (std::int64_t column = first; column < first + L::group && column < d.n; ++column) {
+        if (d.exclude_self && column == static_cast<std::int64_t>(row)) continue;
+        const float distance = chain(&d.x[row * k], &d.z[static_cast<std::size_t>(column) * k], d.k);
+        best.take(distance, score(distance), column);
+      }
+    });
+    if (!certain) continue;
+    ++outcome.certain;
+    nearest::Nearest expected{0, 0, -1};
+    for (std::size_t column = 0; column < n; ++column) {
+      if (d.exclude_self && column == row) continue;
+      const float distance = chain(&d.x[row * k], &d.z[column * k], d.k);
+      if (expected.n < 0 || score(distance) < expected.score)
+        expected = {distance, score(distance), static_cast<std::int64_t>(column)};
+    }
+    outcome.wrong += found.n != expected.n || found.score != expected.score;
+  }
+  return outcome;
+}
+
+Outcome search(const Data& d, int block) {
+  return d.k <= 16   ? search<1>(d, block)
+         : d.k <= 32 ? search<2>(d, block)
+         : d.k <= 64 ? search<4>(d, block)
+                     : search<8>(d, block);
+}
+
+double gaussian(support::Random& random) {
+  double sum = -6;
+  for (int i = 0; i < 12; ++i) sum += random.uniform(0, 1);
+  return sum;
+}
+
+enum class Kind { ordinary, far_away, scaled, large, tiny, duplicates, constant, lattice, outlier, close_pairs, last };
+const char* const names[] = {"ordinary",   "far away", "scaled",  "large",   "tiny",
+                             "duplicates", "constant", "lattice", "outlier", "close pairs"};
+
+Data data_of(Kind kind, int m, int n, int k, std::uint64_t seed) {
+  support::Random random(seed);
+  Data d{m, n, k, std::vector<float>(static_cast<std::size_t>(m * k)), std::vector<float>(static_cast<std::size_t>(n * k))};
+  for (auto* points : {&d.x, &d.z}) {
+    for (float& v : *points) {
+      double g = gaussian(random);
+      if (kind == Kind::far_away) g = 100 + 1e-3 * g;
+      if (kind == Kind::scaled) g *= std::exp2(random.uniform(-30, 30));
+      if (kind == Kind::large) g *= 1e19;
+      if (kind == Kind::tiny) g *= 1e-22;
+      if (kind == Kind::constant) g = 3;
+      if (kind == Kind::lattice) g = static_cast<double>(random.integer(-1, 1));
+      v = static_cast<float>(g);
+    }
+    const auto rows = static_cast<int>(points->size()) / k;
+    const auto at = [&](int row) { return points->begin() + static_cast<std::ptrdiff_t>(row) * k; };
+    for (int row = 1; row < rows; ++row) {
+      if (kind == Kind::duplicates && random.chance(0.3))
+        std::copy_n(at(static_cast<int>(random.integer(0, row - 1))), k, at(row));
+      if (kind == Kind::close_pairs && random.chance(0.5)) {
+        std::copy_n(at(row - 1), k, at(row));
+        float& v = *(at(row) + random.integer(0, k - 1));
+        v = std::nextafter(v, 9.f);
+      }
+    }
+    if (kind == Kind::outlier) std::fill_n(at(rows / 2), k, 1e6f);
+  }
+  return d;
+}
+
+TEST_CASE("nearest bounds: certain rows have the chain's minimum and its place") {
+  for (int kind = 0; kind < static_cast<int>(Kind::last); ++kind)
+    for (const int k : {1, 2, 3, 15, 16, 17, 32, 33, 64, 65, 128})
+      for (const int n : {1, 2, 31, 33, 300}) {
+        Data d = data_of(static_cast<Kind>(kind), 24, n, k, static_cast<std::uint64_t>(1000 * k + n));
+        const std::string what = names[kind];
+        CAPTURE(what);
+        CAPTURE(k);
+        CAPTURE(n);
+        for (const int block : {4, 8, 16})
+          for (const bool root : {false, true}) {
+            d.root = root;
+            const Outcome outcome = search(d, block);
+            CHECK(outcome.wrong == 0);
+            CHECK(outcome.beyond == 0);
+          }
+        d.exclude_self = true;
+        CHECK(search(d, 16).wrong == 0);
+      }
+}
+
+TEST_CASE("nearest bounds: rows of ordinary data are mostly certain") {
+  for (const int k : {16, 32, 64, 128}) {
+    const Outcome all = search(data_of(Kind::ordinary, 200, 1500, k, 5), 16),
+                  far = search(data_of(Kind::far_away, 200, 1500, k, 5), 16);
+    CAPTURE(k);
+    MESSAGE("certain " << all.certain << " and " << far.certain << " of 200, groups " << all.examined << ", "
+                       << far.examined);
+    MESSAGE("columns within the limit " << all.within / 200. << ", " << far.within / 200.);
+    CHECK(all.within <= 200 * 14);
+    CHECK(all.certain >= 190);
+    CHECK(all.examined <= 240);
+    CHECK(far.certain >= 190);
+  }
+}
+
+}  // namespace
