@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the CUDA backend offers for reduce().
+#include <rigel/backends/cuda/reduce/register.hpp>
+#include <rigel/semirings.hpp>
+
+namespace rigel::backends {
+
+void register_cuda(Registry<Reduction>& registry);
+void register_cuda(Registry<Reduction>& registry) {
+  detail::for_each_of_zoo([&]<class List>() { reduce::add<List>(registry); });
+}
+
+}  // namespace rigel::backends
