@@ -137,6 +137,8 @@ struct Tile {
 using Tall = Tile<64, 32, 64, 16, 32>;   // four threads have a row
 using Long = Tile<64, 128, 32, 64, 16>;  // one thread has a row
 
+using Flat = Tile<64, 2, 256, 1, 256>;  // all threads have each row, as where rows are few
+
 template <class T, Reducer reducer, class Tile>
 auto outlet_of(void* shared, std::byte* lists, int count) {
   constexpr int m = Tile::m, threads = Tile::threads, groups = Tile::groups;
@@ -264,12 +266,15 @@ Found actual(const Scores<T>& scores, int count, int slices, bool exclude_self) 
   if (slices == 1) return found;
   const std::int64_t apart = std::int64_t{units} * Tile::m;
   for (std::int64_t m = 0; m < scores.rows; ++m) {
-    if constexpr (keeps_many(reducer)) {
-      typename Outlet::One waiting[reduce::waiting_entries];
-      Block(32, static_cast<std::uint64_t>(m),
-            [&](const Block::Thread& block) { Outlet::join(block, launch, m, apart, 0, m, waiting); });
-    } else if constexpr (reducer != Reducer::sum && reducer != Reducer::log_sum_exp) {
-      Outlet::join(launch, m, apart, 0, m);
+    if constexpr (reducer != Reducer::sum && reducer != Reducer::log_sum_exp) {
+      constexpr int threads = keeps_many(reducer) ? 64 : 32;
+      auto shared = allocate(Outlet::shared_bytes);
+      Block(threads, static_cast<std::uint64_t>(m), [&](const Block::Thread& block) {
+        if constexpr (keeps_many(reducer))
+          reduce::Best<T, 2, threads>::join(block, launch, m, apart, 0, m, aligned(shared));
+        else
+          Outlet::join(block, launch, m, apart, 0, m, reinterpret_cast<typename Outlet::State*>(aligned(shared)));
+      });
     }
   }
   return found;
@@ -308,7 +313,7 @@ void check(std::int64_t rows, std::int64_t columns, int count, Data data, bool e
   const Scores<T> scores = make<T>(rows, columns, data);
   const Found right = expected<T, reducer>(scores, count, exclude_self);
   constexpr bool in_one_order = reducer == Reducer::sum || reducer == Reducer::log_sum_exp;
-  for (const int slices : {1, 3}) {
+  for (const int slices : {1, 5}) {
     if (slices > 1 && in_one_order) continue;
     CAPTURE(rigel::name(reducer));
     CAPTURE(rows);
@@ -343,6 +348,7 @@ TEST_CASE("outlets: extrema") {
   check_all<float, Reducer::maximum, Long>({1});
   check_all<double, Reducer::minimum, Long>({1});
   check_all<double, Reducer::maximum, Tall>({1});
+  check_all<float, Reducer::minimum, Flat>({1});
 }
 
 TEST_CASE("outlets: sums in the reference's order") {
@@ -355,13 +361,15 @@ TEST_CASE("outlets: sums in the reference's order") {
 TEST_CASE("outlets: counts") {
   check_all<float, Reducer::count_below, Tall>({1});
   check_all<double, Reducer::count_below, Long>({1});
+  check_all<float, Reducer::count_below, Flat>({1});
 }
 
 TEST_CASE("outlets: the k best") {
-  check_all<float, Reducer::smallest, Tall>({1, 10, 33, 128});
-  check_all<float, Reducer::largest, Long>({5, 64});
-  check_all<double, Reducer::smallest, Long>({3, 32});
-  check_all<double, Reducer::largest, Tall>({2, 100});
+  check_all<float, Reducer::smallest, Tall>({10, 128});
+  check_all<float, Reducer::largest, Long>({33});
+  check_all<double, Reducer::smallest, Long>({32});
+  check_all<double, Reducer::largest, Tall>({3});
+  check_all<float, Reducer::smallest, Flat>({10});
 }
 
 }  // namespace

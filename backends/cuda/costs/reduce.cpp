@@ -43,7 +43,41 @@ double merge_cycles(const Reduction& p, const simt::costs::Tile& t, double colum
   return t.m * entries * (merge_entry + merge_results * std::ceil(k / 32)) / 4;
 }
 
+// Of few rows: of the bandwidths of memory and of the L2 cache, and of the instructions that a multiprocessor issues, what blocks reach.
+// Instructions of a step, and of a read of operands from shared memory.
+constexpr double few_memory = 0.9, few_l2 = 0.6, few_issued = 0.6, few_step = 2, few_read = 1;
+// Cycles of a block's begin and end, with some merges.
+constexpr double few_cycles = 12000;
+
 }  // namespace
+
+std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s, const FewCall& call) {
+  const Card& card = card_of(p.execution);
+  const auto multiprocessors = static_cast<double>(std::max(p.execution.multiprocessors, 1));
+  const double resident = std::clamp(std::floor(card.shared_memory / (call.shared_bytes + 1024.)), 1., 8.);
+  const auto tiles = static_cast<int>((p.scores.n + call.columns - 1) / call.columns);
+  Cut cut;
+  cut.units = cut.launch_units = call.units;
+  const auto slices = static_cast<int>(
+      std::clamp(std::floor(resident * multiprocessors / std::max(call.units, 1u)), 1., std::max(tiles, 1) * 1.));
+  cut.slice_tiles = (tiles + slices - 1) / slices;
+  cut.slices = cut.slice_tiles == 0 ? 1 : (tiles + cut.slice_tiles - 1) / cut.slice_tiles;
+  cut.unit_bytes = cut.slices > 1 || call.always_has_state
+                       ? call.state_bytes * static_cast<std::size_t>(call.state_rows * cut.slices)
+                       : 0;
+  const double columns = number(call.units) * number(p.scores.n), steps = columns * number(p.scores.k),
+               bytes = steps * s.element, b_bytes = bytes / std::max(call.units, 1u);
+  const double lanes = s.of_doubles ? card.double_lanes : card.float_lanes;
+  const double reading = b_bytes < card.l2_bytes ? b_bytes / (few_memory * card.memory_bytes_per_second) +
+                                                       bytes / (few_l2 * card.l2_bytes_per_second)
+                                                 : bytes / (few_memory * card.memory_bytes_per_second);
+  const double computing = steps *
+                           (few_step * call.rows / lanes + few_read * (call.rows + 1) * s.operand / 16 / card.float_lanes) /
+                           (few_issued * multiprocessors * card.clock);
+  const double rounds = std::ceil(number(cut.slices) * call.units / (resident * multiprocessors));
+  const double join = cut.slices == 1 ? 0 : card.next_launch_seconds + few_cycles / card.clock;
+  return {cut, card.launch_seconds + std::max(reading, computing) + rounds * few_cycles / card.clock + join};
+}
 
 std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s, const simt::costs::Tile& t,
                               const Call& call) {

@@ -28,6 +28,16 @@ struct Call {
   bool always_has_state = false;  // with one slice, too
 };
 
+/// A call of few rows (few.hpp), whose tiles have so many rows and columns. Other members are as above; states have `state_rows` rows.
+struct FewCall {
+  int rows = 1, columns = 128, state_rows = 4;
+  std::uint32_t units = 0;
+  int shared_bytes = 0;
+  std::size_t state_bytes = 0;
+  bool always_has_state = false;
+};
+std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s, const FewCall& call);
+
 /// The cut of least predicted time, and that time.
 std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s, const simt::costs::Tile& t,
                               const Call& call);

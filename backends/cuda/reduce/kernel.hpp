@@ -248,25 +248,35 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   });
 }
 
-/// Joins the slices of a launch's rows, whose units have `rows_of_unit` rows: a thread for each row, or a warp for the k best.
+/// How many threads join slices, and how many rows a block of them joins: the k best of one, or one result of each warp's.
+inline constexpr int join_threads = 128;
+constexpr int rows_of_join(bool many) { return many ? 1 : join_threads / 32; }
+
+/// Joins the slices of a launch's rows, of which each unit has `rows_of_unit`.
 template <class T>
-__global__ void __launch_bounds__(128) join_slices(const __grid_constant__ Launch<T> launch, const int rows_of_unit) {
+__global__ void __launch_bounds__(join_threads)
+    join_slices(const __grid_constant__ Launch<T> launch, const int rows_of_unit) {
+  constexpr int threads = join_threads;
+  using Best = reduce::Best<T, threads / 32, threads>;
+  constexpr int bytes = std::max(Best::shared_bytes, threads * static_cast<int>(sizeof(Kept<T>)));
+  __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
   const DeviceBlock block;
   const bool many = launch.reducer == Reducer::smallest || launch.reducer == Reducer::largest;
-  const int of_block = many ? 4 : 128, mine = many ? block.thread() / 32 : block.thread();
-  const unsigned blocks = static_cast<unsigned>(rows_of_unit / of_block), in_launch = blockIdx.x / blocks,
-                 row = (blockIdx.x - in_launch * blocks) * of_block + mine, unit = launch.first + in_launch,
-                 l = unit / launch.row_tiles;
+  const unsigned of_block = many ? 1 : threads / 32, blocks = static_cast<unsigned>(rows_of_unit) / of_block,
+                 in_launch = blockIdx.x / blocks,
+                 row = (blockIdx.x - in_launch * blocks) * of_block + (many ? 0 : threadIdx.x / 32),
+                 unit = launch.first + in_launch, l = unit / launch.row_tiles;
   const std::int64_t state = std::int64_t{in_launch} * rows_of_unit + row, apart = std::int64_t{launch.units} * rows_of_unit,
                      m = std::int64_t{unit - l * launch.row_tiles} * rows_of_unit + row;
   if (m >= launch.rows) return;
-  using Best = reduce::Best<T, 128, 128>;
-  __shared__ typename Best::One waiting[4 * waiting_entries];
   switch (launch.reducer) {
-    case Reducer::minimum: return Extremum<T, false, 128, 128, 1>::join(launch, state, apart, l, m);
-    case Reducer::maximum: return Extremum<T, true, 128, 128, 1>::join(launch, state, apart, l, m);
-    case Reducer::count_below: return Counter<T, 128, 128, 1>::join(launch, state, apart, l, m);
-    default: return Best::join(block, launch, state, apart, l, m, waiting + mine * waiting_entries);
+    case Reducer::minimum:
+      return Extremum<T, false, 1, threads, 1>::join(block, launch, state, apart, l, m, reinterpret_cast<Kept<T>*>(shared));
+    case Reducer::maximum:
+      return Extremum<T, true, 1, threads, 1>::join(block, launch, state, apart, l, m, reinterpret_cast<Kept<T>*>(shared));
+    case Reducer::count_below:
+      return Counter<T, 1, threads, 1>::join(block, launch, state, apart, l, m, reinterpret_cast<std::int32_t*>(shared));
+    default: return Best::join(block, launch, state, apart, l, m, shared);
   }
 }
 

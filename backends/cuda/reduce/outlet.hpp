@@ -135,12 +135,20 @@ struct Extremum {
     }
   }
 
-  /// Joins the slices of one row, which are `apart` states apart, and stores the result.
-  RIGEL_MEMBER static void join(const Launch<T>& launch, std::int64_t state, std::int64_t apart, std::int64_t l,
-                                std::int64_t m) {
+  /// Joins the slices of one row, which are `apart` states apart, by a warp, and stores the result.
+  template <class Block>
+  RIGEL_MEMBER static void join(const Block& block, const Launch<T>& launch, std::int64_t state, std::int64_t apart,
+                                std::int64_t l, std::int64_t m, State* shared) {
     const State* const states = reinterpret_cast<const State*>(launch.states) + state;
-    State best = states[0];
-    for (int s = 1; s < launch.slices; ++s) best = extremum<largest>(best, states[s * apart]);
+    const int lane = block.thread() % 32;
+    State* const of_warp = shared + block.thread() - lane;
+    State best{T(0), -1};
+#pragma unroll 4
+    for (int s = lane; s < launch.slices; s += 32) best = extremum<largest>(best, states[s * apart]);
+    of_warp[lane] = best;
+    block.sync_warp();
+    if (lane != 0) return;
+    for (int other = 1; other < 32; ++other) best = extremum<largest>(best, of_warp[other]);
     launch.outputs.template store<largest>(best.found(), l, m);
   }
 };
@@ -181,12 +189,20 @@ struct Counter {
     }
   }
 
-  RIGEL_MEMBER static void join(const Launch<T>& launch, std::int64_t state, std::int64_t apart, std::int64_t l,
-                                std::int64_t m) {
+  template <class Block>
+  RIGEL_MEMBER static void join(const Block& block, const Launch<T>& launch, std::int64_t state, std::int64_t apart,
+                                std::int64_t l, std::int64_t m, State* shared) {
     const State* const states = reinterpret_cast<const State*>(launch.states) + state;
-    std::int64_t counted = 0;
-    for (int s = 0; s < launch.slices; ++s) counted += states[s * apart];
-    launch.outputs.store(counted, l, m);
+    const int lane = block.thread() % 32;
+    State* const of_warp = shared + block.thread() - lane;
+    State counted = 0;
+#pragma unroll 4
+    for (int s = lane; s < launch.slices; s += 32) counted += states[s * apart];
+    of_warp[lane] = counted;
+    block.sync_warp();
+    if (lane != 0) return;
+    for (int other = 1; other < 32; ++other) counted += of_warp[other];
+    launch.outputs.store(std::int64_t{counted}, l, m);
   }
 };
 
@@ -360,21 +376,7 @@ struct Best {
         for (int i = 0; i < part.count; ++i)
           if (!part.is_self(i) && entry(part, i).precedes(bound)) pending |= std::uint32_t{1} << i;
     }
-    while (true) {
-      for (std::uint32_t rest = pending; rest != 0; rest &= rest - 1) {
-        const int i = std::countr_zero(rest);
-        const One next = entry(part, i);
-        if (next.precedes(last[part.row])) {
-          const int place = block.add_one(counts + part.row);
-          if (place >= capacity) break;
-          waiting[part.row * capacity + place] = next;
-        }
-        pending &= ~(std::uint32_t{1} << i);
-      }
-      if (!block.any(pending != 0)) return;
-      merge_rows(block, capacity / 2);
-      block.sync();
-    }
+    gather(block, part.row, pending, [&](int i) { return entry(part, i); });
   }
 
   template <class Block>
@@ -387,29 +389,36 @@ struct Best {
       store(launch, lists[i], at.l, at.m + i / count, i % count);
   }
 
-  /// Joins the slices of one row by the lanes of a warp, in whose `waiting` entries of shared memory they wait, and stores the results.
+  /// Joins the slices of one row, which are `apart` rows' states apart, by a block, and stores the results.
   template <class Block>
   RIGEL_MEMBER static void join(const Block& block, const Launch<T>& launch, std::int64_t state, std::int64_t apart,
-                                std::int64_t l, std::int64_t m, One* waiting) {
-    const int lane = block.thread() % 32, most = launch.count;
-    const Best outlet(launch.reducer == Reducer::largest, nullptr, reinterpret_cast<One*>(launch.states) + state * most,
+                                std::int64_t l, std::int64_t m, void* shared) {
+    constexpr int at_a_time = 8;
+    const int thread = block.thread(), most = launch.count, all = (launch.slices - 1) * most;
+    const Best outlet(launch.reducer == Reducer::largest, shared, reinterpret_cast<One*>(launch.states) + state * most,
                       most);
-    One* const list = outlet.lists;
-    One bound = list[most - 1];
-#pragma unroll 1
-    for (int s = 1; s < launch.slices; ++s) {
-      const One* const other = list + s * apart * most;
-#pragma unroll 1
-      for (int first = 0; first < most; first += capacity) {
-        const int some = most - first < capacity ? most - first : capacity;
-        if (!other[first].precedes(bound)) break;  // nor do those after it
-        block.sync_warp();
-        if (lane < some) waiting[lane] = other[first + lane];
-        block.sync_warp();
-        bound = merge(block, list, most, waiting, some);
-      }
+    if (thread < rows_of_tile) {
+      outlet.last[thread] = outlet.lists[most - 1];
+      outlet.counts[thread] = 0;
     }
-    for (int i = lane; i < most; i += 32) outlet.store(launch, list[i], l, m, i);
+    block.sync();
+#pragma unroll 1
+    for (int first = thread; first - thread < all; first += at_a_time * threads) {
+      const auto other = [&](int i) {
+        const int number = first + i * threads, before = number / most;
+        return outlet.lists[(before + 1) * apart * most + (number - before * most)];
+      };
+      const One bound = outlet.last[0];
+      std::uint32_t pending = 0;
+#pragma unroll
+      for (int i = 0; i < at_a_time; ++i)
+        if (first + i * threads < all) pending |= std::uint32_t{other(i).precedes(bound)} << i;
+      outlet.gather(block, 0, pending, other);
+    }
+    block.sync();
+    outlet.merge_rows(block, 1);
+    block.sync();
+    for (int i = thread; i < most; i += threads) outlet.store(launch, outlet.lists[i], l, m, i);
   }
 
  private:
@@ -419,6 +428,27 @@ struct Best {
     e.key = order.key(part(i));
     e.n = static_cast<std::uint32_t>(part.n + i * part.step);
     return e;
+  }
+
+  /// Gathers the `pending` ones of a thread's entries that precede the last one of the row's list, and merges when a row's place is full. All
+  /// threads call it.
+  template <class Block, class EntryOf>
+  RIGEL_MEMBER void gather(const Block& block, int row, std::uint32_t pending, const EntryOf& entry_of) const {
+    while (true) {
+      for (std::uint32_t rest = pending; rest != 0; rest &= rest - 1) {
+        const int i = std::countr_zero(rest);
+        const One next = entry_of(i);
+        if (next.precedes(last[row])) {
+          const int place = block.add_one(counts + row);
+          if (place >= capacity) break;
+          waiting[row * capacity + place] = next;
+        }
+        pending &= ~(std::uint32_t{1} << i);
+      }
+      if (!block.any(pending != 0)) return;
+      merge_rows(block, capacity / 2);
+      block.sync();
+    }
   }
 
   /// Merges the lists of rows for which at least so many entries wait. Each warp has rows of its own.
