@@ -136,6 +136,26 @@ TEST_CASE_TEMPLATE("reduce: sorted scores of integers", Exec, RIGEL_TEST_SPACES)
   check_all<rigel::l1<std::int64_t>, std::int64_t>(exec);
 }
 
+TEST_CASE_TEMPLATE("reduce: scores that are never stored, on CUDA cores", Exec, RIGEL_TEST_SPACES) {
+  if constexpr (rigel::detail::space_of<Exec> == rigel::Space::cuda) {
+    const Exec exec;
+    const auto check_types = [&](Shape shape, int transposes, std::size_t limit) {
+      const rigel::ReduceOptions options{.kernel = "cuda.reduce", .workspace_limit = limit};
+      check<rigel::l2_squared<float>, float>(exec, shape, transposes, options);
+      check<rigel::l1<rigel::half>, float>(exec, shape, transposes, options);
+      check<rigel::min_plus<double>, double>(exec, shape, transposes, options);
+    };
+    // Operands in every layout, of which some come in vectors; tiles at edges, slices, and rows in several launches.
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      check_types({1, 300, 1000, 16, 10}, transposes, 0);
+      check_types({3, 130, 260, 24, 100}, transposes, 1);
+      check_types({2, 65, 1101, 7, 33}, transposes, 0);
+      check_types({1, 256, 384, 32, 128}, transposes, 0);
+    }
+    for (const int rows : {1, 2, 9, 64}) check_types({2, rows, 5000, 32, 16}, 2, 0);
+  }
+}
+
 TEST_CASE_TEMPLATE("reduce: the best 4096 of 5000", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;
   check<rigel::l2_squared<float>, float>(exec, {1, 2, 5000, 2, 4096}, 0, {.kernel = "portable.strips"});

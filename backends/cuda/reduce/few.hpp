@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The same for few rows against many columns that are contiguous along K, at the speed of memory. A block's threads have a column each, and
+// all rows of it: each score is one chain in ascending k. The columns come in slabs of 128 bytes each, prefetched to shared memory; rows stay
+// there. After some columns a thread gives its scores to an outlet, which knows it as one of all that share a row.
+#pragma once
+
+#include <rigel/backends/cuda/reduce/kernel.hpp>
+
+namespace rigel::backends::reduce {
+
+/// Blocks that compute `Rows` rows of S at a time.
+template <class S, int Rows>
+struct Few {
+  using T = score_of<S>;
+  using Element = typename S::element;
+  using Operand = operand_t<S>;
+  static constexpr int rows = Rows, threads = 128, stages = 4;
+  static constexpr int states = Rows < threads / 32 ? threads / 32 : Rows;  // rows of a unit's state: some for each warp
+  static constexpr int vectors = 8, pitch = (vectors + 1) * 16;         // of a column in a slab; bytes, spread over banks
+  static constexpr int width = 16 / static_cast<int>(sizeof(Element));  // elements of a vector
+  static constexpr int slab_bytes = threads * pitch;
+  static constexpr int each = Rows == 1 ? 8 : 4;  // scores of a row that a thread has before it gives them away
+  static constexpr int score_bytes = Rows * each * threads * static_cast<int>(sizeof(T));
+  static constexpr int most_row_bytes = 32 * 1024;  // of all rows
+
+  template <bool largest>
+  using Extremum = reduce::Extremum<T, largest, Rows, threads, Rows>;
+  using Counter = reduce::Counter<T, Rows, threads, Rows>;
+  using Best = reduce::Best<T, states, threads>;
+
+  /// Operands of a row in shared memory, as whole vectors.
+  static constexpr std::int64_t row_length(std::int64_t k) { return (k + width - 1) / width * width; }
+  static constexpr std::int64_t row_bytes(std::int64_t k) {
+    return (Rows * row_length(k) * static_cast<std::int64_t>(sizeof(Operand)) + 15) / 16 * 16;
+  }
+  static constexpr int outlet_bytes(Reducer reducer) {
+    switch (reducer) {
+      case Reducer::minimum:
+      case Reducer::maximum: return Extremum<false>::shared_bytes;
+      case Reducer::count_below: return Counter::shared_bytes;
+      default: return Best::shared_bytes;
+    }
+  }
+  static constexpr int shared_bytes(Reducer reducer, std::int64_t k) {
+    return stages * slab_bytes + score_bytes + outlet_bytes(reducer) + static_cast<int>(row_bytes(k));
+  }
+  static constexpr int most_shared_bytes = stages * slab_bytes + score_bytes +
+                                           std::max(outlet_bytes(Reducer::minimum), outlet_bytes(Reducer::smallest)) +
+                                           most_row_bytes;
+
+  template <class Visit>
+  __device__ __forceinline__ static void visit(const Launch<T>& launch, void* shared, std::int64_t state,
+                                               const Visit& visit) {
+    using Kept = reduce::Kept<T>;
+    switch (launch.reducer) {
+      case Reducer::minimum: return visit(Extremum<false>{static_cast<Kept*>(shared)});
+      case Reducer::maximum: return visit(Extremum<true>{static_cast<Kept*>(shared)});
+      case Reducer::count_below: return visit(Counter{static_cast<std::int32_t*>(shared)});
+      default:
+        return visit(Best(launch.reducer == Reducer::largest, shared,
+                          reinterpret_cast<typename Best::One*>(launch.states) + state * launch.count, launch.count));
+    }
+  }
+};
+
+template <class S, int Rows>
+__global__ void __launch_bounds__(Few<S, Rows>::threads, 2)
+    reduce_few(const __grid_constant__ detail::Arguments<S, detail::ProgramFinish> g,
+               const __grid_constant__ Launch<score_of<S>> launch) {
+  using Shape = Few<S, Rows>;
+  using T = typename Shape::T;
+  using Element = typename Shape::Element;
+  using Operand = typename Shape::Operand;
+  constexpr int threads = Shape::threads, width = Shape::width, each = Shape::each, stages = Shape::stages;
+  extern __shared__ __attribute__((aligned(16))) unsigned char shared[];
+  auto* const scores = reinterpret_cast<T*>(shared + stages * Shape::slab_bytes);
+  auto* const of_outlet = shared + stages * Shape::slab_bytes + Shape::score_bytes;
+  auto* const of_rows = reinterpret_cast<Operand*>(of_outlet + Shape::outlet_bytes(launch.reducer));
+  const DeviceBlock block;
+  const int thread = static_cast<int>(threadIdx.x);
+  const S& s = g.one_semiring;
+
+  const unsigned slice = blockIdx.x / launch.units, unit = launch.first + (blockIdx.x - slice * launch.units),
+                 l = unit / launch.row_tiles;
+  const std::int64_t m0 = std::int64_t{unit - l * launch.row_tiles} * Rows, state = std::int64_t{blockIdx.x} * Shape::states;
+  const int rows = static_cast<int>(std::min<std::int64_t>(g.m - m0, Rows));
+  const auto all_tiles = static_cast<int>(static_cast<std::uint64_t>(g.n + threads - 1) / threads);
+  const int first_tile = static_cast<int>(slice) * launch.slice_tiles,
+            end_tile = std::min(first_tile + launch.slice_tiles, all_tiles);
+  // Vectors of a column, and the slabs that they come in.
+  const int vectors = static_cast<int>(g.k / width), slabs = (vectors + Shape::vectors - 1) / Shape::vectors;
+
+  const auto with_outlet = [&](const auto& use)
+                               __attribute__((always_inline)) { Shape::visit(launch, of_outlet, state, use); };
+  with_outlet([&](const auto& outlet) __attribute__((always_inline)) { outlet.begin(block); });
+  // Rows beyond the last one repeat it.
+  const auto length = static_cast<int>(Shape::row_length(g.k));
+  for (int i = thread; i < Rows * length; i += threads) {
+    const int row = i / length, k = i - row * length;
+    of_rows[i] = static_cast<Operand>(g.a.at(l, m0 + std::min(row, rows - 1), k));
+  }
+
+  // Starts the copies of the next slab. A thread copies one vector of every sixteenth column.
+  int next_tile = first_tile, next_slab = 0, next_stage = 0;
+  const auto start = [&] {
+    if (next_tile < end_tile) {
+      const std::int64_t n0 = std::int64_t{next_tile} * threads;
+      const int last = static_cast<int>(std::min<std::int64_t>(g.n - n0, threads)) - 1;
+      const int vector = thread % Shape::vectors;
+      unsigned char* const to = shared + next_stage * Shape::slab_bytes + vector * 16;
+      if (next_slab * Shape::vectors + vector < vectors) {
+        const Element* const from = &g.b.at(l, 0, n0) + (next_slab * Shape::vectors + vector) * width;
+#pragma unroll
+        for (int i = 0; i < Shape::vectors; ++i) {
+          const int column = thread / Shape::vectors + i * (threads / Shape::vectors);
+          arch::copy_async<16>(to + column * Shape::pitch, from + std::min(column, last) * g.b.column);
+        }
+      }
+      if (++next_slab == slabs) next_slab = 0, ++next_tile;
+      next_stage = next_stage + 1 == stages ? 0 : next_stage + 1;
+    }
+    arch::commit_copies();
+  };
+#pragma unroll
+  for (int i = 0; i < stages - 1; ++i) start();
+
+  int stage = 0, taken = 0;  // scores that a thread has of each row
+#pragma unroll 1
+  for (int tile = first_tile; tile < end_tile; ++tile) {
+    T x[Rows];
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) x[r] = S::identity();
+#pragma unroll 1
+    for (int slab = 0; slab < slabs; ++slab) {
+      arch::wait_for_copies<stages - 2>();
+      __syncthreads();
+      start();
+      const unsigned char* const own = shared + stage * Shape::slab_bytes + thread * Shape::pitch;
+      stage = stage + 1 == stages ? 0 : stage + 1;
+      const int before = slab * Shape::vectors;
+      const auto add_vector = [&](int v) __attribute__((always_inline)) {
+        const auto vector = tile::Chunk<Element, width>::load(reinterpret_cast<const Element*>(own + v * 16));
+        const int k = (before + v) * width;
+        constexpr int part = std::min(width, 16 / static_cast<int>(sizeof(Operand)));
+#pragma unroll
+        for (int w = 0; w < width; w += part) {
+#pragma unroll
+          for (int r = 0; r < Rows; ++r) {
+            const auto a = tile::Chunk<Operand, part>::load(of_rows + r * length + k + w);
+#pragma unroll
+            for (int i = 0; i < part; ++i)
+              x[r] = step(s, x[r], a.value[i], static_cast<Operand>(vector.value[w + i]), std::int64_t{k + w + i});
+          }
+        }
+      };
+      if (before + Shape::vectors <= vectors) {
+#pragma unroll
+        for (int v = 0; v < Shape::vectors; ++v) add_vector(v);
+      } else {
+#pragma unroll 1
+        for (int v = 0; before + v < vectors; ++v) add_vector(v);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) scores[(r * each + taken) * threads + thread] = x[r];
+    if (++taken < each && tile + 1 < end_tile) continue;
+    // The thread's columns of the last `taken` tiles.
+    const std::int64_t n = std::int64_t{tile + 1 - taken} * threads + thread;
+    const std::int64_t left = (g.n - n + threads - 1) / threads;
+    const int count = static_cast<int>(std::clamp<std::int64_t>(left, 0, taken));
+    taken = 0;
+#pragma unroll 1
+    for (int r = 0; r < Rows; ++r) {
+      T* const of_row = scores + r * each * threads + thread;
+      const int present = r < rows ? count : 0;
+      if (!g.finish.program.empty())
+#pragma unroll 1
+        for (int i = 0; i < present; ++i)
+          of_row[i * threads] = g.finish.program(of_row[i * threads], m0 + r, n + i * threads, l);
+      const Part<T, each> part{.first = of_row,
+                               .apart = threads,
+                               .count = present,
+                               .group = r,
+                               .row = r,
+                               .n = static_cast<std::int32_t>(n),
+                               .step = threads,
+                               .self = launch.exclude_self ? m0 + r : -1};
+      with_outlet([&](const auto& outlet) __attribute__((always_inline)) {
+        if constexpr (requires { outlet.take(block, part, launch.below); })
+          outlet.take(block, part, launch.below);
+        else
+          outlet.take(block, part);
+      });
+    }
+  }
+
+  with_outlet([&](const auto& outlet) __attribute__((always_inline)) {
+    const reduce::Rows at{l, m0, rows, state};
+    if constexpr (requires { outlet.end(block, launch, at, 1); })
+      outlet.end(block, launch, at, 1);
+    else
+      outlet.end(block, launch, at);
+  });
+}
+
+}  // namespace rigel::backends::reduce

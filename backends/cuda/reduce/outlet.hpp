@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What becomes of a row of scores whose tiles one block computes after the other, in place of a store. An outlet has
+//
+//     begin(block)        before the first tile
+//     take(block, part)   some scores of one row, for each thread: tiles in ascending order of columns, and in a tile a row's columns, too
+//     end(block, …)       after the last one: results, or what a later launch joins to those of other slices of the columns
+//
+// A thread always takes the same columns of a row, modulo how many threads share the row. `Block` is a block of threads: that of a GPU,
+// or one that a test emulates.
+//
+//   Extremum      minimum and maximum: the best of each thread, joined at the end
+//   Counter       count_below, likewise
+//   Lanes         sum and log_sum_exp: the lanes of detail::lanes in shared memory, in the reference's order
+//   Best          smallest and largest: scores that precede a row's k-th are gathered in shared memory. When a row's place is full, warps
+//                 merge what has been gathered with the rows' sorted lists in global memory.
+#pragma once
+
+#include <rigel/detail/reduction.hpp>
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace rigel::backends::reduce {
+
+/// One launch of a call. Its units are tiles of rows, of all matrices, and the columns of each are cut into slices.
+template <class T>
+struct Launch {
+  detail::ReducedOutputs outputs;
+  detail::Below<T> below;
+  Reducer reducer;
+  bool exclude_self;
+  std::int32_t count;          // results of a row
+  std::int32_t slices;         // of the columns,
+  std::int32_t slice_tiles;    // of so many tiles each; the last one may have fewer
+  std::int64_t rows;           // of a matrix,
+  std::uint32_t row_tiles;     // in so many tiles
+  std::uint32_t first, units;  // of this launch
+  std::byte* states;           // of slices: results of each unit's rows, slice by slice; of Best always
+};
+
+/// Scores of one row of a tile that a thread takes: `count` of at most `most` in shared memory, every `apart`-th. Their columns in the matrix
+/// are n, n + step, …; `self` is the one that is left out, or −1.
+template <class T, int most>
+struct Part {
+  const T* first;
+  int apart, count;
+  int group, row;  // number among the thread's rows, and in the tile
+  std::int32_t n, step;
+  std::int64_t self;
+
+  RIGEL_MEMBER T operator()(int i) const { return first[i * apart]; }
+  RIGEL_MEMBER bool is_self(int i) const { return n + i * step == self; }
+  /// Whether is(score) holds for any score, without a branch for each.
+  template <class Is>
+  RIGEL_MEMBER bool any(const Is& is) const {
+    bool found = false;
+    if (count == most) {
+#pragma unroll
+      for (int i = 0; i < most; ++i) found |= is((*this)(i));
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < count; ++i) found |= is((*this)(i));
+    }
+    return found;
+  }
+};
+
+/// A score and its column, in 32 bits; −1: none.
+template <class T>
+struct Kept {
+  T value;
+  std::int32_t n;
+  RIGEL_MEMBER detail::Found<T> found() const { return {value, n}; }
+};
+/// The extremum of two, as detail::extremum() says.
+template <bool largest, class T>
+RIGEL_FUNCTION Kept<T> extremum(const Kept<T>& x, const Kept<T>& y) {
+  const bool of_y = detail::value_replaces<largest>(y.value, x.value),
+             of_x = detail::value_replaces<largest>(x.value, y.value);
+  const bool second = x.n < 0 || (y.n >= 0 && (of_y || (!of_x && y.n < x.n)));
+  return {second ? y.value : x.value, second ? y.n : x.n};
+}
+
+/// The block's rows in the outputs: matrix l, from row m on, `rows` of them; and in the states of this slice.
+struct Rows {
+  std::int64_t l, m;
+  int rows;
+  std::int64_t state;  // number of the first row's, among those of all slices
+};
+
+// ---- minimum and maximum ---------------------------------------------------------------------------------------------
+
+template <class T, bool largest, int rows_of_tile, int threads, int groups>
+struct Extremum {
+  using State = Kept<T>;
+  static constexpr int shared_bytes = groups * threads * static_cast<int>(sizeof(State));
+  State* states;  // of the threads
+
+  template <class Block>
+  RIGEL_MEMBER void begin(const Block& block) const {
+#pragma unroll
+    for (int g = 0; g < groups; ++g) states[g * threads + block.thread()] = {T(0), -1};
+  }
+
+  template <class Block, int most>
+  RIGEL_MEMBER void take(const Block& block, const Part<T, most>& part) const {
+    State& mine = states[part.group * threads + block.thread()];
+    State best = mine;
+    if (best.n >= 0 && best.value != best.value) return;  // the first NaN stays
+    const T value = best.value;
+    if (best.n >= 0 && !part.any([&](T score) { return largest ? !(score <= value) : !(score >= value); })) return;
+#pragma unroll 1
+    for (int i = 0; i < part.count; ++i) {
+      const T score = part(i);
+      if (!part.is_self(i) && (best.n < 0 || detail::value_replaces<largest>(score, best.value)))
+        best = {score, part.n + i * part.step};
+    }
+    mine = best;
+  }
+
+  template <class Block>
+  RIGEL_MEMBER void end(const Block& block, const Launch<T>& launch, const Rows& at, int group_rows) const {
+    block.sync();
+    for (int row = block.thread(); row < at.rows; row += threads) {
+      const State* const of_row = states + row / group_rows * threads + row % group_rows;
+      State best = of_row[0];
+      for (int other = group_rows; other < threads; other += group_rows) best = extremum<largest>(best, of_row[other]);
+      if (launch.slices == 1)
+        launch.outputs.template store<largest>(best.found(), at.l, at.m + row);
+      else
+        reinterpret_cast<State*>(launch.states)[at.state + row] = best;
+    }
+  }
+
+  /// Joins the slices of one row, which are `apart` states apart, by a warp, and stores the result.
+  template <class Block>
+  RIGEL_MEMBER static void join(const Block& block, const Launch<T>& launch, std::int64_t state, std::int64_t apart,
+                                std::int64_t l, std::int64_t m, State* shared) {
+    const State* const states = reinterpret_cast<const State*>(launch.states) + state;
+    const int lane = block.thread() % 32;
+    State* const of_warp = shared + block.thread() - lane;
+    State best{T(0), -1};
+#pragma unroll 4
+    for (int s = lane; s < launch.slices; s += 32) best = extremum<largest>(best, states[s * apart]);
+    of_warp[lane] = best;
+    block.sync_warp();
+    if (lane != 0) return;
+    for (int other = 1; other < 32; ++other) best = extremum<largest>(best, of_warp[other]);
+    launch.outputs.template store<largest>(best.found(), l, m);
+  }
+};
+
+// ---- counts ----------------------------------------------------------------------------------------------------------
+
+template <class T, int rows_of_tile, int threads, int groups>
+struct Counter {
+  using State = std::int32_t;
+  static constexpr int shared_bytes = groups * threads * static_cast<int>(sizeof(State));
+  State* states;
+
+  template <class Block>
+  RIGEL_MEMBER void begin(const Block& block) const {
+#pragma unroll
+    for (int g = 0; g < groups; ++g) states[g * threads + block.thread()] = 0;
+  }
+
+  template <class Block, int most>
+  RIGEL_MEMBER void take(const Block& block, const Part<T, most>& part, const detail::Below<T>& below) const {
+    State counted = 0;
+#pragma unroll 4
+    for (int i = 0; i < part.count; ++i) counted += !part.is_self(i) && below(part(i));
+    states[part.group * threads + block.thread()] += counted;
+  }
+
+  template <class Block>
+  RIGEL_MEMBER void end(const Block& block, const Launch<T>& launch, const Rows& at, int group_rows) const {
+    block.sync();
+    for (int row = block.thread(); row < at.rows; row += threads) {
+      const State* const of_row = states + row / group_rows * threads + row % group_rows;
+      State counted = 0;
+      for (int other = 0; other < threads; other += group_rows) counted += of_row[other];
+      if (launch.slices == 1)
+        launch.outputs.store(std::int64_t{counted}, at.l, at.m + row);
+      else
+        reinterpret_cast<State*>(launch.states)[at.state + row] = counted;
+    }
+  }
+
+  template <class Block>
+  RIGEL_MEMBER static void join(const Block& block, const Launch<T>& launch, std::int64_t state, std::int64_t apart,
+                                std::int64_t l, std::int64_t m, State* shared) {
+    const State* const states = reinterpret_cast<const State*>(launch.states) + state;
+    const int lane = block.thread() % 32;
+    State* const of_warp = shared + block.thread() - lane;
+    State counted = 0;
+#pragma unroll 4
+    for (int s = lane; s < launch.slices; s += 32) counted += states[s * apart];
+    of_warp[lane] = counted;
+    block.sync_warp();
+    if (lane != 0) return;
+    for (int other = 1; other < 32; ++other) counted += of_warp[other];
+    launch.outputs.store(std::int64_t{counted}, l, m);
+  }
+};
+
+// ---- sums ------------------------------------------------------------------------------------------------------------
+
+/// Lane j takes the columns j, j + lanes, … in ascending order. Columns are not cut into slices: the order is the reference's.
+template <class T, class Lane, int rows_of_tile, int threads>
+struct Lanes {
+  static constexpr int lanes = detail::lanes;
+  static constexpr int shared_bytes = lanes * rows_of_tile * static_cast<int>(sizeof(Lane));
+  Lane* sums;  // lane by lane, those of all rows
+
+  template <class Block>
+  RIGEL_MEMBER void begin(const Block& block) const {
+    for (int i = block.thread(); i < lanes * rows_of_tile; i += threads) sums[i] = Lane();
+  }
+
+  template <class Block, int most>
+  RIGEL_MEMBER void take(const Block&, const Part<T, most>& part) const {
+    constexpr int unrolled = sizeof(Lane) == sizeof(double) ? 4 : 1;  // an exponential is long
+#pragma unroll unrolled
+    for (int i = 0; i < part.count; ++i)
+      if (!part.is_self(i)) {
+        Lane& lane = sums[(part.n + i * part.step) % lanes * rows_of_tile + part.row];
+        Lane sum = lane;
+        sum.add(part(i));
+        lane = sum;
+      }
+  }
+
+  template <class Block>
+  RIGEL_MEMBER void end(const Block& block, const Launch<T>& launch, const Rows& at) const {
+    block.sync();
+    for (int row = block.thread(); row < at.rows; row += threads) {
+      Lane* const of_row = sums + row;
+#pragma unroll 1
+      for (int half = lanes / 2; half > 0; half /= 2)
+#pragma unroll 1
+        for (int j = 0; j < half; ++j) {
+          Lane sum = of_row[j * rows_of_tile];
+          sum.add(of_row[(j + half) * rows_of_tile]);
+          of_row[j * rows_of_tile] = sum;
+        }
+      launch.outputs.store(of_row[0].result(), at.l, at.m + row);
+    }
+  }
+};
+
+// ---- the k best ------------------------------------------------------------------------------------------------------
+
+/// Numbers as unsigned keys in the order of results: ascending, or descending if `largest`. NaN, which counts as larger than all numbers, is
+/// last or first; zeros are equal.
+template <class T>
+struct Order {
+  using Key = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  static constexpr Key none = std::numeric_limits<Key>::max();  // after all numbers and NaN
+  static constexpr Key sign = Key(1) << (8 * sizeof(Key) - 1);
+  bool largest;
+
+  RIGEL_MEMBER Key key_of_nan() const { return largest ? 0 : none - 1; }
+  RIGEL_MEMBER Key key(T value) const {
+    if (value != value) return key_of_nan();
+    const Key bits = __builtin_bit_cast(Key, value + T(0));
+    const Key ascending = bits & sign ? ~bits : bits | sign;
+    return largest ? ~ascending : ascending;
+  }
+  RIGEL_MEMBER T value(Key key) const {
+    if (key == key_of_nan()) return std::numeric_limits<T>::quiet_NaN();
+    const Key ascending = largest ? ~key : key;
+    return __builtin_bit_cast(T, ascending & sign ? ascending ^ sign : ~ascending);
+  }
+};
+
+/// A key and its column, ordered by both.
+template <class Key>
+struct alignas(2 * sizeof(Key)) Entry {
+  Key key;
+  std::uint32_t n;
+  /// No score.
+  RIGEL_MEMBER static constexpr Entry none() {
+    return {std::numeric_limits<Key>::max(), std::numeric_limits<std::uint32_t>::max()};
+  }
+  RIGEL_MEMBER bool precedes(const Entry& other) const { return key < other.key || (key == other.key && n < other.n); }
+};
+
+/// How many entries of a row wait in shared memory: one for each lane of a warp, which merges them.
+inline constexpr int waiting_entries = 32;
+/// The largest k: a lane holds so many entries of a row's list.
+inline constexpr int entries_of_lane = 4, most_best = 32 * entries_of_lane;
+
+/// list = the first `count` of what the sorted list and `waiting` entries hold, by the lanes of one warp. An entry's place is how many
+/// entries precede it. Returns the last one.
+template <class Block, class Key>
+RIGEL_FUNCTION Entry<Key> merge(const Block& block, Entry<Key>* list, int count, const Entry<Key>* waiting,
+                                int waiting_count) {
+  using One = Entry<Key>;
+  const int lane = block.thread() % 32;
+  const One own = lane < waiting_count ? waiting[lane] : One::none();
+  One listed[entries_of_lane];
+  int places[entries_of_lane], own_place = 0;
+#pragma unroll
+  for (int j = 0; j < entries_of_lane; ++j) {
+    const int at = lane + 32 * j;
+    listed[j] = at < count ? list[at] : One::none();
+    places[j] = at;
+  }
+#pragma unroll 1
+  for (int i = 0; i < waiting_count; ++i) {
+    const One next = waiting[i];
+    int before = std::popcount(block.ballot(own.precedes(next)));
+#pragma unroll
+    for (int j = 0; j < entries_of_lane; ++j)
+      if (32 * j < count) {
+        const bool follows = next.precedes(listed[j]);
+        places[j] += follows;
+        before += std::popcount(block.ballot(lane + 32 * j < count && !follows));
+      }
+    if (lane == i) own_place = before;
+  }
+  block.sync_warp();  // all have read
+#pragma unroll
+  for (int j = 0; j < entries_of_lane; ++j)
+    if (lane + 32 * j < count && places[j] < count) list[places[j]] = listed[j];
+  if (lane < waiting_count && own_place < count) list[own_place] = own;
+  block.sync_warp();
+  return list[count - 1];
+}
+
+template <class T, int rows_of_tile, int threads>
+struct Best {
+  using Key = typename Order<T>::Key;
+  using One = Entry<Key>;
+  static constexpr int capacity = waiting_entries, warps = threads / 32;
+  static constexpr int shared_bytes =
+      rows_of_tile * ((capacity + 1) * static_cast<int>(sizeof(One)) + static_cast<int>(sizeof(int)));
+
+  Order<T> order;
+  One* waiting;  // of each row, `capacity`
+  One* last;     // of each row's list
+  int* counts;   // how many wait, or more: then some found no place
+  One* lists;    // of each row, `count` in order
+  int count;
+
+  RIGEL_MEMBER Best(bool largest, void* shared, One* of_rows, int most) : order{largest}, lists(of_rows), count(most) {
+    waiting = static_cast<One*>(shared);
+    last = waiting + rows_of_tile * capacity;
+    counts = reinterpret_cast<int*>(last + rows_of_tile);
+  }
+
+  template <class Block>
+  RIGEL_MEMBER void begin(const Block& block) const {
+    for (int row = block.thread(); row < rows_of_tile; row += threads) {
+      last[row] = One::none();
+      counts[row] = 0;
+    }
+    for (int i = block.thread(); i < rows_of_tile * count; i += threads) lists[i] = One::none();
+    block.sync();
+  }
+
+  template <class Block, int most>
+  RIGEL_MEMBER void take(const Block& block, const Part<T, most>& part) const {
+    static_assert(most <= 32);
+    std::uint32_t pending = 0;  // scores that precede the last one of the row's list and have no place yet
+    if (part.count > 0) {
+      const One bound = last[part.row];
+      const bool is_number = bound.key < One::none().key - 1 && bound.key > 0;
+      const T value = order.value(bound.key);
+      const bool largest = order.largest;
+      if (!is_number || part.any([&](T score) { return largest ? !(score <= value) : score < value; }))
+#pragma unroll 1
+        for (int i = 0; i < part.count; ++i)
+          if (!part.is_self(i) && entry(part, i).precedes(bound)) pending |= std::uint32_t{1} << i;
+    }
+    gather(block, part.row, pending, [&](int i) { return entry(part, i); });
+  }
+
+  template <class Block>
+  RIGEL_MEMBER void end(const Block& block, const Launch<T>& launch, const Rows& at) const {
+    block.sync();
+    merge_rows(block, 1);
+    block.sync();
+    if (launch.slices > 1) return;  // the lists are what is joined
+    for (int i = block.thread(); i < at.rows * count; i += threads)
+      store(launch, lists[i], at.l, at.m + i / count, i % count);
+  }
+
+  /// Joins the slices of one row, which are `apart` rows' states apart, by a block, and stores the results.
+  template <class Block>
+  RIGEL_MEMBER static void join(const Block& block, const Launch<T>& launch, std::int64_t state, std::int64_t apart,
+                                std::int64_t l, std::int64_t m, void* shared) {
+    constexpr int at_a_time = 8;
+    const int thread = block.thread(), most = launch.count, all = (launch.slices - 1) * most;
+    const Best outlet(launch.reducer == Reducer::largest, shared, reinterpret_cast<One*>(launch.states) + state * most,
+                      most);
+    if (thread < rows_of_tile) {
+      outlet.last[thread] = outlet.lists[most - 1];
+      outlet.counts[thread] = 0;
+    }
+    block.sync();
+#pragma unroll 1
+    for (int first = thread; first - thread < all; first += at_a_time * threads) {
+      const auto other = [&](int i) {
+        const int number = first + i * threads, before = number / most;
+        return outlet.lists[(before + 1) * apart * most + (number - before * most)];
+      };
+      const One bound = outlet.last[0];
+      std::uint32_t pending = 0;
+#pragma unroll
+      for (int i = 0; i < at_a_time; ++i)
+        if (first + i * threads < all) pending |= std::uint32_t{other(i).precedes(bound)} << i;
+      outlet.gather(block, 0, pending, other);
+    }
+    block.sync();
+    outlet.merge_rows(block, 1);
+    block.sync();
+    for (int i = thread; i < most; i += threads) outlet.store(launch, outlet.lists[i], l, m, i);
+  }
+
+ private:
+  template <int most>
+  RIGEL_MEMBER One entry(const Part<T, most>& part, int i) const {
+    One e;
+    e.key = order.key(part(i));
+    e.n = static_cast<std::uint32_t>(part.n + i * part.step);
+    return e;
+  }
+
+  /// Gathers the `pending` ones of a thread's entries that precede the last one of the row's list, and merges when a row's place is full. All
+  /// threads call it.
+  template <class Block, class EntryOf>
+  RIGEL_MEMBER void gather(const Block& block, int row, std::uint32_t pending, const EntryOf& entry_of) const {
+    while (true) {
+      for (std::uint32_t rest = pending; rest != 0; rest &= rest - 1) {
+        const int i = std::countr_zero(rest);
+        const One next = entry_of(i);
+        if (next.precedes(last[row])) {
+          const int place = block.add_one(counts + row);
+          if (place >= capacity) break;
+          waiting[row * capacity + place] = next;
+        }
+        pending &= ~(std::uint32_t{1} << i);
+      }
+      if (!block.any(pending != 0)) return;
+      merge_rows(block, capacity / 2);
+      block.sync();
+    }
+  }
+
+  /// Merges the lists of rows for which at least so many entries wait. Each warp has rows of its own.
+  template <class Block>
+  RIGEL_MEMBER void merge_rows(const Block& block, int least) const {
+    constexpr int of_warp = rows_of_tile / warps;
+    static_assert(rows_of_tile % warps == 0);
+    const int thread = block.thread(), lane = thread % 32, begin = thread / 32 * of_warp;
+#pragma unroll 1
+    for (int first = 0; first < of_warp; first += 32) {
+      const int mine = first + lane;
+      const bool merges = mine < of_warp && counts[begin + mine] >= least;
+#pragma unroll 1
+      for (std::uint32_t rest = block.ballot(merges); rest != 0; rest &= rest - 1) {
+        const int row = begin + first + std::countr_zero(rest), gathered = counts[row];
+        const One bound = merge(block, lists + std::int64_t{row} * count, count, waiting + row * capacity,
+                                gathered < capacity ? gathered : capacity);
+        if (lane == 0) {
+          last[row] = bound;
+          counts[row] = 0;
+        }
+      }
+    }
+  }
+
+  RIGEL_MEMBER void store(const Launch<T>& launch, const One& e, std::int64_t l, std::int64_t m, std::int64_t i) const {
+    const bool exists = e.key != One::none().key;
+    const detail::Found<T> found{exists ? order.value(e.key) : T(0), exists ? std::int64_t{e.n} : detail::no_place};
+    if (order.largest)
+      launch.outputs.template store<true>(found, l, m, i);
+    else
+      launch.outputs.template store<false>(found, l, m, i);
+  }
+};
+
+}  // namespace rigel::backends::reduce

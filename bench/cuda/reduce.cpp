@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Times of reductions of distances on the default CUDA device: every kernel of reduce() that covers a task, and the one that Rigel chooses.
+//
+//     bench_reduce [<leading part of a task's name> [<leading part of a kernel's name>]]
+//
+// Prints lines of JSON: first the machine, then one for each task and kernel, with the median device seconds of up to 11 calls after
+// others, the predicted seconds and pairs per second. Results are compared with those of strips of scores with the reference's bits: how
+// many values and indices differ, and the largest relative difference of values. Exit status 1 if a kernel that promises these bits has others.
+#include <bench/cuda/device.hpp>
+#include <bench/machine.hpp>
+#include <rigel/neighbors.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+using bench::Exec;
+
+enum class Call { nearest, assign, logsumexp };
+struct Task {
+  const char* name;
+  Call call;
+  int m, n, k, count;
+};
+
+/// The median device seconds of 11 calls after 3 others; of fewer, if they take long.
+template <class Enqueue>
+double median(const Exec& exec, const Enqueue& enqueue) {
+  const bench::Stopwatch watch(exec);
+  const double first = watch.seconds(enqueue);
+  const int calls = first > 0.5 ? 1 : first > 0.05 ? 5 : 11;
+  for (int i = 0; i < (calls > 1 ? 2 : 0); ++i) watch.seconds(enqueue);
+  std::vector<double> times;
+  for (int i = 0; i < calls; ++i) times.push_back(watch.seconds(enqueue));
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+/// Whether all kernels keep their promises.
+template <class T, class Metric>
+bool measure(const Exec& exec, const Task& task, const Metric& metric, const std::string& wanted) {
+  const auto x = bench::uninitialized<T>(task.m, task.k), z = bench::uninitialized<T>(task.n, task.k);
+  bench::fill(exec, x, 1, bench::Numbers::normal);
+  bench::fill(exec, z, 2, bench::Numbers::normal);
+  const bench::Matrix<float> values = bench::uninitialized<float>(task.m, task.count);
+  const bench::Matrix<int> indices = bench::uninitialized<int>(task.m, task.count);
+  const auto values_of_row = Kokkos::subview(values, Kokkos::ALL, 0);
+  const auto indices_of_row = Kokkos::subview(indices, Kokkos::ALL, 0);
+  const rigel::epilogue::Program last = rigel::epilogue::scale(-0.5f);
+  const auto with_arguments = [&](const auto& use) {
+    switch (task.call) {
+      case Call::nearest: return use(rigel::reducer::smallest{task.count}, values, indices, rigel::epilogue::Program{});
+      case Call::assign: return use(rigel::reducer::minimum{}, values_of_row, indices_of_row, rigel::epilogue::Program{});
+      default: return use(rigel::reducer::log_sum_exp{}, values_of_row, rigel::no_output, last);
+    }
+  };
+  const auto call = [&](const rigel::ReduceOptions& options) {
+    with_arguments([&](const auto& reducer, const auto& v, const auto& i, const rigel::epilogue::Program& program) {
+      rigel::reduce_distances(exec, x, z, metric, reducer, v, i, program, options);
+    });
+  };
+  std::vector<rigel::Candidate<rigel::Reduction>> candidates;
+  with_arguments([&](const auto& reducer, const auto& v, const auto& i, const rigel::epilogue::Program& program) {
+    rigel::detail::with_points(
+        exec, x, z, metric, reducer, v, i, program, rigel::ReduceOptions{}, "reduce_distances",
+        [&](const rigel::Reduction& p, const rigel::detail::RowPass*) { candidates = rigel::candidates(p); });
+  });
+
+  const auto host_values = Kokkos::create_mirror_view(values);
+  const auto host_indices = Kokkos::create_mirror_view(indices);
+  const auto results = [&] {
+    Kokkos::deep_copy(host_values, values);
+    Kokkos::deep_copy(host_indices, indices);
+  };
+  Kokkos::deep_copy(indices, 0);
+  call({.require = rigel::Promise::reference_bits, .kernel = "portable.strips_of_chains"});
+  exec.fence();
+  results();
+  const std::size_t size = values.size();
+  const std::vector<float> right(host_values.data(), host_values.data() + size);
+  const std::vector<int> right_indices(host_indices.data(), host_indices.data() + size);
+
+  bool kept = true;
+  for (const auto& candidate : candidates) {
+    const std::string& name = candidate.kernel->info.name;
+    // The reference takes seconds.
+    if (!candidate.status || !name.starts_with(wanted) || name.starts_with("reference")) continue;
+    Kokkos::deep_copy(values, -7);
+    const double seconds = median(exec, [&] { call({.kernel = name}); });
+    exec.fence();
+    results();
+    std::size_t other_values = 0, other_indices = 0;
+    double worst = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      const double a = right[i], b = host_values.data()[i];
+      other_values += a != b;
+      other_indices += right_indices[i] != host_indices.data()[i];
+      worst = std::max(worst, a == b ? 0 : std::abs(a - b) <= std::abs(a) ? std::abs(a - b) / std::abs(a) : 1.);
+    }
+    if (covers(candidate.kernel->info.promises, rigel::Promise::reference_bits))
+      kept = kept && other_values + other_indices == 0;
+    std::printf(
+        "{\"task\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"results\": %d, \"kernel\": \"%s\", \"chosen\": %s, "
+        "\"seconds\": %.4g, "
+        "\"predicted\": %.3g, \"pairs_per_second\": %.4g, \"workspace\": %zu, \"other_values\": %zu, \"other_indices\": "
+        "%zu, "
+        "\"difference\": %.3g}\n",
+        task.name, task.m, task.n, task.k, task.count, name.c_str(), candidate.chosen ? "true" : "false", seconds,
+        candidate.seconds, double(task.m) * task.n * task.k / seconds, candidate.workspace.bytes, other_values,
+        other_indices, worst);
+    std::fflush(stdout);
+  }
+  return kept;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (!bench::has_gpu("bench_reduce")) return 77;
+  const Kokkos::ScopeGuard kokkos(argc, argv);
+  const Exec exec;
+  std::printf("{%s}\n", bench::machine(exec).c_str());
+  const std::string task = argc > 1 ? argv[1] : "", kernel = argc > 2 ? argv[2] : "";
+  bool kept = true;
+  const auto run = [&]<class T, class Metric>(const Task& t, const Metric& metric) {
+    if (std::string(t.name).starts_with(task)) kept = measure<T>(exec, t, metric, kernel) && kept;
+  };
+  constexpr rigel::metric::squared_euclidean squares;
+  constexpr rigel::metric::euclidean euclidean;
+  constexpr rigel::metric::manhattan manhattan;
+  run.operator()<float>(Task{"nearest_10_manhattan", Call::nearest, 100000, 100000, 64, 10}, manhattan);
+  run.operator()<float>(Task{"nearest_10_squares", Call::nearest, 100000, 100000, 64, 10}, squares);
+  run.operator()<float>(Task{"nearest_10_euclidean", Call::nearest, 100000, 100000, 64, 10}, euclidean);
+  run.operator()<float>(Task{"nearest_100_manhattan", Call::nearest, 100000, 100000, 64, 100}, manhattan);
+  run.operator()<float>(Task{"nearest_100_squares", Call::nearest, 100000, 100000, 64, 100}, squares);
+  run.operator()<float>(Task{"one_query_f32", Call::nearest, 1, 1000000, 128, 10}, euclidean);
+  run.operator()<rigel::half>(Task{"one_query_f16", Call::nearest, 1, 1000000, 128, 10}, euclidean);
+  run.operator()<float>(Task{"assign_128", Call::assign, 1000000, 1024, 128, 1}, squares);
+  run.operator()<float>(Task{"assign_16", Call::assign, 1000000, 8192, 16, 1}, squares);
+  run.operator()<float>(Task{"assign_manhattan", Call::assign, 100000, 1024, 128, 1}, manhattan);
+  run.operator()<float>(Task{"logsumexp", Call::logsumexp, 100000, 100000, 64, 1}, squares);
+  return kept ? 0 : 1;
+}
