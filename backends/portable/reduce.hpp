@@ -503,7 +503,8 @@ class Strips {
     const std::size_t fits =
         on_device ? device_bytes : host_bytes * static_cast<std::size_t>(std::max(p.execution.concurrency, 1));
     const std::size_t budget = std::min(fits, limit_ / 2);
-    shape_.columns = std::min(whole(std::max<std::int64_t>(p.scores.n, 1)), on_device ? device_columns : host_columns);
+    const std::int64_t most_columns = on_device && !is_weighted(p.reducer) ? device_columns : host_columns;
+    shape_.columns = std::min(whole(std::max<std::int64_t>(p.scores.n, 1)), most_columns);
     while (shape_.columns > vector && row_bytes() > budget) shape_.columns = whole(shape_.columns / 2);
     const std::int64_t all_rows = std::max<std::int64_t>(p.scores.m, 1);
     const auto rows_that_fit = static_cast<std::int64_t>(budget / row_bytes());
@@ -515,7 +516,7 @@ class Strips {
     measure();
   }
   const detail::StripShape& shape() const { return shape_; }
-  detail::PartNeeds needs() const { return detail::needs_of_strips(problem_, shape_); }
+  detail::PartNeeds needs() const { return detail::needs_of_strips(problem_, shape_, is_weighted(problem_.reducer)); }
 
   /// Makes strips smaller until the contraction's kernel has room, too, or none computes them.
   detail::PartNeeds fit() {
@@ -529,6 +530,7 @@ class Strips {
  private:
   static constexpr std::size_t device_bytes = 32 << 20, host_bytes = 512 << 10;
   static constexpr std::int64_t vector = 64;  // scores: rows of strips begin at multiples of it, and lanes of sums divide it
+  // Those of weighted reducers are host_columns everywhere: so many products are added in the scores' type.
   static constexpr std::int64_t device_columns = 16384, host_columns = 1024;
   static_assert(vector % detail::lanes == 0);
   static std::int64_t whole(std::int64_t columns) { return (columns + vector - 1) / vector * vector; }
@@ -558,7 +560,8 @@ class Strips {
     const auto rows = static_cast<std::size_t>(shape_.matrices * shape_.rows);
     shape_.pitch = shape_.columns;
     shape_.score_bytes = detail::aligned(rows * static_cast<std::size_t>(shape_.pitch) * size_of(problem_.scores.c.type));
-    shape_.state_bytes = detail::aligned(rows * state_);
+    shape_.state_bytes =
+        is_weighted(problem_.reducer) ? detail::WeightedState(problem_, shape_).bytes : detail::aligned(rows * state_);
   }
 
   const Reduction& problem_;
@@ -611,6 +614,7 @@ struct StripsKernel {
   static Status supports(const Kernel<Reduction>&, const Reduction& p) {
     if (chains && !covers(p.require, Promise::reference_bits))
       return {Decline::promises, "serves calls that require reference_bits"};
+    if (is_weighted(p.reducer)) return {Decline::other, "reduces scores alone, not rows of V"};
     const Reduction q = form(p);
     return strips_of(q).needs().status;
   }
@@ -672,12 +676,5 @@ struct StripsKernel {
     return k;
   }
 };
-
-/// Calls add(kernel) for the kernels of this family.
-template <class Spaces, class Add>
-void add_reductions(const Add& add) {
-  add(StripsKernel<Spaces, false>::make("strips"));
-  add(StripsKernel<Spaces, true>::make("strips_of_chains"));
-}
 
 }  // namespace rigel::backends::portable

@@ -77,6 +77,40 @@ static void reduce(const Exec& exec, const std::string& label, const Reduction& 
       });
 }
 
+/// The same for weighted reducers, with whole rows of scores: first they become weights, then one work item makes one result of a row,
+/// n ascending, in double.
+template <class T, class Exec>
+static void reduce_weighted(const Exec& exec, const std::string& label, const Reduction& p, const detail::Strip& strip,
+                            T* scores) {
+  using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+  const auto outputs = detail::ReducedOutputs::of(p);
+  const auto v = detail::WeightReader::of(p.weights);
+  const std::int64_t rows = strip.rows, columns = strip.columns, pitch = strip.pitch, l0 = strip.l, m0 = strip.m,
+                     count = p.count;
+  const bool exclude_self = p.exclude_self, softmax = p.reducer == Reducer::softmax_weighted;
+  if (softmax)
+    Kokkos::parallel_for(
+        label, detail::by_argument(Policy(exec, 0, strip.row_count())), KOKKOS_LAMBDA(const std::int64_t r) {
+          T* const row = scores + r * pitch;
+          T most = -std::numeric_limits<T>::infinity();
+          for (std::int64_t n = 0; n < columns; ++n)
+            if ((!exclude_self || n != m0 + r % rows) && row[n] > most) most = row[n];
+          for (std::int64_t n = 0; n < columns; ++n) row[n] = detail::softmax_weight(row[n], most);
+        });
+  Kokkos::parallel_for(
+      label, detail::by_argument(Policy(exec, 0, strip.row_count() * count)), KOKKOS_LAMBDA(const std::int64_t i) {
+        const std::int64_t r = i / count, d = i % count, l = l0 + r / rows, m = m0 + r % rows;
+        double sum = 0, total = 0;
+        for (std::int64_t n = 0; n < columns; ++n) {
+          if (exclude_self && n == m) continue;
+          const auto weight = static_cast<double>(scores[r * pitch + n]);
+          sum = math::add(sum, math::multiply(weight, v(l, n, d)));
+          total += weight;
+        }
+        outputs.store(softmax ? sum / total : sum, l, m, d);
+      });
+}
+
 /// Whole rows of the scores, in as much memory as the call allows, at least one.
 inline detail::StripShape reduction_shape(const Reduction& p) {
   constexpr std::size_t most = 8 << 20;
@@ -137,12 +171,20 @@ Kernel<Reduction> reduction_kernel() {
     const auto shape = plan.get<detail::StripShape>();
     const std::string label = "rigel::reduce/" + kernel.info.name;
     detail::with_scores(p, [&]<class T>() {
-      const auto* const scores = static_cast<const T*>(workspace.data);
+      auto* const scores = static_cast<T*>(workspace.data);
+      if (is_weighted(p.reducer)) {
+        if constexpr (std::is_floating_point_v<T>)
+          detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {
+            detail::for_each_strip(of_reference(p), shape, workspace,
+                                   [&](const detail::Strip& strip) { reduce_weighted(exec, label, p, strip, scores); });
+          });
+        return;
+      }
       auto* const lists = reinterpret_cast<detail::Found<T>*>(static_cast<std::byte*>(workspace.data) + shape.score_bytes);
       detail::with_reducer(p, [&]<Reducer reducer>() {
         detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {
           detail::for_each_strip(of_reference(p), shape, workspace, [&](const detail::Strip& strip) {
-            reduce<T, reducer>(exec, label, p, strip, scores, lists);
+            reduce<T, reducer>(exec, label, p, strip, static_cast<const T*>(scores), lists);
           });
         });
       });

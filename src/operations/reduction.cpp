@@ -43,8 +43,9 @@ bool holds_count(Scalar type, std::int64_t number) {
 void check_output(const Reduction& p, const Operand& o) {
   detail::require_extent(p, o, "rows", o.rows, p.scores.m, p.scores.a);
   if (o.columns != p.count)
-    refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.count) + " columns, one for each of the " +
-                  std::to_string(p.count) + ' ' + name(p.reducer));
+    refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.count) + " columns" +
+                  (is_weighted(p.reducer) ? " to match " + describe_argument(p.weights)
+                                          : ", one for each of the " + std::to_string(p.count) + ' ' + name(p.reducer)));
   if (o.batches != p.scores.batch)
     refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.scores.batch) + " batches to match " +
                   describe_argument(p.scores.c));
@@ -71,6 +72,24 @@ void check_lists(const Reduction& p) {
     if (written->size > 0) detail::require_disjoint(p, *written, p.offsets);
 }
 
+// The matrix whose rows scores weight.
+void check_weights(const Reduction& p) {
+  const Operand& v = p.weights;
+  if (v.columns < 1 || v.columns > Reduction::most_columns)
+    refuse(p, describe_argument(v, " is ") + ", expected 1 to " + std::to_string(Reduction::most_columns) + " columns");
+  detail::require_extent(p, v, "rows", v.rows, p.scores.n, p.scores.c, "the columns of ");
+  detail::require_batches(p, v, p.scores.c);
+  if (v.type > Scalar::f64) refuse(p, describe_argument(v) + " of " + name(v.type) + ", expected f16, bf16, f32 or f64");
+  const Scalar type = p.scores.c.type;
+  if (type != Scalar::f64 && (type != Scalar::f32 || v.type == Scalar::f64))
+    refuse(p, std::string("the scores are of ") + name(type) + " and V of " + name(v.type) +
+                  ", expected scores of f64, or of f32 if V is no f64");
+  if (p.is_empty() || p.scores.n == 0) return;
+  detail::require_data(p, v);
+  for (const Operand* written : {&p.values, &p.indices})
+    if (written->size > 0) detail::require_disjoint(p, *written, v);
+}
+
 void check_values(const Reduction& p) {
   const bool integers = is_integer(p.scores.c.type) && p.reducer != Reducer::log_sum_exp;
   if (p.reducer == Reducer::count_below) {
@@ -94,7 +113,7 @@ void check_indices(const Reduction& p) {
 void check_workspace(const Reduction& p) {
   if (!p.workspace.data) return;
   const Operand memory = detail::workspace_operand(p.workspace.data, p.workspace.bytes);
-  for (const Operand* o : {&p.values, &p.indices, &p.offsets, &p.scores.a, &p.scores.b})
+  for (const Operand* o : {&p.values, &p.indices, &p.offsets, &p.weights, &p.scores.a, &p.scores.b})
     if (o->data && o->size > 0) detail::require_disjoint(p, memory, *o);
 }
 
@@ -151,7 +170,9 @@ void Reduction::check_sources(const epilogue::Program& steps) const {
 void Reduction::check() const {
   const Reduction& p = *this;
   detail::check_product(scores);
-  if (count < 1 || count > most)
+  if (is_weighted(reducer))
+    check_weights(p);
+  else if (count < 1 || count > most)
     refuse(p, std::string(name(reducer)) + "'s k is " + std::to_string(count) + ", expected 1 to " + std::to_string(most));
   if (exclude_self && scores.m != scores.n)
     refuse(p, "options.exclude_self leaves out n = m of " + describe_argument(scores.c) +
@@ -187,7 +208,7 @@ std::string Reduction::admission(const KernelInfo& info) const {
 }
 
 double Reduction::memory_bytes() const {
-  return bytes_of(scores.a) + bytes_of(scores.b) + bytes_of(values) + bytes_of(indices);
+  return bytes_of(scores.a) + bytes_of(scores.b) + bytes_of(values) + bytes_of(indices) + bytes_of(weights);
 }
 
 Reduction Reduction::nominal() const {
@@ -206,12 +227,17 @@ Reduction Reduction::nominal() const {
   };
   if (values.size > 0) place(q.values, 4 << 20);
   if (indices.size > 0) place(q.indices, 5 << 20);
+  if (is_weighted(reducer)) {
+    place(q.weights, 6 << 20);
+    q.weights.rows = q.scores.n;
+  }
   return q;
 }
 
 std::string Reduction::summary() const {
   const bool keeps_many = reducer == Reducer::smallest || reducer == Reducer::largest;
   return (keeps_many ? std::to_string(count) + ' ' : "") + rigel::name(reducer) + " of " + scores.summary() +
+         (is_weighted(reducer) ? ", " + std::to_string(count) + " columns of " + rigel::name(weights.type) : "") +
          (exclude_self ? ", self excluded" : "");
 }
 
