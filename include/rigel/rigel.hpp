@@ -26,4 +26,5 @@
 #include <rigel/semiring.hpp>
 #include <rigel/semiring_info.hpp>
 #include <rigel/semirings.hpp>
+#include <rigel/sinkhorn.hpp>
 #include <rigel/transitive_closure.hpp>
