@@ -17,6 +17,7 @@
 #include <rigel/kernel_matrix.hpp>
 #include <rigel/kernel_matrix_gradient.hpp>
 #include <rigel/kernel_matvec.hpp>
+#include <rigel/kernel_solve.hpp>
 #include <rigel/kmeans.hpp>
 #include <rigel/linalg.hpp>
 #include <rigel/linear.hpp>
