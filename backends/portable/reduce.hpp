@@ -41,6 +41,7 @@ struct Reduced {
   const T* scores;
   std::byte* states;        // of the strip's rows,
   std::size_t state_bytes;  // so many for each
+  detail::Bins bins = {};
 
   RIGEL_MEMBER std::int64_t matrix(std::int64_t r) const { return strip.l + r / strip.rows; }
   RIGEL_MEMBER std::int64_t row(std::int64_t r) const { return strip.m + r % strip.rows; }
@@ -77,6 +78,8 @@ struct HostRow : Reduced<T, reducer> {
       return sizeof(Found) * static_cast<std::size_t>(count);
     else if constexpr (counts(reducer))
       return sizeof(std::int64_t);
+    else if constexpr (reducer == Reducer::histogram)
+      return sizeof(std::int64_t) * static_cast<std::size_t>(count);
     else
       return sizeof(Lane) * detail::lanes;
   }
@@ -97,6 +100,8 @@ struct HostRow : Reduced<T, reducer> {
       count_scores(r, scores, in_parts);
     else if constexpr (reducer == Reducer::all_below)
       list_scores(r, scores, in_parts);
+    else if constexpr (reducer == Reducer::histogram)
+      fill_bins(r, scores, in_parts);
     else
       sum(r, scores, in_parts);
   }
@@ -191,6 +196,21 @@ struct HostRow : Reduced<T, reducer> {
   }
 
   template <class Parts>
+  RIGEL_FUNCTION void fill_bins(std::int64_t r, const T* scores, const Parts& in_parts) const {
+    auto* const state = this->template state_of<std::int64_t>(r);
+    if (this->strip.is_first)
+      for (std::int64_t i = 0; i < this->count; ++i) state[i] = 0;
+    in_parts([&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin; n < end; ++n) {
+        const std::int64_t bin = this->bins(scores[n]);
+        if (bin >= 0) ++state[bin];
+      }
+    });
+    if (!this->strip.is_last) return;
+    for (std::int64_t i = 0; i < this->count; ++i) this->outputs.store(state[i], this->matrix(r), this->row(r), i);
+  }
+
+  template <class Parts>
   RIGEL_FUNCTION void list_scores(std::int64_t r, const T* scores, const Parts& in_parts) const {
     auto* const state = this->template state_of<std::int64_t>(r);
     const detail::Range of_row = this->outputs.list_of(this->row(r));
@@ -271,6 +291,8 @@ struct TeamRows : Reduced<T, reducer> {
         count_scores(team, r, shared);
       else if constexpr (reducer == Reducer::all_below)
         list_scores(team, r, shared);
+      else if constexpr (reducer == Reducer::histogram)
+        fill_bins(team, r);
       else
         sum(team, r, shared);
       team.team_barrier();
@@ -323,6 +345,24 @@ struct TeamRows : Reduced<T, reducer> {
       this->outputs.store(counted, this->matrix(r), this->row(r));
     else
       *state = counted;
+  }
+
+  template <class Team>
+  RIGEL_FUNCTION void fill_bins(const Team& team, std::int64_t r) const {
+    const T* const scores = this->scores_of(r);
+    const std::int64_t self = this->self_of(r);
+    auto* const state = this->template state_of<std::int64_t>(r);
+    if (this->strip.is_first)
+      for (std::int64_t i = team.team_rank(); i < this->count; i += threads) state[i] = 0;
+    team.team_barrier();
+    for (std::int64_t n = team.team_rank(); n < this->strip.columns; n += threads) {
+      const std::int64_t bin = n == self ? -1 : this->bins(scores[n]);
+      if (bin >= 0) Kokkos::atomic_add(state + bin, std::int64_t{1});
+    }
+    team.team_barrier();
+    if (!this->strip.is_last) return;
+    for (std::int64_t i = team.team_rank(); i < this->count; i += threads)
+      this->outputs.store(state[i], this->matrix(r), this->row(r), i);
   }
 
   /// A thread's place in the list is how many threads of smaller n have a score to list.
@@ -651,7 +691,8 @@ struct StripsKernel {
                                   .strip = {},
                                   .scores = static_cast<const T*>(workspace.data),
                                   .states = static_cast<std::byte*>(workspace.data) + shape.score_bytes,
-                                  .state_bytes = RowsOf<T, reducer, !detail::runs_on_host<Exec>>::bytes(p.count)};
+                                  .state_bytes = RowsOf<T, reducer, !detail::runs_on_host<Exec>>::bytes(p.count),
+                                  .bins = detail::Bins::of(p)};
           detail::for_each_strip(p, shape, workspace, [&](const detail::Strip& strip) {
             all.strip = strip;
             reduce_strip(exec, label, all);

@@ -14,6 +14,7 @@ template <class T, Reducer reducer>
 struct ReduceRow {
   detail::ReducedOutputs outputs;
   detail::Below<T> below;
+  detail::Bins bins;
   std::int64_t count;
   bool exclude_self;
 
@@ -45,6 +46,12 @@ struct ReduceRow {
       std::int64_t counted = 0;
       for_each_score([&](std::int64_t, T score) { counted += below(score); });
       outputs.store(counted, l, m);
+    } else if constexpr (reducer == Reducer::histogram) {
+      for (std::int64_t bin = 0; bin < count; ++bin) {
+        std::int64_t counted = 0;
+        for_each_score([&](std::int64_t, T score) { counted += bins(score) == bin; });
+        outputs.store(counted, l, m, bin);
+      }
     } else if constexpr (reducer == Reducer::all_below) {
       const detail::Range of_row = outputs.list_of(m);
       std::int64_t listed = 0;
@@ -68,7 +75,8 @@ template <class T, Reducer reducer, class Exec>
 static void reduce(const Exec& exec, const std::string& label, const Reduction& p, const detail::Strip& strip,
                    const T* scores, detail::Found<T>* lists) {
   using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
-  const ReduceRow<T, reducer> row{detail::ReducedOutputs::of(p), detail::Below<T>::of(p), p.count, p.exclude_self};
+  const ReduceRow<T, reducer> row{detail::ReducedOutputs::of(p), detail::Below<T>::of(p), detail::Bins::of(p), p.count,
+                                  p.exclude_self};
   const std::int64_t rows = strip.rows, columns = strip.columns, pitch = strip.pitch, l0 = strip.l, m0 = strip.m,
                      count = p.count;
   Kokkos::parallel_for(

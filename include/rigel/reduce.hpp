@@ -59,6 +59,16 @@ struct all_below {
   bool or_equal = false;
 };
 
+/// How many s(n) lie in each of B bins: bin b has those with edges(b) ≤ s(n) < edges(b + 1), the last one those at its end, too, as in NumPy's
+/// histogram; NaN and others are in none. edges is a view of B + 1 doubles, ascending, which is read when the kernel runs; 1 ≤ B ≤ 4096. values
+/// are M × B numbers that hold N. Scores are compared in double.
+template <class Edges>
+struct histogram {
+  static constexpr Reducer kind = Reducer::histogram;
+  Edges edges;
+};
+template <class Edges>
+histogram(Edges) -> histogram<Edges>;
 /// Σ_n s(n)·V(n,d) for each column d of V: a matrix of scores times V. In chunks of up to 1024 columns, each by a kernel of contract() in the
 /// scores' type, which are added in double (docs/numerics.md). v is N × D, of f16, bf16, f32 or f64 in any layout, transposed() or with a
 /// batch index, 1 ≤ D ≤ 512; or of rank 1, one column. If it holds f64, so do the scores. Of no scores: 0.
@@ -125,6 +135,13 @@ constexpr void check_reducer() {
     static_assert(Kokkos::SpaceAccessibility<Exec, typename View::memory_space>::accessible,
                   "reduce: the execution space cannot access the offsets");
   }
+  if constexpr (requires(const R r) { r.edges; }) {
+    using View = std::decay_t<decltype(std::declval<R>().edges)>;
+    static_assert(View::rank() == 1 && std::is_same_v<typename View::non_const_value_type, double>,
+                  "reduce: edges are a view of rank 1 of double");
+    static_assert(Kokkos::SpaceAccessibility<Exec, typename View::memory_space>::accessible,
+                  "reduce: the execution space cannot access the edges");
+  }
   if constexpr (requires(const R r) { r.v; }) {
     using View = view_t<std::decay_t<decltype(std::declval<R>().v)>>;
     static_assert(Kokkos::is_view_v<View>, "reduce: V is a Kokkos view, or a transposed() one");
@@ -160,7 +177,7 @@ constexpr bool has_columns() {
   if constexpr (has_weights<R>)
     return view_t<weights_view<R>>::rank() > 1;
   else
-    return R::kind == Reducer::smallest || R::kind == Reducer::largest;
+    return R::kind == Reducer::smallest || R::kind == Reducer::largest || R::kind == Reducer::histogram;
 }
 
 // The reducer and the call's own options.
@@ -173,6 +190,10 @@ void set_reducer(Reduction& p, const R& reducer, const ReduceOptions& options) {
     p.or_equal = reducer.or_equal;
   }
   if constexpr (requires { reducer.offsets; }) p.offsets = result_operand<false>(reducer.offsets, Batch::first, "offsets");
+  if constexpr (requires { reducer.edges; }) {
+    p.edges = result_operand<false>(reducer.edges, Batch::first, "edges");
+    p.count = p.edges.rows - 1;
+  }
   if constexpr (has_weights<R>) {
     p.weights = result_operand<has_columns<R>()>(reducer.v, options.batch, "V");
     p.count = p.weights.columns;
@@ -240,9 +261,9 @@ concept NotOptions = !std::is_same_v<E, ReduceOptions> && !is_output<E>;
 ///
 /// exec, semiring, a, b   as in contract(): a is M × K, b is K × N, in any layout, transposed() or with a batch index
 /// reducer   ⊞, one of rigel::reducer: minimum, maximum, smallest{k}, largest{k}, sum, log_sum_exp, count_below{t},
-///           all_below{t, offsets}, weighted_sum{V}, softmax_weighted{V}
+///           all_below{t, offsets}, weighted_sum{V}, softmax_weighted{V}, histogram{edges}
 /// values    the results: a view of rank 1 with M numbers, and of batches of rank 2, L × M (M × L with Batch::last). Of smallest and
-///           largest M × k, of weighted ones M × D if V is N × D, and of batches of rank 3. Of floating-point numbers if the scores are
+///           largest M × k, of weighted ones M × D if V is N × D, of histogram M × B, and of batches of rank 3. Of floating-point numbers if the scores are
 ///           such, for log_sum_exp and for weighted ones; counts go to any numbers that hold N exactly, results of integers to any numbers.
 ///           Or no_output.
 /// indices   of minimum, maximum, smallest and largest the n of each value, with the extents of values: a view of int32 or int64

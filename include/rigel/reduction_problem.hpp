@@ -22,11 +22,12 @@ enum class Reducer : std::uint8_t {
   count_below,
   all_below,
   weighted_sum,
-  softmax_weighted
+  softmax_weighted,
+  histogram
 };
 constexpr const char* name(Reducer r) {
-  constexpr const char* names[] = {"minimum",     "maximum",     "smallest",  "largest",      "sum",
-                                   "log_sum_exp", "count_below", "all_below", "weighted_sum", "softmax_weighted"};
+  constexpr const char* names[] = {"minimum",     "maximum",   "smallest",     "largest",          "sum",      "log_sum_exp",
+                                   "count_below", "all_below", "weighted_sum", "softmax_weighted", "histogram"};
   return names[static_cast<int>(r)];
 }
 /// Whether scores, or what becomes of them, weight the rows of a matrix V.
@@ -41,7 +42,8 @@ struct Reduction : Call {
   static constexpr std::int64_t most_columns = 512;
 
   Reducer reducer = Reducer::minimum;
-  std::int64_t count = 1;     // results in a row: the k of smallest and largest, V's columns of weighted ones, else 1
+  std::int64_t count =
+      1;  // results in a row: the k of smallest and largest, V's columns of weighted ones, bins of histogram, else 1
   double threshold = 0;       // of count_below and all_below
   bool or_equal = false;      // of these: scores that equal the threshold count
   bool exclude_self = false;  // the scores of n = m are left out
@@ -56,6 +58,7 @@ struct Reduction : Call {
   std::span<const Kernel<Reduction>> instantiated;  // kernels instantiated in the caller's translation unit
   Operand weights{.argument = "V"};                 // of weighted reducers: n × count of f16, bf16, f32 or f64
   std::span<const Kernel<Contraction>> products;    // instantiated for them: plus_times of the scores' type
+  Operand edges{.argument = "edges"};               // of histogram: count + 1 of f64, ascending
 
   /// What a kernel and a problem must have in common before the kernel is asked anything.
   struct Key {
@@ -78,7 +81,8 @@ struct Reduction : Call {
   ///   - count is from 1 to `most`; with exclude_self, M = N;
   ///   - of all_below there are M + 1 offsets, and no batches; values and indices may be of any length;
   ///   - of weighted reducers V is N × count, of as many batches as the scores or one, count is at most `most_columns`, scores are f32 or
-  ///     f64, and not narrower than V.
+  ///     f64, and not narrower than V;
+  ///   - of histogram there are count + 1 edges.
   void check() const;
   /// The part of it that concerns what one Program of the epilogue reads.
   void check_sources(const epilogue::Program& program) const;

@@ -36,9 +36,9 @@ class PreparedReduction {
     if (inner_.is_empty()) return;
     const Kokkos::Profiling::ScopedRegion region("rigel::reduce_distances");
     const std::size_t own = rows_.bytes(), all = bytes();
-    const CallMemory memory(
-        inner_.function, inner_.execution, given_, all,
-        {&rows_.x(), &rows_.z(), &rows_.factor(), &inner_.values, &inner_.indices, &inner_.offsets, &inner_.weights});
+    const CallMemory memory(inner_.function, inner_.execution, given_, all,
+                            {&rows_.x(), &rows_.z(), &rows_.factor(), &inner_.values, &inner_.indices, &inner_.offsets,
+                             &inner_.weights, &inner_.edges});
     rows_.place(inner_.scores, memory.address());
     inner_.workspace = {.data = reinterpret_cast<void*>(memory.address() + own), .bytes = all - own};
     if (inner_.scores.n > 0) rows_.launch(inner_.scores);

@@ -45,7 +45,8 @@ void check_output(const Reduction& p, const Operand& o) {
   if (o.columns != p.count)
     refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.count) + " columns" +
                   (is_weighted(p.reducer) ? " to match " + describe_argument(p.weights)
-                                          : ", one for each of the " + std::to_string(p.count) + ' ' + name(p.reducer)));
+                                          : ", one for each of the " + std::to_string(p.count) + ' ' +
+                                                (p.reducer == Reducer::histogram ? "bins" : name(p.reducer))));
   if (o.batches != p.scores.batch)
     refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.scores.batch) + " batches to match " +
                   describe_argument(p.scores.c));
@@ -72,6 +73,19 @@ void check_lists(const Reduction& p) {
     if (written->size > 0) detail::require_disjoint(p, *written, p.offsets);
 }
 
+// The ends of a histogram's bins.
+void check_edges(const Reduction& p) {
+  if (p.count < 1 || p.count > Reduction::most)
+    refuse(p, describe_argument(p.edges, " is ") + ", expected 2 to " + std::to_string(Reduction::most + 1) + " rows");
+  if (p.edges.rows != p.count + 1 || p.edges.type != Scalar::f64)
+    refuse(p, describe_argument(p.edges, " is ") + " of " + name(p.edges.type) + ", expected " +
+                  std::to_string(p.count + 1) + " numbers of f64");
+  if (p.is_empty()) return;
+  detail::require_data(p, p.edges);
+  for (const Operand* written : {&p.values, &p.indices})
+    if (written->size > 0) detail::require_disjoint(p, *written, p.edges);
+}
+
 // The matrix whose rows scores weight.
 void check_weights(const Reduction& p) {
   const Operand& v = p.weights;
@@ -92,7 +106,7 @@ void check_weights(const Reduction& p) {
 
 void check_values(const Reduction& p) {
   const bool integers = is_integer(p.scores.c.type) && p.reducer != Reducer::log_sum_exp;
-  if (p.reducer == Reducer::count_below) {
+  if (p.reducer == Reducer::count_below || p.reducer == Reducer::histogram) {
     if (!holds_count(p.values.type, p.scores.n))
       refuse(p, describe_argument(p.values) + " of " + name(p.values.type) +
                     ", expected numbers that hold counts up to N = " + std::to_string(p.scores.n));
@@ -113,7 +127,7 @@ void check_indices(const Reduction& p) {
 void check_workspace(const Reduction& p) {
   if (!p.workspace.data) return;
   const Operand memory = detail::workspace_operand(p.workspace.data, p.workspace.bytes);
-  for (const Operand* o : {&p.values, &p.indices, &p.offsets, &p.weights, &p.scores.a, &p.scores.b})
+  for (const Operand* o : {&p.values, &p.indices, &p.offsets, &p.weights, &p.edges, &p.scores.a, &p.scores.b})
     if (o->data && o->size > 0) detail::require_disjoint(p, memory, *o);
 }
 
@@ -172,6 +186,8 @@ void Reduction::check() const {
   detail::check_product(scores);
   if (is_weighted(reducer))
     check_weights(p);
+  else if (reducer == Reducer::histogram)
+    check_edges(p);
   else if (count < 1 || count > most)
     refuse(p, std::string(name(reducer)) + "'s k is " + std::to_string(count) + ", expected 1 to " + std::to_string(most));
   if (exclude_self && scores.m != scores.n)
@@ -238,6 +254,7 @@ std::string Reduction::summary() const {
   const bool keeps_many = reducer == Reducer::smallest || reducer == Reducer::largest;
   return (keeps_many ? std::to_string(count) + ' ' : "") + rigel::name(reducer) + " of " + scores.summary() +
          (is_weighted(reducer) ? ", " + std::to_string(count) + " columns of " + rigel::name(weights.type) : "") +
+         (reducer == Reducer::histogram ? ", " + std::to_string(count) + " bins" : "") +
          (exclude_self ? ", self excluded" : "");
 }
 

@@ -94,6 +94,9 @@ constexpr double untouched = -7;
 /// exp(score − most), also if both are infinite.
 double term(double score, double most) { return score == most ? 1 : std::exp(score - most); }
 
+/// Where bin b of a histogram begins: scores are integers.
+double edge(std::int64_t b) { return static_cast<double>(2 * b) - 5; }
+
 /// V's number (n, d) for the matrix at hand.
 using Weights = std::function<double(std::int64_t n, std::int64_t d)>;
 
@@ -126,6 +129,14 @@ Results expected_row(const Case& c, const std::vector<double>& scores, std::int6
   for (std::int64_t n = 0; n < static_cast<std::int64_t>(scores.size()); ++n)
     if (n + first != self) order.push_back(n);
   const auto score = [&](std::int64_t n) { return scores[static_cast<std::size_t>(n)]; };
+  if (c.reducer == Reducer::histogram) {
+    Results bins;
+    for (std::int64_t b = 0; b < c.count; ++b)
+      bins.values.push_back(static_cast<double>(std::ranges::count_if(order, [&](std::int64_t n) {
+        return score(n) >= edge(b) && (score(n) < edge(b + 1) || (b + 1 == c.count && score(n) == edge(b + 1)));
+      })));
+    return bins;
+  }
   const bool largest = c.reducer == Reducer::largest || c.reducer == Reducer::maximum;
   Results r;
   if (lists(c.reducer)) {
@@ -227,7 +238,11 @@ class Verifier {
     indices.put();
 
     const Exec exec{};
+    Matrices<double, Exec> edges("edges", 1, c.count + 1, 1, false, 0);
+    for (std::int64_t i = 0; i <= c.count; ++i) edges.at(0, i, 0) = edge(i);
+    edges.put();
     Reduction p = problem(c, exec, a, b, values, indices, offsets);
+    if (c.reducer == Reducer::histogram) p.edges = edges.operand();
     if (is_weighted(c.reducer)) {
       p.weights = v.operand();
       if (!std::is_floating_point_v<A>) {
@@ -418,15 +433,15 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   constexpr std::int64_t extents[][3] = {{1, 1, 1},    {5, 0, 3},    {4, 7, 0},   {3, 64, 5},   {7, 65, 4},
                                          {33, 130, 9}, {2, 1031, 3}, {67, 67, 6}, {5, 3000, 2}, {0, 4, 4}};
-  constexpr Reducer reducers[] = {Reducer::minimum,      Reducer::maximum,         Reducer::smallest,    Reducer::largest,
-                                  Reducer::sum,          Reducer::log_sum_exp,     Reducer::count_below, Reducer::all_below,
-                                  Reducer::weighted_sum, Reducer::softmax_weighted};
+  constexpr Reducer reducers[] = {Reducer::minimum,      Reducer::maximum,          Reducer::smallest,    Reducer::largest,
+                                  Reducer::sum,          Reducer::log_sum_exp,      Reducer::count_below, Reducer::all_below,
+                                  Reducer::weighted_sum, Reducer::softmax_weighted, Reducer::histogram};
   constexpr std::int64_t counts[] = {1, 3, 10, 100};
   int number = 0;
   for (const auto& e : extents)
     for (const Reducer r : reducers)
       for (const std::size_t limit : {std::size_t{0}, std::size_t{1}}) {
-        const bool square = e[0] == e[1], many = keeps_many(r) || lists(r) || is_weighted(r);
+        const bool square = e[0] == e[1], many = keeps_many(r) || lists(r) || is_weighted(r) || r == Reducer::histogram;
         list.push_back({.reducer = r,
                         .count = many ? counts[number % 4] : 1,
                         .batch = number % 3 == 1 && !lists(r) ? 3 : 1,

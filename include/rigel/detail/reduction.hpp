@@ -148,6 +148,31 @@ struct Below {
   }
 };
 
+/// The bins of a histogram: bin b has the scores from edge b on and below edge b + 1, the last one those at its end, too.
+struct Bins {
+  const double* edges = nullptr;
+  std::int64_t stride = 0, count = 0;
+
+  static Bins of(const Reduction& p) {
+    return {static_cast<const double*>(p.edges.data), p.edges.row_stride, p.edges.rows - 1};
+  }
+  /// The bin of a score; −1 of what is in none, and of NaN.
+  template <class T>
+  RIGEL_MEMBER std::int64_t operator()(T score) const {
+    const auto value = static_cast<double>(score);
+    if (!(value >= edges[0]) || !(value <= edges[count * stride])) return -1;
+    std::int64_t begin = 0, end = count;  // edge(begin) ≤ value, and value < edge(end) or end = count
+    while (end - begin > 1) {
+      const std::int64_t middle = (begin + end) / 2;
+      if (edges[middle * stride] <= value)
+        begin = middle;
+      else
+        end = middle;
+    }
+    return begin;
+  }
+};
+
 // ---- results ---------------------------------------------------------------------------------------------------------
 
 /// Where results go. Rows and batches are those of the whole problem.
@@ -489,6 +514,7 @@ void with_reducer(const Reduction& p, const Visit& visit) {
     case Reducer::log_sum_exp: return visit.template operator()<Reducer::log_sum_exp>();
     case Reducer::count_below: return visit.template operator()<Reducer::count_below>();
     case Reducer::all_below: return visit.template operator()<Reducer::all_below>();
+    case Reducer::histogram: return visit.template operator()<Reducer::histogram>();
     case Reducer::weighted_sum:
     case Reducer::softmax_weighted: return;
   }
