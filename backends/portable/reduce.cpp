@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // reduce() by strips on the execution spaces that the library is compiled for.
-#include <rigel/backends/portable/reduce.hpp>
+#include <rigel/backends/portable/weighted.hpp>
 
 namespace rigel::backends {
 

@@ -42,6 +42,7 @@ struct Reduced {
   const T* scores;
   std::byte* states;        // of the strip's rows,
   std::size_t state_bytes;  // so many for each
+  detail::Bins bins = {};
 
   RIGEL_MEMBER std::int64_t matrix(std::int64_t r) const { return strip.l + r / strip.rows; }
   RIGEL_MEMBER std::int64_t row(std::int64_t r) const { return strip.m + r % strip.rows; }
@@ -78,6 +79,8 @@ struct HostRow : Reduced<T, reducer> {
       return sizeof(Found) * static_cast<std::size_t>(count);
     else if constexpr (counts(reducer))
       return sizeof(std::int64_t);
+    else if constexpr (reducer == Reducer::histogram)
+      return sizeof(std::int64_t) * static_cast<std::size_t>(count);
     else
       return sizeof(Lane) * detail::lanes;
   }
@@ -98,6 +101,8 @@ struct HostRow : Reduced<T, reducer> {
       count_scores(r, scores, in_parts);
     else if constexpr (reducer == Reducer::all_below)
       list_scores(r, scores, in_parts);
+    else if constexpr (reducer == Reducer::histogram)
+      fill_bins(r, scores, in_parts);
     else
       sum(r, scores, in_parts);
   }
@@ -192,6 +197,21 @@ struct HostRow : Reduced<T, reducer> {
   }
 
   template <class Parts>
+  RIGEL_FUNCTION void fill_bins(std::int64_t r, const T* scores, const Parts& in_parts) const {
+    auto* const state = this->template state_of<std::int64_t>(r);
+    if (this->strip.is_first)
+      for (std::int64_t i = 0; i < this->count; ++i) state[i] = 0;
+    in_parts([&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin; n < end; ++n) {
+        const std::int64_t bin = this->bins(scores[n]);
+        if (bin >= 0) ++state[bin];
+      }
+    });
+    if (!this->strip.is_last) return;
+    for (std::int64_t i = 0; i < this->count; ++i) this->outputs.store(state[i], this->matrix(r), this->row(r), i);
+  }
+
+  template <class Parts>
   RIGEL_FUNCTION void list_scores(std::int64_t r, const T* scores, const Parts& in_parts) const {
     auto* const state = this->template state_of<std::int64_t>(r);
     const detail::Range of_row = this->outputs.list_of(this->row(r));
@@ -272,6 +292,8 @@ struct TeamRows : Reduced<T, reducer> {
         count_scores(team, r, shared);
       else if constexpr (reducer == Reducer::all_below)
         list_scores(team, r, shared);
+      else if constexpr (reducer == Reducer::histogram)
+        fill_bins(team, r);
       else
         sum(team, r, shared);
       team.team_barrier();
@@ -324,6 +346,24 @@ struct TeamRows : Reduced<T, reducer> {
       this->outputs.store(counted, this->matrix(r), this->row(r));
     else
       *state = counted;
+  }
+
+  template <class Team>
+  RIGEL_FUNCTION void fill_bins(const Team& team, std::int64_t r) const {
+    const T* const scores = this->scores_of(r);
+    const std::int64_t self = this->self_of(r);
+    auto* const state = this->template state_of<std::int64_t>(r);
+    if (this->strip.is_first)
+      for (std::int64_t i = team.team_rank(); i < this->count; i += threads) state[i] = 0;
+    team.team_barrier();
+    for (std::int64_t n = team.team_rank(); n < this->strip.columns; n += threads) {
+      const std::int64_t bin = n == self ? -1 : this->bins(scores[n]);
+      if (bin >= 0) Kokkos::atomic_add(state + bin, std::int64_t{1});
+    }
+    team.team_barrier();
+    if (!this->strip.is_last) return;
+    for (std::int64_t i = team.team_rank(); i < this->count; i += threads)
+      this->outputs.store(state[i], this->matrix(r), this->row(r), i);
   }
 
   /// A thread's place in the list is how many threads of smaller n have a score to list.
@@ -504,7 +544,8 @@ class Strips {
     const std::size_t fits =
         on_device ? device_bytes : host_bytes * static_cast<std::size_t>(std::max(p.execution.concurrency, 1));
     const std::size_t budget = std::min(fits, limit_ / 2);
-    shape_.columns = std::min(whole(std::max<std::int64_t>(p.scores.n, 1)), on_device ? device_columns : host_columns);
+    const std::int64_t most_columns = on_device && !is_weighted(p.reducer) ? device_columns : host_columns;
+    shape_.columns = std::min(whole(std::max<std::int64_t>(p.scores.n, 1)), most_columns);
     while (shape_.columns > vector && row_bytes() > budget) shape_.columns = whole(shape_.columns / 2);
     const std::int64_t all_rows = std::max<std::int64_t>(p.scores.m, 1);
     const auto rows_that_fit = static_cast<std::int64_t>(budget / row_bytes());
@@ -516,7 +557,7 @@ class Strips {
     measure();
   }
   const detail::StripShape& shape() const { return shape_; }
-  detail::PartNeeds needs() const { return detail::needs_of_strips(problem_, shape_); }
+  detail::PartNeeds needs() const { return detail::needs_of_strips(problem_, shape_, is_weighted(problem_.reducer)); }
 
   /// Makes strips smaller until the contraction's kernel has room, too, or none computes them.
   detail::PartNeeds fit() {
@@ -530,6 +571,7 @@ class Strips {
  private:
   static constexpr std::size_t device_bytes = 32 << 20, host_bytes = 512 << 10;
   static constexpr std::int64_t vector = 64;  // scores: rows of strips begin at multiples of it, and lanes of sums divide it
+  // Those of weighted reducers are host_columns everywhere: so many products are added in the scores' type.
   static constexpr std::int64_t device_columns = 16384, host_columns = 1024;
   static_assert(vector % detail::lanes == 0);
   static std::int64_t whole(std::int64_t columns) { return (columns + vector - 1) / vector * vector; }
@@ -559,7 +601,8 @@ class Strips {
     const auto rows = static_cast<std::size_t>(shape_.matrices * shape_.rows);
     shape_.pitch = shape_.columns;
     shape_.score_bytes = detail::aligned(rows * static_cast<std::size_t>(shape_.pitch) * size_of(problem_.scores.c.type));
-    shape_.state_bytes = detail::aligned(rows * state_);
+    shape_.state_bytes =
+        is_weighted(problem_.reducer) ? detail::WeightedState(problem_, shape_).bytes : detail::aligned(rows * state_);
   }
 
   const Reduction& problem_;
@@ -615,6 +658,7 @@ struct StripsKernel {
   static Status supports(const Kernel<Reduction>&, const Reduction& p) {
     if (chains && !covers(p.require, Promise::reference_bits))
       return {Decline::promises, "serves calls that require reference_bits"};
+    if (is_weighted(p.reducer)) return {Decline::other, "reduces scores alone, not rows of V"};
     const Reduction q = form(p);
     return strips_of(q).needs().status;
   }
@@ -651,7 +695,8 @@ struct StripsKernel {
                                   .strip = {},
                                   .scores = static_cast<const T*>(workspace.data),
                                   .states = static_cast<std::byte*>(workspace.data) + shape.score_bytes,
-                                  .state_bytes = RowsOf<T, reducer, !detail::runs_on_host<Exec>>::bytes(p.count)};
+                                  .state_bytes = RowsOf<T, reducer, !detail::runs_on_host<Exec>>::bytes(p.count),
+                                  .bins = detail::Bins::of(p)};
           detail::for_each_strip(p, shape, workspace, [&](const detail::Strip& strip) {
             all.strip = strip;
             reduce_strip(exec, label, all);
@@ -676,12 +721,5 @@ struct StripsKernel {
     return k;
   }
 };
-
-/// Calls add(kernel) for the kernels of this family.
-template <class Spaces, class Add>
-void add_reductions(const Add& add) {
-  add(StripsKernel<Spaces, false>::make("strips"));
-  add(StripsKernel<Spaces, true>::make("strips_of_chains"));
-}
 
 }  // namespace rigel::backends::portable

@@ -15,6 +15,7 @@ template <class T, Reducer reducer>
 struct ReduceRow {
   detail::ReducedOutputs outputs;
   detail::Below<T> below;
+  detail::Bins bins;
   std::int64_t count;
   bool exclude_self;
 
@@ -46,6 +47,12 @@ struct ReduceRow {
       std::int64_t counted = 0;
       for_each_score([&](std::int64_t, T score) { counted += below(score); });
       outputs.store(counted, l, m);
+    } else if constexpr (reducer == Reducer::histogram) {
+      for (std::int64_t bin = 0; bin < count; ++bin) {
+        std::int64_t counted = 0;
+        for_each_score([&](std::int64_t, T score) { counted += bins(score) == bin; });
+        outputs.store(counted, l, m, bin);
+      }
     } else if constexpr (reducer == Reducer::all_below) {
       const detail::Range of_row = outputs.list_of(m);
       std::int64_t listed = 0;
@@ -69,12 +76,47 @@ template <class T, Reducer reducer, class Exec>
 static void reduce(const Exec& exec, const std::string& label, const Reduction& p, const detail::Strip& strip,
                    const T* scores, detail::Found<T>* lists) {
   using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
-  const ReduceRow<T, reducer> row{detail::ReducedOutputs::of(p), detail::Below<T>::of(p), p.count, p.exclude_self};
+  const ReduceRow<T, reducer> row{detail::ReducedOutputs::of(p), detail::Below<T>::of(p), detail::Bins::of(p), p.count,
+                                  p.exclude_self};
   const std::int64_t rows = strip.rows, columns = strip.columns, pitch = strip.pitch, l0 = strip.l, m0 = strip.m,
                      count = p.count;
   Kokkos::parallel_for(
       label, detail::by_argument(Policy(exec, 0, strip.row_count())), KOKKOS_LAMBDA(const std::int64_t r) {
         row(scores + r * pitch, columns, l0 + r / rows, m0 + r % rows, lists + r * count);
+      });
+}
+
+/// The same for weighted reducers, with whole rows of scores: first they become weights, then one work item makes one result of a row,
+/// n ascending, in double.
+template <class T, class Exec>
+static void reduce_weighted(const Exec& exec, const std::string& label, const Reduction& p, const detail::Strip& strip,
+                            T* scores) {
+  using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+  const auto outputs = detail::ReducedOutputs::of(p);
+  const auto v = detail::WeightReader::of(p.weights);
+  const std::int64_t rows = strip.rows, columns = strip.columns, pitch = strip.pitch, l0 = strip.l, m0 = strip.m,
+                     count = p.count;
+  const bool exclude_self = p.exclude_self, softmax = p.reducer == Reducer::softmax_weighted;
+  if (softmax)
+    Kokkos::parallel_for(
+        label, detail::by_argument(Policy(exec, 0, strip.row_count())), KOKKOS_LAMBDA(const std::int64_t r) {
+          T* const row = scores + r * pitch;
+          T most = -std::numeric_limits<T>::infinity();
+          for (std::int64_t n = 0; n < columns; ++n)
+            if ((!exclude_self || n != m0 + r % rows) && row[n] > most) most = row[n];
+          for (std::int64_t n = 0; n < columns; ++n) row[n] = detail::softmax_weight(row[n], most);
+        });
+  Kokkos::parallel_for(
+      label, detail::by_argument(Policy(exec, 0, strip.row_count() * count)), KOKKOS_LAMBDA(const std::int64_t i) {
+        const std::int64_t r = i / count, d = i % count, l = l0 + r / rows, m = m0 + r % rows;
+        double sum = 0, total = 0;
+        for (std::int64_t n = 0; n < columns; ++n) {
+          if (exclude_self && n == m) continue;
+          const auto weight = static_cast<double>(scores[r * pitch + n]);
+          sum = math::add(sum, math::multiply(weight, v(l, n, d)));
+          total += weight;
+        }
+        outputs.store(softmax ? sum / total : sum, l, m, d);
       });
 }
 
@@ -141,12 +183,20 @@ Kernel<Reduction> reduction_kernel() {
     const auto shape = plan.get<detail::StripShape>();
     const std::string label = "rigel::reduce/" + kernel.info.name;
     detail::with_scores(p, [&]<class T>() {
-      const auto* const scores = static_cast<const T*>(workspace.data);
+      auto* const scores = static_cast<T*>(workspace.data);
+      if (is_weighted(p.reducer)) {
+        if constexpr (std::is_floating_point_v<T>)
+          detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {
+            detail::for_each_strip(of_reference(p), shape, workspace,
+                                   [&](const detail::Strip& strip) { reduce_weighted(exec, label, p, strip, scores); });
+          });
+        return;
+      }
       auto* const lists = reinterpret_cast<detail::Found<T>*>(static_cast<std::byte*>(workspace.data) + shape.score_bytes);
       detail::with_reducer(p, [&]<Reducer reducer>() {
         detail::with_instance(Spaces{}, p.execution, [&](const auto& exec) {
           detail::for_each_strip(of_reference(p), shape, workspace, [&](const detail::Strip& strip) {
-            reduce<T, reducer>(exec, label, p, strip, scores, lists);
+            reduce<T, reducer>(exec, label, p, strip, static_cast<const T*>(scores), lists);
           });
         });
       });

@@ -23,8 +23,9 @@ auto with_points(const Exec& exec, const X& x, const Z& z, const M& metric, cons
                  const I& indices, const E& last, const ReduceOptions& options, const char* function, const Use& use) {
   check_reducer<Exec, R, V, I>();
   using Element = typename decltype(cdist_element<X, Z, M>())::type;
-  using Score =
+  using Given =
       std::conditional_t<std::is_same_v<prepared_row<Element>, float> && !std::is_integral_v<Element>, float, double>;
+  using Score = typename decltype(kept_score<R, Given>())::type;
   Reduction p;
   p.function = function;
   set_reducer(p, reducer, options);
@@ -52,7 +53,7 @@ auto with_points(const Exec& exec, const X& x, const Z& z, const M& metric, cons
         p.scores = std::move(scores);
         if (check_programs) check_programs(p);
         p.execution = p.scores.execution;
-        if constexpr (space_of<Exec> == Space::other) p.instantiated = instantiated_reductions<Exec>();
+        set_instantiated<Exec>(p);
         return use(std::move(p), pass);
       },
       function,
@@ -89,7 +90,7 @@ auto kernel_over(const M& metric, const K& kernel) {
 ///     values(l,m), indices(l,m) = ⊞_n D(l,m,n)
 ///
 /// exec, x, z, metric, last   as in cdist(): x is M × K, z is N × K; metric may be a kernel_over() one. Distances are in f32 if x holds
-///           f16, bf16 or f32, else in f64
+///           f16, bf16 or f32, else in f64; those that weight a V of f64 are, too
 /// reducer, values, indices, options   as in reduce(); options.exclude_self leaves out n = m of a set with itself
 /// The number of neighbours within a radius is reducer::count_below{radius, true}; log-sum-exp of −D/ε is logsumexp().
 /// Rows that a metric prepares are in the workspace in addition to reduce()'s 64 MiB: K numbers for each row of x and z.

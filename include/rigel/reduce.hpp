@@ -59,6 +59,36 @@ struct all_below {
   bool or_equal = false;
 };
 
+/// How many s(n) lie in each of B bins: bin b has those with edges(b) ≤ s(n) < edges(b + 1), the last one those at its end, too, as in NumPy's
+/// histogram; NaN and others are in none. edges is a view of B + 1 doubles, ascending, which is read when the kernel runs; 1 ≤ B ≤ 4096. values
+/// are M × B numbers that hold N. Scores are compared in double.
+template <class Edges>
+struct histogram {
+  static constexpr Reducer kind = Reducer::histogram;
+  Edges edges;
+};
+template <class Edges>
+histogram(Edges) -> histogram<Edges>;
+/// Σ_n s(n)·V(n,d) for each column d of V: a matrix of scores times V. In chunks of up to 1024 columns, each by a kernel of contract() in the
+/// scores' type, which are added in double (docs/numerics.md). v is N × D, of f16, bf16, f32 or f64 in any layout, transposed() or with a
+/// batch index, 1 ≤ D ≤ 512; or of rank 1, one column. If it holds f64, so do the scores. Of no scores: 0.
+template <class V>
+struct weighted_sum {
+  static constexpr Reducer kind = Reducer::weighted_sum;
+  V v;
+};
+template <class V>
+weighted_sum(V) -> weighted_sum<V>;
+/// Σ_n w(n)·V(n,d) / Σ_n w(n) with w(n) = exp(s(n)), relative to the maximum, so that nothing overflows: V's rows weighted by the softmax of
+/// the scores. v as for weighted_sum. Scores of −∞ weigh nothing, those of +∞ all, equally; a row of −∞ alone, of NaN, or of no scores is NaN.
+template <class V>
+struct softmax_weighted {
+  static constexpr Reducer kind = Reducer::softmax_weighted;
+  V v;
+};
+template <class V>
+softmax_weighted(V) -> softmax_weighted<V>;
+
 }  // namespace reducer
 
 /// In place of values or indices that a call does not want.
@@ -105,6 +135,21 @@ constexpr void check_reducer() {
     static_assert(Kokkos::SpaceAccessibility<Exec, typename View::memory_space>::accessible,
                   "reduce: the execution space cannot access the offsets");
   }
+  if constexpr (requires(const R r) { r.edges; }) {
+    using View = std::decay_t<decltype(std::declval<R>().edges)>;
+    static_assert(View::rank() == 1 && std::is_same_v<typename View::non_const_value_type, double>,
+                  "reduce: edges are a view of rank 1 of double");
+    static_assert(Kokkos::SpaceAccessibility<Exec, typename View::memory_space>::accessible,
+                  "reduce: the execution space cannot access the edges");
+  }
+  if constexpr (requires(const R r) { r.v; }) {
+    using View = view_t<std::decay_t<decltype(std::declval<R>().v)>>;
+    static_assert(Kokkos::is_view_v<View>, "reduce: V is a Kokkos view, or a transposed() one");
+    static_assert(scalar_of_value<typename View::non_const_value_type>() <= Scalar::f64,
+                  "reduce: V holds floating-point numbers: f16, bf16, f32 or f64");
+    static_assert(Kokkos::SpaceAccessibility<Exec, typename View::memory_space>::accessible,
+                  "reduce: the execution space cannot access V");
+  }
   static_assert(!(std::is_same_v<V, NoOutput> && std::is_same_v<I, NoOutput>), "reduce: no results are wanted");
   if constexpr (!std::is_same_v<V, NoOutput>) {
     using View = view_t<V>;
@@ -126,6 +171,15 @@ constexpr void check_reducer() {
   }
 }
 
+// Whether V is a matrix, and so are the results.
+template <class R>
+constexpr bool has_columns() {
+  if constexpr (has_weights<R>)
+    return view_t<weights_view<R>>::rank() > 1;
+  else
+    return R::kind == Reducer::smallest || R::kind == Reducer::largest || R::kind == Reducer::histogram;
+}
+
 // The reducer and the call's own options.
 template <class R>
 void set_reducer(Reduction& p, const R& reducer, const ReduceOptions& options) {
@@ -136,6 +190,14 @@ void set_reducer(Reduction& p, const R& reducer, const ReduceOptions& options) {
     p.or_equal = reducer.or_equal;
   }
   if constexpr (requires { reducer.offsets; }) p.offsets = result_operand<false>(reducer.offsets, Batch::first, "offsets");
+  if constexpr (requires { reducer.edges; }) {
+    p.edges = result_operand<false>(reducer.edges, Batch::first, "edges");
+    p.count = p.edges.rows - 1;
+  }
+  if constexpr (has_weights<R>) {
+    p.weights = result_operand<has_columns<R>()>(reducer.v, options.batch, "V");
+    p.count = p.weights.columns;
+  }
   p.exclude_self = options.exclude_self;
   p.require = options.require;
   p.precision = options.precision;
@@ -154,7 +216,7 @@ inline ContractOptions options_of_scores(const ReduceOptions& options) {
 // Puts the outputs into a problem.
 template <ReducerObject R, class V, class I>
 void set_outputs(Reduction& p, const V& values, const I& indices, Batch batch) {
-  constexpr bool many = R::kind == Reducer::smallest || R::kind == Reducer::largest;
+  constexpr bool many = has_columns<R>();
   if constexpr (!std::is_same_v<V, NoOutput>) p.values = result_operand<many>(values, batch, "values");
   if constexpr (!std::is_same_v<I, NoOutput>) p.indices = result_operand<many>(indices, batch, "indices");
 }
@@ -173,7 +235,8 @@ auto with_reduction(const Exec& exec, const SemiringOrView& semiring, const A& a
     set_reducer(p, reducer, options);
     set_outputs<R>(p, values, indices, options.batch);
     const Operand& output = p.values.size > 0 ? p.values : p.indices;
-    return with_score_type<S>(epilogue, [&]<class Score>(std::type_identity<Score>) {
+    return with_score_type<S>(epilogue, [&]<class Given>(std::type_identity<Given>) {
+      using Score = typename decltype(kept_score<R, Given>())::type;
       using C = Kokkos::View<Score**, typename Exec::memory_space>;
       const auto& functor = placed(epilogue);
       check_types<Exec, SemiringOrView, A, B, C, std::decay_t<decltype(functor)>>();
@@ -198,17 +261,18 @@ concept NotOptions = !std::is_same_v<E, ReduceOptions> && !is_output<E>;
 ///
 /// exec, semiring, a, b   as in contract(): a is M × K, b is K × N, in any layout, transposed() or with a batch index
 /// reducer   ⊞, one of rigel::reducer: minimum, maximum, smallest{k}, largest{k}, sum, log_sum_exp, count_below{t},
-///           all_below{t, offsets}
+///           all_below{t, offsets}, weighted_sum{V}, softmax_weighted{V}, histogram{edges}
 /// values    the results: a view of rank 1 with M numbers, and of batches of rank 2, L × M (M × L with Batch::last). Of smallest and
-///           largest M × k, and of batches of rank 3. Of floating-point numbers if the scores are such and for log_sum_exp; counts go to
-///           any numbers that hold N exactly, results of integers to any numbers. Or no_output.
+///           largest M × k, of weighted ones M × D if V is N × D, of histogram M × B, and of batches of rank 3. Of floating-point numbers if the scores are
+///           such, for log_sum_exp and for weighted ones; counts go to any numbers that hold N exactly, results of integers to any numbers.
+///           Or no_output.
 /// indices   of minimum, maximum, smallest and largest the n of each value, with the extents of values: a view of int32 or int64
 ///           that holds N − 1. Or no_output.
 /// epilogue  as in contract(), but without arguments(): a Program, or a functor (score, m, n, batch) → score. A mask, for instance, is
 ///           one that returns ∞ for what a minimum should not see.
 /// Columns are reduced instead of rows by reduce(exec, s, transposed(b), transposed(a), …), if ⊗ commutes.
 ///
-/// values and indices overlap neither a, b, the workspace, each other nor themselves. M = 0 is a no-op; N = 0 gives the reducer's identity; K = 0 makes
+/// values and indices overlap neither a, b, V, the workspace, each other nor themselves. M = 0 is a no-op; N = 0 gives the reducer's identity; K = 0 makes
 /// each score the epilogue of the semiring's identity. Scores are computed in their accumulator's type (f16 and bf16 in f32), after an
 /// epilogue of the closed set those of integers in f64.
 ///

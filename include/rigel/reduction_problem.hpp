@@ -11,22 +11,39 @@
 
 namespace rigel {
 
-/// What becomes of a row of scores.
-enum class Reducer : std::uint8_t { minimum, maximum, smallest, largest, sum, log_sum_exp, count_below, all_below };
+/// What becomes of a row of scores. More may come: a kernel's supports() declines all that it does not know.
+enum class Reducer : std::uint8_t {
+  minimum,
+  maximum,
+  smallest,
+  largest,
+  sum,
+  log_sum_exp,
+  count_below,
+  all_below,
+  weighted_sum,
+  softmax_weighted,
+  histogram
+};
 constexpr const char* name(Reducer r) {
-  constexpr const char* names[] = {"minimum", "maximum",     "smallest",    "largest",
-                                   "sum",     "log_sum_exp", "count_below", "all_below"};
+  constexpr const char* names[] = {"minimum",     "maximum",   "smallest",     "largest",          "sum",      "log_sum_exp",
+                                   "count_below", "all_below", "weighted_sum", "softmax_weighted", "histogram"};
   return names[static_cast<int>(r)];
 }
+/// Whether scores, or what becomes of them, weight the rows of a matrix V.
+constexpr bool is_weighted(Reducer r) { return r == Reducer::weighted_sum || r == Reducer::softmax_weighted; }
 
 /// One call as plain data: everything that a kernel needs to know.
 struct Reduction : Call {
   static constexpr const char* operation = "reduce";
   /// The largest number of results in a row.
   static constexpr std::int64_t most = 4096;
+  /// The same for weighted reducers: the columns of V.
+  static constexpr std::int64_t most_columns = 512;
 
   Reducer reducer = Reducer::minimum;
-  std::int64_t count = 1;     // results in a row: the k of smallest and largest, else 1
+  std::int64_t count =
+      1;  // results in a row: the k of smallest and largest, V's columns of weighted ones, bins of histogram, else 1
   double threshold = 0;       // of count_below and all_below
   bool or_equal = false;      // of these: scores that equal the threshold count
   bool exclude_self = false;  // the scores of n = m are left out
@@ -39,6 +56,9 @@ struct Reduction : Call {
   Operand offsets{.argument = "offsets"};  // all_below: m + 1 of int64; row m's results are from its offset to the next one
   std::size_t workspace_limit = 0;         // bytes that the workspace should not exceed; 0: the kernel's own limit
   std::span<const Kernel<Reduction>> instantiated;  // kernels instantiated in the caller's translation unit
+  Operand weights{.argument = "V"};                 // of weighted reducers: n × count of f16, bf16, f32 or f64
+  std::span<const Kernel<Contraction>> products;    // instantiated for them: plus_times of the scores' type
+  Operand edges{.argument = "edges"};               // of histogram: count + 1 of f64, ascending
 
   /// What a kernel and a problem must have in common before the kernel is asked anything.
   struct Key {
@@ -59,7 +79,10 @@ struct Reduction : Call {
   ///   - values hold what the reducer makes of the scores, indices hold N − 1, and counts hold N;
   ///   - both overlap neither A, B, what the epilogue reads, each other nor themselves, and the workspace none of the operands;
   ///   - count is from 1 to `most`; with exclude_self, M = N;
-  ///   - of all_below there are M + 1 offsets, and no batches; values and indices may be of any length.
+  ///   - of all_below there are M + 1 offsets, and no batches; values and indices may be of any length;
+  ///   - of weighted reducers V is N × count, of as many batches as the scores or one, count is at most `most_columns`, scores are f32 or
+  ///     f64, and not narrower than V;
+  ///   - of histogram there are count + 1 edges.
   void check() const;
   /// The part of it that concerns what one Program of the epilogue reads.
   void check_sources(const epilogue::Program& program) const;

@@ -16,6 +16,9 @@
 #include <rigel/gradient.hpp>
 #include <rigel/kernel_matrix.hpp>
 #include <rigel/kernel_matrix_gradient.hpp>
+#include <rigel/kernel_matvec.hpp>
+#include <rigel/kernel_solve.hpp>
+#include <rigel/kmeans.hpp>
 #include <rigel/linalg.hpp>
 #include <rigel/linear.hpp>
 #include <rigel/neighbors.hpp>
@@ -25,4 +28,5 @@
 #include <rigel/semiring.hpp>
 #include <rigel/semiring_info.hpp>
 #include <rigel/semirings.hpp>
+#include <rigel/sinkhorn.hpp>
 #include <rigel/transitive_closure.hpp>

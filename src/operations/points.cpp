@@ -37,7 +37,8 @@ class PreparedReduction {
     const Kokkos::Profiling::ScopedRegion region("rigel::reduce_distances");
     const std::size_t own = rows_.bytes(), all = bytes();
     const CallMemory memory(inner_.function, inner_.execution, given_, all,
-                            {&rows_.x(), &rows_.z(), &rows_.factor(), &inner_.values, &inner_.indices, &inner_.offsets});
+                            {&rows_.x(), &rows_.z(), &rows_.factor(), &inner_.values, &inner_.indices, &inner_.offsets,
+                             &inner_.weights, &inner_.edges});
     rows_.place(inner_.scores, memory.address());
     inner_.workspace = {.data = reinterpret_cast<void*>(memory.address() + own), .bytes = all - own};
     if (inner_.scores.n > 0) rows_.launch(inner_.scores);

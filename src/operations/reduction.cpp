@@ -43,8 +43,10 @@ bool holds_count(Scalar type, std::int64_t number) {
 void check_output(const Reduction& p, const Operand& o) {
   detail::require_extent(p, o, "rows", o.rows, p.scores.m, p.scores.a);
   if (o.columns != p.count)
-    refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.count) + " columns, one for each of the " +
-                  std::to_string(p.count) + ' ' + name(p.reducer));
+    refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.count) + " columns" +
+                  (is_weighted(p.reducer) ? " to match " + describe_argument(p.weights)
+                                          : ", one for each of the " + std::to_string(p.count) + ' ' +
+                                                (p.reducer == Reducer::histogram ? "bins" : name(p.reducer))));
   if (o.batches != p.scores.batch)
     refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.scores.batch) + " batches to match " +
                   describe_argument(p.scores.c));
@@ -71,9 +73,40 @@ void check_lists(const Reduction& p) {
     if (written->size > 0) detail::require_disjoint(p, *written, p.offsets);
 }
 
+// The ends of a histogram's bins.
+void check_edges(const Reduction& p) {
+  if (p.count < 1 || p.count > Reduction::most)
+    refuse(p, describe_argument(p.edges, " is ") + ", expected 2 to " + std::to_string(Reduction::most + 1) + " rows");
+  if (p.edges.rows != p.count + 1 || p.edges.type != Scalar::f64)
+    refuse(p, describe_argument(p.edges, " is ") + " of " + name(p.edges.type) + ", expected " +
+                  std::to_string(p.count + 1) + " numbers of f64");
+  if (p.is_empty()) return;
+  detail::require_data(p, p.edges);
+  for (const Operand* written : {&p.values, &p.indices})
+    if (written->size > 0) detail::require_disjoint(p, *written, p.edges);
+}
+
+// The matrix whose rows scores weight.
+void check_weights(const Reduction& p) {
+  const Operand& v = p.weights;
+  if (v.columns < 1 || v.columns > Reduction::most_columns)
+    refuse(p, describe_argument(v, " is ") + ", expected 1 to " + std::to_string(Reduction::most_columns) + " columns");
+  detail::require_extent(p, v, "rows", v.rows, p.scores.n, p.scores.c, "the columns of ");
+  detail::require_batches(p, v, p.scores.c);
+  if (v.type > Scalar::f64) refuse(p, describe_argument(v) + " of " + name(v.type) + ", expected f16, bf16, f32 or f64");
+  const Scalar type = p.scores.c.type;
+  if (type != Scalar::f64 && (type != Scalar::f32 || v.type == Scalar::f64))
+    refuse(p, std::string("the scores are of ") + name(type) + " and V of " + name(v.type) +
+                  ", expected scores of f64, or of f32 if V is no f64");
+  if (p.is_empty() || p.scores.n == 0) return;
+  detail::require_data(p, v);
+  for (const Operand* written : {&p.values, &p.indices})
+    if (written->size > 0) detail::require_disjoint(p, *written, v);
+}
+
 void check_values(const Reduction& p) {
   const bool integers = is_integer(p.scores.c.type) && p.reducer != Reducer::log_sum_exp;
-  if (p.reducer == Reducer::count_below) {
+  if (p.reducer == Reducer::count_below || p.reducer == Reducer::histogram) {
     if (!holds_count(p.values.type, p.scores.n))
       refuse(p, describe_argument(p.values) + " of " + name(p.values.type) +
                     ", expected numbers that hold counts up to N = " + std::to_string(p.scores.n));
@@ -143,7 +176,11 @@ void Reduction::check_sources(const epilogue::Program& steps) const {
 void Reduction::check() const {
   const Reduction& p = *this;
   detail::check_product(scores);
-  if (count < 1 || count > most)
+  if (is_weighted(reducer))
+    check_weights(p);
+  else if (reducer == Reducer::histogram)
+    check_edges(p);
+  else if (count < 1 || count > most)
     refuse(p, std::string(name(reducer)) + "'s k is " + std::to_string(count) + ", expected 1 to " + std::to_string(most));
   if (exclude_self && scores.m != scores.n)
     refuse(p, "options.exclude_self leaves out n = m of " + describe_argument(scores.c) +
@@ -164,7 +201,8 @@ void Reduction::check() const {
   if (wants_values) require_apart(p, values);
   if (wants_indices) require_apart(p, indices);
   if (wants_values && wants_indices) detail::require_disjoint(p, values, indices);
-  detail::require_workspace_apart(p, workspace.data, workspace.bytes, {&values, &indices, &offsets, &scores.a, &scores.b});
+  detail::require_workspace_apart(p, workspace.data, workspace.bytes,
+                                  {&values, &indices, &offsets, &weights, &edges, &scores.a, &scores.b});
   if (scores.program) check_sources(*scores.program);
 }
 
@@ -179,7 +217,7 @@ std::string Reduction::admission(const KernelInfo& info) const {
 }
 
 double Reduction::memory_bytes() const {
-  return bytes_of(scores.a) + bytes_of(scores.b) + bytes_of(values) + bytes_of(indices);
+  return bytes_of(scores.a) + bytes_of(scores.b) + bytes_of(values) + bytes_of(indices) + bytes_of(weights);
 }
 
 Reduction Reduction::nominal() const {
@@ -198,12 +236,18 @@ Reduction Reduction::nominal() const {
   };
   if (values.size > 0) place(q.values, 4 << 20);
   if (indices.size > 0) place(q.indices, 5 << 20);
+  if (is_weighted(reducer)) {
+    place(q.weights, 6 << 20);
+    q.weights.rows = q.scores.n;
+  }
   return q;
 }
 
 std::string Reduction::summary() const {
   const bool keeps_many = reducer == Reducer::smallest || reducer == Reducer::largest;
   return (keeps_many ? std::to_string(count) + ' ' : "") + rigel::name(reducer) + " of " + scores.summary() +
+         (is_weighted(reducer) ? ", " + std::to_string(count) + " columns of " + rigel::name(weights.type) : "") +
+         (reducer == Reducer::histogram ? ", " + std::to_string(count) + " bins" : "") +
          (exclude_self ? ", self excluded" : "");
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -84,19 +85,58 @@ bool finds(Reducer r) { return r <= Reducer::largest; }
 bool lists(Reducer r) { return r == Reducer::all_below; }
 bool has_indices(Reducer r) { return finds(r) || lists(r); }
 
+/// Numbers of V are integers up to this one.
+constexpr int largest_weight = 3;
+
 /// What memory holds where no result is.
 constexpr double untouched = -7;
 
 /// exp(score − most), also if both are infinite.
 double term(double score, double most) { return score == most ? 1 : std::exp(score - most); }
 
+/// Where bin b of a histogram begins: scores are integers.
+double edge(std::int64_t b) { return static_cast<double>(2 * b) - 5; }
+
+/// V's number (n, d) for the matrix at hand.
+using Weights = std::function<double(std::int64_t n, std::int64_t d)>;
+
+/// What a row of scores makes of V by a plain loop, relative to the row's maximum.
+Results expected_weighted(const Case& c, const std::vector<double>& scores, std::int64_t self, std::int64_t first,
+                          const Weights& v) {
+  const bool softmax = c.reducer == Reducer::softmax_weighted;
+  double most = -infinite, total = 0;
+  for (std::int64_t n = 0; n < std::ssize(scores); ++n)
+    if (n + first != self) most = std::max(most, scores[static_cast<std::size_t>(n)]);
+  Results r;
+  r.values.resize(static_cast<std::size_t>(c.count));
+  for (std::int64_t n = 0; n < std::ssize(scores); ++n) {
+    if (n + first == self) continue;
+    const double score = scores[static_cast<std::size_t>(n)];
+    const double weight = !softmax ? score : score == -infinite ? 0 : term(score, most);
+    total += weight;
+    for (std::int64_t d = 0; d < c.count; ++d) r.values[static_cast<std::size_t>(d)] += weight * v(n + first, d);
+  }
+  if (softmax)
+    for (double& value : r.values) value /= total;
+  return r;
+}
+
 /// A row of scores by a plain loop, or by a sort.
 Results expected_row(const Case& c, const std::vector<double>& scores, std::int64_t self, double threshold,
-                     std::int64_t first) {
+                     std::int64_t first, const Weights& v) {
+  if (is_weighted(c.reducer)) return expected_weighted(c, scores, self, first, v);
   std::vector<std::int64_t> order;
   for (std::int64_t n = 0; n < static_cast<std::int64_t>(scores.size()); ++n)
     if (n + first != self) order.push_back(n);
   const auto score = [&](std::int64_t n) { return scores[static_cast<std::size_t>(n)]; };
+  if (c.reducer == Reducer::histogram) {
+    Results bins;
+    for (std::int64_t b = 0; b < c.count; ++b)
+      bins.values.push_back(static_cast<double>(std::ranges::count_if(order, [&](std::int64_t n) {
+        return score(n) >= edge(b) && (score(n) < edge(b + 1) || (b + 1 == c.count && score(n) == edge(b + 1)));
+      })));
+    return bins;
+  }
   const bool largest = c.reducer == Reducer::largest || c.reducer == Reducer::maximum;
   Results r;
   if (lists(c.reducer)) {
@@ -142,7 +182,7 @@ Results joined(const Case& c, const Results& x, const Results& y) {
   if (!has_indices(c.reducer)) {
     Results r;
     if (c.reducer != Reducer::log_sum_exp) {
-      r.values.push_back(x.values[0] + y.values[0]);
+      for (std::size_t i = 0; i < x.values.size(); ++i) r.values.push_back(x.values[i] + y.values[i]);
     } else {
       const double most = std::max(x.values[0], y.values[0]);
       r.values.push_back(most + std::log(term(x.values[0], most) + term(y.values[0], most)));
@@ -158,7 +198,7 @@ Results joined(const Case& c, const Results& x, const Results& y) {
         scores.push_back(part->values[i]);
         places.push_back(part->indices[i]);
       }
-  Results r = expected_row(c, scores, -1, infinite, 0);
+  Results r = expected_row(c, scores, -1, infinite, 0, {});
   for (std::int64_t& n : r.indices)
     if (n >= 0) n = places[static_cast<std::size_t>(n)];
   return r;
@@ -169,6 +209,7 @@ class Verifier {
   using T = typename S::element;
   using A = typename S::accumulator;
   static constexpr double threshold = 5;
+  using Weight = std::conditional_t<std::is_same_v<A, float>, float, double>;
 
  public:
   Verifier(const Kernel<Reduction>& kernel, Verification& result, unsigned seed)
@@ -187,13 +228,28 @@ class Verifier {
     for (std::int64_t m = 0; m <= c.m; ++m) offsets.at(0, m, 0) = m * list;
     offsets.put();
     Matrices<A, Exec> stored("C", c.batch, c.m, c.n, false, A{});
+    Matrices<Weight, Exec> v("V", c.columns_first ? c.batch : 1, c.n, c.count, c.columns_first, Weight{});
+    for (std::size_t i = 0; i < v.all().size(); ++i)
+      v.all()[i] = static_cast<Weight>(static_cast<int>(i * 5 % 7) - largest_weight);
+    v.put();
     a.put();
     b.put();
     values.put();
     indices.put();
 
     const Exec exec{};
-    const Reduction p = problem(c, exec, a, b, values, indices, offsets);
+    Matrices<double, Exec> edges("edges", 1, c.count + 1, 1, false, 0);
+    for (std::int64_t i = 0; i <= c.count; ++i) edges.at(0, i, 0) = edge(i);
+    edges.put();
+    Reduction p = problem(c, exec, a, b, values, indices, offsets);
+    if (c.reducer == Reducer::histogram) p.edges = edges.operand();
+    if (is_weighted(c.reducer)) {
+      p.weights = v.operand();
+      if (!std::is_floating_point_v<A>) {
+        p.scores.c.type = Scalar::f64;
+        p.scores.c.size = sizeof(double);
+      }
+    }
     const Contraction& q = p.scores;
     if (!supports(kernel_, p)) return;
     run(kernel_, p);
@@ -206,6 +262,9 @@ class Verifier {
 
     Contraction whole = q;
     whole.c = stored.operand();
+    const auto v_of = [&](std::int64_t l) {
+      return [&v, l](std::int64_t n, std::int64_t d) { return static_cast<double>(v.at(l, n, d)); };
+    };
     whole.kernel = "reference";
     run(whole);
     exec.fence("rigel::verify");
@@ -216,16 +275,19 @@ class Verifier {
         std::vector<double> scores;
         for (std::int64_t n = 0; n < c.n; ++n) scores.push_back(static_cast<double>(stored.at(l, m, n)));
         const std::int64_t self = c.self ? m : -1;
-        const Results expected = expected_row(c, scores, self, threshold, 0);
+        const Results expected = expected_row(c, scores, self, threshold, 0, v_of(l));
         const Results actual = row(c, values, indices, l, m);
         for (const double v : actual.values)
           result_.digest = (result_.digest ^ std::bit_cast<std::uint64_t>(v + 0.)) * 0x100000001b3;
         if (!agree(c, actual, expected))
           return fail(c, "row " + std::to_string(m) + " is not what a plain loop makes of its scores");
-        const std::ptrdiff_t half = c.n / 2;
-        const Results both = joined(c, expected_row(c, {scores.begin(), scores.begin() + half}, self, threshold, 0),
-                                    expected_row(c, {scores.begin() + half, scores.end()}, self, threshold, half));
-        if (!agree(c, actual, both)) return fail(c, "row " + std::to_string(m) + " is not what its two halves join to");
+        if (c.reducer != Reducer::softmax_weighted) {
+          const std::ptrdiff_t half = c.n / 2;
+          const Results both =
+              joined(c, expected_row(c, {scores.begin(), scores.begin() + half}, self, threshold, 0, v_of(l)),
+                     expected_row(c, {scores.begin() + half, scores.end()}, self, threshold, half, v_of(l)));
+          if (!agree(c, actual, both)) return fail(c, "row " + std::to_string(m) + " is not what its two halves join to");
+        }
         for (std::int64_t i = 0; i < (lists(c.reducer) ? list : c.count); ++i) {
           written[values.place(l, m, i)] = 1;
           if (has_indices(c.reducer)) written_i[indices.place(l, m, i)] = 1;
@@ -340,8 +402,17 @@ class Verifier {
     return r;
   }
 
-  // All but log-sum-exp is exact. Each of its terms is rescaled and added at most N times, exponential and logarithm are within two units.
+  // All but log-sum-exp and softmax is exact. Each of its terms is rescaled and added at most N times, exponential and logarithm are within
+  // two units. The bound of softmax is that of docs/numerics.md.
   static bool agree(const Case& c, const Results& x, const Results& y) {
+    if (c.reducer == Reducer::softmax_weighted) {
+      const double n = static_cast<double>(c.n) + 1, chunk = std::min(n, 1024.), chunks = std::ceil(n / 1024),
+                   u = std::is_same_v<A, float> ? 0x1p-24 : 0x1p-53,
+                   bound = largest_weight *
+                           ((chunk + 10 + 2 * std::log(n)) * u + (2 * std::log(n) + 13 * chunks + chunk / 32 + 7) * 0x1p-53);
+      return std::ranges::equal(x.values, y.values,
+                                [&](double a, double b) { return same(a, b) || std::abs(a - b) <= bound; });
+    }
     if (c.reducer != Reducer::log_sum_exp) return x == y;
     const double a = x.values[0], b = y.values[0];
     return same(a, b) || std::abs(a - b) <= (8 * static_cast<double>(c.n + 8) + 4 * std::abs(b)) * 0x1p-53;
@@ -362,14 +433,15 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   constexpr std::int64_t extents[][3] = {{1, 1, 1},    {5, 0, 3},    {4, 7, 0},   {3, 64, 5},   {7, 65, 4},
                                          {33, 130, 9}, {2, 1031, 3}, {67, 67, 6}, {5, 3000, 2}, {0, 4, 4}};
-  constexpr Reducer reducers[] = {Reducer::minimum, Reducer::maximum,     Reducer::smallest,    Reducer::largest,
-                                  Reducer::sum,     Reducer::log_sum_exp, Reducer::count_below, Reducer::all_below};
+  constexpr Reducer reducers[] = {Reducer::minimum,      Reducer::maximum,          Reducer::smallest,    Reducer::largest,
+                                  Reducer::sum,          Reducer::log_sum_exp,      Reducer::count_below, Reducer::all_below,
+                                  Reducer::weighted_sum, Reducer::softmax_weighted, Reducer::histogram};
   constexpr std::int64_t counts[] = {1, 3, 10, 100};
   int number = 0;
   for (const auto& e : extents)
     for (const Reducer r : reducers)
       for (const std::size_t limit : {std::size_t{0}, std::size_t{1}}) {
-        const bool square = e[0] == e[1], many = keeps_many(r) || lists(r);
+        const bool square = e[0] == e[1], many = keeps_many(r) || lists(r) || is_weighted(r) || r == Reducer::histogram;
         list.push_back({.reducer = r,
                         .count = many ? counts[number % 4] : 1,
                         .batch = number % 3 == 1 && !lists(r) ? 3 : 1,

@@ -45,6 +45,10 @@ Found reduced(const std::vector<T>& scores, std::int64_t rows, std::int64_t colu
     p.values.rows = p.indices.rows = rows * count;
     p.values.row_stride = p.indices.row_stride = 1;
   }
+  // Histograms: `count` bins of two.
+  std::vector<double> edges;
+  for (std::int64_t i = 0; i <= count; ++i) edges.push_back(static_cast<double>(2 * i) - 30);
+  p.edges = {.data = edges.data(), .type = rigel::Scalar::f64, .size = 8, .rows = count + 1, .row_stride = 1};
   const std::size_t bytes = Rows::bytes(count);
   std::vector<std::byte> states(bytes * static_cast<std::size_t>(rows), std::byte{0xa5});
   std::vector<T> strip(static_cast<std::size_t>(rows * chunk));
@@ -69,7 +73,8 @@ Found reduced(const std::vector<T>& scores, std::int64_t rows, std::int64_t colu
                                                       .is_last = n + width >= columns},
                                             .scores = strip.data(),
                                             .states = states.data(),
-                                            .state_bytes = bytes};
+                                            .state_bytes = bytes,
+                                            .bins = rigel::detail::Bins::of(p)};
     const Rows work{all};
     if constexpr (by_teams)
       support::run(work, Rows::threads, Rows::scratch);
@@ -133,6 +138,11 @@ TEST_CASE("reduce: teams find what one thread finds") {
 TEST_CASE("reduce: teams list what one thread lists") {
   check_all<float, Reducer::all_below>({1, 200, 3000});
   check_all<std::int32_t, Reducer::all_below>({40});
+}
+
+TEST_CASE("reduce: teams fill the bins that one thread fills") {
+  check_all<float, Reducer::histogram>({1, 25, 200});
+  check_all<std::int32_t, Reducer::histogram>({30});
 }
 
 TEST_CASE("reduce: teams find the k best") {

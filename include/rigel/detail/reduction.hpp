@@ -10,6 +10,7 @@
 #include <rigel/detail/workspace.hpp>
 #include <rigel/elementary.hpp>
 #include <rigel/reduction_problem.hpp>
+#include <rigel/semirings.hpp>
 
 #include <algorithm>
 #include <array>
@@ -147,6 +148,31 @@ struct Below {
   }
 };
 
+/// The bins of a histogram: bin b has the scores from edge b on and below edge b + 1, the last one those at its end, too.
+struct Bins {
+  const double* edges = nullptr;
+  std::int64_t stride = 0, count = 0;
+
+  static Bins of(const Reduction& p) {
+    return {static_cast<const double*>(p.edges.data), p.edges.row_stride, p.edges.rows - 1};
+  }
+  /// The bin of a score; −1 of what is in none, and of NaN.
+  template <class T>
+  RIGEL_MEMBER std::int64_t operator()(T score) const {
+    const auto value = static_cast<double>(score);
+    if (!(value >= edges[0]) || !(value <= edges[count * stride])) return -1;
+    std::int64_t begin = 0, end = count;  // edge(begin) ≤ value, and value < edge(end) or end = count
+    while (end - begin > 1) {
+      const std::int64_t middle = (begin + end) / 2;
+      if (edges[middle * stride] <= value)
+        begin = middle;
+      else
+        end = middle;
+    }
+    return begin;
+  }
+};
+
 // ---- results ---------------------------------------------------------------------------------------------------------
 
 /// Where results go. Rows and batches are those of the whole problem.
@@ -275,6 +301,106 @@ class ScorePart {
   std::unique_ptr<std::byte[], Free> functor_;
 };
 
+/// The columns of a strip's scores, weights by now, times V's rows: sums(l,m,d) = Σ_n scores(l,m,n)·V(l,n,d), in the scores' type. V's
+/// rows are those of the strip's columns.
+inline Contraction products_of(const Reduction& p, Operand scores, Operand v, Operand sums, const Workspace& workspace) {
+  static const plus_times<float> of_float;
+  static const plus_times<double> of_double;
+  static const epilogue::Program none;
+  const bool is_float = scores.type == Scalar::f32;
+  Contraction q;
+  q.function = p.function;
+  q.execution = p.execution;
+  q.require = p.scores.require;
+  q.precision = p.scores.precision;
+  q.workspace = workspace;
+  q.semiring = {semiring_name<plus_times<float>>()};
+  q.element = q.accumulator = scores.type;
+  q.semiring_object = is_float ? static_cast<const void*>(&of_float) : &of_double;
+  q.program = &none;
+  q.epilogue_object = &none;
+  q.batch = sums.batches;
+  q.m = sums.rows;
+  q.n = sums.columns;
+  q.k = scores.columns;
+  q.a = std::move(scores);
+  q.b = std::move(v);
+  q.c = std::move(sums);
+  q.instantiated = p.products;
+  return q;
+}
+
+/// What weighted reducers keep in a strip's state: numbers of each row, sums in double, those of the present chunk, and V's rows in the
+/// scores' type if they have another one.
+struct WeightedState {
+  /// Of one row: the running maximum, the sum of its weights, and what the new maximum multiplied former weights by.
+  struct Row {
+    double maximum, total, factor;
+  };
+  std::size_t rows, sums, partial, v, bytes;  // offsets, and all of it
+
+  WeightedState(const Reduction& p, const StripShape& s) {
+    const std::int64_t of_rows = s.matrices * s.rows;
+    const std::size_t size = size_of(p.scores.c.type);
+    WorkspaceLayout layout;
+    rows = layout.add(of_rows, sizeof(Row));
+    sums = layout.add(of_rows * p.count, sizeof(double));
+    partial = layout.add(of_rows * p.count, size);
+    v = layout.add(converts(p) ? matrices_of_v(p, s.matrices) * s.columns * p.count : 0, size);
+    bytes = layout.bytes();
+  }
+  static bool converts(const Reduction& p) { return p.weights.type != p.scores.c.type; }
+  static std::int64_t matrices_of_v(const Reduction& p, std::int64_t matrices) {
+    return p.weights.batches == 1 ? 1 : matrices;
+  }
+  static std::size_t bytes_of_row(const Reduction& p) {
+    return sizeof(Row) + static_cast<std::size_t>(p.count) * (sizeof(double) + size_of(p.scores.c.type));
+  }
+};
+
+/// Matrices that lie one after the other by rows of `pitch` numbers.
+inline Operand dense_operand(void* data, Scalar type, std::int64_t batches, std::int64_t rows, std::int64_t columns,
+                             std::int64_t pitch, const char* argument) {
+  return {.data = data,
+          .type = type,
+          .size = size_of(type),
+          .batches = batches,
+          .rows = rows,
+          .columns = columns,
+          .batch_stride = batches == 1 ? 0 : rows * pitch,
+          .row_stride = pitch,
+          .column_stride = 1,
+          .argument = argument};
+}
+
+/// V's rows of some matrices and columns of the scores, where they are.
+inline Operand rows_of_v(const Reduction& p, Range matrices, Range columns) {
+  Operand v = p.weights;
+  if (v.batches == 1) v.batch_stride = 0;
+  const std::int64_t elements = matrices.first * v.batch_stride + columns.first * v.row_stride;
+  v.data = static_cast<std::byte*>(v.data) + elements * static_cast<std::int64_t>(v.size);
+  if (v.batches > 1) v.batches = matrices.count;
+  v.rows = columns.count;
+  return v;
+}
+
+/// products_of() of a strip whose workspace is at `memory`: scores, state, the contraction's own.
+inline Contraction products_of_strip(const Reduction& p, Range matrices, Range rows, Range columns, const StripShape& shape,
+                                     void* memory) {
+  const WeightedState state(p, shape);
+  const Scalar type = p.scores.c.type;
+  auto* const base = static_cast<std::byte*>(memory);
+  std::byte* const of_state = base + shape.score_bytes;
+  Operand v = rows_of_v(p, matrices, columns);
+  if (WeightedState::converts(p))
+    v = dense_operand(of_state + state.v, type, WeightedState::matrices_of_v(p, matrices.count), columns.count, p.count,
+                      p.count, "V");
+  return products_of(p, dense_operand(base, type, matrices.count, rows.count, columns.count, shape.pitch, "the scores"),
+                     std::move(v),
+                     dense_operand(of_state + state.partial, type, matrices.count, rows.count, p.count, p.count, "the sums"),
+                     {.data = of_state + shape.state_bytes, .bytes = shape.kernel_bytes});
+}
+
 /// Of the parts of `size` into which an extent is cut, the first one, the second, which may be aligned less, and the last one, which may be
 /// shorter. Those that there are not have no extent.
 inline std::array<Range, 3> unlike_parts(std::int64_t extent, std::int64_t size) {
@@ -283,9 +409,9 @@ inline std::array<Range, 3> unlike_parts(std::int64_t extent, std::int64_t size)
           Range{extent - rest, size < extent ? rest : 0}};
 }
 
-/// What the contraction's kernels say of the strips of a shape: the seconds of a full one, and the bytes that any of them takes. Nothing has
-/// memory yet.
-inline PartNeeds needs_of_strips(const Reduction& p, const StripShape& shape) {
+/// What the contraction's kernels say of the strips of a shape, and `with_products` of products_of_strip(): the seconds of a full one, and the
+/// bytes that any of them takes. Nothing has memory yet.
+inline PartNeeds needs_of_strips(const Reduction& p, const StripShape& shape, bool with_products = false) {
   if (p.scores.batch == 0 || p.scores.m == 0 || p.scores.n == 0) return {};
   void* const address = reinterpret_cast<void*>(workspace_alignment);  // aligned as workspaces are
   PartNeeds needs;
@@ -293,11 +419,15 @@ inline PartNeeds needs_of_strips(const Reduction& p, const StripShape& shape) {
     for (const Range rows : unlike_parts(p.scores.m, shape.rows))
       for (const Range columns : unlike_parts(p.scores.n, shape.columns)) {
         if (matrices.count == 0 || rows.count == 0 || columns.count == 0) continue;
-        const PartNeeds part = needs_of_part(ScorePart(p, matrices, rows, columns, shape, {.data = address}).problem());
-        if (!part.status) return part;
         const bool is_full = matrices.first == 0 && rows.first == 0 && columns.first == 0;
-        if (is_full) needs.seconds = part.seconds;
-        needs.bytes = std::max(needs.bytes, part.bytes);
+        const auto add = [&](const PartNeeds& part) {
+          if (!part.status) needs.status = part.status;
+          if (is_full) needs.seconds += part.seconds;
+          needs.bytes = std::max(needs.bytes, part.bytes);
+        };
+        add(needs_of_part(ScorePart(p, matrices, rows, columns, shape, {.data = address}).problem()));
+        if (needs.status && with_products) add(needs_of_part(products_of_strip(p, matrices, rows, columns, shape, address)));
+        if (!needs.status) return needs;
       }
   return needs;
 }
@@ -327,6 +457,39 @@ void for_each_strip(const Reduction& p, const StripShape& shape, const Workspace
     }
 }
 
+/// Element (l, n, d) of V, which is exact in double.
+struct WeightReader {
+  const void* data;
+  Scalar type;
+  Strided<const char> strides;
+
+  static WeightReader of(const Operand& v) {
+    return {v.data, v.type, {nullptr, v.batches == 1 ? 0 : v.batch_stride, v.row_stride, v.column_stride}};
+  }
+  RIGEL_MEMBER double operator()(std::int64_t l, std::int64_t n, std::int64_t d) const {
+    const std::int64_t at = strides.offset(l, n, d);
+    double value = 0;
+    with_type<double>(type, const_cast<void*>(data), [&](auto* typed) {
+      if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(*typed)>>)
+        value = static_cast<double>(typed[at]);
+      else
+        value = static_cast<double>(static_cast<float>(typed[at]));
+    });
+    return value;
+  }
+};
+
+/// The weight of a score in a softmax relative to the maximum of its row: exp(score − maximum), 1 of what equals it, and 0 of −∞.
+template <class T>
+RIGEL_FUNCTION T softmax_weight(T score, T maximum) {
+  if (score == maximum) return score == -std::numeric_limits<T>::infinity() ? T(0) : T(1);
+  return math::exponential(score - maximum);
+}
+/// The same of a former maximum, and so of all weights relative to it.
+RIGEL_FUNCTION double softmax_factor(double former, double maximum) {
+  return former == maximum ? 1 : math::exponential(former - maximum);
+}
+
 /// Calls visit.operator()<T>() with the type of the scores.
 template <class Visit>
 void with_scores(const Reduction& p, const Visit& visit) {
@@ -339,7 +502,7 @@ void with_scores(const Reduction& p, const Visit& visit) {
   }
 }
 
-/// Calls visit.operator()<reducer>().
+/// Calls visit.operator()<reducer>(), of a reducer that is not weighted.
 template <class Visit>
 void with_reducer(const Reduction& p, const Visit& visit) {
   switch (p.reducer) {
@@ -351,6 +514,9 @@ void with_reducer(const Reduction& p, const Visit& visit) {
     case Reducer::log_sum_exp: return visit.template operator()<Reducer::log_sum_exp>();
     case Reducer::count_below: return visit.template operator()<Reducer::count_below>();
     case Reducer::all_below: return visit.template operator()<Reducer::all_below>();
+    case Reducer::histogram: return visit.template operator()<Reducer::histogram>();
+    case Reducer::weighted_sum:
+    case Reducer::softmax_weighted: return;
   }
 }
 

@@ -12,7 +12,7 @@
 #include <rigel/backends/reference/reduce.hpp>
 #endif
 #if RIGEL_BACKEND_PORTABLE
-#include <rigel/backends/portable/reduce.hpp>
+#include <rigel/backends/portable/weighted.hpp>
 #endif
 
 #include <type_traits>
@@ -106,6 +106,24 @@ Operand result_operand(const View& view, Batch batch, const char* argument) {
   }
 }
 
+/// Whether a reducer has a matrix V.
+template <class R>
+inline constexpr bool has_weights = is_weighted(R::kind);
+template <class R>
+using weights_view = std::decay_t<decltype(std::declval<R>().v)>;
+
+/// The type in which a reducer takes scores: floating-point numbers for weighted ones, doubles if V holds such.
+template <class R, class Score>
+constexpr auto kept_score() {
+  if constexpr (has_weights<R>) {
+    constexpr bool doubles = std::is_integral_v<Score> || std::is_same_v<Score, double> ||
+                             std::is_same_v<typename view_t<weights_view<R>>::non_const_value_type, double>;
+    return std::type_identity<std::conditional_t<doubles, double, float>>{};
+  } else {
+    return std::type_identity<Score>{};
+  }
+}
+
 /// The kernels of an execution space that the library is not compiled for.
 template <class Exec>
 std::span<const Kernel<Reduction>> instantiated_reductions() {
@@ -122,6 +140,18 @@ std::span<const Kernel<Reduction>> instantiated_reductions() {
   return kernels;
 }
 
+/// On such a space, they and what they take of contract().
+template <class Exec>
+void set_instantiated([[maybe_unused]] Reduction& p) {
+  if constexpr (space_of<Exec> == Space::other) {
+    p.instantiated = instantiated_reductions<Exec>();
+    if (!is_weighted(p.reducer)) return;
+    p.products = p.scores.c.type == Scalar::f32
+                     ? instantiated_kernels<Exec, plus_times<float>, epilogue::Program, float>()
+                     : instantiated_kernels<Exec, plus_times<double>, epilogue::Program, double>();
+  }
+}
+
 /// What follows from the scores' contraction, of which `functor` is the epilogue as kernels take it.
 template <class Exec, class S, class E, class F>
 void set_scores(Reduction& p, const E& epilogue, const F&) {
@@ -131,7 +161,7 @@ void set_scores(Reduction& p, const E& epilogue, const F&) {
     p.functor_bytes = sizeof(F);
     epilogue::for_each_program(epilogue, [&](const epilogue::Program& program) { p.check_sources(program); });
   }
-  if constexpr (space_of<Exec> == Space::other) p.instantiated = instantiated_reductions<Exec>();
+  set_instantiated<Exec>(p);
 }
 
 }  // namespace rigel::detail
