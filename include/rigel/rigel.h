@@ -219,6 +219,10 @@ rigel_code rigel_contract(rigel_handle* handle, const rigel_contract_args* args,
 rigel_code rigel_contract_workspace_size(rigel_handle* handle, const rigel_contract_args* args, const rigel_matrix* a,
                                          const rigel_matrix* b, const rigel_matrix* c, size_t* bytes);
 
+/* The type that a semiring's results have before an epilogue, of elements and an accumulator as in rigel_contract_args. C may have it, or
+ * another one. */
+rigel_code rigel_result_type(const char* semiring, rigel_type element, rigel_type accumulator, rigel_type* result);
+
 /* ---- cdist ------------------------------------------------------------------------------------------------------------- */
 
 /* Arguments of rigel_cdist() other than operands. */
