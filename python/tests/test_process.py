@@ -87,7 +87,7 @@ def test_threads(rng):
 
 
 def test_the_gil_is_released(rng):
-    x = rng.random((700, 700))
+    x = rng.random((300, 300))
     done = threading.Event()
     counts = []
 
@@ -131,7 +131,7 @@ def test_after_fork(rng):
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_fork_during_a_call(rng):
-    x = rng.random((900, 900))
+    x = rng.random((500, 500))
     begun = threading.Event()
 
     def compute():
@@ -152,7 +152,7 @@ def test_fork_during_a_call(rng):
     status = in_child(refused)
     thread.join()
     assert status == 0
-    assert rs.contract(x[:2], x).shape == (2, 900)
+    assert rs.contract(x[:2], x).shape == (2, 500)
 
 
 def test_import_is_lean():

@@ -104,7 +104,7 @@ def test_solve_refusals():
     with pytest.raises(rs.InvalidArgument, match="lu_solve"):
         rs.lu_solve(singular, np.ones(2))
     assert np.isnan(rs.lu_solve(singular, np.ones(2), check=False)).all()
-    with pytest.raises(ValueError, match="B is 3x1, expected 2 rows"):
+    with pytest.raises(ValueError, match="B is 3x1, expected 2x1"):
         rs.lu_solve(np.eye(2), np.ones(3))
     with pytest.raises(ValueError, match="A.type is i64, expected f32 or f64"):
         rs.lu_solve(np.eye(2, dtype=int), np.ones(2))
