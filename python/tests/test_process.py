@@ -4,6 +4,7 @@
 import doctest
 import importlib
 import os
+import pathlib
 import pkgutil
 import signal
 import subprocess
@@ -202,3 +203,10 @@ def test_torch_refusals(torch):
         rs.cdist(x.to_sparse())
     with pytest.raises(TypeError, match="a holds complex64"):
         rs.contract(x + 0j, x.T)
+
+
+def test_the_page():
+    page = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
+    examples = doctest.DocTestParser().get_doctest(page.read_text(encoding="utf-8"), {}, "python.md", str(page), 0)
+    assert len(examples.examples) > 6
+    assert doctest.DocTestRunner().run(examples).failed == 0
