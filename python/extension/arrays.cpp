@@ -255,7 +255,7 @@ void Matrices::plan() {
   if (inner < 0) return;
   for (Given& g : given_) {
     const std::int64_t stride = g.strides[static_cast<Size>(inner)];
-    g.matrix.batches = stride == 0 ? 1 : count;
+    g.matrix.batches = stride == 0 && !repeats_ ? 1 : count;
     g.matrix.batch_stride = stride;
   }
 }

@@ -81,7 +81,8 @@ class Output {
 /// has one stride.
 class Matrices {
  public:
-  explicit Matrices(const Batch& batch) : batch_(batch) { given_.reserve(12); }
+  /// `repeats`: a matrix that serves several of a batch is passed as so many matrices at one place, which linear systems ask for.
+  explicit Matrices(const Batch& batch, bool repeats = false) : batch_(batch), repeats_(repeats) { given_.reserve(12); }
   /// The matrix of an array's last two dimensions. `own_dimensions` 1: the last one is a row, or with `as_column` a column; 0: one number.
   /// The reference stays valid.
   rigel_matrix* add(const Array& array, int own_dimensions = 2, bool transposed = false, bool as_column = false);
@@ -106,6 +107,7 @@ class Matrices {
   bool next();  // moves on to the next part
 
   Batch batch_;
+  bool repeats_;
   std::vector<Given> given_;
   int outer_ = 0;  // the number of dimensions that are looped over
   std::array<std::int64_t, most_dimensions> place_ = {};

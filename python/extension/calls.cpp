@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string_view>
 #include <utility>
@@ -31,7 +32,6 @@ int kind_of(nb::handle step) { return nb::cast<int>(step[0]); }
 }  // namespace
 
 const char* text_of(nb::handle text, const char* name) {
-  if (text.is_none()) return nullptr;
   if (!PyUnicode_Check(text.ptr()))
     raise(RIGEL_UNSUPPORTED, std::string(name) + " is " + nb::repr(text).c_str() + ", expected a str");
   const char* const utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), nullptr);
@@ -53,7 +53,7 @@ Parameters::Parameters(nb::handle given) {
 rigel_options options_of(nb::handle given) {
   rigel_options options = {};
   if (given.is_none()) return options;
-  options.kernel = text_of(given[0], "kernel");
+  options.kernel = optional_text_of(given[0], "kernel");
   options.require = nb::cast<std::uint32_t>(given[1]);
   options.precision = nb::cast<std::int32_t>(given[2]);
   return options;
@@ -67,7 +67,9 @@ Epilogue::Epilogue(nb::handle steps) {
     step.kind = kind_of(given);
     step.x = number(given[1], step.x_source);
     step.y = number(given[2], step.y_source);
-    step.offset = nb::cast<std::int64_t>(given[3]);
+    if (step.y_source != 0 && step.x_source == 0)
+      refuse("a step of the epilogue has a number and an array, expected two numbers, or two arrays");
+    step.offset = number_of<std::int64_t>(given[3], "offset");
     steps_.push_back(step);
   }
   if (steps_.size() > RIGEL_MOST_STEPS)
@@ -77,7 +79,8 @@ Epilogue::Epilogue(nb::handle steps) {
 
 double Epilogue::number(nb::handle given, std::int32_t& source) {
   double value = 0;
-  if (nb::try_cast(given, value, true)) return value;
+  const bool is_number = PyFloat_Check(given.ptr()) || PyLong_Check(given.ptr()) || !nb::hasattr(given, "__dlpack__");
+  if (is_number && nb::try_cast(given, value, true)) return value;
   if (arrays_.size() == RIGEL_MOST_SOURCES)
     refuse("the epilogue reads more than " + std::to_string(RIGEL_MOST_SOURCES) + " arrays");
   arrays_.push_back(input(given, "an array of the epilogue", 0));
@@ -129,8 +132,12 @@ rigel_handle* thread_handle() {
   return of_thread.handle;
 }
 
-void raise_last_error(rigel_code code) {
+void raise_last_error(rigel_code code, const char* function) {
   std::string_view message = rigel_last_error();
+  if (function) {
+    message.remove_prefix(std::min(message.find(':'), message.size()));
+    raise(code, function + std::string(message));
+  }
   if (constexpr std::string_view prefix = "rigel_"; message.starts_with(prefix)) message.remove_prefix(prefix.size());
   raise(code, std::string(message));
 }

@@ -15,7 +15,7 @@ namespace rigel::python {
 template <class T>
 T number_of(nb::handle given, const char* name) {
   T value = {};
-  if (!nb::try_cast(given, value, std::is_floating_point_v<T>))
+  if (!nb::try_cast(given, value, true))
     raise(RIGEL_UNSUPPORTED, std::string(name) + " is " + nb::repr(given).c_str() + ", expected " +
                                  (std::is_floating_point_v<T> ? "a number" : "an integer"));
   return value;
@@ -36,8 +36,18 @@ class Parameters {
 /// (kernel, require, precision), or None for the defaults; the name lives as long as the object does.
 rigel_options options_of(nb::handle given);
 
-/// Text, or NULL for None; it lives as long as the object does.
+/// Text, which lives as long as the object does.
 const char* text_of(nb::handle text, const char* name);
+/// Text, or NULL for None.
+inline const char* optional_text_of(nb::handle text, const char* name) {
+  return text.is_none() ? nullptr : text_of(text, name);
+}
+
+/// What is true or false.
+struct Flag {
+  bool value = false;
+  operator bool() const { return value; }
+};
 
 /// An epilogue: a sequence of steps (kind, x, y, offset), in which x and y are numbers or arrays that broadcast to the results, or None.
 class Epilogue {
@@ -76,7 +86,8 @@ class Running {
   ~Running();
 };
 
-[[noreturn]] void raise_last_error(rigel_code code);
+/// Raises for the last error, which `function` names in place of the one of rigel.h that has failed.
+[[noreturn]] void raise_last_error(rigel_code code, const char* function = nullptr);
 
 /// Runs a call for each part of the batch without the GIL, or explains the first part.
 template <class Run, class Explain>
@@ -97,3 +108,19 @@ void perform(Matrices& matrices, const Run& run, const Explain& explain) {
 inline constexpr auto not_explained = [](rigel_handle*, char**) -> rigel_code { return RIGEL_OK; };
 
 }  // namespace rigel::python
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<rigel::python::Flag> {
+  NB_TYPE_CASTER(rigel::python::Flag, const_name("bool"))
+  template <class Flags>
+  bool from_python(handle given, Flags, cleanup_list*) noexcept {
+    const int truth = PyObject_IsTrue(given.ptr());
+    if (truth < 0) PyErr_Clear();
+    value.value = truth == 1;
+    return truth >= 0;
+  }
+};
+
+}  // namespace nanobind::detail

@@ -15,7 +15,7 @@ bool is_float(rigel_type type) { return type <= RIGEL_F64; }
 bool is_short_float(rigel_type type) { return type == RIGEL_F16 || type == RIGEL_BF16 || type == RIGEL_F32; }
 
 nb::object contract(Handle a_given, Handle b_given, Handle out, Handle semiring, Handle parameters, rigel_type accumulator,
-                    bool accumulate, bool may_cancel, Handle epilogue_given, rigel_type type, Handle options) {
+                    Flag accumulate, Flag may_cancel, Handle epilogue_given, rigel_type type, Handle options) {
   const Array a = input(a_given, "a", 2), b = input(b_given, "b", 2);
   const Parameters hyperparameters(parameters);
   Epilogue epilogue(epilogue_given);
@@ -36,7 +36,7 @@ nb::object contract(Handle a_given, Handle b_given, Handle out, Handle semiring,
     type = a.type;
     if (!is_float(type))
       if (const rigel_code code = rigel_result_type(args.semiring, a.type, accumulator, &type); code != RIGEL_OK)
-        raise_last_error(code);
+        raise_last_error(code, "contract");
   }
   Output c(out, "out", a, batch, {a.rows(), b.columns()}, type, a.is_bool && type == RIGEL_U8);
   Matrices matrices(batch);
@@ -70,7 +70,7 @@ struct MetricMatrix {
 rigel_type distance_type(const Array& x) { return is_short_float(x.type) ? RIGEL_F32 : RIGEL_F64; }
 
 nb::object cdist(Handle x_given, Handle z_given, Handle out, Handle metric, Handle parameters, Handle metric_matrix,
-                 bool may_cancel, bool skip_epilogue, Handle epilogue_given, rigel_type type, Handle options) {
+                 Flag may_cancel, Flag skip_epilogue, Handle epilogue_given, rigel_type type, Handle options) {
   const Array x = input(x_given, "x", 2), z = z_given.is_none() ? x : input(z_given, "z", 2);
   const Parameters of_metric(parameters);
   const MetricMatrix matrix(metric_matrix);
@@ -103,7 +103,7 @@ nb::object cdist(Handle x_given, Handle z_given, Handle out, Handle metric, Hand
 }
 
 nb::object kernel_matrix(Handle x_given, Handle z_given, Handle out, Handle kernel, Handle hyperparameters, Handle metric,
-                         Handle parameters, Handle metric_matrix, double regularisation, double threshold, bool may_cancel,
+                         Handle parameters, Handle metric_matrix, Handle regularisation, Handle threshold, Flag may_cancel,
                          rigel_type type, Handle options) {
   const bool is_self = z_given.is_none();
   const Array x = input(x_given, "x", 2), z = is_self ? x : input(z_given, "z", 2);
@@ -120,8 +120,8 @@ nb::object kernel_matrix(Handle x_given, Handle z_given, Handle out, Handle kern
   args.metric = text_of(metric, "metric");
   args.parameters = of_metric.data();
   args.parameters_count = of_metric.count();
-  args.regularisation = regularisation;
-  args.threshold = threshold;
+  args.regularisation = number_of<double>(regularisation, "regularisation");
+  args.threshold = number_of<double>(threshold, "threshold");
   args.may_cancel = may_cancel;
   args.metric_matrix = matrix.matrix;
   args.options = options_of(options);
@@ -173,8 +173,8 @@ struct Results {
   const rigel_matrix *of_values = nullptr, *of_indices = nullptr;
 };
 
-nb::object reduce(Handle a_given, Handle b_given, Handle semiring, Handle parameters, Handle reduction, bool wants_values,
-                  bool wants_indices, bool may_cancel, Handle epilogue_given, Handle options) {
+nb::object reduce(Handle a_given, Handle b_given, Handle semiring, Handle parameters, Handle reduction, Flag wants_values,
+                  Flag wants_indices, Flag may_cancel, Handle epilogue_given, Handle options) {
   const Array a = input(a_given, "a", 2), b = input(b_given, "b", 2);
   const Parameters hyperparameters(parameters);
   Epilogue epilogue(epilogue_given);
@@ -192,7 +192,8 @@ nb::object reduce(Handle a_given, Handle b_given, Handle semiring, Handle parame
   args.options = options_of(options);
   epilogue.set(args.epilogue);
   rigel_type type = 0;
-  if (const rigel_code code = rigel_result_type(args.semiring, a.type, 0, &type); code != RIGEL_OK) raise_last_error(code);
+  if (const rigel_code code = rigel_result_type(args.semiring, a.type, 0, &type); code != RIGEL_OK)
+    raise_last_error(code, "reduce");
   const std::int32_t reducer = args.reduction.reducer;
   const bool sums_integers = reducer == RIGEL_SUM && !is_float(type);
   if (reducer == RIGEL_COUNT_BELOW)
@@ -222,7 +223,7 @@ nb::object reduce(Handle a_given, Handle b_given, Handle semiring, Handle parame
 // A reduction of distances with its operands.
 struct Points {
   Points(Handle x_given, Handle z_given, Handle metric, Handle parameters, Handle metric_matrix, Handle kernel,
-         Handle hyperparameters, Handle reduction, bool may_cancel, Handle epilogue_given, Handle options)
+         Handle hyperparameters, Handle reduction, Flag may_cancel, Handle epilogue_given, Handle options)
       : x(input(x_given, "x", 2)),
         z(z_given.is_none() ? x : input(z_given, "z", 2)),
         of_metric(parameters),
@@ -236,7 +237,7 @@ struct Points {
     args.metric = text_of(metric, "metric");
     args.parameters = of_metric.data();
     args.parameters_count = of_metric.count();
-    args.kernel = text_of(kernel, "kernel");
+    args.kernel = optional_text_of(kernel, "kernel");
     args.hyperparameters = of_kernel.data();
     args.hyperparameters_count = of_kernel.count();
     args.may_cancel = may_cancel;
@@ -258,7 +259,7 @@ struct Points {
 };
 
 nb::object reduce_distances(Handle x, Handle z, Handle metric, Handle parameters, Handle metric_matrix, Handle kernel,
-                            Handle hyperparameters, Handle reduction, bool wants_values, bool wants_indices, bool may_cancel,
+                            Handle hyperparameters, Handle reduction, Flag wants_values, Flag wants_indices, Flag may_cancel,
                             Handle epilogue, Handle options) {
   Points p(x, z, metric, parameters, metric_matrix, kernel, hyperparameters, reduction, may_cancel, epilogue, options);
   const rigel_type type = p.args.reduction.reducer == RIGEL_COUNT_BELOW ? rigel_type{RIGEL_I64} : distance_type(p.x);
@@ -279,9 +280,9 @@ nb::object reduce_distances(Handle x, Handle z, Handle metric, Handle parameters
 }
 
 // offsets, indices and distances of the rows of z within a radius.
-nb::object radius_neighbors(Handle x, Handle z, Handle metric, Handle parameters, Handle metric_matrix, double radius,
-                            bool exclude_self, bool wants_distances, bool may_cancel, Handle options) {
-  const nb::object reduction = nb::make_tuple(0, 0, radius, false, exclude_self);
+nb::object radius_neighbors(Handle x, Handle z, Handle metric, Handle parameters, Handle metric_matrix, Handle radius,
+                            Flag exclude_self, Flag wants_distances, Flag may_cancel, Handle options) {
+  const nb::object reduction = nb::make_tuple(0, 0, number_of<double>(radius, "radius"), false, exclude_self.value);
   Points p(x, z, metric, parameters, metric_matrix, nb::none(), nb::none(), reduction, may_cancel, nb::none(), options);
   if (p.batch.dimensions > 0) refuse(described(p.x, "x") + " with " + described(p.z, "z") + ", expected single matrices");
   Output offsets(nb::none(), "offsets", p.x, p.batch, {p.x.rows() + 1}, RIGEL_I64, false);
@@ -320,8 +321,7 @@ nb::object radius_neighbors(Handle x, Handle z, Handle metric, Handle parameters
 }
 
 // Of arcs in `d`, which becomes the paths: (predecessors or None, vertex or -1, batch index). `d` has a batch of at most one dimension.
-nb::object closure(Handle d_given, Handle semiring, bool wants_predecessors, bool reports, std::int64_t block,
-                   Handle options) {
+nb::object closure(Handle d_given, Handle semiring, Flag wants_predecessors, Flag reports, Handle block, Handle options) {
   const Array like = input(d_given, "weights", 2);
   Batch batch;
   batch.broadcast(like, "weights", 2);
@@ -333,7 +333,7 @@ nb::object closure(Handle d_given, Handle semiring, bool wants_predecessors, boo
   rigel_closure_args args = {};
   args.size = sizeof args;
   args.semiring = text_of(semiring, "semiring");
-  args.block = block;
+  args.block = number_of<std::int64_t>(block, "block");
   args.options = options_of(options);
   rigel_closure_report report = {};
   report.size = sizeof report;
@@ -366,19 +366,19 @@ using SolveFunction = rigel_code (*)(rigel_handle*, const rigel_solve_args*, con
 using ExplainSolve = rigel_code (*)(rigel_handle*, const rigel_solve_args*, const rigel_matrix*, const rigel_matrix*,
                                     const rigel_matrix*, const rigel_matrix*, char**);
 
-rigel_solve_args solve_args(bool upper, bool check, std::int32_t refine, Handle options) {
+rigel_solve_args solve_args(Flag upper, Flag check, Handle refine, Handle options) {
   rigel_solve_args args = {};
   args.size = sizeof args;
   args.triangle = upper ? RIGEL_UPPER : RIGEL_LOWER;
   args.check = check;
-  args.refine = refine;
+  args.refine = number_of<std::int32_t>(refine, "refine");
   args.options = options_of(options);
   return args;
 }
 
 // (x, info or None) of n x n matrices a and right sides b: of one dimension, or matrices.
 template <SolveFunction function, ExplainSolve explanation>
-nb::object solve(Handle a_given, Handle b_given, Handle out, bool upper, bool check, bool wants_info, std::int32_t refine,
+nb::object solve(Handle a_given, Handle b_given, Handle out, Flag upper, Flag check, Flag wants_info, Handle refine,
                  Handle options) {
   const Array a = input(a_given, "a", 2), b = input(b_given, "b", 1);
   const bool is_vector = b.dimensions == 1;
@@ -391,7 +391,7 @@ nb::object solve(Handle a_given, Handle b_given, Handle out, bool upper, bool ch
   Output x(out, "out", b, batch, own, a.type, false);
   std::optional<Output> info;
   if (wants_info) info.emplace(nb::none(), "info", a, batch, std::vector<std::int64_t>{}, rigel_type{RIGEL_I32}, false);
-  Matrices matrices(batch);
+  Matrices matrices(batch, true);
   const rigel_matrix *of_a = matrices.add(a), *of_b = matrices.add(b, is_vector ? 1 : 2, false, is_vector),
                      *of_x = matrices.add(x.array(), is_vector ? 1 : 2, false, is_vector),
                      *of_info = info ? matrices.add(info->array(), 0) : nullptr;
@@ -403,16 +403,15 @@ nb::object solve(Handle a_given, Handle b_given, Handle out, bool upper, bool ch
   return nb::make_tuple(x.finished(), infos);
 }
 
-// A whole matrix without a batch of its own, of a batch that broadcasts, is one for all: A must have the batches of X.
-nb::object cholesky_factor(Handle a_given, Handle out, bool upper, bool check, bool wants_info, Handle options) {
+nb::object cholesky_factor(Handle a_given, Handle out, Flag upper, Flag check, Flag wants_info, Handle options) {
   const Array a = input(a_given, "a", 2);
   Batch batch;
   batch.broadcast(a, "a", 2);
-  const rigel_solve_args args = solve_args(upper, check, 0, options);
+  const rigel_solve_args args = solve_args(upper, check, nb::int_(0), options);
   Output l(out, "out", a, batch, {a.rows(), a.columns()}, a.type, false);
   std::optional<Output> info;
   if (wants_info) info.emplace(nb::none(), "info", a, batch, std::vector<std::int64_t>{}, rigel_type{RIGEL_I32}, false);
-  Matrices matrices(batch);
+  Matrices matrices(batch, true);
   const rigel_matrix *of_a = matrices.add(a), *of_l = matrices.add(l.array()),
                      *of_info = info ? matrices.add(info->array(), 0) : nullptr;
   perform(
@@ -423,16 +422,16 @@ nb::object cholesky_factor(Handle a_given, Handle out, bool upper, bool check, b
   return nb::make_tuple(l.finished(), infos);
 }
 
-nb::object eigh(Handle a_given, bool upper, bool check, bool wants_info, Handle options) {
+nb::object eigh(Handle a_given, Flag upper, Flag check, Flag wants_info, Handle options) {
   const Array a = input(a_given, "a", 2);
   Batch batch;
   batch.broadcast(a, "a", 2);
-  const rigel_solve_args args = solve_args(upper, check, 0, options);
+  const rigel_solve_args args = solve_args(upper, check, nb::int_(0), options);
   Output w(nb::none(), "w", a, batch, {a.rows()}, a.type, false),
       v(nb::none(), "v", a, batch, {a.rows(), a.columns()}, a.type, false);
   std::optional<Output> info;
   if (wants_info) info.emplace(nb::none(), "info", a, batch, std::vector<std::int64_t>{}, rigel_type{RIGEL_I32}, false);
-  Matrices matrices(batch);
+  Matrices matrices(batch, true);
   const rigel_matrix *of_a = matrices.add(a), *of_w = matrices.add(w.array(), 1, false, true),
                      *of_v = matrices.add(v.array()), *of_info = info ? matrices.add(info->array(), 0) : nullptr;
   perform(
@@ -448,7 +447,7 @@ nb::object log_determinant(Handle l_given) {
   Batch batch;
   batch.broadcast(l, "l", 2);
   Output d(nb::none(), "d", l, batch, {}, l.type, false);
-  Matrices matrices(batch);
+  Matrices matrices(batch, true);
   const rigel_matrix *of_l = matrices.add(l), *of_d = matrices.add(d.array(), 0);
   perform(matrices, [&](rigel_handle* h) { return rigel_log_determinant(h, of_l, of_d); }, not_explained);
   return d.finished();
@@ -465,7 +464,7 @@ rigel_linear_args linear_args(std::int32_t tier, std::int32_t activation, Handle
   return args;
 }
 
-nb::object linear_forward(Handle x_given, Handle w_given, Handle bias_given, Handle out, bool wants_z, std::int32_t tier,
+nb::object linear_forward(Handle x_given, Handle w_given, Handle bias_given, Handle out, Flag wants_z, std::int32_t tier,
                           std::int32_t activation, Handle options) {
   const Array x = input(x_given, "x", 2), w = input(w_given, "weight", 2);
   std::optional<Array> bias;
@@ -538,7 +537,7 @@ nb::object linear_backward_input(Handle dy_given, Handle w_given, Handle z_given
 nb::str kernels(Handle name) {
   char* json = nullptr;
   thread_handle();  // registers them
-  if (const rigel_code code = rigel_kernels(text_of(name, "name"), &json); code != RIGEL_OK) raise_last_error(code);
+  if (const rigel_code code = rigel_kernels(optional_text_of(name, "name"), &json); code != RIGEL_OK) raise_last_error(code);
   const nb::str text(json);
   rigel_free(json);
   return text;

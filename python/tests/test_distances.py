@@ -106,6 +106,14 @@ def test_refusals(rng):
         rs.cdist(x, metric="seuclidean", V=np.ones(2))
     with pytest.raises(rs.InvalidArgument, match="V is None, and x or z are no single matrices"):
         rs.cdist(rng.random((2, 4, 3)), metric="seuclidean")
+    with pytest.raises(rs.InvalidArgument, match="base is 1, expected a number above 1"):
+        rs.cdist(x, metric="jensenshannon", base=1)
+    with pytest.raises(TypeError, match="metric is None, expected a str"):
+        rs.cdist(x, metric=None)
+    with pytest.raises(TypeError, match="radius is 'x', expected a number"):
+        rs.radius_neighbors(x, radius="x")
+    with pytest.raises(rs.InvalidArgument, match="kernel is None, and bandwidth would be hyperparameters of one"):
+        rs.reduce_distances(x, bandwidth=1.0)
     with pytest.raises(rs.InvalidArgument, match="overlap"):
         rs.cdist(x[:3], out=x[1:])
 

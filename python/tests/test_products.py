@@ -264,3 +264,36 @@ def test_reduce_refusals(rng):
         rs.reduce(a, b, reducer="count_below")
     with pytest.raises(ValueError, match="exclude_self"):
         rs.reduce(a, b, exclude_self=True)
+
+
+def test_arguments_of_other_types(rng):
+    a, b = rng.random((3, 4)), rng.random((4, 5))
+    out = np.zeros((3, 5))
+    rs.contract(a, b, "plus_times", out=out, accumulate=np.True_)
+    np.testing.assert_allclose(out, a @ b, rtol=1e-15)
+    np.testing.assert_array_equal(rs.contract(a, b, epilogue=epilogue.scale(np.float32(2))), 2 * rs.contract(a, b))
+    np.testing.assert_array_equal(rs.contract(a, b, epilogue=epilogue.scale(np.array([2.0]))), 2 * rs.contract(a, b))
+    np.testing.assert_array_equal(rs.contract(a, b, epilogue=epilogue.add([1, 2, 3, 4, 5])), rs.contract(a, b) + np.arange(1, 6))
+    assert rs.reduce(a, b, reducer="smallest", k=np.int64(2)).values.shape == (3, 2)
+    with pytest.raises(TypeError, match="an array of the epilogue is a NoneType"):
+        rs.contract(a, b, epilogue=epilogue.scale(None))
+    with pytest.raises(ValueError, match="a step of the epilogue has a number and an array"):
+        rs.contract(a, b, epilogue=epilogue.clamp(0, np.ones(5)))
+    with pytest.raises(TypeError, match="semiring is None, expected a str"):
+        rs.contract(a, b, None)
+    with pytest.raises(TypeError, match="^contract: semiring 'plus_times' of i16"):
+        rs.contract(a.astype("int16"), b.astype("int16"), "plus_times")
+    with pytest.raises(ValueError, match="a has 17 dimensions, expected at most 16"):
+        rs.contract(np.zeros((1,) * 17), b)
+
+
+def test_memory_is_given_back(rng):
+    resource = pytest.importorskip("resource", reason="this system has no resource module")
+    a, out = rng.random((200, 200)), np.empty((200, 200))
+    for _ in range(10):
+        rs.contract(a, a[::-1], out=out[::-1], epilogue=epilogue.add(a))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(300):  # each leak would be 320 kB
+        rs.contract(a, a[::-1], out=out[::-1], epilogue=epilogue.add(a))
+        rs.contract(a, a)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000

@@ -89,9 +89,14 @@ def type_code(dtype, name):
     return CODES[text]
 
 
+def as_array(given):
+    """The argument, or an array of NumPy of what has no shape."""
+    return given if hasattr(given, "shape") else numpy().asarray(given)
+
+
 def as_floats(array):
     """The array as float64, unless it holds floating-point numbers."""
     if is_torch(array):
         return array if array.is_floating_point() else array.double()
-    array = array if hasattr(array, "dtype") else numpy().asarray(array)
+    array = as_array(array)
     return array if str(array.dtype).startswith(("float", "bfloat")) else numpy().asarray(array, dtype="float64")

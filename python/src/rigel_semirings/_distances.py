@@ -95,6 +95,8 @@ def _metric(metric, x, z, p, w, V, VI, base, epsilon):
     if name in _OF_FLOATS or name == "mahalanobis":
         x, z = as_floats(x), None if z is None else as_floats(z)
     parameters = {key: value for key, value in (("p", p), ("epsilon", epsilon)) if value is not None} or None
+    if base is not None and not base > 1:
+        raise InvalidArgument(f"base is {base}, expected a number above 1")
     matrix = w if name == "weighted_minkowski" else None
     if name == "seuclidean":
         matrix = _variances(x, z, V)
@@ -230,6 +232,8 @@ def reduce_distances(x, z=None, metric="euclidean", reducer="minimum", *, k=None
     """
     of = _metric(metric, x, z, p, w, V, VI, base, epsilon)
     reducing = reduction(reducer, k, threshold, or_equal, exclude_self)
+    if kernel is None and hyperparameters:
+        raise InvalidArgument(f"kernel is None, and {', '.join(hyperparameters)} would be hyperparameters of one")
     return Reduced(*_core.reduce_distances(of.x, of.z, of.name, of.parameters, of.matrix, kernel, hyperparameters or None, reducing, True,
                                            reducing[0] <= 4, may_cancel, _last(of, epilogue), options(compute_kernel, require, precision)))
 

@@ -2,7 +2,7 @@
 """A linear layer whose bits are part of the contract."""
 
 from . import _core
-from ._arrays import empty
+from ._arrays import as_array, empty
 from ._errors import InvalidArgument
 from ._options import chosen, options
 
@@ -75,6 +75,7 @@ def linear_backward_weight(x, dy, dw=None, db=None, *, bias=True, tier="scalar",
     >>> dw, db
     (array([[3., 6.]], dtype=float32), array([3.], dtype=float32))
     """
+    x, dy = as_array(x), as_array(dy)
     if len(x.shape) != 2 or len(dy.shape) != 2:
         raise InvalidArgument(f"x and dy have the shapes {tuple(x.shape)} and {tuple(dy.shape)}, expected single matrices")
 

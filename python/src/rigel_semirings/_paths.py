@@ -2,7 +2,7 @@
 """All-pairs paths."""
 
 from . import _core
-from ._arrays import is_torch, numpy
+from ._arrays import as_array, is_torch, numpy
 from ._errors import InvalidArgument
 from ._options import options
 
@@ -48,11 +48,13 @@ def _copied(weights):
 
 
 def _closure(weights, semiring, out, predecessors, block, kernel, require, precision):
+    weights = as_array(weights)
     if out is None:
         out = _copied(weights)
     elif out is not weights:
-        if tuple(out.shape) != tuple(weights.shape):
-            raise InvalidArgument(f"out has the shape {tuple(out.shape)}, expected {tuple(weights.shape)}")
+        shape = tuple(getattr(out, "shape", ()))
+        if shape != tuple(weights.shape):
+            raise InvalidArgument(f"out has the shape {shape}, expected {tuple(weights.shape)}")
         out[...] = weights
     d, p, vertex, graph = _core.closure(out, semiring, predecessors, True, block, options(kernel, require, precision))
     if vertex >= 0:
