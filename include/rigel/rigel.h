@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rigel's C interface, librigel_c.so: contractions, distances, kernel matrices, their gradients, linear layers, linear systems and
- * closures on raw pointers. C99 and later, C++, and any language that calls C. docs/semirings.md, distances.md, kernels.md and
- * epilogues.md list what there is; docs/numerics.md says what results mean.
+ * Rigel's C interface, librigel_c.so: contractions, distances, kernel matrices, their gradients, reductions, linear layers, linear
+ * systems and closures on raw pointers. C99 and later, C++, and any language that calls C. docs/semirings.md, distances.md, kernels.md,
+ * reductions.md and epilogues.md list what there is; docs/numerics.md says what results mean.
  *
  * Errors. A function returns RIGEL_OK or another code, and rigel_last_error() then has the words: the argument, its extents and
  * what was expected. A call that fails writes nothing, except to the message. No exception leaves the library.
@@ -219,6 +219,10 @@ rigel_code rigel_contract(rigel_handle* handle, const rigel_contract_args* args,
 rigel_code rigel_contract_workspace_size(rigel_handle* handle, const rigel_contract_args* args, const rigel_matrix* a,
                                          const rigel_matrix* b, const rigel_matrix* c, size_t* bytes);
 
+/* The type that a semiring's results have before an epilogue, of elements and an accumulator as in rigel_contract_args. C may have it, or
+ * another one. */
+rigel_code rigel_result_type(const char* semiring, rigel_type element, rigel_type accumulator, rigel_type* result);
+
 /* ---- cdist ------------------------------------------------------------------------------------------------------------- */
 
 /* Arguments of rigel_cdist() other than operands. */
@@ -293,6 +297,109 @@ rigel_code rigel_kernel_matrix(rigel_handle* handle, const rigel_kernel_matrix_a
                                const rigel_matrix* z, const rigel_matrix* d);
 rigel_code rigel_kernel_matrix_workspace_size(rigel_handle* handle, const rigel_kernel_matrix_args* args, const rigel_matrix* x,
                                               const rigel_matrix* z, const rigel_matrix* d, size_t* bytes);
+
+/* ---- reductions -------------------------------------------------------------------------------------------------------- */
+
+/* What becomes of a row of scores s(n), n = 0 ... N - 1. docs/reductions.md says what NaN does. */
+enum {
+  RIGEL_MINIMUM = 1,     /* min s(n), and its n, of equal ones the smallest; of no scores infinity and -1 */
+  RIGEL_MAXIMUM = 2,     /* max s(n), and its n */
+  RIGEL_SMALLEST = 3,    /* the k smallest in ascending order, and their n; infinity and -1 follow if there are fewer */
+  RIGEL_LARGEST = 4,     /* the k largest in descending order, and their n */
+  RIGEL_SUM = 5,         /* the sum, in double or in 64 bits that wrap */
+  RIGEL_LOG_SUM_EXP = 6, /* log sum exp(s(n)), relative to the maximum; of no scores -infinity */
+  RIGEL_COUNT_BELOW = 7, /* how many s(n) < threshold */
+  RIGEL_ALL_BELOW = 8    /* all s(n) < threshold by ascending n, and their n, row after row: a compressed sparse row matrix */
+};
+
+/* A reducer, and what is its own. */
+typedef struct rigel_reduction {
+  int32_t reducer;
+  int32_t or_equal;            /* of counts and lists, 1: scores that equal the threshold count */
+  int32_t exclude_self;        /* 1: the score of n = m is left out, of a set with itself: M = N */
+  int32_t reserved;
+  int64_t k;                   /* of RIGEL_SMALLEST and RIGEL_LARGEST: 1 to 4096; else 0 */
+  double threshold;            /* of counts and lists; else 0 */
+  const rigel_matrix* offsets; /* of lists, (M + 1) x 1 of i64, ascending, read when the kernel runs: row m's results are from its offset
+                                  to the next one. Else NULL */
+  const char* score_kernel;    /* a kernel of rigel_contract() that computes the scores, as options.kernel is one of reductions */
+  size_t workspace_limit;      /* bytes that the workspace should not exceed; 0: 64 MiB, of a host less */
+} rigel_reduction;
+
+/* Arguments of rigel_reduce() other than operands. */
+typedef struct rigel_reduce_args {
+  size_t size;
+  const char* semiring;
+  const rigel_parameter* parameters; /* as in rigel_contract_args */
+  int32_t parameters_count;
+  rigel_type accumulator; /* 0: the element type's usual one */
+  int32_t may_cancel;     /* 1: as in rigel_contract_args */
+  int32_t reserved_flags;
+  rigel_reduction reduction;
+  rigel_program epilogue; /* sources have the scores' extents, M x N, in place of C's, and overlap no output */
+  rigel_options options;
+  int64_t reserved[4];
+} rigel_reduce_args;
+
+/* Of each row of scores s(l,m,n) = epilogue( (+)_k A(l,m,k) (x) B(l,k,n) ), which are never stored as a whole, what args->reduction says.
+ * a, b      M x K and K x N, of one type
+ * values    M x 1, of RIGEL_SMALLEST and RIGEL_LARGEST M x k, of lists as many rows as there are results x 1, or fewer: what finds no
+ *           place is left out. Of floating-point numbers if the scores are; counts go to numbers that hold N. NULL: not wanted
+ * indices   as values, of i32 or i64; of minimum, maximum, smallest, largest and lists. NULL: not wanted
+ * Both overlap neither an operand nor each other. Lists are of single matrices. */
+rigel_code rigel_reduce(rigel_handle* handle, const rigel_reduce_args* args, const rigel_matrix* a, const rigel_matrix* b,
+                        const rigel_matrix* values, const rigel_matrix* indices);
+rigel_code rigel_reduce_workspace_size(rigel_handle* handle, const rigel_reduce_args* args, const rigel_matrix* a,
+                                       const rigel_matrix* b, const rigel_matrix* values, const rigel_matrix* indices, size_t* bytes);
+
+/* Arguments of the reductions of distances other than operands. */
+typedef struct rigel_reduce_distances_args {
+  size_t size;
+  const char* metric; /* as in rigel_cdist_args */
+  const rigel_parameter* parameters;
+  const char* kernel; /* as in rigel_kernel_matrix_args: scores are kernels of distances; of rigel_reduce_distances(). NULL: distances */
+  const rigel_parameter* hyperparameters;
+  int32_t parameters_count;
+  int32_t hyperparameters_count;
+  int32_t may_cancel; /* 1: as in rigel_cdist_args */
+  int32_t reserved_flags;
+  rigel_reduction reduction;
+  rigel_program epilogue; /* after the metric's, or the kernel's; as in rigel_reduce_args */
+  rigel_options options;
+  const rigel_matrix* metric_matrix; /* as in rigel_cdist_args */
+  int64_t reserved[3];
+} rigel_reduce_distances_args;
+
+/* rigel_reduce() of s(l,m,n) = epilogue( metric(X(l,m,:), Z(l,n,:)) ), or of kernels of them. x: M x K and z: N x K, of one type; values
+ * and indices as in rigel_reduce(). Scores are f32 if x holds f16, bf16 or f32, else f64. */
+rigel_code rigel_reduce_distances(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                  const rigel_matrix* z, const rigel_matrix* values, const rigel_matrix* indices);
+rigel_code rigel_reduce_distances_workspace_size(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                                 const rigel_matrix* z, const rigel_matrix* values, const rigel_matrix* indices,
+                                                 size_t* bytes);
+
+/* Those that have a name. They choose the reducer, so args->reduction.reducer is 0; args->kernel is NULL, and args->epilogue empty but for
+ * rigel_logsumexp(). rigel_reduce_distances_workspace_size() and rigel_explain_reduce_distances() of the reducer have their workspace and
+ * candidates. */
+
+/* The k nearest rows of Z for each row of X, k of args->reduction, by ascending distance: RIGEL_SMALLEST; of inner_product RIGEL_LARGEST.
+ * indices, distances: M x k. NULL: not wanted. */
+rigel_code rigel_nearest(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x, const rigel_matrix* z,
+                         const rigel_matrix* indices, const rigel_matrix* distances);
+/* The nearest row of Z for each row of X: RIGEL_MINIMUM; of inner_product RIGEL_MAXIMUM. indices, distances: M x 1. NULL: not wanted. */
+rigel_code rigel_assign(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x, const rigel_matrix* z,
+                        const rigel_matrix* indices, const rigel_matrix* distances);
+/* How many rows of Z are within the radius args->reduction.threshold of each row of X, added up: offsets(0) = 0, offsets(m + 1) =
+ * offsets(m) + #{n: distance(m,n) <= radius}. RIGEL_COUNT_BELOW, or_equal. offsets: (M + 1) x 1 of i64. The metric is no inner_product. */
+rigel_code rigel_radius_offsets(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                const rigel_matrix* z, const rigel_matrix* offsets);
+/* These rows of Z, with the offsets that are args->reduction.offsets: RIGEL_ALL_BELOW, or_equal. indices, distances: offsets(M) x 1.
+ * NULL: not wanted. */
+rigel_code rigel_radius_neighbors(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                  const rigel_matrix* z, const rigel_matrix* indices, const rigel_matrix* distances);
+/* log sum_n exp( epilogue( metric(X(l,m,:), Z(l,n,:)) ) ), RIGEL_LOG_SUM_EXP. values: M x 1. */
+rigel_code rigel_logsumexp(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                           const rigel_matrix* z, const rigel_matrix* values);
 
 /* ---- gradients --------------------------------------------------------------------------------------------------------- */
 
@@ -540,6 +647,10 @@ rigel_code rigel_explain_cdist(rigel_handle* handle, const rigel_cdist_args* arg
                                const rigel_matrix* d, char** json);
 rigel_code rigel_explain_kernel_matrix(rigel_handle* handle, const rigel_kernel_matrix_args* args, const rigel_matrix* x,
                                        const rigel_matrix* z, const rigel_matrix* d, char** json);
+rigel_code rigel_explain_reduce(rigel_handle* handle, const rigel_reduce_args* args, const rigel_matrix* a, const rigel_matrix* b,
+                                const rigel_matrix* values, const rigel_matrix* indices, char** json);
+rigel_code rigel_explain_reduce_distances(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                          const rigel_matrix* z, const rigel_matrix* values, const rigel_matrix* indices, char** json);
 rigel_code rigel_explain_cdist_gradient(rigel_handle* handle, const rigel_cdist_gradient_args* args, const rigel_matrix* a,
                                         const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d, const rigel_matrix* out,
                                         char** json);

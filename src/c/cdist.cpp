@@ -6,6 +6,7 @@
 #include <rigel/detail/checks.hpp>
 #include <rigel/distance.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -19,17 +20,20 @@ struct Matrices {
   const Operand& x;
   const Operand& d;
   Space space;
+  bool are_scores = false;  // D stands for scores, whose type gives way to that of the kernels
 };
 
 bool is_integer(Scalar type) { return type > Scalar::f64 && type != Scalar::other; }
 
-// The kernels into D of a semiring that the library holds none for.
+// Sets the kernels into D of a semiring that the library holds none for.
 template <class S, class... Value>
-std::span<const Kernel<Contraction>> kernels_into(type_list<Value...>, const Matrices& of) {
-  std::span<const Kernel<Contraction>> kernels;
-  ((of.d.type == rigel::scalar_of<Value> ? (void)(kernels = compiled_kernels<S, Value>(of.space)) : (void)0), ...);
-  if (!kernels.empty()) return kernels;
+void set_kernels(type_list<Value...>, const Matrices& of, Metric& r) {
   constexpr std::array types = {rigel::scalar_of<Value>...};
+  const bool fits = std::find(types.begin(), types.end(), of.d.type) != types.end();
+  const Scalar type = of.are_scores && !fits ? types.front() : of.d.type;
+  ((type == rigel::scalar_of<Value> ? (void)(r.kernels = compiled_kernels<S, Value>(of.space)) : (void)0), ...);
+  r.scores = type;
+  if (!r.kernels.empty()) return;
   throw Error(Code::unsupported, detail::describe_argument(of.d, " is ") + " of " + rigel::name(of.d.type) + ", expected " +
                                      listed(types, [](Scalar type) { return rigel::name(type); }) + " for this metric");
 }
@@ -49,7 +53,7 @@ Metric resolved_for(const M& metric, const Matrices& of) {
         if constexpr (detail::in_library<S>)
           r.kernels = detail::kernels_in_library<S>();
         else if constexpr (!in_zoo<S>)
-          r.kernels = kernels_into<S>(results_of<S>{}, of);
+          set_kernels<S>(results_of<S>{}, of, r);
       });
   if constexpr (detail::PreparesRows<M>)
     r.pass.emplace(detail::RowPass{.centred = M::preparation.centred,
@@ -292,7 +296,10 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
 
 }  // namespace
 
-void set_distances(Distances& call, const MetricName& metric, const Operand& x, const Operand& z, const Operand& d) {
+namespace {
+
+void set_matrices(Distances& call, const MetricName& metric, const Operand& x, const Operand& z, const Operand& d,
+                  bool are_scores) {
   Contraction& p = call.problem;
   p.a = x;
   p.b = z;
@@ -301,7 +308,7 @@ void set_distances(Distances& call, const MetricName& metric, const Operand& x, 
   std::swap(p.b.rows, p.b.columns);
   std::swap(p.b.row_stride, p.b.column_stride);
   p.b.argument = "transposed Z";
-  call.metric = metric_of(metric, {p.function, p.a, p.c, p.execution.space});
+  call.metric = metric_of(metric, {p.function, p.a, p.c, p.execution.space, are_scores});
   call.metric.semiring.set_in(p);
   p.instantiated = call.metric.kernels;
   const Operand& matrix = call.metric.matrix;
@@ -313,6 +320,26 @@ void set_distances(Distances& call, const MetricName& metric, const Operand& x, 
   p.m = p.c.rows;
   p.n = p.c.columns;
   p.k = p.a.columns;
+}
+
+}  // namespace
+
+void set_distances(Distances& call, const MetricName& metric, const Operand& x, const Operand& z, const Operand& d) {
+  set_matrices(call, metric, x, z, d, false);
+}
+
+void set_scores(Distances& call, const MetricName& metric, const Operand& x, const Operand& z, std::int64_t batches) {
+  const auto scores = [&](Scalar type) {
+    return Operand{.type = type,
+                   .size = size_of(type),
+                   .batches = batches,
+                   .rows = x.rows,
+                   .columns = z.rows,
+                   .argument = "the scores"};
+  };
+  const bool of_floats = x.type == Scalar::f16 || x.type == Scalar::bf16 || x.type == Scalar::f32;
+  set_matrices(call, metric, x, z, scores(of_floats ? Scalar::f32 : Scalar::f64), true);
+  if (call.metric.scores != Scalar::other) call.problem.c = scores(call.metric.scores);
 }
 
 void set_steps(Distances& call, const epilogue::Program& steps) {

@@ -57,3 +57,10 @@ rigel_code rigel_explain_contract(rigel_handle* handle, const rigel_contract_arg
     result(json, "json") = text_of(json_of(p.summary(), rigel::candidates(p)));
   });
 }
+
+rigel_code rigel_result_type(const char* semiring, rigel_type element, rigel_type accumulator, rigel_type* type) {
+  return guarded("rigel_result_type", [&] {
+    const Semiring of = semiring_of(semiring, scalar_of(element, "element"), accumulator, {});
+    result(type, "result") = static_cast<rigel_type>(of.info->result) + 1;
+  });
+}

@@ -26,6 +26,7 @@ struct Metric {
   std::optional<detail::RowPass> pass;
   std::span<const Kernel<Contraction>> kernels;  // that no registry holds
   Operand matrix = {};                           // that the semiring points to
+  Scalar scores = Scalar::other;                 // the type that `kernels` write in place of D's, of scores
   // What a kernel is one of (rigel/kernel_matrix.hpp).
   bool is_product = false, is_cosine = false, is_square = false;
   std::optional<double> power;  // p of distances that have derivatives, 0 of products
@@ -46,6 +47,9 @@ struct Distances {
 /// Sets the matrices of call.problem, which is as problem_of() returns it, its extents and its metric. Throws Error(not_found) for names
 /// that it does not know, and Error(unsupported) for elements that the metric does not take.
 void set_distances(Distances& call, const MetricName& metric, const Operand& x, const Operand& z, const Operand& d);
+
+/// The same for distances that are reduced and never stored, of `batches` matrices, in the type that scores have.
+void set_scores(Distances& call, const MetricName& metric, const Operand& x, const Operand& z, std::int64_t batches);
 
 /// Sets the steps that make D of the sums.
 void set_steps(Distances& call, const epilogue::Program& steps);

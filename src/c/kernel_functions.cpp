@@ -101,4 +101,12 @@ void require_kernel_of(const NamedKernel& kernel, const Metric& metric, const ch
   }
 }
 
+epilogue::Program steps_of(const NamedKernel& kernel, const Distances& call, const char* metric_name) {
+  require_kernel_of(kernel, call.metric, metric_name);
+  // As in C++, kernels of distances take a cosine distance beyond 2 by roundings as it is.
+  const bool needs_no_clamp =
+      call.metric.is_cosine && kernel.function->takes == kernel::Takes::distance && call.problem.k > 0;
+  return kernel.of(needs_no_clamp ? epilogue::Program{} : call.metric.own);
+}
+
 }  // namespace rigel::c

@@ -41,4 +41,7 @@ NamedKernel kernel_of(const char* name, std::span<const rigel_parameter> hyperpa
 /// Throws Error(invalid_argument) unless the kernel is one of this metric.
 void require_kernel_of(const NamedKernel& kernel, const Metric& metric, const char* name);
 
+/// The steps that make kernels of the sums of a call, whose metric has this name and must be one of the kernel's.
+epilogue::Program steps_of(const NamedKernel& kernel, const Distances& call, const char* metric_name);
+
 }  // namespace rigel::c

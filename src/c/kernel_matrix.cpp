@@ -24,11 +24,7 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     if (!z) detail::check_self(options);
     set_distances(call, metric, of_x, z ? operand_of(z, "Z") : of_x, operand_of(d, "D"));
     if (p.c.type > Scalar::f64) refuse(std::string("D.type is ") + name(p.c.type) + ", expected f16, bf16, f32 or f64");
-    require_kernel_of(kernel, call.metric, args.metric);
-    // As in C++, kernels of distances take a cosine distance beyond 2 by roundings as it is.
-    const bool needs_no_clamp = call.metric.is_cosine && kernel.function->takes == kernel::Takes::distance && p.k > 0;
-    const epilogue::Program own = needs_no_clamp ? epilogue::Program{} : call.metric.own;
-    set_steps(call, kernel.of(own) | detail::after_kernel(options));
+    set_steps(call, steps_of(kernel, call, args.metric) | detail::after_kernel(options));
     p.may_cancel = flag(args.may_cancel, "args.may_cancel");
     use(detail::Cdist{std::move(p), call.metric.pass});
   });

@@ -5,6 +5,7 @@
 #include "json.hpp"
 
 #include <rigel/gradient_problem.hpp>
+#include <rigel/reduction_problem.hpp>
 #include <rigel/solve.hpp>
 
 #include <cstdlib>
@@ -81,6 +82,7 @@ std::string json_of(const std::string& summary, const std::vector<Candidate<Prob
 }
 template std::string json_of(const std::string&, const std::vector<Candidate<Contraction>>&, const char*);
 template std::string json_of(const std::string&, const std::vector<Candidate<Gradient>>&, const char*);
+template std::string json_of(const std::string&, const std::vector<Candidate<Reduction>>&, const char*);
 template std::string json_of(const std::string&, const std::vector<Candidate<Solve>>&, const char*);
 
 char* text_of(const std::string& text) {

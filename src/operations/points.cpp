@@ -10,6 +10,7 @@
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
 #include <utility>
+#include <vector>
 
 namespace rigel::detail {
 namespace {
@@ -45,6 +46,10 @@ class PreparedReduction {
     rigel::run(inner_);
   }
   std::string explanation() const { return rows_.explanation(inner_.scores) + explain(inner_); }
+  std::vector<Candidate<Reduction>> list() const {
+    inner_.check();
+    return candidates(inner_);
+  }
   std::size_t bytes() const { return inner_.is_empty() ? 0 : rows_.bytes() + workspace_size(inner_).bytes; }
 
  private:
@@ -71,6 +76,13 @@ std::string explain_points(Reduction p, const RowPass* pass) {
 std::size_t points_bytes(Reduction p, const RowPass* pass) {
   check_extents(p);
   return pass ? PreparedReduction(std::move(p), *pass).bytes() : workspace_size(p).bytes;
+}
+
+std::vector<Candidate<Reduction>> points_candidates(Reduction p, const RowPass* pass) {
+  check_extents(p);
+  if (pass) return PreparedReduction(std::move(p), *pass).list();
+  p.check();
+  return candidates(p);
 }
 
 }  // namespace rigel::detail

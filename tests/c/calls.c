@@ -406,7 +406,32 @@ static void workspaces(rigel_handle* handle) {
   rigel_release_workspaces();
 }
 
+static void result_types(void) {
+  static const struct {
+    const char* semiring;
+    rigel_type element, accumulator, result;
+  } of[] = {{"plus_times", RIGEL_I8, 0, RIGEL_I32},
+            {"plus_times", RIGEL_F64, 0, RIGEL_F64},
+            {"min_plus", RIGEL_I64, 0, RIGEL_I64},
+            {"plus_times", RIGEL_BF16, 0, RIGEL_F32},
+            {"or_and", RIGEL_U8, 0, RIGEL_U8},
+            {"or_and", RIGEL_U64, 0, RIGEL_U64},
+            {"min_plus", RIGEL_F16, RIGEL_F16, RIGEL_F16},
+            {"bit_jaccard", RIGEL_U32, 0, RIGEL_F32}};
+  rigel_type type = 0;
+  size_t i;
+  for (i = 0; i < sizeof of / sizeof *of; ++i) {
+    OK(rigel_result_type(of[i].semiring, of[i].element, of[i].accumulator, &type));
+    check(type == of[i].result, "the type of results", of[i].semiring, __FILE__, __LINE__);
+  }
+  FAILS(rigel_result_type("nothing", RIGEL_F32, 0, &type), RIGEL_NOT_FOUND, "'nothing' is no semiring", NULL, NULL);
+  FAILS(rigel_result_type("log_plus", RIGEL_I32, 0, &type), RIGEL_UNSUPPORTED, "log_plus", "i32", NULL);
+  FAILS(rigel_result_type("log_plus", 99, 0, &type), RIGEL_INVALID_ARGUMENT, "element is 99", NULL, NULL);
+  FAILS(rigel_result_type("log_plus", RIGEL_F32, 0, NULL), RIGEL_INVALID_ARGUMENT, "result is NULL", NULL, NULL);
+}
+
 void test_calls(rigel_handle* handle) {
+  result_types();
   by_hand(handle);
   second_parameters(handle);
   full_programs(handle);

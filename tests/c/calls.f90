@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 !
-! Rigel from Fortran through iso_c_binding: products, a kernel matrix and its gradient, a linear layer, a linear system and shortest paths
+! Rigel from Fortran through iso_c_binding: products, a kernel matrix and its gradient, a reduction, a linear layer, a linear system and shortest paths
 ! that are worked out by hand, and a call that is refused.
 ! Fortran's matrices are contiguous along their columns: RIGEL_COLUMN_MAJOR.
 
@@ -11,7 +11,7 @@ module rigel
 
   integer(c_int32_t), parameter :: rigel_ok = 0, rigel_invalid_argument = 1, rigel_device = 6
   integer(c_int32_t), parameter :: rigel_f32 = 3, rigel_f64 = 4
-  integer(c_int32_t), parameter :: rigel_scale = 1, rigel_tier_scalar = 0, rigel_activation_relu = 1
+  integer(c_int32_t), parameter :: rigel_scale = 1, rigel_tier_scalar = 0, rigel_activation_relu = 1, rigel_maximum = 2
 
   type, bind(c) :: rigel_matrix
     integer(c_size_t) :: size = 0
@@ -43,6 +43,24 @@ module rigel
     integer(c_size_t) :: size = 0
     type(c_ptr) :: semiring = c_null_ptr, parameters = c_null_ptr
     integer(c_int32_t) :: parameters_count = 0, accumulator = 0, accumulate = 0, may_cancel = 0
+    type(rigel_program) :: epilogue
+    type(rigel_options) :: options
+    integer(c_int64_t) :: reserved(4) = 0
+  end type
+
+  type, bind(c) :: rigel_reduction
+    integer(c_int32_t) :: reducer = 0, or_equal = 0, exclude_self = 0, reserved = 0
+    integer(c_int64_t) :: k = 0
+    real(c_double) :: threshold = 0
+    type(c_ptr) :: offsets = c_null_ptr, score_kernel = c_null_ptr
+    integer(c_size_t) :: workspace_limit = 0
+  end type
+
+  type, bind(c) :: rigel_reduce_args
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: semiring = c_null_ptr, parameters = c_null_ptr
+    integer(c_int32_t) :: parameters_count = 0, accumulator = 0, may_cancel = 0, reserved_flags = 0
+    type(rigel_reduction) :: reduction
     type(rigel_program) :: epilogue
     type(rigel_options) :: options
     integer(c_int64_t) :: reserved(4) = 0
@@ -124,6 +142,13 @@ module rigel
     end function
     type(c_ptr) function rigel_last_error() bind(c)
       import
+    end function
+    integer(c_int32_t) function rigel_reduce(handle, args, a, b, values, indices) bind(c)
+      import
+      type(c_ptr), value :: handle
+      type(rigel_reduce_args), intent(in) :: args
+      type(rigel_matrix) :: a, b, values
+      type(c_ptr), value :: indices
     end function
     integer(c_int32_t) function rigel_contract(handle, args, a, b, c) bind(c)
       import
@@ -231,6 +256,8 @@ program calls
   real(c_double) :: far
   type(c_ptr) :: handle
   type(rigel_contract_args) :: contract
+  type(rigel_reduce_args) :: reduction
+  real(c_double), target :: largest(2, 1)
   type(rigel_linear_args) :: linear
   type(rigel_closure_args) :: closure
   type(rigel_kernel_matrix_args) :: kernel
@@ -299,6 +326,15 @@ program calls
   call check(rigel_synchronize(handle) == rigel_ok, 'rigel_synchronize')
   call check(all(abs(dx - exp(-1d0) * reshape([0.5d0, 1d0, 0.5d0, 0d0], [2, 2])) <= 4 * epsilon(1d0)), 'the gradient by X')
   call check(abs(dlength(1, 1) + exp(-1d0) / 2) <= 4 * epsilon(1d0), 'the gradient by the length')
+
+  ! The largest numbers of the rows of (22 28; 49 64), halved.
+  reduction%size = c_sizeof(reduction)
+  reduction%semiring = c_loc(plus_times)
+  reduction%epilogue = contract%epilogue
+  reduction%reduction%reducer = rigel_maximum
+  call check(rigel_reduce(handle, reduction, matrix(a), matrix(b), matrix(largest), c_null_ptr) == rigel_ok, 'rigel_reduce')
+  call check(rigel_synchronize(handle) == rigel_ok, 'rigel_synchronize')
+  call check(all(largest(:, 1) == [14d0, 32d0]), 'the largest of each row')
 
   ! (4 2; 2 3) (-1/2; 2) = (2; 5).
   system = reshape([4d0, 2d0, 2d0, 3d0], [2, 2])

@@ -19,7 +19,7 @@ if run.returncode == 77:
     print(run.stdout, end="")
     sys.exit(77)
 assert run.returncode == 0, run.stdout + run.stderr
-everything, references, product, distance, kernel, difference, system, gradient = json.loads(run.stdout)
+everything, references, product, distance, kernel, difference, system, gradient, reduction, neighbours = json.loads(run.stdout)
 
 assert len(everything) > len(references) > 0
 assert {kernel["family"] for kernel in references} == {"reference"}
@@ -36,6 +36,8 @@ for explained, problem in (
     (kernel, "l1 f32, 2x2x2"),
     (difference, "euclidean f32, 2x2x2, k 2"),
     (system, "lu f32, 2x2, 2 right sides"),
+    (reduction, "2 smallest of min_plus f32, 2x2x2"),
+    (neighbours, "2 smallest of l2_squared f32, 2x2x2"),
     (parts["distances"], "l1 f32, 2x2x2"),
     (parts["dZ"], "manhattan f32, 1x2x2, k 2"),
     (parts["dX"], "manhattan f32, 1x2x2, k 2"),

@@ -20,8 +20,10 @@ static int print_json(void) {
   rigel_kernel_matrix_gradient_args gradient;
   rigel_cdist_gradient_args of_distances;
   rigel_solve_args solve;
-  enum { count = 8 };
-  char* texts[count] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+  rigel_reduce_args reduce;
+  rigel_reduce_distances_args distances;
+  enum { count = 10 };
+  char* texts[count] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
   int i;
   setlocale(LC_ALL, "");  /* listings.py chooses one with decimal commas */
   memset(&contract, 0, sizeof contract);
@@ -46,6 +48,15 @@ static int print_json(void) {
   of_distances.size = sizeof of_distances;
   memset(&solve, 0, sizeof solve);
   solve.size = sizeof solve;
+  memset(&reduce, 0, sizeof reduce);
+  reduce.size = sizeof reduce;
+  reduce.semiring = "min_plus";
+  reduce.reduction.reducer = RIGEL_SMALLEST;
+  reduce.reduction.k = 2;
+  memset(&distances, 0, sizeof distances);
+  distances.size = sizeof distances;
+  distances.metric = "cosine";
+  distances.reduction = reduce.reduction;
   if (rigel_create(-1, NULL, &handle) != RIGEL_OK) {
     printf("skipped: %s\n", rigel_last_error());
     return 77;
@@ -58,6 +69,8 @@ static int print_json(void) {
   OK(rigel_explain_cdist_gradient(handle, &of_distances, &a, &a, &a, &b, &c, &texts[5]));
   OK(rigel_explain_lu_solve(handle, &solve, &a, &b, &c, NULL, &texts[6]));
   OK(rigel_explain_kernel_matrix_gradient(handle, &gradient, &a, &a, &b, NULL, &c, &d, &texts[7]));
+  OK(rigel_explain_reduce(handle, &reduce, &a, &b, &c, NULL, &texts[8]));
+  OK(rigel_explain_reduce_distances(handle, &distances, &a, &b, &c, NULL, &texts[9]));
   for (i = 0; i < count; ++i) {
     printf("%c%s\n", i == 0 ? '[' : ',', texts[i] ? texts[i] : "null");
     rigel_free(texts[i]);
@@ -94,6 +107,7 @@ int main(int argc, char** argv) {
     test_distances(handle);
     test_kernels(handle);
     test_linear(handle);
+    test_reductions(handle);
     test_solves(handle);
     test_closures(handle);
     test_errors(handle);

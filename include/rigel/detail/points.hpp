@@ -7,6 +7,7 @@
 #include <rigel/reduction_problem.hpp>
 
 #include <string>
+#include <vector>
 
 namespace rigel::detail {
 
@@ -14,5 +15,6 @@ namespace rigel::detail {
 void run_points(Reduction p, const RowPass* pass);
 std::string explain_points(Reduction p, const RowPass* pass);
 std::size_t points_bytes(Reduction p, const RowPass* pass);
+std::vector<Candidate<Reduction>> points_candidates(Reduction p, const RowPass* pass);
 
 }  // namespace rigel::detail

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "arrays.hpp"
+
+#include <algorithm>
+
+namespace rigel::python {
+namespace {
+
+using Size = std::size_t;
+
+std::string text_of(const std::int64_t* shape, int dimensions) {
+  std::string text = "(";
+  for (int i = 0; i < dimensions; ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + (dimensions == 1 ? ",)" : ")");
+}
+
+std::string text_of(const nb::dlpack::dtype& type) {
+  const char* kinds[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
+  const std::string kind = type.code < std::size(kinds) ? kinds[type.code] : "a type with code " + std::to_string(type.code);
+  return kind + std::to_string(type.bits) + (type.lanes == 1 ? "" : " x " + std::to_string(type.lanes));
+}
+
+std::int64_t size_of(rigel_type type) {
+  switch (type) {
+    case RIGEL_I8:
+    case RIGEL_U8: return 1;
+    case RIGEL_F16:
+    case RIGEL_BF16:
+    case RIGEL_I16: return 2;
+    case RIGEL_F32:
+    case RIGEL_I32:
+    case RIGEL_U32: return 4;
+    default: return 8;
+  }
+}
+
+void set_type(Array& a, const nb::dlpack::dtype& type, const char* name) {
+  using Code = nb::dlpack::dtype_code;
+  const auto is = [&](Code code, int bits) {
+    return type.lanes == 1 && type.code == static_cast<std::uint8_t>(code) && type.bits == bits;
+  };
+  a.is_bool = is(Code::Bool, 8);
+  a.type = is(Code::Float, 32)    ? RIGEL_F32
+           : is(Code::Float, 64)  ? RIGEL_F64
+           : is(Code::Float, 16)  ? RIGEL_F16
+           : is(Code::Bfloat, 16) ? RIGEL_BF16
+           : is(Code::Int, 8)     ? RIGEL_I8
+           : is(Code::Int, 16)    ? RIGEL_I16
+           : is(Code::Int, 32)    ? RIGEL_I32
+           : is(Code::Int, 64)    ? RIGEL_I64
+           : is(Code::UInt, 8)    ? RIGEL_U8
+           : is(Code::UInt, 32)   ? RIGEL_U32
+           : is(Code::UInt, 64)   ? RIGEL_U64
+           : a.is_bool            ? RIGEL_U8
+                                  : 0;
+  if (a.type == 0)
+    raise(RIGEL_UNSUPPORTED, std::string(name) + " holds " + text_of(type) +
+                                 ", expected float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, uint32, "
+                                 "uint64 or bool");
+}
+
+// Whether an object is an array whose memory can be used; sets it.
+bool import(Array& a, nb::handle object, const char* name) {
+  nb::ndarray<nb::ro> memory;
+  if (!nb::try_cast(object, memory, false)) return false;
+  if (memory.device_type() != nb::device::cpu::value)
+    raise(RIGEL_UNSUPPORTED, std::string(name) + " is in memory of a device, expected an array on the host");
+  if (memory.ndim() > most_dimensions)
+    refuse(std::string(name) + " has " + std::to_string(memory.ndim()) + " dimensions, expected at most " +
+           std::to_string(most_dimensions));
+  set_type(a, memory.dtype(), name);
+  a.object = nb::borrow(object);
+  a.dimensions = static_cast<int>(memory.ndim());
+  for (Size i = 0; i < memory.ndim(); ++i) {
+    a.shape[i] = static_cast<std::int64_t>(memory.shape(i));
+    a.strides[i] = a.shape[i] > 1 ? memory.stride(i) : 0;
+  }
+  if (reinterpret_cast<std::uintptr_t>(memory.data()) % static_cast<Size>(size_of(a.type)) != 0) return false;
+  a.memory = std::move(memory);
+  return true;
+}
+
+// Refuses a torch tensor whose gradient the call would lose. A type without such an attribute is asked once.
+void refuse_gradient(nb::handle object, const char* name) {
+  static PyTypeObject* without = nullptr;
+  if (Py_TYPE(object.ptr()) == without) return;
+  const nb::object requires_grad = nb::getattr(object, "requires_grad", nb::none());
+  if (requires_grad.is_none())
+    without = Py_TYPE(object.ptr());
+  else if (nb::cast<bool>(requires_grad))
+    package().convert(object, name);
+}
+
+bool has_negative_strides(const Array& a) {
+  return std::any_of(a.strides.begin(), a.strides.begin() + a.dimensions, [](std::int64_t stride) { return stride < 0; });
+}
+
+void require_import(Array& a, nb::handle object, const char* name) {
+  if (!import(a, object, name)) raise(RIGEL_INTERNAL, std::string(name) + " cannot be imported by DLPack");
+}
+
+std::string dimensions_expected(int least) {
+  return least == 2 ? "at least 2: (..., rows, columns)" : "at least " + std::to_string(least);
+}
+
+}  // namespace
+
+Package& package() {
+  static Package& all = *new Package;  // never destroyed: Python may be gone before
+  return all;
+}
+
+void raise(rigel_code code, const std::string& message) {
+  const nb::object error = package().errors.attr("get")(code, package().errors[nb::int_(int{RIGEL_INTERNAL})]);
+  PyErr_SetString(error.ptr(), message.c_str());
+  throw nb::python_error();
+}
+
+Array input(nb::handle object, const char* name, int least_dimensions) {
+  refuse_gradient(object, name);
+  Array a;
+  if (!import(a, object, name)) require_import(a, package().convert(object, name), name);
+  if (a.dimensions < least_dimensions)
+    refuse(std::string(name) + " has the shape " + text_of(a.shape.data(), a.dimensions) + ", expected dimensions, " +
+           dimensions_expected(least_dimensions));
+  if (has_negative_strides(a)) {
+    Array copy;
+    require_import(copy, package().copy(a.object), name);
+    return copy;
+  }
+  return a;
+}
+
+std::string described(const Array& array, const char* name) {
+  return std::string(name) + " of shape " + text_of(array.shape.data(), array.dimensions);
+}
+
+void Batch::broadcast(const Array& array, const char* name, int own_dimensions) {
+  const int count = array.dimensions - own_dimensions;
+  if (count <= 0) return;
+  if (count > dimensions) {
+    std::copy_backward(shape.begin(), shape.begin() + dimensions, shape.begin() + count);
+    std::fill(shape.begin(), shape.begin() + (count - dimensions), 1);
+    dimensions = count;
+  }
+  for (int i = 0; i < count; ++i) {
+    std::int64_t& extent = shape[static_cast<Size>(dimensions - count + i)];
+    const std::int64_t own = array.shape[static_cast<Size>(i)];
+    if (extent == 1)
+      extent = own;
+    else if (own != 1 && own != extent)
+      refuse(described(array, name) + " does not broadcast with the batch " + text_of(shape.data(), dimensions));
+  }
+}
+
+Output::Output(nb::handle object, const char* name, const Array& like, const Batch& batch,
+               const std::vector<std::int64_t>& own, rigel_type type, bool is_bool) {
+  std::vector<std::int64_t> shape(batch.shape.begin(), batch.shape.begin() + batch.dimensions);
+  shape.insert(shape.end(), own.begin(), own.end());
+  if (object.is_none()) {
+    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(shape.size()));
+    if (!tuple) throw nb::python_error();
+    const nb::object sizes = nb::steal(tuple);
+    for (Size i = 0; i < shape.size(); ++i)
+      PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
+    original_ = package().empty(like.object, sizes, type, is_bool);
+    require_import(array_, original_, name);
+    return;
+  }
+  refuse_gradient(object, name);
+  original_ = nb::borrow(object);
+  nb::ndarray<> writable;
+  if (!nb::try_cast(object, writable, false)) {
+    if (!import(array_, object, name)) {
+      package().convert(object, name);
+      refuse(std::string(name) + " is no array that results can be written to, expected one that is aligned and writable");
+    }
+    refuse(std::string(name) + " is read-only, expected an array that can be written");
+  }
+  require_import(array_, object, name);
+  const bool fits =
+      static_cast<Size>(array_.dimensions) == shape.size() && std::equal(shape.begin(), shape.end(), array_.shape.begin());
+  if (!fits)
+    refuse(std::string(name) + " has the shape " + text_of(array_.shape.data(), array_.dimensions) + ", expected " +
+           text_of(shape.data(), static_cast<int>(shape.size())));
+  if (has_negative_strides(array_)) {
+    is_copy_ = true;
+    Array copy;
+    require_import(copy, package().copy(array_.object), name);
+    array_ = std::move(copy);
+  }
+}
+
+nb::object Output::finished() {
+  if (is_copy_) original_[nb::ellipsis()] = array_.object;
+  return original_;
+}
+
+rigel_matrix* Matrices::add(const Array& array, int own_dimensions, bool transposed, bool as_column) {
+  const int leading = std::max(array.dimensions - own_dimensions, 0);
+  const auto extent = [&](int from_last) {
+    return array.dimensions >= from_last ? array.shape[static_cast<Size>(array.dimensions - from_last)] : 1;
+  };
+  const auto stride = [&](int from_last) {
+    return array.dimensions >= from_last ? array.strides[static_cast<Size>(array.dimensions - from_last)] : 0;
+  };
+  Given g = {};
+  g.data = static_cast<char*>(const_cast<void*>(array.memory.data()));
+  g.matrix.size = sizeof g.matrix;
+  g.matrix.data = g.data;
+  g.matrix.type = array.type;
+  g.matrix.batches = g.matrix.rows = g.matrix.columns = 1;
+  if (own_dimensions >= 1) {
+    g.matrix.columns = extent(1);
+    g.matrix.column_stride = stride(1);
+  }
+  if (own_dimensions >= 2) {
+    g.matrix.rows = extent(2);
+    g.matrix.row_stride = stride(2);
+  }
+  if (transposed || as_column) {
+    std::swap(g.matrix.rows, g.matrix.columns);
+    std::swap(g.matrix.row_stride, g.matrix.column_stride);
+  }
+  // Of an extent of 1 the stride is one that the library takes for distinct elements.
+  for (std::int64_t* one : {&g.matrix.row_stride, &g.matrix.column_stride})
+    if ((one == &g.matrix.row_stride ? g.matrix.rows : g.matrix.columns) <= 1) *one = 1;
+  for (int i = 0; i < leading; ++i) {
+    const Size from = static_cast<Size>(i), to = static_cast<Size>(batch_.dimensions - leading + i);
+    g.strides[to] = array.shape[from] == 1 ? 0 : array.strides[from];
+  }
+  given_.push_back(g);
+  return &given_.back().matrix;
+}
+
+// Joins the batch's dimensions, the last ones first, as far as every matrix has one stride for all of them.
+void Matrices::plan() {
+  if (batch_.dimensions == 0) return;
+  int inner = -1;  // the dimension whose strides are those of the joined ones
+  std::int64_t count = 1;
+  outer_ = batch_.dimensions;
+  for (int i = batch_.dimensions - 1; i >= 0; --i) {
+    const auto at = static_cast<Size>(i);
+    const std::int64_t extent = batch_.shape[at];
+    is_empty_ = is_empty_ || extent == 0;
+    if (extent != 1 && inner >= 0 && !std::all_of(given_.begin(), given_.end(), [&](const Given& g) {
+          return g.strides[at] == g.strides[static_cast<Size>(inner)] * count;
+        }))
+      break;
+    if (extent != 1 && inner < 0) inner = i;
+    count *= extent;
+    outer_ = i;
+  }
+  for (int i = 0; i < outer_; ++i) is_empty_ = is_empty_ || batch_.shape[static_cast<Size>(i)] == 0;
+  if (inner < 0) return;
+  for (Given& g : given_) {
+    const std::int64_t stride = g.strides[static_cast<Size>(inner)];
+    g.matrix.batches = stride == 0 && !repeats_ ? 1 : count;
+    g.matrix.batch_stride = stride;
+  }
+}
+
+bool Matrices::next() {
+  int i = outer_ - 1;
+  for (; i >= 0; --i) {
+    const auto at = static_cast<Size>(i);
+    if (++place_[at] < batch_.shape[at]) break;
+    place_[at] = 0;
+  }
+  if (i < 0) return false;
+  for (Given& g : given_) {
+    std::int64_t offset = 0;
+    for (Size d = 0; d < static_cast<Size>(outer_); ++d) offset += place_[d] * g.strides[d];
+    g.matrix.data = g.data + offset * size_of(g.matrix.type);
+  }
+  return true;
+}
+
+}  // namespace rigel::python

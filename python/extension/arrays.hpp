@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Array arguments by DLPack, and the batches of matrices that a call of librigel_c takes of them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <rigel/rigel.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace rigel::python {
+
+/// The most dimensions of an array.
+inline constexpr int most_dimensions = 16;
+
+/// What the package provides: functions and exception classes of Python.
+struct Package {
+  nb::object empty;  // empty(like, shape, type, is_bool): a new array of the library of `like`
+  nb::object
+      convert;  // convert(object, name): an array that can be imported in place of one that cannot be; raises if there is none
+  nb::object copy;    // copy(array): a contiguous copy
+  nb::object errors;  // {code: class}
+};
+Package& package();
+
+/// Raises the exception class of a code.
+[[noreturn]] void raise(rigel_code code, const std::string& message);
+[[noreturn]] inline void refuse(const std::string& message) { raise(RIGEL_INVALID_ARGUMENT, message); }
+
+/// An array in memory of the host.
+struct Array {
+  nb::object object;  // the caller's, or what stands in for it
+  nb::ndarray<nb::ro> memory;
+  rigel_type type = 0;
+  bool is_bool = false;
+  int dimensions = 0;
+  std::array<std::int64_t, most_dimensions> shape = {}, strides = {};
+
+  std::int64_t rows() const { return shape[static_cast<std::size_t>(dimensions - 2)]; }
+  std::int64_t columns() const { return shape[static_cast<std::size_t>(dimensions - 1)]; }
+};
+
+/// An argument that is read, of at least so many dimensions. Arrays with negative strides, and those that DLPack cannot describe, are
+/// copied; lists are converted.
+Array input(nb::handle object, const char* name, int least_dimensions);
+
+/// "A of shape (2, 3)".
+std::string described(const Array& array, const char* name);
+
+/// The leading dimensions of a call, all but the last two of its arguments, broadcast as in NumPy.
+struct Batch {
+  int dimensions = 0;
+  std::array<std::int64_t, most_dimensions> shape = {};
+  void broadcast(const Array& array, const char* name, int own_dimensions);
+};
+
+/// A result: a new array, or the caller's.
+class Output {
+ public:
+  /// `object`: the caller's `out`, or None for a new array of the batch and these dimensions, of a type.
+  Output(nb::handle object, const char* name, const Array& like, const Batch& batch, const std::vector<std::int64_t>& own,
+         rigel_type type, bool is_bool);
+  Array& array() { return array_; }
+  /// The array that the caller gets, when the call is done.
+  nb::object finished();
+
+ private:
+  nb::object original_;
+  Array array_;
+  bool is_copy_ = false;  // results go to a copy first
+};
+
+/// The matrices of one call, each a place in the arguments of a function of librigel_c. It runs once, or for each part of the batch that
+/// has one stride.
+class Matrices {
+ public:
+  /// `repeats`: a matrix that serves several of a batch is passed as so many matrices at one place, which linear systems ask for.
+  explicit Matrices(const Batch& batch, bool repeats = false) : batch_(batch), repeats_(repeats) { given_.reserve(12); }
+  /// The matrix of an array's last two dimensions. `own_dimensions` 1: the last one is a row, or with `as_column` a column; 0: one number.
+  /// The reference stays valid.
+  rigel_matrix* add(const Array& array, int own_dimensions = 2, bool transposed = false, bool as_column = false);
+
+  template <class Call>
+  rigel_code run(const Call& call) {
+    plan();
+    if (is_empty_) return RIGEL_OK;
+    for (;;) {
+      const rigel_code code = call();
+      if (code != RIGEL_OK || !next()) return code;
+    }
+  }
+
+ private:
+  struct Given {
+    rigel_matrix matrix;
+    char* data;
+    std::array<std::int64_t, most_dimensions> strides;  // of the batch's dimensions, in elements
+  };
+  void plan();
+  bool next();  // moves on to the next part
+
+  Batch batch_;
+  bool repeats_;
+  std::vector<Given> given_;
+  int outer_ = 0;  // the number of dimensions that are looped over
+  std::array<std::int64_t, most_dimensions> place_ = {};
+  bool is_empty_ = false;
+};
+
+}  // namespace rigel::python

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "calls.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string_view>
+#include <utility>
+
+namespace rigel::python {
+namespace {
+
+struct ThreadHandle {
+  rigel_handle* handle = nullptr;
+  ~ThreadHandle() { rigel_destroy(handle); }
+};
+thread_local ThreadHandle of_thread;
+
+std::atomic<int> running = 0;
+bool is_broken =
+    false;  // in a child that was forked while another thread was in the library, whose locks it may hold for ever
+
+struct Explained {
+  bool is_active = false;
+  std::vector<std::string> texts;
+};
+thread_local Explained explained;
+
+int kind_of(nb::handle step) { return nb::cast<int>(step[0]); }
+
+}  // namespace
+
+const char* text_of(nb::handle text, const char* name) {
+  if (!PyUnicode_Check(text.ptr()))
+    raise(RIGEL_UNSUPPORTED, std::string(name) + " is " + nb::repr(text).c_str() + ", expected a str");
+  const char* const utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), nullptr);
+  if (!utf8) throw nb::python_error();
+  return utf8;
+}
+
+Parameters::Parameters(nb::handle given) {
+  if (given.is_none()) return;
+  if (!PyDict_Check(given.ptr()))
+    raise(RIGEL_UNSUPPORTED,
+          std::string("parameters are ") + nb::repr(given).c_str() + ", expected a dict of names and numbers");
+  for (const auto [name, value] : nb::borrow<nb::dict>(given)) {
+    names_.emplace_back(text_of(name, "the name of a parameter"));
+    list_.push_back({names_.back().c_str(), number_of<double>(value, names_.back().c_str())});
+  }
+}
+
+rigel_options options_of(nb::handle given) {
+  rigel_options options = {};
+  if (given.is_none()) return options;
+  options.kernel = optional_text_of(given[0], "kernel");
+  options.require = nb::cast<std::uint32_t>(given[1]);
+  options.precision = nb::cast<std::int32_t>(given[2]);
+  return options;
+}
+
+Epilogue::Epilogue(nb::handle steps) {
+  if (steps.is_none()) return;
+  arrays_.reserve(RIGEL_MOST_SOURCES);
+  for (const nb::handle given : steps) {
+    rigel_step step = {};
+    step.kind = kind_of(given);
+    step.x = number(given[1], step.x_source);
+    step.y = number(given[2], step.y_source);
+    if (step.y_source != 0 && step.x_source == 0)
+      refuse("a step of the epilogue has a number and an array, expected two numbers, or two arrays");
+    step.offset = number_of<std::int64_t>(given[3], "offset");
+    steps_.push_back(step);
+  }
+  if (steps_.size() > RIGEL_MOST_STEPS)
+    refuse("the epilogue has " + std::to_string(steps_.size()) + " steps, expected at most " +
+           std::to_string(RIGEL_MOST_STEPS));
+}
+
+double Epilogue::number(nb::handle given, std::int32_t& source) {
+  double value = 0;
+  const bool is_number = PyFloat_Check(given.ptr()) || PyLong_Check(given.ptr()) || !nb::hasattr(given, "__dlpack__");
+  if (is_number && nb::try_cast(given, value, true)) return value;
+  if (arrays_.size() == RIGEL_MOST_SOURCES)
+    refuse("the epilogue reads more than " + std::to_string(RIGEL_MOST_SOURCES) + " arrays");
+  arrays_.push_back(input(given, "an array of the epilogue", 0));
+  source = static_cast<std::int32_t>(arrays_.size());
+  return 0;
+}
+
+void Epilogue::broadcast(Batch& batch) const {
+  for (const Array& array : arrays_) batch.broadcast(array, "an array of the epilogue", 2);
+}
+
+void Epilogue::add_to(Matrices& matrices) {
+  for (const Array& array : arrays_) matrices_.push_back(matrices.add(array, std::min(array.dimensions, 2)));
+}
+
+void Epilogue::set(rigel_program& program) const {
+  program.steps_count = static_cast<std::int32_t>(steps_.size());
+  program.sources_count = static_cast<std::int32_t>(matrices_.size());
+  std::copy(steps_.begin(), steps_.end(), program.steps);
+  for (std::size_t i = 0; i < matrices_.size(); ++i) program.sources[i] = *matrices_[i];
+}
+
+bool Explaining::is_active() { return explained.is_active; }
+void Explaining::begin() { explained = {.is_active = true, .texts = {}}; }
+void Explaining::add(char* json) {
+  explained.texts.emplace_back(json);
+  rigel_free(json);
+}
+nb::list Explaining::end() {
+  nb::list texts;
+  for (const std::string& text : explained.texts) texts.append(nb::str(text.c_str()));
+  explained = {};
+  return texts;
+}
+
+Running::Running() { ++running; }
+Running::~Running() { --running; }
+
+rigel_handle* thread_handle() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    is_broken = is_broken || running != 0;
+    running = 0;
+  });
+  if (is_broken)
+    raise(RIGEL_UNSUPPORTED,
+          "this process was forked while another thread was in a call of Rigel, expected a fork between calls");
+  if (of_thread.handle || registered != 0) return of_thread.handle;
+  if (const rigel_code code = rigel_create(-1, nullptr, &of_thread.handle); code != RIGEL_OK) raise_last_error(code);
+  return of_thread.handle;
+}
+
+void raise_last_error(rigel_code code, const char* function) {
+  std::string_view message = rigel_last_error();
+  if (function) {
+    message.remove_prefix(std::min(message.find(':'), message.size()));
+    raise(code, function + std::string(message));
+  }
+  if (constexpr std::string_view prefix = "rigel_"; message.starts_with(prefix)) message.remove_prefix(prefix.size());
+  raise(code, std::string(message));
+}
+
+}  // namespace rigel::python

@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// rigel_semirings._core: one function for each of librigel_c's, on arrays. The package has the arguments that people type, and defaults.
+#include "calls.hpp"
+
+#include <type_traits>
+#include <utility>
+
+namespace rigel::python {
+namespace {
+
+using Handle = nb::handle;
+
+bool is_float(rigel_type type) { return type <= RIGEL_F64; }
+bool is_short_float(rigel_type type) { return type == RIGEL_F16 || type == RIGEL_BF16 || type == RIGEL_F32; }
+
+nb::object contract(Handle a_given, Handle b_given, Handle out, Handle semiring, Handle parameters, rigel_type accumulator,
+                    Flag accumulate, Flag may_cancel, Handle epilogue_given, rigel_type type, Handle options) {
+  const Array a = input(a_given, "a", 2), b = input(b_given, "b", 2);
+  const Parameters hyperparameters(parameters);
+  Epilogue epilogue(epilogue_given);
+  Batch batch;
+  batch.broadcast(a, "a", 2);
+  batch.broadcast(b, "b", 2);
+  epilogue.broadcast(batch);
+  rigel_contract_args args = {};
+  args.size = sizeof args;
+  args.semiring = text_of(semiring, "semiring");
+  args.parameters = hyperparameters.data();
+  args.parameters_count = hyperparameters.count();
+  args.accumulator = accumulator;
+  args.accumulate = accumulate;
+  args.may_cancel = may_cancel;
+  args.options = options_of(options);
+  if (out.is_none() && type == 0) {
+    type = a.type;
+    if (!is_float(type))
+      if (const rigel_code code = rigel_result_type(args.semiring, a.type, accumulator, &type); code != RIGEL_OK)
+        raise_last_error(code, "contract");
+  }
+  Output c(out, "out", a, batch, {a.rows(), b.columns()}, type, a.is_bool && type == RIGEL_U8);
+  Matrices matrices(batch);
+  const rigel_matrix *of_a = matrices.add(a), *of_b = matrices.add(b), *of_c = matrices.add(c.array());
+  epilogue.add_to(matrices);
+  const auto current = [&] {
+    epilogue.set(args.epilogue);
+    return &args;
+  };
+  perform(
+      matrices, [&](rigel_handle* h) { return rigel_contract(h, current(), of_a, of_b, of_c); },
+      [&](rigel_handle* h, char** json) { return rigel_explain_contract(h, current(), of_a, of_b, of_c, json); });
+  return c.finished();
+}
+
+// A metric's matrix, of two dimensions; one of one dimension is a row.
+struct MetricMatrix {
+  std::optional<Array> array;
+  std::optional<Matrices> matrices;
+  const rigel_matrix* matrix = nullptr;
+  explicit MetricMatrix(Handle given) {
+    if (given.is_none()) return;
+    array = input(given, "the metric's matrix", 1);
+    if (array->dimensions > 2) refuse(described(*array, "the metric's matrix") + ", expected one or two dimensions");
+    matrices.emplace(Batch{});
+    matrix = matrices->add(*array, array->dimensions);
+  }
+};
+
+// The result of distances: floats of X's, but for 16 bits and integers.
+rigel_type distance_type(const Array& x) { return is_short_float(x.type) ? RIGEL_F32 : RIGEL_F64; }
+
+nb::object cdist(Handle x_given, Handle z_given, Handle out, Handle metric, Handle parameters, Handle metric_matrix,
+                 Flag may_cancel, Flag skip_epilogue, Handle epilogue_given, rigel_type type, Handle options) {
+  const Array x = input(x_given, "x", 2), z = z_given.is_none() ? x : input(z_given, "z", 2);
+  const Parameters of_metric(parameters);
+  const MetricMatrix matrix(metric_matrix);
+  Epilogue epilogue(epilogue_given);
+  Batch batch;
+  batch.broadcast(x, "x", 2);
+  batch.broadcast(z, "z", 2);
+  epilogue.broadcast(batch);
+  rigel_cdist_args args = {};
+  args.size = sizeof args;
+  args.metric = text_of(metric, "metric");
+  args.parameters = of_metric.data();
+  args.parameters_count = of_metric.count();
+  args.skip_epilogue = skip_epilogue;
+  args.may_cancel = may_cancel;
+  args.metric_matrix = matrix.matrix;
+  args.options = options_of(options);
+  Output d(out, "out", x, batch, {x.rows(), z.rows()}, type != 0 ? type : distance_type(x), false);
+  Matrices matrices(batch);
+  const rigel_matrix *of_x = matrices.add(x), *of_z = matrices.add(z), *of_d = matrices.add(d.array());
+  epilogue.add_to(matrices);
+  const auto current = [&] {
+    epilogue.set(args.epilogue);
+    return &args;
+  };
+  perform(
+      matrices, [&](rigel_handle* h) { return rigel_cdist(h, current(), of_x, of_z, of_d); },
+      [&](rigel_handle* h, char** json) { return rigel_explain_cdist(h, current(), of_x, of_z, of_d, json); });
+  return d.finished();
+}
+
+nb::object kernel_matrix(Handle x_given, Handle z_given, Handle out, Handle kernel, Handle hyperparameters, Handle metric,
+                         Handle parameters, Handle metric_matrix, Handle regularisation, Handle threshold, Flag may_cancel,
+                         rigel_type type, Handle options) {
+  const bool is_self = z_given.is_none();
+  const Array x = input(x_given, "x", 2), z = is_self ? x : input(z_given, "z", 2);
+  const Parameters of_kernel(hyperparameters), of_metric(parameters);
+  const MetricMatrix matrix(metric_matrix);
+  Batch batch;
+  batch.broadcast(x, "x", 2);
+  batch.broadcast(z, "z", 2);
+  rigel_kernel_matrix_args args = {};
+  args.size = sizeof args;
+  args.kernel = text_of(kernel, "kernel");
+  args.hyperparameters = of_kernel.data();
+  args.hyperparameters_count = of_kernel.count();
+  args.metric = text_of(metric, "metric");
+  args.parameters = of_metric.data();
+  args.parameters_count = of_metric.count();
+  args.regularisation = number_of<double>(regularisation, "regularisation");
+  args.threshold = number_of<double>(threshold, "threshold");
+  args.may_cancel = may_cancel;
+  args.metric_matrix = matrix.matrix;
+  args.options = options_of(options);
+  Output d(out, "out", x, batch, {x.rows(), z.rows()}, type != 0 ? type : distance_type(x), false);
+  Matrices matrices(batch);
+  const rigel_matrix *of_x = matrices.add(x), *of_z = is_self ? nullptr : matrices.add(z), *of_d = matrices.add(d.array());
+  perform(
+      matrices, [&](rigel_handle* h) { return rigel_kernel_matrix(h, &args, of_x, of_z, of_d); },
+      [&](rigel_handle* h, char** json) { return rigel_explain_kernel_matrix(h, &args, of_x, of_z, of_d, json); });
+  return d.finished();
+}
+
+// (reducer, k, threshold, or_equal, exclude_self).
+rigel_reduction reduction_of(Handle given) {
+  rigel_reduction r = {};
+  r.reducer = nb::cast<std::int32_t>(given[0]);
+  r.k = number_of<std::int64_t>(given[1], "k");
+  r.threshold = number_of<double>(given[2], "threshold");
+  r.or_equal = nb::cast<bool>(given[3]);
+  r.exclude_self = nb::cast<bool>(given[4]);
+  return r;
+}
+
+// The results of a reduction, M or M x k of each matrix.
+struct Results {
+  Results(const Array& like, const Batch& batch, const rigel_reduction& r, rigel_type type, bool wants_values,
+          bool wants_indices)
+      : many(r.reducer == RIGEL_SMALLEST || r.reducer == RIGEL_LARGEST) {
+    std::vector<std::int64_t> own = {like.rows()};
+    if (many) own.push_back(r.k < 0 ? 0 : r.k);
+    if (wants_values) values.emplace(nb::none(), "values", like, batch, own, type, false);
+    if (wants_indices) indices.emplace(nb::none(), "indices", like, batch, own, rigel_type{RIGEL_I64}, false);
+  }
+  void add_to(Matrices& matrices) {
+    const auto add = [&](std::optional<Output>& output) {
+      return output ? matrices.add(output->array(), many ? 2 : 1, false, !many) : nullptr;
+    };
+    of_values = add(values);
+    of_indices = add(indices);
+  }
+  nb::object finished() {
+    nb::object v = nb::none(), i = nb::none();
+    if (values) v = values->finished();
+    if (indices) i = indices->finished();
+    return nb::make_tuple(v, i);
+  }
+  bool many;
+  std::optional<Output> values, indices;
+  const rigel_matrix *of_values = nullptr, *of_indices = nullptr;
+};
+
+nb::object reduce(Handle a_given, Handle b_given, Handle semiring, Handle parameters, Handle reduction, Flag wants_values,
+                  Flag wants_indices, Flag may_cancel, Handle epilogue_given, Handle options) {
+  const Array a = input(a_given, "a", 2), b = input(b_given, "b", 2);
+  const Parameters hyperparameters(parameters);
+  Epilogue epilogue(epilogue_given);
+  Batch batch;
+  batch.broadcast(a, "a", 2);
+  batch.broadcast(b, "b", 2);
+  epilogue.broadcast(batch);
+  rigel_reduce_args args = {};
+  args.size = sizeof args;
+  args.semiring = text_of(semiring, "semiring");
+  args.parameters = hyperparameters.data();
+  args.parameters_count = hyperparameters.count();
+  args.may_cancel = may_cancel;
+  args.reduction = reduction_of(reduction);
+  args.options = options_of(options);
+  epilogue.set(args.epilogue);
+  rigel_type type = 0;
+  if (const rigel_code code = rigel_result_type(args.semiring, a.type, 0, &type); code != RIGEL_OK)
+    raise_last_error(code, "reduce");
+  const std::int32_t reducer = args.reduction.reducer;
+  const bool sums_integers = reducer == RIGEL_SUM && !is_float(type);
+  if (reducer == RIGEL_COUNT_BELOW)
+    type = RIGEL_I64;
+  else if (!is_float(type) && (reducer == RIGEL_LOG_SUM_EXP || args.epilogue.steps_count > 0))
+    type = RIGEL_F64;
+  else if (sums_integers)
+    type = type == RIGEL_U64 ? RIGEL_U64 : RIGEL_I64;
+  Results results(a, batch, args.reduction, type, wants_values, wants_indices);
+  Matrices matrices(batch);
+  const rigel_matrix *of_a = matrices.add(a), *of_b = matrices.add(b);
+  results.add_to(matrices);
+  epilogue.add_to(matrices);
+  const auto current = [&] {
+    epilogue.set(args.epilogue);
+    return &args;
+  };
+  perform(
+      matrices,
+      [&](rigel_handle* h) { return rigel_reduce(h, current(), of_a, of_b, results.of_values, results.of_indices); },
+      [&](rigel_handle* h, char** json) {
+        return rigel_explain_reduce(h, current(), of_a, of_b, results.of_values, results.of_indices, json);
+      });
+  return results.finished();
+}
+
+// A reduction of distances with its operands.
+struct Points {
+  Points(Handle x_given, Handle z_given, Handle metric, Handle parameters, Handle metric_matrix, Handle kernel,
+         Handle hyperparameters, Handle reduction, Flag may_cancel, Handle epilogue_given, Handle options)
+      : x(input(x_given, "x", 2)),
+        z(z_given.is_none() ? x : input(z_given, "z", 2)),
+        of_metric(parameters),
+        of_kernel(hyperparameters),
+        matrix(metric_matrix),
+        epilogue(epilogue_given) {
+    batch.broadcast(x, "x", 2);
+    batch.broadcast(z, "z", 2);
+    epilogue.broadcast(batch);
+    args.size = sizeof args;
+    args.metric = text_of(metric, "metric");
+    args.parameters = of_metric.data();
+    args.parameters_count = of_metric.count();
+    args.kernel = optional_text_of(kernel, "kernel");
+    args.hyperparameters = of_kernel.data();
+    args.hyperparameters_count = of_kernel.count();
+    args.may_cancel = may_cancel;
+    args.metric_matrix = matrix.matrix;
+    args.reduction = reduction_of(reduction);
+    args.options = options_of(options);
+  }
+  const rigel_reduce_distances_args* current() {
+    epilogue.set(args.epilogue);
+    return &args;
+  }
+
+  Array x, z;
+  Parameters of_metric, of_kernel;
+  MetricMatrix matrix;
+  Epilogue epilogue;
+  Batch batch;
+  rigel_reduce_distances_args args = {};
+};
+
+nb::object reduce_distances(Handle x, Handle z, Handle metric, Handle parameters, Handle metric_matrix, Handle kernel,
+                            Handle hyperparameters, Handle reduction, Flag wants_values, Flag wants_indices, Flag may_cancel,
+                            Handle epilogue, Handle options) {
+  Points p(x, z, metric, parameters, metric_matrix, kernel, hyperparameters, reduction, may_cancel, epilogue, options);
+  const rigel_type type = p.args.reduction.reducer == RIGEL_COUNT_BELOW ? rigel_type{RIGEL_I64} : distance_type(p.x);
+  Results results(p.x, p.batch, p.args.reduction, type, wants_values, wants_indices);
+  Matrices matrices(p.batch);
+  const rigel_matrix *of_x = matrices.add(p.x), *of_z = matrices.add(p.z);
+  results.add_to(matrices);
+  p.epilogue.add_to(matrices);
+  perform(
+      matrices,
+      [&](rigel_handle* h) {
+        return rigel_reduce_distances(h, p.current(), of_x, of_z, results.of_values, results.of_indices);
+      },
+      [&](rigel_handle* h, char** json) {
+        return rigel_explain_reduce_distances(h, p.current(), of_x, of_z, results.of_values, results.of_indices, json);
+      });
+  return results.finished();
+}
+
+// offsets, indices and distances of the rows of z within a radius.
+nb::object radius_neighbors(Handle x, Handle z, Handle metric, Handle parameters, Handle metric_matrix, Handle radius,
+                            Flag exclude_self, Flag wants_distances, Flag may_cancel, Handle options) {
+  const nb::object reduction = nb::make_tuple(0, 0, number_of<double>(radius, "radius"), false, exclude_self.value);
+  Points p(x, z, metric, parameters, metric_matrix, nb::none(), nb::none(), reduction, may_cancel, nb::none(), options);
+  if (p.batch.dimensions > 0) refuse(described(p.x, "x") + " with " + described(p.z, "z") + ", expected single matrices");
+  Output offsets(nb::none(), "offsets", p.x, p.batch, {p.x.rows() + 1}, RIGEL_I64, false);
+  Matrices counting(p.batch);
+  const rigel_matrix *of_x = counting.add(p.x), *of_z = counting.add(p.z),
+                     *of_offsets = counting.add(offsets.array(), 1, false, true);
+  perform(
+      counting, [&](rigel_handle* h) { return rigel_radius_offsets(h, p.current(), of_x, of_z, of_offsets); },
+      [&](rigel_handle* h, char** json) {
+        rigel_reduce_distances_args args = *p.current();
+        rigel_matrix counts = *of_offsets;
+        --counts.rows;
+        args.reduction.reducer = RIGEL_COUNT_BELOW;
+        args.reduction.or_equal = 1;
+        return rigel_explain_reduce_distances(h, &args, of_x, of_z, &counts, nullptr, json);
+      });
+  if (Explaining::is_active()) return nb::make_tuple(nb::none(), nb::none(), nb::none());
+  const auto* starts = static_cast<const std::int64_t*>(offsets.array().memory.data());
+  const std::int64_t total = starts[p.x.rows() * of_offsets->row_stride];
+  Output indices(nb::none(), "indices", p.x, p.batch, {total}, RIGEL_I64, false);
+  std::optional<Output> distances;
+  if (wants_distances)
+    distances.emplace(nb::none(), "distances", p.x, p.batch, std::vector<std::int64_t>{total}, distance_type(p.x), false);
+  Matrices listing(p.batch);
+  of_x = listing.add(p.x);
+  of_z = listing.add(p.z);
+  const rigel_matrix *of_indices = listing.add(indices.array(), 1, false, true),
+                     *of_distances = distances ? listing.add(distances->array(), 1, false, true) : nullptr;
+  p.args.reduction.offsets = of_offsets;
+  perform(
+      listing, [&](rigel_handle* h) { return rigel_radius_neighbors(h, p.current(), of_x, of_z, of_indices, of_distances); },
+      not_explained);
+  nb::object of_caller = nb::none();
+  if (distances) of_caller = distances->finished();
+  return nb::make_tuple(offsets.finished(), indices.finished(), of_caller);
+}
+
+// Of arcs in `d`, which becomes the paths: (predecessors or None, vertex or -1, batch index). `d` has a batch of at most one dimension.
+nb::object closure(Handle d_given, Handle semiring, Flag wants_predecessors, Flag reports, Handle block, Handle options) {
+  const Array like = input(d_given, "weights", 2);
+  Batch batch;
+  batch.broadcast(like, "weights", 2);
+  Output d(d_given, "weights", like, batch, {like.rows(), like.columns()}, like.type, false);
+  std::optional<Output> predecessors;
+  if (wants_predecessors)
+    predecessors.emplace(nb::none(), "predecessors", like, batch, std::vector<std::int64_t>{like.rows(), like.columns()},
+                         rigel_type{RIGEL_I32}, false);
+  rigel_closure_args args = {};
+  args.size = sizeof args;
+  args.semiring = text_of(semiring, "semiring");
+  args.block = number_of<std::int64_t>(block, "block");
+  args.options = options_of(options);
+  rigel_closure_report report = {};
+  report.size = sizeof report;
+  report.vertex = report.batch = -1;
+  Matrices matrices(batch);
+  const rigel_matrix *of_d = matrices.add(d.array()),
+                     *of_predecessors = predecessors ? matrices.add(predecessors->array()) : nullptr;
+  std::int64_t vertex = -1, part = 0, graph = -1;
+  perform(
+      matrices,
+      [&](rigel_handle* h) {
+        const rigel_code code = rigel_closure(h, &args, of_d, of_predecessors, reports ? &report : nullptr);
+        if (code == RIGEL_OK && vertex < 0 && report.negative_cycle) {
+          vertex = report.vertex;
+          graph = part + report.batch;
+        }
+        part += of_d->batches;
+        return code;
+      },
+      not_explained);
+  nb::object p = nb::none();
+  if (predecessors) p = predecessors->finished();
+  return nb::make_tuple(d.finished(), p, vertex, graph);
+}
+
+// ---- linear systems ----
+
+using SolveFunction = rigel_code (*)(rigel_handle*, const rigel_solve_args*, const rigel_matrix*, const rigel_matrix*,
+                                     const rigel_matrix*, const rigel_matrix*);
+using ExplainSolve = rigel_code (*)(rigel_handle*, const rigel_solve_args*, const rigel_matrix*, const rigel_matrix*,
+                                    const rigel_matrix*, const rigel_matrix*, char**);
+
+rigel_solve_args solve_args(Flag upper, Flag check, Handle refine, Handle options) {
+  rigel_solve_args args = {};
+  args.size = sizeof args;
+  args.triangle = upper ? RIGEL_UPPER : RIGEL_LOWER;
+  args.check = check;
+  args.refine = number_of<std::int32_t>(refine, "refine");
+  args.options = options_of(options);
+  return args;
+}
+
+// (x, info or None) of n x n matrices a and right sides b: of one dimension, or matrices.
+template <SolveFunction function, ExplainSolve explanation>
+nb::object solve(Handle a_given, Handle b_given, Handle out, Flag upper, Flag check, Flag wants_info, Handle refine,
+                 Handle options) {
+  const Array a = input(a_given, "a", 2), b = input(b_given, "b", 1);
+  const bool is_vector = b.dimensions == 1;
+  Batch batch;
+  batch.broadcast(a, "a", 2);
+  batch.broadcast(b, "b", is_vector ? 1 : 2);
+  const rigel_solve_args args = solve_args(upper, check, refine, options);
+  std::vector<std::int64_t> own = {a.columns()};
+  if (!is_vector) own.push_back(b.columns());
+  Output x(out, "out", b, batch, own, a.type, false);
+  std::optional<Output> info;
+  if (wants_info) info.emplace(nb::none(), "info", a, batch, std::vector<std::int64_t>{}, rigel_type{RIGEL_I32}, false);
+  Matrices matrices(batch, true);
+  const rigel_matrix *of_a = matrices.add(a), *of_b = matrices.add(b, is_vector ? 1 : 2, false, is_vector),
+                     *of_x = matrices.add(x.array(), is_vector ? 1 : 2, false, is_vector),
+                     *of_info = info ? matrices.add(info->array(), 0) : nullptr;
+  perform(
+      matrices, [&](rigel_handle* h) { return function(h, &args, of_a, of_b, of_x, of_info); },
+      [&](rigel_handle* h, char** json) { return explanation(h, &args, of_a, of_b, of_x, of_info, json); });
+  nb::object infos = nb::none();
+  if (info) infos = info->finished();
+  return nb::make_tuple(x.finished(), infos);
+}
+
+nb::object cholesky_factor(Handle a_given, Handle out, Flag upper, Flag check, Flag wants_info, Handle options) {
+  const Array a = input(a_given, "a", 2);
+  Batch batch;
+  batch.broadcast(a, "a", 2);
+  const rigel_solve_args args = solve_args(upper, check, nb::int_(0), options);
+  Output l(out, "out", a, batch, {a.rows(), a.columns()}, a.type, false);
+  std::optional<Output> info;
+  if (wants_info) info.emplace(nb::none(), "info", a, batch, std::vector<std::int64_t>{}, rigel_type{RIGEL_I32}, false);
+  Matrices matrices(batch, true);
+  const rigel_matrix *of_a = matrices.add(a), *of_l = matrices.add(l.array()),
+                     *of_info = info ? matrices.add(info->array(), 0) : nullptr;
+  perform(
+      matrices, [&](rigel_handle* h) { return rigel_cholesky_factor(h, &args, of_a, of_l, of_info); },
+      [&](rigel_handle* h, char** json) { return rigel_explain_cholesky_factor(h, &args, of_a, of_l, of_info, json); });
+  nb::object infos = nb::none();
+  if (info) infos = info->finished();
+  return nb::make_tuple(l.finished(), infos);
+}
+
+nb::object eigh(Handle a_given, Flag upper, Flag check, Flag wants_info, Handle options) {
+  const Array a = input(a_given, "a", 2);
+  Batch batch;
+  batch.broadcast(a, "a", 2);
+  const rigel_solve_args args = solve_args(upper, check, nb::int_(0), options);
+  Output w(nb::none(), "w", a, batch, {a.rows()}, a.type, false),
+      v(nb::none(), "v", a, batch, {a.rows(), a.columns()}, a.type, false);
+  std::optional<Output> info;
+  if (wants_info) info.emplace(nb::none(), "info", a, batch, std::vector<std::int64_t>{}, rigel_type{RIGEL_I32}, false);
+  Matrices matrices(batch, true);
+  const rigel_matrix *of_a = matrices.add(a), *of_w = matrices.add(w.array(), 1, false, true),
+                     *of_v = matrices.add(v.array()), *of_info = info ? matrices.add(info->array(), 0) : nullptr;
+  perform(
+      matrices, [&](rigel_handle* h) { return rigel_eigh(h, &args, of_a, of_w, of_v, of_info); },
+      [&](rigel_handle* h, char** json) { return rigel_explain_eigh(h, &args, of_a, of_w, of_v, of_info, json); });
+  nb::object infos = nb::none();
+  if (info) infos = info->finished();
+  return nb::make_tuple(w.finished(), v.finished(), infos);
+}
+
+nb::object log_determinant(Handle l_given) {
+  const Array l = input(l_given, "l", 2);
+  Batch batch;
+  batch.broadcast(l, "l", 2);
+  Output d(nb::none(), "d", l, batch, {}, l.type, false);
+  Matrices matrices(batch, true);
+  const rigel_matrix *of_l = matrices.add(l), *of_d = matrices.add(d.array(), 0);
+  perform(matrices, [&](rigel_handle* h) { return rigel_log_determinant(h, of_l, of_d); }, not_explained);
+  return d.finished();
+}
+
+// ---- the linear layer: weights are N x K ----
+
+rigel_linear_args linear_args(std::int32_t tier, std::int32_t activation, Handle options) {
+  rigel_linear_args args = {};
+  args.size = sizeof args;
+  args.tier = tier;
+  args.activation = activation;
+  args.options = options_of(options);
+  return args;
+}
+
+nb::object linear_forward(Handle x_given, Handle w_given, Handle bias_given, Handle out, Flag wants_z, std::int32_t tier,
+                          std::int32_t activation, Handle options) {
+  const Array x = input(x_given, "x", 2), w = input(w_given, "weight", 2);
+  std::optional<Array> bias;
+  if (!bias_given.is_none()) bias = input(bias_given, "bias", 1);
+  Batch batch;
+  batch.broadcast(x, "x", 2);
+  batch.broadcast(w, "weight", 2);
+  if (bias) batch.broadcast(*bias, "bias", 1);
+  const rigel_linear_args args = linear_args(tier, activation, options);
+  Output y(out, "out", x, batch, {x.rows(), w.rows()}, x.type, false);
+  std::optional<Output> z;
+  if (wants_z) z.emplace(nb::none(), "z", x, batch, std::vector<std::int64_t>{x.rows(), w.rows()}, x.type, false);
+  Matrices matrices(batch);
+  const rigel_matrix *of_x = matrices.add(x), *of_w = matrices.add(w, 2, true),
+                     *of_bias = bias ? matrices.add(*bias, 1) : nullptr, *of_y = matrices.add(y.array()),
+                     *of_z = z ? matrices.add(z->array()) : nullptr;
+  perform(
+      matrices, [&](rigel_handle* h) { return rigel_linear_forward(h, &args, of_x, of_w, of_bias, of_y, of_z); },
+      not_explained);
+  nb::object before = nb::none();
+  if (z) before = z->finished();
+  return nb::make_tuple(y.finished(), before);
+}
+
+// Adds to dw, N x K, and db, N, of single matrices.
+void linear_backward_weight(Handle x_given, Handle dy_given, Handle dw_given, Handle db_given, std::int32_t tier,
+                            Handle options) {
+  const Array x = input(x_given, "x", 2), dy = input(dy_given, "dy", 2);
+  Batch batch;
+  batch.broadcast(x, "x", 2);
+  batch.broadcast(dy, "dy", 2);
+  if (batch.dimensions > 0) refuse(described(x, "x") + " with " + described(dy, "dy") + ", expected single matrices");
+  const rigel_linear_args args = linear_args(tier, RIGEL_ACTIVATION_NONE, options);
+  Output dw(dw_given, "dw", dy, batch, {dy.columns(), x.columns()}, RIGEL_F32, false);
+  std::optional<Output> db;
+  if (!db_given.is_none())
+    db.emplace(db_given, "db", dy, batch, std::vector<std::int64_t>{dy.columns()}, rigel_type{RIGEL_F32}, false);
+  Matrices matrices(batch);
+  const rigel_matrix *of_x = matrices.add(x), *of_dy = matrices.add(dy), *of_dw = matrices.add(dw.array(), 2, true),
+                     *of_db = db ? matrices.add(db->array(), 1) : nullptr;
+  perform(
+      matrices, [&](rigel_handle* h) { return rigel_linear_backward_weight(h, &args, of_x, of_dy, of_dw, of_db); },
+      not_explained);
+  dw.finished();
+  if (db) db->finished();
+}
+
+nb::object linear_backward_input(Handle dy_given, Handle w_given, Handle z_given, Handle out, std::int32_t tier,
+                                 std::int32_t activation, Handle options) {
+  const Array dy = input(dy_given, "dy", 2), w = input(w_given, "weight", 2);
+  std::optional<Array> z;
+  if (!z_given.is_none()) z = input(z_given, "z", 2);
+  Batch batch;
+  batch.broadcast(dy, "dy", 2);
+  batch.broadcast(w, "weight", 2);
+  if (z) batch.broadcast(*z, "z", 2);
+  const rigel_linear_args args = linear_args(tier, activation, options);
+  Output dx(out, "out", dy, batch, {dy.rows(), w.columns()}, dy.type, false);
+  Matrices matrices(batch);
+  const rigel_matrix *of_dy = matrices.add(dy), *of_w = matrices.add(w, 2, true), *of_dx = matrices.add(dx.array()),
+                     *of_z = z ? matrices.add(*z) : nullptr;
+  perform(
+      matrices, [&](rigel_handle* h) { return rigel_linear_backward_input(h, &args, of_dy, of_w, of_dx, of_z); },
+      not_explained);
+  return dx.finished();
+}
+
+// ---- listings ----
+
+nb::str kernels(Handle name) {
+  char* json = nullptr;
+  thread_handle();  // registers them
+  if (const rigel_code code = rigel_kernels(optional_text_of(name, "name"), &json); code != RIGEL_OK) raise_last_error(code);
+  const nb::str text(json);
+  rigel_free(json);
+  return text;
+}
+
+void configure(nb::object empty, nb::object convert, nb::object copy, nb::object errors) {
+  package() = {std::move(empty), std::move(convert), std::move(copy), std::move(errors)};
+}
+
+// Defines a function whose arguments may be None.
+template <class Result, class... Argument>
+void define(nb::module_& m, const char* name, Result (*function)(Argument...)) {
+  m.def(name, function, (static_cast<void>(sizeof(std::type_identity<Argument>)), nb::arg().none())...);
+}
+
+}  // namespace
+}  // namespace rigel::python
+
+NB_MODULE(_core, m) {
+  using namespace rigel::python;
+  define(m, "configure", configure);
+  m.def("version", rigel_version);
+  define(m, "kernels", kernels);
+  define(m, "begin_explaining", &Explaining::begin);
+  define(m, "end_explaining", &Explaining::end);
+  define(m, "contract", contract);
+  define(m, "cdist", cdist);
+  define(m, "kernel_matrix", kernel_matrix);
+  define(m, "reduce", reduce);
+  define(m, "reduce_distances", reduce_distances);
+  define(m, "radius_neighbors", radius_neighbors);
+  define(m, "closure", closure);
+  define(m, "cholesky_solve", solve<rigel_cholesky_solve, rigel_explain_cholesky_solve>);
+  define(m, "cholesky_solve_factored", solve<rigel_cholesky_solve_factored, rigel_explain_cholesky_solve_factored>);
+  define(m, "lu_solve", solve<rigel_lu_solve, rigel_explain_lu_solve>);
+  define(m, "cholesky_factor", cholesky_factor);
+  define(m, "eigh", eigh);
+  define(m, "log_determinant", log_determinant);
+  define(m, "linear_forward", linear_forward);
+  define(m, "linear_backward_weight", linear_backward_weight);
+  define(m, "linear_backward_input", linear_backward_input);
+}
