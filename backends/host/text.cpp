@@ -33,6 +33,14 @@ struct State {
 };
 const Loop& loop_of(const Kernel<Contraction>& kernel) { return static_cast<const State*>(kernel.state.get())->loop; }
 
+template <class Level, class T>
+constexpr detail::Specials (*specials())(const T*, std::int64_t) {
+  if constexpr (std::is_floating_point_v<T>)
+    return &specials_of<Level, T>;
+  else
+    return nullptr;
+}
+
 template <class Level, class S>
 constexpr TextSupport<Level, S> support = {
     &pack<Level, TextSupport<Level, S>::M::rows, typename S::element, operand_t<S>>,
@@ -43,7 +51,8 @@ constexpr TextSupport<Level, S> support = {
     &read_row<Level, row_t<S>>,
     &read_row<Level, double>,
     &apply_in_place<Level, float>,
-    &apply_in_place<Level, double>};
+    &apply_in_place<Level, double>,
+    specials<Level, operand_t<S>>()};
 
 template <class Level, class S>
 Kernel<Contraction> kernel_of(const detail::TextFacts& facts, const detail::TextCode& code) {
@@ -90,42 +99,40 @@ Kernel<Contraction> kernel_of(const detail::TextFacts& facts, const detail::Text
 }
 
 template <class Level, class E>
-detail::TextLoops loops_of(bool has_result) {
+detail::TextLoops loops_of(TextForm form) {
   using A = accumulator_for<E>;
-  using Plain = TextSemiring<Level, E, A, false>;
-  using WithResult = TextSemiring<Level, E, A, true>;
-  static_assert(sizeof(detail::Arguments<Plain, detail::ProgramFinish>) ==
-                sizeof(detail::Arguments<WithResult, detail::ProgramFinish>));
+  using Plain = TextSemiring<Level, E, A, TextForm::plain>;
+  using Result = TextSemiring<Level, E, A, TextForm::result>;
   constexpr int lanes = Level::vector_bytes / static_cast<int>(sizeof(A));
-  if (has_result)
-    return {Level::name,
-            lanes,
-            {"rigel_text_result_blocks", "rigel_text_result_batches"},
-            &support<Level, Plain>,
-            &kernel_of<Level, WithResult>};
-  return {Level::name, lanes, {"rigel_text_blocks", "rigel_text_batches"}, &support<Level, Plain>, &kernel_of<Level, Plain>};
+  const void* const table = &support<Level, Plain>;  // of each form
+  if (form == TextForm::result)
+    return {Level::name, lanes, {"rigel_text_result_blocks", "rigel_text_result_batches"}, table, &kernel_of<Level, Result>};
+  if (form == TextForm::ordered && std::is_floating_point_v<A>)
+    return {
+        Level::name, lanes, {"rigel_text_ordered_blocks", "rigel_text_ordered_batches"}, table, &kernel_of<Level, Plain>};
+  return {Level::name, lanes, {"rigel_text_blocks", "rigel_text_batches"}, table, &kernel_of<Level, Plain>};
 }
 
 template <class Level>
-detail::TextLoops loops_of(Scalar element, bool has_result) {
+detail::TextLoops loops_of(Scalar element, TextForm form) {
   switch (element) {
-    case Scalar::f64: return loops_of<Level, double>(has_result);
-    case Scalar::f16: return loops_of<Level, half>(has_result);
-    case Scalar::bf16: return loops_of<Level, bfloat16>(has_result);
-    case Scalar::i32: return loops_of<Level, std::int32_t>(has_result);
-    case Scalar::i64: return loops_of<Level, std::int64_t>(has_result);
-    default: return loops_of<Level, float>(has_result);
+    case Scalar::f64: return loops_of<Level, double>(form);
+    case Scalar::f16: return loops_of<Level, half>(form);
+    case Scalar::bf16: return loops_of<Level, bfloat16>(form);
+    case Scalar::i32: return loops_of<Level, std::int32_t>(form);
+    case Scalar::i64: return loops_of<Level, std::int64_t>(form);
+    default: return loops_of<Level, float>(form);
   }
 }
 
 }  // namespace
 
 /// The loops of the widest level that this processor runs, of those of this build.
-std::optional<detail::TextLoops> text_loops(Scalar element, bool has_result);
-std::optional<detail::TextLoops> text_loops(Scalar element, bool has_result) {
+std::optional<detail::TextLoops> text_loops(Scalar element, TextForm form);
+std::optional<detail::TextLoops> text_loops(Scalar element, TextForm form) {
   std::optional<detail::TextLoops> found;
   [&]<class... Level>(type_list<Level...>) {
-    ((found || !runs<Level>() ? void() : void(found = loops_of<Level>(element, has_result))), ...);
+    ((found || !runs<Level>() ? void() : void(found = loops_of<Level>(element, form))), ...);
   }(type_list<RIGEL_HOST_LEVELS>{});
   return found;
 }

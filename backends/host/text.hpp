@@ -6,15 +6,18 @@
 #pragma once
 
 #include <rigel/backends/host/work.hpp>
+#include <rigel/detail/text.hpp>
 
 namespace rigel::backends::host {
 
 /// The most hyperparameters of a semiring from text.
 inline constexpr int most_text_parameters = 16;
 
-/// A semiring from text with these types. `HasResult`: the text states a result, so C does not receive accumulators unchanged.
-/// Only the bitcode defines its functions, by calls of what the text says; elsewhere they are never called.
-template <class Level, class Element, class Accumulator, bool HasResult>
+using detail::TextForm;
+
+/// A semiring from text with these types. Only the bitcode defines its functions, by calls of what the text says; elsewhere
+/// they are never called.
+template <class Level, class Element, class Accumulator, TextForm form>
 struct TextSemiring : scalar_semiring<Element, Accumulator> {
   using self = TextSemiring;
   static constexpr const char* name = "text";
@@ -23,13 +26,18 @@ struct TextSemiring : scalar_semiring<Element, Accumulator> {
 
   RIGEL_MEMBER static Accumulator identity();
   RIGEL_MEMBER Accumulator multiply(Accumulator a, Accumulator b) const;
+  RIGEL_MEMBER Row multiply(Row a, Row b) const;
   RIGEL_MEMBER Accumulator add(Accumulator x, Accumulator y) const;
   RIGEL_MEMBER Accumulator step(Accumulator x, Accumulator a, Accumulator b) const;
   RIGEL_MEMBER Row step(Row x, Row a, Row b) const;
   RIGEL_MEMBER Accumulator result(Accumulator x) const
-    requires HasResult;
+    requires(form == TextForm::result);
   RIGEL_MEMBER Row result(Row x) const
-    requires HasResult;
+    requires(form == TextForm::result);
+  RIGEL_MEMBER Accumulator add_if_ordered(Accumulator x, Accumulator y) const
+    requires(form == TextForm::ordered);
+  RIGEL_MEMBER Row add_if_ordered(Row x, Row y) const
+    requires(form == TextForm::ordered);
 };
 
 /// The functions of the library that the loops of S call.
@@ -49,6 +57,14 @@ struct TextSupport {
   decltype(&host::read_row<Level, double>) read_row_f64;
   decltype(&host::apply_in_place<Level, float>) apply_in_place_f32;
   decltype(&host::apply_in_place<Level, double>) apply_in_place_f64;
+  detail::Specials (*specials_of)(const To*, std::int64_t);  // null for integers
 };
 
 }  // namespace rigel::backends::host
+
+namespace rigel {
+/// As those of the zoo, the shorter form is what the semiring means: src/runtime sees to that.
+template <class Level, class Element, class Accumulator>
+inline constexpr bool in_zoo<backends::host::TextSemiring<Level, Element, Accumulator, backends::host::TextForm::ordered>> =
+    true;
+}  // namespace rigel

@@ -17,7 +17,7 @@
 
 #if RIGEL_BACKEND_HOST
 namespace rigel::backends::host {
-std::optional<detail::TextLoops> text_loops(Scalar element, bool has_result);
+std::optional<detail::TextLoops> text_loops(Scalar element, detail::TextForm form);
 }
 #endif
 
@@ -186,12 +186,12 @@ void Semiring::Program::compile() {
   if (is_compiled) return;
   std::optional<rigel::detail::TextLoops> loops;
 #if RIGEL_BACKEND_HOST
-  loops = backends::host::text_loops(texts.element, !texts.result.empty());
+  loops = backends::host::text_loops(texts.element, parsed.form);
 #endif
   if (!loops)
     throw Error(Code::unsupported,
                 "runtime::Semiring '" + texts.name + "': this build of Rigel has no loops for this processor");
-  kernels = {loops->kernel({&info, !texts.result.empty(), parsed.calls_functions}, code(*loops))};
+  kernels = {loops->kernel({&info, parsed.calls_functions}, code(*loops))};
   is_compiled = true;
 }
 

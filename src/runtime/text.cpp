@@ -274,14 +274,11 @@ class Parser {
     return out_ + "  return result_;\n";
   }
 
-  // Whether the text is one operation of x and y, and nothing else.
-  static bool is_of_x_and_y(std::string_view text, std::initializer_list<std::string_view> expected) {
-    const std::vector<Token> tokens = Lexer("add", text).all();
-    if (tokens.size() != expected.size() + 1) return false;
-    auto token = tokens.begin();
-    for (const std::string_view one : expected)
-      if (token++->text != one) return false;
-    return true;
+  // The tokens of a text that parses, without blanks between them.
+  static std::string joined(std::string_view text) {
+    std::string all;
+    for (const Token& token : Lexer("", text).all()) all += token.text;
+    return all;
   }
 
  private:
@@ -816,20 +813,24 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
   parsed.add = one("add", texts.add, {"x", "y"}, false);
   if (!texts.step.empty()) parsed.step = one("step", texts.step, {"x", "a", "b"}, false);
   if (!texts.result.empty()) parsed.result = one("result", texts.result, {"x"}, false);
+  const std::string add = Parser::joined(texts.add), multiply = Parser::joined(texts.multiply);
+  const bool is_minimum = add == "min(x,y)" || add == "min(y,x)", is_maximum = add == "max(x,y)" || add == "max(y,x)";
   std::string identity = texts.identity;
   if (identity.empty()) {
-    const auto is = [&](std::initializer_list<std::string_view> tokens) { return Parser::is_of_x_and_y(texts.add, tokens); };
-    if (is({"x", "+", "y"}))
-      identity = "0";
-    else if (is({"min", "(", "x", ",", "y", ")"}))
-      identity = "infinity";
-    else if (is({"max", "(", "x", ",", "y", ")"}))
-      identity = "-infinity";
-    else
+    if (add != "x+y" && add != "y+x" && !is_minimum && !is_maximum)
       refuse_text(
           "identity", identity, 1, 1,
           "expected the identity of add, a constant; it may be empty only if add is `x + y`, `min(x, y)` or `max(x, y)`");
+    identity = is_minimum ? "infinity" : is_maximum ? "-infinity" : "0";
   }
+  // One operation that rounds makes no NaN of finite numbers; two can, as ∞ − ∞.
+  static const std::set<std::string_view> single = {"a+b",      "b+a",      "a-b",      "b-a",      "a*b",      "b*a",
+                                                    "min(a,b)", "min(b,a)", "max(a,b)", "max(b,a)", "abs(a-b)", "abs(b-a)"};
+  if (!texts.result.empty())
+    parsed.form = rigel::detail::TextForm::result;
+  else if ((is_minimum || is_maximum) && texts.step.empty() && single.contains(multiply))
+    parsed.form = rigel::detail::TextForm::ordered;
+  parsed.is_minimum = is_minimum;
   parsed.identity = one("identity", identity, {}, true);
   return parsed;
 }
@@ -917,6 +918,14 @@ FN AV log_of(AV x) { return rigel_text_log(x); }
   s += "__attribute__((always_inline)) A rigel_text_identity() noexcept { return identity()[0]; }\n";
   s += "__attribute__((always_inline)) AV rigel_text_step(AV x, AV a, AV b, const A* parameters) noexcept {\n" +
        (parsed.step.empty() ? "  return add(x, multiply(a, b, parameters), parameters);\n" : parsed.step) + "}\n";
+  if (parsed.form == rigel::detail::TextForm::ordered)
+    s += std::string(R"(__attribute__((always_inline)) AV rigel_text_multiply_row(AV a, AV b, const A* parameters) noexcept {
+  return multiply(a, b, parameters);
+}
+A rigel_text_multiply(A a, A b, const A* parameters) noexcept { return multiply(AV(a), AV(b), parameters)[0]; }
+__attribute__((always_inline)) AV rigel_text_add_if_ordered(AV x, AV y) noexcept {
+  return select(mask(y )") +
+         (parsed.is_minimum ? "<" : ">") + " x), y, x);\n}\n";
   s += "__attribute__((always_inline)) AV rigel_text_result(AV x, const A* parameters) noexcept {\n" +
        (parsed.result.empty() ? "  return x;\n" : parsed.result) + "}\n}\n";
   return s;

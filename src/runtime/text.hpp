@@ -4,6 +4,7 @@
 // grammar knows reaches the compiler; names and numbers are written out again, never copied.
 #pragma once
 
+#include <rigel/detail/text.hpp>
 #include <rigel/runtime.hpp>
 
 #include <string>
@@ -14,6 +15,8 @@ namespace rigel::runtime {
 struct Parsed {
   // The bodies of the functions, as C++ on vectors. The step is empty if there is none, and so is the result.
   std::string multiply, add, identity, step, result;
+  rigel::detail::TextForm form = rigel::detail::TextForm::plain;
+  bool is_minimum = false;  // of an ordered form: ⊕ is a minimum, else a maximum
   bool calls_functions =
       false;  // exponentials, logarithms, powers or other functions whose last bits differ between platforms
 };

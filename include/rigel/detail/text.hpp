@@ -11,10 +11,16 @@
 
 namespace rigel::detail {
 
+/// Which loops a text gets.
+enum class TextForm {
+  plain,
+  result,  // C receives what the text's result makes of accumulators
+  ordered  // ⊕ is a minimum or maximum, and ⊗ of finite numbers is not NaN: the shorter forms of rigel/detail/ordered.hpp
+};
+
 /// What a backend needs to know about a semiring from text.
 struct TextFacts {
   const SemiringInfo* info = nullptr;
-  bool has_result = false;
   bool calls_functions = false;  // whose last bits differ between platforms
 };
 
