@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lexer, parser and checker of the language. The parser writes C++ on vectors as it reads: `if` becomes selections by a mask of
+// Parser and checker of the language. The parser writes C++ on vectors as it reads: `if` becomes selections by a mask of
 // lanes, so that all lanes take one path. No operation traps, so lanes that are masked out may compute anything.
 #include "text.hpp"
+#include "lexer.hpp"
 
 #include <cerrno>
 #include <charconv>
@@ -15,22 +16,9 @@
 #include <set>
 
 namespace rigel::runtime {
-
-void refuse_text(std::string_view function, std::string_view text, int line, int column, const std::string& message) {
-  std::string_view row = text;
-  for (int i = 1; i < line && row.find('\n') != row.npos; ++i) row.remove_prefix(row.find('\n') + 1);
-  row = row.substr(0, row.find('\n'));
-  std::string shown;
-  for (const char c : row) shown += c >= ' ' && c < 127 ? c : ' ';
-  throw Error(Code::invalid_argument, "runtime::Semiring: " + std::string(function) + ", line " + std::to_string(line) +
-                                          ", column " + std::to_string(column) + ": " + message + "\n  " + shown + "\n  " +
-                                          std::string(static_cast<std::size_t>(column > 1 ? column - 1 : 0), ' ') + "^");
-}
-
 namespace {
 
 // Limits of one text.
-constexpr std::size_t most_characters = 4096;
 constexpr int most_depth = 48;         // of parentheses, operators and blocks inside each other
 constexpr int most_parentheses = 200;  // inside each other in the C++ of an expression
 constexpr int most_locals = 64;
@@ -46,13 +34,6 @@ bool is_floating(Type t) { return t >= Type::f32; }
 Type type_of(Scalar s) {
   return s == Scalar::f64 ? Type::f64 : s == Scalar::i32 ? Type::i32 : s == Scalar::i64 ? Type::i64 : Type::f32;
 }
-
-enum class Kind { name, integer, real, sign, end };
-struct Token {
-  Kind kind = Kind::end;
-  std::string text;
-  int line = 1, column = 1;
-};
 
 // What a function of the language takes and gives.
 enum class Takes {
@@ -99,9 +80,6 @@ const std::map<std::string, Function, std::less<>>& functions() {
   return all;
 }
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // Words that are no names: those of the language, and what a reader may take for something that it is not.
 bool is_reserved(std::string_view name) {
   static const std::set<std::string_view> all = {"bool",   "int",    "long",  "float",    "double", "auto",
@@ -109,126 +87,6 @@ bool is_reserved(std::string_view name) {
                                                  "return", "select", "power", "infinity", "rigel",  "fast"};
   return all.contains(name) || functions().contains(name);
 }
-
-// The tokens of a text.
-class Lexer {
- public:
-  Lexer(std::string_view function, std::string_view text) : function_(function), text_(text) {}
-
-  std::vector<Token> all() {
-    if (text_.size() > most_characters)
-      refuse_text(function_, text_, 1, 1,
-                  "the text has " + std::to_string(text_.size()) + " characters, expected at most " +
-                      std::to_string(most_characters));
-    std::vector<Token> tokens;
-    for (;;) {
-      tokens.push_back(next());
-      if (tokens.back().kind == Kind::end) return tokens;
-    }
-  }
-
- private:
-  char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-  void take() {
-    if (text_[at_++] == '\n') {
-      ++line_;
-      column_ = 1;
-    } else {
-      ++column_;
-    }
-  }
-  [[noreturn]] void refuse(const std::string& message) const { refuse_text(function_, text_, line_, column_, message); }
-
-  void skip() {
-    for (;;) {
-      const char c = peek();
-      if (at_ < text_.size() && (c == ' ' || c == '\t' || c == '\n' || c == '\r')) {
-        take();
-      } else if (c == '/' && peek(1) == '/') {
-        while (at_ < text_.size() && peek() != '\n') take();
-      } else {
-        return;
-      }
-    }
-  }
-
-  Token next() {
-    skip();
-    Token token{Kind::end, {}, line_, column_};
-    if (at_ == text_.size()) return token;
-    const char c = peek();
-    if (is_letter(c)) {
-      token.kind = Kind::name;
-      while (is_letter(peek()) || is_digit(peek())) add(token);
-      if ((token.text == "rigel" || token.text == "fast") && peek() == ':' && peek(1) == ':') {
-        add(token), add(token);
-        if (!is_letter(peek())) refuse("expected a function's name after '" + token.text + "'");
-        while (is_letter(peek()) || is_digit(peek())) add(token);
-      }
-      return token;
-    }
-    if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number(token);
-    static constexpr std::string_view two[] = {"==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "+=", "-=", "*=", "/=", "++"};
-    static constexpr std::string_view one = "+-*/%<>=!&|^~?:(){},;";
-    token.kind = Kind::sign;
-    for (const std::string_view sign : two)
-      if (text_.substr(at_, 2) == sign) {
-        add(token), add(token);
-        return token;
-      }
-    if (one.find(c) != one.npos) {
-      add(token);
-      return token;
-    }
-    if (c == '#') refuse("'#' is no sign of the language, which has no preprocessor");
-    if (c == '.') refuse("'.' is no sign of the language, which has no members");
-    if (c == '[') refuse("'[' is no sign of the language, which has neither arrays nor lambdas nor attributes");
-    if (c >= ' ' && c < 127) refuse(std::string("'") + c + "' is no sign of the language");
-    refuse("a character outside ASCII, or one that cannot be printed");
-  }
-
-  Token number(Token token) {
-    bool real = false;
-    const bool hexadecimal = peek() == '0' && (peek(1) == 'x' || peek(1) == 'X');
-    if (hexadecimal) add(token), add(token);
-    const auto is_digit_here = [&](char c) {
-      return is_digit(c) || (hexadecimal && ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')));
-    };
-    for (;;) {
-      const char c = peek();
-      const bool exponent = hexadecimal ? c == 'p' || c == 'P' : c == 'e' || c == 'E';
-      if (is_digit_here(c)) {
-        add(token);
-      } else if (c == '.') {
-        real = true;
-        add(token);
-      } else if (exponent) {
-        real = true;
-        add(token);
-        if (peek() == '+' || peek() == '-') add(token);
-        if (!is_digit(peek())) refuse("expected the digits of an exponent");
-        while (is_digit(peek())) add(token);
-        break;
-      } else {
-        break;
-      }
-    }
-    if (real && !hexadecimal && peek() == 'f') add(token);
-    if (is_letter(peek()) || is_digit(peek()) || peek() == '.')
-      refuse("this does not belong to the number '" + token.text + "'");
-    token.kind = real ? Kind::real : Kind::integer;
-    return token;
-  }
-
-  void add(Token& token) {
-    token.text += peek();
-    take();
-  }
-
-  std::string_view function_, text_;
-  std::size_t at_ = 0;
-  int line_ = 1, column_ = 1;
-};
 
 // An expression: its type, its C++, and whether all lanes have the same value.
 struct Expression {
@@ -246,15 +104,19 @@ struct Variable {
 
 class Parser {
  public:
-  Parser(std::string_view function, std::string_view text, Scalar accumulator)
-      : function_(function), text_(text), accumulator_(type_of(accumulator)), tokens_(Lexer(function, text).all()) {}
+  Parser(std::string_view function, std::string_view text, Scalar accumulator, Parsed& parsed)
+      : function_(function),
+        text_(text),
+        accumulator_(type_of(accumulator)),
+        tokens_(tokens_of(function, text)),
+        parsed_(parsed) {}
 
   void declare(std::string_view name, Variable variable) {
     variables_.insert_or_assign(std::string(name), std::move(variable));
   }
 
   // The function's body.
-  std::string body(bool& calls_functions) {
+  std::string body() {
     bool statements = false;
     for (const Token& t : tokens_) statements = statements || (t.kind == Kind::sign && (t.text == ";" || t.text == "{"));
     out_ = std::string("  ") + vector(accumulator_) + " result_ = {};\n  M live_ = ~M{};\n";
@@ -270,15 +132,7 @@ class Parser {
       emit_return(expression());
       if (!is_end()) refuse(now(), "expected the end of the expression, or an operator");
     }
-    calls_functions = calls_functions || calls_functions_;
     return out_ + "  return result_;\n";
-  }
-
-  // The tokens of a text that parses, without blanks between them.
-  static std::string joined(std::string_view text) {
-    std::string all;
-    for (const Token& token : Lexer("", text).all()) all += token.text;
-    return all;
   }
 
  private:
@@ -569,6 +423,7 @@ class Parser {
       refuse(at, "'" + at.text + "' takes whole numbers, not " + word(x.type) + " and " + word(y.type));
     const std::string u = converted(x, type).code, v = converted(y, type).code;
     std::string code;
+    if (!is_floating(type) && (at.text == "/" || at.text == "%")) ++parsed_.long_operations;
     if (!is_floating(type) && (at.text == "/" || at.text == "%"))
       code = (at.text == "/" ? "quotient(" : "remainder(") + u + ", " + v + ")";
     else if (at.text == "<<" || at.text == ">>")
@@ -712,26 +567,30 @@ class Parser {
       uniform = uniform && x.uniform;
     }
     if (function.takes != Takes::numbers) type = floating(type);
-    calls_functions_ = calls_functions_ || function.takes == Takes::platform;
+    if (function.takes == Takes::platform) count_call();
     std::string code = mark(at) + function.emitted + "(";
     for (std::size_t i = 0; i < arguments.size(); ++i) code += (i ? ", " : "") + converted(arguments[i], type).code;
     return {function.takes == Takes::test ? Type::boolean : type, code + ")", uniform, at};
+  }
+
+  void count_call() {
+    parsed_.calls_functions = true;
+    ++parsed_.long_operations;
   }
 
   // By Rigel's power if the exponent is the same for all lanes and the accumulator is a floating-point number.
   Expression power(const Token& at, const Expression& x, const Expression& p) {
     require_number(at, x);
     require_number(at, p);
-    calls_functions_ = true;
+    count_call();
     const bool uniform = x.uniform && p.uniform;
     if (!is_floating(accumulator_) || !p.uniform) {
       const Type type = floating(common(at, x, p));
       return {type, mark(at) + "pow_of(" + converted(x, type).code + ", " + converted(p, type).code + ")", uniform, at};
     }
-    return {
-        accumulator_,
-        mark(at) + "rigel_text_power(" + converted(x, accumulator_).code + ", (" + converted(p, accumulator_).code + ")[0])",
-        uniform, at};
+    return {accumulator_,
+            mark(at) + "power_of(" + converted(x, accumulator_).code + ", (" + converted(p, accumulator_).code + ")[0])",
+            uniform, at};
   }
 
   // ---- types ----
@@ -775,6 +634,7 @@ class Parser {
     if (x.type == to) return x;
     if (x.type == Type::boolean) refuse(x.at, "expected a number, not bool: write int(…) or `condition ? 1 : 0`");
     if (to == Type::boolean) return truth(std::move(x));
+    if (is_floating(x.type) && !is_floating(to)) ++parsed_.long_operations;
     x.code = std::string(is_floating(x.type) && !is_floating(to) ? "whole<" : "to<") + vector(to) + ">(" + x.code + ")";
     x.type = to;
     return x;
@@ -788,7 +648,7 @@ class Parser {
   std::string out_, mask_;
   int depth_ = 0, count_ = 0, locals_ = 0;
   long long repeats_ = 1;
-  bool calls_functions_ = false;
+  Parsed& parsed_;
 };
 
 }  // namespace
@@ -802,18 +662,18 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
   const Type type = type_of(accumulator);
   const auto one = [&](const char* function, const std::string& text, std::initializer_list<const char*> arguments,
                        bool constant) {
-    Parser parser(function, text, accumulator);
+    Parser parser(function, text, accumulator, parsed);
     for (const char* argument : arguments) parser.declare(argument, {type, argument, false, false});
     for (std::size_t i = 0; !constant && i < texts.hyperparameters.size(); ++i)
       parser.declare(texts.hyperparameters[i].name,
                      {type, std::string("(") + vector(type) + ")(parameters[" + std::to_string(i) + "])", true, false});
-    return parser.body(parsed.calls_functions);
+    return parser.body();
   };
   parsed.multiply = one("multiply", texts.multiply, {"a", "b"}, false);
   parsed.add = one("add", texts.add, {"x", "y"}, false);
   if (!texts.step.empty()) parsed.step = one("step", texts.step, {"x", "a", "b"}, false);
   if (!texts.result.empty()) parsed.result = one("result", texts.result, {"x"}, false);
-  const std::string add = Parser::joined(texts.add), multiply = Parser::joined(texts.multiply);
+  const std::string add = joined_tokens(texts.add), multiply = joined_tokens(texts.multiply);
   const bool is_minimum = add == "min(x,y)" || add == "min(y,x)", is_maximum = add == "max(x,y)" || add == "max(y,x)";
   std::string identity = texts.identity;
   if (identity.empty()) {
@@ -833,102 +693,6 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
   parsed.is_minimum = is_minimum;
   parsed.identity = one("identity", identity, {}, true);
   return parsed;
-}
-
-std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
-  const Type type = type_of(accumulator);
-  const bool wide = type == Type::f64 || type == Type::i64;
-  static constexpr const char* types[] = {"", "int", "long", "float", "double"};
-  std::string s = "#define FN static inline __attribute__((always_inline))\n";
-  s += std::string("typedef ") + types[static_cast<int>(type)] + " A;\nenum { N = " + std::to_string(lanes) + " };\n";
-  s += R"(typedef int IV __attribute__((ext_vector_type(N)));
-typedef long LV __attribute__((ext_vector_type(N)));
-typedef float FV __attribute__((ext_vector_type(N)));
-typedef double DV __attribute__((ext_vector_type(N)));
-)";
-  s += std::string("typedef ") + (wide ? "LV" : "IV") + " M;\ntypedef " + vector(type) + " AV;\n";
-  s += R"(template <class T> struct mask_of { typedef IV type; };
-template <> struct mask_of<LV> { typedef LV type; };
-template <> struct mask_of<DV> { typedef LV type; };
-template <class C> FN M mask(C c) { return __builtin_convertvector(c, M); }
-template <class T> FN T select(M c, T x, T y) { return __builtin_convertvector(c, typename mask_of<T>::type) ? x : y; }
-template <class To, class From> FN To to(From x) { return __builtin_convertvector(x, To); }
-template <class To, class From> FN To whole(From x) {
-  constexpr bool is_int = sizeof(To) == N * sizeof(int);
-  constexpr auto limit = is_int ? 0x1p31f : 0x1p63f;
-  const From inside = select(mask(x >= limit), From(0), select(mask(x < -limit), From(-limit), select(mask(x != x), From(0), x)));
-  return select(mask(x >= limit), To(is_int ? 0x7fffffffl : 0x7fffffffffffffffl), __builtin_convertvector(inside, To));
-}
-template <class T> FN T absolute(T x) { return __builtin_elementwise_abs(x); }
-FN FV minimum(FV x, FV y) { return select(mask(x != x), x, select(mask(x < y), x, y)); }
-FN DV minimum(DV x, DV y) { return select(mask(x != x), x, select(mask(x < y), x, y)); }
-FN IV minimum(IV x, IV y) { return __builtin_elementwise_min(x, y); }
-FN LV minimum(LV x, LV y) { return __builtin_elementwise_min(x, y); }
-FN FV maximum(FV x, FV y) { return select(mask(x != x), x, select(mask(x > y), x, y)); }
-FN DV maximum(DV x, DV y) { return select(mask(x != x), x, select(mask(x > y), x, y)); }
-FN IV maximum(IV x, IV y) { return __builtin_elementwise_max(x, y); }
-FN LV maximum(LV x, LV y) { return __builtin_elementwise_max(x, y); }
-FN FV fused(FV x, FV y, FV z) { return __builtin_elementwise_fma(x, y, z); }
-FN DV fused(DV x, DV y, DV z) { return __builtin_elementwise_fma(x, y, z); }
-FN IV fused(IV x, IV y, IV z) { return x * y + z; }
-FN LV fused(LV x, LV y, LV z) { return x * y + z; }
-template <class T> FN T divisor(T y) { return select(mask((y == 0) | (y == -1)), T(1), y); }
-template <class T> FN T quotient(T x, T y) {
-  return select(mask(y == 0), T(0), select(mask(y == -1), -x, x / divisor(y)));
-}
-template <class T> FN T remainder(T x, T y) { return select(mask((y == 0) | (y == -1)), T(0), x % divisor(y)); }
-template <class T> FN T left(T x, T y) { return x << (y & T(8 * sizeof(T) / N - 1)); }
-template <class T> FN T right(T x, T y) { return x >> (y & T(8 * sizeof(T) / N - 1)); }
-template <class T> FN T root(T x) { return __builtin_elementwise_sqrt(x); }
-template <class T> FN T inverse_root(T x) { return 1 / root(x); }
-template <class T> FN T floor_of(T x) { return __builtin_elementwise_floor(x); }
-template <class T> FN T ceil_of(T x) { return __builtin_elementwise_ceil(x); }
-template <class T> FN T trunc_of(T x) { return __builtin_elementwise_trunc(x); }
-template <class T> FN T with_sign(T x, T y) { return __builtin_elementwise_copysign(x, y); }
-template <class T> FN T exp_of(T x) { return __builtin_elementwise_exp(x); }
-template <class T> FN T exp2_of(T x) { return __builtin_elementwise_exp2(x); }
-template <class T> FN T log_of(T x) { return __builtin_elementwise_log(x); }
-template <class T> FN T log2_of(T x) { return __builtin_elementwise_log2(x); }
-template <class T> FN T sin_of(T x) { return __builtin_elementwise_sin(x); }
-template <class T> FN T cos_of(T x) { return __builtin_elementwise_cos(x); }
-template <class T> FN T pow_of(T x, T y) { return __builtin_elementwise_pow(x, y); }
-#define BY_LANE(name, function)                                                \
-  FN FV name(FV x) { for (int i = 0; i < N; ++i) x[i] = function##f(x[i]); return x; } \
-  FN DV name(DV x) { for (int i = 0; i < N; ++i) x[i] = function(x[i]); return x; }
-BY_LANE(expm1_of, __builtin_expm1)
-BY_LANE(log1p_of, __builtin_log1p)
-BY_LANE(tanh_of, __builtin_tanh)
-template <class T> FN M is_nan(T x) { return mask(x != x); }
-template <class T> FN M is_infinite(T x) { return mask(absolute(x) == T(__builtin_inff())); }
-template <class T> FN M is_finite(T x) { return mask(absolute(x) < T(__builtin_inff())); }
-)";
-  if (is_floating(type))
-    s += R"(extern "C" {
-AV rigel_text_exp(AV x) noexcept;
-AV rigel_text_log(AV x) noexcept;
-AV rigel_text_power(AV x, A p) noexcept;
-}
-FN AV exp_of(AV x) { return rigel_text_exp(x); }
-FN AV log_of(AV x) { return rigel_text_log(x); }
-)";
-  s += "FN AV multiply(AV a, AV b, const A* parameters) {\n" + parsed.multiply + "}\n";
-  s += "FN AV add(AV x, AV y, const A* parameters) {\n" + parsed.add + "}\n";
-  s += "FN AV identity() {\n" + parsed.identity + "}\n";
-  s += "extern \"C\" {\nextern const void* rigel_text_support;\nconst void* rigel_text_support = nullptr;\n";
-  s += "__attribute__((always_inline)) A rigel_text_identity() noexcept { return identity()[0]; }\n";
-  s += "__attribute__((always_inline)) AV rigel_text_step(AV x, AV a, AV b, const A* parameters) noexcept {\n" +
-       (parsed.step.empty() ? "  return add(x, multiply(a, b, parameters), parameters);\n" : parsed.step) + "}\n";
-  if (parsed.form == rigel::detail::TextForm::ordered)
-    s += std::string(R"(__attribute__((always_inline)) AV rigel_text_multiply_row(AV a, AV b, const A* parameters) noexcept {
-  return multiply(a, b, parameters);
-}
-A rigel_text_multiply(A a, A b, const A* parameters) noexcept { return multiply(AV(a), AV(b), parameters)[0]; }
-__attribute__((always_inline)) AV rigel_text_add_if_ordered(AV x, AV y) noexcept {
-  return select(mask(y )") +
-         (parsed.is_minimum ? "<" : ">") + " x), y, x);\n}\n";
-  s += "__attribute__((always_inline)) AV rigel_text_result(AV x, const A* parameters) noexcept {\n" +
-       (parsed.result.empty() ? "  return x;\n" : parsed.result) + "}\n}\n";
-  return s;
 }
 
 }  // namespace rigel::runtime

@@ -17,8 +17,9 @@ struct Parsed {
   std::string multiply, add, identity, step, result;
   rigel::detail::TextForm form = rigel::detail::TextForm::plain;
   bool is_minimum = false;  // of an ordered form: ⊕ is a minimum, else a maximum
-  bool calls_functions =
-      false;  // exponentials, logarithms, powers or other functions whose last bits differ between platforms
+  // Whether exponentials, logarithms, powers or other functions are called whose last bits differ between platforms.
+  bool calls_functions = false;
+  int long_operations = 0;  // operations of dozens of instructions: those functions, divisions and conversions to integers
 };
 
 /// Whether a name has a meaning in texts, so that no hyperparameter can have it.

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 
 using texts::product;
 
@@ -143,5 +144,24 @@ TEST_CASE("text: exponentials, logarithms, powers and the like") {
   for (const auto& [text, expected] : cases) {
     CAPTURE(std::string(text));
     CHECK(std::abs(double{product(text, 0.7f, 1.9f)} - expected) <= 10 * 0x1p-24 * std::abs(expected));
+  }
+}
+
+TEST_CASE("text: many long operations, which are then functions of their own, give what few do") {
+  if (!texts::can_compile()) return;
+  const auto repeated = [](const std::string& first, const std::string& between, const std::string& part,
+                           const std::string& last) {
+    std::string text = first;
+    for (int i = 0; i < 12; ++i) text += (i ? between : "") + part;
+    return text + last;
+  };
+  CHECK(product(repeated("", " + ", "a / b", "").c_str(), 17, 5) == 12 * 3);
+  CHECK(product(repeated("", " + ", "a % b", "").c_str(), 17, 5) == 12 * 2);
+  CHECK(product(repeated("", " + ", "int(a)", "").c_str(), 17.5f, 5.f) == 12 * 17);
+  for (const std::string one : {"exp(a)", "log(a)", "power(a, 1.7)", "exp2(a)", "tanh(a)", "pow(a, b)"}) {
+    CAPTURE(one);
+    const float expected = product(one.c_str(), 0.7f, 1.9f);
+    CHECK(product(repeated("float m = 0; ", "", "m = max(m, " + one + "); ", "return m;").c_str(), 0.7f, 1.9f) ==
+          (expected < 0 ? 0 : expected));
   }
 }
