@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All of Rigel: semirings, contract(), closure(), transitive_closure(), cdist(), kernel_matrix(), its and other gradients, reduce(),
+// All of Rigel: semirings, also from text, contract(), closure(), transitive_closure(), cdist(), kernel_matrix(), its and other gradients, reduce(),
 // nearest() and what belongs to them, the linear layer, solves, the registry.
 #pragma once
 
@@ -25,6 +25,7 @@
 #include <rigel/presize.hpp>
 #include <rigel/reduce.hpp>
 #include <rigel/registry.hpp>
+#include <rigel/runtime.hpp>
 #include <rigel/semiring.hpp>
 #include <rigel/semiring_info.hpp>
 #include <rigel/semirings.hpp>

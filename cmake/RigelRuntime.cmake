@@ -1,0 +1,141 @@
+# librigel_runtime.so: Clang, LLVM and the bitcode of the loops, for semirings from text. librigel opens it when it is first needed.
+
+# rigel_find_llvm(<problem>): the static libraries of the LLVM and Clang that the compiler is of, in RIGEL_LLVM_LIBRARIES and
+# their folder in RIGEL_LLVM_PREFIX; <problem> receives what is missing.
+function(rigel_find_llvm problem)
+  file(REAL_PATH ${CMAKE_CXX_COMPILER} compiler)
+  cmake_path(GET compiler PARENT_PATH folder)
+  cmake_path(GET folder PARENT_PATH prefix)
+  set(config ${folder}/llvm-config)
+  if(NOT EXISTS ${config})
+    set(${problem} "${config} is missing (Debian: llvm-22-dev)" PARENT_SCOPE)
+    return()
+  endif()
+  if(NOT EXISTS ${prefix}/lib/libclangCodeGen.a OR NOT EXISTS ${prefix}/include/clang/CodeGen/CodeGenAction.h)
+    set(${problem} "${prefix}/lib/libclangCodeGen.a or Clang's headers are missing (Debian: libclang-22-dev)" PARENT_SCOPE)
+    return()
+  endif()
+  execute_process(COMMAND ${config} --link-static --libfiles x86codegen x86desc x86info x86asmparser orcjit passes linker bitreader
+    frontendopenmp frontendoffloading frontendhlsl frontenddriver lto coverage option windowsdriver
+    OUTPUT_VARIABLE llvm ERROR_VARIABLE error RESULT_VARIABLE result OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(result)
+    set(${problem} "${config} does not know the libraries: ${error}" PARENT_SCOPE)
+    return()
+  endif()
+  separate_arguments(llvm UNIX_COMMAND "${llvm}")
+  list(FILTER llvm EXCLUDE REGEX "Polly")  # Debian names it, and has it in a package of its own; src/runtime/compiler/polly.cpp
+  file(GLOB clang ${prefix}/lib/libclang*.a)
+  list(FILTER clang EXCLUDE REGEX "/libclang\\.a$")
+  set(compression)
+  foreach(name IN ITEMS z zstd)
+    find_library(RIGEL_STATIC_${name} NAMES lib${name}.a)
+    if(NOT RIGEL_STATIC_${name})
+      set(${problem} "lib${name}.a is missing (Debian: zlib1g-dev, libzstd-dev)" PARENT_SCOPE)
+      return()
+    endif()
+    list(APPEND compression ${RIGEL_STATIC_${name}})
+  endforeach()
+  set(RIGEL_LLVM_LIBRARIES -Wl,--start-group ${clang} ${llvm} -Wl,--end-group ${compression} PARENT_SCOPE)
+  set(RIGEL_LLVM_PREFIX ${prefix} PARENT_SCOPE)
+  set(${problem} "" PARENT_SCOPE)
+endfunction()
+
+set(problem)
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$" OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR CMAKE_CROSSCOMPILING)
+  set(problem "kernels from text are for Linux on x86-64")
+elseif(NOT RIGEL_BACKEND_HOST)
+  set(problem "this build has no host backend")
+elseif(RIGEL_SANITIZE)
+  set(problem "LLVM is not built with sanitizers")
+else()
+  rigel_find_llvm(problem)
+endif()
+set(found ON)
+if(problem)
+  set(found OFF)
+endif()
+option(RIGEL_RUNTIME "Build librigel_runtime.so, which compiles semirings from text (needs LLVM 22 and Clang 22 as libraries)" ${found})
+if(NOT RIGEL_RUNTIME)
+  if(problem)
+    message(STATUS "Rigel: semirings from text cannot be compiled: ${problem}")
+  endif()
+  return()
+endif()
+if(problem)
+  message(FATAL_ERROR "RIGEL_RUNTIME is ON, but ${problem}. Configure with -DRIGEL_RUNTIME=OFF, or install what is missing.")
+endif()
+
+# The loops' bitcode, optimised but for what the texts say. It is never linked, so that no two levels meet.
+set(folder ${PROJECT_BINARY_DIR}/runtime)
+file(MAKE_DIRECTORY ${folder})
+set(template ${PROJECT_SOURCE_DIR}/backends/host/text.cpp.in)
+set(floating "Row rigel_text_exp(Row x) noexcept { return rigel::math::exponential(x); }
+Row rigel_text_log(Row x) noexcept { return rigel::math::logarithm(x); }
+Row rigel_text_power(Row x, Accumulator p) noexcept { return rigel::math::power(x, p); }")
+set(types_f32 float)
+set(types_f64 double)
+set(types_f16 rigel::half)
+set(types_bf16 rigel::bfloat16)
+set(types_i32 std::int32_t)
+set(types_i64 std::int64_t)
+get_target_property(levels rigel RIGEL_HOST_LEVELS)
+set(all)
+set(places)
+set(table)
+foreach(level IN LISTS levels)
+  foreach(element IN ITEMS f32 f64 f16 bf16 i32 i64)
+    set(RIGEL_LEVEL ${level})
+    set(RIGEL_ELEMENT ${types_${element}})
+    set(RIGEL_FUNCTIONS)
+    if(element MATCHES "f")
+      set(RIGEL_FUNCTIONS ${floating})
+    endif()
+    set(stem ${folder}/text_${level}_${element})
+    configure_file(${template} ${stem}.cpp @ONLY)
+    add_custom_command(OUTPUT ${stem}.bc DEPFILE ${stem}.d DEPENDS ${stem}.cpp
+      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_CXX_COMPILER} -std=c++20 -O2 -DNDEBUG -ffp-contract=off -fwrapv -fno-rtti -fPIC
+        ${RIGEL_FLAGS_${level}} -Wall -Wextra -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/include
+        -MD -MT ${stem}.bc -MF ${stem}.d -emit-llvm -c ${stem}.cpp -o ${stem}.bc
+      COMMENT "Bitcode of the loops for texts of ${element} at level ${level}" VERBATIM)
+    list(APPEND all ${stem}.bc)
+    string(APPEND places "asm(\".pushsection .rodata\\n.balign 16\\n.globl rigel_${level}_${element}, rigel_${level}_${element}_end\\n\"
+    \".hidden rigel_${level}_${element}, rigel_${level}_${element}_end\\n\"
+    \"rigel_${level}_${element}:\\n.incbin \\\"${stem}.bc\\\"\\nrigel_${level}_${element}_end:\\n.popsection\");
+extern \"C\" const char rigel_${level}_${element}[], rigel_${level}_${element}_end[];\n")
+    string(APPEND table "    {\"${element}\", \"${level}\", rigel_${level}_${element}, rigel_${level}_${element}_end},\n")
+  endforeach()
+endforeach()
+file(CONFIGURE OUTPUT ${folder}/bitcode.cpp CONTENT "// Generated by cmake/RigelRuntime.cmake.
+#include \"bitcode.hpp\"
+
+@places@
+namespace rigel::runtime {
+
+std::span<const Bitcode> bitcodes() {
+  static const Bitcode all[] = {
+@table@  };
+  return all;
+}
+
+}  // namespace rigel::runtime
+" @ONLY)
+set_source_files_properties(${folder}/bitcode.cpp PROPERTIES OBJECT_DEPENDS "${all}")
+
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/runtime/compiler/*.cpp)
+add_library(rigel_runtime MODULE ${sources} ${folder}/bitcode.cpp)
+set(exports ${PROJECT_SOURCE_DIR}/src/runtime/compiler/exports.map)
+set_target_properties(rigel_runtime PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
+  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON LINK_DEPENDS ${exports})
+target_compile_features(rigel_runtime PRIVATE cxx_std_20)
+target_include_directories(rigel_runtime PRIVATE ${PROJECT_SOURCE_DIR}/src/runtime/compiler)
+target_include_directories(rigel_runtime SYSTEM PRIVATE ${RIGEL_LLVM_PREFIX}/include)
+target_compile_definitions(rigel_runtime PRIVATE RIGEL_VERSION="${PROJECT_VERSION}" _GNU_SOURCE __STDC_CONSTANT_MACROS
+  __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS)
+# Optimising more takes longer here than it ever saves: the time goes to LLVM itself.
+target_compile_options(rigel_runtime PRIVATE -O1 -fno-rtti -ffunction-sections -fdata-sections)
+target_link_options(rigel_runtime PRIVATE LINKER:--version-script=${exports} LINKER:--gc-sections LINKER:-z,defs -s)
+if(RIGEL_HAS_LLD)
+  target_link_options(rigel_runtime PRIVATE -fuse-ld=lld LINKER:--icf=all)
+endif()
+target_link_libraries(rigel_runtime PRIVATE ${RIGEL_LLVM_LIBRARIES} pthread m ${CMAKE_DL_LIBS})
+install(TARGETS rigel_runtime LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

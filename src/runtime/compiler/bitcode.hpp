@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <span>
+
+namespace rigel::runtime {
+
+/// The bitcode of the loops for one element type at one level, as it was embedded when Rigel was built.
+struct Bitcode {
+  const char *element, *level, *begin, *end;
+};
+std::span<const Bitcode> bitcodes();
+
+}  // namespace rigel::runtime

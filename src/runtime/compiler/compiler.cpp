@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Source → LLVM module (Clang, in process) → linked with the loops' bitcode → optimised → object file → loaded by ORC.
+#include "interface.hpp"
+
+#include "bitcode.hpp"
+
+#include <clang/Basic/DiagnosticOptions.h>
+#include <clang/CodeGen/CodeGenAction.h>
+#include <clang/Frontend/CompilerInstance.h>
+#include <clang/Frontend/CompilerInvocation.h>
+#include <clang/Lex/PreprocessorOptions.h>
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/ADT/StringSet.h>
+#include <llvm/Bitcode/BitcodeReader.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm/ExecutionEngine/Orc/AbsoluteSymbols.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Linker/Linker.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/xxhash.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
+#include <llvm/Transforms/IPO/Internalize.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+
+extern "C" {
+void LLVMInitializeX86TargetInfo();
+void LLVMInitializeX86Target();
+void LLVMInitializeX86TargetMC();
+void LLVMInitializeX86AsmPrinter();
+}
+
+namespace rigel::runtime {
+
+namespace {
+
+void initialise() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+}
+
+constexpr const char* target = "x86_64-pc-linux-gnu";
+
+// The name of a level's processor, as Clang and LLVM know it.
+std::string processor_of(llvm::StringRef level) { return ("x86-64-" + level).str(); }
+
+int give(const std::string& text, RigelBytes* bytes, int code) {
+  bytes->data = static_cast<char*>(std::malloc(text.size() + 1));
+  bytes->size = bytes->data ? text.size() : 0;
+  if (bytes->data) std::memcpy(bytes->data, text.c_str(), text.size() + 1);
+  return code;
+}
+
+// Keeps Clang's errors, each as "file:line:message", with the file and the line of #line directives.
+class Messages : public clang::DiagnosticConsumer {
+ public:
+  explicit Messages(std::string& text) : text_(text) {}
+  void HandleDiagnostic(clang::DiagnosticsEngine::Level level, const clang::Diagnostic& diagnostic) override {
+    DiagnosticConsumer::HandleDiagnostic(level, diagnostic);
+    if (level < clang::DiagnosticsEngine::Error) return;
+    llvm::SmallString<128> message;
+    diagnostic.FormatDiagnostic(message);
+    std::string place = "text.cpp:0";
+    if (diagnostic.hasSourceManager() && diagnostic.getLocation().isValid()) {
+      const clang::PresumedLoc at = diagnostic.getSourceManager().getPresumedLoc(diagnostic.getLocation());
+      if (at.isValid()) place = std::string(at.getFilename()) + ":" + std::to_string(at.getLine());
+    }
+    text_ += place + ":" + message.str().str() + "\n";
+  }
+
+ private:
+  std::string& text_;
+};
+
+std::unique_ptr<llvm::Module> front_end(const RigelSource& source, llvm::LLVMContext& context, std::string& messages) {
+  const std::string cpu = processor_of(source.level);
+  const char* arguments[] = {"-triple",
+                             target,
+                             "-target-cpu",
+                             cpu.c_str(),
+                             "-O2",
+                             "-disable-llvm-passes",
+                             "-x",
+                             "c++",
+                             "-std=c++20",
+                             "-ffp-contract=off",
+                             "-fwrapv",
+                             "-fno-strict-float-cast-overflow",
+                             "-mrelocation-model",
+                             "pic",
+                             "-pic-level",
+                             "2",
+                             "-nostdsysteminc",
+                             "-nobuiltininc",
+                             "-fbracket-depth",
+                             "512",
+                             "-emit-llvm-only",
+                             "text.cpp"};
+  auto invocation = std::make_shared<clang::CompilerInvocation>();
+  clang::DiagnosticOptions options;
+  auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+  files->addFile("text.cpp", 0, llvm::MemoryBuffer::getMemBuffer({source.text, source.size}, "text.cpp"));
+  auto diagnostics = clang::CompilerInstance::createDiagnostics(*files, options, new Messages(messages));
+  if (!clang::CompilerInvocation::CreateFromArgs(*invocation, arguments, *diagnostics)) return nullptr;
+  clang::CompilerInstance compiler(invocation);
+  compiler.setVirtualFileSystem(files);
+  compiler.createDiagnostics(new Messages(messages));
+  clang::EmitLLVMOnlyAction action(&context);
+  if (!compiler.ExecuteAction(action)) return nullptr;
+  return action.takeModule();
+}
+
+std::unique_ptr<llvm::TargetMachine> machine_for(const std::string& cpu, std::string& messages) {
+  const llvm::Triple triple(target);
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, messages);
+  if (!found) return nullptr;
+  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
+      triple, cpu, "", llvm::TargetOptions(), llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+}
+
+// Keeps the roots and what they need, inlines what the text says, and optimises all of it once.
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, const llvm::StringSet<>& kept) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = true;
+  tuning.SLPVectorization = true;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::InternalizePass([&](const llvm::GlobalValue& value) { return kept.contains(value.getName()); }));
+  passes.addPass(llvm::GlobalDCEPass());
+  passes.addPass(builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3));
+  passes.run(module, modules);
+}
+
+int compile(const RigelSource* source, RigelBytes* object, RigelBytes* messages) {
+  initialise();
+  *object = {};
+  *messages = {};
+  std::string text;
+  llvm::LLVMContext context;
+  const Bitcode* loops = nullptr;
+  for (const Bitcode& one : bitcodes())
+    if (llvm::StringRef(one.element) == source->element && llvm::StringRef(one.level) == source->level) loops = &one;
+  if (!loops)
+    return give(std::string("text.cpp:0:no loops of ") + source->element + " at level " + source->level, messages, 1);
+  std::unique_ptr<llvm::Module> own = front_end(*source, context, text);
+  if (!own) return give(text, messages, 1);
+  const std::string cpu = processor_of(source->level);
+  std::unique_ptr<llvm::TargetMachine> machine = machine_for(cpu, text);
+  if (!machine) return give("text.cpp:0:" + text, messages, 1);
+  auto linked = llvm::parseBitcodeFile(
+      llvm::MemoryBufferRef({loops->begin, static_cast<std::size_t>(loops->end - loops->begin)}, "loops"), context);
+  if (!linked) return give("text.cpp:0:" + llvm::toString(linked.takeError()), messages, 1);
+  if (llvm::Linker::linkModules(**linked, std::move(own)))
+    return give("text.cpp:0:the text and the loops do not link", messages, 1);
+  llvm::StringSet<> kept;
+  for (std::size_t i = 0; i < source->root_count; ++i) kept.insert(source->roots[i]);
+  optimise(**linked, *machine, kept);
+  llvm::SmallString<0> emitted;
+  llvm::raw_svector_ostream stream(emitted);
+  llvm::legacy::PassManager emission;
+  if (machine->addPassesToEmitFile(emission, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return give("text.cpp:0:LLVM cannot emit object files", messages, 1);
+  emission.run(**linked);
+  return give(emitted.str().str(), object, 0);
+}
+
+// What loops and texts may call: the C library's functions on memory, and its mathematical functions. LLVM also calls some that no text
+// names: ldexp for exp2 of a whole number, sincos for a sine and a cosine, exp10 for a power of 10.
+llvm::orc::SymbolMap library(llvm::orc::LLJIT& jit) {
+  llvm::orc::SymbolMap symbols;
+  const auto add = [&](const char* name, auto* function) {
+    symbols[jit.mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function), llvm::JITSymbolFlags::Exported};
+  };
+  add("memcpy", &std::memcpy);
+  add("memset", &std::memset);
+  add("memmove", &std::memmove);
+#define RIGEL_UNARY(name)                               \
+  add(#name, static_cast<double (*)(double)>(&::name)); \
+  add(#name "f", static_cast<float (*)(float)>(&::name##f));
+#define RIGEL_BINARY(name)                                      \
+  add(#name, static_cast<double (*)(double, double)>(&::name)); \
+  add(#name "f", static_cast<float (*)(float, float)>(&::name##f));
+  RIGEL_UNARY(exp)
+  RIGEL_UNARY(exp2)
+  RIGEL_UNARY(expm1)
+  RIGEL_UNARY(log)
+  RIGEL_UNARY(log2)
+  RIGEL_UNARY(log1p)
+  RIGEL_UNARY(sin)
+  RIGEL_UNARY(cos)
+  RIGEL_UNARY(tanh)
+  RIGEL_UNARY(sqrt)
+  RIGEL_UNARY(floor)
+  RIGEL_UNARY(ceil)
+  RIGEL_UNARY(trunc)
+  RIGEL_BINARY(pow)
+  RIGEL_UNARY(exp10)
+  RIGEL_UNARY(round)
+  RIGEL_UNARY(rint)
+  RIGEL_UNARY(nearbyint)
+  RIGEL_UNARY(roundeven)
+  add("ldexp", static_cast<double (*)(double, int)>(&::ldexp));
+  add("ldexpf", static_cast<float (*)(float, int)>(&::ldexpf));
+  add("sincos", static_cast<void (*)(double, double*, double*)>(&::sincos));
+  add("sincosf", static_cast<void (*)(float, float*, float*)>(&::sincosf));
+  add("fma", static_cast<double (*)(double, double, double)>(&::fma));
+  add("fmaf", static_cast<float (*)(float, float, float)>(&::fmaf));
+#undef RIGEL_UNARY
+#undef RIGEL_BINARY
+  return symbols;
+}
+
+// One for the process. It is never destroyed: kernels may run in static destructors.
+struct Jit {
+  std::mutex mutex;
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+  unsigned long count = 0;
+  std::string reported;  // what failed while symbols were looked up
+};
+Jit& the_jit() {
+  static Jit* const one = new Jit;
+  return *one;
+}
+
+llvm::Error load_into(Jit& all, llvm::StringRef object, const char* const* names, std::size_t count, void** addresses,
+                      llvm::orc::JITDylib*& made) {
+  if (!all.jit) {
+    llvm::orc::JITTargetMachineBuilder machine{llvm::Triple(target)};
+    auto jit = llvm::orc::LLJITBuilder()
+                   .setJITTargetMachineBuilder(std::move(machine))
+                   .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
+                   .setLinkProcessSymbolsByDefault(false)
+                   .create();
+    if (!jit) return jit.takeError();
+    all.jit = std::move(*jit);
+    all.jit->getExecutionSession().setErrorReporter(
+        [&all](llvm::Error error) { all.reported += llvm::toString(std::move(error)) + "; "; });
+    if (auto error = all.jit->getMainJITDylib().define(llvm::orc::absoluteSymbols(library(*all.jit)))) return error;
+  }
+  auto dylib = all.jit->createJITDylib("kernel" + std::to_string(all.count++));
+  if (!dylib) return dylib.takeError();
+  made = &*dylib;
+  made->addToLinkOrder(all.jit->getMainJITDylib());
+  if (auto error = all.jit->addObjectFile(*made, llvm::MemoryBuffer::getMemBufferCopy(object, "kernel"))) return error;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto address = all.jit->lookup(*made, names[i]);
+    if (!address) return address.takeError();
+    addresses[i] = address->toPtr<void*>();
+  }
+  return llvm::Error::success();
+}
+
+int load(const char* object, std::size_t size, const char* const* names, std::size_t count, void** addresses, void** handle,
+         RigelBytes* messages) {
+  initialise();
+  *messages = {};
+  *handle = nullptr;
+  Jit& all = the_jit();
+  const std::lock_guard lock(all.mutex);
+  llvm::orc::JITDylib* made = nullptr;
+  all.reported.clear();
+  if (auto error = load_into(all, {object, size}, names, count, addresses, made)) {
+    const std::string text = all.reported + llvm::toString(std::move(error));
+    if (made) llvm::consumeError(all.jit->getExecutionSession().removeJITDylib(*made));
+    return give(text, messages, 1);
+  }
+  *handle = made;
+  return 0;
+}
+
+void unload(void* handle) {
+  Jit& all = the_jit();
+  const std::lock_guard lock(all.mutex);
+  llvm::consumeError(all.jit->getExecutionSession().removeJITDylib(*static_cast<llvm::orc::JITDylib*>(handle)));
+}
+
+void release(RigelBytes* bytes) {
+  std::free(bytes->data);
+  *bytes = {};
+}
+
+const char* build() {
+  static const std::string text = [] {
+    llvm::SmallString<0> all;
+    for (const Bitcode& one : bitcodes()) all += llvm::StringRef(one.begin, static_cast<std::size_t>(one.end - one.begin));
+    const llvm::XXH128_hash_t digest = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(all));
+    return "Rigel " RIGEL_VERSION ", LLVM " LLVM_VERSION_STRING ", loops " + llvm::utohexstr(digest.high64) +
+           llvm::utohexstr(digest.low64);
+  }();
+  return text.c_str();
+}
+
+}  // namespace
+
+}  // namespace rigel::runtime
+
+extern "C" __attribute__((visibility("default"))) const RigelRuntime* rigel_runtime() {
+  using namespace rigel::runtime;
+  static const RigelRuntime all{rigel_runtime_interface, build(), &compile, &load, &unload, &release};
+  return &all;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The C interface of librigel_runtime.so, which holds LLVM, Clang and the bitcode of the loops. librigel opens it when it
+// compiles its first text. Nothing else passes between the two, so neither sees the other's symbols.
+#pragma once
+
+#include <cstddef>
+
+extern "C" {
+
+/// The version of this interface.
+inline constexpr unsigned rigel_runtime_interface = 1;
+
+/// Bytes that the compiler allocated; release() frees them.
+struct RigelBytes {
+  char* data;
+  std::size_t size;
+};
+
+/// A C++ source that defines the functions of the bitcode of one element type and level, and which of its loops are kept.
+struct RigelSource {
+  const char* text;
+  std::size_t size;
+  const char* element;  // "f32"
+  const char* level;    // "v3"
+  const char* const* roots;
+  std::size_t root_count;
+};
+
+struct RigelRuntime {
+  unsigned interface;
+  const char* build;  // versions of Rigel, LLVM and the bitcode: what an object depends on in addition to its source
+  /// Compiles a source into an object file. Returns 0; or 1 and the messages, of which those of Clang begin with "file:line:", as #line
+  /// directives of the source say.
+  int (*compile)(const RigelSource* source, RigelBytes* object, RigelBytes* messages);
+  /// Loads an object file, and finds the addresses of `count` names. Returns 0, or 1 and a message.
+  int (*load)(const char* object, std::size_t size, const char* const* names, std::size_t count, void** addresses,
+              void** handle, RigelBytes* messages);
+  void (*unload)(void* handle);
+  void (*release)(RigelBytes* bytes);
+};
+
+/// The only symbol that librigel_runtime.so exports.
+const RigelRuntime* rigel_runtime();
+
+}  // extern "C"

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The C++ around what a text says: functions on vectors of lanes, and those that the loops call.
+#include "text.hpp"
+
+namespace rigel::runtime {
+
+// Each is in some twenty places of the loops: with a hundred of them a text would take half a minute to compile.
+constexpr int most_inlined = 6;
+
+std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
+  const bool is_floating = accumulator == Scalar::f32 || accumulator == Scalar::f64;
+  const bool wide = accumulator == Scalar::f64 || accumulator == Scalar::i64;
+  const char* const type = is_floating ? (wide ? "double" : "float") : wide ? "long" : "int";
+  const char* const row = is_floating ? (wide ? "DV" : "FV") : wide ? "LV" : "IV";
+  std::string s = "#define FN static inline __attribute__((always_inline))\n";
+  // What takes dozens of instructions is inlined if there is little of it.
+  s += std::string("#define LONG static ") + (parsed.long_operations > most_inlined
+                                                  ? "__attribute__((noinline, unused))\n"
+                                                  : "inline __attribute__((always_inline))\n");
+  // Functions that call the C library's for each lane. Copies of them in every place would take seconds to compile.
+  s += "#define BY_LANE static __attribute__((noinline, unused))\n";
+  s += std::string("typedef ") + type + " A;\nenum { N = " + std::to_string(lanes) + " };\n";
+  s += R"(typedef int IV __attribute__((ext_vector_type(N)));
+typedef long LV __attribute__((ext_vector_type(N)));
+typedef float FV __attribute__((ext_vector_type(N)));
+typedef double DV __attribute__((ext_vector_type(N)));
+)";
+  s += std::string("typedef ") + (wide ? "LV" : "IV") + " M;\ntypedef " + row + " AV;\n";
+  s += R"(template <class T> struct mask_of { typedef IV type; };
+template <> struct mask_of<LV> { typedef LV type; };
+template <> struct mask_of<DV> { typedef LV type; };
+template <class C> FN M mask(C c) { return __builtin_convertvector(c, M); }
+template <class T> FN T select(M c, T x, T y) { return __builtin_convertvector(c, typename mask_of<T>::type) ? x : y; }
+template <class To, class From> FN To to(From x) { return __builtin_convertvector(x, To); }
+template <class To, class From> LONG To whole(From x) {
+  constexpr bool is_int = sizeof(To) == N * sizeof(int);
+  constexpr auto limit = is_int ? 0x1p31f : 0x1p63f;
+  const From inside = select(mask(x >= limit), From(0), select(mask(x < -limit), From(-limit), select(mask(x != x), From(0), x)));
+  return select(mask(x >= limit), To(is_int ? 0x7fffffffl : 0x7fffffffffffffffl), __builtin_convertvector(inside, To));
+}
+template <class T> FN T absolute(T x) { return __builtin_elementwise_abs(x); }
+FN FV minimum(FV x, FV y) { return select(mask(x != x), x, select(mask(x < y), x, y)); }
+FN DV minimum(DV x, DV y) { return select(mask(x != x), x, select(mask(x < y), x, y)); }
+FN IV minimum(IV x, IV y) { return __builtin_elementwise_min(x, y); }
+FN LV minimum(LV x, LV y) { return __builtin_elementwise_min(x, y); }
+FN FV maximum(FV x, FV y) { return select(mask(x != x), x, select(mask(x > y), x, y)); }
+FN DV maximum(DV x, DV y) { return select(mask(x != x), x, select(mask(x > y), x, y)); }
+FN IV maximum(IV x, IV y) { return __builtin_elementwise_max(x, y); }
+FN LV maximum(LV x, LV y) { return __builtin_elementwise_max(x, y); }
+FN FV fused(FV x, FV y, FV z) { return __builtin_elementwise_fma(x, y, z); }
+FN DV fused(DV x, DV y, DV z) { return __builtin_elementwise_fma(x, y, z); }
+FN IV fused(IV x, IV y, IV z) { return x * y + z; }
+FN LV fused(LV x, LV y, LV z) { return x * y + z; }
+template <class T> FN T divisor(T y) { return select(mask((y == 0) | (y == -1)), T(1), y); }
+template <class T> LONG T quotient(T x, T y) {
+  return select(mask(y == 0), T(0), select(mask(y == -1), -x, x / divisor(y)));
+}
+template <class T> LONG T remainder(T x, T y) { return select(mask((y == 0) | (y == -1)), T(0), x % divisor(y)); }
+template <class T> FN T left(T x, T y) { return x << (y & T(8 * sizeof(T) / N - 1)); }
+template <class T> FN T right(T x, T y) { return x >> (y & T(8 * sizeof(T) / N - 1)); }
+template <class T> FN T root(T x) { return __builtin_elementwise_sqrt(x); }
+template <class T> FN T inverse_root(T x) { return 1 / root(x); }
+template <class T> FN T floor_of(T x) { return __builtin_elementwise_floor(x); }
+template <class T> FN T ceil_of(T x) { return __builtin_elementwise_ceil(x); }
+template <class T> FN T trunc_of(T x) { return __builtin_elementwise_trunc(x); }
+template <class T> FN T with_sign(T x, T y) { return __builtin_elementwise_copysign(x, y); }
+template <class T> BY_LANE T exp_of(T x) { return __builtin_elementwise_exp(x); }
+template <class T> BY_LANE T exp2_of(T x) { return __builtin_elementwise_exp2(x); }
+template <class T> BY_LANE T log_of(T x) { return __builtin_elementwise_log(x); }
+template <class T> BY_LANE T log2_of(T x) { return __builtin_elementwise_log2(x); }
+template <class T> BY_LANE T sin_of(T x) { return __builtin_elementwise_sin(x); }
+template <class T> BY_LANE T cos_of(T x) { return __builtin_elementwise_cos(x); }
+template <class T> BY_LANE T pow_of(T x, T y) { return __builtin_elementwise_pow(x, y); }
+#define DEFINE_BY_LANE(name, function)                                                \
+  BY_LANE FV name(FV x) { for (int i = 0; i < N; ++i) x[i] = function##f(x[i]); return x; } \
+  BY_LANE DV name(DV x) { for (int i = 0; i < N; ++i) x[i] = function(x[i]); return x; }
+DEFINE_BY_LANE(expm1_of, __builtin_expm1)
+DEFINE_BY_LANE(log1p_of, __builtin_log1p)
+DEFINE_BY_LANE(tanh_of, __builtin_tanh)
+template <class T> FN M is_nan(T x) { return mask(x != x); }
+template <class T> FN M is_infinite(T x) { return mask(absolute(x) == T(__builtin_inff())); }
+template <class T> FN M is_finite(T x) { return mask(absolute(x) < T(__builtin_inff())); }
+)";
+  if (is_floating)
+    s += R"(extern "C" {
+AV rigel_text_exp(AV x) noexcept;
+AV rigel_text_log(AV x) noexcept;
+AV rigel_text_power(AV x, A p) noexcept;
+}
+LONG AV exp_of(AV x) { return rigel_text_exp(x); }
+LONG AV log_of(AV x) { return rigel_text_log(x); }
+LONG AV power_of(AV x, A p) { return rigel_text_power(x, p); }
+)";
+  s += "FN AV multiply(AV a, AV b, const A* parameters) {\n" + parsed.multiply + "}\n";
+  s += "FN AV add(AV x, AV y, const A* parameters) {\n" + parsed.add + "}\n";
+  s += "FN AV identity() {\n" + parsed.identity + "}\n";
+  s += "extern \"C\" {\nextern const void* rigel_text_support;\nconst void* rigel_text_support = nullptr;\n";
+  s += "__attribute__((always_inline)) A rigel_text_identity() noexcept { return identity()[0]; }\n";
+  s += "__attribute__((always_inline)) AV rigel_text_step(AV x, AV a, AV b, const A* parameters) noexcept {\n" +
+       (parsed.step.empty() ? "  return add(x, multiply(a, b, parameters), parameters);\n" : parsed.step) + "}\n";
+  if (parsed.form == rigel::detail::TextForm::ordered)
+    s += std::string(R"(__attribute__((always_inline)) AV rigel_text_multiply_row(AV a, AV b, const A* parameters) noexcept {
+  return multiply(a, b, parameters);
+}
+A rigel_text_multiply(A a, A b, const A* parameters) noexcept { return multiply(AV(a), AV(b), parameters)[0]; }
+__attribute__((always_inline)) AV rigel_text_add_if_ordered(AV x, AV y) noexcept {
+  return select(mask(y )") +
+         (parsed.is_minimum ? "<" : ">") + " x), y, x);\n}\n";
+  s += "__attribute__((always_inline)) AV rigel_text_result(AV x, const A* parameters) noexcept {\n" +
+       (parsed.result.empty() ? "  return x;\n" : parsed.result) + "}\n}\n";
+  return s;
+}
+
+}  // namespace rigel::runtime

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The disk cache: what it gives back, and what it never loads. Each test has a folder of its own.
+#include "texts.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+using rigel::runtime::Semiring, rigel::runtime::statistics;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Kernels of other tests are neither read from the user's cache nor written to it.
+[[maybe_unused]] const int off = setenv("RIGEL_CACHE", "off", 1);
+
+// A new folder for the cache while an object lives.
+class Folder {
+ public:
+  explicit Folder(const char* name)
+      : path_(fs::temp_directory_path() / ("rigel-test-" + std::to_string(getpid()) + "-" + name)) {
+    fs::remove_all(path_);
+    setenv("RIGEL_CACHE_DIR", path_.c_str(), 1);
+    unsetenv("RIGEL_CACHE");
+  }
+  ~Folder() {
+    setenv("RIGEL_CACHE", "off", 1);
+    unsetenv("RIGEL_CACHE_DIR");
+    fs::permissions(path_, fs::perms::owner_all);
+    fs::remove_all(path_);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  const fs::path& path() const { return path_; }
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> all;
+    if (fs::exists(path_))
+      for (const auto& entry : fs::directory_iterator(path_)) all.push_back(entry.path());
+    return all;
+  }
+
+ private:
+  fs::path path_;
+};
+
+struct Made {
+  std::uint64_t compiled, from_disk;
+  bool operator==(const Made&) const = default;
+};
+
+// Makes the kernel of a·b·factor as a new process would, checks what it computes, and says where it came from.
+Made make(const char* factor) {
+  rigel::runtime::release_kernels();
+  const auto before = statistics();
+  const Semiring s({.multiply = std::string("a * b * ") + factor, .add = "x + y"});
+  CHECK(texts::product(s, 2.f, 3.f) == 6 * std::stof(factor));
+  const auto after = statistics();
+  return {after.compiled - before.compiled, after.from_disk - before.from_disk};
+}
+
+constexpr Made compiled{1, 0}, from_disk{0, 1};
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+void write(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+}  // namespace
+
+TEST_CASE("text cache: a kernel is written once, as a file that only the user can write, and read again") {
+  if (!texts::can_compile()) return;
+  const Folder folder("again");
+  CHECK(make("1.5") == compiled);
+  REQUIRE(folder.files().size() == 1);
+  struct stat s = {};
+  REQUIRE(stat(folder.files()[0].c_str(), &s) == 0);
+  CHECK((s.st_mode & 0777) == 0600);
+  REQUIRE(stat(folder.path().c_str(), &s) == 0);
+  CHECK((s.st_mode & 0777) == 0700);
+  CHECK(make("1.5") == from_disk);
+  CHECK(make("2.5") == compiled);
+  CHECK(folder.files().size() == 2);
+  CHECK(make("1.5") == from_disk);
+}
+
+TEST_CASE("text cache: truncated, changed, foreign and empty files are compiled again, and replaced") {
+  if (!texts::can_compile()) return;
+  const Folder folder("tampered");
+  CHECK(make("1.5") == compiled);
+  const fs::path file = folder.files().at(0);
+  const std::string good = contents(file);
+  REQUIRE(good.size() > 1000);
+  const auto flipped = [&](std::size_t at) {
+    std::string bytes = good;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    return bytes;
+  };
+  for (const std::string& bad :
+       {std::string(), good.substr(0, 7), good.substr(0, 40), good.substr(0, good.size() - 1), good + '\0', flipped(0),
+        flipped(8), flipped(39), flipped(40), flipped(good.size() / 2), flipped(good.size() - 1),
+        std::string("\x7f"
+                    "ELF") +
+            good.substr(4)}) {
+    write(file, bad);
+    CHECK(make("1.5") == compiled);
+    CHECK(make("1.5") == from_disk);
+  }
+  // The file of another kernel under this one's name.
+  CHECK(make("2.5") == compiled);
+  for (const fs::path& other : folder.files())
+    if (other != file) fs::copy_file(other, file, fs::copy_options::overwrite_existing);
+  CHECK(make("1.5") == compiled);
+  // No regular file.
+  fs::remove(file);
+  fs::create_directory(file);
+  CHECK(make("1.5") == compiled);
+  fs::remove_all(file);
+  write(folder.path() / "elsewhere", good);
+  fs::create_symlink(folder.path() / "elsewhere", file);
+  CHECK(make("1.5") == compiled);
+}
+
+TEST_CASE("text cache: a folder or a file that others can write is not used") {
+  if (!texts::can_compile()) return;
+  const Folder folder("open");
+  CHECK(make("1.5") == compiled);
+  chmod(folder.path().c_str(), 0770);
+  CHECK(make("1.5") == compiled);
+  CHECK(make("2.5") == compiled);
+  CHECK(folder.files().size() == 1);
+  chmod(folder.path().c_str(), 0707);
+  CHECK(make("1.5") == compiled);
+  chmod(folder.path().c_str(), 0700);
+  CHECK(make("1.5") == from_disk);
+  chmod(folder.files()[0].c_str(), 0666);
+  CHECK(make("1.5") == compiled);
+}
+
+TEST_CASE("text cache: what cannot be written is no error, and RIGEL_CACHE=off neither reads nor writes") {
+  if (!texts::can_compile()) return;
+  const Folder folder("off");
+  write(folder.path(), "a file in the folder's place");
+  CHECK(make("1.5") == compiled);
+  CHECK(make("1.5") == compiled);
+  fs::remove(folder.path());
+  CHECK(make("1.5") == compiled);
+  setenv("RIGEL_CACHE", "off", 1);
+  CHECK(make("1.5") == compiled);
+  CHECK(make("2.5") == compiled);
+  CHECK(folder.files().size() == 1);
+}
+
+TEST_CASE("text cache: a kernel outlives release_kernels() while a semiring has it") {
+  if (!texts::can_compile()) return;
+  const Semiring s({.multiply = "a * b * 5.5", .add = "x + y"});
+  CHECK(texts::product(s, 1.f, 2.f) == 11);
+  rigel::runtime::release_kernels();
+  CHECK(texts::product(s, 2.f, 2.f) == 22);
+}

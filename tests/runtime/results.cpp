@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Results of semirings from text against the compiled semirings: the same bits where both are one chain of the same operations.
+#include "texts.hpp"
+
+#include <cmath>
+#include <limits>
+#include <thread>
+#include <vector>
+
+using rigel::Scalar, rigel::runtime::Semiring, rigel::runtime::Texts;
+using texts::Batch, texts::Host, texts::Matrix;
+
+namespace {
+
+// The text must give the bits of S on C = A ⊗ B of these extents, with C of another layout, and accumulated.
+template <class T, class S>
+void agrees(const Texts& text, const S& compiled, std::initializer_list<std::array<int, 3>> extents) {
+  CAPTURE(text.multiply);
+  CAPTURE(rigel::name(text.element));
+  const Semiring semiring(text);
+  for (const auto [m, n, k] : extents) {
+    CAPTURE(m);
+    CAPTURE(n);
+    CAPTURE(k);
+    const Matrix<T> a("a", m, k), b("b", k, n);
+    texts::fill(a, 1);
+    texts::fill(b, 2);
+    const Matrix<T> c("c", m, n), expected("expected", m, n);
+    rigel::contract(Host{}, semiring, a, b, c);
+    rigel::contract(Host{}, compiled, a, b, expected, {.require = rigel::Promise::reference_bits});
+    CHECK(texts::different(c, expected) == 0);
+    // The same operands in the other layout, into a C in the other layout.
+    const Matrix<T, Kokkos::LayoutLeft> at("at", m, k), bt("bt", k, n), ct("ct", m, n), expected_t("expected", m, n);
+    Kokkos::deep_copy(at, a);
+    Kokkos::deep_copy(bt, b);
+    rigel::contract(Host{}, semiring, at, bt, ct);
+    rigel::contract(Host{}, compiled, at, bt, expected_t, {.require = rigel::Promise::reference_bits});
+    CHECK(texts::different(ct, expected_t) == 0);
+    const rigel::ContractOptions accumulated{.accumulate = true, .require = rigel::Promise::reference_bits};
+    rigel::contract(Host{}, semiring, a, b, c, accumulated);
+    rigel::contract(Host{}, compiled, a, b, expected, accumulated);
+    CHECK(texts::different(c, expected) == 0);
+  }
+}
+
+const std::initializer_list<std::array<int, 3>> shapes = {{1, 1, 1},      {7, 5, 3},   {33, 65, 40},
+                                                          {70, 130, 600}, {3, 200, 0}, {0, 4, 4}};
+
+template <class T>
+Texts of(const char* multiply, const char* add, const char* step = "") {
+  return {.element = rigel::scalar_of<T>, .multiply = multiply, .add = add, .step = step, .commutative = true};
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("text: the bits of compiled semirings, for each element type", T, float, double, rigel::half,
+                   rigel::bfloat16, std::int32_t, std::int64_t) {
+  if (!texts::can_compile()) return;
+  agrees<T>(of<T>("abs(a - b)", "x + y"), rigel::l1<T>{}, shapes);
+  agrees<T>(of<T>("a + b", "min(x, y)"), rigel::min_plus<T>{}, shapes);
+  agrees<T>(of<T>("a * b", "x + y", "fma(a, b, x)"), rigel::plus_times<T>{}, shapes);
+}
+
+TEST_CASE("text: the bits of more compiled semirings") {
+  if (!texts::can_compile()) return;
+  agrees<float>(of<float>("min(a, b)", "max(x, y)"), rigel::max_min<float>{}, shapes);
+  agrees<double>(of<double>("a + b", "max(x, y)"), rigel::max_plus<double>{}, shapes);
+  agrees<float>(of<float>("(a - b) * (a - b)", "x + y", "auto d = a - b; return fma(d, d, x);"), rigel::l2_squared<float>{},
+                shapes);
+  agrees<float>(of<float>("a != b ? 1 : 0", "x + y"), rigel::hamming<float>{}, shapes);
+  Texts linf = of<double>("abs(a - b)", "max(x, y)");
+  linf.identity = "0";
+  agrees<double>(linf, rigel::linf<double>{}, shapes);
+}
+
+TEST_CASE("text: NaN and infinities as in compiled semirings") {
+  if (!texts::can_compile()) return;
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const float special[] = {0.f, -0.f, 1.f, -2.f, inf, -inf, nan};
+  const auto check = [&]<class S>(const Texts& text, const S& compiled) {
+    CAPTURE(text.multiply);
+    for (int only = 0; only < 7; ++only) {
+      const Matrix<float> a("a", 20, 9), b("b", 9, 40), c("c", 20, 40), expected("expected", 20, 40);
+      texts::fill(a, 3);
+      texts::fill(b, 4);
+      for (int i = 0; i < 20; i += 3) a(i, i % 9) = special[(only + i) % 7];
+      for (int j = 0; j < 40; j += 5) b(j % 9, j) = special[only];
+      rigel::contract(Host{}, Semiring(text), a, b, c);
+      rigel::contract(Host{}, compiled, a, b, expected, {.require = rigel::Promise::reference_bits});
+      CHECK(texts::different(c, expected) == 0);
+    }
+  };
+  check(of<float>("a + b", "min(x, y)"), rigel::min_plus<float>{});
+  check(of<float>("a + b", "max(x, y)"), rigel::max_plus<float>{});
+  check(of<float>("max(a, b)", "min(x, y)"), rigel::min_max<float>{});
+  check(of<float>("abs(a - b)", "x + y"), rigel::l1<float>{});
+}
+
+TEST_CASE("text: K = 0 gives the identity, or what result and the epilogue make of it") {
+  if (!texts::can_compile()) return;
+  const Matrix<float> a("a", 3, 0), b("b", 0, 5), c("c", 3, 5);
+  const auto all_are = [&](float value) {
+    for (std::size_t i = 0; i < c.size(); ++i)
+      if (c.data()[i] != value) return false;
+    return true;
+  };
+  rigel::contract(Host{}, Semiring(of<float>("a + b", "min(x, y)")), a, b, c);
+  CHECK(all_are(std::numeric_limits<float>::infinity()));
+  rigel::contract(Host{}, Semiring({.multiply = "a * b", .add = "x * y", .identity = "1", .result = "x + 2.5"}), a, b, c);
+  CHECK(all_are(3.5f));
+  rigel::contract(Host{}, Semiring({.multiply = "a * b", .add = "x * y", .identity = "1"}), a, b, c,
+                  rigel::epilogue::scale(4));
+  CHECK(all_are(4));
+  const Matrix<float> none("none", 0, 5);
+  rigel::contract(Host{}, Semiring(of<float>("a + b", "min(x, y)")), Matrix<float>("a", 0, 4), Matrix<float>("b", 4, 5),
+                  none);
+}
+
+TEST_CASE("text: batches, broadcasting and small matrices in lanes") {
+  if (!texts::can_compile()) return;
+  const Semiring text(of<float>("abs(a - b)", "x + y"));
+  for (const auto [batches, m, n, k] : {std::array{3, 40, 50, 60}, std::array{100, 4, 5, 6}, std::array{9, 1, 1, 30}}) {
+    CAPTURE(batches);
+    const Batch<float> a("a", batches, m, k), c("c", batches, m, n), expected("expected", batches, m, n);
+    const Matrix<float> b("b", k, n);
+    texts::fill(a, 5);
+    texts::fill(b, 6);
+    for (const bool accumulate : {false, true}) {
+      const rigel::ContractOptions options{.accumulate = accumulate, .require = rigel::Promise::reference_bits};
+      rigel::contract(Host{}, text, a, b, c, rigel::epilogue::scale(0.5), options);
+      rigel::contract(Host{}, rigel::l1<float>{}, a, b, expected, rigel::epilogue::scale(0.5), options);
+      CHECK(texts::different(c, expected) == 0);
+    }
+  }
+}
+
+TEST_CASE("text: C of another type, strided views and transposed ones") {
+  if (!texts::can_compile()) return;
+  const Semiring text(of<float>("a + b", "max(x, y)"));
+  const rigel::max_plus<float> compiled;
+  const Matrix<float> large("large", 40, 60), other("other", 30, 40);
+  texts::fill(large, 7);
+  texts::fill(other, 8);
+  const auto a = Kokkos::subview(large, std::pair(2, 32), std::pair(3, 33));  // 30 x 30
+  const auto b = rigel::transposed(Kokkos::subview(other, Kokkos::ALL, std::pair(5, 35)));
+  const Matrix<double> c("c", 30, 30), expected("expected", 30, 30);
+  rigel::contract(Host{}, text, a, b, c);
+  rigel::contract(Host{}, compiled, a, b, expected, {.require = rigel::Promise::reference_bits});
+  CHECK(texts::different(c, expected) == 0);
+  const Matrix<rigel::half> h("h", 30, 30), expected_h("expected", 30, 30);
+  rigel::contract(Host{}, text, a, b, h);
+  rigel::contract(Host{}, compiled, a, b, expected_h, {.require = rigel::Promise::reference_bits});
+  CHECK(texts::different(h, expected_h) == 0);
+}
+
+TEST_CASE("text: result is applied before the epilogue") {
+  if (!texts::can_compile()) return;
+  const Matrix<double> a("a", 9, 20), b("b", 20, 30), c("c", 9, 30);
+  texts::fill(a, 9);
+  texts::fill(b, 10);
+  Texts text = of<double>("(a - b) * (a - b)", "x + y");
+  text.result = "sqrt(x)";
+  rigel::contract(Host{}, Semiring(text), a, b, c, rigel::epilogue::scale(2));
+  bool equal = true;
+  for (int i = 0; i < 9; ++i)
+    for (int j = 0; j < 30; ++j) {
+      double sum = 0;
+      for (int k = 0; k < 20; ++k) sum += (a(i, k) - b(k, j)) * (a(i, k) - b(k, j));
+      equal = equal && c(i, j) == 2 * std::sqrt(sum);
+    }
+  CHECK(equal);
+}
+
+TEST_CASE("text: a Minkowski distance follows its exponent, and new exponents compile nothing") {
+  if (!texts::can_compile()) return;
+  Semiring text({.element = Scalar::f32,
+                 .multiply = "power(abs(a - b), p)",
+                 .add = "x + y",
+                 .hyperparameters = {{"p", 2}},
+                 .commutative = true});
+  const Matrix<float> a("a", 10, 50), b("b", 50, 20), c("c", 10, 20);
+  texts::fill(a, 11);
+  texts::fill(b, 12);
+  rigel::contract(Host{}, text, a, b, c);
+  const auto before = rigel::runtime::statistics();
+  for (int trial = 0; trial < 1000; ++trial) {
+    const float p = 0.5f + 0.0075f * static_cast<float>(trial);
+    text.set("p", p);
+    rigel::contract(Host{}, text, a, b, c);
+    if (trial % 100 != 0) continue;
+    CAPTURE(p);
+    double worst = 0;  // in units of the bound: K additions, and 20 units for a power (rigel/elementary.hpp)
+    for (int i = 0; i < 10; ++i)
+      for (int j = 0; j < 20; ++j) {
+        double sum = 0;
+        for (int k = 0; k < 50; ++k) sum += std::pow(std::abs(double{a(i, k)} - double{b(k, j)}), double{p});
+        worst = std::max(worst, std::abs(double{c(i, j)} - sum) / (70 * 0x1p-24 * sum));
+      }
+    CHECK(worst <= 1);
+  }
+  const auto after = rigel::runtime::statistics();
+  CHECK(after.compiled == before.compiled);
+  CHECK(after.from_disk == before.from_disk);
+  CHECK(after.from_memory == before.from_memory);
+}
+
+TEST_CASE("text: equal texts share one kernel, whatever their blanks and the names of variables and hyperparameters") {
+  if (!texts::can_compile()) return;
+  Semiring({.multiply = "auto d = a - b; return d * d * 17.25 * p;", .add = "x + y", .hyperparameters = {{"p", 1}}})
+      .compile<Host>();
+  const auto before = rigel::runtime::statistics();
+  const Semiring other({.name = "other",
+                        .multiply = "// the same\nauto e = a-b;\n\nreturn e*e * 17.25 * q;",
+                        .add = "x+y",
+                        .hyperparameters = {{"q", 2}}});
+  other.compile<Host>();
+  CHECK(rigel::runtime::statistics().compiled == before.compiled);
+  CHECK(rigel::runtime::statistics().from_memory == before.from_memory + 1);
+  CHECK(texts::product(other, 3.f, 1.f) == 4 * 17.25f * 2);
+}
+
+TEST_CASE("text: explain() and workspace_size() know the kernel, and it can be chosen by name") {
+  if (!texts::can_compile()) return;
+  const Semiring s({.name = "mine", .multiply = "a * b", .add = "x + y"});
+  const Matrix<float> a("a", 64, 64), c("c", 64, 64);
+  const std::string text = rigel::explain(Host{}, s, a, a, c);
+  CHECK(text.find("* host.mine.f32.") != std::string::npos);
+  CHECK(rigel::workspace_size(Host{}, s, a, a, c) > 0);
+  rigel::contract(Host{}, s, a, a, c, {.kernel = "host"});
+  CHECK(support::caught([&] { rigel::contract(Host{}, s, a, a, c, {.kernel = "cuda"}); }).code != rigel::Code::ok);
+  CHECK(support::caught([&] { rigel::contract(Host{}, s, a, Matrix<float>("b", 63, 64), c); }).code ==
+        rigel::Code::invalid_argument);
+}
+
+TEST_CASE("text: threads that want one kernel compile it once, and call at the same time") {
+  if (!texts::can_compile()) return;
+  const auto before = rigel::runtime::statistics();
+  std::vector<std::thread> threads;
+  std::vector<int> failures(8, 1);
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      const Semiring s(
+          {.element = Scalar::f64, .multiply = "a * b * 3.75 + 0.125", .add = "x + y", .hyperparameters = {{"p", 1}}});
+      s.compile<Host>();
+      const auto kernels = s.kernels(rigel::detail::space_of<Host>);
+      failures[static_cast<std::size_t>(t)] = kernels.size() == 1 ? 0 : 1;
+    });
+  for (std::thread& one : threads) one.join();
+  CHECK(failures == std::vector<int>(8, 0));
+  const auto after = rigel::runtime::statistics();
+  CHECK(after.compiled + after.from_disk == before.compiled + before.from_disk + 1);
+  CHECK(after.from_memory == before.from_memory + 7);
+}
+
+#ifdef KOKKOS_ENABLE_SERIAL
+TEST_CASE("text: threads run one kernel at the same time") {
+  if (!texts::can_compile()) return;
+  const Semiring s(of<float>("abs(a - b)", "x + y"));
+  const Matrix<float> a("a", 50, 70), b("b", 70, 60), expected("expected", 50, 60);
+  texts::fill(a, 13);
+  texts::fill(b, 14);
+  rigel::contract(Kokkos::Serial{}, s, a, b, expected);
+  std::vector<Matrix<float>> results;
+  for (int t = 0; t < 4; ++t) results.emplace_back("c", 50, 60);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) rigel::contract(Kokkos::Serial{}, s, a, b, results[static_cast<std::size_t>(t)]);
+    });
+  for (std::thread& one : threads) one.join();
+  for (const auto& c : results) CHECK(texts::different(c, expected) == 0);
+}
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the tests of semirings from text share.
+#pragma once
+
+#include <tests/support/error.hpp>
+#include <tests/support/skip.hpp>
+
+#include <rigel/runtime.hpp>
+
+#include <doctest/doctest.h>
+
+namespace texts {
+
+using Host = Kokkos::DefaultHostExecutionSpace;
+
+template <class T, class Layout = Kokkos::LayoutRight>
+using Matrix = Kokkos::View<T**, Layout, Host::memory_space>;
+template <class T, class Layout = Kokkos::LayoutRight>
+using Batch = Kokkos::View<T***, Layout, Host::memory_space>;
+
+/// Whether texts can be compiled here; else the test is skipped.
+inline bool can_compile() {
+  std::string reason;
+  const bool can = rigel::runtime::is_available(&reason);
+  if (!can) support::skip("texts are not compiled: " + reason);
+  return can;
+}
+
+/// Numbers between -8 and 8, exact in every type; whole ones for integers.
+template <class View>
+void fill(const View& view, unsigned seed) {
+  using T = typename View::non_const_value_type;
+  for (std::size_t i = 0; i < view.size(); ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    const int value = static_cast<int>(seed >> 20) % 257 - 128;
+    view.data()[i] = std::is_integral_v<T> ? static_cast<T>(value / 16) : static_cast<T>(static_cast<float>(value) / 16);
+  }
+}
+
+/// How many values of two views differ; any NaN equals any NaN, and zeros are equal.
+template <class X, class Y>
+int different(const X& x, const Y& y) {
+  int count = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto u = static_cast<double>(x.data()[i]), v = static_cast<double>(y.data()[i]);
+    count += u == v || (u != u && v != v) ? 0 : 1;
+  }
+  return count;
+}
+
+/// a ⊗ b of a text, by a product of 1 × 1 matrices.
+template <class T>
+T product(const rigel::runtime::Semiring& semiring, T a, T b) {
+  Matrix<T> left("a", 1, 1), right("b", 1, 1), c("c", 1, 1);
+  left(0, 0) = a;
+  right(0, 0) = b;
+  rigel::contract(Host{}, semiring, left, right, c);
+  return c(0, 0);
+}
+template <class T>
+T product(const char* text, T a, T b) {
+  return product(rigel::runtime::Semiring({.element = rigel::scalar_of<T>, .multiply = text, .add = "x + y"}), a, b);
+}
+
+}  // namespace texts
