@@ -135,7 +135,7 @@ Outcome search(const Data& d, int block) {
     }
     const nearest::Certainty c{square, lost,       nearest::margin(L::numbers), 1 / (static_cast<double>(scale) * scale),
                                d.k,    L::numbers, nearest::position_bits};
-    // What search_many() does with these bounds, if k columns of other parts have the least ones.
+    // What search_nearest_many() does with these bounds, if k columns of other parts have the least ones.
     if (d.count <= d.n && !d.exclude_self) {
       sorted = bounds;
       std::ranges::sort(sorted);

@@ -40,7 +40,7 @@ struct MinimumTaker {
 
 template <class Element, int Steps>
 __global__ void __launch_bounds__(Shape<Steps>::threads, Shape<Steps>::blocks)
-    search(const __grid_constant__ Search<Element> g) {
+    search_nearest(const __grid_constant__ Search<Element> g) {
   using G = Shape<Steps>;
   static_assert(static_cast<int>(sizeof(RowLeast)) * G::rows <= G::bytes);
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];

@@ -64,20 +64,21 @@ void enqueue(Search<Element> g, const Memory& at, void* workspace, int device, i
     void* list[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
     cuda::launch(function, blocks, threads, bytes, list, stream, false, name);
   };
-  launch(reinterpret_cast<const void*>(&centre<Element>), count_of(g.z.rows, pass_threads / 4, sms), pass_threads, 0, g.z,
-         middle, g.found);
+  launch(reinterpret_cast<const void*>(&find_centre<Element>), count_of(g.z.rows, pass_threads / 4, sms), pass_threads, 0,
+         g.z, middle, g.found);
   with_steps(g.x.k, [&](auto of_steps) {
     constexpr int steps = decltype(of_steps)::value;
     using G = Shape<steps>;
     const std::int64_t tiles = G::tiles(g.z.rows);
     g.tile_count = static_cast<unsigned>(tiles);
     unsigned blocks_of_eight = static_cast<unsigned>(tiles * (G::columns / 8));
-    launch(reinterpret_cast<const void*>(&prepare<Element, steps>), count_of(blocks_of_eight, pass_threads / 32, 16 * sms),
-           pass_threads, 0, g.z, g.centre, g.found, g.tiles, blocks_of_eight);
+    launch(reinterpret_cast<const void*>(&prepare_points<Element, steps>),
+           count_of(blocks_of_eight, pass_threads / 32, 16 * sms), pass_threads, 0, g.z, g.centre, g.found, g.tiles,
+           blocks_of_eight);
     using M = ManyShape<steps>;
     const bool many = g.count > 0;
-    const auto function = many ? reinterpret_cast<const void*>(&search_many<Element, steps>)
-                               : reinterpret_cast<const void*>(&search<Element, steps>);
+    const auto function = many ? reinterpret_cast<const void*>(&search_nearest_many<Element, steps>)
+                               : reinterpret_cast<const void*>(&search_nearest<Element, steps>);
     const int bytes = many ? M::bytes : G::bytes;
     static cuda::LaunchFacts facts[2];
     facts[many].find(function, bytes, device, name);

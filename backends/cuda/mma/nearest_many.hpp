@@ -98,7 +98,7 @@ struct ManyShape : Shape<Steps> {
 
 template <class Element, int Steps>
 __global__ void __launch_bounds__(ManyShape<Steps>::threads, ManyShape<Steps>::blocks)
-    search_many(const __grid_constant__ Search<Element> g) {
+    search_nearest_many(const __grid_constant__ Search<Element> g) {
   using G = ManyShape<Steps>;
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
   Sweep<Element, Steps> sweep(g, shared);

@@ -2,8 +2,8 @@
 //
 // Nearest points on tensor cores: the passes over Z before the search, and where what they write lies.
 //
-// centre   c(k), the median of a few rows, and max |z − c|
-// prepare  z' = S·(z − c) as halves in the order in which lanes read them, and (1 − ε)·|z'|² − w·|dz|²
+// find_centre     c(k), the median of a few rows, and max |z − c|
+// prepare_points  z' = S·(z − c) as halves in the order in which lanes read them, and (1 − ε)·|z'|² − w·|dz|²
 #pragma once
 
 #include <rigel/backends/cuda/arch/convert.hpp>
@@ -55,7 +55,7 @@ inline constexpr int centre_samples = 8, largest_numbers = 128, pass_threads = 1
 
 template <class Element>
 __global__ void __launch_bounds__(pass_threads)
-    centre(const __grid_constant__ Points<Element> z, float* centre, Found* found) {
+    find_centre(const __grid_constant__ Points<Element> z, float* centre, Found* found) {
   __shared__ float c[largest_numbers];
   const int thread = static_cast<int>(threadIdx.x);
   float middle = 0;
@@ -110,8 +110,9 @@ __device__ __forceinline__ float square_of_lost(float first, float second, std::
 
 /// A warp takes eight columns at a time.
 template <class Element, int Steps>
-__global__ void __launch_bounds__(pass_threads) prepare(const __grid_constant__ Points<Element> z, const float* centre,
-                                                        const Found* found, unsigned char* tiles, unsigned blocks) {
+__global__ void __launch_bounds__(pass_threads)
+    prepare_points(const __grid_constant__ Points<Element> z, const float* centre, const Found* found, unsigned char* tiles,
+                   unsigned blocks) {
   using L = Layout<Steps>;
   if (found->refused) return;
   const float scale = power_of_two_of(exponent_of_scale(found->largest));

@@ -103,12 +103,10 @@ class Sweep {
         }
         const std::uint32_t low = arch::two_of<half>(v[0], v[1]), high = arch::two_of<half>(v[2], v[3]);
         lost[row] += square_of_lost(v[0], v[1], low) + square_of_lost(v[2], v[3], high);
+        asm volatile("" : "+f"(lost[row]));  // added here: else what is lost stays in registers to the end
         a_[row / 2][s][row % 2] = low;
         a_[row / 2][s][2 + row % 2] = high;
       }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-      if (s % 2 == 1) __syncthreads();  // the compiler for these has more loads in flight than registers
-#endif
     }
 #pragma unroll
     for (int row = 0; row < 4; ++row) {
