@@ -659,6 +659,7 @@ struct StripsKernel {
     if (chains && !covers(p.require, Promise::reference_bits))
       return {Decline::promises, "serves calls that require reference_bits"};
     if (is_weighted(p.reducer)) return {Decline::other, "reduces scores alone, not rows of V"};
+    if (p.reducer == Reducer::monoid) return {Decline::other, "has no functors of yours"};
     const Reduction q = form(p);
     return strips_of(q).needs().status;
   }

@@ -143,6 +143,17 @@ inline Reduction of_reference(const Reduction& p) {
   return q;
 }
 
+/// Whether it covers a problem whose reducer it has.
+inline Status reduction_supports(const Reduction& p) {
+  if (!p.scores.kernel.empty() && p.scores.kernel != "reference")
+    return {Decline::name, "takes scores of the reference only, the call names '" + std::string(p.scores.kernel) + "'"};
+  const detail::StripShape shape = reduction_shape(p);
+  if (p.kernel.empty() && shape.rows == 1 && shape.bytes() > detail::workspace_limit(p))
+    return {Decline::extents, "takes whole rows of scores, of which one has " + std::to_string(shape.bytes()) +
+                                  " bytes, more than the workspace's limit, only for calls that name it"};
+  return detail::needs_of_strips(of_reference(p), shape).status;
+}
+
 /// The reference for all semirings and reducers, on the spaces of the list.
 template <class Spaces>
 Kernel<Reduction> reduction_kernel() {
@@ -152,13 +163,8 @@ Kernel<Reduction> reduction_kernel() {
   k.info.spaces = detail::bits_of(Spaces{});
   k.info.promises = Promise::reference_bits | Promise::repeatable | Promise::batch_invariant;
   k.supports = [](const Kernel<Reduction>&, const Reduction& p) -> Status {
-    if (!p.scores.kernel.empty() && p.scores.kernel != "reference")
-      return {Decline::name, "takes scores of the reference only, the call names '" + std::string(p.scores.kernel) + "'"};
-    const detail::StripShape shape = reduction_shape(p);
-    if (p.kernel.empty() && shape.rows == 1 && shape.bytes() > detail::workspace_limit(p))
-      return {Decline::extents, "takes whole rows of scores, of which one has " + std::to_string(shape.bytes()) +
-                                    " bytes, more than the workspace's limit, only for calls that name it"};
-    return detail::needs_of_strips(of_reference(p), shape).status;
+    if (p.reducer == Reducer::monoid) return {Decline::other, "has no functors of yours"};
+    return reduction_supports(p);
   };
   k.cost = [](const Kernel<Reduction>&, const Reduction& p, Plan& plan) {
     detail::StripShape shape = reduction_shape(p);
@@ -199,6 +205,38 @@ Kernel<Reduction> reduction_kernel() {
             reduce<T, reducer>(exec, label, p, strip, static_cast<const T*>(scores), lists);
           });
         });
+      });
+    });
+  };
+  return k;
+}
+
+/// The reference for a user's monoid over scores of T: a work item reduces a row, in the order of sums.
+template <class Spaces, class T, class M>
+Kernel<Reduction> monoid_kernel() {
+  Kernel<Reduction> k = reduction_kernel<Spaces>();
+  k.supports = [](const Kernel<Reduction>&, const Reduction& p) -> Status { return reduction_supports(p); };
+  k.run = [](const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, const Workspace& workspace) {
+    const std::string label = "rigel::reduce/" + kernel.info.name;
+    const auto outputs = detail::ReducedOutputs::of(p);
+    const M monoid = *static_cast<const M*>(p.monoid);
+    const auto* const scores = static_cast<const T*>(workspace.data);
+    const bool exclude_self = p.exclude_self;
+    detail::with_instance(Spaces{}, p.execution, [&]<class Exec>(const Exec& exec) {
+      using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+      detail::for_each_strip(of_reference(p), plan.get<detail::StripShape>(), workspace, [&](const detail::Strip& strip) {
+        Kokkos::parallel_for(
+            label, detail::by_argument(Policy(exec, 0, strip.row_count())), KOKKOS_LAMBDA(const std::int64_t r) {
+              const std::int64_t l = strip.l + r / strip.rows, m = strip.m + r % strip.rows;
+              detail::monoid_state<M> states[detail::lanes];
+              for (auto& state : states) state = monoid.identity();
+              for (std::int64_t n = 0; n < strip.columns; ++n)
+                if (!exclude_self || n != m)
+                  states[n % detail::lanes] =
+                      monoid.join(states[n % detail::lanes], monoid.of(scores[r * strip.pitch + n], n));
+              detail::join_lanes(monoid, states);
+              outputs.store(static_cast<detail::monoid_result<M>>(monoid.result(states[0])), l, m);
+            });
       });
     });
   };

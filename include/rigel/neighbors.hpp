@@ -54,6 +54,7 @@ auto with_points(const Exec& exec, const X& x, const Z& z, const M& metric, cons
         if (check_programs) check_programs(p);
         p.execution = p.scores.execution;
         set_instantiated<Exec>(p);
+        set_monoid<Exec, R, Score>(p);
         return use(std::move(p), pass);
       },
       function,

@@ -89,6 +89,27 @@ struct softmax_weighted {
 template <class V>
 softmax_weighted(V) -> softmax_weighted<V>;
 
+/// ⊞ of a commutative monoid of yours, a trivially copyable functor:
+///
+///     struct SumOfSquares {
+///       RIGEL_MEMBER double identity() const { return 0; }                                              // the state of no scores
+///       RIGEL_MEMBER double of(float score, std::int64_t n) const { return double(score) * score; }    // of one
+///       RIGEL_MEMBER double join(double x, double y) const { return x + y; }                            // of two parts
+///       RIGEL_MEMBER double result(double x) const { return x; }                                        // a number for values
+///     };
+///     rigel::reduce(exec, s, a, b, rigel::reducer::monoid{SumOfSquares{}}, values);
+///
+/// A state is any trivially copyable type of at most 256 bytes. of() takes scores as float, double, or of integers as int32, int64 or uint64.
+/// Values are floating-point numbers unless result() returns integers. It is joined in the order of sums (docs/numerics.md), and its kernels are
+/// instantiated in your file.
+template <class M>
+struct monoid {
+  static constexpr Reducer kind = Reducer::monoid;
+  M functor;
+};
+template <class M>
+monoid(M) -> monoid<M>;
+
 }  // namespace reducer
 
 /// In place of values or indices that a call does not want.
@@ -134,6 +155,17 @@ constexpr void check_reducer() {
                   "reduce: offsets are a view of rank 1 of int64");
     static_assert(Kokkos::SpaceAccessibility<Exec, typename View::memory_space>::accessible,
                   "reduce: the execution space cannot access the offsets");
+  }
+  if constexpr (requires(const R r) { r.functor; }) {
+    using M = std::decay_t<decltype(std::declval<R>().functor)>;
+    static_assert(std::is_trivially_copyable_v<M>, "reduce: a monoid is trivially copyable");
+    static_assert(
+        requires(const M m) {
+          m.join(m.identity(), m.identity());
+          m.result(m.identity());
+        }, "reduce: a monoid has identity(), of(score, n), join(x, y) and result(x), all const");
+    static_assert(std::is_trivially_copyable_v<monoid_state<M>> && sizeof(monoid_state<M>) <= 256,
+                  "reduce: a monoid's state is trivially copyable and has at most 256 bytes");
   }
   if constexpr (requires(const R r) { r.edges; }) {
     using View = std::decay_t<decltype(std::declval<R>().edges)>;
@@ -190,6 +222,10 @@ void set_reducer(Reduction& p, const R& reducer, const ReduceOptions& options) {
     p.or_equal = reducer.or_equal;
   }
   if constexpr (requires { reducer.offsets; }) p.offsets = result_operand<false>(reducer.offsets, Batch::first, "offsets");
+  if constexpr (requires { reducer.functor; }) {
+    p.monoid = &reducer.functor;
+    p.whole_results = std::is_integral_v<monoid_result<std::decay_t<decltype(reducer.functor)>>>;
+  }
   if constexpr (requires { reducer.edges; }) {
     p.edges = result_operand<false>(reducer.edges, Batch::first, "edges");
     p.count = p.edges.rows - 1;
@@ -245,6 +281,7 @@ auto with_reduction(const Exec& exec, const SemiringOrView& semiring, const A& a
       p.scores = contraction_on<Score>(exec, semiring, std::move(of_a), std::move(of_b), scores, functor, {},
                                        options_of_scores(options), "reduce");
       set_scores<Exec, S>(p, epilogue, functor);
+      set_monoid<Exec, R, Score>(p);
       return use(p);
     });
   }
@@ -261,7 +298,7 @@ concept NotOptions = !std::is_same_v<E, ReduceOptions> && !is_output<E>;
 ///
 /// exec, semiring, a, b   as in contract(): a is M × K, b is K × N, in any layout, transposed() or with a batch index
 /// reducer   ⊞, one of rigel::reducer: minimum, maximum, smallest{k}, largest{k}, sum, log_sum_exp, count_below{t},
-///           all_below{t, offsets}, weighted_sum{V}, softmax_weighted{V}, histogram{edges}
+///           all_below{t, offsets}, weighted_sum{V}, softmax_weighted{V}, histogram{edges}, monoid{yours}
 /// values    the results: a view of rank 1 with M numbers, and of batches of rank 2, L × M (M × L with Batch::last). Of smallest and
 ///           largest M × k, of weighted ones M × D if V is N × D, of histogram M × B, and of batches of rank 3. Of floating-point numbers if the scores are
 ///           such, for log_sum_exp and for weighted ones; counts go to any numbers that hold N exactly, results of integers to any numbers.

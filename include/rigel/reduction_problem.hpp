@@ -23,11 +23,13 @@ enum class Reducer : std::uint8_t {
   all_below,
   weighted_sum,
   softmax_weighted,
-  histogram
+  histogram,
+  monoid
 };
 constexpr const char* name(Reducer r) {
-  constexpr const char* names[] = {"minimum",     "maximum",   "smallest",     "largest",          "sum",      "log_sum_exp",
-                                   "count_below", "all_below", "weighted_sum", "softmax_weighted", "histogram"};
+  constexpr const char* names[] = {"minimum",      "maximum",          "smallest",    "largest",
+                                   "sum",          "log_sum_exp",      "count_below", "all_below",
+                                   "weighted_sum", "softmax_weighted", "histogram",   "monoid"};
   return names[static_cast<int>(r)];
 }
 /// Whether scores, or what becomes of them, weight the rows of a matrix V.
@@ -58,6 +60,8 @@ struct Reduction : Call {
   std::span<const Kernel<Reduction>> instantiated;  // kernels instantiated in the caller's translation unit
   Operand weights{.argument = "V"};                 // of weighted reducers: n × count of f16, bf16, f32 or f64
   std::span<const Kernel<Contraction>> products;    // instantiated for them: plus_times of the scores' type
+  const void* monoid = nullptr;                     // a user's functor, which kernels in `instantiated` take
+  bool whole_results = false;                       // its results are integers
   Operand edges{.argument = "edges"};               // of histogram: count + 1 of f64, ascending
 
   /// What a kernel and a problem must have in common before the kernel is asked anything.

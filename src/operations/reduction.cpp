@@ -105,7 +105,8 @@ void check_weights(const Reduction& p) {
 }
 
 void check_values(const Reduction& p) {
-  const bool integers = is_integer(p.scores.c.type) && p.reducer != Reducer::log_sum_exp;
+  const bool integers =
+      p.reducer == Reducer::monoid ? p.whole_results : is_integer(p.scores.c.type) && p.reducer != Reducer::log_sum_exp;
   if (p.reducer == Reducer::count_below || p.reducer == Reducer::histogram) {
     if (!holds_count(p.values.type, p.scores.n))
       refuse(p, describe_argument(p.values) + " of " + name(p.values.type) +

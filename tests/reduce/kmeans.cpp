@@ -107,7 +107,8 @@ TEST_CASE_TEMPLATE("kmeans: a seed chooses the same points everywhere", Exec, RI
       }
       const double target = uniform() * total;
       int i = 0;
-      for (double sum = nearest[0]; sum <= target; sum += nearest[static_cast<std::size_t>(++i)]) {}
+      double sum = nearest[0];
+      while (sum <= target) sum += nearest[static_cast<std::size_t>(++i)];
       chosen.push_back(i);
     }
     const Clusters c = clusters<double>(exec, points, 2, k, {.seed = seed, .iterations = 0});

@@ -4,7 +4,7 @@
 // kernel for hosts finds, bit for bit.
 #include <rigel/config.hpp>
 #if RIGEL_BACKEND_PORTABLE
-#include <rigel/backends/portable/reduce.hpp>
+#include <rigel/backends/portable/monoid.hpp>
 #include <rigel/semirings.hpp>
 
 #include <tests/support/random.hpp>
@@ -149,6 +149,44 @@ TEST_CASE("reduce: teams find the k best") {
   check_all<float, Reducer::smallest>({1, 10, 128, 1000});
   check_all<double, Reducer::largest>({3, 200});
   check_all<std::int32_t, Reducer::smallest>({7});
+}
+
+/// Sums that round: their order shows.
+struct Reciprocals {
+  RIGEL_MEMBER double identity() const { return 0; }
+  RIGEL_MEMBER double of(float score, std::int64_t n) const { return 1 / (score + 50.) + static_cast<double>(n); }
+  RIGEL_MEMBER double join(double x, double y) const { return x + y; }
+  RIGEL_MEMBER double result(double x) const { return x; }
+};
+
+TEST_CASE("reduce: teams join a user's monoid in the order of one thread") {
+  constexpr std::int64_t rows = 5, columns = 700;
+  support::Random random(1);
+  std::vector<float> scores(rows * columns);
+  for (float& score : scores) score = static_cast<float>(random.uniform(-40, 40));
+  const auto joined = [&](std::int64_t chunk, bool exclude_self, bool by_teams) {
+    using Rows = portable::MonoidRows<float, Reciprocals>;
+    std::vector<double> values(rows, -7), states(rows * Rows::threads, -7);
+    rigel::Reduction p;
+    p.values = {.data = values.data(), .type = rigel::Scalar::f64, .size = 8, .row_stride = 1, .column_stride = 1};
+    std::vector<float> strip(static_cast<std::size_t>(rows * chunk));
+    for (std::int64_t n = 0; n < columns; n += chunk) {
+      const std::int64_t width = std::min(chunk, columns - n);
+      for (std::int64_t m = 0; m < rows; ++m)
+        for (std::int64_t j = 0; j < width; ++j)
+          strip[static_cast<std::size_t>(m * chunk + j)] = scores[static_cast<std::size_t>(m * columns + n + j)];
+      const rigel::detail::Strip part{0, 0, n, 1, rows, width, chunk, n == 0, n + width >= columns};
+      const Rows work{rigel::detail::ReducedOutputs::of(p), {}, exclude_self, part, strip.data(), states.data()};
+      if (by_teams)
+        support::run(work, Rows::threads, Rows::scratch);
+      else
+        for (std::int64_t r = 0; r < rows; ++r) work(r);
+    }
+    return values;
+  };
+  for (const bool exclude_self : {false, true})
+    for (const std::int64_t chunk : {64, 640, 4096})
+      CHECK(joined(chunk, exclude_self, true) == joined(4096, exclude_self, false));
 }
 
 TEST_CASE("reduce: strips keep the alignment of columns") {

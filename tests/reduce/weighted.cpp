@@ -51,7 +51,7 @@ TEST_CASE_TEMPLATE("softmax: infinities and NaN", Exec, RIGEL_TEST_SPACES) {
       CAPTURE(kernel);
       CAPTURE(limit);
       const rigel::ReduceOptions options{.kernel = kernel, .workspace_limit = limit};
-      const auto softmax = [&](Values row, double v_of_last = 1) {
+      const auto softmax = [&](const Values& row, double v_of_last = 1) {
         Values v(row.size(), 1);
         v.back() = v_of_last;
         return of_row<float, reducer::softmax_weighted>(exec, row, v, options);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// reduce() with results that a reducer does not have, or that cannot be written, and kernels in place of distances.
-#include <rigel/neighbors.hpp>
+// reduce() with results that a reducer does not have, or that cannot be written, kernels in place of distances, and types that do not fit.
+#include <rigel/kernel_solve.hpp>
+#include <rigel/kmeans.hpp>
+#include <rigel/sinkhorn.hpp>
 
 namespace {
 
@@ -27,6 +29,27 @@ void calls(const Matrix& m, const Vector& v, const Places& p) {
   reduced(m, rigel::reducer::minimum{}, v, Kokkos::View<short*, Kokkos::HostSpace>());
   // expected-error@rigel/reduce.hpp:* {{reduce: values are written, their elements cannot be const}}
   reduced(m, rigel::reducer::minimum{}, Kokkos::View<const float*, Kokkos::HostSpace>(v), p);
+}
+
+void weights(const Matrix& m, const Vector& v, const Places& p);
+void weights(const Matrix& m, const Vector& v, const Places& p) {
+  // expected-error@rigel/reduce.hpp:* {{reduce: V holds floating-point numbers: f16, bf16, f32 or f64}}
+  reduced(m, rigel::reducer::weighted_sum{p}, v, rigel::no_output);
+  // expected-error@rigel/reduce.hpp:* {{this reducer has no indices, expected rigel::no_output or none}}
+  reduced(m, rigel::reducer::softmax_weighted{v}, v, p);
+  // expected-error@rigel/reduce.hpp:* {{reduce: edges are a view of rank 1 of double}}
+  reduced(m, rigel::reducer::histogram{v}, m, rigel::no_output);
+}
+
+void iterations(const Matrix& m, const Vector& v, const Places& p);
+void iterations(const Matrix& m, const Vector& v, const Places& p) {
+  // expected-error@rigel/sinkhorn.hpp:* {{sinkhorn: the metric is symmetric, which kl_divergence is not}}
+  rigel::sinkhorn(Exec(), m, m, v, v, rigel::metric::kl_divergence{}, v, v, {.epsilon = 1});
+  // expected-error@rigel/kmeans.hpp:* {{kmeans: centres hold X's type, and are written}}
+  rigel::kmeans(Exec(), m, 2, Kokkos::View<const float**, Kokkos::HostSpace>(m), p);
+  // expected-error@rigel/kernel_solve.hpp:* {{kernel_solve: y and alpha hold the same type}}
+  rigel::kernel_solve(Exec(), m, Kokkos::View<const double*, Kokkos::HostSpace>(), rigel::metric::euclidean{},
+                      rigel::kernel::gaussian{0.5}, 1, v);
 }
 
 void near(const Matrix& m, const Places& p, const Kokkos::View<std::int64_t*, Kokkos::HostSpace>& offsets);

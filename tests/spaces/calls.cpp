@@ -128,6 +128,45 @@ void reductions(const Exec& exec) {
   rigel::nearest(exec, a, z, rigel::metric::cosine{}, 5, places, best, {.workspace = {bytes.data(), bytes.size()}});
 }
 
+struct SumOfSquares {
+  KOKKOS_FUNCTION double identity() const { return 0; }
+  KOKKOS_FUNCTION double of(double score, std::int64_t) const { return score * score; }
+  KOKKOS_FUNCTION double join(double x, double y) const { return x + y; }
+  KOKKOS_FUNCTION double result(double x) const { return x; }
+};
+
+void weighted_reductions(const Exec& exec) {
+  const auto x = matrix<double>(37, 3), y = matrix<double>(37, 2), alpha = matrix<double>(37, 2),
+             centres = matrix<double>(5, 3);
+  const auto bins = matrix<std::int32_t>(37, 4);
+  const Kokkos::View<double*, Exec> f("f", 37), g("g", 37), weights("weights", 37), edges("edges", 5);
+  const Kokkos::View<std::int32_t*, Exec> labels("labels", 37);
+  const rigel::metric::squared_euclidean squares;
+  const rigel::kernel::gaussian<> kernel{0.5};
+  const auto with = [&](const auto& reducer, const auto& values) {
+    const Bytes bytes("bytes", rigel::reduce_distances_workspace_size(exec, x, x, squares, reducer, values));
+    rigel::reduce_distances(exec, x, x, squares, reducer, values, rigel::no_output, rigel::epilogue::Program{},
+                            {.workspace = {bytes.data(), bytes.size()}});
+  };
+  with(rigel::reducer::weighted_sum{y}, alpha);
+  with(rigel::reducer::softmax_weighted{y}, alpha);
+  with(rigel::reducer::histogram{edges}, bins);
+  with(rigel::reducer::monoid{SumOfSquares{}}, f);
+  rigel::SinkhornOptions of_sinkhorn{.epsilon = 0.1};
+  const Bytes plan("bytes", rigel::sinkhorn_workspace_size(exec, x, x, weights, weights, squares, f, g, of_sinkhorn));
+  of_sinkhorn.workspace = {plan.data(), plan.size()};
+  rigel::sinkhorn(exec, x, x, weights, weights, squares, f, g, of_sinkhorn);
+  rigel::KMeansOptions of_kmeans;
+  const Bytes clusters("bytes", rigel::kmeans_workspace_size(exec, x, centres, labels));
+  of_kmeans.workspace = {clusters.data(), clusters.size()};
+  rigel::kmeans(exec, x, 5, centres, labels, of_kmeans);
+  rigel::KernelSolveOptions of_solve;
+  const Bytes system("bytes",
+                     rigel::kernel_solve_workspace_size(exec, x, y, rigel::metric::euclidean{}, kernel, 0.1, alpha));
+  of_solve.workspace = {system.data(), system.size()};
+  rigel::kernel_solve(exec, x, y, rigel::metric::euclidean{}, kernel, 0.1, alpha, of_solve);
+}
+
 void solves(const Exec& exec) {
   const auto a = matrix<double>(37, 37), b = matrix<double>(37, 3), x = matrix<double>(37, 3), v = matrix<double>(37, 37);
   const Kokkos::View<double*, Exec> w("w", 37);
@@ -158,6 +197,7 @@ int main(int argc, char** argv) {
   closures(exec);
   linear(exec);
   reductions(exec);
+  weighted_reductions(exec);
   solves(exec);
   exec.fence();
 }

@@ -110,6 +110,19 @@ struct LaneExponentials : ExponentialSum {
   RIGEL_MEMBER void add(T score) { ExponentialSum::add(static_cast<double>(score)); }
 };
 
+/// The state of a user's monoid, and its result as values take it: double, or 64 bits.
+template <class M>
+using monoid_state = decltype(std::declval<const M&>().identity());
+template <class M>
+using monoid_result = reduced_sum<std::decay_t<decltype(std::declval<const M&>().result(std::declval<monoid_state<M>>()))>>;
+
+/// Joins the lanes of a row: the result is in the first.
+template <class M>
+RIGEL_FUNCTION void join_lanes(const M& monoid, monoid_state<M>* states) {
+  for (int half = lanes / 2; half > 0; half /= 2)
+    for (int j = 0; j < half; ++j) states[j] = monoid.join(states[j], states[j + half]);
+}
+
 // ---- counts ----------------------------------------------------------------------------------------------------------
 
 /// Which scores count. Integers are compared with an integer, so that none is rounded.
@@ -502,7 +515,7 @@ void with_scores(const Reduction& p, const Visit& visit) {
   }
 }
 
-/// Calls visit.operator()<reducer>(), of a reducer that is not weighted.
+/// Calls visit.operator()<reducer>(), of a reducer of Rigel's that is not weighted.
 template <class Visit>
 void with_reducer(const Reduction& p, const Visit& visit) {
   switch (p.reducer) {
@@ -516,7 +529,8 @@ void with_reducer(const Reduction& p, const Visit& visit) {
     case Reducer::all_below: return visit.template operator()<Reducer::all_below>();
     case Reducer::histogram: return visit.template operator()<Reducer::histogram>();
     case Reducer::weighted_sum:
-    case Reducer::softmax_weighted: return;
+    case Reducer::softmax_weighted:
+    case Reducer::monoid: return;
   }
 }
 

@@ -12,6 +12,7 @@
 #include <rigel/backends/reference/reduce.hpp>
 #endif
 #if RIGEL_BACKEND_PORTABLE
+#include <rigel/backends/portable/monoid.hpp>
 #include <rigel/backends/portable/weighted.hpp>
 #endif
 
@@ -150,6 +151,27 @@ void set_instantiated([[maybe_unused]] Reduction& p) {
                      ? instantiated_kernels<Exec, plus_times<float>, epilogue::Program, float>()
                      : instantiated_kernels<Exec, plus_times<double>, epilogue::Program, double>();
   }
+}
+
+/// The kernels of a user's monoid over scores of a type.
+template <class Exec, class M, class Score>
+std::span<const Kernel<Reduction>> monoid_kernels() {
+  static const std::span<const Kernel<Reduction>> kernels = keep([] {
+    std::vector<Kernel<Reduction>> list;
+#if RIGEL_BACKEND_REFERENCE
+    list.push_back(backends::reference::monoid_kernel<type_list<Exec>, Score, M>());
+#endif
+#if RIGEL_BACKEND_PORTABLE
+    list.push_back(backends::portable::MonoidStripsKernel<type_list<Exec>, Score, M>::make());
+#endif
+    return list;
+  }());
+  return kernels;
+}
+template <class Exec, class R, class Score>
+void set_monoid([[maybe_unused]] Reduction& p) {
+  if constexpr (R::kind == Reducer::monoid)
+    p.instantiated = monoid_kernels<Exec, std::decay_t<decltype(std::declval<R>().functor)>, Score>();
 }
 
 /// What follows from the scores' contraction, of which `functor` is the epilogue as kernels take it.
