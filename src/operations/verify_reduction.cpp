@@ -24,7 +24,7 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 
 struct Case {
   Reducer reducer;
-  std::int64_t count, batch, m, n, k;
+  std::int64_t count, batch, m, n, k, gap;
   std::size_t limit;
   bool self, columns_first, specials;
   std::string text() const {
@@ -34,21 +34,22 @@ struct Case {
   }
 };
 
-/// A batch of matrices in memory of an execution space, by rows or by columns, with gaps.
+/// A batch of matrices in memory of an execution space, by rows or by columns, with gaps of so many elements.
 template <class T, class Exec>
 class Matrices {
  public:
-  Matrices(const char* argument, std::int64_t batches, std::int64_t rows, std::int64_t columns, bool by_columns, T fill)
-      : host_(static_cast<std::size_t>(std::max<std::int64_t>(batches * ((rows + 1) * (columns + 1)), 1)), fill) {
+  Matrices(const char* argument, std::int64_t batches, std::int64_t rows, std::int64_t columns, bool by_columns, T fill,
+           std::int64_t gap = 1)
+      : host_(static_cast<std::size_t>(std::max<std::int64_t>(batches * ((rows + gap) * (columns + gap)), 1)), fill) {
     o_.argument = argument;
     o_.type = scalar_of<T>;
     o_.size = sizeof(T);
     o_.batches = batches;
     o_.rows = rows;
     o_.columns = columns;
-    o_.batch_stride = batches == 1 ? 0 : (rows + 1) * (columns + 1);
-    o_.row_stride = by_columns ? 1 : columns + 1;
-    o_.column_stride = by_columns ? rows + 1 : 1;
+    o_.batch_stride = batches == 1 ? 0 : (rows + gap) * (columns + gap);
+    o_.row_stride = by_columns ? 1 : columns + gap;
+    o_.column_stride = by_columns ? rows + gap : 1;
     memory_ = Memory("rigel::verify", host_.size());
     o_.data = memory_.data();
   }
@@ -204,19 +205,19 @@ Results joined(const Case& c, const Results& x, const Results& y) {
   return r;
 }
 
-template <class S, class Exec>
+/// Of semirings with elements T and accumulators A.
+template <class T, class A, class Exec>
 class Verifier {
-  using T = typename S::element;
-  using A = typename S::accumulator;
   static constexpr double threshold = 5;
   using Weight = std::conditional_t<std::is_same_v<A, float>, float, double>;
 
  public:
-  Verifier(const Kernel<Reduction>& kernel, Verification& result, unsigned seed)
-      : kernel_(kernel), result_(result), seed_(seed) {}
+  Verifier(const Kernel<Reduction>& kernel, const SemiringInfo& facts, Verification& result, unsigned seed)
+      : kernel_(kernel), facts_(facts), result_(result), seed_(seed) {}
 
   void check(const Case& c) {
-    Matrices<T, Exec> a("A", c.batch, c.m, c.k, c.columns_first, T{}), b("B", 1, c.k, c.n, !c.columns_first, T{});
+    Matrices<T, Exec> a("A", c.batch, c.m, c.k, c.columns_first, T{}, c.gap),
+        b("B", 1, c.k, c.n, !c.columns_first, T{}, c.gap);
     fill(c, a, b);
     // Lists have rows of `count` and the gap after them.
     const bool by_columns = c.columns_first && !lists(c.reducer);
@@ -334,7 +335,7 @@ class Verifier {
   // Small integers, so that scores are exact, and what is special.
   void fill(const Case& c, Matrices<T, Exec>& a, Matrices<T, Exec>& b) const {
     std::mt19937_64 random(seed_ + static_cast<unsigned>(result_.problems));
-    const auto number = [&] { return static_cast<T>(std::uniform_int_distribution<int>(-3, 3)(random)); };
+    const auto number = [&] { return T(static_cast<float>(std::uniform_int_distribution<int>(-3, 3)(random))); };
     for (T& x : a.all()) x = number();
     for (T& x : b.all()) x = number();
     if constexpr (std::is_floating_point_v<T>)
@@ -375,10 +376,10 @@ class Verifier {
     q.execution = p.execution = detail::execution_of(exec);
     q.require = kernel_.info.promises;
     q.precision = Precision::accumulator;  // so that scores are exact
-    q.semiring = {semiring_name<S>(), semiring_type<S>()};
+    q.semiring = {facts_.name, facts_.type};
     q.element = scalar_of<T>;
     q.accumulator = scalar_of<A>;
-    q.semiring_object = semiring_info<S>().sample;
+    q.semiring_object = facts_.sample;
     q.program = &none_;
     q.epilogue_object = &none_;
     q.a = a.operand();
@@ -419,20 +420,22 @@ class Verifier {
   }
 
   void fail(const Case& c, const std::string& what) {
-    engine::fail(result_, kernel_.info, detail::space_of<Exec>, seed_, std::string(semiring_name<S>()) + ", " + c.text(),
-                 what);
+    engine::fail(result_, kernel_.info, detail::space_of<Exec>, seed_, std::string(facts_.name) + ", " + c.text(), what);
   }
 
   const epilogue::Program none_;
   const Kernel<Reduction>& kernel_;
+  const SemiringInfo& facts_;
   Verification& result_;
   unsigned seed_;
 };
 
 std::vector<Case> cases() {
   std::vector<Case> list;
-  constexpr std::int64_t extents[][3] = {{1, 1, 1},    {5, 0, 3},    {4, 7, 0},   {3, 64, 5},   {7, 65, 4},
-                                         {33, 130, 9}, {2, 1031, 3}, {67, 67, 6}, {5, 3000, 2}, {0, 4, 4}};
+  // M, N, K, and a gap: 8 with such a K aligns rows to 16 bytes.
+  constexpr std::int64_t extents[][4] = {{1, 1, 1, 1},    {5, 0, 3, 1},    {4, 7, 0, 1},    {3, 64, 5, 1},
+                                         {7, 65, 4, 1},   {33, 130, 9, 1}, {2, 1031, 3, 1}, {67, 67, 6, 1},
+                                         {5, 3000, 2, 1}, {0, 4, 4, 1},    {1, 700, 8, 8},  {9, 1031, 24, 8}};
   constexpr Reducer reducers[] = {Reducer::minimum,      Reducer::maximum,          Reducer::smallest,    Reducer::largest,
                                   Reducer::sum,          Reducer::log_sum_exp,      Reducer::count_below, Reducer::all_below,
                                   Reducer::weighted_sum, Reducer::softmax_weighted, Reducer::histogram};
@@ -448,6 +451,7 @@ std::vector<Case> cases() {
                         .m = e[0],
                         .n = e[1],
                         .k = e[2],
+                        .gap = e[3],
                         .limit = limit,
                         .self = square && number % 4 > 0,
                         .columns_first = number % 5 > 2,
@@ -457,11 +461,16 @@ std::vector<Case> cases() {
   return list;
 }
 
+/// Verifies on the spaces of the list that the kernel serves, if the semiring has the types of S.
 template <class S, class... Exec>
-void verify_on(type_list<Exec...>, const Kernel<Reduction>& kernel, unsigned seed, Verification& result) {
+void verify_on(type_list<Exec...>, const Kernel<Reduction>& kernel, const SemiringInfo& facts, unsigned seed,
+               Verification& result) {
+  using T = typename S::element;
+  using A = typename S::accumulator;
+  if (facts.element != scalar_of<T> || facts.accumulator != scalar_of<A> || !facts.sample) return;
   const auto on = [&]<class E>(type_list<E>) {
     if ((kernel.info.spaces & bit(detail::space_of<E>)) == 0) return;
-    Verifier<S, E> verifier(kernel, result, seed);
+    Verifier<T, A, E> verifier(kernel, facts, result, seed);
     for (const Case& c : cases()) verifier.check(c);
   };
   (on(type_list<Exec>{}), ...);
@@ -471,18 +480,32 @@ void verify_on(type_list<Exec...>, const Kernel<Reduction>& kernel, unsigned see
 
 Verification engine::verify(const Kernel<Reduction>& kernel, unsigned seed) {
   Verification result;
-  const auto one = [&]<class S>(type_list<S>) {
-    const Reduction::Key key = Reduction::key_of(kernel.info);
-    Reduction p;
-    p.scores.semiring = {semiring_name<S>(), semiring_type<S>()};
-    p.scores.element = scalar_of<typename S::element>;
-    p.scores.accumulator = scalar_of<typename S::accumulator>;
-    if (key == Reduction::generic_key() || key == p.key()) verify_on<S>(detail::compiled_spaces{}, kernel, seed, result);
+  const auto verify_semiring = [&](const SemiringInfo& facts) {
+    const auto of_types = [&]<class S>(type_list<S>) {
+      verify_on<S>(detail::compiled_spaces{}, kernel, facts, seed, result);
+    };
+    of_types(type_list<plus_times<float>>{});
+    of_types(type_list<plus_times<double>>{});
+    of_types(type_list<plus_times<half>>{});
+    of_types(type_list<plus_times<bfloat16>>{});
+    of_types(type_list<l1<std::int32_t>>{});
   };
-  one(type_list<plus_times<float>>{});
-  one(type_list<l2_squared<float>>{});
-  one(type_list<max_plus<double>>{});
-  one(type_list<l1<std::int32_t>>{});
+  if (kernel.info.facts) {
+    verify_semiring(*kernel.info.facts);
+  } else {  // the semirings of which the kernel has the key
+    const auto one = [&]<class S>(type_list<S>) {
+      const Reduction::Key key = Reduction::key_of(kernel.info);
+      Reduction p;
+      p.scores.semiring = {semiring_name<S>(), semiring_type<S>()};
+      p.scores.element = scalar_of<typename S::element>;
+      p.scores.accumulator = scalar_of<typename S::accumulator>;
+      if (key == Reduction::generic_key() || key == p.key()) verify_semiring(semiring_info<S>());
+    };
+    one(type_list<plus_times<float>>{});
+    one(type_list<l2_squared<float>>{});
+    one(type_list<max_plus<double>>{});
+    one(type_list<l1<std::int32_t>>{});
+  }
   return result;
 }
 
