@@ -138,15 +138,20 @@ bool import(Array& a, nb::handle object, const char* name, bool writable = false
   return set(a, tensor, object, name);
 }
 
-// Refuses a torch tensor whose gradient the call would lose. A type without such an attribute is asked once.
-void refuse_gradient(nb::handle object, const char* name) {
+// The object, or what it means of a torch tensor that is negated lazily; raises for one whose gradient the call would lose. A type without
+// gradients is asked once.
+nb::object resolved(nb::handle object, const char* name) {
   static PyTypeObject* without = nullptr;
-  if (Py_TYPE(object.ptr()) == without) return;
+  if (Py_TYPE(object.ptr()) == without) return nb::borrow(object);
   const nb::object requires_grad = nb::getattr(object, "requires_grad", nb::none());
-  if (requires_grad.is_none())
+  if (requires_grad.is_none()) {
+    Py_INCREF(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
     without = Py_TYPE(object.ptr());
-  else if (nb::cast<bool>(requires_grad))
-    package().convert(object, name);
+    return nb::borrow(object);
+  }
+  const bool is_usable =
+      !nb::cast<bool>(requires_grad) && !(nb::hasattr(object, "is_neg") && nb::cast<bool>(object.attr("is_neg")()));
+  return is_usable ? nb::borrow(object) : package().convert(object, name);
 }
 
 bool has_negative_strides(const Array& a) {
@@ -174,8 +179,8 @@ void raise(rigel_code code, const std::string& message) {
   throw nb::python_error();
 }
 
-Array input(nb::handle object, const char* name, int least_dimensions) {
-  refuse_gradient(object, name);
+Array input(nb::handle given, const char* name, int least_dimensions) {
+  const nb::object object = resolved(given, name);
   Array a;
   if (!import(a, object, name)) require_import(a, package().convert(object, name), name);
   if (a.dimensions < least_dimensions)
@@ -225,7 +230,8 @@ Output::Output(nb::handle object, const char* name, const Array& like, const Bat
     require_import(array_, original_, name);
     return;
   }
-  refuse_gradient(object, name);
+  if (!resolved(object, name).is(object))
+    refuse(std::string(name) + " is a tensor that is negated lazily, expected " + name + ".resolve_neg()");
   original_ = nb::borrow(object);
   if (!import(array_, object, name, true)) {
     if (!import(array_, object, name)) {

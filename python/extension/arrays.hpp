@@ -52,7 +52,7 @@ struct Array {
 
 /// An argument that is read, of at least so many dimensions. Arrays with negative strides, and those that DLPack cannot describe, are
 /// copied; lists are converted.
-Array input(nb::handle object, const char* name, int least_dimensions);
+Array input(nb::handle given, const char* name, int least_dimensions);
 
 /// "A of shape (2, 3)".
 std::string described(const Array& array, const char* name);
