@@ -59,36 +59,99 @@ void set_type(Array& a, const nb::dlpack::dtype& type, const char* name) {
                                  "uint64 or bool");
 }
 
-// Whether an object is an array whose memory can be used; sets it.
-bool import(Array& a, nb::handle object, const char* name) {
-  nb::ndarray<nb::ro> memory;
-  if (!nb::try_cast(object, memory, false)) return false;
-  if (memory.device_type() != nb::device::cpu::value)
+// Sets what a tensor of DLPack says. Whether its memory can be used.
+bool set(Array& a, const nb::dlpack::dltensor& tensor, nb::handle object, const char* name) {
+  if (tensor.device.device_type != nb::device::cpu::value)
     raise(RIGEL_UNSUPPORTED, std::string(name) + " is in memory of a device, expected an array on the host");
-  if (memory.ndim() > most_dimensions)
-    refuse(std::string(name) + " has " + std::to_string(memory.ndim()) + " dimensions, expected at most " +
+  if (tensor.ndim > most_dimensions)
+    refuse(std::string(name) + " has " + std::to_string(tensor.ndim) + " dimensions, expected at most " +
            std::to_string(most_dimensions));
-  set_type(a, memory.dtype(), name);
+  set_type(a, tensor.dtype, name);
   a.object = nb::borrow(object);
-  a.dimensions = static_cast<int>(memory.ndim());
-  for (Size i = 0; i < memory.ndim(); ++i) {
-    a.shape[i] = static_cast<std::int64_t>(memory.shape(i));
-    a.strides[i] = a.shape[i] > 1 ? memory.stride(i) : 0;
+  a.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+  a.dimensions = tensor.ndim;
+  std::int64_t contiguous = 1;
+  for (Size i = static_cast<Size>(tensor.ndim); i-- > 0;) {
+    a.shape[i] = tensor.shape[i];
+    a.strides[i] = a.shape[i] <= 1 ? 0 : tensor.strides ? tensor.strides[i] : contiguous;
+    contiguous *= a.shape[i];
   }
-  if (reinterpret_cast<std::uintptr_t>(memory.data()) % static_cast<Size>(size_of(a.type)) != 0) return false;
-  a.memory = std::move(memory);
-  return true;
+  return reinterpret_cast<std::uintptr_t>(a.data) % static_cast<Size>(size_of(a.type)) == 0;
 }
 
-// Refuses a torch tensor whose gradient the call would lose. A type without such an attribute is asked once.
-void refuse_gradient(nb::handle object, const char* name) {
+// DLPack's exchange API, which a type may have in __dlpack_c_exchange_api__ (dlpack.h, version 1).
+struct ManagedTensor {
+  std::uint32_t major, minor;
+  void* context;
+  void (*deleter)(ManagedTensor*);
+  std::uint64_t flags;  // 1: read-only
+  nb::dlpack::dltensor tensor;
+};
+struct ExchangeApi {
+  std::uint32_t major, minor;
+  ExchangeApi* previous;
+  void* allocate;
+  int (*import)(void* object, ManagedTensor** tensor);
+};
+
+const ExchangeApi* exchange_api_of(PyTypeObject* type) {
+  static PyTypeObject* last_type = nullptr;
+  static const ExchangeApi* last = nullptr;
+  if (type == last_type) return last;
+  const nb::object capsule = nb::getattr(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__", nb::none());
+  const ExchangeApi* api = nullptr;
+  if (PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api"))
+    api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  Py_INCREF(reinterpret_cast<PyObject*>(type));  // no other type gets its address
+  last_type = type;
+  last = api && api->major == 1 ? api : nullptr;
+  return last;
+}
+
+// Whether an object is an array whose memory can be used; sets it.
+bool import(Array& a, nb::handle object, const char* name, bool writable = false) {
+  if (const ExchangeApi* const api = exchange_api_of(Py_TYPE(object.ptr()))) {
+    ManagedTensor* tensor = nullptr;
+    if (api->import(object.ptr(), &tensor) != 0) {
+      PyErr_Clear();
+      return false;
+    }
+    a.managed = std::shared_ptr<ManagedTensor>(tensor, [](ManagedTensor* one) {
+      if (one->deleter) one->deleter(one);
+    });
+    return !(writable && (tensor->flags & 1) != 0) && set(a, tensor->tensor, object, name);
+  }
+  if (writable) {
+    nb::ndarray<> memory;
+    if (!nb::try_cast(object, memory, false)) return false;
+    a.memory = nb::ndarray<nb::ro>(memory);
+  } else if (!nb::try_cast(object, a.memory, false)) {
+    return false;
+  }
+  nb::dlpack::dltensor tensor;
+  tensor.data = const_cast<void*>(static_cast<const void*>(a.memory.data()));
+  tensor.device = {a.memory.device_type(), a.memory.device_id()};
+  tensor.ndim = static_cast<std::int32_t>(a.memory.ndim());
+  tensor.dtype = a.memory.dtype();
+  tensor.shape = const_cast<std::int64_t*>(a.memory.shape_ptr());
+  tensor.strides = const_cast<std::int64_t*>(a.memory.stride_ptr());
+  return set(a, tensor, object, name);
+}
+
+// The object, or what it means of a torch tensor that is negated lazily; raises for one whose gradient the call would lose. A type without
+// gradients is asked once.
+nb::object resolved(nb::handle object, const char* name) {
   static PyTypeObject* without = nullptr;
-  if (Py_TYPE(object.ptr()) == without) return;
+  if (Py_TYPE(object.ptr()) == without) return nb::borrow(object);
   const nb::object requires_grad = nb::getattr(object, "requires_grad", nb::none());
-  if (requires_grad.is_none())
+  if (requires_grad.is_none()) {
+    Py_INCREF(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
     without = Py_TYPE(object.ptr());
-  else if (nb::cast<bool>(requires_grad))
-    package().convert(object, name);
+    return nb::borrow(object);
+  }
+  const bool is_usable =
+      !nb::cast<bool>(requires_grad) && !(nb::hasattr(object, "is_neg") && nb::cast<bool>(object.attr("is_neg")()));
+  return is_usable ? nb::borrow(object) : package().convert(object, name);
 }
 
 bool has_negative_strides(const Array& a) {
@@ -116,8 +179,8 @@ void raise(rigel_code code, const std::string& message) {
   throw nb::python_error();
 }
 
-Array input(nb::handle object, const char* name, int least_dimensions) {
-  refuse_gradient(object, name);
+Array input(nb::handle given, const char* name, int least_dimensions) {
+  const nb::object object = resolved(given, name);
   Array a;
   if (!import(a, object, name)) require_import(a, package().convert(object, name), name);
   if (a.dimensions < least_dimensions)
@@ -167,17 +230,16 @@ Output::Output(nb::handle object, const char* name, const Array& like, const Bat
     require_import(array_, original_, name);
     return;
   }
-  refuse_gradient(object, name);
+  if (!resolved(object, name).is(object))
+    refuse(std::string(name) + " is a tensor that is negated lazily, expected " + name + ".resolve_neg()");
   original_ = nb::borrow(object);
-  nb::ndarray<> writable;
-  if (!nb::try_cast(object, writable, false)) {
+  if (!import(array_, object, name, true)) {
     if (!import(array_, object, name)) {
       package().convert(object, name);
       refuse(std::string(name) + " is no array that results can be written to, expected one that is aligned and writable");
     }
     refuse(std::string(name) + " is read-only, expected an array that can be written");
   }
-  require_import(array_, object, name);
   const bool fits =
       static_cast<Size>(array_.dimensions) == shape.size() && std::equal(shape.begin(), shape.end(), array_.shape.begin());
   if (!fits)
@@ -205,7 +267,7 @@ rigel_matrix* Matrices::add(const Array& array, int own_dimensions, bool transpo
     return array.dimensions >= from_last ? array.strides[static_cast<Size>(array.dimensions - from_last)] : 0;
   };
   Given g = {};
-  g.data = static_cast<char*>(const_cast<void*>(array.memory.data()));
+  g.data = static_cast<char*>(array.data);
   g.matrix.size = sizeof g.matrix;
   g.matrix.data = g.data;
   g.matrix.type = array.type;

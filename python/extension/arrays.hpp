@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,10 @@ Package& package();
 
 /// An array in memory of the host.
 struct Array {
-  nb::object object;  // the caller's, or what stands in for it
-  nb::ndarray<nb::ro> memory;
+  nb::object object;                    // the caller's, or what stands in for it
+  nb::ndarray<nb::ro> memory;           // what keeps the memory alive, by __dlpack__() or the buffer protocol,
+  std::shared_ptr<const void> managed;  // or by DLPack's exchange API
+  void* data = nullptr;
   rigel_type type = 0;
   bool is_bool = false;
   int dimensions = 0;
@@ -49,7 +52,7 @@ struct Array {
 
 /// An argument that is read, of at least so many dimensions. Arrays with negative strides, and those that DLPack cannot describe, are
 /// copied; lists are converted.
-Array input(nb::handle object, const char* name, int least_dimensions);
+Array input(nb::handle given, const char* name, int least_dimensions);
 
 /// "A of shape (2, 3)".
 std::string described(const Array& array, const char* name);

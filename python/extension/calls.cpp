@@ -27,8 +27,6 @@ struct Explained {
 };
 thread_local Explained explained;
 
-int kind_of(nb::handle step) { return nb::cast<int>(step[0]); }
-
 }  // namespace
 
 const char* text_of(nb::handle text, const char* name) {
@@ -63,13 +61,14 @@ Epilogue::Epilogue(nb::handle steps) {
   if (steps.is_none()) return;
   arrays_.reserve(RIGEL_MOST_SOURCES);
   for (const nb::handle given : steps) {
+    const auto part = [&](Py_ssize_t i) { return nb::handle(PyTuple_GetItem(given.ptr(), i)); };
     rigel_step step = {};
-    step.kind = kind_of(given);
-    step.x = number(given[1], step.x_source);
-    step.y = number(given[2], step.y_source);
+    step.kind = number_of<std::int32_t>(part(0), "the kind of a step");
+    step.x = number(part(1), step.x_source);
+    step.y = number(part(2), step.y_source);
     if (step.y_source != 0 && step.x_source == 0)
       refuse("a step of the epilogue has a number and an array, expected two numbers, or two arrays");
-    step.offset = number_of<std::int64_t>(given[3], "offset");
+    step.offset = number_of<std::int64_t>(part(3), "offset");
     steps_.push_back(step);
   }
   if (steps_.size() > RIGEL_MOST_STEPS)
@@ -86,6 +85,11 @@ double Epilogue::number(nb::handle given, std::int32_t& source) {
   arrays_.push_back(input(given, "an array of the epilogue", 0));
   source = static_cast<std::int32_t>(arrays_.size());
   return 0;
+}
+
+bool Epilogue::computes() const {
+  return std::any_of(steps_.begin(), steps_.end(),
+                     [](const rigel_step& step) { return step.kind != RIGEL_ANY_BIT && step.kind != RIGEL_PARITY; });
 }
 
 void Epilogue::broadcast(Batch& batch) const {

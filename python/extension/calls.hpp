@@ -53,6 +53,8 @@ struct Flag {
 class Epilogue {
  public:
   explicit Epilogue(nb::handle steps);
+  /// Whether a step makes numbers of integers, other than bits.
+  bool computes() const;
   /// The batch of the results that its arrays take part in.
   void broadcast(Batch& batch) const;
   void add_to(Matrices& matrices);

@@ -34,7 +34,9 @@ nb::object contract(Handle a_given, Handle b_given, Handle out, Handle semiring,
   args.options = options_of(options);
   if (out.is_none() && type == 0) {
     type = a.type;
-    if (!is_float(type))
+    if (!is_float(type) && epilogue.computes())
+      type = RIGEL_F64;
+    else if (!is_float(type))
       if (const rigel_code code = rigel_result_type(args.semiring, a.type, accumulator, &type); code != RIGEL_OK)
         raise_last_error(code, "contract");
   }
@@ -198,7 +200,7 @@ nb::object reduce(Handle a_given, Handle b_given, Handle semiring, Handle parame
   const bool sums_integers = reducer == RIGEL_SUM && !is_float(type);
   if (reducer == RIGEL_COUNT_BELOW)
     type = RIGEL_I64;
-  else if (!is_float(type) && (reducer == RIGEL_LOG_SUM_EXP || args.epilogue.steps_count > 0))
+  else if (!is_float(type) && (reducer == RIGEL_LOG_SUM_EXP || epilogue.computes()))
     type = RIGEL_F64;
   else if (sums_integers)
     type = type == RIGEL_U64 ? RIGEL_U64 : RIGEL_I64;
@@ -300,7 +302,7 @@ nb::object radius_neighbors(Handle x, Handle z, Handle metric, Handle parameters
         return rigel_explain_reduce_distances(h, &args, of_x, of_z, &counts, nullptr, json);
       });
   if (Explaining::is_active()) return nb::make_tuple(nb::none(), nb::none(), nb::none());
-  const auto* starts = static_cast<const std::int64_t*>(offsets.array().memory.data());
+  const auto* starts = static_cast<const std::int64_t*>(offsets.array().data);
   const std::int64_t total = starts[p.x.rows() * of_offsets->row_stride];
   Output indices(nb::none(), "indices", p.x, p.batch, {total}, RIGEL_I64, false);
   std::optional<Output> distances;

@@ -193,6 +193,18 @@ def test_torch_bfloat16(torch):
     assert rs.contract(a, b, "plus_times", dtype="float32").dtype == torch.float32
 
 
+def test_torch_views(torch):
+    negated = torch.randn(3, 3, dtype=torch.complex64).conj().imag
+    assert negated.is_neg()
+    torch.testing.assert_close(rs.contract(negated, torch.eye(3), "plus_times"), negated.resolve_neg())
+    with pytest.raises(ValueError, match="out is a tensor that is negated lazily"):
+        rs.contract(torch.eye(3), torch.eye(3), out=negated)
+    torch.testing.assert_close(rs.contract(torch.ones(1, 1).expand(4, 3), torch.ones(3, 2), "plus_times"), torch.full((4, 2), 3.0))
+    wide = torch.arange(24.0).reshape(4, 6)
+    torch.testing.assert_close(rs.contract(wide[:, ::2], wide[1:, 1].reshape(3, 1), "plus_times"), wide[:, ::2] @ wide[1:, 1:2])
+    assert rs.contract(torch.zeros(0, 3), torch.zeros(3, 2)).shape == (0, 2)
+
+
 def test_torch_refusals(torch):
     x = torch.randn(4, 3)
     with pytest.raises(TypeError, match=r"x requires a gradient, which this call does not record, expected x.detach\(\)"):

@@ -273,7 +273,7 @@ def test_arguments_of_other_types(rng):
     np.testing.assert_allclose(out, a @ b, rtol=1e-15)
     np.testing.assert_array_equal(rs.contract(a, b, epilogue=epilogue.scale(np.float32(2))), 2 * rs.contract(a, b))
     np.testing.assert_array_equal(rs.contract(a, b, epilogue=epilogue.scale(np.array([2.0]))), 2 * rs.contract(a, b))
-    np.testing.assert_array_equal(rs.contract(a, b, epilogue=epilogue.add([1, 2, 3, 4, 5])), rs.contract(a, b) + np.arange(1, 6))
+    np.testing.assert_array_equal(rs.contract(a, b, epilogue=epilogue.add([1.0, 2.0, 3.0, 4.0, 5.0])), rs.contract(a, b) + np.arange(1, 6))
     assert rs.reduce(a, b, reducer="smallest", k=np.int64(2)).values.shape == (3, 2)
     with pytest.raises(TypeError, match="an array of the epilogue is a NoneType"):
         rs.contract(a, b, epilogue=epilogue.scale(None))

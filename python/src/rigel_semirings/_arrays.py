@@ -58,6 +58,8 @@ def convert(given, name):
     if is_torch(given):
         if given.requires_grad:
             raise Unsupported(f"{name} requires a gradient, which this call does not record, expected {name}.detach()")
+        if given.is_neg():
+            return given.resolve_neg()
         raise Unsupported(f"{name} is a tensor of {given.dtype}, {given.layout}, on {given.device}, expected a strided one on the host "
                           "of a type of real numbers")
     module = numpy()

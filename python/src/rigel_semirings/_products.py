@@ -79,15 +79,11 @@ def contract(a, b, semiring="min_plus", *, epilogue=None, out=None, accumulate=F
     >>> rs.contract(first, second, "min_plus")
     array([[5., 6.]])
     """
-    steps = steps_of(epilogue)
-    type_of_results = type_code(dtype, "dtype") if dtype is not None else 0
-    if steps and not type_of_results and out is None and any(step[0] not in (17, 18) for step in steps):
-        if not str(getattr(a, "dtype", "")).removeprefix("torch.").startswith(("float", "bfloat")):
-            type_of_results = 4
     if accumulate and out is None:
         raise InvalidArgument("accumulate is True and out is None, expected what the sums start with")
     return _core.contract(a, b, out, semiring, parameters, 0 if accumulator is None else type_code(accumulator, "accumulator"),
-                          accumulate, may_cancel, steps, type_of_results, options(kernel, require, precision))
+                          accumulate, may_cancel, steps_of(epilogue), 0 if dtype is None else type_code(dtype, "dtype"),
+                          options(kernel, require, precision))
 
 
 def reduce(a, b, semiring="min_plus", reducer="minimum", *, k=None, threshold=None, or_equal=False, exclude_self=False, epilogue=None,
