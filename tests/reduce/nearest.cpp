@@ -81,7 +81,7 @@ int differences(const Values& x, const Values& y) {
 template <class Exec>
 void check(Kind kind, int m, int n, int k, bool of_x, bool exclude_self, int count) {
   const Exec exec;
-  const Values of_rows = points_of(kind, m, k, static_cast<std::uint64_t>(m + k), of_x),
+  const Values of_rows = points_of(kind, m, k, static_cast<std::uint64_t>(m) + static_cast<std::uint64_t>(k), of_x),
                of_columns =
                    exclude_self ? of_rows : points_of(kind, n, k, static_cast<std::uint64_t>(n), !of_x || count % 2 == 1);
   const auto x = support::matrix<float, Exec>(m, k, of_rows), z = support::matrix<float, Exec>(n, k, of_columns);
