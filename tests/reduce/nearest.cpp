@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// assign() and nearest() with the reference's bits on hostile points, against a plain loop of chains: duplicates, points far from 0 and close together,
-// large, tiny and infinite ones, NaN. On a GPU this is cuda.mma.nearest, whose rows are certain after one product on tensor cores, or searched
-// again by subtraction; shapes are larger than several of its tiles, and ragged.
+// assign() and nearest() with the reference's bits on hostile points, against a plain loop of chains: duplicates, points far from 0 and
+// close together, large, tiny and infinite ones, NaN. On a GPU this is cuda.mma.nearest, whose rows are certain after one product on
+// tensor cores, or searched again by subtraction; shapes are larger than several of its tiles, and ragged.
 #include <rigel/neighbors.hpp>
 
 #include <tests/reduce/call.hpp>
