@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// assign() and nearest() with the reference's bits on hostile points, against a plain loop of chains: duplicates, points far from 0 and close together,
-// large, tiny and infinite ones, NaN. On a GPU this is cuda.mma.nearest, whose rows are certain after one product on tensor cores, or searched
-// again by subtraction; shapes are larger than several of its tiles, and ragged.
+// assign() and nearest() with the reference's bits on hostile points, against a plain loop of chains: duplicates, points far from 0 and
+// close together, large, tiny and infinite ones, NaN. On a GPU this is cuda.mma.nearest, whose rows are certain after one product on
+// tensor cores, or searched again by subtraction; shapes are larger than several of its tiles, and ragged.
 #include <rigel/neighbors.hpp>
 
 #include <tests/reduce/call.hpp>
@@ -81,7 +81,7 @@ int differences(const Values& x, const Values& y) {
 template <class Exec>
 void check(Kind kind, int m, int n, int k, bool of_x, bool exclude_self, int count) {
   const Exec exec;
-  const Values of_rows = points_of(kind, m, k, static_cast<std::uint64_t>(m + k), of_x),
+  const Values of_rows = points_of(kind, m, k, static_cast<std::uint64_t>(m) + static_cast<std::uint64_t>(k), of_x),
                of_columns =
                    exclude_self ? of_rows : points_of(kind, n, k, static_cast<std::uint64_t>(n), !of_x || count % 2 == 1);
   const auto x = support::matrix<float, Exec>(m, k, of_rows), z = support::matrix<float, Exec>(n, k, of_columns);

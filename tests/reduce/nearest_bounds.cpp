@@ -228,7 +228,8 @@ TEST_CASE("nearest bounds: certain rows have the chain's minimum and its place")
   for (int kind = 0; kind < static_cast<int>(Kind::last); ++kind)
     for (const int k : {1, 2, 3, 15, 16, 17, 32, 33, 64, 65, 128})
       for (const int n : {1, 2, 31, 33, 300}) {
-        Data d = data_of(static_cast<Kind>(kind), 24, n, k, static_cast<std::uint64_t>(1000 * k + n));
+        Data d = data_of(static_cast<Kind>(kind), 24, n, k,
+                         std::uint64_t{1000} * static_cast<std::uint64_t>(k) + static_cast<std::uint64_t>(n));
         const std::string what = names[kind];
         CAPTURE(what);
         CAPTURE(k);

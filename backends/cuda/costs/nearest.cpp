@@ -8,9 +8,9 @@
 
 namespace rigel::backends::mma::costs {
 
-// The launches; both operands read once; products, and one minimum for a bound and for a minimum three of a group with its position, which overlap
-// in part; distances of the nearest group, or of the columns up to the limit, by subtraction; and the rows that are searched again, of random
-// points a hundredth. The k smallest take two sweeps and list no row of random points.
+// The launches; both operands read once; products, and one minimum for a bound and for a minimum three of a group with its position, which
+// overlap in part; distances of the nearest group, or of the columns up to the limit, by subtraction; and the rows that are searched
+// again, of random points a hundredth. The k smallest take two sweeps and list no row of random points.
 double nearest_seconds(const Reduction& p, const NearestCall& call) {
   constexpr double launches_after_first = 5;
   constexpr double share = 0.9,

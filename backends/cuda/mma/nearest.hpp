@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuda.mma.nearest: the least or the k least Euclidean distances, and where they are, by one product of halves on tensor cores that tells for certain which
-// few distances can be the least. Those are computed by subtraction, in a chain as the reference's.
+// cuda.mma.nearest: the least or the k least Euclidean distances, and where they are, by one product of halves on tensor cores that tells
+// for certain which few distances can be the least. Those are computed by subtraction, in a chain as the reference's.
 #pragma once
 
 #include <rigel/backends/cuda/costs/nearest.hpp>
