@@ -97,7 +97,7 @@ std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s
   Cut best;
   double least = std::numeric_limits<double>::infinity();
   const int most = has_one_order ? 1 : std::min(call.column_tiles, 1024);
-  for (int slices = 1; slices <= std::max(most, 1); slices = slices < 64 ? slices + 1 : slices * 9 / 8) {
+  for (int slices = 1; slices <= std::max(most, 1); slices += 1 + slices / 8) {
     Cut cut;
     cut.units = call.units;
     cut.slice_tiles = (call.column_tiles + slices - 1) / slices;
@@ -109,7 +109,7 @@ std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s
       const auto fits = static_cast<std::uint32_t>(
           std::clamp<std::size_t>(detail::workspace_limit(p) / cut.unit_bytes, 1, std::max(call.units, 1u)));
       // Launches of whole rounds of all multiprocessors.
-      const auto round = static_cast<std::uint32_t>(std::ceil(resident * multiprocessors / slices));
+      const auto round = std::max(static_cast<std::uint32_t>(std::ceil(resident * multiprocessors / slices)), 1u);
       cut.launch_units = fits < call.units && fits > round ? fits / round * round : fits;
     }
     cut.launch_units = std::min<std::uint32_t>(

@@ -174,8 +174,16 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   const DeviceBlock block;
   const Step step(g.one_semiring, parameters, table, block.thread(), Shape::threads);
 
+  // Found once, and read when it is needed: registers are scarce.
+  __shared__ Work in_shared;
+  if (threadIdx.x == 0) in_shared = work_of<Shape>(launch);
+  __syncthreads();
+  const auto own_work = [&]() __attribute__((always_inline)) {
+    const volatile Work& work = in_shared;
+    return Work{work.l, work.m, work.slice, work.state};
+  };
   const auto with_outlet = [&](const auto& use) __attribute__((always_inline)) {
-    const Work work = work_of<Shape>(launch);
+    const Work work = own_work();
     All::visit(launch, of_outlet, work.state, [&](const auto& outlet) __attribute__((always_inline)) { use(outlet, work); });
   };
 
@@ -189,7 +197,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     return std::min(static_cast<int>(slice + 1) * launch.slice_tiles, all);
   };
   {
-    const unsigned slice = work_of<Shape>(launch).slice;
+    const unsigned slice = own_work().slice;
     left() = end(slice) - static_cast<int>(slice) * launch.slice_tiles;
   }
 #pragma unroll 1
@@ -202,7 +210,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     if (g.k > 0) {
       const unsigned thread = arch::thread_index();
       tile::Place<Shape> place(static_cast<int>(thread));
-      const Work work = work_of<Shape>(launch);
+      const Work work = own_work();
       const std::int64_t n = std::int64_t{end(work.slice) - left()} * Shape::n;
       auto* const staging = slabs + Sum::slabs_size;
       typename Sum::LoaderA a(&g.a.at(work.l, work.m, 0), g.a.row, g.a.column, g.m - work.m, g.k, staging, thread);
@@ -215,7 +223,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     Exchange::for_each(x, exchange, tile::Place<Shape>(thread), thread,
                        [&](const auto& piece) __attribute__((always_inline)) {
                          const typename Exchange::CutGroups groups{piece.groups(false)};
-                         const Work work = work_of<Shape>(launch);
+                         const Work work = own_work();
                          const tile::Origin origin{work.l, work.m, std::int64_t{end(work.slice) - left()} * Shape::n};
                          const int last_m = static_cast<int>(std::min<std::int64_t>(g.m - origin.m, Shape::m)),
                                    last_n = static_cast<int>(std::min<std::int64_t>(g.n - origin.n, Shape::n));

@@ -100,10 +100,11 @@ Status takes(const Reduction& p) {
     return {Decline::extents, "a matrix of scores has more than 2^31 - 1 rows, columns or tiles of rows"};
   return {};
 }
+/// The dynamic shared memory that a block may take: all but static bytes of these kernels.
+inline int most_dynamic_bytes(const Reduction& p) { return p.execution.shared_memory - 2048; }
 inline Status fits(const Reduction& p, std::int64_t bytes) {
-  constexpr int of_block = 2048;  // static ones, and what the driver takes
-  if (bytes + of_block <= p.execution.shared_memory) return {};
-  return {Decline::memory, "needs " + std::to_string(bytes + of_block) + " bytes of shared memory"};
+  if (bytes <= most_dynamic_bytes(p)) return {};
+  return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of dynamic shared memory"};
 }
 
 template <class S>
@@ -184,7 +185,7 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, 
     static cuda::LaunchFacts facts;
     constexpr int most_bytes =
         std::max(shared_bytes<S, Step, a, b>(Reducer::log_sum_exp), shared_bytes<S, Step, a, b>(Reducer::smallest));
-    facts.find(function, std::min(most_bytes, p.execution.shared_memory), p.execution.device, kernel.info.name);
+    facts.find(function, std::min(most_bytes, most_dynamic_bytes(p)), p.execution.device, kernel.info.name);
     typename Step::Parameters parameters;
     launch_units(kernel, p, cut, launch, Shape::m, [&](Launch<T>& units, unsigned blocks) {
       void* list[] = {&arguments, &units, &parameters};
@@ -256,8 +257,7 @@ void few_run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& pl
   with_few<S>(p, [&]<class Shape>() {
     const auto function = reinterpret_cast<const void*>(&reduce_few<S, Shape::rows>);
     static cuda::LaunchFacts facts;
-    facts.find(function, std::min(Shape::most_shared_bytes, p.execution.shared_memory), p.execution.device,
-               kernel.info.name);
+    facts.find(function, std::min(Shape::most_shared_bytes, most_dynamic_bytes(p)), p.execution.device, kernel.info.name);
     launch_units(kernel, p, cut, launch_of<T>(p, cut, Shape::rows, workspace), Shape::states,
                  [&](Launch<T>& units, unsigned blocks) {
                    void* list[] = {&arguments, &units};
