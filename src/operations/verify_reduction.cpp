@@ -444,9 +444,12 @@ std::vector<Case> cases() {
   for (const auto& e : extents)
     for (const Reducer r : reducers)
       for (const std::size_t limit : {std::size_t{0}, std::size_t{1}}) {
-        const bool square = e[0] == e[1], many = keeps_many(r) || lists(r) || is_weighted(r) || r == Reducer::histogram;
+        const bool square = e[0] == e[1];
+        const std::int64_t count = keeps_many(r) || lists(r)                   ? counts[number % 4]
+                                   : is_weighted(r) || r == Reducer::histogram ? counts[number % 3]
+                                                                               : 1;
         list.push_back({.reducer = r,
-                        .count = many ? counts[number % 4] : 1,
+                        .count = count,
                         .batch = number % 3 == 1 && !lists(r) ? 3 : 1,
                         .m = e[0],
                         .n = e[1],
