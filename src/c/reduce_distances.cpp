@@ -17,7 +17,7 @@ struct Choice {
   std::int32_t of_distances = 0, of_products = 0;
   bool takes_kernels = false, takes_epilogues = true, or_equal = false;
 };
-constexpr Choice any = {.takes_kernels = true};
+constexpr Choice callers = {.takes_kernels = true};
 constexpr Choice nearest = {RIGEL_SMALLEST, RIGEL_LARGEST, false, false, false};
 constexpr Choice assign = {RIGEL_MINIMUM, RIGEL_MAXIMUM, false, false, false};
 constexpr Choice counts = {RIGEL_COUNT_BELOW, 0, false, false, true};
@@ -132,13 +132,13 @@ using rigel::Reduction, rigel::detail::RowPass;
 
 rigel_code rigel_reduce_distances(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
                                   const rigel_matrix* z, const rigel_matrix* values, const rigel_matrix* indices) {
-  return with_problem("rigel_reduce_distances", handle, args, x, z, {values, indices}, any, run);
+  return with_problem("rigel_reduce_distances", handle, args, x, z, {values, indices}, callers, run);
 }
 
 rigel_code rigel_reduce_distances_workspace_size(rigel_handle* handle, const rigel_reduce_distances_args* args,
                                                  const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* values,
                                                  const rigel_matrix* indices, std::size_t* bytes) {
-  return with_problem("rigel_reduce_distances_workspace_size", handle, args, x, z, {values, indices}, any,
+  return with_problem("rigel_reduce_distances_workspace_size", handle, args, x, z, {values, indices}, callers,
                       [&](const rigel_handle&, Reduction p, const RowPass* pass) {
                         result(bytes, "bytes") = rigel::detail::points_bytes(std::move(p), pass);
                       });
@@ -147,7 +147,7 @@ rigel_code rigel_reduce_distances_workspace_size(rigel_handle* handle, const rig
 rigel_code rigel_explain_reduce_distances(rigel_handle* handle, const rigel_reduce_distances_args* args,
                                           const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* values,
                                           const rigel_matrix* indices, char** json) {
-  return with_problem("rigel_explain_reduce_distances", handle, args, x, z, {values, indices}, any,
+  return with_problem("rigel_explain_reduce_distances", handle, args, x, z, {values, indices}, callers,
                       [&](const rigel_handle&, Reduction p, const RowPass* pass) {
                         const std::string summary = p.summary();
                         result(json, "json") =
