@@ -9,6 +9,7 @@
 #include <rigel/detail/text.hpp>
 
 #include <atomic>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -100,7 +101,7 @@ std::optional<rigel::detail::TextCode> load(const RigelRuntime& runtime, const s
     return std::nullopt;
   }
   rigel::detail::TextCode code{{addresses[0], addresses[1]}, std::make_shared<const Loaded>(&runtime, handle)};
-  std::memcpy(addresses[2], &loops.support, sizeof loops.support);
+  *static_cast<const void**>(addresses[2]) = loops.support;
   return code;
 }
 
@@ -111,7 +112,8 @@ std::optional<rigel::detail::TextCode> load(const RigelRuntime& runtime, const s
   if (first == messages.npos || second == messages.npos)
     throw Error(Code::unsupported, "runtime::Semiring '" + texts.name + "': the text does not compile: " + messages);
   const std::string function = messages.substr(0, first);
-  const int line = std::atoi(messages.c_str() + first + 1);
+  int line = 0;
+  std::from_chars(messages.data() + first + 1, messages.data() + second, line);
   const std::pair<const char*, const std::string*> all[] = {{"multiply", &texts.multiply},
                                                             {"add", &texts.add},
                                                             {"identity", &texts.identity},
@@ -160,11 +162,13 @@ rigel::detail::TextCode Semiring::Program::code(const rigel::detail::TextLoops& 
     return *slot->code;
   }
   std::string messages;
-  if (const std::optional<std::string> object = read_cached(digest))
-    if ((slot->code = load(*runtime, *object, loops, messages))) {
+  if (const std::optional<std::string> object = read_cached(digest)) {
+    slot->code = load(*runtime, *object, loops, messages);
+    if (slot->code) {
       ++counters().from_disk;
       return *slot->code;
     }
+  }
   const char* const roots[] = {loops.roots[0], loops.roots[1], "rigel_text_support"};
   const RigelSource request{source.data(), source.size(), rigel::name(texts.element), loops.level, roots, std::size(roots)};
   RigelBytes bytes = {}, said = {};
