@@ -105,12 +105,14 @@ detail::TextLoops loops_of(TextForm form) {
   using Result = TextSemiring<Level, E, A, TextForm::result>;
   constexpr int lanes = Level::vector_bytes / static_cast<int>(sizeof(A));
   const void* const table = &support<Level, Plain>;  // of each form
+  constexpr std::uint64_t layout = text_layout<Level, Plain>;
   if (form == TextForm::result)
-    return {Level::name, lanes, {"rigel_text_result_blocks", "rigel_text_result_batches"}, table, &kernel_of<Level, Result>};
+    return {Level::name, lanes,  {"rigel_text_result_blocks", "rigel_text_result_batches"},
+            table,       layout, &kernel_of<Level, Result>};
   if (form == TextForm::ordered && std::is_floating_point_v<A>)
-    return {
-        Level::name, lanes, {"rigel_text_ordered_blocks", "rigel_text_ordered_batches"}, table, &kernel_of<Level, Plain>};
-  return {Level::name, lanes, {"rigel_text_blocks", "rigel_text_batches"}, table, &kernel_of<Level, Plain>};
+    return {Level::name, lanes,  {"rigel_text_ordered_blocks", "rigel_text_ordered_batches"},
+            table,       layout, &kernel_of<Level, Plain>};
+  return {Level::name, lanes, {"rigel_text_blocks", "rigel_text_batches"}, table, layout, &kernel_of<Level, Plain>};
 }
 
 template <class Level>

@@ -60,6 +60,11 @@ struct TextSupport {
   detail::Specials (*specials_of)(const To*, std::int64_t);  // null for integers
 };
 
+/// Tells whether the library and the loops agree on what passes between them.
+template <class Level, class S>
+inline constexpr std::uint64_t text_layout = std::uint64_t{sizeof(detail::Arguments<S, detail::ProgramFinish>)} << 32 |
+                                             std::uint64_t{sizeof(Grid)} << 16 | sizeof(TextSupport<Level, S>);
+
 }  // namespace rigel::backends::host
 
 namespace rigel {

@@ -9,6 +9,7 @@
 #include <rigel/detail/text.hpp>
 
 #include <atomic>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -89,18 +90,27 @@ std::string taken(const RigelRuntime& runtime, RigelBytes& bytes) {
   return text;
 }
 
+// What is looked up in compiled code.
+std::array<const char*, 4> names_of(const rigel::detail::TextLoops& loops) {
+  return {loops.roots[0], loops.roots[1], "rigel_text_support", "rigel_text_layout"};
+}
+
 std::optional<rigel::detail::TextCode> load(const RigelRuntime& runtime, const std::string& object,
                                             const rigel::detail::TextLoops& loops, std::string& messages) {
-  const char* const names[] = {loops.roots[0], loops.roots[1], "rigel_text_support"};
-  void* addresses[3] = {};
+  const auto names = names_of(loops);
+  void* addresses[4] = {};
   void* handle = nullptr;
   RigelBytes bytes = {};
-  if (runtime.load(object.data(), object.size(), names, 3, addresses, &handle, &bytes) != 0) {
+  if (runtime.load(object.data(), object.size(), names.data(), names.size(), addresses, &handle, &bytes) != 0) {
     messages = taken(runtime, bytes);
     return std::nullopt;
   }
   rigel::detail::TextCode code{{addresses[0], addresses[1]}, std::make_shared<const Loaded>(&runtime, handle)};
-  std::memcpy(addresses[2], &loops.support, sizeof loops.support);
+  if (*static_cast<const std::uint64_t*>(addresses[3]) != loops.layout) {
+    messages = "its loops are of another build of Rigel";
+    return std::nullopt;
+  }
+  *static_cast<const void**>(addresses[2]) = loops.support;
   return code;
 }
 
@@ -111,7 +121,8 @@ std::optional<rigel::detail::TextCode> load(const RigelRuntime& runtime, const s
   if (first == messages.npos || second == messages.npos)
     throw Error(Code::unsupported, "runtime::Semiring '" + texts.name + "': the text does not compile: " + messages);
   const std::string function = messages.substr(0, first);
-  const int line = std::atoi(messages.c_str() + first + 1);
+  int line = 0;
+  std::from_chars(messages.data() + first + 1, messages.data() + second, line);
   const std::pair<const char*, const std::string*> all[] = {{"multiply", &texts.multiply},
                                                             {"add", &texts.add},
                                                             {"identity", &texts.identity},
@@ -160,13 +171,16 @@ rigel::detail::TextCode Semiring::Program::code(const rigel::detail::TextLoops& 
     return *slot->code;
   }
   std::string messages;
-  if (const std::optional<std::string> object = read_cached(digest))
-    if ((slot->code = load(*runtime, *object, loops, messages))) {
+  if (const std::optional<std::string> object = read_cached(digest)) {
+    slot->code = load(*runtime, *object, loops, messages);
+    if (slot->code) {
       ++counters().from_disk;
       return *slot->code;
     }
-  const char* const roots[] = {loops.roots[0], loops.roots[1], "rigel_text_support"};
-  const RigelSource request{source.data(), source.size(), rigel::name(texts.element), loops.level, roots, std::size(roots)};
+  }
+  const auto roots = names_of(loops);
+  const RigelSource request{source.data(), source.size(), rigel::name(texts.element),
+                            loops.level,   roots.data(),  roots.size()};
   RigelBytes bytes = {}, said = {};
   const int failed = runtime->compile(&request, &bytes, &said);
   messages = taken(*runtime, said);

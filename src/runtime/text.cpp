@@ -444,11 +444,10 @@ class Parser {
       if (at.text == "~" && is_floating(x.type)) refuse(at, "'~' takes a whole number, not " + std::string(word(x.type)));
       return {x.type, "(" + at.text + x.code + ")", x.uniform, at};
     }
-    if (is("(") && type_word(now(1)) && is(")", 2)) {
-      take();
-      const Type type = *type_word(take());
-      take();
-      return cast(at, unary(), type);
+    const std::optional<Type> type = type_word(now(1));
+    if (is("(") && type && is(")", 2)) {
+      take(), take(), take();
+      return cast(at, unary(), *type);
     }
     return primary();
   }

@@ -36,6 +36,7 @@ struct TextLoops {
   int lanes;                         // of a vector of accumulators
   std::array<const char*, 2> roots;  // the functions of a kernel
   const void* support;               // what the variable rigel_text_support points to once the code is loaded
+  std::uint64_t layout;              // what the constant rigel_text_layout of the code must be
   Kernel<Contraction> (*kernel)(const TextFacts&, const TextCode&);
 };
 

@@ -115,13 +115,14 @@ std::unique_ptr<llvm::Module> front_end(const RigelSource& source, llvm::LLVMCon
                              "text.cpp"};
   auto invocation = std::make_shared<clang::CompilerInvocation>();
   clang::DiagnosticOptions options;
+  Messages consumer(messages);
   auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
   files->addFile("text.cpp", 0, llvm::MemoryBuffer::getMemBuffer({source.text, source.size}, "text.cpp"));
-  auto diagnostics = clang::CompilerInstance::createDiagnostics(*files, options, new Messages(messages));
+  auto diagnostics = clang::CompilerInstance::createDiagnostics(*files, options, &consumer, false);
   if (!clang::CompilerInvocation::CreateFromArgs(*invocation, arguments, *diagnostics)) return nullptr;
   clang::CompilerInstance compiler(invocation);
   compiler.setVirtualFileSystem(files);
-  compiler.createDiagnostics(new Messages(messages));
+  compiler.createDiagnostics(&consumer, false);
   clang::EmitLLVMOnlyAction action(&context);
   if (!compiler.ExecuteAction(action)) return nullptr;
   return action.takeModule();
