@@ -59,7 +59,7 @@ Kernel<Contraction> kernel_of(const detail::TextFacts& facts, const detail::Text
   using L = Lanewise<Level, S>;
   using M = microkernel_for<Level, S>;
   const auto work = [&](std::size_t i) { return reinterpret_cast<Work>(code.functions[i]); };
-  const double rate = rate_of<Level, S>() / (facts.calls_functions ? 4 : 1);
+  const double pairs = pairs_of<Level, S>() / (facts.calls_functions ? 4 : 1);
   const Geometry geometry{M::rows,
                           M::columns,
                           L::lanes,
@@ -69,8 +69,9 @@ Kernel<Contraction> kernel_of(const detail::TextFacts& facts, const detail::Text
                           sizeof(row_t<S>),
                           facts.info->commutative,
                           Level::has_half,
-                          rate,
-                          seconds_per_joined<S>};
+                          bytes_of_vectors<Level, S>,
+                          pairs,
+                          cycles_of_joined<S>};
   Kernel<Contraction> k;
   k.info = detail::make_info("host", Level::name, {}, detail::bits_of(detail::compiled_host_spaces{}), *facts.info);
   k.info.tile = {M::rows, M::columns, 0};
