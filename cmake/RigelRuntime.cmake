@@ -93,7 +93,7 @@ foreach(level IN LISTS levels)
     set(stem ${folder}/text_${level}_${element})
     configure_file(${template} ${stem}.cpp @ONLY)
     add_custom_command(OUTPUT ${stem}.bc DEPFILE ${stem}.d DEPENDS ${stem}.cpp
-      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_CXX_COMPILER} -std=c++20 -O2 -DNDEBUG -ffp-contract=off -fwrapv -fno-rtti -fPIC
+      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_CXX_COMPILER} -std=c++20 -O2 -DNDEBUG -ffp-contract=off -fwrapv -fno-rtti -fignore-exceptions -fPIC
         ${RIGEL_FLAGS_${level}} -Wall -Wextra -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/include
         -MD -MT ${stem}.bc -MF ${stem}.d -emit-llvm -c ${stem}.cpp -o ${stem}.bc
       COMMENT "Bitcode of the loops for texts of ${element} at level ${level}" VERBATIM)
