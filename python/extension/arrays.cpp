@@ -207,7 +207,8 @@ void Batch::broadcast(const Array& array, const char* name, int own_dimensions) 
     dimensions = count;
   }
   for (int i = 0; i < count; ++i) {
-    std::int64_t& extent = shape[static_cast<Size>(dimensions - count + i)];
+    const int at = dimensions - count + i;
+    std::int64_t& extent = shape[static_cast<Size>(at)];
     const std::int64_t own = array.shape[static_cast<Size>(i)];
     if (extent == 1)
       extent = own;
@@ -288,8 +289,9 @@ rigel_matrix* Matrices::add(const Array& array, int own_dimensions, bool transpo
   for (std::int64_t* one : {&g.matrix.row_stride, &g.matrix.column_stride})
     if ((one == &g.matrix.row_stride ? g.matrix.rows : g.matrix.columns) <= 1) *one = 1;
   for (int i = 0; i < leading; ++i) {
-    const Size from = static_cast<Size>(i), to = static_cast<Size>(batch_.dimensions - leading + i);
-    g.strides[to] = array.shape[from] == 1 ? 0 : array.strides[from];
+    const int at = batch_.dimensions - leading + i;
+    const auto from = static_cast<Size>(i);
+    g.strides[static_cast<Size>(at)] = array.shape[from] == 1 ? 0 : array.strides[from];
   }
   given_.push_back(g);
   return &given_.back().matrix;
