@@ -80,11 +80,9 @@ struct Outlets {
       case Reducer::sum: return visit(Sum{static_cast<detail::LaneSum<T>*>(shared)});
       case Reducer::log_sum_exp: return visit(Exponentials{static_cast<detail::LaneExponentials<T>*>(shared)});
       case Reducer::count_below: return visit(Counter{static_cast<std::int32_t*>(shared)});
-      case Reducer::smallest:
-      case Reducer::largest:
+      default:  // the k best: takes() declines reducers without an outlet. Cases for them would make a table of jumps, and spills.
         return visit(Best(launch.reducer == Reducer::largest, shared,
                           reinterpret_cast<typename Best::One*>(launch.states) + state * launch.count, launch.count));
-      default: return;
     }
   }
 };
@@ -288,9 +286,7 @@ __global__ void __launch_bounds__(join_threads)
       return Extremum<T, true, 1, threads, 1>::join(block, launch, state, apart, l, m, reinterpret_cast<Kept<T>*>(shared));
     case Reducer::count_below:
       return Counter<T, 1, threads, 1>::join(block, launch, state, apart, l, m, reinterpret_cast<std::int32_t*>(shared));
-    case Reducer::smallest:
-    case Reducer::largest: return Best::join(block, launch, state, apart, l, m, shared);
-    default: return;
+    default: return Best::join(block, launch, state, apart, l, m, shared);
   }
 }
 
