@@ -133,6 +133,81 @@ TEST_CASE_TEMPLATE("assign and nearest: hostile points, the reference's bits", E
     }
 }
 
+TEST_CASE_TEMPLATE("nearest: a point so far away that its distance is infinite", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  const auto x = support::matrix<float, Exec>(1, 1, {0}),
+             z = support::matrix<float, Exec>(10, 1, {0, 1, 2, 3, 4, 5, 6, 7, 8, 0x1p120});
+  const auto indices = support::matrix<int, Exec>(1, 10);
+  const auto distances = support::matrix<float, Exec>(1, 10);
+  rigel::ReduceOptions options{.require = rigel::Promise::reference_bits};
+  if constexpr (!support::on_host<Exec>) options.kernel = "cuda.mma";
+  rigel::nearest(exec, x, z, metric::squared_euclidean{}, 10, indices, distances, options);
+  exec.fence();
+  CHECK(support::values(indices) == Values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(support::values(distances) == Values{0, 1, 4, 9, 16, 25, 36, 49, 64, infinity});
+}
+
+/// The one or the `count` nearest, of x in several pieces of rows; row m must be row m % period of `expected`.
+template <class Exec>
+void check_pieces(const Values& of_rows, const Values& of_columns, int m, int n, int k, int count, std::size_t limit,
+                  bool exclude_self, const Results& expected, int period) {
+  const Exec exec;
+  const auto x = support::matrix<float, Exec>(m, k, of_rows), z = support::matrix<float, Exec>(n, k, of_columns);
+  const rigel::ReduceOptions options{.exclude_self = exclude_self, .kernel = "cuda.mma", .workspace_limit = limit};
+  const int results = std::max(count, 1);
+  const auto indices = support::matrix<int, Exec>(m, results);
+  const auto distances = support::matrix<float, Exec>(m, results);
+  if (count == 0)
+    rigel::assign(exec, x, z, metric::squared_euclidean{}, Kokkos::subview(indices, Kokkos::ALL, 0),
+                  Kokkos::subview(distances, Kokkos::ALL, 0), options);
+  else
+    rigel::nearest(exec, x, z, metric::squared_euclidean{}, count, indices, distances, options);
+  exec.fence();
+  const Values places = support::values(indices), values = support::values(distances);
+  int wrong = 0;
+  for (int row = 0; row < m; ++row)
+    for (int i = 0; i < results; ++i) {
+      const std::size_t found = at(row, results, i), right = at(row % period, results, i);
+      wrong += places[found] != expected.indices[right] || values[found] != expected.values[right];
+    }
+  CAPTURE(m);
+  CAPTURE(count);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE_TEMPLATE("assign and nearest: several pieces of rows", Exec, RIGEL_TEST_SPACES) {
+  if constexpr (!support::on_host<Exec>) {
+    {
+      constexpr int m = 200000, n = 300, k = 16, period = 1000;  // pieces of 85632 rows
+      const Values some = points_of(Kind::ordinary, period, k, 5, false), z = points_of(Kind::ordinary, n, k, 6, false);
+      Values x;
+      for (int i = 0; i < m / period; ++i) x.insert(x.end(), some.begin(), some.end());
+      for (const int count : {0, 6})
+        check_pieces<Exec>(x, z, m, n, k, count, std::size_t{1} << 20, false,
+                           expected_of(some, z, period, n, k, false, false, count), period);
+    }
+    // The bits of a row's number: its nearest ones have one other bit. Pieces of 68224 rows.
+    constexpr int m = 70000, k = 17;
+    Values x(static_cast<std::size_t>(m) * k);
+    for (int row = 0; row < m; ++row)
+      for (int bit = 0; bit < k; ++bit) x[at(row, k, bit)] = row >> bit & 1;
+    for (const int count : {0, 3}) {
+      Results expected;
+      for (int row = 0; row < m; ++row) {
+        std::vector<int> others;
+        for (int bit = 0; bit < k; ++bit)
+          if ((row ^ 1 << bit) < m) others.push_back(row ^ 1 << bit);
+        std::ranges::sort(others);
+        for (std::size_t i = 0; i < static_cast<std::size_t>(std::max(count, 1)); ++i) {
+          expected.indices.push_back(others[i]);
+          expected.values.push_back(1);
+        }
+      }
+      check_pieces<Exec>(x, x, m, m, k, count, 5'870'000, true, expected, m);
+    }
+  }
+}
+
 template <class T, class Exec>
 void check_short(int m, int n, int k) {
   const Exec exec;

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -190,8 +191,8 @@ double gaussian(support::Random& random) {
   return sum;
 }
 
-enum class Kind { ordinary, far_away, scaled, large, tiny, duplicates, constant, lattice, outlier, close_pairs, last };
-const char* const names[] = {"ordinary",   "far away", "scaled",  "large",   "tiny",
+enum class Kind { ordinary, far_away, scaled, large, huge, tiny, duplicates, constant, lattice, outlier, close_pairs, last };
+const char* const names[] = {"ordinary",   "far away", "scaled",  "large",   "huge",       "tiny",
                              "duplicates", "constant", "lattice", "outlier", "close pairs"};
 
 Data data_of(Kind kind, int m, int n, int k, std::uint64_t seed) {
@@ -203,6 +204,7 @@ Data data_of(Kind kind, int m, int n, int k, std::uint64_t seed) {
       if (kind == Kind::far_away) g = 100 + 1e-3 * g;
       if (kind == Kind::scaled) g *= std::exp2(random.uniform(-30, 30));
       if (kind == Kind::large) g *= 1e19;
+      if (kind == Kind::huge) g *= 0x1p120;
       if (kind == Kind::tiny) g *= 1e-22;
       if (kind == Kind::constant) g = 3;
       if (kind == Kind::lattice) g = static_cast<double>(random.integer(-1, 1));
@@ -244,6 +246,46 @@ TEST_CASE("nearest bounds: certain rows have the chain's minimum and its place")
         d.exclude_self = true;
         CHECK(search(d, 16).wrong == 0);
       }
+}
+
+TEST_CASE("nearest bounds: points of any magnitude have finite halves") {
+  // The distance of the last column is infinite, but it exists.
+  for (int exponent = -149; exponent <= 127; ++exponent) {
+    Data d{1, 10, 1, {0}, {0, 1, 2, 3, 4, 5, 6, 7, 8, std::ldexp(1.f, exponent)}};
+    d.count = 10;
+    CAPTURE(exponent);
+    const Outcome outcome = search(d, 16);
+    CHECK(outcome.beyond == 0);
+    CHECK(outcome.wrong == 0);
+  }
+  for (std::uint32_t exponent = 0; exponent < 255; ++exponent) {
+    const float largest = std::bit_cast<float>(exponent << 23 | 0x7fffff),
+                scaled = nearest::power_of_two_of(nearest::exponent_of_scale(exponent << 23)) * largest;
+    CAPTURE(exponent);
+    CHECK(scaled < 64);
+    CHECK(scaled >= (exponent < 32 ? 0 : 32));
+  }
+}
+
+TEST_CASE("nearest bounds: parts that have columns") {
+  const auto check = []<int steps>(std::integral_constant<int, steps>) {
+    using L = nearest::Layout<steps>;
+    for (const std::int64_t n : {1, 2, 3, 8, 9, 24, 25, 31, 32, 33, 64, 65, 127, 200, 256, 257, 290, 1000, 1025, 5000}) {
+      std::vector<bool> filled(nearest::parts);
+      for (std::int64_t tile = 0; tile < L::tiles(n); ++tile)
+        for (std::int64_t group = 0; group < L::chunks * L::groups; ++group)
+          for (int q = 0; q < 4; ++q)
+            if (L::first_of_group(static_cast<std::uint32_t>(tile * L::chunks * L::groups + group), q) < n)
+              filled[static_cast<std::size_t>(tile % nearest::parts_of_lane * 4 + q)] = true;
+      CAPTURE(steps);
+      CAPTURE(n);
+      CHECK(L::filled_parts(n) == std::ranges::count(filled, true));
+    }
+  };
+  check(std::integral_constant<int, 1>{});
+  check(std::integral_constant<int, 2>{});
+  check(std::integral_constant<int, 4>{});
+  check(std::integral_constant<int, 8>{});
 }
 
 TEST_CASE("nearest bounds: rows of ordinary data are mostly certain") {

@@ -13,6 +13,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -186,8 +187,11 @@ template <class T, Reducer reducer>
 Found expected(const Scores<T>& scores, int count, bool exclude_self) {
   Found found(scores.rows, count);
   const rigel::Reduction p = found.problem(reducer, count);
-  const rigel::backends::reference::ReduceRow<T, reducer> row{rigel::detail::ReducedOutputs::of(p),
-                                                              rigel::detail::Below<T>::of(p), count, exclude_self};
+  const rigel::backends::reference::ReduceRow<T, reducer> row{.outputs = rigel::detail::ReducedOutputs::of(p),
+                                                              .below = rigel::detail::Below<T>::of(p),
+                                                              .bins = {},
+                                                              .count = count,
+                                                              .exclude_self = exclude_self};
   std::vector<rigel::detail::Found<T>> list(static_cast<std::size_t>(count));
   for (std::int64_t m = 0; m < scores.rows; ++m) row(scores.row(m), scores.columns, 0, m, list.data());
   return found;
@@ -280,7 +284,7 @@ Found actual(const Scores<T>& scores, int count, int slices, bool exclude_self) 
   return found;
 }
 
-enum class Data { ties, special, falling, rising, equal, not_numbers };
+enum class Data { ties, special, zeros, falling, rising, equal, not_numbers };
 
 template <class T>
 Scores<T> make(std::int64_t rows, std::int64_t columns, Data data) {
@@ -292,6 +296,7 @@ Scores<T> make(std::int64_t rows, std::int64_t columns, Data data) {
     score = data == Data::falling       ? -n
             : data == Data::rising      ? n
             : data == Data::equal       ? T(3)
+            : data == Data::zeros       ? (random.integer(0, 1) != 0 ? T(0) : -T(0))
             : data == Data::not_numbers ? std::numeric_limits<T>::quiet_NaN()
                                         : static_cast<T>(random.integer(-40, 40));
     if (data != Data::special) continue;
@@ -326,7 +331,8 @@ void check(std::int64_t rows, std::int64_t columns, int count, Data data, bool e
     int wrong = 0;
     for (std::size_t i = 0; i < right.values.size(); ++i) {
       const double x = right.values[i], y = found.values[i];
-      wrong += !(x == y || (x != x && y != y)) || right.indices[i] != found.indices[i];
+      const bool same = x == y ? std::signbit(x) == std::signbit(y) : x != x && y != y;
+      wrong += !same || right.indices[i] != found.indices[i];
     }
     CHECK(wrong == 0);
   }
@@ -337,9 +343,17 @@ void check_all(std::initializer_list<int> counts) {
   for (const int count : counts) {
     for (const std::int64_t columns : {0, 1, 65}) check<T, reducer, Tile>(7, columns, count, Data::ties, false);
     check<T, reducer, Tile>(35, 150, count, Data::special, true);
-    for (const Data data : {Data::falling, Data::rising, Data::equal, Data::not_numbers})
+    for (const Data data : {Data::zeros, Data::falling, Data::rising, Data::equal, Data::not_numbers})
       check<T, reducer, Tile>(9, 140, count, data, true);
     check<T, reducer, Tile>(3, 700, count, Data::special, false);
+  }
+}
+
+TEST_CASE("outlets: which reducers have one") {
+  for (int i = 0; i <= static_cast<int>(Reducer::monoid); ++i) {
+    const auto reducer = static_cast<Reducer>(i);
+    CAPTURE(rigel::name(reducer));
+    CHECK(reduce::has_outlet(reducer) == (reducer <= Reducer::count_below));
   }
 }
 

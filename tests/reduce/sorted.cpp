@@ -156,6 +156,49 @@ TEST_CASE_TEMPLATE("reduce: scores that are never stored, on CUDA cores", Exec, 
   }
 }
 
+TEST_CASE_TEMPLATE("reduce: the k best keep the sign of zeros", Exec, RIGEL_TEST_SPACES) {
+  // Zeros are equal. Sums of max_plus are −0 only if both terms are.
+  const Exec exec;
+  std::vector<std::string> all = kernels;
+  if constexpr (rigel::detail::space_of<Exec> == rigel::Space::cuda) all.push_back("cuda.reduce");
+  const auto a = support::matrix<float, Exec>(1, 1, {-0.});
+  const auto b = support::matrix<float, Exec>(1, 5, {0, -0., 1, -0., 0});
+  const auto values = support::matrix<float, Exec>(1, 4);
+  const auto indices = support::matrix<int, Exec>(1, 4);
+  for (const std::string& kernel : all) {
+    CAPTURE(kernel);
+    const auto check = [&](const auto& reducer, const Values& expected, const Values& places) {
+      rigel::reduce(exec, rigel::max_plus<float>{}, a, b, reducer, values, indices, {.kernel = kernel});
+      exec.fence();
+      const Values found = support::values(values);
+      CHECK(found == expected);
+      CHECK(support::values(indices) == places);
+      for (std::size_t i = 0; i < found.size(); ++i) CHECK(std::signbit(found[i]) == std::signbit(expected[i]));
+    };
+    check(reducer::smallest{4}, {0, -0., -0., 0}, {0, 1, 3, 4});
+    check(reducer::largest{4}, {1, 0, -0., -0.}, {2, 0, 1, 3});
+  }
+}
+
+TEST_CASE_TEMPLATE("reduce: few rows without columns do not read A", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  using Matrix = Kokkos::View<const float**, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged>;
+  const Matrix a(nullptr, 3, 32), b(nullptr, 0, 32);
+  rigel::ReduceOptions options;
+  if constexpr (rigel::detail::space_of<Exec> == rigel::Space::cuda) options.kernel = "cuda.reduce.l2_squared.f32.few";
+  const auto values = vector<float, Exec>(3);
+  const auto counts = vector<int, Exec>(3);
+  const auto best = support::matrix<float, Exec>(3, 2);
+  const rigel::l2_squared<float> s;
+  rigel::reduce(exec, s, a, rigel::transposed(b), reducer::minimum{}, values, options);
+  rigel::reduce(exec, s, a, rigel::transposed(b), reducer::count_below{1}, counts, options);
+  rigel::reduce(exec, s, a, rigel::transposed(b), reducer::smallest{2}, best, options);
+  exec.fence();
+  CHECK(support::values(values) == Values(3, infinity));
+  CHECK(support::values(counts) == Values(3, 0));
+  CHECK(support::values(best) == Values(6, infinity));
+}
+
 TEST_CASE_TEMPLATE("reduce: the best 4096 of 5000", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;
   check<rigel::l2_squared<float>, float>(exec, {1, 2, 5000, 2, 4096}, 0, {.kernel = "portable.strips"});

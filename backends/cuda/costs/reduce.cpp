@@ -36,11 +36,21 @@ double outlet_cycles(const Reduction& p, const Card& card, const simt::costs::Ti
   }
 }
 
-// Cycles of a block of rows for the entries that enter their lists, if scores come in random order: k, and k/n at the n-th score after them.
-double merge_cycles(const Reduction& p, const simt::costs::Tile& t, double columns) {
+// Instructions of warps for the entries that enter the list of a row, if scores come in random order: k, and k/n at the n-th score after
+// them.
+double merge_instructions(const Reduction& p, double columns) {
   if (!detail::keeps_many(p) || columns == 0) return 0;
   const double k = number(p.count), entries = k * (1 + std::log(std::max(columns / k, 1.)));
-  return t.m * entries * (merge_entry + merge_results * std::ceil(k / 32)) / 4;
+  return entries * (merge_entry + merge_results * std::ceil(k / 32));
+}
+// How many warps' instructions a multiprocessor issues at a time.
+constexpr double schedulers = 4;
+
+// How many units, of some bytes each, go into one launch: what the limit of the workspace takes and grids have.
+std::uint32_t units_of_launch(const Reduction& p, std::uint32_t units, std::size_t unit_bytes, int blocks) {
+  auto most = static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max() / blocks);
+  if (unit_bytes > 0) most = std::min(most, detail::workspace_limit(p) / unit_bytes);
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(most, 1, std::max(units, 1u)));
 }
 
 // Of few rows: of the bandwidths of memory and of the L2 cache, and of the instructions that a multiprocessor issues, what blocks reach.
@@ -56,15 +66,20 @@ std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s
   const auto multiprocessors = static_cast<double>(std::max(p.execution.multiprocessors, 1));
   const double resident = std::clamp(std::floor(card.shared_memory / (call.shared_bytes + 1024.)), 1., 8.);
   const auto tiles = static_cast<int>((p.scores.n + call.columns - 1) / call.columns);
+  const std::size_t slice_bytes = call.state_bytes * static_cast<std::size_t>(call.state_rows);  // of a unit
   Cut cut;
-  cut.units = cut.launch_units = call.units;
+  cut.units = call.units;
+  // Slices that fill the card, if the workspace takes those of all units.
+  const double units = std::max(call.units, 1u),
+               taken = number(static_cast<std::int64_t>(detail::workspace_limit(p))) /
+                       (units * std::max<double>(number(static_cast<std::int64_t>(slice_bytes)), 1));
   const auto slices = static_cast<int>(
-      std::clamp(std::floor(resident * multiprocessors / std::max(call.units, 1u)), 1., std::max(tiles, 1) * 1.));
+      std::clamp(std::floor(std::min(resident * multiprocessors / units, taken)), 1., std::max(tiles, 1) * 1.));
   cut.slice_tiles = (tiles + slices - 1) / slices;
   cut.slices = cut.slice_tiles == 0 ? 1 : (tiles + cut.slice_tiles - 1) / cut.slice_tiles;
-  cut.unit_bytes = cut.slices > 1 || call.always_has_state
-                       ? call.state_bytes * static_cast<std::size_t>(call.state_rows * cut.slices)
-                       : 0;
+  cut.unit_bytes = cut.slices > 1 || call.always_has_state ? slice_bytes * static_cast<std::size_t>(cut.slices) : 0;
+  cut.launch_units =
+      units_of_launch(p, call.units, cut.unit_bytes, cut.slices == 1 ? 1 : std::max(cut.slices, call.join_blocks));
   const double columns = number(call.units) * number(p.scores.n), steps = columns * number(p.scores.k),
                bytes = steps * s.element, b_bytes = bytes / std::max(call.units, 1u);
   const double lanes = s.of_doubles ? card.double_lanes : card.float_lanes;
@@ -74,9 +89,16 @@ std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s
   const double computing = steps *
                            (few_step * call.rows / lanes + few_read * (call.rows + 1) * s.operand / 16 / card.float_lanes) /
                            (few_issued * multiprocessors * card.clock);
-  const double rounds = std::ceil(number(cut.slices) * call.units / (resident * multiprocessors));
-  const double join = cut.slices == 1 ? 0 : card.next_launch_seconds + few_cycles / card.clock;
-  return {cut, card.launch_seconds + std::max(reading, computing) + rounds * few_cycles / card.clock + join};
+  const double launches = std::ceil(units / cut.launch_units), blocks = number(cut.slices) * cut.launch_units,
+               busy = std::min(blocks / multiprocessors, 1.);
+  const double rounds = launches * std::ceil(blocks / (resident * multiprocessors));
+  // Lists that are merged on one multiprocessor, each by a warp.
+  const double lists = std::ceil(launches * blocks / multiprocessors) * call.rows;
+  const double merges = lists * merge_instructions(p, number(cut.slice_tiles) * call.columns) / std::min(lists, schedulers);
+  const double later = (launches - 1) * card.next_launch_seconds;
+  const double join = cut.slices == 1 ? 0 : launches * (card.next_launch_seconds + few_cycles / card.clock);
+  return {cut, card.launch_seconds + later + std::max(reading, computing) / busy +
+                   (rounds * few_cycles + merges) / card.clock + join};
 }
 
 std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s, const simt::costs::Tile& t,
@@ -104,19 +126,15 @@ std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s
     cut.slices = cut.slice_tiles == 0 ? 1 : (call.column_tiles + cut.slice_tiles - 1) / cut.slice_tiles;
     if (cut.slices != slices) continue;
     cut.unit_bytes = slices > 1 || call.always_has_state ? call.state_bytes * static_cast<std::size_t>(t.m * slices) : 0;
-    cut.launch_units = call.units;
-    if (cut.unit_bytes > 0) {
-      const auto fits = static_cast<std::uint32_t>(
-          std::clamp<std::size_t>(detail::workspace_limit(p) / cut.unit_bytes, 1, std::max(call.units, 1u)));
-      // Launches of whole rounds of all multiprocessors.
-      const auto round = std::max(static_cast<std::uint32_t>(std::ceil(resident * multiprocessors / slices)), 1u);
-      cut.launch_units = fits < call.units && fits > round ? fits / round * round : fits;
-    }
-    cut.launch_units = std::min<std::uint32_t>(
-        cut.launch_units, static_cast<std::uint32_t>(std::numeric_limits<std::int32_t>::max() / slices));
+    if (slices > 1 && cut.unit_bytes > detail::workspace_limit(p)) break;
+    cut.launch_units = units_of_launch(p, call.units, cut.unit_bytes, slices == 1 ? 1 : std::max(slices, call.join_blocks));
+    // Launches of whole rounds of all multiprocessors.
+    const auto round = std::max(static_cast<std::uint32_t>(std::ceil(resident * multiprocessors / slices)), 1u);
+    if (cut.launch_units < call.units && cut.launch_units > round) cut.launch_units = cut.launch_units / round * round;
     const double launches = std::ceil(number(call.units) / cut.launch_units);
     const detail::Waves waves(number(cut.launch_units) * slices, multiprocessors, resident);
-    const double of_block = cut.slice_tiles * tile_cycles + slice_cycles + merge_cycles(p, t, number(cut.slice_tiles) * t.n);
+    const double of_block = cut.slice_tiles * tile_cycles + slice_cycles +
+                            t.m * merge_instructions(p, number(cut.slice_tiles) * t.n) / schedulers;
     const double blocks = waves.at_full_speed([&](double tiles) { return std::min(alone + (1 - alone) * (tiles - 1), 1.); });
     const double rows = number(cut.launch_units) * t.m;
     const double join =

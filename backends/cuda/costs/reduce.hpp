@@ -8,7 +8,7 @@
 
 namespace rigel::backends::reduce {
 
-/// How a call is cut. A unit is a tile of rows; its columns come in slices of so many tiles, and a launch has so many units.
+/// How a call is cut. Its workspace is within the call's limit, or that of one unit in one slice. A unit is a tile of rows; its columns come in slices of so many tiles, and a launch has so many units.
 struct Cut {
   int slices = 1, slice_tiles = 0;
   std::uint32_t units = 0, launch_units = 1;
@@ -22,6 +22,7 @@ namespace costs {
 struct Call {
   std::uint32_t units = 0;        // tiles of rows, of all matrices
   int column_tiles = 0;           // of a row
+  int join_blocks = 1;            // that join a unit's slices
   simt::costs::TileCall scores;   // all tiles
   int shared_bytes = 0;           // of a block
   std::size_t state_bytes = 0;    // of a row in the workspace, for each slice; 0: with one slice there is none
@@ -32,6 +33,7 @@ struct Call {
 struct FewCall {
   int rows = 1, columns = 128, state_rows = 4;
   std::uint32_t units = 0;
+  int join_blocks = 1;
   int shared_bytes = 0;
   std::size_t state_bytes = 0;
   bool always_has_state = false;

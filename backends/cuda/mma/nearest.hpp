@@ -10,10 +10,18 @@
 
 namespace rigel::backends::mma::nearest {
 
-/// Parts of a row's columns, from whose least bounds the limit of the k smallest follows.
-inline std::int64_t parts_of(const Contraction& s) {
-  return with_steps(s.k, [&](auto steps) {
-    return 4 * std::min<std::int64_t>(Layout<decltype(steps)::value>::tiles(s.n), parts_of_lane);
+/// Parts of a row's columns that have some, from whose least bounds the limit of the k smallest follows.
+inline std::int64_t parts_of(const Reduction& p) {
+  return with_steps(p.scores.k, [&](auto steps) {
+    return Layout<decltype(steps)::value>::filled_parts(p.scores.n) - (p.exclude_self ? 1 : 0);
+  });
+}
+
+/// The shared memory of a block of the search.
+inline int shared_bytes_of(const Reduction& p) {
+  return with_steps(p.scores.k, [&](auto steps) {
+    constexpr int of_least = Shape<decltype(steps)::value>::bytes, of_many = ManyShape<decltype(steps)::value>::bytes;
+    return p.reducer == Reducer::smallest ? of_many : of_least;
   });
 }
 
@@ -30,8 +38,10 @@ Status supports(const Kernel<Reduction>&, const Reduction& p) {
   if (s.batch != 1) return {Decline::batches, "takes single matrices"};
   if (s.k < 1 || s.k > largest_numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(largest_numbers)};
   if (s.n < 1 || s.n > (std::int64_t{1} << 31) - 1) return {Decline::extents, "takes N from 1 to 2^31 - 1"};
-  if (p.reducer == Reducer::smallest && s.n > listed_columns && parts_of(s) < p.count * 5 / 4)
+  if (p.reducer == Reducer::smallest && s.n > listed_columns && parts_of(p) < p.count * 5 / 4)
     return {Decline::extents, "N is too small for its sample of bounds"};
+  if (const int bytes = shared_bytes_of(p); bytes > p.execution.shared_memory)
+    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
   const std::size_t limit = detail::workspace_limit(p), bytes = Memory::of(s.m, s.n, s.k, limit).bytes;
   if (bytes > limit)
     return {Decline::extents, "B as halves and a part of the rows take " + std::to_string(bytes) + " bytes, more than the " +

@@ -34,10 +34,10 @@ struct Memory {
                 using L = Layout<decltype(steps)::value>;
                 return static_cast<std::size_t>(L::tiles(n)) * L::tile_bytes;
               }));
-    constexpr std::int64_t least = 1 << 16, block = 128;
+    constexpr std::int64_t least = 1 << 16, largest = 1 << 30, block = 128;
     constexpr std::size_t of_row = sizeof(unsigned) + sizeof(unsigned long long);
     const auto fit = static_cast<std::int64_t>(limit > at.list ? (limit - at.list) / of_row : 0) / block * block;
-    at.rows = std::min(m, std::max(fit, least));
+    at.rows = std::min({m, std::max(fit, least), largest});
     at.keys = at.list + detail::aligned(static_cast<std::size_t>(at.rows) * sizeof(unsigned));
     at.bytes = at.keys + detail::aligned(static_cast<std::size_t>(at.rows) * sizeof(unsigned long long));
     return at;

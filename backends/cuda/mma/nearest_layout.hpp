@@ -14,14 +14,17 @@
 
 namespace rigel::backends::mma::nearest {
 
-/// log2 S.
+/// log2 S, at least −122, of the bits of max |z − c|.
 RIGEL_FUNCTION int exponent_of_scale(unsigned largest) {
   const int exponent = exponent_of_largest - (static_cast<int>(largest >> 23) - 127);
-  return exponent < -100 ? -100 : exponent > 100 ? 100 : exponent;
+  return exponent > 100 ? 100 : exponent;
 }
 RIGEL_FUNCTION float power_of_two_of(int exponent) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
 }
+
+/// Of a row's columns the k smallest have so many parts: those that a lane has of every sixteenth tile.
+inline constexpr int parts_of_lane = 16, parts = 4 * parts_of_lane;
 
 /// How the prepared columns are cut. `Steps` times 16 numbers along K.
 template <int Steps>
@@ -35,6 +38,11 @@ struct Layout {
   static constexpr int chunk_bytes = chunk * numbers * 2, norm_bytes = chunk * 8;
   static constexpr int tile_bytes = chunks * (chunk_bytes + norm_bytes);  // first all halves, then all norms
   static std::int64_t tiles(std::int64_t n) { return (n + columns - 1) / columns; }
+  /// How many parts of n columns have some.
+  static std::int64_t filled_parts(std::int64_t n) {
+    const std::int64_t full = n / columns, rest = n % columns;
+    return full >= parts_of_lane ? parts : 4 * full + (rest >= 4 * group ? 4 : (rest + group - 1) / group);
+  }
 
   /// The column of a chunk that block j of eight has as its column c.
   RIGEL_MEMBER static constexpr int column(int j, int c) {

@@ -10,9 +10,7 @@
 
 namespace rigel::backends::mma::nearest {
 
-inline constexpr int most_results = 32;                                                          // of a row
-inline constexpr int listed_columns = 64;                                                        // of a row
-inline constexpr int parts_of_lane = 16, parts = 4 * parts_of_lane, pitch_of_parts = parts + 4;  // of a row's columns
+inline constexpr int most_results = 32, listed_columns = 64, pitch_of_parts = parts + 4;  // of a row
 
 /// A float as an integer whose order is the floats', and back.
 RIGEL_FUNCTION std::uint32_t ordered(float x) {

@@ -39,7 +39,9 @@ struct Few {
       case Reducer::minimum:
       case Reducer::maximum: return Extremum<false>::shared_bytes;
       case Reducer::count_below: return Counter::shared_bytes;
-      default: return Best::shared_bytes;
+      case Reducer::smallest:
+      case Reducer::largest: return Best::shared_bytes;
+      default: return 0;  // few_supports() declines it
     }
   }
   static constexpr int shared_bytes(Reducer reducer, std::int64_t k) {
@@ -57,9 +59,11 @@ struct Few {
       case Reducer::minimum: return visit(Extremum<false>{static_cast<Kept*>(shared)});
       case Reducer::maximum: return visit(Extremum<true>{static_cast<Kept*>(shared)});
       case Reducer::count_below: return visit(Counter{static_cast<std::int32_t*>(shared)});
-      default:
+      case Reducer::smallest:
+      case Reducer::largest:
         return visit(Best(launch.reducer == Reducer::largest, shared,
                           reinterpret_cast<typename Best::One*>(launch.states) + state * launch.count, launch.count));
+      default: return;
     }
   }
 };
@@ -94,9 +98,9 @@ __global__ void __launch_bounds__(Few<S, Rows>::threads, 2)
   const auto with_outlet = [&](const auto& use)
                                __attribute__((always_inline)) { Shape::visit(launch, of_outlet, state, use); };
   with_outlet([&](const auto& outlet) __attribute__((always_inline)) { outlet.begin(block); });
-  // Rows beyond the last one repeat it.
+  // Rows beyond the last one repeat it. Without columns A need not exist.
   const auto length = static_cast<int>(Shape::row_length(g.k));
-  for (int i = thread; i < Rows * length; i += threads) {
+  for (int i = thread; g.n > 0 && i < Rows * length; i += threads) {
     const int row = i / length, k = i - row * length;
     of_rows[i] = static_cast<Operand>(g.a.at(l, m0 + std::min(row, rows - 1), k));
   }

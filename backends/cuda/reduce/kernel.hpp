@@ -53,7 +53,8 @@ struct Outlets {
       case Reducer::largest: return Best::shared_bytes;
       case Reducer::sum: return Sum::shared_bytes;
       case Reducer::log_sum_exp: return Exponentials::shared_bytes;
-      default: return Counter::shared_bytes;
+      case Reducer::count_below: return Counter::shared_bytes;
+      default: return 0;  // takes() declines it
     }
   }
   /// Bytes of a row's state in a slice.
@@ -63,7 +64,8 @@ struct Outlets {
       case Reducer::maximum: return sizeof(Kept<T>);
       case Reducer::smallest:
       case Reducer::largest: return sizeof(typename Best::One) * static_cast<std::size_t>(count);
-      default: return sizeof(std::int32_t);
+      case Reducer::count_below: return sizeof(std::int32_t);
+      default: return 0;  // of sums, which have no slices
     }
   }
 
@@ -78,7 +80,7 @@ struct Outlets {
       case Reducer::sum: return visit(Sum{static_cast<detail::LaneSum<T>*>(shared)});
       case Reducer::log_sum_exp: return visit(Exponentials{static_cast<detail::LaneExponentials<T>*>(shared)});
       case Reducer::count_below: return visit(Counter{static_cast<std::int32_t*>(shared)});
-      default:
+      default:  // the k best: takes() declines reducers without an outlet. Cases for them would make a table of jumps, and spills.
         return visit(Best(launch.reducer == Reducer::largest, shared,
                           reinterpret_cast<typename Best::One*>(launch.states) + state * launch.count, launch.count));
     }

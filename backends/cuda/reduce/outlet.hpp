@@ -84,6 +84,20 @@ RIGEL_FUNCTION Kept<T> extremum(const Kept<T>& x, const Kept<T>& y) {
   return {second ? y.value : x.value, second ? y.n : x.n};
 }
 
+/// Whether a reducer has an outlet.
+constexpr bool has_outlet(Reducer r) {
+  switch (r) {
+    case Reducer::minimum:
+    case Reducer::maximum:
+    case Reducer::smallest:
+    case Reducer::largest:
+    case Reducer::sum:
+    case Reducer::log_sum_exp:
+    case Reducer::count_below: return true;
+    default: return false;
+  }
+}
+
 /// The block's rows in the outputs: matrix l, from row m on, `rows` of them; and in the states of this slice.
 struct Rows {
   std::int64_t l, m;
@@ -254,7 +268,7 @@ struct Lanes {
 // ---- the k best ------------------------------------------------------------------------------------------------------
 
 /// Numbers as unsigned keys in the order of results: ascending, or descending if `largest`. NaN, which counts as larger than all numbers, is
-/// last or first; zeros are equal.
+/// last or first; zeros are equal, and +0 is the value of their key.
 template <class T>
 struct Order {
   using Key = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -276,16 +290,30 @@ struct Order {
   }
 };
 
-/// A key and its column, ordered by both.
+/// A key and its column, below 2^31, ordered by both. The sign of a zero, which its key does not have, is the last bit of `place`: columns
+/// differ, so it changes no order.
 template <class Key>
 struct alignas(2 * sizeof(Key)) Entry {
   Key key;
-  std::uint32_t n;
+  std::uint32_t place;
   /// No score.
   RIGEL_MEMBER static constexpr Entry none() {
     return {std::numeric_limits<Key>::max(), std::numeric_limits<std::uint32_t>::max()};
   }
-  RIGEL_MEMBER bool precedes(const Entry& other) const { return key < other.key || (key == other.key && n < other.n); }
+  RIGEL_MEMBER bool precedes(const Entry& other) const {
+    return key < other.key || (key == other.key && place < other.place);
+  }
+  RIGEL_MEMBER std::int64_t n() const { return place >> 1; }
+  template <class T>
+  RIGEL_MEMBER static Entry of(const Order<T>& order, T value, std::int32_t n) {
+    const bool negative_zero = __builtin_bit_cast(Key, value) == Order<T>::sign;
+    return {order.key(value), static_cast<std::uint32_t>(n) << 1 | std::uint32_t{negative_zero}};
+  }
+  template <class T>
+  RIGEL_MEMBER T value(const Order<T>& order) const {
+    const T v = order.value(key);
+    return v == 0 && (place & 1) ? -v : v;
+  }
 };
 
 /// How many entries of a row wait in shared memory: one for each lane of a warp, which merges them.
@@ -424,10 +452,7 @@ struct Best {
  private:
   template <int most>
   RIGEL_MEMBER One entry(const Part<T, most>& part, int i) const {
-    One e;
-    e.key = order.key(part(i));
-    e.n = static_cast<std::uint32_t>(part.n + i * part.step);
-    return e;
+    return One::of(order, part(i), part.n + i * part.step);
   }
 
   /// Gathers the `pending` ones of a thread's entries that precede the last one of the row's list, and merges when a row's place is full. All
@@ -476,7 +501,7 @@ struct Best {
 
   RIGEL_MEMBER void store(const Launch<T>& launch, const One& e, std::int64_t l, std::int64_t m, std::int64_t i) const {
     const bool exists = e.key != One::none().key;
-    const detail::Found<T> found{exists ? order.value(e.key) : T(0), exists ? std::int64_t{e.n} : detail::no_place};
+    const detail::Found<T> found{exists ? e.value(order) : T(0), exists ? e.n() : detail::no_place};
     if (order.largest)
       launch.outputs.template store<true>(found, l, m, i);
     else

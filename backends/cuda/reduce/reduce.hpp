@@ -90,7 +90,7 @@ Status takes(const Reduction& p) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - ShapeOf<S>::n;
   if (!q.kernel.empty())
     return {Decline::name, "computes its scores itself, the call names '" + std::string(q.kernel) + "' for them"};
-  if (p.reducer == Reducer::all_below) return {Decline::other, "does not list scores"};
+  if (!has_outlet(p.reducer)) return {Decline::other, std::string("has no ") + name(p.reducer)};
   if (detail::keeps_many(p) && p.count > most_best)
     return {Decline::extents, "keeps at most " + std::to_string(most_best) + " results of a row"};
   if (const Status status = detail::finish_supports<detail::ProgramFinish>(q); !status) return status;
@@ -120,6 +120,7 @@ double cost(const Kernel<Reduction>&, const Reduction& p, Plan& plan) {
   call.units = static_cast<std::uint32_t>(units_of<S>(p));
   call.column_tiles = static_cast<int>(simt::columns_of<S, Shape>(p.scores));
   call.scores = simt::tile_call<S, Shape>(p.scores);
+  call.join_blocks = Shape::m / rows_of_join(detail::keeps_many(p));
   call.shared_bytes = shared_bytes_of<S>(p);
   call.state_bytes = OutletsOf<S>::state_bytes(p.reducer, p.count);
   call.always_has_state = detail::keeps_many(p);
@@ -128,22 +129,26 @@ double cost(const Kernel<Reduction>&, const Reduction& p, Plan& plan) {
   return seconds;
 }
 
+/// Enqueues a kernel of a call.
+inline void enqueue_kernel(const Kernel<Reduction>& kernel, const Reduction& p, const void* function, unsigned blocks,
+                           int threads, int bytes, void** arguments) {
+  const cudaError_t status =
+      cudaLaunchKernel(function, dim3(blocks), dim3(static_cast<unsigned>(threads)), arguments,
+                       static_cast<std::size_t>(bytes), static_cast<cudaStream_t>(p.execution.stream));
+  if (status != cudaSuccess) cuda::check(status, std::string(p.function) + ": launch of " + kernel.info.name);
+}
+
 /// Enqueues a kernel that takes the launch's arguments, and what joins its slices.
 template <class T, class Enqueue>
 void launch_units(const Kernel<Reduction>& kernel, const Reduction& p, const Cut& cut, Launch<T> launch, int rows_of_unit,
                   const Enqueue& enqueue) {
-  const auto check = [&] {
-    if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess)
-      cuda::check(status, std::string(p.function) + ": launch of " + kernel.info.name);
-  };
   for (launch.first = 0; launch.first < cut.units; launch.first += launch.units) {
     launch.units = std::min(cut.launch_units, cut.units - launch.first);
     enqueue(launch, launch.units * static_cast<unsigned>(cut.slices));
-    check();
     if (cut.slices == 1) continue;
     const auto blocks = launch.units * static_cast<unsigned>(rows_of_unit / rows_of_join(detail::keeps_many(p)));
-    join_slices<T><<<blocks, join_threads, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(launch, rows_of_unit);
-    check();
+    void* list[] = {&launch, &rows_of_unit};
+    enqueue_kernel(kernel, p, reinterpret_cast<const void*>(&join_slices<T>), blocks, join_threads, 0, list);
   }
 }
 
@@ -189,9 +194,7 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, 
     typename Step::Parameters parameters;
     launch_units(kernel, p, cut, launch, Shape::m, [&](Launch<T>& units, unsigned blocks) {
       void* list[] = {&arguments, &units, &parameters};
-      cudaLaunchKernel(function, dim3(blocks), dim3(Shape::threads), list,
-                       static_cast<std::size_t>(shared_bytes<S, Step, a, b>(p.reducer)),
-                       static_cast<cudaStream_t>(p.execution.stream));
+      enqueue_kernel(kernel, p, function, blocks, Shape::threads, shared_bytes<S, Step, a, b>(p.reducer), list);
     });
   });
 }
@@ -205,6 +208,11 @@ void with_few(const Reduction& p, const Visit& visit) {
     visit.template operator()<Few<S, 1>>();
   else
     visit.template operator()<Few<S, 8>>();
+}
+
+template <class Shape>
+std::int64_t few_units_of(const Reduction& p) {
+  return p.scores.batch * ((p.scores.m + Shape::rows - 1) / Shape::rows);
 }
 
 template <class S>
@@ -222,7 +230,9 @@ Status few_supports(const Kernel<Reduction>&, const Reduction& p) {
     return {Decline::layout, "takes a B whose columns are contiguous along K, whole vectors of 16 bytes"};
   Status status;
   with_few<S>(p, [&]<class Shape>() {
-    status = Shape::row_bytes(q.k) > Shape::most_row_bytes
+    status = few_units_of<Shape>(p) > std::numeric_limits<std::int32_t>::max()
+                 ? Status{Decline::extents, "there are more than 2^31 - 1 parts of rows"}
+             : Shape::row_bytes(q.k) > Shape::most_row_bytes
                  ? Status{Decline::extents, "K is too large for the rows in shared memory"}
                  : fits(p, Shape::shared_bytes(p.reducer, q.k));
   });
@@ -237,7 +247,8 @@ double few_cost(const Kernel<Reduction>&, const Reduction& p, Plan& plan) {
     call.rows = Shape::rows;
     call.columns = Shape::threads;
     call.state_rows = Shape::states;
-    call.units = static_cast<std::uint32_t>(p.scores.batch * ((p.scores.m + Shape::rows - 1) / Shape::rows));
+    call.units = static_cast<std::uint32_t>(few_units_of<Shape>(p));
+    call.join_blocks = Shape::states / rows_of_join(detail::keeps_many(p));
     call.shared_bytes = Shape::shared_bytes(p.reducer, p.scores.k);
     call.state_bytes = OutletsOf<S>::state_bytes(p.reducer, p.count);
     call.always_has_state = detail::keeps_many(p);
@@ -258,13 +269,11 @@ void few_run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& pl
     const auto function = reinterpret_cast<const void*>(&reduce_few<S, Shape::rows>);
     static cuda::LaunchFacts facts;
     facts.find(function, std::min(Shape::most_shared_bytes, most_dynamic_bytes(p)), p.execution.device, kernel.info.name);
-    launch_units(kernel, p, cut, launch_of<T>(p, cut, Shape::rows, workspace), Shape::states,
-                 [&](Launch<T>& units, unsigned blocks) {
-                   void* list[] = {&arguments, &units};
-                   cudaLaunchKernel(function, dim3(blocks), dim3(Shape::threads), list,
-                                    static_cast<std::size_t>(Shape::shared_bytes(p.reducer, p.scores.k)),
-                                    static_cast<cudaStream_t>(p.execution.stream));
-                 });
+    launch_units(
+        kernel, p, cut, launch_of<T>(p, cut, Shape::rows, workspace), Shape::states, [&](Launch<T>& units, unsigned blocks) {
+          void* list[] = {&arguments, &units};
+          enqueue_kernel(kernel, p, function, blocks, Shape::threads, Shape::shared_bytes(p.reducer, p.scores.k), list);
+        });
   });
 }
 
