@@ -101,11 +101,10 @@ class Bench {
                                                               rigel::cdist_workspace_size(exec_, x, z, d, metric) + 256);
     options.workspace.data = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 255) / 256 * 256);
     options.workspace.bytes = memory.size() - 256;
-    rigel::detail::with_cdist(exec_, x, z, d, metric, rigel::epilogue::Program{}, options,
-                              [&](rigel::Contraction p, const rigel::detail::RowPass* pass) {
-                                for (const auto& candidate : rigel::detail::cdist_candidates(std::move(p), pass))
-                                  if (candidate.chosen) row.kernel = candidate.kernel->info.name;
-                              });
+    rigel::detail::with_cdist(exec_, x, z, d, metric, rigel::epilogue::Program{}, options, [&](rigel::detail::Cdist call) {
+      for (const auto& candidate : rigel::detail::cdist_candidates(std::move(call)))
+        if (candidate.chosen) row.kernel = candidate.kernel->info.name;
+    });
     row.seconds = bench::seconds_of(watch_, [&] { rigel::cdist(exec_, x, z, d, metric, options); });
 #ifdef KOKKOS_ENABLE_CUDA
     row.of_ceiling = bench::metric_floor(exec_, row.metric, points, row.k) / row.seconds;

@@ -95,8 +95,8 @@ Task cosines(bench::Runner& runner, const Exec& exec, int n, int k) {
             if (on_cuda_cores) options.kernel = "cuda.simt";
             Time time;
             rigel::detail::with_cdist(exec, x, z, d, metric, rigel::epilogue::Program{}, options,
-                                      [&](rigel::Contraction p, const rigel::detail::RowPass* pass) {
-                                        for (const auto& candidate : rigel::detail::cdist_candidates(std::move(p), pass))
+                                      [&](rigel::detail::Cdist call) {
+                                        for (const auto& candidate : rigel::detail::cdist_candidates(std::move(call)))
                                           if (candidate.chosen) time.kernel = candidate.kernel->info.name;
                                       });
             time.seconds = bench::seconds_of(runner.watch(), [&] { rigel::cdist(exec, x, z, d, metric, options); });
