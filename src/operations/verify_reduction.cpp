@@ -461,10 +461,20 @@ std::vector<Case> cases() {
                         .specials = number % 3 == 2});
         ++number;
       }
-  // Steps along K of cuda.mma's nearest beyond those of the extents above, for as many results as need both of a lane's.
+  // K of cuda.mma's nearest beyond those of the extents above, which take kernels of their own.
   for (const std::int64_t k : {48, 100})
     for (const Reducer r : {Reducer::minimum, Reducer::smallest})
-      list.push_back({.reducer = r, .count = r == Reducer::smallest ? 20 : 1, .m = 37, .n = 900, .k = k, .gap = 1});
+      list.push_back({.reducer = r,
+                      .count = r == Reducer::smallest ? 20 : 1,
+                      .batch = 1,
+                      .m = 37,
+                      .n = 900,
+                      .k = k,
+                      .gap = 1,
+                      .limit = 0,
+                      .self = false,
+                      .columns_first = false,
+                      .specials = false});
   return list;
 }
 

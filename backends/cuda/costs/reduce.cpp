@@ -71,8 +71,8 @@ std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s
   cut.units = call.units;
   // Slices that fill the card, if the workspace takes those of all units.
   const double units = std::max(call.units, 1u),
-               taken = number(static_cast<std::int64_t>(detail::workspace_limit(p))) /
-                       (units * std::max<double>(number(static_cast<std::int64_t>(slice_bytes)), 1));
+               taken = static_cast<double>(detail::workspace_limit(p)) /
+                       (units * static_cast<double>(std::max<std::size_t>(slice_bytes, 1)));
   const auto slices = static_cast<int>(
       std::clamp(std::floor(std::min(resident * multiprocessors / units, taken)), 1., std::max(tiles, 1) * 1.));
   cut.slice_tiles = (tiles + slices - 1) / slices;

@@ -8,7 +8,8 @@
 
 namespace rigel::backends::reduce {
 
-/// How a call is cut. Its workspace is within the call's limit, or that of one unit in one slice. A unit is a tile of rows; its columns come in slices of so many tiles, and a launch has so many units.
+/// How a call is cut. A unit is a tile of rows; its columns come in slices of so many tiles, and a launch has so many units. The workspace
+/// is within the call's limit, or that of one unit in one slice.
 struct Cut {
   int slices = 1, slice_tiles = 0;
   std::uint32_t units = 0, launch_units = 1;
