@@ -147,6 +147,37 @@ TEST_CASE("text cache: a folder or a file that others can write is not used") {
   CHECK(make("1.5") == compiled);
 }
 
+TEST_CASE("text cache: folders on the way are made, may be open to a group, and may be links") {
+  if (!texts::can_compile()) return;
+  const Folder folder("base");
+  unsetenv("RIGEL_CACHE_DIR");
+  const char* const before = std::getenv("XDG_CACHE_HOME");
+  const std::string kept = before ? before : "";
+  const fs::path base = folder.path() / "caches";
+  setenv("XDG_CACHE_HOME", base.c_str(), 1);
+  fs::create_directories(base / "rigel");
+  chmod((base / "rigel").c_str(), 0775);  // as another program may have made it
+  CHECK(make("1.5") == compiled);
+  CHECK(make("1.5") == from_disk);
+  struct stat s = {};
+  REQUIRE(stat((base / "rigel" / "texts").c_str(), &s) == 0);
+  CHECK((s.st_mode & 0777) == 0700);
+  if (before)
+    setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+  else
+    unsetenv("XDG_CACHE_HOME");
+  // Parents of a folder of the user's choice.
+  setenv("RIGEL_CACHE_DIR", (folder.path() / "some" / "where").c_str(), 1);
+  CHECK(make("1.5") == compiled);
+  CHECK(make("1.5") == from_disk);
+  // A link to a folder.
+  fs::create_directory_symlink(folder.path() / "some" / "where", folder.path() / "link");
+  setenv("RIGEL_CACHE_DIR", (folder.path() / "link").c_str(), 1);
+  CHECK(make("1.5") == from_disk);
+  CHECK(make("2.5") == compiled);
+  CHECK(make("2.5") == from_disk);
+}
+
 TEST_CASE("text cache: what cannot be written is no error, and RIGEL_CACHE=off neither reads nor writes") {
   if (!texts::can_compile()) return;
   const Folder folder("off");
