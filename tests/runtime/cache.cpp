@@ -192,6 +192,27 @@ TEST_CASE("text cache: what cannot be written is no error, and RIGEL_CACHE=off n
   CHECK(folder.files().size() == 1);
 }
 
+TEST_CASE("text cache: what a long text says is in its object once, and its loops stay loops") {
+  if (!texts::can_compile()) return;
+  const auto size_of = [](const std::string& multiply, float expected) {
+    const Folder folder("size");
+    rigel::runtime::release_kernels();
+    CHECK(texts::product(Semiring({.multiply = multiply, .add = "x + y"}), 3.f, 1.f) == expected);
+    return fs::file_size(folder.files().at(0));
+  };
+  const auto repeated = [](const std::string& first, const std::string& part, int count) {
+    std::string text = first;
+    for (int i = 0; i < count; ++i) text += part;
+    return text + "return d;";
+  };
+  const std::uintmax_t small = size_of("a * b", 3);
+  // Bytes of machine code for each operation, and not for each of the twenty places that call it.
+  const std::uintmax_t divisions = 600, bytes = 16;
+  CHECK(size_of(repeated("auto d = a; ", "d=d/b;", 600), 3) <= small + divisions * bytes);
+  const std::uintmax_t loops = 60, bytes_of_loop = 256;
+  CHECK(size_of(repeated("auto d = a; ", "for(int i=0;i<32;++i)d=d/b+i*(b-1);", 60), 3) <= small + loops * bytes_of_loop);
+}
+
 TEST_CASE("text cache: a kernel outlives release_kernels() while a semiring has it") {
   if (!texts::can_compile()) return;
   const Semiring s({.multiply = "a * b * 5.5", .add = "x + y"});
