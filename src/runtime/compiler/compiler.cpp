@@ -378,8 +378,8 @@ const char* build() {
     llvm::SmallString<0> all;
     for (const Bitcode& one : bitcodes()) all += llvm::StringRef(one.begin, static_cast<std::size_t>(one.end - one.begin));
     const llvm::XXH128_hash_t digest = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(all));
-    return "Rigel " RIGEL_VERSION ", LLVM " LLVM_VERSION_STRING ", loops " + llvm::utohexstr(digest.high64) +
-           llvm::utohexstr(digest.low64);
+    return std::string("Rigel " RIGEL_VERSION ", sources ") + rigel_text_sources + ", LLVM " LLVM_VERSION_STRING ", loops " +
+           llvm::utohexstr(digest.high64) + llvm::utohexstr(digest.low64);
   }();
   return text.c_str();
 }
