@@ -10,9 +10,13 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
@@ -48,11 +52,23 @@ class Copy {
   Copy& operator=(const Copy&) = delete;
   const fs::path& path() const { return path_; }
 
-  // Whether the copy finds its library, when it is started by a command in a folder.
-  bool finds(const std::string& folder, const std::string& command, const std::string& variables = "") const {
-    const std::string all = "cd '" + (path_ / folder).string() + "' && RIGEL_TEST_RUNTIME=1 " + variables + " " + command +
-                            " '--test-case=text: a build with librigel_runtime.so finds it' > /dev/null";
-    return std::system(all.c_str()) == 0;
+  // Whether the copy finds its library, when it is started by a name in a folder, with variables of the environment.
+  bool finds(const std::string& folder, const std::string& name,
+             const std::vector<std::pair<std::string, std::string>>& variables = {}) const {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::string all = name, test = "--test-case=text: a build with librigel_runtime.so finds it";
+      char* const arguments[] = {all.data(), test.data(), nullptr};
+      setenv("RIGEL_TEST_RUNTIME", "1", 1);
+      for (const auto& [variable, value] : variables) setenv(variable.c_str(), value.c_str(), 1);
+      dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
+      dup2(STDOUT_FILENO, STDERR_FILENO);
+      if (chdir((path_ / folder).c_str()) == 0) execvp(arguments[0], arguments);
+      _exit(2);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
 
  private:
@@ -72,10 +88,10 @@ TEST_CASE("text: librigel_runtime.so is found next to the program however that w
   const Copy copy;
   const fs::path own = copy.path() / "bin" / "librigel_runtime.so";
   fs::create_symlink(built_library(), own);
-  const std::string elsewhere = "RIGEL_TEST_FOLDER='" + (copy.path() / "elsewhere").string() + "'";
+  const std::pair<std::string, std::string> elsewhere = {"RIGEL_TEST_FOLDER", (copy.path() / "elsewhere").string()};
   CHECK(copy.finds("bin", "./program"));
-  CHECK(copy.finds("bin", "./program", elsewhere));
-  CHECK(copy.finds("elsewhere", "program", "PATH='" + (copy.path() / "bin").string() + "':\"$PATH\""));
+  CHECK(copy.finds("bin", "./program", {elsewhere}));
+  CHECK(copy.finds("elsewhere", "program", {{"PATH", (copy.path() / "bin").string()}}));
   CHECK(copy.finds("elsewhere", "../bin/program"));
   // One of another build ends the search as little as one that is missing.
   fs::remove(own);
@@ -140,8 +156,9 @@ TEST_CASE("text: the compiler prints nothing, and gives back what it says") {
 
 TEST_CASE("text: a thread with little stack can compile") {
   if (!texts::can_compile()) return;
-  rigel::runtime::Semiring semiring(
-      {.multiply = "auto d = a - b; for (int i = 0; i < 3; ++i) d = exp(d) * 0.375; return d;", .add = "x + y"});
+  std::string text = "auto d = a - b; for (int i = 0; i < 3; ++i) d = exp(d) * 0.375";
+  for (int i = 0; i < 150; ++i) text += " + 0";  // operators inside each other
+  rigel::runtime::Semiring semiring({.multiply = text + "; return d;", .add = "x + y"});
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   REQUIRE(pthread_attr_setstacksize(&attributes, 256 << 10) == 0);

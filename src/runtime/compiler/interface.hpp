@@ -42,7 +42,7 @@ struct RigelRuntime {
 };
 
 /// The digest of the sources that both sides are compiled from, in hexadecimal digits: each side has its own.
-extern const char rigel_text_sources[];
+extern __attribute__((visibility("hidden"))) const char rigel_text_sources[];
 
 /// The only symbol that librigel_runtime.so exports.
 const RigelRuntime* rigel_runtime();
