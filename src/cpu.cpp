@@ -12,12 +12,25 @@ const Cpu& table_cpu() {
   return row;
 }
 
+// The processor's name in the contents of /proc/cpuinfo. On AArch64 these have numbers instead: of who made it, and of what.
+namespace detail {
+std::string cpu_name_in(std::istream& info);
+}
+std::string detail::cpu_name_in(std::istream& info) {
+  std::string maker, part;
+  for (std::string line; std::getline(info, line);) {
+    const auto colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    if (line.starts_with("model name")) return line.substr(colon + 2);
+    if (line.starts_with("CPU implementer") && maker.empty()) maker = line.substr(colon + 2);
+    if (line.starts_with("CPU part") && part.empty()) part = line.substr(colon + 2);
+  }
+  return maker.empty() || part.empty() ? "host" : "CPU implementer " + maker + ", part " + part;
+}
+
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (const auto colon = line.find(": "); line.starts_with("model name") && colon != std::string::npos)
-      return line.substr(colon + 2);
-  return "host";
+  return detail::cpu_name_in(info);
 }
 
 const Cpu& cpu_of(const Execution& execution) {
@@ -27,7 +40,8 @@ const Cpu& cpu_of(const Execution& execution) {
   static const Cpu& machine = *[] {
     const FoundProfile found = find_profile(cpu_name(), 0);
     auto* const cpu = new Cpu(found.is_used ? with_profile(table_cpu(), found.profile) : table_cpu());
-    cpu->profile = *new std::string(found.note);
+    static const std::string& note = *new std::string(found.note);
+    cpu->profile = note;
     return cpu;
   }();
   return machine;

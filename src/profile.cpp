@@ -11,7 +11,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <forward_list>
 #include <fstream>
+#include <mutex>
 #include <span>
 
 namespace rigel {
@@ -324,7 +326,10 @@ FoundProfile find_profile(std::string_view device, int compute_capability) {
 Card tuned(Card card, std::string_view device) {
   const FoundProfile found = find_profile(device, card.compute_capability);
   if (found.is_used) card = with_profile(card, found.profile);
-  card.profile = *new std::string(found.note);  // as long as the card: until the program ends
+  static std::mutex mutex;
+  static auto& notes = *new std::forward_list<std::string>;  // as long as any card: until the program ends
+  const std::lock_guard lock(mutex);
+  card.profile = notes.emplace_front(found.note);
   return card;
 }
 

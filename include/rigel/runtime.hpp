@@ -59,7 +59,8 @@ class Semiring {
   /// caret under the place in the text if one is not a text of the language, or if types, names or numbers are not as described.
   explicit Semiring(const Texts& texts);
 
-  /// Sets a hyperparameter. No value makes anything be compiled again. Throws Error(invalid_argument) if there is none of that
+  /// Sets a hyperparameter. No value makes anything be compiled again. Must not run during a call with the same object, which
+  /// reads the values; copies have their own. Throws Error(invalid_argument) if there is none of that
   /// name, or if the accumulator is an integer and cannot hold the value.
   void set(std::string_view name, double value);
   double get(std::string_view name) const;

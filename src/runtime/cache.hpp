@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The disk cache: one file for each object, named by the digest of all that the object depends on. RIGEL_CACHE=off switches it
-// off; RIGEL_CACHE_DIR names its folder, which is else $XDG_CACHE_HOME/rigel or ~/.cache/rigel.
+// off; RIGEL_CACHE_DIR names its folder, which is else $XDG_CACHE_HOME/rigel/texts or
+// ~/.cache/rigel/texts.
 #pragma once
 
 #include "digest.hpp"

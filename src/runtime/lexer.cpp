@@ -5,17 +5,32 @@
 
 #include "text.hpp"
 
+#include <algorithm>
+
 namespace rigel::runtime {
 
 void refuse_text(std::string_view function, std::string_view text, int line, int column, const std::string& message) {
   std::string_view row = text;
   for (int i = 1; i < line && row.find('\n') != row.npos; ++i) row.remove_prefix(row.find('\n') + 1);
   row = row.substr(0, row.find('\n'));
-  std::string shown;
+  // Of a long line, what is near.
+  constexpr std::size_t near = 60;
+  std::size_t at = static_cast<std::size_t>(column > 1 ? column - 1 : 0);
+  std::string before, after;
+  if (at > near && row.size() > 2 * near) {
+    row.remove_prefix(std::min(at - near, row.size()));
+    before = "...";
+    at = before.size() + near;
+  }
+  if (row.size() > at + near && row.size() > 2 * near) {
+    row = row.substr(0, at + near - before.size());
+    after = "...";
+  }
+  std::string shown = before;
   for (const char c : row) shown += c >= ' ' && c < 127 ? c : ' ';
   throw Error(Code::invalid_argument, "runtime::Semiring: " + std::string(function) + ", line " + std::to_string(line) +
-                                          ", column " + std::to_string(column) + ": " + message + "\n  " + shown + "\n  " +
-                                          std::string(static_cast<std::size_t>(column > 1 ? column - 1 : 0), ' ') + "^");
+                                          ", column " + std::to_string(column) + ": " + message + "\n  " + shown + after +
+                                          "\n  " + std::string(at, ' ') + "^");
 }
 
 namespace {
@@ -57,6 +72,8 @@ class Lexer {
         take();
       } else if (c == '/' && peek(1) == '/') {
         while (at_ < text_.size() && peek() != '\n') take();
+      } else if (c == '/' && peek(1) == '*') {
+        refuse("'/*' is no sign of the language, whose comments begin with '//'");
       } else {
         return;
       }

@@ -3,51 +3,77 @@
 
 #include <rigel/config.hpp>
 
+#include <filesystem>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 
 #include <dlfcn.h>
+#ifdef __GLIBC__
+#include <link.h>
+#endif
 
 namespace rigel::runtime {
 namespace {
 
 constexpr const char* file = "librigel_runtime.so";
 
-// The folder of the object file that holds this function, which ends with '/'.
-std::string own_folder() {
+// The folder of the object file that holds this function; empty if it is not known. The loader calls the program "", and dladdr() what the
+// caller of the program wrote, which may be relative to another folder.
+std::filesystem::path own_folder() {
+#ifdef __GLIBC__
   Dl_info info = {};
-  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || !info.dli_fname) return {};
-  const std::string_view path = info.dli_fname;
-  const auto end = path.rfind('/');
-  return end == path.npos ? std::string() : std::string(path.substr(0, end + 1));
+  const link_map* map = nullptr;
+  if (dladdr1(reinterpret_cast<const void*>(&own_folder), &info, reinterpret_cast<void**>(const_cast<link_map**>(&map)),
+              RTLD_DL_LINKMAP) == 0 ||
+      !map)
+    return {};
+  std::filesystem::path path = map->l_name;
+  std::error_code error;
+  if (path.empty()) path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return path.is_absolute() ? path.parent_path() : std::filesystem::path();
+#else
+  return {};
+#endif
 }
 
-const RigelRuntime* open(std::string& reason) {
-  const std::string own = own_folder();
-  void* handle = nullptr;
-  for (const std::string& path :
-       {own.empty() ? std::string() : own + file, own.empty() ? std::string() : own + "../lib/" + file,
-        std::string(RIGEL_RUNTIME_PLACE), std::string(file)}) {
-    if (!path.empty()) handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle) break;
-  }
+// A library of this build; null, with the reason, if there is none at `path`.
+const RigelRuntime* open_at(const std::string& path, std::string& reason) {
+  void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* const error = dlerror();
-    reason = std::string(file) + ", which compiles texts, cannot be opened (" + (error ? error : "no reason given") +
-             "). Rigel builds it with -DRIGEL_RUNTIME=ON where LLVM 22 and Clang 22 are installed as libraries (Debian: "
-             "llvm-22-dev, "
-             "libclang-22-dev)";
+    reason = error ? error : path + ": no reason given";
     return nullptr;
   }
   const auto get = reinterpret_cast<const RigelRuntime* (*)()>(dlsym(handle, "rigel_runtime"));
   const RigelRuntime* const found = get ? get() : nullptr;
-  const std::string version = std::string("Rigel ") + RIGEL_VERSION_STRING + ",";
-  if (!found || found->interface != rigel_runtime_interface || !std::string_view(found->build).starts_with(version)) {
-    reason = std::string(file) + " is of another build: " + (found ? found->build : "it has no interface") +
-             ", expected Rigel " + RIGEL_VERSION_STRING + " with interface " + std::to_string(rigel_runtime_interface);
-    return nullptr;
+  const std::string expected = std::string("Rigel ") + RIGEL_VERSION_STRING + ", sources " + rigel_text_sources;
+  if (found && found->interface == rigel_runtime_interface && std::string_view(found->build).starts_with(expected + ","))
+    return found;
+  reason = path + " is of another build: " +
+           (!found                                        ? "it has no interface"
+            : found->interface != rigel_runtime_interface ? "its interface is " + std::to_string(found->interface)
+                                                          : std::string(found->build)) +
+           ", expected " + expected + " with interface " + std::to_string(rigel_runtime_interface);
+  dlclose(handle);
+  return nullptr;
+}
+
+const RigelRuntime* open(std::string& reason) {
+  const std::filesystem::path own = own_folder();
+  std::string reasons;
+  for (const std::string& path : {own.empty() ? std::string() : (own / file).string(),
+                                  own.empty() ? std::string() : (own.parent_path() / "lib" / file).string(),
+                                  std::string(RIGEL_RUNTIME_PLACE), std::string(file)}) {
+    if (path.empty()) continue;
+    std::string one;
+    if (const RigelRuntime* const found = open_at(path, one)) return found;
+    reasons += (reasons.empty() ? "" : "; ") + one;
   }
-  return found;
+  reason = std::string(file) + ", which compiles texts, cannot be opened (" + reasons +
+           "). Rigel builds it with -DRIGEL_RUNTIME=ON where LLVM 22 and Clang 22 are installed as libraries (Debian: "
+           "llvm-22-dev, libclang-22-dev)";
+  return nullptr;
 }
 
 }  // namespace

@@ -7,8 +7,9 @@
 
 namespace rigel::runtime {
 
-/// librigel_runtime.so, opened when this is first called: from the folder of the program or shared object that holds Rigel, from where it was
-/// built, or from where the loader finds it. Null, with the reason, if it is missing or of another build.
+/// librigel_runtime.so, opened when this is first called: the first of this build in the folder of the program or
+/// shared object that holds Rigel, in ../lib next to that, in the folder of libraries that Rigel was configured to be installed in, or where
+/// the loader looks. Null, with a reason for each place, if there is none.
 const RigelRuntime* library(std::string& reason);
 
 }  // namespace rigel::runtime

@@ -284,9 +284,11 @@ void Semiring::set(std::string_view name, double value) {
     case Scalar::i64: held = write<std::int64_t>(to, value); break;
     default: held = write<float>(to, value); break;
   }
-  if (!held)
-    refuse("hyperparameter '" + std::string(name) + "' of '" + program_->texts.name + "' cannot be " +
-           std::to_string(value) + ", expected a whole number that " + rigel::name(program_->accumulator) + " holds");
+  if (held) return;
+  char digits[64];
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
+  refuse("hyperparameter '" + std::string(name) + "' of '" + program_->texts.name + "' cannot be " +
+         std::string(digits, end) + ", expected a whole number that " + rigel::name(program_->accumulator) + " holds");
 }
 
 double Semiring::get(std::string_view name) const {
@@ -329,9 +331,13 @@ void detail::require_elements(const Semiring& semiring, const Operand& operand) 
 Statistics statistics() { return {counters().compiled, counters().from_disk, counters().from_memory}; }
 
 void release_kernels() {
-  const std::lock_guard lock(memory().mutex);
-  for (const auto& [digest, slot] : memory().slots) {
-    const std::lock_guard own(slot->mutex);
+  std::vector<Slot*> all;  // slots stay; whoever compiles into one is waited for without keeping others from theirs
+  {
+    const std::lock_guard lock(memory().mutex);
+    for (const auto& [digest, slot] : memory().slots) all.push_back(slot.get());
+  }
+  for (Slot* const slot : all) {
+    const std::lock_guard lock(slot->mutex);
     slot->code.reset();
   }
 }

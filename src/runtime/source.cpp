@@ -18,8 +18,9 @@ std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
   s += std::string("#define LONG static ") + (parsed.long_operations > most_inlined
                                                   ? "__attribute__((noinline, unused))\n"
                                                   : "inline __attribute__((always_inline))\n");
-  // Functions that call the C library's for each lane. Copies of them in every place would take seconds to compile.
-  s += "#define BY_LANE static __attribute__((noinline, unused))\n";
+  // Functions that call the C library's for each lane, and large ones of the text. Copies of them in every place would take seconds to
+  // compile.
+  s += "#define ONCE static __attribute__((noinline, unused))\n";
   s += std::string("typedef ") + type + " A;\nenum { N = " + std::to_string(lanes) + " };\n";
   s += R"(typedef int IV __attribute__((ext_vector_type(N)));
 typedef long LV __attribute__((ext_vector_type(N)));
@@ -65,16 +66,16 @@ template <class T> FN T floor_of(T x) { return __builtin_elementwise_floor(x); }
 template <class T> FN T ceil_of(T x) { return __builtin_elementwise_ceil(x); }
 template <class T> FN T trunc_of(T x) { return __builtin_elementwise_trunc(x); }
 template <class T> FN T with_sign(T x, T y) { return __builtin_elementwise_copysign(x, y); }
-template <class T> BY_LANE T exp_of(T x) { return __builtin_elementwise_exp(x); }
-template <class T> BY_LANE T exp2_of(T x) { return __builtin_elementwise_exp2(x); }
-template <class T> BY_LANE T log_of(T x) { return __builtin_elementwise_log(x); }
-template <class T> BY_LANE T log2_of(T x) { return __builtin_elementwise_log2(x); }
-template <class T> BY_LANE T sin_of(T x) { return __builtin_elementwise_sin(x); }
-template <class T> BY_LANE T cos_of(T x) { return __builtin_elementwise_cos(x); }
-template <class T> BY_LANE T pow_of(T x, T y) { return __builtin_elementwise_pow(x, y); }
+template <class T> ONCE T exp_of(T x) { return __builtin_elementwise_exp(x); }
+template <class T> ONCE T exp2_of(T x) { return __builtin_elementwise_exp2(x); }
+template <class T> ONCE T log_of(T x) { return __builtin_elementwise_log(x); }
+template <class T> ONCE T log2_of(T x) { return __builtin_elementwise_log2(x); }
+template <class T> ONCE T sin_of(T x) { return __builtin_elementwise_sin(x); }
+template <class T> ONCE T cos_of(T x) { return __builtin_elementwise_cos(x); }
+template <class T> ONCE T pow_of(T x, T y) { return __builtin_elementwise_pow(x, y); }
 #define DEFINE_BY_LANE(name, function)                                                \
-  BY_LANE FV name(FV x) { for (int i = 0; i < N; ++i) x[i] = function##f(x[i]); return x; } \
-  BY_LANE DV name(DV x) { for (int i = 0; i < N; ++i) x[i] = function(x[i]); return x; }
+  ONCE FV name(FV x) { for (int i = 0; i < N; ++i) x[i] = function##f(x[i]); return x; } \
+  ONCE DV name(DV x) { for (int i = 0; i < N; ++i) x[i] = function(x[i]); return x; }
 DEFINE_BY_LANE(expm1_of, __builtin_expm1)
 DEFINE_BY_LANE(log1p_of, __builtin_log1p)
 DEFINE_BY_LANE(tanh_of, __builtin_tanh)
@@ -92,13 +93,21 @@ LONG AV exp_of(AV x) { return rigel_text_exp(x); }
 LONG AV log_of(AV x) { return rigel_text_log(x); }
 LONG AV power_of(AV x, A p) { return rigel_text_power(x, p); }
 )";
-  s += "FN AV multiply(AV a, AV b, const A* parameters) {\n" + parsed.multiply + "}\n";
-  s += "FN AV add(AV x, AV y, const A* parameters) {\n" + parsed.add + "}\n";
-  s += "FN AV identity() {\n" + parsed.identity + "}\n";
+  const auto define = [&](const char* head, const Body& body) {
+    s += std::string(body.is_large ? "ONCE" : "FN") + " AV " + head + " {\n" + body.code + "}\n";
+  };
+  define("multiply(AV a, AV b, const A* parameters)", parsed.multiply);
+  define("add(AV x, AV y, const A* parameters)", parsed.add);
+  define("identity()", parsed.identity);
+  define("step(AV x, AV a, AV b, const A* parameters)",
+         parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, parameters), parameters);\n"} : parsed.step);
+  define("result(AV x, const A* parameters)", parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
   s += "extern \"C\" {\nextern const void* rigel_text_support;\nconst void* rigel_text_support = nullptr;\n";
   s += "__attribute__((always_inline)) A rigel_text_identity() noexcept { return identity()[0]; }\n";
-  s += "__attribute__((always_inline)) AV rigel_text_step(AV x, AV a, AV b, const A* parameters) noexcept {\n" +
-       (parsed.step.empty() ? "  return add(x, multiply(a, b, parameters), parameters);\n" : parsed.step) + "}\n";
+  s += R"(__attribute__((always_inline)) AV rigel_text_step(AV x, AV a, AV b, const A* parameters) noexcept {
+  return step(x, a, b, parameters);
+}
+)";
   if (parsed.form == rigel::detail::TextForm::ordered)
     s += std::string(R"(__attribute__((always_inline)) AV rigel_text_multiply_row(AV a, AV b, const A* parameters) noexcept {
   return multiply(a, b, parameters);
@@ -107,8 +116,11 @@ A rigel_text_multiply(A a, A b, const A* parameters) noexcept { return multiply(
 __attribute__((always_inline)) AV rigel_text_add_if_ordered(AV x, AV y) noexcept {
   return select(mask(y )") +
          (parsed.is_minimum ? "<" : ">") + " x), y, x);\n}\n";
-  s += "__attribute__((always_inline)) AV rigel_text_result(AV x, const A* parameters) noexcept {\n" +
-       (parsed.result.empty() ? "  return x;\n" : parsed.result) + "}\n}\n";
+  s += R"(__attribute__((always_inline)) AV rigel_text_result(AV x, const A* parameters) noexcept {
+  return result(x, parameters);
+}
+}
+)";
   return s;
 }
 

@@ -8,12 +8,13 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
+
+#include <locale.h>
 
 namespace rigel::runtime {
 namespace {
@@ -23,6 +24,12 @@ constexpr int most_depth = 48;         // of parentheses, operators and blocks i
 constexpr int most_parentheses = 200;  // inside each other in the C++ of an expression
 constexpr int most_locals = 64;
 constexpr long long most_repeats = 1024;  // of the innermost statement of loops inside each other
+constexpr int loop_operations = 4;        // that a loop itself counts as
+
+// The operations of a text, in all rounds of its loops, that the compiler may write out; what is beyond stays a loop.
+constexpr long long most_unrolled = 256;
+// A function of more operations is compiled once and called: in each of some twenty places of the loops it would take seconds.
+constexpr long long most_inlined = 64;
 
 enum class Type { boolean, i32, i64, f32, f64 };
 constexpr const char* words[] = {"bool", "int", "long", "float", "double"};
@@ -30,6 +37,12 @@ constexpr const char* vectors[] = {"M", "IV", "LV", "FV", "DV"};
 const char* word(Type t) { return words[static_cast<int>(t)]; }
 const char* vector(Type t) { return vectors[static_cast<int>(t)]; }
 bool is_floating(Type t) { return t >= Type::f32; }
+
+// In which a point separates the digits of a number, whatever the program has chosen.
+locale_t plain_locale() {
+  static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+  return plain;
+}
 
 Type type_of(Scalar s) {
   return s == Scalar::f64 ? Type::f64 : s == Scalar::i32 ? Type::i32 : s == Scalar::i64 ? Type::i64 : Type::f32;
@@ -116,7 +129,7 @@ class Parser {
   }
 
   // The function's body.
-  std::string body() {
+  Body body() {
     bool statements = false;
     for (const Token& t : tokens_) statements = statements || (t.kind == Kind::sign && (t.text == ";" || t.text == "{"));
     out_ = std::string("  ") + vector(accumulator_) + " result_ = {};\n  M live_ = ~M{};\n";
@@ -132,7 +145,7 @@ class Parser {
       emit_return(expression());
       if (!is_end()) refuse(now(), "expected the end of the expression, or an operator");
     }
-    return out_ + "  return result_;\n";
+    return {out_ + "  return result_;\n", operations_ + unrolled_ > most_inlined};
   }
 
  private:
@@ -163,8 +176,15 @@ class Parser {
   [[noreturn]] void refuse(const Token& at, const std::string& message) const {
     refuse_text(function_, text_, at.line, at.column, message);
   }
-  std::string mark(const Token& at) const {
+  // The #line directive of an operation, which it counts.
+  std::string mark(const Token& at) {
+    count_operations(1);
     return "\n#line " + std::to_string(at.line * columns_per_line + at.column) + " \"" + std::string(function_) + "\"\n";
+  }
+
+  void count_operations(int count) {
+    operations_ += count;
+    work_ += repeats_ * count;
   }
 
   // Counts how deep constructs lie inside each other.
@@ -226,6 +246,7 @@ class Parser {
     expect("(", "after `if`");
     const Expression condition = truth(expression());
     expect(")", "after the condition of `if`");
+    count_operations(1);
     const std::string outer = mask_, name = "mask" + std::to_string(count_++) + "_";
     line("const M " + name + " = " + condition.code + ";");
     mask_ = outer.empty() ? name : "(" + outer + " & " + name + ")";
@@ -273,17 +294,26 @@ class Parser {
     const auto outer = variables_;
     const std::string counter = "i" + std::to_string(count_++) + "_";
     declare(name.text, {Type::i32, "(IV)(" + counter + ")", true, false});
+    count_operations(loop_operations);
+    const std::size_t begin = out_.size();
+    const long long work = work_;
     line("for (int " + counter + " = " + std::to_string(first) + "; " + counter + " < " + std::to_string(last) + "; ++" +
          counter + ") {");
     statement();
     line("}");
     variables_ = outer;
     repeats_ = outer_repeats;
+    const long long written_out = (work_ - work) / outer_repeats;
+    if (unrolled_ + written_out > most_unrolled)
+      out_.insert(begin, "  _Pragma(\"clang loop unroll(disable)\")\n");
+    else
+      unrolled_ += written_out;
     return false;
   }
   long long limit() {
     const Token at = take();
     int value = 0;
+    require_no_octal(at);
     const auto [end, error] = std::from_chars(at.text.data(), at.text.data() + at.text.size(), value);
     if (at.kind != Kind::integer || error != std::errc() || end != at.text.data() + at.text.size() || value > most_repeats)
       refuse(at, "expected a whole number of at most " + std::to_string(most_repeats) + " as the limit of the loop");
@@ -329,6 +359,7 @@ class Parser {
     if (sign.kind != Kind::sign || (sign.text != "=" && (sign.text.size() != 2 || sign.text[1] != '=' || sign.text == "==" ||
                                                          sign.text == "!=" || sign.text == "<=" || sign.text == ">=")))
       refuse(sign, "expected '=', '+=', '-=', '*=' or '/=' after the name of a variable, not " + described(sign));
+    count_operations(1);
     Expression value = expression();
     if (sign.text != "=") {
       Token of = sign;
@@ -343,7 +374,7 @@ class Parser {
   void emit_return(const Expression& value) {
     const std::string code = converted(value, accumulator_).code;
     line("result_ = select(live_" + (mask_.empty() ? "" : " & " + mask_) + ", " + code + ", result_);");
-    if (!mask_.empty()) line("live_ = live_ & ~" + mask_ + ";");
+    line(mask_.empty() ? "live_ = M{};" : "live_ = live_ & ~" + mask_ + ";");
   }
 
   // Adds a line of C++. Clang, too, has a limit of parentheses inside each other.
@@ -399,6 +430,7 @@ class Parser {
     switch (rank(at)) {
       case 0:
       case 1:
+        count_operations(1);
         return {Type::boolean, "(" + truth(x).code + (at.text == "&&" ? " & " : " | ") + truth(y).code + ")",
                 x.uniform && y.uniform, at};
       case 5:
@@ -438,6 +470,7 @@ class Parser {
     const Token at = now();
     if (at.kind == Kind::sign && (at.text == "-" || at.text == "+" || at.text == "!" || at.text == "~")) {
       take();
+      count_operations(1);
       Expression x = unary();
       if (at.text == "!") return {Type::boolean, "(~" + truth(x).code + ")", x.uniform, at};
       require_number(at, x);
@@ -486,12 +519,16 @@ class Parser {
     return names.empty() ? "a constant" : "a constant, a function's call, or one of " + names;
   }
 
+  void require_no_octal(const Token& at) const {
+    if (at.kind == Kind::integer && at.text.size() > 1 && at.text[0] == '0' && is_digit(at.text[1]))
+      refuse(at, "expected a number that does not begin with 0");
+  }
+
   Expression integer(const Token& at) {
     unsigned long long value = 0;
     errno = 0;
     char* end = nullptr;
-    if (at.text.size() > 1 && at.text[0] == '0' && is_digit(at.text[1]))
-      refuse(at, "expected a number that does not begin with 0");
+    require_no_octal(at);
     value = std::strtoull(at.text.c_str(), &end, 0);
     if (*end != '\0') refuse(at, "'" + at.text + "' is no number");
     if (errno != 0 || value > static_cast<unsigned long long>(std::numeric_limits<long long>::max()))
@@ -508,14 +545,15 @@ class Parser {
     const Type type = suffix || accumulator_ == Type::f32 ? Type::f32 : Type::f64;
     const std::string digits = suffix ? at.text.substr(0, at.text.size() - 1) : at.text;
     char* end = nullptr;
-    const double value =
-        type == Type::f32 ? static_cast<double>(std::strtof(digits.c_str(), &end)) : std::strtod(digits.c_str(), &end);
+    const double value = type == Type::f32 ? static_cast<double>(strtof_l(digits.c_str(), &end, plain_locale()))
+                                           : strtod_l(digits.c_str(), &end, plain_locale());
     if (*end != '\0') refuse(at, "'" + at.text + "' is no number");
     if (!std::isfinite(value))
       refuse(at, "'" + at.text + "' is too large for " + std::string(word(type)) + ": expected `infinity`, or less");
     char written[64];
-    std::snprintf(written, sizeof written, "%a%s", value, type == Type::f32 ? "f" : "");
-    return {type, std::string("(") + vector(type) + ")(" + written + ")", true, at};
+    const auto [last, error] = std::to_chars(written, written + sizeof written, value, std::chars_format::hex);
+    return {type, std::string("(") + vector(type) + ")(0x" + std::string(written, last) + (type == Type::f32 ? "f)" : ")"),
+            true, at};
   }
 
   Expression infinite(const Token& at) {
@@ -577,14 +615,14 @@ class Parser {
     ++parsed_.long_operations;
   }
 
-  // By Rigel's power if the exponent is the same for all lanes and the accumulator is a floating-point number.
+  // By Rigel's power if the exponent is the same for all lanes and the accumulator is a floating-point number that holds both.
   Expression power(const Token& at, const Expression& x, const Expression& p) {
     require_number(at, x);
     require_number(at, p);
     count_call();
     const bool uniform = x.uniform && p.uniform;
-    if (!is_floating(accumulator_) || !p.uniform) {
-      const Type type = floating(common(at, x, p));
+    const Type type = floating(common(at, x, p));
+    if (!is_floating(accumulator_) || !p.uniform || type > accumulator_) {
       return {type, mark(at) + "pow_of(" + converted(x, type).code + ", " + converted(p, type).code + ")", uniform, at};
     }
     return {accumulator_,
@@ -646,7 +684,10 @@ class Parser {
   std::map<std::string, Variable, std::less<>> variables_;
   std::string out_, mask_;
   int depth_ = 0, count_ = 0, locals_ = 0;
-  long long repeats_ = 1;
+  long long repeats_ = 1;  // of the statement that is read
+  long long operations_ = 0;
+  long long work_ = 0;      // operations, each in all rounds of its loops
+  long long unrolled_ = 0;  // those of loops that the compiler may write out
   Parsed& parsed_;
 };
 

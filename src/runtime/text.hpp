@@ -11,10 +11,15 @@
 
 namespace rigel::runtime {
 
+/// The body of a function, as C++ on vectors.
+struct Body {
+  std::string code;
+  bool is_large = false;  // so that it is compiled once, and called
+};
+
 /// What the texts of a semiring say, once they are checked.
 struct Parsed {
-  // The bodies of the functions, as C++ on vectors. The step is empty if there is none, and so is the result.
-  std::string multiply, add, identity, step, result;
+  Body multiply, add, identity, step, result;  // the step's is empty if there is none, and so is the result's
   rigel::detail::TextForm form = rigel::detail::TextForm::plain;
   bool is_minimum = false;  // of an ordered form: ⊕ is a minimum, else a maximum
   // Whether exponentials, logarithms, powers or other functions are called whose last bits differ between platforms.

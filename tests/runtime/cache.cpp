@@ -147,6 +147,37 @@ TEST_CASE("text cache: a folder or a file that others can write is not used") {
   CHECK(make("1.5") == compiled);
 }
 
+TEST_CASE("text cache: folders on the way are made, may be open to a group, and may be links") {
+  if (!texts::can_compile()) return;
+  const Folder folder("base");
+  unsetenv("RIGEL_CACHE_DIR");
+  const char* const before = std::getenv("XDG_CACHE_HOME");
+  const std::string kept = before ? before : "";
+  const fs::path base = folder.path() / "caches";
+  setenv("XDG_CACHE_HOME", base.c_str(), 1);
+  fs::create_directories(base / "rigel");
+  chmod((base / "rigel").c_str(), 0775);  // as another program may have made it
+  CHECK(make("1.5") == compiled);
+  CHECK(make("1.5") == from_disk);
+  struct stat s = {};
+  REQUIRE(stat((base / "rigel" / "texts").c_str(), &s) == 0);
+  CHECK((s.st_mode & 0777) == 0700);
+  if (before)
+    setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+  else
+    unsetenv("XDG_CACHE_HOME");
+  // Parents of a folder of the user's choice.
+  setenv("RIGEL_CACHE_DIR", (folder.path() / "some" / "where").c_str(), 1);
+  CHECK(make("1.5") == compiled);
+  CHECK(make("1.5") == from_disk);
+  // A link to a folder.
+  fs::create_directory_symlink(folder.path() / "some" / "where", folder.path() / "link");
+  setenv("RIGEL_CACHE_DIR", (folder.path() / "link").c_str(), 1);
+  CHECK(make("1.5") == from_disk);
+  CHECK(make("2.5") == compiled);
+  CHECK(make("2.5") == from_disk);
+}
+
 TEST_CASE("text cache: what cannot be written is no error, and RIGEL_CACHE=off neither reads nor writes") {
   if (!texts::can_compile()) return;
   const Folder folder("off");
@@ -159,6 +190,27 @@ TEST_CASE("text cache: what cannot be written is no error, and RIGEL_CACHE=off n
   CHECK(make("1.5") == compiled);
   CHECK(make("2.5") == compiled);
   CHECK(folder.files().size() == 1);
+}
+
+TEST_CASE("text cache: what a long text says is in its object once, and its loops stay loops") {
+  if (!texts::can_compile()) return;
+  const auto size_of = [](const std::string& multiply, float expected) {
+    const Folder folder("size");
+    rigel::runtime::release_kernels();
+    CHECK(texts::product(Semiring({.multiply = multiply, .add = "x + y"}), 3.f, 1.f) == expected);
+    return fs::file_size(folder.files().at(0));
+  };
+  const auto repeated = [](const std::string& first, const std::string& part, int count) {
+    std::string text = first;
+    for (int i = 0; i < count; ++i) text += part;
+    return text + "return d;";
+  };
+  const std::uintmax_t small = size_of("a * b", 3);
+  // Bytes of machine code for each operation, and not for each of the twenty places that call it.
+  const std::uintmax_t divisions = 600, bytes = 16;
+  CHECK(size_of(repeated("auto d = a; ", "d=d/b;", 600), 3) <= small + divisions * bytes);
+  const std::uintmax_t loops = 60, bytes_of_loop = 256;
+  CHECK(size_of(repeated("auto d = a; ", "for(int i=0;i<32;++i)d=d/b+i*(b-1);", 60), 3) <= small + loops * bytes_of_loop);
 }
 
 TEST_CASE("text cache: a kernel outlives release_kernels() while a semiring has it") {

@@ -3,6 +3,7 @@
 // What texts mean: operators, types, statements and functions, on numbers worked out by hand.
 #include "texts.hpp"
 
+#include <clocale>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -96,6 +97,40 @@ TEST_CASE("text: statements") {
   CHECK(product("if (a < b) { return 1; } else { if (a > b) return 2; else return 3; }", 2.f, 1.f) == 2);
   CHECK(product("bool less = a < b; auto n = 3; return less ? n : n + 1;", 2.f, 1.f) == 4);
   CHECK(product("for (int i = 5; i < 2; ++i) return 1; return 0;", 2.f, 1.f) == 0);
+}
+
+TEST_CASE("text: the first return of a loop's rounds counts, with and without a condition") {
+  if (!texts::can_compile()) return;
+  CHECK(product("for (int i = 0; i < 3; ++i) return a + i; return b;", 2.f, 7.f) == 2);
+  CHECK(product("for (int i = 0; i < 3; ++i) { if (i == 1) return a; } return b;", 2.f, 7.f) == 2);
+  CHECK(product("for (int i = 0; i < 3; ++i) for (int j = 1; j < 3; ++j) return a + 10 * i + j; return b;", 2.f, 7.f) == 3);
+  CHECK(product("for (int i = 0; i < 3; ++i) { if (a < b) return i; else return i + 5; } return b;", 2.f, 7.f) == 0);
+  CHECK(product("if (a < b) for (int i = 0; i < 3; ++i) return a + i; return b;", 2.f, 7.f) == 2);
+  CHECK(product("if (a > b) for (int i = 0; i < 3; ++i) return a + i; return b;", 2.f, 7.f) == 7);
+  CHECK(product("for (int i = 0; i < 0; ++i) return a + i; for (int i = 1; i < 3; ++i) return b + i; return a;", 2.f, 7.f) ==
+        8);
+}
+
+TEST_CASE("text: numbers are read alike whatever sign the program separates digits with") {
+  if (!texts::can_compile()) return;
+  const std::string before = std::setlocale(LC_NUMERIC, nullptr);
+  bool is_set = false;
+  for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8", "ru_RU.UTF-8"})
+    is_set = is_set || std::setlocale(LC_NUMERIC, name);
+  if (!is_set) support::skip("no locale with a comma is installed");
+  CHECK(product("a * 1.5 + 0x1.8p1 + 2.5e-1f", 2.f, 1.f) == 6.25f);
+  CHECK(product("a * 1.5 + 0x1.8p1 + 2.5e-1f", 2., 1.) == 6.25);
+  std::setlocale(LC_NUMERIC, before.c_str());
+}
+
+TEST_CASE("text: power keeps what an argument in double has") {
+  if (!texts::can_compile()) return;
+  // (1 + 2^-40)^(2^20) is exp(2^-20) but for 2^-61, here with 2^-40 in two factors; in float the base would be 1.
+  CHECK(std::abs(product("power(double(1) + 1e-12 * double(a), double(1048576.0))", 0.9094947017729282f, 0.f) -
+                 1.00000095367f) <= 0x1p-23f);
+  // As floats, both powers would be infinite.
+  CHECK(product("power(double(a), double(20)) / power(double(a), double(19))", 1000.f, 0.f) == 1000);
+  CHECK(product("power(double(a), 20) / power(double(a), 19)", 1000.f, 0.f) == 1000);
 }
 
 TEST_CASE("text: if is a selection lane by lane") {

@@ -3,7 +3,6 @@
 // Texts that are refused, each with the place that the message names. None of them reaches the compiler.
 #include "texts.hpp"
 
-#include <cstdlib>
 #include <string>
 
 namespace {
@@ -39,6 +38,7 @@ const Refused refused[] = {
     {"`a`", 1, 1, "is no sign"},
     {"a + \xc3\xa9", 1, 5, "outside ASCII"},
     {"a\x01", 1, 2, "cannot be printed"},
+    {"a /* c */ * b", 1, 3, "comments begin with '//'"},
     // No pointers, globals or functions.
     {"*a", 1, 1, "no pointers"},
     {"&a", 1, 1, "no pointers"},
@@ -66,6 +66,8 @@ const Refused refused[] = {
     {"for (;;) {} return a;", 1, 6, "expected 'int'"},
     {"for (int i = 0; i < b; ++i) {} return a;", 1, 21, "whole number"},
     {"for (int i = 0; i < 2000; ++i) {} return a;", 1, 21, "at most 1024"},
+    {"for (int i = 0; i < 010; ++i) {} return a;", 1, 21, "begin with 0"},
+    {"for (int i = 00; i < 3; ++i) {} return a;", 1, 14, "begin with 0"},
     {"for (int i = 0; i < 99999999999999; ++i) {} return a;", 1, 21, "whole number"},
     {"for (int i = 0; i < 1000; ++i)\n  for (int j = 0; j < 2; ++j) {}\nreturn a;", 2, 3, "more than 1024 times"},
     {"for (int i = 0; i < 4; --i) {} return a;", 1, 24, "expected 'i'"},
@@ -176,6 +178,17 @@ TEST_CASE("text: length, depth and the number of variables are limited") {
   CHECK(message(repeated("a+", 100) + "a") == "nothing was thrown");
 }
 
+TEST_CASE("text: of a long line, a message quotes what is near") {
+  const auto message = [](const std::string& text) {
+    return support::caught([&] { rigel::runtime::Semiring({.multiply = text, .add = "x + y"}); }).message;
+  };
+  const std::string caret = "\n  " + std::string(63, ' ') + "^";
+  CHECK(message(repeated("a+b+", 40) + "c" + repeated("+a+b", 40))
+            .ends_with("\n  ..." + repeated("a+b+", 15) + "c" + repeated("+a+b", 14) + "+a+..." + caret));
+  CHECK(message(repeated("a+b+", 40) + "c").ends_with("\n  ..." + repeated("a+b+", 15) + "c" + caret));
+  CHECK(message("c" + repeated("+a+b", 40)).ends_with("\n  c" + repeated("+a+b", 14) + "+a+...\n  ^"));
+}
+
 TEST_CASE("text: each part names itself, and reads its own names only") {
   using rigel::runtime::Semiring, rigel::runtime::Texts;
   const auto refuses = [](const Texts& texts, std::initializer_list<const char*> what) {
@@ -226,11 +239,6 @@ TEST_CASE("text: views of other elements are refused, and both types are named")
         }).lacks({"A ('left')", "f64", "expected f32", "'mine'"}) == "");
   CHECK(support::caught([&] { rigel::contract(texts::Host{}, s, b, a, c); }).lacks({"B ('left')", "f64", "expected f32"}) ==
         "");
-}
-
-TEST_CASE("text: a build with librigel_runtime.so finds it") {
-  std::string reason;
-  if (std::getenv("RIGEL_TEST_RUNTIME")) CHECK_MESSAGE(rigel::runtime::is_available(&reason), reason);
 }
 
 TEST_CASE("text: without librigel_runtime.so, the call says what is missing") {

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -211,6 +212,25 @@ TEST_CASE("profiles: a file's name is the device's, in the user's configuration"
         "/etc/x/rigel/intel-r-xeon-r-cpu-2-50ghz.json");
   CHECK(path({{"HOME", "/home/a"}, {"XDG_CONFIG_HOME", "relative"}}, "../../x/") == "/home/a/.config/rigel/x.json");
   CHECK(path({}, "NVIDIA H200").empty());
+}
+
+// src/cpu.cpp defines it.
+namespace rigel::detail {
+std::string cpu_name_in(std::istream& info);
+}
+
+TEST_CASE("profiles: a processor has its model's name, or its maker's and its own numbers") {
+  const auto name = [](const std::string& text) {
+    std::istringstream info(text);
+    return rigel::detail::cpu_name_in(info);
+  };
+  CHECK(name("processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.50GHz\n") ==
+        "Intel(R) Xeon(R) CPU @ 2.50GHz");
+  CHECK(name("processor\t: 0\nBogoMIPS\t: 50.00\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x1\n"
+             "CPU part\t: 0xd40\nCPU revision\t: 1\n\nprocessor\t: 1\nCPU implementer\t: 0x41\nCPU part\t: 0xd0b\n") ==
+        "CPU implementer 0x41, part 0xd40");
+  CHECK(name("processor\t: 0\n") == "host");
+  CHECK(name("") == "host");
 }
 
 TEST_CASE("profiles: the host reads its own once; a bad one is ignored, unless RIGEL_PROFILE names it") {

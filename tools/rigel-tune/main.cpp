@@ -11,6 +11,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
+
+#include <unistd.h>
 
 namespace {
 
@@ -55,9 +58,19 @@ void write(const Options& o, const rigel::Profile& profile) {
   const std::filesystem::path path = o.output.empty() ? rigel::profile_path(profile.device) : o.output;
   if (path.empty()) throw std::runtime_error("neither XDG_CONFIG_HOME nor HOME is a folder, expected --output");
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
-  std::ofstream file(path);
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    throw std::runtime_error("'" + path.string() + "' is no file, expected the name of one");
+  // Programs that read the profile meanwhile see the former or this one, whole.
+  const std::filesystem::path temporary = path.string() + "." + std::to_string(getpid());
+  std::ofstream file(temporary);
   file << text;
-  if (!file.flush()) throw std::runtime_error("the file '" + path.string() + "' cannot be written");
+  file.close();
+  if (file) std::filesystem::rename(temporary, path, error);
+  if (!file || error) {
+    std::filesystem::remove(temporary, error);
+    throw std::runtime_error("the file '" + path.string() + "' cannot be written");
+  }
   std::printf("wrote %s\n", path.c_str());
 }
 

@@ -16,6 +16,9 @@
 #include <llvm/Config/llvm-config.h>
 #include <llvm/ExecutionEngine/Orc/AbsoluteSymbols.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/DiagnosticHandler.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
@@ -34,6 +37,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+
+#include <pthread.h>
+#include <signal.h>
 
 extern "C" {
 void LLVMInitializeX86TargetInfo();
@@ -89,6 +95,24 @@ class Messages : public clang::DiagnosticConsumer {
   std::string& text_;
 };
 
+// Keeps LLVM's errors. Without this, LLVM prints what it has to say, and ends the program after an error.
+class Findings : public llvm::DiagnosticHandler {
+ public:
+  explicit Findings(std::string& text) : text_(text) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo& diagnostic) override {
+    if (diagnostic.getSeverity() != llvm::DS_Error) return true;
+    llvm::raw_string_ostream stream(text_);
+    llvm::DiagnosticPrinterRawOStream printer(stream);
+    stream << "text.cpp:0:";
+    diagnostic.print(printer);
+    stream << "\n";
+    return true;
+  }
+
+ private:
+  std::string& text_;
+};
+
 std::unique_ptr<llvm::Module> front_end(const RigelSource& source, llvm::LLVMContext& context, std::string& messages) {
   const std::string cpu = processor_of(source.level);
   const char* arguments[] = {"-triple",
@@ -120,6 +144,7 @@ std::unique_ptr<llvm::Module> front_end(const RigelSource& source, llvm::LLVMCon
   files->addFile("text.cpp", 0, llvm::MemoryBuffer::getMemBuffer({source.text, source.size}, "text.cpp"));
   auto diagnostics = clang::CompilerInstance::createDiagnostics(*files, options, &consumer, false);
   if (!clang::CompilerInvocation::CreateFromArgs(*invocation, arguments, *diagnostics)) return nullptr;
+  invocation->getDiagnosticOpts().ShowCarets = false;  // Clang would print how many errors there were
   clang::CompilerInstance compiler(invocation);
   compiler.setVirtualFileSystem(files);
   compiler.createDiagnostics(&consumer, false);
@@ -158,12 +183,11 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const llvm::St
   passes.run(module, modules);
 }
 
-int compile(const RigelSource* source, RigelBytes* object, RigelBytes* messages) {
+int compile_here(const RigelSource* source, RigelBytes* object, RigelBytes* messages) {
   initialise();
-  *object = {};
-  *messages = {};
   std::string text;
   llvm::LLVMContext context;
+  context.setDiagnosticHandler(std::make_unique<Findings>(text));
   const Bitcode* loops = nullptr;
   for (const Bitcode& one : bitcodes())
     if (llvm::StringRef(one.element) == source->element && llvm::StringRef(one.level) == source->level) loops = &one;
@@ -178,7 +202,7 @@ int compile(const RigelSource* source, RigelBytes* object, RigelBytes* messages)
       llvm::MemoryBufferRef({loops->begin, static_cast<std::size_t>(loops->end - loops->begin)}, "loops"), context);
   if (!linked) return give("text.cpp:0:" + llvm::toString(linked.takeError()), messages, 1);
   if (llvm::Linker::linkModules(**linked, std::move(own)))
-    return give("text.cpp:0:the text and the loops do not link", messages, 1);
+    return give(text + "text.cpp:0:the text and the loops do not link", messages, 1);
   llvm::StringSet<> kept;
   for (std::size_t i = 0; i < source->root_count; ++i) kept.insert(source->roots[i]);
   optimise(**linked, *machine, kept);
@@ -188,7 +212,45 @@ int compile(const RigelSource* source, RigelBytes* object, RigelBytes* messages)
   if (machine->addPassesToEmitFile(emission, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
     return give("text.cpp:0:LLVM cannot emit object files", messages, 1);
   emission.run(**linked);
+  if (!text.empty()) return give(text, messages, 1);
   return give(emitted.str().str(), object, 0);
+}
+
+// Runs a function that returns an int in a thread of its own with as much stack as LLVM and Clang expect: the caller's may have little. No
+// signal of the program is handled there.
+template <class Function>
+int on_own_stack(RigelBytes* messages, const Function& function) {
+  constexpr std::size_t bytes = std::size_t{8} << 20;
+  struct Call {
+    const Function& function;
+    int result;
+  } call{function, 1};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, bytes);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  const int failed = pthread_create(
+      &thread, &attributes,
+      [](void* argument) -> void* {
+        Call& own = *static_cast<Call*>(argument);
+        own.result = own.function();
+        return nullptr;
+      },
+      &call);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (failed) return give(std::string("text.cpp:0:no thread to compile in: ") + std::strerror(failed), messages, 1);
+  pthread_join(thread, nullptr);
+  return call.result;
+}
+
+int compile(const RigelSource* source, RigelBytes* object, RigelBytes* messages) {
+  *object = {};
+  *messages = {};
+  return on_own_stack(messages, [&] { return compile_here(source, object, messages); });
 }
 
 // What loops and texts may call: the C library's functions on memory, and its mathematical functions. LLVM also calls some that no text
@@ -277,11 +339,9 @@ llvm::Error load_into(Jit& all, llvm::StringRef object, const char* const* names
   return llvm::Error::success();
 }
 
-int load(const char* object, std::size_t size, const char* const* names, std::size_t count, void** addresses, void** handle,
-         RigelBytes* messages) {
+int load_here(const char* object, std::size_t size, const char* const* names, std::size_t count, void** addresses,
+              void** handle, RigelBytes* messages) {
   initialise();
-  *messages = {};
-  *handle = nullptr;
   Jit& all = the_jit();
   const std::lock_guard lock(all.mutex);
   llvm::orc::JITDylib* made = nullptr;
@@ -293,6 +353,13 @@ int load(const char* object, std::size_t size, const char* const* names, std::si
   }
   *handle = made;
   return 0;
+}
+
+int load(const char* object, std::size_t size, const char* const* names, std::size_t count, void** addresses, void** handle,
+         RigelBytes* messages) {
+  *messages = {};
+  *handle = nullptr;
+  return on_own_stack(messages, [&] { return load_here(object, size, names, count, addresses, handle, messages); });
 }
 
 void unload(void* handle) {
@@ -311,8 +378,8 @@ const char* build() {
     llvm::SmallString<0> all;
     for (const Bitcode& one : bitcodes()) all += llvm::StringRef(one.begin, static_cast<std::size_t>(one.end - one.begin));
     const llvm::XXH128_hash_t digest = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(all));
-    return "Rigel " RIGEL_VERSION ", LLVM " LLVM_VERSION_STRING ", loops " + llvm::utohexstr(digest.high64) +
-           llvm::utohexstr(digest.low64);
+    return std::string("Rigel " RIGEL_VERSION ", sources ") + rigel_text_sources + ", LLVM " LLVM_VERSION_STRING ", loops " +
+           llvm::utohexstr(digest.high64) + llvm::utohexstr(digest.low64);
   }();
   return text.c_str();
 }

@@ -29,7 +29,8 @@ struct RigelSource {
 
 struct RigelRuntime {
   unsigned interface;
-  const char* build;  // versions of Rigel, LLVM and the bitcode: what an object depends on in addition to its source
+  const char*
+      build;  // versions of Rigel, its sources, LLVM and the bitcode: what an object depends on in addition to its source
   /// Compiles a source into an object file. Returns 0; or 1 and the messages, of which those of Clang begin with "file:line:", as #line
   /// directives of the source say.
   int (*compile)(const RigelSource* source, RigelBytes* object, RigelBytes* messages);
@@ -39,6 +40,9 @@ struct RigelRuntime {
   void (*unload)(void* handle);
   void (*release)(RigelBytes* bytes);
 };
+
+/// The digest of the sources that both sides are compiled from, in hexadecimal digits: each side has its own.
+extern __attribute__((visibility("hidden"))) const char rigel_text_sources[];
 
 /// The only symbol that librigel_runtime.so exports.
 const RigelRuntime* rigel_runtime();
