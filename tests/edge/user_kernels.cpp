@@ -157,7 +157,7 @@ TEST_CASE_TEMPLATE("explain: every candidate with a time or a reason, one of the
   const std::string text = rigel::explain(Exec{}, rigel::min_plus<float>{}, a, b, c);
   CHECK(text.find("min_plus f32") != std::string::npos);
   CHECK(text.find("20x10x30") != std::string::npos);
-  for (const auto& info : rigel::kernels({.semiring = "min_plus", .element = rigel::Scalar::f32})) {
+  for (const auto& info : rigel::kernels({.operation = "contract", .semiring = "min_plus", .element = rigel::Scalar::f32})) {
     CAPTURE(info.name);
     CHECK(text.find(' ' + info.name + ": ") != std::string::npos);
   }

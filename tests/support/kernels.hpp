@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The registered kernels that can run on an execution space of this machine.
+// The registered kernels of contract() that can run on an execution space of this machine.
 #pragma once
 
 #include "error.hpp"
@@ -19,7 +19,8 @@ template <class Exec>
 std::vector<rigel::KernelInfo> kernels_on(const Exec& exec, std::string_view semiring, rigel::Scalar element,
                                           rigel::Scalar accumulator = rigel::Scalar::other) {
   const rigel::Execution e = rigel::detail::execution_of(exec);
-  return rigel::kernels({.semiring = semiring,
+  return rigel::kernels({.operation = "contract",
+                         .semiring = semiring,
                          .element = element,
                          .accumulator = accumulator,
                          .spaces = rigel::bit(e.space),
