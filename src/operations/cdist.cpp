@@ -30,8 +30,8 @@ void check_extents(const Contraction& p) {
 // A call whose metric has rows prepared: the pass over X and Z, then the contraction of what it wrote.
 class PreparedCdist {
  public:
-  explicit PreparedCdist(Cdist call)
-      : given_(std::exchange(call.distances.workspace, {})), inner_(std::move(call.distances)), rows_(inner_, *call.pass) {
+  PreparedCdist(Contraction distances, const RowPass& pass)
+      : given_(std::exchange(distances.workspace, {})), inner_(std::move(distances)), rows_(inner_, pass) {
     if (!inner_.is_empty()) {
       rows_.check(inner_, inner_.c);
       require_data(inner_, inner_.c);
@@ -84,25 +84,25 @@ LaunchRows compiled_pass(Scalar element, Scalar row) {
 void run_cdist(Cdist call) {
   check_extents(call.distances);
   if (call.pass)
-    PreparedCdist(std::move(call)).run();
+    PreparedCdist(std::move(call.distances), *call.pass).run();
   else
     run_symmetric(call.distances);
 }
 
 std::string explain_cdist(Cdist call) {
   check_extents(call.distances);
-  if (call.pass) return PreparedCdist(std::move(call)).explanation();
+  if (call.pass) return PreparedCdist(std::move(call.distances), *call.pass).explanation();
   return listing_symmetric(call.distances) + legend(call.distances);
 }
 
 std::vector<Candidate<Contraction>> cdist_candidates(Cdist call) {
   check_extents(call.distances);
-  return call.pass ? PreparedCdist(std::move(call)).candidates() : candidates(call.distances);
+  return call.pass ? PreparedCdist(std::move(call.distances), *call.pass).candidates() : candidates(call.distances);
 }
 
 std::size_t cdist_bytes(Cdist call) {
   check_extents(call.distances);
-  if (call.pass) return PreparedCdist(std::move(call)).bytes();
+  if (call.pass) return PreparedCdist(std::move(call.distances), *call.pass).bytes();
   call.distances.check();
   return bytes_symmetric(call.distances);
 }

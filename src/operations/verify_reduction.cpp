@@ -300,6 +300,14 @@ class Verifier {
       if (!written_i[i] && before_i[i] != static_cast<std::int64_t>(untouched))
         return fail(c, "memory between the indices was written");
 
+    check_promises(c, p, list, values, before_v);
+  }
+
+ private:
+  /// Promises, by further runs: `before` are the values of the first.
+  void check_promises(const Case& c, const Reduction& p, std::int64_t list, Matrices<double, Exec>& values,
+                      const std::vector<double>& before) {
+    const Exec exec{};
     const auto repeats = [&](Reduction again, std::int64_t rows, const char* what) {
       values.all().assign(values.all().size(), untouched);
       values.put();
@@ -313,7 +321,7 @@ class Verifier {
       for (std::int64_t l = 0; l < c.batch; ++l)
         for (std::int64_t m = 0; m < rows; ++m)
           for (std::int64_t i = 0; i < c.count; ++i)
-            if (!same(values.at(l, m, i), before_v[values.place(l, m, i)])) return fail(c, what);
+            if (!same(values.at(l, m, i), before[values.place(l, m, i)])) return fail(c, what);
     };
     if (covers(kernel_.info.promises, Promise::repeatable)) repeats(p, c.m, "a second run has other bits");
     if (covers(kernel_.info.promises, Promise::batch_invariant) && !c.self && c.m > 1)
@@ -326,12 +334,11 @@ class Verifier {
       run(reference);
       exec.fence("rigel::verify");
       values.get();
-      for (std::size_t i = 0; i < before_v.size(); ++i)
-        if (!same(values.all()[i], before_v[i])) return fail(c, "a result has not the reference's bits");
+      for (std::size_t i = 0; i < before.size(); ++i)
+        if (!same(values.all()[i], before[i])) return fail(c, "a result has not the reference's bits");
     }
   }
 
- private:
   // Small integers, so that scores are exact, and what is special.
   void fill(const Case& c, Matrices<T, Exec>& a, Matrices<T, Exec>& b) const {
     std::mt19937_64 random(seed_ + static_cast<unsigned>(result_.problems));

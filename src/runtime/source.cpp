@@ -8,27 +8,14 @@ namespace rigel::runtime {
 // Each is in some twenty places of the loops: with a hundred of them a text would take half a minute to compile.
 constexpr int most_inlined = 6;
 
-std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
-  const bool is_floating = accumulator == Scalar::f32 || accumulator == Scalar::f64;
-  const bool wide = accumulator == Scalar::f64 || accumulator == Scalar::i64;
-  const char* const type = is_floating ? (wide ? "double" : "float") : wide ? "long" : "int";
-  const char* const row = is_floating ? (wide ? "DV" : "FV") : wide ? "LV" : "IV";
-  std::string s = "#define FN static inline __attribute__((always_inline))\n";
-  // What takes dozens of instructions is inlined if there is little of it.
-  s += std::string("#define LONG static ") + (parsed.long_operations > most_inlined
-                                                  ? "__attribute__((noinline, unused))\n"
-                                                  : "inline __attribute__((always_inline))\n");
-  // Functions that call the C library's for each lane, and large ones of the text. Copies of them in every place would take seconds to
-  // compile.
-  s += "#define ONCE static __attribute__((noinline, unused))\n";
-  s += std::string("typedef ") + type + " A;\nenum { N = " + std::to_string(lanes) + " };\n";
-  s += R"(typedef int IV __attribute__((ext_vector_type(N)));
+constexpr const char* vectors = R"(typedef int IV __attribute__((ext_vector_type(N)));
 typedef long LV __attribute__((ext_vector_type(N)));
 typedef float FV __attribute__((ext_vector_type(N)));
 typedef double DV __attribute__((ext_vector_type(N)));
 )";
-  s += std::string("typedef ") + (wide ? "LV" : "IV") + " M;\ntypedef " + row + " AV;\n";
-  s += R"(template <class T> struct mask_of { typedef IV type; };
+
+// What texts may do, on vectors of A and of other types. FN, LONG and ONCE say what is inlined.
+constexpr const char* functions = R"(template <class T> struct mask_of { typedef IV type; };
 template <> struct mask_of<LV> { typedef LV type; };
 template <> struct mask_of<DV> { typedef LV type; };
 template <class C> FN M mask(C c) { return __builtin_convertvector(c, M); }
@@ -83,6 +70,24 @@ template <class T> FN M is_nan(T x) { return mask(x != x); }
 template <class T> FN M is_infinite(T x) { return mask(absolute(x) == T(__builtin_inff())); }
 template <class T> FN M is_finite(T x) { return mask(absolute(x) < T(__builtin_inff())); }
 )";
+
+std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
+  const bool is_floating = accumulator == Scalar::f32 || accumulator == Scalar::f64;
+  const bool wide = accumulator == Scalar::f64 || accumulator == Scalar::i64;
+  const char* const type = is_floating ? (wide ? "double" : "float") : wide ? "long" : "int";
+  const char* const row = is_floating ? (wide ? "DV" : "FV") : wide ? "LV" : "IV";
+  std::string s = "#define FN static inline __attribute__((always_inline))\n";
+  // What takes dozens of instructions is inlined if there is little of it.
+  s += std::string("#define LONG static ") + (parsed.long_operations > most_inlined
+                                                  ? "__attribute__((noinline, unused))\n"
+                                                  : "inline __attribute__((always_inline))\n");
+  // Functions that call the C library's for each lane, and large ones of the text. Copies of them in every place would take seconds to
+  // compile.
+  s += "#define ONCE static __attribute__((noinline, unused))\n";
+  s += std::string("typedef ") + type + " A;\nenum { N = " + std::to_string(lanes) + " };\n";
+  s += vectors;
+  s += std::string("typedef ") + (wide ? "LV" : "IV") + " M;\ntypedef " + row + " AV;\n";
+  s += functions;
   if (is_floating)
     s += R"(extern "C" {
 AV rigel_text_exp(AV x) noexcept;

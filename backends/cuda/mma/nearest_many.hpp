@@ -94,6 +94,25 @@ struct ManyShape : Shape<Steps> {
   static constexpr int bytes = Base::bytes + Base::rows * (row_bytes + 8);
 };
 
+/// The k-th least of the parts of a lane's row, of a warp's 32, found bit by bit.
+__device__ __forceinline__ float kth_of_parts(const float* parts, int lane, int k) {
+  float kth_of_mine = 0;
+#pragma unroll 1
+  for (int row = 0; row < 32; ++row) {
+    const float* const part = parts + row * pitch_of_parts;
+    const std::uint32_t low = ordered(part[lane]), high = ordered(part[lane + 32]);
+    std::uint32_t kth = ~0u;
+#pragma unroll 1
+    for (std::uint32_t bit = 0x80000000; bit > 0; bit >>= 1) {
+      const std::uint32_t trial = kth & ~bit;
+      const int below = __popc(__ballot_sync(~0u, low <= trial)) + __popc(__ballot_sync(~0u, high <= trial));
+      if (below >= k) kth = trial;
+    }
+    if (lane == row) kth_of_mine = from_ordered(kth);
+  }
+  return kth_of_mine;
+}
+
 template <class Element, int Steps>
 __global__ void __launch_bounds__(ManyShape<Steps>::threads, ManyShape<Steps>::blocks)
     search_nearest_many(const __grid_constant__ Search<Element> g) {
@@ -127,21 +146,7 @@ __global__ void __launch_bounds__(ManyShape<Steps>::threads, ManyShape<Steps>::b
   sweep.start();
   __syncwarp();
 
-  // The k-th least of the parts, by bits, and the limit that follows.
-  float kth_of_mine = 0;
-#pragma unroll 1
-  for (int row = 0; row < 32; ++row) {
-    const float* const part = reinterpret_cast<const float*>(of_rows) + row * pitch_of_parts;
-    const std::uint32_t low = ordered(part[lane]), high = ordered(part[lane + 32]);
-    std::uint32_t kth = ~0u;
-#pragma unroll 1
-    for (std::uint32_t bit = 0x80000000; bit > 0; bit >>= 1) {
-      const std::uint32_t trial = kth & ~bit;
-      const int below = __popc(__ballot_sync(~0u, low <= trial)) + __popc(__ballot_sync(~0u, high <= trial));
-      if (below >= g.count) kth = trial;
-    }
-    if (lane == row) kth_of_mine = from_ordered(kth);
-  }
+  const float kth_of_mine = kth_of_parts(reinterpret_cast<const float*>(of_rows), lane, g.count);
   const float square = limits[lane];
   const bool fits = square <= largest_square;
   const Certainty c{square,

@@ -68,13 +68,78 @@ struct Few {
   }
 };
 
+/// Rows beyond the last one repeat it. Without columns A need not exist.
+template <class Shape, int Rows, class Arguments>
+__device__ __forceinline__ void load_rows(const Arguments& g, typename Shape::Operand* to, int length, unsigned l,
+                                          std::int64_t m0, int rows) {
+  for (int i = static_cast<int>(threadIdx.x); i < Rows * length; i += Shape::threads) {
+    const int row = i / length, k = i - row * length;
+    to[i] = static_cast<typename Shape::Operand>(g.a.at(l, m0 + std::min(row, rows - 1), k));
+  }
+}
+
+/// Starts the copies of a slab of a tile. A thread copies one vector of every sixteenth column.
+template <class Shape, class Arguments>
+__device__ __forceinline__ void copy_slab(const Arguments& g, unsigned char* stage, unsigned l, int tile, int slab,
+                                          int vectors) {
+  using Element = typename Shape::Element;
+  constexpr int threads = Shape::threads;
+  const int thread = static_cast<int>(threadIdx.x), vector = thread % Shape::vectors;
+  if (slab * Shape::vectors + vector >= vectors) return;
+  const std::int64_t n0 = std::int64_t{tile} * threads;
+  const int last = static_cast<int>(std::min<std::int64_t>(g.n - n0, threads)) - 1;
+  const Element* const from = &g.b.at(l, 0, n0) + (slab * Shape::vectors + vector) * Shape::width;
+#pragma unroll
+  for (int i = 0; i < Shape::vectors; ++i) {
+    const int column = thread / Shape::vectors + i * (threads / Shape::vectors);
+    arch::copy_async<16>(stage + vector * 16 + column * Shape::pitch, from + std::min(column, last) * g.b.column);
+  }
+}
+
+/// Adds a vector of a column, elements k and after, to the sums of all rows.
+template <class Shape, class S, int Rows>
+__device__ __forceinline__ void add_vector(const S& s, typename Shape::T (&x)[Rows], const unsigned char* vector_of_column,
+                                           const typename Shape::Operand* of_rows, int length, int k) {
+  using Element = typename Shape::Element;
+  using Operand = typename Shape::Operand;
+  constexpr int width = Shape::width, part = std::min(width, 16 / static_cast<int>(sizeof(Operand)));
+  const auto vector = tile::Chunk<Element, width>::load(reinterpret_cast<const Element*>(vector_of_column));
+#pragma unroll
+  for (int w = 0; w < width; w += part) {
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) {
+      const auto a = tile::Chunk<Operand, part>::load(of_rows + r * length + k + w);
+#pragma unroll
+      for (int i = 0; i < part; ++i)
+        x[r] = step(s, x[r], a.value[i], static_cast<Operand>(vector.value[w + i]), std::int64_t{k + w + i});
+    }
+  }
+}
+
+/// A thread's scores of row r and columns n, n + threads, …, after the epilogue.
+template <class Shape, class Arguments, class Launch>
+__device__ __forceinline__ auto part_of(const Arguments& g, const Launch& launch, typename Shape::T* scores, unsigned l,
+                                        std::int64_t m0, std::int64_t n, int r, int count) {
+  constexpr int threads = Shape::threads;
+  if (!g.finish.program.empty())
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) scores[i * threads] = g.finish.program(scores[i * threads], m0 + r, n + i * threads, l);
+  return Part<typename Shape::T, Shape::each>{.first = scores,
+                                              .apart = threads,
+                                              .count = count,
+                                              .group = r,
+                                              .row = r,
+                                              .n = static_cast<std::int32_t>(n),
+                                              .step = threads,
+                                              .self = launch.exclude_self ? m0 + r : -1};
+}
+
 template <class S, int Rows>
 __global__ void __launch_bounds__(Few<S, Rows>::threads, 2)
     reduce_few(const __grid_constant__ detail::Arguments<S, detail::ProgramFinish> g,
                const __grid_constant__ Launch<score_of<S>> launch) {
   using Shape = Few<S, Rows>;
   using T = typename Shape::T;
-  using Element = typename Shape::Element;
   using Operand = typename Shape::Operand;
   constexpr int threads = Shape::threads, width = Shape::width, each = Shape::each, stages = Shape::stages;
   extern __shared__ __attribute__((aligned(16))) unsigned char shared[];
@@ -98,29 +163,13 @@ __global__ void __launch_bounds__(Few<S, Rows>::threads, 2)
   const auto with_outlet = [&](const auto& use)
                                __attribute__((always_inline)) { Shape::visit(launch, of_outlet, state, use); };
   with_outlet([&](const auto& outlet) __attribute__((always_inline)) { outlet.begin(block); });
-  // Rows beyond the last one repeat it. Without columns A need not exist.
   const auto length = static_cast<int>(Shape::row_length(g.k));
-  for (int i = thread; g.n > 0 && i < Rows * length; i += threads) {
-    const int row = i / length, k = i - row * length;
-    of_rows[i] = static_cast<Operand>(g.a.at(l, m0 + std::min(row, rows - 1), k));
-  }
+  if (g.n > 0) load_rows<Shape, Rows>(g, of_rows, length, l, m0, rows);
 
-  // Starts the copies of the next slab. A thread copies one vector of every sixteenth column.
   int next_tile = first_tile, next_slab = 0, next_stage = 0;
   const auto start = [&] {
     if (next_tile < end_tile) {
-      const std::int64_t n0 = std::int64_t{next_tile} * threads;
-      const int last = static_cast<int>(std::min<std::int64_t>(g.n - n0, threads)) - 1;
-      const int vector = thread % Shape::vectors;
-      unsigned char* const to = shared + next_stage * Shape::slab_bytes + vector * 16;
-      if (next_slab * Shape::vectors + vector < vectors) {
-        const Element* const from = &g.b.at(l, 0, n0) + (next_slab * Shape::vectors + vector) * width;
-#pragma unroll
-        for (int i = 0; i < Shape::vectors; ++i) {
-          const int column = thread / Shape::vectors + i * (threads / Shape::vectors);
-          arch::copy_async<16>(to + column * Shape::pitch, from + std::min(column, last) * g.b.column);
-        }
-      }
+      copy_slab<Shape>(g, shared + next_stage * Shape::slab_bytes, l, next_tile, next_slab, vectors);
       if (++next_slab == slabs) next_slab = 0, ++next_tile;
       next_stage = next_stage + 1 == stages ? 0 : next_stage + 1;
     }
@@ -143,27 +192,15 @@ __global__ void __launch_bounds__(Few<S, Rows>::threads, 2)
       const unsigned char* const own = shared + stage * Shape::slab_bytes + thread * Shape::pitch;
       stage = stage + 1 == stages ? 0 : stage + 1;
       const int before = slab * Shape::vectors;
-      const auto add_vector = [&](int v) __attribute__((always_inline)) {
-        const auto vector = tile::Chunk<Element, width>::load(reinterpret_cast<const Element*>(own + v * 16));
-        const int k = (before + v) * width;
-        constexpr int part = std::min(width, 16 / static_cast<int>(sizeof(Operand)));
-#pragma unroll
-        for (int w = 0; w < width; w += part) {
-#pragma unroll
-          for (int r = 0; r < Rows; ++r) {
-            const auto a = tile::Chunk<Operand, part>::load(of_rows + r * length + k + w);
-#pragma unroll
-            for (int i = 0; i < part; ++i)
-              x[r] = step(s, x[r], a.value[i], static_cast<Operand>(vector.value[w + i]), std::int64_t{k + w + i});
-          }
-        }
+      const auto add = [&](int v) __attribute__((always_inline)) {
+        add_vector<Shape>(s, x, own + v * 16, of_rows, length, (before + v) * width);
       };
       if (before + Shape::vectors <= vectors) {
 #pragma unroll
-        for (int v = 0; v < Shape::vectors; ++v) add_vector(v);
+        for (int v = 0; v < Shape::vectors; ++v) add(v);
       } else {
 #pragma unroll 1
-        for (int v = 0; before + v < vectors; ++v) add_vector(v);
+        for (int v = 0; before + v < vectors; ++v) add(v);
       }
     }
 #pragma unroll
@@ -176,20 +213,8 @@ __global__ void __launch_bounds__(Few<S, Rows>::threads, 2)
     taken = 0;
 #pragma unroll 1
     for (int r = 0; r < Rows; ++r) {
-      T* const of_row = scores + r * each * threads + thread;
-      const int present = r < rows ? count : 0;
-      if (!g.finish.program.empty())
-#pragma unroll 1
-        for (int i = 0; i < present; ++i)
-          of_row[i * threads] = g.finish.program(of_row[i * threads], m0 + r, n + i * threads, l);
-      const Part<T, each> part{.first = of_row,
-                               .apart = threads,
-                               .count = present,
-                               .group = r,
-                               .row = r,
-                               .n = static_cast<std::int32_t>(n),
-                               .step = threads,
-                               .self = launch.exclude_self ? m0 + r : -1};
+      const Part<T, each> part =
+          part_of<Shape>(g, launch, scores + r * each * threads + thread, l, m0, n, r, r < rows ? count : 0);
       with_outlet([&](const auto& outlet) __attribute__((always_inline)) {
         if constexpr (requires { outlet.take(block, part, launch.below); })
           outlet.take(block, part, launch.below);
