@@ -105,7 +105,7 @@ class KernelSolveCall {
     return aligned(most);
   }
 
-  KernelSolveResult run(const Strided<const T>& y) {
+  KernelSolveResult run(const Call& call, const Strided<const T>& y) {
     KernelSolveResult result;
     double* const solution = solution_.data();
     for_each_index(
@@ -114,7 +114,15 @@ class KernelSolveCall {
       const auto value = static_cast<double>(y.at(0, i, c));
       return value * value;
     });
-    for (double& norm : norms_) norm = std::sqrt(norm);
+    const std::vector<double> magnitudes = dots(KOKKOS_LAMBDA(const std::int64_t i, const std::int64_t c) {
+      const auto value = static_cast<double>(y.at(0, i, c));
+      return value < 0 ? -value : value;
+    });
+    for (std::size_t c = 0; c < norms_.size(); ++c) {
+      if (norms_[c] < std::numeric_limits<double>::min() && magnitudes[c] != 0)
+        refuse(call, "y's column " + std::to_string(c) + " has numbers whose squares underflow, expected larger ones");
+      norms_[c] = std::sqrt(norms_[c]);
+    }
     find_factor();
     result.rank = static_cast<int>(rank_);
     // Each turn starts from the residual itself, not from what the steps made of it, until that reduces it no more.
@@ -469,7 +477,8 @@ auto with_kernel_solve(const Exec& exec, const X& x, const Y& y, const M& metric
 /// definite or something is NaN, converged is false, and alpha is where the steps ended.
 /// Its error is at most residual·|y| / (λ + the least eigenvalue of K).
 /// It waits for the space in each step, and is not for captured streams. Sums have one order on every space.
-/// Throws Error(invalid_argument) if extents do not fit, alpha overlaps, or a number is out of its range; and as kernel_matvec() does.
+/// Throws Error(invalid_argument) if extents do not fit, alpha overlaps, a number is out of its range, or the squares of a column of y
+/// underflow; and as kernel_matvec() does.
 template <class Exec, class X, class Y, class M, class K, class Alpha>
 KernelSolveResult kernel_solve(const Exec& exec, const X& x, const Y& y, const M& metric, const K& kernel,
                                double regularisation, const Alpha& alpha, const KernelSolveOptions& options = {}) {
@@ -481,7 +490,7 @@ KernelSolveResult kernel_solve(const Exec& exec, const X& x, const Y& y, const M
         const std::size_t inner = nominal.inner_bytes();
         const detail::IterationMemory memory(call, nominal.bytes() + inner);
         auto placed = at(memory.address(), inner);
-        const KernelSolveResult result = placed.run(of_y);
+        const KernelSolveResult result = placed.run(call, of_y);
         placed.store(of_alpha);
         return result;
       });

@@ -103,7 +103,8 @@ class KMeansCall {
       result.inertia = assign_points();
       ++result.iterations;
       if (result.inertia < (1 - options_.tolerance) * before) continue;
-      result.converged = result.inertia <= before;  // not of NaN
+      // Not of NaN, and not if distances overflow.
+      result.converged = result.inertia <= before && result.inertia < std::numeric_limits<double>::infinity();
       break;
     }
     return result;

@@ -126,7 +126,10 @@ class SinkhornCall {
       if (is_last) epsilon = options_.epsilon;
       const bool takes_both = options_.symmetric || !is_balanced;
       result.error = update(x_, z_, rows_, columns_, epsilon);
-      if (takes_both) result.error = std::max(result.error, update(z_, x_, columns_, rows_, epsilon));
+      if (takes_both) {
+        const double of_columns = update(z_, x_, columns_, rows_, epsilon);
+        if (of_columns > result.error || of_columns != of_columns) result.error = of_columns;
+      }
       if (epsilon == options_.epsilon) result.converged = result.error <= options_.tolerance;
       if (is_last || result.converged || result.error != result.error) break;
       const double part = options_.symmetric && result.iterations > 0 ? 0.5 : 1;
@@ -186,6 +189,8 @@ class SinkhornCall {
         side.size(), KOKKOS_LAMBDA(const std::int64_t i, std::int64_t) {
           return static_cast<double>(given(static_cast<std::size_t>(i)));
         });
+    if (!(total < std::numeric_limits<double>::infinity()))
+      refuse(call, describe_argument(operand) + " has an infinite sum, expected a finite one");
     if (!(total > 0)) refuse(call, describe_argument(operand) + " has no weight, expected some above 0");
     const Vector weights = side.weights, potential = side.potential;
     for_each_index(

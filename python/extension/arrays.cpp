@@ -246,7 +246,12 @@ Output::Output(nb::handle object, const char* name, const Array& like, const Bat
   if (!fits)
     refuse(std::string(name) + " has the shape " + text_of(array_.shape.data(), array_.dimensions) + ", expected " +
            text_of(shape.data(), static_cast<int>(shape.size())));
-  if (has_negative_strides(array_)) {
+  if (array_.is_bool && !is_bool) refuse(std::string(name) + " holds bool, expected numbers");
+  // Results of a batch without one stride come from several calls, of which each would see what those before wrote.
+  const auto leading = batch.shape.begin() + batch.dimensions;
+  const bool may_take_several =
+      std::count_if(batch.shape.begin(), leading, [](std::int64_t extent) { return extent > 1; }) > 1;
+  if (has_negative_strides(array_) || may_take_several) {
     is_copy_ = true;
     Array copy;
     require_import(copy, package().copy(array_.object), name);

@@ -3,6 +3,7 @@
 // rigel_semirings._core: one function for each of librigel_c's, on arrays. The package has the arguments that people type, and defaults.
 #include "calls.hpp"
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -153,7 +154,7 @@ struct Results {
           bool wants_indices)
       : many(r.reducer == RIGEL_SMALLEST || r.reducer == RIGEL_LARGEST) {
     std::vector<std::int64_t> own = {like.rows()};
-    if (many) own.push_back(r.k < 0 ? 0 : r.k);
+    if (many) own.push_back(std::clamp<std::int64_t>(r.k, 0, 4097));  // more is refused
     if (wants_values) values.emplace(nb::none(), "values", like, batch, own, type, false);
     if (wants_indices) indices.emplace(nb::none(), "indices", like, batch, own, rigel_type{RIGEL_I64}, false);
   }
@@ -327,7 +328,7 @@ nb::object closure(Handle d_given, Handle semiring, Flag wants_predecessors, Fla
   const Array like = input(d_given, "weights", 2);
   Batch batch;
   batch.broadcast(like, "weights", 2);
-  Output d(d_given, "weights", like, batch, {like.rows(), like.columns()}, like.type, false);
+  Output d(d_given, "weights", like, batch, {like.rows(), like.columns()}, like.type, like.is_bool);
   std::optional<Output> predecessors;
   if (wants_predecessors)
     predecessors.emplace(nb::none(), "predecessors", like, batch, std::vector<std::int64_t>{like.rows(), like.columns()},

@@ -193,6 +193,14 @@ def test_nearest_of_a_set(rng):
     assert 3 not in rs.nearest(x[:1], spoiled, 11).indices
 
 
+def test_refused_before_memory_is_taken(rng):
+    x = rng.random((5, 3))
+    with pytest.raises(ValueError, match="expected 1 to 4096"):
+        rs.nearest(x, k=10**12)
+    with pytest.raises(ValueError, match="base is 2, which kernels of distances do not take"):
+        rs.reduce_distances(x, x, "jensenshannon", "sum", base=2, kernel="laplace", length=1.0)
+
+
 def test_radius_neighbors(rng):
     x, z = rng.random((9, 2)), rng.random((40, 2))
     d = distance.cdist(x, z)

@@ -211,6 +211,19 @@ def test_overlap_writes_nothing(rng):
     np.testing.assert_array_equal(memory, before)
 
 
+def test_out_of_several_batches_may_overlap(rng):
+    memory = rng.random((3, 3, 4, 4))
+    b = rng.random((4, 4))
+    expected = memory[:2, :2] @ b
+    rs.contract(memory[:2, :2], b, "plus_times", out=memory[1:, :2])
+    np.testing.assert_allclose(memory[1:, :2], expected, rtol=1e-14)
+
+
+def test_out_of_bool(rng):
+    with pytest.raises(ValueError, match="out holds bool, expected numbers"):
+        rs.contract(np.array([[2]], "u1"), np.array([[3]], "u1"), "plus_times", out=np.empty((1, 1), bool))
+
+
 def test_promises(rng):
     a, b = rng.random((3, 4)), rng.random((4, 5))
     exact = rs.contract(a, b, "plus_times", require=("reference_bits", "repeatable"))

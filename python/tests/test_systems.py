@@ -74,6 +74,12 @@ def test_closures(rng):
         rs.closure(weights, "plus_times")
     with pytest.raises(ValueError, match=r"out has the shape \(2, 2\), expected \(20, 20\)"):
         rs.closure(weights, out=np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="out holds int32, expected float64"):
+        rs.closure(weights, out=np.zeros((20, 20), "int32"))
+    untouched = np.full((20, 20), 7.0)
+    with pytest.raises(ValueError, match="plus_times"):
+        rs.closure(weights, "plus_times", out=untouched)
+    assert (untouched == 7).all()
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-4), ("float64", 1e-12)])

@@ -189,6 +189,8 @@ TEST_CASE("kernel_solve: errors and workspace") {
   check([&] { rigel::kernel_solve(exec, x, y, euclidean, gaussian, 1, vector<double, Exec>(6)); },
         {"alpha 'vector' is 6x1, expected 5 rows"});
   check([&] { rigel::kernel_solve(exec, x, y, euclidean, gaussian, -1, alpha); }, {"regularisation is -1"});
+  check([&] { rigel::kernel_solve(exec, x, vector<double, Exec>(5, 1e-170), euclidean, gaussian, 1, alpha); },
+        {"y's column 0 has numbers whose squares underflow"});
   check([&] { rigel::kernel_solve(exec, x, y, euclidean, gaussian, not_a_number, alpha); }, {"regularisation is nan"});
   check([&] { rigel::kernel_solve(exec, x, y, euclidean, gaussian, 1, y); }, {"alpha", "overlaps y"});
   check([&] { rigel::kernel_solve(exec, x, y, euclidean, gaussian, 1, alpha, {.rank = -1}); }, {"options.rank is -1"});

@@ -197,6 +197,11 @@ TEST_CASE("kmeans: errors and workspace") {
     check([&] { rigel::kmeans(exec, support::matrix<float, Exec>(5, 2, {bad, 1, 2}), 3, centres, labels); },
           {"kmeans: X holds infinities or NaN"});
   CHECK(support::values(labels) == Values(5, -7));
+  // Squares of floats overflow: nothing converges.
+  const auto far = support::matrix<float, Exec>(2, 1, {1e20, -1e20});
+  const auto result = rigel::kmeans(exec, far, 1, support::matrix<float, Exec>(1, 1), vector<int, Exec>(2));
+  CHECK(!(result.inertia < infinity));
+  CHECK(!result.converged);
   const std::size_t bytes = rigel::kmeans_workspace_size(exec, x, centres, labels);
   const Kokkos::View<char*, Exec> memory("memory", bytes + 256);
   const auto address = (reinterpret_cast<std::uintptr_t>(memory.data()) + 255) / 256 * 256;

@@ -236,6 +236,9 @@ TEST_CASE("sinkhorn: errors and workspace") {
         {"b 'vector' 3x1 holds 3 numbers that are negative"});
   check([&] { rigel::sinkhorn(exec, x, z, a, nan, squares, f, g, {.epsilon = 1}); }, {"holds 3 numbers", "NaN"});
   check([&] { rigel::sinkhorn(exec, x, z, a, none, squares, f, g, {.epsilon = 1}); }, {"b 'vector' 3x1 has no weight"});
+  const auto huge = vector<double, Exec>(3, 1e308);
+  check([&] { rigel::sinkhorn(exec, x, z, a, huge, squares, f, g, {.epsilon = 1}); },
+        {"b 'vector' 3x1 has an infinite sum"});
   check(
       [&] { rigel::sinkhorn(exec, support::matrix<float, Exec>(4, 2, {infinity}), z, a, b, squares, f, g, {.epsilon = 1}); },
       {"costs are infinite or NaN"});

@@ -30,7 +30,8 @@ def numpy():
 
 
 def is_torch(array):
-    return type(array).__module__.startswith("torch") and "torch" in sys.modules and isinstance(array, sys.modules["torch"].Tensor)
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
 
 
 def empty(like, shape, code, is_bool):

@@ -230,6 +230,8 @@ def reduce_distances(x, z=None, metric="euclidean", reducer="minimum", *, k=None
     >>> rs.reduce_distances(x, x, reducer="sum", kernel="laplace", length=1.0).values.round(3)
     array([1.368, 1.368])
     """
+    if kernel is not None and base is not None:
+        raise InvalidArgument(f"base is {base}, which kernels of distances do not take; divide their length by sqrt(log(base))")
     of = _metric(metric, x, z, p, w, V, VI, base, epsilon)
     reducing = reduction(reducer, k, threshold, or_equal, exclude_self)
     if kernel is None and hyperparameters:

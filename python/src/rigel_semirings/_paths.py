@@ -49,18 +49,21 @@ def _copied(weights):
 
 def _closure(weights, semiring, out, predecessors, block, kernel, require, precision):
     weights = as_array(weights)
-    if out is None:
-        out = _copied(weights)
-    elif out is not weights:
+    if out is not None and out is not weights:
         shape = tuple(getattr(out, "shape", ()))
         if shape != tuple(weights.shape):
             raise InvalidArgument(f"out has the shape {shape}, expected {tuple(weights.shape)}")
-        out[...] = weights
-    d, p, vertex, graph = _core.closure(out, semiring, predecessors, True, block, options(kernel, require, precision))
+        if str(out.dtype) != str(weights.dtype):
+            raise InvalidArgument(f"out holds {out.dtype}, expected {weights.dtype} as weights do")
+    paths = weights if out is weights else _copied(weights)
+    d, p, vertex, graph = _core.closure(paths, semiring, predecessors, True, block, options(kernel, require, precision))
     if vertex >= 0:
         where = f" of graph {graph}" if len(d.shape) > 2 else ""
         raise InvalidArgument(f"vertex {vertex}{where} lies on a cycle that is better than the empty path, expected no such cycle: negative "
                               "ones of min_plus")
+    if out is not None and out is not weights:
+        out[...] = d
+        d = out
     return d, p
 
 
