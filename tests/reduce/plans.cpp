@@ -18,7 +18,7 @@ struct Shape {
 };
 
 /// Rows of A and columns of B are contiguous along K.
-Reduction problem_of(Shape e, Reducer reducer, std::int64_t count, std::size_t limit, int shared_memory = 227 << 10) {
+Reduction call_of_shape(Shape e, Reducer reducer, std::int64_t count, std::size_t limit, int shared_memory = 227 << 10) {
   static const rigel::epilogue::Program none;
   selection::Call call = selection::on_hopper("l2_squared", rigel::Scalar::f32, e.n, e.k);
   call.batch = e.batch;
@@ -40,7 +40,7 @@ Reduction problem_of(Shape e, Reducer reducer, std::int64_t count, std::size_t l
 std::vector<const rigel::Kernel<Reduction>*> kernels_of(const char* family) {
   std::vector<const rigel::Kernel<Reduction>*> list;
   if (rigel::kernels({.name = family, .operation = "reduce"}).empty()) return list;  // this build has none
-  for (const auto& candidate : rigel::candidates(problem_of({1, 100, 1000, 32}, Reducer::smallest, 10, 0)))
+  for (const auto& candidate : rigel::candidates(call_of_shape({1, 100, 1000, 32}, Reducer::smallest, 10, 0)))
     if (candidate.kernel->info.family == family) list.push_back(candidate.kernel);
   return list;
 }
@@ -51,7 +51,7 @@ TEST_CASE("reduce: kernels on CUDA cores decline reducers that they do not have,
       const auto reducer = static_cast<Reducer>(i);
       CAPTURE(kernel->info.name);
       CAPTURE(rigel::name(reducer));
-      const rigel::Status status = kernel->supports(*kernel, problem_of({1, 60, 1000, 32}, reducer, 1, 0));
+      const rigel::Status status = kernel->supports(*kernel, call_of_shape({1, 60, 1000, 32}, reducer, 1, 0));
       const bool sums = reducer == Reducer::sum || reducer == Reducer::log_sum_exp;
       CHECK(bool(status) == (reducer <= Reducer::count_below && !(sums && kernel->info.variant == "few")));
       if (reducer > Reducer::count_below) {
@@ -69,7 +69,7 @@ TEST_CASE("reduce: kernels on CUDA cores keep the workspace within the limit") {
       for (const auto& [reducer, count] :
            {std::pair{Reducer::minimum, 1}, {Reducer::count_below, 1}, {Reducer::smallest, 10}, {Reducer::largest, 128}})
         for (const std::size_t limit : {std::size_t{1}, std::size_t{10'000}, mebibyte / 4, mebibyte, 64 * mebibyte}) {
-          const Reduction p = problem_of(e, reducer, count, limit);
+          const Reduction p = call_of_shape(e, reducer, count, limit);
           if (!kernel->supports(*kernel, p)) continue;
           rigel::Plan plan;
           const double seconds = kernel->cost(*kernel, p, plan);
@@ -92,7 +92,7 @@ TEST_CASE("reduce: few rows of more than 2^31 - 1 blocks are declined") {
   for (const auto* kernel : kernels_of("cuda.reduce"))
     if (kernel->info.variant == "few") {
       const auto takes = [&](std::int64_t batch) {
-        return kernel->supports(*kernel, problem_of({batch, 64, 100, 32}, Reducer::minimum, 1, 0));
+        return kernel->supports(*kernel, call_of_shape({batch, 64, 100, 32}, Reducer::minimum, 1, 0));
       };
       CHECK(takes(std::numeric_limits<std::int32_t>::max() / 8));
       CHECK(takes(std::numeric_limits<std::int32_t>::max() / 8 + 1).decline == Decline::extents);
@@ -102,7 +102,7 @@ TEST_CASE("reduce: few rows of more than 2^31 - 1 blocks are declined") {
 TEST_CASE("nearest: what a card's shared memory and a row's parts are too small for is declined") {
   for (const auto* kernel : kernels_of("cuda.mma")) {
     const auto declined = [&](Shape e, Reducer reducer, int count, int shared_memory, bool exclude_self = false) {
-      Reduction p = problem_of(e, reducer, count, 0, shared_memory);
+      Reduction p = call_of_shape(e, reducer, count, 0, shared_memory);
       p.exclude_self = exclude_self;
       return kernel->supports(*kernel, p).decline;
     };
