@@ -87,20 +87,24 @@ class KernelSolveCall {
   std::size_t inner_bytes() const {
     std::size_t most = kernel_matvec_workspace_size(exec_, points(), points(), direction_, metric_, kernel_, product_,
                                                     options_of_products({}));
-    if (most_rank_ > 0) {
-      const SolveOptions factor{.overwrite_a = true, .overwrite_b = true};
-      for (const std::size_t bytes :
-           {kernel_matrix_workspace_size(exec_, point(0), points(), row_, metric_, kernel_, options_of_rows({})),
-            kernel_matrix_workspace_size(exec_, each_point(), each_point(), diagonal_values(), metric_, kernel_,
-                                         options_of_rows({})),
-            rigel::workspace_size(exec_, plus_times<double>{}, factor_, rigel::transposed(factor_), small_),
-            rigel::workspace_size(exec_, plus_times<double>{}, factor_, residual_, coordinates_),
-            rigel::workspace_size(exec_, plus_times<double>{}, rigel::transposed(factor_), coordinates_, preconditioned_),
-            rigel::workspace_size(cholesky_factor_problem(exec_, small_, small_, NoInfo{}, factor)).bytes,
-            rigel::workspace_size(
-                cholesky_solve_factored_problem(exec_, small_, coordinates_, coordinates_, NoInfo{}, factor))
-                .bytes})
-        most = std::max(most, bytes);
+    if (most_rank_ == 0) return aligned(most);
+    const auto take = [&](std::size_t bytes) { most = std::max(most, bytes); };
+    take(kernel_matrix_workspace_size(exec_, each_point(), each_point(), diagonal_values(), metric_, kernel_,
+                                      options_of_rows({})));
+    // Any point can be a pivot; these have all alignments that points have.
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(m_, 16); ++i)
+      take(kernel_matrix_workspace_size(exec_, point(i), points(), row_, metric_, kernel_, options_of_rows({})));
+    // The rank is found later, and each may have other kernels.
+    const SolveOptions options{.overwrite_a = true, .overwrite_b = true};
+    for (std::int64_t rank = 1; rank <= most_rank_; ++rank) {
+      const Matrix<double> factor = factor_of(rank), small = small_of(rank), coordinates = coordinates_of(rank);
+      take(rigel::workspace_size(exec_, plus_times<double>{}, factor, rigel::transposed(factor), small,
+                                 epilogue::add_diagonal(1.)));
+      take(rigel::workspace_size(exec_, plus_times<double>{}, factor, residual_, coordinates));
+      take(rigel::workspace_size(exec_, plus_times<double>{}, rigel::transposed(factor), coordinates, preconditioned_));
+      take(rigel::workspace_size(cholesky_factor_problem(exec_, small, small, NoInfo{}, options)).bytes);
+      take(rigel::workspace_size(cholesky_solve_factored_problem(exec_, small, coordinates, coordinates, NoInfo{}, options))
+               .bytes);
     }
     return aligned(most);
   }
@@ -262,14 +266,14 @@ class KernelSolveCall {
     sigma_ = regularisation_ + rest / static_cast<double>(m_);
     if (!(sigma_ > 0)) rank_ = 0;
     if (rank_ == 0) return;
-    const Matrix<double> factor = used_factor(), small = used_small();
+    const Matrix<double> factor = factor_of(rank_), small = small_of(rank_);
     contract(exec_, plus_times<double>{}, factor, rigel::transposed(factor), small, epilogue::add_diagonal(sigma_),
              {.workspace = inner_});
     cholesky_factor(exec_, small, small, {.overwrite_a = true, .workspace = inner_});
   }
-  Matrix<double> used_factor() const { return {factor_.data(), size(rank_), size(m_)}; }
-  Matrix<double> used_small() const { return {small_.data(), size(rank_), size(rank_)}; }
-  Matrix<double> used_coordinates() const { return {coordinates_.data(), size(rank_), size(right_sides_)}; }
+  Matrix<double> factor_of(std::int64_t rank) const { return {factor_.data(), size(rank), size(m_)}; }
+  Matrix<double> small_of(std::int64_t rank) const { return {small_.data(), size(rank), size(rank)}; }
+  Matrix<double> coordinates_of(std::int64_t rank) const { return {coordinates_.data(), size(rank), size(right_sides_)}; }
 
   /// Of equal ones the first.
   std::pair<std::int64_t, double> largest_on_diagonal() const {
@@ -314,9 +318,9 @@ class KernelSolveCall {
     const double* const residual = residual_.data();
     double* const preconditioned = preconditioned_.data();
     if (rank_ > 0) {
-      const Matrix<double> factor = used_factor(), coordinates = used_coordinates();
+      const Matrix<double> factor = factor_of(rank_), coordinates = coordinates_of(rank_);
       contract(exec_, plus_times<double>{}, factor, residual_, coordinates, epilogue::Program{}, {.workspace = inner_});
-      cholesky_solve_factored(exec_, used_small(), coordinates, coordinates, {.overwrite_b = true, .workspace = inner_});
+      cholesky_solve_factored(exec_, small_of(rank_), coordinates, coordinates, {.overwrite_b = true, .workspace = inner_});
       contract(exec_, plus_times<double>{}, rigel::transposed(factor), coordinates, preconditioned_, epilogue::Program{},
                {.workspace = inner_});
     }
