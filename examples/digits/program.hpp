@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the programs on the digits have in common: their options, and their exit status.
+// What the programs on the digits have in common: their options, their figures, and their exit status.
 #pragma once
 
 #include <Kokkos_Core.hpp>
 
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 
 namespace digits {
@@ -18,6 +20,35 @@ struct Options {
   std::filesystem::path data;
   std::map<std::string, std::string> expected;
 };
+
+/// What a program found, by the name under which the caller expects it.
+struct Figure {
+  const char* name;
+  double value;
+  double tolerance;  // relative; 0 for counts
+  const char* what;
+};
+
+/// Prints figures, each in a line: what it is, in so many characters, and its value, of so many digits. Returns whether those that are
+/// expected are as expected, and there is no other.
+inline bool are_as_expected(std::span<const Figure> figures, std::map<std::string, std::string> expected, int characters,
+                            int digits) {
+  bool good = true;
+  for (const Figure& figure : figures) {
+    std::printf("%-*s %.*g\n", characters, figure.what, digits, figure.value);
+    if (const auto entry = expected.extract(figure.name)) {
+      const double wanted = std::stod(entry.mapped());
+      if (std::fabs(figure.value - wanted) <= figure.tolerance * std::fabs(wanted)) continue;
+      std::printf("FAILS: %s = %.15g is expected\n", figure.name, wanted);
+      good = false;
+    }
+  }
+  for (const auto& [name, value] : expected) {
+    std::printf("FAILS: there is no figure %s\n", name.c_str());
+    good = false;
+  }
+  return good;
+}
 
 inline bool has_device() {
 #ifdef KOKKOS_ENABLE_CUDA

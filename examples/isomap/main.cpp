@@ -147,33 +147,12 @@ bool run(const digits::Options& options) {
   isomap::write_plot("isomap.svg", e.points, data.digits);
   std::printf("wrote isomap.svg\n");
 
-  struct Figure {
-    const char* name;
-    double value;
-    double tolerance;  // relative; 0 for counts
-    const char* what;
-  };
-  const Figure figures[] = {
+  const digits::Figure figures[] = {
       {"first", e.eigenvalues[0], 1e-10, "the largest eigenvalue"},
       {"second", e.eigenvalues[1], 1e-10, "the next one"},
       {"variance", residual_variance(geodesics, e.points), 1e-8, "residual variance of the distances"},
       {"right", static_cast<double>(nearest_are_right(e.points, data.digits)), 0, "nearest in the plane has the digit"}};
-  bool good = true;
-  auto expected = options.expected;
-  for (const Figure& figure : figures) {
-    std::printf("%-36s %.10g\n", figure.what, figure.value);
-    if (const auto entry = expected.extract(figure.name)) {
-      const double wanted = std::stod(entry.mapped());
-      if (std::fabs(figure.value - wanted) <= figure.tolerance * std::fabs(wanted)) continue;
-      std::printf("FAILS: %s = %.15g is expected\n", figure.name, wanted);
-      good = false;
-    }
-  }
-  for (const auto& [name, value] : expected) {
-    std::printf("FAILS: there is no figure %s\n", name.c_str());
-    good = false;
-  }
-  return good;
+  return digits::are_as_expected(figures, options.expected, 36, 10);
 }
 
 constexpr const char* usage =

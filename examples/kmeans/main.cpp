@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -74,31 +73,11 @@ bool run(const digits::Options& options) {
   write_picture("kmeans.svg", Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, centres), commonest);
   std::printf("wrote kmeans.svg\n");
 
-  struct Figure {
-    const char* name;
-    double value;
-    double tolerance;  // relative; 0 for counts
-    const char* what;
-  };
-  const Figure figures[] = {{"inertia", result.inertia, 1e-10, "the sum of squared distances from the centres"},
-                            {"updates", static_cast<double>(result.iterations), 0, "updates of the centres"},
-                            {"right", static_cast<double>(right), 0, "images of their cluster's commonest digit"}};
-  bool good = result.converged;
-  auto expected = options.expected;
-  for (const Figure& figure : figures) {
-    std::printf("%-48s %.12g\n", figure.what, figure.value);
-    if (const auto entry = expected.extract(figure.name)) {
-      const double wanted = std::stod(entry.mapped());
-      if (std::fabs(figure.value - wanted) <= figure.tolerance * std::fabs(wanted)) continue;
-      std::printf("FAILS: %s = %.15g is expected\n", figure.name, wanted);
-      good = false;
-    }
-  }
-  for (const auto& [name, value] : expected) {
-    std::printf("FAILS: there is no figure %s\n", name.c_str());
-    good = false;
-  }
-  return good;
+  const digits::Figure figures[] = {{"inertia", result.inertia, 1e-10, "the sum of squared distances from the centres"},
+                                    {"updates", static_cast<double>(result.iterations), 0, "updates of the centres"},
+                                    {"right", static_cast<double>(right), 0, "images of their cluster's commonest digit"}};
+  const bool good = digits::are_as_expected(figures, options.expected, 48, 12);
+  return good && result.converged;
 }
 
 constexpr const char* usage =
