@@ -50,7 +50,7 @@ def test_explain(rng):
         rs.explain(rs.closure, np.zeros((2, 2)))
     with pytest.raises(ValueError, match="B is 30x40"):
         rs.explain(rs.contract, a, a)
-    assert rs.contract(a, b).shape == (30, 20)  # an explanation that failed leaves nothing behind
+    assert rs.contract(a, b).shape == (30, 20)  # an explanation that failed keeps no state
 
 
 def test_kernels():
