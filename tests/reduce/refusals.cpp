@@ -193,9 +193,10 @@ TEST_CASE("reduce: the workspace keeps to its limit and may be the caller's") {
   const auto a = support::matrix<float, Exec>(m, k), b = support::matrix<float, Exec>(k, n);
   const auto values = support::matrix<float, Exec>(m, 10);
   // What contract() needs for the least strip, a row of 64 scores, comes on top, and so do the row's k best and the parts' alignment.
-  const auto row = support::matrix<float, Exec>(1, k), columns = support::matrix<float, Exec>(k, 64),
-             scores = support::matrix<float, Exec>(1, 64);
-  const std::size_t least = rigel::workspace_size(Exec{}, s, row, columns, scores) + (std::size_t{1} << 16);
+  const std::size_t least =
+      rigel::workspace_size(Exec{}, s, Kokkos::subview(a, Kokkos::pair(0, 1), Kokkos::ALL),
+                            Kokkos::subview(b, Kokkos::ALL, Kokkos::pair(0, 64)), support::matrix<float, Exec>(1, 64)) +
+      (std::size_t{1} << 16);
   for (const std::size_t limit : {std::size_t{1} << 14, std::size_t{1} << 18, std::size_t{1} << 22}) {
     CAPTURE(limit);
     rigel::ReduceOptions options{.kernel = "portable.strips", .workspace_limit = limit};
