@@ -142,8 +142,7 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
   using Line = line_t<Stored>;
   const std::int64_t all_tiles = tiles_of<Shape>(p);
   if (all_tiles == 0) return;
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  const cuda::Launches launches(p, info.name);
   const DistanceMemory at = distance_memory<Stored, Shape>(p);
   const auto memory = [&]<class T>(T*, std::size_t from) {
     return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + from);
@@ -169,8 +168,8 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
                         ? reinterpret_cast<const void*>(&compute_rejected<S, Sum, Finish, Shape, std::is_same_v<Sum, float>>)
                         : reinterpret_cast<const void*>(&compute_rejected<S, Sum, Finish, Shape, false>);
   // Before anything is enqueued.
-  facts.find(function, shared_bytes, p.execution.device, info.name);
-  facts_of_rest[in_vectors].find(rest, 0, p.execution.device, info.name);
+  facts.find(function, shared_bytes, launches);
+  facts_of_rest[in_vectors].find(rest, 0, launches);
 
   const auto prepared = [&](const Lines& g, std::size_t numbers, std::size_t lines) {
     const Operand& o = *g.operand;
@@ -194,8 +193,7 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
                                          counters,
                                          at.counter_count};
     const std::int64_t blocks = g.blocks_of_first + (raster.mirrored ? 0 : preparing_blocks(g.of[1]));
-    prepare<<<static_cast<unsigned>(blocks), 32 * prepared_lines, 0, stream>>>(g);
-    cuda::check(cudaGetLastError(), "contract: launch of the pass before " + info.name);
+    launches(prepare<Element, Stored>, static_cast<unsigned>(blocks), 32 * prepared_lines, 0, g);
   }
 
   const std::int64_t pitch = numbers_of<Stored>(p.k);
@@ -217,13 +215,12 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
   const auto multiprocessors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
   {
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-    launch_tiles<Shape>(function, tiles, shared_bytes, list, p, facts.waits(p.execution.device), info);
+    launch_tiles<Shape>(function, tiles, shared_bytes, list, p, facts.waits(p.execution.device), launches);
   }
   void* list[] = {&arguments, &rejected, &raster};
-  cuda::launch(
-      rest, multiprocessors * Direct::blocks, Direct::threads, 0, list, stream,
-      facts_of_rest[in_vectors].waits(p.execution.device) && tensor::starts_early(tiles, multiprocessors * Shape::blocks),
-      info.name);
+  launches(
+      rest, multiprocessors * Direct::blocks, Direct::threads, 0, list,
+      facts_of_rest[in_vectors].waits(p.execution.device) && tensor::starts_early(tiles, multiprocessors * Shape::blocks));
 }
 
 template <class Element, class Stored, class Shape, int levels>

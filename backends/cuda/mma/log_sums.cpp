@@ -65,15 +65,13 @@ double cost_of_log_sums(const Contraction& p) {
 template <Decomposition decomposition, class Shape>
 void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace) {
   if (p.batch * p.m * p.n == 0) return;
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
-  const auto check = [&](cudaError_t status) { cuda::check_launch(status, info.name); };
+  const cuda::Launches launches(p, info.name);
   constexpr int bytes = shared_bytes<Shape, float>;
   static cuda::LaunchFacts facts;
   const auto function =
       reinterpret_cast<const void*>(&multiply<plus_times<float>, half, decomposition, detail::ProgramFinish, Shape,
                                               Direction::along_k, Direction::along_k, LogOfSum>);
-  facts.find(function, bytes, p.execution.device, info.name);  // before anything is enqueued
+  facts.find(function, bytes, launches);  // before anything is enqueued
   const Places places(p);
   const auto at = [&]<class T>(T*, std::size_t place) {
     return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + place);
@@ -104,8 +102,7 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
                           static_cast<std::int64_t>((places.list - places.bits) / sizeof(std::uint32_t))};
   both.blocks_of_a = static_cast<unsigned>(matrices_of(p.a) * both.a.groups);
   const auto blocks = both.blocks_of_a + static_cast<unsigned>(matrices_of(p.b) * both.b.groups);
-  exponentials<threads><<<blocks, threads, 0, stream>>>(both);
-  check(cudaGetLastError());
+  launches(exponentials<threads>, blocks, threads, 0, both);
 
   const auto g = detail::arguments_of<LogPlus, detail::ProgramFinish>(p);
   // LogOfSum returns results, so the store is that of a semiring whose accumulator is a number.
@@ -131,11 +128,10 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   void* list[] = {&operands, &arguments, &result, &raster, &tiles};
   const auto processors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
-  launch_tiles<Shape>(function, tiles, bytes, list, p, false, info);  // starting early made calls longer
+  launch_tiles<Shape>(function, tiles, bytes, list, p, false, launches);  // starting early made calls longer
 
   const auto cells = static_cast<unsigned>(Marks::cells_of(p));
-  compute_marked<threads><<<std::min(cells, 2 * processors), threads, 0, stream>>>(result);
-  check(cudaGetLastError());
+  launches(compute_marked<threads>, std::min(cells, 2 * processors), threads, 0, result);
 }
 
 /// In u. Relative to a sum: the instruction sums pairs over all of K, or over a slab if promoted. Marked outputs are

@@ -76,7 +76,6 @@ Points<Element> points(const Operand& o, std::int64_t rows, std::int64_t row_str
 
 template <class Element>
 void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const Workspace& workspace) {
-  const cuda::CurrentDevice current(p.execution.device);
   const Contraction& s = p.scores;
   Search<Element> g{};
   g.x = points<Element>(s.a, s.m, s.a.row_stride, s.a.column_stride, s.k);
@@ -85,8 +84,7 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const
   g.count = results_of(p);
   g.root = !s.program->empty();
   g.exclude_self = p.exclude_self;
-  enqueue(g, memory_of(p), workspace.data, p.execution.device, p.execution.multiprocessors,
-          static_cast<cudaStream_t>(p.execution.stream), kernel.info.name);
+  enqueue(g, memory_of(p), workspace.data, p.execution.multiprocessors, cuda::Launches(p, kernel.info.name));
 }
 
 template <class Element>

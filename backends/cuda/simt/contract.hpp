@@ -215,14 +215,11 @@ double cost(const Contraction& p) {
 template <class Arguments, class Parameters>
 void launch_tiles(const KernelInfo& info, const Contraction& p, const void* function, tile::Raster raster, int threads,
                   Arguments arguments, Parameters parameters) {
-  const cuda::CurrentDevice current(p.execution.device);
+  const cuda::Launches launches(p, info.name);
   void* list[] = {&arguments, &raster, &parameters};
   cuda::for_each_launch(p.batch * raster.rows * raster.columns, max_grid, [&](std::int64_t first, std::int64_t count) {
     raster.first = first;
-    const cudaError_t status =
-        cudaLaunchKernel(function, dim3(static_cast<unsigned>(count)), dim3(static_cast<unsigned>(threads)), list, 0,
-                         static_cast<cudaStream_t>(p.execution.stream));
-    cuda::check_launch(status, info.name);
+    launches(function, static_cast<unsigned>(count), threads, 0, list);
   });
 }
 

@@ -207,11 +207,8 @@ void few_run(const KernelInfo& info, const Contraction& p) {
   const bool single = shape.rounds == 1;
   std::size_t bytes = single ? 0 : shape.rounds * (2 * sizeof(Element) << shape.threads());
   if (warps > 1) bytes = std::max(bytes, sizeof(typename S::accumulator) << (shape.threads() - 5 + sums_bits));
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto kernel = single ? &contract_few<S, true> : &contract_few<S, false>;
-  kernel<<<static_cast<unsigned>(blocks_of(outputs, shape.outputs)), 1u << shape.threads(), bytes,
-           static_cast<cudaStream_t>(p.execution.stream)>>>(g);
-  cuda::check_launch(cudaGetLastError(), info.name);
+  cuda::Launches(p, info.name)(single ? &contract_few<S, true> : &contract_few<S, false>,
+                               static_cast<unsigned>(blocks_of(outputs, shape.outputs)), 1 << shape.threads(), bytes, g);
 }
 
 }  // namespace rigel::backends::simt

@@ -149,14 +149,12 @@ void split_k_run(const KernelInfo& info, const Contraction& p, const SplitKPlan&
   if (shape.flipped) std::swap(x, y);
   const int joined = std::clamp(5 - (shape.k_first ? 0 : shape.columns), 0, shape.parts);
   const std::size_t bytes = sizeof(typename S::accumulator) * rows << (shape.columns + shape.parts - joined);
-  const cuda::CurrentDevice current(p.execution.device);
+  const cuda::Launches launches(p, info.name);
   const auto launch = [&](std::int64_t l, std::int64_t batches, std::int64_t first, std::int64_t count) {
     shape.first_batch = static_cast<unsigned>(l);
     shape.first_y = static_cast<unsigned>(first);
     const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(count), static_cast<unsigned>(batches));
-    contract_narrow_split_k<S, Finish>
-        <<<grid, 1 << shape.threads(), bytes, static_cast<cudaStream_t>(p.execution.stream)>>>(shape, arguments);
-    cuda::check_launch(cudaGetLastError(), info.name);
+    launches(contract_narrow_split_k<S, Finish>, grid, 1 << shape.threads(), bytes, shape, arguments);
   };
   cuda::for_each_launch(p.batch, cuda::max_grid_yz, [&](std::int64_t l, std::int64_t batches) {
     cuda::for_each_launch(y, cuda::max_grid_yz,

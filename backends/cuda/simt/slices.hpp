@@ -80,11 +80,8 @@ void for_each_part(const Contraction& p, const Parts& parts, Accumulator* to, co
 template <class... Parameters>
 void launch_join(const KernelInfo& info, const Contraction& p, void (*kernel)(Parameters...), int outputs, int threads,
                  const std::type_identity_t<Parameters>&... arguments) {
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto blocks = static_cast<unsigned>((p.m * p.n + outputs - 1) / outputs);
-  if (blocks == 0) return;
-  kernel<<<blocks, threads, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(arguments...);
-  cuda::check_launch(cudaGetLastError(), info.name);
+  if (const auto blocks = static_cast<unsigned>((p.m * p.n + outputs - 1) / outputs); blocks > 0)
+    cuda::Launches(p, info.name)(kernel, blocks, threads, 0, arguments...);
 }
 
 /// x, or C ⊕ x if C accumulates.

@@ -234,13 +234,10 @@ void words_run(const KernelInfo& info, const Contraction& p, void* workspace) {
                    blocks,          static_cast<std::uint32_t*>(to)};
   };
   const ToWords a = packing(lines_of_a(p), q.a.data), b = packing(lines_of_b(p), q.b.data);
-  const cuda::CurrentDevice current(p.execution.device);
   if (const std::int64_t blocks = std::max(a.blocks, b.blocks); blocks > 0) {
     using Bits = std::conditional_t<sizeof(typename S::element) == 1, std::uint8_t, std::uint16_t>;
-    pack_words<Bits, flip_of<S>>
-        <<<dim3(static_cast<unsigned>(blocks), 2), 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
-            a, b, p.k, static_cast<int>(q.k));
-    cuda::check_launch(cudaGetLastError(), info.name);
+    cuda::Launches(p, info.name)(pack_words<Bits, flip_of<S>>, dim3(static_cast<unsigned>(blocks), 2), 256, 0, a, b, p.k,
+                                 static_cast<int>(q.k));
   }
   const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(q)), static_cast<unsigned>(columns_of<Words, Shape>(q))};
   launch_tiles(info, q,

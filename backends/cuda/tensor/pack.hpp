@@ -95,6 +95,6 @@ double pass_bytes(const Contraction& p, const BytesOf& bytes_of) {
 
 /// Enqueues the pass that packs operands. It is compiled once, in pack.cpp, for all architectures; cuda.hopper, compiled for one, uses
 /// it too.
-void pack_operands(const Passes& passes, cudaStream_t stream, const std::string& kernel);
+void pack_operands(const Passes& passes, const cuda::Launches& launches);
 
 }  // namespace rigel::backends::tensor

@@ -91,13 +91,6 @@ Status finish_supports(const Contraction& p) {
   return {};
 }
 
-/// Predicted seconds on a host: a launch, then all pairs (m, n, k) at the given rate per thread.
-inline double host_seconds(const Contraction& p, double pairs_per_second) {
-  const double pairs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) *
-                       static_cast<double>(p.k < 1 ? 1 : p.k);
-  return 1e-6 + pairs / (pairs_per_second * p.execution.concurrency);
-}
-
 /// The name under which Kokkos Tools see a kernel.
 inline std::string label_of(const KernelInfo& info) { return "rigel::contract/" + info.name; }
 
