@@ -13,9 +13,9 @@ namespace {
 
 namespace fit = cuda::fitted::sm_90;
 
-double multiprocessors_of(const Contraction& p) { return std::max(p.execution.multiprocessors, 1); }
+double multiprocessors_of(const Product& p) { return std::max(p.execution.multiprocessors, 1); }
 double number(std::int64_t x) { return static_cast<double>(x); }
-double outputs_of(const Contraction& p) { return number(p.batch) * number(p.m) * number(p.n); }
+double outputs_of(const Product& p) { return number(p.batch) * number(p.m) * number(p.n); }
 
 // ---- tiles ------------------------------------------------------------------------------------------------------------
 
@@ -132,8 +132,8 @@ double busy(const Semiring& s, const Tile& t, double tiles, bool after_others) {
 
 // The time of the multiprocessor that gets the most tiles, as many at a time as it holds. With few warps it waits for operands, and
 // operands of few outputs cost more. `copies`: the share of its speed that copies leave, 1 for whole vectors. `speed`: see speed_of().
-double tiles_seconds(const Contraction& p, const Semiring& s, const Tile& t, std::int64_t count, std::int64_t k,
-                     double copies, double speed) {
+double tiles_seconds(const Product& p, const Semiring& s, const Tile& t, std::int64_t count, std::int64_t k, double copies,
+                     double speed) {
   const Card& card = card_of(p.execution);
   const double area = t.m * t.n, outputs = t.outputs;
   const bool full_of_warps = t.blocks * t.threads >= 512;
@@ -202,9 +202,9 @@ double unhidden_seconds_of_c(const Contraction& p) {
 
 // The general epilogue: the wait for its instructions, and steps on bits, which threads take for all outputs of a tile. It runs if C does
 // not take results as they are: with a Program, or of another type. For light semirings on floats the measured times include it.
-double detour_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call) {
+double detour_seconds(const Product& p, const Semiring& s, const Tile& t, const TileCall& call, Scalar stored) {
   if (s.computes_floats || !p.program) return 0;
-  if (p.program->empty() && p.c.type == s.result) return 0;
+  if (p.program->empty() && stored == s.result) return 0;
   const double clock = card_of(p.execution).clock;
   if (p.program->bit_steps() == 0) return fit::tiles::detour / clock;
   const double bits = t.role == Role::large ? fit::tiles::bits_large : fit::tiles::bits;
@@ -212,7 +212,7 @@ double detour_seconds(const Contraction& p, const Semiring& s, const Tile& t, co
 }
 
 // The roots of Euclidean distances.
-double roots_seconds(const Contraction& p, const Semiring& s, const Tile& t) {
+double roots_seconds(const Product& p, const Semiring& s, const Tile& t) {
   if (!s.has_square_roots || !p.program || p.program->power() != 0.5) return 0;
   const double output = t.role == Role::large   ? fit::tiles::root_large
                         : t.role == Role::small ? fit::tiles::root_small
@@ -220,16 +220,24 @@ double roots_seconds(const Contraction& p, const Semiring& s, const Tile& t) {
   return output * outputs_of(p) / multiprocessors_of(p) / card_of(p.execution).clock;
 }
 
+// Results of type `stored`, without the memory that takes them.
+double result_seconds(const Product& p, const Semiring& s, const Tile& t, const TileCall& call, Scalar stored) {
+  return tiles_seconds(p, s, t, call.tiles, call.k, share_of_copies(s, t, call), speed_of(s, t, call.powers)) +
+         detour_seconds(p, s, t, call, stored) + roots_seconds(p, s, t);
+}
+
 }  // namespace
 
+double score_seconds(const Product& p, const Semiring& s, const Tile& t, const TileCall& call) {
+  return result_seconds(p, s, t, call, s.result);
+}
 double tile_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call) {
-  return tiles_seconds(p, s, t, call.tiles, call.k, share_of_copies(s, t, call), speed_of(s, t, call.powers)) +
-         detour_seconds(p, s, t, call) + roots_seconds(p, s, t) + unhidden_seconds_of_c(p) + accumulate_seconds(p, s, t);
+  return result_seconds(p, s, t, call, p.c.type) + unhidden_seconds_of_c(p) + accumulate_seconds(p, s, t);
 }
 
 // ---- slices of K, winners, words ------------------------------------------------------------------------------------------
 
-double hidden_seconds(const Contraction& p) {
+double hidden_seconds(const Product& p) {
   const Card& card = card_of(p.execution);
   return card.launch_seconds + fit::split::hidden / card.clock;
 }
@@ -237,7 +245,7 @@ double hidden_seconds(const Contraction& p) {
 namespace {
 
 // All slices; that of `rest` is a launch of its own.
-double slices_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call, const Slices& slices) {
+double slices_seconds(const Product& p, const Semiring& s, const Tile& t, const TileCall& call, const Slices& slices) {
   const double copies = share_of_copies(s, t, call), speed = speed_of(s, t, call.powers), hidden = hidden_seconds(p);
   const auto seconds = [&](std::int64_t length, std::int64_t count) {
     return tiles_seconds(p, s, t, call.tiles * count, length, copies, speed);
@@ -286,7 +294,7 @@ double words_seconds(const Contraction& p, const Contraction& q, const Semiring&
 
 // ---- few, narrow and small -----------------------------------------------------------------------------------------------
 
-double few_seconds(const Contraction& p, const Semiring& s, int parts, int rounds) {
+double few_seconds(const Product& p, const Semiring& s, int parts, int rounds) {
   constexpr double most = 45;  // warp steps per multiprocessor; beyond, threads with more outputs are faster
   const double steps = std::ldexp(number(p.m * p.n) * rounds, parts - 5), multiprocessors = multiprocessors_of(p);
   if (steps > most * multiprocessors) return 0;
@@ -395,7 +403,7 @@ double small_seconds(const Contraction& p, const Semiring& s, const Tile& small_
          adding;
 }
 
-double small_join_seconds(const Contraction& p, double blocks, double bytes, bool has_rest) {
+double small_join_seconds(const Product& p, double blocks, double bytes, bool has_rest) {
   namespace f = fit::small_split_k;
   constexpr double resident = 2;  // blocks of a multiprocessor
   const Card& card = card_of(p.execution);

@@ -90,7 +90,8 @@ struct TileCall {
   Powers powers = Powers::usual;
 };
 
-/// Predicted seconds of a kernel in tiles.
+/// Predicted seconds of tiles of results that are not stored, and of a kernel that stores them.
+double score_seconds(const Product& p, const Semiring& s, const Tile& t, const TileCall& call);
 double tile_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call);
 
 /// K in `whole` slices of `length` and one of `rest`, if that is not 0.
@@ -101,7 +102,7 @@ struct Slices {
 /// its own. Most of a launch's overhead overlaps the previous launch.
 double split_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call, const Slices& slices);
 /// What a launch before another hides of it.
-double hidden_seconds(const Contraction& p);
+double hidden_seconds(const Product& p);
 
 /// Of kernels that find winners (argument.hpp): one for all tiles, and one for slices of K.
 double winners_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call);
@@ -119,7 +120,7 @@ double words_seconds(const Contraction& p, const Contraction& q, const Semiring&
 
 /// Predicted seconds of few.hpp's kernel with 2^parts threads for an output, which take `rounds` k each; 0 if threads with more outputs are
 /// faster.
-double few_seconds(const Contraction& p, const Semiring& s, int parts, int rounds);
+double few_seconds(const Product& p, const Semiring& s, int parts, int rounds);
 
 /// Blocks of narrow.hpp: of how many threads, with how many rows and columns, and k of a slab.
 struct NarrowCall {
@@ -142,7 +143,7 @@ struct SmallCall {
 };
 double small_seconds(const Contraction& p, const Semiring& s, const Tile& small_tile, const SmallCall& call);
 /// What joining its slices adds: `blocks` blocks join them, and take the `rest` of K.
-double small_join_seconds(const Contraction& p, double blocks, double bytes, bool has_rest);
+double small_join_seconds(const Product& p, double blocks, double bytes, bool has_rest);
 
 /// Of narrow_split_k: rows of a thread, k at a time, and the most threads of a block, the first and last as binary logarithms.
 struct SplitKThreads {

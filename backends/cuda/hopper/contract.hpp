@@ -42,12 +42,12 @@ inline std::optional<Direction> direction_to_copy(const Lines& g) {
 
 /// Rows and columns of clusters' tiles in one batch.
 template <class Shape>
-std::int64_t rows_of(const Contraction& p) {
+std::int64_t rows_of(const Product& p) {
   constexpr std::int64_t m = Shape::m * Shape::cluster;
   return (p.m + m - 1) / m;
 }
 template <class Shape>
-std::int64_t columns_of(const Contraction& p) {
+std::int64_t columns_of(const Product& p) {
   return (p.n + Shape::n - 1) / Shape::n;
 }
 
@@ -115,7 +115,7 @@ std::size_t workspace_of(const Lines& g) {
     return direction_to_copy(g) ? 0 : packed_bytes(*g.operand, g.lines, g.k);
 }
 template <class Parts>
-std::size_t workspace(const Contraction& p) {
+std::size_t workspace(const Product& p) {
   return workspace_of<Parts>(lines_of_a(p)) + workspace_of<Parts>(lines_of_b(p));
 }
 
@@ -172,7 +172,7 @@ CUtensorMap operand_map(const Lines& g, std::optional<Direction> direction, std:
 
 /// use.operator()<of_a, of_b>() with the directions in which tensor copies bring the operands.
 template <class Element, class Parts, class Use>
-void with_directions(const Contraction& p, const Use& use) {
+void with_directions(const Product& p, const Use& use) {
   if constexpr (sizeof(Element) == 2 && Parts::planes == 1) {
     const bool a_lines = direction_to_copy(lines_of_a(p)) == Direction::along_lines,
                b_lines = direction_to_copy(lines_of_b(p)) == Direction::along_lines;
@@ -186,7 +186,7 @@ void with_directions(const Contraction& p, const Use& use) {
 /// Both operands as tensor copies see them, after the passes that they need. A slab of A is copied in `parts_a` shares, one
 /// of B in `parts_b`.
 template <class Element, class Parts, class Shape, int parts_a, int parts_b>
-Operands operands_of(const Contraction& p, void* workspace, const cuda::Launches& launches) {
+Operands operands_of(const Product& p, void* workspace, const cuda::Launches& launches) {
   auto* memory = static_cast<std::byte*>(workspace);
   const Lines a = lines_of_a(p), b = lines_of_b(p);
   const int of_a = static_cast<int>(tensor::matrices_of(p.a)), of_b = static_cast<int>(tensor::matrices_of(p.b));

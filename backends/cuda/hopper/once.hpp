@@ -25,7 +25,7 @@ double once_cost(const Contraction& p) {
 
 /// Elements along K in the longest slice, in whole slabs.
 template <class S, class Shape>
-std::int64_t terms_of_slice(const Contraction& p) {
+std::int64_t terms_of_slice(const Product& p) {
   constexpr std::int64_t depth = 128 / sizeof(typename S::element);
   const std::int64_t slabs = (p.k + depth - 1) / depth;
   return (slabs + Shape::parts - 1) / Shape::parts * depth;

@@ -310,7 +310,7 @@ struct on_words<S<Word>> {
 inline std::size_t counts_bytes(const Lines& g) {
   return detail::aligned(static_cast<std::size_t>(matrices_of(*g.operand) * g.lines) * sizeof(std::int32_t));
 }
-inline std::size_t codes_workspace(const Contraction& p) {
+inline std::size_t codes_workspace(const Product& p) {
   return workspace<false>(p) + counts_bytes(lines_of_a(p)) + counts_bytes(lines_of_b(p));
 }
 

@@ -44,11 +44,11 @@ inline constexpr bool takes_lines =
 
 /// Rows and columns of tiles in one batch.
 template <class Shape>
-std::int64_t rows_of(const Contraction& p) {
+std::int64_t rows_of(const Product& p) {
   return (p.m + Shape::m - 1) / Shape::m;
 }
 template <class Shape>
-std::int64_t columns_of(const Contraction& p) {
+std::int64_t columns_of(const Product& p) {
   return (p.n + Shape::n - 1) / Shape::n;
 }
 
@@ -91,7 +91,7 @@ std::size_t workspace_of(const Lines& g) {
     return direction_of(g, takes_lines) ? 0 : packed_bytes(*g.operand, g.lines, g.k);
 }
 template <bool takes_lines, Decomposition decomposition = Decomposition{}>
-std::size_t workspace(const Contraction& p) {
+std::size_t workspace(const Product& p) {
   return workspace_of<takes_lines, decomposition>(lines_of_a(p)) + workspace_of<takes_lines, decomposition>(lines_of_b(p));
 }
 
@@ -105,7 +105,7 @@ constexpr costs::Tile tile_of() {
   return {Shape::m, Shape::n, Shape::blocks, Shape::warps, is_deep<Shape>};
 }
 template <class Shape>
-double number_of_tiles(const Contraction& p) {
+double number_of_tiles(const Product& p) {
   return static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
 }
 
@@ -127,7 +127,7 @@ double cost(const Contraction& p) {
 /// Enqueues multiply(), a persistent kernel: as many blocks as the card holds, or as there are tiles. With `early`, it may start before
 /// the previous launch is complete, if it has few tiles.
 template <class Shape>
-void launch_tiles(const void* function, unsigned tiles, int bytes, void** arguments, const Contraction& p, bool early,
+void launch_tiles(const void* function, unsigned tiles, int bytes, void** arguments, const Product& p, bool early,
                   const cuda::Launches& launches) {
   const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
   launches(function, std::min(tiles, resident), Shape::threads, bytes, arguments,

@@ -58,19 +58,19 @@ struct Bound<double> {
 };
 
 /// Whether both operands are the same matrices.
-inline bool is_self_distance(const Contraction& p) {
+inline bool is_self_distance(const Product& p) {
   return p.a.data == p.b.data && p.m == p.n && p.a.batches == p.b.batches && p.a.batch_stride == p.b.batch_stride &&
          p.a.row_stride == p.b.column_stride && p.a.column_stride == p.b.row_stride;
 }
 
 template <class Shape>
-DistanceRaster distance_raster(const Contraction& p) {
+DistanceRaster distance_raster(const Product& p) {
   DistanceRaster raster{{rows_of<Shape>(p), columns_of<Shape>(p)}, is_self_distance(p), 0};
   raster.in_batch = static_cast<unsigned>(raster.tiles(Shape::m, Shape::n));
   return raster;
 }
 template <class Shape>
-std::int64_t tiles_of(const Contraction& p) {
+std::int64_t tiles_of(const Product& p) {
   return p.batch * distance_raster<Shape>(p).tiles(Shape::m, Shape::n);
 }
 
@@ -99,7 +99,7 @@ struct DistanceMemory {
   unsigned counter_count = 0;  // the counters, then the marks of all tiles
 };
 template <class Stored, class Shape>
-DistanceMemory distance_memory(const Contraction& p) {
+DistanceMemory distance_memory(const Product& p) {
   DistanceMemory at;
   detail::WorkspaceLayout layout;
   const std::int64_t of_a = matrices_of(p.a) * p.m, of_b = matrices_of(p.b) * p.n, pitch = numbers_of<Stored>(p.k);
@@ -120,13 +120,13 @@ DistanceMemory distance_memory(const Contraction& p) {
   return at;
 }
 template <class Stored, class Shape>
-std::size_t distance_workspace(const Contraction& p) {
+std::size_t distance_workspace(const Product& p) {
   return distance_memory<Stored, Shape>(p).end;
 }
 
 /// Which distances are kept. Numbers below `small` lose bits; roots need some above the smallest normal one.
 template <class Element, class Stored, int levels>
-Guard<line_t<Stored>> guard_of(const Contraction& p) {
+Guard<line_t<Stored>> guard_of(const Product& p) {
   using Limits = Bound<Stored>;
   using Sum = decltype(line_t<Stored>::norm);
   constexpr Element small = std::is_same_v<Element, float> ? 0x1p-100 : 0x1p-900;

@@ -11,9 +11,9 @@ namespace {
 
 constexpr int threads = Exponentials::threads;
 
-std::int64_t slabs_of(const Contraction& p) { return (p.k + Exponentials::slab - 1) / Exponentials::slab; }
+std::int64_t slabs_of(const Product& p) { return (p.k + Exponentials::slab - 1) / Exponentials::slab; }
 /// 16-bit numbers in a line of exponentials.
-std::int64_t pitch_of_pairs(const Contraction& p) { return slabs_of(p) * 2 * Exponentials::slab; }
+std::int64_t pitch_of_pairs(const Product& p) { return slabs_of(p) * 2 * Exponentials::slab; }
 std::int64_t groups_of(const Lines& g) {
   Exponentials e{};
   e.line_stride = g.line_stride, e.k_stride = g.k_stride, e.k = static_cast<int>(g.k);
@@ -40,7 +40,9 @@ struct Places {
   }
 };
 
-std::size_t workspace_of_log_sums(const Contraction& p) { return Places(p).end; }
+WorkspaceSize workspace_of_log_sums(const Kernel<Contraction>&, const Contraction& p, const Plan&) {
+  return {.bytes = Places(p).end};
+}
 
 template <class Shape>
 Status supports_log_sums(const Contraction& p) {
@@ -107,8 +109,7 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   const auto g = detail::arguments_of<LogPlus, detail::ProgramFinish>(p);
   // LogOfSum returns results, so the store is that of a semiring whose accumulator is a number.
   using S = plus_times<float>;
-  detail::Arguments<S, detail::ProgramFinish> arguments{g.batch, g.m,         g.n, g.k,     g.a,      g.b,
-                                                        g.c,     g.c_strides, S{}, nullptr, g.finish, false};
+  detail::Arguments<S, detail::ProgramFinish> arguments{g, g.c, g.c_strides, S{}, nullptr, g.finish, false, false};
   const bool split = info.precision == Precision::split;
   constexpr float most = 16;
   LogOfSum result{
@@ -156,7 +157,7 @@ Kernel<Contraction> kernel_of_log_sums() {
   k.info.accuracy = accuracy_of_log_sums(precision);
   k.supports = detail::supports_by<supports_log_sums<Shape>>;
   k.cost = detail::cost_by<cost_of_log_sums<precision, Shape>>;
-  k.workspace = detail::workspace_by<workspace_of_log_sums>;
+  k.workspace = workspace_of_log_sums;
   k.run = detail::run_by<run_log_sums<decomposition, Shape>>;
   return k;
 }

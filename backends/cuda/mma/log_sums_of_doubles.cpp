@@ -35,7 +35,9 @@ struct Places {
   }
 };
 
-std::size_t workspace_of_log_sums(const Contraction& p) { return Places(p).end; }
+WorkspaceSize workspace_of_log_sums(const Kernel<Contraction>&, const Contraction& p, const Plan&) {
+  return {.bytes = Places(p).end};
+}
 
 Status supports_log_sums(const Contraction& p) {
   if (const Status status = Marks::supports(p); !status) return status;
@@ -95,8 +97,7 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
            at(words, places.bits), static_cast<std::int64_t>((places.list - places.bits) / sizeof(std::uint32_t)));
 
   const auto g = detail::arguments_of<LogPlusOfDoubles, detail::ProgramFinish>(p);
-  detail::Arguments<S, detail::ProgramFinish> arguments{g.batch, g.m,         g.n, g.k,     g.a,      g.b,
-                                                        g.c,     g.c_strides, S{}, nullptr, g.finish, false};
+  detail::Arguments<S, detail::ProgramFinish> arguments{g, g.c, g.c_strides, S{}, nullptr, g.finish, false, false};
   LogOfSumOfDoubles result{
       {},
       g,
@@ -131,7 +132,7 @@ Kernel<Contraction> kernel_of_log_sums() {
   k.info.accuracy = accuracy;
   k.supports = detail::supports_by<supports_log_sums>;
   k.cost = detail::cost_by<cost_of_log_sums<Shape>>;
-  k.workspace = detail::workspace_by<workspace_of_log_sums>;
+  k.workspace = workspace_of_log_sums;
   k.run = detail::run_by<run_log_sums<Shape>>;
   return k;
 }

@@ -42,7 +42,7 @@ using OutletsOf =
 
 /// visit.operator()<Step, way of A, way of B>() with the steps of a problem's kernel.
 template <class S, class Visit>
-void with_steps(const Contraction& p, const Visit& visit) {
+void with_steps(const Product& p, const Visit& visit) {
   using tile::Way;
   using Shape = ShapeOf<S>;
   if constexpr (simt::takes_vectors<S, Shape>) {
@@ -218,7 +218,7 @@ std::int64_t few_units_of(const Reduction& p) {
 template <class S>
 Status few_supports(const Kernel<Reduction>&, const Reduction& p) {
   constexpr std::int64_t most_rows = 64;
-  const Contraction& q = p.scores;
+  const Product& q = p.scores;
   if (const Status status = takes<S>(p); !status) return status;
   if (p.reducer == Reducer::sum || p.reducer == Reducer::log_sum_exp)
     return {Decline::other, "has no sums, whose order is the reference's"};

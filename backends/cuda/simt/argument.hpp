@@ -135,19 +135,7 @@ template <class A, class Finish, class F>
 detail::Arguments<WinningSlab<A>, F> winning_arguments(const detail::Arguments<A, Finish>& g, const F& finish) {
   using W = WinningSlab<A>;
   static_assert(sizeof(W) == sizeof(A));  // a view of A serves as one of W
-  return {g.batch,
-          g.m,
-          g.n,
-          g.k,
-          g.a,
-          g.b,
-          g.c,
-          g.c_strides,
-          {g.one_semiring},
-          reinterpret_cast<const W*>(g.semirings),
-          finish,
-          false,
-          g.shares_semiring};
+  return {g, g.c, g.c_strides, {g.one_semiring}, reinterpret_cast<const W*>(g.semirings), finish, false, g.shares_semiring};
 }
 
 template <class A, class F, class Shape>

@@ -118,7 +118,7 @@ inline constexpr bool narrows = NarrowSlab<operand_t<S>>::values > 0 && sizeof(t
                                 (!in_zoo<S> || !is_transcendental<S> || sizeof(operand_t<S>) == 4);
 
 /// The outputs as square as the extents allow. `slab_values`: elements in both slabs.
-[[gnu::noinline]] inline Narrow narrow_for(const Contraction& p, int slab_values) {
+[[gnu::noinline]] inline Narrow narrow_for(const Product& p, int slab_values) {
   const int most_m = bits_of(p.m), most_n = bits_of(p.n);
   constexpr int half = Narrow::threads / 2, longest = 6;  // so that rows of full slabs are long, too
   Narrow shape;
@@ -130,12 +130,12 @@ inline constexpr bool narrows = NarrowSlab<operand_t<S>>::values > 0 && sizeof(t
   return shape;
 }
 
-inline tile::Raster raster_of(const Contraction& p, Narrow shape) {
+inline tile::Raster raster_of(const Product& p, Narrow shape) {
   return {0, static_cast<unsigned>((p.m + (1 << shape.m) - 1) >> shape.m),
           static_cast<unsigned>((p.n + (1 << shape.n) - 1) >> shape.n)};
 }
 
-[[gnu::noinline]] inline Status narrow_fits(const Contraction& p, int slab_values) {
+[[gnu::noinline]] inline Status narrow_fits(const Product& p, int slab_values) {
   if (p.m > max_grid || p.n > max_grid) return {Decline::extents, "a matrix of C has more than 2^31 - 1 rows or columns"};
   const tile::Raster raster = raster_of(p, narrow_for(p, slab_values));
   if (std::int64_t{raster.rows} * raster.columns > max_grid)

@@ -115,7 +115,7 @@ constexpr costs::SplitKThreads split_k_threads() {
   return {std::bit_width(unsigned{SplitK<S>::rows}) - 1, SplitK<S>::depth, SplitK<S>::threads};
 }
 
-inline Status split_k_fits(const Contraction& p) {
+inline Status split_k_fits(const Product& p) {
   if (p.k > max_grid) return {Decline::extents, "K is above 2^31 - 1"};
   if (p.m > max_grid || p.n > max_grid) return {Decline::extents, "a matrix of C has more than 2^31 - 1 rows or columns"};
   return {};

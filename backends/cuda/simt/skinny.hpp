@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(Shape::threads, k_major ? Shape::blocks : Shap
   // All threads meet at each slab: it has arrived, and the one before it has been read.
   const auto meet = [] { arch::wait_at<Shape::threads>(1); };
   if (thread >= Shape::computing) {
-    SkinnyCopies<S, Finish, Shape, k_major> copies(g, tiles, thread - Shape::computing);
+    SkinnyCopies<S, Shape, k_major> copies(g, tiles, thread - Shape::computing);
     int free = 0;
 #pragma unroll 1
     for (std::int64_t i = 1 - stages; i < all; ++i) {

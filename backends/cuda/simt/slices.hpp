@@ -22,7 +22,7 @@ struct Parts {
 };
 
 /// Whether K of a problem may be cut.
-inline Status parts_fit(const Contraction& p) {
+inline Status parts_fit(const Product& p) {
   if (p.batch != 1 || p.semiring_in_view) return {Decline::batches, "a batch of products has no need of parts"};
   if (p.m * p.n > cuda::max_grid) return {Decline::extents, "C has too many elements for its parts to be few"};
   return {};
@@ -78,7 +78,7 @@ void for_each_part(const Contraction& p, const Parts& parts, Accumulator* to, co
 
 /// Launches a kernel that joins slices, `outputs` outputs per block.
 template <class... Parameters>
-void launch_join(const KernelInfo& info, const Contraction& p, void (*kernel)(Parameters...), int outputs, int threads,
+void launch_join(const KernelInfo& info, const Product& p, void (*kernel)(Parameters...), int outputs, int threads,
                  const std::type_identity_t<Parameters>&... arguments) {
   if (const auto blocks = static_cast<unsigned>((p.m * p.n + outputs - 1) / outputs); blocks > 0)
     cuda::Launches(p, info.name)(kernel, blocks, threads, 0, arguments...);

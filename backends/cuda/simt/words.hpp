@@ -197,7 +197,7 @@ Contraction on_words(const Contraction& p, void* workspace) {
 }
 
 template <class S, class Shape>
-std::size_t words_workspace(const Contraction& p) {
+std::size_t words_workspace(const Product& p) {
   return bytes_of_words<S, Shape>(lines_of_a(p)) + bytes_of_words<S, Shape>(lines_of_b(p));
 }
 
