@@ -95,6 +95,7 @@ double steps_per_second(const Card& card, const Semiring& s, const Tile& t) {
 // A tile's times in addition to its steps, in cycles.
 fit::tiles::Times times_of(const Semiring& s, const Tile& t, bool in_vectors) {
   namespace f = fit::tiles;
+  const bool is_small = t.role == Role::small || t.role == Role::words;
   if (s.computes_floats) {
     const f::FloatTimes& times = t.role == Role::wide    ? f::wide
                                  : t.role == Role::small ? f::small
@@ -102,15 +103,15 @@ fit::tiles::Times times_of(const Semiring& s, const Tile& t, bool in_vectors) {
                                                          : f::large;
     return in_vectors ? times.in_vectors : times.singles;
   }
-  if (s.is_packed) return t.is_small ? f::packed_small : f::packed_large;
-  if (s.sums_exponentials) return t.is_small ? f::exponentials_small : f::exponentials_large;
+  if (s.is_packed) return is_small ? f::packed_small : f::packed_large;
+  if (s.sums_exponentials) return is_small ? f::exponentials_small : f::exponentials_large;
   if (s.sums_powers) {
-    f::Times times = t.is_small ? f::powers_small : f::powers_large;
+    f::Times times = is_small ? f::powers_small : f::powers_large;
     times.output *= s.accumulator;
     return times;
   }
-  if (s.is_of_user_structs && !t.is_small) return f::user_structs_large;
-  if (t.is_small) return f::other_small;
+  if (s.is_of_user_structs && !is_small) return f::user_structs_large;
+  if (is_small) return f::other_small;
   return s.accumulator > 4 ? f::other_large_8_bytes : f::other_large;
 }
 
@@ -253,13 +254,12 @@ double slices_seconds(const Product& p, const Semiring& s, const Tile& t, const 
   return (slices.whole > 0 ? seconds(slices.length, slices.whole) : hidden) +
          (slices.rest > 0 ? seconds(slices.rest, 1) - hidden : 0);
 }
-double count_of(const Slices& slices) { return number(slices.whole + (slices.rest > 0)); }
 
 }  // namespace
 
 double split_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call, const Slices& slices) {
   const Card& card = card_of(p.execution);
-  const double outputs = number(p.m * p.n), bytes = outputs * count_of(slices) * s.accumulator;
+  const double outputs = number(p.m * p.n), bytes = outputs * slices.count() * s.accumulator;
   const double join = s.is_light_float ? fit::split::join_light : fit::split::join;
   const double bytes_per_second = bytes < fit::split::held * card.l2_bytes
                                       ? fit::split::cached * card.l2_bytes_per_second
@@ -277,7 +277,7 @@ double winners_seconds(const Contraction& p, const Semiring& s, const Tile& t, c
 double split_winners_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call,
                              const Slices& slices) {
   const Card& card = card_of(p.execution);
-  const double of_output = fit::winners::winner + fit::winners::slice * count_of(slices);
+  const double of_output = fit::winners::winner + fit::winners::slice * slices.count();
   return slices_seconds(p, s, t, call, slices) + card.next_launch_seconds +
          (fit::winners::join + of_output * number(p.m) * number(p.n) / multiprocessors_of(p)) / card.clock;
 }
@@ -315,7 +315,7 @@ namespace {
 const fit::narrow::Step& narrow_step(const Semiring& s) {
   namespace f = fit::narrow;
   if (s.is_transcendental) return s.is_of_zoo ? f::transcendental : f::transcendental_of_users;
-  if (s.is_of_structs) return s.adds_arguments ? f::arguments : s.is_of_zoo ? f::structs : f::users_structs;
+  if (s.is_of_structs) return s.work == Work::arguments ? f::arguments : s.is_of_zoo ? f::structs : f::users_structs;
   if (s.operand > 4) return f::wide;
   return s.element < 4 ? f::through_registers : f::floats;
 }
@@ -362,7 +362,7 @@ SmallSteps small_steps(const Card& card, const Semiring& s, const Tile& tile) {
                 : SmallSteps{f::exponentials * of_tiles, f::alone_exponentials};
   if (s.is_transcendental) return {of_tiles, f::alone_transcendental};
   if (s.bit_counts > 0 && s.is_of_structs) return {f::bit_counts * of_tiles, f::alone_bit_counts};
-  if (s.adds_arguments) return {f::arguments * of_tiles, wide ? f::alone_wide : f::alone};
+  if (s.work == Work::arguments) return {f::arguments * of_tiles, wide ? f::alone_wide : f::alone};
   if (wide) return {of_tiles, f::alone_wide};
   if (s.is_of_user_structs) return {f::user_structs * of_tiles, f::alone_user_structs};
   const double steps = s.widens ? light_steps_per_second(card, s) * relative_speed(s) : of_tiles;

@@ -127,8 +127,8 @@ struct WinnerFinish : Finish {
 };
 
 template <class A>
-inline constexpr costs::Work work_of<WinningSlab<A>> =
-    WinningSlab<A>::is_wide ? costs::Work::wide_winners : costs::Work::winners;
+inline constexpr Tuning tuning<WinningSlab<A>> = {.work = WinningSlab<A>::is_wide ? costs::Work::wide_winners
+                                                                                  : costs::Work::winners};
 
 /// The arguments of A's kernels as those of WinningSlab<A>, with another Finish.
 template <class A, class Finish, class F>

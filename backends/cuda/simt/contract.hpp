@@ -113,7 +113,7 @@ void with_function(const Product& p, const Visit& visit) {
   const auto use = [&]<class Step, Way a = Way::single, Way b = Way::single>(const typename Step::Parameters& parameters) {
     visit(reinterpret_cast<const void*>(&contract<S, Finish, ShapeFor<S, Shape, Step>, Step, a, b>), parameters);
   };
-  if constexpr (is_whole_powers_tile<S, Shape>) {
+  if constexpr (Shape::role == tile::Role::whole_powers) {
     const auto use_step = [&]<class Step>() {
       if (way_of<S, Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride) == Way::along_k &&
           way_of<S, Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride) == Way::along_k)
@@ -179,7 +179,7 @@ void exchange_operands(detail::Arguments<S, Finish>& g) {
 /// How a problem's steps compute powers.
 template <class S, class Shape>
 costs::Powers powers_for(const Product& p) {
-  if constexpr (sums_powers<S> && !is_whole_powers_tile<S, Shape>) {
+  if constexpr (sums_powers<S> && Shape::role != tile::Role::whole_powers) {
     if (p.semiring_in_view) return costs::Powers::usual;
     const auto exponent = static_cast<const S*>(p.semiring_object)->p;
     if (exponent <= 4 && 2 * exponent == std::floor(2 * exponent))
@@ -299,7 +299,7 @@ KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
 template <class S, class Finish, class Shape>
 Kernel<Contraction> kernel() {
   Kernel<Contraction> k;
-  k.info = tile_info<S, Shape>(variant_of<S, Shape>);
+  k.info = tile_info<S, Shape>(Shape::role == tile::Role::wide ? "wide" : "");
   k.info.shared_memory = shared_memory_of<S, Shape>();
   k.supports = detail::supports_by<supports<S, Finish, Shape>>;
   k.cost = detail::cost_by<cost<S, Shape>>;

@@ -93,7 +93,8 @@ template <> struct by_words<l2_squared<bfloat16>> {
   using Steps = PairSums<bfloat16>;
 };
 
-/// The tile of PairSums, in outputs and words.
+/// The small tile of ByteSums, and the one of PairSums, in outputs and words.
+using SmallWordsTile = tile::Shape<8, 8, 8, 8, 8, 6, true, tile::Role::words>;
 using PairTile = tile::Shape<16, 8, 8, 8, 8, 2, false>;
 
 /// An operand, and the words that it becomes: K-major, `pitch` words per row or column, zeros after the last element. `blocks` pack it.
@@ -268,7 +269,7 @@ void add_words_kernels(std::vector<Kernel<Contraction>>& list) {
     return;
   } else if constexpr (sizeof(typename S::element) == 1) {
     list.push_back(words_kernel<S, LargeTile<WordSemiring<S>>>());
-    list.push_back(words_kernel<S, SmallTile<l1<float>>>());
+    list.push_back(words_kernel<S, SmallWordsTile>());
   } else {
     Kernel<Contraction> k = words_kernel<S, PairTile>();
     k.info.precision = Precision::operands;
