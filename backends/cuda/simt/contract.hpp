@@ -296,6 +296,24 @@ KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
   return info;
 }
 
+/// Says of a kernel's facts that its bits are no other kernel's.
+inline void set_own_bits(KernelInfo& info) {
+  info.promises = Promise::repeatable;
+  info.bit_class.clear();
+}
+/// Whether tiles compute terms otherwise than the semiring defines them: powers, exponentials and some metrics of floats.
+template <class S>
+inline constexpr bool tiles_differ = sums_powers<S> || sums_exponentials<S> || has_steps_of_metric<S>;
+/// Says of a kernel's facts that it takes direct_step() (lanes.hpp).
+template <class S>
+void set_direct_steps(KernelInfo& info) {
+  if constexpr (has_special_powers<S>)
+    info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
+  else if constexpr (is_transcendental<S>)
+    info.accuracy = {10, 6};  // as the semiring defines it
+  if constexpr (tiles_differ<S>) set_own_bits(info);
+}
+
 template <class S, class Finish, class Shape>
 Kernel<Contraction> kernel() {
   Kernel<Contraction> k;

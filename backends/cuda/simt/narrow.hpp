@@ -154,15 +154,7 @@ Kernel<Contraction> narrow_kernel() {
   k.info.stages = 2;
   k.info.threads = 1 << Narrow::threads;  // if C is as large
   k.info.shared_memory = 2 * NarrowSlab<operand_t<S>>::bytes;
-  if constexpr (has_special_powers<S>)
-    k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
-  else if constexpr (is_transcendental<S>)
-    k.info.accuracy = {10, 6};  // as the semiring defines it, unlike the tiles
-  // Tiles compute powers, exponentials and some metrics of floats differently.
-  if constexpr (sums_powers<S> || sums_exponentials<S> || has_steps_of_metric<S>) {
-    k.info.promises = Promise::repeatable;
-    k.info.bit_class.clear();
-  }
+  set_direct_steps<S>(k.info);
   k.supports = [](const Kernel<Contraction>&, const Contraction& p) {
     if (const Status status = elements_are_aligned<S>(p); !status) return status;
     const Status status = narrow_fits(p, slab_values<S>);

@@ -165,20 +165,11 @@ void split_k_run(const KernelInfo& info, const Contraction& p, const SplitKPlan&
 template <class S, class Finish>
 Kernel<Contraction> narrow_split_k_kernel() {
   Kernel<Contraction> k = kernel<S, Finish, SmallTile<S>>();
-  detail::set_variant(k.info, "narrow_split_k");
+  set_slices<S>(k.info, "narrow_split_k");
   k.info.tile = {SplitK<S>::rows, 16, SplitK<S>::depth << 5};  // one of its shapes
   k.info.stages = 1;
   k.info.threads = k.info.shared_memory = 0;
-  if constexpr (has_special_powers<S>)
-    k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
-  else if constexpr (is_transcendental<S>)
-    k.info.accuracy = {10, 6};  // as the semiring defines it, unlike the tiles
-  // If ⊕ is exact, several threads per output do not change bits. Tiles compute powers and exponentials of floats
-  // differently.
-  if constexpr (!is_exact<S> || sums_powers<S> || sums_exponentials<S>) {
-    k.info.promises = Promise::repeatable;
-    k.info.bit_class.clear();
-  }
+  set_direct_steps<S>(k.info);
   k.info.accumulates = k.info.accumulates && detail::exact_counts<S> == 0;
   k.supports = [](const Kernel<Contraction>&, const Contraction& p) {
     for (const Status& status : {split_k_fits(p), detail::counts_exactly<S>(p)})

@@ -436,11 +436,7 @@ Kernel<Contraction> small_kernel() {
   k.info.stages = 1;
   k.info.threads = 256;  // for the largest part
   k.info.shared_memory = static_cast<int>(small_most_bytes);
-  // Tiles compute powers, and exponentials and some metrics of floats, differently.
-  if constexpr (sums_powers<S> || sums_exponentials<S> || has_steps_of_metric<S>) {
-    k.info.promises = Promise::repeatable;
-    k.info.bit_class.clear();
-  }
+  if constexpr (tiles_differ<S>) set_own_bits(k.info);
   if constexpr (sums_exponentials<S>) k.info.accuracy = {10, 6};  // in double as the semiring defines it
   k.supports = detail::supports_by<small_supports<S, Finish>>;
   k.cost = small_cost<S, Finish>;
