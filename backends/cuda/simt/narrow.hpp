@@ -99,11 +99,16 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
     __syncthreads();
     const Stored *const a = slab(stage) + line_m * pitch_a, *const b = slab(stage) + begin_b + line_n * pitch_b;
     const int count = g.k - k0 < 1 << shape.depth ? static_cast<int>(g.k - k0) : 1 << shape.depth;
-    constexpr int unroll = has_special_powers<S> ? 2 : is_transcendental<S> ? 1 : 4;
-#pragma unroll unroll
-    for (int k = 0; k < count; ++k) {
+    const auto take = [&](int k) __attribute__((always_inline)) {
       const auto value_a = static_cast<Operand>(a[k]), value_b = static_cast<Operand>(b[k]);
       x = direct_step(s, x, value_a, value_b, k0 + k);
+    };
+    if constexpr (has_special_powers<S>) {  // assembly, which the compiler does not repeat
+      for (int k = 0; k < count; ++k) take(k);
+    } else {
+      constexpr int unroll = is_transcendental<S> ? 1 : 4;
+#pragma unroll unroll
+      for (int k = 0; k < count; ++k) take(k);
     }
     __syncthreads();
   }
