@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The problem of contract(): C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ), as the engine sees it.
+// A product of two operands, and the problem of contract(), which stores it: C(l,m,n) = epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ), as
+// the engine sees it.
 #pragma once
 
 #include <rigel/call.hpp>
@@ -26,26 +27,32 @@ template <class P>
 struct Kernel;
 struct KernelInfo;
 
-/// One call of contract() as plain data: everything that a kernel needs to know.
-struct Contraction : Call {
-  static constexpr const char* operation = "contract";
-
+/// The results epilogue( ⊕_k A(l,m,k) ⊗ B(l,k,n) ) of a call, wherever they go: what loaders, sums and predicted times need to know. A
+/// Contraction stores them in its C; a Reduction (rigel/reduction_problem.hpp) keeps what a row of them comes to.
+struct Product : Call {
   SemiringId semiring;
   Scalar element = Scalar::other, accumulator = Scalar::other;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  Operand a{.argument = "A"}, b{.argument = "B"}, c{.argument = "C"};  // a: m × k, b: k × n, c: m × n
+  Operand a{.argument = "A"}, b{.argument = "B"};  // a: m × k, b: k × n
   const void* semiring_object = nullptr;
   bool semiring_in_view = false;               // the object is in memory of the execution space, where only kernels read it
   std::int64_t semiring_stride = 0;            // in objects, from batch to batch: 1, or 0 if one serves all
   const epilogue::Program* program = nullptr;  // null: a functor of the user's
   struct {
     std::int64_t batch = 0, row = 0, column = 0;
-  } first = {};                           // where C's first output lies in the matrices whose places the program's steps see
+  } first = {};                           // where the first result lies in the matrices whose places the program's steps see
   const void* epilogue_object = nullptr;  // the user's functor
   bool of_transpose = false;              // a Transposed's problem: the functor gets C's columns as m and its rows as n
   bool of_one_row = false;                // a nominal problem: what steps read by rows counts as the same in all of them
+  bool may_cancel = false;                // l2_squared: results that lose digits in |x|² + |z|² − 2x·z are kept
+};
+
+/// One call of contract() as plain data: everything that a kernel needs to know.
+struct Contraction : Product {
+  static constexpr const char* operation = "contract";
+
+  Operand c{.argument = "C"};  // m × n
   bool accumulate = false;
-  bool may_cancel = false;                            // l2_squared: results that lose digits in |x|² + |z|² − 2x·z are kept
   const Operand* indices = nullptr;                   // what epilogue::arguments() writes, m × n; or null
   std::span<const Kernel<Contraction>> instantiated;  // kernels instantiated in the caller's translation unit
 

@@ -50,7 +50,8 @@ struct Reduction : Call {
   bool or_equal = false;      // of these: scores that equal the threshold count
   bool exclude_self = false;  // the scores of n = m are left out
   /// The contraction that computes the scores. Its C has extents and type (f32, f64, i32, i64 or u64), but no memory: parts of it are
-  /// computed one after the other. It has this call's execution space, promises and precision; its `kernel` names its own kernel.
+  /// computed one after the other, by a kernel of contract(); kernels that store no scores take it as the Product that it is. It has this
+  /// call's execution space, promises and precision; its `kernel` names its own kernel.
   Contraction scores;
   std::size_t functor_bytes = 0;  // of the functor at scores.epilogue_object, a detail::Placed; 0: the epilogue is a Program
   std::size_t semiring_bytes = 0;                                        // of a semiring object, of those in a view

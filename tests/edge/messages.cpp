@@ -7,6 +7,10 @@
 #include <tests/support/matrix.hpp>
 #include <tests/support/spaces.hpp>
 
+#ifdef KOKKOS_ENABLE_CUDA
+#include <rigel/backends/cuda/runtime.hpp>
+#endif
+
 using rigel::Code;
 using support::batch, support::matrix;
 
@@ -306,3 +310,15 @@ TEST_CASE("messages: kernels that do not exist, or do not cover the call") {
     CHECK(e.lacks({"plus_times", "f32", "2x2x2", "reference.min_plus.f32", "reference.plus_times.f32: "}) == "");
   }
 }
+
+#ifdef KOKKOS_ENABLE_CUDA
+TEST_CASE("messages: a launch that failed names the function that was called, and the kernel") {
+  const rigel::Call call{.function = "cdist", .execution = {.device = Kokkos::Cuda{}.cuda_device()}};
+  const std::string kernel = "cuda.simt.l1.f32.64x64x8";
+  const rigel::backends::cuda::Launches launches(call, kernel);
+  CHECK_NOTHROW(launches.check(cudaSuccess));
+  const auto e = support::caught([&] { launches.check(cudaErrorInvalidValue); });
+  CHECK(e.code == Code::device);
+  CHECK(e.lacks({"cdist: launch of cuda.simt.l1.f32.64x64x8: ", cudaGetErrorString(cudaErrorInvalidValue)}) == "");
+}
+#endif

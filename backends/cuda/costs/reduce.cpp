@@ -107,12 +107,10 @@ std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s
   const double multiprocessors = std::max(p.execution.multiprocessors, 1);
   const double resident = std::clamp(std::floor(card.shared_memory / (call.shared_bytes + 1024.)), 1., number(t.blocks));
   // A tile's cycles, if a multiprocessor is full of blocks: those of many tiles without a store.
-  Contraction scores = p.scores;
-  scores.c.size = 0;
   simt::costs::TileCall many = call.scores;
   many.tiles = static_cast<std::int64_t>(multiprocessors * t.blocks) * 64;
   const double tile_cycles =
-      (simt::costs::tile_seconds(scores, s, t, many) - card.launch_seconds) * card.clock / (64. * t.blocks) +
+      (simt::costs::score_seconds(p.scores, s, t, many) - card.launch_seconds) * card.clock / (64. * t.blocks) +
       outlet_cycles(p, card, t, s.of_doubles);
   const bool has_one_order = p.reducer == Reducer::sum || p.reducer == Reducer::log_sum_exp;
 

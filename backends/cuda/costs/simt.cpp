@@ -13,9 +13,9 @@ namespace {
 
 namespace fit = cuda::fitted::sm_90;
 
-double multiprocessors_of(const Contraction& p) { return std::max(p.execution.multiprocessors, 1); }
+double multiprocessors_of(const Product& p) { return std::max(p.execution.multiprocessors, 1); }
 double number(std::int64_t x) { return static_cast<double>(x); }
-double outputs_of(const Contraction& p) { return number(p.batch) * number(p.m) * number(p.n); }
+double outputs_of(const Product& p) { return number(p.batch) * number(p.m) * number(p.n); }
 
 // ---- tiles ------------------------------------------------------------------------------------------------------------
 
@@ -95,6 +95,7 @@ double steps_per_second(const Card& card, const Semiring& s, const Tile& t) {
 // A tile's times in addition to its steps, in cycles.
 fit::tiles::Times times_of(const Semiring& s, const Tile& t, bool in_vectors) {
   namespace f = fit::tiles;
+  const bool is_small = t.role == Role::small || t.role == Role::words;
   if (s.computes_floats) {
     const f::FloatTimes& times = t.role == Role::wide    ? f::wide
                                  : t.role == Role::small ? f::small
@@ -102,15 +103,15 @@ fit::tiles::Times times_of(const Semiring& s, const Tile& t, bool in_vectors) {
                                                          : f::large;
     return in_vectors ? times.in_vectors : times.singles;
   }
-  if (s.is_packed) return t.is_small ? f::packed_small : f::packed_large;
-  if (s.sums_exponentials) return t.is_small ? f::exponentials_small : f::exponentials_large;
+  if (s.is_packed) return is_small ? f::packed_small : f::packed_large;
+  if (s.sums_exponentials) return is_small ? f::exponentials_small : f::exponentials_large;
   if (s.sums_powers) {
-    f::Times times = t.is_small ? f::powers_small : f::powers_large;
+    f::Times times = is_small ? f::powers_small : f::powers_large;
     times.output *= s.accumulator;
     return times;
   }
-  if (s.is_of_user_structs && !t.is_small) return f::user_structs_large;
-  if (t.is_small) return f::other_small;
+  if (s.is_of_user_structs && !is_small) return f::user_structs_large;
+  if (is_small) return f::other_small;
   return s.accumulator > 4 ? f::other_large_8_bytes : f::other_large;
 }
 
@@ -132,8 +133,8 @@ double busy(const Semiring& s, const Tile& t, double tiles, bool after_others) {
 
 // The time of the multiprocessor that gets the most tiles, as many at a time as it holds. With few warps it waits for operands, and
 // operands of few outputs cost more. `copies`: the share of its speed that copies leave, 1 for whole vectors. `speed`: see speed_of().
-double tiles_seconds(const Contraction& p, const Semiring& s, const Tile& t, std::int64_t count, std::int64_t k,
-                     double copies, double speed) {
+double tiles_seconds(const Product& p, const Semiring& s, const Tile& t, std::int64_t count, std::int64_t k, double copies,
+                     double speed) {
   const Card& card = card_of(p.execution);
   const double area = t.m * t.n, outputs = t.outputs;
   const bool full_of_warps = t.blocks * t.threads >= 512;
@@ -202,9 +203,9 @@ double unhidden_seconds_of_c(const Contraction& p) {
 
 // The general epilogue: the wait for its instructions, and steps on bits, which threads take for all outputs of a tile. It runs if C does
 // not take results as they are: with a Program, or of another type. For light semirings on floats the measured times include it.
-double detour_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call) {
+double detour_seconds(const Product& p, const Semiring& s, const Tile& t, const TileCall& call, Scalar stored) {
   if (s.computes_floats || !p.program) return 0;
-  if (p.program->empty() && p.c.type == s.result) return 0;
+  if (p.program->empty() && stored == s.result) return 0;
   const double clock = card_of(p.execution).clock;
   if (p.program->bit_steps() == 0) return fit::tiles::detour / clock;
   const double bits = t.role == Role::large ? fit::tiles::bits_large : fit::tiles::bits;
@@ -212,7 +213,7 @@ double detour_seconds(const Contraction& p, const Semiring& s, const Tile& t, co
 }
 
 // The roots of Euclidean distances.
-double roots_seconds(const Contraction& p, const Semiring& s, const Tile& t) {
+double roots_seconds(const Product& p, const Semiring& s, const Tile& t) {
   if (!s.has_square_roots || !p.program || p.program->power() != 0.5) return 0;
   const double output = t.role == Role::large   ? fit::tiles::root_large
                         : t.role == Role::small ? fit::tiles::root_small
@@ -220,16 +221,24 @@ double roots_seconds(const Contraction& p, const Semiring& s, const Tile& t) {
   return output * outputs_of(p) / multiprocessors_of(p) / card_of(p.execution).clock;
 }
 
+// Results of type `stored`, without the memory that takes them.
+double result_seconds(const Product& p, const Semiring& s, const Tile& t, const TileCall& call, Scalar stored) {
+  return tiles_seconds(p, s, t, call.tiles, call.k, share_of_copies(s, t, call), speed_of(s, t, call.powers)) +
+         detour_seconds(p, s, t, call, stored) + roots_seconds(p, s, t);
+}
+
 }  // namespace
 
+double score_seconds(const Product& p, const Semiring& s, const Tile& t, const TileCall& call) {
+  return result_seconds(p, s, t, call, s.result);
+}
 double tile_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call) {
-  return tiles_seconds(p, s, t, call.tiles, call.k, share_of_copies(s, t, call), speed_of(s, t, call.powers)) +
-         detour_seconds(p, s, t, call) + roots_seconds(p, s, t) + unhidden_seconds_of_c(p) + accumulate_seconds(p, s, t);
+  return result_seconds(p, s, t, call, p.c.type) + unhidden_seconds_of_c(p) + accumulate_seconds(p, s, t);
 }
 
 // ---- slices of K, winners, words ------------------------------------------------------------------------------------------
 
-double hidden_seconds(const Contraction& p) {
+double hidden_seconds(const Product& p) {
   const Card& card = card_of(p.execution);
   return card.launch_seconds + fit::split::hidden / card.clock;
 }
@@ -237,7 +246,7 @@ double hidden_seconds(const Contraction& p) {
 namespace {
 
 // All slices; that of `rest` is a launch of its own.
-double slices_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call, const Slices& slices) {
+double slices_seconds(const Product& p, const Semiring& s, const Tile& t, const TileCall& call, const Slices& slices) {
   const double copies = share_of_copies(s, t, call), speed = speed_of(s, t, call.powers), hidden = hidden_seconds(p);
   const auto seconds = [&](std::int64_t length, std::int64_t count) {
     return tiles_seconds(p, s, t, call.tiles * count, length, copies, speed);
@@ -245,13 +254,12 @@ double slices_seconds(const Contraction& p, const Semiring& s, const Tile& t, co
   return (slices.whole > 0 ? seconds(slices.length, slices.whole) : hidden) +
          (slices.rest > 0 ? seconds(slices.rest, 1) - hidden : 0);
 }
-double count_of(const Slices& slices) { return number(slices.whole + (slices.rest > 0)); }
 
 }  // namespace
 
 double split_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call, const Slices& slices) {
   const Card& card = card_of(p.execution);
-  const double outputs = number(p.m * p.n), bytes = outputs * count_of(slices) * s.accumulator;
+  const double outputs = number(p.m * p.n), bytes = outputs * slices.count() * s.accumulator;
   const double join = s.is_light_float ? fit::split::join_light : fit::split::join;
   const double bytes_per_second = bytes < fit::split::held * card.l2_bytes
                                       ? fit::split::cached * card.l2_bytes_per_second
@@ -269,7 +277,7 @@ double winners_seconds(const Contraction& p, const Semiring& s, const Tile& t, c
 double split_winners_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call,
                              const Slices& slices) {
   const Card& card = card_of(p.execution);
-  const double of_output = fit::winners::winner + fit::winners::slice * count_of(slices);
+  const double of_output = fit::winners::winner + fit::winners::slice * slices.count();
   return slices_seconds(p, s, t, call, slices) + card.next_launch_seconds +
          (fit::winners::join + of_output * number(p.m) * number(p.n) / multiprocessors_of(p)) / card.clock;
 }
@@ -286,7 +294,7 @@ double words_seconds(const Contraction& p, const Contraction& q, const Semiring&
 
 // ---- few, narrow and small -----------------------------------------------------------------------------------------------
 
-double few_seconds(const Contraction& p, const Semiring& s, int parts, int rounds) {
+double few_seconds(const Product& p, const Semiring& s, int parts, int rounds) {
   constexpr double most = 45;  // warp steps per multiprocessor; beyond, threads with more outputs are faster
   const double steps = std::ldexp(number(p.m * p.n) * rounds, parts - 5), multiprocessors = multiprocessors_of(p);
   if (steps > most * multiprocessors) return 0;
@@ -307,7 +315,7 @@ namespace {
 const fit::narrow::Step& narrow_step(const Semiring& s) {
   namespace f = fit::narrow;
   if (s.is_transcendental) return s.is_of_zoo ? f::transcendental : f::transcendental_of_users;
-  if (s.is_of_structs) return s.adds_arguments ? f::arguments : s.is_of_zoo ? f::structs : f::users_structs;
+  if (s.is_of_structs) return s.work == Work::arguments ? f::arguments : s.is_of_zoo ? f::structs : f::users_structs;
   if (s.operand > 4) return f::wide;
   return s.element < 4 ? f::through_registers : f::floats;
 }
@@ -354,7 +362,7 @@ SmallSteps small_steps(const Card& card, const Semiring& s, const Tile& tile) {
                 : SmallSteps{f::exponentials * of_tiles, f::alone_exponentials};
   if (s.is_transcendental) return {of_tiles, f::alone_transcendental};
   if (s.bit_counts > 0 && s.is_of_structs) return {f::bit_counts * of_tiles, f::alone_bit_counts};
-  if (s.adds_arguments) return {f::arguments * of_tiles, wide ? f::alone_wide : f::alone};
+  if (s.work == Work::arguments) return {f::arguments * of_tiles, wide ? f::alone_wide : f::alone};
   if (wide) return {of_tiles, f::alone_wide};
   if (s.is_of_user_structs) return {f::user_structs * of_tiles, f::alone_user_structs};
   const double steps = s.widens ? light_steps_per_second(card, s) * relative_speed(s) : of_tiles;
@@ -395,7 +403,7 @@ double small_seconds(const Contraction& p, const Semiring& s, const Tile& small_
          adding;
 }
 
-double small_join_seconds(const Contraction& p, double blocks, double bytes, bool has_rest) {
+double small_join_seconds(const Product& p, double blocks, double bytes, bool has_rest) {
   namespace f = fit::small_split_k;
   constexpr double resident = 2;  // blocks of a multiprocessor
   const Card& card = card_of(p.execution);

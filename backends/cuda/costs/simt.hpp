@@ -4,6 +4,7 @@
 // say what it takes on a Card. So other rates rebuild no kernel.
 #pragma once
 
+#include <rigel/backends/cuda/tile/role.hpp>
 #include <rigel/contraction.hpp>
 #include <rigel/registry.hpp>
 
@@ -33,7 +34,8 @@ struct SplitKShape {
 
 namespace costs {
 
-/// What ⊕ and ⊗ do, among those whose speed is known, and the type of their sums. `winners`: those of argument.hpp.
+/// What ⊕ and ⊗ do, among those whose speed is known, and the type of their sums. `winners`: those of argument.hpp;
+/// `arguments`: ⊕ compares values and arguments, which takes some ten instructions.
 enum class Work : std::uint8_t {
   other,
   plus_times,
@@ -45,7 +47,8 @@ enum class Work : std::uint8_t {
   linf,
   hamming,
   winners,
-  wide_winners
+  wide_winners,
+  arguments
 };
 enum class Sums : std::uint8_t { f64, i64, i32, other };
 
@@ -58,7 +61,7 @@ struct Semiring {
   bool is_of_zoo = true;
   bool computes_floats = false, is_light_float = false, widens = false;  // see tiles.hpp
   bool is_packed = false, is_of_float = false, has_short_sums = false;   // pairs of 16 bits; elements are float; 16-bit sums
-  bool is_of_structs = false, is_of_user_structs = false, adds_arguments = false;
+  bool is_of_structs = false, is_of_user_structs = false;
   bool sums_powers = false, has_special_powers = false, sums_exponentials = false, is_transcendental = false;
   bool has_square_roots = false;
   int bit_counts = 0;                 // of 32 bits, in a step
@@ -69,11 +72,10 @@ struct Semiring {
   int registers_of_element() const { return (element + 3) / 4; }
 };
 
-/// A tile of accumulators. `is_small`: one of other semirings may serve for small ones, too.
-enum class Role : std::uint8_t { large, small, wide, whole_powers, other };
+/// A tile of accumulators.
+using tile::Role;
 struct Tile {
-  Role role = Role::other;
-  bool is_small = false;
+  Role role = Role::only;
   int m = 0, n = 0, blocks = 0, threads = 0, outputs = 0;  // blocks of a multiprocessor; outputs of a thread
   bool takes_vectors = false;
 };
@@ -90,18 +92,20 @@ struct TileCall {
   Powers powers = Powers::usual;
 };
 
-/// Predicted seconds of a kernel in tiles.
+/// Predicted seconds of tiles of results that are not stored, and of a kernel that stores them.
+double score_seconds(const Product& p, const Semiring& s, const Tile& t, const TileCall& call);
 double tile_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call);
 
-/// K in `whole` slices of `length` and one of `rest`, if that is not 0.
+/// How K is cut: `whole` slices of `length` and one of `rest`, if that is not 0.
 struct Slices {
   std::int64_t length = 0, whole = 0, rest = 0;
+  int count() const { return static_cast<int>(whole + (rest > 0)); }
 };
 /// Predicted seconds of all slices in small tiles, `call` being the whole problem, and of joining them. The slice of `rest` is a launch of
 /// its own. Most of a launch's overhead overlaps the previous launch.
 double split_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call, const Slices& slices);
 /// What a launch before another hides of it.
-double hidden_seconds(const Contraction& p);
+double hidden_seconds(const Product& p);
 
 /// Of kernels that find winners (argument.hpp): one for all tiles, and one for slices of K.
 double winners_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call);
@@ -119,7 +123,7 @@ double words_seconds(const Contraction& p, const Contraction& q, const Semiring&
 
 /// Predicted seconds of few.hpp's kernel with 2^parts threads for an output, which take `rounds` k each; 0 if threads with more outputs are
 /// faster.
-double few_seconds(const Contraction& p, const Semiring& s, int parts, int rounds);
+double few_seconds(const Product& p, const Semiring& s, int parts, int rounds);
 
 /// Blocks of narrow.hpp: of how many threads, with how many rows and columns, and k of a slab.
 struct NarrowCall {
@@ -142,7 +146,7 @@ struct SmallCall {
 };
 double small_seconds(const Contraction& p, const Semiring& s, const Tile& small_tile, const SmallCall& call);
 /// What joining its slices adds: `blocks` blocks join them, and take the `rest` of K.
-double small_join_seconds(const Contraction& p, double blocks, double bytes, bool has_rest);
+double small_join_seconds(const Product& p, double blocks, double bytes, bool has_rest);
 
 /// Of narrow_split_k: rows of a thread, k at a time, and the most threads of a block, the first and last as binary logarithms.
 struct SplitKThreads {

@@ -42,12 +42,12 @@ inline std::optional<Direction> direction_to_copy(const Lines& g) {
 
 /// Rows and columns of clusters' tiles in one batch.
 template <class Shape>
-std::int64_t rows_of(const Contraction& p) {
+std::int64_t rows_of(const Product& p) {
   constexpr std::int64_t m = Shape::m * Shape::cluster;
   return (p.m + m - 1) / m;
 }
 template <class Shape>
-std::int64_t columns_of(const Contraction& p) {
+std::int64_t columns_of(const Product& p) {
   return (p.n + Shape::n - 1) / Shape::n;
 }
 
@@ -115,7 +115,7 @@ std::size_t workspace_of(const Lines& g) {
     return direction_to_copy(g) ? 0 : packed_bytes(*g.operand, g.lines, g.k);
 }
 template <class Parts>
-std::size_t workspace(const Contraction& p) {
+std::size_t workspace(const Product& p) {
   return workspace_of<Parts>(lines_of_a(p)) + workspace_of<Parts>(lines_of_b(p));
 }
 
@@ -145,7 +145,7 @@ int rows_of_box(const Lines& g) {
 /// A) or columns (of B) are copied in `parts` shares.
 template <class Element, class Parts, int lines, int parts>
 CUtensorMap operand_map(const Lines& g, std::optional<Direction> direction, std::byte*& memory, tensor::Passes& passes,
-                        const std::string& kernel) {
+                        const cuda::Launches& launches) {
   const Operand& o = *g.operand;
   if (g.k == 0) return {};  // nothing is copied
   constexpr int size = sizeof(Element);
@@ -155,7 +155,7 @@ CUtensorMap operand_map(const Lines& g, std::optional<Direction> direction, std:
     if (direction == Direction::along_lines) {
       using Slab = tile::SwizzledSlab<Element, Direction::along_lines, lines>;
       return tensor_map({o.data, size, g.lines, g.k, count, g.k_stride * size, o.batch_stride * size}, Slab::box_columns,
-                        Slab::template box_rows<parts>, permuted, kernel);
+                        Slab::template box_rows<parts>, permuted, launches);
     }
   Matrices m{o.data, size, g.k, g.lines, count * Parts::planes, g.line_stride * size, o.batch_stride * size};
   if (const std::size_t bytes = workspace_of<Parts>(g)) {
@@ -167,12 +167,12 @@ CUtensorMap operand_map(const Lines& g, std::optional<Direction> direction, std:
     memory += bytes;
   }
   using Slab = tile::SwizzledSlab<Element, Direction::along_k, lines, Parts::row_bytes>;
-  return tensor_map(m, Slab::box_columns, rows_of_box<Element, Parts, lines, parts>(g), permuted, kernel);
+  return tensor_map(m, Slab::box_columns, rows_of_box<Element, Parts, lines, parts>(g), permuted, launches);
 }
 
 /// use.operator()<of_a, of_b>() with the directions in which tensor copies bring the operands.
 template <class Element, class Parts, class Use>
-void with_directions(const Contraction& p, const Use& use) {
+void with_directions(const Product& p, const Use& use) {
   if constexpr (sizeof(Element) == 2 && Parts::planes == 1) {
     const bool a_lines = direction_to_copy(lines_of_a(p)) == Direction::along_lines,
                b_lines = direction_to_copy(lines_of_b(p)) == Direction::along_lines;
@@ -186,7 +186,7 @@ void with_directions(const Contraction& p, const Use& use) {
 /// Both operands as tensor copies see them, after the passes that they need. A slab of A is copied in `parts_a` shares, one
 /// of B in `parts_b`.
 template <class Element, class Parts, class Shape, int parts_a, int parts_b>
-Operands operands_of(const Contraction& p, void* workspace, const std::string& kernel) {
+Operands operands_of(const Product& p, void* workspace, const cuda::Launches& launches) {
   auto* memory = static_cast<std::byte*>(workspace);
   const Lines a = lines_of_a(p), b = lines_of_b(p);
   const int of_a = static_cast<int>(tensor::matrices_of(p.a)), of_b = static_cast<int>(tensor::matrices_of(p.b));
@@ -194,26 +194,24 @@ Operands operands_of(const Contraction& p, void* workspace, const std::string& k
   const int stage = bytes_of(rows_of_box<Element, Parts, Shape::m, parts_a>(a), parts_a) +
                     bytes_of(rows_of_box<Element, Parts, Shape::n, parts_b>(b), parts_b);
   tensor::Passes passes;
-  Operands operands{operand_map<Element, Parts, Shape::m, parts_a>(a, direction_to_copy(a), memory, passes, kernel),
-                    operand_map<Element, Parts, Shape::n, parts_b>(b, direction_to_copy(b), memory, passes, kernel),
+  Operands operands{operand_map<Element, Parts, Shape::m, parts_a>(a, direction_to_copy(a), memory, passes, launches),
+                    operand_map<Element, Parts, Shape::n, parts_b>(b, direction_to_copy(b), memory, passes, launches),
                     static_cast<int>(p.k),
                     of_a,
                     of_b,
                     stage,
                     of_a > 1,
                     of_b > 1};
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   if constexpr (Parts::planes > 1)
-    tensor::cut_operands<Parts::planes, tensor::PlaneLayout::separate>(passes, stream, kernel);
+    tensor::cut_operands<Parts::planes, tensor::PlaneLayout::separate>(passes, launches);
   else
-    tensor::pack_operands(passes, stream, kernel);
+    tensor::pack_operands(passes, launches);
   return operands;
 }
 
 template <class S, class Element, class Parts, class Shape, class Finish>
 void run(const KernelInfo& info, const Contraction& p, void* workspace) {
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  const cuda::Launches launches(p, info.name);
   const tile::PersistentRaster raster(rows_of<Shape>(p), columns_of<Shape>(p));
   const auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   if (tiles == 0) return;
@@ -225,13 +223,13 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
     constexpr int bytes = sizeof(SharedStorage<Shape, Parts, typename arch::WgmmaTypes<Element>::Accumulator>);
     static cuda::LaunchFacts facts;
     const auto function = reinterpret_cast<const void*>(&multiply<S, Element, Parts, Finish, Shape, of_a, of_b>);
-    facts.find(function, bytes, p.execution.device, info.name);  // before anything is enqueued
-    Operands operands = operands_of<Element, Parts, Shape, 1, Shape::cluster>(p, workspace, info.name);
+    facts.find(function, bytes, launches);  // before anything is enqueued
+    Operands operands = operands_of<Element, Parts, Shape, 1, Shape::cluster>(p, workspace, launches);
     using Slabs = hopper::Slabs<Element, Parts, Shape, of_a, of_b>;
     Schedule schedule{raster, tiles, clusters, Slabs::count(operands.k)};
     void* list[] = {&operands, &arguments, &schedule};
-    cuda::launch(function, clusters * Shape::cluster, Shape::threads, bytes, list, stream,
-                 tensor::starts_early(tiles, clusters), info.name, Shape::cluster);
+    launches(function, clusters * Shape::cluster, Shape::threads, bytes, list, tensor::starts_early(tiles, clusters),
+             Shape::cluster);
   });
 }
 

@@ -25,7 +25,7 @@ double once_cost(const Contraction& p) {
 
 /// Elements along K in the longest slice, in whole slabs.
 template <class S, class Shape>
-std::int64_t terms_of_slice(const Contraction& p) {
+std::int64_t terms_of_slice(const Product& p) {
   constexpr std::int64_t depth = 128 / sizeof(typename S::element);
   const std::int64_t slabs = (p.k + depth - 1) / depth;
   return (slabs + Shape::parts - 1) / Shape::parts * depth;
@@ -34,8 +34,7 @@ std::int64_t terms_of_slice(const Contraction& p) {
 template <class S, class Element, class Shape>
 void run_grid(const KernelInfo& info, const Contraction& p, void* workspace) {
   using Whole = Parts<1, 1, false>;
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  const cuda::Launches launches(p, info.name);
   const dim3 grid(static_cast<unsigned>(rows_of<typename Shape::Tile>(p) * Shape::cluster),
                   static_cast<unsigned>(columns_of<typename Shape::Tile>(p)), static_cast<unsigned>(p.batch));
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
@@ -46,10 +45,10 @@ void run_grid(const KernelInfo& info, const Contraction& p, void* workspace) {
     static cuda::LaunchFacts facts;
     const auto function =
         reinterpret_cast<const void*>(&multiply_once<S, Element, detail::ProgramFinish, Shape, of_a, of_b, as_they_are>);
-    facts.find(function, bytes, p.execution.device, info.name);  // before anything is enqueued
-    Operands operands = operands_of<Element, Whole, Shape, Shape::tiles, 1>(p, workspace, info.name);
+    facts.find(function, bytes, launches);  // before anything is enqueued
+    Operands operands = operands_of<Element, Whole, Shape, Shape::tiles, 1>(p, workspace, launches);
     void* list[] = {&operands, &arguments};
-    cuda::launch(function, grid, Shape::threads, bytes, list, stream, true, info.name, Shape::cluster);
+    launches(function, grid, Shape::threads, bytes, list, true, Shape::cluster);
   };
   with_directions<Element, Whole>(p, [&]<tile::Direction of_a, tile::Direction of_b>() {
     // The shorter kernel saves 0.3 µs; for larger tiles and long sums it saves nothing.

@@ -22,10 +22,9 @@ struct Matrices {
 /// The swizzling mode: how long the shared-memory rows are whose 16-byte pieces are permuted.
 enum class Permuted : std::uint8_t { bytes_64, bytes_128 };
 
-/// The map for boxes of `box_rows` rows of `box_extent` elements. Throws Error(device), with `kernel` in its text, if the
-/// driver refuses.
+/// The map for boxes of `box_rows` rows of `box_extent` elements. Throws Error(device) if the driver refuses.
 inline CUtensorMap tensor_map(const Matrices& m, int box_extent, int box_rows, Permuted permuted,
-                              const std::string& kernel) {
+                              const cuda::Launches& launches) {
   using Encode = decltype(&cuTensorMapEncodeTiled);
   static const Encode encode = [] {
     constexpr const char* name = "cuTensorMapEncodeTiled";
@@ -57,7 +56,7 @@ inline CUtensorMap tensor_map(const Matrices& m, int box_extent, int box_rows, P
              permuted == Permuted::bytes_64 ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS)
-    throw Error(Code::device, "contract: cuTensorMapEncodeTiled for " + kernel + " failed with CUresult " +
+    throw Error(Code::device, launches.text("cuTensorMapEncodeTiled for the launch") + " failed with CUresult " +
                                   std::to_string(static_cast<int>(status)));
   return map;
 }

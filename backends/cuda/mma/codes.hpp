@@ -310,7 +310,7 @@ struct on_words<S<Word>> {
 inline std::size_t counts_bytes(const Lines& g) {
   return detail::aligned(static_cast<std::size_t>(matrices_of(*g.operand) * g.lines) * sizeof(std::int32_t));
 }
-inline std::size_t codes_workspace(const Contraction& p) {
+inline std::size_t codes_workspace(const Product& p) {
   return workspace<false>(p) + counts_bytes(lines_of_a(p)) + counts_bytes(lines_of_b(p));
 }
 
@@ -346,8 +346,7 @@ void run_codes(const KernelInfo& info, const Contraction& p, void* workspace) {
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   if (tiles == 0) return;
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  const cuda::Launches launches(p, info.name);
   auto* memory = static_cast<std::byte*>(workspace);
   tensor::Passes passes;
   // Strides are multiples of 16 bytes, those of packed operands and of operands that are read as they are.
@@ -365,11 +364,10 @@ void run_codes(const KernelInfo& info, const Contraction& p, void* workspace) {
   };
   const Lines lines_a = lines_of_a(p), lines_b = lines_of_b(p);
   const Source<std::uint32_t> source_a = source(lines_a), source_b = source(lines_b);
-  tensor::pack_operands(passes, stream, info.name);
+  tensor::pack_operands(passes, launches);
   const Counting a = counting(lines_a, source_a), b = counting(lines_b, source_b);
   const dim3 grid(static_cast<unsigned>(std::max(a.blocks(), b.blocks())), 2);
-  count_lines<Counting::block><<<grid, Counting::block, 0, stream>>>(a, b);
-  cuda::check(cudaGetLastError(), "contract: launch of the pass that counts bits for " + info.name);
+  launches(count_lines<Counting::block>, grid, Counting::block, 0, a, b);
 
   Operands<std::uint32_t> operands{source_a, source_b, static_cast<int>((p.k * size + word - 1) / word)};
   const LineCounts of_a{a.to, a.matrices > 1 ? a.lines : 0}, of_b{b.to, b.matrices > 1 ? b.lines : 0};
@@ -379,9 +377,9 @@ void run_codes(const KernelInfo& info, const Contraction& p, void* workspace) {
     static cuda::LaunchFacts facts;
     const auto function = reinterpret_cast<const void*>(
         &multiply<Counted, std::uint32_t, Decomposition{}, Finish, Shape, Direction::along_k, Direction::along_k, Result>);
-    facts.find(function, bytes, p.execution.device, info.name);
+    facts.find(function, bytes, launches);
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-    launch_tiles<Shape>(function, tiles, bytes, list, p, facts.waits(p.execution.device), info);
+    launch_tiles<Shape>(function, tiles, bytes, list, p, facts.waits(p.execution.device), launches);
   };
   if constexpr (stores_in_registers<Finish>) {
     if (const Stored stored = stored_as<Counted>(p); stored != Stored::otherwise) {

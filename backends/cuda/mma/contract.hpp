@@ -44,11 +44,11 @@ inline constexpr bool takes_lines =
 
 /// Rows and columns of tiles in one batch.
 template <class Shape>
-std::int64_t rows_of(const Contraction& p) {
+std::int64_t rows_of(const Product& p) {
   return (p.m + Shape::m - 1) / Shape::m;
 }
 template <class Shape>
-std::int64_t columns_of(const Contraction& p) {
+std::int64_t columns_of(const Product& p) {
   return (p.n + Shape::n - 1) / Shape::n;
 }
 
@@ -91,7 +91,7 @@ std::size_t workspace_of(const Lines& g) {
     return direction_of(g, takes_lines) ? 0 : packed_bytes(*g.operand, g.lines, g.k);
 }
 template <bool takes_lines, Decomposition decomposition = Decomposition{}>
-std::size_t workspace(const Contraction& p) {
+std::size_t workspace(const Product& p) {
   return workspace_of<takes_lines, decomposition>(lines_of_a(p)) + workspace_of<takes_lines, decomposition>(lines_of_b(p));
 }
 
@@ -105,7 +105,7 @@ constexpr costs::Tile tile_of() {
   return {Shape::m, Shape::n, Shape::blocks, Shape::warps, is_deep<Shape>};
 }
 template <class Shape>
-double number_of_tiles(const Contraction& p) {
+double number_of_tiles(const Product& p) {
   return static_cast<double>(p.batch) * static_cast<double>(rows_of<Shape>(p) * columns_of<Shape>(p));
 }
 
@@ -127,11 +127,11 @@ double cost(const Contraction& p) {
 /// Enqueues multiply(), a persistent kernel: as many blocks as the card holds, or as there are tiles. With `early`, it may start before
 /// the previous launch is complete, if it has few tiles.
 template <class Shape>
-void launch_tiles(const void* function, unsigned tiles, int bytes, void** arguments, const Contraction& p, bool early,
-                  const KernelInfo& info) {
+void launch_tiles(const void* function, unsigned tiles, int bytes, void** arguments, const Product& p, bool early,
+                  const cuda::Launches& launches) {
   const unsigned resident = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1)) * Shape::blocks;
-  cuda::launch(function, std::min(tiles, resident), Shape::threads, bytes, arguments,
-               static_cast<cudaStream_t>(p.execution.stream), early && tensor::starts_early(tiles, resident), info.name);
+  launches(function, std::min(tiles, resident), Shape::threads, bytes, arguments,
+           early && tensor::starts_early(tiles, resident));
 }
 
 /// The operand as a pass packs it to `memory`, which this advances.
@@ -162,8 +162,7 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
   constexpr int planes = decomposition.planes;
   constexpr int ratio =
       planes > 1 ? 1 : static_cast<int>(sizeof(typename S::element) / sizeof(Element));  // words per element
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  const cuda::Launches launches(p, info.name);
   auto* memory = static_cast<std::byte*>(workspace);
   tensor::Passes passes;
   const auto source = [&](const Lines& g, std::optional<Direction> direction) {
@@ -181,9 +180,9 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
       source(lines_a, direction_a), source(lines_b, direction_b),
       static_cast<int>(planes == 2 ? plane_pitch(p.k, planes, PlaneLayout::alternating) : p.k * ratio)};
   if constexpr (planes > 1)
-    tensor::cut_operands<planes, PlaneLayout::alternating>(passes, stream, info.name);
+    tensor::cut_operands<planes, PlaneLayout::alternating>(passes, launches);
   else
-    tensor::pack_operands(passes, stream, info.name);
+    tensor::pack_operands(passes, launches);
 
   auto arguments = detail::arguments_of<S, Finish>(p);
   Sums result;
@@ -203,11 +202,11 @@ void run(const KernelInfo& info, const Contraction& p, void* workspace) {
       static cuda::LaunchFacts facts;
       const auto function = reinterpret_cast<const void*>(
           &multiply<S, Element, decomposition, Finish, Shape, of_a, of_b, Sums, Raster, after_layer>);
-      facts.find(function, bytes, p.execution.device, info.name);
+      facts.find(function, bytes, launches);
       void* list[] = {&operands, &arguments, &result, &raster, &tiles};
       // It may start before a pass of this call ends. Before an earlier call's kernel ends it gains less than it costs.
       const bool after_pass = memory != workspace;
-      launch_tiles<Shape>(function, tiles, bytes, list, p, after_pass && facts.waits(p.execution.device), info);
+      launch_tiles<Shape>(function, tiles, bytes, list, p, after_pass && facts.waits(p.execution.device), launches);
     };
     if constexpr (is_large<Shape> && ShortFloat<Element> && planes == 1 && std::is_same_v<Finish, detail::ProgramFinish>)
       if (tensor::layer_of(p)) return launch_function.template operator()<true>();

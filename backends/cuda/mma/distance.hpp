@@ -58,19 +58,19 @@ struct Bound<double> {
 };
 
 /// Whether both operands are the same matrices.
-inline bool is_self_distance(const Contraction& p) {
+inline bool is_self_distance(const Product& p) {
   return p.a.data == p.b.data && p.m == p.n && p.a.batches == p.b.batches && p.a.batch_stride == p.b.batch_stride &&
          p.a.row_stride == p.b.column_stride && p.a.column_stride == p.b.row_stride;
 }
 
 template <class Shape>
-DistanceRaster distance_raster(const Contraction& p) {
+DistanceRaster distance_raster(const Product& p) {
   DistanceRaster raster{{rows_of<Shape>(p), columns_of<Shape>(p)}, is_self_distance(p), 0};
   raster.in_batch = static_cast<unsigned>(raster.tiles(Shape::m, Shape::n));
   return raster;
 }
 template <class Shape>
-std::int64_t tiles_of(const Contraction& p) {
+std::int64_t tiles_of(const Product& p) {
   return p.batch * distance_raster<Shape>(p).tiles(Shape::m, Shape::n);
 }
 
@@ -99,7 +99,7 @@ struct DistanceMemory {
   unsigned counter_count = 0;  // the counters, then the marks of all tiles
 };
 template <class Stored, class Shape>
-DistanceMemory distance_memory(const Contraction& p) {
+DistanceMemory distance_memory(const Product& p) {
   DistanceMemory at;
   detail::WorkspaceLayout layout;
   const std::int64_t of_a = matrices_of(p.a) * p.m, of_b = matrices_of(p.b) * p.n, pitch = numbers_of<Stored>(p.k);
@@ -120,13 +120,13 @@ DistanceMemory distance_memory(const Contraction& p) {
   return at;
 }
 template <class Stored, class Shape>
-std::size_t distance_workspace(const Contraction& p) {
+std::size_t distance_workspace(const Product& p) {
   return distance_memory<Stored, Shape>(p).end;
 }
 
 /// Which distances are kept. Numbers below `small` lose bits; roots need some above the smallest normal one.
 template <class Element, class Stored, int levels>
-Guard<line_t<Stored>> guard_of(const Contraction& p) {
+Guard<line_t<Stored>> guard_of(const Product& p) {
   using Limits = Bound<Stored>;
   using Sum = decltype(line_t<Stored>::norm);
   constexpr Element small = std::is_same_v<Element, float> ? 0x1p-100 : 0x1p-900;
@@ -142,8 +142,7 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
   using Line = line_t<Stored>;
   const std::int64_t all_tiles = tiles_of<Shape>(p);
   if (all_tiles == 0) return;
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  const cuda::Launches launches(p, info.name);
   const DistanceMemory at = distance_memory<Stored, Shape>(p);
   const auto memory = [&]<class T>(T*, std::size_t from) {
     return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + from);
@@ -169,8 +168,8 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
                         ? reinterpret_cast<const void*>(&compute_rejected<S, Sum, Finish, Shape, std::is_same_v<Sum, float>>)
                         : reinterpret_cast<const void*>(&compute_rejected<S, Sum, Finish, Shape, false>);
   // Before anything is enqueued.
-  facts.find(function, shared_bytes, p.execution.device, info.name);
-  facts_of_rest[in_vectors].find(rest, 0, p.execution.device, info.name);
+  facts.find(function, shared_bytes, launches);
+  facts_of_rest[in_vectors].find(rest, 0, launches);
 
   const auto prepared = [&](const Lines& g, std::size_t numbers, std::size_t lines) {
     const Operand& o = *g.operand;
@@ -194,8 +193,7 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
                                          counters,
                                          at.counter_count};
     const std::int64_t blocks = g.blocks_of_first + (raster.mirrored ? 0 : preparing_blocks(g.of[1]));
-    prepare<<<static_cast<unsigned>(blocks), 32 * prepared_lines, 0, stream>>>(g);
-    cuda::check(cudaGetLastError(), "contract: launch of the pass before " + info.name);
+    launches(prepare<Element, Stored>, static_cast<unsigned>(blocks), 32 * prepared_lines, 0, g);
   }
 
   const std::int64_t pitch = numbers_of<Stored>(p.k);
@@ -217,13 +215,12 @@ void run_distances(const KernelInfo& info, const Contraction& p, void* workspace
   const auto multiprocessors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
   {
     void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-    launch_tiles<Shape>(function, tiles, shared_bytes, list, p, facts.waits(p.execution.device), info);
+    launch_tiles<Shape>(function, tiles, shared_bytes, list, p, facts.waits(p.execution.device), launches);
   }
   void* list[] = {&arguments, &rejected, &raster};
-  cuda::launch(
-      rest, multiprocessors * Direct::blocks, Direct::threads, 0, list, stream,
-      facts_of_rest[in_vectors].waits(p.execution.device) && tensor::starts_early(tiles, multiprocessors * Shape::blocks),
-      info.name);
+  launches(
+      rest, multiprocessors * Direct::blocks, Direct::threads, 0, list,
+      facts_of_rest[in_vectors].waits(p.execution.device) && tensor::starts_early(tiles, multiprocessors * Shape::blocks));
 }
 
 template <class Element, class Stored, class Shape, int levels>

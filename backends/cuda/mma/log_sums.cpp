@@ -11,9 +11,9 @@ namespace {
 
 constexpr int threads = Exponentials::threads;
 
-std::int64_t slabs_of(const Contraction& p) { return (p.k + Exponentials::slab - 1) / Exponentials::slab; }
+std::int64_t slabs_of(const Product& p) { return (p.k + Exponentials::slab - 1) / Exponentials::slab; }
 /// 16-bit numbers in a line of exponentials.
-std::int64_t pitch_of_pairs(const Contraction& p) { return slabs_of(p) * 2 * Exponentials::slab; }
+std::int64_t pitch_of_pairs(const Product& p) { return slabs_of(p) * 2 * Exponentials::slab; }
 std::int64_t groups_of(const Lines& g) {
   Exponentials e{};
   e.line_stride = g.line_stride, e.k_stride = g.k_stride, e.k = static_cast<int>(g.k);
@@ -40,7 +40,9 @@ struct Places {
   }
 };
 
-std::size_t workspace_of_log_sums(const Contraction& p) { return Places(p).end; }
+WorkspaceSize workspace_of_log_sums(const Kernel<Contraction>&, const Contraction& p, const Plan&) {
+  return {.bytes = Places(p).end};
+}
 
 template <class Shape>
 Status supports_log_sums(const Contraction& p) {
@@ -65,15 +67,13 @@ double cost_of_log_sums(const Contraction& p) {
 template <Decomposition decomposition, class Shape>
 void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace) {
   if (p.batch * p.m * p.n == 0) return;
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
-  const auto check = [&](cudaError_t status) { cuda::check_launch(status, info.name); };
+  const cuda::Launches launches(p, info.name);
   constexpr int bytes = shared_bytes<Shape, float>;
   static cuda::LaunchFacts facts;
   const auto function =
       reinterpret_cast<const void*>(&multiply<plus_times<float>, half, decomposition, detail::ProgramFinish, Shape,
                                               Direction::along_k, Direction::along_k, LogOfSum>);
-  facts.find(function, bytes, p.execution.device, info.name);  // before anything is enqueued
+  facts.find(function, bytes, launches);  // before anything is enqueued
   const Places places(p);
   const auto at = [&]<class T>(T*, std::size_t place) {
     return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + place);
@@ -104,14 +104,12 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
                           static_cast<std::int64_t>((places.list - places.bits) / sizeof(std::uint32_t))};
   both.blocks_of_a = static_cast<unsigned>(matrices_of(p.a) * both.a.groups);
   const auto blocks = both.blocks_of_a + static_cast<unsigned>(matrices_of(p.b) * both.b.groups);
-  exponentials<threads><<<blocks, threads, 0, stream>>>(both);
-  check(cudaGetLastError());
+  launches(exponentials<threads>, blocks, threads, 0, both);
 
   const auto g = detail::arguments_of<LogPlus, detail::ProgramFinish>(p);
   // LogOfSum returns results, so the store is that of a semiring whose accumulator is a number.
   using S = plus_times<float>;
-  detail::Arguments<S, detail::ProgramFinish> arguments{g.batch, g.m,         g.n, g.k,     g.a,      g.b,
-                                                        g.c,     g.c_strides, S{}, nullptr, g.finish, false};
+  detail::Arguments<S, detail::ProgramFinish> arguments{g, g.c, g.c_strides, S{}, nullptr, g.finish, false, false};
   const bool split = info.precision == Precision::split;
   constexpr float most = 16;
   LogOfSum result{
@@ -131,11 +129,10 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   void* list[] = {&operands, &arguments, &result, &raster, &tiles};
   const auto processors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
-  launch_tiles<Shape>(function, tiles, bytes, list, p, false, info);  // starting early made calls longer
+  launch_tiles<Shape>(function, tiles, bytes, list, p, false, launches);  // starting early made calls longer
 
   const auto cells = static_cast<unsigned>(Marks::cells_of(p));
-  compute_marked<threads><<<std::min(cells, 2 * processors), threads, 0, stream>>>(result);
-  check(cudaGetLastError());
+  launches(compute_marked<threads>, std::min(cells, 2 * processors), threads, 0, result);
 }
 
 /// In u. Relative to a sum: the instruction sums pairs over all of K, or over a slab if promoted. Marked outputs are
@@ -160,7 +157,7 @@ Kernel<Contraction> kernel_of_log_sums() {
   k.info.accuracy = accuracy_of_log_sums(precision);
   k.supports = detail::supports_by<supports_log_sums<Shape>>;
   k.cost = detail::cost_by<cost_of_log_sums<precision, Shape>>;
-  k.workspace = detail::workspace_by<workspace_of_log_sums>;
+  k.workspace = workspace_of_log_sums;
   k.run = detail::run_by<run_log_sums<decomposition, Shape>>;
   return k;
 }

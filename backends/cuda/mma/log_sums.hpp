@@ -20,14 +20,14 @@ struct Marks {
   unsigned cells_m, cells_n;
 
   static std::int64_t cells_along(std::int64_t extent) { return (extent + edge - 1) / edge; }
-  static std::int64_t cells_of(const Contraction& p) { return p.batch * cells_along(p.m) * cells_along(p.n); }
-  static Status supports(const Contraction& p) {
+  static std::int64_t cells_of(const Product& p) { return p.batch * cells_along(p.m) * cells_along(p.n); }
+  static Status supports(const Product& p) {
     if (p.m > cuda::max_grid || p.n > cuda::max_grid ||
         cells_along(p.m) * cells_along(p.n) > cuda::max_grid / std::max<std::int64_t>(p.batch, 1))
       return {Decline::extents, "C has more than 2^31 - 1 rows, columns or cells of 64 by 64"};
     return {};
   }
-  static Marks in(const Contraction& p, std::uint32_t* bits, std::uint32_t* met, std::uint32_t* list, std::uint32_t* count) {
+  static Marks in(const Product& p, std::uint32_t* bits, std::uint32_t* met, std::uint32_t* list, std::uint32_t* count) {
     return {bits, met, list, count, static_cast<unsigned>(cells_along(p.m)), static_cast<unsigned>(cells_along(p.n))};
   }
 

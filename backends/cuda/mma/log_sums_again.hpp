@@ -311,20 +311,19 @@ class MarkedCell {
     for (auto& row : x)
 #pragma unroll
       for (auto& sum : row) sum = LogPlus::identity();
-    const struct {
-      int k;
-    } whole{all_k_ / DirectSum::chunk * DirectSum::chunk};
-    if (whole.k > 0) {
-      typename Sums::LoaderA a(g_.a.data + g_.a.offset(l(), m0(), 0), g_.a.row, g_.a.column, g_.m - m0(), whole.k,
+    const int whole = all_k_ / DirectSum::chunk * DirectSum::chunk;
+    if (whole > 0) {
+      typename Sums::LoaderA a(g_.a.data + g_.a.offset(l(), m0(), 0), g_.a.row, g_.a.column, g_.m - m0(), whole,
                                shared_.slabs, thread);
-      typename Sums::LoaderB b(g_.b.data + g_.b.offset(l(), 0, n0()), g_.b.column, g_.b.row, g_.n - n0(), whole.k,
+      typename Sums::LoaderB b(g_.b.data + g_.b.offset(l(), 0, n0()), g_.b.column, g_.b.row, g_.n - n0(), whole,
                                shared_.slabs, thread);
       typename Sums::Operand of_a[2][Shape::outputs_m], of_b[2][Shape::outputs_n];
-      Sums::add(x, a, b, of_a, of_b, whole, DirectSteps{}, place, shared_.slabs);
+      const detail::ProductArguments<float> of_whole{g_.batch, g_.m, g_.n, whole, g_.a, g_.b};
+      Sums::add(x, a, b, of_a, of_b, of_whole, DirectSteps{}, place, shared_.slabs);
     }
     __syncthreads();
-    if (whole.k < all_k_) {
-      add_rest(x, place, whole.k);
+    if (whole < all_k_) {
+      add_rest(x, place, whole);
       __syncthreads();
     }
 #pragma unroll

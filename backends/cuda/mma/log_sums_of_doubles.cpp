@@ -35,7 +35,9 @@ struct Places {
   }
 };
 
-std::size_t workspace_of_log_sums(const Contraction& p) { return Places(p).end; }
+WorkspaceSize workspace_of_log_sums(const Kernel<Contraction>&, const Contraction& p, const Plan&) {
+  return {.bytes = Places(p).end};
+}
 
 Status supports_log_sums(const Contraction& p) {
   if (const Status status = Marks::supports(p); !status) return status;
@@ -60,13 +62,12 @@ template <class Shape>
 void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace) {
   using S = plus_times<double>;  // LogOfSumOfDoubles returns results
   if (p.batch * p.m * p.n == 0) return;
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  const cuda::Launches launches(p, info.name);
   constexpr int bytes = shared_bytes<Shape, double>;
   static cuda::LaunchFacts facts;
   const auto function = reinterpret_cast<const void*>(
       &multiply<S, double, levels, detail::ProgramFinish, Shape, Direction::along_k, Direction::along_k, LogOfSumOfDoubles>);
-  facts.find(function, bytes, p.execution.device, info.name);  // before anything is enqueued
+  facts.find(function, bytes, launches);  // before anything is enqueued
   const Places places(p);
   const auto at = [&]<class T>(T*, std::size_t place) {
     return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + place);
@@ -92,14 +93,11 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
                        b = lines_of(lines_of_b(p), places.exponentials_b, places.lines_b);
   const auto blocks_of_a = static_cast<unsigned>(matrices_of(p.a) * a.groups),
              blocks_of_b = static_cast<unsigned>(matrices_of(p.b) * b.groups);
-  exponentials_of_doubles<<<blocks_of_a + blocks_of_b, LinesOfDoubles::threads, 0, stream>>>(
-      a, b, blocks_of_a, at(words, places.bits),
-      static_cast<std::int64_t>((places.list - places.bits) / sizeof(std::uint32_t)));
-  cuda::check_launch(cudaGetLastError(), info.name);
+  launches(exponentials_of_doubles, blocks_of_a + blocks_of_b, LinesOfDoubles::threads, 0, a, b, blocks_of_a,
+           at(words, places.bits), static_cast<std::int64_t>((places.list - places.bits) / sizeof(std::uint32_t)));
 
   const auto g = detail::arguments_of<LogPlusOfDoubles, detail::ProgramFinish>(p);
-  detail::Arguments<S, detail::ProgramFinish> arguments{g.batch, g.m,         g.n, g.k,     g.a,      g.b,
-                                                        g.c,     g.c_strides, S{}, nullptr, g.finish, false};
+  detail::Arguments<S, detail::ProgramFinish> arguments{g, g.c, g.c_strides, S{}, nullptr, g.finish, false, false};
   LogOfSumOfDoubles result{
       {},
       g,
@@ -115,11 +113,10 @@ void run_log_sums(const KernelInfo& info, const Contraction& p, void* workspace)
   tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<Shape>(p))};
   auto tiles = static_cast<unsigned>(p.batch * raster.rows * raster.columns);
   void* list[] = {&operands, &arguments, &result, &raster, &tiles};
-  launch_tiles<Shape>(function, tiles, bytes, list, p, false, info);
+  launch_tiles<Shape>(function, tiles, bytes, list, p, false, launches);
 
   const auto processors = static_cast<unsigned>(std::max(p.execution.multiprocessors, 1));
-  compute_marked_doubles<<<std::min(2 * static_cast<unsigned>(Marks::cells_of(p)), processors), 256, 0, stream>>>(result);
-  cuda::check_launch(cudaGetLastError(), info.name);
+  launches(compute_marked_doubles, std::min(2 * static_cast<unsigned>(Marks::cells_of(p)), processors), 256, 0, result);
 }
 
 template <class Shape>
@@ -135,7 +132,7 @@ Kernel<Contraction> kernel_of_log_sums() {
   k.info.accuracy = accuracy;
   k.supports = detail::supports_by<supports_log_sums>;
   k.cost = detail::cost_by<cost_of_log_sums<Shape>>;
-  k.workspace = detail::workspace_by<workspace_of_log_sums>;
+  k.workspace = workspace_of_log_sums;
   k.run = detail::run_by<run_log_sums<Shape>>;
   return k;
 }

@@ -27,7 +27,7 @@ inline int shared_bytes_of(const Reduction& p) {
 
 template <class Element>
 Status supports(const Kernel<Reduction>&, const Reduction& p) {
-  const Contraction& s = p.scores;
+  const Product& s = p.scores;
   if (p.reducer != Reducer::minimum && p.reducer != Reducer::smallest) return {Decline::other, "finds the smallest only"};
   if (p.reducer == Reducer::smallest && p.count > most_results)
     return {Decline::extents, "finds the " + std::to_string(most_results) + " smallest at most"};
@@ -76,8 +76,7 @@ Points<Element> points(const Operand& o, std::int64_t rows, std::int64_t row_str
 
 template <class Element>
 void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const Workspace& workspace) {
-  const cuda::CurrentDevice current(p.execution.device);
-  const Contraction& s = p.scores;
+  const Product& s = p.scores;
   Search<Element> g{};
   g.x = points<Element>(s.a, s.m, s.a.row_stride, s.a.column_stride, s.k);
   g.z = points<Element>(s.b, s.n, s.b.column_stride, s.b.row_stride, s.k);
@@ -85,8 +84,7 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const
   g.count = results_of(p);
   g.root = !s.program->empty();
   g.exclude_self = p.exclude_self;
-  enqueue(g, memory_of(p), workspace.data, p.execution.device, p.execution.multiprocessors,
-          static_cast<cudaStream_t>(p.execution.stream), kernel.info.name);
+  enqueue(g, memory_of(p), workspace.data, p.execution.multiprocessors, cuda::Launches(p, kernel.info.name));
 }
 
 template <class Element>

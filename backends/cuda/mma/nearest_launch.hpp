@@ -46,8 +46,7 @@ struct Memory {
 
 /// Enqueues a search. Of `g` it fills in what lies in the workspace.
 template <class Element>
-void enqueue(Search<Element> g, const Memory& at, void* workspace, int device, int multiprocessors, cudaStream_t stream,
-             const std::string& name) {
+void enqueue(Search<Element> g, const Memory& at, void* workspace, int multiprocessors, const cuda::Launches& launches) {
   auto* const memory = static_cast<unsigned char*>(workspace);
   const auto count_of = [](std::int64_t all, std::int64_t each, std::int64_t most) {
     return static_cast<unsigned>(std::min((all + each - 1) / each, most));
@@ -59,10 +58,13 @@ void enqueue(Search<Element> g, const Memory& at, void* workspace, int device, i
   g.tiles = memory + at.tiles;
   g.list = reinterpret_cast<unsigned*>(memory + at.list);
   g.keys = reinterpret_cast<unsigned long long*>(memory + at.keys);
-  cuda::check(cudaMemsetAsync(memory, 0, sizeof(Found), stream), "reduce: cudaMemsetAsync");
+  const auto clear = [&](void* data, std::size_t bytes) {
+    launches.check(cudaMemsetAsync(data, 0, bytes, launches.stream()), "cudaMemsetAsync before the launch");
+  };
+  clear(memory, sizeof(Found));
   const auto launch = [&](const void* function, unsigned blocks, int threads, int bytes, auto&... arguments) {
     void* list[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
-    cuda::launch(function, blocks, threads, bytes, list, stream, false, name);
+    launches(function, blocks, threads, static_cast<std::size_t>(bytes), list);
   };
   launch(reinterpret_cast<const void*>(&find_centre<Element>), count_of(g.z.rows, pass_threads / 4, sms), pass_threads, 0,
          g.z, middle, g.found);
@@ -81,11 +83,10 @@ void enqueue(Search<Element> g, const Memory& at, void* workspace, int device, i
                                : reinterpret_cast<const void*>(&search_nearest<Element, steps>);
     const int bytes = many ? M::bytes : G::bytes;
     static cuda::LaunchFacts facts[2];
-    facts[many].find(function, bytes, device, name);
+    facts[many].find(function, bytes, launches);
     for (g.first_row = 0; g.first_row < g.x.rows; g.first_row += at.rows) {
       g.row_count = static_cast<unsigned>(std::min(at.rows, g.x.rows - g.first_row));
-      if (g.first_row > 0)
-        cuda::check(cudaMemsetAsync(&g.found->listed, 0, sizeof g.found->listed, stream), "reduce: cudaMemsetAsync");
+      if (g.first_row > 0) clear(&g.found->listed, sizeof g.found->listed);
       launch(function, count_of(g.row_count, G::rows, cuda::max_grid), G::threads, bytes, g);
       if (many) {
         launch(reinterpret_cast<const void*>(&search_many_listed<Element>),

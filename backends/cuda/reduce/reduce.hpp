@@ -42,7 +42,7 @@ using OutletsOf =
 
 /// visit.operator()<Step, way of A, way of B>() with the steps of a problem's kernel.
 template <class S, class Visit>
-void with_steps(const Contraction& p, const Visit& visit) {
+void with_steps(const Product& p, const Visit& visit) {
   using tile::Way;
   using Shape = ShapeOf<S>;
   if constexpr (simt::takes_vectors<S, Shape>) {
@@ -183,14 +183,14 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, 
   const auto cut = plan.get<Cut>();
   auto arguments = arguments_of<S>(p);
   const Launch<T> launch = launch_of<T>(p, cut, Shape::m, workspace);
-  const cuda::CurrentDevice current(p.execution.device);
+  const cuda::Launches launches(p, kernel.info.name);
   with_steps<S>(p.scores, [&]<class Step, tile::Way a, tile::Way b>() {
     static_assert(std::is_same_v<typename Step::Parameters, simt::NoParameters>);
     const auto function = reinterpret_cast<const void*>(&reduce_tiles<S, Shape, Step, a, b>);
     static cuda::LaunchFacts facts;
     constexpr int most_bytes =
         std::max(shared_bytes<S, Step, a, b>(Reducer::log_sum_exp), shared_bytes<S, Step, a, b>(Reducer::smallest));
-    facts.find(function, std::min(most_bytes, most_dynamic_bytes(p)), p.execution.device, kernel.info.name);
+    facts.find(function, std::min(most_bytes, most_dynamic_bytes(p)), launches);
     typename Step::Parameters parameters;
     launch_units(kernel, p, cut, launch, Shape::m, [&](Launch<T>& units, unsigned blocks) {
       void* list[] = {&arguments, &units, &parameters};
@@ -218,7 +218,7 @@ std::int64_t few_units_of(const Reduction& p) {
 template <class S>
 Status few_supports(const Kernel<Reduction>&, const Reduction& p) {
   constexpr std::int64_t most_rows = 64;
-  const Contraction& q = p.scores;
+  const Product& q = p.scores;
   if (const Status status = takes<S>(p); !status) return status;
   if (p.reducer == Reducer::sum || p.reducer == Reducer::log_sum_exp)
     return {Decline::other, "has no sums, whose order is the reference's"};
@@ -264,11 +264,11 @@ void few_run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& pl
   using T = score_of<S>;
   const auto cut = plan.get<Cut>();
   auto arguments = arguments_of<S>(p);
-  const cuda::CurrentDevice current(p.execution.device);
+  const cuda::Launches launches(p, kernel.info.name);
   with_few<S>(p, [&]<class Shape>() {
     const auto function = reinterpret_cast<const void*>(&reduce_few<S, Shape::rows>);
     static cuda::LaunchFacts facts;
-    facts.find(function, std::min(Shape::most_shared_bytes, most_dynamic_bytes(p)), p.execution.device, kernel.info.name);
+    facts.find(function, std::min(Shape::most_shared_bytes, most_dynamic_bytes(p)), launches);
     launch_units(
         kernel, p, cut, launch_of<T>(p, cut, Shape::rows, workspace), Shape::states, [&](Launch<T>& units, unsigned blocks) {
           void* list[] = {&arguments, &units};

@@ -127,27 +127,15 @@ struct WinnerFinish : Finish {
 };
 
 template <class A>
-inline constexpr costs::Work work_of<WinningSlab<A>> =
-    WinningSlab<A>::is_wide ? costs::Work::wide_winners : costs::Work::winners;
+inline constexpr Tuning tuning<WinningSlab<A>> = {.work = WinningSlab<A>::is_wide ? costs::Work::wide_winners
+                                                                                  : costs::Work::winners};
 
 /// The arguments of A's kernels as those of WinningSlab<A>, with another Finish.
 template <class A, class Finish, class F>
 detail::Arguments<WinningSlab<A>, F> winning_arguments(const detail::Arguments<A, Finish>& g, const F& finish) {
   using W = WinningSlab<A>;
   static_assert(sizeof(W) == sizeof(A));  // a view of A serves as one of W
-  return {g.batch,
-          g.m,
-          g.n,
-          g.k,
-          g.a,
-          g.b,
-          g.c,
-          g.c_strides,
-          {g.one_semiring},
-          reinterpret_cast<const W*>(g.semirings),
-          finish,
-          false,
-          g.shares_semiring};
+  return {g, g.c, g.c_strides, {g.one_semiring}, reinterpret_cast<const W*>(g.semirings), finish, false, g.shares_semiring};
 }
 
 template <class A, class F, class Shape>
@@ -221,46 +209,45 @@ struct SplitWinners {
   using Shape = typename W::SmallTile;
   using Slice = typename W::accumulator;
 
-  static std::int64_t tiles_of(const Contraction& p) { return rows_of<Shape>(p) * columns_of<W, Shape>(p); }
+  static std::int64_t tiles_of(const Product& p) { return rows_of<Shape>(p) * columns_of<W, Shape>(p); }
 
   /// As many slices as fill the card.
-  static Parts parts_of(const Contraction& p) {
+  static Slices slices_of(const Product& p) {
     constexpr std::int64_t most = 1024;
     const std::int64_t resident = Shape::blocks * std::int64_t{std::max(p.execution.multiprocessors, 1)};
-    return parts_of_slabs(p.k, Shape::depth,
-                          std::clamp<std::int64_t>(resident / std::max<std::int64_t>(tiles_of(p), 1), 1, most));
+    return slices_of_slabs(p.k, Shape::depth,
+                           std::clamp<std::int64_t>(resident / std::max<std::int64_t>(tiles_of(p), 1), 1, most));
   }
 
   static Status supports(const Contraction& p) {
-    const Status status = parts_fit(p);
+    const Status status = slices_fit(p);
     return status ? winners_supports<A, Finish, Shape>(p) : status;
   }
 
   static double cost(const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
-    const Parts parts = parts_of(p);
-    plan.keep(parts);
+    const Slices slices = slices_of(p);
+    plan.keep(slices);
     costs::TileCall call = tile_call<W, Shape>(p);
     call.tiles = tiles_of(p);
-    return costs::split_winners_seconds(p, semiring_facts<W>, tile_facts<W, Shape>, call,
-                                        {parts.length, parts.whole, parts.rest});
+    return costs::split_winners_seconds(p, semiring_facts<W>, tile_facts<W, Shape>, call, slices);
   }
 
   static WorkspaceSize workspace(const Kernel<Contraction>&, const Contraction& p, const Plan& plan) {
-    return {.bytes = static_cast<std::size_t>(p.m * p.n * plan.get<Parts>().count()) * sizeof(Slice)};
+    return workspace_of_slices<Slice>(p, plan.get<Slices>().count());
   }
 
   static void run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace& workspace) {
-    const auto parts = plan.get<Parts>();
-    auto* const slices = static_cast<Slice*>(workspace.data);
-    for_each_part(p, parts, slices, [&](const Contraction& slice) {
+    const auto slices = plan.get<Slices>();
+    auto* const winners = static_cast<Slice*>(workspace.data);
+    for_each_slice(p, slices, winners, [&](const Contraction& batch) {
       using F = SlabFinish<A, Finish>;
-      const auto g = detail::arguments_of<A, Finish>(slice);
-      launch_winners<A, F, Shape>(kernel.info, slice, winning_arguments(g, F{{g.finish}, slice.k}));
+      const auto g = detail::arguments_of<A, Finish>(batch);
+      launch_winners<A, F, Shape>(kernel.info, batch, winning_arguments(g, F{{g.finish}, batch.k}));
     });
     using F = WinnerFinish<A, Finish>;
     const auto g = detail::arguments_of<A, Finish>(p);
-    launch_join(kernel.info, p, join_winners<A, Finish>, 8, 256, winning_arguments(g, F{{g.finish}, g.a, g.b, g.k}), slices,
-                parts.count(), static_cast<std::int32_t>(parts.length / Shape::depth));
+    launch_join(kernel.info, p, join_winners<A, Finish>, 8, 256, winning_arguments(g, F{{g.finish}, g.a, g.b, g.k}), winners,
+                slices.count(), static_cast<std::int32_t>(slices.length / Shape::depth));
   }
 
   static Kernel<Contraction> kernel() {

@@ -18,11 +18,11 @@ namespace rigel::backends::simt {
 
 /// Tiles of C in one batch.
 template <class Shape>
-std::int64_t rows_of(const Contraction& p) {
+std::int64_t rows_of(const Product& p) {
   return (p.m + Shape::m - 1) / Shape::m;
 }
 template <class S, class Shape>
-std::int64_t columns_of(const Contraction& p) {
+std::int64_t columns_of(const Product& p) {
   constexpr int n = outputs_of<S> * Shape::n;
   return (p.n + n - 1) / n;
 }
@@ -32,7 +32,7 @@ using cuda::max_grid;
 /// Whether asynchronous copies of single elements can move the operands. Elements of 4 and 8 bytes must be aligned to their
 /// size, which a struct of smaller members need not be.
 template <class S>
-Status elements_are_aligned(const Contraction& p) {
+Status elements_are_aligned(const Product& p) {
   using Element = typename S::element;
   if constexpr (alignof(Element) < sizeof(Element) && (sizeof(Element) == 4 || sizeof(Element) == 8))
     for (const Operand* o : {&p.a, &p.b})
@@ -65,7 +65,7 @@ tile::Way way_of(const Operand& o, std::int64_t lines, std::int64_t line_stride,
 
 /// Whether a K-major A, and B in this way, can come in vectors for any alignment and K.
 template <class S, class Shape, tile::Way way_of_b>
-bool can_be_shifted(const Contraction& p) {
+bool can_be_shifted(const Product& p) {
   // The least K: below it, element by element is as fast. For distances it is lower if the card holds all small tiles at a
   // time.
   const bool few = way_of_b == tile::Way::shifted_k && p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p) <=
@@ -86,7 +86,7 @@ struct Ways {
 };
 /// How a kernel brings a problem's operands: in vectors if both allow it and there is a kernel for them.
 template <class S, class Shape>
-Ways ways_for(const Contraction& p) {
+Ways ways_for(const Product& p) {
   if constexpr (takes_vectors<S, Shape>) {
     const Ways ways{way_of<S, Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride),
                     way_of<S, Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride)};
@@ -108,12 +108,12 @@ using ShapeFor = std::conditional_t<sums_powers<S> && !has_special_powers<S> && 
 
 /// visit(kernel, parameters): the CUDA kernel for a problem, and the parameters of its steps.
 template <class S, class Finish, class Shape, class Visit>
-void with_function(const Contraction& p, const Visit& visit) {
+void with_function(const Product& p, const Visit& visit) {
   using tile::Way;
   const auto use = [&]<class Step, Way a = Way::single, Way b = Way::single>(const typename Step::Parameters& parameters) {
     visit(reinterpret_cast<const void*>(&contract<S, Finish, ShapeFor<S, Shape, Step>, Step, a, b>), parameters);
   };
-  if constexpr (is_whole_powers_tile<S, Shape>) {
+  if constexpr (Shape::role == tile::Role::whole_powers) {
     const auto use_step = [&]<class Step>() {
       if (way_of<S, Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride) == Way::along_k &&
           way_of<S, Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride) == Way::along_k)
@@ -178,8 +178,8 @@ void exchange_operands(detail::Arguments<S, Finish>& g) {
 
 /// How a problem's steps compute powers.
 template <class S, class Shape>
-costs::Powers powers_for(const Contraction& p) {
-  if constexpr (sums_powers<S> && !is_whole_powers_tile<S, Shape>) {
+costs::Powers powers_for(const Product& p) {
+  if constexpr (sums_powers<S> && Shape::role != tile::Role::whole_powers) {
     if (p.semiring_in_view) return costs::Powers::usual;
     const auto exponent = static_cast<const S*>(p.semiring_object)->p;
     if (exponent <= 4 && 2 * exponent == std::floor(2 * exponent))
@@ -192,7 +192,7 @@ costs::Powers powers_for(const Contraction& p) {
 
 /// A problem in tiles, as predicted times see it.
 template <class S, class Shape>
-costs::TileCall tile_call(const Contraction& p) {
+costs::TileCall tile_call(const Product& p) {
   costs::TileCall call;
   call.tiles = p.batch * rows_of<Shape>(p) * columns_of<S, Shape>(p);
   call.k = p.k;
@@ -213,16 +213,13 @@ double cost(const Contraction& p) {
 
 /// Launches a kernel on all tiles of a batch, with its arguments in this order.
 template <class Arguments, class Parameters>
-void launch_tiles(const KernelInfo& info, const Contraction& p, const void* function, tile::Raster raster, int threads,
+void launch_tiles(const KernelInfo& info, const Product& p, const void* function, tile::Raster raster, int threads,
                   Arguments arguments, Parameters parameters) {
-  const cuda::CurrentDevice current(p.execution.device);
+  const cuda::Launches launches(p, info.name);
   void* list[] = {&arguments, &raster, &parameters};
   cuda::for_each_launch(p.batch * raster.rows * raster.columns, max_grid, [&](std::int64_t first, std::int64_t count) {
     raster.first = first;
-    const cudaError_t status =
-        cudaLaunchKernel(function, dim3(static_cast<unsigned>(count)), dim3(static_cast<unsigned>(threads)), list, 0,
-                         static_cast<cudaStream_t>(p.execution.stream));
-    cuda::check_launch(status, info.name);
+    launches(function, static_cast<unsigned>(count), threads, 0, list);
   });
 }
 
@@ -299,10 +296,28 @@ KernelInfo tile_info(std::string_view variant = {}, int values = 1) {
   return info;
 }
 
+/// Says of a kernel's facts that its bits are no other kernel's.
+inline void set_own_bits(KernelInfo& info) {
+  info.promises = Promise::repeatable;
+  info.bit_class.clear();
+}
+/// Whether tiles compute terms otherwise than the semiring defines them: powers, exponentials and some metrics of floats.
+template <class S>
+inline constexpr bool tiles_differ = sums_powers<S> || sums_exponentials<S> || has_steps_of_metric<S>;
+/// Says of a kernel's facts that it takes direct_step() (lanes.hpp).
+template <class S>
+void set_direct_steps(KernelInfo& info) {
+  if constexpr (has_special_powers<S>)
+    info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
+  else if constexpr (is_transcendental<S>)
+    info.accuracy = {10, 6};  // as the semiring defines it
+  if constexpr (tiles_differ<S>) set_own_bits(info);
+}
+
 template <class S, class Finish, class Shape>
 Kernel<Contraction> kernel() {
   Kernel<Contraction> k;
-  k.info = tile_info<S, Shape>(variant_of<S, Shape>);
+  k.info = tile_info<S, Shape>(Shape::role == tile::Role::wide ? "wide" : "");
   k.info.shared_memory = shared_memory_of<S, Shape>();
   k.supports = detail::supports_by<supports<S, Finish, Shape>>;
   k.cost = detail::cost_by<cost<S, Shape>>;
@@ -311,7 +326,7 @@ Kernel<Contraction> kernel() {
 }
 
 template <class S>
-bool is_whole(const Contraction& p) {
+bool is_whole(const Product& p) {
   if (p.semiring_in_view) return false;
   const float exponent = static_cast<const S*>(p.semiring_object)->p;
   return exponent == 3 || exponent == 4;

@@ -112,13 +112,13 @@ inline constexpr bool has_few =
     std::is_same_v<Finish, detail::ProgramFinish> && in_zoo<S> && is_commutative<S> &&
     (sizeof(typename S::element) == 4 || sizeof(typename S::element) == 8) && Number<result_t<S>>;
 
-inline bool reads_along_k(const Contraction& p) {
+inline bool reads_along_k(const Product& p) {
   return (p.a.column_stride <= p.a.row_stride || p.m == 1) && (p.b.row_stride <= p.b.column_stride || p.n == 1);
 }
 
 /// The shape for a problem's extents and layout. K is at most 2048, or 256 if an operand is not K-major, so a block needs at
 /// most 32 KB for pairs.
-[[gnu::noinline]] inline FewShape few_shape(const Contraction& p) {
+[[gnu::noinline]] inline FewShape few_shape(const Product& p) {
   constexpr int round_bits = 3, threads = 7, lane_bits = 5, sector = 3;  // 2^3 neighbours of 4 bytes are a sector of memory
   FewShape shape;
   shape.k_first = reads_along_k(p);
@@ -207,11 +207,8 @@ void few_run(const KernelInfo& info, const Contraction& p) {
   const bool single = shape.rounds == 1;
   std::size_t bytes = single ? 0 : shape.rounds * (2 * sizeof(Element) << shape.threads());
   if (warps > 1) bytes = std::max(bytes, sizeof(typename S::accumulator) << (shape.threads() - 5 + sums_bits));
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto kernel = single ? &contract_few<S, true> : &contract_few<S, false>;
-  kernel<<<static_cast<unsigned>(blocks_of(outputs, shape.outputs)), 1u << shape.threads(), bytes,
-           static_cast<cudaStream_t>(p.execution.stream)>>>(g);
-  cuda::check_launch(cudaGetLastError(), info.name);
+  cuda::Launches(p, info.name)(single ? &contract_few<S, true> : &contract_few<S, false>,
+                               static_cast<unsigned>(blocks_of(outputs, shape.outputs)), 1 << shape.threads(), bytes, g);
 }
 
 }  // namespace rigel::backends::simt

@@ -99,11 +99,16 @@ __global__ void __launch_bounds__(1 << Narrow::threads)
     __syncthreads();
     const Stored *const a = slab(stage) + line_m * pitch_a, *const b = slab(stage) + begin_b + line_n * pitch_b;
     const int count = g.k - k0 < 1 << shape.depth ? static_cast<int>(g.k - k0) : 1 << shape.depth;
-    constexpr int unroll = has_special_powers<S> ? 2 : is_transcendental<S> ? 1 : 4;
-#pragma unroll unroll
-    for (int k = 0; k < count; ++k) {
+    const auto take = [&](int k) __attribute__((always_inline)) {
       const auto value_a = static_cast<Operand>(a[k]), value_b = static_cast<Operand>(b[k]);
       x = direct_step(s, x, value_a, value_b, k0 + k);
+    };
+    if constexpr (has_special_powers<S>) {  // assembly, which the compiler does not repeat
+      for (int k = 0; k < count; ++k) take(k);
+    } else {
+      constexpr int unroll = is_transcendental<S> ? 1 : 4;
+#pragma unroll unroll
+      for (int k = 0; k < count; ++k) take(k);
     }
     __syncthreads();
   }
@@ -118,7 +123,7 @@ inline constexpr bool narrows = NarrowSlab<operand_t<S>>::values > 0 && sizeof(t
                                 (!in_zoo<S> || !is_transcendental<S> || sizeof(operand_t<S>) == 4);
 
 /// The outputs as square as the extents allow. `slab_values`: elements in both slabs.
-[[gnu::noinline]] inline Narrow narrow_for(const Contraction& p, int slab_values) {
+[[gnu::noinline]] inline Narrow narrow_for(const Product& p, int slab_values) {
   const int most_m = bits_of(p.m), most_n = bits_of(p.n);
   constexpr int half = Narrow::threads / 2, longest = 6;  // so that rows of full slabs are long, too
   Narrow shape;
@@ -130,12 +135,12 @@ inline constexpr bool narrows = NarrowSlab<operand_t<S>>::values > 0 && sizeof(t
   return shape;
 }
 
-inline tile::Raster raster_of(const Contraction& p, Narrow shape) {
+inline tile::Raster raster_of(const Product& p, Narrow shape) {
   return {0, static_cast<unsigned>((p.m + (1 << shape.m) - 1) >> shape.m),
           static_cast<unsigned>((p.n + (1 << shape.n) - 1) >> shape.n)};
 }
 
-[[gnu::noinline]] inline Status narrow_fits(const Contraction& p, int slab_values) {
+[[gnu::noinline]] inline Status narrow_fits(const Product& p, int slab_values) {
   if (p.m > max_grid || p.n > max_grid) return {Decline::extents, "a matrix of C has more than 2^31 - 1 rows or columns"};
   const tile::Raster raster = raster_of(p, narrow_for(p, slab_values));
   if (std::int64_t{raster.rows} * raster.columns > max_grid)
@@ -154,15 +159,7 @@ Kernel<Contraction> narrow_kernel() {
   k.info.stages = 2;
   k.info.threads = 1 << Narrow::threads;  // if C is as large
   k.info.shared_memory = 2 * NarrowSlab<operand_t<S>>::bytes;
-  if constexpr (has_special_powers<S>)
-    k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
-  else if constexpr (is_transcendental<S>)
-    k.info.accuracy = {10, 6};  // as the semiring defines it, unlike the tiles
-  // Tiles compute powers, exponentials and some metrics of floats differently.
-  if constexpr (sums_powers<S> || sums_exponentials<S> || has_steps_of_metric<S>) {
-    k.info.promises = Promise::repeatable;
-    k.info.bit_class.clear();
-  }
+  set_direct_steps<S>(k.info);
   k.supports = [](const Kernel<Contraction>&, const Contraction& p) {
     if (const Status status = elements_are_aligned<S>(p); !status) return status;
     const Status status = narrow_fits(p, slab_values<S>);

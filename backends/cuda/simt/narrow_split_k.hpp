@@ -115,7 +115,7 @@ constexpr costs::SplitKThreads split_k_threads() {
   return {std::bit_width(unsigned{SplitK<S>::rows}) - 1, SplitK<S>::depth, SplitK<S>::threads};
 }
 
-inline Status split_k_fits(const Contraction& p) {
+inline Status split_k_fits(const Product& p) {
   if (p.k > max_grid) return {Decline::extents, "K is above 2^31 - 1"};
   if (p.m > max_grid || p.n > max_grid) return {Decline::extents, "a matrix of C has more than 2^31 - 1 rows or columns"};
   return {};
@@ -149,14 +149,12 @@ void split_k_run(const KernelInfo& info, const Contraction& p, const SplitKPlan&
   if (shape.flipped) std::swap(x, y);
   const int joined = std::clamp(5 - (shape.k_first ? 0 : shape.columns), 0, shape.parts);
   const std::size_t bytes = sizeof(typename S::accumulator) * rows << (shape.columns + shape.parts - joined);
-  const cuda::CurrentDevice current(p.execution.device);
+  const cuda::Launches launches(p, info.name);
   const auto launch = [&](std::int64_t l, std::int64_t batches, std::int64_t first, std::int64_t count) {
     shape.first_batch = static_cast<unsigned>(l);
     shape.first_y = static_cast<unsigned>(first);
     const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(count), static_cast<unsigned>(batches));
-    contract_narrow_split_k<S, Finish>
-        <<<grid, 1 << shape.threads(), bytes, static_cast<cudaStream_t>(p.execution.stream)>>>(shape, arguments);
-    cuda::check_launch(cudaGetLastError(), info.name);
+    launches(contract_narrow_split_k<S, Finish>, grid, 1 << shape.threads(), bytes, shape, arguments);
   };
   cuda::for_each_launch(p.batch, cuda::max_grid_yz, [&](std::int64_t l, std::int64_t batches) {
     cuda::for_each_launch(y, cuda::max_grid_yz,
@@ -167,20 +165,11 @@ void split_k_run(const KernelInfo& info, const Contraction& p, const SplitKPlan&
 template <class S, class Finish>
 Kernel<Contraction> narrow_split_k_kernel() {
   Kernel<Contraction> k = kernel<S, Finish, SmallTile<S>>();
-  detail::set_variant(k.info, "narrow_split_k");
+  set_slices<S>(k.info, "narrow_split_k");
   k.info.tile = {SplitK<S>::rows, 16, SplitK<S>::depth << 5};  // one of its shapes
   k.info.stages = 1;
   k.info.threads = k.info.shared_memory = 0;
-  if constexpr (has_special_powers<S>)
-    k.info.accuracy = {42, 1};  // for p ≤ 8: power_by_parts(), and a difference's rounding p times
-  else if constexpr (is_transcendental<S>)
-    k.info.accuracy = {10, 6};  // as the semiring defines it, unlike the tiles
-  // If ⊕ is exact, several threads per output do not change bits. Tiles compute powers and exponentials of floats
-  // differently.
-  if constexpr (!is_exact<S> || sums_powers<S> || sums_exponentials<S>) {
-    k.info.promises = Promise::repeatable;
-    k.info.bit_class.clear();
-  }
+  set_direct_steps<S>(k.info);
   k.info.accumulates = k.info.accumulates && detail::exact_counts<S> == 0;
   k.supports = [](const Kernel<Contraction>&, const Contraction& p) {
     for (const Status& status : {split_k_fits(p), detail::counts_exactly<S>(p)})

@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(Shape::threads, k_major ? Shape::blocks : Shap
   // All threads meet at each slab: it has arrived, and the one before it has been read.
   const auto meet = [] { arch::wait_at<Shape::threads>(1); };
   if (thread >= Shape::computing) {
-    SkinnyCopies<S, Finish, Shape, k_major> copies(g, tiles, thread - Shape::computing);
+    SkinnyCopies<S, Shape, k_major> copies(g, tiles, thread - Shape::computing);
     int free = 0;
 #pragma unroll 1
     for (std::int64_t i = 1 - stages; i < all; ++i) {
@@ -242,15 +242,13 @@ void run_skinny(const KernelInfo& info, const Contraction& problem, const Skinny
   const auto function = way.k_major ? reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, true>)
                                     : reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, false>);
   static cuda::LaunchFacts facts[2];
-  facts[way.k_major].find(function, Shape::template shared<Accumulator>(Shape::rows, way.k_major), problem.execution.device,
-                          info.name);
+  const cuda::Launches launches(problem, info.name);
+  facts[way.k_major].find(function, Shape::template shared<Accumulator>(Shape::rows, way.k_major), launches);
   const std::int64_t blocks = std::min<std::int64_t>(
       tiles.all, Shape::template resident<Accumulator>(count, way.k_major) * std::max(problem.execution.multiprocessors, 1));
   void* list[] = {&arguments, &tiles};
-  cuda::check_launch(cudaLaunchKernel(function, dim3(static_cast<unsigned>(blocks)), dim3(Shape::threads), list,
-                                      static_cast<std::size_t>(Shape::template shared<Accumulator>(count, way.k_major)),
-                                      static_cast<cudaStream_t>(problem.execution.stream)),
-                     info.name);
+  launches(function, static_cast<unsigned>(blocks), Shape::threads,
+           static_cast<std::size_t>(Shape::template shared<Accumulator>(count, way.k_major)), list);
 }
 
 template <class S, class Finish>
@@ -271,7 +269,6 @@ Kernel<Contraction> skinny_kernel() {
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& problem, const Plan& plan, const Workspace&) {
     const auto choice = plan.get<SkinnyChoice>();
     const SkinnyProblem p(problem);
-    const cuda::CurrentDevice current(problem.execution.device);
     for_each_skinny_shape<S>(p, [&]<class Shape, int index>() {
       if (index == choice.shape) run_skinny<S, Finish, Shape>(kernel.info, problem, p, choice.count);
     });

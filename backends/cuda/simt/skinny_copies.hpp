@@ -42,7 +42,7 @@ struct SkinnyTile {
 /// row and every `apart_b`-th line.
 /// They advance by additions, since a slab's multiplications of 64 bits would take as long as its sums. 16-bit floats that are computed
 /// in float arrive at the end of their vector's place, and are converted there, as lines are shifted, by the threads that copied them.
-template <class S, class Finish, class Shape, bool k_major>
+template <class S, class Shape, bool k_major>
 class SkinnyCopies {
   using Element = typename S::element;
   using Stored = typename Shape::Stored;
@@ -57,7 +57,7 @@ class SkinnyCopies {
   static_assert(in_line_b <= 32 && apart_b * sizeof(Element) % copied == 0 && lines_b * sizeof(Element) % copied == 0);
 
  public:
-  __device__ __forceinline__ SkinnyCopies(const detail::Arguments<S, Finish>& g, const SkinnyTiles& tiles, int thread)
+  __device__ __forceinline__ SkinnyCopies(const detail::ProductArguments<Element>& g, const SkinnyTiles& tiles, int thread)
       : g_(g), tiles_(tiles), thread_(thread), index_(blockIdx.x), left_to_convert_(g.k) {
     begin();
     beyond_ = tiles.shifts ? static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(b_)) % copied : 0;
@@ -279,7 +279,7 @@ class SkinnyCopies {
     }
   }
 
-  const detail::Arguments<S, Finish>& g_;
+  const detail::ProductArguments<Element>& g_;
   const SkinnyTiles& tiles_;
   int thread_;
   std::int64_t index_, left_;     // the tile, and the elements along K from the next slab on

@@ -152,7 +152,7 @@ struct SkinnyProblem {
   const Operand *a, *b;
   std::int64_t a_row, a_k, b_k, b_column;
 
-  explicit SkinnyProblem(const Contraction& p)
+  explicit SkinnyProblem(const Product& p)
       : swapped(p.n < p.m),
         batch(p.batch),
         m(swapped ? p.n : p.m),

@@ -418,12 +418,10 @@ void small_run(const Kernel<Contraction>& kernel, const Contraction& p, const Pl
   SmallShape shape = small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p));
   const detail::Arguments<S, Finish> arguments = detail::arguments_of<S, Finish>(p);
   const auto bytes = static_cast<std::size_t>(boxes_of(p, plan, facts).bytes);
-  const cuda::CurrentDevice current(p.execution.device);
+  const cuda::Launches launches(p, kernel.info.name);
   cuda::for_each_launch(plan.groups(p), max_grid / shape.parts, [&](std::int64_t first, std::int64_t count) {
     shape.first_group = static_cast<unsigned>(first);
-    contract_small<S, Finish><<<static_cast<unsigned>(count * shape.parts), static_cast<unsigned>(plan.threads), bytes,
-                                static_cast<cudaStream_t>(p.execution.stream)>>>(arguments, shape);
-    cuda::check_launch(cudaGetLastError(), kernel.info.name);
+    launches(contract_small<S, Finish>, static_cast<unsigned>(count * shape.parts), plan.threads, bytes, arguments, shape);
   });
 }
 
@@ -438,11 +436,7 @@ Kernel<Contraction> small_kernel() {
   k.info.stages = 1;
   k.info.threads = 256;  // for the largest part
   k.info.shared_memory = static_cast<int>(small_most_bytes);
-  // Tiles compute powers, and exponentials and some metrics of floats, differently.
-  if constexpr (sums_powers<S> || sums_exponentials<S> || has_steps_of_metric<S>) {
-    k.info.promises = Promise::repeatable;
-    k.info.bit_class.clear();
-  }
+  if constexpr (tiles_differ<S>) set_own_bits(k.info);
   if constexpr (sums_exponentials<S>) k.info.accuracy = {10, 6};  // in double as the semiring defines it
   k.supports = detail::supports_by<small_supports<S, Finish>>;
   k.cost = small_cost<S, Finish>;

@@ -18,10 +18,10 @@ struct SmallPlan {
   int m = 1, n = 1, depth = 1, threads = 32;
 
   int matrices() const { return 1 << matrices_bits; }
-  std::int64_t parts_m(const Contraction& p) const { return (p.m + m - 1) / m; }
-  std::int64_t parts_n(const Contraction& p) const { return (p.n + n - 1) / n; }
-  std::int64_t parts(const Contraction& p) const { return parts_m(p) * parts_n(p); }
-  std::int64_t groups(const Contraction& p) const { return (p.batch + matrices() - 1) >> matrices_bits; }
+  std::int64_t parts_m(const Product& p) const { return (p.m + m - 1) / m; }
+  std::int64_t parts_n(const Product& p) const { return (p.n + n - 1) / n; }
+  std::int64_t parts(const Product& p) const { return parts_m(p) * parts_n(p); }
+  std::int64_t groups(const Product& p) const { return (p.batch + matrices() - 1) >> matrices_bits; }
 };
 
 /// A box in shared memory: matrices `matrix` elements apart, in each of them runs of neighbours `run` elements apart.

@@ -57,31 +57,24 @@ __global__ void __launch_bounds__(Join::threads, 1)
 }
 
 /// Slices of whole multiples of 64 k, about a thousand of them at most: the cut, and with it the bits, depend on K alone.
-inline Parts slices_of(std::int64_t k) {
-  constexpr std::int64_t unit = 64, most = 1024;
-  const std::int64_t length = std::max<std::int64_t>((k + unit * most - 1) / (unit * most), 1) * unit;
-  return {length, k / length, k % length};
-}
+inline Slices small_slices_of(std::int64_t k) { return slices_of_slabs(k, 64, 1024); }
 
 template <class S>
 Status small_split_k_supports(const Contraction& p) {
-  constexpr std::int64_t most_outputs = 1 << 14;
-  if (p.batch != 1 || p.semiring_in_view) return {Decline::batches, "a batch of products has no need of slices"};
-  if (p.m > most_outputs || p.n > most_outputs || p.m * p.n > most_outputs)
-    return {Decline::extents, "C has more than 16384 elements"};
-  const Parts slices = slices_of(p.k);
+  if (const Status status = slices_fit(p, 1 << 14); !status) return status;
+  const Slices slices = small_slices_of(p.k);
   if (slices.whole < 2) return {Decline::extents, "K is too short for several slices"};
   if (const Status status = detail::counts_exactly<S>(p); !status) return status;
   const Status status = small_supports<S, detail::ProgramFinish>(
-      part_of<typename S::accumulator>(p, 0, slices.length, slices.whole, p.c.data));
+      as_batch<typename S::accumulator>(p, 0, slices.length, slices.whole, p.c.data));
   return status ? detail::finish_supports<detail::ProgramFinish>(p) : status;
 }
 
 template <class S>
 double small_split_k_cost(const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
-  const Parts slices = slices_of(p.k);
-  const Contraction part = part_of<typename S::accumulator>(p, 0, slices.length, slices.whole, p.c.data);
-  return small_cost<S, detail::ProgramFinish>(kernel, part, plan) +
+  const Slices slices = small_slices_of(p.k);
+  const Contraction batch = as_batch<typename S::accumulator>(p, 0, slices.length, slices.whole, p.c.data);
+  return small_cost<S, detail::ProgramFinish>(kernel, batch, plan) +
          costs::small_join_seconds(p, static_cast<double>((p.m * p.n + Join::outputs - 1) / Join::outputs),
                                    static_cast<double>(p.m * p.n * slices.whole) * sizeof(typename S::accumulator),
                                    slices.rest > 0);
@@ -91,9 +84,9 @@ template <class S>
 void small_split_k_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan,
                        const Workspace& workspace) {
   if (p.m == 0 || p.n == 0) return;
-  const Parts slices = slices_of(p.k);
+  const Slices slices = small_slices_of(p.k);
   auto* const memory = static_cast<typename S::accumulator*>(workspace.data);
-  small_run<S, detail::ProgramFinish>(kernel, part_of<typename S::accumulator>(p, 0, slices.length, slices.whole, memory),
+  small_run<S, detail::ProgramFinish>(kernel, as_batch<typename S::accumulator>(p, 0, slices.length, slices.whole, memory),
                                       plan, {});
   launch_join(kernel.info, p, join_slices<S>, Join::outputs, Join::threads,
               detail::arguments_of<S, detail::ProgramFinish>(p), memory, static_cast<int>(slices.whole),
@@ -103,17 +96,12 @@ void small_split_k_run(const Kernel<Contraction>& kernel, const Contraction& p, 
 template <class S>
 Kernel<Contraction> small_split_k_kernel() {
   Kernel<Contraction> k = small_kernel<S, detail::ProgramFinish>();
-  detail::set_variant(k.info, "small_split_k");
-  // If ⊕ is exact, slices do not change bits.
-  if constexpr (!is_exact<S>) {
-    k.info.promises = Promise::repeatable;
-    k.info.bit_class.clear();
-  }
+  set_slices<S>(k.info, "small_split_k");
   k.info.accumulates = k.info.accumulates && detail::exact_counts<S> == 0;
   k.supports = detail::supports_by<small_split_k_supports<S>>;
   k.cost = small_split_k_cost<S>;
-  k.workspace = [](const Kernel<Contraction>&, const Contraction& p, const Plan&) -> WorkspaceSize {
-    return {.bytes = static_cast<std::size_t>(p.m * p.n * slices_of(p.k).whole) * sizeof(typename S::accumulator)};
+  k.workspace = [](const Kernel<Contraction>&, const Contraction& p, const Plan&) {
+    return workspace_of_slices<typename S::accumulator>(p, small_slices_of(p.k).whole);
   };
   k.run = small_split_k_run<S>;
   return k;

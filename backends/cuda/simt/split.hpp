@@ -31,11 +31,11 @@ __global__ void __launch_bounds__(256) join_parts(const __grid_constant__ detail
 
 /// Predicted time of all slices and of joining them. `free`: as if copies took no time.
 template <class S>
-double parts_seconds(const Contraction& p, const Parts& parts, bool free) {
+double slices_seconds(const Contraction& p, const Slices& slices, bool free) {
   using Shape = SmallTile<S>;
   costs::TileCall call = tile_call<S, Shape>(p);
   if (free) call.copies = costs::Copies::free;
-  return costs::split_seconds(p, semiring_facts<S>, tile_facts<S, Shape>, call, {parts.length, parts.whole, parts.rest});
+  return costs::split_seconds(p, semiring_facts<S>, tile_facts<S, Shape>, call, slices);
 }
 
 /// As many slices of whole slabs as fill the card with small tiles. If there are about as many tiles as the card holds, or a
@@ -43,21 +43,22 @@ double parts_seconds(const Contraction& p, const Parts& parts, bool free) {
 /// the accumulators fit into a workspace that the pool keeps. So the cut, and with it the bits, depend on extents and card
 /// alone.
 template <class S>
-Parts parts_of(const Contraction& p) {
+Slices slices_of(const Contraction& p) {
   using Shape = SmallTile<S>;
-  constexpr std::int64_t most = 256, few = 4, slab = Shape::depth, most_bytes = 128 << 20;
+  constexpr std::int64_t most = 256, few = 4, slab = Shape::depth;
+  constexpr std::size_t most_bytes = 128 << 20;
   const std::int64_t multiprocessors = std::max(p.execution.multiprocessors, 1);
   const std::int64_t tiles = std::max<std::int64_t>(rows_of<Shape>(p) * columns_of<S, Shape>(p), 1);
   const std::int64_t filling = std::clamp<std::int64_t>(Shape::blocks * multiprocessors / tiles, 1, most);
-  const auto cut = [&](std::int64_t length) { return Parts{length, p.k / length, p.k % length}; };
-  Parts best = parts_of_slabs(p.k, slab, filling);
+  Slices best = slices_of_slabs(p.k, slab, filling);
   if (filling > few || tiles > 2 * few * Shape::blocks * multiprocessors || p.k < few * few * slab) return best;
-  double least = parts_seconds<S>(p, best, true);
+  double least = slices_seconds<S>(p, best, true);
   for (std::int64_t count = 2; count <= few; ++count) {
-    const Parts parts = cut(p.k / (count * slab) * slab);
-    if (p.m * p.n * parts.count() * static_cast<std::int64_t>(sizeof(typename S::accumulator)) > most_bytes) break;
-    const double seconds = parts_seconds<S>(p, parts, true);
-    if (seconds < least) least = seconds, best = parts;
+    const std::int64_t length = p.k / (count * slab) * slab;
+    const Slices slices{length, p.k / length, p.k % length};
+    if (workspace_of_slices<typename S::accumulator>(p, slices.count()).bytes > most_bytes) break;
+    const double seconds = slices_seconds<S>(p, slices, true);
+    if (seconds < least) least = seconds, best = slices;
   }
   return best;
 }
@@ -86,7 +87,7 @@ inline Contraction alone(const Contraction& p, Rest rest) {
 template <class S>
 double seconds_with(const Contraction& p, Rest rest, bool free) {
   const double seconds =
-      with_tiles(p, rest, [&](const Contraction& tiles) { return parts_seconds<S>(tiles, parts_of<S>(tiles), free); });
+      with_tiles(p, rest, [&](const Contraction& tiles) { return slices_seconds<S>(tiles, slices_of<S>(tiles), free); });
   if constexpr (narrows<S>)
     if (rest.lines > 0)
       return seconds + costs::split_k_choice(alone(p, rest), semiring_facts<S>, split_k_threads<S>()).second -
@@ -116,36 +117,37 @@ Rest rest_of(const Contraction& p) {
 
 template <class S>
 Status split_supports(const Contraction& p) {
-  const Status status = parts_fit(p);
+  const Status status = slices_fit(p);
   return status ? supports<S, detail::ProgramFinish, SmallTile<S>>(p) : status;
 }
 
 /// What split_cost() finds out about a problem.
 struct SplitPlan {
   Rest rest;
-  Parts parts;  // of the tiles
+  Slices slices;  // of the tiles
 };
 
 template <class S>
 double split_cost(const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
   const Rest rest = rest_of<S>(p);
-  plan.keep(SplitPlan{rest, with_tiles(p, rest, parts_of<S>)});
+  plan.keep(SplitPlan{rest, with_tiles(p, rest, slices_of<S>)});
   return seconds_with<S>(p, rest, false);
 }
 
 template <class S>
 WorkspaceSize split_workspace(const Kernel<Contraction>&, const Contraction& p, const Plan& plan) {
-  const auto [rest, parts] = plan.get<SplitPlan>();
-  const std::int64_t outputs = with_tiles(p, rest, [](const Contraction& tiles) { return tiles.m * tiles.n; });
-  return {.bytes = static_cast<std::size_t>(outputs * parts.count()) * sizeof(typename S::accumulator)};
+  const auto found = plan.get<SplitPlan>();
+  return with_tiles(p, found.rest, [&](const Contraction& tiles) {
+    return workspace_of_slices<typename S::accumulator>(tiles, found.slices.count());
+  });
 }
 
 template <class S>
-void run_parts(const KernelInfo& info, const Contraction& p, const Parts& parts, void* workspace) {
+void run_slices(const KernelInfo& info, const Contraction& p, const Slices& slices, void* workspace) {
   auto* const first = static_cast<typename S::accumulator*>(workspace);
-  for_each_part(p, parts, first,
-                [&](const Contraction& part) { run<S, detail::ProgramFinish, SmallTile<S>>(info, part, nullptr); });
-  launch_join(info, p, join_parts<S>, 256, 256, detail::arguments_of<S, detail::ProgramFinish>(p), first, parts.count());
+  for_each_slice(p, slices, first,
+                 [&](const Contraction& batch) { run<S, detail::ProgramFinish, SmallTile<S>>(info, batch, nullptr); });
+  launch_join(info, p, join_parts<S>, 256, 256, detail::arguments_of<S, detail::ProgramFinish>(p), first, slices.count());
 }
 
 template <class S>
@@ -157,18 +159,13 @@ void split_run(const Kernel<Contraction>& kernel, const Contraction& p, const Pl
       split_k_run<S, detail::ProgramFinish>(kernel.info, rest, split_k_plan<S, detail::ProgramFinish>(rest).first);
     }
   with_tiles(p, found.rest,
-             [&](const Contraction& tiles) { run_parts<S>(kernel.info, tiles, found.parts, workspace.data); });
+             [&](const Contraction& tiles) { run_slices<S>(kernel.info, tiles, found.slices, workspace.data); });
 }
 
 template <class S>
 Kernel<Contraction> split_kernel() {
   Kernel<Contraction> k = kernel<S, detail::ProgramFinish, SmallTile<S>>();
-  detail::set_variant(k.info, "split_k");
-  // If ⊕ is exact, slices do not change bits.
-  if constexpr (!is_exact<S>) {
-    k.info.promises = Promise::repeatable;
-    k.info.bit_class.clear();
-  }
+  set_slices<S>(k.info, "split_k");
   // A slice has 16 k or more, and a join takes 6 u.
   if constexpr (sums_exponentials<S> && sizeof(operand_t<S>) == 8) k.info.accuracy = {72, 1};
   k.supports = detail::supports_by<split_supports<S>>;

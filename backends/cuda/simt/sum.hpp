@@ -126,10 +126,9 @@ class TileSum {
 
   /// x = x ⊕ Σ for the outputs of the thread at `place`; K is not 0. Callers declare loaders and fragments after x: ptxas's
   /// register allocation, and with it speed, depends on the order in which Clang sees them.
-  template <class Arguments>
   __device__ __forceinline__ static void add(Registers& x, LoaderA& a, LoaderB& b, FragmentA& fragment_a,
-                                             FragmentB& fragment_b, const Arguments& g, const Step& step,
-                                             tile::Place<Shape>& place, Stored* slabs) {
+                                             FragmentB& fragment_b, const detail::ProductArguments<typename S::element>& g,
+                                             const Step& step, tile::Place<Shape>& place, Stored* slabs) {
     constexpr int least = [] {  // k that must be left for a slab to be unrolled
       if constexpr (starts_whole) return ahead * Shape::depth + LoaderA::whole;
       return shifted && tuning<S>.zero_terms ? Shape::depth / 2 + 1 : Shape::depth;

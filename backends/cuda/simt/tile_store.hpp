@@ -347,9 +347,9 @@ class TileStore {
           return one.with_output([&]<Output output>() __attribute__((always_inline)) { put_plain<output>(piece, one); });
       if constexpr (shortens<S>)
         if (one.is_rounded() && !(joins_late && g_.accumulate))
-          return piece.for_each(tile_of_c<Short>(), g_.c_strides.row, g_.c_strides.column, last_m(), last_n(), along_n_,
-                                [&](const Accumulator& value, Short& to)
-                                    __attribute__((always_inline)) { to = one.rounded(s_, value); });
+          return piece.template for_each<std::is_same_v<Short, bfloat16>>(
+              tile_of_c<Short>(), g_.c_strides.row, g_.c_strides.column, last_m(), last_n(), along_n_,
+              [&](const Accumulator& value, Short& to) __attribute__((always_inline)) { to = one.rounded(s_, value); });
       put_any(piece);
     });
   }
@@ -360,18 +360,19 @@ class TileStore {
     constexpr int halves = outputs_of<S>;
 #pragma unroll
     for (int h = 0; h < halves; ++h)
-      piece.for_each(tile_of_c() + h * g_.c_strides.column, g_.c_strides.row, halves * g_.c_strides.column, last_m(),
-                     (last_n() - h + halves - 1) / halves, along_n_,
-                     [&](const Accumulator& of_piece, Value& to) __attribute__((always_inline)) {
-                       typename S::accumulator value;
-                       if constexpr (is_packed<S>)
-                         value = half_of<typename S::accumulator>(of_piece, h);
-                       else
-                         value = of_piece;
-                       if constexpr (joins_late)
-                         if (g_.accumulate) value = s_.add(rigel::lift(s_, to), value);
-                       to = one.template plain<output>(s_, value);
-                     });
+      piece.template for_each<output == Output::power>(
+          tile_of_c() + h * g_.c_strides.column, g_.c_strides.row, halves * g_.c_strides.column, last_m(),
+          (last_n() - h + halves - 1) / halves, along_n_,
+          [&](const Accumulator& of_piece, Value& to) __attribute__((always_inline)) {
+            typename S::accumulator value;
+            if constexpr (is_packed<S>)
+              value = half_of<typename S::accumulator>(of_piece, h);
+            else
+              value = of_piece;
+            if constexpr (joins_late)
+              if (g_.accumulate) value = s_.add(rigel::lift(s_, to), value);
+            to = one.template plain<output>(s_, value);
+          });
   }
 
   // A piece with any epilogue, for C of any type.

@@ -12,7 +12,6 @@
 #include <rigel/detail/ordered.hpp>
 #include <rigel/semirings.hpp>
 
-#include <string_view>
 #include <type_traits>
 
 namespace rigel::backends::simt {
@@ -123,9 +122,7 @@ constexpr auto small_tile() {
 }
 
 /// For Σ |a − b|³ and Σ |a − b|⁴ of float, which need no special function.
-using WholePowersTile = tile::Shape<8, 16, 16, 8, 8, 2, true>;
-template <class S, class Shape>
-inline constexpr bool is_whole_powers_tile = has_special_powers<S> && std::is_same_v<Shape, WholePowersTile>;
+using WholePowersTile = tile::Shape<8, 16, 16, 8, 8, 2, true, tile::Role::whole_powers>;
 
 template <class S> using LargeTile = decltype(large_tile<S>());
 template <class S> using SmallTile = decltype(small_tile<S>());
@@ -140,10 +137,6 @@ template <class S>
 inline constexpr bool is_of_structs = std::is_class_v<typename S::accumulator> && !ShortFloat<typename S::accumulator>;
 template <class S>
 inline constexpr bool is_of_user_structs = is_of_structs<S> && !in_zoo<S> && !requires { typename S::LargeTile; };
-
-/// What tells apart kernels in tiles, in their names.
-template <class S, class Shape>
-inline constexpr std::string_view variant_of = computes_floats<S> && std::is_same_v<Shape, WideTile> ? "wide" : "";
 
 /// The tiles of a semiring, the large one first; each has kernels of its own.
 template <class S>

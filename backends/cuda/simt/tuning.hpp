@@ -3,6 +3,7 @@
 // What tiles need to know of each semiring and cannot derive from its types: a record each, where it differs from the usual one.
 #pragma once
 
+#include <rigel/backends/cuda/costs/simt.hpp>
 #include <rigel/backends/cuda/simt/packed.hpp>
 #include <rigel/backends/cuda/tile/slab.hpp>
 #include <rigel/semirings.hpp>
@@ -24,6 +25,8 @@ struct Schedule {
 
 /// The usual values are those of a short ⊗ whose kernels come without surprises.
 struct Tuning {
+  /// Under which name predicted times know ⊕ and ⊗.
+  costs::Work work = costs::Work::other;
   /// Instructions of a term in steps that are made for a GPU (metrics.hpp); 0 if a metric has none. Tiles then compute sums
   /// differently than the semiring's definition does.
   double instructions_of_metric = 0;
@@ -58,53 +61,63 @@ struct Tuning {
 template <class S> inline constexpr Tuning tuning = {};
 
 template <class E, class A>
-inline constexpr Tuning tuning<plus_times<E, A>> = {
-    .runs_steps = std::is_same_v<A, float>, .unrolls_widened = std::is_same_v<A, float>, .schedule = {5, 7}};
+inline constexpr Tuning tuning<plus_times<E, A>> = {.work = costs::Work::plus_times,
+                                                    .runs_steps = std::is_same_v<A, float>,
+                                                    .unrolls_widened = std::is_same_v<A, float>,
+                                                    .schedule = {5, 7}};
 template <>
 inline constexpr Tuning tuning<plus_times<float>> = {
-    .runs_steps = true, .small_lines = true, .schedule = {0, 7}, .counted = {0, 3}};
+    .work = costs::Work::plus_times, .runs_steps = true, .small_lines = true, .schedule = {0, 7}, .counted = {0, 3}};
 
 /// Minima and maxima of sums.
 template <class S>
-inline constexpr Tuning tuning_of_sums = {.schedule = is_packed<S>                                 ? Schedule{1, 7}
+inline constexpr Tuning tuning_of_sums = {.work = costs::Work::min_plus,
+                                          .schedule = is_packed<S>                                 ? Schedule{1, 7}
                                                       : std::is_same_v<typename S::element, float> ? Schedule{2, 6}
                                                                                                    : Schedule{1, 6}};
 template <class E, class A> inline constexpr Tuning tuning<min_plus<E, A>> = tuning_of_sums<min_plus<E, A>>;
 template <class E, class A> inline constexpr Tuning tuning<max_plus<E, A>> = tuning_of_sums<max_plus<E, A>>;
 template <>
-inline constexpr Tuning tuning<min_plus<float>> = {.shifted_b_of_small = tile::Way::shifted_lines, .schedule = {2, 6}};
+inline constexpr Tuning tuning<min_plus<float>> = {
+    .work = costs::Work::min_plus, .shifted_b_of_small = tile::Way::shifted_lines, .schedule = {2, 6}};
 template <> inline constexpr Tuning tuning<max_plus<float>> = tuning<min_plus<float>>;
 
 /// Minima of maxima and maxima of minima.
 template <class S>
-inline constexpr Tuning tuning_of_minima = {.singles_spill = is_packed<S> && std::is_integral_v<typename S::element>,
+inline constexpr Tuning tuning_of_minima = {.work = costs::Work::max_min,
+                                            .singles_spill = is_packed<S> && std::is_integral_v<typename S::element>,
                                             .schedule = {0, 4}};
 template <class E, class A> inline constexpr Tuning tuning<max_min<E, A>> = tuning_of_minima<max_min<E, A>>;
 template <class E, class A> inline constexpr Tuning tuning<min_max<E, A>> = tuning_of_minima<min_max<E, A>>;
 
-template <class E, class A> inline constexpr Tuning tuning<max_times<E, A>> = {.singles_only = true};
-template <class E, class A> inline constexpr Tuning tuning<min_times<E, A>> = {.singles_only = true};
+template <class E, class A> inline constexpr Tuning tuning<max_times<E, A>> = {.work = costs::Work::max_times,
+                                                                               .singles_only = true};
+template <class E, class A> inline constexpr Tuning tuning<min_times<E, A>> = tuning<max_times<E, A>>;
 
-template <class E, class A> inline constexpr Tuning tuning<l1<E, A>> = {.runs_steps = std::is_same_v<A, float>};
+template <class E, class A> inline constexpr Tuning tuning<l1<E, A>> = {.work = costs::Work::l1,
+                                                                        .runs_steps = std::is_same_v<A, float>};
 template <>
-inline constexpr Tuning tuning<l1<float>> = {.zero_terms = true,
+inline constexpr Tuning tuning<l1<float>> = {.work = costs::Work::l1,
+                                             .zero_terms = true,
                                              .runs_steps = true,
                                              .shifted_b = tile::Way::shifted_k,
                                              .shifted_b_of_small = tile::Way::shifted_k,
                                              .schedule = {1, 6},
                                              .singles_of_small = {3, 7}};
 template <class E, class A>
-inline constexpr Tuning tuning<l2_squared<E, A>> = {.temporaries = std::is_integral_v<A> && sizeof(A) == 8,
+inline constexpr Tuning tuning<l2_squared<E, A>> = {.work = costs::Work::l2_squared,
+                                                    .temporaries = std::is_integral_v<A> && sizeof(A) == 8,
                                                     .singles_only = std::is_same_v<E, std::int32_t>};
 template <>
-inline constexpr Tuning tuning<l2_squared<float>> = {.zero_terms = true,
+inline constexpr Tuning tuning<l2_squared<float>> = {.work = costs::Work::l2_squared,
+                                                     .zero_terms = true,
                                                      .shifted_b = tile::Way::shifted_k,
                                                      .shifted_b_of_small = tile::Way::shifted_k,
                                                      .schedule = {0, 4},
                                                      .singles_of_small = {3, 7}};
 template <class E, class A>
-inline constexpr Tuning tuning<linf<E, A>> = {.runs_steps = std::is_same_v<A, float>,
-                                              .singles_only = std::is_same_v<E, std::int32_t>};
+inline constexpr Tuning tuning<linf<E, A>> = {
+    .work = costs::Work::linf, .runs_steps = std::is_same_v<A, float>, .singles_only = std::is_same_v<E, std::int32_t>};
 template <class E, class A>
 inline constexpr Tuning tuning<lp<E, A>> = {.sums_powers = std::is_floating_point_v<A>,
                                             .runs_steps = std::is_same_v<A, float>};
@@ -112,11 +125,14 @@ template <class E, class A>
 inline constexpr Tuning tuning<log_plus<E, A>> = {.sums_exponentials = std::is_floating_point_v<A>};
 
 template <class E, class A>
-inline constexpr Tuning tuning<hamming<E, A>> = {.temporaries = !std::is_same_v<A, float>, .singles_only = true};
+inline constexpr Tuning tuning<hamming<E, A>> = {
+    .work = costs::Work::hamming, .temporaries = !std::is_same_v<A, float>, .singles_only = true};
 template <class W>
 inline constexpr Tuning tuning<bit_hamming<W>> = {.temporaries = true, .bit_counts = sizeof(W) == 8 ? 2 : 1};
 template <class W>
 inline constexpr Tuning tuning<bit_jaccard<W>> = {.temporaries = true, .bit_counts = sizeof(W) == 8 ? 4 : 2};
+
+template <class S> inline constexpr Tuning tuning<with_argument<S>> = {.work = costs::Work::arguments};
 
 template <> inline constexpr Tuning tuning<canberra<float>> = {.instructions_of_metric = 8};
 template <> inline constexpr Tuning tuning<divergence_from_mean<float>> = {.instructions_of_metric = 22};

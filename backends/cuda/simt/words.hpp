@@ -93,7 +93,8 @@ template <> struct by_words<l2_squared<bfloat16>> {
   using Steps = PairSums<bfloat16>;
 };
 
-/// The tile of PairSums, in outputs and words.
+/// The small tile of ByteSums, and the one of PairSums, in outputs and words.
+using SmallWordsTile = tile::Shape<8, 8, 8, 8, 8, 6, true, tile::Role::words>;
 using PairTile = tile::Shape<16, 8, 8, 8, 8, 2, false>;
 
 /// An operand, and the words that it becomes: K-major, `pitch` words per row or column, zeros after the last element. `blocks` pack it.
@@ -197,7 +198,7 @@ Contraction on_words(const Contraction& p, void* workspace) {
 }
 
 template <class S, class Shape>
-std::size_t words_workspace(const Contraction& p) {
+std::size_t words_workspace(const Product& p) {
   return bytes_of_words<S, Shape>(lines_of_a(p)) + bytes_of_words<S, Shape>(lines_of_b(p));
 }
 
@@ -234,13 +235,10 @@ void words_run(const KernelInfo& info, const Contraction& p, void* workspace) {
                    blocks,          static_cast<std::uint32_t*>(to)};
   };
   const ToWords a = packing(lines_of_a(p), q.a.data), b = packing(lines_of_b(p), q.b.data);
-  const cuda::CurrentDevice current(p.execution.device);
   if (const std::int64_t blocks = std::max(a.blocks, b.blocks); blocks > 0) {
     using Bits = std::conditional_t<sizeof(typename S::element) == 1, std::uint8_t, std::uint16_t>;
-    pack_words<Bits, flip_of<S>>
-        <<<dim3(static_cast<unsigned>(blocks), 2), 256, 0, static_cast<cudaStream_t>(p.execution.stream)>>>(
-            a, b, p.k, static_cast<int>(q.k));
-    cuda::check_launch(cudaGetLastError(), info.name);
+    cuda::Launches(p, info.name)(pack_words<Bits, flip_of<S>>, dim3(static_cast<unsigned>(blocks), 2), 256, 0, a, b, p.k,
+                                 static_cast<int>(q.k));
   }
   const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(q)), static_cast<unsigned>(columns_of<Words, Shape>(q))};
   launch_tiles(info, q,
@@ -271,7 +269,7 @@ void add_words_kernels(std::vector<Kernel<Contraction>>& list) {
     return;
   } else if constexpr (sizeof(typename S::element) == 1) {
     list.push_back(words_kernel<S, LargeTile<WordSemiring<S>>>());
-    list.push_back(words_kernel<S, SmallTile<l1<float>>>());
+    list.push_back(words_kernel<S, SmallWordsTile>());
   } else {
     Kernel<Contraction> k = words_kernel<S, PairTile>();
     k.info.precision = Precision::operands;

@@ -63,7 +63,7 @@ inline std::optional<epilogue::Layer> layer_of(const Contraction& p) {
   return layer;
 }
 
-inline bool has_short_elements(const Contraction& p) { return p.element == Scalar::f16 || p.element == Scalar::bf16; }
+inline bool has_short_elements(const Product& p) { return p.element == Scalar::f16 || p.element == Scalar::bf16; }
 
 /// How outputs leave for C: in groups of four as they are; after a Layer without or with an exponential, perhaps with a matrix; or by code
 /// for any epilogue.

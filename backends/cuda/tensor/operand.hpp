@@ -17,8 +17,8 @@ struct Lines {
   const Operand* operand;
   std::int64_t lines, line_stride, k, k_stride;
 };
-inline Lines lines_of_a(const Contraction& p) { return {&p.a, p.m, p.a.row_stride, p.k, p.a.column_stride}; }
-inline Lines lines_of_b(const Contraction& p) { return {&p.b, p.n, p.b.column_stride, p.k, p.b.row_stride}; }
+inline Lines lines_of_a(const Product& p) { return {&p.a, p.m, p.a.row_stride, p.k, p.a.column_stride}; }
+inline Lines lines_of_b(const Product& p) { return {&p.b, p.n, p.b.column_stride, p.k, p.b.row_stride}; }
 
 /// Matrices to pack: one if all batches share it.
 inline std::int64_t matrices_of(const Operand& o) { return o.batch_stride == 0 ? 1 : o.batches; }

@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(256) pack(const __grid_constant__ PassParamete
 }
 
 template <class Bits>
-static void launch(const Passes& passes, cudaStream_t stream) {
+static void launch(const Passes& passes, const cuda::Launches& launches) {
   passes.enqueue(
       [](const Passes::Pass& pass) {
         const Lines& g = pass.lines;
@@ -83,18 +83,17 @@ static void launch(const Passes& passes, cudaStream_t stream) {
                              (g.lines + 63) / 64,
                              static_cast<Bits*>(pass.to)};
       },
-      [&](const auto& both, std::int64_t blocks) { pack<Bits><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(both); });
+      [&](const auto& both, std::int64_t blocks) { launches(pack<Bits>, static_cast<unsigned>(blocks), 256, 0, both); });
 }
 
-void pack_operands(const Passes& passes, cudaStream_t stream, const std::string& kernel) {
+void pack_operands(const Passes& passes, const cuda::Launches& launches) {
   switch (passes.size()) {
     case 0: return;
-    case 1: launch<std::uint8_t>(passes, stream); break;
-    case 2: launch<std::uint16_t>(passes, stream); break;
-    case 4: launch<std::uint32_t>(passes, stream); break;
-    default: launch<std::uint64_t>(passes, stream);
+    case 1: return launch<std::uint8_t>(passes, launches);
+    case 2: return launch<std::uint16_t>(passes, launches);
+    case 4: return launch<std::uint32_t>(passes, launches);
+    default: launch<std::uint64_t>(passes, launches);
   }
-  cuda::check(cudaGetLastError(), "contract: launch of the pass that packs operands of " + kernel);
 }
 
 }  // namespace rigel::backends::tensor

@@ -84,7 +84,7 @@ class Passes {
 
 /// The bytes that a pass reads and writes of those operands of which it writes bytes_of(lines), if that is not 0.
 template <class BytesOf>
-double pass_bytes(const Contraction& p, const BytesOf& bytes_of) {
+double pass_bytes(const Product& p, const BytesOf& bytes_of) {
   double bytes = 0;
   for (const Lines& g : {lines_of_a(p), lines_of_b(p)})
     if (const std::size_t written = bytes_of(g))
@@ -95,6 +95,6 @@ double pass_bytes(const Contraction& p, const BytesOf& bytes_of) {
 
 /// Enqueues the pass that packs operands. It is compiled once, in pack.cpp, for all architectures; cuda.hopper, compiled for one, uses
 /// it too.
-void pack_operands(const Passes& passes, cudaStream_t stream, const std::string& kernel);
+void pack_operands(const Passes& passes, const cuda::Launches& launches);
 
 }  // namespace rigel::backends::tensor

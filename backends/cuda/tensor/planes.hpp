@@ -104,7 +104,7 @@ inline std::size_t plane_bytes(const Operand& o, std::int64_t lines, std::int64_
 
 /// Enqueues the pass.
 template <int planes, PlaneLayout layout>
-void cut_operands(const Passes& passes, cudaStream_t stream, const std::string& kernel) {
+void cut_operands(const Passes& passes, const cuda::Launches& launches) {
   passes.enqueue(
       [](const Passes::Pass& pass) {
         const Lines& g = pass.lines;
@@ -125,8 +125,7 @@ void cut_operands(const Passes& passes, cudaStream_t stream, const std::string& 
                       static_cast<std::uint16_t*>(pass.to)};
       },
       [&](const auto& both, std::int64_t blocks) {
-        cut<planes, layout><<<static_cast<unsigned>(blocks), 256, 0, stream>>>(both);
-        cuda::check(cudaGetLastError(), "contract: launch of the pass that cuts operands of " + kernel);
+        launches(cut<planes, layout>, static_cast<unsigned>(blocks), 256, 0, both);
       });
 }
 

@@ -102,8 +102,9 @@ class Exchange {
     }
 
     /// use(x, c) for each output of the piece that is among the tile's first `last_m` × `last_n`, in the same order. c is
-    /// the output's element of a matrix, `tile` that of the tile's first output. Strides in elements.
-    template <class T, class Use>
+    /// the output's element of a matrix, `tile` that of the tile's first output. Strides in elements. `is_assembly`: of `use`, whose
+    /// turns the compiler then cannot repeat, since it does not know how many there are.
+    template <bool is_assembly = false, class T, class Use>
     __device__ __forceinline__ void for_each(T* tile, std::int64_t row_stride, std::int64_t column_stride, int last_m,
                                              int last_n, bool along_n, const Use& use) const {
       static_assert(Shape::threads % rows == 0 && Shape::threads % columns == 0);
@@ -118,8 +119,12 @@ class Exchange {
       const std::int64_t c_step = step * (along_n ? m_apart * row_stride : n_apart * column_stride);
       T* c = tile + m * row_stride + n * column_stride;
       const Accumulator* slot = shared_ + row * pitch + column;
+      if constexpr (is_assembly) {
+        for (int i = 0; i < count; ++i, c += c_step, slot += slot_step) use(*slot, *c);
+      } else {
 #pragma unroll 4
-      for (int i = 0; i < count; ++i, c += c_step, slot += slot_step) use(*slot, *c);
+        for (int i = 0; i < count; ++i, c += c_step, slot += slot_step) use(*slot, *c);
+      }
     }
 
     /// This thread's outputs of the piece, in groups, as Program::run_on() takes them; those of consecutive threads are

@@ -3,10 +3,9 @@
 // How a thread block divides a tile of C: which thread holds which outputs.
 #pragma once
 
-namespace rigel::tile {
+#include <rigel/backends/cuda/tile/role.hpp>
 
-/// Which of a semiring's tiles a shape is, if there are several.
-enum class Role { only, large, small, wide };
+namespace rigel::tile {
 
 /// A block of ThreadsM × ThreadsN threads computes ThreadsM·OutputsM × ThreadsN·OutputsN outputs of C, in slabs of Depth
 /// elements along K. `Blocks` is the number of blocks that a multiprocessor must be able to hold at a time; it limits a

@@ -221,16 +221,21 @@ struct FunctorFinish {
   }
 };
 
+/// Those of a product: all that loaders and sums need.
+template <class Element>
+struct ProductArguments {
+  std::int64_t batch, m, n, k;
+  Strided<const Element> a, b;  // a: m × k, b: k × n
+};
+
 /// The arguments of a contraction kernel.
 template <class S, class F>
-struct Arguments {
+struct Arguments : ProductArguments<typename S::element> {
   using Semiring = S;
   using Finish = F;
   using element = typename S::element;
   using accumulator = typename S::accumulator;
 
-  std::int64_t batch, m, n, k;
-  Strided<const element> a, b;  // a: m × k, b: k × n
   void* c;
   Strided<char> c_strides;  // strides of c, in its own elements
   S one_semiring;
@@ -257,17 +262,14 @@ Strided<const T> strided(const Operand& o) {
   return {static_cast<const T*>(o.data), o.batch_stride, o.row_stride, o.column_stride};
 }
 
+/// The Finish of a product whose results are stored in elements of `type`.
 template <class Finish>
-Finish finish_of(const Contraction& p) {
+Finish finish_of(const Product& p, Scalar type) {
   if constexpr (std::is_same_v<Finish, ProgramFinish>) {
     const epilogue::Program program = p.program->of_part(p.first.batch, p.first.row, p.first.column);
     const auto layer = epilogue::Layer::of(program);
-    return {program,
-            p.c.type,
-            program.is_short(),
-            program.reads().place(),
-            layer.has_value(),
-            layer.value_or(epilogue::Layer{})};
+    return {
+        program, type, program.is_short(), program.reads().place(), layer.has_value(), layer.value_or(epilogue::Layer{})};
   } else {
     return {*static_cast<const decltype(Finish::functor)*>(p.epilogue_object), p.of_transpose};
   }
@@ -276,7 +278,7 @@ Finish finish_of(const Contraction& p) {
 // The object, if it is in host memory. If it is in a view, the host may not be able to read it; this one is then zero bytes,
 // and no kernel reads it.
 template <class S>
-S semiring_of(const Contraction& p) {
+S semiring_of(const Product& p) {
   if (p.semiring_in_view) return std::bit_cast<S>(std::array<std::byte, sizeof(S)>{});
   return *static_cast<const S*>(p.semiring_object);
 }
@@ -285,17 +287,12 @@ S semiring_of(const Contraction& p) {
 template <class S, class Finish>
 Arguments<S, Finish> arguments_of(const Contraction& p) {
   const S* objects = static_cast<const S*>(p.semiring_object);
-  return {p.batch,
-          p.m,
-          p.n,
-          p.k,
-          strided<typename S::element>(p.a),
-          strided<typename S::element>(p.b),
+  return {{p.batch, p.m, p.n, p.k, strided<typename S::element>(p.a), strided<typename S::element>(p.b)},
           p.c.data,
           {nullptr, p.c.batch_stride, p.c.row_stride, p.c.column_stride},
           semiring_of<S>(p),
           p.semiring_in_view ? objects : nullptr,
-          finish_of<Finish>(p),
+          finish_of<Finish>(p, p.c.type),
           p.accumulate,
           p.semiring_stride == 0};
 }

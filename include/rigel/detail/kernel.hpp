@@ -48,7 +48,7 @@ inline constexpr std::int64_t exact_counts<hamming<E, A>> = std::int64_t{1} << s
 
 /// Whether a kernel that sums parts of K apart counts as the reference does.
 template <class S>
-Status counts_exactly(const Contraction& p) {
+Status counts_exactly(const Product& p) {
   if (exact_counts<S> > 0 && p.k > exact_counts<S>)
     return {Decline::extents, "counts above " + std::to_string(exact_counts<S>) + " depend on the order of k"};
   return {};
@@ -91,13 +91,6 @@ Status finish_supports(const Contraction& p) {
   return {};
 }
 
-/// Predicted seconds on a host: a launch, then all pairs (m, n, k) at the given rate per thread.
-inline double host_seconds(const Contraction& p, double pairs_per_second) {
-  const double pairs = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) *
-                       static_cast<double>(p.k < 1 ? 1 : p.k);
-  return 1e-6 + pairs / (pairs_per_second * p.execution.concurrency);
-}
-
 /// The name under which Kokkos Tools see a kernel.
 inline std::string label_of(const KernelInfo& info) { return "rigel::contract/" + info.name; }
 
@@ -110,7 +103,7 @@ template <double (*function)(const Contraction&)>
 double cost_by(const Kernel<Contraction>&, const Contraction& p, Plan&) {
   return function(p);
 }
-template <std::size_t (*function)(const Contraction&)>
+template <std::size_t (*function)(const Product&)>
 WorkspaceSize workspace_by(const Kernel<Contraction>&, const Contraction& p, const Plan&) {
   return {.bytes = function(p)};
 }
