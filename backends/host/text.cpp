@@ -80,7 +80,7 @@ Kernel<Contraction> kernel_of(const detail::TextFacts& facts, const detail::Text
   k.info.bit_class = std::string("host.") + Level::name;
   k.info.accuracy = detail::chain_accuracy<S>();
   k.state = std::make_shared<const State>(State{{{work(0), work(1), nullptr}, geometry}, code.code});
-  k.supports = detail::supports_by<detail::finish_supports<detail::ProgramFinish>>;
+  k.supports = detail::supports_by<detail::text_finish_supports>;
   k.cost = [](const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
     const auto [way, seconds] = way_of(p, loop_of(kernel).geometry, false);
     plan.keep(way);

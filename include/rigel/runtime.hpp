@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Semirings from text, compiled in process when a call first needs them: contract() on host execution spaces. docs/runtime.md
-// describes the language and the limits.
+// Semirings from text, compiled in process when a call first needs them: contract() on host execution spaces and on CUDA.
+// docs/runtime.md describes the language and the limits.
 #pragma once
 
 #include <rigel/contract.hpp>
@@ -43,7 +43,8 @@ struct Statistics {
 };
 Statistics statistics();
 
-/// Forgets the kernels that this process has compiled. Semirings and calls that use one keep it.
+/// Forgets the kernels that this process has compiled. Semirings and calls that use one keep it. What a GPU has loaded stays there, as
+/// graphs may run it.
 void release_kernels();
 
 /// Whether librigel_runtime.so, which compiles texts, can be opened. Else `reason` receives why not.
@@ -70,16 +71,17 @@ class Semiring {
   Scalar element() const;
   Scalar accumulator() const;
 
-  /// Compiles it for an execution space, so that no call has to. Throws Error(unsupported) if the space is not one of the host or
-  /// if librigel_runtime.so is missing.
+  /// Compiles it for an execution space, so that no call has to: of a GPU, all kernels that calls may need, which takes seconds.
+  /// Throws Error(unsupported) if the space is neither one of the host nor CUDA, or if librigel_runtime.so is missing.
   template <class Exec>
-  void compile() const {
-    kernels(rigel::detail::space_of<Exec>);
+  void compile(const Exec& exec = {}) const {
+    compile(rigel::detail::execution_of(exec));
   }
+  void compile(const Execution& execution) const;
 
   struct Program;  // what all copies share
 
-  /// The kernels for a space, compiled if they are not yet; and where the values of the hyperparameters lie.
+  /// The kernels for a space: of the host compiled if they are not yet, of CUDA each when a call first runs it; and where the values of the hyperparameters lie.
   std::span<const Kernel<Contraction>> kernels(Space space) const;
   const void* object() const { return values_; }
   SemiringId id() const;

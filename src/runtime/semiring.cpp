@@ -21,6 +21,12 @@ namespace rigel::backends::host {
 std::optional<detail::TextLoops> text_loops(Scalar element, detail::TextForm form);
 }
 #endif
+#if RIGEL_BACKEND_CUDA_SIMT
+namespace rigel::backends::simt {
+std::vector<Kernel<Contraction>> text_kernels(const detail::TextFacts& facts, const detail::TextCompiler& compile);
+void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& execution);
+}  // namespace rigel::backends::simt
+#endif
 
 namespace rigel::runtime {
 namespace {
@@ -143,20 +149,44 @@ struct Semiring::Program {
   std::mutex mutex;
   std::atomic<bool> is_compiled = false;
   std::vector<Kernel<Contraction>> kernels;
+  std::once_flag has_gpu_kernels;
+  std::vector<Kernel<Contraction>> gpu_kernels;
 
+  const RigelRuntime& runtime() const;
+  std::string compiled(const RigelRuntime& runtime, const RigelSource& request) const;
+  template <class Make, class Load>
+  rigel::detail::TextCode code(std::initializer_list<std::string> parts, const Make& make, const Load& load) const;
   rigel::detail::TextCode code(const rigel::detail::TextLoops& loops) const;
+  rigel::detail::TextCode code(std::size_t kernel, std::uint64_t layout, const rigel::detail::TextGpu& gpu) const;
+  rigel::detail::TextFacts facts() const {
+    return {&info, parsed.calls_functions,
+            parsed.long_operations > 0 || parsed.multiply.is_large || parsed.add.is_large || parsed.step.is_large};
+  }
   void compile();  // once
 };
 
-rigel::detail::TextCode Semiring::Program::code(const rigel::detail::TextLoops& loops) const {
+const RigelRuntime& Semiring::Program::runtime() const {
   std::string reason;
   const RigelRuntime* const runtime = library(reason);
   if (!runtime) throw Error(Code::unsupported, "runtime::Semiring '" + texts.name + "': " + reason);
-  const std::string source = source_of(parsed, accumulator, loops.lanes);
+  return *runtime;
+}
+
+// What the compiler makes of a source.
+std::string Semiring::Program::compiled(const RigelRuntime& runtime, const RigelSource& request) const {
+  RigelBytes bytes = {}, said = {};
+  const int failed = runtime.compile(&request, &bytes, &said);
+  const std::string messages = taken(runtime, said);
+  if (failed) refuse_compiled(texts, messages);
+  return taken(runtime, bytes);
+}
+
+// Code that depends on `parts`, from memory, the disk, or `make`, which gives what the disk keeps.
+template <class Make, class Load>
+rigel::detail::TextCode Semiring::Program::code(std::initializer_list<std::string> parts, const Make& make,
+                                                const Load& load) const {
   std::string key = schema;
-  for (const std::string& part : {std::string(runtime->build), std::string(rigel::name(texts.element)),
-                                  std::string(loops.level), std::string(loops.roots[0]), normalised(source)})
-    key += '\0' + part;
+  for (const std::string& part : parts) key += '\0' + part;
   const Digest digest = digest_of(key);
   Slot* slot = nullptr;
   {
@@ -172,27 +202,47 @@ rigel::detail::TextCode Semiring::Program::code(const rigel::detail::TextLoops& 
   }
   std::string messages;
   if (const std::optional<std::string> object = read_cached(digest)) {
-    slot->code = load(*runtime, *object, loops, messages);
+    slot->code = load(*object, messages);
     if (slot->code) {
       ++counters().from_disk;
       return *slot->code;
     }
   }
-  const auto roots = names_of(loops);
-  const RigelSource request{source.data(), source.size(), rigel::name(texts.element),
-                            loops.level,   roots.data(),  roots.size()};
-  RigelBytes bytes = {}, said = {};
-  const int failed = runtime->compile(&request, &bytes, &said);
-  messages = taken(*runtime, said);
-  if (failed) refuse_compiled(texts, messages);
-  const std::string object = taken(*runtime, bytes);
-  slot->code = load(*runtime, object, loops, messages);
+  const std::string object = make();
+  slot->code = load(object, messages);
   if (!slot->code)
     throw Error(Code::unsupported,
                 "runtime::Semiring '" + texts.name + "': the compiled text cannot be loaded: " + messages);
   ++counters().compiled;
   write_cached(digest, object);
   return *slot->code;
+}
+
+rigel::detail::TextCode Semiring::Program::code(const rigel::detail::TextLoops& loops) const {
+  const RigelRuntime& library = runtime();
+  const std::string source = source_of(parsed, accumulator, loops.lanes);
+  const auto roots = names_of(loops);
+  const char* const element = rigel::name(texts.element);
+  const RigelSource request{source.data(), source.size(), element, loops.level, roots.data(), roots.size(), 0, 0};
+  return code(
+      {library.build, element, loops.level, loops.roots[0], normalised(source)}, [&] { return compiled(library, request); },
+      [&](const std::string& object, std::string& messages) { return load(library, object, loops, messages); });
+}
+
+rigel::detail::TextCode Semiring::Program::code(std::size_t kernel, std::uint64_t layout,
+                                                const rigel::detail::TextGpu& gpu) const {
+  const RigelRuntime& library = runtime();
+  const std::string source = source_of(parsed, accumulator, 0);
+  const char* const element = rigel::name(texts.element);
+  const RigelSource request{source.data(), source.size(), element, gpu.level, nullptr, 0, kernel, layout};
+  return code(
+      {library.build, element, gpu.level, gpu.platform, std::to_string(kernel), normalised(source)},
+      [&] { return gpu.link(compiled(library, request)); },
+      [&](const std::string& object, std::string& messages) {
+        std::optional<rigel::detail::TextCode> loaded = gpu.load(object);
+        if (!loaded) messages = "the CUDA driver refuses it";
+        return loaded;
+      });
 }
 
 void Semiring::Program::compile() {
@@ -205,7 +255,7 @@ void Semiring::Program::compile() {
   if (!loops)
     throw Error(Code::unsupported,
                 "runtime::Semiring '" + texts.name + "': this build of Rigel has no loops for this processor");
-  kernels = {loops->kernel({&info, parsed.calls_functions}, code(*loops))};
+  kernels = {loops->kernel(facts(), code(*loops))};
   is_compiled = true;
 }
 
@@ -313,11 +363,31 @@ Scalar Semiring::accumulator() const { return program_->accumulator; }
 SemiringId Semiring::id() const { return {program_->texts.name, program_.get()}; }
 
 std::span<const Kernel<Contraction>> Semiring::kernels(Space space) const {
+#if RIGEL_BACKEND_CUDA_SIMT
+  if (space == Space::cuda) {
+    std::call_once(program_->has_gpu_kernels, [&] {
+      const Program* const program = program_.get();  // which outlives its kernels
+      program_->gpu_kernels = backends::simt::text_kernels(
+          program->facts(), [program](std::size_t kernel, std::uint64_t layout, const rigel::detail::TextGpu& gpu) {
+            return program->code(kernel, layout, gpu);
+          });
+    });
+    return program_->gpu_kernels;
+  }
+#endif
   if ((bit(space) & host_spaces) == 0)
-    throw Error(Code::unsupported,
-                "runtime::Semiring '" + name() + "': kernels from text run on the host, not on space " + rigel::name(space));
+    throw Error(Code::unsupported, "runtime::Semiring '" + name() +
+                                       "': kernels from text run on the host and on CUDA, not on space " +
+                                       rigel::name(space));
   if (!program_->is_compiled) program_->compile();
   return program_->kernels;
+}
+
+void Semiring::compile(const Execution& execution) const {
+  [[maybe_unused]] const std::span<const Kernel<Contraction>> all = kernels(execution.space);
+#if RIGEL_BACKEND_CUDA_SIMT
+  if (execution.space == Space::cuda) backends::simt::compile_text_kernels(all.front(), execution);
+#endif
 }
 
 void detail::require_elements(const Semiring& semiring, const Operand& operand) {

@@ -87,8 +87,8 @@ const std::map<std::string, Function, std::less<>>& functions() {
       {"isfinite", {1, Takes::test, "is_finite"}},
       {"fast::sqrt", {1, Takes::floating, "root"}},
       {"fast::rsqrt", {1, Takes::floating, "inverse_root"}},
-      {"fast::exp2", {1, Takes::platform, "exp2_of"}},
-      {"fast::log2", {1, Takes::platform, "log2_of"}},
+      {"fast::exp2", {1, Takes::platform, "fast_exp2_of"}},
+      {"fast::log2", {1, Takes::platform, "fast_log2_of"}},
   };
   return all;
 }
@@ -626,7 +626,7 @@ class Parser {
       return {type, mark(at) + "pow_of(" + converted(x, type).code + ", " + converted(p, type).code + ")", uniform, at};
     }
     return {accumulator_,
-            mark(at) + "power_of(" + converted(x, accumulator_).code + ", (" + converted(p, accumulator_).code + ")[0])",
+            mark(at) + "power_of(" + converted(x, accumulator_).code + ", first(" + converted(p, accumulator_).code + "))",
             uniform, at};
   }
 

@@ -33,7 +33,7 @@ bool is_reserved_name(std::string_view name);
 /// Reads and checks texts. Throws Error(invalid_argument) as Semiring's constructor does.
 Parsed parse(const Texts& texts, Scalar accumulator);
 
-/// The C++ source of a semiring for vectors of `lanes` accumulators.
+/// The C++ source of a semiring for vectors of `lanes` accumulators; of 0 lanes, for numbers on a GPU.
 std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes);
 
 /// An Error about a place in a text: the text's name, line and column, the message, and the line with a caret under the place.

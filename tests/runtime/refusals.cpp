@@ -241,21 +241,34 @@ TEST_CASE("text: views of other elements are refused, and both types are named")
         "");
 }
 
-TEST_CASE("text: without librigel_runtime.so, the call says what is missing") {
+TEST_CASE_TEMPLATE("text: a C that cannot hold results is refused, and left as it is", Exec, RIGEL_TEST_SPACES) {
+  if (!texts::can_compile()) return;
+  const auto refused = [](const auto& semiring, const auto& a, const auto& c, const rigel::epilogue::Program& epilogue) {
+    c(0, 0) = 77;
+    const auto thrown = support::caught([&] { texts::contract<Exec>(semiring, a, a, c, epilogue); });
+    CHECK(thrown.code == rigel::Code::unsupported);
+    CHECK(c(0, 0) == 77);
+    return thrown.lacks({"expected f16, bf16, f32 or f64"});
+  };
+  const rigel::runtime::Semiring floats({.multiply = "a * b", .add = "x + y"});
+  const rigel::runtime::Semiring integers({.element = rigel::Scalar::i64, .multiply = "a * b", .add = "x + y"});
+  const texts::Matrix<float> f("f", 1, 1);
+  const texts::Matrix<std::int64_t> i("i", 1, 1), c("c", 1, 1);
+  const texts::Matrix<std::int32_t> rounded("rounded", 1, 1);
+  CHECK(refused(floats, f, rounded, {}) == "");
+  CHECK(refused(integers, i, c, rigel::epilogue::scale(2)) == "");
+  i(0, 0) = 3;
+  texts::contract<Exec>(integers, i, i, c);
+  CHECK(c(0, 0) == 9);
+  texts::contract<Exec>(integers, i, i, rounded, rigel::epilogue::scale(0.5));
+  CHECK(rounded(0, 0) == 4);  // of 4.5
+}
+
+TEST_CASE_TEMPLATE("text: without librigel_runtime.so, the call says what is missing", Exec, RIGEL_TEST_SPACES) {
   if (rigel::runtime::is_available()) return;
   const rigel::runtime::Semiring s({.name = "mine", .multiply = "a * b", .add = "x + y"});
   const texts::Matrix<float> a("a", 2, 2), c("c", 2, 2);
-  const auto thrown = support::caught([&] { rigel::contract(texts::Host{}, s, a, a, c); });
+  const auto thrown = support::caught([&] { rigel::contract(Exec{}, s, a, a, c); });
   CHECK(thrown.code == rigel::Code::unsupported);
   CHECK(thrown.lacks({"'mine'", "librigel_runtime.so", "RIGEL_RUNTIME=ON", "llvm-22-dev", "libclang-22-dev"}) == "");
 }
-
-#ifdef KOKKOS_ENABLE_CUDA
-TEST_CASE("text: kernels run on the host only") {
-  const rigel::runtime::Semiring s({.name = "mine", .multiply = "a * b", .add = "x + y"});
-  const Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::CudaSpace> a("a", 2, 2), c("c", 2, 2);
-  const auto thrown = support::caught([&] { rigel::contract(Kokkos::Cuda{}, s, a, a, c); });
-  CHECK(thrown.code == rigel::Code::unsupported);
-  CHECK(thrown.lacks({"'mine'", "run on the host, not on space cuda"}) == "");
-}
-#endif

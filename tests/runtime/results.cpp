@@ -13,12 +13,26 @@ using texts::Batch, texts::Host, texts::Matrix;
 
 namespace {
 
-// The text must give the bits of S on C = A ⊗ B of these extents, with C of another layout, and accumulated.
+// As texts::different(), of views in different layouts.
+template <class X, class Y>
+int different_transposed(const X& x, const Y& y) {
+  int count = 0;
+  for (std::size_t i = 0; i < x.extent(0); ++i)
+    for (std::size_t j = 0; j < x.extent(1); ++j) {
+      const auto u = static_cast<double>(x(i, j)), v = static_cast<double>(y(i, j));
+      count += u == v || (u != u && v != v) ? 0 : 1;
+    }
+  return count;
+}
+
+// The text must give the bits of S on C = A ⊗ B of these extents, with C of another layout, and accumulated; on each execution space, if
+// `by_all` by each of its kernels.
 template <class T, class S>
-void agrees(const Texts& text, const S& compiled, std::initializer_list<std::array<int, 3>> extents) {
+void agrees(const Texts& text, const S& compiled, std::initializer_list<std::array<int, 3>> extents, bool by_all = false) {
   CAPTURE(text.multiply);
   CAPTURE(rigel::name(text.element));
   const Semiring semiring(text);
+  constexpr rigel::Promise exact = rigel::Promise::reference_bits;
   for (const auto [m, n, k] : extents) {
     CAPTURE(m);
     CAPTURE(n);
@@ -26,26 +40,41 @@ void agrees(const Texts& text, const S& compiled, std::initializer_list<std::arr
     const Matrix<T> a("a", m, k), b("b", k, n);
     texts::fill(a, 1);
     texts::fill(b, 2);
-    const Matrix<T> c("c", m, n), expected("expected", m, n);
-    rigel::contract(Host{}, semiring, a, b, c);
-    rigel::contract(Host{}, compiled, a, b, expected, {.require = rigel::Promise::reference_bits});
-    CHECK(texts::different(c, expected) == 0);
+    const Matrix<T> c("c", m, n), once("once", m, n), twice("twice", m, n);
+    rigel::contract(Host{}, compiled, a, b, once, {.require = exact});
+    Kokkos::deep_copy(twice, once);
+    rigel::contract(Host{}, compiled, a, b, twice, {.accumulate = true, .require = exact});
     // The same operands in the other layout, into a C in the other layout.
-    const Matrix<T, Kokkos::LayoutLeft> at("at", m, k), bt("bt", k, n), ct("ct", m, n), expected_t("expected", m, n);
+    const Matrix<T, Kokkos::LayoutLeft> at("at", m, k), bt("bt", k, n), ct("ct", m, n);
     Kokkos::deep_copy(at, a);
     Kokkos::deep_copy(bt, b);
-    rigel::contract(Host{}, semiring, at, bt, ct);
-    rigel::contract(Host{}, compiled, at, bt, expected_t, {.require = rigel::Promise::reference_bits});
-    CHECK(texts::different(ct, expected_t) == 0);
-    const rigel::ContractOptions accumulated{.accumulate = true, .require = rigel::Promise::reference_bits};
-    rigel::contract(Host{}, semiring, a, b, c, accumulated);
-    rigel::contract(Host{}, compiled, a, b, expected, accumulated);
-    CHECK(texts::different(c, expected) == 0);
+    texts::for_each_space([&]<class Exec>() {
+      std::vector<std::string> kernels = {""};
+      if (by_all)
+        for (const auto& kernel : semiring.kernels(rigel::detail::space_of<Exec>)) kernels.push_back(kernel.info.name);
+      for (const std::string& kernel : kernels) {
+        CAPTURE(kernel);
+        texts::contract<Exec>(semiring, a, b, c, rigel::ContractOptions{.kernel = kernel});
+        CHECK(texts::different(c, once) == 0);
+        texts::contract<Exec>(semiring, at, bt, ct, rigel::ContractOptions{.kernel = kernel});
+        CHECK(different_transposed(ct, once) == 0);
+        // With an epilogue, where C holds what it makes of results.
+        rigel::epilogue::Program epilogue;
+        if (!std::is_integral_v<T>) epilogue = rigel::epilogue::scale(1);
+        texts::contract<Exec>(semiring, a, bt, c, epilogue, rigel::ContractOptions{.kernel = kernel});
+        CHECK(texts::different(c, once) == 0);
+        texts::contract<Exec>(semiring, at, b, c, rigel::ContractOptions{.kernel = kernel});
+        CHECK(texts::different(c, once) == 0);
+        texts::contract<Exec>(semiring, a, b, c,
+                              rigel::ContractOptions{.accumulate = true, .require = exact, .kernel = kernel});
+        CHECK(texts::different(c, twice) == 0);
+      }
+    });
   }
 }
 
-const std::initializer_list<std::array<int, 3>> shapes = {{1, 1, 1},      {7, 5, 3},   {33, 65, 40},
-                                                          {70, 130, 600}, {3, 200, 0}, {0, 4, 4}};
+const std::initializer_list<std::array<int, 3>> shapes = {{1, 1, 1},     {7, 5, 3},   {33, 65, 40}, {70, 130, 600},
+                                                          {72, 136, 48}, {3, 200, 0}, {0, 4, 4}};
 
 template <class T>
 Texts of(const char* multiply, const char* add, const char* step = "") {
@@ -57,7 +86,7 @@ Texts of(const char* multiply, const char* add, const char* step = "") {
 TEST_CASE_TEMPLATE("text: the bits of compiled semirings, for each element type", T, float, double, rigel::half,
                    rigel::bfloat16, std::int32_t, std::int64_t) {
   if (!texts::can_compile()) return;
-  agrees<T>(of<T>("abs(a - b)", "x + y"), rigel::l1<T>{}, shapes);
+  agrees<T>(of<T>("abs(a - b)", "x + y"), rigel::l1<T>{}, shapes, true);
   agrees<T>(of<T>("a + b", "min(x, y)"), rigel::min_plus<T>{}, shapes);
   agrees<T>(of<T>("a * b", "x + y", "fma(a, b, x)"), rigel::plus_times<T>{}, shapes);
 }
@@ -74,7 +103,7 @@ TEST_CASE("text: the bits of more compiled semirings") {
   agrees<double>(linf, rigel::linf<double>{}, shapes);
 }
 
-TEST_CASE("text: NaN and infinities as in compiled semirings") {
+TEST_CASE_TEMPLATE("text: NaN and infinities as in compiled semirings", Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const float special[] = {0.f, -0.f, 1.f, -2.f, inf, -inf, nan};
@@ -86,7 +115,7 @@ TEST_CASE("text: NaN and infinities as in compiled semirings") {
       texts::fill(b, 4);
       for (int i = 0; i < 20; i += 3) a(i, i % 9) = special[(only + i) % 7];
       for (int j = 0; j < 40; j += 5) b(j % 9, j) = special[only];
-      rigel::contract(Host{}, Semiring(text), a, b, c);
+      texts::contract<Exec>(Semiring(text), a, b, c);
       rigel::contract(Host{}, compiled, a, b, expected, {.require = rigel::Promise::reference_bits});
       CHECK(texts::different(c, expected) == 0);
     }
@@ -97,7 +126,7 @@ TEST_CASE("text: NaN and infinities as in compiled semirings") {
   check(of<float>("abs(a - b)", "x + y"), rigel::l1<float>{});
 }
 
-TEST_CASE("text: K = 0 gives the identity, or what result and the epilogue make of it") {
+TEST_CASE_TEMPLATE("text: K = 0 gives the identity, or what result and the epilogue make of it", Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   const Matrix<float> a("a", 3, 0), b("b", 0, 5), c("c", 3, 5);
   const auto all_are = [&](float value) {
@@ -105,19 +134,18 @@ TEST_CASE("text: K = 0 gives the identity, or what result and the epilogue make 
       if (c.data()[i] != value) return false;
     return true;
   };
-  rigel::contract(Host{}, Semiring(of<float>("a + b", "min(x, y)")), a, b, c);
+  texts::contract<Exec>(Semiring(of<float>("a + b", "min(x, y)")), a, b, c);
   CHECK(all_are(std::numeric_limits<float>::infinity()));
-  rigel::contract(Host{}, Semiring({.multiply = "a * b", .add = "x * y", .identity = "1", .result = "x + 2.5"}), a, b, c);
+  texts::contract<Exec>(Semiring({.multiply = "a * b", .add = "x * y", .identity = "1", .result = "x + 2.5"}), a, b, c);
   CHECK(all_are(3.5f));
-  rigel::contract(Host{}, Semiring({.multiply = "a * b", .add = "x * y", .identity = "1"}), a, b, c,
-                  rigel::epilogue::scale(4));
+  texts::contract<Exec>(Semiring({.multiply = "a * b", .add = "x * y", .identity = "1"}), a, b, c,
+                        rigel::epilogue::scale(4));
   CHECK(all_are(4));
   const Matrix<float> none("none", 0, 5);
-  rigel::contract(Host{}, Semiring(of<float>("a + b", "min(x, y)")), Matrix<float>("a", 0, 4), Matrix<float>("b", 4, 5),
-                  none);
+  texts::contract<Exec>(Semiring(of<float>("a + b", "min(x, y)")), Matrix<float>("a", 0, 4), Matrix<float>("b", 4, 5), none);
 }
 
-TEST_CASE("text: batches, broadcasting and small matrices in lanes") {
+TEST_CASE_TEMPLATE("text: batches, broadcasting and small matrices in lanes", Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   const Semiring text(of<float>("abs(a - b)", "x + y"));
   for (const auto [batches, m, n, k] : {std::array{3, 40, 50, 60}, std::array{100, 4, 5, 6}, std::array{9, 1, 1, 30}}) {
@@ -128,14 +156,14 @@ TEST_CASE("text: batches, broadcasting and small matrices in lanes") {
     texts::fill(b, 6);
     for (const bool accumulate : {false, true}) {
       const rigel::ContractOptions options{.accumulate = accumulate, .require = rigel::Promise::reference_bits};
-      rigel::contract(Host{}, text, a, b, c, rigel::epilogue::scale(0.5), options);
+      texts::contract<Exec>(text, a, b, c, rigel::epilogue::scale(0.5), options);
       rigel::contract(Host{}, rigel::l1<float>{}, a, b, expected, rigel::epilogue::scale(0.5), options);
       CHECK(texts::different(c, expected) == 0);
     }
   }
 }
 
-TEST_CASE("text: C of another type, strided views and transposed ones") {
+TEST_CASE_TEMPLATE("text: C of another type, strided views and transposed ones", Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   const Semiring text(of<float>("a + b", "max(x, y)"));
   const rigel::max_plus<float> compiled;
@@ -145,23 +173,23 @@ TEST_CASE("text: C of another type, strided views and transposed ones") {
   const auto a = Kokkos::subview(large, std::pair(2, 32), std::pair(3, 33));  // 30 x 30
   const auto b = rigel::transposed(Kokkos::subview(other, Kokkos::ALL, std::pair(5, 35)));
   const Matrix<double> c("c", 30, 30), expected("expected", 30, 30);
-  rigel::contract(Host{}, text, a, b, c);
+  texts::contract<Exec>(text, a, b, c);
   rigel::contract(Host{}, compiled, a, b, expected, {.require = rigel::Promise::reference_bits});
   CHECK(texts::different(c, expected) == 0);
   const Matrix<rigel::half> h("h", 30, 30), expected_h("expected", 30, 30);
-  rigel::contract(Host{}, text, a, b, h);
+  texts::contract<Exec>(text, a, b, h);
   rigel::contract(Host{}, compiled, a, b, expected_h, {.require = rigel::Promise::reference_bits});
   CHECK(texts::different(h, expected_h) == 0);
 }
 
-TEST_CASE("text: result is applied before the epilogue") {
+TEST_CASE_TEMPLATE("text: result is applied before the epilogue", Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   const Matrix<double> a("a", 9, 20), b("b", 20, 30), c("c", 9, 30);
   texts::fill(a, 9);
   texts::fill(b, 10);
   Texts text = of<double>("(a - b) * (a - b)", "x + y");
   text.result = "sqrt(x)";
-  rigel::contract(Host{}, Semiring(text), a, b, c, rigel::epilogue::scale(2));
+  texts::contract<Exec>(Semiring(text), a, b, c, rigel::epilogue::scale(2));
   bool equal = true;
   for (int i = 0; i < 9; ++i)
     for (int j = 0; j < 30; ++j) {
@@ -172,7 +200,8 @@ TEST_CASE("text: result is applied before the epilogue") {
   CHECK(equal);
 }
 
-TEST_CASE("text: a Minkowski distance follows its exponent, and new exponents compile nothing") {
+TEST_CASE_TEMPLATE("text: a Minkowski distance follows its exponent, and new exponents compile nothing", Exec,
+                   RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   Semiring text({.element = Scalar::f32,
                  .multiply = "power(abs(a - b), p)",
@@ -182,12 +211,12 @@ TEST_CASE("text: a Minkowski distance follows its exponent, and new exponents co
   const Matrix<float> a("a", 10, 50), b("b", 50, 20), c("c", 10, 20);
   texts::fill(a, 11);
   texts::fill(b, 12);
-  rigel::contract(Host{}, text, a, b, c);
+  texts::contract<Exec>(text, a, b, c);
   const auto before = rigel::runtime::statistics();
   for (int trial = 0; trial < 1000; ++trial) {
     const float p = 0.5f + 0.0075f * static_cast<float>(trial);
     text.set("p", p);
-    rigel::contract(Host{}, text, a, b, c);
+    texts::contract<Exec>(text, a, b, c);
     if (trial % 100 != 0) continue;
     CAPTURE(p);
     double worst = 0;  // in units of the bound: K additions, and 20 units for a power (rigel/elementary.hpp)

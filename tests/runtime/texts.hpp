@@ -5,6 +5,7 @@
 
 #include <tests/support/error.hpp>
 #include <tests/support/skip.hpp>
+#include <tests/support/spaces.hpp>
 
 #include <rigel/runtime.hpp>
 
@@ -14,10 +15,32 @@ namespace texts {
 
 using Host = Kokkos::DefaultHostExecutionSpace;
 
+/// Which the host and all execution spaces of this build can read and write.
+#ifdef KOKKOS_ENABLE_CUDA
+using Memory = Kokkos::CudaUVMSpace;
+#else
+using Memory = Host::memory_space;
+#endif
 template <class T, class Layout = Kokkos::LayoutRight>
-using Matrix = Kokkos::View<T**, Layout, Host::memory_space>;
+using Matrix = Kokkos::View<T**, Layout, Memory>;
 template <class T, class Layout = Kokkos::LayoutRight>
-using Batch = Kokkos::View<T***, Layout, Host::memory_space>;
+using Batch = Kokkos::View<T***, Layout, Memory>;
+
+/// visit.operator()<Exec>() for the execution spaces of this build.
+template <class Visit>
+void for_each_space(const Visit& visit) {
+  [&]<class... Exec>(rigel::type_list<Exec...>) {
+    (visit.template operator()<Exec>(), ...);
+  }(rigel::type_list<RIGEL_TEST_SPACES>{});
+}
+
+/// contract() on a space, complete when it returns.
+template <class Exec, class... Arguments>
+void contract(const Arguments&... arguments) {
+  const Exec exec;
+  rigel::contract(exec, arguments...);
+  exec.fence();
+}
 
 /// Whether texts can be compiled here; else the test is skipped.
 inline bool can_compile() {
@@ -34,7 +57,8 @@ void fill(const View& view, unsigned seed) {
   for (std::size_t i = 0; i < view.size(); ++i) {
     seed = seed * 1664525u + 1013904223u;
     const int value = static_cast<int>(seed >> 20) % 257 - 128;
-    view.data()[i] = std::is_integral_v<T> ? static_cast<T>(value / 16) : static_cast<T>(static_cast<float>(value) / 16);
+    const int whole = value / 16;
+    view.data()[i] = std::is_integral_v<T> ? static_cast<T>(whole) : static_cast<T>(static_cast<float>(value) / 16);
   }
 }
 
@@ -50,12 +74,12 @@ int different(const X& x, const Y& y) {
 }
 
 /// a ⊗ b of a text, by a product of 1 × 1 matrices.
-template <class T>
+template <class Exec = Host, class T>
 T product(const rigel::runtime::Semiring& semiring, T a, T b) {
-  Matrix<T> left("a", 1, 1), right("b", 1, 1), c("c", 1, 1);
+  const Matrix<T> left("a", 1, 1), right("b", 1, 1), c("c", 1, 1);
   left(0, 0) = a;
   right(0, 0) = b;
-  rigel::contract(Host{}, semiring, left, right, c);
+  contract<Exec>(semiring, left, right, c);
   return c(0, 0);
 }
 template <class T>

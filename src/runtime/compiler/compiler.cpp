@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Source → LLVM module (Clang, in process) → linked with the loops' bitcode → optimised → object file → loaded by ORC.
+// Source → LLVM module (Clang, in process) → linked with the loops' bitcode → optimised → object file → loaded by ORC. For a GPU the
+// bitcode is that of one kernel, and the result is PTX.
 #include "interface.hpp"
 
 #include "bitcode.hpp"
@@ -46,6 +47,10 @@ void LLVMInitializeX86TargetInfo();
 void LLVMInitializeX86Target();
 void LLVMInitializeX86TargetMC();
 void LLVMInitializeX86AsmPrinter();
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
 }
 
 namespace rigel::runtime {
@@ -59,13 +64,22 @@ void initialise() {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
   });
 }
 
 constexpr const char* target = "x86_64-pc-linux-gnu";
+constexpr const char* target_of_gpus = "nvptx64-nvidia-cuda";
+// The version of PTX, that of CUDA 11.8, which is the first to know sm_90: drivers since then take it.
+constexpr const char* features_of_gpus = "+ptx78";
+
+bool is_gpu(llvm::StringRef level) { return level.starts_with("sm_"); }
 
 // The name of a level's processor, as Clang and LLVM know it.
-std::string processor_of(llvm::StringRef level) { return ("x86-64-" + level).str(); }
+std::string processor_of(llvm::StringRef level) { return is_gpu(level) ? level.str() : ("x86-64-" + level).str(); }
 
 int give(const std::string& text, RigelBytes* bytes, int code) {
   bytes->data = static_cast<char*>(std::malloc(text.size() + 1));
@@ -115,28 +129,25 @@ class Findings : public llvm::DiagnosticHandler {
 
 std::unique_ptr<llvm::Module> front_end(const RigelSource& source, llvm::LLVMContext& context, std::string& messages) {
   const std::string cpu = processor_of(source.level);
-  const char* arguments[] = {"-triple",
-                             target,
-                             "-target-cpu",
-                             cpu.c_str(),
-                             "-O2",
-                             "-disable-llvm-passes",
-                             "-x",
-                             "c++",
-                             "-std=c++20",
-                             "-ffp-contract=off",
-                             "-fwrapv",
-                             "-fno-strict-float-cast-overflow",
-                             "-mrelocation-model",
-                             "pic",
-                             "-pic-level",
-                             "2",
-                             "-nostdsysteminc",
-                             "-nobuiltininc",
-                             "-fbracket-depth",
-                             "512",
-                             "-emit-llvm-only",
-                             "text.cpp"};
+  llvm::SmallVector<const char*> arguments = {"-triple",
+                                              is_gpu(source.level) ? target_of_gpus : target,
+                                              "-target-cpu",
+                                              cpu.c_str(),
+                                              "-O2",
+                                              "-disable-llvm-passes",
+                                              "-x",
+                                              "c++",
+                                              "-std=c++20",
+                                              "-ffp-contract=off",
+                                              "-fwrapv",
+                                              "-fno-strict-float-cast-overflow",
+                                              "-nostdsysteminc",
+                                              "-nobuiltininc",
+                                              "-fbracket-depth",
+                                              "512",
+                                              "-emit-llvm-only"};
+  if (!is_gpu(source.level)) arguments.append({"-mrelocation-model", "pic", "-pic-level", "2"});
+  arguments.push_back("text.cpp");
   auto invocation = std::make_shared<clang::CompilerInvocation>();
   clang::DiagnosticOptions options;
   Messages consumer(messages);
@@ -153,16 +164,18 @@ std::unique_ptr<llvm::Module> front_end(const RigelSource& source, llvm::LLVMCon
   return action.takeModule();
 }
 
-std::unique_ptr<llvm::TargetMachine> machine_for(const std::string& cpu, std::string& messages) {
-  const llvm::Triple triple(target);
+std::unique_ptr<llvm::TargetMachine> machine_for(llvm::StringRef level, std::string& messages) {
+  const llvm::Triple triple(is_gpu(level) ? target_of_gpus : target);
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, messages);
   if (!found) return nullptr;
-  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
-      triple, cpu, "", llvm::TargetOptions(), llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(
+      found->createTargetMachine(triple, processor_of(level), is_gpu(level) ? features_of_gpus : "", llvm::TargetOptions(),
+                                 llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
 }
 
 // Keeps the roots and what they need, inlines what the text says, and optimises all of it once.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, const llvm::StringSet<>& kept) {
+  const bool is_gpu = machine.getTargetTriple().isNVPTX();
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = true;
   tuning.SLPVectorization = true;
@@ -177,10 +190,69 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const llvm::St
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   llvm::ModulePassManager passes;
-  passes.addPass(llvm::InternalizePass([&](const llvm::GlobalValue& value) { return kept.contains(value.getName()); }));
+  // What templates and inline functions became keeps its linkage: a GPU's kernel then is optimised as a compiled one.
+  passes.addPass(llvm::InternalizePass([&](const llvm::GlobalValue& value) {
+    return kept.contains(value.getName()) || (is_gpu && value.hasLinkOnceODRLinkage());
+  }));
   passes.addPass(llvm::GlobalDCEPass());
   passes.addPass(builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3));
   passes.run(module, modules);
+}
+
+llvm::MemoryBufferRef buffer_of(const Bitcode& bitcode) {
+  return {{bitcode.begin, static_cast<std::size_t>(bitcode.end - bitcode.begin)}, bitcode.element};
+}
+const Bitcode* bitcode_of(llvm::StringRef element, llvm::StringRef level) {
+  for (const Bitcode& one : bitcodes())
+    if (element == one.element && level == one.level) return &one;
+  return nullptr;
+}
+
+using Linked = llvm::Expected<std::unique_ptr<llvm::Module>>;
+llvm::Error failure(const std::string& message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message.c_str());
+}
+
+// What the text defines and all loops of its element and level.
+Linked with_loops(std::unique_ptr<llvm::Module> own, const RigelSource& source) {
+  auto linked = llvm::parseBitcodeFile(buffer_of(*bitcode_of(source.element, source.level)), own->getContext());
+  if (linked && llvm::Linker::linkModules(**linked, std::move(own))) return failure("the text and the loops do not link");
+  return linked;
+}
+
+// The functions that a table of a module has, in its order.
+void add_functions(llvm::Constant* table, llvm::SmallVectorImpl<llvm::Function*>& all) {
+  if (auto* const function = llvm::dyn_cast<llvm::Function>(table->stripPointerCasts())) return all.push_back(function);
+  for (llvm::Value* const part : table->operands()) add_functions(llvm::cast<llvm::Constant>(part), all);
+}
+
+// What the text defines, one kernel for a GPU, and what this needs: the bitcode of no other kernel is read.
+Linked with_kernel(std::unique_ptr<llvm::Module> own, const RigelSource& source) {
+  auto kernels = llvm::getLazyBitcodeModule(buffer_of(*bitcode_of(source.element, "gpu")), own->getContext());
+  if (!kernels) return kernels.takeError();
+  const llvm::GlobalVariable* const table = (*kernels)->getNamedGlobal("rigel_text_kernels");
+  const llvm::GlobalVariable* const layout = (*kernels)->getNamedGlobal("rigel_text_layout");
+  llvm::SmallVector<llvm::Function*> all;
+  if (table && table->hasInitializer()) add_functions(const_cast<llvm::Constant*>(table->getInitializer()), all);
+  const auto* const of_bitcode =
+      layout && layout->hasInitializer() ? llvm::dyn_cast<llvm::ConstantInt>(layout->getInitializer()) : nullptr;
+  if (source.kernel >= all.size() || !of_bitcode || (source.layout != 0 && of_bitcode->getZExtValue() != source.layout))
+    return failure("the kernels for texts are of another build of Rigel");
+  const std::string name = all[source.kernel]->getName().str();
+  auto* const kernel =
+      llvm::Function::Create(all[source.kernel]->getFunctionType(), llvm::GlobalValue::ExternalLinkage, name, *own);
+  kernel->setCallingConv(all[source.kernel]->getCallingConv());
+  auto functions = llvm::getLazyBitcodeModule(buffer_of(*bitcode_of("functions", "gpu")), own->getContext());
+  if (!functions) return functions.takeError();
+  if (llvm::Linker::linkModules(*own, std::move(*kernels), llvm::Linker::LinkOnlyNeeded) ||
+      llvm::Linker::linkModules(*own, std::move(*functions), llvm::Linker::LinkOnlyNeeded))
+    return failure("the text and its kernel do not link");
+  own->getFunction(name)->setName("rigel_text_kernel");
+  for (llvm::Function& function : *own) {  // so that all may be inlined into each other
+    function.removeFnAttr("target-cpu");
+    function.removeFnAttr("target-features");
+  }
+  return own;
 }
 
 int compile_here(const RigelSource* source, RigelBytes* object, RigelBytes* messages) {
@@ -188,28 +260,27 @@ int compile_here(const RigelSource* source, RigelBytes* object, RigelBytes* mess
   std::string text;
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Findings>(text));
-  const Bitcode* loops = nullptr;
-  for (const Bitcode& one : bitcodes())
-    if (llvm::StringRef(one.element) == source->element && llvm::StringRef(one.level) == source->level) loops = &one;
-  if (!loops)
+  const bool for_gpu = is_gpu(source->level);
+  if (for_gpu && !bitcode_of(source->element, "gpu"))
+    return give("text.cpp:0:librigel_runtime.so has no kernels for GPUs, as it was built where no CUDA toolkit is", messages,
+                1);
+  if (!for_gpu && !bitcode_of(source->element, source->level))
     return give(std::string("text.cpp:0:no loops of ") + source->element + " at level " + source->level, messages, 1);
   std::unique_ptr<llvm::Module> own = front_end(*source, context, text);
   if (!own) return give(text, messages, 1);
-  const std::string cpu = processor_of(source->level);
-  std::unique_ptr<llvm::TargetMachine> machine = machine_for(cpu, text);
+  std::unique_ptr<llvm::TargetMachine> machine = machine_for(source->level, text);
   if (!machine) return give("text.cpp:0:" + text, messages, 1);
-  auto linked = llvm::parseBitcodeFile(
-      llvm::MemoryBufferRef({loops->begin, static_cast<std::size_t>(loops->end - loops->begin)}, "loops"), context);
-  if (!linked) return give("text.cpp:0:" + llvm::toString(linked.takeError()), messages, 1);
-  if (llvm::Linker::linkModules(**linked, std::move(own)))
-    return give(text + "text.cpp:0:the text and the loops do not link", messages, 1);
+  Linked linked = for_gpu ? with_kernel(std::move(own), *source) : with_loops(std::move(own), *source);
+  if (!linked) return give(text + "text.cpp:0:" + llvm::toString(linked.takeError()), messages, 1);
   llvm::StringSet<> kept;
   for (std::size_t i = 0; i < source->root_count; ++i) kept.insert(source->roots[i]);
+  if (for_gpu) kept.insert("rigel_text_kernel");
   optimise(**linked, *machine, kept);
   llvm::SmallString<0> emitted;
   llvm::raw_svector_ostream stream(emitted);
   llvm::legacy::PassManager emission;
-  if (machine->addPassesToEmitFile(emission, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
+  if (machine->addPassesToEmitFile(emission, stream, nullptr,
+                                   for_gpu ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile))
     return give("text.cpp:0:LLVM cannot emit object files", messages, 1);
   emission.run(**linked);
   if (!text.empty()) return give(text, messages, 1);

@@ -5,11 +5,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 extern "C" {
 
 /// The version of this interface.
-inline constexpr unsigned rigel_runtime_interface = 1;
+inline constexpr unsigned rigel_runtime_interface = 2;
 
 /// Bytes that the compiler allocated; release() frees them.
 struct RigelBytes {
@@ -22,16 +23,19 @@ struct RigelSource {
   const char* text;
   std::size_t size;
   const char* element;  // "f32"
-  const char* level;    // "v3"
+  const char* level;    // "v3"; of a GPU the least architecture, "sm_80"
   const char* const* roots;
   std::size_t root_count;
+  // Of a GPU, in place of roots: which kernel of the bitcode's table becomes `rigel_text_kernel`, and the table's layout; 0: any.
+  std::size_t kernel;
+  std::uint64_t layout;
 };
 
 struct RigelRuntime {
   unsigned interface;
   const char*
       build;  // versions of Rigel, its sources, LLVM and the bitcode: what an object depends on in addition to its source
-  /// Compiles a source into an object file. Returns 0; or 1 and the messages, of which those of Clang begin with "file:line:", as #line
+  /// Compiles a source into an object file; for a GPU into PTX. Returns 0; or 1 and the messages, of which those of Clang begin with "file:line:", as #line
   /// directives of the source say.
   int (*compile)(const RigelSource* source, RigelBytes* object, RigelBytes* messages);
   /// Loads an object file, and finds the addresses of `count` names. Returns 0, or 1 and a message.
