@@ -26,6 +26,7 @@
 #include <rigel/reduce.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/runtime.hpp>
+#include <rigel/runtime_cache.hpp>
 #include <rigel/semiring.hpp>
 #include <rigel/semiring_info.hpp>
 #include <rigel/semirings.hpp>

@@ -2,6 +2,7 @@
 //
 // rigel::runtime::Semiring: checked texts, and from them compiled loops (memory, then disk, then the compiler) and kernels.
 #include "cache.hpp"
+#include "debug.hpp"
 #include "library.hpp"
 #include "text.hpp"
 
@@ -10,7 +11,9 @@
 
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -48,6 +51,20 @@ bool is_name(std::string_view name) {
     if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
   return true;
 }
+
+// Milliseconds since it was made, in words.
+class Stopwatch {
+ public:
+  std::string text() const {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.1f ms",
+                  std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin_).count());
+    return digits;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
 
 // A source without its #line directives, which say where in the text things stand.
 std::string normalised(std::string_view source) {
@@ -166,18 +183,29 @@ rigel::detail::TextCode Semiring::Program::code(const rigel::detail::TextLoops& 
     slot = own.get();
   }
   const std::lock_guard lock(slot->mutex);
+  const std::string what =
+      texts.name + " (" + rigel::name(texts.element) + ", " + loops.level + "), " + hexadecimal(digest).substr(0, 12) + ": ";
   if (slot->code) {
     ++counters().from_memory;
+    say(what + "from memory");
     return *slot->code;
   }
   std::string messages;
-  if (const std::optional<std::string> object = read_cached(digest)) {
-    slot->code = load(*runtime, *object, loops, messages);
-    if (slot->code) {
-      ++counters().from_disk;
-      return *slot->code;
-    }
-  }
+  const auto is_on_disk = [&] {
+    const Stopwatch time;
+    if (const std::optional<std::string> object = read_cached(digest)) slot->code = load(*runtime, *object, loops, messages);
+    if (!slot->code) return false;
+    ++counters().from_disk;
+    say(what + "from disk in " + time.text());
+    return true;
+  };
+  static_cast<void>(cache_limit());  // throws before anything is compiled
+  if (is_on_disk()) return *slot->code;
+  const Stopwatch waiting;
+  const CacheLock turn(digest);  // of processes that want it at one time, one compiles it
+  const std::string waited = waiting.text();
+  if (is_on_disk()) return *slot->code;
+  const Stopwatch compiling;
   const auto roots = names_of(loops);
   const RigelSource request{source.data(), source.size(), rigel::name(texts.element),
                             loops.level,   roots.data(),  roots.size()};
@@ -191,6 +219,8 @@ rigel::detail::TextCode Semiring::Program::code(const rigel::detail::TextLoops& 
     throw Error(Code::unsupported,
                 "runtime::Semiring '" + texts.name + "': the compiled text cannot be loaded: " + messages);
   ++counters().compiled;
+  say(what + "compiled in " + compiling.text() + ", " + std::to_string(object.size()) + " bytes" +
+      (turn.is_held() ? ", after " + waited : std::string(", without the lock, after ") + waited));
   write_cached(digest, object);
   return *slot->code;
 }
