@@ -80,21 +80,24 @@ def _power(base, exponent):
         return f"power({base}, {exponent})"
     factor = base if re.fullmatch(r"\w+", base) else f"({_bare(base)})"
     products = {1: base, 2: "({0} * {0})", 3: "({0} * {0} * {0})", 4: "(({0} * {0}) * ({0} * {0}))"}
-    return products[whole].format(factor) if whole in products else f"pow({base}, {whole})"
+    longest = 64  # powers of powers would multiply the text
+    return products[whole].format(factor) if whole in products and len(base) <= longest else f"pow({base}, {whole})"
 
 
 def without_powers(text):
     """The text with a product or a function's call for each x**p, which binds as in Python: -a**2 is -(a**2), and a**b**c is a**(b**c)."""
     tokens = _TOKEN.findall(text)
     while "**" in tokens:
-        at = len(tokens) - 1 - tokens[::-1].index("**")
-        begin, end = _before(tokens, at), _after(tokens, at)
-        if begin < 0 or end < 0:
-            line = "".join(tokens[:at]).count("\n") + 1
-            raise InvalidArgument(f"Semiring: line {line} of '{text}': '**' stands between two operands, expected x**p")
+        # Operands first: from the right, the first one whose base has no power in it.
+        for at in (i for i in reversed(range(len(tokens))) if tokens[i] == "**"):
+            begin, end = _before(tokens, at), _after(tokens, at)
+            if begin < 0 or end < 0:
+                line = "".join(tokens[:at]).count("\n") + 1
+                raise InvalidArgument(f"Semiring: line {line} of '{text}': '**' stands between two operands, expected x**p")
+            if "**" not in tokens[begin:at]:
+                break
         base, power = "".join(tokens[begin:at]).strip(), "".join(tokens[at + 1:end]).strip()
-        tokens[begin:end] = [_power(base, power)]
-        tokens = _TOKEN.findall("".join(tokens))
+        tokens[begin:end] = _TOKEN.findall(_power(base, power))
     return "".join(tokens)
 
 
