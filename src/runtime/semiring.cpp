@@ -191,20 +191,22 @@ rigel::detail::TextCode Semiring::Program::code(const rigel::detail::TextLoops& 
     return *slot->code;
   }
   std::string messages;
-  const auto is_on_disk = [&] {
+  const auto from_disk = [&]() -> std::optional<rigel::detail::TextCode> {
     const Stopwatch time;
-    if (const std::optional<std::string> object = read_cached(digest)) slot->code = load(*runtime, *object, loops, messages);
-    if (!slot->code) return false;
+    const std::optional<std::string> object = read_cached(digest);
+    if (!object) return std::nullopt;
+    slot->code = load(*runtime, *object, loops, messages);
+    if (!slot->code) return std::nullopt;
     ++counters().from_disk;
     say(what + "from disk in " + time.text());
-    return true;
+    return slot->code;
   };
   static_cast<void>(cache_limit());  // throws before anything is compiled
-  if (is_on_disk()) return *slot->code;
+  if (const auto found = from_disk()) return *found;
   const Stopwatch waiting;
   const CacheLock turn(digest);  // of processes that want it at one time, one compiles it
   const std::string waited = waiting.text();
-  if (is_on_disk()) return *slot->code;
+  if (const auto found = from_disk()) return *found;
   const Stopwatch compiling;
   const auto roots = names_of(loops);
   const RigelSource request{source.data(), source.size(), rigel::name(texts.element),
