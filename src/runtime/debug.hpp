@@ -3,6 +3,7 @@
 // RIGEL_DEBUG=runtime: what becomes of texts, on stderr.
 #pragma once
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -26,5 +27,19 @@ inline bool is_debugging() {
 inline void say(const std::string& text) {
   if (is_debugging()) std::fputs(("rigel runtime: " + text + '\n').c_str(), stderr);
 }
+
+/// Milliseconds since it was made, in words.
+class Stopwatch {
+ public:
+  std::string text() const {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.1f ms",
+                  std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin_).count());
+    return digits;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
 
 }  // namespace rigel::runtime

@@ -11,9 +11,7 @@
 
 #include <atomic>
 #include <charconv>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -51,20 +49,6 @@ bool is_name(std::string_view name) {
     if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
   return true;
 }
-
-// Milliseconds since it was made, in words.
-class Stopwatch {
- public:
-  std::string text() const {
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%.1f ms",
-                  std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin_).count());
-    return digits;
-  }
-
- private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
 
 // A source without its #line directives, which say where in the text things stand.
 std::string normalised(std::string_view source) {
