@@ -27,6 +27,7 @@
 #include <rigel/registry.hpp>
 #include <rigel/runtime.hpp>
 #include <rigel/runtime_cache.hpp>
+#include <rigel/runtime_compile.hpp>
 #include <rigel/semiring.hpp>
 #include <rigel/semiring_info.hpp>
 #include <rigel/semirings.hpp>
