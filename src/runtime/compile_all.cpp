@@ -35,11 +35,13 @@ void detail::compile_all(std::span<const Semiring> semirings, const std::functio
   const std::size_t processors = std::max(std::thread::hardware_concurrency(), 1u);
   std::size_t count = std::min(threads > 0 ? static_cast<std::size_t>(threads) : processors, semirings.size());
   std::vector<std::thread> others;
-  while (others.size() + 1 < count) try {
+  while (others.size() + 1 < count) {
+    try {
       others.emplace_back(work);
     } catch (const std::system_error&) {
       count = 0;  // those that there are do it
     }
+  }
   work();
   for (std::thread& one : others) one.join();
   for (const std::exception_ptr& failure : failures)
