@@ -22,6 +22,7 @@
 #include <rigel/linalg.hpp>
 #include <rigel/linear.hpp>
 #include <rigel/neighbors.hpp>
+#include <rigel/pinned.hpp>
 #include <rigel/presize.hpp>
 #include <rigel/reduce.hpp>
 #include <rigel/registry.hpp>
