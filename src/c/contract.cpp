@@ -21,6 +21,15 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     p.b = operand_of(b, "B");
     p.c = operand_of(c, "C");
     require_same_type(p.b, p.a);
+    const epilogue::Program program = program_of(args.epilogue, h.execution.space);
+    p.program = &program;
+    p.epilogue_object = &program;
+    p.accumulate = flag(args.accumulate, "args.accumulate");
+    p.may_cancel = flag(args.may_cancel, "args.may_cancel");
+    p.batch = p.c.batches;
+    p.m = p.c.rows;
+    p.n = p.c.columns;
+    p.k = p.a.columns;
     const auto parameters = parameters_of(args.parameters, args.parameters_count);
     Semiring semiring;
     std::optional<runtime::Semiring> from_text;
@@ -32,15 +41,6 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
       semiring = semiring_of(args.semiring, p.a.type, args.accumulator, parameters);
       semiring.set_in(p);
     }
-    const epilogue::Program program = program_of(args.epilogue, h.execution.space);
-    p.program = &program;
-    p.epilogue_object = &program;
-    p.accumulate = flag(args.accumulate, "args.accumulate");
-    p.may_cancel = flag(args.may_cancel, "args.may_cancel");
-    p.batch = p.c.batches;
-    p.m = p.c.rows;
-    p.n = p.c.columns;
-    p.k = p.a.columns;
     use(p);
   });
 }
