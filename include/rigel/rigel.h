@@ -197,6 +197,50 @@ typedef struct rigel_options {
   int64_t reserved[2];
 } rigel_options;
 
+/* ---- semirings from text ------------------------------------------------------------------------------------------------ */
+
+/* A semiring that is text, compiled in process when a call first needs it. docs/runtime.md describes the language, and its cache. */
+typedef struct rigel_semiring rigel_semiring;
+
+/* What a semiring from text is. Each text is an expression, or statements that end with `return`. */
+typedef struct rigel_semiring_args {
+  size_t size;
+  const char* name;      /* in explanations and messages: letters, digits and '_'; NULL: "text" */
+  rigel_type element;    /* RIGEL_F16, RIGEL_BF16, RIGEL_F32, RIGEL_F64, RIGEL_I32 or RIGEL_I64; 0: RIGEL_F32 */
+  int32_t commutative;   /* 1: a (x) b = b (x) a, which lets kernels compute the transpose */
+  const char* multiply;  /* a (x) b, over a and b */
+  const char* add;       /* x (+) y, over x and y */
+  const char* identity;  /* the identity of (+), a constant; NULL if add is x + y, min(x, y) or max(x, y) */
+  const char* step;      /* x (+) (a (x) b) in one, over x, a and b; NULL: add of multiply */
+  const char* result;    /* what C receives of an accumulator x; NULL: x */
+  const rigel_parameter* parameters; /* hyperparameters, which all texts but identity may read, and their first values: at most 16 */
+  int32_t parameters_count;
+  int32_t reserved_flags;
+  int64_t reserved[4];
+} rigel_semiring_args;
+
+/* Reads and checks the texts; nothing is compiled yet. semiring receives the object, or NULL if the call fails. RIGEL_INVALID_ARGUMENT, with the
+ * line, the column and a caret under the place in the text, if one is none of the language. */
+rigel_code rigel_semiring_create(const rigel_semiring_args* args, rigel_semiring** semiring);
+
+/* Destroys it; nothing if it is NULL. No call that uses it runs. */
+void rigel_semiring_destroy(rigel_semiring* semiring);
+
+/* Sets a hyperparameter, which compiles nothing. No call that uses the semiring runs. RIGEL_NOT_FOUND if it has none of that name. */
+rigel_code rigel_semiring_set(rigel_semiring* semiring, const char* name, double value);
+
+/* Compiles it for the handle's device, so that no call has to. RIGEL_UNSUPPORTED if librigel_runtime.so, which compiles texts, is
+ * missing, or if texts do not run on the device; the message says which. */
+rigel_code rigel_semiring_compile(rigel_semiring* semiring, rigel_handle* handle);
+
+/* How texts became kernels since the program started: by LLVM, from the disk cache, or found in memory by an equal text. */
+typedef struct rigel_statistics {
+  size_t size;
+  uint64_t compiled, from_disk, from_memory;
+} rigel_statistics;
+
+rigel_code rigel_semiring_statistics(rigel_statistics* statistics);
+
 /* ---- contract ---------------------------------------------------------------------------------------------------------- */
 
 /* Arguments of rigel_contract() other than operands. */
@@ -210,7 +254,9 @@ typedef struct rigel_contract_args {
   int32_t may_cancel;     /* 1: l2_squared's errors may be relative to the norms of the rows */
   rigel_program epilogue;
   rigel_options options;
-  int64_t reserved[4];
+  const rigel_semiring* from_text; /* a semiring from text, and `semiring` is NULL; else NULL. Hyperparameters that are not named have
+                                      their values in it. The first call compiles it: RIGEL_UNSUPPORTED as of rigel_semiring_compile() */
+  int64_t reserved[3];
 } rigel_contract_args;
 
 /* C(l,m,n) = epilogue( (+)_k A(l,m,k) (x) B(l,k,n) ). a: M x K and b: K x N, of one type; c: M x N, which overlaps neither. */

@@ -22,10 +22,13 @@
 #include <rigel/linalg.hpp>
 #include <rigel/linear.hpp>
 #include <rigel/neighbors.hpp>
+#include <rigel/pinned.hpp>
 #include <rigel/presize.hpp>
 #include <rigel/reduce.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/runtime.hpp>
+#include <rigel/runtime_cache.hpp>
+#include <rigel/runtime_compile.hpp>
 #include <rigel/semiring.hpp>
 #include <rigel/semiring_info.hpp>
 #include <rigel/semirings.hpp>

@@ -2,6 +2,7 @@
 //
 // rigel_semirings._core: one function for each of librigel_c's, on arrays. The package has the arguments that people type, and defaults.
 #include "calls.hpp"
+#include "texts.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -26,7 +27,7 @@ nb::object contract(Handle a_given, Handle b_given, Handle out, Handle semiring,
   epilogue.broadcast(batch);
   rigel_contract_args args = {};
   args.size = sizeof args;
-  args.semiring = text_of(semiring, "semiring");
+  set_semiring(args, semiring, a.type);
   args.parameters = hyperparameters.data();
   args.parameters_count = hyperparameters.count();
   args.accumulator = accumulator;
@@ -37,7 +38,7 @@ nb::object contract(Handle a_given, Handle b_given, Handle out, Handle semiring,
     type = a.type;
     if (!is_float(type) && epilogue.computes())
       type = RIGEL_F64;
-    else if (!is_float(type))
+    else if (!is_float(type) && args.semiring)
       if (const rigel_code code = rigel_result_type(args.semiring, a.type, accumulator, &type); code != RIGEL_OK)
         raise_last_error(code, "contract");
   }
@@ -566,6 +567,7 @@ NB_MODULE(_core, m) {
   define(m, "kernels", kernels);
   define(m, "begin_explaining", &Explaining::begin);
   define(m, "end_explaining", &Explaining::end);
+  define_texts(m);
   define(m, "contract", contract);
   define(m, "cdist", cdist);
   define(m, "kernel_matrix", kernel_matrix);

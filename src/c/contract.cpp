@@ -2,6 +2,9 @@
 #include "listing.hpp"
 #include "operands.hpp"
 #include "semirings.hpp"
+#include "texts.hpp"
+
+#include <optional>
 
 namespace rigel::c {
 namespace {
@@ -18,9 +21,6 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     p.b = operand_of(b, "B");
     p.c = operand_of(c, "C");
     require_same_type(p.b, p.a);
-    const Semiring semiring =
-        semiring_of(args.semiring, p.a.type, args.accumulator, parameters_of(args.parameters, args.parameters_count));
-    semiring.set_in(p);
     const epilogue::Program program = program_of(args.epilogue, h.execution.space);
     p.program = &program;
     p.epilogue_object = &program;
@@ -30,6 +30,17 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     p.m = p.c.rows;
     p.n = p.c.columns;
     p.k = p.a.columns;
+    const auto parameters = parameters_of(args.parameters, args.parameters_count);
+    Semiring semiring;
+    std::optional<runtime::Semiring> from_text;
+    if (args.from_text) {
+      if (args.semiring) refuse("args.semiring is '" + std::string(args.semiring) + "', expected NULL with args.from_text");
+      from_text = semiring_of(*args.from_text, parameters);
+      set_in(p, *from_text, args.accumulator);
+    } else {
+      semiring = semiring_of(args.semiring, p.a.type, args.accumulator, parameters);
+      semiring.set_in(p);
+    }
     use(p);
   });
 }

@@ -99,16 +99,23 @@ void run(const P& p) {
   launch(*choice.kernel, forms.of(choice.kernel->info), choice.plan);
 }
 
+/// Throws Error(unsupported) with the reason if a kernel of the caller's choice does not cover a problem.
 template <Problem P>
-void run(const Kernel<P>& kernel, const P& p) {
-  p.check();
-  if (p.is_empty()) return;
-  const Forms<P> forms(p);
+void require_covers(const Kernel<P>& kernel, const Forms<P>& forms) {
+  const P& p = forms.problem();
   if (const Status status = supports(kernel, forms, class_for(forms)); !status)
     throw Error(
         Code::unsupported,
         std::string(p.function) + ": kernel '" + kernel.info.name + "' does not cover " + summary(p) + ": " + status.reason,
         status.decline);
+}
+
+template <Problem P>
+void run(const Kernel<P>& kernel, const P& p) {
+  p.check();
+  if (p.is_empty()) return;
+  const Forms<P> forms(p);
+  require_covers(kernel, forms);
   detail::require_launch(p.function, p.execution);
   const P& form = forms.of(kernel.info);
   Plan plan;

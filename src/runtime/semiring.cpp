@@ -2,6 +2,7 @@
 //
 // rigel::runtime::Semiring: checked texts, and from them compiled loops (memory, then disk, then the compiler) and kernels.
 #include "cache.hpp"
+#include "debug.hpp"
 #include "library.hpp"
 #include "text.hpp"
 
@@ -155,7 +156,8 @@ struct Semiring::Program {
   const RigelRuntime& runtime() const;
   std::string compiled(const RigelRuntime& runtime, const RigelSource& request) const;
   template <class Make, class Load>
-  rigel::detail::TextCode code(std::initializer_list<std::string> parts, const Make& make, const Load& load) const;
+  rigel::detail::TextCode code(const std::string& level, std::initializer_list<std::string> parts, const Make& make,
+                               const Load& load) const;
   rigel::detail::TextCode code(const rigel::detail::TextLoops& loops) const;
   rigel::detail::TextCode code(std::size_t kernel, std::uint64_t layout, const rigel::detail::TextGpu& gpu) const;
   rigel::detail::TextFacts facts() const {
@@ -181,11 +183,11 @@ std::string Semiring::Program::compiled(const RigelRuntime& runtime, const Rigel
   return taken(runtime, bytes);
 }
 
-// Code that depends on `parts`, from memory, the disk, or `make`, which gives what the disk keeps.
+// Code for a level that depends on `parts`, from memory, the disk, or `make`, which gives what the disk keeps.
 template <class Make, class Load>
-rigel::detail::TextCode Semiring::Program::code(std::initializer_list<std::string> parts, const Make& make,
-                                                const Load& load) const {
-  std::string key = schema;
+rigel::detail::TextCode Semiring::Program::code(const std::string& level, std::initializer_list<std::string> parts,
+                                                const Make& make, const Load& load) const {
+  std::string key = std::string(schema) + '\0' + level;
   for (const std::string& part : parts) key += '\0' + part;
   const Digest digest = digest_of(key);
   Slot* slot = nullptr;
@@ -196,24 +198,39 @@ rigel::detail::TextCode Semiring::Program::code(std::initializer_list<std::strin
     slot = own.get();
   }
   const std::lock_guard lock(slot->mutex);
+  const std::string what =
+      texts.name + " (" + rigel::name(texts.element) + ", " + level + "), " + hexadecimal(digest).substr(0, 12) + ": ";
   if (slot->code) {
     ++counters().from_memory;
+    say(what + "from memory");
     return *slot->code;
   }
   std::string messages;
-  if (const std::optional<std::string> object = read_cached(digest)) {
+  const auto from_disk = [&]() -> std::optional<rigel::detail::TextCode> {
+    const Stopwatch time;
+    const std::optional<std::string> object = read_cached(digest);
+    if (!object) return std::nullopt;
     slot->code = load(*object, messages);
-    if (slot->code) {
-      ++counters().from_disk;
-      return *slot->code;
-    }
-  }
+    if (!slot->code) return std::nullopt;
+    ++counters().from_disk;
+    say(what + "from disk in " + time.text());
+    return slot->code;
+  };
+  static_cast<void>(cache_limit());  // throws before anything is compiled
+  if (const auto found = from_disk()) return *found;
+  const Stopwatch waiting;
+  const CacheLock turn(digest);  // of processes that want it at one time, one compiles it
+  const std::string waited = waiting.text();
+  if (const auto found = from_disk()) return *found;
+  const Stopwatch compiling;
   const std::string object = make();
   slot->code = load(object, messages);
   if (!slot->code)
     throw Error(Code::unsupported,
                 "runtime::Semiring '" + texts.name + "': the compiled text cannot be loaded: " + messages);
   ++counters().compiled;
+  say(what + "compiled in " + compiling.text() + ", " + std::to_string(object.size()) + " bytes" +
+      (turn.is_held() ? ", after " + waited : std::string(", without the lock, after ") + waited));
   write_cached(digest, object);
   return *slot->code;
 }
@@ -225,7 +242,7 @@ rigel::detail::TextCode Semiring::Program::code(const rigel::detail::TextLoops& 
   const char* const element = rigel::name(texts.element);
   const RigelSource request{source.data(), source.size(), element, loops.level, roots.data(), roots.size(), 0, 0};
   return code(
-      {library.build, element, loops.level, loops.roots[0], normalised(source)}, [&] { return compiled(library, request); },
+      loops.level, {library.build, element, loops.roots[0], normalised(source)}, [&] { return compiled(library, request); },
       [&](const std::string& object, std::string& messages) { return load(library, object, loops, messages); });
 }
 
@@ -236,7 +253,7 @@ rigel::detail::TextCode Semiring::Program::code(std::size_t kernel, std::uint64_
   const char* const element = rigel::name(texts.element);
   const RigelSource request{source.data(), source.size(), element, gpu.level, nullptr, 0, kernel, layout};
   return code(
-      {library.build, element, gpu.level, gpu.platform, std::to_string(kernel), normalised(source)},
+      gpu.level, {library.build, element, gpu.platform, std::to_string(kernel), normalised(source)},
       [&] { return gpu.link(compiled(library, request)); },
       [&](const std::string& object, std::string& messages) {
         std::optional<rigel::detail::TextCode> loaded = gpu.load(object);

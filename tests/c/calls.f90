@@ -9,7 +9,7 @@ module rigel
   use, intrinsic :: iso_c_binding
   implicit none
 
-  integer(c_int32_t), parameter :: rigel_ok = 0, rigel_invalid_argument = 1, rigel_device = 6
+  integer(c_int32_t), parameter :: rigel_ok = 0, rigel_invalid_argument = 1, rigel_unsupported = 2, rigel_device = 6
   integer(c_int32_t), parameter :: rigel_f32 = 3, rigel_f64 = 4
   integer(c_int32_t), parameter :: rigel_scale = 1, rigel_tier_scalar = 0, rigel_activation_relu = 1, rigel_maximum = 2
 
@@ -45,6 +45,17 @@ module rigel
     integer(c_int32_t) :: parameters_count = 0, accumulator = 0, accumulate = 0, may_cancel = 0
     type(rigel_program) :: epilogue
     type(rigel_options) :: options
+    type(c_ptr) :: from_text = c_null_ptr
+    integer(c_int64_t) :: reserved(3) = 0
+  end type
+
+  type, bind(c) :: rigel_semiring_args
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: name = c_null_ptr
+    integer(c_int32_t) :: element = 0, commutative = 0
+    type(c_ptr) :: multiply = c_null_ptr, add = c_null_ptr, identity = c_null_ptr, step = c_null_ptr, result = c_null_ptr
+    type(c_ptr) :: parameters = c_null_ptr
+    integer(c_int32_t) :: parameters_count = 0, reserved_flags = 0
     integer(c_int64_t) :: reserved(4) = 0
   end type
 
@@ -150,6 +161,15 @@ module rigel
       type(rigel_matrix) :: a, b, values
       type(c_ptr), value :: indices
     end function
+    integer(c_int32_t) function rigel_semiring_create(args, semiring) bind(c)
+      import
+      type(rigel_semiring_args), intent(in) :: args
+      type(c_ptr), intent(out) :: semiring
+    end function
+    subroutine rigel_semiring_destroy(semiring) bind(c)
+      import
+      type(c_ptr), value :: semiring
+    end subroutine
     integer(c_int32_t) function rigel_contract(handle, args, a, b, c) bind(c)
       import
       type(c_ptr), value :: handle
@@ -266,6 +286,10 @@ program calls
   type(rigel_parameter), target :: of_kernel
   type(rigel_hyperparameter_gradient), target :: by_length
   type(rigel_matrix) :: wrong
+  type(rigel_contract_args) :: of_text
+  type(rigel_semiring_args) :: text
+  type(c_ptr) :: semiring
+  type(rigel_parameter), target :: weight
   character(kind=c_char), target :: plus_times(11) = [character(kind=c_char) :: &
     'p', 'l', 'u', 's', '_', 't', 'i', 'm', 'e', 's', c_null_char]
   character(kind=c_char), target :: min_plus(9) = [character(kind=c_char) :: 'm', 'i', 'n', '_', 'p', 'l', 'u', 's', c_null_char]
@@ -273,6 +297,10 @@ program calls
   character(kind=c_char), target :: length(7) = [character(kind=c_char) :: 'l', 'e', 'n', 'g', 't', 'h', c_null_char]
   character(kind=c_char), target :: manhattan(10) = [character(kind=c_char) :: &
     'm', 'a', 'n', 'h', 'a', 't', 't', 'a', 'n', c_null_char]
+  character(kind=c_char), target :: w_name(2) = [character(kind=c_char) :: 'w', c_null_char]
+  character(kind=c_char), target :: distance(15) = [character(kind=c_char) :: &
+    'w', ' ', '*', ' ', 'a', 'b', 's', '(', 'a', ' ', '-', ' ', 'b', ')', c_null_char]
+  character(kind=c_char), target :: sum(6) = [character(kind=c_char) :: 'x', ' ', '+', ' ', 'y', c_null_char]
   integer(c_int32_t) :: code
   integer :: failures = 0
 
@@ -369,6 +397,27 @@ program calls
   call check(rigel_synchronize(handle) == rigel_ok, 'rigel_synchronize')
   call check(all(d(1, :) == [0d0, 3d0, 1d0, 8d0]), 'the paths from vertex 1')
   call check(all(d(4, :) == [far, far, far, 0d0]), 'the paths from vertex 4')
+
+  ! A semiring from text: sum of 2 |a - b|, of (1 2 3; 4 5 6) and (1 2; 3 4; 5 6).
+  weight%name = c_loc(w_name)
+  weight%value = 2
+  text%size = c_sizeof(text)
+  text%element = rigel_f64
+  text%multiply = c_loc(distance)
+  text%add = c_loc(sum)
+  text%parameters = c_loc(weight)
+  text%parameters_count = 1
+  call check(rigel_semiring_create(text, semiring) == rigel_ok, 'rigel_semiring_create')
+  of_text%size = c_sizeof(of_text)
+  of_text%from_text = semiring
+  code = rigel_contract(handle, of_text, matrix(a), matrix(b), matrix(c))
+  if (code == rigel_unsupported) then
+    print '(2a)', 'skipped: semirings from text: ', last_error()
+  else
+    call check(code == rigel_ok, 'rigel_contract with a semiring from text')
+    call check(all(c == reshape([6d0, 12d0, 12d0, 6d0], [2, 2])), 'the distances')
+  end if
+  call rigel_semiring_destroy(semiring)
 
   ! Extents that do not match.
   wrong = matrix(b)

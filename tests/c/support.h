@@ -41,6 +41,7 @@ void test_linear(rigel_handle* handle);
 void test_reductions(rigel_handle* handle);
 void test_solves(rigel_handle* handle);
 void test_closures(rigel_handle* handle);
+void test_texts(rigel_handle* handle);
 void test_errors(rigel_handle* handle);
 void test_handles(int device);
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The disk cache: what it gives back, and what it never loads. Each test has a folder of its own.
+#include "folder.hpp"
 #include "texts.hpp"
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 using rigel::runtime::Semiring, rigel::runtime::statistics;
+using Folder = texts::CacheFolder;
 
 namespace {
 
@@ -20,36 +20,6 @@ namespace fs = std::filesystem;
 
 // Kernels of other tests are neither read from the user's cache nor written to it.
 [[maybe_unused]] const int off = setenv("RIGEL_CACHE", "off", 1);
-
-// A new folder for the cache while an object lives.
-class Folder {
- public:
-  explicit Folder(const char* name)
-      : path_(fs::temp_directory_path() / ("rigel-test-" + std::to_string(getpid()) + "-" + name)) {
-    fs::remove_all(path_);
-    setenv("RIGEL_CACHE_DIR", path_.c_str(), 1);
-    unsetenv("RIGEL_CACHE");
-  }
-  ~Folder() {
-    setenv("RIGEL_CACHE", "off", 1);
-    unsetenv("RIGEL_CACHE_DIR");
-    fs::permissions(path_, fs::perms::owner_all);
-    fs::remove_all(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  const fs::path& path() const { return path_; }
-  std::vector<fs::path> files() const {
-    std::vector<fs::path> all;
-    if (fs::exists(path_))
-      for (const auto& entry : fs::directory_iterator(path_)) all.push_back(entry.path());
-    return all;
-  }
-
- private:
-  fs::path path_;
-};
 
 struct Made {
   std::uint64_t compiled, from_disk;

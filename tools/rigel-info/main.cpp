@@ -27,6 +27,8 @@ constexpr const char* usage = R"(rigel-info [option]...: Rigel's version, device
   --space <name>       only kernels that run here: serial, openmp, threads, cuda
   --arch <number>      only kernels that run on this CUDA architecture: 80, 90, ...
   --verify <kernel>    hold the kernel to its promises, against the reference; ends with 1 where it breaks one
+  --cache              where the disk cache of kernels from text is, how many it has, and of how many bytes
+  --clear-cache        removes them
   --digests            a digest of the results of every kernel listed that runs here: equal in two builds whose results are equal
   --help               this text
 )";
@@ -254,6 +256,26 @@ int print_digests(const std::vector<rigel::KernelInfo>& kernels) {
   return ok ? 0 : 1;
 }
 
+// Prints the disk cache of kernels from text, or clears it. Returns the exit status.
+int print_cache(bool clears) {
+  try {
+    const rigel::runtime::CacheState state = rigel::runtime::cache_state();
+    if (clears) {
+      std::printf("removed %llu kernels from %s\n", static_cast<unsigned long long>(rigel::runtime::clear_cache()),
+                  state.folder.empty() ? "no folder" : state.folder.c_str());
+      return 0;
+    }
+    std::printf("folder: %s%s\n", state.folder.empty() ? "none" : state.folder.c_str(),
+                state.unused.empty() ? "" : (", not used: " + state.unused).c_str());
+    std::printf("kernels: %llu\nbytes: %llu\nlimit: %llu bytes\n", static_cast<unsigned long long>(state.entries),
+                static_cast<unsigned long long>(state.bytes), static_cast<unsigned long long>(state.limit));
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "rigel-info: %s\n", e.what());
+    return 1;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -261,6 +283,8 @@ int main(int argc, char** argv) {
     std::fputs(usage, stdout);
     return 0;
   }
+  if (argc == 2 && std::string(argv[1]) == "--cache") return print_cache(false);
+  if (argc == 2 && std::string(argv[1]) == "--clear-cache") return print_cache(true);
   Options options;
   if (!read(argc, argv, options)) {
     std::fputs(usage, stderr);

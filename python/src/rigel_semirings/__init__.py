@@ -18,6 +18,7 @@ from ._linear import linear_backward_input, linear_backward_weight, linear_forwa
 from ._listing import Explanation, explain, kernels
 from ._paths import ShortestPaths, closure, shortest_paths
 from ._products import Reduced, contract, reduce
+from ._semiring import Semiring, semiring
 from ._solves import cholesky_factor, cholesky_solve, cholesky_solve_factored, eigh, log_determinant, lu_solve
 
 _core.configure(_arrays.empty, _arrays.convert, _arrays.copy, BY_CODE)
@@ -26,7 +27,7 @@ _version = _core.version()
 __version__ = f"{_version // 10000}.{_version // 100 % 100}.{_version % 100}"
 
 __all__ = ["Error", "Explanation", "InternalError", "InvalidArgument", "Neighbors", "NotFound", "OutOfMemory", "RadiusNeighbors", "Reduced",
-           "ShortestPaths", "Unsupported", "assign", "cdist", "cholesky_factor", "cholesky_solve", "cholesky_solve_factored", "closure",
+           "Semiring", "ShortestPaths", "Unsupported", "assign", "cdist", "cholesky_factor", "cholesky_solve", "cholesky_solve_factored", "closure",
            "contract", "eigh", "epilogue", "explain", "kernel_matrix", "kernels", "linear_backward_input", "linear_backward_weight",
            "linear_forward", "log_determinant", "logsumexp", "lu_solve", "nearest", "radius_neighbors", "reduce", "reduce_distances",
-           "shortest_paths"]
+           "semiring", "shortest_paths"]

@@ -7,6 +7,7 @@ from . import _core
 from ._arrays import type_code
 from ._errors import InvalidArgument
 from ._options import chosen, options
+from ._semiring import of_call
 from .epilogue import steps_of
 
 _REDUCERS = {"minimum": 1, "maximum": 2, "smallest": 3, "largest": 4, "sum": 5, "log_sum_exp": 6, "count_below": 7}
@@ -37,8 +38,8 @@ def contract(a, b, semiring="min_plus", *, epilogue=None, out=None, accumulate=F
     ----------
     a, b : arrays of shapes (…, M, K) and (…, K, N), of one type
         The leading dimensions broadcast as in NumPy.
-    semiring : str
-        plus_times, min_plus, max_plus, max_min, min_max, max_times, min_times, log_plus, or_and, xor_and, l1, l2_squared, linf, lp, hamming,
+    semiring : str or Semiring
+        One of your own, or plus_times, min_plus, max_plus, max_min, min_max, max_times, min_times, log_plus, or_and, xor_and, l1, l2_squared, linf, lp, hamming,
         bit_hamming, bit_jaccard.
     epilogue : steps of `rigel_semirings.epilogue`
         Applied to each result before it is stored.
@@ -47,7 +48,7 @@ def contract(a, b, semiring="min_plus", *, epilogue=None, out=None, accumulate=F
     accumulate : bool
         ⊕ starts with what `out` holds.
     parameters : dict
-        Hyperparameters of the semiring, such as ``{"p": 3}`` of lp.
+        Hyperparameters of the semiring, such as ``{"p": 3}`` of lp. Those of a `Semiring` have its own values if they are not named.
     dtype : type of the results without `out`
         By default that of floating-point operands; of integers that of the sums, float64 after an epilogue of numbers.
     accumulator : type in which ⊕ is formed; by default the usual one of the operands'.
@@ -81,6 +82,7 @@ def contract(a, b, semiring="min_plus", *, epilogue=None, out=None, accumulate=F
     """
     if accumulate and out is None:
         raise InvalidArgument("accumulate is True and out is None, expected what the sums start with")
+    semiring, parameters = of_call(semiring, parameters)
     return _core.contract(a, b, out, semiring, parameters, 0 if accumulator is None else type_code(accumulator, "accumulator"),
                           accumulate, may_cancel, steps_of(epilogue), 0 if dtype is None else type_code(dtype, "dtype"),
                           options(kernel, require, precision))
