@@ -13,6 +13,8 @@ void register_cuda(Registry<Reduction>& registry) {
   mma::add_nearest_floats(registry);
   mma::add_nearest_halves(registry);
   mma::add_nearest_bfloat16s(registry);
+  points::add_weighted_sums(registry);
+  points::add_softmax(registry);
 }
 
 }  // namespace rigel::backends
