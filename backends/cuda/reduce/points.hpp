@@ -248,9 +248,13 @@ __device__ __forceinline__ void store(const Call& g, bool softmax, std::int64_t 
   for (int d = 0; d < g.rights; ++d) g.outputs.store(softmax ? sums(d) / total : sums(d), l, m, d);
 }
 
+/// Blocks that registers leave room for.
+template <int D, int R>
+inline constexpr int blocks = D <= 5 && R <= 1 ? 4 : 2;
+
 /// Up to D dimensions and R columns of V; R = 0 is a log-sum-exp.
 template <int D, int R, bool softmax, Of of>
-__global__ void __launch_bounds__(threads) add_points(const __grid_constant__ Call g) {
+__global__ void __launch_bounds__(threads, blocks<D, R>) add_points(const __grid_constant__ Call g) {
   using Layout = Record<D, R, softmax>;
   constexpr int words = Layout::words;
   __shared__ __attribute__((aligned(16))) float records[2][tile_columns * words];
