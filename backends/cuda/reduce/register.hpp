@@ -18,3 +18,10 @@ void add_weighted_sums(Registry<Reduction>& registry);
 void add_softmax(Registry<Reduction>& registry);
 
 }  // namespace rigel::backends::points
+
+namespace rigel::backends::best {
+
+/// cuda.best: the k smallest sums of absolute differences.
+void add(Registry<Reduction>& registry);
+
+}  // namespace rigel::backends::best
