@@ -5,7 +5,8 @@
 // sum is one chain in ascending k, as the reference's.
 //
 // A thread's sums of a row are compared with the row's k-th best by their minimum, and only if that is smaller one by one. What enters is
-// gathered in 32 places of the row. When some row has half of its places taken, warps merge such rows with their sorted lists.
+// gathered in 32 places of the row. When some row has more than 18, warps merge all rows that have 3 or more with their sorted lists, so that this is
+// seldom.
 #pragma once
 
 #include <rigel/backends/cuda/arch/index.hpp>
@@ -13,7 +14,8 @@
 
 namespace rigel::backends::best {
 
-inline constexpr int threads = 256, rows = 128, columns = 256, depth = 8, places = 32, most_results = 32, most_numbers = 128;
+inline constexpr int threads = 256, rows = 128, columns = 256, depth = 8, places = 32, most_waiting = 18, least_merged = 3,
+                     most_results = 32, most_numbers = 128;
 inline constexpr int thread_rows = 8, thread_columns = 16, row_pitch = rows + 4, copy_pitch = thread_columns + 1;
 
 /// A call: row m of X and row n of Z, numbers so far apart.
@@ -77,13 +79,15 @@ __device__ __forceinline__ Key merge(Key* list, int size, const Key* gathered, i
   const Key mine = lane < count ? gathered[lane] : no_key, listed = lane < size ? list[lane] : no_key;
   int of_mine = 0, of_listed = lane;
   __syncwarp();
-#pragma unroll 4
-  for (int i = 0; i < 32; ++i) {
-    const Key other = __shfl_sync(~0u, mine, i), other_listed = __shfl_sync(~0u, listed, i);
-    // Keys are distinct, but for those that are none.
-    of_mine += (other < mine) + (other_listed < mine);
+// Keys are distinct, but for those that are none.
+#pragma unroll 1
+  for (int i = 0; i < count; ++i) {
+    const Key other = __shfl_sync(~0u, mine, i);
+    of_mine += other < mine;
     of_listed += other < listed;
   }
+#pragma unroll 1
+  for (int i = 0; i < size; ++i) of_mine += __shfl_sync(~0u, listed, i) < mine;
   if (mine != no_key && of_mine < size) list[of_mine] = mine;
   if (listed != no_key && of_listed < size) list[of_listed] = listed;
   __syncwarp();
@@ -230,9 +234,9 @@ __global__ void __launch_bounds__(threads, 1) find_best(const __grid_constant__ 
         left[i / 2] = i % 2 == 0 ? (left[i / 2] & 0xffff0000u) | stays : (left[i / 2] & 0xffffu) | stays << 16;
         all_left |= stays;
       }
-      const bool is_full = __syncthreads_or(all_left != 0 || (thread < rows && counts[thread] > places / 2)) != 0;
+      const bool is_full = __syncthreads_or(all_left != 0 || (thread < rows && counts[thread] > most_waiting)) != 0;
       if (!is_full) break;
-      merge_rows(places / 2);
+      merge_rows(least_merged);
       equal_enters = true;
       if (__syncthreads_or(all_left != 0) == 0) break;
     }

@@ -181,10 +181,8 @@ inline Coordinates coordinates_of(const Operand& o, std::int64_t point, std::int
   return {o.data, o.type, o.batches == 1 ? 0 : o.batch_stride, point, coordinate};
 }
 
-template <bool softmax>
-void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, const Workspace& workspace) {
-  const auto cut = plan.get<Cut>();
-  const Form form = *form_of(p);
+/// A call but for how its columns are cut.
+inline Call call_of(const Reduction& p, const Form& form) {
   const Contraction& q = p.scores;
   Call g{};
   g.x = coordinates_of(q.a, q.a.row_stride, q.a.column_stride);
@@ -205,6 +203,14 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, 
   g.n = q.n;
   g.row_blocks = static_cast<std::uint32_t>(row_blocks_of(p));
   g.units = static_cast<std::uint32_t>(q.batch) * g.row_blocks;
+  return g;
+}
+
+template <bool softmax>
+void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, const Workspace& workspace) {
+  const auto cut = plan.get<Cut>();
+  const Form form = *form_of(p);
+  Call g = call_of(p, form);
   g.slices = cut.slices;
   g.slice_tiles = cut.slice_tiles;
   g.states = static_cast<double*>(workspace.data);
