@@ -48,6 +48,7 @@ struct Call {
   std::int32_t dimensions;  // D at most
   float factor;
   float rate, first, second;
+  float root;  // of −factor, by which points may be multiplied; 0: they are not
   bool has_bias;
   epilogue::Source bias;  // of column n, times bias_factor; plus `added`
   double bias_factor, added;
@@ -88,9 +89,10 @@ __device__ __forceinline__ float taken(float square) {
   return of == Of::root ? __nvvm_sqrt_approx_ftz_f(square) : square;
 }
 
-/// Value of a weighted sum.
-template <Of of>
+/// Value of a weighted sum. If points are multiplied by the factor's root, so is the square by the factor.
+template <Of of, bool scaled>
 __device__ __forceinline__ float value_of(const Call& g, float square) {
+  if constexpr (scaled) return math::exp2(-square);
   const float s = taken<of>(square);
   if constexpr (of == Of::square) return math::exp2(math::multiply(s, g.factor));
   const float u = math::minimum(math::multiply(s, g.rate), 1000.f);  // its square is finite: exp(−1000) is 0
@@ -110,13 +112,31 @@ __device__ __forceinline__ void load_record(float (&record)[words], const float*
   }
 }
 
-/// Copies the record of column n to shared memory. A thread copies one of each tile.
+/// Points multiplied by the factor's root are rounded once more, which makes an exponent t wrong by 2u·√t·(|x'| + |z'|): at most 128u·√t if
+/// neither is longer than this.
+inline constexpr float most_length = 32;
+
+/// Multiplies a point; whether it is too long then, or NaN.
+template <int D>
+__device__ __forceinline__ bool scale_point(float (&x)[D], float scale) {
+  float square = 0;
+#pragma unroll
+  for (int k = 0; k < D; ++k) {
+    x[k] = math::multiply(x[k], scale);
+    square = math::fma(x[k], x[k], square);
+  }
+  return !(square <= most_length * most_length);
+}
+
+/// Copies the record of column n to shared memory, its point multiplied by `scale`, if that is not 0; whether it is too long then. A thread
+/// copies one of each tile.
 template <int D, int R, bool softmax>
-__device__ __forceinline__ void copy_record(const Call& g, float* to, std::int64_t l, std::int64_t n) {
+__device__ __forceinline__ bool copy_record(const Call& g, float* to, std::int64_t l, std::int64_t n, float scale) {
   using Layout = Record<D, R, softmax>;
-  if (n >= g.n) return;
+  if (n >= g.n) return false;
   float z[D];
   g.z.load(z, l, n, g.dimensions);
+  const bool is_long = scale != 0 && scale_point(z, scale);
   float record[Layout::words] = {};
 #pragma unroll
   for (int k = 0; k < D; ++k) record[k] = z[k];
@@ -129,6 +149,7 @@ __device__ __forceinline__ void copy_record(const Call& g, float* to, std::int64
 #pragma unroll
   for (int i = 0; i < Layout::words; i += 4)
     *reinterpret_cast<float4*>(to + i) = make_float4(record[i], record[i + 1], record[i + 2], record[i + 3]);
+  return is_long;
 }
 
 /// What a thread keeps of a row: with a softmax Σ exp(score − reference), and the same times V; else the latter alone. The reference is one
@@ -217,7 +238,7 @@ __device__ __forceinline__ void add_softmax(const Call& g, Row<R> (&rows)[Rows],
   }
 }
 
-template <Of of, int D, int R, int Rows>
+template <Of of, bool scaled, int D, int R, int Rows>
 __device__ __forceinline__ void add_weighted(const Call& g, Row<R> (&rows)[Rows], const float (&x)[Rows][D],
                                              const float* records, int columns) {
   using Layout = Record<D, R, false>;
@@ -228,7 +249,7 @@ __device__ __forceinline__ void add_weighted(const Call& g, Row<R> (&rows)[Rows]
     load_record(record, records + j * Layout::words);
 #pragma unroll
     for (int r = 0; r < Rows; ++r) {
-      const float value = value_of<of>(g, square_of(x[r], record));
+      const float value = value_of<of, scaled>(g, square_of(x[r], record));
 #pragma unroll
       for (int d = 0; d < R; ++d) sums[r][d] = math::fma(value, record[Layout::v + d], sums[r][d]);
     }
@@ -264,30 +285,60 @@ __global__ void __launch_bounds__(threads, blocks<D, R>) add_points(const __grid
 
   float x[rows_of_thread][D];
   Row<R> rows[rows_of_thread];
+  const auto load_rows = [&](float scale) __attribute__((always_inline)) {
+    bool is_long = false;
 #pragma unroll
-  for (int r = 0; r < rows_of_thread; ++r)
-    g.x.load(x[r], l, std::min<std::int64_t>(m0 + r * threads + thread, g.m - 1), g.dimensions);
+    for (int r = 0; r < rows_of_thread; ++r) {
+      g.x.load(x[r], l, std::min<std::int64_t>(m0 + r * threads + thread, g.m - 1), g.dimensions);
+      if (scale != 0) is_long |= scale_point(x[r], scale);
+    }
+    return is_long;
+  };
+  constexpr bool may_scale = !softmax && of == Of::square;
+  float scale = may_scale ? g.root : 0;
+  const bool is_long = load_rows(scale);
+  if (may_scale && __syncthreads_or(is_long) != 0) {
+    scale = 0;
+    load_rows(0);
+  }
 
   std::int64_t n = std::int64_t{slice} * g.slice_tiles * tile_columns;
   const std::int64_t end = std::min(n + std::int64_t{g.slice_tiles} * tile_columns, g.n);
   int stage = 0;
-  if (n < end) copy_record<D, R, softmax>(g, records[0] + thread * words, l, n + thread);
-  __syncthreads();
+  const auto copy = [&](int to, std::int64_t first, float by) __attribute__((always_inline)) {
+    return first < end && copy_record<D, R, softmax>(g, records[to] + thread * words, l, first + thread, by);
+  };
+  const auto for_each_chunk = [&](int columns, const auto& use) __attribute__((always_inline)) {
+#pragma unroll 1
+    for (int first = 0; first < columns; first += chunk_columns)
+      use(records[stage] + first * words, std::min(columns - first, chunk_columns));
+  };
+  bool tile_is_long = __syncthreads_or(copy(0, n, scale)) != 0;
 #pragma unroll 1
   for (; n < end; n += tile_columns) {
-    if (n + tile_columns < end)
-      copy_record<D, R, softmax>(g, records[1 - stage] + thread * words, l, n + tile_columns + thread);
+    const bool next_is_long = copy(1 - stage, n + tile_columns, scale);
     const int columns = static_cast<int>(std::min<std::int64_t>(end - n, tile_columns));
-#pragma unroll 1
-    for (int first = 0; first < columns; first += chunk_columns) {
-      const float* const chunk = records[stage] + first * words;
-      const int count = std::min(columns - first, chunk_columns);
-      if constexpr (softmax)
-        add_softmax<of>(g, rows, x, chunk, count);
+    if constexpr (softmax) {
+      for_each_chunk(columns, [&](const float* chunk, int count)
+                                  __attribute__((always_inline)) { add_softmax<of>(g, rows, x, chunk, count); });
+    } else {
+      const bool scaled = may_scale && scale != 0 && !tile_is_long;
+      if (may_scale && tile_is_long) {  // points as they are, for this tile
+        __syncthreads();
+        copy(stage, n, 0);
+        load_rows(0);
+        __syncthreads();
+      }
+      if (scaled)
+        for_each_chunk(columns, [&](const float* chunk, int count) __attribute__((always_inline)) {
+          add_weighted<of, may_scale>(g, rows, x, chunk, count);
+        });
       else
-        add_weighted<of>(g, rows, x, chunk, count);
+        for_each_chunk(columns, [&](const float* chunk, int count)
+                                    __attribute__((always_inline)) { add_weighted<of, false>(g, rows, x, chunk, count); });
+      if (may_scale && tile_is_long) load_rows(scale);
     }
-    __syncthreads();
+    tile_is_long = __syncthreads_or(next_is_long) != 0;
     stage = 1 - stage;
   }
 

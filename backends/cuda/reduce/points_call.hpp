@@ -189,6 +189,9 @@ inline Call call_of(const Reduction& p, const Form& form) {
   g.z = coordinates_of(q.b, q.b.column_stride, q.b.row_stride);
   g.dimensions = static_cast<std::int32_t>(q.k);
   g.factor = static_cast<float>(form.factor);
+  const bool may_scale = form.of == Of::square && form.factor < 0 && p.reducer == Reducer::weighted_sum &&
+                         !covers(p.require, Promise::batch_invariant);  // other rows of the block decide
+  g.root = may_scale ? static_cast<float>(std::sqrt(-form.factor)) : 0;
   g.rate = static_cast<float>(form.rate);
   g.first = static_cast<float>(form.first);
   g.second = static_cast<float>(form.second);
