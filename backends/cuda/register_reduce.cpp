@@ -16,6 +16,7 @@ void register_cuda(Registry<Reduction>& registry) {
   points::add_weighted_sums(registry);
   points::add_softmax(registry);
   points::add_expanded(registry);
+  points::add_wide_sums(registry);
   best::add(registry);
 }
 

@@ -60,20 +60,20 @@ std::pair<Cut, double> choose(const Reduction& p, const Call& call) {
   return {best, least};
 }
 
-// Three products of halves each, and of what follows them half overlapped; three blocks on a multiprocessor.
+// Products of halves, and of what follows them half overlapped.
 double expanded_seconds(const Reduction& p, const ExpandedCall& call) {
-  constexpr double products = 3, rate = 0.85, overlapped = 0.5, resident = 3, alone = 0.5;
+  constexpr double rate = 0.75, overlapped = 0.5, alone = 0.5;
   const Card& card = card_of(p.execution);
   const double scores = static_cast<double>(call.rows) * call.columns,
                multiprocessors = std::max(p.execution.multiprocessors, 1);
-  const double of_products = scores * call.numbers * products / (rate * card.tensor_products),
+  const double of_products = scores * call.numbers * call.products / (rate * card.tensor_products),
                of_scores =
                    std::max(scores * call.instructions / (32 * share * card.instructions), scores / card.special_lanes);
   const double tile_cycles = std::max(of_products, of_scores) + (1 - overlapped) * std::min(of_products, of_scores);
   const double blocks = std::ceil(static_cast<double>(p.scores.m) / call.rows) * call.slices;
-  const detail::Waves waves(blocks, multiprocessors, resident);
-  const double at_full_speed =
-      waves.at_full_speed([&](double tiles) { return std::min(alone + (1 - alone) * (tiles - 1) / (resident - 1), 1.); });
+  const detail::Waves waves(blocks, multiprocessors, call.resident);
+  const double at_full_speed = waves.at_full_speed(
+      [&](double tiles) { return std::min(alone + (1 - alone) * (tiles - 1) / (call.resident - 1), 1.); });
   const double prepared = 3. * static_cast<double>(p.scores.n) * call.numbers * 4 / card.memory_bytes_per_second;
   return card.launch_seconds + (1 + 2. * call.parts) * card.next_launch_seconds + prepared +
          call.parts * at_full_speed * (call.slice_tiles * tile_cycles + block_cycles) / card.clock;

@@ -27,10 +27,11 @@ struct Call {
 std::pair<Cut, double> choose(const Reduction& p, const Call& call);
 
 /// With products on tensor cores: tiles of so many rows and columns, with so many numbers of each point; columns in parts, each cut into
-/// slices; instructions of a score in addition to products.
+/// slices; instructions of a score in addition to products of halves, of which there are so many; blocks of a
+/// multiprocessor.
 struct ExpandedCall {
   int rows = 1, columns = 1, numbers = 1, parts = 1, slices = 1, slice_tiles = 1;
-  double instructions = 0;
+  double instructions = 0, products = 3, resident = 3;
 };
 double expanded_seconds(const Reduction& p, const ExpandedCall& call);
 

@@ -92,16 +92,9 @@ void expanded_run(const Kernel<Reduction>& kernel, const Reduction& p, const Pla
   const Form form = *form_of(p);
   auto* const memory = static_cast<unsigned char*>(workspace.data);
   const auto stream = static_cast<cudaStream_t>(p.execution.stream);
-  ExpandedCall g{};
-  g.given = call_of(p, form);
+  ExpandedCall g = expanded_call_of(call_of(p, form), form.factor, std::abs(form.factor) * (softmax ? log2_e : 1));
   g.given.states = reinterpret_cast<double*>(memory + cut.states);
   g.given.slices = cut.parts * cut.slices;
-  const double bits = std::abs(form.factor) * (softmax ? log2_e : 1);
-  g.scale = static_cast<float>(std::exp2(std::floor(std::log2(bits) / 2) + 5));
-  const double square = static_cast<double>(g.scale) * static_cast<double>(g.scale);
-  g.of_products = static_cast<float>(-2 * form.factor / square);
-  g.guard = static_cast<float>(2 * bits / square);
-  g.bits = static_cast<float>(bits);
   auto* const centre = reinterpret_cast<float*>(memory);
   g.centre = centre;
   g.tiles = memory + cut.tiles;

@@ -16,6 +16,8 @@
 #include <rigel/backends/cuda/arch/mma.hpp>
 #include <rigel/backends/cuda/reduce/points.hpp>
 
+#include <cmath>
+
 namespace rigel::backends::points {
 
 /// What a thread's registers and a tile in memory hold: 64 numbers of each point, in halves; a record of each column.
@@ -42,6 +44,18 @@ struct ExpandedCall {
   std::int64_t first_column;  // of the tiles in memory
   std::int32_t tiles_in_memory, slice_tiles, first_slice;
 };
+
+/// What does not depend on memory: factor·d² with |factor|·log₂ e = bits.
+inline ExpandedCall expanded_call_of(const Call& given, double factor, double bits) {
+  ExpandedCall g{};
+  g.given = given;
+  g.scale = static_cast<float>(std::exp2(std::floor(std::log2(bits) / 2) + 5));
+  const double square = static_cast<double>(g.scale) * static_cast<double>(g.scale);
+  g.of_products = static_cast<float>(-2 * factor / square);
+  g.guard = static_cast<float>(2 * bits / square);
+  g.bits = static_cast<float>(bits);
+  return g;
+}
 
 /// Of the bound above: 165·S ≤ 336·(S − D) + 512 if D ≤ share·S + spare, with D = 2·f·x'z' in bits.
 inline constexpr float share = 0.508f, spare = 1.52f;
@@ -98,6 +112,11 @@ __device__ __forceinline__ void load_two(const ExpandedCall& g, const Coordinate
   second = k + 1 < g.given.dimensions ? math::subtract(from[(k + 1) * of.coordinate], g.centre[k + 1]) : 0.f;
 }
 
+/// A column's part of its scores.
+__device__ __forceinline__ double bias_of(const Call& g, std::int64_t n) {
+  return g.added + (g.has_bias ? g.bias.at<double>(0, 0, n) * g.bias_factor : 0.);
+}
+
 /// Tiles of columns: halves of z', upper and lower ones, 16 bytes each in an order that spreads them over banks, and records. Of a column: what
 /// its score has beside products, what the guard has of it, its numbers of V. Columns beyond N weigh nothing. Eight threads make a column.
 template <int R, bool softmax>
@@ -127,7 +146,7 @@ __global__ void __launch_bounds__(256) prepare_columns(const __grid_constant__ E
   if (chunk != 0) return;
   float record[words] = {};
   double bias = 0;
-  if (softmax && n < call.n) bias = call.added + (call.has_bias ? call.bias.at<double>(0, 0, n) * call.bias_factor : 0.);
+  if (softmax && n < call.n) bias = bias_of(call, n);
   record[0] = n < call.n ? static_cast<float>(bias + norm * static_cast<double>(call.factor))
                          : -std::numeric_limits<float>::infinity();
   record[1] = -guard_of(g, norm);
@@ -138,8 +157,10 @@ __global__ void __launch_bounds__(256) prepare_columns(const __grid_constant__ E
   for (int i = 0; i < words; ++i) to[i] = record[i];
 }
 
-/// factor·|x − z|² by subtraction, of row m and column n.
-__device__ __forceinline__ float direct_score(const Call& g, std::int64_t m, std::int64_t n) {
+/// The score of row m and column n by subtraction, −∞ beyond the last column.
+template <bool softmax>
+__device__ __forceinline__ float score_again(const Call& g, std::int64_t m, std::int64_t n) {
+  if (n >= g.n) return -std::numeric_limits<float>::infinity();
   const float* const x = static_cast<const float*>(g.x.data) + m * g.x.point;
   const float* const z = static_cast<const float*>(g.z.data) + n * g.z.point;
   float sum = 0;
@@ -148,12 +169,103 @@ __device__ __forceinline__ float direct_score(const Call& g, std::int64_t m, std
     const float difference = math::subtract(x[k * g.x.coordinate], z[k * g.z.coordinate]);
     sum = math::fma(difference, difference, sum);
   }
-  return math::multiply(sum, g.factor);
+  const float score = math::multiply(sum, g.factor);
+  return softmax ? math::add(score, static_cast<float>(bias_of(g, n))) : score;
 }
 
-/// A block has 64 rows, a warp 16 of them; a lane has rows lane/4 and lane/4 + 8, and of eight columns two. A tile's scores are in registers.
+/// A warp's sixteen rows as operands, upper and lower halves, and what scores and the guard have of them. A lane has rows lane/4 and
+/// lane/4 + 8, and of eight columns two.
+struct Operands {
+  unsigned high[Expanded::steps][4], low[Expanded::steps][4];
+  float score[2], limit[2];
+};
+__device__ __forceinline__ void load_operands(const ExpandedCall& g, std::int64_t first_row, Operands& own) {
+  const Call& call = g.given;
+  double norms[2] = {};
+#pragma unroll
+  for (int k = 0; k < Expanded::steps; ++k)
+#pragma unroll
+    for (int q = 0; q < 4; ++q) {
+      const std::int64_t row = first_row + q % 2 * 8;
+      float first, second;
+      load_two(g, call.x, row < call.m ? row : call.m - 1, k * 16 + static_cast<int>(threadIdx.x) % 4 * 2 + q / 2 * 8, first,
+               second);
+      norms[q % 2] += static_cast<double>(first) * first + static_cast<double>(second) * second;
+      split(math::multiply(first, g.scale), math::multiply(second, g.scale), own.high[k][q], own.low[k][q]);
+    }
+#pragma unroll
+  for (int q = 0; q < 2; ++q) {
+    norms[q] += __shfl_xor_sync(~0u, norms[q], 1);
+    norms[q] += __shfl_xor_sync(~0u, norms[q], 2);
+    own.score[q] = static_cast<float>(norms[q] * static_cast<double>(call.factor));
+    own.limit[q] = guard_of(g, norms[q]);
+  }
+}
+
+/// scores += x'z' of a tile, whose halves are at `base`: small products first.
+template <int groups>
+__device__ __forceinline__ void multiply_points(float (&scores)[groups][4], const Operands& own, std::uint32_t base,
+                                                int lane) {
+  using E = Expanded;
+#pragma unroll
+  for (int n = 0; n < groups; n += 2) {
+    const int column = n * 8 + (lane & 7) + (lane >> 4 & 1) * 8, upper = lane >> 3 & 1;
+    unsigned z_high[E::steps][4];
+#pragma unroll
+    for (int k = 0; k < E::steps; ++k) {
+      const std::uint32_t at = base + column * E::line + ((k * 2 + upper) ^ (column & 7)) * 16;
+      unsigned z_low[4];
+      arch::load_matrix<false>(z_high[k], at);
+      arch::load_matrix<false>(z_low, at + E::part);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) arch::Mma<half>::add(scores[n + j], own.high[k], z_low[2 * j], z_low[2 * j + 1]);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) arch::Mma<half>::add(scores[n + j], own.low[k], z_high[k][2 * j], z_high[k][2 * j + 1]);
+    }
+#pragma unroll
+    for (int k = 0; k < E::steps; ++k)
+#pragma unroll
+      for (int j = 0; j < 2; ++j) arch::Mma<half>::add(scores[n + j], own.high[k], z_high[k][2 * j], z_high[k][2 * j + 1]);
+  }
+}
+
+/// Makes scores of products, and computes again those that lost too many digits, in a thread's `copies` in shared memory, which has an index. Records
+/// begin with a column's score and what the guard has of it.
+template <bool softmax, int words, int groups>
+__device__ __forceinline__ void finish_scores(const ExpandedCall& g, float (&scores)[groups][4], const Operands& own,
+                                              const float* records, float* copies, std::int64_t first_row,
+                                              std::int64_t first_column, int lane) {
+  unsigned lost = 0;
+#pragma unroll
+  for (int j = 0; j < groups; ++j)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float* const record = records + (j * 8 + lane % 4 * 2 + i % 2) * words;
+      float& score = scores[j][i];
+      lost |= static_cast<unsigned>(!(math::fma(score, g.guard, record[1]) <= own.limit[i / 2])) << (j * 4 + i);
+      score = math::add(math::fma(score, g.of_products, record[0]), own.score[i / 2]);
+    }
+  if (!__any_sync(~0u, lost != 0)) return;
+#pragma unroll
+  for (int j = 0; j < groups; ++j)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) copies[j * 4 + i] = scores[j][i];
+#pragma unroll 1
+  for (unsigned left = lost; left != 0; left &= left - 1) {
+    const int at = __ffs(static_cast<int>(left)) - 1, i = at % 4;
+    const std::int64_t m = first_row + i / 2 * 8;
+    if (m < g.given.m) copies[at] = score_again<softmax>(g.given, m, first_column + at / 4 * 8 + lane % 4 * 2 + i % 2);
+  }
+#pragma unroll
+  for (int j = 0; j < groups; ++j)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) scores[j][i] = copies[j * 4 + i];
+}
+
+/// A block has 64 rows, a warp 16 of them. A tile's scores are in registers.
 template <int R, bool softmax>
-__global__ void __launch_bounds__(Expanded::threads, 3) expand_points(const __grid_constant__ ExpandedCall g) {
+__global__ void __launch_bounds__(Expanded::threads, (R > 1 ? 2 : 3))
+    expand_points(const __grid_constant__ ExpandedCall g) {
   using E = Expanded;
   constexpr int words = E::record_words(R), bytes = E::tile_bytes(R), groups = E::columns / 8;
   constexpr float least = -std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::infinity();
@@ -166,29 +278,8 @@ __global__ void __launch_bounds__(Expanded::threads, 3) expand_points(const __gr
   const std::int64_t m0 = std::int64_t{block} * E::rows + warp * 16;
   const auto row_of = [&](int q) __attribute__((always_inline)) { return m0 + lane / 4 + q * 8; };
 
-  // The rows as operands, and what their scores and the guard have of them.
-  unsigned high[E::steps][4], low[E::steps][4];
-  float own[2], limit[2];
-  {
-    double norms[2] = {};
-#pragma unroll
-    for (int k = 0; k < E::steps; ++k)
-#pragma unroll
-      for (int q = 0; q < 4; ++q) {
-        const std::int64_t row = row_of(q % 2);
-        float first, second;
-        load_two(g, call.x, row < call.m ? row : call.m - 1, k * 16 + lane % 4 * 2 + q / 2 * 8, first, second);
-        norms[q % 2] += static_cast<double>(first) * first + static_cast<double>(second) * second;
-        split(math::multiply(first, g.scale), math::multiply(second, g.scale), high[k][q], low[k][q]);
-      }
-#pragma unroll
-    for (int q = 0; q < 2; ++q) {
-      norms[q] += __shfl_xor_sync(~0u, norms[q], 1);
-      norms[q] += __shfl_xor_sync(~0u, norms[q], 2);
-      own[q] = static_cast<float>(norms[q] * static_cast<double>(call.factor));
-      limit[q] = guard_of(g, norms[q]);
-    }
-  }
+  Operands own;
+  load_operands(g, row_of(0), own);
 
   const int first = static_cast<int>(slice) * g.slice_tiles,
             last = first + g.slice_tiles < g.tiles_in_memory ? first + g.slice_tiles : g.tiles_in_memory;
@@ -211,65 +302,9 @@ __global__ void __launch_bounds__(Expanded::threads, 3) expand_points(const __gr
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared + stage * bytes));
     const auto* const records = reinterpret_cast<const float*>(shared + stage * bytes + 2 * E::part);
     float scores[groups][4] = {};
-#pragma unroll
-    for (int n = 0; n < groups; n += 2) {
-      const int column = n * 8 + (lane & 7) + (lane >> 4 & 1) * 8, upper = lane >> 3 & 1;
-      unsigned z_high[E::steps][4];
-#pragma unroll
-      for (int k = 0; k < E::steps; ++k) {
-        const std::uint32_t at = base + column * E::line + ((k * 2 + upper) ^ (column & 7)) * 16;
-        unsigned z_low[4];
-        arch::load_matrix<false>(z_high[k], at);
-        arch::load_matrix<false>(z_low, at + E::part);
-#pragma unroll
-        for (int j = 0; j < 2; ++j) arch::Mma<half>::add(scores[n + j], high[k], z_low[2 * j], z_low[2 * j + 1]);
-#pragma unroll
-        for (int j = 0; j < 2; ++j) arch::Mma<half>::add(scores[n + j], low[k], z_high[k][2 * j], z_high[k][2 * j + 1]);
-      }
-#pragma unroll
-      for (int k = 0; k < E::steps; ++k)
-#pragma unroll
-        for (int j = 0; j < 2; ++j) arch::Mma<half>::add(scores[n + j], high[k], z_high[k][2 * j], z_high[k][2 * j + 1]);
-    }
-
-    // Scores, and which of them lose too many digits.
-    unsigned lost = 0;
-#pragma unroll
-    for (int j = 0; j < groups; ++j)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float* const record = records + (j * 8 + lane % 4 * 2 + i % 2) * words;
-        float& score = scores[j][i];
-        lost |= static_cast<unsigned>(!(math::fma(score, g.guard, record[1]) <= limit[i / 2])) << (j * 4 + i);
-        score = math::add(math::fma(score, g.of_products, record[0]), own[i / 2]);
-      }
-    if (__any_sync(~0u, lost != 0)) {
-#pragma unroll
-      for (int j = 0; j < groups; ++j)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) copies[j * 4 + i] = scores[j][i];
-#pragma unroll 1
-      for (unsigned left = lost; left != 0; left &= left - 1) {
-        const int at = __ffs(static_cast<int>(left)) - 1, i = at % 4;
-        const int column = at / 4 * 8 + lane % 4 * 2 + i % 2;
-        const std::int64_t m = row_of(i / 2), n = g.first_column + std::int64_t{tile} * E::columns + column;
-        if (m >= call.m) continue;
-        if (n >= call.n) {
-          copies[at] = least;
-          continue;
-        }
-        float score = direct_score(call, m, n);
-        if constexpr (softmax) {
-          const double own_bias = call.has_bias ? call.bias.at<double>(0, 0, n) * call.bias_factor : 0.;
-          score = math::add(score, static_cast<float>(own_bias + call.added));
-        }
-        copies[at] = score;
-      }
-#pragma unroll
-      for (int j = 0; j < groups; ++j)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) scores[j][i] = copies[j * 4 + i];
-    }
+    multiply_points(scores, own, base, lane);
+    finish_scores<softmax, words>(g, scores, own, records, copies, row_of(0),
+                                  g.first_column + std::int64_t{tile} * E::columns, lane);
 
     if constexpr (softmax) {
 #pragma unroll

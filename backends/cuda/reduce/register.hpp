@@ -17,6 +17,7 @@ namespace rigel::backends::points {
 void add_weighted_sums(Registry<Reduction>& registry);
 void add_softmax(Registry<Reduction>& registry);
 void add_expanded(Registry<Reduction>& registry);
+void add_wide_sums(Registry<Reduction>& registry);
 
 }  // namespace rigel::backends::points
 
