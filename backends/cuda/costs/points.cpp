@@ -62,7 +62,7 @@ std::pair<Cut, double> choose(const Reduction& p, const Call& call) {
 
 // Products of halves, and of what follows them half overlapped.
 double expanded_seconds(const Reduction& p, const ExpandedCall& call) {
-  constexpr double rate = 0.75, overlapped = 0.5, alone = 0.5;
+  constexpr double rate = 0.62, overlapped = 0.5, alone = 0.5;
   const Card& card = card_of(p.execution);
   const double scores = static_cast<double>(call.rows) * call.columns,
                multiprocessors = std::max(p.execution.multiprocessors, 1);

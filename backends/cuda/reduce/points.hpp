@@ -17,7 +17,7 @@ enum class Of : std::uint8_t { square, root };
 
 /// Threads of a block, rows of each, columns of a tile, and those that are added in float.
 inline constexpr int threads = 128, rows_of_thread = 4, rows_of_block = threads * rows_of_thread, tile_columns = threads,
-                     chunk_columns = 32;
+                     chunk_columns = 64;
 
 /// Elements of a matrix of points, f32, f16 or bf16, as floats.
 struct Coordinates {
