@@ -13,6 +13,11 @@ void register_cuda(Registry<Reduction>& registry) {
   mma::add_nearest_floats(registry);
   mma::add_nearest_halves(registry);
   mma::add_nearest_bfloat16s(registry);
+  points::add_weighted_sums(registry);
+  points::add_softmax(registry);
+  points::add_expanded(registry);
+  points::add_wide_sums(registry);
+  best::add(registry);
 }
 
 }  // namespace rigel::backends

@@ -36,7 +36,7 @@ struct largest {
 struct sum {
   static constexpr Reducer kind = Reducer::sum;
 };
-/// log Σ_n exp(s(n)), in double and relative to the maximum, so that nothing overflows. Of no scores, and of −∞ alone: −∞.
+/// log Σ_n exp(s(n)), relative to the maximum, so that nothing overflows; docs/numerics.md. Of no scores, and of −∞ alone: −∞.
 struct log_sum_exp {
   static constexpr Reducer kind = Reducer::log_sum_exp;
 };

@@ -68,10 +68,6 @@ constexpr Accuracy chain = {2, 1};
 // Whether the semiring's own sums round so, as far as is known: minima, for example, do not.
 bool sums_round(const KernelInfo& info) { return info.facts && !info.facts->exact && !info.facts->selective; }
 
-// The largest error of each result, relative to that result, that automatic takes for floats: that of a guarded squared distance,
-// twice that of the distance.
-constexpr double largest_relative_error = 336 * 0x1p-24;
-
 enum class Admission { no, as_defined, by_option, by_bound, by_relative_error };
 
 // Whether options.precision admits a kernel, and by which rule.
@@ -82,7 +78,7 @@ Admission admission_of(const KernelInfo& info, const Contraction& p) {
   if (sums_round(info) && info.accuracy.of(p.k) <= chain.of(p.k) && info.accuracy.of(p.k) > 0) return Admission::by_bound;
   // What C held before may cancel with a result.
   if (p.accumulator == Scalar::f32 && !p.accumulate && info.relative_error > 0 &&
-      info.relative_error <= largest_relative_error)
+      info.relative_error <= detail::largest_relative_error)
     return Admission::by_relative_error;
   return Admission::no;
 }

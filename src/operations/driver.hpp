@@ -17,6 +17,10 @@
 
 namespace rigel::detail {
 
+/// The largest error of each result, relative to that result, that automatic takes for floats: that of a guarded squared distance,
+/// twice that of the distance.
+inline constexpr double largest_relative_error = 336 * 0x1p-24;
+
 /// Bytes of scratch memory of the kernel that a problem gets whose operands are not placed yet: unchecked.
 std::size_t workspace_of(const Contraction& problem);
 /// The same of one kernel.

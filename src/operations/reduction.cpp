@@ -208,7 +208,9 @@ void Reduction::check() const {
 }
 
 Decline Reduction::admits(const KernelInfo& info) const {
-  return info.precision <= std::max(precision, Precision::accumulator) ? Decline::none : Decline::precision;
+  if (info.precision <= std::max(precision, Precision::accumulator)) return Decline::none;
+  const bool is_guarded = info.relative_error > 0 && info.relative_error <= detail::largest_relative_error;
+  return precision == Precision::automatic && is_guarded ? Decline::none : Decline::precision;
 }
 std::string Reduction::why_not(Decline, const KernelInfo& info) const {
   return std::string("rounds terms (precision ") + rigel::name(info.precision) + "), which options.precision does not allow";

@@ -10,3 +10,20 @@ template <class List>
 void add(Registry<Reduction>& registry);
 
 }  // namespace rigel::backends::reduce
+
+namespace rigel::backends::points {
+
+/// cuda.points.*: weighted sums, softmax and log-sum-exp of Euclidean distances in few dimensions.
+void add_weighted_sums(Registry<Reduction>& registry);
+void add_softmax(Registry<Reduction>& registry);
+void add_expanded(Registry<Reduction>& registry);
+void add_wide_sums(Registry<Reduction>& registry);
+
+}  // namespace rigel::backends::points
+
+namespace rigel::backends::best {
+
+/// cuda.best: the k smallest sums of absolute differences.
+void add(Registry<Reduction>& registry);
+
+}  // namespace rigel::backends::best

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// cuda.best: which calls of reduce() it takes, and its launch.
+#include <rigel/backends/cuda/reduce/best.hpp>
+
+#include <rigel/backends/cuda/costs/best.hpp>
+#include <rigel/backends/cuda/reduce/register.hpp>
+#include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/detail/kernel.hpp>
+
+#include <string>
+
+namespace rigel::backends::best {
+namespace {
+
+int bytes_of(const Reduction& p) { return Layout::of(static_cast<int>(p.scores.k), static_cast<int>(p.count)).bytes; }
+
+Status supports(const Kernel<Reduction>&, const Reduction& p) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - columns;
+  const Contraction& q = p.scores;
+  if (p.reducer != Reducer::smallest) return {Decline::other, std::string("has no ") + name(p.reducer)};
+  if (p.count > most_results) return {Decline::extents, "finds the " + std::to_string(most_results) + " smallest at most"};
+  if (!q.program || !q.program->empty()) return {Decline::epilogue, "takes scores as they are"};
+  if (!q.kernel.empty())
+    return {Decline::name, "computes its scores itself, the call names '" + std::string(q.kernel) + "' for them"};
+  if (q.c.type != Scalar::f32) return {Decline::result, "computes scores of f32"};
+  if (q.batch != 1) return {Decline::batches, "takes single matrices"};
+  if (q.k < 1 || q.k > most_numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(most_numbers)};
+  if (q.n < 1 || q.n > most || q.m > most)
+    return {Decline::extents, "takes up to 2^31 - 257 rows, and as many columns, but at least one"};
+  if (const int bytes = bytes_of(p); bytes > p.execution.shared_memory)
+    return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
+  return {};
+}
+
+double cost(const Kernel<Reduction>&, const Reduction& p, Plan&) {
+  return costs::seconds(p, {.rows = rows, .columns = columns, .depth = depth});
+}
+
+void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const Workspace&) {
+  const Contraction& q = p.scores;
+  Call g{};
+  g.x = static_cast<const float*>(q.a.data);
+  g.z = static_cast<const float*>(q.b.data);
+  g.x_row = q.a.row_stride;
+  g.x_number = q.a.column_stride;
+  g.z_row = q.b.column_stride;
+  g.z_number = q.b.row_stride;
+  g.m = static_cast<std::int32_t>(q.m);
+  g.n = static_cast<std::int32_t>(q.n);
+  g.k = static_cast<std::int32_t>(q.k);
+  g.count = static_cast<std::int32_t>(p.count);
+  g.in_fours = q.k % depth == 0 && g.z_number == 1 && g.z_row % 4 == 0 && reinterpret_cast<std::uintptr_t>(g.z) % 16 == 0;
+  g.exclude_self = p.exclude_self;
+  g.outputs = detail::ReducedOutputs::of(p);
+  const cuda::CurrentDevice current(p.execution.device);
+  const auto function = reinterpret_cast<const void*>(&find_best<0>);
+  static cuda::LaunchFacts facts;
+  const int most_bytes = Layout::of(most_numbers, most_results).bytes;
+  facts.find(function, std::min(most_bytes, p.execution.shared_memory), p.execution.device, kernel.info.name);
+  void* list[] = {&g};
+  cuda::launch(function, static_cast<unsigned>((q.m + rows - 1) / rows), threads, bytes_of(p), list,
+               static_cast<cudaStream_t>(p.execution.stream), false, kernel.info.name);
+}
+
+}  // namespace
+
+void add(Registry<Reduction>& registry) {
+  Kernel<Reduction> k;
+  k.info = detail::info_of<l1<float>>("cuda.best", "", "", bit(Space::cuda));
+  k.info.tile = {rows, columns, depth};
+  k.info.threads = threads;
+  k.info.min_compute_capability = 80;
+  k.info.promises = Promise::repeatable | Promise::batch_invariant | Promise::reference_bits;
+  k.info.accuracy = detail::chain_accuracy<l1<float>>();
+  k.info.raw_launch = true;
+  k.supports = supports;
+  k.cost = cost;
+  k.run = run;
+  registry.add(k);
+}
+
+}  // namespace rigel::backends::best
