@@ -39,10 +39,6 @@ struct OuterProduct {
   Right v;
 };
 
-/// Stands for a gradient that a call does not want.
-struct NoGradient {};
-inline constexpr NoGradient no_gradient;
-
 namespace detail {
 
 template <class G>
@@ -51,8 +47,6 @@ template <class Left, class Right>
 inline constexpr bool is_outer_product<OuterProduct<Left, Right>> = true;
 template <class G>
 concept UpstreamGradient = MatrixArgument<G> || is_outer_product<G>;
-template <class D>
-inline constexpr bool is_absent = std::is_same_v<D, NoGradient>;
 template <class D>
 concept HyperparameterGradients = !std::is_same_v<D, KernelMatrixGradientOptions>;
 
