@@ -131,8 +131,8 @@ auto with_backward_parts(const Exec& exec, const S& semiring, ContractBackward c
       throw Error(Code::invalid_argument,
                   std::string(function) + ": p is " + std::to_string(p) + ", expected a finite number above 0");
     call.factor = p;
-    const Kokkos::View<T****, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged> out(nullptr, 0, 0, 0,
-                                                                                                             0);
+    const Kokkos::View<T****, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged> out(nullptr, 0, 0,
+                                                                                                             0, 0);
     return with_gradient_of<Exec, T>(p, 0, 0, [&](const auto& functor) {
       call.differences = gradient_on(exec, functor, pattern, pattern, pattern, pattern, out,
                                      GradientOptions{.require = options.require | Promise::repeatable,
@@ -217,9 +217,8 @@ auto with_contract_backward(const Exec& exec, const S& semiring, const A& a, con
 template <class Exec, class S, class A, class B, class C, class DC, class DA, class DB>
 void contract_backward(const Exec& exec, const S& semiring, const A& a, const B& b, const C& c, const DC& dc, const DA& da,
                        const DB& db, const ContractBackwardOptions& options = {}) {
-  detail::with_contract_backward(exec, semiring, a, b, c, dc, da, db, options, [](const detail::ContractBackward& call) {
-    detail::run_contract_backward(call);
-  });
+  detail::with_contract_backward(exec, semiring, a, b, c, dc, da, db, options,
+                                 [](const detail::ContractBackward& call) { detail::run_contract_backward(call); });
 }
 
 /// Bytes of workspace that the same call needs.

@@ -84,12 +84,13 @@ struct BackwardPasses {
 struct ContractBackward {
   Call call;
   BackwardRule rule = BackwardRule::products;
-  std::optional<Contraction> products;    // plus_times of the type in which the call computes
-  std::optional<Contraction> winners;     // with_argument, whose epilogue makes the winning k of each result, −1 of the identity
+  std::optional<Contraction> products;  // plus_times of the type in which the call computes
+  std::optional<Contraction>
+      winners;  // with_argument, whose epilogue makes the winning k of each result, −1 of the identity
   std::optional<Gradient> differences;
-  double factor = 1;                      // of differences
+  double factor = 1;  // of differences
   WinnerSlope slope = WinnerSlope::one;
-  Scalar computed = Scalar::f32;          // f32 or f64: sums of winners, exponentials and differences
+  Scalar computed = Scalar::f32;  // f32 or f64: sums of winners, exponentials and differences
   Operand a, b, c, dc;
   std::optional<Operand> da, db;
   bool accumulate = false;

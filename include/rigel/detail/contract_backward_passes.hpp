@@ -90,12 +90,11 @@ struct ScatterWinners {
     if constexpr (runs_on_host<Exec>) {
       const std::int64_t height = winners.column == 1 || rows == 1 ? 1 : 16, blocks = (rows + height - 1) / height;
       const ScatterWinners self = *this;
-      Kokkos::parallel_for(
-          label, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, batches * blocks),
-          [self, height, blocks](std::int64_t item) {
-            const std::int64_t l = item / blocks, first = (item - l * blocks) * height;
-            self.add_rows(l, first, std::min(first + height, self.rows));
-          });
+      Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, batches * blocks),
+                           [self, height, blocks](std::int64_t item) {
+                             const std::int64_t l = item / blocks, first = (item - l * blocks) * height;
+                             self.add_rows(l, first, std::min(first + height, self.rows));
+                           });
     } else {
       const std::int64_t teams = batches * ((rows + block - 1) / block);
       if (teams == 0) return;
@@ -108,7 +107,8 @@ struct ScatterWinners {
   }
 
   RIGEL_MEMBER void operator()(const Team& team) const {
-    auto* const k_of = static_cast<std::int32_t*>(team.team_scratch(0).get_shmem_aligned(block * pitch * sizeof(std::int32_t), 16));
+    auto* const k_of =
+        static_cast<std::int32_t*>(team.team_scratch(0).get_shmem_aligned(block * pitch * sizeof(std::int32_t), 16));
     auto* const g_of = static_cast<T*>(team.team_scratch(0).get_shmem_aligned(block * pitch * sizeof(T), 16));
     const int rank = team.team_rank(), row = rank / classes, own = rank % classes;
     const bool along = winners.column <= winners.row;
@@ -205,8 +205,8 @@ struct FiniteMaxima {
       const int block = along() ? 16 : 32;
       const std::int64_t teams = batches * ((rows + block - 1) / block);
       if (teams == 0) return;
-      Kokkos::TeamPolicy<Exec> policy(
-          exec, static_cast<int>(std::min<std::int64_t>(teams, std::numeric_limits<int>::max())), threads);
+      Kokkos::TeamPolicy<Exec> policy(exec, static_cast<int>(std::min<std::int64_t>(teams, std::numeric_limits<int>::max())),
+                                      threads);
       policy.set_scratch_size(0, Kokkos::PerTeam(scratch));
       Kokkos::parallel_for(label, by_argument(policy), *this);
     }
@@ -352,10 +352,8 @@ void scatter_winners(const Exec& exec, const ScatterPass& pass) {
 template <class Spaces>
 BackwardPasses backward_passes() {
   return {
-      .copy =
-          [](const Execution& e, const CopyPass& pass) {
-            with_instance(Spaces{}, e, [&](const auto& exec) { copy_numbers(exec, pass); });
-          },
+      .copy = [](const Execution& e,
+                 const CopyPass& pass) { with_instance(Spaces{}, e, [&](const auto& exec) { copy_numbers(exec, pass); }); },
       .scatter =
           [](const Execution& e, Scalar type, const ScatterPass& pass) {
             with_instance(Spaces{}, e, [&]<class Exec>(const Exec& exec) {
