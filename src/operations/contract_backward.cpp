@@ -19,11 +19,6 @@ namespace {
 
 constexpr std::uintptr_t nominal_address = workspace_alignment;  // stands in for memory that is aligned as workspaces are
 
-Operand transpose(Operand o) {
-  std::swap(o.rows, o.columns);
-  std::swap(o.row_stride, o.column_stride);
-  return o;
-}
 // One batch of an operand, or what serves all.
 Operand batch_of(Operand o, std::int64_t l) {
   if (o.batches == 1) return o;
@@ -359,32 +354,11 @@ class Driver {
     p.workspace = inner_;
   }
   Contraction product(const Operand& a, const Operand& b, const Operand& c, bool accumulate) const {
-    Contraction p = *call_.products;
-    p.a = a;
-    p.b = b;
-    p.c = c;
-    p.accumulate = accumulate;
-    set_extents(p);
-    return p;
+    return weighted_product(*call_.products, a, b, c, accumulate, inner_);
   }
-  // Out(0,k,i) = Σ_j factor·weights(i,j)·f(own(i,k) − others(k,j))
   Gradient differences(const Operand& weights, const Operand& others, const Operand& own, const Operand& out,
                        bool accumulate) const {
-    Gradient p = *call_.differences;
-    p.a = transpose(weights);
-    p.b = others;
-    p.c = factors_;
-    p.c.columns = weights.columns;
-    p.d = transpose(own);
-    p.out = transpose(out);
-    p.batch = out.batches;
-    p.outputs = 1;
-    p.n = p.out.rows;
-    p.m = p.out.columns;
-    p.k = weights.columns;
-    p.accumulate = accumulate;
-    p.workspace = inner_;
-    return p;
+    return sum_of_differences(*call_.differences, weights, transpose(others), own, out, factors_, accumulate, inner_);
   }
 
   ContractBackward call_;
