@@ -20,10 +20,12 @@ namespace rigel {
 struct ContractBackwardOptions {
   bool accumulate = false;  // adds to what is in dA and dB
   Batch batch = Batch::first;
-  Promise require = Promise::none;             // of products and sums of differences, which are repeatable in any case
-  Precision precision = Precision::automatic;  // of them, as in contract() and cdist_gradient()
-  bool may_cancel = false;                     // l2_squared, and lp with p = 2: as in cdist_gradient()
-  Workspace workspace = {};                    // contract_backward_workspace_size() bytes; else from Rigel's pool
+  Promise require = Promise::none;  // of products and sums of differences, which are repeatable in any case
+  Precision precision =
+      Precision::automatic;  // of them, as in contract() and cdist_gradient(); log_plus of floats: `automatic` also
+                             // admits products of doubles
+  bool may_cancel = false;   // l2_squared, and lp with p = 2: as in cdist_gradient()
+  Workspace workspace = {};  // contract_backward_workspace_size() bytes; else from Rigel's pool
 };
 
 namespace detail {
@@ -83,6 +85,17 @@ struct WinningIndex {
   }
 };
 
+// use(pattern) with the problem whose results are the winning k.
+template <class Exec, class S, class Use>
+auto with_winners(const Exec& exec, const S& semiring, const char* function, const Use& use) {
+  using Pattern =
+      Kokkos::View<typename S::element***, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged>;
+  const Operand empty = operand_of(Pattern(nullptr, 0, 0, 0), Batch::first, "");
+  const with_argument<S> winners{semiring};
+  const WinningIndex<S> index;
+  return use(contraction_on<std::int32_t>(exec, winners, empty, empty, empty, index, {}, ContractOptions{}, function));
+}
+
 // What a call reads or writes: checked when it is compiled.
 template <class Exec, class E, class View>
 constexpr void check_backward_view() {
@@ -118,13 +131,16 @@ auto with_backward_parts(const Exec& exec, const S& semiring, ContractBackward c
     const plus_times<E> products;
     const epilogue::Program none;
     call.products = contraction_on<T>(exec, products, empty, empty, empty, none, {}, of_products, function);
+    const plus_times<double> of_doubles;
+    if constexpr (rule == BackwardRule::exponentials && std::is_same_v<T, float>)
+      call.wide_products = contraction_on<double>(exec, of_doubles, empty, empty, empty, none, {}, of_products, function);
     return use(call);
   } else if constexpr (rule == BackwardRule::winners) {
-    const with_argument<S> winners{semiring};
-    const WinningIndex<S> index;
     call.slope = Backward<S>::slope;
-    call.winners = contraction_on<std::int32_t>(exec, winners, empty, empty, empty, index, {}, ContractOptions{}, function);
-    return use(call);
+    return with_winners(exec, semiring, function, [&](const Contraction& winners) {
+      call.winners = winners;
+      return use(call);
+    });
   } else {
     const double p = Backward<S>::power(semiring);
     if (!(p > 0 && std::isfinite(p)))
@@ -190,7 +206,8 @@ auto with_contract_backward(const Exec& exec, const S& semiring, const A& a, con
 /// semiring  of floating-point numbers, with t = A(m,k) − B(k,n):
 ///           plus_times    dA = dC·Bᵀ, dB = Aᵀ·dC
 ///           log_plus      Σ_n dC(m,n)·exp(A(m,k) + B(k,n) − C(m,n)), as products of exponentials relative to maxima of rows of A and columns of
-///                         B; elements of C far below these are summed term by term, so that nothing overflows
+///                         B, of doubles where these are fast; elements of C far below these maxima are summed term by term, so that nothing
+///                         overflows
 ///           min_plus, max_plus, max_min, min_max, max_times, min_times, linf   the k that won, the smallest one of a tie, has the derivative
 ///                         of A(m,k) ⊗ B(k,n), all others 0. max_min and min_max: 1 for the factor that ⊗ took, for A if both are equal
 ///           l1, l2_squared, lp   Σ_n dC(m,n)·p·sign(t)·|t|^(p−1), a term being 0 if t = 0 (or, unless p = 1, dC = 0)

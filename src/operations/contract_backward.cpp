@@ -73,6 +73,7 @@ class Driver {
     check();
     if (!call_.passes.copy) call_.passes = backward_passes<compiled_spaces>();
     place(nominal_address);
+    if (call_.wide_products && call_.call.precision == Precision::automatic && !is_empty()) choose_type();
   }
 
   std::size_t bytes() {
@@ -124,7 +125,7 @@ class Driver {
     require_extent(call_.call, dc, "columns", dc.columns, b.columns, b);
     require_batches(call_.call, a, dc);
     require_batches(call_.call, b, dc);
-    require_shape(call_.c, dc.rows, dc.columns, dc.batches, "M x N", dc);
+    if (call_.c.size > 0) require_shape(call_.c, dc.rows, dc.columns, dc.batches, "M x N", dc);
     std::vector<const Operand*> inputs = {&a, &b, &dc}, results;
     if (call_.rule == BackwardRule::exponentials) inputs.push_back(&call_.c);
     if (call_.da) {
@@ -166,14 +167,28 @@ class Driver {
   Operand widened(const Operand& o) {
     return o.type == factor_type() ? o : placed(factor_type(), o.batches, o.rows, o.columns, o.argument);
   }
-  // The type of the operands of products and sums of differences.
-  Scalar factor_type() const { return call_.products ? call_.products->element : call_.computed; }
+  // The type of the operands of products, sums of differences, and winners.
+  Scalar factor_type() const {
+    return call_.products ? call_.products->element : call_.winners ? call_.winners->element : call_.computed;
+  }
   // Where the sums of a result go: into itself, unless they would be rounded to 16 bits on the way.
   Operand sums_of(const Operand& result) {
     const bool adds = call_.rule == BackwardRule::differences || call_.rule == BackwardRule::winners ||
                       (result.batches == 1 && batches_ > 1);
     if (!adds || result.type == call_.computed) return result;
     return placed(call_.computed, result.batches, result.rows, result.columns, result.argument);
+  }
+
+  // A part of the marks: numbers for each batch.
+  Operand marks(std::int64_t first, std::int64_t count) const {
+    Operand o = rejected_;
+    o.data = static_cast<float*>(rejected_.data) + first;
+    o.batches = batches_;
+    o.rows = count;
+    o.columns = 1;
+    o.batch_stride = batches_ == 1 ? 0 : count;
+    o.row_stride = 1;
+    return o;
   }
 
   void place(std::uintptr_t base) {
@@ -199,20 +214,53 @@ class Driver {
         dc_ = widened(dc);
         factors_ = placed(call_.computed, 1, 1, std::max(dc.rows, dc.columns), "the factor");
         break;
-      case BackwardRule::winners: winners_ = placed(Scalar::i32, batches_, dc.rows, dc.columns, "the winning k"); break;
+      case BackwardRule::winners:
+        a_ = widened(a);
+        b_ = widened(b);
+        dc_ = dc;
+        winners_ = placed(Scalar::i32, batches_, dc.rows, dc.columns, "the winning k");
+        break;
       case BackwardRule::exponentials:
         weights_ = placed(call_.computed, batches_, dc.rows, dc.columns, "weights");
         if (call_.db) exp_a_ = placed(call_.computed, a.batches, a.rows, a.columns, "exponentials of A");
         if (call_.da) exp_b_ = placed(call_.computed, b.batches, b.rows, b.columns, "exponentials of B");
         maxima_a_ = placed(Scalar::f64, a.batches, a.rows, 1, "maxima");
         maxima_b_ = placed(Scalar::f64, b.batches, b.columns, 1, "maxima");
-        rejected_a_ = placed(Scalar::f32, batches_, a.rows, 1, "marks");
-        rejected_b_ = placed(Scalar::f32, batches_, b.columns, 1, "marks");
+        rejected_ = placed(Scalar::f32, 1, 1, batches_ * (a.rows + b.columns), "marks");
+        rejected_a_ = marks(0, a.rows);
+        rejected_b_ = marks(batches_ * a.rows, b.columns);
         exp_sums_ = placed(call_.computed, 1, 1, largest_sums(), "sums");
         break;
     }
     own_bytes_ = next_ - base;
     inner_.data = reinterpret_cast<void*>(next_);
+  }
+
+  // Exponentials of floats are multiplied in double if that takes at most four times as long: of terms that lie far apart, fewer are then
+  // summed one by one.
+  void choose_type() {
+    const ContractBackward of_floats = call_;
+    const double seconds = seconds_of_product();
+    call_.products = call_.wide_products;
+    call_.computed = Scalar::f64;
+    place(nominal_address);
+    if (seconds_of_product() <= 4 * seconds) return;
+    call_ = of_floats;
+    place(nominal_address);
+  }
+  double seconds_of_product() const {
+    const Contraction p = call_.da ? product(weights_, transpose(exp_b_), found_of(*call_.da, batches_), false)
+                                   : product(transpose(exp_a_), weights_, found_of(*call_.db, batches_), false);
+    return p.is_empty() ? 0 : predicted_seconds(select(p), p);
+  }
+  // The sums of exponentials of a result, or of one of its batches.
+  Operand found_of(const Operand& result, std::int64_t batches) const {
+    Operand found = exp_sums_;
+    const Operand like{.type = found.type, .size = found.size, .batches = result.batches == batches_ ? batches : 1};
+    place_matrices(found, reinterpret_cast<std::uintptr_t>(exp_sums_.data), like, result.rows, result.columns,
+                   (result.columns + 31) / 32 * 32, true);
+    found.argument = result.argument;
+    return found;
   }
 
   // ---- steps ---------------------------------------------------------------------------------------------------------
@@ -221,7 +269,10 @@ class Driver {
     switch (call_.rule) {
       case BackwardRule::products:
       case BackwardRule::differences: widen(steps); break;
-      case BackwardRule::winners: find_winners(steps); break;
+      case BackwardRule::winners:
+        widen(steps);
+        find_winners(steps);
+        break;
       case BackwardRule::exponentials: exponentiate(steps); break;
     }
     if (call_.da) add_up(steps, *call_.da, sums_of_a_, true);
@@ -277,11 +328,7 @@ class Driver {
                                 .accumulate = accumulate});
         break;
       case BackwardRule::exponentials: {
-        Operand found = exp_sums_;
-        const Operand like{.type = found.type, .size = found.size, .batches = l < 0 ? batches_ : 1};
-        place_matrices(found, reinterpret_cast<std::uintptr_t>(exp_sums_.data), like, sums.rows, sums.columns,
-                       (sums.columns + 31) / 32 * 32, true);
-        found.argument = sums.argument;
+        const Operand found = found_of(sums, l < 0 ? batches_ : 1);
         steps.problem(of_a ? product(part(weights_), transpose(part(exp_b_)), found, false)
                            : product(transpose(part(exp_a_)), part(weights_), found, false));
         if (steps.runs())
@@ -315,8 +362,8 @@ class Driver {
 
   void find_winners(Steps& steps) {
     Contraction p = *call_.winners;
-    p.a = call_.a;
-    p.b = call_.b;
+    p.a = a_;
+    p.b = b_;
     p.c = winners_;
     set_extents(p);
     if (!p.is_empty()) steps.problem(p);
@@ -327,8 +374,7 @@ class Driver {
     const Execution& execution = call_.call.execution;
     const Operand b = transpose(call_.b);
     // Marks are of all batches, maxima of those that a factor has.
-    call_.passes.copy(execution, {.to = rejected_a_, .from = {}});
-    call_.passes.copy(execution, {.to = rejected_b_, .from = {}});
+    if (has_elements(rejected_)) call_.passes.copy(execution, {.to = rejected_, .from = {}});
     call_.passes.maxima(execution, {.x = call_.a, .maxima = maxima_a_});
     call_.passes.maxima(execution, {.x = b, .maxima = maxima_b_});
     if (call_.db) call_.passes.exponentials(execution, call_.computed, {.x = call_.a, .maxima = maxima_a_, .to = exp_a_});
@@ -364,7 +410,7 @@ class Driver {
   ContractBackward call_;
   Workspace given_, inner_;
   std::int64_t batches_ = 1;
-  Operand a_, b_, dc_, factors_, winners_, weights_, exp_a_, exp_b_, exp_sums_, maxima_a_, maxima_b_, rejected_a_,
+  Operand a_, b_, dc_, factors_, winners_, weights_, exp_a_, exp_b_, exp_sums_, maxima_a_, maxima_b_, rejected_, rejected_a_,
       rejected_b_, sums_of_a_, sums_of_b_;
   std::uintptr_t next_ = 0;
   std::size_t own_bytes_ = 0;

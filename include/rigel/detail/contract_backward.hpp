@@ -84,9 +84,10 @@ struct BackwardPasses {
 struct ContractBackward {
   Call call;
   BackwardRule rule = BackwardRule::products;
-  std::optional<Contraction> products;  // plus_times of the type in which the call computes
-  std::optional<Contraction>
-      winners;  // with_argument, whose epilogue makes the winning k of each result, −1 of the identity
+  // plus_times of the type in which the call computes; and of double, for exponentials of floats where double is fast.
+  std::optional<Contraction> products, wide_products;
+  // with_argument, whose epilogue makes the winning k of each result, −1 of the identity.
+  std::optional<Contraction> winners;
   std::optional<Gradient> differences;
   double factor = 1;  // of differences
   WinnerSlope slope = WinnerSlope::one;

@@ -290,12 +290,12 @@ void exponential_weights(const Exec& exec, const ExponentialWeightsPass& pass) {
       });
 }
 
-/// g·exp(x + y − c); 0 if the exponential is 0, whatever g is.
+/// g·exp(x + y − c); 0 if the exponential is 0, whatever g is. Most terms are such where they lie far apart.
 RIGEL_FUNCTION double exponential_term(double x, double y, double c, double g) {
+  constexpr double least = -746;  // double rounds exponentials of smaller numbers to 0
   const double sum = x + y;
-  if (sum == -std::numeric_limits<double>::infinity()) return 0;
-  const double weight = Kokkos::exp(sum - c);
-  return weight == 0 ? 0 : g * weight;
+  if (sum - c < least || sum == -std::numeric_limits<double>::infinity()) return 0;
+  return g * Kokkos::exp(sum - c);
 }
 
 template <class Exec, class T>
