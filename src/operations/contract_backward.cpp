@@ -249,8 +249,11 @@ class Driver {
     place(nominal_address);
   }
   double seconds_of_product() const {
-    const Contraction p = call_.da ? product(weights_, transpose(exp_b_), found_of(*call_.da, batches_), false)
-                                   : product(transpose(exp_a_), weights_, found_of(*call_.db, batches_), false);
+    Contraction p;
+    if (call_.da)
+      p = product(weights_, transpose(exp_b_), found_of(*call_.da, batches_), false);
+    else if (call_.db)
+      p = product(transpose(exp_a_), weights_, found_of(*call_.db, batches_), false);
     return p.is_empty() ? 0 : predicted_seconds(select(p), p);
   }
   // The sums of exponentials of a result, or of one of its batches.
@@ -361,6 +364,7 @@ class Driver {
   }
 
   void find_winners(Steps& steps) {
+    if (!call_.winners) return;
     Contraction p = *call_.winners;
     p.a = a_;
     p.b = b_;
@@ -400,11 +404,12 @@ class Driver {
     p.workspace = inner_;
   }
   Contraction product(const Operand& a, const Operand& b, const Operand& c, bool accumulate) const {
-    return weighted_product(*call_.products, a, b, c, accumulate, inner_);
+    return weighted_product(call_.products.value_or(Contraction{}), a, b, c, accumulate, inner_);
   }
   Gradient differences(const Operand& weights, const Operand& others, const Operand& own, const Operand& out,
                        bool accumulate) const {
-    return sum_of_differences(*call_.differences, weights, transpose(others), own, out, factors_, accumulate, inner_);
+    return sum_of_differences(call_.differences.value_or(Gradient{}), weights, transpose(others), own, out, factors_,
+                              accumulate, inner_);
   }
 
   ContractBackward call_;

@@ -194,6 +194,7 @@ static void torch_values(rigel_handle* handle) {
   CHECK(are(&dx, softmax_x, error) && are(&dz, softmax_z, error) && are(&dv, softmax_v, error));
   CHECK(are(&dcolumns, softmax_c, error) && are(&wanted.matrix, softmax_scale, error));
   args.options.workspace = NULL;
+  args.options.workspace_bytes = 0;
   OK(rigel_logsumexp_gradient_workspace_size(handle, &args, &x, &z, &sums, &dx, &dz, &bytes));
   OK(rigel_logsumexp_gradient(handle, &args, &x, &z, &sums, &dx, &dz));
   OK(rigel_synchronize(handle));

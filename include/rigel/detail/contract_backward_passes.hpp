@@ -290,13 +290,8 @@ void exponential_weights(const Exec& exec, const ExponentialWeightsPass& pass) {
       });
 }
 
-/// g·exp(x + y − c); 0 if the exponential is 0, whatever g is. Most terms are such where they lie far apart.
-RIGEL_FUNCTION double exponential_term(double x, double y, double c, double g) {
-  constexpr double least = -746;  // double rounds exponentials of smaller numbers to 0
-  const double sum = x + y;
-  if (sum - c < least || sum == -std::numeric_limits<double>::infinity()) return 0;
-  return g * Kokkos::exp(sum - c);
-}
+/// Exponentials of smaller numbers are 0.
+inline constexpr double least_exponent = -745.133;
 
 template <class Exec, class T>
 void exponential_result(const Exec& exec, const ExponentialResultPass& pass) {
@@ -311,12 +306,15 @@ void exponential_result(const Exec& exec, const ExponentialResultPass& pass) {
       KOKKOS_LAMBDA(const std::int64_t l, const std::int64_t i, const std::int64_t k) {
         const double value = x.at(l, i, k), maximum = of_rows.at(l, i, 0);
         double sum = is_number(value) ? Kokkos::exp(value - maximum) * static_cast<double>(sums.at(l, i, k)) : 0;
-        if (rejected.at(l, i, 0) != 0)
-          for (std::int64_t j = 0; j < columns; ++j) {
-            const double gradient = g.at(l, i, j), of = c.at(l, i, j);
-            if (exponential_case<T>(gradient, of, maximum + of_columns.at(l, j, 0) - of) == ExponentialCase::terms)
-              sum += exponential_term(value, y.at(l, k, j), of, gradient);
-          }
+        const std::int64_t count = rejected.at(l, i, 0) != 0 ? columns : 0;
+        for (std::int64_t j = 0; j < count; ++j) {
+          const double of = c.at(l, i, j), terms = value + y.at(l, k, j), exponent = terms - of;
+          // Most exponentials are 0 if terms lie far apart, and then so is the term, whatever g is. Those that −∞ makes 0 are likewise.
+          if (exponent < least_exponent || terms == -std::numeric_limits<double>::infinity()) continue;
+          const double gradient = g.at(l, i, j);
+          if (exponential_case<T>(gradient, of, maximum + of_columns.at(l, j, 0) - of) == ExponentialCase::terms)
+            sum += gradient * Kokkos::exp(exponent);
+        }
         to.set(l, i, k, accumulate ? to.at(l, i, k) + sum : sum);
       });
 }
