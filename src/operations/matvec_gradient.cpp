@@ -240,7 +240,7 @@ class Driver {
                   const Problem& problem) const {
     if (call_.of.of_distance)
       problem(sum_of_differences(*call_.of.of_distance, weights, others, points, out, ones_, accumulate, inner_));
-    else
+    else if (call_.of.of_product)
       problem(weighted_product(*call_.of.of_product, weights, others, out, accumulate, inner_));
   }
 

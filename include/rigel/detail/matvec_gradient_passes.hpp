@@ -43,10 +43,10 @@ template <class Exec, class T>
 void kernel_values(const Exec& exec, const KernelValuesPass& pass) {
   const auto values = strided_in<const T>(pass.values);
   const auto to = strided_in<T>(pass.to);
-  const KernelValuesPass p = pass;
   const KernelFormula formula = pass.formula;
   const double power = pass.p;
-  const HyperparameterValue first = p.hyperparameters[0], second = p.hyperparameters[1], third = p.hyperparameters[2];
+  const HyperparameterValue first = pass.hyperparameters[0], second = pass.hyperparameters[1],
+                            third = pass.hyperparameters[2];
   for_each_element(
       exec, "rigel::matvec_gradient/kernels", pass.to,
       KOKKOS_LAMBDA(const std::int64_t l, const std::int64_t m, const std::int64_t n) {
