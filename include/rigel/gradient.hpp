@@ -40,7 +40,14 @@ struct GradientOptions {
   Workspace workspace = {};  // gradient_workspace_size() bytes; without it, the call leases them from Rigel's pool
 };
 
+/// Stands for a gradient that a call does not want.
+struct NoGradient {};
+inline constexpr NoGradient no_gradient;
+
 namespace detail {
+
+template <class D>
+inline constexpr bool is_absent = std::is_same_v<D, NoGradient>;
 
 /// Out: views of rank 3, or 4 with a batch index, as the operand of the matrices of one o; `outputs` and `stride` count these.
 template <class View>

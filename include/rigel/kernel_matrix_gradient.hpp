@@ -39,10 +39,6 @@ struct OuterProduct {
   Right v;
 };
 
-/// Stands for a gradient that a call does not want.
-struct NoGradient {};
-inline constexpr NoGradient no_gradient;
-
 namespace detail {
 
 template <class G>
@@ -51,8 +47,6 @@ template <class Left, class Right>
 inline constexpr bool is_outer_product<OuterProduct<Left, Right>> = true;
 template <class G>
 concept UpstreamGradient = MatrixArgument<G> || is_outer_product<G>;
-template <class D>
-inline constexpr bool is_absent = std::is_same_v<D, NoGradient>;
 template <class D>
 concept HyperparameterGradients = !std::is_same_v<D, KernelMatrixGradientOptions>;
 
@@ -169,42 +163,72 @@ std::optional<Operand> hyperparameter_result(const P& given, const char* name) {
   }
 }
 
-// Calls use(call) with the call on operands.
-template <class Exec, class X, class Z, class G, class M, class K, class DX, class DZ, class DK, class Use>
-auto with_kernel_matrix_gradient(const Exec& exec, const X& x, const Z& z, const G& g, const M& metric, const K& kernel,
-                                 const DX& dx, const DZ& dz, const DK& dk, bool is_self,
-                                 const KernelMatrixGradientOptions& options, const Use& use) {
+// Hands `use` the call with the patterns of its parts, on views without elements. T: the type of all.
+template <class T, class Exec, class X, class Z, class M, class Use>
+auto with_gradient_patterns(const Exec& exec, const X& x, const Z& z, const M& metric, KernelMatrixGradient call,
+                            const KernelMatrixGradientOptions& options, const char* function, const Use& use) {
+  using Pattern = Kokkos::View<T***, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged>;
+  const Pattern pattern(nullptr, 0, 0, 0);
+  const CdistOptions of_distances{.skip_epilogue = true,
+                                  .batch = options.batch,
+                                  .require = Promise::repeatable,
+                                  .precision = options.precision,
+                                  .workspace = options.workspace};
+  return with_cdist(
+      exec, x, z, pattern, metric, epilogue::Program{}, of_distances,
+      [&](Cdist distances) {
+        call.distances = std::move(distances.distances);
+        if constexpr (std::is_same_v<M, metric::inner_product>) {
+          const plus_times<T> semiring;
+          const epilogue::Program none;
+          const Operand empty = operand_of(pattern, Batch::first, "");
+          call.of_product =
+              contraction_on<T>(exec, semiring, empty, empty, empty, none, {},
+                                ContractOptions{.require = Promise::repeatable, .precision = options.precision}, function);
+          return use(call);
+        } else {
+          const Kokkos::View<T****, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged> out(
+              nullptr, 0, 0, 0, 0);
+          return with_gradient_of<Exec, T>(call.p, options.epsilon, 0, [&](const auto& functor) {
+            call.of_distance = gradient_on(
+                exec, functor, pattern, pattern, pattern, pattern, out,
+                GradientOptions{
+                    .require = Promise::repeatable, .precision = options.precision, .may_cancel = options.may_cancel},
+                function);
+            return use(call);
+          });
+        }
+      },
+      function);
+}
+
+inline void require_epsilon(const KernelMatrixGradientOptions& options, const char* function) {
+  if (!(options.epsilon >= 0 && std::isfinite(options.epsilon)))
+    throw Error(Code::invalid_argument, std::string(function) + ": options.epsilon is " + std::to_string(options.epsilon) +
+                                            ", expected a finite number, 0 or more");
+}
+
+// Hands `use` the call on operands, but for the upstream gradient, which set(call) sets.
+template <class Exec, class X, class Z, class M, class K, class DX, class DZ, class DK, class Set, class Use>
+auto with_kernel_gradient(const Exec& exec, const X& x, const Z& z, const M& metric, const K& kernel, const DX& dx,
+                          const DZ& dz, const DK& dk, bool is_self, const KernelMatrixGradientOptions& options,
+                          const char* function, const Set& set, const Use& use) {
   using T = typename view_t<X>::non_const_value_type;
   using Formula = DifferentiableKernel<K>;
-  constexpr bool is_product = std::is_same_v<M, metric::inner_product>;
-  constexpr const char* function = "kernel_matrix_gradient";
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>,
                 "kernel_matrix_gradient: X, Z, G, dX and dZ hold one type, float or double");
-  static_assert(
-      is_product || std::is_same_v<M, metric::manhattan> || std::is_same_v<M, metric::euclidean> || is_minkowski<M>,
-      "kernel_matrix_gradient: expected metric::manhattan, euclidean, minkowski of a number p or inner_product");
+  static_assert(std::is_same_v<M, metric::inner_product> || std::is_same_v<M, metric::manhattan> ||
+                    std::is_same_v<M, metric::euclidean> || is_minkowski<M>,
+                "kernel_matrix_gradient: expected metric::manhattan, euclidean, minkowski of a number p or inner_product");
   check_kernel<M, K>();
   check_gradient_view<Exec, T, X>();
   check_gradient_view<Exec, T, Z>();
   static_cast<void>(kernel.of(epilogue::Program{}));  // refuses hyperparameters out of their ranges
-  if (!(options.epsilon >= 0 && std::isfinite(options.epsilon)))
-    throw Error(Code::invalid_argument, std::string(function) + ": options.epsilon is " + std::to_string(options.epsilon) +
-                                            ", expected a finite number, 0 or more");
+  require_epsilon(options, function);
   KernelMatrixGradient call;
   call.x = operand_of(x, options.batch, "X");
   call.z = operand_of(z, options.batch, "Z");
-  if constexpr (is_outer_product<G>) {
-    check_gradient_view<Exec, T, decltype(g.g)>();
-    check_gradient_view<Exec, T, decltype(g.v)>();
-    call.left = vectors_of(g.g, options.batch, "g");
-    call.right = vectors_of(g.v, options.batch, "v");
-    std::swap(call.right.rows, call.right.columns);
-    std::swap(call.right.row_stride, call.right.column_stride);
-  } else {
-    check_gradient_view<Exec, T, G>();
-    call.left = operand_of(g, options.batch, "G");
-  }
-  call.is_outer = is_outer_product<G>;
+  set(call);
   call.dx = written_gradient<Exec, T>(dx, options.batch, "dX");
   call.dz = is_self ? call.dx : written_gradient<Exec, T>(dz, options.batch, "dZ");
   call.is_self = is_self;
@@ -229,41 +253,30 @@ auto with_kernel_matrix_gradient(const Exec& exec, const X& x, const Z& z, const
     std::apply([&](const auto&... given) { (add_result(given), ...); }, DifferentiableKernel<DK>::members(dk));
   }
   if constexpr (space_of<Exec> == Space::other) call.launch = launch_kernel_weights<type_list<Exec>, T, Formula::formula>;
+  return with_gradient_patterns<T>(exec, x, z, metric, std::move(call), options, function, use);
+}
 
-  // Patterns, on views without elements.
-  using Pattern = Kokkos::View<T***, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged>;
-  const Pattern pattern(nullptr, 0, 0, 0);
-  const CdistOptions of_distances{.skip_epilogue = true,
-                                  .batch = options.batch,
-                                  .require = Promise::repeatable,
-                                  .precision = options.precision,
-                                  .workspace = options.workspace};
-  return with_cdist(
-      exec, x, z, pattern, metric, epilogue::Program{}, of_distances,
-      [&](Cdist distances) {
-        call.distances = std::move(distances.distances);
-        if constexpr (is_product) {
-          const plus_times<T> semiring;
-          const epilogue::Program none;
-          const Operand empty = operand_of(pattern, Batch::first, "");
-          call.of_product =
-              contraction_on<T>(exec, semiring, empty, empty, empty, none, {},
-                                ContractOptions{.require = Promise::repeatable, .precision = options.precision}, function);
-          return use(call);
-        } else {
-          const Kokkos::View<T****, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged> out(
-              nullptr, 0, 0, 0, 0);
-          return with_gradient_of<Exec, T>(call.p, options.epsilon, 0, [&](const auto& functor) {
-            call.of_distance = gradient_on(
-                exec, functor, pattern, pattern, pattern, pattern, out,
-                GradientOptions{
-                    .require = Promise::repeatable, .precision = options.precision, .may_cancel = options.may_cancel},
-                function);
-            return use(call);
-          });
-        }
-      },
-      function);
+template <class Exec, class X, class Z, class G, class M, class K, class DX, class DZ, class DK, class Use>
+auto with_kernel_matrix_gradient(const Exec& exec, const X& x, const Z& z, const G& g, const M& metric, const K& kernel,
+                                 const DX& dx, const DZ& dz, const DK& dk, bool is_self,
+                                 const KernelMatrixGradientOptions& options, const Use& use) {
+  using T = typename view_t<X>::non_const_value_type;
+  const auto set_upstream = [&](KernelMatrixGradient& call) {
+    if constexpr (is_outer_product<G>) {
+      check_gradient_view<Exec, T, decltype(g.g)>();
+      check_gradient_view<Exec, T, decltype(g.v)>();
+      call.left = vectors_of(g.g, options.batch, "g");
+      call.right = vectors_of(g.v, options.batch, "v");
+      std::swap(call.right.rows, call.right.columns);
+      std::swap(call.right.row_stride, call.right.column_stride);
+    } else {
+      check_gradient_view<Exec, T, G>();
+      call.left = operand_of(g, options.batch, "G");
+    }
+    call.is_outer = is_outer_product<G>;
+  };
+  return with_kernel_gradient(exec, x, z, metric, kernel, dx, dz, dk, is_self, options, "kernel_matrix_gradient",
+                              set_upstream, use);
 }
 
 inline constexpr auto run_kernel_gradient = [](const KernelMatrixGradient& call) { run_kernel_matrix_gradient(call); };

@@ -512,6 +512,85 @@ rigel_code rigel_kernel_matrix_gradient_workspace_size(rigel_handle* handle, con
                                                        const rigel_matrix* v, const rigel_matrix* dx, const rigel_matrix* dz,
                                                        size_t* bytes);
 
+/* Arguments of rigel_contract_backward() other than operands. */
+typedef struct rigel_contract_backward_args {
+  size_t size;
+  const char* semiring; /* plus_times, log_plus, min_plus, max_plus, max_min, min_max, l1, l2_squared or lp */
+  const rigel_parameter* parameters; /* hyperparameters; those that are not named have their defaults */
+  int32_t parameters_count;
+  int32_t accumulate; /* 1: adds to what is in dA and dB */
+  int32_t may_cancel; /* 1: as in rigel_cdist_gradient_args, of l2_squared */
+  int32_t reserved_flags;
+  rigel_options options; /* kernel is NULL. Two runs give the same bits */
+  int64_t reserved[4];
+} rigel_contract_backward_args;
+
+/* The gradients of a loss whose gradient by C = rigel_contract() is dC, without an epilogue: dA(l,m,k) = sum_n dC(l,m,n)*dC(l,m,n)/dA(l,m,k) and
+ * dB(l,k,n) likewise by m. Of min_plus, max_plus, max_min and min_max the k that won has the derivative, the smallest one of a tie.
+ * a, b     M x K and K x N, of one type: f16, bf16, f32 or f64
+ * c        M x N: the result, which log_plus needs. NULL with other semirings
+ * dc       M x N. It and c, da, db have the type of a, or f32 if that has 16 bits
+ * da, db   as a and b, written; they overlap nothing. Of a factor that serves all batches the sum of their gradients. NULL: not wanted */
+rigel_code rigel_contract_backward(rigel_handle* handle, const rigel_contract_backward_args* args, const rigel_matrix* a,
+                                   const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* dc, const rigel_matrix* da,
+                                   const rigel_matrix* db);
+rigel_code rigel_contract_backward_workspace_size(rigel_handle* handle, const rigel_contract_backward_args* args, const rigel_matrix* a,
+                                                  const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* dc,
+                                                  const rigel_matrix* da, const rigel_matrix* db, size_t* bytes);
+
+/* Arguments of rigel_kernel_matvec_gradient(), rigel_softmax_matvec_gradient() and rigel_logsumexp_gradient() other than operands. */
+typedef struct rigel_matvec_gradient_args {
+  size_t size;
+  const char* metric; /* as in rigel_kernel_matrix_gradient_args; of scores squared_euclidean, too */
+  const rigel_parameter* parameters; /* the metric's */
+  const char* kernel;                     /* of rigel_kernel_matvec_gradient(), as in rigel_kernel_matrix_gradient_args; else NULL */
+  const rigel_parameter* hyperparameters; /* the kernel's */
+  int32_t parameters_count;
+  int32_t hyperparameters_count;
+  double scale;                  /* of scores(l,m,n) = scale*metric(X(l,m,:), Z(l,n,:)) + of_rows(l,m) + of_columns(l,n); 0 with a kernel */
+  const rigel_matrix* of_rows;   /* M x 1. NULL: none */
+  const rigel_matrix* of_columns; /* N x 1. NULL: none */
+  const rigel_matrix* dof_rows;   /* their gradients, written. NULL: not wanted */
+  const rigel_matrix* dof_columns;
+  const rigel_hyperparameter_gradient* gradients; /* those that are wanted: by the kernel's hyperparameters, or by "scale" */
+  int32_t gradients_count;
+  int32_t accumulate;     /* 1: adds to what is in the results */
+  int32_t may_cancel;     /* 1: as in rigel_cdist_gradient_args */
+  int32_t reserved_flags;
+  double epsilon;         /* of distances: differences |x_k - z_k| below it count as 0 in dX and dZ */
+  int64_t block_rows;     /* rows of X at a time; 0: as many as workspace_limit takes. Bits depend on it */
+  size_t workspace_limit; /* bytes of strips, of at least one row; 0: 64 MiB */
+  rigel_options options;  /* kernel is NULL, and require 0: two runs give the same bits */
+  int64_t reserved[4];
+} rigel_matvec_gradient_args;
+
+/* The gradients of a loss whose gradient by out(l,m,d) = sum_n W(l,m,n)*V(l,n,d) is G; W is computed again for some rows of X at a time, and
+ * never stored as a whole. kernel_matvec: W is the kernel matrix of X and Z. softmax_matvec: W(m,:) is the softmax of a row of scores; where it is
+ * 0, as for scores of -infinity, so are all derivatives.
+ * x, z         M x K and N x K, of f32 or f64, as all matrices
+ * v, g         N x D and M x D
+ * dx, dz, dv   as x, z and v, written; they overlap nothing. NULL: not wanted. L batches if an input has L */
+rigel_code rigel_kernel_matvec_gradient(rigel_handle* handle, const rigel_matvec_gradient_args* args, const rigel_matrix* x,
+                                        const rigel_matrix* z, const rigel_matrix* v, const rigel_matrix* g, const rigel_matrix* dx,
+                                        const rigel_matrix* dz, const rigel_matrix* dv);
+rigel_code rigel_kernel_matvec_gradient_workspace_size(rigel_handle* handle, const rigel_matvec_gradient_args* args,
+                                                       const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* v,
+                                                       const rigel_matrix* g, const rigel_matrix* dx, const rigel_matrix* dz,
+                                                       const rigel_matrix* dv, size_t* bytes);
+rigel_code rigel_softmax_matvec_gradient(rigel_handle* handle, const rigel_matvec_gradient_args* args, const rigel_matrix* x,
+                                         const rigel_matrix* z, const rigel_matrix* v, const rigel_matrix* g, const rigel_matrix* dx,
+                                         const rigel_matrix* dz, const rigel_matrix* dv);
+rigel_code rigel_softmax_matvec_gradient_workspace_size(rigel_handle* handle, const rigel_matvec_gradient_args* args,
+                                                        const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* v,
+                                                        const rigel_matrix* g, const rigel_matrix* dx, const rigel_matrix* dz,
+                                                        const rigel_matrix* dv, size_t* bytes);
+/* The same of values(l,m) = log sum_n exp(scores(l,m,n)), with g, M x 1, the loss's gradient by them. */
+rigel_code rigel_logsumexp_gradient(rigel_handle* handle, const rigel_matvec_gradient_args* args, const rigel_matrix* x,
+                                    const rigel_matrix* z, const rigel_matrix* g, const rigel_matrix* dx, const rigel_matrix* dz);
+rigel_code rigel_logsumexp_gradient_workspace_size(rigel_handle* handle, const rigel_matvec_gradient_args* args, const rigel_matrix* x,
+                                                   const rigel_matrix* z, const rigel_matrix* g, const rigel_matrix* dx,
+                                                   const rigel_matrix* dz, size_t* bytes);
+
 /* ---- the linear layer -------------------------------------------------------------------------------------------------- */
 
 /* What a layer promises of its bits (docs/numerics.md). */

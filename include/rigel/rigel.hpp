@@ -9,6 +9,7 @@
 #include <rigel/closure.hpp>
 #include <rigel/config.hpp>
 #include <rigel/contract.hpp>
+#include <rigel/contract_backward.hpp>
 #include <rigel/dissimilarities.hpp>
 #include <rigel/distance.hpp>
 #include <rigel/epilogue.hpp>
@@ -21,6 +22,7 @@
 #include <rigel/kmeans.hpp>
 #include <rigel/linalg.hpp>
 #include <rigel/linear.hpp>
+#include <rigel/matvec_gradient.hpp>
 #include <rigel/neighbors.hpp>
 #include <rigel/pinned.hpp>
 #include <rigel/presize.hpp>

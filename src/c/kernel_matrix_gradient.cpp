@@ -11,9 +11,62 @@
 #include <utility>
 
 namespace rigel::c {
-namespace {
 
 using detail::KernelMatrixGradient;
+
+void require_no_kernel(const rigel_options& options) {
+  require_zero(options.require, "args.options.require");
+  if (options.kernel) refuse("args.options.kernel is not NULL: each part of a call has kernels of its own");
+}
+
+void set_hyperparameters(KernelMatrixGradient& call, const NamedKernel& kernel,
+                         const rigel_hyperparameter_gradient* gradients, std::int32_t count) {
+  const KernelFunction& function = *kernel.function;
+  if (!function.formula)
+    throw Error(Code::unsupported,
+                "kernel '" + std::string(function.name) + "' has no gradient here, expected any other one");
+  static_cast<void>(kernel.of({}));  // refuses hyperparameters out of their ranges
+  call.formula = *function.formula;
+  for (std::size_t i = 0; i < function.hyperparameters.size(); ++i) call.values[i] = {.number = kernel.numbers[i]};
+  if (count < 0 || (count > 0 && !gradients))
+    refuse("args.gradients_count is " + std::to_string(count) + ", expected the number of gradients" +
+           (gradients ? "" : ", which are NULL"));
+  for (int i = 0; i < count; ++i) {
+    const rigel_hyperparameter_gradient& one = gradients[i];
+    if (!one.name) refuse("args.gradients[" + std::to_string(i) + "].name is NULL");
+    const std::size_t place = index_of(function, one.name);
+    auto& wanted = call.results[place];
+    if (wanted) refuse("args.gradients name '" + std::string(one.name) + "' twice");
+    wanted = operand_of(&one.matrix, function.hyperparameters[place]);
+    require_f32_or_f64(*wanted);
+    if (wanted->rows != 1 || wanted->columns != 1)
+      refuse("the gradient by " + detail::describe_argument(*wanted, " is ") + ", expected 1x1 for each batch");
+  }
+}
+
+void set_gradient_distances(KernelMatrixGradient& call, Distances& distances, const rigel_handle& handle,
+                            const rigel_options& options, const MetricName& metric, const char* function) {
+  Contraction& p = distances.problem = problem_of(handle, options, function);
+  p.require = Promise::repeatable;
+  const std::string_view name = metric.name ? metric.name : "";
+  const auto refuse_metric = [&] {
+    throw Error(Code::unsupported, "metric '" + std::string(name) +
+                                       "' has no gradient here, expected euclidean, manhattan, minkowski or inner_product");
+  };
+  // Those that would ask for a matrix first.
+  for (const std::string_view of_matrix : {"mahalanobis", "seuclidean", "weighted_minkowski"})
+    if (name == of_matrix) refuse_metric();
+  const Operand pattern{.type = call.x.type, .size = call.x.size, .argument = "D"};
+  set_distances(distances, metric, call.x, call.z, pattern);
+  set_steps(distances, {});
+  const auto& power = distances.metric.power;
+  if (!power) refuse_metric();
+  if (!std::isfinite(*power)) refuse("minkowski's p is " + std::to_string(*power) + ", expected a finite number above 0");
+  call.p = *power;
+  call.distances = p;
+}
+
+namespace {
 
 // The matrices of a call as the caller gives them.
 struct Given {
@@ -45,32 +98,6 @@ void set_matrices(KernelMatrixGradient& call, const Given& given) {
   if (call.is_self) call.dz = call.dx;
 }
 
-// The hyperparameters, and where their gradients go.
-void set_hyperparameters(KernelMatrixGradient& call, const NamedKernel& kernel,
-                         const rigel_kernel_matrix_gradient_args& args) {
-  const KernelFunction& function = *kernel.function;
-  if (!function.formula)
-    throw Error(Code::unsupported,
-                "kernel '" + std::string(function.name) + "' has no gradient here, expected any other one");
-  static_cast<void>(kernel.of({}));  // refuses hyperparameters out of their ranges
-  call.formula = *function.formula;
-  for (std::size_t i = 0; i < function.hyperparameters.size(); ++i) call.values[i] = {.number = kernel.numbers[i]};
-  if (args.gradients_count < 0 || (args.gradients_count > 0 && !args.gradients))
-    refuse("args.gradients_count is " + std::to_string(args.gradients_count) + ", expected the number of gradients" +
-           (args.gradients ? "" : ", which are NULL"));
-  for (int i = 0; i < args.gradients_count; ++i) {
-    const rigel_hyperparameter_gradient& one = args.gradients[i];
-    if (!one.name) refuse("args.gradients[" + std::to_string(i) + "].name is NULL");
-    const std::size_t place = index_of(function, one.name);
-    auto& wanted = call.results[place];
-    if (wanted) refuse("args.gradients name '" + std::string(one.name) + "' twice");
-    wanted = operand_of(&one.matrix, function.hyperparameters[place]);
-    require_f32_or_f64(*wanted);
-    if (wanted->rows != 1 || wanted->columns != 1)
-      refuse("the gradient by " + detail::describe_argument(*wanted, " is ") + ", expected 1x1 for each batch");
-  }
-}
-
 // What the driver takes, handed to `use`.
 template <class Use>
 rigel_code with_call(const char* function, rigel_handle* handle, const rigel_kernel_matrix_gradient_args* given_args,
@@ -79,62 +106,20 @@ rigel_code with_call(const char* function, rigel_handle* handle, const rigel_ker
     const rigel_kernel_matrix_gradient_args& args = checked(given_args, "args");
     require_zero(args.reserved, "args");
     require_zero(args.reserved_flags, "args.reserved_flags");
-    require_zero(args.options.require, "args.options.require");
-    if (args.options.kernel) refuse("args.options.kernel is not NULL: each part of a call has kernels of its own");
+    require_no_kernel(args.options);
     require_epsilon(args.epsilon);
     KernelMatrixGradient call;
     set_matrices(call, given);
     const NamedKernel kernel =
         kernel_of(args.kernel, parameters_of(args.hyperparameters, args.hyperparameters_count, "hyperparameters"));
     Distances distances;
-    Contraction& p = distances.problem = problem_of(h, args.options, function);
-    p.require = Promise::repeatable;
-    const std::string_view metric = args.metric ? args.metric : "";
-    const auto refuse_metric = [&] {
-      throw Error(Code::unsupported,
-                  "metric '" + std::string(metric) +
-                      "' has no gradient here, expected euclidean, manhattan, minkowski or inner_product");
-    };
-    // Those that would ask for a matrix first.
-    for (const std::string_view of_matrix : {"mahalanobis", "seuclidean", "weighted_minkowski"})
-      if (metric == of_matrix) refuse_metric();
-    const Operand pattern{.type = call.x.type, .size = call.x.size, .argument = "D"};
-    set_distances(distances, {args.metric, parameters_of(args.parameters, args.parameters_count)}, call.x, call.z, pattern);
-    set_steps(distances, {});
+    set_gradient_distances(call, distances, h, args.options,
+                           {args.metric, parameters_of(args.parameters, args.parameters_count)}, function);
     require_kernel_of(kernel, distances.metric, args.metric);
-    const auto& power = distances.metric.power;
-    if (!power) refuse_metric();
-    if (!std::isfinite(*power)) refuse("minkowski's p is " + std::to_string(*power) + ", expected a finite number above 0");
-    set_hyperparameters(call, kernel, args);
-    call.distances = p;
-    call.p = *power;
+    set_hyperparameters(call, kernel, args.gradients, args.gradients_count);
     call.block_rows = args.block_rows;
     call.accumulate = flag(args.accumulate, "args.accumulate");
-    const bool may_cancel = flag(args.may_cancel, "args.may_cancel");
-    // Patterns: the driver sets operands and workspaces.
-    Call pattern_of_part = p;
-    pattern_of_part.workspace = {};
-    if (call.p == 0) {
-      const Semiring semiring = semiring_of("plus_times", call.x.type, 0, {});
-      const epilogue::Program none;
-      Contraction& product = call.of_product.emplace();
-      static_cast<Call&>(product) = pattern_of_part;
-      semiring.set_in(product);
-      product.program = &none;
-      product.epilogue_object = &none;
-      return use(call);
-    }
-    with_float_or_double(call.x.type, [&]<class Element>() {
-      detail::with_gradient_of<Kokkos::DefaultHostExecutionSpace, Element>(
-          call.p, args.epsilon, 0, [&](const auto& functor) {
-            Gradient differences;
-            static_cast<Call&>(differences) = pattern_of_part;
-            differences.may_cancel = may_cancel;
-            KernelMatrixGradient whole = call;
-            whole.of_distance = with_functor(differences, functor);
-            use(whole);
-          });
-    });
+    with_sums(call, args.epsilon, flag(args.may_cancel, "args.may_cancel"), use);
   });
 }
 

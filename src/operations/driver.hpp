@@ -7,13 +7,17 @@
 #include <rigel/contraction.hpp>
 #include <rigel/detail/checks.hpp>
 #include <rigel/detail/execution.hpp>
+#include <rigel/detail/kernel.hpp>
+#include <rigel/detail/kernel_matrix_gradient.hpp>
 #include <rigel/detail/pool.hpp>
 #include <rigel/detail/workspace.hpp>
 #include <rigel/gradient_problem.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <utility>
 
 namespace rigel::detail {
 
@@ -54,6 +58,54 @@ inline std::uintptr_t place_matrices(Operand& o, std::uintptr_t base, const Oper
   o.column_stride = by_rows ? 1 : pitch;
   return base + aligned(o.size * static_cast<std::size_t>(o.batches * matrix));
 }
+
+inline Operand transpose(Operand o) {
+  std::swap(o.rows, o.columns);
+  std::swap(o.row_stride, o.column_stride);
+  return o;
+}
+/// Some rows of an operand; without data it stays absent.
+inline Operand rows_of(Operand o, Range rows) {
+  if (o.data) o.data = static_cast<std::byte*>(o.data) + rows.first * o.row_stride * static_cast<std::int64_t>(o.size);
+  o.rows = rows.count;
+  return o;
+}
+
+/// Σ_j weights(i,j)·f(points(i,k) − others(j,k)): the problem of a pattern, Out(0,k,i) = Σ_j ones(j)·A(j,i)·f(D(k,i) − B(k,j)).
+inline Gradient sum_of_differences(Gradient p, const Operand& weights, const Operand& others, const Operand& points,
+                                   const Operand& out, const Operand& ones, bool accumulate, const Workspace& workspace) {
+  p.a = transpose(weights);
+  p.b = transpose(others);
+  p.c = ones;
+  p.c.columns = others.rows;
+  p.d = transpose(points);
+  p.out = transpose(out);
+  p.batch = out.batches;
+  p.outputs = 1;
+  p.n = out.columns;
+  p.m = out.rows;
+  p.k = others.rows;
+  p.accumulate = accumulate;
+  p.workspace = workspace;
+  return p;
+}
+/// Σ_j weights(i,j)·others(j,k): the problem of a pattern.
+inline Contraction weighted_product(Contraction p, const Operand& weights, const Operand& others, const Operand& out,
+                                    bool accumulate, const Workspace& workspace) {
+  p.a = weights;
+  p.b = others;
+  p.c = out;
+  p.batch = out.batches;
+  p.m = out.rows;
+  p.n = out.columns;
+  p.k = others.rows;
+  p.accumulate = accumulate;
+  p.workspace = workspace;
+  return p;
+}
+
+/// The library's own pass of kernel_matrix_gradient().
+LaunchKernelWeights compiled_kernel_weights(KernelFormula formula, Scalar element);
 
 /// The caller's workspace as an operand, of which a call uses so many bytes.
 inline Operand workspace_operand(const void* data, std::size_t bytes) {

@@ -21,36 +21,6 @@ namespace {
 constexpr std::uintptr_t nominal_address = workspace_alignment;  // stands in for memory that is aligned as workspaces are
 constexpr std::int64_t multiple = 128;  // so many rows, of any pitch, begin as aligned as the first one, for every kernel
 
-// The library's own pass.
-LaunchKernelWeights compiled_pass(KernelFormula formula, Scalar element) {
-  const auto of = [&]<KernelFormula f>() -> LaunchKernelWeights {
-    return element == Scalar::f32 ? launch_kernel_weights<compiled_spaces, float, f>
-                                  : launch_kernel_weights<compiled_spaces, double, f>;
-  };
-  switch (formula) {
-    case KernelFormula::laplace: return of.template operator()<KernelFormula::laplace>();
-    case KernelFormula::gaussian: return of.template operator()<KernelFormula::gaussian>();
-    case KernelFormula::matern32: return of.template operator()<KernelFormula::matern32>();
-    case KernelFormula::matern52: return of.template operator()<KernelFormula::matern52>();
-    case KernelFormula::rational_quadratic: return of.template operator()<KernelFormula::rational_quadratic>();
-    case KernelFormula::polynomial: return of.template operator()<KernelFormula::polynomial>();
-    case KernelFormula::sigmoid: return of.template operator()<KernelFormula::sigmoid>();
-  }
-  return nullptr;
-}
-
-Operand transpose(Operand o) {
-  std::swap(o.rows, o.columns);
-  std::swap(o.row_stride, o.column_stride);
-  return o;
-}
-
-Operand rows_of(Operand o, Range rows) {
-  o.data = static_cast<std::byte*>(o.data) + rows.first * o.row_stride * static_cast<std::int64_t>(o.size);
-  o.rows = rows.count;
-  return o;
-}
-
 class Driver {
  public:
   explicit Driver(const KernelMatrixGradient& call)
@@ -61,7 +31,7 @@ class Driver {
     check();
     pitch_ = (n_ + 31) / 32 * 32;
     height_ = std::min(call_.block_rows > 0 ? call_.block_rows : height_of(call_.x.size), call_.x.rows);
-    if (!call_.launch) call_.launch = compiled_pass(call_.formula, call_.x.type);
+    if (!call_.launch) call_.launch = compiled_kernel_weights(call_.formula, call_.x.type);
     place(nominal_address);
   }
 
@@ -278,43 +248,13 @@ class Driver {
   void for_each_result(Range rows, const Use& use) const {
     const auto with = [&](const Result& r) {
       if (call_.of_distance)
-        use(differences(*call_.of_distance, r));
+        use(sum_of_differences(*call_.of_distance, r.weights, r.others, r.points, r.out, ones_, r.accumulate, inner_));
       else if (call_.of_product)
-        use(product(*call_.of_product, r));
+        use(weighted_product(*call_.of_product, r.weights, r.others, r.out, r.accumulate, inner_));
     };
     const Operand weights = rows_of(weights_, {0, rows.count}), x = rows_of(call_.x, rows);
     if (const auto& dz = call_.dz) with({transpose(weights), x, call_.z, *dz, call_.accumulate || rows.first > 0});
     if (const auto& dx = call_.dx) with({weights, call_.z, x, rows_of(*dx, rows), call_.accumulate || call_.is_self});
-  }
-
-  // Out(0,k,i) = Σ_j 1·A(j,i)·f(D(k,i) − B(k,j))
-  Gradient differences(Gradient p, const Result& r) const {
-    p.a = transpose(r.weights);
-    p.b = transpose(r.others);
-    p.c = ones_;
-    p.c.columns = r.others.rows;
-    p.d = transpose(r.points);
-    p.out = transpose(r.out);
-    p.batch = batches_;
-    p.outputs = 1;
-    p.n = r.out.columns;
-    p.m = r.out.rows;
-    p.k = r.others.rows;
-    p.accumulate = r.accumulate;
-    p.workspace = inner_;
-    return p;
-  }
-  Contraction product(Contraction p, const Result& r) const {
-    p.a = r.weights;
-    p.b = r.others;
-    p.c = r.out;
-    p.batch = batches_;
-    p.m = r.out.rows;
-    p.n = r.out.columns;
-    p.k = r.others.rows;
-    p.accumulate = r.accumulate;
-    p.workspace = inner_;
-    return p;
   }
 
   KernelMatrixGradient call_;
@@ -325,6 +265,23 @@ class Driver {
 };
 
 }  // namespace
+
+LaunchKernelWeights compiled_kernel_weights(KernelFormula formula, Scalar element) {
+  const auto of = [&]<KernelFormula f>() -> LaunchKernelWeights {
+    return element == Scalar::f32 ? launch_kernel_weights<compiled_spaces, float, f>
+                                  : launch_kernel_weights<compiled_spaces, double, f>;
+  };
+  switch (formula) {
+    case KernelFormula::laplace: return of.template operator()<KernelFormula::laplace>();
+    case KernelFormula::gaussian: return of.template operator()<KernelFormula::gaussian>();
+    case KernelFormula::matern32: return of.template operator()<KernelFormula::matern32>();
+    case KernelFormula::matern52: return of.template operator()<KernelFormula::matern52>();
+    case KernelFormula::rational_quadratic: return of.template operator()<KernelFormula::rational_quadratic>();
+    case KernelFormula::polynomial: return of.template operator()<KernelFormula::polynomial>();
+    case KernelFormula::sigmoid: return of.template operator()<KernelFormula::sigmoid>();
+  }
+  return nullptr;
+}
 
 void run_kernel_matrix_gradient(const KernelMatrixGradient& call) { Driver(call).run(); }
 

@@ -106,6 +106,7 @@ int main(int argc, char** argv) {
     test_calls(handle);
     test_distances(handle);
     test_kernels(handle);
+    test_gradients(handle);
     test_linear(handle);
     test_reductions(handle);
     test_solves(handle);

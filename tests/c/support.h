@@ -37,6 +37,7 @@ double next_random(void);
 void test_calls(rigel_handle* handle);
 void test_distances(rigel_handle* handle);
 void test_kernels(rigel_handle* handle);
+void test_gradients(rigel_handle* handle);
 void test_linear(rigel_handle* handle);
 void test_reductions(rigel_handle* handle);
 void test_solves(rigel_handle* handle);

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The launches of contract_backward() (rigel/detail/contract_backward.hpp). All but the sums of winners is computed in double and
+// rounded once. No sum is added atomically: each belongs to one thread, which adds in ascending order.
+#pragma once
+
+#include <rigel/detail/call.hpp>
+#include <rigel/detail/contract_backward.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace rigel::detail {
+
+/// A matrix of f16, bf16, f32 or f64, whose type is known at run time; without data it is absent.
+struct NumbersOf {
+  Scalar type = Scalar::other;
+  Strided<char> strides = {};  // in elements; the data are of `type`
+  explicit NumbersOf(const Operand& o)
+      : type(o.type), strides{static_cast<char*>(o.data), o.batch_stride, o.row_stride, o.column_stride} {}
+  RIGEL_MEMBER bool exists() const { return strides.data != nullptr; }
+  RIGEL_MEMBER double at(std::int64_t l, std::int64_t i, std::int64_t j) const {
+    double value = 0;
+    with_type<double>(type, strides.data, [&](auto* typed) {
+      using T = std::remove_cvref_t<decltype(*typed)>;
+      if constexpr (ShortFloat<T>)
+        value = static_cast<double>(static_cast<float>(typed[strides.offset(l, i, j)]));
+      else
+        value = static_cast<double>(typed[strides.offset(l, i, j)]);
+    });
+    return value;
+  }
+  RIGEL_MEMBER void set(std::int64_t l, std::int64_t i, std::int64_t j, double value) const {
+    with_type<double>(type, strides.data, [&](auto* typed) {
+      typed[strides.offset(l, i, j)] = convert<std::remove_cvref_t<decltype(*typed)>>(value);
+    });
+  }
+};
+
+RIGEL_FUNCTION bool is_number(double x) { return x - x == 0; }
+
+/// work(l, i, j) for all elements of a matrix; neighbours in memory go to neighbouring threads.
+template <class Exec, class Work>
+void for_each_element(const Exec& exec, const char* label, const Operand& of, const Work& work) {
+  const bool along_rows = of.column_stride <= of.row_stride || of.rows <= 1;
+  const std::int64_t inner = along_rows ? of.columns : of.rows, matrix = of.rows * of.columns;
+  Kokkos::parallel_for(
+      label, by_argument(Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, of.batches * matrix)),
+      KOKKOS_LAMBDA(const std::int64_t item) {
+        const std::int64_t l = item / matrix, element = item - l * matrix, outer = element / inner,
+                           place = element - outer * inner;
+        work(l, along_rows ? outer : place, along_rows ? place : outer);
+      });
+}
+
+template <class Exec>
+void copy_numbers(const Exec& exec, const CopyPass& pass) {
+  const NumbersOf to(pass.to), from(pass.from);
+  const double value = pass.value;
+  const bool accumulate = pass.accumulate;
+  for_each_element(
+      exec, "rigel::contract_backward/copy", pass.to,
+      KOKKOS_LAMBDA(const std::int64_t l, const std::int64_t i, const std::int64_t j) {
+        const double x = from.exists() ? from.at(l, i, j) : value;
+        to.set(l, i, j, accumulate ? to.at(l, i, j) + x : x);
+      });
+}
+
+// ---- winners ---------------------------------------------------------------------------------------------------------
+
+/// The sums of rows. On a device a team takes `block` rows; of each, a thread owns the k of a residue class and adds in ascending j what
+/// passes through scratch memory. On a host a thread owns whole rows: one, or a block of them if these lie next to each other.
+template <class Exec, class T>
+struct ScatterWinners {
+  static constexpr int block = 8, classes = 64, threads = block * classes, chunk = 128,
+                       pitch = chunk + 4;  // of a row in scratch memory, so that eight rows lie in different banks
+  static constexpr std::size_t scratch = block * pitch * (sizeof(T) + sizeof(std::int32_t)) + 32;
+  using Team = typename Kokkos::TeamPolicy<Exec>::member_type;
+
+  Strided<const std::int32_t> winners;
+  NumbersOf g, a, b;
+  Strided<T> to;
+  std::int64_t batches, rows, columns, k_extent;
+  WinnerSlope slope;
+  bool is_first, accumulate;
+
+  void launch(const Exec& exec) const {
+    constexpr const char* label = "rigel::contract_backward/winners";
+    if constexpr (runs_on_host<Exec>) {
+      const std::int64_t height = winners.column == 1 || rows == 1 ? 1 : 16, blocks = (rows + height - 1) / height;
+      const ScatterWinners self = *this;
+      Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, batches * blocks),
+                           [self, height, blocks](std::int64_t item) {
+                             const std::int64_t l = item / blocks, first = (item - l * blocks) * height;
+                             self.add_rows(l, first, std::min(first + height, self.rows));
+                           });
+    } else {
+      const std::int64_t teams = batches * ((rows + block - 1) / block);
+      if (teams == 0) return;
+      const Kokkos::TeamPolicy<Exec> policy(
+          exec, static_cast<int>(std::min<std::int64_t>(teams, std::numeric_limits<int>::max())), threads);
+      Kokkos::TeamPolicy<Exec> with_scratch = policy;
+      with_scratch.set_scratch_size(0, Kokkos::PerTeam(scratch));
+      Kokkos::parallel_for(label, by_argument(with_scratch), *this);
+    }
+  }
+
+  RIGEL_MEMBER void operator()(const Team& team) const {
+    auto* const k_of =
+        static_cast<std::int32_t*>(team.team_scratch(0).get_shmem_aligned(block * pitch * sizeof(std::int32_t), 16));
+    auto* const g_of = static_cast<T*>(team.team_scratch(0).get_shmem_aligned(block * pitch * sizeof(T), 16));
+    const int rank = team.team_rank(), row = rank / classes, own = rank % classes;
+    const bool along = winners.column <= winners.row;
+    const std::int64_t blocks = (rows + block - 1) / block;
+    for (std::int64_t item = team.league_rank(); item < batches * blocks; item += team.league_size()) {
+      const std::int64_t l = item / blocks, first = (item - l * blocks) * block, i = first + row;
+      if (!accumulate && i < rows)
+        for (std::int64_t k = own; k < k_extent; k += classes) to.at(l, i, k) = 0;
+      for (std::int64_t begin = 0; begin < columns; begin += chunk) {
+        const int count = static_cast<int>(columns - begin < chunk ? columns - begin : chunk);
+        team.team_barrier();
+        for (int e = rank; e < block * chunk; e += threads) {
+          const int r = along ? e / chunk : e % block, s = along ? e % chunk : e / block;
+          const bool exists = first + r < rows && s < count;
+          k_of[r * pitch + s] = exists ? winners.at(l, first + r, begin + s) : -1;
+          g_of[r * pitch + s] = exists ? static_cast<T>(g.at(l, first + r, begin + s)) : T(0);
+        }
+        team.team_barrier();
+        for (int s = 0; s < count; ++s) {
+          const std::int32_t k = k_of[row * pitch + s];
+          if (k >= 0 && k % classes == own) add(l, i, begin + s, k, g_of[row * pitch + s]);
+        }
+      }
+    }
+  }
+
+ private:
+  RIGEL_MEMBER void add(std::int64_t l, std::int64_t i, std::int64_t j, std::int64_t k, T gradient) const {
+    T& sum = to.at(l, i, k);
+    if (slope == WinnerSlope::one)
+      sum += gradient;
+    else
+      add_slope(sum, a.at(l, i, k), b.at(l, k, j), gradient);
+  }
+  RIGEL_MEMBER void add_slope(T& sum, double x, double y, T gradient) const {
+    switch (slope) {
+      case WinnerSlope::one: break;
+      case WinnerSlope::lesser:
+      case WinnerSlope::larger:
+        if (wins(x, y)) sum += gradient;
+        break;
+      case WinnerSlope::other_factor: sum += gradient * static_cast<T>(y); break;
+      case WinnerSlope::sign:
+        if (x > y)
+          sum += gradient;
+        else if (x < y)
+          sum -= gradient;
+        else if (x != x || y != y)
+          sum += static_cast<T>(x + y);  // NaN
+        break;
+    }
+  }
+  /// Whether ⊗ took x. A NaN is taken before a number; of two equal ones A's.
+  RIGEL_MEMBER bool wins(double x, double y) const {
+    if (x != x || y != y) return is_first ? x != x : x != x && y == y;
+    if (x == y) return is_first;
+    return (slope == WinnerSlope::lesser) == (x < y);
+  }
+  void add_rows(std::int64_t l, std::int64_t first, std::int64_t last) const {
+    if (!accumulate)
+      for (std::int64_t i = first; i < last; ++i)
+        for (std::int64_t k = 0; k < k_extent; ++k) to.at(l, i, k) = 0;
+    for (std::int64_t j = 0; j < columns; ++j)
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int32_t k = winners.at(l, i, j);
+        if (k >= 0) add(l, i, j, k, static_cast<T>(g.at(l, i, j)));
+      }
+  }
+};
+
+// ---- exponentials ----------------------------------------------------------------------------------------------------
+
+/// Maxima of rows. On a device a team takes 16 or 32 rows, whose threads read neighbours in memory.
+template <class Exec>
+struct FiniteMaxima {
+  static constexpr int threads = 512;
+  static constexpr std::size_t scratch = threads * sizeof(double) + 16;
+  using Team = typename Kokkos::TeamPolicy<Exec>::member_type;
+
+  NumbersOf x;
+  Strided<double> maxima;
+  std::int64_t batches, rows, columns;
+
+  void launch(const Exec& exec) const {
+    constexpr const char* label = "rigel::contract_backward/maxima";
+    if constexpr (runs_on_host<Exec>) {
+      const FiniteMaxima self = *this;
+      Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, batches * rows),
+                           [self](std::int64_t item) {
+                             const std::int64_t l = item / self.rows, i = item - l * self.rows;
+                             self.set(l, i, self.maximum_of(l, i, 0, 1));
+                           });
+    } else {
+      const int block = along() ? 16 : 32;
+      const std::int64_t teams = batches * ((rows + block - 1) / block);
+      if (teams == 0) return;
+      Kokkos::TeamPolicy<Exec> policy(exec, static_cast<int>(std::min<std::int64_t>(teams, std::numeric_limits<int>::max())),
+                                      threads);
+      policy.set_scratch_size(0, Kokkos::PerTeam(scratch));
+      Kokkos::parallel_for(label, by_argument(policy), *this);
+    }
+  }
+
+  RIGEL_MEMBER void operator()(const Team& team) const {
+    auto* const shared = static_cast<double*>(team.team_scratch(0).get_shmem_aligned(threads * sizeof(double), 16));
+    const int block = along() ? 16 : 32, parts = threads / block, rank = team.team_rank(),
+              row = along() ? rank / parts : rank % block, part = along() ? rank % parts : rank / block;
+    const std::int64_t blocks = (rows + block - 1) / block;
+    for (std::int64_t item = team.league_rank(); item < batches * blocks; item += team.league_size()) {
+      const std::int64_t l = item / blocks, first = (item - l * blocks) * block;
+      shared[row * parts + part] = first + row < rows ? maximum_of(l, first + row, part, parts) : least();
+      team.team_barrier();
+      if (rank < block && first + rank < rows) {
+        double most = least();
+        for (int q = 0; q < parts; ++q) most = shared[rank * parts + q] > most ? shared[rank * parts + q] : most;
+        set(l, first + rank, most);
+      }
+      team.team_barrier();
+    }
+  }
+
+ private:
+  RIGEL_MEMBER bool along() const { return x.strides.column <= x.strides.row; }
+  RIGEL_MEMBER static constexpr double least() { return -std::numeric_limits<double>::infinity(); }
+  RIGEL_MEMBER double maximum_of(std::int64_t l, std::int64_t i, int part, int parts) const {
+    double most = least();
+    for (std::int64_t j = part; j < columns; j += parts) {
+      const double value = x.at(l, i, j);
+      if (is_number(value) && value > most) most = value;
+    }
+    return most;
+  }
+  RIGEL_MEMBER void set(std::int64_t l, std::int64_t i, double most) const {
+    maxima.at(l, i, 0) = most == least() ? 0 : most;
+  }
+};
+
+template <class Exec, class T>
+void exponentials(const Exec& exec, const ExponentialsPass& pass) {
+  const NumbersOf x(pass.x);
+  const auto maxima = strided_in<const double>(pass.maxima);
+  const auto to = strided_in<T>(pass.to);
+  for_each_element(
+      exec, "rigel::contract_backward/exponentials", pass.to,
+      KOKKOS_LAMBDA(const std::int64_t l, const std::int64_t i, const std::int64_t j) {
+        const double value = x.at(l, i, j);
+        to.at(l, i, j) = is_number(value) ? static_cast<T>(Kokkos::exp(value - maxima.at(l, i, 0))) : T(0);
+      });
+}
+
+/// What becomes of an element (m,n) of log_plus.
+enum class ExponentialCase : std::uint8_t { none, product, terms };
+template <class T>
+RIGEL_FUNCTION ExponentialCase exponential_case(double g, double c, double exponent) {
+  using Limits = ExponentialLimits<T>;
+  if (c == -std::numeric_limits<double>::infinity()) return ExponentialCase::none;
+  const bool within = Kokkos::abs(exponent) <= Limits::exponent && Kokkos::abs(g) <= Limits::gradient;
+  return within ? ExponentialCase::product : ExponentialCase::terms;
+}
+
+template <class Exec, class T>
+void exponential_weights(const Exec& exec, const ExponentialWeightsPass& pass) {
+  const NumbersOf g(pass.g), c(pass.c);
+  const auto of_rows = strided_in<const double>(pass.of_rows), of_columns = strided_in<const double>(pass.of_columns);
+  const auto rejected_rows = strided_in<float>(pass.rejected_rows),
+             rejected_columns = strided_in<float>(pass.rejected_columns);
+  const auto to = strided_in<T>(pass.to);
+  for_each_element(
+      exec, "rigel::contract_backward/weights", pass.to,
+      KOKKOS_LAMBDA(const std::int64_t l, const std::int64_t m, const std::int64_t n) {
+        const double gradient = g.at(l, m, n), value = c.at(l, m, n),
+                     exponent = of_rows.at(l, m, 0) + of_columns.at(l, n, 0) - value;
+        const ExponentialCase is = exponential_case<T>(gradient, value, exponent);
+        to.at(l, m, n) = is == ExponentialCase::product ? static_cast<T>(gradient * Kokkos::exp(exponent)) : T(0);
+        if (is == ExponentialCase::terms) {
+          Kokkos::atomic_store(&rejected_rows.at(l, m, 0), 1.f);
+          Kokkos::atomic_store(&rejected_columns.at(l, n, 0), 1.f);
+        }
+      });
+}
+
+/// Exponentials of smaller numbers are 0.
+inline constexpr double least_exponent = -745.133;
+
+template <class Exec, class T>
+void exponential_result(const Exec& exec, const ExponentialResultPass& pass) {
+  const NumbersOf x(pass.x), y(pass.y), g(pass.g), c(pass.c), to(pass.to);
+  const auto of_rows = strided_in<const double>(pass.of_rows), of_columns = strided_in<const double>(pass.of_columns);
+  const auto rejected = strided_in<const float>(pass.rejected);
+  const auto sums = strided_in<const T>(pass.sums);
+  const std::int64_t columns = pass.g.columns;
+  const bool accumulate = pass.accumulate;
+  for_each_element(
+      exec, "rigel::contract_backward/result", pass.to,
+      KOKKOS_LAMBDA(const std::int64_t l, const std::int64_t i, const std::int64_t k) {
+        const double value = x.at(l, i, k), maximum = of_rows.at(l, i, 0);
+        double sum = is_number(value) ? Kokkos::exp(value - maximum) * static_cast<double>(sums.at(l, i, k)) : 0;
+        const std::int64_t count = rejected.at(l, i, 0) != 0 ? columns : 0;
+        for (std::int64_t j = 0; j < count; ++j) {
+          const double of = c.at(l, i, j), terms = value + y.at(l, k, j), exponent = terms - of;
+          // Most exponentials are 0 if terms lie far apart, and then so is the term, whatever g is. Those that −∞ makes 0 are likewise.
+          if (exponent < least_exponent || terms == -std::numeric_limits<double>::infinity()) continue;
+          const double gradient = g.at(l, i, j);
+          if (exponential_case<T>(gradient, of, maximum + of_columns.at(l, j, 0) - of) == ExponentialCase::terms)
+            sum += gradient * Kokkos::exp(exponent);
+        }
+        to.set(l, i, k, accumulate ? to.at(l, i, k) + sum : sum);
+      });
+}
+
+// ---- all of them -----------------------------------------------------------------------------------------------------
+
+template <class Use>
+void with_computed(Scalar type, const Use& use) {
+  if (type == Scalar::f64)
+    use.template operator()<double>();
+  else
+    use.template operator()<float>();
+}
+
+template <class Exec, class T>
+void scatter_winners(const Exec& exec, const ScatterPass& pass) {
+  ScatterWinners<Exec, T>{.winners = strided_in<const std::int32_t>(pass.winners),
+                          .g = NumbersOf(pass.g),
+                          .a = NumbersOf(pass.a),
+                          .b = NumbersOf(pass.b),
+                          .to = strided_in<T>(pass.to),
+                          .batches = pass.to.batches,
+                          .rows = pass.to.rows,
+                          .columns = pass.g.columns,
+                          .k_extent = pass.to.columns,
+                          .slope = pass.slope,
+                          .is_first = pass.is_first,
+                          .accumulate = pass.accumulate}
+      .launch(exec);
+}
+
+/// The launches on the spaces of a list.
+template <class Spaces>
+BackwardPasses backward_passes() {
+  return {
+      .copy = [](const Execution& e,
+                 const CopyPass& pass) { with_instance(Spaces{}, e, [&](const auto& exec) { copy_numbers(exec, pass); }); },
+      .scatter =
+          [](const Execution& e, Scalar type, const ScatterPass& pass) {
+            with_instance(Spaces{}, e, [&]<class Exec>(const Exec& exec) {
+              with_computed(type, [&]<class T>() { scatter_winners<Exec, T>(exec, pass); });
+            });
+          },
+      .maxima =
+          [](const Execution& e, const MaximaPass& pass) {
+            with_instance(Spaces{}, e, [&]<class Exec>(const Exec& exec) {
+              FiniteMaxima<Exec>{.x = NumbersOf(pass.x),
+                                 .maxima = strided_in<double>(pass.maxima),
+                                 .batches = pass.maxima.batches,
+                                 .rows = pass.x.rows,
+                                 .columns = pass.x.columns}
+                  .launch(exec);
+            });
+          },
+      .exponentials =
+          [](const Execution& e, Scalar type, const ExponentialsPass& pass) {
+            with_instance(Spaces{}, e, [&]<class Exec>(const Exec& exec) {
+              with_computed(type, [&]<class T>() { exponentials<Exec, T>(exec, pass); });
+            });
+          },
+      .weights =
+          [](const Execution& e, Scalar type, const ExponentialWeightsPass& pass) {
+            with_instance(Spaces{}, e, [&]<class Exec>(const Exec& exec) {
+              with_computed(type, [&]<class T>() { exponential_weights<Exec, T>(exec, pass); });
+            });
+          },
+      .result =
+          [](const Execution& e, Scalar type, const ExponentialResultPass& pass) {
+            with_instance(Spaces{}, e, [&]<class Exec>(const Exec& exec) {
+              with_computed(type, [&]<class T>() { exponential_result<Exec, T>(exec, pass); });
+            });
+          }};
+}
+
+}  // namespace rigel::detail
