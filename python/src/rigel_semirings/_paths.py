@@ -2,7 +2,7 @@
 """All-pairs paths."""
 
 from . import _core
-from ._arrays import as_array, is_torch, numpy
+from ._arrays import as_array, copy
 from ._errors import InvalidArgument
 from ._options import options
 
@@ -41,12 +41,6 @@ class ShortestPaths:
         return f"ShortestPaths({tuple(self.distances.shape)})"
 
 
-def _copied(weights):
-    if is_torch(weights):
-        return weights.clone()
-    return numpy().array(weights, order="C")
-
-
 def _closure(weights, semiring, out, predecessors, block, kernel, require, precision):
     weights = as_array(weights)
     if out is not None and out is not weights:
@@ -55,7 +49,7 @@ def _closure(weights, semiring, out, predecessors, block, kernel, require, preci
             raise InvalidArgument(f"out has the shape {shape}, expected {tuple(weights.shape)}")
         if str(out.dtype) != str(weights.dtype):
             raise InvalidArgument(f"out holds {out.dtype}, expected {weights.dtype} as weights do")
-    paths = weights if out is weights else _copied(weights)
+    paths = weights if out is weights else copy(weights)
     d, p, vertex, graph = _core.closure(paths, semiring, predecessors, True, block, options(kernel, require, precision))
     if vertex >= 0:
         where = f" of graph {graph}" if len(d.shape) > 2 else ""
