@@ -306,7 +306,7 @@ void Batch::broadcast(const Array& array, const char* name, int own_dimensions) 
 }
 
 Output::Output(nb::handle object, const char* name, const Array& like, const Batch& batch,
-               const std::vector<std::int64_t>& own, rigel_type type, bool is_bool) {
+               const std::vector<std::int64_t>& own, rigel_type type, bool is_bool, bool may_be_immutable) {
   handle_of(like);  // refuses a device that this library has no code for
   std::vector<std::int64_t> shape(batch.shape.begin(), batch.shape.begin() + batch.dimensions);
   shape.insert(shape.end(), own.begin(), own.end());
@@ -330,7 +330,8 @@ Output::Output(nb::handle object, const char* name, const Array& like, const Bat
     }
     refuse(std::string(name) + " is read-only, expected an array that can be written");
   }
-  if (type_of(object).is_immutable) refuse(std::string(name) + " is immutable, expected an array that can be written");
+  if (type_of(object).is_immutable && !may_be_immutable)
+    refuse(std::string(name) + " is immutable, expected an array that can be written");
   require_device(array_, like.place, like.name);
   const bool fits =
       static_cast<Size>(array_.dimensions) == shape.size() && std::equal(shape.begin(), shape.end(), array_.shape.begin());

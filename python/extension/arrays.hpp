@@ -86,9 +86,10 @@ struct Batch {
 /// A result: a new array, or the caller's.
 class Output {
  public:
-  /// `object`: the caller's `out`, or None for a new array of the batch and these dimensions, of a type.
+  /// `object`: the caller's `out`, or None for a new array of the batch and these dimensions, of a type. The package may pass arrays that
+  /// it has made, `may_be_immutable`.
   Output(nb::handle object, const char* name, const Array& like, const Batch& batch, const std::vector<std::int64_t>& own,
-         rigel_type type, bool is_bool);
+         rigel_type type, bool is_bool, bool may_be_immutable = false);
   Array& array() { return array_; }
   /// The array that the caller gets, when the call is done.
   nb::object finished();

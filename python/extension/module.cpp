@@ -325,7 +325,7 @@ nb::object closure(Handle d_given, Handle semiring, Flag wants_predecessors, Fla
   const Array like = input(d_given, "weights", 2);
   Batch batch;
   batch.broadcast(like, "weights", 2);
-  Output d(d_given, "weights", like, batch, {like.rows(), like.columns()}, like.type, like.is_bool);
+  Output d(d_given, "weights", like, batch, {like.rows(), like.columns()}, like.type, like.is_bool, true);
   std::optional<Output> predecessors;
   if (wants_predecessors)
     predecessors.emplace(nb::none(), "predecessors", like, batch, std::vector<std::int64_t>{like.rows(), like.columns()},
@@ -506,10 +506,10 @@ void linear_backward_weight(Handle x_given, Handle dy_given, Handle dw_given, Ha
   batch.broadcast(dy, "dy", 2);
   if (batch.dimensions > 0) refuse(described(x, "x") + " with " + described(dy, "dy") + ", expected single matrices");
   rigel_linear_args args = linear_args(tier, RIGEL_ACTIVATION_NONE, options);
-  Output dw(dw_given, "dw", dy, batch, {dy.columns(), x.columns()}, RIGEL_F32, false);
+  Output dw(dw_given, "dw", dy, batch, {dy.columns(), x.columns()}, RIGEL_F32, false, true);
   std::optional<Output> db;
   if (!db_given.is_none())
-    db.emplace(db_given, "db", dy, batch, std::vector<std::int64_t>{dy.columns()}, rigel_type{RIGEL_F32}, false);
+    db.emplace(db_given, "db", dy, batch, std::vector<std::int64_t>{dy.columns()}, rigel_type{RIGEL_F32}, false, true);
   Matrices matrices(batch);
   const rigel_matrix *of_x = matrices.add(x), *of_dy = matrices.add(dy), *of_dw = matrices.add(dw.array(), 2, true),
                      *of_db = db ? matrices.add(db->array(), 1) : nullptr;

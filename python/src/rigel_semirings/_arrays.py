@@ -41,6 +41,11 @@ def traits_of(kind):
             jax is not None and issubclass(kind, jax.Array), torch is not None and issubclass(kind, torch.Tensor))
 
 
+def require_mutable(array, name):
+    if array is not None and traits_of(type(array))[1]:
+        raise InvalidArgument(f"{name} is immutable, expected an array that can be written")
+
+
 def _cupy(array):
     """CuPy, if the array is one of its arrays."""
     cupy = sys.modules.get("cupy")
