@@ -204,6 +204,15 @@ void perform(Matrices& matrices, rigel_options& options, const Call& call, Funct
 /// Of a function without candidates.
 inline constexpr auto not_explained = [](rigel_handle*, char**) -> rigel_code { return RIGEL_OK; };
 
+/// Defines a function whose arguments may be None.
+template <class Result, class... Argument>
+void define(nb::module_& m, const char* name, Result (*function)(Argument...)) {
+  m.def(name, function, (static_cast<void>(sizeof(std::type_identity<Argument>)), nb::arg().none())...);
+}
+
+/// The functions of gradients.cpp.
+void define_gradients(nb::module_& m);
+
 }  // namespace rigel::python
 
 namespace nanobind::detail {

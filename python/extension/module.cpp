@@ -544,6 +544,14 @@ nb::object linear_backward_input(Handle dy_given, Handle w_given, Handle z_given
 
 // ---- listings ----
 
+// The type of a semiring's results.
+rigel_type result_type(Handle semiring, rigel_type element) {
+  rigel_type type = 0;
+  if (const rigel_code code = rigel_result_type(text_of(semiring, "semiring"), element, 0, &type); code != RIGEL_OK)
+    raise_last_error(code);
+  return type;
+}
+
 nb::str kernels(Handle name) {
   char* json = nullptr;
   thread_handle();  // registers them
@@ -565,12 +573,6 @@ void configure(nb::object arrays, nb::object errors) {
                .errors = std::move(errors)};
 }
 
-// Defines a function whose arguments may be None.
-template <class Result, class... Argument>
-void define(nb::module_& m, const char* name, Result (*function)(Argument...)) {
-  m.def(name, function, (static_cast<void>(sizeof(std::type_identity<Argument>)), nb::arg().none())...);
-}
-
 }  // namespace
 }  // namespace rigel::python
 
@@ -579,6 +581,7 @@ NB_MODULE(_core, m) {
   define(m, "configure", configure);
   m.def("version", rigel_version);
   define(m, "kernels", kernels);
+  define(m, "result_type", result_type);
   define(m, "begin_explaining", &Explaining::begin);
   define(m, "end_explaining", &Explaining::end);
   define(m, "contract", contract);
@@ -597,4 +600,5 @@ NB_MODULE(_core, m) {
   define(m, "linear_forward", linear_forward);
   define(m, "linear_backward_weight", linear_backward_weight);
   define(m, "linear_backward_input", linear_backward_input);
+  define_gradients(m);
 }
