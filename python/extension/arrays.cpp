@@ -224,7 +224,8 @@ bool import(Array& a, nb::handle object, const char* name, bool writable = false
   return set(a, tensor, object, name);
 }
 
-// The object, or what it means of a torch tensor that is negated lazily; raises for one whose gradient the call would lose.
+// The object, or what it means of a torch tensor that is negated lazily or needs a gradient that is not recorded now; raises for one whose
+// gradient the call would lose.
 nb::object resolved(nb::handle object, const char* name) {
   if (!type_of(object).is_torch) return nb::borrow(object);
   const bool is_usable = !nb::cast<bool>(object.attr("requires_grad")) && !nb::cast<bool>(object.attr("is_neg")());
@@ -320,11 +321,12 @@ Output::Output(nb::handle object, const char* name, const Array& like, const Bat
     require_import(array_, original_, name);
     return;
   }
-  if (!resolved(object, name).is(object))
+  const nb::object target = resolved(object, name);
+  if (type_of(object).is_torch && nb::cast<bool>(object.attr("is_neg")()))
     refuse(std::string(name) + " is a tensor that is negated lazily, expected " + name + ".resolve_neg()");
   original_ = nb::borrow(object);
-  if (!import(array_, object, name, true)) {
-    if (!import(array_, object, name)) {
+  if (!import(array_, target, name, true)) {
+    if (!import(array_, target, name)) {
       package().convert(object, name);
       refuse(std::string(name) + " is no array that results can be written to, expected one that is aligned and writable");
     }

@@ -233,6 +233,35 @@ def test_graphs(torch, call):
         torch.testing.assert_close(result, call(x), rtol=1e-4, atol=1e-4)
 
 
+def test_a_graph_of_a_training_step(torch):
+    """The backward pass is in a thread of torch's, on the stream of the capture."""
+    rt = pytest.importorskip("rigel_semirings.torch")
+    torch.manual_seed(2)
+    net = torch.nn.Sequential(rt.Linear(16, 32, activation="relu"), rt.Linear(32, 4)).cuda()
+    x, target = on_gpu(torch, 64, 16), on_gpu(torch, 64, 4)
+
+    def step():
+        net.zero_grad(set_to_none=True)
+        loss = torch.nn.functional.mse_loss(net(x), target) + rt.cdist(net(x), target).mean()
+        loss.backward()
+        return [p.grad for p in net.parameters()]
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    x.copy_(on_gpu(torch, 64, 16))
+    graph.replay()
+    captured = [gradient.clone() for gradient in captured]
+    for one, other in zip(captured, step(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
 def test_a_capture_on_a_new_stream(torch):
     x = on_gpu(torch, 64, 64)
     rs.cdist(x)

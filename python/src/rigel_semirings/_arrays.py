@@ -165,10 +165,11 @@ def capture_streams(array, device):
 def convert(given, name):
     """An array in place of an argument that cannot be imported; raises if there is none."""
     if is_torch(given):
-        if given.requires_grad:
-            raise Unsupported(f"{name} requires a gradient, which this call does not record, expected {name}.detach()")
-        if given.is_neg():
-            return given.resolve_neg()
+        if given.requires_grad and sys.modules["torch"].is_grad_enabled():
+            raise Unsupported(f"{name} requires a gradient, which this call does not record, expected {name}.detach(), or a function of "
+                              "rigel_semirings.torch")
+        if given.requires_grad or given.is_neg():
+            return given.detach().resolve_neg()
         raise Unsupported(f"{name} is a tensor of {given.dtype}, {given.layout}, on {given.device}, expected a strided one of a type of "
                           "real numbers, on the host or on a CUDA device")
     module = numpy()
