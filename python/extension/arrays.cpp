@@ -194,8 +194,7 @@ bool import(Array& a, const Type& type, nb::handle object, const char* name, boo
   if (a.place.device >= 0) {
     if (type.api->stream_of(tensor.device.device_type, tensor.device.device_id, &a.place.stream) != 0)
       throw nb::python_error();
-    a.place.is_stream_ordered =
-        type.is_torch || nb::cast<bool>(package().stream_of(object, a.place.device)[1]);
+    a.place.is_stream_ordered = type.is_torch || nb::cast<bool>(package().stream_of(object, a.place.device)[1]);
   }
   return set(a, tensor, object, name);
 }

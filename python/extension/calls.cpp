@@ -208,9 +208,7 @@ rigel_code Queue::wait_for_others() const {
   return RIGEL_OK;
 }
 
-bool Queue::is_capturing() const {
-  return of_stream_ && nb::cast<bool>(package().is_capturing(matrices_.first().object));
-}
+bool Queue::is_capturing() const { return of_stream_ && nb::cast<bool>(package().is_capturing(matrices_.first().object)); }
 
 Array Queue::workspace(std::size_t bytes, rigel_options& options) const {
   constexpr std::uintptr_t alignment = 256;

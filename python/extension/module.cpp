@@ -77,9 +77,7 @@ struct MetricMatrix {
     array = input(given, "the metric's matrix", 1);
     if (array->dimensions > 2) refuse(described(*array, "the metric's matrix") + ", expected one or two dimensions");
   }
-  const rigel_matrix* add_to(Matrices& matrices) const {
-    return array ? matrices.add(*array, array->dimensions) : nullptr;
-  }
+  const rigel_matrix* add_to(Matrices& matrices) const { return array ? matrices.add(*array, array->dimensions) : nullptr; }
 };
 
 // The result of distances: floats of X's, but for 16 bits and integers.
@@ -242,7 +240,7 @@ struct Points {
     args.hyperparameters = of_kernel.data();
     args.hyperparameters_count = of_kernel.count();
     args.may_cancel = may_cancel;
-      args.reduction = reduction_of(reduction);
+    args.reduction = reduction_of(reduction);
     args.options = options_of(options);
   }
   const rigel_reduce_distances_args* current() {
@@ -490,7 +488,9 @@ nb::object linear_forward(Handle x_given, Handle w_given, Handle bias_given, Han
                      *of_z = z ? matrices.add(z->array()) : nullptr;
   perform(
       matrices, args.options,
-      [&](auto function, rigel_handle* h, auto... more) { return function(h, &args, of_x, of_w, of_bias, of_y, of_z, more...); },
+      [&](auto function, rigel_handle* h, auto... more) {
+        return function(h, &args, of_x, of_w, of_bias, of_y, of_z, more...);
+      },
       rigel_linear_forward, rigel_linear_forward_workspace_size, nullptr);
   nb::object before = nb::none();
   if (z) before = z->finished();
@@ -591,8 +591,11 @@ NB_MODULE(_core, m) {
   define(m, "reduce_distances", reduce_distances);
   define(m, "radius_neighbors", radius_neighbors);
   define(m, "closure", closure);
-  define(m, "cholesky_solve", solve<rigel_cholesky_solve, rigel_cholesky_solve_workspace_size, rigel_explain_cholesky_solve>);
-  define(m, "cholesky_solve_factored", solve<rigel_cholesky_solve_factored, rigel_cholesky_solve_factored_workspace_size, rigel_explain_cholesky_solve_factored>);
+  define(m, "cholesky_solve",
+         solve<rigel_cholesky_solve, rigel_cholesky_solve_workspace_size, rigel_explain_cholesky_solve>);
+  define(m, "cholesky_solve_factored",
+         solve<rigel_cholesky_solve_factored, rigel_cholesky_solve_factored_workspace_size,
+               rigel_explain_cholesky_solve_factored>);
   define(m, "lu_solve", solve<rigel_lu_solve, rigel_lu_solve_workspace_size, rigel_explain_lu_solve>);
   define(m, "cholesky_factor", cholesky_factor);
   define(m, "eigh", eigh);

@@ -9,12 +9,12 @@ import sys
 
 import numpy as np
 import pytest
-from arrays_on_fake_gpus import CUDA, ROCM, Fake, FakeOfNamespace
+from arrays_on_fake_gpus import ROCM, Fake, FakeOfNamespace
 
 import rigel_semirings as rs
 
 TESTS = pathlib.Path(__file__).parent
-has_cuda = any("cuda" in kernel["spaces"] for kernel in rs.kernels("cuda")) if not os.environ.get("RIGEL_FAKE_GPU") else True
+has_cuda = any("cuda" in kernel["spaces"] for kernel in rs.kernels("cuda"))
 
 x = np.ones((2, 3))
 
@@ -69,6 +69,8 @@ def test_with_fake_gpus(tmp_path):
     include = TESTS.parents[1] / "include"
     if not compiler:
         pytest.skip("there is no C compiler")
+    if not (include / "rigel" / "rigel.h").exists():
+        pytest.skip("rigel.h is not there")
     if has_cuda:
         pytest.skip("librigel_c has CUDA")
     library = tmp_path / "libfake_gpu.so"
@@ -79,5 +81,3 @@ def test_with_fake_gpus(tmp_path):
                           env=environment, capture_output=True)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
-
-assert CUDA == 2
