@@ -215,6 +215,20 @@ def test_vmap(rand):
     torch.testing.assert_close(torch.vmap(rt.kernel_matrix, in_dims=(1, None))(x.movedim(0, 1), z[0, 0], bandwidth=1.0),
                                each(lambda x: rt.kernel_matrix(x, z[0, 0], bandwidth=1.0), x))
     torch.testing.assert_close(torch.vmap(torch.vmap(rt.cdist, (0, None)), (None, 0))(x, z[:, 0]), rt.cdist(x[None], z))
+    weights, biases, rows = rand(7, 2, 3, dtype=torch.float32), rand(7, 2, dtype=torch.float32), x.float()
+    for activation in (None, "relu"):
+        def layer(*arguments, activation=activation):
+            return rt.linear(*arguments, activation=activation)
+
+        torch.testing.assert_close(torch.vmap(layer, (0, None, None))(rows, weights[0], biases[0]), layer(rows, weights[0], biases[0]))
+        torch.testing.assert_close(torch.vmap(layer)(rows, weights, biases), each(layer, rows, weights, biases))
+        # Gradients of an ensemble of layers.
+        one, other = (torch.autograd.grad(y.sin().sum(), (weights, biases)) for y in
+                      (torch.vmap(layer)(rows, weights, biases), each(layer, rows, weights, biases)))
+        for first, second in zip(one, other, strict=True):
+            torch.testing.assert_close(first, second)
+    torch.testing.assert_close(torch.autograd.functional.jacobian(lambda w: rt.linear(rows[0], w), weights[0], vectorize=True),
+                               torch.autograd.functional.jacobian(lambda w: rt.linear(rows[0], w), weights[0]))
     # Gradients of many outputs at once are a vmap of the backward functions.
     x = rand(4, 3)
     for function in (lambda x: rt.cdist(x, z[0, 0]), lambda x: rt.kernel_matrix(x, z[0, 0], bandwidth=1.0),

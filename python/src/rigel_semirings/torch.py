@@ -53,8 +53,9 @@ def _code(dtype):
     return CODES.get(name, CODES["uint8"])
 
 
-def _batch(*tensors):
-    return torch.broadcast_shapes(*(tensor.shape[:-2] for tensor in tensors))
+def _batch(*matrices, row=None):
+    rows = [] if row is None else [row.shape[:-1]]
+    return torch.broadcast_shapes(*(matrix.shape[:-2] for matrix in matrices), *rows)
 
 
 def _extents(x, z, columns_of_z, names):
@@ -81,18 +82,19 @@ def _summed(gradient, shape):
     return gradient if gradient.shape == shape else gradient.sum_to_size(shape)
 
 
-def _batched(operator, tensors):
-    """A batching rule: the first `tensors` arguments are matrices, whose leading dimensions broadcast, and get the mapped one in front."""
+def _batched(operator, *own):
+    """A batching rule: so many of the first arguments are matrices or, where `own` is 1, rows; their leading dimensions broadcast, and get the
+    mapped one in front."""
 
     def rule(info, in_dims, *args, **kwargs):
-        ranks = [args[i].dim() - (in_dims[i] is not None) for i in range(tensors) if args[i] is not None]
-        most = max(max(ranks), 2)
+        tensors = len(own)
+        leading = [0 if args[i] is None else args[i].dim() - (in_dims[i] is not None) - own[i] for i in range(tensors)]
         mapped = []
         for i in range(tensors):
             tensor = args[i]
             if tensor is not None and in_dims[i] is not None:
                 tensor = tensor.movedim(in_dims[i], 0)
-                tensor = tensor.reshape(tensor.shape[:1] + (1,) * (most - tensor.dim() + 1) + tensor.shape[1:])
+                tensor = tensor.reshape(tensor.shape[:1] + (1,) * (max(leading) - leading[i]) + tensor.shape[1:])
             mapped.append(tensor)
         result = operator(*mapped, *args[tensors:], **kwargs)
         return (result, 0) if isinstance(result, torch.Tensor) else (result, (0,) * len(result))
@@ -147,7 +149,7 @@ def _contract_backward(ctx, grad):
 _contract = _define(
     "contract", "(Tensor a, Tensor b, str semiring, str[] names, float[] values, ScalarType? dtype, bool may_cancel, str? kernel, "
     "str[] require, str precision) -> Tensor", _contract_run, _contract_fake, _contract_setup, _contract_backward,
-    lambda *args, **kwargs: _batched(_contract, 2)(*args, **kwargs))
+    lambda *args, **kwargs: _batched(_contract, 2, 2)(*args, **kwargs))
 
 
 def _required(require):
@@ -218,7 +220,7 @@ def _cdist_backward(ctx, grad):
 
 
 _cdist = _define("cdist", "(Tensor x, Tensor z, str metric, float? p, bool may_cancel, str? kernel, str[] require, str precision) -> Tensor",
-                 _cdist_run, _cdist_fake, _cdist_setup, _cdist_backward, lambda *args, **kwargs: _batched(_cdist, 2)(*args, **kwargs))
+                 _cdist_run, _cdist_fake, _cdist_setup, _cdist_backward, lambda *args, **kwargs: _batched(_cdist, 2, 2)(*args, **kwargs))
 
 
 def _cdist_gradient_run(a, x, z, p, may_cancel):
@@ -249,7 +251,7 @@ def _cdist_gradient_backward(ctx, grad):
 
 _cdist_gradient = _define("cdist_gradient", "(Tensor a, Tensor x, Tensor z, float p, bool may_cancel) -> Tensor", _cdist_gradient_run,
                           _cdist_gradient_fake, _cdist_gradient_setup, _cdist_gradient_backward,
-                          lambda *args, **kwargs: _batched(_cdist_gradient, 3)(*args, **kwargs))
+                          lambda *args, **kwargs: _batched(_cdist_gradient, 2, 2, 2)(*args, **kwargs))
 
 
 def cdist(x, z=None, metric="euclidean", *, p=None, may_cancel=False, kernel=None, require=(), precision="automatic"):
@@ -295,7 +297,7 @@ def _kernel_matrix_backward(ctx, grad):
 _kernel_matrix = _define(
     "kernel_matrix", "(Tensor x, Tensor z, str kernel, str[] names, float[] values, str metric, float? p, bool may_cancel, str precision) "
     "-> Tensor", _kernel_matrix_run, _kernel_matrix_fake, _kernel_matrix_setup, _kernel_matrix_backward,
-    lambda *args, **kwargs: _batched(_kernel_matrix, 2)(*args, **kwargs))
+    lambda *args, **kwargs: _batched(_kernel_matrix, 2, 2)(*args, **kwargs))
 
 
 def _kernel_matrix_gradient_run(g, x, z, kernel, names, values, metric, p, may_cancel):
@@ -316,7 +318,7 @@ def _no_second_derivative(ctx, *grads):
 _kernel_matrix_gradient = _define(
     "kernel_matrix_gradient", "(Tensor g, Tensor x, Tensor z, str kernel, str[] names, float[] values, str metric, float? p, "
     "bool may_cancel) -> (Tensor, Tensor)", _kernel_matrix_gradient_run, _kernel_matrix_gradient_fake, lambda ctx, inputs, output: None,
-    _no_second_derivative, lambda *args, **kwargs: _batched(_kernel_matrix_gradient, 3)(*args, **kwargs))
+    _no_second_derivative, lambda *args, **kwargs: _batched(_kernel_matrix_gradient, 2, 2, 2)(*args, **kwargs))
 
 
 def kernel_matrix(x, z=None, kernel="gaussian", *, metric=None, p=None, may_cancel=False, precision="automatic", **hyperparameters):
@@ -348,23 +350,26 @@ def _linear_run(x, weight, bias, tier, precision):
 
 def _linear_fake(x, weight, bias, tier, precision):
     _extents(x, weight, -1, ("x", "weight"))
-    return x.new_empty((*_batch(x, weight), x.shape[-2], weight.shape[-2]))
+    return x.new_empty((*_batch(x, weight, row=bias), x.shape[-2], weight.shape[-2]))
 
 
 def _linear_setup(ctx, inputs, output):
     x, weight, bias, ctx.tier, ctx.precision = inputs
     ctx.save_for_backward(x, weight)
-    ctx.bias_type = None if bias is None else bias.dtype
+    ctx.bias = (None, None) if bias is None else (bias.shape, bias.dtype)
 
 
 def _linear_gradients(ctx, x, weight, grad):
     needs_x, needs_weight, needs_bias = ctx.needs_input_grad[:3]
-    dx = _linear_backward_input(grad, weight, ctx.tier, ctx.precision) if needs_x else None
+    dx = _summed(_linear_backward_input(grad, weight, ctx.tier, ctx.precision), x.shape) if needs_x else None
     dw = db = None
     if needs_weight or needs_bias:
-        # Rows of x are the rows of all its batches.
-        dw, db = _linear_backward_weight(x.reshape(-1, x.shape[-1]), grad.reshape(-1, grad.shape[-1]), ctx.tier, ctx.precision)
-        dw, db = dw.to(weight.dtype) if needs_weight else None, db.to(ctx.bias_type) if needs_bias else None
+        shape, dtype = ctx.bias
+        if weight.dim() == 2 and (shape is None or len(shape) == 1) and x.dim() > 2:  # one layer for the rows of all batches
+            x, grad = x.reshape(-1, x.shape[-1]), grad.reshape(-1, grad.shape[-1])
+        dw, db = _linear_backward_weight(x, grad, ctx.tier, ctx.precision)
+        dw = _summed(dw, weight.shape).to(weight.dtype) if needs_weight else None
+        db = _summed(db, shape).to(dtype) if needs_bias else None
     return dx, dw, db
 
 
@@ -374,7 +379,7 @@ def _linear_backward(ctx, grad):
 
 
 _linear = _define("linear", "(Tensor x, Tensor weight, Tensor? bias, str tier, str precision) -> Tensor", _linear_run, _linear_fake,
-                  _linear_setup, _linear_backward)
+                  _linear_setup, _linear_backward, lambda *args, **kwargs: _batched(_linear, 2, 2, 1)(*args, **kwargs))
 
 
 def _linear_activated_run(x, weight, bias, activation, tier, precision):
@@ -390,7 +395,7 @@ def _linear_activated_fake(x, weight, bias, activation, tier, precision):
 def _linear_activated_setup(ctx, inputs, output):
     x, weight, bias, ctx.activation, ctx.tier, ctx.precision = inputs
     ctx.save_for_backward(x, weight, output[1])
-    ctx.bias_type = None if bias is None else bias.dtype
+    ctx.bias = (None, None) if bias is None else (bias.shape, bias.dtype)
 
 
 _DERIVATIVES = {
@@ -411,7 +416,7 @@ def _linear_activated_backward(ctx, grad, grad_of_z):
 
 _linear_activated = _define("linear_activated", "(Tensor x, Tensor weight, Tensor? bias, str activation, str tier, str precision) -> "
                             "(Tensor, Tensor)", _linear_activated_run, _linear_activated_fake, _linear_activated_setup,
-                            _linear_activated_backward)
+                            _linear_activated_backward, lambda *args, **kwargs: _batched(_linear_activated, 2, 2, 1)(*args, **kwargs))
 
 
 def _linear_backward_input_run(dy, weight, tier, precision):
@@ -433,24 +438,28 @@ def _linear_backward_input_backward(ctx, grad):
     by_dy = _linear(grad.contiguous(), weight, None, ctx.tier, ctx.precision) if ctx.needs_input_grad[0] else None
     by_weight = None
     if ctx.needs_input_grad[1]:
-        by_weight = _linear_backward_weight(grad.reshape(-1, grad.shape[-1]), dy.reshape(-1, dy.shape[-1]), ctx.tier, ctx.precision)[0]
-        by_weight = by_weight.to(weight.dtype)
-    return by_dy, by_weight, None, None
+        by_weight = _summed(_linear_backward_weight(grad, dy, ctx.tier, ctx.precision)[0], weight.shape).to(weight.dtype)
+    return None if by_dy is None else _summed(by_dy, dy.shape), by_weight, None, None
 
 
 _linear_backward_input = _define("linear_backward_input", "(Tensor dy, Tensor weight, str tier, str precision) -> Tensor",
                                  _linear_backward_input_run, _linear_backward_input_fake, _linear_backward_input_setup,
-                                 _linear_backward_input_backward)
+                                 _linear_backward_input_backward,
+                                 lambda *args, **kwargs: _batched(_linear_backward_input, 2, 2)(*args, **kwargs))
 
 
 def _linear_backward_weight_run(x, dy, tier, precision):
-    dw, db = dy.new_zeros((dy.shape[-1], x.shape[-1]), dtype=torch.float32), dy.new_zeros(dy.shape[-1], dtype=torch.float32)
+    batch = _batch(x, dy)
+    dw = dy.new_zeros((*batch, dy.shape[-1], x.shape[-1]), dtype=torch.float32)
+    db = dy.new_zeros((*batch, dy.shape[-1]), dtype=torch.float32)
     _core.linear_backward_weight(x, dy, dw, db, chosen(tier, _TIERS, "tier"), options(None, (), precision))
     return dw, db
 
 
 def _linear_backward_weight_fake(x, dy, tier, precision):
-    return dy.new_empty((dy.shape[-1], x.shape[-1]), dtype=torch.float32), dy.new_empty(dy.shape[-1], dtype=torch.float32)
+    batch = _batch(x, dy)
+    return (dy.new_empty((*batch, dy.shape[-1], x.shape[-1]), dtype=torch.float32),
+            dy.new_empty((*batch, dy.shape[-1]), dtype=torch.float32))
 
 
 def _linear_backward_weight_setup(ctx, inputs, output):
@@ -463,12 +472,13 @@ def _linear_backward_weight_backward(ctx, grad, grad_of_bias):
     x, dy = ctx.saved_tensors
     by_x = _linear_backward_input(dy, grad.to(dy.dtype), ctx.tier, ctx.precision) if ctx.needs_input_grad[0] else None
     by_dy = _linear(x, grad.to(x.dtype), grad_of_bias, ctx.tier, ctx.precision) if ctx.needs_input_grad[1] else None
-    return by_x, by_dy, None, None
+    return None if by_x is None else _summed(by_x, x.shape), None if by_dy is None else _summed(by_dy, dy.shape), None, None
 
 
 _linear_backward_weight = _define("linear_backward_weight", "(Tensor x, Tensor dy, str tier, str precision) -> (Tensor, Tensor)",
                                   _linear_backward_weight_run, _linear_backward_weight_fake, _linear_backward_weight_setup,
-                                  _linear_backward_weight_backward)
+                                  _linear_backward_weight_backward,
+                                  lambda *args, **kwargs: _batched(_linear_backward_weight, 2, 2)(*args, **kwargs))
 
 
 def linear(x, weight, bias=None, *, activation=None, tier="scalar", precision="automatic"):
