@@ -561,7 +561,7 @@ nb::str kernels(Handle name) {
 }
 
 // The package's module _arrays, and {code: exception class}.
-void configure(nb::object arrays, nb::object errors) {
+void configure(Handle arrays, Handle errors) {
   package() = {.empty = arrays.attr("empty"),
                .convert = arrays.attr("convert"),
                .copy = arrays.attr("copy"),
@@ -569,7 +569,7 @@ void configure(nb::object arrays, nb::object errors) {
                .stream_of = arrays.attr("stream_of"),
                .is_capturing = arrays.attr("is_capturing"),
                .capture_streams = arrays.attr("capture_streams"),
-               .errors = std::move(errors)};
+               .errors = nb::borrow(errors)};
 }
 
 }  // namespace
