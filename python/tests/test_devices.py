@@ -75,7 +75,8 @@ def test_with_fake_gpus(tmp_path):
         pytest.skip("librigel_c has CUDA")
     library = tmp_path / "libfake_gpu.so"
     name = next(pathlib.Path(rs.__file__).parent.glob("librigel_c.so.*")).name
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", f'-DLIBRARY="{name}"', f"-I{include}", "-o", library, TESTS / "fake_gpu.c", "-ldl"], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", f'-DLIBRARY="{name}"', f"-I{include}", "-o", library, TESTS / "fake_gpu.c", "-ldl"],
+                   check=True)
     environment = os.environ | {"LD_PRELOAD": str(library), "RIGEL_FAKE_GPU": str(library)}
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS / "cases_of_fake_gpus.py"], text=True,
                           env=environment, capture_output=True)

@@ -243,6 +243,7 @@ def test_jax(rng):
         assert rs.contract(x.astype("bfloat16"), x.T.astype("bfloat16"), "plus_times").dtype == "bfloat16"
         np.testing.assert_array_equal(rs.closure(jax.numpy.full((2, 2), np.inf)), [[0, np.inf], [np.inf, 0]])
         assert isinstance(rs.linear_backward_weight(x, x)[0], jax.Array)
-        for call in (lambda: rs.cdist(x, out=jax.numpy.zeros((6, 6))), lambda: rs.closure(d, out=d), lambda: rs.linear_backward_weight(x, x, d[:3, :3])):
+        for call in (lambda: rs.cdist(x, out=jax.numpy.zeros((6, 6))), lambda: rs.closure(d, out=d),
+                     lambda: rs.linear_backward_weight(x, x, d[:3, :3])):
             with pytest.raises(ValueError, match="(out|dw) is immutable, expected an array that can be written"):
                 call()

@@ -86,7 +86,8 @@ def closure(weights, semiring="min_plus", *, out=None, check=True, block=0, kern
 
     Raises
     ------
-    InvalidArgument (a ValueError), with `check`, if a closed walk is better than the empty path, as a negative cycle is; it names a vertex. As `contract` else.
+    InvalidArgument (a ValueError), with `check`, if a closed walk is better than the empty path, as a negative cycle is; it names a vertex. As
+    `contract` else.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Operators of torch, with gradients: `torch.ops.rigel`, functions that call them, and a layer.
 
-`torch.compile` takes them without a graph break, `torch.vmap` without a loop; `torch.func.grad` takes no operators of libraries. On a GPU calls are on torch's current stream, so that
-``torch.cuda.graph`` captures them. The extension is the same as that of `rigel_semirings.contract` and the like, whose arguments are explained
-there.
+`torch.compile` takes them without a graph break, `torch.vmap` without a loop; `torch.func.grad` takes no operators of libraries. On a GPU calls
+are on torch's current stream, so that ``torch.cuda.graph`` captures them. The extension is the same as that of `rigel_semirings.contract` and the
+like, whose arguments are explained there.
 
 >>> import torch, rigel_semirings.torch as rt
 >>> x = torch.tensor([[0.0, 0.0], [3.0, 4.0]], requires_grad=True)
