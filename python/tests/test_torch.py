@@ -156,6 +156,17 @@ def test_linear_of_16_bits_and_second_derivatives(rand):
         rt.Linear(3, 2, activation="softmax")
 
 
+def test_linear_under_autocast(rand):
+    x = rand(4, 6, dtype=torch.float32)
+    layer = rt.Linear(6, 3).to(x.device)
+    expected = rt.linear(x.bfloat16(), layer.weight.bfloat16(), layer.bias)
+    for forward in (layer, torch.compile(layer, fullgraph=True, backend="aot_eager")):
+        with torch.autocast(x.device.type, torch.bfloat16):
+            y = forward(x)
+        assert torch.equal(y, expected)
+        assert torch.autograd.grad(y.sum(), layer.weight)[0].dtype == torch.float32
+
+
 # ---- what torch asks of operators ----
 
 

@@ -485,7 +485,8 @@ def linear(x, weight, bias=None, *, activation=None, tier="scalar", precision="a
     """Y = activation( X·Wᵀ + bias ), as `rigel_semirings.linear_forward`; an operator of torch.
 
     Gradients are those of `linear_backward_weight` and `linear_backward_input`, of the same tier, of any order; that of the activation is
-    torch's. x has the shape (K,) or (…, K), weight (N, K), as in `torch.nn.functional.linear`; bias may have any floating-point type.
+    torch's. x has the shape (K,) or (…, K), weight (N, K), as in `torch.nn.functional.linear`; bias may have any floating-point type. Under
+    `torch.autocast` x and weight get its type.
 
     >>> import torch, rigel_semirings.torch as rt
     >>> rt.linear(torch.tensor([1.0, -1.0]), torch.tensor([[2.0, 1.0], [0.0, 3.0]]), activation="relu")
@@ -493,6 +494,9 @@ def linear(x, weight, bias=None, *, activation=None, tier="scalar", precision="a
     """
     if weight.dim() != 2 or x.dim() < 1:
         raise InvalidArgument(f"x and weight have the shapes {tuple(x.shape)} and {tuple(weight.shape)}, expected (..., K) and (N, K)")
+    if torch.is_autocast_enabled(x.device.type):
+        dtype = torch.get_autocast_dtype(x.device.type)
+        x, weight = x.to(dtype), weight.to(dtype)
     rows = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
     if activation is None:
         y = _linear(rows, weight, bias, tier, precision)
