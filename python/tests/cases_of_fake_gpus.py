@@ -28,8 +28,15 @@ def log():
 class FakeCupy(types.ModuleType):
     """CuPy, as far as the package uses it."""
 
-    class ndarray(FakeOfNamespace):  # noqa: N801
+    class ndarray(Fake):  # noqa: N801
         device = property(lambda self: FakeCupy.Device(self.on[1]))
+        get = property(lambda self: lambda: self.array)
+
+        def __setitem__(self, at, value):
+            self.array[at] = value.array
+
+        def fill(self, value):
+            self.array.fill(value)
 
     class Device:
         def __init__(self, device):
@@ -56,6 +63,12 @@ class FakeCupy(types.ModuleType):
 
     def empty(self, shape, dtype):
         return self.ndarray(np.empty(shape, dtype), self.current[-1])
+
+    def array(self, given, order):
+        return self.ndarray(np.array(given.array, order=order), self.current[-1])
+
+    def asarray(self, given):
+        return self.ndarray(given, self.current[-1])
 
 
 @pytest.fixture
@@ -112,6 +125,23 @@ def test_streams_of_cupy(log, cupy):
     rs.cdist(a, b)
     assert a.exports[-1]["stream"] == 1
     assert log() == "create 3:77;create 3:78;create 3:0;"  # one each, and asynchronous
+
+
+def test_what_the_package_makes_of_arrays_of_cupy(cupy):
+    a = cupy.ndarray(x, 2)
+    scaled = rs.cdist(a, metric="seuclidean")
+    np.testing.assert_allclose(scaled.array, rs.cdist(x, metric="seuclidean"), rtol=1e-15)
+    assert scaled.on == (2, 2)
+    np.testing.assert_array_equal(rs.closure(cupy.ndarray(np.full((2, 2), np.inf), 2)).array, [[0, np.inf], [np.inf, 0]])
+    floats = cupy.ndarray(x.astype("float32"), 2)
+    assert rs.linear_backward_weight(floats, floats)[0].array.tolist() == (x.T @ x).tolist()
+    reversed_ = cupy.ndarray(x[::-1], 2)
+    np.testing.assert_array_equal(rs.cdist(reversed_, cupy.ndarray(z, 2)).array, rs.cdist(x[::-1], z))
+    out = cupy.ndarray(np.zeros((2, 3, 2, 2)), 2)  # a batch of several calls goes to a copy first
+    rs.cdist(cupy.ndarray(np.broadcast_to(x, (2, 3, 2, 2)).copy(), 2), out=out)
+    np.testing.assert_array_equal(out.array[1, 2], rs.cdist(x))
+    counts = rs.cdist(cupy.ndarray(x.astype("int32"), 2), metric="canberra")
+    np.testing.assert_array_equal(counts.array, rs.cdist(x, metric="canberra"))
 
 
 def test_arrays_of_two_libraries(log, cupy):

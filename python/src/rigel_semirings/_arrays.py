@@ -60,17 +60,17 @@ def empty(like, shape, code, is_bool):
             _torch_types.update({code: getattr(torch, name) for code, name in NAMES.items() if hasattr(torch, name)})
         return torch.empty(shape, dtype=torch.bool if is_bool else _torch_types[code], device=like.device)
     module = numpy()
+    if cupy := _cupy(like):
+        if code == BF16:
+            raise Unsupported("results in bfloat16 have no CuPy type, expected torch tensors, or out=")
+        with like.device:
+            return cupy.empty(shape, bool if is_bool else _numpy_types[code])
     if isinstance(like, module.ndarray) or not hasattr(like, "__array_namespace__"):
         if code == BF16:
             raise Unsupported("results in bfloat16 have no NumPy type, expected torch tensors, or out=")
         if hasattr(like, "__dlpack_device__") and like.__dlpack_device__()[0] not in (_ON_HOST, _PINNED):
             raise Unsupported(f"results would be arrays of {type(like).__name__} on a device, whose library is unknown, expected out=")
         return module.empty(shape, bool if is_bool else _numpy_types[code])
-    if cupy := _cupy(like):
-        if code == BF16:
-            raise Unsupported("results in bfloat16 have no CuPy type, expected torch tensors, or out=")
-        with like.device:
-            return cupy.empty(shape, bool if is_bool else _numpy_types[code])
     namespace = like.__array_namespace__()
     dtype = namespace.bool if is_bool else getattr(namespace, NAMES[code])
     if "jax" in sys.modules:  # which has no 64 bits unless told
