@@ -24,10 +24,9 @@ struct Factors {
     epilogue.broadcast(batch);
   }
   template <class Args>
-  Args args(Handle semiring, Flag may_cancel, Handle options) const {
+  Args args(Flag may_cancel, Handle options) const {
     Args args = {};
     args.size = sizeof args;
-    args.semiring = text_of(semiring, "semiring");
     args.parameters = hyperparameters.data();
     args.parameters_count = hyperparameters.count();
     args.may_cancel = may_cancel;
@@ -44,7 +43,8 @@ struct Factors {
 nb::object contract(Handle a, Handle b, Handle out, Handle semiring, Handle parameters, rigel_type accumulator,
                     Flag accumulate, Flag may_cancel, Handle epilogue, rigel_type type, Handle options) {
   Factors f(a, b, parameters, epilogue);
-  auto args = f.args<rigel_contract_args>(semiring, may_cancel, options);
+  auto args = f.args<rigel_contract_args>(may_cancel, options);
+  args.semiring = text_of(semiring, "semiring");
   args.accumulator = accumulator;
   args.accumulate = accumulate;
   if (out.is_none() && type == 0) {
@@ -191,7 +191,8 @@ struct Results {
 nb::object reduce(Handle a, Handle b, Handle semiring, Handle parameters, Handle reduction, Flag wants_values,
                   Flag wants_indices, Flag may_cancel, Handle epilogue, Handle options) {
   Factors f(a, b, parameters, epilogue);
-  auto args = f.args<rigel_reduce_args>(semiring, may_cancel, options);
+  auto args = f.args<rigel_reduce_args>(may_cancel, options);
+  args.semiring = text_of(semiring, "semiring");
   args.reduction = reduction_of(reduction);
   rigel_type type = 0;
   if (const rigel_code code = rigel_result_type(args.semiring, f.a.type, 0, &type); code != RIGEL_OK)
