@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "arrays.hpp"
 
+#include "calls.hpp"
+
 #include <algorithm>
 
 namespace rigel::python {
@@ -59,10 +61,24 @@ void set_type(Array& a, const nb::dlpack::dtype& type, const char* name) {
                                  "uint64 or bool");
 }
 
+// The types of devices in dlpack.h.
+enum { on_host = 1, on_cuda = 2, pinned = 3, managed = 13 };
+
+// The ordinal of a CUDA device, or -1 for the host.
+std::int32_t device_of(std::int32_t type, std::int32_t id, const char* name) {
+  if (type == on_host || type == pinned) return -1;
+  if (type != on_cuda && type != managed)
+    raise(RIGEL_UNSUPPORTED, std::string(name) + " is on a device of DLPack's type " + std::to_string(type) +
+                                 ", expected an array on the host or on a CUDA device");
+  return id;
+}
+
+std::string text_of(const Place& place) {
+  return place.device < 0 ? "on the host" : "on CUDA device " + std::to_string(place.device);
+}
+
 // Sets what a tensor of DLPack says. Whether its memory can be used.
 bool set(Array& a, const nb::dlpack::dltensor& tensor, nb::handle object, const char* name) {
-  if (tensor.device.device_type != nb::device::cpu::value)
-    raise(RIGEL_UNSUPPORTED, std::string(name) + " is in memory of a device, expected an array on the host");
   if (tensor.ndim > most_dimensions)
     refuse(std::string(name) + " has " + std::to_string(tensor.ndim) + " dimensions, expected at most " +
            std::to_string(most_dimensions));
@@ -92,40 +108,109 @@ struct ExchangeApi {
   ExchangeApi* previous;
   void* allocate;
   int (*import)(void* object, ManagedTensor** tensor);
+  void* wrap;
+  int (*view)(void* object, nb::dlpack::dltensor* tensor);  // NULL if there is none
+  int (*stream_of)(std::int32_t device_type, std::int32_t device, void** stream);
 };
 
-const ExchangeApi* exchange_api_of(PyTypeObject* type) {
-  static PyTypeObject* last_type = nullptr;
-  static const ExchangeApi* last = nullptr;
-  if (type == last_type) return last;
-  const nb::object capsule = nb::getattr(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__", nb::none());
-  const ExchangeApi* api = nullptr;
+// What is known of a type of arrays. Types are few: each is asked once.
+struct Type {
+  PyTypeObject* type = nullptr;
+  const ExchangeApi* api = nullptr;  // or NULL
+  bool is_host_only = false, is_immutable = false, is_torch = false;
+};
+
+Type type_of(nb::handle object) {
+  static std::vector<Type>& known = *new std::vector<Type>;
+  PyTypeObject* const type = Py_TYPE(object.ptr());
+  for (const Type& one : known)
+    if (one.type == type) return one;
+  const nb::handle of(reinterpret_cast<PyObject*>(type));
+  Py_INCREF(of.ptr());  // no other type gets its address
+  Type fresh{.type = type};
+  const nb::object capsule = nb::getattr(of, "__dlpack_c_exchange_api__", nb::none());
   if (PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api"))
-    api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
-  Py_INCREF(reinterpret_cast<PyObject*>(type));  // no other type gets its address
-  last_type = type;
-  last = api && api->major == 1 ? api : nullptr;
-  return last;
+    fresh.api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  if (fresh.api && fresh.api->major != 1) fresh.api = nullptr;
+  const nb::object traits = package().traits_of(of);
+  fresh.is_host_only = nb::cast<bool>(traits[0]);
+  fresh.is_immutable = nb::cast<bool>(traits[1]);
+  fresh.is_torch = nb::cast<bool>(traits[2]);
+  if (known.size() == 32) known.clear();
+  known.push_back(fresh);
+  return fresh;
+}
+
+// The place of an array of a type without the exchange API: what it says of its device, and what the package knows of its stream.
+Place place_of(nb::handle object, const char* name) {
+  Place place;
+  const nb::object device = object.attr("__dlpack_device__")();
+  place.device = device_of(nb::cast<std::int32_t>(nb::int_(device[0])), nb::cast<std::int32_t>(nb::int_(device[1])), name);
+  if (place.device < 0) return place;
+  const nb::object stream = package().stream_of(object, place.device);
+  place.stream = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream[0]));
+  place.is_stream_ordered = nb::cast<bool>(stream[1]);
+  return place;
+}
+
+// What DLPack exports of an array on a CUDA device, whose memory is then in order on its stream. DLPack has numbers for streams, in which
+// the legacy default one is 1.
+nb::object exported(nb::handle object, const Place& place, const char* name) {
+  const auto stream = reinterpret_cast<std::uintptr_t>(place.stream);
+  const nb::object export_ = object.attr("__dlpack__");
+  try {
+    try {
+      return export_(nb::arg("stream") = stream == 0 ? 1 : stream, nb::arg("max_version") = nb::make_tuple(1, 1));
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_TypeError)) throw;  // libraries before DLPack 1 know no max_version
+      return export_(nb::arg("stream") = stream == 0 ? 1 : stream);
+    }
+  } catch (nb::python_error& error) {
+    raise(RIGEL_UNSUPPORTED, std::string(name) + " cannot be exported by DLPack: " + nb::str(error.value()).c_str());
+  }
+}
+
+// By the exchange API. Tensors that are only read are viewed: a.object keeps them.
+bool import(Array& a, const Type& type, nb::handle object, const char* name, bool writable) {
+  nb::dlpack::dltensor tensor = {};
+  if (!writable && type.api->view) {
+    if (type.api->view(object.ptr(), &tensor) != 0) {
+      PyErr_Clear();
+      return false;
+    }
+  } else {
+    ManagedTensor* exported = nullptr;
+    if (type.api->import(object.ptr(), &exported) != 0) {
+      PyErr_Clear();
+      return false;
+    }
+    a.managed = std::shared_ptr<ManagedTensor>(exported, [](ManagedTensor* one) {
+      if (one->deleter) one->deleter(one);
+    });
+    if (writable && (exported->flags & 1) != 0) return false;
+    tensor = exported->tensor;
+  }
+  a.place.device = device_of(tensor.device.device_type, tensor.device.device_id, name);
+  if (a.place.device >= 0) {
+    if (type.api->stream_of(tensor.device.device_type, tensor.device.device_id, &a.place.stream) != 0)
+      throw nb::python_error();
+    a.place.is_stream_ordered = type.is_torch || nb::cast<bool>(package().stream_of(object, a.place.device)[1]);
+  }
+  return set(a, tensor, object, name);
 }
 
 // Whether an object is an array whose memory can be used; sets it.
 bool import(Array& a, nb::handle object, const char* name, bool writable = false) {
-  if (const ExchangeApi* const api = exchange_api_of(Py_TYPE(object.ptr()))) {
-    ManagedTensor* tensor = nullptr;
-    if (api->import(object.ptr(), &tensor) != 0) {
-      PyErr_Clear();
-      return false;
-    }
-    a.managed = std::shared_ptr<ManagedTensor>(tensor, [](ManagedTensor* one) {
-      if (one->deleter) one->deleter(one);
-    });
-    return !(writable && (tensor->flags & 1) != 0) && set(a, tensor->tensor, object, name);
-  }
+  a.name = name;
+  const Type type = type_of(object);
+  if (type.api) return import(a, type, object, name, writable);
+  if (!type.is_host_only) a.place = place_of(object, name);
+  const nb::object memory_of = a.place.device < 0 ? nb::borrow(object) : exported(object, a.place, name);
   if (writable) {
     nb::ndarray<> memory;
-    if (!nb::try_cast(object, memory, false)) return false;
+    if (!nb::try_cast(memory_of, memory, false)) return false;
     a.memory = nb::ndarray<nb::ro>(memory);
-  } else if (!nb::try_cast(object, a.memory, false)) {
+  } else if (!nb::try_cast(memory_of, a.memory, false)) {
     return false;
   }
   nb::dlpack::dltensor tensor;
@@ -138,19 +223,11 @@ bool import(Array& a, nb::handle object, const char* name, bool writable = false
   return set(a, tensor, object, name);
 }
 
-// The object, or what it means of a torch tensor that is negated lazily; raises for one whose gradient the call would lose. A type without
-// gradients is asked once.
+// The object, or what it means of a torch tensor that is negated lazily or needs a gradient that is not recorded now; raises for one whose
+// gradient the call would lose.
 nb::object resolved(nb::handle object, const char* name) {
-  static PyTypeObject* without = nullptr;
-  if (Py_TYPE(object.ptr()) == without) return nb::borrow(object);
-  const nb::object requires_grad = nb::getattr(object, "requires_grad", nb::none());
-  if (requires_grad.is_none()) {
-    Py_INCREF(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
-    without = Py_TYPE(object.ptr());
-    return nb::borrow(object);
-  }
-  const bool is_usable =
-      !nb::cast<bool>(requires_grad) && !(nb::hasattr(object, "is_neg") && nb::cast<bool>(object.attr("is_neg")()));
+  if (!type_of(object).is_torch) return nb::borrow(object);
+  const bool is_usable = !nb::cast<bool>(object.attr("requires_grad")) && !nb::cast<bool>(object.attr("is_neg")());
   return is_usable ? nb::borrow(object) : package().convert(object, name);
 }
 
@@ -198,7 +275,18 @@ std::string described(const Array& array, const char* name) {
   return std::string(name) + " of shape " + text_of(array.shape.data(), array.dimensions);
 }
 
+void require_device(const Array& array, const Place& first, const char* first_name) {
+  if (array.place.device == first.device) return;
+  refuse(std::string(array.name) + " is " + text_of(array.place) + " and " + first_name + " " + text_of(first) +
+         ", expected all arrays on one device");
+}
+
 void Batch::broadcast(const Array& array, const char* name, int own_dimensions) {
+  if (!first) {
+    first = array.name;
+    place = array.place;
+  }
+  require_device(array, place, first);
   const int count = array.dimensions - own_dimensions;
   if (count <= 0) return;
   if (count > dimensions) {
@@ -218,7 +306,8 @@ void Batch::broadcast(const Array& array, const char* name, int own_dimensions) 
 }
 
 Output::Output(nb::handle object, const char* name, const Array& like, const Batch& batch,
-               const std::vector<std::int64_t>& own, rigel_type type, bool is_bool) {
+               const std::vector<std::int64_t>& own, rigel_type type, bool is_bool, bool may_be_immutable) {
+  handle_of(like);  // refuses a device that this library has no code for
   std::vector<std::int64_t> shape(batch.shape.begin(), batch.shape.begin() + batch.dimensions);
   shape.insert(shape.end(), own.begin(), own.end());
   if (object.is_none()) {
@@ -231,16 +320,20 @@ Output::Output(nb::handle object, const char* name, const Array& like, const Bat
     require_import(array_, original_, name);
     return;
   }
-  if (!resolved(object, name).is(object))
+  const nb::object target = resolved(object, name);
+  if (type_of(object).is_torch && nb::cast<bool>(object.attr("is_neg")()))
     refuse(std::string(name) + " is a tensor that is negated lazily, expected " + name + ".resolve_neg()");
   original_ = nb::borrow(object);
-  if (!import(array_, object, name, true)) {
-    if (!import(array_, object, name)) {
+  if (!import(array_, target, name, true)) {
+    if (!import(array_, target, name)) {
       package().convert(object, name);
       refuse(std::string(name) + " is no array that results can be written to, expected one that is aligned and writable");
     }
     refuse(std::string(name) + " is read-only, expected an array that can be written");
   }
+  if (type_of(object).is_immutable && !may_be_immutable)
+    refuse(std::string(name) + " is immutable, expected an array that can be written");
+  require_device(array_, like.place, like.name);
   const bool fits =
       static_cast<Size>(array_.dimensions) == shape.size() && std::equal(shape.begin(), shape.end(), array_.shape.begin());
   if (!fits)
@@ -265,6 +358,9 @@ nb::object Output::finished() {
 }
 
 rigel_matrix* Matrices::add(const Array& array, int own_dimensions, bool transposed, bool as_column) {
+  if (given_.empty()) first_ = array;
+  if (array.place.device >= 0 || given_.empty()) places_.push_back(array.place);
+  require_device(array, first_.place, first_.name);
   const int leading = std::max(array.dimensions - own_dimensions, 0);
   const auto extent = [&](int from_last) {
     return array.dimensions >= from_last ? array.shape[static_cast<Size>(array.dimensions - from_last)] : 1;
@@ -302,16 +398,30 @@ rigel_matrix* Matrices::add(const Array& array, int own_dimensions, bool transpo
   return &given_.back().matrix;
 }
 
-// Joins the batch's dimensions, the last ones first, as far as every matrix has one stride for all of them.
+bool Matrices::is_empty() const {
+  const auto leading = batch_.shape.begin() + batch_.dimensions;
+  return std::find(batch_.shape.begin(), leading, 0) != leading;
+}
+
+// Joins the batch's dimensions, the last ones first, as far as every matrix has one stride for all of them. A batch of no matrices is
+// planned as one of one that is contiguous, at addresses far apart.
 void Matrices::plan() {
-  if (batch_.dimensions == 0) return;
+  place_ = {};
+  std::uintptr_t nowhere = 0;
+  for (Given& g : given_) {
+    g.matrix.data = g.data;
+    if (!is_empty()) continue;
+    g.matrix.data = reinterpret_cast<void*>(++nowhere << 40);
+    g.matrix.row_stride = std::max<std::int64_t>(g.matrix.columns, 1);
+    g.matrix.column_stride = 1;
+  }
+  if (batch_.dimensions == 0 || is_empty()) return;
   int inner = -1;  // the dimension whose strides are those of the joined ones
   std::int64_t count = 1;
   outer_ = batch_.dimensions;
   for (int i = batch_.dimensions - 1; i >= 0; --i) {
     const auto at = static_cast<Size>(i);
     const std::int64_t extent = batch_.shape[at];
-    is_empty_ = is_empty_ || extent == 0;
     if (extent != 1 && inner >= 0 && !std::all_of(given_.begin(), given_.end(), [&](const Given& g) {
           return g.strides[at] == g.strides[static_cast<Size>(inner)] * count;
         }))
@@ -320,7 +430,6 @@ void Matrices::plan() {
     count *= extent;
     outer_ = i;
   }
-  for (int i = 0; i < outer_; ++i) is_empty_ = is_empty_ || batch_.shape[static_cast<Size>(i)] == 0;
   if (inner < 0) return;
   for (Given& g : given_) {
     const std::int64_t stride = g.strides[static_cast<Size>(inner)];

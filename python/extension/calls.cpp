@@ -27,6 +27,22 @@ struct Explained {
 };
 thread_local Explained explained;
 
+// The handles of streams of GPUs, the one used last first. As many as a process has streams in use; one of a stream that is gone is not
+// used again, or serves another stream at its address.
+using StreamHandles = std::vector<std::pair<std::pair<std::int32_t, void*>, std::shared_ptr<StreamHandle>>>;
+constexpr std::size_t most_stream_handles = 64;
+StreamHandles& stream_handles() {
+  static StreamHandles& all = *new StreamHandles;  // never destroyed: CUDA may be gone before
+  return all;
+}
+
+// A message of librigel_c without the name of the function that has failed.
+std::string_view without_function(std::string_view message) {
+  const std::size_t end = message.find(": ");
+  if (message.starts_with("rigel_") && end != std::string_view::npos) message.remove_prefix(end + 2);
+  return message;
+}
+
 }  // namespace
 
 const char* text_of(nb::handle text, const char* name) {
@@ -136,14 +152,86 @@ rigel_handle* thread_handle() {
   return of_thread.handle;
 }
 
-void raise_last_error(rigel_code code, const char* function) {
-  std::string_view message = rigel_last_error();
-  if (function) {
-    message.remove_prefix(std::min(message.find(':'), message.size()));
-    raise(code, function + std::string(message));
+std::shared_ptr<StreamHandle> handle_of(const Array& array) {
+  if (array.place.device < 0) return nullptr;
+  const auto handle_for = [&](void* stream) {
+    StreamHandles& all = stream_handles();
+    const auto key = std::pair(array.place.device, stream);
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == key; });
+    if (found != all.end()) {
+      std::rotate(all.begin(), found, found + 1);
+      return all.front().second;
+    }
+    const auto fresh = std::make_shared<StreamHandle>();
+    if (nb::cast<bool>(package().is_capturing(array.object)))
+      refuse(std::string(array.name) + " is on a stream of CUDA device " + std::to_string(array.place.device) +
+             " that is being captured in a graph, expected a call on this stream before the capture");
+    if (const rigel_code code = rigel_create(array.place.device, stream, &fresh->handle); code != RIGEL_OK)
+      raise(code, std::string(array.name) + " is on CUDA device " + std::to_string(array.place.device) + ": " +
+                      std::string(without_function(rigel_last_error())));
+    all.insert(all.begin(), {key, fresh});
+    if (all.size() > most_stream_handles) all.pop_back();
+    return fresh;
+  };
+  StreamHandles& all = stream_handles();
+  const bool is_first =
+      std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.first.first == array.place.device; });
+  const std::shared_ptr<StreamHandle> result = handle_for(array.place.stream);
+  // A handle cannot be made while its stream is captured.
+  if (is_first)
+    for (const nb::handle stream : package().capture_streams(array.object, array.place.device))
+      handle_for(reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream)));
+  return result;
+}
+
+Queue::Queue(const Matrices& matrices) : matrices_(matrices) {
+  of_stream_ = handle_of(matrices.first());
+  if (!of_stream_) {
+    host_ = thread_handle();
+    return;
   }
-  if (constexpr std::string_view prefix = "rigel_"; message.starts_with(prefix)) message.remove_prefix(prefix.size());
-  raise(code, std::string(message));
+  const Place& first = matrices.first().place;
+  for (const Place& place : matrices.places()) {
+    waits_ = waits_ || place.stream != first.stream || !place.is_stream_ordered;
+    if (place.stream == first.stream) continue;
+    Array on_it = matrices.first();
+    on_it.place = place;
+    others_.push_back(handle_of(on_it));
+  }
+}
+
+rigel_code Queue::wait_for_others() const {
+  for (const std::shared_ptr<StreamHandle>& other : others_) {
+    const std::lock_guard turn(other->turn);
+    if (const rigel_code code = rigel_synchronize(other->handle); code != RIGEL_OK) return code;
+  }
+  return RIGEL_OK;
+}
+
+bool Queue::is_capturing() const { return of_stream_ && nb::cast<bool>(package().is_capturing(matrices_.first().object)); }
+
+Array Queue::workspace(std::size_t bytes, rigel_options& options) const {
+  constexpr std::uintptr_t alignment = 256;
+  const nb::object memory =
+      package().empty(matrices_.first().object, nb::make_tuple(bytes + alignment - 1), int{RIGEL_U8}, false);
+  Array array = input(memory, "workspace", 1);
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(array.data);
+  options.workspace = reinterpret_cast<void*>((begin + alignment - 1) / alignment * alignment);
+  options.workspace_bytes = bytes;
+  return array;
+}
+
+void raise_last_error(rigel_code code, const char* function) {
+  std::string message = rigel_last_error();
+  if (function) raise(code, function + (": " + std::string(without_function(message))));
+  constexpr std::string_view prefix = "rigel_", suffix = "_workspace_size";
+  if (message.starts_with(prefix)) message.erase(0, prefix.size());
+  if (const std::size_t at = message.find(suffix); at < message.find(':')) {
+    const std::string called = message.substr(0, at) + ": ";
+    message.erase(0, at + suffix.size() + 2);
+    if (!message.starts_with(called)) message.insert(0, called);
+  }
+  raise(code, message);
 }
 
 }  // namespace rigel::python

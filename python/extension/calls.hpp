@@ -5,7 +5,10 @@
 
 #include "arrays.hpp"
 
+#include <algorithm>
 #include <deque>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <type_traits>
 
@@ -81,6 +84,18 @@ class Explaining {
 /// The handle of the calling thread, on the host. Raises if there is none, and in a child of a process that forked during a call.
 rigel_handle* thread_handle();
 
+/// The handle of a GPU's stream. It and the stream serve one thread at a time, and so whichever thread has its turn.
+struct StreamHandle {
+  rigel_handle* handle = nullptr;
+  std::mutex turn;
+  StreamHandle() = default;
+  StreamHandle(const StreamHandle&) = delete;
+  StreamHandle& operator=(const StreamHandle&) = delete;
+  ~StreamHandle() { rigel_destroy(handle); }
+};
+/// That of the place of an array; NULL if it is on the host. Raises if this library has no code for the device.
+std::shared_ptr<StreamHandle> handle_of(const Array& array);
+
 /// Marks that a call runs, for children of the process.
 class Running {
  public:
@@ -91,23 +106,112 @@ class Running {
 /// Raises for the last error, which `function` names in place of the one of rigel.h that has failed.
 [[noreturn]] void raise_last_error(rigel_code code, const char* function = nullptr);
 
+/// The handle that a call runs on, and what it waits for. A call on a GPU is asynchronous if all its arrays are on one stream and their
+/// libraries reuse memory in its order. Then an array that Python lets go while the call runs is safe: what comes into its memory comes
+/// later on the stream. That is so of torch and cupy, whose own functions rely on it. Else it waits for the other streams before it
+/// starts, and for its end.
+class Queue {
+ public:
+  explicit Queue(const Matrices& matrices);
+
+  /// Runs call(handle) without the GIL. Raises if it fails.
+  template <class Call>
+  void run(const Call& call, bool computes = true) {
+    const rigel_code code = [&] {
+      const nb::gil_scoped_release without_gil;
+      const Running running;
+      if (!of_stream_) return call(host_);
+      if (computes)
+        if (const rigel_code failed = wait_for_others(); failed != RIGEL_OK) return failed;
+      const std::lock_guard turn(of_stream_->turn);
+      const rigel_code result = call(of_stream_->handle);
+      return result == RIGEL_OK && computes && waits_ ? rigel_synchronize(of_stream_->handle) : result;
+    }();
+    if (code != RIGEL_OK) raise_last_error(code);
+  }
+
+  /// Whether the stream is being captured in a graph, so that workspace has to come from the arrays' library.
+  bool is_capturing() const;
+  /// Workspace of that library, while it lives.
+  Array workspace(std::size_t bytes, rigel_options& options) const;
+
+ private:
+  rigel_code wait_for_others() const;
+
+  const Matrices& matrices_;
+  rigel_handle* host_ = nullptr;
+  std::shared_ptr<StreamHandle> of_stream_;
+  std::vector<std::shared_ptr<StreamHandle>> others_;
+  bool waits_ = false;
+};
+
 /// Runs a call for each part of the batch without the GIL, or explains the first part.
 template <class Run, class Explain>
-void perform(Matrices& matrices, const Run& run, const Explain& explain) {
-  rigel_handle* const handle = thread_handle();
+void perform(Queue& queue, Matrices& matrices, const Run& run, const Explain& explain) {
   char* json = nullptr;
   const bool explains = Explaining::is_active();
-  const rigel_code code = [&] {
-    const nb::gil_scoped_release without_gil;
-    const Running running;
-    return matrices.run([&] { return !explains ? run(handle) : json ? RIGEL_OK : explain(handle, &json); });
-  }();
-  if (code != RIGEL_OK) raise_last_error(code);
+  queue.run(
+      [&](rigel_handle* h) {
+        return matrices.run([&] { return !explains ? run(h) : json ? RIGEL_OK : explain(h, &json); });
+      },
+      !explains);
   if (json) Explaining::add(json);
+}
+template <class Run, class Explain>
+void perform(Matrices& matrices, const Run& run, const Explain& explain) {
+  Queue queue(matrices);
+  perform(queue, matrices, run, explain);
+}
+
+/// The same with size(handle, &bytes), which says how much workspace a part needs. It checks the arguments of a batch of no matrices, and
+/// sees to workspace while a stream is captured: `options` are those of the call.
+template <class Run, class Size, class Explain>
+void perform(Matrices& matrices, rigel_options& options, const Run& run, const Size& size, const Explain& explain) {
+  Queue queue(matrices);
+  Array memory;
+  if (matrices.is_empty() || queue.is_capturing()) {
+    std::size_t most = 0;
+    queue.run(
+        [&](rigel_handle* h) {
+          return matrices.check([&] {
+            std::size_t bytes = 0;
+            const rigel_code code = size(h, &bytes);
+            most = std::max(most, bytes);
+            return code;
+          });
+        },
+        false);
+    if (most > 0 && !matrices.is_empty()) memory = queue.workspace(most, options);
+  }
+  perform(queue, matrices, run, explain);
+}
+
+/// The same of a function of librigel_c, and those of its workspace and its candidates, or NULL: call(function, handle, more...) calls one
+/// with the same arguments, and more.
+template <class Call, class Function, class Size, class Explain>
+void perform(Matrices& matrices, rigel_options& options, const Call& call, Function function, Size size, Explain explain) {
+  perform(
+      matrices, options, [&](rigel_handle* h) { return call(function, h); },
+      [&](rigel_handle* h, std::size_t* bytes) { return call(size, h, bytes); },
+      [&](rigel_handle* h, char** json) -> rigel_code {
+        if constexpr (std::is_null_pointer_v<Explain>)
+          return RIGEL_OK;
+        else
+          return call(explain, h, json);
+      });
 }
 
 /// Of a function without candidates.
 inline constexpr auto not_explained = [](rigel_handle*, char**) -> rigel_code { return RIGEL_OK; };
+
+/// Defines a function whose arguments may be None.
+template <class Result, class... Argument>
+void define(nb::module_& m, const char* name, Result (*function)(Argument...)) {
+  m.def(name, function, (static_cast<void>(sizeof(std::type_identity<Argument>)), nb::arg().none())...);
+}
+
+/// The functions of gradients.cpp.
+void define_gradients(nb::module_& m);
 
 }  // namespace rigel::python
 

@@ -16,58 +16,69 @@ using Handle = nb::handle;
 bool is_float(rigel_type type) { return type <= RIGEL_F64; }
 bool is_short_float(rigel_type type) { return type == RIGEL_F16 || type == RIGEL_BF16 || type == RIGEL_F32; }
 
-nb::object contract(Handle a_given, Handle b_given, Handle out, Handle semiring, Handle parameters, rigel_type accumulator,
-                    Flag accumulate, Flag may_cancel, Handle epilogue_given, rigel_type type, Handle options) {
-  const Array a = input(a_given, "a", 2), b = input(b_given, "b", 2);
-  const Parameters hyperparameters(parameters);
-  Epilogue epilogue(epilogue_given);
+// What products and their reductions read: factors, the semiring's hyperparameters and an epilogue.
+struct Factors {
+  Factors(Handle a_given, Handle b_given, Handle parameters, Handle epilogue_given)
+      : a(input(a_given, "a", 2)), b(input(b_given, "b", 2)), hyperparameters(parameters), epilogue(epilogue_given) {
+    batch.broadcast(a, "a", 2);
+    batch.broadcast(b, "b", 2);
+    epilogue.broadcast(batch);
+  }
+  template <class Args>
+  Args args(Flag may_cancel, Handle options) const {
+    Args args = {};
+    args.size = sizeof args;
+    args.parameters = hyperparameters.data();
+    args.parameters_count = hyperparameters.count();
+    args.may_cancel = may_cancel;
+    args.options = options_of(options);
+    return args;
+  }
+
+  Array a, b;
+  Parameters hyperparameters;
+  Epilogue epilogue;
   Batch batch;
-  batch.broadcast(a, "a", 2);
-  batch.broadcast(b, "b", 2);
-  epilogue.broadcast(batch);
-  rigel_contract_args args = {};
-  args.size = sizeof args;
-  set_semiring(args, semiring, a.type);
-  args.parameters = hyperparameters.data();
-  args.parameters_count = hyperparameters.count();
+};
+
+nb::object contract(Handle a, Handle b, Handle out, Handle semiring, Handle parameters, rigel_type accumulator,
+                    Flag accumulate, Flag may_cancel, Handle epilogue, rigel_type type, Handle options) {
+  Factors f(a, b, parameters, epilogue);
+  auto args = f.args<rigel_contract_args>(may_cancel, options);
+  set_semiring(args, semiring, f.a.type);
   args.accumulator = accumulator;
   args.accumulate = accumulate;
-  args.may_cancel = may_cancel;
-  args.options = options_of(options);
   if (out.is_none() && type == 0) {
-    type = a.type;
-    if (!is_float(type) && epilogue.computes())
+    type = f.a.type;
+    if (!is_float(type) && f.epilogue.computes())
       type = RIGEL_F64;
     else if (!is_float(type) && args.semiring)
-      if (const rigel_code code = rigel_result_type(args.semiring, a.type, accumulator, &type); code != RIGEL_OK)
+      if (const rigel_code code = rigel_result_type(args.semiring, f.a.type, accumulator, &type); code != RIGEL_OK)
         raise_last_error(code, "contract");
   }
-  Output c(out, "out", a, batch, {a.rows(), b.columns()}, type, a.is_bool && type == RIGEL_U8);
-  Matrices matrices(batch);
-  const rigel_matrix *of_a = matrices.add(a), *of_b = matrices.add(b), *of_c = matrices.add(c.array());
-  epilogue.add_to(matrices);
-  const auto current = [&] {
-    epilogue.set(args.epilogue);
-    return &args;
-  };
+  Output c(out, "out", f.a, f.batch, {f.a.rows(), f.b.columns()}, type, f.a.is_bool && type == RIGEL_U8);
+  Matrices matrices(f.batch);
+  const rigel_matrix *of_a = matrices.add(f.a), *of_b = matrices.add(f.b), *of_c = matrices.add(c.array());
+  f.epilogue.add_to(matrices);
   perform(
-      matrices, [&](rigel_handle* h) { return rigel_contract(h, current(), of_a, of_b, of_c); },
-      [&](rigel_handle* h, char** json) { return rigel_explain_contract(h, current(), of_a, of_b, of_c, json); });
+      matrices, args.options,
+      [&](auto function, rigel_handle* h, auto... more) {
+        f.epilogue.set(args.epilogue);
+        return function(h, &args, of_a, of_b, of_c, more...);
+      },
+      rigel_contract, rigel_contract_workspace_size, rigel_explain_contract);
   return c.finished();
 }
 
-// A metric's matrix, of two dimensions; one of one dimension is a row.
+// A metric's matrix, of two dimensions; one of one dimension is a row. It serves all of a batch.
 struct MetricMatrix {
   std::optional<Array> array;
-  std::optional<Matrices> matrices;
-  const rigel_matrix* matrix = nullptr;
   explicit MetricMatrix(Handle given) {
     if (given.is_none()) return;
     array = input(given, "the metric's matrix", 1);
     if (array->dimensions > 2) refuse(described(*array, "the metric's matrix") + ", expected one or two dimensions");
-    matrices.emplace(Batch{});
-    matrix = matrices->add(*array, array->dimensions);
   }
+  const rigel_matrix* add_to(Matrices& matrices) const { return array ? matrices.add(*array, array->dimensions) : nullptr; }
 };
 
 // The result of distances: floats of X's, but for 16 bits and integers.
@@ -90,19 +101,19 @@ nb::object cdist(Handle x_given, Handle z_given, Handle out, Handle metric, Hand
   args.parameters_count = of_metric.count();
   args.skip_epilogue = skip_epilogue;
   args.may_cancel = may_cancel;
-  args.metric_matrix = matrix.matrix;
   args.options = options_of(options);
   Output d(out, "out", x, batch, {x.rows(), z.rows()}, type != 0 ? type : distance_type(x), false);
   Matrices matrices(batch);
   const rigel_matrix *of_x = matrices.add(x), *of_z = matrices.add(z), *of_d = matrices.add(d.array());
   epilogue.add_to(matrices);
-  const auto current = [&] {
-    epilogue.set(args.epilogue);
-    return &args;
-  };
+  args.metric_matrix = matrix.add_to(matrices);
   perform(
-      matrices, [&](rigel_handle* h) { return rigel_cdist(h, current(), of_x, of_z, of_d); },
-      [&](rigel_handle* h, char** json) { return rigel_explain_cdist(h, current(), of_x, of_z, of_d, json); });
+      matrices, args.options,
+      [&](auto function, rigel_handle* h, auto... more) {
+        epilogue.set(args.epilogue);
+        return function(h, &args, of_x, of_z, of_d, more...);
+      },
+      rigel_cdist, rigel_cdist_workspace_size, rigel_explain_cdist);
   return d.finished();
 }
 
@@ -127,14 +138,15 @@ nb::object kernel_matrix(Handle x_given, Handle z_given, Handle out, Handle kern
   args.regularisation = number_of<double>(regularisation, "regularisation");
   args.threshold = number_of<double>(threshold, "threshold");
   args.may_cancel = may_cancel;
-  args.metric_matrix = matrix.matrix;
   args.options = options_of(options);
   Output d(out, "out", x, batch, {x.rows(), z.rows()}, type != 0 ? type : distance_type(x), false);
   Matrices matrices(batch);
   const rigel_matrix *of_x = matrices.add(x), *of_z = is_self ? nullptr : matrices.add(z), *of_d = matrices.add(d.array());
+  args.metric_matrix = matrix.add_to(matrices);
   perform(
-      matrices, [&](rigel_handle* h) { return rigel_kernel_matrix(h, &args, of_x, of_z, of_d); },
-      [&](rigel_handle* h, char** json) { return rigel_explain_kernel_matrix(h, &args, of_x, of_z, of_d, json); });
+      matrices, args.options,
+      [&](auto function, rigel_handle* h, auto... more) { return function(h, &args, of_x, of_z, of_d, more...); },
+      rigel_kernel_matrix, rigel_kernel_matrix_workspace_size, rigel_explain_kernel_matrix);
   return d.finished();
 }
 
@@ -177,50 +189,35 @@ struct Results {
   const rigel_matrix *of_values = nullptr, *of_indices = nullptr;
 };
 
-nb::object reduce(Handle a_given, Handle b_given, Handle semiring, Handle parameters, Handle reduction, Flag wants_values,
-                  Flag wants_indices, Flag may_cancel, Handle epilogue_given, Handle options) {
-  const Array a = input(a_given, "a", 2), b = input(b_given, "b", 2);
-  const Parameters hyperparameters(parameters);
-  Epilogue epilogue(epilogue_given);
-  Batch batch;
-  batch.broadcast(a, "a", 2);
-  batch.broadcast(b, "b", 2);
-  epilogue.broadcast(batch);
-  rigel_reduce_args args = {};
-  args.size = sizeof args;
+nb::object reduce(Handle a, Handle b, Handle semiring, Handle parameters, Handle reduction, Flag wants_values,
+                  Flag wants_indices, Flag may_cancel, Handle epilogue, Handle options) {
+  Factors f(a, b, parameters, epilogue);
+  auto args = f.args<rigel_reduce_args>(may_cancel, options);
   args.semiring = text_of(semiring, "semiring");
-  args.parameters = hyperparameters.data();
-  args.parameters_count = hyperparameters.count();
-  args.may_cancel = may_cancel;
   args.reduction = reduction_of(reduction);
-  args.options = options_of(options);
-  epilogue.set(args.epilogue);
   rigel_type type = 0;
-  if (const rigel_code code = rigel_result_type(args.semiring, a.type, 0, &type); code != RIGEL_OK)
+  if (const rigel_code code = rigel_result_type(args.semiring, f.a.type, 0, &type); code != RIGEL_OK)
     raise_last_error(code, "reduce");
   const std::int32_t reducer = args.reduction.reducer;
   const bool sums_integers = reducer == RIGEL_SUM && !is_float(type);
   if (reducer == RIGEL_COUNT_BELOW)
     type = RIGEL_I64;
-  else if (!is_float(type) && (reducer == RIGEL_LOG_SUM_EXP || epilogue.computes()))
+  else if (!is_float(type) && (reducer == RIGEL_LOG_SUM_EXP || f.epilogue.computes()))
     type = RIGEL_F64;
   else if (sums_integers)
     type = type == RIGEL_U64 ? RIGEL_U64 : RIGEL_I64;
-  Results results(a, batch, args.reduction, type, wants_values, wants_indices);
-  Matrices matrices(batch);
-  const rigel_matrix *of_a = matrices.add(a), *of_b = matrices.add(b);
+  Results results(f.a, f.batch, args.reduction, type, wants_values, wants_indices);
+  Matrices matrices(f.batch);
+  const rigel_matrix *of_a = matrices.add(f.a), *of_b = matrices.add(f.b);
   results.add_to(matrices);
-  epilogue.add_to(matrices);
-  const auto current = [&] {
-    epilogue.set(args.epilogue);
-    return &args;
-  };
+  f.epilogue.add_to(matrices);
   perform(
-      matrices,
-      [&](rigel_handle* h) { return rigel_reduce(h, current(), of_a, of_b, results.of_values, results.of_indices); },
-      [&](rigel_handle* h, char** json) {
-        return rigel_explain_reduce(h, current(), of_a, of_b, results.of_values, results.of_indices, json);
-      });
+      matrices, args.options,
+      [&](auto function, rigel_handle* h, auto... more) {
+        f.epilogue.set(args.epilogue);
+        return function(h, &args, of_a, of_b, results.of_values, results.of_indices, more...);
+      },
+      rigel_reduce, rigel_reduce_workspace_size, rigel_explain_reduce);
   return results.finished();
 }
 
@@ -245,7 +242,6 @@ struct Points {
     args.hyperparameters = of_kernel.data();
     args.hyperparameters_count = of_kernel.count();
     args.may_cancel = may_cancel;
-    args.metric_matrix = matrix.matrix;
     args.reduction = reduction_of(reduction);
     args.options = options_of(options);
   }
@@ -272,14 +268,13 @@ nb::object reduce_distances(Handle x, Handle z, Handle metric, Handle parameters
   const rigel_matrix *of_x = matrices.add(p.x), *of_z = matrices.add(p.z);
   results.add_to(matrices);
   p.epilogue.add_to(matrices);
+  p.args.metric_matrix = p.matrix.add_to(matrices);
   perform(
-      matrices,
-      [&](rigel_handle* h) {
-        return rigel_reduce_distances(h, p.current(), of_x, of_z, results.of_values, results.of_indices);
+      matrices, p.args.options,
+      [&](auto function, rigel_handle* h, auto... more) {
+        return function(h, p.current(), of_x, of_z, results.of_values, results.of_indices, more...);
       },
-      [&](rigel_handle* h, char** json) {
-        return rigel_explain_reduce_distances(h, p.current(), of_x, of_z, results.of_values, results.of_indices, json);
-      });
+      rigel_reduce_distances, rigel_reduce_distances_workspace_size, rigel_explain_reduce_distances);
   return results.finished();
 }
 
@@ -293,6 +288,7 @@ nb::object radius_neighbors(Handle x, Handle z, Handle metric, Handle parameters
   Matrices counting(p.batch);
   const rigel_matrix *of_x = counting.add(p.x), *of_z = counting.add(p.z),
                      *of_offsets = counting.add(offsets.array(), 1, false, true);
+  p.args.metric_matrix = p.matrix.add_to(counting);
   perform(
       counting, [&](rigel_handle* h) { return rigel_radius_offsets(h, p.current(), of_x, of_z, of_offsets); },
       [&](rigel_handle* h, char** json) {
@@ -304,8 +300,7 @@ nb::object radius_neighbors(Handle x, Handle z, Handle metric, Handle parameters
         return rigel_explain_reduce_distances(h, &args, of_x, of_z, &counts, nullptr, json);
       });
   if (Explaining::is_active()) return nb::make_tuple(nb::none(), nb::none(), nb::none());
-  const auto* starts = static_cast<const std::int64_t*>(offsets.array().data);
-  const std::int64_t total = starts[p.x.rows() * of_offsets->row_stride];
+  const std::int64_t total = nb::cast<std::int64_t>(nb::int_(offsets.finished()[nb::int_(-1)]));  // waits for it
   Output indices(nb::none(), "indices", p.x, p.batch, {total}, RIGEL_I64, false);
   std::optional<Output> distances;
   if (wants_distances)
@@ -315,7 +310,8 @@ nb::object radius_neighbors(Handle x, Handle z, Handle metric, Handle parameters
   of_z = listing.add(p.z);
   const rigel_matrix *of_indices = listing.add(indices.array(), 1, false, true),
                      *of_distances = distances ? listing.add(distances->array(), 1, false, true) : nullptr;
-  p.args.reduction.offsets = of_offsets;
+  p.args.metric_matrix = p.matrix.add_to(listing);
+  p.args.reduction.offsets = listing.add(offsets.array(), 1, false, true);
   perform(
       listing, [&](rigel_handle* h) { return rigel_radius_neighbors(h, p.current(), of_x, of_z, of_indices, of_distances); },
       not_explained);
@@ -329,7 +325,7 @@ nb::object closure(Handle d_given, Handle semiring, Flag wants_predecessors, Fla
   const Array like = input(d_given, "weights", 2);
   Batch batch;
   batch.broadcast(like, "weights", 2);
-  Output d(d_given, "weights", like, batch, {like.rows(), like.columns()}, like.type, like.is_bool);
+  Output d(d_given, "weights", like, batch, {like.rows(), like.columns()}, like.type, like.is_bool, true);
   std::optional<Output> predecessors;
   if (wants_predecessors)
     predecessors.emplace(nb::none(), "predecessors", like, batch, std::vector<std::int64_t>{like.rows(), like.columns()},
@@ -347,7 +343,7 @@ nb::object closure(Handle d_given, Handle semiring, Flag wants_predecessors, Fla
                      *of_predecessors = predecessors ? matrices.add(predecessors->array()) : nullptr;
   std::int64_t vertex = -1, part = 0, graph = -1;
   perform(
-      matrices,
+      matrices, args.options,
       [&](rigel_handle* h) {
         const rigel_code code = rigel_closure(h, &args, of_d, of_predecessors, reports ? &report : nullptr);
         if (code == RIGEL_OK && vertex < 0 && report.negative_cycle) {
@@ -357,6 +353,9 @@ nb::object closure(Handle d_given, Handle semiring, Flag wants_predecessors, Fla
         part += of_d->batches;
         return code;
       },
+      [&](rigel_handle* h, std::size_t* bytes) {
+        return rigel_closure_workspace_size(h, &args, of_d, of_predecessors, bytes);
+      },
       not_explained);
   nb::object p = nb::none();
   if (predecessors) p = predecessors->finished();
@@ -365,10 +364,9 @@ nb::object closure(Handle d_given, Handle semiring, Flag wants_predecessors, Fla
 
 // ---- linear systems ----
 
+template <class... More>
 using SolveFunction = rigel_code (*)(rigel_handle*, const rigel_solve_args*, const rigel_matrix*, const rigel_matrix*,
-                                     const rigel_matrix*, const rigel_matrix*);
-using ExplainSolve = rigel_code (*)(rigel_handle*, const rigel_solve_args*, const rigel_matrix*, const rigel_matrix*,
-                                    const rigel_matrix*, const rigel_matrix*, char**);
+                                     const rigel_matrix*, const rigel_matrix*, More...);
 
 rigel_solve_args solve_args(Flag upper, Flag check, Handle refine, Handle options) {
   rigel_solve_args args = {};
@@ -381,7 +379,7 @@ rigel_solve_args solve_args(Flag upper, Flag check, Handle refine, Handle option
 }
 
 // (x, info or None) of n x n matrices a and right sides b: of one dimension, or matrices.
-template <SolveFunction function, ExplainSolve explanation>
+template <SolveFunction<> function, SolveFunction<std::size_t*> size, SolveFunction<char**> explanation>
 nb::object solve(Handle a_given, Handle b_given, Handle out, Flag upper, Flag check, Flag wants_info, Handle refine,
                  Handle options) {
   const Array a = input(a_given, "a", 2), b = input(b_given, "b", 1);
@@ -389,7 +387,7 @@ nb::object solve(Handle a_given, Handle b_given, Handle out, Flag upper, Flag ch
   Batch batch;
   batch.broadcast(a, "a", 2);
   batch.broadcast(b, "b", is_vector ? 1 : 2);
-  const rigel_solve_args args = solve_args(upper, check, refine, options);
+  rigel_solve_args args = solve_args(upper, check, refine, options);
   std::vector<std::int64_t> own = {a.columns()};
   if (!is_vector) own.push_back(b.columns());
   Output x(out, "out", b, batch, own, a.type, false);
@@ -400,8 +398,9 @@ nb::object solve(Handle a_given, Handle b_given, Handle out, Flag upper, Flag ch
                      *of_x = matrices.add(x.array(), is_vector ? 1 : 2, false, is_vector),
                      *of_info = info ? matrices.add(info->array(), 0) : nullptr;
   perform(
-      matrices, [&](rigel_handle* h) { return function(h, &args, of_a, of_b, of_x, of_info); },
-      [&](rigel_handle* h, char** json) { return explanation(h, &args, of_a, of_b, of_x, of_info, json); });
+      matrices, args.options,
+      [&](auto one, rigel_handle* h, auto... more) { return one(h, &args, of_a, of_b, of_x, of_info, more...); }, function,
+      size, explanation);
   nb::object infos = nb::none();
   if (info) infos = info->finished();
   return nb::make_tuple(x.finished(), infos);
@@ -411,7 +410,7 @@ nb::object cholesky_factor(Handle a_given, Handle out, Flag upper, Flag check, F
   const Array a = input(a_given, "a", 2);
   Batch batch;
   batch.broadcast(a, "a", 2);
-  const rigel_solve_args args = solve_args(upper, check, nb::int_(0), options);
+  rigel_solve_args args = solve_args(upper, check, nb::int_(0), options);
   Output l(out, "out", a, batch, {a.rows(), a.columns()}, a.type, false);
   std::optional<Output> info;
   if (wants_info) info.emplace(nb::none(), "info", a, batch, std::vector<std::int64_t>{}, rigel_type{RIGEL_I32}, false);
@@ -419,8 +418,9 @@ nb::object cholesky_factor(Handle a_given, Handle out, Flag upper, Flag check, F
   const rigel_matrix *of_a = matrices.add(a), *of_l = matrices.add(l.array()),
                      *of_info = info ? matrices.add(info->array(), 0) : nullptr;
   perform(
-      matrices, [&](rigel_handle* h) { return rigel_cholesky_factor(h, &args, of_a, of_l, of_info); },
-      [&](rigel_handle* h, char** json) { return rigel_explain_cholesky_factor(h, &args, of_a, of_l, of_info, json); });
+      matrices, args.options,
+      [&](auto function, rigel_handle* h, auto... more) { return function(h, &args, of_a, of_l, of_info, more...); },
+      rigel_cholesky_factor, rigel_cholesky_factor_workspace_size, rigel_explain_cholesky_factor);
   nb::object infos = nb::none();
   if (info) infos = info->finished();
   return nb::make_tuple(l.finished(), infos);
@@ -430,7 +430,7 @@ nb::object eigh(Handle a_given, Flag upper, Flag check, Flag wants_info, Handle 
   const Array a = input(a_given, "a", 2);
   Batch batch;
   batch.broadcast(a, "a", 2);
-  const rigel_solve_args args = solve_args(upper, check, nb::int_(0), options);
+  rigel_solve_args args = solve_args(upper, check, nb::int_(0), options);
   Output w(nb::none(), "w", a, batch, {a.rows()}, a.type, false),
       v(nb::none(), "v", a, batch, {a.rows(), a.columns()}, a.type, false);
   std::optional<Output> info;
@@ -439,8 +439,9 @@ nb::object eigh(Handle a_given, Flag upper, Flag check, Flag wants_info, Handle 
   const rigel_matrix *of_a = matrices.add(a), *of_w = matrices.add(w.array(), 1, false, true),
                      *of_v = matrices.add(v.array()), *of_info = info ? matrices.add(info->array(), 0) : nullptr;
   perform(
-      matrices, [&](rigel_handle* h) { return rigel_eigh(h, &args, of_a, of_w, of_v, of_info); },
-      [&](rigel_handle* h, char** json) { return rigel_explain_eigh(h, &args, of_a, of_w, of_v, of_info, json); });
+      matrices, args.options,
+      [&](auto function, rigel_handle* h, auto... more) { return function(h, &args, of_a, of_w, of_v, of_info, more...); },
+      rigel_eigh, rigel_eigh_workspace_size, rigel_explain_eigh);
   nb::object infos = nb::none();
   if (info) infos = info->finished();
   return nb::make_tuple(w.finished(), v.finished(), infos);
@@ -448,6 +449,8 @@ nb::object eigh(Handle a_given, Flag upper, Flag check, Flag wants_info, Handle 
 
 nb::object log_determinant(Handle l_given) {
   const Array l = input(l_given, "l", 2);
+  if (l.rows() != l.columns()) refuse(described(l, "l") + ", expected square matrices");
+  if (l.type != RIGEL_F32 && l.type != RIGEL_F64) refuse("l holds other numbers, expected float32 or float64");
   Batch batch;
   batch.broadcast(l, "l", 2);
   Output d(nb::none(), "d", l, batch, {}, l.type, false);
@@ -477,7 +480,7 @@ nb::object linear_forward(Handle x_given, Handle w_given, Handle bias_given, Han
   batch.broadcast(x, "x", 2);
   batch.broadcast(w, "weight", 2);
   if (bias) batch.broadcast(*bias, "bias", 1);
-  const rigel_linear_args args = linear_args(tier, activation, options);
+  rigel_linear_args args = linear_args(tier, activation, options);
   Output y(out, "out", x, batch, {x.rows(), w.rows()}, x.type, false);
   std::optional<Output> z;
   if (wants_z) z.emplace(nb::none(), "z", x, batch, std::vector<std::int64_t>{x.rows(), w.rows()}, x.type, false);
@@ -486,32 +489,35 @@ nb::object linear_forward(Handle x_given, Handle w_given, Handle bias_given, Han
                      *of_bias = bias ? matrices.add(*bias, 1) : nullptr, *of_y = matrices.add(y.array()),
                      *of_z = z ? matrices.add(z->array()) : nullptr;
   perform(
-      matrices, [&](rigel_handle* h) { return rigel_linear_forward(h, &args, of_x, of_w, of_bias, of_y, of_z); },
-      not_explained);
+      matrices, args.options,
+      [&](auto function, rigel_handle* h, auto... more) {
+        return function(h, &args, of_x, of_w, of_bias, of_y, of_z, more...);
+      },
+      rigel_linear_forward, rigel_linear_forward_workspace_size, nullptr);
   nb::object before = nb::none();
   if (z) before = z->finished();
   return nb::make_tuple(y.finished(), before);
 }
 
-// Adds to dw, N x K, and db, N, of single matrices.
+// Adds to dw, N x K, and db, N, of each matrix of the batch.
 void linear_backward_weight(Handle x_given, Handle dy_given, Handle dw_given, Handle db_given, std::int32_t tier,
                             Handle options) {
   const Array x = input(x_given, "x", 2), dy = input(dy_given, "dy", 2);
   Batch batch;
   batch.broadcast(x, "x", 2);
   batch.broadcast(dy, "dy", 2);
-  if (batch.dimensions > 0) refuse(described(x, "x") + " with " + described(dy, "dy") + ", expected single matrices");
-  const rigel_linear_args args = linear_args(tier, RIGEL_ACTIVATION_NONE, options);
-  Output dw(dw_given, "dw", dy, batch, {dy.columns(), x.columns()}, RIGEL_F32, false);
+  rigel_linear_args args = linear_args(tier, RIGEL_ACTIVATION_NONE, options);
+  Output dw(dw_given, "dw", dy, batch, {dy.columns(), x.columns()}, RIGEL_F32, false, true);
   std::optional<Output> db;
   if (!db_given.is_none())
-    db.emplace(db_given, "db", dy, batch, std::vector<std::int64_t>{dy.columns()}, rigel_type{RIGEL_F32}, false);
+    db.emplace(db_given, "db", dy, batch, std::vector<std::int64_t>{dy.columns()}, rigel_type{RIGEL_F32}, false, true);
   Matrices matrices(batch);
   const rigel_matrix *of_x = matrices.add(x), *of_dy = matrices.add(dy), *of_dw = matrices.add(dw.array(), 2, true),
                      *of_db = db ? matrices.add(db->array(), 1) : nullptr;
   perform(
-      matrices, [&](rigel_handle* h) { return rigel_linear_backward_weight(h, &args, of_x, of_dy, of_dw, of_db); },
-      not_explained);
+      matrices, args.options,
+      [&](auto function, rigel_handle* h, auto... more) { return function(h, &args, of_x, of_dy, of_dw, of_db, more...); },
+      rigel_linear_backward_weight, rigel_linear_backward_weight_workspace_size, nullptr);
   dw.finished();
   if (db) db->finished();
 }
@@ -525,18 +531,27 @@ nb::object linear_backward_input(Handle dy_given, Handle w_given, Handle z_given
   batch.broadcast(dy, "dy", 2);
   batch.broadcast(w, "weight", 2);
   if (z) batch.broadcast(*z, "z", 2);
-  const rigel_linear_args args = linear_args(tier, activation, options);
+  rigel_linear_args args = linear_args(tier, activation, options);
   Output dx(out, "out", dy, batch, {dy.rows(), w.columns()}, dy.type, false);
   Matrices matrices(batch);
   const rigel_matrix *of_dy = matrices.add(dy), *of_w = matrices.add(w, 2, true), *of_dx = matrices.add(dx.array()),
                      *of_z = z ? matrices.add(*z) : nullptr;
   perform(
-      matrices, [&](rigel_handle* h) { return rigel_linear_backward_input(h, &args, of_dy, of_w, of_dx, of_z); },
-      not_explained);
+      matrices, args.options,
+      [&](auto function, rigel_handle* h, auto... more) { return function(h, &args, of_dy, of_w, of_dx, of_z, more...); },
+      rigel_linear_backward_input, rigel_linear_backward_input_workspace_size, nullptr);
   return dx.finished();
 }
 
 // ---- listings ----
+
+// The type of a semiring's results.
+rigel_type result_type(Handle semiring, rigel_type element) {
+  rigel_type type = 0;
+  if (const rigel_code code = rigel_result_type(text_of(semiring, "semiring"), element, 0, &type); code != RIGEL_OK)
+    raise_last_error(code);
+  return type;
+}
 
 nb::str kernels(Handle name) {
   char* json = nullptr;
@@ -547,14 +562,16 @@ nb::str kernels(Handle name) {
   return text;
 }
 
-void configure(nb::object empty, nb::object convert, nb::object copy, nb::object errors) {
-  package() = {std::move(empty), std::move(convert), std::move(copy), std::move(errors)};
-}
-
-// Defines a function whose arguments may be None.
-template <class Result, class... Argument>
-void define(nb::module_& m, const char* name, Result (*function)(Argument...)) {
-  m.def(name, function, (static_cast<void>(sizeof(std::type_identity<Argument>)), nb::arg().none())...);
+// The package's module _arrays, and {code: exception class}.
+void configure(Handle arrays, Handle errors) {
+  package() = {.empty = arrays.attr("empty"),
+               .convert = arrays.attr("convert"),
+               .copy = arrays.attr("copy"),
+               .traits_of = arrays.attr("traits_of"),
+               .stream_of = arrays.attr("stream_of"),
+               .is_capturing = arrays.attr("is_capturing"),
+               .capture_streams = arrays.attr("capture_streams"),
+               .errors = nb::borrow(errors)};
 }
 
 }  // namespace
@@ -565,6 +582,7 @@ NB_MODULE(_core, m) {
   define(m, "configure", configure);
   m.def("version", rigel_version);
   define(m, "kernels", kernels);
+  define(m, "result_type", result_type);
   define(m, "begin_explaining", &Explaining::begin);
   define(m, "end_explaining", &Explaining::end);
   define_texts(m);
@@ -575,13 +593,17 @@ NB_MODULE(_core, m) {
   define(m, "reduce_distances", reduce_distances);
   define(m, "radius_neighbors", radius_neighbors);
   define(m, "closure", closure);
-  define(m, "cholesky_solve", solve<rigel_cholesky_solve, rigel_explain_cholesky_solve>);
-  define(m, "cholesky_solve_factored", solve<rigel_cholesky_solve_factored, rigel_explain_cholesky_solve_factored>);
-  define(m, "lu_solve", solve<rigel_lu_solve, rigel_explain_lu_solve>);
+  define(m, "cholesky_solve",
+         solve<rigel_cholesky_solve, rigel_cholesky_solve_workspace_size, rigel_explain_cholesky_solve>);
+  define(m, "cholesky_solve_factored",
+         solve<rigel_cholesky_solve_factored, rigel_cholesky_solve_factored_workspace_size,
+               rigel_explain_cholesky_solve_factored>);
+  define(m, "lu_solve", solve<rigel_lu_solve, rigel_lu_solve_workspace_size, rigel_explain_lu_solve>);
   define(m, "cholesky_factor", cholesky_factor);
   define(m, "eigh", eigh);
   define(m, "log_determinant", log_determinant);
   define(m, "linear_forward", linear_forward);
   define(m, "linear_backward_weight", linear_backward_weight);
   define(m, "linear_backward_input", linear_backward_input);
+  define_gradients(m);
 }

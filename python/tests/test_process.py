@@ -22,6 +22,8 @@ import rigel_semirings as rs
 @pytest.mark.parametrize("module", ["rigel_semirings"] + [f"rigel_semirings.{m.name}" for m in pkgutil.iter_modules(rs.__path__)
                                                           if (pathlib.Path(rs.__path__[0]) / f"{m.name}.py").exists()])
 def test_examples_of_docstrings(module):
+    if module.endswith(".torch"):
+        pytest.importorskip("torch", reason="torch is not installed")
     assert doctest.testmod(importlib.import_module(module)).failed == 0
 
 
@@ -226,3 +228,24 @@ def test_the_page():
     examples = doctest.DocTestParser().get_doctest(page.read_text(encoding="utf-8"), {}, "python.md", str(page), 0)
     assert len(examples.examples) > 6
     assert doctest.DocTestRunner().run(examples).failed == 0
+
+
+# ---- JAX ----
+
+
+def test_jax(rng):
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    with jax.default_device(jax.devices("cpu")[0]):
+        x = jax.numpy.asarray(rng.random((6, 3)).astype("float32"))
+        d = rs.cdist(x)
+        assert isinstance(d, jax.Array) and d.dtype == "float32"
+        np.testing.assert_array_equal(d, rs.cdist(np.asarray(x)))
+        assert rs.nearest(x, k=1).indices.flatten().tolist() == list(range(6))
+        assert isinstance(rs.contract(x > 0.5, x.T > 0.5, "or_and"), jax.Array)
+        assert rs.contract(x.astype("bfloat16"), x.T.astype("bfloat16"), "plus_times").dtype == "bfloat16"
+        np.testing.assert_array_equal(rs.closure(jax.numpy.full((2, 2), np.inf)), [[0, np.inf], [np.inf, 0]])
+        assert isinstance(rs.linear_backward_weight(x, x)[0], jax.Array)
+        for call in (lambda: rs.cdist(x, out=jax.numpy.zeros((6, 6))), lambda: rs.closure(d, out=d),
+                     lambda: rs.linear_backward_weight(x, x, d[:3, :3])):
+            with pytest.raises(ValueError, match="(out|dw) is immutable, expected an array that can be written"):
+                call()

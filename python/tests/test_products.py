@@ -310,3 +310,40 @@ def test_memory_is_given_back(rng):
         rs.contract(a, a[::-1], out=out[::-1], epilogue=epilogue.add(a))
         rs.contract(a, a)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
+
+
+EMPTY = {
+    "contract": (lambda z: rs.contract(z(0, 2, 3), z(0, 4, 5)), "contract: B is 4x5, expected 3 rows to match A 2x3"),
+    "name": (lambda z: rs.contract(z(0, 2, 3), z(0, 3, 5), "nonsense"), "contract: 'nonsense' is no semiring"),
+    "reduce": (lambda z: rs.reduce(z(0, 2, 3), z(0, 4, 5)), "reduce: B is 4x5"),
+    "cdist": (lambda z: rs.cdist(z(0, 2, 3), z(0, 3, 5)), "cdist: Z is 3x5, expected 3 columns to match X 2x3"),
+    "nearest": (lambda z: rs.nearest(z(0, 2, 3), z(0, 3, 3), 9999), "smallest's k is 9999, expected 1 to 4096"),
+    "kernel_matrix": (lambda z: rs.kernel_matrix(z(0, 2, 3), bandwidth=-1.0), "^kernel_matrix: the kernel's bandwidth is -1"),
+    "closure": (lambda z: rs.closure(z(0, 2, 3)), "^closure: D is 2x3, expected a square matrix"),
+    "cholesky_solve": (lambda z: rs.cholesky_solve(z(0, 2, 3), z(0, 2, 1)), "A is 2x3, expected a square matrix"),
+    "cholesky_factor": (lambda z: rs.cholesky_factor(z(0, 2, 3)), "A is 2x3, expected a square matrix"),
+    "cholesky_solve_factored": (lambda z: rs.cholesky_solve_factored(z(0, 2, 3), z(0, 2, 1)), "L is 2x3, expected a square matrix"),
+    "lu_solve": (lambda z: rs.lu_solve(z(0, 2, 2), z(0, 3, 1)), "B is 3x1, expected 2x1"),
+    "eigh": (lambda z: rs.eigh(z(0, 2, 3)), "A is 2x3, expected a square matrix"),
+    "log_determinant": (lambda z: rs.log_determinant(z(0, 2, 3)), r"l of shape \(0, 2, 3\), expected square matrices"),
+    "linear_forward": (lambda z: rs.linear_forward(z(0, 2, 3, dtype="float32"), z(4, 5, dtype="float32")), "W is 5x4, expected 3 rows"),
+    "linear_backward_input": (lambda z: rs.linear_backward_input(z(0, 2, 3, dtype="float32"), z(4, 5, dtype="float32")),
+                              "W is 5x4, expected 3 columns"),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_batches_of_no_matrices_are_checked(name):
+    call, message = EMPTY[name]
+    with pytest.raises(ValueError, match=message):
+        call(lambda *shape, dtype="float64": np.zeros(shape, dtype))
+
+
+def test_batches_of_no_matrices():
+    assert rs.contract(np.zeros((4, 0, 2, 3)), np.zeros((3, 5))).shape == (4, 0, 2, 5)
+    assert rs.kernel_matrix(np.zeros((0, 2, 3)), bandwidth=1.0).shape == (0, 2, 2)
+    assert rs.nearest(np.zeros((0, 2, 3)), k=1).indices.shape == (0, 2, 1)
+    assert rs.cdist(np.zeros((0, 2, 3)), metric="mahalanobis", VI=np.eye(3)).shape == (0, 2, 2)
+    assert rs.lu_solve(np.zeros((0, 2, 2)), np.zeros((0, 2, 1))).shape == (0, 2, 1)
+    assert rs.log_determinant(np.zeros((0, 2, 2))).shape == (0,)
+    assert rs.shortest_paths(np.zeros((0, 3, 3))).predecessors.shape == (0, 3, 3)

@@ -2,6 +2,7 @@
 """The stubs have the functions of the package, with their arguments and defaults."""
 
 import ast
+import importlib
 import inspect
 import pathlib
 
@@ -16,8 +17,11 @@ def defaults_of(function):
     return {p.name: (p.kind.name, None if p.default is p.empty else repr(p.default)) for p in inspect.signature(function).parameters.values()}
 
 
-@pytest.mark.parametrize("module, file", [(rs, "__init__.pyi"), (rs.epilogue, "epilogue.pyi")])
+@pytest.mark.parametrize("module, file", [(rs, "__init__.pyi"), (rs.epilogue, "epilogue.pyi"), ("rigel_semirings.torch", "torch.pyi")])
 def test_stubs(module, file):
+    if isinstance(module, str):
+        pytest.importorskip("torch", reason="torch is not installed")
+        module = importlib.import_module(module)
     body = ast.parse((FOLDER / file).read_text(encoding="utf-8")).body
     declared = {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     assert declared == set(module.__all__) - {"epilogue"}

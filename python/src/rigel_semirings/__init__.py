@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Semiring products, distances, kernel matrices, reductions, shortest paths and solves on arrays of NumPy and torch.
+"""Semiring products, distances, kernel matrices, reductions, shortest paths and solves on arrays of NumPy, torch, CuPy and JAX.
 
-Arguments are arrays with ``__dlpack__``, in any layout and with batches; results are arrays of the library of the first argument.
+Arguments are arrays with ``__dlpack__``, in any layout and with batches; results are arrays of the library of the first argument, on its
+device.
 
 >>> import numpy as np, rigel_semirings as rs
 >>> points = np.array([[0.0, 0.0], [3.0, 4.0]])
@@ -21,7 +22,7 @@ from ._products import Reduced, contract, reduce
 from ._semiring import Semiring, semiring
 from ._solves import cholesky_factor, cholesky_solve, cholesky_solve_factored, eigh, log_determinant, lu_solve
 
-_core.configure(_arrays.empty, _arrays.convert, _arrays.copy, BY_CODE)
+_core.configure(_arrays, BY_CODE)
 
 _version = _core.version()
 __version__ = f"{_version // 10000}.{_version // 100 % 100}.{_version % 100}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""New arrays for results, and arrays in place of arguments that DLPack cannot describe.
+"""New arrays for results, arrays in place of arguments that DLPack cannot describe, and the streams that libraries work on.
 
-Results are arrays of the library of the first argument: torch tensors for a torch tensor, else NumPy arrays. Neither library is imported
-before it is needed.
+Results are arrays of the library of the first argument, on its device: torch's, NumPy's, CuPy's, or of one that has the functions of Python's
+array API, as JAX has. No library is imported before it is needed.
 """
 
 import sys
@@ -34,37 +34,149 @@ def is_torch(array):
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def traits_of(kind):
+    """Of a type of arrays: whether they are on the host alone, immutable, torch's."""
+    numpy_, jax, torch = (sys.modules.get(name) for name in ("numpy", "jax", "torch"))
+    return (not hasattr(kind, "__dlpack_device__") or (numpy_ is not None and kind is numpy_.ndarray),
+            jax is not None and issubclass(kind, jax.Array), torch is not None and issubclass(kind, torch.Tensor))
+
+
+def require_mutable(array, name):
+    if array is not None and traits_of(type(array))[1]:
+        raise InvalidArgument(f"{name} is immutable, expected an array that can be written")
+
+
+def _cupy(array):
+    """CuPy, if the array is one of its arrays."""
+    cupy = sys.modules.get("cupy")
+    return cupy if cupy is not None and isinstance(array, cupy.ndarray) else None
+
+
 def empty(like, shape, code, is_bool):
-    """A new array of the library of `like`."""
+    """A new array of the library of `like`, on its device."""
     if is_torch(like):
         torch = sys.modules["torch"]
         if not _torch_types:
             _torch_types.update({code: getattr(torch, name) for code, name in NAMES.items() if hasattr(torch, name)})
-        return torch.empty(shape, dtype=torch.bool if is_bool else _torch_types[code], device="cpu")
+        return torch.empty(shape, dtype=torch.bool if is_bool else _torch_types[code], device=like.device)
     module = numpy()
-    if is_bool:
-        return module.empty(shape, bool)
-    if code == BF16:
-        raise Unsupported("results in bfloat16 have no NumPy type, expected torch tensors, or out=")
-    return module.empty(shape, _numpy_types[code])
+    if cupy := _cupy(like):
+        if code == BF16:
+            raise Unsupported("results in bfloat16 have no CuPy type, expected torch tensors, or out=")
+        with like.device:
+            return cupy.empty(shape, bool if is_bool else _numpy_types[code])
+    if isinstance(like, module.ndarray) or not hasattr(like, "__array_namespace__"):
+        if code == BF16:
+            raise Unsupported("results in bfloat16 have no NumPy type, expected torch tensors, or out=")
+        if hasattr(like, "__dlpack_device__") and like.__dlpack_device__()[0] not in (_ON_HOST, _PINNED):
+            raise Unsupported(f"results would be arrays of {type(like).__name__} on a device, whose library is unknown, expected out=")
+        return module.empty(shape, bool if is_bool else _numpy_types[code])
+    namespace = like.__array_namespace__()
+    dtype = namespace.bool if is_bool else getattr(namespace, NAMES[code])
+    if "jax" in sys.modules:  # which has no 64 bits unless told
+        dtype = sys.modules["jax"].dtypes.canonicalize_dtype(dtype)
+    return namespace.empty(shape, dtype=dtype, device=like.device)
+
+
+def zeros(like, shape, code):
+    """The same, of zeros."""
+    new = empty(like, shape, code, False)
+    if is_torch(new):
+        return new.zero_()
+    if isinstance(new, numpy().ndarray) or _cupy(new):
+        new.fill(0)
+        return new
+    return new.__array_namespace__().zeros_like(new)
 
 
 def copy(array):
-    """A contiguous copy, of an array with negative strides: a NumPy one."""
-    return numpy().array(array, order="C")
+    """A contiguous copy, of its library."""
+    if is_torch(array):
+        return array.clone(memory_format=sys.modules["torch"].contiguous_format)
+    if cupy := _cupy(array):
+        with array.device:
+            return cupy.array(array, order="C")
+    module = numpy()
+    if isinstance(array, module.ndarray) or not hasattr(array, "__array_namespace__"):
+        return module.array(array, order="C")
+    return array.__array_namespace__().asarray(array, copy=True)
+
+
+def on_host(array):
+    """A NumPy array of what any array holds."""
+    if is_torch(array):
+        return array.detach().cpu().numpy()
+    return array.get() if _cupy(array) else numpy().asarray(array)
+
+
+def moved(array, like):
+    """What a NumPy array holds, as an array of the library of `like`, on its device."""
+    if is_torch(like):
+        return sys.modules["torch"].as_tensor(array, device=like.device)
+    if cupy := _cupy(like):
+        with like.device:
+            return cupy.asarray(array)
+    if isinstance(like, numpy().ndarray) or not hasattr(like, "__array_namespace__"):
+        return array
+    return like.__array_namespace__().asarray(array, device=like.device)
+
+
+# ---- streams of GPUs ----
+
+_ON_HOST, _PINNED = 1, 3  # types of devices of DLPack
+
+
+def stream_of(array, device):
+    """The stream that an array's library works on, and whether memory that it frees is reused in that stream's order.
+
+    Of unknown libraries it is the legacy default stream, 0, which they let wait for their own when they export.
+    """
+    if is_torch(array):
+        return sys.modules["torch"].cuda.current_stream(device).cuda_stream, True
+    if cupy := _cupy(array):
+        with cupy.cuda.Device(device):
+            return cupy.cuda.get_current_stream().ptr, True
+    return 0, False
+
+
+def is_capturing(array):
+    """Whether that stream is being captured in a graph."""
+    if is_torch(array):
+        return sys.modules["torch"].cuda.is_current_stream_capturing()
+    cupy = _cupy(array)
+    return cupy is not None and cupy.cuda.get_current_stream().is_capturing()
+
+
+def capture_streams(array, device):
+    """Streams that captures will be on, besides the current one.
+
+    ``torch.cuda.graph`` makes one for all captures when the first begins, which is too late: handles of streams cannot be made during a
+    capture. So it is made in the same way at the first call on the device.
+    """
+    if not is_torch(array):
+        return []
+    cuda = sys.modules["torch"].cuda
+    if cuda.graph.default_capture_stream is None and cuda.current_device() == device:
+        cuda.graph.default_capture_stream = cuda.Stream()
+    stream = cuda.graph.default_capture_stream
+    return [stream.cuda_stream] if stream is not None and stream.device.index == device else []
 
 
 def convert(given, name):
     """An array in place of an argument that cannot be imported; raises if there is none."""
     if is_torch(given):
-        if given.requires_grad:
-            raise Unsupported(f"{name} requires a gradient, which this call does not record, expected {name}.detach()")
-        if given.is_neg():
-            return given.resolve_neg()
-        raise Unsupported(f"{name} is a tensor of {given.dtype}, {given.layout}, on {given.device}, expected a strided one on the host "
-                          "of a type of real numbers")
+        if given.requires_grad and sys.modules["torch"].is_grad_enabled():
+            raise Unsupported(f"{name} requires a gradient, which this call does not record, expected {name}.detach(), or a function of "
+                              "rigel_semirings.torch")
+        if given.requires_grad or given.is_neg():
+            return given.detach().resolve_neg()
+        raise Unsupported(f"{name} is a tensor of {given.dtype}, {given.layout}, on {given.device}, expected a strided one of a type of "
+                          "real numbers, on the host or on a CUDA device")
     module = numpy()
     if not isinstance(given, module.ndarray):
+        if hasattr(given, "__dlpack__"):
+            raise Unsupported(f"{name} is a {type(given).__name__} that DLPack cannot export to other libraries, expected one that is dense, "
+                              "of a type of real numbers, and aligned")
         if not isinstance(given, (list, tuple, int, float, bool, module.generic)):
             raise Unsupported(f"{name} is a {type(given).__name__}, expected an array with __dlpack__, such as a NumPy array or a torch "
                               "tensor")
@@ -102,4 +214,6 @@ def as_floats(array):
     if is_torch(array):
         return array if array.is_floating_point() else array.double()
     array = as_array(array)
-    return array if str(array.dtype).startswith(("float", "bfloat")) else numpy().asarray(array, dtype="float64")
+    if str(array.dtype).startswith(("float", "bfloat")):
+        return array
+    return moved(on_host(array).astype("float64"), array)

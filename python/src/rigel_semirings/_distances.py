@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from . import _core
 from . import epilogue as steps
-from ._arrays import as_floats, numpy, type_code
+from ._arrays import as_floats, moved, numpy, on_host, type_code
 from ._errors import InvalidArgument
 from ._options import options
 from ._products import Reduced, reduction
@@ -52,8 +52,8 @@ def _stacked(x, z, name):
     module = numpy()
     if len(x.shape) != 2 or (z is not None and len(z.shape) != 2):
         raise InvalidArgument(f"{name} is None, and x or z are no single matrices, expected {name} for all of them")
-    x = module.asarray(x, dtype="float64")
-    return module.vstack([x, x if z is None else module.asarray(z, dtype="float64")])
+    x = on_host(x).astype("float64")
+    return module.vstack([x, x if z is None else on_host(z).astype("float64")])
 
 
 def _variances(x, z, V):
@@ -69,7 +69,7 @@ def _factor(x, z, VI):
             raise InvalidArgument(f"VI is None, and the covariance matrix of {rows.shape[0]} rows is singular in {rows.shape[1]} dimensions, "
                                   "expected more rows, or VI")
         VI = module.linalg.inv(module.atleast_2d(module.cov(rows.T)))
-    VI = module.asarray(VI, dtype="float64")
+    VI = on_host(VI).astype("float64")
     if VI.ndim != 2 or VI.shape[0] != VI.shape[1]:
         raise InvalidArgument(f"VI has the shape {VI.shape}, expected a square matrix")
     values, vectors = module.linalg.eigh((VI + VI.T) / 2)
@@ -103,7 +103,7 @@ def _metric(metric, x, z, p, w, V, VI, base, epsilon):
     elif name == "mahalanobis":
         matrix = _factor(x, z, VI)
     if matrix is not None:
-        matrix = numpy().asarray(matrix, dtype="float64" if str(x.dtype).endswith("float64") else "float32")
+        matrix = moved(on_host(matrix).astype("float64" if str(x.dtype).endswith("float64") else "float32"), x)
     return _Metric(x, z, name, parameters, matrix, None if base is None else steps.scale(1 / math.sqrt(math.log(base))))
 
 

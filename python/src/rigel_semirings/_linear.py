@@ -2,7 +2,7 @@
 """A linear layer whose bits are part of the contract."""
 
 from . import _core
-from ._arrays import as_array, empty
+from ._arrays import F32, as_array, require_mutable, zeros
 from ._errors import InvalidArgument
 from ._options import chosen, options
 
@@ -79,15 +79,12 @@ def linear_backward_weight(x, dy, dw=None, db=None, *, bias=True, tier="scalar",
     if len(x.shape) != 2 or len(dy.shape) != 2:
         raise InvalidArgument(f"x and dy have the shapes {tuple(x.shape)} and {tuple(dy.shape)}, expected single matrices")
 
-    def zeros(*shape):
-        new = empty(x, shape, 3, False)
-        new[...] = 0
-        return new
-
+    require_mutable(dw, "dw")
+    require_mutable(db, "db")
     if dw is None:
-        dw = zeros(dy.shape[1], x.shape[1])
+        dw = zeros(x, (dy.shape[1], x.shape[1]), F32)
     if db is None and bias:
-        db = zeros(dy.shape[1])
+        db = zeros(x, (dy.shape[1],), F32)
     _core.linear_backward_weight(x, dy, dw, db, chosen(tier, _TIERS, "tier"), options(None, (), precision))
     return dw, db
 

@@ -2,7 +2,7 @@
 """All-pairs paths."""
 
 from . import _core
-from ._arrays import as_array, is_torch, numpy
+from ._arrays import as_array, copy, require_mutable
 from ._errors import InvalidArgument
 from ._options import options
 
@@ -41,22 +41,17 @@ class ShortestPaths:
         return f"ShortestPaths({tuple(self.distances.shape)})"
 
 
-def _copied(weights):
-    if is_torch(weights):
-        return weights.clone()
-    return numpy().array(weights, order="C")
-
-
-def _closure(weights, semiring, out, predecessors, block, kernel, require, precision):
+def _closure(weights, semiring, out, predecessors, check, block, kernel, require, precision):
     weights = as_array(weights)
+    require_mutable(out, "out")
     if out is not None and out is not weights:
         shape = tuple(getattr(out, "shape", ()))
         if shape != tuple(weights.shape):
             raise InvalidArgument(f"out has the shape {shape}, expected {tuple(weights.shape)}")
         if str(out.dtype) != str(weights.dtype):
             raise InvalidArgument(f"out holds {out.dtype}, expected {weights.dtype} as weights do")
-    paths = weights if out is weights else _copied(weights)
-    d, p, vertex, graph = _core.closure(paths, semiring, predecessors, True, block, options(kernel, require, precision))
+    paths = weights if out is weights else copy(weights)
+    d, p, vertex, graph = _core.closure(paths, semiring, predecessors, check, block, options(kernel, require, precision))
     if vertex >= 0:
         where = f" of graph {graph}" if len(d.shape) > 2 else ""
         raise InvalidArgument(f"vertex {vertex}{where} lies on a cycle that is better than the empty path, expected no such cycle: negative "
@@ -67,7 +62,7 @@ def _closure(weights, semiring, out, predecessors, block, kernel, require, preci
     return d, p
 
 
-def closure(weights, semiring="min_plus", *, out=None, block=0, kernel=None, require=(), precision="automatic"):
+def closure(weights, semiring="min_plus", *, out=None, check=True, block=0, kernel=None, require=(), precision="automatic"):
     """D* = I ⊕ D ⊕ D² ⊕ …: all-pairs paths over an idempotent semiring.
 
     Parameters
@@ -79,6 +74,9 @@ def closure(weights, semiring="min_plus", *, out=None, block=0, kernel=None, req
         min_plus (shortest paths), max_min (widest), max_times (most reliable), or_and (reachability), max_plus, min_max, min_times.
     out : array of the same shape
         Where paths go; `weights` itself for a closure in place.
+    check : bool
+        If not, the paths of a graph in which a closed walk is better than the empty path are unspecified, and a call on a GPU does not wait;
+        else it raises.
     block : vertices eliminated at a time, 64 by default
     kernel, require, precision : as in `contract`
 
@@ -88,7 +86,8 @@ def closure(weights, semiring="min_plus", *, out=None, block=0, kernel=None, req
 
     Raises
     ------
-    InvalidArgument (a ValueError) if a closed walk is better than the empty path, as a negative cycle is; it names a vertex. As `contract` else.
+    InvalidArgument (a ValueError), with `check`, if a closed walk is better than the empty path, as a negative cycle is; it names a vertex. As
+    `contract` else.
 
     Examples
     --------
@@ -99,10 +98,10 @@ def closure(weights, semiring="min_plus", *, out=None, block=0, kernel=None, req
            [inf,  0.,  2.],
            [inf, inf,  0.]])
     """
-    return _closure(weights, semiring, out, False, block, kernel, require, precision)[0]
+    return _closure(weights, semiring, out, False, check, block, kernel, require, precision)[0]
 
 
-def shortest_paths(weights, *, predecessors=True, out=None, block=0, kernel=None, require=(), precision="automatic"):
+def shortest_paths(weights, *, predecessors=True, out=None, check=True, block=0, kernel=None, require=(), precision="automatic"):
     """The shortest paths between all pairs of vertices: closure over min_plus, with predecessors.
 
     Parameters
@@ -111,7 +110,7 @@ def shortest_paths(weights, *, predecessors=True, out=None, block=0, kernel=None
         weights[i, j] is that of the arc from i to j, ∞ if there is none.
     predecessors : bool
         Keeps the vertex before j on a shortest path from i to j, −1 if there is none: of float32, float64 and int32.
-    out, block, kernel, require, precision : as in `closure`
+    out, check, block, kernel, require, precision : as in `closure`
 
     Returns
     -------
@@ -129,4 +128,4 @@ def shortest_paths(weights, *, predecessors=True, out=None, block=0, kernel=None
     >>> float(paths.distances[0, 1]), paths.path(0, 1)
     (3.0, [0, 2, 1])
     """
-    return ShortestPaths(*_closure(weights, "min_plus", out, predecessors, block, kernel, require, precision))
+    return ShortestPaths(*_closure(weights, "min_plus", out, predecessors, check, block, kernel, require, precision))

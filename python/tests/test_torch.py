@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Operators of torch: gradients, opcheck, torch.compile and vmap, on the host and, where there is one, on a GPU."""
+
+import pytest
+
+import rigel_semirings as rs
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+rt = pytest.importorskip("rigel_semirings.torch")
+
+has_gpu = torch.cuda.is_available() and any("cuda" in kernel["spaces"] for kernel in rs.kernels("cuda"))
+METRICS = ["euclidean", "squared_euclidean", "manhattan", "minkowski", "inner_product"]
+KERNELS = {"gaussian": {"bandwidth": 1.0}, "laplace": {"length": 1.0}, "matern52": {"length": 1.0},
+           "rational_quadratic": {"length": 1.0, "alpha": 2.0}, "polynomial": {"degree": 3.0}}
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not has_gpu, reason="torch or librigel_c finds no GPU"))])
+def rand(request):
+    torch.manual_seed(1)
+
+    def make(*shape, dtype=torch.float64, grad=True):
+        return torch.rand(*shape, device=request.param, dtype=dtype).requires_grad_(grad)
+
+    return make
+
+
+def test_values(rand):
+    a, b = rand(4, 5), rand(5, 3)
+    torch.testing.assert_close(rt.contract(a, b, "plus_times"), a @ b)
+    torch.testing.assert_close(rt.contract(a, b, "lp", parameters={"p": 3}).detach(), rs.contract(a.detach(), b.detach(), "lp", parameters={"p": 3}))
+    x, z = rand(4, 5), rand(3, 5)
+    torch.testing.assert_close(rt.cdist(x, z), torch.cdist(x, z))
+    torch.testing.assert_close(rt.cdist(x, z, "minkowski", p=3), torch.cdist(x, z, p=3))
+    torch.testing.assert_close(rt.kernel_matrix(x, bandwidth=2.0), torch.exp(-torch.cdist(x, x)**2 / 8))
+    assert rt.contract((a > 0.5).detach(), (b > 0.5).detach(), "or_and").dtype == torch.bool
+    assert rt.contract((9 * a).to(torch.int8), (9 * b).to(torch.int8), "plus_times").dtype == torch.int32
+    assert rt.contract(a.half(), b.half(), "plus_times", dtype=torch.float32).dtype == torch.float32
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_gradients_of_cdist(rand, metric):
+    p = 3.0 if metric == "minkowski" else None
+    x, z = rand(2, 4, 3), rand(5, 3)
+    assert torch.autograd.gradcheck(lambda x, z: rt.cdist(x, z, metric, p=p), (x, z))
+    assert torch.autograd.gradcheck(lambda x: rt.cdist(x, x.flip(0), metric, p=p), (x[0].detach().requires_grad_(),))
+    if metric in ("euclidean", "squared_euclidean", "inner_product"):
+        assert torch.autograd.gradgradcheck(lambda x, z: rt.cdist(x, z, metric, p=p), (x, z))
+
+
+def test_gradients_of_points_that_coincide(rand):
+    x = rand(3, 2)
+    for metric in METRICS[:4]:
+        torch.autograd.grad(rt.cdist(x, x, metric, p=1.5 if metric == "minkowski" else None).sum(), x)[0].isfinite().all()
+    single = torch.zeros(1, 2, dtype=x.dtype, device=x.device, requires_grad=True)
+    assert torch.autograd.grad(rt.cdist(single).sum(), single)[0].tolist() == [[0, 0]]
+
+
+def test_gradients_of_low_precision(rand):
+    x, z = rand(6, 4, dtype=torch.bfloat16), rand(5, 4, dtype=torch.bfloat16)
+    dx, dz = torch.autograd.grad(rt.cdist(x, z).sum(), (x, z))
+    ex, ez = torch.autograd.grad(torch.cdist(x.float(), z.float()).sum(), (x, z))
+    assert dx.dtype == torch.bfloat16
+    torch.testing.assert_close(dx, ex)
+    torch.testing.assert_close(dz, ez)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_gradients_of_kernel_matrices(rand, kernel):
+    x, z = rand(2, 4, 3), rand(5, 3)
+    assert torch.autograd.gradcheck(lambda x, z: rt.kernel_matrix(x, z, kernel, **KERNELS[kernel]), (x, z))
+    with pytest.raises(TypeError, match="kernel matrices have no second derivative here"):
+        g, = torch.autograd.grad(rt.kernel_matrix(x, z, kernel, **KERNELS[kernel]).sum(), x, create_graph=True)
+        g.sum().backward()
+
+
+def test_gradients_of_contract(rand):
+    a, b = rand(2, 4, 3), rand(3, 5)
+    assert torch.autograd.gradcheck(lambda a, b: rt.contract(a, b, "plus_times"), (a, b))
+    assert torch.autograd.gradgradcheck(lambda a, b: rt.contract(a, b, "plus_times"), (a, b))
+    with pytest.raises(TypeError, match="contract over 'xor_and' has no gradient"):
+        rt._contract_backward(type("Context", (), {"semiring": "xor_and"}), None)
+    missing = [s for s in ("min_plus", "max_plus", "max_min", "log_plus", "l1") if s not in rt.GRADIENTS]
+    for semiring in missing:
+        with pytest.raises(TypeError, match=f"contract over '{semiring}' has no gradient, expected one of plus_times"):
+            rt.contract(a, b, semiring).sum().backward()
+
+
+def test_refusals_are_the_package_s(rand):
+    x = rand(4, 3)
+    with pytest.raises(TypeError, match="x requires a gradient, which this call does not record, expected x.detach.., or a function of rigel_s"):
+        rs.cdist(x)
+    with torch.no_grad():
+        torch.testing.assert_close(rs.cdist(x), torch.cdist(x, x), atol=1e-7, rtol=1e-7)
+        out = torch.zeros(4, 4, dtype=x.dtype, device=x.device, requires_grad=True)
+        assert rs.cdist(x, out=out) is out
+    with pytest.raises(TypeError, match="cdist of 'cosine' has no gradient, expected one of euclidean"):
+        rt.cdist(x, metric="cosine").sum().backward()
+    with pytest.raises(ValueError, match="'nonsense' is no metric"):
+        rt.cdist(x, metric="nonsense")
+
+
+# ---- the linear layer ----
+
+
+@pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear(rand, activation, bias):
+    torch_layer = torch.nn.Linear(7, 5, bias).to(rand(1).device)
+    layer = rt.Linear.from_torch(torch_layer, activation=activation)
+    assert layer.weight is torch_layer.weight
+    own = {"relu": torch.nn.ReLU(), "gelu": torch.nn.GELU(), "gelu_tanh": torch.nn.GELU("tanh"), "silu": torch.nn.SiLU(), None: torch.nn.Identity()}
+    x = rand(3, 4, 7, dtype=torch.float32)
+    grad = rand(3, 4, 5, dtype=torch.float32, grad=False)
+    y, expected = layer(x - 0.5), own[activation](torch_layer(x - 0.5))
+    torch.testing.assert_close(y, expected, rtol=1e-5, atol=1e-5)
+    parameters = (x, *layer.parameters())
+    for one, other in zip(torch.autograd.grad(y, parameters, grad), torch.autograd.grad(expected, parameters, grad), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+    # The bits of a row do not depend on others.
+    assert torch.equal(layer(x[1, 2]), layer(x)[1, 2])
+    layer.load_state_dict(torch_layer.state_dict())
+    torch_layer.load_state_dict(layer.state_dict())
+
+
+def test_linear_layers_train_alike(rand):
+    x, target = rand(32, 6, dtype=torch.float32, grad=False), rand(32, 3, dtype=torch.float32, grad=False)
+    losses = []
+    for kind in (torch.nn.Linear, rt.Linear):
+        torch.manual_seed(2)
+        net = torch.nn.Sequential(kind(6, 16), torch.nn.Tanh(), kind(16, 3)).to(x.device)
+        optimiser = torch.optim.SGD(net.parameters(), 0.1)
+        for _ in range(20):
+            optimiser.zero_grad()
+            loss = torch.nn.functional.mse_loss(net(x), target)
+            loss.backward()
+            optimiser.step()
+        losses.append(loss.item())
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+def test_linear_of_16_bits_and_second_derivatives(rand):
+    x, weight, bias = rand(4, 8, dtype=torch.bfloat16), rand(3, 8, dtype=torch.bfloat16), rand(3, dtype=torch.bfloat16)
+    y = rt.linear(x, weight, bias)
+    torch.testing.assert_close(y, (x.float() @ weight.float().T + bias.float()).bfloat16())
+    gradients = torch.autograd.grad(y.sum(), (x, weight, bias))
+    assert [g.dtype for g in gradients] == 3 * [torch.bfloat16]
+    # Of float32 arguments, whose differences have few digits: against torch's own second derivative.
+    x, weight = rand(4, 8, dtype=torch.float32), rand(3, 8, dtype=torch.float32)
+    seconds = []
+    for layer in (rt.linear, torch.nn.functional.linear):
+        dx, dw = torch.autograd.grad((layer(x, weight)**2).sum(), (x, weight), create_graph=True)
+        seconds.append(torch.autograd.grad((dx**2).sum() + (dw**2).sum(), (x, weight)))
+    for one, other in zip(*seconds, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match="activation is 'softmax'"):
+        rt.Linear(3, 2, activation="softmax")
+
+
+def test_linear_under_autocast(rand):
+    x = rand(4, 6, dtype=torch.float32)
+    layer = rt.Linear(6, 3).to(x.device)
+    expected = rt.linear(x.bfloat16(), layer.weight.bfloat16(), layer.bias)
+    for forward in (layer, torch.compile(layer, fullgraph=True, backend="aot_eager")):
+        with torch.autocast(x.device.type, torch.bfloat16):
+            y = forward(x)
+        assert torch.equal(y, expected)
+        assert torch.autograd.grad(y.sum(), layer.weight)[0].dtype == torch.float32
+
+
+# ---- what torch asks of operators ----
+
+
+def calls(rand):
+    x, z = rand(2, 4, 3), rand(5, 3)
+    single, weight, bias = rand(4, 3, dtype=torch.float32), rand(2, 3, dtype=torch.float32), rand(2, dtype=torch.float32)
+    options = (False, None, [], "automatic")
+    yield rt._contract, (x, z.mT, "plus_times", [], [], None, *options)
+    yield rt._contract, (x.detach(), z.detach().mT, "lp", ["p"], [3.0], torch.float32, *options)
+    for metric in METRICS:
+        yield rt._cdist, (x, z, metric, None, *options)
+    yield rt._cdist_gradient, (rand(2, 4, 5), x, z, 2.0, False)
+    for kernel, hyperparameters in KERNELS.items():
+        metric = "inner_product" if kernel == "polynomial" else "euclidean"
+        yield rt._kernel_matrix, (x, z, kernel, *rt._flat(hyperparameters), metric, None, False, "automatic")
+    yield rt._linear, (single, weight, bias, "scalar", "automatic")
+    yield rt._linear, (single, weight, None, "scalar", "automatic")
+    yield rt._linear_activated, (single, weight, bias, "gelu", "scalar", "automatic")
+    yield rt._linear_backward_input, (rand(4, 2, dtype=torch.float32), weight, "scalar", "automatic")
+    yield rt._linear_backward_weight, (single, rand(4, 2, dtype=torch.float32), "scalar", "automatic")
+
+
+def test_opcheck(rand):
+    for operator, arguments in calls(rand):
+        torch.library.opcheck(operator, arguments)
+
+
+def test_compile(rand):
+    def loss(x, z, weight):
+        d = rt.cdist(x, z)
+        k = rt.kernel_matrix(x, z, bandwidth=1.0)
+        return (d * k).sum() + rt.contract(x, z.mT, "plus_times").sum() + rt.contract(x.detach(), z.detach().mT, "min_plus").sum() + \
+            rt.linear(x, weight, activation="relu").sum()
+
+    arguments = rand(6, 3, dtype=torch.float32), rand(5, 3, dtype=torch.float32), rand(2, 3, dtype=torch.float32)
+    expected = torch.autograd.grad(loss(*arguments), arguments)
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    value = compiled(*arguments)
+    torch.testing.assert_close(value, loss(*arguments))
+    for one, other in zip(torch.autograd.grad(value, arguments), expected, strict=True):
+        torch.testing.assert_close(one, other)
+    dynamic = torch.compile(lambda x, z: rt.cdist(x, z).sum(), fullgraph=True, backend="aot_eager", dynamic=True)
+    for rows in (3, 8):
+        x = rand(rows, 3, dtype=torch.float32)
+        torch.testing.assert_close(dynamic(x, arguments[1]), rt.cdist(x, arguments[1]).sum())
+
+
+def test_vmap(rand):
+    x, z = rand(7, 4, 3, grad=False), rand(6, 1, 5, 3, grad=False)
+
+    def each(function, *batched):
+        return torch.stack([function(*one) for one in zip(*batched, strict=True)])
+
+    torch.testing.assert_close(torch.vmap(lambda x: rt.cdist(x, z))(x), each(lambda x: rt.cdist(x, z), x))
+    torch.testing.assert_close(torch.vmap(lambda z: rt.cdist(x, z))(z), each(lambda z: rt.cdist(x, z), z))
+    torch.testing.assert_close(torch.vmap(lambda x: rt.contract(x, z[0, 0].mT))(x), each(lambda x: rt.contract(x, z[0, 0].mT), x))
+    torch.testing.assert_close(torch.vmap(rt.kernel_matrix, in_dims=(1, None))(x.movedim(0, 1), z[0, 0], bandwidth=1.0),
+                               each(lambda x: rt.kernel_matrix(x, z[0, 0], bandwidth=1.0), x))
+    torch.testing.assert_close(torch.vmap(torch.vmap(rt.cdist, (0, None)), (None, 0))(x, z[:, 0]), rt.cdist(x[None], z))
+    weights, biases, rows = rand(7, 2, 3, dtype=torch.float32), rand(7, 2, dtype=torch.float32), x.float()
+    for activation in (None, "relu"):
+        def layer(*arguments, activation=activation):
+            return rt.linear(*arguments, activation=activation)
+
+        torch.testing.assert_close(torch.vmap(layer, (0, None, None))(rows, weights[0], biases[0]), layer(rows, weights[0], biases[0]))
+        torch.testing.assert_close(torch.vmap(layer)(rows, weights, biases), each(layer, rows, weights, biases))
+        # Gradients of an ensemble of layers.
+        one, other = (torch.autograd.grad(y.sin().sum(), (weights, biases)) for y in
+                      (torch.vmap(layer)(rows, weights, biases), each(layer, rows, weights, biases)))
+        for first, second in zip(one, other, strict=True):
+            torch.testing.assert_close(first, second)
+    torch.testing.assert_close(torch.autograd.functional.jacobian(lambda w: rt.linear(rows[0], w), weights[0], vectorize=True),
+                               torch.autograd.functional.jacobian(lambda w: rt.linear(rows[0], w), weights[0]))
+    # Gradients of many outputs at once are a vmap of the backward functions.
+    x = rand(4, 3)
+    for function in (lambda x: rt.cdist(x, z[0, 0]), lambda x: rt.kernel_matrix(x, z[0, 0], bandwidth=1.0),
+                     lambda x: rt.contract(x, z[0, 0].mT, "plus_times")):
+        torch.testing.assert_close(torch.autograd.functional.jacobian(function, x, vectorize=True),
+                                   torch.autograd.functional.jacobian(function, x))
