@@ -73,11 +73,47 @@ nb::object kernel_matrix_gradient(Handle g_given, Handle x_given, Handle z_given
   return nb::make_tuple(of_first, of_second);
 }
 
+// (dA or None, dB or None) of contract() for the gradient dc of its results c, which log_plus needs.
+nb::object contract_backward(Handle a_given, Handle b_given, Handle c_given, Handle dc_given, Handle semiring,
+                             Handle parameters, Flag wants_da, Flag wants_db) {
+  const Array a = input(a_given, "a", 2), b = input(b_given, "b", 2), dc = input(dc_given, "dc", 2);
+  std::optional<Array> c;
+  if (!c_given.is_none()) c = input(c_given, "c", 2);
+  const Parameters hyperparameters(parameters);
+  Batch batch;
+  batch.broadcast(a, "a", 2);
+  batch.broadcast(b, "b", 2);
+  batch.broadcast(dc, "dc", 2);
+  rigel_contract_backward_args args = {};
+  args.size = sizeof args;
+  args.semiring = text_of(semiring, "semiring");
+  args.parameters = hyperparameters.data();
+  args.parameters_count = hyperparameters.count();
+  std::optional<Output> da, db;
+  if (wants_da) da.emplace(nb::none(), "da", a, batch, std::vector<std::int64_t>{a.rows(), a.columns()}, dc.type, false);
+  if (wants_db) db.emplace(nb::none(), "db", a, batch, std::vector<std::int64_t>{b.rows(), b.columns()}, dc.type, false);
+  Matrices matrices(batch, true);
+  const rigel_matrix *of_a = matrices.add(a), *of_b = matrices.add(b), *of_c = c ? matrices.add(*c) : nullptr,
+                     *of_dc = matrices.add(dc), *of_da = da ? matrices.add(da->array()) : nullptr,
+                     *of_db = db ? matrices.add(db->array()) : nullptr;
+  perform(
+      matrices, args.options,
+      [&](auto function, rigel_handle* h, auto... more) {
+        return function(h, &args, of_a, of_b, of_c, of_dc, of_da, of_db, more...);
+      },
+      rigel_contract_backward, rigel_contract_backward_workspace_size, nullptr);
+  nb::object of_first = nb::none(), of_second = nb::none();
+  if (da) of_first = da->finished();
+  if (db) of_second = db->finished();
+  return nb::make_tuple(of_first, of_second);
+}
+
 }  // namespace
 
 void define_gradients(nb::module_& m) {
   define(m, "cdist_gradient", cdist_gradient);
   define(m, "kernel_matrix_gradient", kernel_matrix_gradient);
+  define(m, "contract_backward", contract_backward);
 }
 
 }  // namespace rigel::python

@@ -79,6 +79,14 @@ def test_gradients_of_contract(rand):
     assert torch.autograd.gradgradcheck(lambda a, b: rt.contract(a, b, "plus_times"), (a, b))
     with pytest.raises(TypeError, match="contract over 'xor_and' has no gradient"):
         rt._contract_backward(type("Context", (), {"semiring": "xor_and"}), None)
+    for semiring in ("log_plus", "min_plus", "max_plus", "max_min", "min_max", "l1", "l2_squared"):
+        assert torch.autograd.gradcheck(lambda a, b, semiring=semiring: rt.contract(a, b, semiring), (a, b)), semiring
+        assert torch.autograd.gradcheck(lambda a, b, semiring=semiring: rt.contract(a, b, semiring), (a, rand(2, 3, 5)))
+    assert torch.autograd.gradcheck(lambda a, b: rt.contract(a, b, "lp", parameters={"p": 3}), (a, b))
+    low = a.detach().bfloat16().requires_grad_()
+    rt.contract(low, b.detach().bfloat16(), "min_plus").sum().backward()
+    assert low.grad.sum() == 4 * 5 * 2
+    torch.library.opcheck(rt._contract_gradients, (rand(2, 4, 5), a, b, rand(2, 4, 5), "log_plus", [], []))
     missing = [s for s in ("min_plus", "max_plus", "max_min", "log_plus", "l1") if s not in rt.GRADIENTS]
     for semiring in missing:
         with pytest.raises(TypeError, match=f"contract over '{semiring}' has no gradient, expected one of plus_times"):

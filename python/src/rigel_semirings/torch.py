@@ -127,9 +127,44 @@ def _gradients_of_plus_times(grad, a, b, c, needs, parameters):
             contract(a.mT.to(grad.dtype), grad, "plus_times") if needs[1] else None)
 
 
+def _contract_backward_run(grad, a, b, c, semiring, names, values):
+    return _core.contract_backward(a, b, c, grad, semiring, _pairs(names, values), True, True)
+
+
+def _contract_backward_fake(grad, a, b, c, semiring, names, values):
+    batch = _batch(grad, a, b)
+    return grad.new_empty((*batch, *a.shape[-2:])), grad.new_empty((*batch, *b.shape[-2:]))
+
+
+def _no_second_gradient(ctx, *grads):
+    raise Unsupported("contract has second derivatives over plus_times alone")
+
+
+_contract_gradients = _define(
+    "contract_backward", "(Tensor grad, Tensor a, Tensor b, Tensor? c, str semiring, str[] names, float[] values) -> (Tensor, Tensor)",
+    _contract_backward_run, _contract_backward_fake, lambda ctx, inputs, output: None, _no_second_gradient,
+    lambda *args, **kwargs: _batched(_contract_gradients, 2, 2, 2, 2)(*args, **kwargs))
+
+
+def _by_the_extension(semiring):
+    """Those of contract_backward(), whose gradients are float32 of 16 bits. Rows of a batch with one B are rows of one product."""
+
+    def gradients(grad, a, b, c, needs, parameters):
+        wide = torch.promote_types(a.dtype, torch.float32)
+        grad, c = grad.to(wide), c.to(wide) if semiring == "log_plus" else None
+        shape = a.shape
+        if b.dim() == 2 and a.dim() > 2:
+            a, grad, c = (None if one is None else one.reshape(-1, one.shape[-1]) for one in (a, grad, c))
+        da, db = _contract_gradients(grad, a, b, c, semiring, *_flat(parameters))
+        return da.reshape(shape) if b.dim() == 2 else da, db
+
+    return gradients
+
+
 # Gradients of products, by the semiring: function(grad, a, b, c, needs, parameters) -> (dA or None, dB or None), of the broadcast batch. `c`
 # are the results, `needs` says which gradients are wanted.
-GRADIENTS = {"plus_times": _gradients_of_plus_times}
+GRADIENTS = {"plus_times": _gradients_of_plus_times} | {
+    semiring: _by_the_extension(semiring) for semiring in ("log_plus", "min_plus", "max_plus", "max_min", "min_max", "l1", "l2_squared", "lp")}
 
 
 def _contract_setup(ctx, inputs, output):
@@ -159,7 +194,8 @@ def _required(require):
 def contract(a, b, semiring="min_plus", *, parameters=None, dtype=None, may_cancel=False, kernel=None, require=(), precision="automatic"):
     """C(…,m,n) = ⊕_k A(…,m,k) ⊗ B(…,k,n), as `rigel_semirings.contract`; an operator of torch.
 
-    It has gradients over plus_times, of any order. Over other semirings backward() raises Unsupported.
+    It has gradients over plus_times, of any order, and of the first order over the semirings of `GRADIENTS`. Of equal candidates of a minimum or
+    maximum the first gets the gradient.
 
     >>> import torch, rigel_semirings.torch as rt
     >>> rt.contract(torch.tensor([[1.0, 4.0]]), torch.tensor([[5.0], [1.0]]), "min_plus")
