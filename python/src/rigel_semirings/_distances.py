@@ -171,7 +171,7 @@ def kernel_matrix(x, z=None, kernel="gaussian", *, metric=None, p=None, w=None, 
         rational_quadratic (length, alpha)      (1 + d² / (2·alpha·length²))^−alpha
         polynomial (degree, scale, offset)      (scale·x·z + offset)^degree
         sigmoid (scale, offset)                 tanh(scale·x·z + offset)
-        cosine                                  x·z / (|x||z|)
+        cosine                                  x·z / (‖x‖·‖z‖)
         ======================================  =====================================
     metric : str
         As in `cdist`; by default euclidean, and what polynomial, sigmoid and cosine are kernels of.
