@@ -108,6 +108,7 @@ int main(int argc, char** argv) {
     test_kernels(handle);
     test_linear(handle);
     test_reductions(handle);
+    test_iterations(handle);
     test_solves(handle);
     test_closures(handle);
     test_errors(handle);
