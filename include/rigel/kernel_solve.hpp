@@ -42,31 +42,106 @@ struct KernelSolveResult {
 
 namespace detail {
 
-/// One call: its arrays and its steps. T: the type of α, in which directions are multiplied by K.
+/// What kernel_solve() asks of K, for points of a metric and a kernel: products, the diagonal and rows, and the bytes of workspace for each.
 template <class Exec, class X, class M, class K, class T>
+class PointKernels {
+  using Element = typename view_t<X>::non_const_value_type;
+  using Space = typename Exec::memory_space;
+  using Points = Kokkos::View<const Element**, Kokkos::LayoutStride, Space, Kokkos::MemoryUnmanaged>;
+  using PointBatch = Kokkos::View<const Element***, Kokkos::LayoutStride, Space, Kokkos::MemoryUnmanaged>;
+  using Row = typename ArraysAt<Exec>::template Matrix<T>;
+  using Sums = typename ArraysAt<Exec>::template Matrix<double>;
+
+ public:
+  PointKernels(const Exec& exec, const Operand& x, const M& metric, const K& kernel, const KernelSolveOptions& options)
+      : exec_(exec), x_(x), metric_(metric), kernel_(kernel), options_(options) {}
+
+  /// product = K·v
+  void multiply(const Row& v, const Sums& product, const Workspace& workspace) const {
+    kernel_matvec(exec_, points(), points(), v, metric_, kernel_, product, options_of_products(workspace));
+  }
+  std::size_t multiply_bytes(const Row& v, const Sums& product) const {
+    return kernel_matvec_workspace_size(exec_, points(), points(), v, metric_, kernel_, product, options_of_products({}));
+  }
+  /// row(0, m) = K(m,m)
+  void diagonal(const Row& row, const Workspace& workspace) const {
+    kernel_matrix(exec_, each_point(), each_point(), of_each_point(row), metric_, kernel_, options_of_rows(workspace));
+  }
+  std::size_t diagonal_bytes(const Row& row) const {
+    return kernel_matrix_workspace_size(exec_, each_point(), each_point(), of_each_point(row), metric_, kernel_,
+                                        options_of_rows({}));
+  }
+  /// row(0, :) = K(i, :)
+  void row(std::int64_t i, const Row& row, const Workspace& workspace) const {
+    kernel_matrix(exec_, point(i), points(), row, metric_, kernel_, options_of_rows(workspace));
+  }
+  std::size_t row_bytes(std::int64_t i, const Row& row) const {
+    return kernel_matrix_workspace_size(exec_, point(i), points(), row, metric_, kernel_, options_of_rows({}));
+  }
+
+ private:
+  Points points() const {
+    return Points(static_cast<const Element*>(x_.data), layout(x_.rows, x_.row_stride, x_.columns, x_.column_stride));
+  }
+  Points point(std::int64_t i) const {
+    return Points(static_cast<const Element*>(x_.data) + i * x_.row_stride,
+                  layout(1, x_.row_stride, x_.columns, x_.column_stride));
+  }
+  /// A batch of matrices of one point each.
+  PointBatch each_point() const {
+    return PointBatch(static_cast<const Element*>(x_.data),
+                      Kokkos::LayoutStride(size(x_.rows), size(x_.row_stride), 1, size(x_.row_stride), size(x_.columns),
+                                           size(x_.column_stride)));
+  }
+  Kokkos::View<T***, Kokkos::LayoutRight, Space, Kokkos::MemoryUnmanaged> of_each_point(const Row& row) const {
+    return {row.data(), size(x_.rows), 1, 1};
+  }
+  static std::size_t size(std::int64_t number) { return static_cast<std::size_t>(number); }
+  static Kokkos::LayoutStride layout(std::int64_t rows, std::int64_t row, std::int64_t columns, std::int64_t column) {
+    return Kokkos::LayoutStride(size(rows), size(row), size(columns), size(column));
+  }
+  ReduceOptions options_of_products(const Workspace& workspace) const {
+    return {.require = options_.require,
+            .precision = options_.precision,
+            .may_cancel = options_.may_cancel,
+            .score_kernel = options_.score_kernel,
+            .workspace_limit = options_.workspace_limit,
+            .workspace = workspace};
+  }
+  KernelMatrixOptions<> options_of_rows(const Workspace& workspace) const {
+    return {.require = options_.require,
+            .precision = options_.precision,
+            .may_cancel = options_.may_cancel,
+            .kernel = options_.score_kernel,
+            .workspace = workspace};
+  }
+
+  const Exec& exec_;
+  const Operand& x_;
+  const M& metric_;
+  const K& kernel_;
+  const KernelSolveOptions& options_;
+};
+
+/// One call: its arrays and its steps. T: the type of α, in which directions are multiplied by K.
+template <class Exec, class Kernels, class T>
 class KernelSolveCall {
   using Arrays = ArraysAt<Exec>;
   template <class Value>
   using Vector = typename Arrays::template Vector<Value>;
   template <class Value>
   using Matrix = typename Arrays::template Matrix<Value>;
-  using Element = typename view_t<X>::non_const_value_type;
-  using Space = typename Exec::memory_space;
-  using Points = Kokkos::View<const Element**, Kokkos::LayoutStride, Space, Kokkos::MemoryUnmanaged>;
-  using PointBatch = Kokkos::View<const Element***, Kokkos::LayoutStride, Space, Kokkos::MemoryUnmanaged>;
 
  public:
-  KernelSolveCall(const Exec& exec, const Operand& x, const M& metric, const K& kernel, std::int64_t right_sides,
+  KernelSolveCall(const Exec& exec, const Kernels& kernels, std::int64_t points, std::int64_t right_sides,
                   double regularisation, const KernelSolveOptions& options, std::uintptr_t base, std::size_t inner)
       : exec_(exec),
-        metric_(metric),
-        kernel_(kernel),
+        kernels_(kernels),
         options_(options),
         regularisation_(regularisation),
-        x_(x),
-        m_(x.rows),
+        m_(points),
         right_sides_(right_sides),
-        most_rank_(std::min<std::int64_t>(options.rank, x.rows)),
+        most_rank_(std::min<std::int64_t>(options.rank, points)),
         arrays_(base) {
     for (Matrix<double>* v : {&solution_, &residual_, &preconditioned_, &product_})
       *v = arrays_.template matrix<double>(m_, right_sides_);
@@ -79,54 +154,43 @@ class KernelSolveCall {
     coefficients_ = arrays_.template vector<double>(right_sides_);
     parts_ = arrays_.template vector<double>(2 * ordered_parts * right_sides_);
     places_ = arrays_.template vector<std::int64_t>(ordered_parts);
+    scales_ = arrays_.template vector<double>(right_sides_);
+    info_ = arrays_.template vector<int>(1);
     inner_ = arrays_.rest(inner);
   }
 
   std::size_t bytes() const { return arrays_.bytes(); }
   /// What the operations that it calls need in addition.
   std::size_t inner_bytes() const {
-    std::size_t most = kernel_matvec_workspace_size(exec_, points(), points(), direction_, metric_, kernel_, product_,
-                                                    options_of_products({}));
+    std::size_t most = kernels_.multiply_bytes(direction_, product_);
     if (most_rank_ == 0) return aligned(most);
     const auto take = [&](std::size_t bytes) { most = std::max(most, bytes); };
-    take(kernel_matrix_workspace_size(exec_, each_point(), each_point(), diagonal_values(), metric_, kernel_,
-                                      options_of_rows({})));
+    take(kernels_.diagonal_bytes(row_));
     // Any point can be a pivot; these have all alignments that points have.
-    for (std::int64_t i = 0; i < std::min<std::int64_t>(m_, 16); ++i)
-      take(kernel_matrix_workspace_size(exec_, point(i), points(), row_, metric_, kernel_, options_of_rows({})));
-    // The rank is found later, and each may have other kernels.
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(m_, 16); ++i) take(kernels_.row_bytes(i, row_));
     const SolveOptions options{.overwrite_a = true, .overwrite_b = true};
-    for (std::int64_t rank = 1; rank <= most_rank_; ++rank) {
-      const Matrix<double> factor = factor_of(rank), small = small_of(rank), coordinates = coordinates_of(rank);
-      take(rigel::workspace_size(exec_, plus_times<double>{}, factor, rigel::transposed(factor), small,
-                                 epilogue::add_diagonal(1.)));
-      take(rigel::workspace_size(exec_, plus_times<double>{}, factor, residual_, coordinates));
-      take(rigel::workspace_size(exec_, plus_times<double>{}, rigel::transposed(factor), coordinates, preconditioned_));
-      take(rigel::workspace_size(cholesky_factor_problem(exec_, small, small, NoInfo{}, options)).bytes);
-      take(rigel::workspace_size(cholesky_solve_factored_problem(exec_, small, coordinates, coordinates, NoInfo{}, options))
-               .bytes);
-    }
+    take(rigel::workspace_size(exec_, plus_times<double>{}, factor_, rigel::transposed(factor_), small_,
+                               epilogue::add_diagonal(1.)));
+    take(rigel::workspace_size(exec_, plus_times<double>{}, factor_, residual_, coordinates_));
+    take(rigel::workspace_size(exec_, plus_times<double>{}, rigel::transposed(factor_), coordinates_, preconditioned_));
+    take(rigel::workspace_size(cholesky_factor_problem(exec_, small_, small_, info_, options)).bytes);
+    take(rigel::workspace_size(cholesky_solve_factored_problem(exec_, small_, coordinates_, coordinates_, NoInfo{}, options))
+             .bytes);
     return aligned(most);
   }
 
-  KernelSolveResult run(const Call& call, const Strided<const T>& y) {
+  KernelSolveResult run(const Strided<const T>& y) {
     KernelSolveResult result;
     double* const solution = solution_.data();
     for_each_index(
         exec_, "rigel::kernel_solve/start", m_ * right_sides_, KOKKOS_LAMBDA(const std::int64_t i) { solution[i] = 0; });
+    find_scales(y);
+    const double* const scales = scales_.data();
     norms_ = dots(KOKKOS_LAMBDA(const std::int64_t i, const std::int64_t c) {
-      const auto value = static_cast<double>(y.at(0, i, c));
+      const double value = scales[c] * static_cast<double>(y.at(0, i, c));
       return value * value;
     });
-    const std::vector<double> magnitudes = dots(KOKKOS_LAMBDA(const std::int64_t i, const std::int64_t c) {
-      const auto value = static_cast<double>(y.at(0, i, c));
-      return value < 0 ? -value : value;
-    });
-    for (std::size_t c = 0; c < norms_.size(); ++c) {
-      if (norms_[c] < std::numeric_limits<double>::min() && magnitudes[c] != 0)
-        refuse(call, "y's column " + std::to_string(c) + " has numbers whose squares underflow, expected larger ones");
-      norms_[c] = std::sqrt(norms_[c]);
-    }
+    for (double& norm : norms_) norm = std::sqrt(norm);
     find_factor();
     result.rank = static_cast<int>(rank_);
     // Each turn starts from the residual itself, not from what the steps made of it, until that reduces it no more.
@@ -144,10 +208,12 @@ class KernelSolveCall {
 
   void store(const Strided<T>& alpha) const {
     const T* const from = direction_.data();  // the solution, rounded, since the last true_residuals()
+    const double* const scales = scales_.data();
     const std::int64_t columns = right_sides_;
     for_each_index(
-        exec_, "rigel::kernel_solve/solution", m_ * columns,
-        KOKKOS_LAMBDA(const std::int64_t i) { alpha.at(0, i / columns, i % columns) = from[i]; });
+        exec_, "rigel::kernel_solve/solution", m_ * columns, KOKKOS_LAMBDA(const std::int64_t i) {
+          alpha.at(0, i / columns, i % columns) = static_cast<T>(static_cast<double>(from[i]) / scales[i % columns]);
+        });
     exec_.fence("rigel::kernel_solve");
   }
 
@@ -161,41 +227,20 @@ class KernelSolveCall {
 
   // ---- operations ----------------------------------------------------------------------------------------------------
 
-  Points points() const {
-    return Points(static_cast<const Element*>(x_.data), layout(x_.rows, x_.row_stride, x_.columns, x_.column_stride));
-  }
-  Points point(std::int64_t i) const {
-    return Points(static_cast<const Element*>(x_.data) + i * x_.row_stride,
-                  layout(1, x_.row_stride, x_.columns, x_.column_stride));
-  }
-  /// A batch of matrices of one point each.
-  PointBatch each_point() const {
-    return PointBatch(static_cast<const Element*>(x_.data),
-                      Kokkos::LayoutStride(size(x_.rows), size(x_.row_stride), 1, size(x_.row_stride), size(x_.columns),
-                                           size(x_.column_stride)));
-  }
-  Kokkos::View<T***, Kokkos::LayoutRight, Space, Kokkos::MemoryUnmanaged> diagonal_values() const {
-    return {row_.data(), size(m_), 1, 1};
-  }
   static std::size_t size(std::int64_t number) { return static_cast<std::size_t>(number); }
-  static Kokkos::LayoutStride layout(std::int64_t rows, std::int64_t row, std::int64_t columns, std::int64_t column) {
-    return Kokkos::LayoutStride(size(rows), size(row), size(columns), size(column));
-  }
 
-  ReduceOptions options_of_products(const Workspace& workspace) const {
-    return {.require = options_.require,
-            .precision = options_.precision,
-            .may_cancel = options_.may_cancel,
-            .score_kernel = options_.score_kernel,
-            .workspace_limit = options_.workspace_limit,
-            .workspace = workspace};
-  }
-  KernelMatrixOptions<> options_of_rows(const Workspace& workspace) const {
-    return {.require = options_.require,
-            .precision = options_.precision,
-            .may_cancel = options_.may_cancel,
-            .kernel = options_.score_kernel,
-            .workspace = workspace};
+  /// Powers of two that bring each right side's largest number to 1 … 2, so that squares neither overflow nor underflow: it is solved for
+  /// y times these. They are exact, and so are results divided by them, unless α itself is out of T's range.
+  void find_scales(const Strided<const T>& y) const {
+    std::vector<double> scales = ordered_reduction(
+        exec_, "rigel::kernel_solve/scales", m_, right_sides_, parts_,
+        KOKKOS_LAMBDA(const std::int64_t i, const std::int64_t c) { return math::abs(static_cast<double>(y.at(0, i, c))); },
+        0, Largest{});
+    for (double& scale : scales)
+      scale = scale > 0 && scale < std::numeric_limits<double>::infinity()
+                  ? std::ldexp(1., -std::clamp(std::ilogb(scale), -1000, 1000))
+                  : 1;
+    to_space(exec_, scales, scales_);
   }
 
   /// Sums over rows i of term(i, c), for c < right_sides, or twice as many.
@@ -206,7 +251,7 @@ class KernelSolveCall {
 
   /// product = (K + λI)·direction.
   void multiply() const {
-    kernel_matvec(exec_, points(), points(), direction_, metric_, kernel_, product_, options_of_products(inner_));
+    kernels_.multiply(direction_, product_, inner_);
     if (regularisation_ == 0) return;
     double* const product = product_.data();
     const T* const direction = direction_.data();
@@ -216,10 +261,10 @@ class KernelSolveCall {
         KOKKOS_LAMBDA(const std::int64_t i) { product[i] += lambda * static_cast<double>(direction[i]); });
   }
 
-  /// residual = y − (K + λI)·solution, with the solution rounded to T, and its norms relative to y's.
+  /// residual = y − (K + λI)·solution, of scaled right sides, with the solution rounded to T, and its norms relative to y's.
   std::vector<double> true_residuals(const Strided<const T>& y) const {
     double *const solution = solution_.data(), *const residual = residual_.data();
-    const double* const product = product_.data();
+    const double *const product = product_.data(), *const scales = scales_.data();
     T* const direction = direction_.data();
     const std::int64_t columns = right_sides_;
     for_each_index(
@@ -230,7 +275,7 @@ class KernelSolveCall {
     multiply();
     for_each_index(
         exec_, "rigel::kernel_solve/residual", m_ * columns, KOKKOS_LAMBDA(const std::int64_t i) {
-          residual[i] = static_cast<double>(y.at(0, i / columns, i % columns)) - product[i];
+          residual[i] = scales[i % columns] * static_cast<double>(y.at(0, i / columns, i % columns)) - product[i];
         });
     return relative(dots(KOKKOS_LAMBDA(const std::int64_t i, const std::int64_t c) {
       return residual[i * columns + c] * residual[i * columns + c];
@@ -244,10 +289,11 @@ class KernelSolveCall {
   // ---- the preconditioner --------------------------------------------------------------------------------------------
 
   /// L of rank r with L·Lᵀ ≈ K, whose pivots are the largest numbers on the diagonal of what is left of K, and the Cholesky factor of
-  /// Lᵀ·L + σI, σ = λ + the mean of that diagonal: the preconditioner is L·Lᵀ + σI. L's columns are the rows of factor_.
+  /// Lᵀ·L + σI, σ = λ + the mean of that diagonal: the preconditioner is L·Lᵀ + σI. L's columns are the first rows of factor_; the others are
+  /// 0, so that products have the same extents whatever the rank is.
   void find_factor() {
     if (most_rank_ == 0) return;
-    kernel_matrix(exec_, each_point(), each_point(), diagonal_values(), metric_, kernel_, options_of_rows(inner_));
+    kernels_.diagonal(row_, inner_);
     double* const diagonal = diagonal_.data();
     const T* const row = row_.data();
     for_each_index(
@@ -265,15 +311,24 @@ class KernelSolveCall {
         KOKKOS_LAMBDA(const std::int64_t i, std::int64_t) { return diagonal[i]; })[0];
     sigma_ = regularisation_ + rest / static_cast<double>(m_);
     if (!(sigma_ > 0)) rank_ = 0;
-    if (rank_ == 0) return;
-    const Matrix<double> factor = factor_of(rank_), small = small_of(rank_);
-    contract(exec_, plus_times<double>{}, factor, rigel::transposed(factor), small, epilogue::add_diagonal(sigma_),
-             {.workspace = inner_});
-    cholesky_factor(exec_, small, small, {.overwrite_a = true, .workspace = inner_});
+    while (rank_ > 0 && !factorise()) {}
   }
-  Matrix<double> factor_of(std::int64_t rank) const { return {factor_.data(), size(rank), size(m_)}; }
-  Matrix<double> small_of(std::int64_t rank) const { return {small_.data(), size(rank), size(rank)}; }
-  Matrix<double> coordinates_of(std::int64_t rank) const { return {coordinates_.data(), size(rank), size(right_sides_)}; }
+  /// The factor of Lᵀ·L + σI. If a leading minor is not positive definite in double, the rank becomes that of the minor before it, and the
+  /// result is false.
+  bool factorise() {
+    double* const factor = factor_.data();
+    const std::int64_t used = rank_ * m_;
+    for_each_index(
+        exec_, "rigel::kernel_solve/factor", most_rank_ * m_ - used,
+        KOKKOS_LAMBDA(const std::int64_t i) { factor[used + i] = 0; });
+    contract(exec_, plus_times<double>{}, factor_, rigel::transposed(factor_), small_, epilogue::add_diagonal(sigma_),
+             {.workspace = inner_});
+    cholesky_factor(exec_, small_, small_, info_, {.overwrite_a = true, .workspace = inner_});
+    const int info = to_host(exec_, info_)[0];
+    if (info == 0) return true;
+    rank_ = std::min<std::int64_t>(rank_, info) - 1;
+    return false;
+  }
 
   /// Of equal ones the first.
   std::pair<std::int64_t, double> largest_on_diagonal() const {
@@ -297,7 +352,7 @@ class KernelSolveCall {
     return {at[best], largest[best]};
   }
   void add_column(std::int64_t pivot, double value) const {
-    kernel_matrix(exec_, point(pivot), points(), row_, metric_, kernel_, options_of_rows(inner_));
+    kernels_.row(pivot, row_, inner_);
     const std::int64_t m = m_, rank = rank_;
     const T* const row = row_.data();
     double *const factor = factor_.data(), *const diagonal = diagonal_.data();
@@ -318,10 +373,9 @@ class KernelSolveCall {
     const double* const residual = residual_.data();
     double* const preconditioned = preconditioned_.data();
     if (rank_ > 0) {
-      const Matrix<double> factor = factor_of(rank_), coordinates = coordinates_of(rank_);
-      contract(exec_, plus_times<double>{}, factor, residual_, coordinates, epilogue::Program{}, {.workspace = inner_});
-      cholesky_solve_factored(exec_, small_of(rank_), coordinates, coordinates, {.overwrite_b = true, .workspace = inner_});
-      contract(exec_, plus_times<double>{}, rigel::transposed(factor), coordinates, preconditioned_, epilogue::Program{},
+      contract(exec_, plus_times<double>{}, factor_, residual_, coordinates_, epilogue::Program{}, {.workspace = inner_});
+      cholesky_solve_factored(exec_, small_, coordinates_, coordinates_, {.overwrite_b = true, .workspace = inner_});
+      contract(exec_, plus_times<double>{}, rigel::transposed(factor_), coordinates_, preconditioned_, epilogue::Program{},
                {.workspace = inner_});
     }
     const double sigma = sigma_;
@@ -402,23 +456,91 @@ class KernelSolveCall {
   }
 
   const Exec& exec_;
-  const M& metric_;
-  const K& kernel_;
+  const Kernels& kernels_;
   const KernelSolveOptions& options_;
   double regularisation_, sigma_ = 1;
-  Operand x_;
   std::int64_t m_, right_sides_, most_rank_, rank_ = 0;
   Arrays arrays_;
   Matrix<double> solution_, residual_, preconditioned_, product_, factor_, small_, coordinates_;
   Matrix<T> direction_, row_;
-  Vector<double> diagonal_, coefficients_, parts_;
+  Vector<double> diagonal_, coefficients_, parts_, scales_;
   Vector<std::int64_t> places_;
+  Vector<int> info_;
   Workspace inner_;
   std::vector<double> norms_;
   bool stopped_ = false;
 };
 
-/// Checks a call, and hands `use` a function (address, bytes for inner calls) → KernelSolveCall, and its operands.
+/// The matrices of a call.
+struct KernelSolveOperands {
+  Operand x, y, alpha;
+  Operand of_metric = {};  // what the metric reads when it runs, if it is known
+  void check(const Call& call, double regularisation, const KernelSolveOptions& options) const {
+    if (x.batches != 1) refuse(call, describe_argument(x, " is ") + ", expected a single matrix");
+    require_extent(call, y, "rows", y.rows, x.rows, x);
+    require_extent(call, alpha, "rows", alpha.rows, x.rows, x);
+    require_extent(call, alpha, "columns", alpha.columns, y.columns, y);
+    if (y.columns < 1 || y.columns > Reduction::most_columns)
+      refuse(call,
+             describe_argument(y, " is ") + ", expected 1 to " + std::to_string(Reduction::most_columns) + " right sides");
+    const auto require_number = [&](double number, const char* what) {
+      if (!(number >= 0 && number < std::numeric_limits<double>::infinity()))
+        refuse(call, std::string(what) + " is " + std::to_string(number) + ", expected a finite number, 0 or more");
+    };
+    require_number(regularisation, "regularisation");
+    require_number(options.tolerance, "options.tolerance");
+    require_number(options.iterations, "options.iterations");
+    require_number(options.rank, "options.rank");
+    if (x.rows == 0) return;
+    require_data(call, y);
+    require_data(call, alpha);
+    require_distinct(call, alpha);
+    if (x.columns > 0) {
+      require_data(call, x);
+      require_disjoint(call, alpha, x);
+    }
+    require_disjoint(call, alpha, y);
+    if (of_metric.size > 0) require_disjoint(call, alpha, of_metric);
+  }
+};
+
+inline Call kernel_solve_call(const Execution& execution, const KernelSolveOptions& options) {
+  Call call;
+  call.function = "kernel_solve";
+  call.execution = execution;
+  call.workspace = options.workspace;
+  return call;
+}
+
+/// A checked call, and the bytes that it needs.
+template <class T, class Exec, class Kernels>
+std::size_t kernel_solve_bytes(const Exec& exec, const Kernels& kernels, const KernelSolveOperands& operands,
+                               double regularisation, const KernelSolveOptions& options) {
+  if (operands.x.rows == 0) return 0;
+  const KernelSolveCall<Exec, Kernels, T> nominal(exec, kernels, operands.x.rows, operands.y.columns, regularisation,
+                                                  options, nominal_workspace, 0);
+  return nominal.bytes() + nominal.inner_bytes();
+}
+template <class T, class Exec, class Kernels>
+KernelSolveResult run_kernel_solve(const Exec& exec, const Call& call, const Kernels& kernels,
+                                   const KernelSolveOperands& operands, double regularisation,
+                                   const KernelSolveOptions& options) {
+  if (operands.x.rows == 0) return {.converged = true};
+  const auto at = [&](std::uintptr_t base, std::size_t inner) {
+    return KernelSolveCall<Exec, Kernels, T>(exec, kernels, operands.x.rows, operands.y.columns, regularisation, options,
+                                             base, inner);
+  };
+  const auto nominal = at(nominal_workspace, 0);
+  const std::size_t inner = nominal.inner_bytes();
+  const CallMemory memory(call.function, call.execution, call.workspace, nominal.bytes() + inner,
+                          {&operands.x, &operands.y, &operands.alpha, &operands.of_metric});
+  auto placed = at(memory.address(), inner);
+  const KernelSolveResult result = placed.run(strided_in<const T>(operands.y));
+  placed.store(strided_in<T>(operands.alpha));
+  return result;
+}
+
+/// Checks a call, and hands use.operator()<T>() the call, its kernels and its operands.
 template <class Exec, class X, class Y, class M, class K, class Alpha, class Use>
 auto with_kernel_solve(const Exec& exec, const X& x, const Y& y, const M& metric, const K& kernel, double regularisation,
                        const Alpha& alpha, const KernelSolveOptions& options, const Use& use) {
@@ -429,41 +551,12 @@ auto with_kernel_solve(const Exec& exec, const X& x, const Y& y, const M& metric
   static_assert(view_t<Y>::rank() == view_t<Alpha>::rank() && view_t<Y>::rank() <= 2,
                 "kernel_solve: y and alpha are views of rank 1, or of rank 2 with a column for each right side");
   constexpr bool many = view_t<Y>::rank() == 2;
-  Call call;
-  call.function = "kernel_solve";
-  call.execution = execution_of(exec);
-  call.workspace = options.workspace;
-  const Operand of_x = operand_of(x, Batch::first, "X"), of_y = result_operand<many>(y, Batch::first, "y"),
-                of_alpha = result_operand<many>(alpha, Batch::first, "alpha");
-  if (of_x.batches != 1) refuse(call, describe_argument(of_x, " is ") + ", expected a single matrix");
-  require_extent(call, of_y, "rows", of_y.rows, of_x.rows, of_x);
-  require_extent(call, of_alpha, "rows", of_alpha.rows, of_x.rows, of_x);
-  require_extent(call, of_alpha, "columns", of_alpha.columns, of_y.columns, of_y);
-  if (of_y.columns < 1 || of_y.columns > Reduction::most_columns)
-    refuse(call,
-           describe_argument(of_y, " is ") + ", expected 1 to " + std::to_string(Reduction::most_columns) + " right sides");
-  const auto require_number = [&](double number, const char* what) {
-    if (!(number >= 0 && number < std::numeric_limits<double>::infinity()))
-      refuse(call, std::string(what) + " is " + std::to_string(number) + ", expected a finite number, 0 or more");
-  };
-  require_number(regularisation, "regularisation");
-  require_number(options.tolerance, "options.tolerance");
-  require_number(options.iterations, "options.iterations");
-  require_number(options.rank, "options.rank");
-  if (of_x.rows > 0) {
-    require_data(call, of_y);
-    require_data(call, of_alpha);
-    require_distinct(call, of_alpha);
-    if (of_x.columns > 0) {
-      require_data(call, of_x);
-      require_disjoint(call, of_alpha, of_x);
-    }
-    require_disjoint(call, of_alpha, of_y);
-  }
-  const auto at = [&](std::uintptr_t base, std::size_t inner) {
-    return KernelSolveCall<Exec, X, M, K, T>(exec, of_x, metric, kernel, of_y.columns, regularisation, options, base, inner);
-  };
-  return use(call, at, strided<T>(of_y), strided_in<T>(of_alpha), of_x.rows == 0);
+  const Call call = kernel_solve_call(execution_of(exec), options);
+  const KernelSolveOperands operands{operand_of(x, Batch::first, "X"), result_operand<many>(y, Batch::first, "y"),
+                                     result_operand<many>(alpha, Batch::first, "alpha")};
+  operands.check(call, regularisation, options);
+  const PointKernels<Exec, X, M, K, T> kernels(exec, operands.x, metric, kernel, options);
+  return use.template operator()<T>(call, kernels, operands);
 }
 
 }  // namespace detail
@@ -481,34 +574,25 @@ auto with_kernel_solve(const Exec& exec, const X& x, const Y& y, const M& metric
 /// definite or something is NaN, converged is false, and alpha is where the steps ended.
 /// Its error is at most residual·|y| / (λ + the least eigenvalue of K).
 /// It waits for the space in each step, and is not for captured streams. Sums have one order on every space.
-/// Throws Error(invalid_argument) if extents do not fit, alpha overlaps, a number is out of its range, or the squares of a column of y
-/// underflow; and as kernel_matvec() does.
+/// Throws Error(invalid_argument) if extents do not fit, alpha overlaps, or a number is out of its range; and as kernel_matvec() does.
 template <class Exec, class X, class Y, class M, class K, class Alpha>
 KernelSolveResult kernel_solve(const Exec& exec, const X& x, const Y& y, const M& metric, const K& kernel,
                                double regularisation, const Alpha& alpha, const KernelSolveOptions& options = {}) {
   return detail::with_kernel_solve(
       exec, x, y, metric, kernel, regularisation, alpha, options,
-      [&](const Call& call, const auto& at, const auto& of_y, const auto& of_alpha, bool is_empty) {
-        if (is_empty) return KernelSolveResult{.converged = true};
-        const auto nominal = at(detail::nominal_workspace, 0);
-        const std::size_t inner = nominal.inner_bytes();
-        const detail::IterationMemory memory(call, nominal.bytes() + inner);
-        auto placed = at(memory.address(), inner);
-        const KernelSolveResult result = placed.run(call, of_y);
-        placed.store(of_alpha);
-        return result;
+      [&]<class T>(const Call& call, const auto& kernels, const detail::KernelSolveOperands& operands) {
+        return detail::run_kernel_solve<T>(exec, call, kernels, operands, regularisation, options);
       });
 }
 /// Bytes of workspace that the same call of kernel_solve() needs.
 template <class Exec, class X, class Y, class M, class K, class Alpha>
 std::size_t kernel_solve_workspace_size(const Exec& exec, const X& x, const Y& y, const M& metric, const K& kernel,
                                         double regularisation, const Alpha& alpha, const KernelSolveOptions& options = {}) {
-  return detail::with_kernel_solve(exec, x, y, metric, kernel, regularisation, alpha, options,
-                                   [&](const Call&, const auto& at, const auto&, const auto&, bool is_empty) {
-                                     if (is_empty) return std::size_t{0};
-                                     const auto nominal = at(detail::nominal_workspace, 0);
-                                     return nominal.bytes() + nominal.inner_bytes();
-                                   });
+  return detail::with_kernel_solve(
+      exec, x, y, metric, kernel, regularisation, alpha, options,
+      [&]<class T>(const Call&, const auto& kernels, const detail::KernelSolveOperands& operands) {
+        return detail::kernel_solve_bytes<T>(exec, kernels, operands, regularisation, options);
+      });
 }
 
 }  // namespace rigel

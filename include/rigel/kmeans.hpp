@@ -326,6 +326,7 @@ class KMeansCall {
     if (!empty.empty()) fill_empty(empty);
   }
 
+  /// Of points with NaN distances, the last ones, some become centres only if there are no others.
   void fill_empty(const std::vector<std::int64_t>& empty) const {
     const std::vector<double> distances = to_host(exec_, distances_);
     std::vector<std::int64_t> points(distances.size());
@@ -333,7 +334,8 @@ class KMeansCall {
     const auto count = static_cast<std::ptrdiff_t>(empty.size());
     std::partial_sort(points.begin(), points.begin() + count, points.end(), [&](std::int64_t i, std::int64_t j) {
       const double a = distances[static_cast<std::size_t>(i)], b = distances[static_cast<std::size_t>(j)];
-      return a > b || (!(b > a) && i < j);
+      if (a == b || (a != a && b != b)) return i < j;
+      return a > b || b != b;
     });
     for (std::size_t e = 0; e < empty.size(); ++e) {
       choose(empty[e], points[e]);
@@ -432,7 +434,8 @@ KMeansResult kmeans(const Exec& exec, const X& x, std::int64_t k, const Centres&
   detail::require_disjoint(call, of_centres, of_labels);
   const detail::KMeansCall<Exec, X, Centres> nominal(exec, x, centres, options, detail::nominal_workspace, 0);
   const std::size_t inner = nominal.inner_bytes();
-  const detail::IterationMemory memory(call, nominal.bytes() + inner);
+  const detail::CallMemory memory(call.function, call.execution, call.workspace, nominal.bytes() + inner,
+                                  {&of_x, &of_centres, &of_labels});
   detail::KMeansCall<Exec, X, Centres> placed(exec, x, centres, options, memory.address(), inner);
   const KMeansResult result = placed.run(call);
   placed.store(labels);

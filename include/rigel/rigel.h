@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rigel's C interface, librigel_c.so: contractions, distances, kernel matrices, their gradients, reductions, linear layers, linear
- * systems and closures on raw pointers. C99 and later, C++, and any language that calls C. docs/semirings.md, distances.md, kernels.md,
+ * Rigel's C interface, librigel_c.so: contractions, distances, kernel matrices, their gradients, reductions, iterations over these, linear
+ * layers, linear systems and closures on raw pointers. C99 and later, C++, and any language that calls C. docs/semirings.md, distances.md, kernels.md,
  * reductions.md and epilogues.md list what there is; docs/numerics.md says what results mean.
  *
  * Errors. A function returns RIGEL_OK or another code, and rigel_last_error() then has the words: the argument, its extents and
@@ -447,6 +447,152 @@ rigel_code rigel_radius_neighbors(rigel_handle* handle, const rigel_reduce_dista
 rigel_code rigel_logsumexp(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
                            const rigel_matrix* z, const rigel_matrix* values);
 
+/* Kernel matrices and softmaxes of distances, times V, never stored. args are those of the reductions above; args->reduction has no reducer.
+ * v: N x D of f16, bf16, f32 or f64, 1 <= D <= 512, of as many batches as out or one. out: M x D of floating-point numbers, which overlaps
+ * nothing. Scores are f32 if x holds f16, bf16 or f32 and v no f64, else f64; those of floats are computed in floats. */
+
+/* Out(l,m,:) = sum_n k(X(l,m,:), Z(l,n,:))*V(l,n,:), k = args->kernel over args->metric. args->epilogue is empty. */
+rigel_code rigel_kernel_matvec(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                               const rigel_matrix* z, const rigel_matrix* v, const rigel_matrix* out);
+rigel_code rigel_kernel_matvec_workspace_size(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                              const rigel_matrix* z, const rigel_matrix* v, const rigel_matrix* out, size_t* bytes);
+/* Out(l,m,:) = sum_n w(n)*V(l,n,:) / sum_n w(n), w(n) = exp(s(l,m,n)), relative to the row's maximum; s as in rigel_reduce_distances(). */
+rigel_code rigel_softmax_matvec(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                const rigel_matrix* z, const rigel_matrix* v, const rigel_matrix* out);
+rigel_code rigel_softmax_matvec_workspace_size(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                               const rigel_matrix* z, const rigel_matrix* v, const rigel_matrix* out, size_t* bytes);
+
+/* ---- iterations -------------------------------------------------------------------------------------------------------- */
+
+/* Calls that repeat reductions until they have what they look for. They wait for the handle's stream in each step, are complete when they
+ * return, and are not for captured streams. */
+
+/* Arguments of rigel_kmeans() other than operands. */
+typedef struct rigel_kmeans_args {
+  size_t size;
+  uint64_t seed;             /* of the random numbers that choose the first centres */
+  double tolerance;          /* stops when an update reduces the inertia by no more than this part of it; 0: 1e-4 */
+  int32_t iterations;        /* at most so many updates of the centres; 0: 100 */
+  int32_t from_centres;      /* 1: starts from what centres hold, without seeds */
+  int32_t may_cancel;        /* 1: as in rigel_cdist_args */
+  int32_t reserved_flags;
+  const char* score_kernel;  /* as in rigel_reduction */
+  size_t workspace_limit;    /* the same */
+  rigel_options options;
+  int64_t reserved[4];
+} rigel_kmeans_args;
+
+typedef struct rigel_kmeans_result {
+  size_t size;
+  double inertia;     /* the sum of squared distances of points from their centres */
+  int32_t iterations; /* updates of the centres */
+  int32_t converged;  /* 1: the last update reduced it by no more than the tolerance */
+} rigel_kmeans_result;
+
+/* Centres of the rows of X, and the nearest one of each row, by k-means++ seeds and Lloyd's updates: labels(m) = argmin_c |X(m,:) -
+ * centres(c,:)|^2. A seed chooses the same points on every device. A centre without points becomes the point that is farthest from its own.
+ * x        M x K of f32 or f64
+ * centres  k x K of the same type, 1 <= k <= M
+ * labels   M x 1 of i32 or i64
+ * result   NULL: not wanted
+ * RIGEL_INVALID_ARGUMENT if outputs overlap something, or points are not finite (where seeds are chosen). */
+rigel_code rigel_kmeans(rigel_handle* handle, const rigel_kmeans_args* args, const rigel_matrix* x, const rigel_matrix* centres,
+                        const rigel_matrix* labels, rigel_kmeans_result* result);
+rigel_code rigel_kmeans_workspace_size(rigel_handle* handle, const rigel_kmeans_args* args, const rigel_matrix* x,
+                                       const rigel_matrix* centres, const rigel_matrix* labels, size_t* bytes);
+
+/* Arguments of rigel_sinkhorn() and rigel_sinkhorn_barycentre() other than operands. */
+typedef struct rigel_sinkhorn_args {
+  size_t size;
+  const char* metric; /* of the costs, as in rigel_cdist_args; not kl_divergence, which is not symmetric */
+  const rigel_parameter* parameters;
+  const rigel_matrix* metric_matrix;
+  int32_t parameters_count;
+  int32_t iterations;   /* at most so many updates of both potentials; 0: 1000 */
+  double epsilon;       /* the regularisation, in the units of the costs: above 0 */
+  double tolerance;     /* of the sums of the plan's marginals' errors; 0: 1e-6 */
+  double scaling;       /* epsilon begins at the largest cost and is multiplied by this for each update; 1: it is constant; 0: 0.5 */
+  int32_t alternating;  /* 1: one potential is updated after the other; 0: both at the same time, and averaged with the former ones */
+  int32_t may_cancel;   /* 1: as in rigel_cdist_args */
+  const char* score_kernel; /* as in rigel_reduction */
+  size_t workspace_limit;   /* the same */
+  rigel_options options;    /* kernel is NULL */
+  int64_t reserved[4];
+} rigel_sinkhorn_args;
+
+typedef struct rigel_sinkhorn_result {
+  size_t size;
+  double error;       /* of the marginals of f's and g's plan: the larger of both sums */
+  double value;       /* sum a*f + sum b*g, the dual value of a plan whose marginals are right */
+  int32_t iterations; /* updates of both potentials */
+  int32_t converged;  /* 1: error <= tolerance */
+} rigel_sinkhorn_result;
+
+/* Potentials of the transport plan between points X of weights a and points Z of weights b that has the least cost plus epsilon times its
+ * relative entropy: P(m,n) = a(m)*b(n)*exp((f(m) + g(n) - metric(X(m,:), Z(n,:)))/epsilon), with a and b divided by their sums.
+ * x, z    M x K and N x K, of one type
+ * a, b    M x 1 and N x 1 weights of f32 or f64, 0 or more, not all 0
+ * f, g    M x 1 and N x 1 of f32 or f64, written; they overlap nothing
+ * result  NULL: not wanted */
+rigel_code rigel_sinkhorn(rigel_handle* handle, const rigel_sinkhorn_args* args, const rigel_matrix* x, const rigel_matrix* z,
+                          const rigel_matrix* a, const rigel_matrix* b, const rigel_matrix* f, const rigel_matrix* g,
+                          rigel_sinkhorn_result* result);
+rigel_code rigel_sinkhorn_workspace_size(rigel_handle* handle, const rigel_sinkhorn_args* args, const rigel_matrix* x,
+                                         const rigel_matrix* z, const rigel_matrix* a, const rigel_matrix* b, const rigel_matrix* f,
+                                         const rigel_matrix* g, size_t* bytes);
+/* The barycentre of V's rows for each row of X by that plan, Out(m,:) = sum_n P(m,n)*V(n,:) / sum_n P(m,n), from b and g of the same call
+ * of rigel_sinkhorn(): where X's points go to, if V is Z. v, out: N x D and M x D, as in rigel_softmax_matvec(). It is asynchronous. */
+rigel_code rigel_sinkhorn_barycentre(rigel_handle* handle, const rigel_sinkhorn_args* args, const rigel_matrix* x,
+                                     const rigel_matrix* z, const rigel_matrix* b, const rigel_matrix* g, const rigel_matrix* v,
+                                     const rigel_matrix* out);
+rigel_code rigel_sinkhorn_barycentre_workspace_size(rigel_handle* handle, const rigel_sinkhorn_args* args, const rigel_matrix* x,
+                                                    const rigel_matrix* z, const rigel_matrix* b, const rigel_matrix* g,
+                                                    const rigel_matrix* v, const rigel_matrix* out, size_t* bytes);
+
+/* Arguments of rigel_kernel_solve() other than operands. */
+typedef struct rigel_kernel_solve_args {
+  size_t size;
+  const char* kernel; /* as in rigel_kernel_matrix_args, with all that follows */
+  const rigel_parameter* hyperparameters;
+  const char* metric;
+  const rigel_parameter* parameters;
+  const rigel_matrix* metric_matrix;
+  int32_t hyperparameters_count;
+  int32_t parameters_count;
+  double regularisation; /* lambda, 0 or more */
+  double tolerance;      /* of |y - (K + lambda I) alpha| / |y| for each right side; 0: 1e-6 */
+  int32_t iterations;    /* at most so many steps; 0: 1000 */
+  int32_t rank;          /* of the preconditioner, 8*rank*M bytes; 0: 100; -1: none */
+  /* Called after each step with its number from 1, the largest residual, and `user`: returns 1 to go on, 0 to stop. NULL: nothing is. */
+  int32_t (*progress)(int32_t iteration, double residual, void* user);
+  void* user;
+  int32_t may_cancel; /* 1: as in rigel_cdist_args */
+  int32_t reserved_flags;
+  const char* score_kernel; /* as in rigel_reduction */
+  size_t workspace_limit;   /* the same */
+  rigel_options options;    /* kernel is NULL */
+  int64_t reserved[4];
+} rigel_kernel_solve_args;
+
+typedef struct rigel_kernel_solve_result {
+  size_t size;
+  double residual; /* the largest |y - (K + lambda I) alpha| / |y| of a right side, of alpha as it is stored */
+  int32_t iterations;
+  int32_t rank;      /* of the preconditioner */
+  int32_t converged; /* 1: residual <= tolerance */
+  int32_t reserved;
+} rigel_kernel_solve_result;
+
+/* alpha with (K + lambda I)*alpha = y, K(m,n) = k(X(m,:), X(n,:)), without K, by conjugate gradients: kernel ridge regression, and the means
+ * of Gaussian processes. K + lambda I has to be positive definite; else the result has not converged.
+ * x         M x K
+ * y, alpha  M x R of f32 or f64, of one type, 1 <= R <= 512; alpha overlaps nothing
+ * result    NULL: not wanted */
+rigel_code rigel_kernel_solve(rigel_handle* handle, const rigel_kernel_solve_args* args, const rigel_matrix* x,
+                              const rigel_matrix* y, const rigel_matrix* alpha, rigel_kernel_solve_result* result);
+rigel_code rigel_kernel_solve_workspace_size(rigel_handle* handle, const rigel_kernel_solve_args* args, const rigel_matrix* x,
+                                             const rigel_matrix* y, const rigel_matrix* alpha, size_t* bytes);
+
 /* ---- gradients --------------------------------------------------------------------------------------------------------- */
 
 /* Arguments of rigel_cdist_gradient() other than operands. */
@@ -776,6 +922,10 @@ rigel_code rigel_explain_reduce(rigel_handle* handle, const rigel_reduce_args* a
                                 const rigel_matrix* values, const rigel_matrix* indices, char** json);
 rigel_code rigel_explain_reduce_distances(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
                                           const rigel_matrix* z, const rigel_matrix* values, const rigel_matrix* indices, char** json);
+rigel_code rigel_explain_kernel_matvec(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                       const rigel_matrix* z, const rigel_matrix* v, const rigel_matrix* out, char** json);
+rigel_code rigel_explain_softmax_matvec(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                        const rigel_matrix* z, const rigel_matrix* v, const rigel_matrix* out, char** json);
 rigel_code rigel_explain_cdist_gradient(rigel_handle* handle, const rigel_cdist_gradient_args* args, const rigel_matrix* a,
                                         const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d, const rigel_matrix* out,
                                         char** json);

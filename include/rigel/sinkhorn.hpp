@@ -69,17 +69,58 @@ void set_bias(const Exec& exec, const Weights& weights, const Potential& potenti
       });
 }
 
-inline ReduceOptions options_of_steps(const SinkhornOptions& options, const Workspace& workspace) {
-  return {.require = options.require,
-          .precision = options.precision,
-          .may_cancel = options.may_cancel,
-          .score_kernel = options.score_kernel,
-          .workspace_limit = options.workspace_limit,
-          .workspace = workspace};
-}
+// What sinkhorn() asks of costs C(m,n) of two sets of points: reductions of their rows, or, with `of_columns`, of their columns. Each makes
+// the problem and hands it to `use`, with the pass that prepares rows, or null.
+template <class Exec, class X, class Z, class M>
+class PointCosts {
+ public:
+  PointCosts(const Exec& exec, const X& x, const Z& z, const M& metric, const char* function, const SinkhornOptions& options)
+      : exec_(exec), x_(x), z_(z), metric_(metric), function_(function), options_(options) {}
+
+  // values(m) = max_n C(m,n)
+  template <class Vector, class Use>
+  auto largest(const Vector& values, const Workspace& workspace, const Use& use) const {
+    return reduce(x_, z_, reducer::maximum{}, values, epilogue::Program{}, workspace, use);
+  }
+  // values(m) = log Σ_n exp(−(bias(n) + C(m,n)) / ε)
+  template <class Vector, class Use>
+  auto log_sum_exp(bool of_columns, const Vector& bias, double epsilon, const Vector& values, const Workspace& workspace,
+                   const Use& use) const {
+    const epilogue::Program steps = exponents(bias, epsilon);
+    return of_columns ? reduce(z_, x_, reducer::log_sum_exp{}, values, steps, workspace, use)
+                      : reduce(x_, z_, reducer::log_sum_exp{}, values, steps, workspace, use);
+  }
+  // out = V's rows weighted by the softmax of these exponents
+  template <class V, class Bias, class Out, class Use>
+  auto softmax(const V& v, const Bias& bias, double epsilon, const Out& out, const Workspace& workspace,
+               const Use& use) const {
+    return reduce(x_, z_, reducer::softmax_weighted<V>{v}, out, exponents(bias, epsilon), workspace, use);
+  }
+
+ private:
+  template <class From, class To, class R, class Values, class Use>
+  auto reduce(const From& from, const To& to, const R& reducer, const Values& values, const epilogue::Program& steps,
+              const Workspace& workspace, const Use& use) const {
+    return with_points(exec_, from, to, metric_, reducer, values, no_output, steps,
+                       {.require = options_.require,
+                        .precision = options_.precision,
+                        .may_cancel = options_.may_cancel,
+                        .score_kernel = options_.score_kernel,
+                        .workspace_limit = options_.workspace_limit,
+                        .workspace = workspace},
+                       function_, use);
+  }
+
+  const Exec& exec_;
+  const X& x_;
+  const Z& z_;
+  const M& metric_;
+  const char* function_;
+  const SinkhornOptions& options_;
+};
 
 // One call: its arrays, and its steps.
-template <class Exec, class X, class Z, class M>
+template <class Exec, class Costs>
 class SinkhornCall {
   using Arrays = ArraysAt<Exec>;
   using Vector = typename Arrays::template Vector<double>;
@@ -91,9 +132,9 @@ class SinkhornCall {
   };
 
  public:
-  SinkhornCall(const Exec& exec, const X& x, const Z& z, const M& metric, std::int64_t m, std::int64_t n,
-               const SinkhornOptions& options, std::uintptr_t base, std::size_t inner)
-      : exec_(exec), x_(x), z_(z), metric_(metric), options_(options), arrays_(base) {
+  SinkhornCall(const Exec& exec, const Costs& costs, std::int64_t m, std::int64_t n, const SinkhornOptions& options,
+               std::uintptr_t base, std::size_t inner)
+      : exec_(exec), costs_(costs), options_(options), arrays_(base) {
     for (const auto& [side, count] : {std::pair(&rows_, m), std::pair(&columns_, n)})
       for (Vector* v : {&side->weights, &side->potential, &side->bias, &side->updated})
         *v = arrays_.template vector<double>(count);
@@ -104,14 +145,11 @@ class SinkhornCall {
   /// Bytes of all arrays, and of what the reductions need in addition.
   std::size_t bytes() const { return arrays_.bytes(); }
   std::size_t inner_bytes() const {
-    const auto of = [&](const auto& from, const auto& to, const Side& side, const Side& other) {
-      return reduce_distances_workspace_size(exec_, from, to, metric_, reducer::log_sum_exp{}, side.updated, no_output,
-                                             exponents(other.bias, 1), options_of_steps(options_, {}));
+    const auto of = [&](const Side& side, const Side& other) {
+      return costs_.log_sum_exp(&side == &columns_, other.bias, 1, side.updated, {}, bytes_of_reduction);
     };
-    const std::size_t largest =
-        reduce_distances_workspace_size(exec_, x_, z_, metric_, reducer::maximum{}, rows_.updated, no_output,
-                                        epilogue::Program{}, options_of_steps(options_, {}));
-    return aligned(std::max({of(x_, z_, rows_, columns_), of(z_, x_, columns_, rows_), largest}));
+    const std::size_t largest = costs_.largest(rows_.updated, {}, bytes_of_reduction);
+    return aligned(std::max({of(rows_, columns_), of(columns_, rows_), largest}));
   }
 
   template <class A, class B>
@@ -125,16 +163,16 @@ class SinkhornCall {
       const bool is_last = result.iterations == options_.iterations;
       if (is_last) epsilon = options_.epsilon;
       const bool takes_both = options_.symmetric || !is_balanced;
-      result.error = update(x_, z_, rows_, columns_, epsilon);
+      result.error = update(rows_, columns_, epsilon);
       if (takes_both) {
-        const double of_columns = update(z_, x_, columns_, rows_, epsilon);
+        const double of_columns = update(columns_, rows_, epsilon);
         if (of_columns > result.error || of_columns != of_columns) result.error = of_columns;
       }
       if (epsilon == options_.epsilon) result.converged = result.error <= options_.tolerance;
       if (is_last || result.converged || result.error != result.error) break;
       const double part = options_.symmetric && result.iterations > 0 ? 0.5 : 1;
       take(rows_, part);
-      if (!options_.symmetric) update(z_, x_, columns_, rows_, epsilon);
+      if (!options_.symmetric) update(columns_, rows_, epsilon);
       take(columns_, part);
       is_balanced = !options_.symmetric && epsilon == options_.epsilon;
       ++result.iterations;
@@ -202,8 +240,7 @@ class SinkhornCall {
   }
 
   double largest_cost(const Call& call) const {
-    reduce_distances(exec_, x_, z_, metric_, reducer::maximum{}, rows_.updated, no_output, epilogue::Program{},
-                     options_of_steps(options_, inner_));
+    costs_.largest(rows_.updated, inner_, run_reduction);
     double largest = 0;
     for (const double cost : to_host(exec_, rows_.updated)) {
       if (!(std::abs(cost) < std::numeric_limits<double>::infinity()))
@@ -214,11 +251,9 @@ class SinkhornCall {
   }
 
   // updated(i) = −ε·log Σ_j weight(j)·exp((potential(j) − cost(i, j))/ε) over the other side. Returns the error of this side's marginal.
-  template <class From, class To>
-  double update(const From& from, const To& to, const Side& side, const Side& other, double epsilon) const {
+  double update(const Side& side, const Side& other, double epsilon) const {
     set_bias(exec_, other.weights, other.potential, epsilon, other.bias);
-    reduce_distances(exec_, from, to, metric_, reducer::log_sum_exp{}, side.updated, no_output,
-                     exponents(other.bias, epsilon), options_of_steps(options_, inner_));
+    costs_.log_sum_exp(&side == &columns_, other.bias, epsilon, side.updated, inner_, run_reduction);
     const Vector weights = side.weights, potential = side.potential, updated = side.updated;
     return sum(
         side.size(), KOKKOS_LAMBDA(const std::int64_t i, std::int64_t) {
@@ -240,9 +275,7 @@ class SinkhornCall {
   }
 
   const Exec& exec_;
-  const X& x_;
-  const Z& z_;
-  const M& metric_;
+  const Costs& costs_;
   const SinkhornOptions& options_;
   Arrays arrays_;
   Side rows_, columns_;
@@ -250,11 +283,10 @@ class SinkhornCall {
   Workspace inner_;
 };
 
-template <class Exec>
-Call sinkhorn_call(const Exec& exec, const char* function, const SinkhornOptions& options) {
+inline Call sinkhorn_call(const Execution& execution, const char* function, const SinkhornOptions& options) {
   Call call;
   call.function = function;
-  call.execution = execution_of(exec);
+  call.execution = execution;
   call.workspace = options.workspace;
   if (!(options.epsilon > 0 && options.epsilon < std::numeric_limits<double>::infinity()))
     refuse(call, "options.epsilon is " + std::to_string(options.epsilon) + ", expected a finite number above 0");
@@ -263,6 +295,50 @@ Call sinkhorn_call(const Exec& exec, const char* function, const SinkhornOptions
   if (options.iterations < 0)
     refuse(call, "options.iterations is " + std::to_string(options.iterations) + ", expected 0 or more");
   return call;
+}
+
+// The matrices of a call: points, weights, potentials.
+struct SinkhornOperands {
+  Operand x, z, a, b, f, g;
+  Operand of_metric = {};  // what the metric reads when it runs, if it is known
+  void check(const Call& call) const {
+    for (const Operand* o : {&x, &z})
+      if (o->batches != 1) refuse(call, describe_argument(*o, " is ") + ", expected a single matrix");
+    for (const auto& [o, points] : {std::pair(&a, &x), std::pair(&f, &x), std::pair(&b, &z), std::pair(&g, &z)}) {
+      require_extent(call, *o, "numbers", o->rows, points->rows, *points, "the rows of ");
+      if (o->rows > 0) require_data(call, *o);
+    }
+    for (const Operand* written : {&f, &g}) {
+      require_distinct(call, *written);
+      for (const Operand* read : {&x, &z, &a, &b}) require_disjoint(call, *written, *read);
+      if (of_metric.size > 0) require_disjoint(call, *written, of_metric);
+    }
+    require_disjoint(call, f, g);
+  }
+};
+
+// A checked call.
+template <class Exec, class Costs, class A, class B, class F, class G>
+SinkhornResult run_sinkhorn(const Exec& exec, const Call& call, const Costs& costs, const SinkhornOperands& operands,
+                            const A& a, const B& b, const F& f, const G& g, const SinkhornOptions& options) {
+  const auto at = [&](std::uintptr_t base, std::size_t inner) {
+    return SinkhornCall<Exec, Costs>(exec, costs, operands.a.rows, operands.b.rows, options, base, inner);
+  };
+  const auto nominal = at(nominal_workspace, 0);
+  const std::size_t inner = nominal.inner_bytes();
+  const CallMemory memory(
+      call.function, call.execution, call.workspace, nominal.bytes() + inner,
+      {&operands.x, &operands.z, &operands.a, &operands.b, &operands.f, &operands.g, &operands.of_metric});
+  auto placed = at(memory.address(), inner);
+  const SinkhornResult result = placed.run(call, operands.a, a, operands.b, b);
+  placed.store(f, g);
+  return result;
+}
+template <class Exec, class Costs>
+std::size_t sinkhorn_bytes(const Exec& exec, const Costs& costs, std::int64_t m, std::int64_t n,
+                           const SinkhornOptions& options) {
+  const SinkhornCall<Exec, Costs> call(exec, costs, m, n, options, nominal_workspace, 0);
+  return call.bytes() + call.inner_bytes();
 }
 
 template <class M>
@@ -277,10 +353,8 @@ constexpr void check_symmetric() {
 template <class Exec, class X, class Z, class A, class B, class M, class F, class G>
 std::size_t sinkhorn_workspace_size(const Exec& exec, const X& x, const Z& z, const A& a, const B& b, const M& metric,
                                     const F&, const G&, const SinkhornOptions& options) {
-  const detail::SinkhornCall<Exec, X, Z, M> call(exec, x, z, metric, static_cast<std::int64_t>(a.extent(0)),
-                                                 static_cast<std::int64_t>(b.extent(0)), options, detail::nominal_workspace,
-                                                 0);
-  return call.bytes() + call.inner_bytes();
+  return detail::sinkhorn_bytes(exec, detail::PointCosts(exec, x, z, metric, "sinkhorn", options),
+                                static_cast<std::int64_t>(a.extent(0)), static_cast<std::int64_t>(b.extent(0)), options);
 }
 
 /// Potentials of the transport plan between points X of weights a and points Z of weights b that has the least cost plus ε times its relative
@@ -306,54 +380,68 @@ template <class Exec, class X, class Z, class A, class B, class M, class F, clas
 SinkhornResult sinkhorn(const Exec& exec, const X& x, const Z& z, const A& a, const B& b, const M& metric, const F& f,
                         const G& g, const SinkhornOptions& options) {
   detail::check_symmetric<M>();
-  const Call call = detail::sinkhorn_call(exec, "sinkhorn", options);
-  const Operand of_x = detail::operand_of(x, Batch::first, "X"), of_z = detail::operand_of(z, Batch::first, "Z"),
-                of_a = detail::weights_operand(a, "a"), of_b = detail::weights_operand(b, "b"),
-                of_f = detail::weights_operand(f, "f"), of_g = detail::weights_operand(g, "g");
-  for (const Operand* o : {&of_x, &of_z})
-    if (o->batches != 1) detail::refuse(call, detail::describe_argument(*o, " is ") + ", expected a single matrix");
-  for (const auto& [o, points] :
-       {std::pair(&of_a, &of_x), std::pair(&of_f, &of_x), std::pair(&of_b, &of_z), std::pair(&of_g, &of_z)}) {
-    detail::require_extent(call, *o, "numbers", o->rows, points->rows, *points, "the rows of ");
-    if (o->rows > 0) detail::require_data(call, *o);
-  }
-  for (const Operand* written : {&of_f, &of_g}) {
-    detail::require_distinct(call, *written);
-    for (const Operand* read : {&of_x, &of_z, &of_a, &of_b}) detail::require_disjoint(call, *written, *read);
-  }
-  detail::require_disjoint(call, of_f, of_g);
-  const auto at = [&](std::uintptr_t base, std::size_t inner) {
-    return detail::SinkhornCall<Exec, X, Z, M>(exec, x, z, metric, of_a.rows, of_b.rows, options, base, inner);
-  };
-  const auto nominal = at(detail::nominal_workspace, 0);
-  const std::size_t inner = nominal.inner_bytes();
-  const detail::IterationMemory memory(call, nominal.bytes() + inner);
-  auto placed = at(memory.address(), inner);
-  const SinkhornResult result = placed.run(call, of_a, a, of_b, b);
-  placed.store(f, g);
-  return result;
+  const Call call = detail::sinkhorn_call(detail::execution_of(exec), "sinkhorn", options);
+  const detail::SinkhornOperands operands{detail::operand_of(x, Batch::first, "X"), detail::operand_of(z, Batch::first, "Z"),
+                                          detail::weights_operand(a, "a"),          detail::weights_operand(b, "b"),
+                                          detail::weights_operand(f, "f"),          detail::weights_operand(g, "g")};
+  operands.check(call);
+  return detail::run_sinkhorn(exec, call, detail::PointCosts(exec, x, z, metric, "sinkhorn", options), operands, a, b, f, g,
+                              options);
 }
 
 namespace detail {
 
+// The operands of a call.
+struct BarycentreOperands {
+  Operand x, z, b, g, v, out;
+  Operand of_metric = {};
+  void check(const Call& call) const {
+    for (const Operand* o : {&b, &g}) {
+      require_extent(call, *o, "numbers", o->rows, z.rows, z, "the rows of ");
+      if (o->rows > 0) require_data(call, *o);
+    }
+    for (const Operand* read : {&b, &g, &of_metric})
+      if (read->size > 0) require_disjoint(call, out, *read);
+  }
+};
+
+// A checked call: it makes the bias of b and g, and softmax(bias, workspace, use) is the reduction of it.
+template <class Exec, class B, class G, class Softmax>
+void run_barycentre(const Exec& exec, const Call& call, const BarycentreOperands& operands, const B& b, const G& g,
+                    double epsilon, const Softmax& softmax) {
+  ArraysAt<Exec> nominal(nominal_workspace);
+  const std::size_t inner = softmax(nominal.template vector<double>(operands.b.rows), Workspace{}, bytes_of_reduction);
+  const CallMemory memory(
+      call.function, call.execution, call.workspace, nominal.bytes() + inner,
+      {&operands.x, &operands.z, &operands.b, &operands.g, &operands.v, &operands.out, &operands.of_metric});
+  ArraysAt<Exec> arrays(memory.address());
+  const auto bias = arrays.template vector<double>(operands.b.rows);
+  set_bias(exec, b, g, epsilon, bias);
+  softmax(bias, arrays.rest(inner), run_reduction);
+}
+template <class Exec, class Softmax>
+std::size_t barycentre_bytes(std::int64_t columns, const Softmax& softmax) {
+  ArraysAt<Exec> nominal(nominal_workspace);
+  const auto bias = nominal.template vector<double>(columns);
+  return nominal.bytes() + softmax(bias, Workspace{}, bytes_of_reduction);
+}
+
 template <class Exec, class X, class Z, class B, class G, class V, class M, class Out, class Use>
 auto with_barycentre(const Exec& exec, const X& x, const Z& z, const B& b, const G& g, const V& v, const M& metric,
                      const Out& out, const SinkhornOptions& options, const Use& use) {
-  const Call call = sinkhorn_call(exec, "sinkhorn_barycentre", options);
-  const Operand of_z = operand_of(z, Batch::first, "Z"), of_b = weights_operand(b, "b"), of_g = weights_operand(g, "g");
-  for (const Operand* o : {&of_b, &of_g}) {
-    require_extent(call, *o, "numbers", o->rows, of_z.rows, of_z, "the rows of ");
-    if (o->rows > 0) require_data(call, *o);
-  }
-  const auto softmax = [&](const auto& bias, const Workspace& workspace, const auto& use_points) {
-    return with_points(exec, x, z, metric, reducer::softmax_weighted<V>{v}, out, no_output, exponents(bias, options.epsilon),
-                       options_of_steps(options, workspace), "sinkhorn_barycentre", use_points);
-  };
-  ArraysAt<Exec> nominal(nominal_workspace);
-  const auto nominal_bias = nominal.template vector<double>(of_b.rows);
-  const std::size_t inner =
-      softmax(nominal_bias, {}, [](Reduction p, const RowPass* pass) { return points_bytes(std::move(p), pass); });
-  return use(call, nominal.bytes(), inner, softmax);
+  constexpr bool many = view_t<Out>::rank() == 2;
+  const Call call = sinkhorn_call(execution_of(exec), "sinkhorn_barycentre", options);
+  const BarycentreOperands operands{operand_of(x, Batch::first, "X"),
+                                    operand_of(z, Batch::first, "Z"),
+                                    weights_operand(b, "b"),
+                                    weights_operand(g, "g"),
+                                    result_operand<many>(v, Batch::first, "V"),
+                                    result_operand<many>(out, Batch::first, "out")};
+  operands.check(call);
+  const PointCosts costs(exec, x, z, metric, call.function, options);
+  return use(call, operands, [&](const auto& bias, const Workspace& workspace, const auto& use_points) {
+    return costs.softmax(v, bias, options.epsilon, out, workspace, use_points);
+  });
 }
 
 }  // namespace detail
@@ -369,14 +457,8 @@ template <class Exec, class X, class Z, class B, class G, class V, class M, clas
 void sinkhorn_barycentre(const Exec& exec, const X& x, const Z& z, const B& b, const G& g, const V& v, const M& metric,
                          const Out& out, const SinkhornOptions& options) {
   detail::with_barycentre(exec, x, z, b, g, v, metric, out, options,
-                          [&](const Call& call, std::size_t own, std::size_t inner, const auto& softmax) {
-                            const detail::IterationMemory memory(call, own + inner);
-                            detail::ArraysAt<Exec> arrays(memory.address());
-                            const auto bias = arrays.template vector<double>(static_cast<std::int64_t>(b.extent(0)));
-                            detail::set_bias(exec, b, g, options.epsilon, bias);
-                            softmax(bias, arrays.rest(inner), [](Reduction p, const detail::RowPass* pass) {
-                              detail::run_points(std::move(p), pass);
-                            });
+                          [&](const Call& call, const detail::BarycentreOperands& operands, const auto& softmax) {
+                            detail::run_barycentre(exec, call, operands, b, g, options.epsilon, softmax);
                           });
 }
 /// Bytes of workspace that the same call of sinkhorn_barycentre() needs.
@@ -384,7 +466,9 @@ template <class Exec, class X, class Z, class B, class G, class V, class M, clas
 std::size_t sinkhorn_barycentre_workspace_size(const Exec& exec, const X& x, const Z& z, const B& b, const G& g, const V& v,
                                                const M& metric, const Out& out, const SinkhornOptions& options) {
   return detail::with_barycentre(exec, x, z, b, g, v, metric, out, options,
-                                 [](const Call&, std::size_t own, std::size_t inner, const auto&) { return own + inner; });
+                                 [](const Call&, const detail::BarycentreOperands& operands, const auto& softmax) {
+                                   return detail::barycentre_bytes<Exec>(operands.b.rows, softmax);
+                                 });
 }
 
 }  // namespace rigel

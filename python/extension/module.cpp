@@ -2,6 +2,7 @@
 //
 // rigel_semirings._core: one function for each of librigel_c's, on arrays. The package has the arguments that people type, and defaults.
 #include "calls.hpp"
+#include "drivers.hpp"
 #include "texts.hpp"
 
 #include <algorithm>
@@ -592,6 +593,7 @@ NB_MODULE(_core, m) {
   define(m, "reduce", reduce);
   define(m, "reduce_distances", reduce_distances);
   define(m, "radius_neighbors", radius_neighbors);
+  define_drivers(m);
   define(m, "closure", closure);
   define(m, "cholesky_solve",
          solve<rigel_cholesky_solve, rigel_cholesky_solve_workspace_size, rigel_explain_cholesky_solve>);

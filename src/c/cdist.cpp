@@ -217,6 +217,7 @@ Metric resolve(const MetricName& given, const Matrices& of) {
   r.is_product = std::is_base_of_v<metric::inner_product, M>;
   r.is_cosine = std::is_base_of_v<metric::cosine, M>;
   r.is_square = std::is_base_of_v<metric::squared_euclidean, M>;
+  r.is_symmetric = !std::is_base_of_v<metric::kl_divergence, M>;
   r.power = power_of(metric);
   return r;
 }
@@ -328,7 +329,8 @@ void set_distances(Distances& call, const MetricName& metric, const Operand& x, 
   set_matrices(call, metric, x, z, d, false);
 }
 
-void set_scores(Distances& call, const MetricName& metric, const Operand& x, const Operand& z, std::int64_t batches) {
+void set_scores(Distances& call, const MetricName& metric, const Operand& x, const Operand& z, std::int64_t batches,
+                bool in_double) {
   const auto scores = [&](Scalar type) {
     return Operand{.type = type,
                    .size = size_of(type),
@@ -338,7 +340,7 @@ void set_scores(Distances& call, const MetricName& metric, const Operand& x, con
                    .argument = "the scores"};
   };
   const bool of_floats = x.type == Scalar::f16 || x.type == Scalar::bf16 || x.type == Scalar::f32;
-  set_matrices(call, metric, x, z, scores(of_floats ? Scalar::f32 : Scalar::f64), true);
+  set_matrices(call, metric, x, z, scores(of_floats && !in_double ? Scalar::f32 : Scalar::f64), true);
   if (call.metric.scores != Scalar::other) call.problem.c = scores(call.metric.scores);
 }
 

@@ -29,6 +29,7 @@ struct Metric {
   Scalar scores = Scalar::other;                 // the type that `kernels` write in place of D's, of scores
   // What a kernel is one of (rigel/kernel_matrix.hpp).
   bool is_product = false, is_cosine = false, is_square = false;
+  bool is_symmetric = true;
   std::optional<double> power;  // p of distances that have derivatives, 0 of products
 };
 
@@ -48,8 +49,10 @@ struct Distances {
 /// that it does not know, and Error(unsupported) for elements that the metric does not take.
 void set_distances(Distances& call, const MetricName& metric, const Operand& x, const Operand& z, const Operand& d);
 
-/// The same for distances that are reduced and never stored, of `batches` matrices, in the type that scores have.
-void set_scores(Distances& call, const MetricName& metric, const Operand& x, const Operand& z, std::int64_t batches);
+/// The same for distances that are reduced and never stored, of `batches` matrices, in the type that scores have: `in_double`, f64 of floats,
+/// too.
+void set_scores(Distances& call, const MetricName& metric, const Operand& x, const Operand& z, std::int64_t batches,
+                bool in_double = false);
 
 /// Sets the steps that make D of the sums.
 void set_steps(Distances& call, const epilogue::Program& steps);

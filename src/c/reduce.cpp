@@ -76,7 +76,7 @@ void set_reduction(Reduction& p, const rigel_handle& handle, const rigel_options
   require_zero(given.reserved, "args.reduction.reserved");
   if (chosen != 0) require_zero(given.reducer, "args.reduction.reducer");
   const std::int32_t reducer = chosen != 0 ? chosen : given.reducer;
-  if (reducer < RIGEL_MINIMUM || reducer > RIGEL_ALL_BELOW)
+  if (chosen == 0 && (reducer < RIGEL_MINIMUM || reducer > RIGEL_ALL_BELOW))
     refuse("args.reduction.reducer is " + std::to_string(reducer) + ", expected 1 (RIGEL_MINIMUM) to 8 (RIGEL_ALL_BELOW)");
   p.reducer = static_cast<Reducer>(reducer - 1);
   const auto is = [&](Reducer one, Reducer other) { return p.reducer == one || p.reducer == other; };
@@ -100,6 +100,10 @@ void set_reduction(Reduction& p, const rigel_handle& handle, const rigel_options
              std::to_string(p.offsets.columns) + " columns, expected one of each");
   }
   if (outputs.values) p.values = operand_of(outputs.values, outputs.values_name);
+  if (is_weighted(p.reducer)) {
+    p.weights = operand_of(outputs.weights, "V");
+    p.count = p.weights.columns;
+  }
   if (!outputs.indices) return;
   if (p.reducer > Reducer::largest && p.reducer != Reducer::all_below)
     refuse(std::string(outputs.indices_name) + " is not NULL, and " + name(p.reducer) + " finds no places");

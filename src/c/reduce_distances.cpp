@@ -15,7 +15,7 @@ namespace {
 // are; 0: the caller's.
 struct Choice {
   std::int32_t of_distances = 0, of_products = 0;
-  bool takes_kernels = false, takes_epilogues = true, or_equal = false;
+  bool takes_kernels = false, takes_epilogues = true, or_equal = false, needs_kernel = false;
 };
 constexpr Choice callers = {.takes_kernels = true};
 constexpr Choice nearest = {RIGEL_SMALLEST, RIGEL_LARGEST, false, false, false};
@@ -23,6 +23,8 @@ constexpr Choice assign = {RIGEL_MINIMUM, RIGEL_MAXIMUM, false, false, false};
 constexpr Choice counts = {RIGEL_COUNT_BELOW, 0, false, false, true};
 constexpr Choice lists = {RIGEL_ALL_BELOW, 0, false, false, true};
 constexpr Choice logsumexp = {RIGEL_LOG_SUM_EXP, RIGEL_LOG_SUM_EXP, false, true, false};
+constexpr Choice kernel_matvec = {weighted_sum, weighted_sum, true, false, false, true};
+constexpr Choice softmax_matvec = {softmax_weighted, softmax_weighted, true, true, false};
 
 const rigel_reduce_distances_args& checked_args(const rigel_reduce_distances_args* given, const Choice& choice,
                                                 const char* function) {
@@ -31,6 +33,7 @@ const rigel_reduce_distances_args& checked_args(const rigel_reduce_distances_arg
   require_zero(args.reserved_flags, "args.reserved_flags");
   const auto refuse_member = [&](const char* what) { refuse(std::string(what) + ", which " + function + " does not take"); };
   if (args.kernel && !choice.takes_kernels) refuse_member("args.kernel is not NULL");
+  if (!args.kernel && choice.needs_kernel) refuse("args.kernel is NULL, expected the name of a kernel");
   if (args.epilogue.steps_count != 0 && !choice.takes_epilogues) refuse_member("args.epilogue has steps");
   if (!args.kernel && args.hyperparameters_count != 0)
     refuse("args.hyperparameters_count is " + std::to_string(args.hyperparameters_count) +
@@ -61,7 +64,8 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     Distances call;
     call.problem = problem_of(h, options_of_scores(args.options, args.reduction), function);
     const MetricName metric{args.metric, parameters_of(args.parameters, args.parameters_count), args.metric_matrix};
-    set_scores(call, metric, of_x, of_z, batches);
+    const bool of_doubles = outputs.weights && outputs.weights->type == RIGEL_F64;
+    set_scores(call, metric, of_x, of_z, batches, of_doubles);
     set_steps(call, score_steps(args, call, h.execution.space));
     call.problem.may_cancel = flag(args.may_cancel, "args.may_cancel");
     const std::int32_t chosen = call.metric.is_product ? choice.of_products : choice.of_distances;
@@ -87,6 +91,26 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
 constexpr auto run = [](const rigel_handle&, Reduction p, const detail::RowPass* pass) {
   detail::run_points(std::move(p), pass);
 };
+
+// Stores the bytes of workspace that a call needs.
+auto store_bytes(std::size_t* bytes) {
+  return [=](const rigel_handle&, Reduction p, const detail::RowPass* pass) {
+    result(bytes, "bytes") = detail::points_bytes(std::move(p), pass);
+  };
+}
+
+// Stores the candidates of a call.
+auto store_candidates(char** json) {
+  return [=](const rigel_handle&, Reduction p, const detail::RowPass* pass) {
+    const std::string summary = p.summary();
+    result(json, "json") = text_of(json_of(summary, detail::points_candidates(std::move(p), pass)));
+  };
+}
+
+// Where weighted reductions put their results.
+Outputs weighted(const rigel_matrix* v, const rigel_matrix* out) {
+  return {.values = out, .indices = nullptr, .values_name = "out", .weights = v};
+}
 
 // Adds up the numbers of a column of int64, from the second one on.
 struct Scan {
@@ -139,20 +163,14 @@ rigel_code rigel_reduce_distances_workspace_size(rigel_handle* handle, const rig
                                                  const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* values,
                                                  const rigel_matrix* indices, std::size_t* bytes) {
   return with_problem("rigel_reduce_distances_workspace_size", handle, args, x, z, {values, indices}, callers,
-                      [&](const rigel_handle&, Reduction p, const RowPass* pass) {
-                        result(bytes, "bytes") = rigel::detail::points_bytes(std::move(p), pass);
-                      });
+                      store_bytes(bytes));
 }
 
 rigel_code rigel_explain_reduce_distances(rigel_handle* handle, const rigel_reduce_distances_args* args,
                                           const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* values,
                                           const rigel_matrix* indices, char** json) {
   return with_problem("rigel_explain_reduce_distances", handle, args, x, z, {values, indices}, callers,
-                      [&](const rigel_handle&, Reduction p, const RowPass* pass) {
-                        const std::string summary = p.summary();
-                        result(json, "json") =
-                            text_of(json_of(summary, rigel::detail::points_candidates(std::move(p), pass)));
-                      });
+                      store_candidates(json));
 }
 
 rigel_code rigel_nearest(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
@@ -186,4 +204,36 @@ rigel_code rigel_radius_neighbors(rigel_handle* handle, const rigel_reduce_dista
 rigel_code rigel_logsumexp(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
                            const rigel_matrix* z, const rigel_matrix* values) {
   return with_problem("rigel_logsumexp", handle, args, x, z, {values, nullptr}, logsumexp, run);
+}
+
+rigel_code rigel_kernel_matvec(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                               const rigel_matrix* z, const rigel_matrix* v, const rigel_matrix* out) {
+  return with_problem("rigel_kernel_matvec", handle, args, x, z, weighted(v, out), kernel_matvec, run);
+}
+rigel_code rigel_kernel_matvec_workspace_size(rigel_handle* handle, const rigel_reduce_distances_args* args,
+                                              const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* v,
+                                              const rigel_matrix* out, std::size_t* bytes) {
+  return with_problem("rigel_kernel_matvec_workspace_size", handle, args, x, z, weighted(v, out), kernel_matvec,
+                      store_bytes(bytes));
+}
+rigel_code rigel_explain_kernel_matvec(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                       const rigel_matrix* z, const rigel_matrix* v, const rigel_matrix* out, char** json) {
+  return with_problem("rigel_explain_kernel_matvec", handle, args, x, z, weighted(v, out), kernel_matvec,
+                      store_candidates(json));
+}
+
+rigel_code rigel_softmax_matvec(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                const rigel_matrix* z, const rigel_matrix* v, const rigel_matrix* out) {
+  return with_problem("rigel_softmax_matvec", handle, args, x, z, weighted(v, out), softmax_matvec, run);
+}
+rigel_code rigel_softmax_matvec_workspace_size(rigel_handle* handle, const rigel_reduce_distances_args* args,
+                                               const rigel_matrix* x, const rigel_matrix* z, const rigel_matrix* v,
+                                               const rigel_matrix* out, std::size_t* bytes) {
+  return with_problem("rigel_softmax_matvec_workspace_size", handle, args, x, z, weighted(v, out), softmax_matvec,
+                      store_bytes(bytes));
+}
+rigel_code rigel_explain_softmax_matvec(rigel_handle* handle, const rigel_reduce_distances_args* args, const rigel_matrix* x,
+                                        const rigel_matrix* z, const rigel_matrix* v, const rigel_matrix* out, char** json) {
+  return with_problem("rigel_explain_softmax_matvec", handle, args, x, z, weighted(v, out), softmax_matvec,
+                      store_candidates(json));
 }

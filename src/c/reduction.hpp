@@ -9,13 +9,17 @@
 
 namespace rigel::c {
 
-/// Where results go; NULL: not wanted.
+/// Where results go, NULL: not wanted; and V of weighted reducers.
 struct Outputs {
   const rigel_matrix* values;
   const rigel_matrix* indices;
   const char* values_name = "values";
   const char* indices_name = "indices";
+  const rigel_matrix* weights = nullptr;
 };
+
+/// What rigel.h calls a reducer, of those that have functions of their own.
+enum : std::int32_t { weighted_sum = int(Reducer::weighted_sum) + 1, softmax_weighted = int(Reducer::softmax_weighted) + 1 };
 
 /// Sets what the caller says of the reducer, the outputs and the call's options. The reducer is `chosen`, or if that is 0 the caller's.
 void set_reduction(Reduction& p, const rigel_handle& handle, const rigel_options& options, const rigel_reduction& given,

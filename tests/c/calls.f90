@@ -77,6 +77,28 @@ module rigel
     integer(c_int64_t) :: reserved(4) = 0
   end type
 
+  type, bind(c) :: rigel_kernel_solve_args
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: kernel = c_null_ptr, hyperparameters = c_null_ptr, metric = c_null_ptr, parameters = c_null_ptr
+    type(c_ptr) :: metric_matrix = c_null_ptr
+    integer(c_int32_t) :: hyperparameters_count = 0, parameters_count = 0
+    real(c_double) :: regularisation = 0, tolerance = 0
+    integer(c_int32_t) :: iterations = 0, rank = 0
+    type(c_funptr) :: progress = c_null_funptr
+    type(c_ptr) :: user = c_null_ptr
+    integer(c_int32_t) :: may_cancel = 0, reserved_flags = 0
+    type(c_ptr) :: score_kernel = c_null_ptr
+    integer(c_size_t) :: workspace_limit = 0
+    type(rigel_options) :: options
+    integer(c_int64_t) :: reserved(4) = 0
+  end type
+
+  type, bind(c) :: rigel_kernel_solve_result
+    integer(c_size_t) :: size = 0
+    real(c_double) :: residual = 0
+    integer(c_int32_t) :: iterations = 0, rank = 0, converged = 0, reserved = 0
+  end type
+
   type, bind(c) :: rigel_linear_args
     integer(c_size_t) :: size = 0
     integer(c_int32_t) :: tier = rigel_tier_scalar, activation = 0
@@ -170,6 +192,13 @@ module rigel
       import
       type(c_ptr), value :: semiring
     end subroutine
+    integer(c_int32_t) function rigel_kernel_solve(handle, args, x, y, alpha, result) bind(c)
+      import
+      type(c_ptr), value :: handle
+      type(rigel_kernel_solve_args), intent(in) :: args
+      type(rigel_matrix) :: x, y, alpha
+      type(rigel_kernel_solve_result) :: result
+    end function
     integer(c_int32_t) function rigel_contract(handle, args, a, b, c) bind(c)
       import
       type(c_ptr), value :: handle
@@ -278,6 +307,9 @@ program calls
   type(rigel_contract_args) :: contract
   type(rigel_reduce_args) :: reduction
   real(c_double), target :: largest(2, 1)
+  type(rigel_kernel_solve_args) :: system_args
+  type(rigel_kernel_solve_result) :: found
+  integer(c_int32_t), target :: steps
   type(rigel_linear_args) :: linear
   type(rigel_closure_args) :: closure
   type(rigel_kernel_matrix_args) :: kernel
@@ -364,6 +396,24 @@ program calls
   call check(rigel_synchronize(handle) == rigel_ok, 'rigel_synchronize')
   call check(all(largest(:, 1) == [14d0, 32d0]), 'the largest of each row')
 
+  ! The same points are 4 apart: (1 + 1/2 e^-2; e^-2 1 + 1/2) alpha = (1; 0).
+  right = reshape([1d0, 0d0], [2, 1])
+  steps = 0
+  system_args%size = c_sizeof(system_args)
+  system_args%kernel = kernel%kernel
+  system_args%hyperparameters = kernel%hyperparameters
+  system_args%hyperparameters_count = 1
+  system_args%metric = kernel%metric
+  system_args%regularisation = 0.5d0
+  system_args%tolerance = 1d-14
+  system_args%progress = c_funloc(count_steps)
+  system_args%user = c_loc(steps)
+  found%size = c_sizeof(found)
+  call check(rigel_kernel_solve(handle, system_args, matrix(points), matrix(right), matrix(solution), found) == rigel_ok, &
+             'rigel_kernel_solve')
+  call check(found%converged == 1 .and. found%iterations == steps, 'the steps of the system')
+  call check(all(abs(solution(:, 1) * (2.25d0 - exp(-4d0)) - [1.5d0, -exp(-2d0)]) <= 1d-13), 'the solution without a matrix')
+
   ! (4 2; 2 3) (-1/2; 2) = (2; 5).
   system = reshape([4d0, 2d0, 2d0, 3d0], [2, 2])
   right = reshape([2d0, 5d0], [2, 1])
@@ -432,6 +482,16 @@ program calls
   if (failures > 0) stop 1
 
 contains
+
+  integer(c_int32_t) function count_steps(iteration, residual, user) bind(c)
+    integer(c_int32_t), value :: iteration
+    real(c_double), value :: residual
+    type(c_ptr), value :: user
+    integer(c_int32_t), pointer :: count
+    call c_f_pointer(user, count)
+    count = iteration
+    count_steps = merge(1_c_int32_t, 0_c_int32_t, residual >= 0)
+  end function
 
   subroutine check(condition, what)
     logical, intent(in) :: condition

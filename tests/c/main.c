@@ -109,6 +109,7 @@ int main(int argc, char** argv) {
     test_gradients(handle);
     test_linear(handle);
     test_reductions(handle);
+    test_iterations(handle);
     test_solves(handle);
     test_closures(handle);
     test_texts(handle);

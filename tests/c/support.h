@@ -40,6 +40,7 @@ void test_kernels(rigel_handle* handle);
 void test_gradients(rigel_handle* handle);
 void test_linear(rigel_handle* handle);
 void test_reductions(rigel_handle* handle);
+void test_iterations(rigel_handle* handle);
 void test_solves(rigel_handle* handle);
 void test_closures(rigel_handle* handle);
 void test_texts(rigel_handle* handle);

@@ -167,6 +167,11 @@ TEST_CASE_TEMPLATE("kmeans: centres without points take the farthest ones", Exec
   const Clusters end = clusters<double>(exec, points, 1, 3, {.tolerance = 0, .from_centres = true}, start);
   CHECK(end.centres == Values{1.5, 20, 10});
   CHECK(end.result.inertia == 5);
+  // Those with NaN distances come last.
+  const Clusters nan = clusters<double>(exec, {5, not_a_number, 0, not_a_number, 1, 20}, 1, 3,
+                                        {.iterations = 1, .from_centres = true}, {0, 1000, 2000});
+  CHECK(nan.centres[1] == 20);
+  CHECK(nan.centres[2] == 5);
   // Of equally far ones the first.
   const Clusters ties = clusters<double>(exec, {-4, 4, -4, 4}, 1, 2, {.iterations = 1, .from_centres = true}, {0, 100});
   CHECK(ties.centres == Values{0, -4});
@@ -207,6 +212,15 @@ TEST_CASE("kmeans: errors and workspace") {
   const auto address = (reinterpret_cast<std::uintptr_t>(memory.data()) + 255) / 256 * 256;
   rigel::KMeansOptions options{.workspace = {.data = reinterpret_cast<void*>(address), .bytes = bytes}};
   rigel::kmeans(exec, x, 3, centres, labels, options);
+  using Values = Kokkos::View<float**, Kokkos::LayoutRight, Exec, Kokkos::MemoryUnmanaged>;
+  using Labels = Kokkos::View<int*, Exec, Kokkos::MemoryUnmanaged>;
+  const auto in_workspace = reinterpret_cast<float*>(address);
+  check([&] { rigel::kmeans(exec, x, 3, Values(in_workspace, 3, 2), labels, options); },
+        {"kmeans: the workspace", "overlaps centres"});
+  check([&] { rigel::kmeans(exec, x, 3, centres, Labels(reinterpret_cast<int*>(address + bytes) - 5, 5), options); },
+        {"kmeans: the workspace", "overlaps labels"});
+  check([&] { rigel::kmeans(exec, Values(in_workspace, 5, 2), 3, centres, labels, options); },
+        {"kmeans: the workspace", "overlaps X"});
   options.workspace.bytes = bytes - 1;
   check([&] { rigel::kmeans(exec, x, 3, centres, labels, options); }, {"kmeans: the workspace has", "expected"});
 }

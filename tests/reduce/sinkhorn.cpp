@@ -254,6 +254,14 @@ TEST_CASE("sinkhorn: errors and workspace") {
   CHECK(rigel::sinkhorn(exec, x, z, a, b, squares, f, g, options).converged);
   CHECK(rigel::sinkhorn_barycentre_workspace_size(exec, x, z, b, g, z, squares, support::matrix<float, Exec>(4, 2),
                                                   options) <= bytes);
+  using InWorkspace = Kokkos::View<float*, Exec, Kokkos::MemoryUnmanaged>;
+  const InWorkspace first(reinterpret_cast<float*>(address), 4), last(reinterpret_cast<float*>(address + bytes) - 3, 3);
+  check([&] { rigel::sinkhorn(exec, x, z, a, b, squares, first, g, options); }, {"sinkhorn: the workspace", "overlaps f"});
+  check([&] { rigel::sinkhorn(exec, x, z, a, b, squares, f, last, options); }, {"sinkhorn: the workspace", "overlaps g"});
+  check([&] { rigel::sinkhorn(exec, x, z, first, b, squares, f, g, options); }, {"sinkhorn: the workspace", "overlaps a"});
+  const Kokkos::View<float**, Kokkos::LayoutRight, Exec, Kokkos::MemoryUnmanaged> means(first.data(), 4, 2);
+  check([&] { rigel::sinkhorn_barycentre(exec, x, z, b, g, z, squares, means, options); },
+        {"sinkhorn_barycentre: the workspace", "overlaps out"});
   options.workspace.bytes = bytes - 1;
   check([&] { rigel::sinkhorn(exec, x, z, a, b, squares, f, g, options); }, {"sinkhorn: the workspace has", "expected"});
 }

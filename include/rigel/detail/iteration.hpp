@@ -5,9 +5,7 @@
 #pragma once
 
 #include <rigel/detail/call.hpp>
-#include <rigel/detail/checks.hpp>
-#include <rigel/detail/pool.hpp>
-#include <rigel/detail/workspace.hpp>
+#include <rigel/detail/call_memory.hpp>
 
 #include <cstdint>
 #include <string>
@@ -52,28 +50,6 @@ class ArraysAt {
   WorkspaceLayout layout_;
 };
 
-/// The memory of one call: the caller's, or for as long as this object lives the pool's.
-class IterationMemory {
- public:
-  IterationMemory(const Call& call, std::size_t bytes) : data_(call.workspace.data) {
-    require_launch(call.function, call.execution);
-    if (!data_) {
-      pooled_ = lease(call.function, call.execution, bytes);
-      data_ = pooled_.data();
-    } else if (reinterpret_cast<std::uintptr_t>(data_) % workspace_alignment != 0) {
-      refuse(call, "the workspace is not aligned to 256 bytes");
-    } else if (call.workspace.bytes < bytes) {
-      refuse(call,
-             "the workspace has " + std::to_string(call.workspace.bytes) + " bytes, expected " + std::to_string(bytes));
-    }
-  }
-  std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data_); }
-
- private:
-  PoolLease pooled_;
-  void* data_;
-};
-
 /// Calls work(i) for i < count.
 template <class Exec, class Work>
 void for_each_index(const Exec& exec, const char* label, std::int64_t count, const Work& work) {
@@ -102,24 +78,41 @@ void to_space(const Exec& exec, const std::vector<T>& numbers,
   exec.fence("rigel: numbers of the host");
 }
 
-/// Σ_i term(i, c), i < count, for columns c < columns, in double: part j adds i = j, j + ordered_parts, … in ascending order, then the parts are
-/// added in ascending order. So the bits depend on the terms alone. `parts` holds ordered_parts·columns numbers.
+/// ⊞_i term(i, c), i < count, for columns c < columns, in double, where join is ⊞ and `identity` its identity: part j joins i = j,
+/// j + ordered_parts, … in ascending order, then the parts are joined in ascending order. So the bits depend on the terms alone. `parts` holds
+/// ordered_parts·columns numbers.
 inline constexpr std::int64_t ordered_parts = 1024;
-template <class Exec, class Term>
-std::vector<double> ordered_sums(const Exec& exec, const char* label, std::int64_t count, std::int64_t columns,
-                                 const typename ArraysAt<Exec>::template Vector<double>& parts, const Term& term) {
+template <class Exec, class Term, class Join>
+std::vector<double> ordered_reduction(const Exec& exec, const char* label, std::int64_t count, std::int64_t columns,
+                                      const typename ArraysAt<Exec>::template Vector<double>& parts, const Term& term,
+                                      double identity, const Join& join) {
   for_each_index(
       exec, label, ordered_parts * columns, KOKKOS_LAMBDA(const std::int64_t item) {
         const std::int64_t column = item / ordered_parts;
-        double sum = 0;
-        for (std::int64_t i = item % ordered_parts; i < count; i += ordered_parts) sum += term(i, column);
-        parts(static_cast<std::size_t>(item)) = sum;
+        double all = identity;
+        for (std::int64_t i = item % ordered_parts; i < count; i += ordered_parts) all = join(all, term(i, column));
+        parts(static_cast<std::size_t>(item)) = all;
       });
   const std::vector<double> all = to_host(exec, typename ArraysAt<Exec>::template Vector<double>(
                                                     parts.data(), static_cast<std::size_t>(ordered_parts * columns)));
-  std::vector<double> sums(static_cast<std::size_t>(columns), 0);
-  for (std::size_t i = 0; i < all.size(); ++i) sums[i / ordered_parts] += all[i];
-  return sums;
+  std::vector<double> results(static_cast<std::size_t>(columns), identity);
+  for (std::size_t i = 0; i < all.size(); ++i) results[i / ordered_parts] = join(results[i / ordered_parts], all[i]);
+  return results;
+}
+
+struct Sum {
+  RIGEL_MEMBER double operator()(double x, double y) const { return x + y; }
+};
+/// NaN stays.
+struct Largest {
+  RIGEL_MEMBER double operator()(double x, double y) const { return y > x || y != y ? y : x; }
+};
+
+/// Σ_i term(i, c).
+template <class Exec, class Term>
+std::vector<double> ordered_sums(const Exec& exec, const char* label, std::int64_t count, std::int64_t columns,
+                                 const typename ArraysAt<Exec>::template Vector<double>& parts, const Term& term) {
+  return ordered_reduction(exec, label, count, columns, parts, term, 0, Sum{});
 }
 
 }  // namespace rigel::detail

@@ -7,6 +7,7 @@
 #include <rigel/reduction_problem.hpp>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rigel::detail {
@@ -16,5 +17,8 @@ void run_points(Reduction p, const RowPass* pass);
 std::string explain_points(Reduction p, const RowPass* pass);
 std::size_t points_bytes(Reduction p, const RowPass* pass);
 std::vector<Candidate<Reduction>> points_candidates(Reduction p, const RowPass* pass);
+
+inline constexpr auto run_reduction = [](Reduction p, const RowPass* pass) { run_points(std::move(p), pass); };
+inline constexpr auto bytes_of_reduction = [](Reduction p, const RowPass* pass) { return points_bytes(std::move(p), pass); };
 
 }  // namespace rigel::detail

@@ -31,6 +31,33 @@ class RadiusNeighbors(NamedTuple):
     indices: Array
     distances: Array | None
 
+class Clusters(NamedTuple):
+    centres: Array
+    labels: Array
+    inertia: float
+    iterations: int
+    converged: bool
+
+class Potentials(NamedTuple):
+    f: Array
+    g: Array
+    error: float
+    value: float
+    iterations: int
+    converged: bool
+
+class KernelSolution(NamedTuple):
+    alpha: Array
+    residual: float
+    iterations: int
+    rank: int
+    converged: bool
+
+class KernelGradients(NamedTuple):
+    x: Array | None
+    z: Array | None
+    hyperparameters: dict[str, Array]
+
 class ShortestPaths:
     distances: Array
     predecessors: Array | None
@@ -85,7 +112,21 @@ def kernel_matrix(x: Array, z: Array | None = None, kernel: str = "gaussian", *,
                   regularisation: float = 0.0, threshold: float = 0.0, dtype: Any = None, may_cancel: bool = False,
                   compute_kernel: str | None = None, require: Require = (), precision: str = "automatic",
                   **hyperparameters: float) -> Array: ...
+def kernel_matrix_gradient(x: Array, z: Array | None = None, g: Array | None = None, kernel: str = "gaussian", *,
+                           metric: str | None = None, p: float | None = None, wrt: str | Iterable[str] = (), points: bool = True,
+                           epsilon: float = 0.0, may_cancel: bool = False, **hyperparameters: float) -> KernelGradients: ...
+def kernel_matvec(x: Array, z: Array | None = None, v: Array | None = None, kernel: str = "gaussian", *, metric: str | None = None,
+                  p: float | None = None, w: Array | None = None, V: Array | None = None, VI: Array | None = None,
+                  out: Array | None = None, exclude_self: bool = False, may_cancel: bool = False, compute_kernel: str | None = None,
+                  require: Require = (), precision: str = "automatic", **hyperparameters: float) -> Array: ...
+def kernel_solve(x: Array, y: Array, kernel: str = "gaussian", *, regularisation: float = 0.0, metric: str | None = None,
+                 p: float | None = None, w: Array | None = None, V: Array | None = None, VI: Array | None = None, tolerance: float = 1e-06,
+                 iterations: int = 1000, rank: int = 100, progress: Callable[[int, float], Any] | None = None, out: Array | None = None,
+                 may_cancel: bool = False, require: Require = (), precision: str = "automatic",
+                 **hyperparameters: float) -> KernelSolution: ...
 def kernels(name: str | None = None) -> list[dict[str, Any]]: ...
+def kmeans(x: Array, k: int, centres: Array | None = None, *, seed: int = 0, iterations: int = 100, tolerance: float = 0.0001,
+           may_cancel: bool = False, kernel: str | None = None, require: Require = (), precision: str = "automatic") -> Clusters: ...
 def linear_backward_input(dy: Array, weight: Array, z: Array | None = None, *, activation: str | None = None, tier: str = "scalar",
                           out: Array | None = None, precision: str = "automatic") -> Array: ...
 def linear_backward_weight(x: Array, dy: Array, dw: Array | None = None, db: Array | None = None, *, bias: bool = True,
@@ -119,3 +160,16 @@ def semiring(function: Callable[..., Any] | None = None, /, *, add: str | Callab
              name: str | None = None, commutative: bool = False) -> Any: ...
 def shortest_paths(weights: Array, *, predecessors: bool = True, out: Array | None = None, check: bool = True, block: int = 0,
                    kernel: str | None = None, require: Require = (), precision: str = "automatic") -> ShortestPaths: ...
+def sinkhorn(x: Array, z: Array, a: Array | None = None, b: Array | None = None, metric: str = "sqeuclidean", *, epsilon: float,
+             tolerance: float = 1e-06, iterations: int = 1000, scaling: float = 0.5, symmetric: bool = True, p: float | None = None,
+             w: Array | None = None, V: Array | None = None, VI: Array | None = None, may_cancel: bool = False, require: Require = (),
+             precision: str = "automatic") -> Potentials: ...
+def sinkhorn_barycentre(x: Array, z: Array, g: Array, v: Array | None = None, b: Array | None = None, metric: str = "sqeuclidean", *,
+                        epsilon: float, out: Array | None = None, p: float | None = None, w: Array | None = None, V: Array | None = None,
+                        VI: Array | None = None, may_cancel: bool = False, require: Require = (),
+                        precision: str = "automatic") -> Array: ...
+def softmax_matvec(x: Array, z: Array, v: Array, metric: str = "inner_product", *, epilogue: Program | None = None,
+                   out: Array | None = None, exclude_self: bool = False, p: float | None = None, w: Array | None = None,
+                   V: Array | None = None, VI: Array | None = None, base: float | None = None, epsilon: float | None = None,
+                   may_cancel: bool = False, compute_kernel: str | None = None, require: Require = (),
+                   precision: str = "automatic") -> Array: ...
