@@ -53,14 +53,13 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const
   g.in_fours = q.k % depth == 0 && g.z_number == 1 && g.z_row % 4 == 0 && reinterpret_cast<std::uintptr_t>(g.z) % 16 == 0;
   g.exclude_self = p.exclude_self;
   g.outputs = detail::ReducedOutputs::of(p);
-  const cuda::CurrentDevice current(p.execution.device);
+  const cuda::Launches launches(p, kernel.info.name);
   const auto function = reinterpret_cast<const void*>(&find_best<0>);
   static cuda::LaunchFacts facts;
   const int most_bytes = Layout::of(most_numbers, most_results).bytes;
-  facts.find(function, std::min(most_bytes, p.execution.shared_memory), p.execution.device, kernel.info.name);
+  facts.find(function, std::min(most_bytes, p.execution.shared_memory), launches);
   void* list[] = {&g};
-  cuda::launch(function, static_cast<unsigned>((q.m + rows - 1) / rows), threads, bytes_of(p), list,
-               static_cast<cudaStream_t>(p.execution.stream), false, kernel.info.name);
+  launches(function, static_cast<unsigned>((q.m + rows - 1) / rows), threads, bytes_of(p), list);
 }
 
 }  // namespace

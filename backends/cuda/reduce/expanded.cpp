@@ -91,24 +91,23 @@ void expanded_run(const Kernel<Reduction>& kernel, const Reduction& p, const Pla
   const auto cut = plan.get<ExpandedCut>();
   const Form form = *form_of(p);
   auto* const memory = static_cast<unsigned char*>(workspace.data);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   ExpandedCall g = expanded_call_of(call_of(p, form), form.factor, std::abs(form.factor) * (softmax ? log2_e : 1));
   g.given.states = reinterpret_cast<double*>(memory + cut.states);
   g.given.slices = cut.parts * cut.slices;
   auto* const centre = reinterpret_cast<float*>(memory);
   g.centre = centre;
   g.tiles = memory + cut.tiles;
-  const cuda::CurrentDevice current(p.execution.device);
+  const cuda::Launches launches(p, kernel.info.name);
   const auto launch = [&](const void* function, std::int64_t blocks, int block, int bytes, auto&... arguments) {
     void* list[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
-    cuda::launch(function, static_cast<unsigned>(blocks), block, bytes, list, stream, false, kernel.info.name);
+    launches(function, static_cast<unsigned>(blocks), block, bytes, list);
   };
   launch(reinterpret_cast<const void*>(&find_middle<0>), 1, E::numbers, 0, g, centre);
   const auto all = static_cast<std::int32_t>((p.scores.n + E::columns - 1) / E::columns);
   const auto with_rights = [&]<int R>() {
     const auto function = reinterpret_cast<const void*>(&expand_points<R, softmax>);
     static cuda::LaunchFacts facts;
-    facts.find(function, E::shared_bytes(R), p.execution.device, kernel.info.name);
+    facts.find(function, E::shared_bytes(R), launches);
     for (std::int32_t part = 0; part < cut.parts; ++part) {
       const std::int32_t first = part * cut.part_tiles;
       g.first_column = std::int64_t{first} * E::columns;

@@ -217,16 +217,14 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, 
   g.slices = cut.slices;
   g.slice_tiles = cut.slice_tiles;
   g.states = static_cast<double*>(workspace.data);
-  const cuda::CurrentDevice current(p.execution.device);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
+  const cuda::Launches launches(p, kernel.info.name);
   void* list[] = {&g};
   with_instance<softmax>(p, form.of, [&]<int D, int R, Of of>() {
-    cuda::launch(reinterpret_cast<const void*>(&add_points<D, R, softmax, of>), g.units * static_cast<unsigned>(g.slices),
-                 threads, 0, list, stream, false, kernel.info.name);
+    launches(reinterpret_cast<const void*>(&add_points<D, R, softmax, of>), g.units * static_cast<unsigned>(g.slices),
+             threads, 0, list);
   });
   if (g.slices > 1)
-    cuda::launch(reinterpret_cast<const void*>(&join_points<softmax>), g.units * (rows_of_block / threads), threads, 0, list,
-                 stream, false, kernel.info.name);
+    launches(reinterpret_cast<const void*>(&join_points<softmax>), g.units * (rows_of_block / threads), threads, 0, list);
 }
 
 template <class Element, bool softmax>

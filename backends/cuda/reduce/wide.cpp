@@ -74,7 +74,6 @@ void wide_run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& p
   Form form = *form_of(p);
   if (!softmax) form.factor /= log2_e;  // values are exponentials of scores
   auto* const memory = static_cast<unsigned char*>(workspace.data);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
   WideCall g{};
   g.expanded = expanded_call_of(call_of(p, form), form.factor, std::abs(form.factor) * log2_e);
   auto* const centre = reinterpret_cast<float*>(memory + cut.centre);
@@ -82,15 +81,16 @@ void wide_run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& p
   g.expanded.tiles = memory + cut.columns;
   g.largest = reinterpret_cast<unsigned*>(memory);
   g.states = reinterpret_cast<WideRow*>(memory + cut.states);
-  const cuda::CurrentDevice current(p.execution.device);
+  const cuda::Launches launches(p, kernel.info.name);
   const auto launch = [&](const void* function, std::int64_t blocks, int block, int bytes, auto&... arguments) {
     void* list[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
-    cuda::launch(function, static_cast<unsigned>(blocks), block, bytes, list, stream, false, kernel.info.name);
+    launches(function, static_cast<unsigned>(blocks), block, bytes, list);
   };
   const auto function = reinterpret_cast<const void*>(&add_wide<softmax>);
   static cuda::LaunchFacts facts;
-  facts.find(function, Wide::shared_bytes, p.execution.device, kernel.info.name);
-  cuda::check(cudaMemsetAsync(g.largest, 0, Wide::most_rights * sizeof(unsigned), stream), "reduce: cudaMemsetAsync");
+  facts.find(function, Wide::shared_bytes, launches);
+  launches.check(cudaMemsetAsync(g.largest, 0, Wide::most_rights * sizeof(unsigned), launches.stream()),
+                 "cudaMemsetAsync before the launch");
   launch(reinterpret_cast<const void*>(&find_largest<0>), std::clamp<std::int64_t>(p.scores.n / 64, 1, 256), 256, 0, g);
   launch(reinterpret_cast<const void*>(&find_middle<0>), 1, E::numbers, 0, g.expanded, centre);
   for (g.first_row = 0; g.first_row < p.scores.m; g.first_row += cut.rows) {
