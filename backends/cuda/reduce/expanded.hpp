@@ -264,8 +264,7 @@ __device__ __forceinline__ void finish_scores(const ExpandedCall& g, float (&sco
 
 /// A block has 64 rows, a warp 16 of them. A tile's scores are in registers.
 template <int R, bool softmax>
-__global__ void __launch_bounds__(Expanded::threads, (R > 1 ? 2 : 3))
-    expand_points(const __grid_constant__ ExpandedCall g) {
+__global__ void __launch_bounds__(Expanded::threads, (R > 1 ? 2 : 3)) expand_points(const __grid_constant__ ExpandedCall g) {
   using E = Expanded;
   constexpr int words = E::record_words(R), bytes = E::tile_bytes(R), groups = E::columns / 8;
   constexpr float least = -std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::infinity();
