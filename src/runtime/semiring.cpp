@@ -2,7 +2,9 @@
 //
 // rigel::runtime::Semiring: checked texts, and from them compiled loops (memory, then disk, then the compiler) and kernels.
 #include "cache.hpp"
+#include "code.hpp"
 #include "library.hpp"
+#include "parameters.hpp"
 #include "text.hpp"
 
 #include <rigel/config.hpp>
@@ -10,8 +12,6 @@
 
 #include <atomic>
 #include <charconv>
-#include <cmath>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -36,18 +36,11 @@ Counters& counters() {
   return all;
 }
 
-[[noreturn]] void refuse(const std::string& message) {
-  throw Error(Code::invalid_argument, "runtime::Semiring: " + message);
-}
+constexpr const char* semiring_owner = "runtime::Semiring";
+
+[[noreturn]] void refuse(const std::string& message) { rigel::runtime::refuse(semiring_owner, message); }
 
 Scalar accumulator_of(Scalar element) { return element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element; }
-
-bool is_name(std::string_view name) {
-  if (name.empty() || name.size() > 64 || (name[0] >= '0' && name[0] <= '9')) return false;
-  for (const char c : name)
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
-  return true;
-}
 
 // A source without its #line directives, which say where in the text things stand.
 std::string normalised(std::string_view source) {
@@ -115,22 +108,17 @@ std::optional<rigel::detail::TextCode> load(const RigelRuntime& runtime, const s
 }
 
 // An Error of what the compiler says: its first message, about a place in one of the texts if it has one.
-[[noreturn]] void refuse_compiled(const Texts& texts, const std::string& messages) {
+[[noreturn]] void refuse_compiled(const Work& work, const std::string& messages) {
   const auto first = messages.find(':'), second = messages.find(':', first + 1);
   const std::string message = messages.substr(second + 1, messages.find('\n') - second - 1);
-  if (first == messages.npos || second == messages.npos)
-    throw Error(Code::unsupported, "runtime::Semiring '" + texts.name + "': the text does not compile: " + messages);
+  const std::string begin = std::string(work.owner) + " '" + work.name + "': the text does not compile: ";
+  if (first == messages.npos || second == messages.npos) throw Error(Code::unsupported, begin + messages);
   const std::string function = messages.substr(0, first);
   int line = 0;
   std::from_chars(messages.data() + first + 1, messages.data() + second, line);
-  const std::pair<const char*, const std::string*> all[] = {{"multiply", &texts.multiply},
-                                                            {"add", &texts.add},
-                                                            {"identity", &texts.identity},
-                                                            {"step", &texts.step},
-                                                            {"result", &texts.result}};
-  for (const auto& [name, text] : all)
-    if (function == name) refuse_text(name, *text, line / columns_per_line, line % columns_per_line, message);
-  throw Error(Code::unsupported, "runtime::Semiring '" + texts.name + "': the text does not compile: " + message);
+  for (const auto& [name, text] : work.texts)
+    if (function == name) refuse_text(name, *text, line / columns_per_line, line % columns_per_line, message, work.owner);
+  throw Error(Code::unsupported, begin + message);
 }
 
 }  // namespace
@@ -144,17 +132,18 @@ struct Semiring::Program {
   std::atomic<bool> is_compiled = false;
   std::vector<Kernel<Contraction>> kernels;
 
-  rigel::detail::TextCode code(const rigel::detail::TextLoops& loops) const;
   void compile();  // once
+  Owner owner() const { return {semiring_owner, texts.name, texts.hyperparameters, accumulator}; }
 };
 
-rigel::detail::TextCode Semiring::Program::code(const rigel::detail::TextLoops& loops) const {
+rigel::detail::TextCode code_of(const Work& work, const rigel::detail::TextLoops& loops) {
   std::string reason;
   const RigelRuntime* const runtime = library(reason);
-  if (!runtime) throw Error(Code::unsupported, "runtime::Semiring '" + texts.name + "': " + reason);
-  const std::string source = source_of(parsed, accumulator, loops.lanes);
+  const std::string begin = std::string(work.owner) + " '" + work.name + "': ";
+  if (!runtime) throw Error(Code::unsupported, begin + reason);
+  const std::string& source = work.source;
   std::string key = schema;
-  for (const std::string& part : {std::string(runtime->build), std::string(rigel::name(texts.element)),
+  for (const std::string& part : {std::string(runtime->build), std::string(rigel::name(work.element)),
                                   std::string(loops.level), std::string(loops.roots[0]), normalised(source)})
     key += '\0' + part;
   const Digest digest = digest_of(key);
@@ -179,35 +168,87 @@ rigel::detail::TextCode Semiring::Program::code(const rigel::detail::TextLoops& 
     }
   }
   const auto roots = names_of(loops);
-  const RigelSource request{source.data(), source.size(), rigel::name(texts.element),
+  const RigelSource request{source.data(), source.size(), rigel::name(work.element),
                             loops.level,   roots.data(),  roots.size()};
   RigelBytes bytes = {}, said = {};
   const int failed = runtime->compile(&request, &bytes, &said);
   messages = taken(*runtime, said);
-  if (failed) refuse_compiled(texts, messages);
+  if (failed) refuse_compiled(work, messages);
   const std::string object = taken(*runtime, bytes);
   slot->code = load(*runtime, object, loops, messages);
-  if (!slot->code)
-    throw Error(Code::unsupported,
-                "runtime::Semiring '" + texts.name + "': the compiled text cannot be loaded: " + messages);
+  if (!slot->code) throw Error(Code::unsupported, begin + "the compiled text cannot be loaded: " + messages);
   ++counters().compiled;
   write_cached(digest, object);
   return *slot->code;
 }
 
-void Semiring::Program::compile() {
-  const std::lock_guard lock(mutex);
-  if (is_compiled) return;
+rigel::detail::TextLoops loops_for(const char* owner, const std::string& name, Scalar element,
+                                   rigel::detail::TextForm form) {
   std::optional<rigel::detail::TextLoops> loops;
 #if RIGEL_BACKEND_HOST
-  loops = backends::host::text_loops(texts.element, parsed.form);
+  loops = backends::host::text_loops(element, form);
 #endif
   if (!loops)
     throw Error(Code::unsupported,
-                "runtime::Semiring '" + texts.name + "': this build of Rigel has no loops for this processor");
-  kernels = {loops->kernel({&info, parsed.calls_functions}, code(*loops))};
+                std::string(owner) + " '" + name + "': this build of Rigel has no loops for this processor");
+  return *loops;
+}
+
+void Semiring::Program::compile() {
+  const std::lock_guard lock(mutex);
+  if (is_compiled) return;
+  const rigel::detail::TextLoops loops = loops_for(semiring_owner, texts.name, texts.element, parsed.form);
+  const Work work{semiring_owner,
+                  texts.name,
+                  source_of(parsed, accumulator, loops.lanes),
+                  texts.element,
+                  {{"multiply", &texts.multiply},
+                   {"add", &texts.add},
+                   {"identity", &texts.identity},
+                   {"step", &texts.step},
+                   {"result", &texts.result}}};
+  kernels = {loops.kernel({&info, parsed.calls_functions}, code_of(work, loops))};
   is_compiled = true;
 }
+
+namespace {
+
+// Refuses fields of an accumulator, or the type of results, if loops of numbers of type `number` cannot hold them.
+void check_accumulator(const Texts& texts, Scalar number) {
+  const auto fits = [&](Scalar type) {
+    return size_of(number) == 4 ? type == Scalar::f32 || type == Scalar::i32 : type == Scalar::f64 || type == Scalar::i64;
+  };
+  const std::string expected =
+      std::string(size_of(number) == 4 ? "f32 or i32" : "f64 or i64") + " for elements of " + rigel::name(texts.element);
+  const std::vector<Field>& fields = texts.accumulator.fields;
+  if (fields.size() == 1 || fields.size() > rigel::detail::most_text_fields)
+    refuse("the accumulator has " + std::to_string(fields.size()) + (fields.size() == 1 ? " field" : " fields") +
+           ", expected 2 to 4, or a type in their place");
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (!is_name(fields[i].name))
+      refuse("field " + std::to_string(i + 1) + " of the accumulator is called '" + fields[i].name +
+             "', expected at most 64 letters, digits and '_'");
+    if (!fits(fields[i].type))
+      refuse("field '" + fields[i].name + "' of the accumulator has type " + rigel::name(fields[i].type) + ", expected " +
+             expected);
+    for (std::size_t j = 0; j < i; ++j)
+      if (fields[j].name == fields[i].name) refuse("two fields of the accumulator are called '" + fields[i].name + "'");
+  }
+  if (fields.empty()) {
+    if (texts.accumulator.type != Scalar::other && texts.accumulator.type != number)
+      refuse(std::string("the accumulator type is ") + rigel::name(texts.accumulator.type) + ", expected " +
+             rigel::name(number) + " for elements of " + rigel::name(texts.element));
+    if (texts.result_type != Scalar::other && texts.result_type != number)
+      refuse(std::string("the result type is ") + rigel::name(texts.result_type) + ", expected " + rigel::name(number) +
+             ", that of the accumulator");
+    return;
+  }
+  if (texts.result.empty()) refuse("result is empty, expected what C receives of an accumulator of several fields");
+  if (texts.result_type != Scalar::other && !fits(texts.result_type))
+    refuse(std::string("the result type is ") + rigel::name(texts.result_type) + ", expected " + expected);
+}
+
+}  // namespace
 
 Semiring::Semiring(const Texts& texts) {
   auto program = std::make_shared<Program>();
@@ -215,91 +256,28 @@ Semiring::Semiring(const Texts& texts) {
   const Scalar of_element = accumulator_of(texts.element);
   if (of_element != Scalar::f32 && of_element != Scalar::f64 && of_element != Scalar::i32 && of_element != Scalar::i64)
     refuse(std::string("the element type is ") + rigel::name(texts.element) + ", expected f32, f64, i32, i64, f16 or bf16");
-  if (texts.accumulator != Scalar::other && texts.accumulator != of_element)
-    refuse(std::string("the accumulator type is ") + rigel::name(texts.accumulator) + ", expected " +
-           rigel::name(of_element) + " for elements of " + rigel::name(texts.element));
+  check_accumulator(texts, of_element);
   if (!is_name(texts.name)) refuse("the name '" + texts.name + "' is none, expected at most 64 letters, digits and '_'");
-  if (texts.hyperparameters.size() > 16)
-    refuse(std::to_string(texts.hyperparameters.size()) + " hyperparameters, expected at most 16");
+  check_hyperparameters(semiring_owner, texts.hyperparameters, {"a", "b", "x", "y", "k"});
   program->accumulator = of_element;
-  for (std::size_t i = 0; i < texts.hyperparameters.size(); ++i) {
-    const std::string& name = texts.hyperparameters[i].name;
-    if (!is_name(name) || is_reserved_name(name))
-      refuse("hyperparameter " + std::to_string(i + 1) + " is called '" + name +
-             "', expected letters, digits and '_', and no name that has a meaning in texts");
-    for (std::size_t j = 0; j < i; ++j)
-      if (texts.hyperparameters[j].name == name) refuse("two hyperparameters are called '" + name + "'");
-  }
   program->parsed = parse(texts, of_element);
   program->info = {.name = program->texts.name,
                    .type = program.get(),
                    .element = texts.element,
                    .operand = of_element,
-                   .accumulator = of_element,
-                   .result = of_element,
+                   .accumulator = texts.accumulator.fields.empty() ? of_element : Scalar::other,
+                   .result = texts.result_type == Scalar::other ? of_element : texts.result_type,
                    .commutative = texts.commutative,
                    .transcendental = program->parsed.calls_functions};
   program_ = std::move(program);
   for (const Hyperparameter& one : texts.hyperparameters) set(one.name, one.value);
 }
 
-namespace {
-
-std::size_t index_of(const Texts& texts, std::string_view name) {
-  std::string names;
-  for (std::size_t i = 0; i < texts.hyperparameters.size(); ++i) {
-    if (texts.hyperparameters[i].name == name) return i;
-    names += (i ? ", " : "") + texts.hyperparameters[i].name;
-  }
-  refuse("'" + texts.name + "' has no hyperparameter '" + std::string(name) + "', expected " +
-         (names.empty() ? "none, as it has none" : "one of " + names));
+void Semiring::set(std::string_view name, double value) { set_number(program_->owner(), values_, name, value); }
+void Semiring::set_view(std::string_view name, Scalar type, rigel::detail::TextView view) {
+  runtime::set_view(program_->owner(), values_, name, type, std::move(view));
 }
-
-// Reads and writes a number of a type.
-template <class T>
-double read(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return static_cast<double>(value);
-}
-template <class T>
-bool write(std::byte* to, double value) {
-  if constexpr (std::is_integral_v<T>) {
-    constexpr double limit = sizeof(T) == 4 ? 0x1p31 : 0x1p63;
-    if (!(value >= -limit && value < limit && value == std::floor(value))) return false;
-  }
-  const T converted = static_cast<T>(value);
-  std::memcpy(to, &converted, sizeof converted);
-  return true;
-}
-
-}  // namespace
-
-void Semiring::set(std::string_view name, double value) {
-  std::byte* const to = values_ + index_of(program_->texts, name) * size_of(program_->accumulator);
-  bool held = false;
-  switch (program_->accumulator) {
-    case Scalar::f64: held = write<double>(to, value); break;
-    case Scalar::i32: held = write<std::int32_t>(to, value); break;
-    case Scalar::i64: held = write<std::int64_t>(to, value); break;
-    default: held = write<float>(to, value); break;
-  }
-  if (held) return;
-  char digits[64];
-  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
-  refuse("hyperparameter '" + std::string(name) + "' of '" + program_->texts.name + "' cannot be " +
-         std::string(digits, end) + ", expected a whole number that " + rigel::name(program_->accumulator) + " holds");
-}
-
-double Semiring::get(std::string_view name) const {
-  const std::byte* const from = values_ + index_of(program_->texts, name) * size_of(program_->accumulator);
-  switch (program_->accumulator) {
-    case Scalar::f64: return read<double>(from);
-    case Scalar::i32: return read<std::int32_t>(from);
-    case Scalar::i64: return read<std::int64_t>(from);
-    default: return read<float>(from);
-  }
-}
+double Semiring::get(std::string_view name) const { return number_of(program_->owner(), values_, name); }
 
 std::vector<std::string> Semiring::hyperparameters() const {
   std::vector<std::string> names;
@@ -309,7 +287,8 @@ std::vector<std::string> Semiring::hyperparameters() const {
 
 const std::string& Semiring::name() const { return program_->texts.name; }
 Scalar Semiring::element() const { return program_->texts.element; }
-Scalar Semiring::accumulator() const { return program_->accumulator; }
+Scalar Semiring::accumulator() const { return program_->info.accumulator; }
+Scalar Semiring::result() const { return program_->info.result; }
 SemiringId Semiring::id() const { return {program_->texts.name, program_.get()}; }
 
 std::span<const Kernel<Contraction>> Semiring::kernels(Space space) const {
@@ -320,12 +299,46 @@ std::span<const Kernel<Contraction>> Semiring::kernels(Space space) const {
   return program_->kernels;
 }
 
-void detail::require_elements(const Semiring& semiring, const Operand& operand) {
+namespace {
+
+std::string described(const Operand& operand) {
+  return std::string(operand.argument) + (operand.label.empty() ? "" : " ('" + operand.label + "')");
+}
+
+void require_elements(const Semiring& semiring, const Operand& operand) {
   if (operand.type != semiring.element())
-    throw Error(Code::invalid_argument,
-                std::string("contract: ") + operand.argument + (operand.label.empty() ? "" : " ('" + operand.label + "')") +
-                    " holds elements of type " + rigel::name(operand.type) + ", expected " +
-                    rigel::name(semiring.element()) + ", that of the semiring '" + semiring.name() + "'");
+    throw Error(Code::invalid_argument, "contract: " + described(operand) + " holds elements of type " +
+                                            rigel::name(operand.type) + ", expected " + rigel::name(semiring.element()) +
+                                            ", that of the semiring '" + semiring.name() + "'");
+}
+
+bool is_floating(Scalar type) {
+  return type == Scalar::f16 || type == Scalar::bf16 || type == Scalar::f32 || type == Scalar::f64;
+}
+
+}  // namespace
+
+void detail::set_semiring(Contraction& p, const Semiring& semiring) {
+  require_elements(semiring, p.a);
+  require_elements(semiring, p.b);
+  if (p.program && is_floating(semiring.result()) && !is_floating(p.c.type) && p.c.type != Scalar::other)
+    throw Error(Code::invalid_argument, "contract: " + described(p.c) + " holds elements of type " + rigel::name(p.c.type) +
+                                            ", expected f16, bf16, f32 or f64 for results of type " +
+                                            rigel::name(semiring.result()) + ", those of the semiring '" + semiring.name() +
+                                            "'");
+  if (p.accumulate && semiring.accumulator() == Scalar::other)
+    throw Error(Code::invalid_argument, "contract: accumulate is not defined for semiring '" + semiring.name() +
+                                            "', whose accumulator has several fields that no value of C can be lifted into");
+  require_batches(semiring.program_->owner(), semiring.values_, p.batch);
+  p.semiring = semiring.id();
+  p.element = semiring.element();
+  p.accumulator = semiring.accumulator();
+  p.semiring_object = &semiring.values_;
+  if (semiring.values_.differ()) {
+    p.semiring_in_view = true;
+    p.semiring_stride = 1;
+  }
+  p.instantiated = semiring.kernels(p.execution.space);
 }
 
 Statistics statistics() { return {counters().compiled, counters().from_disk, counters().from_memory}; }

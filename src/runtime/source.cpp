@@ -71,22 +71,29 @@ template <class T> FN M is_infinite(T x) { return mask(absolute(x) == T(__builti
 template <class T> FN M is_finite(T x) { return mask(absolute(x) < T(__builtin_inff())); }
 )";
 
-std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
-  const bool is_floating = accumulator == Scalar::f32 || accumulator == Scalar::f64;
-  const bool wide = accumulator == Scalar::f64 || accumulator == Scalar::i64;
-  const char* const type = is_floating ? (wide ? "double" : "float") : wide ? "long" : "int";
-  const char* const row = is_floating ? (wide ? "DV" : "FV") : wide ? "LV" : "IV";
+namespace {
+
+// The word for a number of a type.
+const char* word(Type type) {
+  return type == Type::f64 ? "double" : type == Type::i32 ? "int" : type == Type::i64 ? "long" : "float";
+}
+
+// What texts may use: A, the type of numbers, AV, a vector of them, and M, a mask of its lanes.
+std::string prelude(const Counts& counts, Scalar number, int lanes) {
+  const bool is_floating = number == Scalar::f32 || number == Scalar::f64;
+  const bool wide = number == Scalar::f64 || number == Scalar::i64;
+  const Type type = is_floating ? (wide ? Type::f64 : Type::f32) : wide ? Type::i64 : Type::i32;
   std::string s = "#define FN static inline __attribute__((always_inline))\n";
   // What takes dozens of instructions is inlined if there is little of it.
-  s += std::string("#define LONG static ") + (parsed.long_operations > most_inlined
+  s += std::string("#define LONG static ") + (counts.long_operations > most_inlined
                                                   ? "__attribute__((noinline, unused))\n"
                                                   : "inline __attribute__((always_inline))\n");
   // Functions that call the C library's for each lane, and large ones of the text. Copies of them in every place would take seconds to
   // compile.
   s += "#define ONCE static __attribute__((noinline, unused))\n";
-  s += std::string("typedef ") + type + " A;\nenum { N = " + std::to_string(lanes) + " };\n";
+  s += std::string("typedef ") + word(type) + " A;\nenum { N = " + std::to_string(lanes) + " };\n";
   s += vectors;
-  s += std::string("typedef ") + (wide ? "LV" : "IV") + " M;\ntypedef " + row + " AV;\n";
+  s += std::string("typedef ") + (wide ? "LV" : "IV") + " M;\ntypedef " + vector(type) + " AV;\n";
   s += functions;
   if (is_floating)
     s += R"(extern "C" {
@@ -98,16 +105,74 @@ LONG AV exp_of(AV x) { return rigel_text_exp(x); }
 LONG AV log_of(AV x) { return rigel_text_log(x); }
 LONG AV power_of(AV x, A p) { return rigel_text_power(x, p); }
 )";
-  const auto define = [&](const char* head, const Body& body) {
-    s += std::string(body.is_large ? "ONCE" : "FN") + " AV " + head + " {\n" + body.code + "}\n";
-  };
-  define("multiply(AV a, AV b, const A* parameters)", parsed.multiply);
-  define("add(AV x, AV y, const A* parameters)", parsed.add);
-  define("identity()", parsed.identity);
-  define("step(AV x, AV a, AV b, const A* parameters)",
-         parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, parameters), parameters);\n"} : parsed.step);
-  define("result(AV x, const A* parameters)", parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
-  s += "extern \"C\" {\nextern const void* rigel_text_support;\nconst void* rigel_text_support = nullptr;\n";
+  return s;
+}
+
+// A function of a text, of the type that `head` begins with.
+std::string function(const std::string& head, const Body& body) {
+  return std::string(body.is_large ? "ONCE" : "FN") + " " + head + " {\n" + body.code + "}\n";
+}
+
+// The variable that points to what the loops call in the library.
+constexpr const char* support = "extern const void* rigel_text_support;\nconst void* rigel_text_support = nullptr;\n";
+
+// The accumulator X of several fields, or a number's vector, and how it lies in memory.
+std::string accumulator_of(const std::vector<TypedField>& fields) {
+  if (fields.empty())
+    return "typedef AV X;\nFN X got(const AV* from) { return from[0]; }\nFN void put(AV* to, X x) { to[0] = x; }\n";
+  std::string members, selected, got, put;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const std::string own = "f" + std::to_string(i), at = std::to_string(i), type = vector(fields[i].type);
+    members += type + " " + own + "; ";
+    selected += std::string(i ? ", " : "") + "select(c, x." + own + ", y." + own + ")";
+    got += std::string(i ? ", " : "") + "__builtin_bit_cast(" + type + ", from[" + at + "])";
+    put += " to[" + at + "] = __builtin_bit_cast(AV, x." + own + ");";
+  }
+  return "struct X { " + members + "};\nFN X select(M c, X x, X y) { return X{" + selected +
+         "}; }\nFN X got(const AV* from) { return X{" + got + "}; }\nFN void put(AV* to, X x) {" + put + " }\n";
+}
+
+// The functions of a text that reads k or whose accumulator has several fields.
+std::string source_of_fields(const Parsed& parsed, const std::string& begin) {
+  std::string s = begin + accumulator_of(parsed.fields);
+  const std::string row = vector(parsed.result_type);
+  s += function("X multiply(AV a, AV b, long k, const A* parameters)", parsed.multiply);
+  s += function("X add(X x, X y, const A* parameters)", parsed.add);
+  s += function("X identity()", parsed.identity);
+  s += function(
+      "X step(X x, AV a, AV b, long k, const A* parameters)",
+      parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, k, parameters), parameters);\n"} : parsed.step);
+  s += function(row + " result(X x, const A* parameters)",
+                parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
+  s += "enum { F = " + std::to_string(parsed.fields.empty() ? 1 : parsed.fields.size()) + " };\nextern \"C\" {\n";
+  s += support;
+  return s + R"(__attribute__((always_inline)) void rigel_text_first(A* fields) noexcept {
+  AV all[F];
+  put(all, identity());
+  for (int i = 0; i < F; ++i) fields[i] = all[i][0];
+}
+__attribute__((always_inline)) void rigel_text_fold(AV* fields, AV a, AV b, long k, const A* parameters) noexcept {
+  put(fields, step(got(fields), a, b, k, parameters));
+}
+__attribute__((always_inline)) AV rigel_text_result_of(const AV* fields, const A* parameters) noexcept {
+  return __builtin_bit_cast(AV, result(got(fields), parameters));
+}
+}
+)";
+}
+
+}  // namespace
+
+std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
+  std::string s = prelude(parsed, accumulator, lanes);
+  if (parsed.reads_k || !parsed.fields.empty()) return source_of_fields(parsed, s);
+  s += function("AV multiply(AV a, AV b, const A* parameters)", parsed.multiply);
+  s += function("AV add(AV x, AV y, const A* parameters)", parsed.add);
+  s += function("AV identity()", parsed.identity);
+  s += function("AV step(AV x, AV a, AV b, const A* parameters)",
+                parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, parameters), parameters);\n"} : parsed.step);
+  s += function("AV result(AV x, const A* parameters)", parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
+  s += std::string("extern \"C\" {\n") + support;
   s += "__attribute__((always_inline)) A rigel_text_identity() noexcept { return identity()[0]; }\n";
   s += R"(__attribute__((always_inline)) AV rigel_text_step(AV x, AV a, AV b, const A* parameters) noexcept {
   return step(x, a, b, parameters);
@@ -127,6 +192,30 @@ __attribute__((always_inline)) AV rigel_text_add_if_ordered(AV x, AV y) noexcept
 }
 )";
   return s;
+}
+
+std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes) {
+  const std::string from = vector(parsed.argument), to = vector(parsed.result);
+  std::string s = prelude(parsed, number, lanes);
+  s += function(to + " epilogue(" + from + " x, LV m, LV n, long batch, const A* parameters)", parsed.body);
+  s += std::string("typedef ") + word(parsed.argument) + " From;\ntypedef " + word(parsed.result) +
+       " To;\nstruct Place { long m, n, m_step, n_step, batch; };\n";
+  s += "FN void row(const From* from, int first, int count, To* to, const Place& at, const A* parameters) {\n  " + from +
+       " x = {};\n  __builtin_memcpy(&x, from + first, count * sizeof(From));\n";
+  s += R"(  LV lane;
+  for (int i = 0; i < N; ++i) lane[i] = first + i;
+)";
+  s += "  const " + to + " y = epilogue(x, at.m + lane * at.m_step, at.n + lane * at.n_step, at.batch, parameters);\n";
+  s += "  __builtin_memcpy(to + first, &y, count * sizeof(To));\n}\n";
+  s += std::string("extern \"C\" {\n") + support;
+  return s +
+         R"(void rigel_text_epilogue(const From* from, int count, To* to, const Place& at, const A* parameters) noexcept {
+  int i = 0;
+  for (; i + N <= count; i += N) row(from, i, N, to, at, parameters);
+  if (i < count) row(from, i, count - i, to, at, parameters);
+}
+}
+)";
 }
 
 }  // namespace rigel::runtime
