@@ -34,6 +34,7 @@ struct State {
   Loop loop;
   Scalar result;  // the type of what the text's result makes
   std::shared_ptr<const void> code;
+  void (*reference)(const void* arguments) = nullptr;  // of the reference, which has no loop
 };
 const Loop& loop_of(const Kernel<Contraction>& kernel) { return static_cast<const State*>(kernel.state.get())->loop; }
 
@@ -89,11 +90,20 @@ void store_text_batch(const TextFinish& finish, Value* results, Value* values, v
 }
 
 template <class Level, class S>
+constexpr auto interleave_groups() -> decltype(TextSupport<Level, S>::interleave_groups) {
+  if constexpr (std::is_floating_point_v<operand_t<S>>)
+    return &interleave<Level, 4 * TextSupport<Level, S>::lanes, typename S::element, operand_t<S>>;
+  else
+    return nullptr;
+}
+
+template <class Level, class S>
 constexpr TextSupport<Level, S> support = {
     &pack<Level, TextSupport<Level, S>::M::rows, typename S::element, operand_t<S>>,
     &pack<Level, TextSupport<Level, S>::few_rows, typename S::element, operand_t<S>>,
     &pack<Level, TextSupport<Level, S>::M::columns, typename S::element, operand_t<S>>,
     &interleave<Level, TextSupport<Level, S>::lanes, typename S::element, operand_t<S>>,
+    interleave_groups<Level, S>(),
     &store_text_values<Level, row_t<S>>,
     &store_text_batch<Level, row_t<S>>,
     &read_row<Level, row_t<S>>,
@@ -123,12 +133,32 @@ namespace rigel::backends::host {
 
 namespace {
 
+// Calls use(arguments) with what a kernel gets. Views of hyperparameters are read now: hosts' spaces run one call after the other.
+template <class S, class Use>
+void with_arguments(const Kernel<Contraction>& kernel, const Contraction& p, const Use& use) {
+  auto arguments = detail::arguments_of<S, TextFinish>(p);
+  arguments.finish.result = static_cast<const State*>(kernel.state.get())->result;
+  const auto& values = *static_cast<const detail::TextValues*>(p.semiring_object);
+  std::vector<std::byte> objects;
+  if (!values.views.empty()) {
+    objects = values.read(sizeof(S), p.first.batch, p.batch);
+    arguments.semirings = reinterpret_cast<const S*>(objects.data());
+    arguments.shares_semiring = !values.differ();
+  }
+  use(arguments);
+}
+
+Status supports(const Kernel<Contraction>&, const Contraction& p) {
+  if (p.c.type == Scalar::other) return {Decline::result, "C's element type is not one of Rigel's scalars"};
+  return {};
+}
+
 template <class Level, class S>
 Kernel<Contraction> kernel_of(const detail::TextFacts& facts, const detail::TextCode& code) {
   using L = Lanewise<Level, S>;
   using M = microkernel_for<Level, S>;
   const auto work = [&](std::size_t i) { return reinterpret_cast<Work>(code.functions[i]); };
-  const double pairs = pairs_of<Level, S>() / (facts.calls_functions ? 4 : 1);
+  const double pairs = pairs_of<Level, S>() / (facts.calls_functions && !is_transcendental<S> ? 4 : 1);
   const Geometry geometry{M::rows,
                           M::columns,
                           L::lanes,
@@ -150,10 +180,7 @@ Kernel<Contraction> kernel_of(const detail::TextFacts& facts, const detail::Text
   k.info.accuracy = detail::chain_accuracy<S>();
   k.info.accumulates = can_accumulate<S>;
   k.state = std::make_shared<const State>(State{{{work(0), work(1), nullptr}, geometry}, facts.info->result, code.code});
-  k.supports = [](const Kernel<Contraction>&, const Contraction& p) -> Status {
-    if (p.c.type == Scalar::other) return {Decline::result, "C's element type is not one of Rigel's scalars"};
-    return {};
-  };
+  k.supports = supports;
   k.cost = [](const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
     const auto [way, seconds] = way_of(p, loop_of(kernel).geometry, false);
     plan.keep(way);
@@ -163,20 +190,33 @@ Kernel<Contraction> kernel_of(const detail::TextFacts& facts, const detail::Text
     return {.bytes = grid_of(plan.get<Way>(), p, loop_of(kernel).geometry).workspace()};
   };
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace& workspace) {
-    auto arguments = detail::arguments_of<S, TextFinish>(p);
-    arguments.finish.result = static_cast<const State*>(kernel.state.get())->result;
-    // Views of hyperparameters are read now: hosts' spaces run one call after the other.
-    const auto& values = *static_cast<const detail::TextValues*>(p.semiring_object);
-    std::vector<std::byte> objects;
-    if (!values.views.empty()) {
-      objects = values.read(sizeof(S), p.first.batch, p.batch);
-      arguments.semirings = reinterpret_cast<const S*>(objects.data());
-      arguments.shares_semiring = !values.differ();
-    }
-    const Loop& loop = loop_of(kernel);
-    const Way way = plan.get<Way>();
-    launch(p.execution, detail::label_of(kernel.info), loop.work[static_cast<std::size_t>(way)], &arguments,
-           grid_of(way, p, loop.geometry), workspace.data);
+    with_arguments<S>(kernel, p, [&](const auto& arguments) {
+      const Loop& loop = loop_of(kernel);
+      const Way way = plan.get<Way>();
+      launch(p.execution, detail::label_of(kernel.info), loop.work[static_cast<std::size_t>(way)], &arguments,
+             grid_of(way, p, loop.geometry), workspace.data);
+    });
+  };
+  return k;
+}
+
+// The kernel of text_reference.hpp, which runs on the thread of the call.
+template <class S>
+Kernel<Contraction> reference_of(const detail::TextFacts& facts, const detail::TextCode& code) {
+  using Compute = void (*)(const void*);
+  Kernel<Contraction> k;
+  k.info = detail::make_info("reference", {}, {}, detail::bits_of(detail::compiled_host_spaces{}), *facts.info);
+  k.info.promises = Promise::repeatable | Promise::batch_invariant | Promise::reference_bits;
+  k.info.bit_class = "reference";
+  k.info.accumulates = can_accumulate<S>;
+  k.state =
+      std::make_shared<const State>(State{{}, facts.info->result, code.code, reinterpret_cast<Compute>(code.functions[0])});
+  k.supports = supports;
+  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan&) { return detail::host_seconds(p, 1e7); };
+  k.workspace = [](const Kernel<Contraction>&, const Contraction&, const Plan&) -> WorkspaceSize { return {}; };
+  k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
+    with_arguments<S>(kernel, p,
+                      [&](const auto& arguments) { static_cast<const State*>(kernel.state.get())->reference(&arguments); });
   };
   return k;
 }
@@ -185,33 +225,32 @@ template <class Level, class E>
 detail::TextLoops loops_of(TextForm form) {
   using A = accumulator_for<E>;
   using Plain = text_semiring_t<Level, E, TextForm::plain>;
-  const auto loops = [&]<TextForm own>(std::array<const char*, 2> roots) -> detail::TextLoops {
-    constexpr int lanes = Level::vector_bytes / static_cast<int>(sizeof(A));
+  const auto loops = [&]<TextForm own>(const char* blocks, const char* batches, const char* reference) -> detail::TextLoops {
+    using S = text_semiring_t<Level, E, own>;
+    constexpr int lanes = (own == TextForm::grouped ? 4 : 1) * Level::vector_bytes / static_cast<int>(sizeof(A));
     // The table and the layout are those of each form.
-    return {Level::name,
-            lanes,
-            roots,
-            &support<Level, Plain>,
-            text_layout<Level, Plain>,
-            &kernel_of<Level, text_semiring_t<Level, E, own>>};
+    return {Level::name,          lanes,     {blocks, batches}, &support<Level, Plain>, text_layout<Level, Plain>,
+            &kernel_of<Level, S>, reference, &reference_of<S>};
   };
+#define RIGEL_LOOPS(form, prefix) \
+  loops.template operator()<TextForm::form>(prefix "_blocks", prefix "_batches", prefix "_reference")
   switch (form) {
-    case TextForm::result:
-      return loops.template operator()<TextForm::result>({"rigel_text_result_blocks", "rigel_text_result_batches"});
-    case TextForm::indexed:
-      return loops.template operator()<TextForm::indexed>({"rigel_text_indexed_blocks", "rigel_text_indexed_batches"});
-    case TextForm::two_fields:
-      return loops.template operator()<TextForm::two_fields>({"rigel_text_fields_2_blocks", "rigel_text_fields_2_batches"});
-    case TextForm::three_fields:
-      return loops.template operator()<TextForm::three_fields>(
-          {"rigel_text_fields_3_blocks", "rigel_text_fields_3_batches"});
-    case TextForm::four_fields:
-      return loops.template operator()<TextForm::four_fields>({"rigel_text_fields_4_blocks", "rigel_text_fields_4_batches"});
-    default:
-      if (form == TextForm::ordered && std::is_floating_point_v<A>)
-        return loops.template operator()<TextForm::plain>({"rigel_text_ordered_blocks", "rigel_text_ordered_batches"});
-      return loops.template operator()<TextForm::plain>({"rigel_text_blocks", "rigel_text_batches"});
+    case TextForm::grouped:
+      if constexpr (std::is_floating_point_v<A>)
+        return RIGEL_LOOPS(grouped, "rigel_text_grouped");
+      else
+        return RIGEL_LOOPS(result, "rigel_text_result");
+    case TextForm::result: return RIGEL_LOOPS(result, "rigel_text_result");
+    case TextForm::indexed: return RIGEL_LOOPS(indexed, "rigel_text_indexed");
+    case TextForm::two_fields: return RIGEL_LOOPS(two_fields, "rigel_text_fields_2");
+    case TextForm::three_fields: return RIGEL_LOOPS(three_fields, "rigel_text_fields_3");
+    case TextForm::four_fields: return RIGEL_LOOPS(four_fields, "rigel_text_fields_4");
+    case TextForm::ordered:
+      if constexpr (std::is_floating_point_v<A>) return RIGEL_LOOPS(plain, "rigel_text_ordered");
+      [[fallthrough]];
+    default: return RIGEL_LOOPS(plain, "rigel_text");
   }
+#undef RIGEL_LOOPS
 }
 
 template <class Level>

@@ -37,6 +37,29 @@ struct TextSemiring : scalar_semiring<Element, Accumulator> {
     requires(form == TextForm::ordered);
 };
 
+/// The same for texts that call functions. Vectors may have any number of registers; the text computes four at a time, which are as many
+/// chains of dependent instructions.
+template <class Level, class Element, class Accumulator>
+struct TextGroupedSemiring : scalar_semiring<Element, Accumulator> {
+  using self = TextGroupedSemiring;
+  static constexpr const char* name = "text";
+  static constexpr bool transcendental = true;
+  using Block = vector<Accumulator, 4 * Level::vector_bytes / static_cast<int>(sizeof(Accumulator))>;
+  Accumulator parameters[most_text_parameters];
+
+  RIGEL_MEMBER static Accumulator identity();
+  RIGEL_MEMBER Accumulator multiply(Accumulator a, Accumulator b) const;
+  RIGEL_MEMBER Accumulator add(Accumulator x, Accumulator y) const;
+  template <class X>
+  RIGEL_MEMBER X step(X x, X a, X b) const;
+  template <class X>
+  RIGEL_MEMBER X step_by_short_powers(X x, X a, X b) const;
+  template <class X>
+  RIGEL_MEMBER X result(X x) const;
+  /// Whether all exponents of its powers have a short_power().
+  RIGEL_MEMBER bool has_short_powers() const;
+};
+
 /// Fields of an accumulator, or of those of a row: numbers of the operand's size. Of what type they are only the text knows.
 template <class T, int fields>
 struct TextFields {
@@ -86,7 +109,9 @@ struct TextFieldsSemiring : text_accumulator<Operand, fields> {
 template <class Level, class Element, TextForm form>
 constexpr auto text_semiring() {
   using A = accumulator_for<Element>;
-  if constexpr (form == TextForm::indexed)
+  if constexpr (form == TextForm::grouped)
+    return std::type_identity<TextGroupedSemiring<Level, Element, A>>{};
+  else if constexpr (form == TextForm::indexed)
     return std::type_identity<TextFieldsSemiring<Level, Element, A, 1>>{};
   else if constexpr (form == TextForm::two_fields)
     return std::type_identity<TextFieldsSemiring<Level, Element, A, 2>>{};
@@ -128,11 +153,13 @@ struct TextSupport {
   using Value = row_t<S>;
   using M = microkernel_for<Level, S>;
   static constexpr int lanes = Lanewise<Level, S>::lanes;
-  static constexpr int few_rows = Level::registers == 32 ? 4 : 2;  // of accumulators with several fields
+  static constexpr int few_rows = Level::registers == 32 ? 4 : 2;  // of accumulators with several fields, and of groups
   void (*pack_rows)(const From*, std::int64_t, std::int64_t, int, int, To*);
   void (*pack_few_rows)(const From*, std::int64_t, std::int64_t, int, int, To*);
   void (*pack_columns)(const From*, std::int64_t, std::int64_t, int, int, To*);
   void (*interleave)(const From*, std::int64_t, int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, To*);
+  void (*interleave_groups)(const From*, std::int64_t, int, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                            To*);  // null for integers
   void (*store_values)(const TextFinish&, Value*, int, void*, const Place&);
   void (*store_batch)(const TextFinish&, Value*, Value*, void*, const BatchOutputs&);
   void (*read_row)(Scalar, const void*, Value*, int, const Place&);

@@ -22,6 +22,7 @@ namespace detail {
 struct EpilogueCall;
 /// Puts a semiring into a problem whose operands are set. Throws Error(invalid_argument) if their types are not those of the semiring.
 void set_semiring(Contraction& p, const Semiring& semiring);
+Verification verify(const Semiring& semiring, unsigned seed);
 /// A view as a hyperparameter.
 template <class View>
 rigel::detail::TextView text_view(const View& view) {
@@ -131,6 +132,7 @@ class Semiring {
 
  private:
   friend void detail::set_semiring(Contraction&, const Semiring&);
+  friend Verification detail::verify(const Semiring&, unsigned);
   void set_view(std::string_view name, Scalar type, rigel::detail::TextView view);
   std::shared_ptr<Program> program_;
   rigel::detail::TextValues values_;  // numbers of the accumulator's type
@@ -193,7 +195,7 @@ namespace detail {
 /// An epilogue of a call: what kernels call, and the values of its hyperparameters at that time.
 struct EpilogueCall {
   /// Throws Error(invalid_argument) unless it takes numbers of type `argument` to elements of C.
-  EpilogueCall(const Epilogue& epilogue, Space space, Scalar argument, const Operand& c);
+  EpilogueCall(const Epilogue& epilogue, Space space, Scalar argument, const Operand& c, const char* function);
   rigel::detail::TextEpilogue text;
   std::vector<std::byte> parameters;
 };
@@ -217,11 +219,16 @@ using made_of_t = std::conditional_t<rigel::detail::scalar_of_written<T> == Scal
                                          rigel::detail::scalar_of_written<T> == Scalar::bf16,
                                      std::conditional_t<std::is_same_v<V, double>, double, float>, T>;
 
+/// What messages call a function and its operands.
+struct Names {
+  const char *function = "contract", *a = "A", *b = "B", *c = "C";
+};
+
 /// The problem of a call with a semiring from text. It points to all arguments, which outlive it. Without an `epilogue`, the caller sets
 /// one from text.
 template <class Exec, class A, class B, class C>
 Contraction contraction_of(const Exec& exec, const Semiring& semiring, const A& a, const B& b, const C& c,
-                           const epilogue::Program* epilogue, const ContractOptions& options) {
+                           const epilogue::Program* epilogue, const ContractOptions& options, const Names& names = {}) {
   namespace own = rigel::detail;
   using CView = own::view_t<C>;
   static_assert(Kokkos::is_execution_space_v<Exec>, "contract: the first argument is a Kokkos execution space instance");
@@ -231,14 +238,15 @@ Contraction contraction_of(const Exec& exec, const Semiring& semiring, const A& 
                     Kokkos::SpaceAccessibility<Exec, typename CView::memory_space>::accessible,
                 "contract: the execution space cannot access A, B or C");
   Contraction p;
+  p.function = names.function;
   p.execution = own::execution_of(exec);
   p.require = options.require;
   p.precision = options.precision;
   p.kernel = options.kernel;
   p.workspace = options.workspace;
-  p.a = own::operand_of(a, options.batch, "A");
-  p.b = own::operand_of(b, options.batch, "B");
-  p.c = own::operand_of(c, options.batch, "C");
+  p.a = own::operand_of(a, options.batch, names.a);
+  p.b = own::operand_of(b, options.batch, names.b);
+  p.c = own::operand_of(c, options.batch, names.c);
   p.c.type = own::scalar_of_written<typename CView::non_const_value_type>;
   p.batch = p.c.batches;
   p.m = p.c.rows;
@@ -255,9 +263,9 @@ Contraction contraction_of(const Exec& exec, const Semiring& semiring, const A& 
 /// Hands the problem of a call with an epilogue from text to `use`.
 template <class Exec, class A, class B, class C, class Use>
 auto with_problem(const Exec& exec, const Semiring& semiring, const A& a, const B& b, const C& c, const Epilogue& epilogue,
-                  const ContractOptions& options, const Use& use) {
-  Contraction p = contraction_of(exec, semiring, a, b, c, nullptr, options);
-  const EpilogueCall call(epilogue, p.execution.space, semiring.result(), p.c);
+                  const ContractOptions& options, const Use& use, const Names& names = {}) {
+  Contraction p = contraction_of(exec, semiring, a, b, c, nullptr, options, names);
+  const EpilogueCall call(epilogue, p.execution.space, semiring.result(), p.c, names.function);
   p.epilogue_object = &call.text;
   return use(p);
 }
@@ -275,7 +283,7 @@ auto with_functor(const Exec&, const C& c, const Epilogue& epilogue, Batch batch
                 "contract: an epilogue from text makes numbers of numbers");
   Operand operand = own::operand_of(c, batch, "C");
   operand.type = own::scalar_of_written<Value>;
-  const EpilogueCall call(epilogue, own::space_of<Exec>, scalar_of<V>, operand);
+  const EpilogueCall call(epilogue, own::space_of<Exec>, scalar_of<V>, operand, "contract");
   return use(EpilogueFunctor<V, made_of_t<V, Value>>{call.text});
 }
 
@@ -345,6 +353,13 @@ std::string explain(const Exec& exec, const SemiringOrView& semiring, const A& a
   return runtime::detail::with_functor<Exec, SemiringOrView>(exec, c, epilogue, options.batch, [&](const auto& functor) {
     return explain(exec, semiring, a, b, c, functor, options);
   });
+}
+
+/// Holds the kernel of a semiring from text to its promises, on the problems of verify() of registered kernels. Its results must have the bits
+/// of the same text computed output by output, from the operands as they lie in memory. The hyperparameters are those of the object. Throws
+/// as contract() does, and Error(invalid_argument) if a hyperparameter is a view of several numbers.
+inline Verification verify(const runtime::Semiring& semiring, unsigned seed = 1) {
+  return runtime::detail::verify(semiring, seed);
 }
 
 }  // namespace rigel

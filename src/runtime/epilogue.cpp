@@ -100,9 +100,10 @@ rigel::detail::TextEpilogue::Function Epilogue::function(Space space) const {
   return reinterpret_cast<rigel::detail::TextEpilogue::Function>(own.code.functions[0]);
 }
 
-detail::EpilogueCall::EpilogueCall(const Epilogue& epilogue, Space space, Scalar argument, const Operand& c) {
+detail::EpilogueCall::EpilogueCall(const Epilogue& epilogue, Space space, Scalar argument, const Operand& c,
+                                   const char* function) {
   const Epilogue::Program& own = *epilogue.program_;
-  const std::string begin = "contract: the epilogue '" + epilogue.name() + "' ";
+  const std::string begin = std::string(function) + ": the epilogue '" + epilogue.name() + "' ";
   if (argument != own.texts.argument)
     throw Error(Code::invalid_argument, begin + "takes numbers of type " + rigel::name(own.texts.argument) + ", expected " +
                                             rigel::name(argument) + ", that of the semiring's results");

@@ -92,12 +92,14 @@ struct Expression {
   std::string code;
   bool uniform = false;
   Token at;
+  bool is_known = false;  // a number or a hyperparameter, so that its C++ has a meaning outside of the text's functions
 };
 
 struct Variable {
   Type type;
   std::string code;
   bool uniform = false, assignable = false;
+  bool is_known = false;  // a hyperparameter
 };
 /// What the texts of a semiring or an epilogue are about.
 struct Subject {
@@ -304,7 +306,7 @@ class Expressions {
     const auto found = variables_.find(at.text);
     if (found == variables_.end()) refuse(at, "'" + at.text + "' is not known here, expected " + known());
     const Variable& variable = found->second;
-    return member({variable.type, variable.code, variable.uniform, at});
+    return member({variable.type, variable.code, variable.uniform, at, variable.is_known});
   }
 
   // ---- accumulators of several fields ----
@@ -384,7 +386,7 @@ class Expressions {
       refuse(at, "a whole number has at most 63 bits");
     const bool wide = value > static_cast<unsigned long long>(std::numeric_limits<int>::max());
     return {wide ? Type::i64 : Type::i32,
-            std::string(wide ? "(LV)(" : "(IV)(") + std::to_string(value) + (wide ? "l)" : ")"), true, at};
+            std::string(wide ? "(LV)(" : "(IV)(") + std::to_string(value) + (wide ? "l)" : ")"), true, at, true};
   }
 
   // A number without a suffix has the accumulator's type.
@@ -402,7 +404,7 @@ class Expressions {
     char written[64];
     const auto [last, error] = std::to_chars(written, written + sizeof written, value, std::chars_format::hex);
     return {type, std::string("(") + vector(type) + ")(0x" + std::string(written, last) + (type == Type::f32 ? "f)" : ")"),
-            true, at};
+            true, at, true};
   }
 
   Expression infinite(const Token& at) {
@@ -474,8 +476,12 @@ class Expressions {
     if (!is_floating(number_) || !p.uniform || type > number_) {
       return {type, mark(at) + "pow_of(" + converted(x, type).code + ", " + converted(p, type).code + ")", uniform, at};
     }
-    return {number_, mark(at) + "power_of(" + converted(x, number_).code + ", (" + converted(p, number_).code + ")[0])",
-            uniform, at};
+    const Expression exponent = converted(p, number_);
+    if (exponent.is_known)
+      counts_.exponents.push_back(exponent.code);
+    else
+      counts_.powers_vary = true;
+    return {number_, mark(at) + "power_of(" + converted(x, number_).code + ", (" + exponent.code + ")[0])", uniform, at};
   }
 
   // ---- types ----

@@ -7,6 +7,8 @@
 #include "parameters.hpp"
 #include "text.hpp"
 
+#include "../operations/verify.hpp"
+
 #include <rigel/config.hpp>
 #include <rigel/detail/text.hpp>
 
@@ -133,6 +135,7 @@ struct Semiring::Program {
   std::vector<Kernel<Contraction>> kernels;
 
   void compile();  // once
+  Work work(const rigel::detail::TextLoops& loops) const;
   Owner owner() const { return {semiring_owner, texts.name, texts.hyperparameters, accumulator}; }
 };
 
@@ -194,20 +197,23 @@ rigel::detail::TextLoops loops_for(const char* owner, const std::string& name, S
   return *loops;
 }
 
+Work Semiring::Program::work(const rigel::detail::TextLoops& loops) const {
+  return {semiring_owner,
+          texts.name,
+          source_of(parsed, accumulator, loops.lanes),
+          texts.element,
+          {{"multiply", &texts.multiply},
+           {"add", &texts.add},
+           {"identity", &texts.identity},
+           {"step", &texts.step},
+           {"result", &texts.result}}};
+}
+
 void Semiring::Program::compile() {
   const std::lock_guard lock(mutex);
   if (is_compiled) return;
   const rigel::detail::TextLoops loops = loops_for(semiring_owner, texts.name, texts.element, parsed.form);
-  const Work work{semiring_owner,
-                  texts.name,
-                  source_of(parsed, accumulator, loops.lanes),
-                  texts.element,
-                  {{"multiply", &texts.multiply},
-                   {"add", &texts.add},
-                   {"identity", &texts.identity},
-                   {"step", &texts.step},
-                   {"result", &texts.result}}};
-  kernels = {loops.kernel({&info, parsed.calls_functions}, code_of(work, loops))};
+  kernels = {loops.kernel({&info, parsed.calls_functions}, code_of(work(loops), loops))};
   is_compiled = true;
 }
 
@@ -305,9 +311,9 @@ std::string described(const Operand& operand) {
   return std::string(operand.argument) + (operand.label.empty() ? "" : " ('" + operand.label + "')");
 }
 
-void require_elements(const Semiring& semiring, const Operand& operand) {
+void require_elements(const char* function, const Semiring& semiring, const Operand& operand) {
   if (operand.type != semiring.element())
-    throw Error(Code::invalid_argument, "contract: " + described(operand) + " holds elements of type " +
+    throw Error(Code::invalid_argument, std::string(function) + ": " + described(operand) + " holds elements of type " +
                                             rigel::name(operand.type) + ", expected " + rigel::name(semiring.element()) +
                                             ", that of the semiring '" + semiring.name() + "'");
 }
@@ -319,11 +325,11 @@ bool is_floating(Scalar type) {
 }  // namespace
 
 void detail::set_semiring(Contraction& p, const Semiring& semiring) {
-  require_elements(semiring, p.a);
-  require_elements(semiring, p.b);
+  require_elements(p.function, semiring, p.a);
+  require_elements(p.function, semiring, p.b);
   if (p.program && is_floating(semiring.result()) && !is_floating(p.c.type) && p.c.type != Scalar::other)
-    throw Error(Code::invalid_argument, "contract: " + described(p.c) + " holds elements of type " + rigel::name(p.c.type) +
-                                            ", expected f16, bf16, f32 or f64 for results of type " +
+    throw Error(Code::invalid_argument, std::string(p.function) + ": " + described(p.c) + " holds elements of type " +
+                                            rigel::name(p.c.type) + ", expected f16, bf16, f32 or f64 for results of type " +
                                             rigel::name(semiring.result()) + ", those of the semiring '" + semiring.name() +
                                             "'");
   if (p.accumulate && semiring.accumulator() == Scalar::other)
@@ -339,6 +345,21 @@ void detail::set_semiring(Contraction& p, const Semiring& semiring) {
     p.semiring_stride = 1;
   }
   p.instantiated = semiring.kernels(p.execution.space);
+}
+
+Verification detail::verify(const Semiring& semiring, unsigned seed) {
+  const Semiring::Program& program = *semiring.program_;
+  if (semiring.values_.differ())
+    refuse("verify: '" + semiring.name() + "' has a view of several numbers as hyperparameter, expected one number for all");
+  SemiringInfo facts = program.info;
+  facts.sample = &semiring.values_;
+  Kernel<Contraction> kernel = semiring.kernels(rigel::detail::space_of<Kokkos::DefaultHostExecutionSpace>).front();
+  rigel::detail::TextLoops loops = loops_for(semiring_owner, semiring.name(), program.texts.element, program.parsed.form);
+  loops.roots = {loops.reference_root, loops.reference_root};
+  Kernel<Contraction> reference =
+      loops.reference({&facts, program.parsed.calls_functions}, code_of(program.work(loops), loops));
+  kernel.info.facts = reference.info.facts = &facts;
+  return engine::verify(kernel, seed, &reference);
 }
 
 Statistics statistics() { return {counters().compiled, counters().from_disk, counters().from_memory}; }

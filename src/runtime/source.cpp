@@ -79,7 +79,7 @@ const char* word(Type type) {
 }
 
 // What texts may use: A, the type of numbers, AV, a vector of them, and M, a mask of its lanes.
-std::string prelude(const Counts& counts, Scalar number, int lanes) {
+std::string prelude(const Counts& counts, Scalar number, int lanes, const std::string& block = "") {
   const bool is_floating = number == Scalar::f32 || number == Scalar::f64;
   const bool wide = number == Scalar::f64 || number == Scalar::i64;
   const Type type = is_floating ? (wide ? Type::f64 : Type::f32) : wide ? Type::i64 : Type::i32;
@@ -96,15 +96,11 @@ std::string prelude(const Counts& counts, Scalar number, int lanes) {
   s += std::string("typedef ") + (wide ? "LV" : "IV") + " M;\ntypedef " + vector(type) + " AV;\n";
   s += functions;
   if (is_floating)
-    s += R"(extern "C" {
-AV rigel_text_exp(AV x) noexcept;
-AV rigel_text_log(AV x) noexcept;
-AV rigel_text_power(AV x, A p) noexcept;
-}
-LONG AV exp_of(AV x) { return rigel_text_exp(x); }
-LONG AV log_of(AV x) { return rigel_text_log(x); }
-LONG AV power_of(AV x, A p) { return rigel_text_power(x, p); }
-)";
+    s += "extern \"C\" {\nAV rigel_text_exp" + block + "(AV x) noexcept;\nAV rigel_text_log" + block +
+         "(AV x) noexcept;\nAV rigel_text_power" + block +
+         "(AV x, A p) noexcept;\n}\nLONG AV exp_of(AV x) { return rigel_text_exp" + block +
+         "(x); }\nLONG AV log_of(AV x) { return rigel_text_log" + block +
+         "(x); }\nLONG AV power_of(AV x, A p) { return rigel_text_power" + block + "(x, p); }\n";
   return s;
 }
 
@@ -163,14 +159,69 @@ __attribute__((always_inline)) AV rigel_text_result_of(const AV* fields, const A
 
 }  // namespace
 
+namespace {
+
+// ⊗, ⊕ and the step of a number.
+std::string steps(const Parsed& parsed) {
+  return function("AV multiply(AV a, AV b, const A* parameters)", parsed.multiply) +
+         function("AV add(AV x, AV y, const A* parameters)", parsed.add) +
+         function(
+             "AV step(AV x, AV a, AV b, const A* parameters)",
+             parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, parameters), parameters);\n"} : parsed.step);
+}
+
+// The functions of a text that calls functions, for blocks of four vectors. The powers of some exponents have products and a root in their
+// place, as in rigel/backends/host/powers.hpp.
+std::string source_of_groups(const Parsed& parsed, const std::string& begin) {
+  std::string s = begin + steps(parsed);
+  s += function("AV identity()", parsed.identity);
+  s += function("AV result(AV x, const A* parameters)", parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
+  const bool has_short = !parsed.exponents.empty() && !parsed.powers_vary;
+  if (has_short)
+    s +=
+        R"(FN bool is_short(A p) { return p == A(0.5) || p == 1 || p == A(1.5) || p == 2 || p == A(2.5) || p == 3 || p == A(3.5) || p == 4; }
+namespace brief {
+FN AV power_of(AV d, A p) {
+  switch ((int)(2 * p)) {
+    case 1: return root(d);
+    case 2: return d;
+    case 3: return d * root(d);
+    case 4: return d * d;
+    case 5: return d * d * root(d);
+    case 6: return d * d * d;
+    case 7: return d * d * (d * root(d));
+    default: return d * d * (d * d);
+  }
+}
+)" + steps(parsed) +
+        "}\n";
+  std::string exponents = has_short ? "true" : "false";
+  for (std::size_t i = 0; has_short && i < parsed.exponents.size(); ++i)
+    exponents += " && is_short((" + parsed.exponents[i] + ")[0])";
+  s += std::string("extern \"C\" {\n") + support;
+  s += R"(__attribute__((always_inline)) A rigel_text_identity() noexcept { return identity()[0]; }
+__attribute__((always_inline)) void rigel_text_step_block(AV* x, const AV* a, const AV* b, const A* parameters) noexcept {
+  *x = step(*x, *a, *b, parameters);
+}
+__attribute__((always_inline)) void rigel_text_result_block(AV* x, const A* parameters) noexcept {
+  *x = result(*x, parameters);
+}
+__attribute__((always_inline)) bool rigel_text_has_short_powers(const A* parameters) noexcept { return )" +
+       exponents + R"(; }
+__attribute__((always_inline)) void rigel_text_short_step_block(AV* x, const AV* a, const AV* b, const A* parameters) noexcept {
+)";
+  return s + (has_short ? "  *x = brief::step(*x, *a, *b, parameters);\n}\n}\n" : "}\n}\n");
+}
+
+}  // namespace
+
 std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
+  if (parsed.form == rigel::detail::TextForm::grouped)
+    return source_of_groups(parsed, prelude(parsed, accumulator, lanes, "_block"));
   std::string s = prelude(parsed, accumulator, lanes);
   if (parsed.reads_k || !parsed.fields.empty()) return source_of_fields(parsed, s);
-  s += function("AV multiply(AV a, AV b, const A* parameters)", parsed.multiply);
-  s += function("AV add(AV x, AV y, const A* parameters)", parsed.add);
+  s += steps(parsed);
   s += function("AV identity()", parsed.identity);
-  s += function("AV step(AV x, AV a, AV b, const A* parameters)",
-                parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, parameters), parameters);\n"} : parsed.step);
   s += function("AV result(AV x, const A* parameters)", parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
   s += std::string("extern \"C\" {\n") + support;
   s += "__attribute__((always_inline)) A rigel_text_identity() noexcept { return identity()[0]; }\n";

@@ -261,7 +261,7 @@ namespace {
 void declare(Parser& parser, const std::vector<Hyperparameter>& hyperparameters, Type type) {
   for (std::size_t i = 0; i < hyperparameters.size(); ++i)
     parser.declare(hyperparameters[i].name,
-                   {type, std::string("(") + vector(type) + ")(parameters[" + std::to_string(i) + "])", true, false});
+                   {type, std::string("(") + vector(type) + ")(parameters[" + std::to_string(i) + "])", true, false, true});
 }
 
 // Integers of 64 bits that are the same in all lanes, or differ.
@@ -313,6 +313,8 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
     parsed.form = of_fields[parsed.fields.size() - 1];
   else if (parsed.reads_k)
     parsed.form = TextForm::indexed;
+  else if (parsed.calls_functions && is_floating(number))
+    parsed.form = TextForm::grouped;
   else if (!texts.result.empty())
     parsed.form = TextForm::result;
   else if ((is_minimum || is_maximum) && texts.step.empty() && single.contains(multiply))

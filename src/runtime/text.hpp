@@ -37,6 +37,9 @@ struct Body {
 struct Counts {
   // Whether exponentials, logarithms, powers or other functions are called whose last bits differ between platforms.
   bool calls_functions = false;
+  // The exponents of Rigel's powers, as C++; and whether there are others, which the text computes.
+  std::vector<std::string> exponents;
+  bool powers_vary = false;
   int long_operations = 0;  // operations of dozens of instructions: those functions, divisions and conversions to integers
 };
 

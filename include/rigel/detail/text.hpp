@@ -22,6 +22,7 @@ enum class TextForm {
   plain,
   result,   // C receives what the text's result makes of accumulators
   ordered,  // ⊕ is a minimum or maximum, and ⊗ of finite numbers is not NaN: the shorter forms of rigel/detail/ordered.hpp
+  grouped,  // the text calls functions of dozens of instructions: the loops of rigel/backends/host/grouped.hpp, of floating-point numbers
   indexed,  // the text reads k
   two_fields,
   three_fields,
@@ -48,6 +49,9 @@ struct TextLoops {
   const void* support;               // what the variable rigel_text_support points to once the code is loaded
   std::uint64_t layout;              // what the constant rigel_text_layout of the code must be
   Kernel<Contraction> (*kernel)(const TextFacts&, const TextCode&);
+  // What verify() holds it to: the root, which is both of the code's functions, and the kernel.
+  const char* reference_root;
+  Kernel<Contraction> (*reference)(const TextFacts&, const TextCode&);
 };
 
 /// A hyperparameter in memory: `count` numbers, one for each matrix of a batch, or one for all.
