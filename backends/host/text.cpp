@@ -66,7 +66,7 @@ void store_text_values(const TextFinish& finish, Value* v, int count, void* c, c
   const detail::TextPlace place = at.transposed ? detail::TextPlace{column, row, 1, 0, at.batch + finish.first_batch}
                                                 : detail::TextPlace{row, column, 0, 1, at.batch + finish.first_batch};
   alignas(8) std::byte made[most_values * sizeof(double)];
-  e.function(v, count, made, place, e.parameters + at.batch * e.stride);
+  e.function(v, count, made, place, e.parameters + place.batch * e.stride);
   store_as<Level>(e.result, finish, made, count, c, at);
 }
 

@@ -224,30 +224,21 @@ struct Names {
   const char *function = "contract", *a = "A", *b = "B", *c = "C";
 };
 
-/// The problem of a call with a semiring from text. It points to all arguments, which outlive it. Without an `epilogue`, the caller sets
-/// one from text.
-template <class Exec, class A, class B, class C>
-Contraction contraction_of(const Exec& exec, const Semiring& semiring, const A& a, const B& b, const C& c,
-                           const epilogue::Program* epilogue, const ContractOptions& options, const Names& names = {}) {
-  namespace own = rigel::detail;
-  using CView = own::view_t<C>;
-  static_assert(Kokkos::is_execution_space_v<Exec>, "contract: the first argument is a Kokkos execution space instance");
-  static_assert(!std::is_const_v<typename CView::value_type>, "contract: C is written, its elements cannot be const");
-  static_assert(Kokkos::SpaceAccessibility<Exec, typename own::view_t<A>::memory_space>::accessible &&
-                    Kokkos::SpaceAccessibility<Exec, typename own::view_t<B>::memory_space>::accessible &&
-                    Kokkos::SpaceAccessibility<Exec, typename CView::memory_space>::accessible,
-                "contract: the execution space cannot access A, B or C");
+/// The problem of a call with a semiring from text, on operands. It points to all arguments, which outlive it. Without an `epilogue`, the
+/// caller sets one from text.
+template <class Exec>
+Contraction contraction_on(const Exec& exec, const Semiring& semiring, Operand a, Operand b, Operand c,
+                           const epilogue::Program* epilogue, const ContractOptions& options, const char* function) {
   Contraction p;
-  p.function = names.function;
-  p.execution = own::execution_of(exec);
+  p.function = function;
+  p.execution = rigel::detail::execution_of(exec);
   p.require = options.require;
   p.precision = options.precision;
   p.kernel = options.kernel;
   p.workspace = options.workspace;
-  p.a = own::operand_of(a, options.batch, names.a);
-  p.b = own::operand_of(b, options.batch, names.b);
-  p.c = own::operand_of(c, options.batch, names.c);
-  p.c.type = own::scalar_of_written<typename CView::non_const_value_type>;
+  p.a = std::move(a);
+  p.b = std::move(b);
+  p.c = std::move(c);
   p.batch = p.c.batches;
   p.m = p.c.rows;
   p.n = p.c.columns;
@@ -258,6 +249,28 @@ Contraction contraction_of(const Exec& exec, const Semiring& semiring, const A& 
   p.epilogue_object = epilogue;
   set_semiring(p, semiring);
   return p;
+}
+
+/// The compile-time checks of operands, and those that are read as Operands.
+template <class Exec, class View>
+Operand read_operand(const View& view, Batch batch, const char* name) {
+  static_assert(Kokkos::is_execution_space_v<Exec>, "contract: the first argument is a Kokkos execution space instance");
+  static_assert(Kokkos::SpaceAccessibility<Exec, typename rigel::detail::view_t<View>::memory_space>::accessible,
+                "contract: the execution space cannot access A, B or C");
+  return rigel::detail::operand_of(view, batch, name);
+}
+
+/// The same on views.
+template <class Exec, class A, class B, class C>
+Contraction contraction_of(const Exec& exec, const Semiring& semiring, const A& a, const B& b, const C& c,
+                           const epilogue::Program* epilogue, const ContractOptions& options, const Names& names = {}) {
+  using CView = rigel::detail::view_t<C>;
+  static_assert(!std::is_const_v<typename CView::value_type>, "contract: C is written, its elements cannot be const");
+  Operand written = read_operand<Exec>(c, options.batch, names.c);
+  written.type = rigel::detail::scalar_of_written<typename CView::non_const_value_type>;
+  return contraction_on(exec, semiring, read_operand<Exec>(a, options.batch, names.a),
+                        read_operand<Exec>(b, options.batch, names.b), std::move(written), epilogue, options,
+                        names.function);
 }
 
 /// Hands the problem of a call with an epilogue from text to `use`.
