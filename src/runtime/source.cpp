@@ -112,20 +112,23 @@ std::string function(const std::string& head, const Body& body) {
 // The variable that points to what the loops call in the library.
 constexpr const char* support = "extern const void* rigel_text_support;\nconst void* rigel_text_support = nullptr;\n";
 
-// The accumulator X of several fields, or a number's vector, and how it lies in memory.
+// The accumulator X of several fields, or a number's vector, and how it passes from the loops and to them.
 std::string accumulator_of(const std::vector<TypedField>& fields) {
+  const std::string count = std::to_string(fields.empty() ? 1 : fields.size());
+  const std::string passed = "enum { F = " + count + " };\nstruct Fields { AV field[F]; };\n";
   if (fields.empty())
-    return "typedef AV X;\nFN X got(const AV* from) { return from[0]; }\nFN void put(AV* to, X x) { to[0] = x; }\n";
+    return passed +
+           "typedef AV X;\nFN X got(Fields from) { return from.field[0]; }\nFN Fields put(X x) { return Fields{{x}}; }\n";
   std::string members, selected, got, put;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    const std::string own = "f" + std::to_string(i), at = std::to_string(i), type = vector(fields[i].type);
+    const std::string own = "f" + std::to_string(i), comma = i ? ", " : "", type = vector(fields[i].type);
     members += type + " " + own + "; ";
-    selected += std::string(i ? ", " : "") + "select(c, x." + own + ", y." + own + ")";
-    got += std::string(i ? ", " : "") + "__builtin_bit_cast(" + type + ", from[" + at + "])";
-    put += " to[" + at + "] = __builtin_bit_cast(AV, x." + own + ");";
+    selected += comma + "select(c, x." + own + ", y." + own + ")";
+    got += comma + "__builtin_bit_cast(" + type + ", from.field[" + std::to_string(i) + "])";
+    put += comma + "__builtin_bit_cast(AV, x." + own + ")";
   }
-  return "struct X { " + members + "};\nFN X select(M c, X x, X y) { return X{" + selected +
-         "}; }\nFN X got(const AV* from) { return X{" + got + "}; }\nFN void put(AV* to, X x) {" + put + " }\n";
+  return passed + "struct X { " + members + "};\nFN X select(M c, X x, X y) { return X{" + selected +
+         "}; }\nFN X got(Fields from) { return X{" + got + "}; }\nFN Fields put(X x) { return Fields{{" + put + "}}; }\n";
 }
 
 // The functions of a text that reads k or whose accumulator has several fields.
@@ -140,21 +143,18 @@ std::string source_of_fields(const Parsed& parsed, const std::string& begin) {
       parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, k, parameters), parameters);\n"} : parsed.step);
   s += function(row + " result(X x, const A* parameters)",
                 parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
-  s += "enum { F = " + std::to_string(parsed.fields.empty() ? 1 : parsed.fields.size()) + " };\nextern \"C\" {\n";
-  s += support;
-  return s + R"(__attribute__((always_inline)) void rigel_text_first(A* fields) noexcept {
-  AV all[F];
-  put(all, identity());
-  for (int i = 0; i < F; ++i) fields[i] = all[i][0];
-}
-__attribute__((always_inline)) void rigel_text_fold(AV* fields, AV a, AV b, long k, const A* parameters) noexcept {
-  put(fields, step(got(fields), a, b, k, parameters));
-}
-__attribute__((always_inline)) AV rigel_text_result_of(const AV* fields, const A* parameters) noexcept {
-  return __builtin_bit_cast(AV, result(got(fields), parameters));
-}
+  const std::string count = std::to_string(parsed.fields.empty() ? 1 : parsed.fields.size());
+  s += std::string("extern \"C\" {\n") + support;
+  s += R"(__attribute__((always_inline)) void rigel_text_first(A* fields) noexcept {
+  const Fields all = put(identity());
+  for (int i = 0; i < F; ++i) fields[i] = all.field[i][0];
 }
 )";
+  s += "__attribute__((always_inline, regcall)) Fields rigel_text_fold_" + count +
+       "(Fields x, AV a, AV b, long k, const A* parameters) noexcept {\n  return put(step(got(x), a, b, k, "
+       "parameters));\n}\n";
+  return s + "__attribute__((always_inline, regcall)) AV rigel_text_result_of_" + count +
+         "(Fields x, const A* parameters) noexcept {\n  return __builtin_bit_cast(AV, result(got(x), parameters));\n}\n}\n";
 }
 
 }  // namespace
