@@ -37,10 +37,10 @@ template <class X, class Y>
 RIGEL_FUNCTION common<X, Y> select(bool condition, X x, Y y) {
   return condition ? common<X, Y>(x) : common<X, Y>(y);
 }
-#define RIGEL_UNARY(name)           \
-  template <std::floating_point X>  \
-  RIGEL_FUNCTION X name(X x) {      \
-    return std::name(x);            \
+#define RIGEL_UNARY(name)          \
+  template <std::floating_point X> \
+  RIGEL_FUNCTION X name(X x) {     \
+    return std::name(x);           \
   }
 RIGEL_UNARY(sqrt)
 RIGEL_UNARY(floor)
@@ -122,25 +122,24 @@ constexpr bool has_plain_reals(std::string_view text) {
 #define RIGEL_TEXT_3(...) RIGEL_TEXT_4(RIGEL_TEXT_4(RIGEL_TEXT_4(__VA_ARGS__)))
 #define RIGEL_TEXT_2(...) RIGEL_TEXT_3(RIGEL_TEXT_3(RIGEL_TEXT_3(__VA_ARGS__)))
 #define RIGEL_TEXT_EACH(macro, ...) __VA_OPT__(RIGEL_TEXT_2(RIGEL_TEXT_ONE(macro, __VA_ARGS__)))
-#define RIGEL_TEXT_ONE(macro, first, ...) \
-  macro first __VA_OPT__(RIGEL_TEXT_NEXT RIGEL_TEXT_PARENTHESES(macro, __VA_ARGS__))
+#define RIGEL_TEXT_ONE(macro, first, ...) macro first __VA_OPT__(RIGEL_TEXT_NEXT RIGEL_TEXT_PARENTHESES(macro, __VA_ARGS__))
 #define RIGEL_TEXT_NEXT() RIGEL_TEXT_ONE
 #define RIGEL_TEXT_MEMBER(name, value) accumulator name = value;
 #define RIGEL_TEXT_PARAMETER(name, value) {#name, static_cast<double>(value)},
 #define RIGEL_TEXT_SET(name, value) semiring.set(#name, static_cast<double>(name));
 
 // The names of texts in a function's body.
-#define RIGEL_TEXT_LANGUAGE                                                                                               \
-  using ::rigel::runtime::language::abs, ::rigel::runtime::language::min, ::rigel::runtime::language::max,                \
-      ::rigel::runtime::language::fma, ::rigel::runtime::language::select, ::rigel::runtime::language::sqrt,              \
-      ::rigel::runtime::language::rsqrt, ::rigel::runtime::language::floor, ::rigel::runtime::language::ceil,             \
-      ::rigel::runtime::language::trunc, ::rigel::runtime::language::copysign, ::rigel::runtime::language::exp,           \
-      ::rigel::runtime::language::exp2, ::rigel::runtime::language::expm1, ::rigel::runtime::language::log,               \
-      ::rigel::runtime::language::log2, ::rigel::runtime::language::log1p, ::rigel::runtime::language::sin,               \
-      ::rigel::runtime::language::cos, ::rigel::runtime::language::tanh, ::rigel::runtime::language::pow,                 \
-      ::rigel::runtime::language::power, ::rigel::runtime::language::isnan, ::rigel::runtime::language::isinf,            \
-      ::rigel::runtime::language::isfinite;                                                                               \
-  namespace fast = ::rigel::runtime::language::fast;                                                                      \
+#define RIGEL_TEXT_LANGUAGE                                                                                     \
+  using ::rigel::runtime::language::abs, ::rigel::runtime::language::min, ::rigel::runtime::language::max,      \
+      ::rigel::runtime::language::fma, ::rigel::runtime::language::select, ::rigel::runtime::language::sqrt,    \
+      ::rigel::runtime::language::rsqrt, ::rigel::runtime::language::floor, ::rigel::runtime::language::ceil,   \
+      ::rigel::runtime::language::trunc, ::rigel::runtime::language::copysign, ::rigel::runtime::language::exp, \
+      ::rigel::runtime::language::exp2, ::rigel::runtime::language::expm1, ::rigel::runtime::language::log,     \
+      ::rigel::runtime::language::log2, ::rigel::runtime::language::log1p, ::rigel::runtime::language::sin,     \
+      ::rigel::runtime::language::cos, ::rigel::runtime::language::tanh, ::rigel::runtime::language::pow,       \
+      ::rigel::runtime::language::power, ::rigel::runtime::language::isnan, ::rigel::runtime::language::isinf,  \
+      ::rigel::runtime::language::isfinite;                                                                     \
+  namespace fast = ::rigel::runtime::language::fast;                                                            \
   [[maybe_unused]] constexpr accumulator infinity = ::rigel::infinity<accumulator>();
 
 /// A semiring whose bodies are compiled where this stands, and are text as well:
@@ -158,41 +157,38 @@ constexpr bool has_plain_reals(std::string_view text) {
 /// Bodies are statements of the language of docs/runtime.md that end with `return`, in parentheses. Where the accumulator is a float, numbers
 /// with a point or an exponent have the suffix f, so that both take them for floats. Both give the same bits but for what the language defines
 /// and C++ does not (overflows of integers, divisions by 0), for exponentials, powers and the like, and if the compiler fuses operations.
-#define RIGEL_SEMIRING(Name, Element, Multiply, Add, Identity, ...)                                                       \
-  struct Name {                                                                                                           \
-    using self = Name;                                                                                                    \
-    using element = Element;                                                                                              \
-    using accumulator = ::rigel::accumulator_for<element>;                                                                \
-    using operand = accumulator;                                                                                          \
-    RIGEL_TEXT_EACH(RIGEL_TEXT_MEMBER __VA_OPT__(, ) __VA_ARGS__)                                                         \
-    RIGEL_MEMBER static accumulator identity() {                                                                          \
-      RIGEL_TEXT_LANGUAGE                                                                                                 \
-      return static_cast<accumulator>(RIGEL_TEXT_BARE Identity);                                                          \
-    }                                                                                                                     \
-    RIGEL_MEMBER accumulator multiply(accumulator a, accumulator b) const {                                               \
-      RIGEL_TEXT_LANGUAGE RIGEL_TEXT_BARE Multiply                                                                        \
-    }                                                                                                                     \
-    RIGEL_MEMBER accumulator add(accumulator x, accumulator y) const {                                                    \
-      RIGEL_TEXT_LANGUAGE RIGEL_TEXT_BARE Add                                                                             \
-    }                                                                                                                     \
-    static ::rigel::runtime::Texts texts() {                                                                              \
-      static_assert(!std::is_same_v<accumulator, float> ||                                                                \
-                        !::rigel::runtime::language::has_plain_reals(RIGEL_TEXT_STRING Multiply ";"                       \
-                                                                     RIGEL_TEXT_STRING Add ";"                            \
-                                                                     RIGEL_TEXT_STRING Identity),                         \
-                    "RIGEL_SEMIRING: a number such as 0.1 is a double to C++ and a float to the text: write 0.1f");       \
-      ::rigel::runtime::Texts all;                                                                                        \
-      all.name = #Name;                                                                                                   \
-      all.element = ::rigel::scalar_of<element>;                                                                          \
-      all.multiply = RIGEL_TEXT_STRING Multiply;                                                                          \
-      all.add = RIGEL_TEXT_STRING Add;                                                                                    \
-      all.identity = RIGEL_TEXT_STRING Identity;                                                                          \
-      all.hyperparameters = {RIGEL_TEXT_EACH(RIGEL_TEXT_PARAMETER __VA_OPT__(, ) __VA_ARGS__)};                           \
-      return all;                                                                                                         \
-    }                                                                                                                     \
-    ::rigel::runtime::Semiring semiring() const {                                                                         \
-      ::rigel::runtime::Semiring semiring(texts());                                                                       \
-      RIGEL_TEXT_EACH(RIGEL_TEXT_SET __VA_OPT__(, ) __VA_ARGS__)                                                          \
-      return semiring;                                                                                                    \
-    }                                                                                                                     \
+#define RIGEL_SEMIRING(Name, Element, Multiply, Add, Identity, ...)                                                      \
+  struct Name {                                                                                                          \
+    using self = Name;                                                                                                   \
+    using element = Element;                                                                                             \
+    using accumulator = ::rigel::accumulator_for<element>;                                                               \
+    using operand = accumulator;                                                                                         \
+    RIGEL_TEXT_EACH(RIGEL_TEXT_MEMBER __VA_OPT__(, ) __VA_ARGS__)                                                        \
+    RIGEL_MEMBER static accumulator identity() {                                                                         \
+      RIGEL_TEXT_LANGUAGE                                                                                                \
+      return static_cast<accumulator>(RIGEL_TEXT_BARE Identity);                                                         \
+    }                                                                                                                    \
+    RIGEL_MEMBER accumulator multiply(accumulator a, accumulator b) const {                                              \
+        RIGEL_TEXT_LANGUAGE RIGEL_TEXT_BARE Multiply} RIGEL_MEMBER accumulator add(accumulator x, accumulator y) const { \
+      RIGEL_TEXT_LANGUAGE RIGEL_TEXT_BARE Add                                                                            \
+    }                                                                                                                    \
+    static ::rigel::runtime::Texts texts() {                                                                             \
+      static_assert(!std::is_same_v<accumulator, float> ||                                                               \
+                        !::rigel::runtime::language::has_plain_reals(                                                    \
+                            RIGEL_TEXT_STRING Multiply ";" RIGEL_TEXT_STRING Add ";" RIGEL_TEXT_STRING Identity),        \
+                    "RIGEL_SEMIRING: a number such as 0.1 is a double to C++ and a float to the text: write 0.1f");      \
+      ::rigel::runtime::Texts all;                                                                                       \
+      all.name = #Name;                                                                                                  \
+      all.element = ::rigel::scalar_of<element>;                                                                         \
+      all.multiply = RIGEL_TEXT_STRING Multiply;                                                                         \
+      all.add = RIGEL_TEXT_STRING Add;                                                                                   \
+      all.identity = RIGEL_TEXT_STRING Identity;                                                                         \
+      all.hyperparameters = {RIGEL_TEXT_EACH(RIGEL_TEXT_PARAMETER __VA_OPT__(, ) __VA_ARGS__)};                          \
+      return all;                                                                                                        \
+    }                                                                                                                    \
+    ::rigel::runtime::Semiring semiring() const {                                                                        \
+      ::rigel::runtime::Semiring semiring(texts());                                                                      \
+      RIGEL_TEXT_EACH(RIGEL_TEXT_SET __VA_OPT__(, ) __VA_ARGS__)                                                         \
+      return semiring;                                                                                                   \
+    }                                                                                                                    \
   }

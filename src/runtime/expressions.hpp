@@ -338,7 +338,7 @@ class Expressions {
   // An accumulator in braces: values in the order of its fields, or each with its name.
   Expression braces(const Token& at) {
     if (fields_.empty()) refuse(at, "braces make an accumulator of several fields, and this one is a number");
-    std::vector<std::optional<Expression>> values(fields_.size());
+    std::vector<std::string> codes(fields_.size());  // empty: no value yet
     const bool named = is(".");
     bool uniform = true;
     std::size_t count = 0;
@@ -349,17 +349,19 @@ class Expressions {
         if (!named && count == fields_.size())
           refuse(first, "expected " + std::to_string(count) + " values in braces, one for each of " + field_names());
         const std::size_t field = named ? field_index() : count;
-        if (values[field]) refuse(first, "'" + fields_[field].name + "' has a value already");
+        if (!codes[field].empty()) refuse(first, "'" + fields_[field].name + "' has a value already");
         if (named) expect("=", "after the name of a field");
-        values[field] = converted(expression(), fields_[field].type);
-        uniform = uniform && values[field]->uniform;
+        const Expression value = converted(expression(), fields_[field].type);
+        codes[field] = value.code;
+        uniform = uniform && value.uniform;
         ++count;
       } while (take_if(","));
     expect("}", "after the values of an accumulator");
     std::string code;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!values[i]) refuse(at, "expected a value for each of " + field_names() + ": '" + fields_[i].name + "' has none");
-      code += (i ? ", " : "X{") + values[i]->code;
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+      if (codes[i].empty())
+        refuse(at, "expected a value for each of " + field_names() + ": '" + fields_[i].name + "' has none");
+      code += (i ? ", " : "X{") + codes[i];
     }
     return {Type::fields, code + "}", uniform, at};
   }

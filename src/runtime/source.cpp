@@ -121,11 +121,15 @@ std::string accumulator_of(const std::vector<TypedField>& fields) {
            "typedef AV X;\nFN X got(Fields from) { return from.field[0]; }\nFN Fields put(X x) { return Fields{{x}}; }\n";
   std::string members, selected, got, put;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    const std::string own = "f" + std::to_string(i), comma = i ? ", " : "", type = vector(fields[i].type);
-    members += type + " " + own + "; ";
-    selected += comma + "select(c, x." + own + ", y." + own + ")";
-    got += comma + "__builtin_bit_cast(" + type + ", from.field[" + std::to_string(i) + "])";
-    put += comma + "__builtin_bit_cast(AV, x." + own + ")";
+    const auto append = [&](std::string& list, std::initializer_list<std::string_view> parts) {
+      if (i > 0) list += ", ";
+      for (const std::string_view part : parts) list += part;
+    };
+    const std::string at = std::to_string(i), own = "f" + at, type = vector(fields[i].type);
+    members.append(type).append(" ").append(own).append("; ");
+    append(selected, {"select(c, x.", own, ", y.", own, ")"});
+    append(got, {"__builtin_bit_cast(", type, ", from.field[", at, "])"});
+    append(put, {"__builtin_bit_cast(AV, x.", own, ")"});
   }
   return passed + "struct X { " + members + "};\nFN X select(M c, X x, X y) { return X{" + selected +
          "}; }\nFN X got(Fields from) { return X{" + got + "}; }\nFN Fields put(X x) { return Fields{{" + put + "}}; }\n";
