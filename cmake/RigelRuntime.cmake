@@ -87,7 +87,10 @@ file(MAKE_DIRECTORY ${folder})
 set(template ${PROJECT_SOURCE_DIR}/backends/host/text.cpp.in)
 set(floating "Row rigel_text_exp(Row x) noexcept { return rigel::math::exponential(x); }
 Row rigel_text_log(Row x) noexcept { return rigel::math::logarithm(x); }
-Row rigel_text_power(Row x, Accumulator p) noexcept { return rigel::math::power(x, p); }")
+Row rigel_text_power(Row x, Accumulator p) noexcept { return rigel::math::power(x, p); }
+Block rigel_text_exp_block(Block x) noexcept { return rigel::math::exponential(x); }
+Block rigel_text_log_block(Block x) noexcept { return rigel::math::logarithm(x); }
+Block rigel_text_power_block(Block x, Accumulator p) noexcept { return rigel::math::power(x, p); }")
 set(types_f32 float)
 set(types_f64 double)
 set(types_f16 rigel::half)

@@ -131,7 +131,7 @@ struct BatchWorker {
   }
 
   RIGEL_MEMBER void finish(const S& s, std::int64_t l, int matrices) {
-    if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {
+    if constexpr (is_program_finish<Finish>) {
       store_batch<Level>(
           g.finish, make_results(s, lines * length), values, g.c,
           {l, lanes, matrices, lines, length, g.c_strides.batch, line_stride, stride, by_columns, grid.steps_differ});

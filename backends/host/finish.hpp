@@ -18,6 +18,10 @@ struct Place {
   bool transposed;
 };
 
+/// Whether a kernel's Finish knows the epilogue and C's type at run time only, so that rows of results go to functions of the library.
+template <class Finish>
+inline constexpr bool is_program_finish = std::is_base_of_v<detail::ProgramFinish, Finish>;
+
 /// The most values that go through an epilogue at once.
 inline constexpr int most_values = 128;
 
@@ -105,7 +109,7 @@ RIGEL_FUNCTION void results(const S& s, const typename S::accumulator* x, int co
 template <class Level, class S, class Finish>
 [[gnu::noinline]] void store_row(const S& s, const Finish& finish, const typename S::accumulator* x, int count, void* c,
                                  const Place& at) {
-  if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {
+  if constexpr (is_program_finish<Finish>) {
     row_t<S> v[most_values];
     results<Level>(s, x, count, v);
     store_values<Level>(finish, v, count, c, at);
@@ -136,7 +140,7 @@ RIGEL_HOST_OUTER void start_row(const S& s, const Finish& finish, typename S::ac
                                 const Place& at) {
   if constexpr (!can_accumulate<S>) {
     for (int j = 0; j < count; ++j) x[j] = S::identity();
-  } else if constexpr (std::is_same_v<Finish, detail::ProgramFinish>) {
+  } else if constexpr (is_program_finish<Finish>) {
     row_t<S> v[most_values];
     read_values<Level, S>(finish.type, c, v, count, at);
     for (int j = 0; j < count; ++j) x[j] = lift(s, v[j]);

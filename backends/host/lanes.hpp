@@ -198,6 +198,13 @@ struct SumsOf {
 template <class S, class V>
 using sums_t = typename SumsOf<S, V>::type;
 
+/// The vectors that are the accumulators for a row of operands, if S takes vectors.
+template <class S>
+inline constexpr int vectors_of_sums = 1;
+template <class S>
+  requires(mode_of<S>() == Mode::vectors && !is_lane<typename S::accumulator>)
+inline constexpr int vectors_of_sums<S> = static_cast<int>(sizeof(typename S::accumulator) / sizeof(operand_t<S>));
+
 /// Vectors of one operand: that of line i (a row of A, a column of B) and step t is at first + i·line + t·step, in elements.
 template <class T>
 struct Vectors {

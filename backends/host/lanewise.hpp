@@ -30,8 +30,9 @@ struct LanewiseLoops {
   static constexpr bool grouped = mode == Mode::vectors && (is_transcendental<S> || has_regular_step<Level, S>);
   static constexpr int lanes =
       mode == Mode::numbers ? 1 : (grouped ? 4 : 1) * Level::vector_bytes / static_cast<int>(sizeof(Operand));
-  static constexpr int rows = grouped ? 1 : Level::registers == 32 && mode == Mode::vectors ? 4 : 2;
-  static constexpr int columns = grouped ? 1 : 4;
+  static constexpr bool several = vectors_of_sums<S> > 1;
+  static constexpr int rows = grouped ? 1 : several ? 2 : Level::registers == 32 && mode == Mode::vectors ? 4 : 2;
+  static constexpr int columns = grouped ? 1 : several ? 2 : 4;
 
   template <int N, class T = Operand>
   struct row_of {

@@ -23,10 +23,13 @@ struct Microkernel {
 
   // For the zoo, accumulators fill three quarters of the registers; the rest holds a row of B, a value of A and intermediate
   // results. Users' functors may need more of those, so they get smaller blocks.
-  static constexpr bool many = Level::registers == 32;
-  static constexpr int rows = R::mode == Mode::vectors ? (many ? 12 : 6) : R::mode == Mode::each_lane && many ? 8 : 4;
+  static constexpr bool many = Level::registers == 32, several = vectors_of_sums<S> > 1;
+  static constexpr int rows = several                              ? (many ? 4 : 2)
+                              : R::mode == Mode::vectors           ? (many ? 12 : 6)
+                              : R::mode == Mode::each_lane && many ? 8
+                                                                   : 4;
   static constexpr int few_rows =
-      R::mode == Mode::vectors ? rows / 3 : 1;  // of blocks at an edge; there are those of one row, too
+      R::mode == Mode::vectors && !several ? rows / 3 : 1;  // of blocks at an edge; there are those of one row, too
   static constexpr int vectors = R::mode == Mode::numbers ? 4 : 2;
   static constexpr int columns = vectors * R::lanes;
   static constexpr bool finishes = false;

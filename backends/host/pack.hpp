@@ -56,7 +56,9 @@ RIGEL_FUNCTION Facts<S> facts_of(const Lines<operand_t<S>>& x) {
 /// Whether all pairs of values of two operands take the shorter step.
 template <class S>
 RIGEL_FUNCTION bool takes_shorter_step(const S& s, const Facts<S>& a, const Facts<S>& b) {
-  if constexpr (sums_powers<S>)
+  if constexpr (requires { s.has_short_powers(); })
+    return s.has_short_powers();
+  else if constexpr (sums_powers<S>)
     return has_short_power(s.p);
   else if constexpr (detail::has_ordered_form<of_values_t<S>>)
     return detail::products_are_ordered(of_values(s), a, b);

@@ -13,6 +13,9 @@ template <class S>
 inline constexpr bool sums_powers = false;
 template <class E, class A>
 inline constexpr bool sums_powers<lp<E, A>> = std::is_floating_point_v<A>;
+template <class S>
+  requires requires(const S s) { s.has_short_powers(); }
+inline constexpr bool sums_powers<S> = true;
 
 /// Whether short_power() computes powers of this exponent.
 template <class T>
@@ -34,10 +37,12 @@ RIGEL_FUNCTION V short_power(V d, lane_t<V> p) {
   }
 }
 
-/// detail::step_on(). If Ordered, the exponent of sums of powers has a short_power().
+/// detail::step_on(). If Ordered, the exponents of S have a short_power().
 template <bool Ordered, class S, class X, class T>
 RIGEL_FUNCTION X step_on(const S& s, const X& x, T a, T b, std::int64_t k) {
-  if constexpr (Ordered && sums_powers<S>)
+  if constexpr (Ordered && requires { s.step_by_short_powers(x, a, b); })
+    return s.step_by_short_powers(x, a, b);
+  else if constexpr (Ordered && sums_powers<S>)
     return s.add(x, short_power(math::abs(math::subtract(a, b)), s.p));
   else
     return detail::step_on<Ordered>(s, x, a, b, k);

@@ -60,8 +60,8 @@ struct Worker {
   }
 
   /// Whether C may receive accumulators unchanged.
-  static constexpr bool can_be_in_c = std::is_same_v<Finish, detail::ProgramFinish> && std::is_arithmetic_v<Accumulator> &&
-                                      !requires(const S s, Accumulator x) { s.result(x); };
+  static constexpr bool can_be_in_c =
+      is_program_finish<Finish> && std::is_arithmetic_v<Accumulator> && !requires(const S s, Accumulator x) { s.result(x); };
   static constexpr bool can_take_steps_in_c = can_be_in_c && std::is_floating_point_v<Accumulator>;
 
   RIGEL_MEMBER Place place(std::int64_t l, std::int64_t i, std::int64_t j) const {
@@ -86,7 +86,7 @@ struct Worker {
   };
   template <int Rows, bool Ordered>
   static constexpr BlockLoop loop_of_rows() {
-    if constexpr (std::is_same_v<Finish, detail::ProgramFinish> && has_lanes_result<Level, S> && M::finishes)
+    if constexpr (is_program_finish<Finish> && has_lanes_result<Level, S> && M::finishes)
       return {Rows, &M::template run<Rows, Ordered>, &M::template finish<Rows, Ordered>};
     else
       return {Rows, &M::template run<Rows, Ordered>, nullptr};

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Semirings from text, compiled in process when a call first needs them: contract() on host execution spaces and on CUDA.
+// Semirings and epilogues from text, compiled in process when a call first needs them: contract() on host execution spaces, and on CUDA with
+// semirings whose accumulators are numbers.
 // docs/runtime.md describes the language and the limits.
 #pragma once
 
 #include <rigel/contract.hpp>
+#include <rigel/detail/text.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,22 +18,57 @@
 
 namespace rigel::runtime {
 
+class Semiring;
+namespace detail {
+struct EpilogueCall;
+/// Puts a semiring into a problem whose operands are set. Throws Error(invalid_argument) if their types are not those of the semiring.
+void set_semiring(Contraction& p, const Semiring& semiring);
+Verification verify(const Semiring& semiring, unsigned seed);
+/// A view as a hyperparameter.
+template <class View>
+rigel::detail::TextView text_view(const View& view) {
+  static_assert(View::rank() <= 1, "a hyperparameter is a number, or a view of rank 0 or 1");
+  static_assert(Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename View::memory_space>::accessible,
+                "a view that is a hyperparameter is in memory that the host can read");
+  std::int64_t stride = 0;
+  if constexpr (View::rank() == 1) stride = static_cast<std::int64_t>(view.stride(0));
+  return {0, view.data(), static_cast<std::int64_t>(view.size()), stride, std::make_shared<const View>(view)};
+}
+}  // namespace detail
+
 /// A hyperparameter: a name that texts may read, and its first value.
 struct Hyperparameter {
   std::string name;
   double value = 0;
 };
 
+/// A field of an accumulator.
+struct Field {
+  std::string name;
+  Scalar type = Scalar::f32;
+};
+
+/// The accumulator of a semiring from text: a number, or 2 to 4 of them, as in {{"value", Scalar::f32}, {"index", Scalar::i32}}.
+struct Accumulator {
+  Accumulator(Scalar of = Scalar::other) : type(of) {}
+  Accumulator(std::initializer_list<Field> of) : fields(of) {}
+  explicit Accumulator(std::vector<Field> of) : fields(std::move(of)) {}
+  Scalar type = Scalar::other;
+  std::vector<Field> fields;
+};
+
 /// A semiring as text. Each text is an expression, or statements that end with `return`.
 struct Texts {
-  std::string name = "text";           // in explain() and in messages: letters, digits and '_'
-  Scalar element = Scalar::f32;        // f32, f64, i32, i64, f16 or bf16
-  Scalar accumulator = Scalar::other;  // that of the element; other: f32 for 16-bit elements, else the element's type
-  std::string multiply = {};           // a ⊗ b, over a and b
+  std::string name = "text";     // in explain() and in messages: letters, digits and '_'
+  Scalar element = Scalar::f32;  // f32, f64, i32, i64, f16 or bf16
+  // Other: f32 for 16-bit elements, else the element's type. Fields have as many bytes as that: f32 and i32, or f64 and i64.
+  Accumulator accumulator = {};
+  std::string multiply = {};           // a ⊗ b, over a, b and the summation index k
   std::string add = {};                // x ⊕ y, over x and y
   std::string identity = {};           // the identity of ⊕, a constant; may be empty if add is x + y, min(x, y) or max(x, y)
-  std::string step = {};               // x ⊕ (a ⊗ b) in one, over x, a and b; empty: add of multiply
-  std::string result = {};             // what C receives of an accumulator x; empty: x
+  std::string step = {};               // x ⊕ (a ⊗ b) in one, over x, a, b and k; empty: add of multiply
+  std::string result = {};             // what C receives of an accumulator x; empty: x, if that is a number
+  Scalar result_type = Scalar::other;  // of result; other: what a number as accumulator has
   std::vector<Hyperparameter> hyperparameters = {};  // at most 16, in the accumulator's type
   bool commutative = false;                          // whether a ⊗ b = b ⊗ a, which lets kernels compute the transpose
 };
@@ -64,15 +102,25 @@ class Semiring {
   /// reads the values; copies have their own. Throws Error(invalid_argument) if there is none of that
   /// name, or if the accumulator is an integer and cannot hold the value.
   void set(std::string_view name, double value);
+  /// The same with a view of rank 0 or 1 of the accumulator's type (of several fields: of a number's), which each call reads when its
+  /// kernel runs: one number, or one for each matrix of C. The object keeps the view.
+  template <class View>
+    requires Kokkos::is_view_v<View>
+  void set(std::string_view name, const View& view) {
+    set_view(name, rigel::detail::scalar_of_value<typename View::non_const_value_type>(), detail::text_view(view));
+  }
+  /// The number that a hyperparameter is, now.
   double get(std::string_view name) const;
   std::vector<std::string> hyperparameters() const;
 
   const std::string& name() const;
   Scalar element() const;
-  Scalar accumulator() const;
+  Scalar accumulator() const;  // other: one of several fields
+  Scalar result() const;       // the type of what C receives
 
   /// Compiles it for an execution space, so that no call has to: of a GPU, all kernels that calls may need, which takes seconds.
-  /// Throws Error(unsupported) if the space is neither one of the host nor CUDA, or if librigel_runtime.so is missing.
+  /// Throws Error(unsupported) if the space is neither one of the host nor CUDA, if GPUs have no kernels for such a text, or if
+  /// librigel_runtime.so is missing.
   template <class Exec>
   void compile(const Exec& exec = {}) const {
     compile(rigel::detail::execution_of(exec));
@@ -83,57 +131,177 @@ class Semiring {
 
   /// The kernels for a space: of the host compiled if they are not yet, of CUDA each when a call first runs it; and where the values of the hyperparameters lie.
   std::span<const Kernel<Contraction>> kernels(Space space) const;
-  const void* object() const { return values_; }
+  const void* object() const { return &values_; }
   SemiringId id() const;
 
  private:
+  friend void detail::set_semiring(Contraction&, const Semiring&);
+  friend Verification detail::verify(const Semiring&, unsigned);
+  void set_view(std::string_view name, Scalar type, rigel::detail::TextView view);
   std::shared_ptr<Program> program_;
-  alignas(64) std::byte values_[128] = {};  // sixteen numbers of the accumulator's type
+  rigel::detail::TextValues values_;  // numbers of the accumulator's type
+};
+
+/// An epilogue as text.
+struct EpilogueTexts {
+  std::string name = "text";  // in messages: letters, digits and '_'
+  Scalar argument =
+      Scalar::f32;  // the type of x, the semiring's results: f32, f64, i32 or i64; f32 also stands for 16-bit ones
+  Scalar result = Scalar::other;  // the type of C's elements: f32, f64, f16, bf16, i32 or i64; other: that of x
+  std::string body = {};          // over x, and m, n and batch, where x is in C
+  std::vector<Hyperparameter> hyperparameters = {};  // at most 16, of the wider of both types
+};
+
+/// An epilogue from text: C(l,m,n) = body of x = ⊕_k A(l,m,k) ⊗ B(l,k,n). Copies are cheap; each has its own values.
+///
+///     const rigel::runtime::Epilogue leaky({.body = "x > 0 ? x : slope * x", .hyperparameters = {{"slope", 0.01}}});
+///     rigel::contract(exec, rigel::plus_times<float>{}, a, b, c, leaky);
+class Epilogue {
+ public:
+  /// Throws as Semiring's constructor does.
+  explicit Epilogue(const EpilogueTexts& texts);
+
+  /// As in Semiring.
+  void set(std::string_view name, double value);
+  template <class View>
+    requires Kokkos::is_view_v<View>
+  void set(std::string_view name, const View& view) {
+    set_view(name, rigel::detail::scalar_of_value<typename View::non_const_value_type>(), detail::text_view(view));
+  }
+  double get(std::string_view name) const;
+  std::vector<std::string> hyperparameters() const;
+
+  const std::string& name() const;
+  Scalar argument() const;
+  Scalar result() const;
+  /// The type of numbers without a suffix and of hyperparameters.
+  Scalar number() const;
+
+  template <class Exec>
+  void compile() const {
+    static_cast<void>(function(rigel::detail::space_of<Exec>));
+  }
+
+  struct Program;  // what all copies share
+
+  /// The compiled function for a space, compiled if it is not yet.
+  rigel::detail::TextEpilogue::Function function(Space space) const;
+
+ private:
+  friend struct detail::EpilogueCall;
+  void set_view(std::string_view name, Scalar type, rigel::detail::TextView view);
+  std::shared_ptr<Program> program_;
+  rigel::detail::TextValues values_;
 };
 
 namespace detail {
 
-/// Throws Error(invalid_argument) unless a view holds elements of the semiring.
-void require_elements(const Semiring& semiring, const Operand& operand);
+/// An epilogue of a call: what kernels call, and the values of its hyperparameters at that time.
+struct EpilogueCall {
+  /// Throws Error(invalid_argument) unless it takes numbers of type `argument` to elements of C.
+  EpilogueCall(const Epilogue& epilogue, Space space, Scalar argument, const Operand& c, const char* function);
+  rigel::detail::TextEpilogue text;
+  std::vector<std::byte> parameters;
+};
 
-/// The problem of a call with a semiring from text. It points to all arguments, which outlive it.
-template <class Exec, class A, class B, class C>
-Contraction contraction_of(const Exec& exec, const Semiring& semiring, const A& a, const B& b, const C& c,
-                           const epilogue::Program& epilogue, const ContractOptions& options) {
-  namespace own = rigel::detail;
-  using CView = own::view_t<C>;
-  static_assert(Kokkos::is_execution_space_v<Exec>, "contract: the first argument is a Kokkos execution space instance");
-  static_assert(!std::is_const_v<typename CView::value_type>, "contract: C is written, its elements cannot be const");
-  static_assert(Kokkos::SpaceAccessibility<Exec, typename own::view_t<A>::memory_space>::accessible &&
-                    Kokkos::SpaceAccessibility<Exec, typename own::view_t<B>::memory_space>::accessible &&
-                    Kokkos::SpaceAccessibility<Exec, typename CView::memory_space>::accessible,
-                "contract: the execution space cannot access A, B or C");
+/// It as a functor, for kernels of semirings that are known when the program is compiled. V: the type of their results.
+template <class V, class R>
+struct EpilogueFunctor {
+  rigel::detail::TextEpilogue text;
+  template <class X>
+  R operator()(X value, std::int64_t m, std::int64_t n, std::int64_t batch) const {
+    const auto x = static_cast<V>(value);
+    R y;
+    text.function(&x, 1, &y, {m, n, 0, 0, batch}, text.parameters + batch * text.stride);
+    return y;
+  }
+};
+
+/// What an epilogue makes of numbers of type V for elements of C of type T: 16-bit ones are rounded once.
+template <class V, class T>
+using made_of_t = std::conditional_t<rigel::detail::scalar_of_written<T> == Scalar::f16 ||
+                                         rigel::detail::scalar_of_written<T> == Scalar::bf16,
+                                     std::conditional_t<std::is_same_v<V, double>, double, float>, T>;
+
+/// What messages call a function and its operands.
+struct Names {
+  const char *function = "contract", *a = "A", *b = "B", *c = "C";
+};
+
+/// The problem of a call with a semiring from text, on operands. It points to all arguments, which outlive it. Without an `epilogue`, the
+/// caller sets one from text.
+template <class Exec>
+Contraction contraction_on(const Exec& exec, const Semiring& semiring, Operand a, Operand b, Operand c,
+                           const epilogue::Program* epilogue, const ContractOptions& options, const char* function) {
   Contraction p;
-  p.execution = own::execution_of(exec);
+  p.function = function;
+  p.execution = rigel::detail::execution_of(exec);
   p.require = options.require;
   p.precision = options.precision;
   p.kernel = options.kernel;
   p.workspace = options.workspace;
-  p.a = own::operand_of(a, options.batch, "A");
-  p.b = own::operand_of(b, options.batch, "B");
-  p.c = own::operand_of(c, options.batch, "C");
-  p.c.type = own::scalar_of_written<typename CView::non_const_value_type>;
-  require_elements(semiring, p.a);
-  require_elements(semiring, p.b);
+  p.a = std::move(a);
+  p.b = std::move(b);
+  p.c = std::move(c);
   p.batch = p.c.batches;
   p.m = p.c.rows;
   p.n = p.c.columns;
   p.k = p.a.columns;
   p.accumulate = options.accumulate;
   p.may_cancel = options.may_cancel;
-  p.semiring = semiring.id();
-  p.element = semiring.element();
-  p.accumulator = semiring.accumulator();
-  p.semiring_object = semiring.object();
-  p.program = &epilogue;
-  p.epilogue_object = &epilogue;
-  p.instantiated = semiring.kernels(p.execution.space);
+  p.program = epilogue;
+  p.epilogue_object = epilogue;
+  set_semiring(p, semiring);
   return p;
+}
+
+/// The compile-time checks of operands, and those that are read as Operands.
+template <class Exec, class View>
+Operand read_operand(const View& view, Batch batch, const char* name) {
+  static_assert(Kokkos::is_execution_space_v<Exec>, "contract: the first argument is a Kokkos execution space instance");
+  static_assert(Kokkos::SpaceAccessibility<Exec, typename rigel::detail::view_t<View>::memory_space>::accessible,
+                "contract: the execution space cannot access A, B or C");
+  return rigel::detail::operand_of(view, batch, name);
+}
+
+/// The same on views.
+template <class Exec, class A, class B, class C>
+Contraction contraction_of(const Exec& exec, const Semiring& semiring, const A& a, const B& b, const C& c,
+                           const epilogue::Program* epilogue, const ContractOptions& options, const Names& names = {}) {
+  using CView = rigel::detail::view_t<C>;
+  static_assert(!std::is_const_v<typename CView::value_type>, "contract: C is written, its elements cannot be const");
+  Operand written = read_operand<Exec>(c, options.batch, names.c);
+  written.type = rigel::detail::scalar_of_written<typename CView::non_const_value_type>;
+  return contraction_on(exec, semiring, read_operand<Exec>(a, options.batch, names.a),
+                        read_operand<Exec>(b, options.batch, names.b), std::move(written), epilogue, options,
+                        names.function);
+}
+
+/// Hands the problem of a call with an epilogue from text to `use`.
+template <class Exec, class A, class B, class C, class Use>
+auto with_problem(const Exec& exec, const Semiring& semiring, const A& a, const B& b, const C& c, const Epilogue& epilogue,
+                  const ContractOptions& options, const Use& use, const Names& names = {}) {
+  Contraction p = contraction_of(exec, semiring, a, b, c, nullptr, options, names);
+  const EpilogueCall call(epilogue, p.execution.space, semiring.result(), p.c, names.function);
+  p.epilogue_object = &call.text;
+  return use(p);
+}
+
+/// Hands it to `use` as a functor: the epilogue of a semiring S that is known when the program is compiled.
+template <class Exec, class S, class C, class Use>
+auto with_functor(const Exec&, const C& c, const Epilogue& epilogue, Batch batch, const Use& use) {
+  namespace own = rigel::detail;
+  using Value = typename own::view_t<C>::non_const_value_type;
+  using Result = result_t<typename own::semiring_argument<S>::type>;
+  using V = std::conditional_t<ShortFloat<Result>, float, Result>;
+  static_assert((bit(own::space_of<Exec>) & host_spaces) != 0,
+                "contract: an epilogue from text runs on host execution spaces");
+  static_assert(own::scalar_of_written<Value> != Scalar::other && std::is_arithmetic_v<V>,
+                "contract: an epilogue from text makes numbers of numbers");
+  Operand operand = own::operand_of(c, batch, "C");
+  operand.type = own::scalar_of_written<Value>;
+  const EpilogueCall call(epilogue, own::space_of<Exec>, scalar_of<V>, operand, "contract");
+  return use(EpilogueFunctor<V, made_of_t<V, Value>>{call.text});
 }
 
 }  // namespace detail
@@ -148,7 +316,7 @@ namespace rigel {
 template <class Exec, class A, class B, class C>
 void contract(const Exec& exec, const runtime::Semiring& semiring, const A& a, const B& b, const C& c,
               const epilogue::Program& epilogue = {}, const ContractOptions& options = {}) {
-  run(runtime::detail::contraction_of(exec, semiring, a, b, c, epilogue, options));
+  run(runtime::detail::contraction_of(exec, semiring, a, b, c, &epilogue, options));
 }
 template <class Exec, class A, class B, class C>
 void contract(const Exec& exec, const runtime::Semiring& semiring, const A& a, const B& b, const C& c,
@@ -158,12 +326,57 @@ void contract(const Exec& exec, const runtime::Semiring& semiring, const A& a, c
 template <class Exec, class A, class B, class C>
 std::string explain(const Exec& exec, const runtime::Semiring& semiring, const A& a, const B& b, const C& c,
                     const epilogue::Program& epilogue = {}, const ContractOptions& options = {}) {
-  return explain(runtime::detail::contraction_of(exec, semiring, a, b, c, epilogue, options));
+  return explain(runtime::detail::contraction_of(exec, semiring, a, b, c, &epilogue, options));
 }
 template <class Exec, class A, class B, class C>
 std::size_t workspace_size(const Exec& exec, const runtime::Semiring& semiring, const A& a, const B& b, const C& c,
                            const epilogue::Program& epilogue = {}, const ContractOptions& options = {}) {
-  return workspace_size(runtime::detail::contraction_of(exec, semiring, a, b, c, epilogue, options)).bytes;
+  return workspace_size(runtime::detail::contraction_of(exec, semiring, a, b, c, &epilogue, options)).bytes;
+}
+
+/// The same with an epilogue from text. Throws Error(invalid_argument) if the epilogue takes other numbers than the semiring's results, or
+/// makes others than C's elements.
+template <class Exec, class A, class B, class C>
+void contract(const Exec& exec, const runtime::Semiring& semiring, const A& a, const B& b, const C& c,
+              const runtime::Epilogue& epilogue, const ContractOptions& options = {}) {
+  runtime::detail::with_problem(exec, semiring, a, b, c, epilogue, options, [](const Contraction& p) { run(p); });
+}
+template <class Exec, class A, class B, class C>
+std::string explain(const Exec& exec, const runtime::Semiring& semiring, const A& a, const B& b, const C& c,
+                    const runtime::Epilogue& epilogue, const ContractOptions& options = {}) {
+  return runtime::detail::with_problem(exec, semiring, a, b, c, epilogue, options,
+                                       [](const Contraction& p) { return explain(p); });
+}
+template <class Exec, class A, class B, class C>
+std::size_t workspace_size(const Exec& exec, const runtime::Semiring& semiring, const A& a, const B& b, const C& c,
+                           const runtime::Epilogue& epilogue, const ContractOptions& options = {}) {
+  return runtime::detail::with_problem(exec, semiring, a, b, c, epilogue, options,
+                                       [](const Contraction& p) { return workspace_size(p).bytes; });
+}
+
+/// The same with a semiring that is known when the program is compiled: kernels are instantiated where the call stands, and call the
+/// epilogue for each output.
+template <class Exec, class SemiringOrView, class A, class B, class C>
+  requires(!std::is_same_v<SemiringOrView, runtime::Semiring>)
+void contract(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
+              const runtime::Epilogue& epilogue, const ContractOptions& options = {}) {
+  runtime::detail::with_functor<Exec, SemiringOrView>(
+      exec, c, epilogue, options.batch, [&](const auto& functor) { contract(exec, semiring, a, b, c, functor, options); });
+}
+template <class Exec, class SemiringOrView, class A, class B, class C>
+  requires(!std::is_same_v<SemiringOrView, runtime::Semiring>)
+std::string explain(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
+                    const runtime::Epilogue& epilogue, const ContractOptions& options = {}) {
+  return runtime::detail::with_functor<Exec, SemiringOrView>(exec, c, epilogue, options.batch, [&](const auto& functor) {
+    return explain(exec, semiring, a, b, c, functor, options);
+  });
+}
+
+/// Holds the kernel of a semiring from text to its promises, on the problems of verify() of registered kernels. Its results must have the bits
+/// of the same text computed output by output, from the operands as they lie in memory. The hyperparameters are those of the object. Throws
+/// as contract() does, and Error(invalid_argument) if a hyperparameter is a view of several numbers.
+inline Verification verify(const runtime::Semiring& semiring, unsigned seed = 1) {
+  return runtime::detail::verify(semiring, seed);
 }
 
 }  // namespace rigel

@@ -51,13 +51,7 @@ void set_in(Contraction& p, const runtime::Semiring& semiring, rigel_type accumu
     throw Error(Code::unsupported, "semiring '" + semiring.name() + "' accumulated in " +
                                        rigel::name(scalar_of(accumulator, "args.accumulator")) +
                                        " is not to be had, expected " + rigel::name(semiring.accumulator()));
-  runtime::detail::require_elements(semiring, p.a);
-  runtime::detail::require_elements(semiring, p.b);
-  p.semiring = semiring.id();
-  p.element = semiring.element();
-  p.accumulator = semiring.accumulator();
-  p.semiring_object = semiring.object();
-  p.instantiated = in_words_of_c([&] { return semiring.kernels(p.execution.space); });
+  in_words_of_c([&] { runtime::detail::set_semiring(p, semiring); });
 }
 
 }  // namespace rigel::c
@@ -82,7 +76,7 @@ rigel_code rigel_semiring_set(rigel_semiring* semiring, const char* name, double
 rigel_code rigel_semiring_compile(rigel_semiring* semiring, rigel_handle* handle) {
   return on_handle("rigel_semiring_compile", handle, [&](const rigel_handle& h) {
     const rigel_semiring& given = result(semiring, "semiring");
-    in_words_of_c([&] { given.semiring.kernels(h.execution.space); });
+    in_words_of_c([&] { given.semiring.compile(h.execution); });
   });
 }
 

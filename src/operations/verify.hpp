@@ -16,7 +16,8 @@ namespace rigel::engine {
 void fail(Verification& result, const KernelInfo& info, Space space, unsigned seed, const std::string& problem,
           const std::string& what);
 
-Verification verify(const Kernel<Contraction>& kernel, unsigned seed);
+/// `reference`: what it is held to, in all bits, in place of a registered reference; its facts are the kernel's.
+Verification verify(const Kernel<Contraction>& kernel, unsigned seed, const Kernel<Contraction>* reference = nullptr);
 Verification verify(const Kernel<Solve>& kernel, unsigned seed);
 Verification verify(const Kernel<Gradient>& kernel, unsigned seed);
 Verification verify(const Kernel<Reduction>& kernel, unsigned seed);

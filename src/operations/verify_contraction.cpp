@@ -327,9 +327,9 @@ const SemiringInfo& facts_of(const Kernel<Contraction>& kernel, const Kernel<Con
 template <class Exec>
 class Verifier {
  public:
-  Verifier(const Kernel<Contraction>& kernel, Verification& result, unsigned seed)
-      : kernel_(kernel), result_(result), seed_(seed) {
-    reference_ = find_reference(kernel.info, kernel.info.element);
+  Verifier(const Kernel<Contraction>& kernel, const Kernel<Contraction>* reference, Verification& result, unsigned seed)
+      : kernel_(kernel), has_own_reference_(reference != nullptr), result_(result), seed_(seed) {
+    reference_ = reference ? reference : find_reference(kernel.info, kernel.info.element);
     wide_reference_ = find_reference(kernel.info, Scalar::f64);
     peer_ = find_peer(kernel);
     if (!reference_)
@@ -433,7 +433,9 @@ class Verifier {
     return in;
   }
 
-  bool bitwise() const { return covers(kernel_.info.promises, Promise::reference_bits) || !is_floating(facts_->result); }
+  bool bitwise() const {
+    return has_own_reference_ || covers(kernel_.info.promises, Promise::reference_bits) || !is_floating(facts_->result);
+  }
 
   // Steps that add no rounding of their own where a bound is to be kept.
   epilogue::Program program_for(Scalar value, Steps steps, const Sources<Exec>& sources) const {
@@ -530,6 +532,7 @@ class Verifier {
   }
 
   const Kernel<Contraction>& kernel_;
+  const bool has_own_reference_;
   const Kernel<Contraction>* reference_;
   const Kernel<Contraction>* wide_reference_;
   const Kernel<Contraction>* peer_;
@@ -578,10 +581,11 @@ std::vector<Case> cases_for(const KernelInfo& info, unsigned seed) {
 }
 
 template <class... Exec>
-void verify_on(type_list<Exec...>, const Kernel<Contraction>& kernel, unsigned seed, Verification& result) {
+void verify_on(type_list<Exec...>, const Kernel<Contraction>& kernel, const Kernel<Contraction>* reference, unsigned seed,
+               Verification& result) {
   const auto on = [&]<class E>(type_list<E>) {
     if ((kernel.info.spaces & bit(detail::space_of<E>)) == 0) return;
-    Verifier<E> verifier(kernel, result, seed);
+    Verifier<E> verifier(kernel, reference, result, seed);
     for (const Case& c : cases_for(kernel.info, seed)) verifier.check(c);
   };
   (on(type_list<Exec>{}), ...);
@@ -589,9 +593,9 @@ void verify_on(type_list<Exec...>, const Kernel<Contraction>& kernel, unsigned s
 
 }  // namespace
 
-Verification engine::verify(const Kernel<Contraction>& kernel, unsigned seed) {
+Verification engine::verify(const Kernel<Contraction>& kernel, unsigned seed, const Kernel<Contraction>* reference) {
   Verification result;
-  verify_on(detail::compiled_spaces{}, kernel, seed, result);
+  verify_on(detail::compiled_spaces{}, kernel, reference, seed, result);
   return result;
 }
 

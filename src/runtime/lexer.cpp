@@ -9,7 +9,8 @@
 
 namespace rigel::runtime {
 
-void refuse_text(std::string_view function, std::string_view text, int line, int column, const std::string& message) {
+void refuse_text(std::string_view function, std::string_view text, int line, int column, const std::string& message,
+                 const char* owner) {
   std::string_view row = text;
   for (int i = 1; i < line && row.find('\n') != row.npos; ++i) row.remove_prefix(row.find('\n') + 1);
   row = row.substr(0, row.find('\n'));
@@ -28,7 +29,7 @@ void refuse_text(std::string_view function, std::string_view text, int line, int
   }
   std::string shown = before;
   for (const char c : row) shown += c >= ' ' && c < 127 ? c : ' ';
-  throw Error(Code::invalid_argument, "runtime::Semiring: " + std::string(function) + ", line " + std::to_string(line) +
+  throw Error(Code::invalid_argument, std::string(owner) + ": " + std::string(function) + ", line " + std::to_string(line) +
                                           ", column " + std::to_string(column) + ": " + message + "\n  " + shown + after +
                                           "\n  " + std::string(at, ' ') + "^");
 }
@@ -39,13 +40,15 @@ constexpr std::size_t most_characters = 4096;
 
 class Lexer {
  public:
-  Lexer(std::string_view function, std::string_view text) : function_(function), text_(text) {}
+  Lexer(std::string_view function, std::string_view text, const char* owner)
+      : owner_(owner), function_(function), text_(text) {}
 
   std::vector<Token> all() {
     if (text_.size() > most_characters)
       refuse_text(function_, text_, 1, 1,
                   "the text has " + std::to_string(text_.size()) + " characters, expected at most " +
-                      std::to_string(most_characters));
+                      std::to_string(most_characters),
+                  owner_);
     std::vector<Token> tokens;
     for (;;) {
       tokens.push_back(next());
@@ -63,7 +66,9 @@ class Lexer {
       ++column_;
     }
   }
-  [[noreturn]] void refuse(const std::string& message) const { refuse_text(function_, text_, line_, column_, message); }
+  [[noreturn]] void refuse(const std::string& message) const {
+    refuse_text(function_, text_, line_, column_, message, owner_);
+  }
 
   void skip() {
     for (;;) {
@@ -97,7 +102,7 @@ class Lexer {
     }
     if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number(token);
     static constexpr std::string_view two[] = {"==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "+=", "-=", "*=", "/=", "++"};
-    static constexpr std::string_view one = "+-*/%<>=!&|^~?:(){},;";
+    static constexpr std::string_view one = "+-*/%<>=!&|^~?:(){},;.";
     token.kind = Kind::sign;
     for (const std::string_view sign : two)
       if (text_.substr(at_, 2) == sign) {
@@ -109,7 +114,6 @@ class Lexer {
       return token;
     }
     if (c == '#') refuse("'#' is no sign of the language, which has no preprocessor");
-    if (c == '.') refuse("'.' is no sign of the language, which has no members");
     if (c == '[') refuse("'[' is no sign of the language, which has neither arrays nor lambdas nor attributes");
     if (c >= ' ' && c < 127) refuse(std::string("'") + c + "' is no sign of the language");
     refuse("a character outside ASCII, or one that cannot be printed");
@@ -153,6 +157,7 @@ class Lexer {
     take();
   }
 
+  const char* owner_;
   std::string_view function_, text_;
   std::size_t at_ = 0;
   int line_ = 1, column_ = 1;
@@ -160,7 +165,9 @@ class Lexer {
 
 }  // namespace
 
-std::vector<Token> tokens_of(std::string_view function, std::string_view text) { return Lexer(function, text).all(); }
+std::vector<Token> tokens_of(std::string_view function, std::string_view text, const char* owner) {
+  return Lexer(function, text, owner).all();
+}
 
 std::string joined_tokens(std::string_view text) {
   std::string all;

@@ -18,8 +18,9 @@ struct Token {
   int line = 1, column = 1;
 };
 
-/// The tokens of a text; the last one is its end. Throws Error(invalid_argument) at what is none. `function` names the text in messages.
-std::vector<Token> tokens_of(std::string_view function, std::string_view text);
+/// The tokens of a text; the last one is its end. Throws Error(invalid_argument) at what is none. `function` and `owner` name
+/// the text in messages.
+std::vector<Token> tokens_of(std::string_view function, std::string_view text, const char* owner = "runtime::Semiring");
 
 /// The tokens of a text, without blanks and comments.
 std::string joined_tokens(std::string_view text);

@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// rigel::runtime::Semiring: checked texts, and from them compiled loops (memory, then disk, then the compiler) and kernels.
-#include "cache.hpp"
-#include "debug.hpp"
+// rigel::runtime::Semiring: checked texts, and from compiled code kernels.
+#include "code.hpp"
 #include "library.hpp"
+#include "parameters.hpp"
 #include "text.hpp"
+
+#include "../operations/verify.hpp"
 
 #include <rigel/config.hpp>
 #include <rigel/detail/text.hpp>
 
 #include <atomic>
-#include <charconv>
-#include <cmath>
-#include <cstring>
-#include <map>
 #include <mutex>
-#include <optional>
 
-#if RIGEL_BACKEND_HOST
-namespace rigel::backends::host {
-std::optional<detail::TextLoops> text_loops(Scalar element, detail::TextForm form);
-}
-#endif
 #if RIGEL_BACKEND_CUDA_SIMT
 namespace rigel::backends::simt {
 std::vector<Kernel<Contraction>> text_kernels(const detail::TextFacts& facts, const detail::TextCompiler& compile);
@@ -32,113 +24,11 @@ void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& ex
 namespace rigel::runtime {
 namespace {
 
-// What is in a digest in addition to the source. It changes with the form of sources and of cached files.
-constexpr const char* schema = "rigel text 1";
+constexpr const char* semiring_owner = "runtime::Semiring";
 
-struct Counters {
-  std::atomic<std::uint64_t> compiled = 0, from_disk = 0, from_memory = 0;
-};
-Counters& counters() {
-  static Counters all;
-  return all;
-}
-
-[[noreturn]] void refuse(const std::string& message) {
-  throw Error(Code::invalid_argument, "runtime::Semiring: " + message);
-}
+[[noreturn]] void refuse(const std::string& message) { rigel::runtime::refuse(semiring_owner, message); }
 
 Scalar accumulator_of(Scalar element) { return element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element; }
-
-bool is_name(std::string_view name) {
-  if (name.empty() || name.size() > 64 || (name[0] >= '0' && name[0] <= '9')) return false;
-  for (const char c : name)
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
-  return true;
-}
-
-// A source without its #line directives, which say where in the text things stand.
-std::string normalised(std::string_view source) {
-  std::string rest;
-  while (!source.empty()) {
-    const auto end = std::min(source.find('\n'), source.size() - 1);
-    if (!source.starts_with("#line ")) rest += source.substr(0, end + 1);
-    source.remove_prefix(end + 1);
-  }
-  return rest;
-}
-
-// Compiled loops, by the digest of all that they depend on. Whoever wants loops that another thread compiles waits for it.
-struct Slot {
-  std::mutex mutex;
-  std::optional<rigel::detail::TextCode> code;
-};
-struct Memory {
-  std::mutex mutex;
-  std::map<Digest, std::unique_ptr<Slot>> slots;
-};
-Memory& memory() {
-  static Memory* const one = new Memory;  // never destroyed: calls may come from static destructors
-  return *one;
-}
-
-// A loaded object, which is unloaded when no kernel needs it.
-struct Loaded {
-  const RigelRuntime* runtime;
-  void* handle;
-  Loaded(const RigelRuntime* of, void* what) : runtime(of), handle(what) {}
-  ~Loaded() { runtime->unload(handle); }
-  Loaded(const Loaded&) = delete;
-  Loaded& operator=(const Loaded&) = delete;
-};
-
-std::string taken(const RigelRuntime& runtime, RigelBytes& bytes) {
-  std::string text(bytes.data ? bytes.data : "", bytes.size);
-  runtime.release(&bytes);
-  return text;
-}
-
-// What is looked up in compiled code.
-std::array<const char*, 4> names_of(const rigel::detail::TextLoops& loops) {
-  return {loops.roots[0], loops.roots[1], "rigel_text_support", "rigel_text_layout"};
-}
-
-std::optional<rigel::detail::TextCode> load(const RigelRuntime& runtime, const std::string& object,
-                                            const rigel::detail::TextLoops& loops, std::string& messages) {
-  const auto names = names_of(loops);
-  void* addresses[4] = {};
-  void* handle = nullptr;
-  RigelBytes bytes = {};
-  if (runtime.load(object.data(), object.size(), names.data(), names.size(), addresses, &handle, &bytes) != 0) {
-    messages = taken(runtime, bytes);
-    return std::nullopt;
-  }
-  rigel::detail::TextCode code{{addresses[0], addresses[1]}, std::make_shared<const Loaded>(&runtime, handle)};
-  if (*static_cast<const std::uint64_t*>(addresses[3]) != loops.layout) {
-    messages = "its loops are of another build of Rigel";
-    return std::nullopt;
-  }
-  *static_cast<const void**>(addresses[2]) = loops.support;
-  return code;
-}
-
-// An Error of what the compiler says: its first message, about a place in one of the texts if it has one.
-[[noreturn]] void refuse_compiled(const Texts& texts, const std::string& messages) {
-  const auto first = messages.find(':'), second = messages.find(':', first + 1);
-  const std::string message = messages.substr(second + 1, messages.find('\n') - second - 1);
-  if (first == messages.npos || second == messages.npos)
-    throw Error(Code::unsupported, "runtime::Semiring '" + texts.name + "': the text does not compile: " + messages);
-  const std::string function = messages.substr(0, first);
-  int line = 0;
-  std::from_chars(messages.data() + first + 1, messages.data() + second, line);
-  const std::pair<const char*, const std::string*> all[] = {{"multiply", &texts.multiply},
-                                                            {"add", &texts.add},
-                                                            {"identity", &texts.identity},
-                                                            {"step", &texts.step},
-                                                            {"result", &texts.result}};
-  for (const auto& [name, text] : all)
-    if (function == name) refuse_text(name, *text, line / columns_per_line, line % columns_per_line, message);
-  throw Error(Code::unsupported, "runtime::Semiring '" + texts.name + "': the text does not compile: " + message);
-}
 
 }  // namespace
 
@@ -153,128 +43,74 @@ struct Semiring::Program {
   std::once_flag has_gpu_kernels;
   std::vector<Kernel<Contraction>> gpu_kernels;
 
-  const RigelRuntime& runtime() const;
-  std::string compiled(const RigelRuntime& runtime, const RigelSource& request) const;
-  template <class Make, class Load>
-  rigel::detail::TextCode code(const std::string& level, std::initializer_list<std::string> parts, const Make& make,
-                               const Load& load) const;
-  rigel::detail::TextCode code(const rigel::detail::TextLoops& loops) const;
-  rigel::detail::TextCode code(std::size_t kernel, std::uint64_t layout, const rigel::detail::TextGpu& gpu) const;
+  void compile();  // once
+  Work work(int lanes) const;
+  Owner owner() const { return {semiring_owner, texts.name, texts.hyperparameters, accumulator}; }
   rigel::detail::TextFacts facts() const {
-    return {&info, parsed.calls_functions,
+    return {&info, parsed.form, parsed.calls_functions,
             parsed.long_operations > 0 || parsed.multiply.is_large || parsed.add.is_large || parsed.step.is_large};
   }
-  void compile();  // once
 };
 
-const RigelRuntime& Semiring::Program::runtime() const {
-  std::string reason;
-  const RigelRuntime* const runtime = library(reason);
-  if (!runtime) throw Error(Code::unsupported, "runtime::Semiring '" + texts.name + "': " + reason);
-  return *runtime;
-}
-
-// What the compiler makes of a source.
-std::string Semiring::Program::compiled(const RigelRuntime& runtime, const RigelSource& request) const {
-  RigelBytes bytes = {}, said = {};
-  const int failed = runtime.compile(&request, &bytes, &said);
-  const std::string messages = taken(runtime, said);
-  if (failed) refuse_compiled(texts, messages);
-  return taken(runtime, bytes);
-}
-
-// Code for a level that depends on `parts`, from memory, the disk, or `make`, which gives what the disk keeps.
-template <class Make, class Load>
-rigel::detail::TextCode Semiring::Program::code(const std::string& level, std::initializer_list<std::string> parts,
-                                                const Make& make, const Load& load) const {
-  std::string key = std::string(schema) + '\0' + level;
-  for (const std::string& part : parts) key += '\0' + part;
-  const Digest digest = digest_of(key);
-  Slot* slot = nullptr;
-  {
-    const std::lock_guard lock(memory().mutex);
-    auto& own = memory().slots[digest];
-    if (!own) own = std::make_unique<Slot>();
-    slot = own.get();
-  }
-  const std::lock_guard lock(slot->mutex);
-  const std::string what =
-      texts.name + " (" + rigel::name(texts.element) + ", " + level + "), " + hexadecimal(digest).substr(0, 12) + ": ";
-  if (slot->code) {
-    ++counters().from_memory;
-    say(what + "from memory");
-    return *slot->code;
-  }
-  std::string messages;
-  const auto from_disk = [&]() -> std::optional<rigel::detail::TextCode> {
-    const Stopwatch time;
-    const std::optional<std::string> object = read_cached(digest);
-    if (!object) return std::nullopt;
-    slot->code = load(*object, messages);
-    if (!slot->code) return std::nullopt;
-    ++counters().from_disk;
-    say(what + "from disk in " + time.text());
-    return slot->code;
-  };
-  static_cast<void>(cache_limit());  // throws before anything is compiled
-  if (const auto found = from_disk()) return *found;
-  const Stopwatch waiting;
-  const CacheLock turn(digest);  // of processes that want it at one time, one compiles it
-  const std::string waited = waiting.text();
-  if (const auto found = from_disk()) return *found;
-  const Stopwatch compiling;
-  const std::string object = make();
-  slot->code = load(object, messages);
-  if (!slot->code)
-    throw Error(Code::unsupported,
-                "runtime::Semiring '" + texts.name + "': the compiled text cannot be loaded: " + messages);
-  ++counters().compiled;
-  say(what + "compiled in " + compiling.text() + ", " + std::to_string(object.size()) + " bytes" +
-      (turn.is_held() ? ", after " + waited : std::string(", without the lock, after ") + waited));
-  write_cached(digest, object);
-  return *slot->code;
-}
-
-rigel::detail::TextCode Semiring::Program::code(const rigel::detail::TextLoops& loops) const {
-  const RigelRuntime& library = runtime();
-  const std::string source = source_of(parsed, accumulator, loops.lanes);
-  const auto roots = names_of(loops);
-  const char* const element = rigel::name(texts.element);
-  const RigelSource request{source.data(), source.size(), element, loops.level, roots.data(), roots.size(), 0, 0};
-  return code(
-      loops.level, {library.build, element, loops.roots[0], normalised(source)}, [&] { return compiled(library, request); },
-      [&](const std::string& object, std::string& messages) { return load(library, object, loops, messages); });
-}
-
-rigel::detail::TextCode Semiring::Program::code(std::size_t kernel, std::uint64_t layout,
-                                                const rigel::detail::TextGpu& gpu) const {
-  const RigelRuntime& library = runtime();
-  const std::string source = source_of(parsed, accumulator, 0);
-  const char* const element = rigel::name(texts.element);
-  const RigelSource request{source.data(), source.size(), element, gpu.level, nullptr, 0, kernel, layout};
-  return code(
-      gpu.level, {library.build, element, gpu.platform, std::to_string(kernel), normalised(source)},
-      [&] { return gpu.link(compiled(library, request)); },
-      [&](const std::string& object, std::string& messages) {
-        std::optional<rigel::detail::TextCode> loaded = gpu.load(object);
-        if (!loaded) messages = "the CUDA driver refuses it";
-        return loaded;
-      });
+// What is compiled for vectors of `lanes` accumulators, or, of 0 lanes, for GPUs.
+Work Semiring::Program::work(int lanes) const {
+  return {semiring_owner,
+          texts.name,
+          source_of(parsed, accumulator, lanes),
+          texts.element,
+          {{"multiply", &texts.multiply},
+           {"add", &texts.add},
+           {"identity", &texts.identity},
+           {"step", &texts.step},
+           {"result", &texts.result}}};
 }
 
 void Semiring::Program::compile() {
   const std::lock_guard lock(mutex);
   if (is_compiled) return;
-  std::optional<rigel::detail::TextLoops> loops;
-#if RIGEL_BACKEND_HOST
-  loops = backends::host::text_loops(texts.element, parsed.form);
-#endif
-  if (!loops)
-    throw Error(Code::unsupported,
-                "runtime::Semiring '" + texts.name + "': this build of Rigel has no loops for this processor");
-  kernels = {loops->kernel(facts(), code(*loops))};
+  const rigel::detail::TextLoops loops = loops_for(semiring_owner, texts.name, texts.element, parsed.form);
+  kernels = {loops.kernel(facts(), code_of(work(loops.lanes), loops))};
   is_compiled = true;
 }
+
+namespace {
+
+// Refuses fields of an accumulator, or the type of results, if loops of numbers of type `number` cannot hold them.
+void check_accumulator(const Texts& texts, Scalar number) {
+  const auto fits = [&](Scalar type) {
+    return size_of(number) == 4 ? type == Scalar::f32 || type == Scalar::i32 : type == Scalar::f64 || type == Scalar::i64;
+  };
+  const std::string expected =
+      std::string(size_of(number) == 4 ? "f32 or i32" : "f64 or i64") + " for elements of " + rigel::name(texts.element);
+  const std::vector<Field>& fields = texts.accumulator.fields;
+  if (fields.size() == 1 || fields.size() > rigel::detail::most_text_fields)
+    refuse("the accumulator has " + std::to_string(fields.size()) + (fields.size() == 1 ? " field" : " fields") +
+           ", expected 2 to 4, or a type in their place");
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (!is_name(fields[i].name))
+      refuse("field " + std::to_string(i + 1) + " of the accumulator is called '" + fields[i].name +
+             "', expected at most 64 letters, digits and '_'");
+    if (!fits(fields[i].type))
+      refuse("field '" + fields[i].name + "' of the accumulator has type " + rigel::name(fields[i].type) + ", expected " +
+             expected);
+    for (std::size_t j = 0; j < i; ++j)
+      if (fields[j].name == fields[i].name) refuse("two fields of the accumulator are called '" + fields[i].name + "'");
+  }
+  if (fields.empty()) {
+    if (texts.accumulator.type != Scalar::other && texts.accumulator.type != number)
+      refuse(std::string("the accumulator type is ") + rigel::name(texts.accumulator.type) + ", expected " +
+             rigel::name(number) + " for elements of " + rigel::name(texts.element));
+    if (texts.result_type != Scalar::other && texts.result_type != number)
+      refuse(std::string("the result type is ") + rigel::name(texts.result_type) + ", expected " + rigel::name(number) +
+             ", that of the accumulator");
+    return;
+  }
+  if (texts.result.empty()) refuse("result is empty, expected what C receives of an accumulator of several fields");
+  if (texts.result_type != Scalar::other && !fits(texts.result_type))
+    refuse(std::string("the result type is ") + rigel::name(texts.result_type) + ", expected " + expected);
+}
+
+}  // namespace
 
 Semiring::Semiring(const Texts& texts) {
   auto program = std::make_shared<Program>();
@@ -282,91 +118,28 @@ Semiring::Semiring(const Texts& texts) {
   const Scalar of_element = accumulator_of(texts.element);
   if (of_element != Scalar::f32 && of_element != Scalar::f64 && of_element != Scalar::i32 && of_element != Scalar::i64)
     refuse(std::string("the element type is ") + rigel::name(texts.element) + ", expected f32, f64, i32, i64, f16 or bf16");
-  if (texts.accumulator != Scalar::other && texts.accumulator != of_element)
-    refuse(std::string("the accumulator type is ") + rigel::name(texts.accumulator) + ", expected " +
-           rigel::name(of_element) + " for elements of " + rigel::name(texts.element));
+  check_accumulator(texts, of_element);
   if (!is_name(texts.name)) refuse("the name '" + texts.name + "' is none, expected at most 64 letters, digits and '_'");
-  if (texts.hyperparameters.size() > 16)
-    refuse(std::to_string(texts.hyperparameters.size()) + " hyperparameters, expected at most 16");
+  check_hyperparameters(semiring_owner, texts.hyperparameters, {"a", "b", "x", "y", "k"});
   program->accumulator = of_element;
-  for (std::size_t i = 0; i < texts.hyperparameters.size(); ++i) {
-    const std::string& name = texts.hyperparameters[i].name;
-    if (!is_name(name) || is_reserved_name(name))
-      refuse("hyperparameter " + std::to_string(i + 1) + " is called '" + name +
-             "', expected letters, digits and '_', and no name that has a meaning in texts");
-    for (std::size_t j = 0; j < i; ++j)
-      if (texts.hyperparameters[j].name == name) refuse("two hyperparameters are called '" + name + "'");
-  }
   program->parsed = parse(texts, of_element);
   program->info = {.name = program->texts.name,
                    .type = program.get(),
                    .element = texts.element,
                    .operand = of_element,
-                   .accumulator = of_element,
-                   .result = of_element,
+                   .accumulator = texts.accumulator.fields.empty() ? of_element : Scalar::other,
+                   .result = texts.result_type == Scalar::other ? of_element : texts.result_type,
                    .commutative = texts.commutative,
                    .transcendental = program->parsed.calls_functions};
   program_ = std::move(program);
   for (const Hyperparameter& one : texts.hyperparameters) set(one.name, one.value);
 }
 
-namespace {
-
-std::size_t index_of(const Texts& texts, std::string_view name) {
-  std::string names;
-  for (std::size_t i = 0; i < texts.hyperparameters.size(); ++i) {
-    if (texts.hyperparameters[i].name == name) return i;
-    names += (i ? ", " : "") + texts.hyperparameters[i].name;
-  }
-  refuse("'" + texts.name + "' has no hyperparameter '" + std::string(name) + "', expected " +
-         (names.empty() ? "none, as it has none" : "one of " + names));
+void Semiring::set(std::string_view name, double value) { set_number(program_->owner(), values_, name, value); }
+void Semiring::set_view(std::string_view name, Scalar type, rigel::detail::TextView view) {
+  runtime::set_view(program_->owner(), values_, name, type, std::move(view));
 }
-
-// Reads and writes a number of a type.
-template <class T>
-double read(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return static_cast<double>(value);
-}
-template <class T>
-bool write(std::byte* to, double value) {
-  if constexpr (std::is_integral_v<T>) {
-    constexpr double limit = sizeof(T) == 4 ? 0x1p31 : 0x1p63;
-    if (!(value >= -limit && value < limit && value == std::floor(value))) return false;
-  }
-  const T converted = static_cast<T>(value);
-  std::memcpy(to, &converted, sizeof converted);
-  return true;
-}
-
-}  // namespace
-
-void Semiring::set(std::string_view name, double value) {
-  std::byte* const to = values_ + index_of(program_->texts, name) * size_of(program_->accumulator);
-  bool held = false;
-  switch (program_->accumulator) {
-    case Scalar::f64: held = write<double>(to, value); break;
-    case Scalar::i32: held = write<std::int32_t>(to, value); break;
-    case Scalar::i64: held = write<std::int64_t>(to, value); break;
-    default: held = write<float>(to, value); break;
-  }
-  if (held) return;
-  char digits[64];
-  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
-  refuse("hyperparameter '" + std::string(name) + "' of '" + program_->texts.name + "' cannot be " +
-         std::string(digits, end) + ", expected a whole number that " + rigel::name(program_->accumulator) + " holds");
-}
-
-double Semiring::get(std::string_view name) const {
-  const std::byte* const from = values_ + index_of(program_->texts, name) * size_of(program_->accumulator);
-  switch (program_->accumulator) {
-    case Scalar::f64: return read<double>(from);
-    case Scalar::i32: return read<std::int32_t>(from);
-    case Scalar::i64: return read<std::int64_t>(from);
-    default: return read<float>(from);
-  }
-}
+double Semiring::get(std::string_view name) const { return number_of(program_->owner(), values_, name); }
 
 std::vector<std::string> Semiring::hyperparameters() const {
   std::vector<std::string> names;
@@ -376,7 +149,8 @@ std::vector<std::string> Semiring::hyperparameters() const {
 
 const std::string& Semiring::name() const { return program_->texts.name; }
 Scalar Semiring::element() const { return program_->texts.element; }
-Scalar Semiring::accumulator() const { return program_->accumulator; }
+Scalar Semiring::accumulator() const { return program_->info.accumulator; }
+Scalar Semiring::result() const { return program_->info.result; }
 SemiringId Semiring::id() const { return {program_->texts.name, program_.get()}; }
 
 std::span<const Kernel<Contraction>> Semiring::kernels(Space space) const {
@@ -386,7 +160,7 @@ std::span<const Kernel<Contraction>> Semiring::kernels(Space space) const {
       const Program* const program = program_.get();  // which outlives its kernels
       program_->gpu_kernels = backends::simt::text_kernels(
           program->facts(), [program](std::size_t kernel, std::uint64_t layout, const rigel::detail::TextGpu& gpu) {
-            return program->code(kernel, layout, gpu);
+            return code_of(program->work(0), kernel, layout, gpu);
           });
     });
     return program_->gpu_kernels;
@@ -407,26 +181,54 @@ void Semiring::compile(const Execution& execution) const {
 #endif
 }
 
-void detail::require_elements(const Semiring& semiring, const Operand& operand) {
-  if (operand.type != semiring.element())
-    throw Error(Code::invalid_argument,
-                std::string("contract: ") + operand.argument + (operand.label.empty() ? "" : " ('" + operand.label + "')") +
-                    " holds elements of type " + rigel::name(operand.type) + ", expected " +
-                    rigel::name(semiring.element()) + ", that of the semiring '" + semiring.name() + "'");
+namespace {
+
+std::string described(const Operand& operand) {
+  return std::string(operand.argument) + (operand.label.empty() ? "" : " ('" + operand.label + "')");
 }
 
-Statistics statistics() { return {counters().compiled, counters().from_disk, counters().from_memory}; }
+void require_elements(const char* function, const Semiring& semiring, const Operand& operand) {
+  if (operand.type != semiring.element())
+    throw Error(Code::invalid_argument, std::string(function) + ": " + described(operand) + " holds elements of type " +
+                                            rigel::name(operand.type) + ", expected " + rigel::name(semiring.element()) +
+                                            ", that of the semiring '" + semiring.name() + "'");
+}
 
-void release_kernels() {
-  std::vector<Slot*> all;  // slots stay; whoever compiles into one is waited for without keeping others from theirs
-  {
-    const std::lock_guard lock(memory().mutex);
-    for (const auto& [digest, slot] : memory().slots) all.push_back(slot.get());
+}  // namespace
+
+void detail::set_semiring(Contraction& p, const Semiring& semiring) {
+  require_elements(p.function, semiring, p.a);
+  require_elements(p.function, semiring, p.b);
+  if (p.accumulate && semiring.accumulator() == Scalar::other)
+    throw Error(Code::invalid_argument, std::string(p.function) + ": accumulate is not defined for semiring '" +
+                                            semiring.name() +
+                                            "', whose accumulator has several fields that no value of C can be lifted into");
+  require_batches(semiring.program_->owner(), semiring.values_, p.batch);
+  p.semiring = semiring.id();
+  p.element = semiring.element();
+  p.accumulator = semiring.accumulator();
+  p.semiring_object = &semiring.values_;
+  if (semiring.values_.differ()) {
+    p.semiring_in_view = true;
+    p.semiring_stride = 1;
   }
-  for (Slot* const slot : all) {
-    const std::lock_guard lock(slot->mutex);
-    slot->code.reset();
-  }
+  p.instantiated = semiring.kernels(p.execution.space);
+}
+
+Verification detail::verify(const Semiring& semiring, unsigned seed) {
+  const Semiring::Program& program = *semiring.program_;
+  if (semiring.values_.differ())
+    refuse("verify: '" + semiring.name() + "' has a view of several numbers as hyperparameter, expected one number for all");
+  SemiringInfo facts = program.info;
+  facts.sample = &semiring.values_;
+  Kernel<Contraction> kernel = semiring.kernels(rigel::detail::space_of<Kokkos::DefaultHostExecutionSpace>).front();
+  rigel::detail::TextLoops loops = loops_for(semiring_owner, semiring.name(), program.texts.element, program.parsed.form);
+  loops.roots = {loops.reference_root, loops.reference_root};
+  rigel::detail::TextFacts own = program.facts();
+  own.info = &facts;
+  Kernel<Contraction> reference = loops.reference(own, code_of(program.work(loops.lanes), loops));
+  kernel.info.facts = reference.info.facts = &facts;
+  return engine::verify(kernel, seed, &reference);
 }
 
 bool is_available(std::string* reason) {

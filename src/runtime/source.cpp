@@ -127,14 +127,21 @@ FN DV fast_exp2_of(DV x) { return exp2_of(x); }
 FN DV fast_log2_of(DV x) { return log2_of(x); }
 )";
 
-std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
-  const bool is_floating = accumulator == Scalar::f32 || accumulator == Scalar::f64;
-  const bool wide = accumulator == Scalar::f64 || accumulator == Scalar::i64;
-  const char* const type = is_floating ? (wide ? "double" : "float") : wide ? "long" : "int";
-  const char* const row = is_floating ? (wide ? "DV" : "FV") : wide ? "LV" : "IV";
+namespace {
+
+// The word for a number of a type.
+const char* word(Type type) {
+  return type == Type::f64 ? "double" : type == Type::i32 ? "int" : type == Type::i64 ? "long" : "float";
+}
+
+// What texts may use: A, the type of numbers, AV, a vector of them, and M, a mask of its lanes.
+std::string prelude(const Counts& counts, Scalar number, int lanes, const std::string& block = "") {
+  const bool is_floating = number == Scalar::f32 || number == Scalar::f64;
+  const bool wide = number == Scalar::f64 || number == Scalar::i64;
+  const Type type = is_floating ? (wide ? Type::f64 : Type::f32) : wide ? Type::i64 : Type::i32;
   std::string s = "#define FN static inline __attribute__((always_inline))\n";
   // What takes dozens of instructions is inlined if there is little of it.
-  s += std::string("#define LONG static ") + (parsed.long_operations > most_inlined
+  s += std::string("#define LONG static ") + (counts.long_operations > most_inlined
                                                   ? "__attribute__((noinline, unused))\n"
                                                   : "inline __attribute__((always_inline))\n");
   // Functions that call the C library's for each lane, and large ones of the text. Copies of them in every place would take seconds to
@@ -142,31 +149,145 @@ std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
   s += "#define ONCE static __attribute__((noinline, unused))\n";
   const bool on_gpu = lanes == 0;
   s += std::string("#define ON_GPU ") + (on_gpu ? "1\n" : "0\n");
-  s += std::string("typedef ") + type + " A;\nenum { N = " + std::to_string(on_gpu ? 1 : lanes) + " };\n";
+  s += std::string("typedef ") + word(type) + " A;\nenum { N = " + std::to_string(on_gpu ? 1 : lanes) + " };\n";
   s += on_gpu ? numbers : vectors;
-  s += std::string("typedef ") + (wide ? "LV" : "IV") + " M;\ntypedef " + row + " AV;\n";
+  s += std::string("typedef ") + (wide ? "LV" : "IV") + " M;\ntypedef " + vector(type) + " AV;\n";
   s += functions;
   s += on_gpu ? functions_of_numbers : functions_of_vectors;
   if (is_floating && !on_gpu)
-    s += R"(extern "C" {
-AV rigel_text_exp(AV x) noexcept;
-AV rigel_text_log(AV x) noexcept;
-AV rigel_text_power(AV x, A p) noexcept;
+    s += "extern \"C\" {\nAV rigel_text_exp" + block + "(AV x) noexcept;\nAV rigel_text_log" + block +
+         "(AV x) noexcept;\nAV rigel_text_power" + block +
+         "(AV x, A p) noexcept;\n}\nLONG AV exp_of(AV x) { return rigel_text_exp" + block +
+         "(x); }\nLONG AV log_of(AV x) { return rigel_text_log" + block +
+         "(x); }\nLONG AV power_of(AV x, A p) { return rigel_text_power" + block + "(x, p); }\n";
+  return s;
 }
-LONG AV exp_of(AV x) { return rigel_text_exp(x); }
-LONG AV log_of(AV x) { return rigel_text_log(x); }
-LONG AV power_of(AV x, A p) { return rigel_text_power(x, p); }
+
+// A function of a text, of the type that `head` begins with.
+std::string function(const std::string& head, const Body& body) {
+  return std::string(body.is_large ? "ONCE" : "FN") + " " + head + " {\n" + body.code + "}\n";
+}
+
+// The variable that points to what the loops call in the library.
+constexpr const char* support = "extern const void* rigel_text_support;\nconst void* rigel_text_support = nullptr;\n";
+
+// The accumulator X of several fields, or a number's vector, and how it passes from the loops and to them.
+std::string accumulator_of(const std::vector<TypedField>& fields) {
+  const std::string count = std::to_string(fields.empty() ? 1 : fields.size());
+  const std::string passed = "enum { F = " + count + " };\nstruct Fields { AV field[F]; };\n";
+  if (fields.empty())
+    return passed +
+           "typedef AV X;\nFN X got(Fields from) { return from.field[0]; }\nFN Fields put(X x) { return Fields{{x}}; }\n";
+  std::string members, selected, got, put;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const auto append = [&](std::string& list, std::initializer_list<std::string_view> parts) {
+      if (i > 0) list += ", ";
+      for (const std::string_view part : parts) list += part;
+    };
+    const std::string at = std::to_string(i), own = "f" + at, type = vector(fields[i].type);
+    members.append(type).append(" ").append(own).append("; ");
+    append(selected, {"select(c, x.", own, ", y.", own, ")"});
+    append(got, {"__builtin_bit_cast(", type, ", from.field[", at, "])"});
+    append(put, {"__builtin_bit_cast(AV, x.", own, ")"});
+  }
+  return passed + "struct X { " + members + "};\nFN X select(M c, X x, X y) { return X{" + selected +
+         "}; }\nFN X got(Fields from) { return X{" + got + "}; }\nFN Fields put(X x) { return Fields{{" + put + "}}; }\n";
+}
+
+// The functions of a text that reads k or whose accumulator has several fields.
+std::string source_of_fields(const Parsed& parsed, const std::string& begin) {
+  std::string s = begin + accumulator_of(parsed.fields);
+  const std::string row = vector(parsed.result_type);
+  s += function("X multiply(AV a, AV b, long k, const A* parameters)", parsed.multiply);
+  s += function("X add(X x, X y, const A* parameters)", parsed.add);
+  s += function("X identity()", parsed.identity);
+  s += function(
+      "X step(X x, AV a, AV b, long k, const A* parameters)",
+      parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, k, parameters), parameters);\n"} : parsed.step);
+  s += function(row + " result(X x, const A* parameters)",
+                parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
+  const std::string count = std::to_string(parsed.fields.empty() ? 1 : parsed.fields.size());
+  s += std::string("extern \"C\" {\n") + support;
+  s += R"(__attribute__((always_inline)) void rigel_text_first(A* fields) noexcept {
+  const Fields all = put(identity());
+  for (int i = 0; i < F; ++i) fields[i] = all.field[i][0];
+}
 )";
-  const auto define = [&](const char* head, const Body& body) {
-    s += std::string(body.is_large ? "ONCE" : "FN") + " AV " + head + " {\n" + body.code + "}\n";
-  };
-  define("multiply(AV a, AV b, const A* parameters)", parsed.multiply);
-  define("add(AV x, AV y, const A* parameters)", parsed.add);
-  define("identity()", parsed.identity);
-  define("step(AV x, AV a, AV b, const A* parameters)",
-         parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, parameters), parameters);\n"} : parsed.step);
-  define("result(AV x, const A* parameters)", parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
-  s += "extern \"C\" {\nextern const void* rigel_text_support;\nconst void* rigel_text_support = nullptr;\n";
+  s += "__attribute__((always_inline, regcall)) Fields rigel_text_fold_" + count +
+       "(Fields x, AV a, AV b, long k, const A* parameters) noexcept {\n  return put(step(got(x), a, b, k, "
+       "parameters));\n}\n";
+  return s + "__attribute__((always_inline, regcall)) AV rigel_text_result_of_" + count +
+         "(Fields x, const A* parameters) noexcept {\n  return __builtin_bit_cast(AV, result(got(x), parameters));\n}\n}\n";
+}
+
+}  // namespace
+
+namespace {
+
+// ⊗, ⊕ and the step of a number.
+std::string steps(const Parsed& parsed) {
+  return function("AV multiply(AV a, AV b, const A* parameters)", parsed.multiply) +
+         function("AV add(AV x, AV y, const A* parameters)", parsed.add) +
+         function(
+             "AV step(AV x, AV a, AV b, const A* parameters)",
+             parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, parameters), parameters);\n"} : parsed.step);
+}
+
+// The functions of a text that calls functions, for blocks of four vectors. The powers of some exponents have products and a root in their
+// place, as in rigel/backends/host/powers.hpp.
+std::string source_of_groups(const Parsed& parsed, const std::string& begin) {
+  std::string s = begin + steps(parsed);
+  s += function("AV identity()", parsed.identity);
+  s += function("AV result(AV x, const A* parameters)", parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
+  const bool has_short = !parsed.exponents.empty() && !parsed.powers_vary;
+  if (has_short)
+    s +=
+        R"(FN bool is_short(A p) { return p == A(0.5) || p == 1 || p == A(1.5) || p == 2 || p == A(2.5) || p == 3 || p == A(3.5) || p == 4; }
+namespace brief {
+FN AV power_of(AV d, A p) {
+  switch ((int)(2 * p)) {
+    case 1: return root(d);
+    case 2: return d;
+    case 3: return d * root(d);
+    case 4: return d * d;
+    case 5: return d * d * root(d);
+    case 6: return d * d * d;
+    case 7: return d * d * (d * root(d));
+    default: return d * d * (d * d);
+  }
+}
+)" + steps(parsed) +
+        "}\n";
+  std::string exponents = has_short ? "true" : "false";
+  for (std::size_t i = 0; has_short && i < parsed.exponents.size(); ++i)
+    exponents += " && is_short(first(" + parsed.exponents[i] + "))";
+  s += std::string("extern \"C\" {\n") + support;
+  s += R"(__attribute__((always_inline)) A rigel_text_identity() noexcept { return first(identity()); }
+__attribute__((always_inline)) void rigel_text_step_block(AV* x, const AV* a, const AV* b, const A* parameters) noexcept {
+  *x = step(*x, *a, *b, parameters);
+}
+__attribute__((always_inline)) void rigel_text_result_block(AV* x, const A* parameters) noexcept {
+  *x = result(*x, parameters);
+}
+__attribute__((always_inline)) bool rigel_text_has_short_powers(const A* parameters) noexcept { return )" +
+       exponents + R"(; }
+__attribute__((always_inline)) void rigel_text_short_step_block(AV* x, const AV* a, const AV* b, const A* parameters) noexcept {
+)";
+  return s + (has_short ? "  *x = brief::step(*x, *a, *b, parameters);\n}\n}\n" : "}\n}\n");
+}
+
+}  // namespace
+
+std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
+  const bool on_gpu = lanes == 0;
+  if (parsed.form == rigel::detail::TextForm::grouped && !on_gpu)
+    return source_of_groups(parsed, prelude(parsed, accumulator, lanes, "_block"));
+  std::string s = prelude(parsed, accumulator, lanes);
+  if (parsed.reads_k || !parsed.fields.empty()) return source_of_fields(parsed, s);
+  s += steps(parsed);
+  s += function("AV identity()", parsed.identity);
+  s += function("AV result(AV x, const A* parameters)", parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
+  s += std::string("extern \"C\" {\n") + support;
   s += "__attribute__((always_inline)) A rigel_text_identity() noexcept { return first(identity()); }\n";
   s += R"(__attribute__((always_inline)) AV rigel_text_step(AV x, AV a, AV b, const A* parameters) noexcept {
   return step(x, a, b, parameters);
@@ -186,6 +307,30 @@ __attribute__((always_inline)) AV rigel_text_add_if_ordered(AV x, AV y) noexcept
 }
 )";
   return s;
+}
+
+std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes) {
+  const std::string from = vector(parsed.argument), to = vector(parsed.result);
+  std::string s = prelude(parsed, number, lanes);
+  s += function(to + " epilogue(" + from + " x, LV m, LV n, long batch, const A* parameters)", parsed.body);
+  s += std::string("typedef ") + word(parsed.argument) + " From;\ntypedef " + word(parsed.result) +
+       " To;\nstruct Place { long m, n, m_step, n_step, batch; };\n";
+  s += "FN void row(const From* from, int first, int count, To* to, const Place& at, const A* parameters) {\n  " + from +
+       " x = {};\n  __builtin_memcpy(&x, from + first, count * sizeof(From));\n";
+  s += R"(  LV lane;
+  for (int i = 0; i < N; ++i) lane[i] = first + i;
+)";
+  s += "  const " + to + " y = epilogue(x, at.m + lane * at.m_step, at.n + lane * at.n_step, at.batch, parameters);\n";
+  s += "  __builtin_memcpy(to + first, &y, count * sizeof(To));\n}\n";
+  s += std::string("extern \"C\" {\n") + support;
+  return s +
+         R"(void rigel_text_epilogue(const From* from, int count, To* to, const Place& at, const A* parameters) noexcept {
+  int i = 0;
+  for (; i + N <= count; i += N) row(from, i, N, to, at, parameters);
+  if (i < count) row(from, i, count - i, to, at, parameters);
+}
+}
+)";
 }
 
 }  // namespace rigel::runtime

@@ -7,9 +7,25 @@
 #include <rigel/detail/text.hpp>
 #include <rigel/runtime.hpp>
 
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace rigel::runtime {
+
+/// The types of the language: a number's, or an accumulator of several fields.
+enum class Type { boolean, i32, i64, f32, f64, fields };
+/// The vector of a type in the C++ that the parser writes.
+inline const char* vector(Type t) {
+  static constexpr const char* all[] = {"M", "IV", "LV", "FV", "DV", "X"};
+  return all[static_cast<int>(t)];
+}
+
+/// A field of an accumulator.
+struct TypedField {
+  std::string name;
+  Type type = Type::f32;
+};
 
 /// The body of a function, as C++ on vectors.
 struct Body {
@@ -17,29 +33,49 @@ struct Body {
   bool is_large = false;  // so that it is compiled once, and called
 };
 
-/// What the texts of a semiring say, once they are checked.
-struct Parsed {
-  Body multiply, add, identity, step, result;  // the step's is empty if there is none, and so is the result's
-  rigel::detail::TextForm form = rigel::detail::TextForm::plain;
-  bool is_minimum = false;  // of an ordered form: ⊕ is a minimum, else a maximum
+/// What texts call.
+struct Counts {
   // Whether exponentials, logarithms, powers or other functions are called whose last bits differ between platforms.
   bool calls_functions = false;
+  // The exponents of Rigel's powers, as C++; and whether there are others, which the text computes.
+  std::vector<std::string> exponents;
+  bool powers_vary = false;
   int long_operations = 0;  // operations of dozens of instructions: those functions, divisions and conversions to integers
 };
 
-/// Whether a name has a meaning in texts, so that no hyperparameter can have it.
-bool is_reserved_name(std::string_view name);
+/// What the texts of a semiring say, once they are checked.
+struct Parsed : Counts {
+  Body multiply, add, identity, step, result;  // the step's is empty if there is none, and so is the result's
+  rigel::detail::TextForm form = rigel::detail::TextForm::plain;
+  bool is_minimum = false;         // of an ordered form: ⊕ is a minimum, else a maximum
+  std::vector<TypedField> fields;  // of the accumulator; none: it is a number
+  Type result_type = Type::f32;
+  bool reads_k = false;
+};
+
+/// What the text of an epilogue says.
+struct ParsedEpilogue : Counts {
+  Body body;
+  Type argument = Type::f32, result = Type::f32;
+};
+
+/// Whether a name has a meaning in texts, of itself or as one of `more`, so that no hyperparameter can have it.
+bool is_reserved_name(std::string_view name, std::initializer_list<std::string_view> more);
 
 /// Reads and checks texts. Throws Error(invalid_argument) as Semiring's constructor does.
 Parsed parse(const Texts& texts, Scalar accumulator);
+/// The same of an epilogue, whose numbers and hyperparameters have type `number`, and which returns `result`.
+ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result);
 
 /// The C++ source of a semiring for vectors of `lanes` accumulators; of 0 lanes, for numbers on a GPU.
 std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes);
+/// That of an epilogue: a function that takes rows.
+std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes);
 
 /// An Error about a place in a text: the text's name, line and column, the message, and the line with a caret under the place.
 /// Lines and columns count from 1.
 [[noreturn]] void refuse_text(std::string_view function, std::string_view text, int line, int column,
-                              const std::string& message);
+                              const std::string& message, const char* owner = "runtime::Semiring");
 
 /// The line and the column of a place as source_of() writes them in #line directives.
 inline constexpr int columns_per_line = 10000;

@@ -116,6 +116,23 @@ TEST_CASE("text: a kernel that the bitcode does not have, or of another layout, 
   }
 }
 
+TEST_CASE("text: what GPUs have no kernels for") {
+  const auto reason = [](const Texts& texts) {
+    return rigel::detail::text_gpu_supports(rigel::runtime::parse(texts, Scalar::f32).form).reason;
+  };
+  CHECK(reason({.multiply = "abs(a - b)", .add = "x + y"}) == "");
+  CHECK(reason({.multiply = "abs(a - b)", .add = "max(x, y)"}) == "");
+  CHECK(reason({.multiply = "exp(a - b)", .add = "x + y"}) == "");
+  CHECK(reason({.multiply = "exp(a - b)", .add = "x + y", .result = "log(x)"}) == "");
+  CHECK(has(reason({.multiply = "k < 4 ? a * b : 0", .add = "x + y"}), "the text reads k"));
+  CHECK(has(reason({.accumulator = {{"u", Scalar::f32}, {"v", Scalar::f32}},
+                    .multiply = "{a, b}",
+                    .add = "x",
+                    .identity = "{0, 0}",
+                    .result = "x.u"}),
+            "the accumulator has several fields"));
+}
+
 #ifdef KOKKOS_ENABLE_CUDA
 TEST_CASE("text: nothing is compiled while a stream is captured") {
   if (!compiles_for_gpus()) return;
@@ -145,6 +162,36 @@ TEST_CASE("text: nothing is compiled while a stream is captured") {
     CHECK(captured().code == rigel::Code::ok);
   }
   cudaStreamDestroy(stream);
+}
+
+TEST_CASE("text: calls of what GPUs have no kernels for are refused, and say why") {
+  if (!compiles_for_gpus()) return;
+  const texts::Matrix<float> a("a", 8, 8), c("c", 8, 8);
+  const Kokkos::Cuda exec;
+  const auto refuses = [&](const auto& call, std::initializer_list<const char*> says) {
+    const support::Caught caught = support::caught(call);
+    CHECK(caught.code == rigel::Code::unsupported);
+    CHECK(caught.lacks(says) == "");
+  };
+  const Semiring indexed({.name = "mine", .multiply = "a * b * k", .add = "x + y"});
+  refuses([&] { rigel::contract(exec, indexed, a, a, c); }, {"the text reads k"});
+  refuses([&] { indexed.compile(exec); }, {"'mine'", "the text reads k"});
+  const Semiring fields({.name = "mine",
+                         .accumulator = {{"u", Scalar::f32}, {"v", Scalar::f32}},
+                         .multiply = "{a, b}",
+                         .add = "x",
+                         .identity = "{0, 0}",
+                         .result = "x.u"});
+  refuses([&] { rigel::contract(exec, fields, a, a, c); }, {"the accumulator has several fields"});
+  refuses([&] { fields.compile(exec); }, {"'mine'", "the accumulator has several fields"});
+  Semiring read({.multiply = "a * b * p", .add = "x + y", .hyperparameters = {{"p", 1}}});
+  read.set("p", Kokkos::View<float, Kokkos::HostSpace>("p"));
+  refuses([&] { rigel::contract(exec, read, a, a, c); }, {"a hyperparameter is a view"});
+  read.set("p", 2);
+  CHECK(support::caught([&] { rigel::contract(exec, read, a, a, c); }).code == rigel::Code::ok);
+  const rigel::runtime::Epilogue epilogue({.name = "last", .body = "x + 1"});
+  refuses([&] { rigel::contract(exec, read, a, a, c, epilogue); }, {"'last'", "run on the host, not on space cuda"});
+  exec.fence();
 }
 #endif
 

@@ -201,7 +201,7 @@ TEST_CASE("text: each part names itself, and reads its own names only") {
   refuses({.multiply = "a * b", .add = "x * y", .identity = "x"}, {"identity, line 1, column 1", "expected a constant"});
   refuses({.multiply = "a * b", .add = "x * y", .identity = "p", .hyperparameters = {{"p", 1}}},
           {"identity", "'p' is not known here"});
-  refuses({.multiply = "a * b", .add = "x + y", .step = "x + y"}, {"step, line 1, column 5", "one of a, b, x"});
+  refuses({.multiply = "a * b", .add = "x + y", .step = "x + y"}, {"step, line 1, column 5", "one of a, b, k, x"});
   refuses({.multiply = "a * b", .add = "x + y", .result = "\n y"}, {"result, line 2, column 2"});
   refuses({.element = rigel::Scalar::i8, .multiply = "a * b", .add = "x + y"}, {"element type is i8", "f16 or bf16"});
   refuses({.accumulator = rigel::Scalar::f64, .multiply = "a * b", .add = "x + y"},

@@ -174,15 +174,12 @@ void text_small_run(const Kernel<Contraction>& kernel, const Contraction& p, con
   SmallShape shape = small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p));
   detail::Arguments<S, Finish> arguments = detail::arguments_of<S, Finish>(p);
   const auto bytes = static_cast<std::size_t>(boxes_of(p, plan, facts).bytes);
-  const auto stream = static_cast<cudaStream_t>(p.execution.stream);
-  const cuda::CurrentDevice current(p.execution.device);
+  const cuda::Launches launches(p, kernel.info.name);
   const void* const function = state_of(kernel).function(text_kernel_index<S, TextSmall>, p.execution);
   void* list[] = {&arguments, &shape};
   cuda::for_each_launch(plan.groups(p), max_grid / shape.parts, [&](std::int64_t first, std::int64_t count) {
     shape.first_group = static_cast<unsigned>(first);
-    cuda::check_launch(cudaLaunchKernel(function, dim3(static_cast<unsigned>(count * shape.parts)),
-                                        dim3(static_cast<unsigned>(plan.threads)), list, bytes, stream),
-                       kernel.info.name);
+    launches(function, dim3(static_cast<unsigned>(count * shape.parts)), plan.threads, bytes, list);
   });
 }
 
@@ -196,8 +193,10 @@ void text_narrow_run(const Kernel<Contraction>& kernel, const Contraction& p, co
 
 // Whether a kernel covers a problem, if its tile does.
 template <Status (*fits)(const Contraction&)>
-Status text_supports(const Kernel<Contraction>&, const Contraction& p) {
-  const Status status = detail::text_finish_supports(p);
+Status text_supports(const Kernel<Contraction>& kernel, const Contraction& p) {
+  const detail::TextFacts& facts = state_of(kernel).facts;
+  if (const Status status = detail::text_gpu_supports(facts.form, p); !status) return status;
+  const Status status = detail::text_finish_supports(p, facts.info->result);
   return status ? fits(p) : status;
 }
 template <class S>
@@ -262,7 +261,7 @@ std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts,
   };
   detail::for_each(Tiles<S>{}, [&]<class Shape>() {
     Kernel<Contraction> k;
-    k.info = tile_info<S, Shape>(variant_of<S, Shape>);
+    k.info = tile_info<S, Shape>(Shape::role == tile::Role::wide ? "wide" : "");
     k.info.shared_memory = shared_memory_of<S, Shape>();
     k.supports = text_supports<supports<S, detail::ProgramFinish, Shape>>;
     k.cost = detail::cost_by<cost<S, Shape>>;
@@ -301,6 +300,8 @@ std::vector<Kernel<Contraction>> text_kernels(const detail::TextFacts& facts, co
 
 void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& execution) {
   TextState& state = state_of(kernel);
+  if (const Status status = detail::text_gpu_supports(state.facts.form); !status)
+    throw Error(Code::unsupported, "runtime::Semiring '" + std::string(state.facts.info->name) + "': " + status.reason);
   std::vector<int> numbers;
   with_text(state.facts.info->element, state.facts.has_long_operations, [&]<class S>() {
     detail::for_each(TextKernels<S>{}, [&]<class Of>() { numbers.push_back(text_kernel_index<S, Of>); });

@@ -12,8 +12,7 @@
 
 namespace rigel::backends::simt {
 
-/// The most hyperparameters of a semiring from text.
-inline constexpr int most_text_parameters = 16;
+using detail::most_text_parameters;
 
 /// A semiring from text with these types. Only the bitcode defines its functions, by calls of what the text says; elsewhere they are
 /// never called. `calls`: it calls exponentials or other functions of dozens of instructions.
@@ -77,8 +76,7 @@ struct CopyFinish {
 template <class S>
 detail::Arguments<S, CopyFinish<S>> copy_arguments(const Contraction& p) {
   const auto g = detail::arguments_of<S, detail::ProgramFinish>(p);
-  return {g.batch,          g.m, g.n, g.k, g.a, g.b, g.c, g.c_strides, g.one_semiring, g.semirings, {p.c.type}, g.accumulate,
-          g.shares_semiring};
+  return {g, g.c, g.c_strides, g.one_semiring, g.semirings, {p.c.type}, g.accumulate, g.shares_semiring};
 }
 
 /// A kernel in tiles, the one for small matrices, and the one for few outputs.

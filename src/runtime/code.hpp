@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Compiled code of texts: from memory, then from disk, then from the compiler.
+#pragma once
+
+#include <rigel/detail/text.hpp>
+#include <rigel/runtime.hpp>
+
+#include <utility>
+
+namespace rigel::runtime {
+
+/// What is compiled, and what messages call it.
+struct Work {
+  const char* owner;  // "runtime::Semiring"
+  std::string name;
+  std::string source;                                             // source_of() for the loops or kernels
+  Scalar element;                                                 // of these
+  std::vector<std::pair<const char*, const std::string*>> texts;  // by the names that their #line directives have
+};
+
+/// The code of a source, linked with loops. Throws Error(unsupported) if librigel_runtime.so is missing.
+rigel::detail::TextCode code_of(const Work& work, const rigel::detail::TextLoops& loops);
+/// The same in kernel number `kernel` of a GPU's, whose table in the bitcode has this layout.
+rigel::detail::TextCode code_of(const Work& work, std::size_t kernel, std::uint64_t layout,
+                                const rigel::detail::TextGpu& gpu);
+
+/// The loops of this processor, or an Error(unsupported).
+rigel::detail::TextLoops loops_for(const char* owner, const std::string& name, Scalar element, rigel::detail::TextForm form);
+
+}  // namespace rigel::runtime

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// rigel::runtime::Epilogue: a checked text, and from it a function of rows of results, which no loops are compiled with.
+#include "code.hpp"
+#include "parameters.hpp"
+#include "text.hpp"
+
+#include <atomic>
+#include <mutex>
+
+namespace rigel::runtime {
+namespace {
+
+constexpr const char* epilogue_owner = "runtime::Epilogue";
+
+bool is_floating(Scalar type) { return type == Scalar::f32 || type == Scalar::f64; }
+
+// The number that an epilogue returns for elements of type `type`.
+Scalar made_for(Scalar type) { return type == Scalar::f16 || type == Scalar::bf16 ? Scalar::f32 : type; }
+
+// The type in which numbers of both types meet: a floating-point one if there is one, then the wider.
+Scalar common(Scalar x, Scalar y) {
+  if (is_floating(x) != is_floating(y)) return is_floating(x) ? x : y;
+  return size_of(x) >= size_of(y) ? x : y;
+}
+
+bool is_number(Scalar type) {
+  return type == Scalar::f32 || type == Scalar::f64 || type == Scalar::i32 || type == Scalar::i64;
+}
+
+}  // namespace
+
+struct Epilogue::Program {
+  EpilogueTexts texts;
+  Scalar result = Scalar::f32, made = Scalar::f32, number = Scalar::f32;
+  ParsedEpilogue parsed;
+  std::mutex mutex;
+  std::atomic<bool> is_compiled = false;
+  rigel::detail::TextCode code;
+
+  Owner owner() const { return {epilogue_owner, texts.name, texts.hyperparameters, number}; }
+};
+
+Epilogue::Epilogue(const EpilogueTexts& texts) {
+  auto program = std::make_shared<Program>();
+  program->texts = texts;
+  program->result = texts.result == Scalar::other ? texts.argument : texts.result;
+  if (!is_number(texts.argument))
+    refuse(epilogue_owner,
+           std::string("the argument type is ") + rigel::name(texts.argument) + ", expected f32, f64, i32 or i64");
+  if (!is_number(made_for(program->result)))
+    refuse(epilogue_owner,
+           std::string("the result type is ") + rigel::name(program->result) + ", expected f32, f64, i32, i64, f16 or bf16");
+  // Of f64, 16-bit elements are rounded once.
+  program->made = program->result != made_for(program->result) && texts.argument == Scalar::f64 ? Scalar::f64
+                                                                                                : made_for(program->result);
+  program->number = common(texts.argument, program->made);
+  if (!is_name(texts.name))
+    refuse(epilogue_owner, "the name '" + texts.name + "' is none, expected at most 64 letters, digits and '_'");
+  check_hyperparameters(epilogue_owner, texts.hyperparameters, {"x", "m", "n", "batch"});
+  program->parsed = parse(texts, program->number, program->made);
+  program_ = std::move(program);
+  for (const Hyperparameter& one : texts.hyperparameters) set(one.name, one.value);
+}
+
+void Epilogue::set(std::string_view name, double value) { set_number(program_->owner(), values_, name, value); }
+void Epilogue::set_view(std::string_view name, Scalar type, rigel::detail::TextView view) {
+  runtime::set_view(program_->owner(), values_, name, type, std::move(view));
+}
+double Epilogue::get(std::string_view name) const { return number_of(program_->owner(), values_, name); }
+std::vector<std::string> Epilogue::hyperparameters() const {
+  std::vector<std::string> names;
+  for (const Hyperparameter& one : program_->texts.hyperparameters) names.push_back(one.name);
+  return names;
+}
+const std::string& Epilogue::name() const { return program_->texts.name; }
+Scalar Epilogue::argument() const { return program_->texts.argument; }
+Scalar Epilogue::result() const { return program_->result; }
+Scalar Epilogue::number() const { return program_->number; }
+
+rigel::detail::TextEpilogue::Function Epilogue::function(Space space) const {
+  if ((bit(space) & host_spaces) == 0)
+    throw Error(Code::unsupported, std::string(epilogue_owner) + " '" + name() +
+                                       "': epilogues from text run on the host, not on space " + rigel::name(space));
+  Program& own = *program_;
+  if (!own.is_compiled) {
+    const std::lock_guard lock(own.mutex);
+    if (!own.is_compiled) {
+      rigel::detail::TextLoops loops = loops_for(epilogue_owner, own.texts.name, own.number, rigel::detail::TextForm::plain);
+      loops.roots = {"rigel_text_epilogue", "rigel_text_epilogue"};
+      own.code = code_of({epilogue_owner,
+                          own.texts.name,
+                          source_of(own.parsed, own.number, loops.lanes),
+                          own.number,
+                          {{"body", &own.texts.body}}},
+                         loops);
+      own.is_compiled = true;
+    }
+  }
+  return reinterpret_cast<rigel::detail::TextEpilogue::Function>(own.code.functions[0]);
+}
+
+detail::EpilogueCall::EpilogueCall(const Epilogue& epilogue, Space space, Scalar argument, const Operand& c,
+                                   const char* function) {
+  const Epilogue::Program& own = *epilogue.program_;
+  const std::string begin = std::string(function) + ": the epilogue '" + epilogue.name() + "' ";
+  if (argument != own.texts.argument)
+    throw Error(Code::invalid_argument, begin + "takes numbers of type " + rigel::name(own.texts.argument) + ", expected " +
+                                            rigel::name(argument) + ", that of the semiring's results");
+  if (c.type != own.result)
+    throw Error(Code::invalid_argument, begin + "makes elements of type " + rigel::name(own.result) + ", expected " +
+                                            rigel::name(c.type) + ", that of " + c.argument +
+                                            (c.label.empty() ? "" : " ('" + c.label + "')"));
+  require_batches(own.owner(), epilogue.values_, c.batches);
+  text.function = epilogue.function(space);
+  text.argument = own.texts.argument;
+  text.result = own.made;
+  const std::size_t bytes = rigel::detail::most_text_parameters * size_of(own.number);
+  parameters = epilogue.values_.read(bytes, 0, c.batches);
+  text.parameters = parameters.data();
+  text.stride = epilogue.values_.differ() ? static_cast<std::int64_t>(bytes) : 0;
+}
+
+}  // namespace rigel::runtime

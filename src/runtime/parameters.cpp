@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "parameters.hpp"
+
+#include "text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+namespace rigel::runtime {
+
+void refuse(const char* owner, const std::string& message) {
+  throw Error(Code::invalid_argument, std::string(owner) + ": " + message);
+}
+
+bool is_name(std::string_view name) {
+  if (name.empty() || name.size() > 64 || (name[0] >= '0' && name[0] <= '9')) return false;
+  for (const char c : name)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
+  return true;
+}
+
+void check_hyperparameters(const char* owner, const std::vector<Hyperparameter>& list,
+                           std::initializer_list<std::string_view> taken) {
+  if (list.size() > rigel::detail::most_text_parameters)
+    refuse(owner, std::to_string(list.size()) + " hyperparameters, expected at most " +
+                      std::to_string(rigel::detail::most_text_parameters));
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string& name = list[i].name;
+    if (!is_name(name) || is_reserved_name(name, taken))
+      refuse(owner, "hyperparameter " + std::to_string(i + 1) + " is called '" + name +
+                        "', expected letters, digits and '_', and no name that has a meaning in texts");
+    for (std::size_t j = 0; j < i; ++j)
+      if (list[j].name == name) refuse(owner, "two hyperparameters are called '" + name + "'");
+  }
+}
+
+namespace {
+
+std::size_t index_of(const Owner& owner, std::string_view name) {
+  std::string names;
+  for (std::size_t i = 0; i < owner.list.size(); ++i) {
+    if (owner.list[i].name == name) return i;
+    names += (i ? ", " : "") + owner.list[i].name;
+  }
+  refuse(owner.owner, "'" + owner.name + "' has no hyperparameter '" + std::string(name) + "', expected " +
+                          (names.empty() ? "none, as it has none" : "one of " + names));
+}
+
+// Reads and writes a number of a type.
+template <class T>
+double read(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return static_cast<double>(value);
+}
+template <class T>
+bool write(std::byte* to, double value) {
+  if constexpr (std::is_integral_v<T>) {
+    constexpr double limit = sizeof(T) == 4 ? 0x1p31 : 0x1p63;
+    if (!(value >= -limit && value < limit && value == std::floor(value))) return false;
+  }
+  const T converted = static_cast<T>(value);
+  std::memcpy(to, &converted, sizeof converted);
+  return true;
+}
+
+}  // namespace
+
+void set_number(const Owner& owner, rigel::detail::TextValues& values, std::string_view name, double value) {
+  const std::size_t index = index_of(owner, name);
+  std::byte* const to = values.numbers.data() + index * size_of(owner.type);
+  bool held = false;
+  switch (owner.type) {
+    case Scalar::f64: held = write<double>(to, value); break;
+    case Scalar::i32: held = write<std::int32_t>(to, value); break;
+    case Scalar::i64: held = write<std::int64_t>(to, value); break;
+    default: held = write<float>(to, value); break;
+  }
+  if (held) {
+    std::erase_if(values.views, [&](const auto& view) { return view.index == index; });
+    return;
+  }
+  char digits[64];
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
+  refuse(owner.owner, "hyperparameter '" + std::string(name) + "' of '" + owner.name + "' cannot be " +
+                          std::string(digits, end) + ", expected a whole number that " + rigel::name(owner.type) + " holds");
+}
+
+double number_of(const Owner& owner, const rigel::detail::TextValues& values, std::string_view name) {
+  const std::size_t index = index_of(owner, name);
+  const std::byte* from = values.numbers.data() + index * size_of(owner.type);
+  for (const rigel::detail::TextView& view : values.views)
+    if (view.index == index) {
+      if (view.count > 1)
+        refuse(owner.owner, "hyperparameter '" + std::string(name) + "' of '" + owner.name + "' is a view of " +
+                                std::to_string(view.count) + " numbers, expected one to get");
+      from = static_cast<const std::byte*>(view.data);
+    }
+  switch (owner.type) {
+    case Scalar::f64: return read<double>(from);
+    case Scalar::i32: return read<std::int32_t>(from);
+    case Scalar::i64: return read<std::int64_t>(from);
+    default: return read<float>(from);
+  }
+}
+
+void set_view(const Owner& owner, rigel::detail::TextValues& values, std::string_view name, Scalar type,
+              rigel::detail::TextView view) {
+  view.index = index_of(owner, name);
+  const std::string what = "the view that is hyperparameter '" + std::string(name) + "' of '" + owner.name + "'";
+  if (type != owner.type)
+    refuse(owner.owner, what + " holds elements of type " + rigel::name(type) + ", expected " + rigel::name(owner.type));
+  if (view.count < 1 || !view.data)
+    refuse(owner.owner, what + " has " + std::to_string(view.count) + " elements" + (view.data ? "" : " and no data") +
+                            ", expected one, or one for each matrix of a batch");
+  std::erase_if(values.views, [&](const auto& other) { return other.index == view.index; });
+  values.views.push_back(std::move(view));
+}
+
+void require_batches(const Owner& owner, const rigel::detail::TextValues& values, std::int64_t batches) {
+  for (const rigel::detail::TextView& view : values.views)
+    if (view.count != 1 && view.count != batches)
+      refuse(owner.owner, "the view that is hyperparameter '" + owner.list[view.index].name + "' of '" + owner.name +
+                              "' has " + std::to_string(view.count) + " elements, expected " + std::to_string(batches) +
+                              ", one for each matrix of C, or one for all");
+}
+
+}  // namespace rigel::runtime
+
+namespace rigel::detail {
+
+std::vector<std::byte> TextValues::read(std::size_t bytes, std::int64_t first, std::int64_t batches) const {
+  const std::size_t size = bytes / most_text_parameters;
+  const std::int64_t count = differ() ? batches : 1;
+  std::vector<std::byte> all(static_cast<std::size_t>(count) * bytes);
+  for (std::int64_t l = 0; l < count; ++l) {
+    std::byte* const to = all.data() + static_cast<std::size_t>(l) * bytes;
+    std::memcpy(to, numbers.data(), bytes);
+    for (const TextView& view : views) {
+      const std::int64_t element = view.count > 1 ? (first + l) * view.stride : 0;
+      std::memcpy(to + view.index * size,
+                  static_cast<const std::byte*>(view.data) + element * static_cast<std::int64_t>(size), size);
+    }
+  }
+  return all;
+}
+
+}  // namespace rigel::detail

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Hyperparameters of semirings and epilogues from text: names, numbers, and views that are read when a kernel runs.
+#pragma once
+
+#include <rigel/runtime.hpp>
+
+namespace rigel::runtime {
+
+/// What has hyperparameters, and their type.
+struct Owner {
+  const char* owner;  // "runtime::Semiring"
+  const std::string& name;
+  const std::vector<Hyperparameter>& list;
+  Scalar type;
+};
+
+/// Throws Error(invalid_argument): "runtime::Semiring: …".
+[[noreturn]] void refuse(const char* owner, const std::string& message);
+/// Whether a name is one of a semiring, a field or a hyperparameter.
+bool is_name(std::string_view name);
+/// Throws unless there are at most 16 hyperparameters, whose names differ and have no meaning in texts, of itself or as one of `taken`.
+void check_hyperparameters(const char* owner, const std::vector<Hyperparameter>& list,
+                           std::initializer_list<std::string_view> taken);
+
+void set_number(const Owner& owner, rigel::detail::TextValues& values, std::string_view name, double value);
+double number_of(const Owner& owner, const rigel::detail::TextValues& values, std::string_view name);
+/// Makes a view of numbers of type `type` a hyperparameter's value.
+void set_view(const Owner& owner, rigel::detail::TextValues& values, std::string_view name, Scalar type,
+              rigel::detail::TextView view);
+/// Throws unless each view has one number, or as many as C has matrices.
+void require_batches(const Owner& owner, const rigel::detail::TextValues& values, std::int64_t batches);
+
+}  // namespace rigel::runtime
