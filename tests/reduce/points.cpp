@@ -382,6 +382,30 @@ TEST_CASE_TEMPLATE("points: many columns of V of any size, some infinite", Exec,
     }
 }
 
+TEST_CASE_TEMPLATE("points: large numbers of V while scores rise", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  constexpr int n = 130, columns = 2;
+  for (const int k : {3, 20})
+    for (const std::string& name : names<Exec>()) {
+      CAPTURE(name);
+      CAPTURE(k);
+      // Weights of the first 64 columns are e^-32 of the others; e^32 times 1e30 is more than a float holds.
+      Values of_z(static_cast<std::size_t>(n * k)), of_v(static_cast<std::size_t>(n * columns));
+      for (int j = 0; j < n; ++j) {
+        if (j < 64) of_z[at(j, k, 0)] = 8;
+        of_v[at(j, columns, 0)] = 0x1p100;
+        of_v[at(j, columns, 1)] = j % 2 == 0 ? 0x1p100 : -0x1p100;
+      }
+      const auto x = support::matrix<float, Exec>(1, k), z = support::matrix<float, Exec>(n, k, of_z),
+                 v = support::matrix<float, Exec>(n, columns, of_v), out = support::matrix<float, Exec>(1, columns);
+      rigel::softmax_matvec(exec, x, z, v, metric::squared_euclidean{}, out, epilogue::scale(-0.5), {.kernel = name});
+      exec.fence();
+      const Values r = support::values(out);
+      CHECK(std::abs(r[0] - 0x1p100) <= 4000 * u * 0x1p100);
+      CHECK(std::abs(r[1]) <= 4000 * u * 0x1p100);
+    }
+}
+
 TEST_CASE("points: what the kernels decline") {
   using Exec = Kokkos::DefaultExecutionSpace;
   if (names<Exec>().size() < 3) return;

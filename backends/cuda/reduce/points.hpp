@@ -153,7 +153,8 @@ __device__ __forceinline__ bool copy_record(const Call& g, float* to, std::int64
 }
 
 /// What a thread keeps of a row: with a softmax Σ exp(score − reference), and the same times V; else the latter alone. The reference is one
-/// of the scores, or −∞ before the first. If a chunk's sum exceeds `most_of_chunk`, its largest score becomes the reference.
+/// of the scores, or −∞ before the first. If a chunk's sum exceeds `most_of_chunk`, or times V is not finite, its largest score becomes the
+/// reference.
 template <int R>
 struct Row {
   float reference = -std::numeric_limits<float>::infinity();
@@ -228,7 +229,10 @@ __device__ __forceinline__ void add_softmax(const Call& g, Row<R> (&rows)[Rows],
   }
 #pragma unroll
   for (int r = 0; r < Rows; ++r) {
-    if (total[r] <= most_of_chunk) {
+    bool fits = total[r] <= most_of_chunk;
+#pragma unroll
+    for (int d = 0; d < R; ++d) fits = fits && math::abs(sums[r][d]) < std::numeric_limits<float>::infinity();
+    if (fits) {
       rows[r].total += static_cast<double>(total[r]);
 #pragma unroll
       for (int d = 0; d < R; ++d) rows[r].sums[d] += static_cast<double>(sums[r][d]);
