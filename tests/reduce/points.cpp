@@ -71,12 +71,14 @@ constexpr Extents all_extents[] = {{37, 130, 1, 1},  {5, 31, 2, 3},    {600, 70,
                                    {130, 65, 40, 2}, {20, 400, 3, 9},  {90, 1000, 40, 64}, {5, 100, 33, 5}};
 
 /// Beyond 16 dimensions or four columns of V the GPU's kernels have products on tensor cores, if the call admits them: distances are within 336 units of themselves, and
-/// exponents within 512.
+/// exponents within 512. More than four
+/// columns are also off by a share of the largest weight times the largest number.
 bool is_expanded(const std::string& name, int k, int columns = 1) {
   return name == "cuda.points" && (k > 16 || columns > 4);
 }
 rigel::Precision precision_of(const std::string& name, int k, int columns) {
-  return is_expanded(name, k, columns) ? rigel::Precision::automatic : rigel::Precision::accumulator;
+  if (!is_expanded(name, k, columns)) return rigel::Precision::accumulator;
+  return columns > 4 ? rigel::Precision::promoted : rigel::Precision::automatic;
 }
 
 /// A kernel of distances with its logarithm's slope times its argument: how many times as large an error of the kernel is as that of the
