@@ -333,6 +333,14 @@ TEST_CASE_TEMPLATE("matvec gradients: extents of 0", Exec, RIGEL_TEST_SPACES) {
     CHECK(get(again_z) == zeros(n, 2));
     CHECK(get(again_v) == zeros(n, 5));
   }
+  // V without columns.
+  const auto x = matrix<float, Exec>(4, 2, Numbers(8, 1)), z = matrix<float, Exec>(3, 2, Numbers(6, 2)),
+             dx = matrix<float, Exec>(4, 2, Numbers(8, 9)), dz = matrix<float, Exec>(3, 2, Numbers(6, 9));
+  const auto v = matrix<float, Exec>(3, 0, {}), g = matrix<float, Exec>(4, 0, {});
+  rigel::kernel_matvec_gradient(exec, x, z, v, g, metric::euclidean{}, kernel::gaussian{1}, dx, dz, rigel::no_gradient);
+  exec.fence();
+  CHECK(get(dx) == Numbers(8, 0));
+  CHECK(get(dz) == Numbers(6, 0));
 }
 
 TEST_CASE_TEMPLATE("matvec gradients refuse bad input", Exec, RIGEL_TEST_SPACES) {
