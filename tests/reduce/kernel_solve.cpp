@@ -172,6 +172,26 @@ TEST_CASE_TEMPLATE("kernel_solve: progress, and systems that are not definite", 
   CHECK(nan.residual != nan.residual);
 }
 
+TEST_CASE_TEMPLATE("kernel_solve: a right side of NaN", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  constexpr int m = 40;
+  const auto x = support::matrix<double, Exec>(m, 2, numbers(m * 2, 10));
+  const auto solve = [&](const Values& right, bool converges) {
+    const auto y = support::matrix<double, Exec>(m, 3, right), alpha = support::matrix<double, Exec>(m, 3);
+    const auto result =
+        rigel::kernel_solve(exec, x, y, metric::euclidean{}, kernel::gaussian{0.5}, 0.1, alpha, {.tolerance = 1e-10});
+    CHECK(result.converged == converges);
+    CHECK((result.residual == result.residual) == converges);
+    return support::values(alpha);
+  };
+  Values right = numbers(m * 3, 11);
+  const Values expected = solve(right, true);
+  right[at(7, 3, 1)] = not_a_number;
+  const Values alpha = solve(right, false);
+  for (int i = 0; i < m; ++i)
+    for (const int c : {0, 2}) CHECK(std::abs(alpha[at(i, 3, c)] - expected[at(i, 3, c)]) <= 1e-10 * 2 * std::sqrt(m) / 0.1);
+}
+
 TEST_CASE_TEMPLATE("kernel_solve: right sides of any magnitude", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;
   constexpr int m = 50;
