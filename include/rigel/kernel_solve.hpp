@@ -291,7 +291,7 @@ class KernelSolveCall {
   // ---- the preconditioner --------------------------------------------------------------------------------------------
 
   /// L of rank r with L·Lᵀ ≈ K, whose pivots are the largest numbers on the diagonal of what is left of K, and the Cholesky factor of
-  /// Lᵀ·L + σI, σ = λ + the mean of that diagonal: the preconditioner is L·Lᵀ + σI. L's columns are the first rows of
+  /// Lᵀ·L + σI, σ = λ + the mean of that diagonal or a least value: the preconditioner is L·Lᵀ + σI. L's columns are the first rows of
   /// factor_; the others are 0, so that products have the same extents whatever the rank is.
   void find_factor() {
     if (most_rank_ == 0) return;
@@ -301,6 +301,7 @@ class KernelSolveCall {
     for_each_index(
         exec_, "rigel::kernel_solve/diagonal", m_,
         KOKKOS_LAMBDA(const std::int64_t i) { diagonal[i] = static_cast<double>(row[i]); });
+    const double trace = sum_of_diagonal();
     double first = 0;
     for (rank_ = 0; rank_ < most_rank_; ++rank_) {
       const auto [pivot, value] = largest_on_diagonal();
@@ -308,7 +309,9 @@ class KernelSolveCall {
       if (!(value > 4 * std::numeric_limits<T>::epsilon() * first)) break;
       add_column(pivot, value);
     }
-    sigma_ = regularisation_ + sum_of_diagonal() / static_cast<double>(m_);
+    // A smaller one is outweighed by roundings of sums with L, which the preconditioner divides by σ.
+    const double least = 16 * std::numeric_limits<double>::epsilon() * trace;
+    sigma_ = std::max(regularisation_ + sum_of_diagonal() / static_cast<double>(m_), least);
     if (!(sigma_ > 0)) rank_ = 0;
     while (rank_ > 0 && !factorise()) {}
   }
@@ -572,7 +575,7 @@ auto with_kernel_solve(const Exec& exec, const X& x, const Y& y, const M& metric
 /// options   A step is a kernel_matvec() of all right sides. Directions are in alpha's type, sums of them and the preconditioner in double. If x
 ///           holds floats and alpha doubles, kernels are those of floats, and products with them in double.
 /// The preconditioner L·Lᵀ + σI has L of options.rank columns, for which as many rows of K are computed, and σ is λ plus the mean of what
-/// L leaves on K's diagonal. The result's residual is that of alpha as it is stored; if the steps' own one is
+/// L leaves on K's diagonal, at least 2^-48 times K's trace. The result's residual is that of alpha as it is stored; if the steps' own one is
 /// smaller, right sides go on from the former, as long as that helps them. With alpha of float it does not get much below
 /// 2^-24·|K||alpha|/|y|: then, and if K + λI is not positive definite or something is NaN, converged is false, and alpha is where the steps
 /// ended. A NaN in one right side leaves the others as they are without it.
