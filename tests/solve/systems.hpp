@@ -5,6 +5,7 @@
 
 #include <rigel/linalg.hpp>
 
+#include <tests/support/compare.hpp>
 #include <tests/support/numbers.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -63,7 +64,7 @@ inline double residual(const Numbers& a, const Numbers& x, const Numbers& b, int
         most += bound[i * n + k] * std::abs(x[k * m + j]);
       }
       const double ratio = std::abs(rest) / (scale * most);
-      worst = ratio <= worst ? worst : ratio;  // NaN stays
+      worst = support::larger(worst, ratio);
     }
   return worst;
 }
