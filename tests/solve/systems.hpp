@@ -63,7 +63,7 @@ inline double residual(const Numbers& a, const Numbers& x, const Numbers& b, int
         rest -= a[i * n + k] * x[k * m + j];
         most += bound[i * n + k] * std::abs(x[k * m + j]);
       }
-      const double ratio = std::abs(rest) / (scale * most);
+      const double ratio = rest == 0 ? 0 : std::abs(rest) / (scale * most);
       worst = support::larger(worst, ratio);
     }
   return worst;
