@@ -193,15 +193,18 @@ class KernelSolveCall {
     for (double& norm : norms_) norm = std::sqrt(norm);
     find_factor();
     result.rank = static_cast<int>(rank_);
-    // Each turn starts from the residual itself, not from what the steps made of it, until that reduces it no more.
-    for (double before = std::numeric_limits<double>::infinity();;) {
+    // Each turn starts from the residual itself, not from what the steps made of it, until that reduces none of them.
+    std::vector<double> before(norms_.size(), std::numeric_limits<double>::infinity());
+    while (true) {
       const std::vector<double> residuals = true_residuals(y);
       result.residual = largest(residuals);
       result.converged = result.residual <= options_.tolerance;
-      if (result.converged || !(result.residual <= before / 2) || result.iterations >= options_.iterations || stopped_)
-        break;
-      before = result.residual;
-      iterate(result, residuals);
+      std::vector<bool> goes_on(residuals.size());
+      for (std::size_t c = 0; c < residuals.size(); ++c)
+        goes_on[c] = residuals[c] > options_.tolerance && residuals[c] <= before[c] / 2;  // not of NaN
+      if (std::ranges::find(goes_on, true) == goes_on.end() || result.iterations >= options_.iterations || stopped_) break;
+      before = residuals;
+      iterate(result, residuals, goes_on);
     }
     return result;
   }
@@ -220,8 +223,7 @@ class KernelSolveCall {
  private:
   static double largest(const std::vector<double>& numbers) {
     double most = 0;
-    for (const double number : numbers)
-      if (!(number <= most)) most = number;  // NaN stays
+    for (const double number : numbers) most = Largest{}(most, number);
     return most;
   }
 
@@ -289,8 +291,8 @@ class KernelSolveCall {
   // ---- the preconditioner --------------------------------------------------------------------------------------------
 
   /// L of rank r with L·Lᵀ ≈ K, whose pivots are the largest numbers on the diagonal of what is left of K, and the Cholesky factor of
-  /// Lᵀ·L + σI, σ = λ + the mean of that diagonal: the preconditioner is L·Lᵀ + σI. L's columns are the first rows of factor_; the others are
-  /// 0, so that products have the same extents whatever the rank is.
+  /// Lᵀ·L + σI, σ = λ + the mean of that diagonal or a least value: the preconditioner is L·Lᵀ + σI. L's columns are the first rows of
+  /// factor_; the others are 0, so that products have the same extents whatever the rank is.
   void find_factor() {
     if (most_rank_ == 0) return;
     kernels_.diagonal(row_, inner_);
@@ -299,6 +301,7 @@ class KernelSolveCall {
     for_each_index(
         exec_, "rigel::kernel_solve/diagonal", m_,
         KOKKOS_LAMBDA(const std::int64_t i) { diagonal[i] = static_cast<double>(row[i]); });
+    const double trace = sum_of_diagonal();
     double first = 0;
     for (rank_ = 0; rank_ < most_rank_; ++rank_) {
       const auto [pivot, value] = largest_on_diagonal();
@@ -306,12 +309,17 @@ class KernelSolveCall {
       if (!(value > 4 * std::numeric_limits<T>::epsilon() * first)) break;
       add_column(pivot, value);
     }
-    const double rest = ordered_sums(
-        exec_, "rigel::kernel_solve/diagonal", m_, 1, parts_,
-        KOKKOS_LAMBDA(const std::int64_t i, std::int64_t) { return diagonal[i]; })[0];
-    sigma_ = regularisation_ + rest / static_cast<double>(m_);
+    // A smaller one is outweighed by roundings of sums with L, which the preconditioner divides by σ.
+    const double least = 16 * std::numeric_limits<double>::epsilon() * trace;
+    sigma_ = std::max(regularisation_ + sum_of_diagonal() / static_cast<double>(m_), least);
     if (!(sigma_ > 0)) rank_ = 0;
     while (rank_ > 0 && !factorise()) {}
+  }
+  double sum_of_diagonal() const {
+    const double* const diagonal = diagonal_.data();
+    return ordered_sums(
+        exec_, "rigel::kernel_solve/diagonal", m_, 1, parts_,
+        KOKKOS_LAMBDA(const std::int64_t i, std::int64_t) { return diagonal[i]; })[0];
   }
   /// The factor of Lᵀ·L + σI. If a leading minor is not positive definite in double, the rank becomes that of the minor before it, and the
   /// result is false.
@@ -388,8 +396,8 @@ class KernelSolveCall {
 
   // ---- the steps -----------------------------------------------------------------------------------------------------
 
-  /// Steps until the residuals that they keep are small enough, or no right side can go on.
-  void iterate(KernelSolveResult& result, std::vector<double> residuals) {
+  /// Steps of the right sides that go on, until the residuals that they keep are small enough, or none can go on.
+  void iterate(KernelSolveResult& result, std::vector<double> residuals, std::vector<bool> goes_on) {
     const std::int64_t columns = right_sides_;
     double *const solution = solution_.data(), *const residual = residual_.data(), *const product = product_.data(),
                   *const preconditioned = preconditioned_.data(), *const coefficients = coefficients_.data();
@@ -404,8 +412,6 @@ class KernelSolveCall {
         exec_, "rigel::kernel_solve/direction", m_ * columns,
         KOKKOS_LAMBDA(const std::int64_t i) { direction[i] = static_cast<T>(preconditioned[i]); });
     std::vector<double> lengths = residual_times_preconditioned();
-    std::vector<bool> goes_on(residuals.size());
-    for (std::size_t c = 0; c < residuals.size(); ++c) goes_on[c] = residuals[c] > options_.tolerance;
     while (result.iterations < options_.iterations) {
       multiply();
       // Since a direction is rounded, the step along it is that of the least error for it as it is.
@@ -569,9 +575,10 @@ auto with_kernel_solve(const Exec& exec, const X& x, const Y& y, const M& metric
 /// options   A step is a kernel_matvec() of all right sides. Directions are in alpha's type, sums of them and the preconditioner in double. If x
 ///           holds floats and alpha doubles, kernels are those of floats, and products with them in double.
 /// The preconditioner L·Lᵀ + σI has L of options.rank columns, for which as many rows of K are computed, and σ is λ plus the mean of what
-/// L leaves on K's diagonal. The result's residual is that of alpha as it is stored; if the steps' own one is smaller, they go on from the
-/// former, as long as that helps. With alpha of float it does not get much below 2^-24·|K||alpha|/|y|: then, and if K + λI is not positive
-/// definite or something is NaN, converged is false, and alpha is where the steps ended.
+/// L leaves on K's diagonal, at least 2^-48 times K's trace. The result's residual is that of alpha as it is stored; if the steps' own one is
+/// smaller, right sides go on from the former, as long as that helps them. With alpha of float it does not get much below
+/// 2^-24·|K||alpha|/|y|: then, and if K + λI is not positive definite or something is NaN, converged is false, and alpha is where the steps
+/// ended. A NaN in one right side leaves the others as they are without it.
 /// Its error is at most residual·|y| / (λ + the least eigenvalue of K).
 /// It waits for the space in each step, and is not for captured streams. Sums have one order on every space.
 /// Throws Error(invalid_argument) if extents do not fit, alpha overlaps, or a number is out of its range; and as kernel_matvec() does.

@@ -158,8 +158,10 @@ class KMeansCall {
         choose_by_distance(c, random * total, parts);
       else
         choose(c, first_free());
-      copy_row(c);
-      if (c > 0 && c + 1 == k_) break;
+      if (c > 0) {
+        copy_row(c);
+        if (c + 1 == k_) break;
+      }
       reduce_distances_to(c);
       const std::vector<double> sum = ordered_sums(
           exec_, "rigel::kmeans/seeds", m_, 1, parts_, KOKKOS_LAMBDA(const std::int64_t i, std::int64_t) {
@@ -169,6 +171,7 @@ class KMeansCall {
       total = sum[0];
       if (!(total < std::numeric_limits<double>::infinity()))
         refuse(call, "X holds infinities or NaN, or squared distances overflow, expected finite points");
+      if (c == 0) copy_row(c);  // distances become no larger: nothing is written before the only refusal
       parts = to_host(exec_, parts_);
     }
   }

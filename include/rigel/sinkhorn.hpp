@@ -292,6 +292,8 @@ inline Call sinkhorn_call(const Execution& execution, const char* function, cons
     refuse(call, "options.epsilon is " + std::to_string(options.epsilon) + ", expected a finite number above 0");
   if (!(options.scaling > 0 && options.scaling <= 1))
     refuse(call, "options.scaling is " + std::to_string(options.scaling) + ", expected a number above 0, and 1 at most");
+  if (!(options.tolerance >= 0))
+    refuse(call, "options.tolerance is " + std::to_string(options.tolerance) + ", expected 0 or more");
   if (options.iterations < 0)
     refuse(call, "options.iterations is " + std::to_string(options.iterations) + ", expected 0 or more");
   return call;

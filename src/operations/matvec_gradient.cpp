@@ -156,7 +156,7 @@ class Driver {
   // ---- memory --------------------------------------------------------------------------------------------------------
 
   // U, and then K or P, if there is one; vectors of a kernel's products need none but for dV.
-  bool has_upstream() const { return has_v() && (call_.is_softmax || d_ > 1 || call_.dv); }
+  bool has_upstream() const { return has_v() && (call_.is_softmax || d_ != 1 || call_.dv); }
 
   std::int64_t height_of() const {
     const std::size_t limit = call_.limit > 0 ? call_.limit : default_limit;

@@ -4,6 +4,7 @@
 // Small integers, so that every order must give the exact sums.
 #include <rigel/contract.hpp>
 
+#include <tests/support/compare.hpp>
 #include <tests/support/kernels.hpp>
 #include <tests/support/memory.hpp>
 #include <tests/support/spaces.hpp>
@@ -264,7 +265,7 @@ TEST_CASE_TEMPLATE("few outputs: distances with their roots", Exec, RIGEL_TEST_S
                 sum += std::pow(std::fabs(double{a[i * e.k + k]} - double{b[by_rows ? k * e.n + j : j * e.k + k]}), p);
               const double exact = std::pow(sum, 1 / p);
               of_no_value += !std::isfinite(c[i * e.n + j]);
-              worst = std::max(worst, std::fabs(c[i * e.n + j] - exact) / exact);
+              worst = support::larger(worst, std::fabs(c[i * e.n + j] - exact) / exact);
             }
           CHECK(of_no_value == 0);
           // The error of the sum, 10 units of the root, and |ln of the root| units for the rounding of its exponent.

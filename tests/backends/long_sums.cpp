@@ -4,6 +4,7 @@
 // reference's bits if no order rounds or if the call requires them, and are the same in every run.
 #include <rigel/contract.hpp>
 
+#include <tests/support/compare.hpp>
 #include <tests/support/matrix.hpp>
 #include <tests/support/random.hpp>
 #include <tests/support/spaces.hpp>
@@ -83,7 +84,7 @@ TEST_CASE_TEMPLATE("many values of k: sums that round", Exec, RIGEL_TEST_SPACES)
           const double term = std::fabs(product.a[i * k + l] - product.b[l * n + j]);
           exact += term, magnitude += term;
         }
-        worst = std::max(worst, std::fabs(actual[i * n + j] - exact) / magnitude);
+        worst = support::larger(worst, std::fabs(actual[i * n + j] - exact) / magnitude);
       }
     CHECK(worst <= (k + 2) * 0x1p-24);
     CHECK(product({.accumulate = true, .kernel = kernel}) == actual);

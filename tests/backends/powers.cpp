@@ -7,6 +7,7 @@
 
 #include <rigel/contract.hpp>
 
+#include <tests/support/compare.hpp>
 #include <tests/support/kernels.hpp>
 #include <tests/support/matrix.hpp>
 #include <tests/support/random.hpp>
@@ -130,7 +131,7 @@ TEST_CASE_TEMPLATE("powers with exponents from a view, by every kernel", Exec, R
               exact += power;
               allowed += power * (k * 0x1p-24 + (d > 0 ? bound(d, p, info.variant == "powers") : 0));
             }
-            worst = std::fmax(worst, std::fabs(actual[(l * m + i) * n + j] - exact) / allowed);
+            worst = support::larger(worst, std::fabs(actual[(l * m + i) * n + j] - exact) / allowed);
           }
       CHECK(worst <= 1);
     }
@@ -171,7 +172,7 @@ TEST_CASE_TEMPLATE("sums of whole powers by every kernel", Exec, RIGEL_TEST_SPAC
           for (int j = 0; j < n; ++j) {
             double exact = 0;
             for (int l = 0; l < k; ++l) exact += std::pow(std::fabs(x[i * k + l] - z[j * k + l]), p);
-            worst = std::fmax(worst, std::fabs(actual[i * n + j] - exact) / exact);
+            worst = support::larger(worst, std::fabs(actual[i * n + j] - exact) / exact);
           }
         CHECK(worst <= k * 0x1p-24 + 1e-6);  // the chain, and the error of terms
         ++ran;
@@ -208,7 +209,7 @@ TEST_CASE_TEMPLATE("distances by every kernel", Exec, RIGEL_TEST_SPACES) {
           double sum = 0;
           for (int l = 0; l < k; ++l) sum += std::pow(std::fabs(x[i * k + l] - z[j * k + l]), double(semiring.p));
           const double exact = std::pow(sum, 1 / p);
-          worst = std::fmax(worst, std::fabs(actual[i * n + j] - exact) / exact);
+          worst = support::larger(worst, std::fabs(actual[i * n + j] - exact) / exact);
         }
       // A p-th of the error of the sum, 10 u of the root, and |ln of the root| u for rounding its exponent, below 8 u here.
       CHECK(worst <= (k * 0x1p-24 + 1.4e-6) / p + 18 * 0x1p-24);

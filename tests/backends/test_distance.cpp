@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cdist(): SciPy's values on a small example, the formulas in double on larger ones, options and messages.
+#include "../support/compare.hpp"
 #include "../support/error.hpp"
 #include "../support/matrix.hpp"
 #include "../support/random.hpp"
@@ -268,7 +269,7 @@ TEST_CASE_TEMPLATE("cdist of random int64", Exec, RIGEL_TEST_SPACES) {
           largest = std::max(largest, difference);
         }
         const long double expected = bound == 0 ? static_cast<double>(largest) : sum;
-        worst = std::max(worst, static_cast<double>(std::abs(found[i * n + j] - expected) / expected));
+        worst = support::larger(worst, static_cast<double>(std::abs(found[i * n + j] - expected) / expected));
       }
     CHECK(worst <= bound);
   };
@@ -437,7 +438,7 @@ TEST_CASE_TEMPLATE("cdist in batches, broadcast, in every layout", Exec, RIGEL_T
           double sum = 0;
           for (int c = 0; c < k; ++c) sum += std::pow(std::abs(x_host(l, i, c) - z_host(c, j)), p);
           const double expected = std::pow(sum, 1 / p);
-          worst = std::max(worst, std::abs(d_host(l, i, j) - expected) / expected);
+          worst = support::larger(worst, std::abs(d_host(l, i, j) - expected) / expected);
         }
     CHECK(worst <= 64 * std::numeric_limits<double>::epsilon());
   }

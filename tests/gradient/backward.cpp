@@ -4,6 +4,7 @@
 // factors, extents of 0, workspaces, bad input.
 #include <rigel/contract_backward.hpp>
 
+#include <tests/support/compare.hpp>
 #include <tests/support/error.hpp>
 #include <tests/support/numbers.hpp>
 #include <tests/support/spaces.hpp>
@@ -57,7 +58,7 @@ void check_near(const Numbers& got, const Numbers& want, const Numbers& sizes, d
   double worst = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double bound = units * sizes[i] + absolute + (sizeof(U) == 2 ? 0x1p-8 * std::fabs(want[i]) + 0x1p-24 : 0);
-    worst = std::max(worst, got[i] == want[i] ? 0 : std::fabs(got[i] - want[i]) / bound);
+    worst = support::larger(worst, got[i] == want[i] ? 0 : std::fabs(got[i] - want[i]) / bound);
   }
   CHECK(worst <= 1);
 }
@@ -271,7 +272,7 @@ TEST_CASE_TEMPLATE("contract_backward: finite differences", Exec, RIGEL_TEST_SPA
         values[i] = value - step;
         const double below = loss();
         values[i] = value;
-        worst = std::max(worst, std::fabs((above - below) / (2 * step) - gradient[i]));
+        worst = support::larger(worst, std::fabs((above - below) / (2 * step) - gradient[i]));
       }
       return worst;
     };

@@ -5,6 +5,7 @@
 #include <rigel/kernel_matvec.hpp>
 #include <rigel/matvec_gradient.hpp>
 
+#include <tests/support/compare.hpp>
 #include <tests/support/error.hpp>
 #include <tests/support/numbers.hpp>
 #include <tests/support/spaces.hpp>
@@ -36,7 +37,7 @@ Vector<T, Exec> vector(const Numbers& values) {
 double farthest(const Numbers& a, const Numbers& b) {
   REQUIRE(a.size() == b.size());
   double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, a[i] == b[i] ? 0 : std::fabs(a[i] - b[i]));
+  for (std::size_t i = 0; i < a.size(); ++i) worst = support::larger(worst, a[i] == b[i] ? 0 : std::fabs(a[i] - b[i]));
   return worst == worst ? worst : infinity;
 }
 
@@ -81,7 +82,7 @@ double error_of(const View& view, const Gradient& gradient, const Loss& loss) {
     put(view, values);
     const double below = loss();
     values[i] = value;
-    worst = std::max(worst, std::fabs((above - below) / (2 * step) - found[i]));
+    worst = support::larger(worst, std::fabs((above - below) / (2 * step) - found[i]));
   }
   put(view, values);
   return worst;
@@ -333,6 +334,14 @@ TEST_CASE_TEMPLATE("matvec gradients: extents of 0", Exec, RIGEL_TEST_SPACES) {
     CHECK(get(again_z) == zeros(n, 2));
     CHECK(get(again_v) == zeros(n, 5));
   }
+  // V without columns.
+  const auto x = matrix<float, Exec>(4, 2, Numbers(8, 1)), z = matrix<float, Exec>(3, 2, Numbers(6, 2)),
+             dx = matrix<float, Exec>(4, 2, Numbers(8, 9)), dz = matrix<float, Exec>(3, 2, Numbers(6, 9));
+  const auto v = matrix<float, Exec>(3, 0, {}), g = matrix<float, Exec>(4, 0, {});
+  rigel::kernel_matvec_gradient(exec, x, z, v, g, metric::euclidean{}, kernel::gaussian{1}, dx, dz, rigel::no_gradient);
+  exec.fence();
+  CHECK(get(dx) == Numbers(8, 0));
+  CHECK(get(dz) == Numbers(6, 0));
 }
 
 TEST_CASE_TEMPLATE("matvec gradients refuse bad input", Exec, RIGEL_TEST_SPACES) {

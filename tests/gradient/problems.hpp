@@ -5,6 +5,7 @@
 
 #include <rigel/gradient.hpp>
 
+#include <tests/support/compare.hpp>
 #include <tests/support/numbers.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -98,7 +99,7 @@ inline double worst_ratio(const Numbers& actual, const Sums& sums, const Numbers
     const double error = std::abs(actual[i] - sums.values[i]);
     const double bound = (units * u + (k + 4) * 0x1p-53) * sizes[i];
     const double ratio = error == 0 ? 0 : error / bound;
-    worst = ratio <= worst ? worst : ratio;  // NaN stays
+    worst = support::larger(worst, ratio);
   }
   return worst;
 }

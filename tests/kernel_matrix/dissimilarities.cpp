@@ -3,6 +3,8 @@
 // The metrics of rigel/dissimilarities.hpp: SciPy's values, the formulas in long double within the stated bounds, and rows that are empty.
 #include "points.hpp"
 
+#include <tests/support/compare.hpp>
+
 #include <rigel/dissimilarities.hpp>
 
 #include <cstdint>
@@ -151,7 +153,7 @@ void check(const M& metric, const Expected& expected) {
       for (int j = 0; j < n; ++j) {
         const Bounded e = expected(&x[i * k], &z[j * k], k);
         const auto ratio = static_cast<double>(std::fabs(found[i * n + j] - e.value) / e.error);
-        worst = ratio <= worst ? worst : ratio;
+        worst = support::larger(worst, ratio);
       }
     CAPTURE(family);
     CHECK(worst <= 1);

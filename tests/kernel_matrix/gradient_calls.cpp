@@ -4,6 +4,7 @@
 // workspaces, extents of 0, bad input.
 #include "slopes.hpp"
 
+#include <tests/support/compare.hpp>
 #include <tests/support/numbers.hpp>
 #include <tests/support/skip.hpp>
 
@@ -350,8 +351,8 @@ TEST_CASE_TEMPLATE("kernel_matrix_gradient: products of points", Exec, RIGEL_TES
           }
         }
         for (int c = 0; c < k; ++c)
-          worst = std::max(worst,
-                           std::fabs(row(found, rows, i)[c] - sums[c]) / (sizes[c] * (323 + count / 32.0 + 1000) * 0x1p-24));
+          worst = support::larger(
+              worst, std::fabs(row(found, rows, i)[c] - sums[c]) / (sizes[c] * (323 + count / 32.0 + 1000) * 0x1p-24));
       }
     }
     return worst;

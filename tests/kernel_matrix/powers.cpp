@@ -4,6 +4,8 @@
 // within bounds, kernels of them, and messages.
 #include "points.hpp"
 
+#include <tests/support/compare.hpp>
+
 #include <rigel/dissimilarities.hpp>
 
 using namespace kernel_matrix;
@@ -63,7 +65,7 @@ struct Points {
             const Bounded e = expected(l, &x[(l * m + i) * k], &z[j * k]);
             const long double error = std::fabs(found[(l * m + i) * n + j] - e.value);
             const auto ratio = static_cast<double>(error == 0 ? 0 : error / e.error);
-            worst = ratio <= worst ? worst : ratio;
+            worst = support::larger(worst, ratio);
           }
       CAPTURE(family);
       CHECK(worst <= 1);

@@ -4,6 +4,8 @@
 // within the stated bounds, degenerate rows, batches, and messages.
 #include "points.hpp"
 
+#include <tests/support/compare.hpp>
+
 #include <rigel/dissimilarities.hpp>
 #include <rigel/linalg.hpp>
 
@@ -189,7 +191,7 @@ void check(const M& metric, int k, const Values& x, const Values& z, const Expec
       for (std::size_t j = 0; j < n; ++j) {
         const Bounded e = expected(&x[i * k], &z[j * k]);
         const auto ratio = static_cast<double>(std::fabs(found[i * n + j] - e.value) / e.error);
-        worst = ratio <= worst ? worst : ratio;
+        worst = support::larger(worst, ratio);
       }
     CAPTURE(family);
     CHECK(worst <= 1);

@@ -51,9 +51,9 @@ TEST_CASE("activations: silu of every float whose value and slope are small and 
     const long double e = std::exp(static_cast<long double>(z)), s = e / (1 + e), value = z * s, second = value / (1 + e);
     if (-value < std::numeric_limits<float>::min()) break;
     const auto off = [](float found, long double exact) { return static_cast<double>(std::fabs(found - exact)); };
-    worst_value = std::max(worst_value, off(rigel::activation::silu::value(z), value) / static_cast<double>(-value));
-    worst_derivative = std::max(worst_derivative,
-                                off(rigel::activation::silu::derivative(z), s + second) / static_cast<double>(s - second));
+    worst_value = support::larger(worst_value, off(rigel::activation::silu::value(z), value) / static_cast<double>(-value));
+    worst_derivative = support::larger(
+        worst_derivative, off(rigel::activation::silu::derivative(z), s + second) / static_cast<double>(s - second));
   }
   CHECK(worst_value <= 10 * u);
   CHECK(worst_derivative <= 18 * u);

@@ -172,6 +172,47 @@ TEST_CASE_TEMPLATE("kernel_solve: progress, and systems that are not definite", 
   CHECK(nan.residual != nan.residual);
 }
 
+TEST_CASE_TEMPLATE("kernel_solve: a right side of NaN", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  constexpr int m = 40;
+  const auto x = support::matrix<double, Exec>(m, 2, numbers(m * 2, 10));
+  const auto solve = [&](const Values& right, bool converges) {
+    const auto y = support::matrix<double, Exec>(m, 3, right), alpha = support::matrix<double, Exec>(m, 3);
+    const auto result =
+        rigel::kernel_solve(exec, x, y, metric::euclidean{}, kernel::gaussian{0.5}, 0.1, alpha, {.tolerance = 1e-10});
+    CHECK(result.converged == converges);
+    CHECK((result.residual == result.residual) == converges);
+    return support::values(alpha);
+  };
+  Values right = numbers(m * 3, 11);
+  const Values expected = solve(right, true);
+  right[at(7, 3, 1)] = not_a_number;
+  const Values alpha = solve(right, false);
+  for (int i = 0; i < m; ++i)
+    for (const int c : {0, 2}) CHECK(std::abs(alpha[at(i, 3, c)] - expected[at(i, 3, c)]) <= 1e-10 * 2 * std::sqrt(m) / 0.1);
+}
+
+TEST_CASE_TEMPLATE("kernel_solve: regularisations below roundings", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  // K is far from singular, and L has its rank: nothing is left on the diagonal.
+  constexpr int m = 30;
+  Values points(m), right(m);
+  for (std::size_t i = 0; i < m; ++i) {
+    points[i] = 0.9 * static_cast<double>(i);
+    right[i] = std::sin(1.3 * static_cast<double>(i)) + 0.2;
+  }
+  const auto x = support::matrix<double, Exec>(m, 1, points);
+  const auto y = vector<double, Exec>(m), alpha = vector<double, Exec>(m);
+  support::fill(y, right);
+  for (const double lambda : {0., 1e-300, 1e-100, 1e-18, 1e-16, 1e-14}) {
+    CAPTURE(lambda);
+    const auto result = rigel::kernel_solve(exec, x, y, metric::euclidean{}, kernel::gaussian{1.}, lambda, alpha,
+                                            {.tolerance = 1e-10, .iterations = 20});
+    CHECK(result.converged);
+    CHECK(result.rank == m);
+  }
+}
+
 TEST_CASE_TEMPLATE("kernel_solve: right sides of any magnitude", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;
   constexpr int m = 50;

@@ -181,7 +181,7 @@ TEST_CASE("kmeans: errors and workspace") {
   using Exec = Kokkos::DefaultHostExecutionSpace;
   const Exec exec;
   const auto x = support::matrix<float, Exec>(5, 2, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, "points"),
-             centres = support::matrix<float, Exec>(3, 2, {}, "means");
+             centres = support::matrix<float, Exec>(3, 2, Values(6, -7), "means");
   const auto labels = vector<int, Exec>(5);
   const auto check = [&](const auto& call, std::initializer_list<const char*> texts) {
     const auto e = support::caught(call);
@@ -202,6 +202,7 @@ TEST_CASE("kmeans: errors and workspace") {
     check([&] { rigel::kmeans(exec, support::matrix<float, Exec>(5, 2, {bad, 1, 2}), 3, centres, labels); },
           {"kmeans: X holds infinities or NaN"});
   CHECK(support::values(labels) == Values(5, -7));
+  CHECK(support::values(centres) == Values(6, -7));
   // Squares of floats overflow: nothing converges.
   const auto far = support::matrix<float, Exec>(2, 1, {1e20, -1e20});
   const auto result = rigel::kmeans(exec, far, 1, support::matrix<float, Exec>(1, 1), vector<int, Exec>(2));

@@ -227,6 +227,9 @@ TEST_CASE("sinkhorn: errors and workspace") {
   check([&] { rigel::sinkhorn(exec, x, z, a, b, squares, f, g, {}); }, {"sinkhorn: options.epsilon is 0"});
   check([&] { rigel::sinkhorn(exec, x, z, a, b, squares, f, g, {.epsilon = 1, .scaling = 1.5}); },
         {"options.scaling is 1.5"});
+  for (const auto& [tolerance, text] :
+       {std::pair(-1., "options.tolerance is -1"), std::pair(not_a_number, "options.tolerance is nan")})
+    check([&] { rigel::sinkhorn(exec, x, z, a, b, squares, f, g, {.epsilon = 1, .tolerance = tolerance}); }, {text});
   check([&] { rigel::sinkhorn(exec, x, z, b, b, squares, f, g, {.epsilon = 1}); },
         {"a 'vector' is 3x1, expected 4 numbers to match the rows of X 'from' 4x2"});
   check([&] { rigel::sinkhorn(exec, x, z, a, b, squares, f, b, {.epsilon = 1}); }, {"g 'vector'", "overlaps b"});

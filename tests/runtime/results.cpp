@@ -3,6 +3,8 @@
 // Results of semirings from text against the compiled semirings: the same bits where both are one chain of the same operations.
 #include "texts.hpp"
 
+#include <tests/support/compare.hpp>
+
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -224,7 +226,7 @@ TEST_CASE_TEMPLATE("text: a Minkowski distance follows its exponent, and new exp
       for (int j = 0; j < 20; ++j) {
         double sum = 0;
         for (int k = 0; k < 50; ++k) sum += std::pow(std::abs(double{a(i, k)} - double{b(k, j)}), double{p});
-        worst = std::max(worst, std::abs(double{c(i, j)} - sum) / (70 * 0x1p-24 * sum));
+        worst = support::larger(worst, std::abs(double{c(i, j)} - sum) / (70 * 0x1p-24 * sum));
       }
     CHECK(worst <= 1);
   }

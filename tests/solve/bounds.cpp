@@ -4,6 +4,7 @@
 // 2nd ed., theorems 9.4, 10.3 and 10.4). The constants 3n + 1 of the theorems are 3n + 4 here, for kernels that multiply by a
 // rounded reciprocal instead of dividing.
 #include <tests/solve/systems.hpp>
+#include <tests/support/compare.hpp>
 #include <tests/support/spaces.hpp>
 
 #include <doctest/doctest.h>
@@ -72,7 +73,7 @@ void check_definite(int batches, int n, int m, std::uint64_t seed) {
           double rest = matrix[r * n + c];
           for (int k = 0; k < n; ++k)
             rest -= lower ? factor[r * n + k] * factor[c * n + k] : factor[k * n + r] * factor[k * n + c];
-          worst = std::max(worst, std::abs(rest) / (solve::gamma<T>(n + 4) * bound[r * n + c]));
+          worst = support::larger(worst, std::abs(rest) / (solve::gamma<T>(n + 4) * bound[r * n + c]));
           if (lower ? c > r : c < r) CHECK(factor[r * n + c] == 0);
         }
       CHECK(worst <= 1);

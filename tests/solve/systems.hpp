@@ -5,6 +5,7 @@
 
 #include <rigel/linalg.hpp>
 
+#include <tests/support/compare.hpp>
 #include <tests/support/numbers.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -62,8 +63,8 @@ inline double residual(const Numbers& a, const Numbers& x, const Numbers& b, int
         rest -= a[i * n + k] * x[k * m + j];
         most += bound[i * n + k] * std::abs(x[k * m + j]);
       }
-      const double ratio = std::abs(rest) / (scale * most);
-      worst = ratio <= worst ? worst : ratio;  // NaN stays
+      const double ratio = rest == 0 ? 0 : std::abs(rest) / (scale * most);
+      worst = support::larger(worst, ratio);
     }
   return worst;
 }

@@ -19,6 +19,9 @@ inline bool same(const std::vector<double>& x, const std::vector<double>& y) {
   return true;
 }
 
+/// The larger one of two errors, or NaN if one of them is, which std::max() and std::fmax() lose.
+inline double larger(double x, double y) { return y > x || y != y ? y : x; }
+
 /// The class of a number: finite, NaN, +∞ or −∞.
 template <class T>
 int kind(T x) {
