@@ -439,12 +439,12 @@ class Semiring:
     def __reduce__(self):
         return _restored, (self._texts, self._name, self._commutative, self._parameters)
 
-    def compile(self, dtype="float32"):
-        """Compiles it for a type of elements, so that no call has to.
+    def compile(self, dtype="float32", like=None):
+        """Compiles it for a type of elements, and for the device of the array `like` or for the host, so that no call has to.
 
         Raises Unsupported (a TypeError) if librigel_runtime.so, which compiles texts, is missing.
         """
-        self._core.compile(type_code(dtype, "dtype"))
+        self._core.compile(type_code(dtype, "dtype"), like)
 
     @staticmethod
     def statistics():
