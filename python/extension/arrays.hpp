@@ -27,7 +27,7 @@ struct Package {
   nb::object
       convert;  // convert(object, name): an array that can be imported in place of one that cannot be; raises if there is none
   nb::object copy;             // copy(array): a contiguous copy
-  nb::object traits_of;        // traits_of(type): (on the host alone, immutable, of torch)
+  nb::object traits_of;        // traits_of(type): (on the host alone, immutable, of torch, masked)
   nb::object stream_of;        // stream_of(array, device): (stream, whether freed memory is reused in its order)
   nb::object is_capturing;     // is_capturing(array): whether the current stream of its library is being captured in a graph
   nb::object capture_streams;  // capture_streams(array, device): streams of its library that captures will be on

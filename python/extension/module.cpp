@@ -157,8 +157,8 @@ rigel_reduction reduction_of(Handle given) {
   r.reducer = nb::cast<std::int32_t>(given[0]);
   r.k = number_of<std::int64_t>(given[1], "k");
   r.threshold = number_of<double>(given[2], "threshold");
-  r.or_equal = nb::cast<bool>(given[3]);
-  r.exclude_self = nb::cast<bool>(given[4]);
+  r.or_equal = nb::cast<Flag>(given[3]);
+  r.exclude_self = nb::cast<Flag>(given[4]);
   return r;
 }
 

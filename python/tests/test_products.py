@@ -288,6 +288,12 @@ def test_arguments_of_other_types(rng):
     np.testing.assert_array_equal(rs.contract(a, b, epilogue=epilogue.scale(np.array([2.0]))), 2 * rs.contract(a, b))
     np.testing.assert_array_equal(rs.contract(a, b, epilogue=epilogue.add([1.0, 2.0, 3.0, 4.0, 5.0])), rs.contract(a, b) + np.arange(1, 6))
     assert rs.reduce(a, b, reducer="smallest", k=np.int64(2)).values.shape == (3, 2)
+    assert rs.reduce(np.ones((2, 1)), np.ones((1, 2)), "plus_times", "count_below", threshold=1, or_equal=np.True_).values.tolist() == [2, 2]
+    assert rs.nearest(a, k=1, exclude_self=np.int64(1)).distances.all()
+    with pytest.raises(TypeError, match=r"b is a masked array, whose mask a call does not see, expected b.filled\("):
+        rs.contract(a, np.ma.masked_greater(b, 0.5))
+    with pytest.raises(TypeError, match="out is a masked array"):
+        rs.contract(a, b, out=np.ma.zeros((3, 5)))
     with pytest.raises(TypeError, match="an array of the epilogue is a NoneType"):
         rs.contract(a, b, epilogue=epilogue.scale(None))
     with pytest.raises(ValueError, match="a step of the epilogue has a number and an array"):
