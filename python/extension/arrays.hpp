@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -105,7 +106,7 @@ class Output {
 class Matrices {
  public:
   /// `repeats`: a matrix that serves several of a batch is passed as so many matrices at one place, which linear systems ask for.
-  explicit Matrices(const Batch& batch, bool repeats = false) : batch_(batch), repeats_(repeats) { given_.reserve(12); }
+  explicit Matrices(const Batch& batch, bool repeats = false) : batch_(batch), repeats_(repeats) {}
   /// The matrix of an array's last two dimensions. `own_dimensions` 1: the last one is a row, or with `as_column` a column; 0: one number.
   /// The reference stays valid.
   rigel_matrix* add(const Array& array, int own_dimensions = 2, bool transposed = false, bool as_column = false);
@@ -148,7 +149,7 @@ class Matrices {
 
   Batch batch_;
   bool repeats_;
-  std::vector<Given> given_;
+  std::deque<Given> given_;
   std::vector<Place> places_;
   Array first_;
   int outer_ = 0;  // the number of dimensions that are looped over

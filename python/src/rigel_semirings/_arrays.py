@@ -111,7 +111,8 @@ def copy(array):
 def on_host(array):
     """A NumPy array of what any array holds."""
     if is_torch(array):
-        return array.detach().cpu().numpy()
+        array = array.detach().cpu()
+        return (array.float() if array.dtype == sys.modules["torch"].bfloat16 else array).numpy()
     return array.get() if _cupy(array) else numpy().asarray(array)
 
 
