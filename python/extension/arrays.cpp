@@ -117,7 +117,7 @@ struct ExchangeApi {
 struct Type {
   PyTypeObject* type = nullptr;
   const ExchangeApi* api = nullptr;  // or NULL
-  bool is_host_only = false, is_immutable = false, is_torch = false;
+  bool is_host_only = false, is_immutable = false, is_torch = false, is_masked = false;
 };
 
 Type type_of(nb::handle object) {
@@ -136,6 +136,7 @@ Type type_of(nb::handle object) {
   fresh.is_host_only = nb::cast<bool>(traits[0]);
   fresh.is_immutable = nb::cast<bool>(traits[1]);
   fresh.is_torch = nb::cast<bool>(traits[2]);
+  fresh.is_masked = nb::cast<bool>(traits[3]);
   if (known.size() == 32) known.clear();
   known.push_back(fresh);
   return fresh;
@@ -203,6 +204,7 @@ bool import(Array& a, const Type& type, nb::handle object, const char* name, boo
 bool import(Array& a, nb::handle object, const char* name, bool writable = false) {
   a.name = name;
   const Type type = type_of(object);
+  if (type.is_masked) return false;
   if (type.api) return import(a, type, object, name, writable);
   if (!type.is_host_only) a.place = place_of(object, name);
   const nb::object memory_of = a.place.device < 0 ? nb::borrow(object) : exported(object, a.place, name);

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ struct Package {
   nb::object
       convert;  // convert(object, name): an array that can be imported in place of one that cannot be; raises if there is none
   nb::object copy;             // copy(array): a contiguous copy
-  nb::object traits_of;        // traits_of(type): (on the host alone, immutable, of torch)
+  nb::object traits_of;        // traits_of(type): (on the host alone, immutable, of torch, masked)
   nb::object stream_of;        // stream_of(array, device): (stream, whether freed memory is reused in its order)
   nb::object is_capturing;     // is_capturing(array): whether the current stream of its library is being captured in a graph
   nb::object capture_streams;  // capture_streams(array, device): streams of its library that captures will be on
@@ -105,7 +106,7 @@ class Output {
 class Matrices {
  public:
   /// `repeats`: a matrix that serves several of a batch is passed as so many matrices at one place, which linear systems ask for.
-  explicit Matrices(const Batch& batch, bool repeats = false) : batch_(batch), repeats_(repeats) { given_.reserve(12); }
+  explicit Matrices(const Batch& batch, bool repeats = false) : batch_(batch), repeats_(repeats) {}
   /// The matrix of an array's last two dimensions. `own_dimensions` 1: the last one is a row, or with `as_column` a column; 0: one number.
   /// The reference stays valid.
   rigel_matrix* add(const Array& array, int own_dimensions = 2, bool transposed = false, bool as_column = false);
@@ -148,7 +149,7 @@ class Matrices {
 
   Batch batch_;
   bool repeats_;
-  std::vector<Given> given_;
+  std::deque<Given> given_;
   std::vector<Place> places_;
   Array first_;
   int outer_ = 0;  // the number of dimensions that are looped over

@@ -73,6 +73,16 @@ rigel_options options_of(nb::handle given) {
   return options;
 }
 
+Metric::Metric(nb::handle metric, nb::handle parameters, nb::handle matrix, nb::handle kernel, nb::handle hyperparameters)
+    : name_(text_of(metric, "metric")),
+      kernel_(optional_text_of(kernel, "kernel")),
+      parameters_(parameters),
+      hyperparameters_(hyperparameters) {
+  if (matrix.is_none()) return;
+  matrix_ = input(matrix, "the metric's matrix", 1);
+  if (matrix_->dimensions > 2) refuse(described(*matrix_, "the metric's matrix") + ", expected one or two dimensions");
+}
+
 Epilogue::Epilogue(nb::handle steps) {
   if (steps.is_none()) return;
   arrays_.reserve(RIGEL_MOST_SOURCES);

@@ -46,6 +46,33 @@ inline const char* optional_text_of(nb::handle text, const char* name) {
   return text.is_none() ? nullptr : text_of(text, name);
 }
 
+/// What a call says of its metric, and of a kernel over it or None. It lives as long as the objects do.
+class Metric {
+ public:
+  Metric(nb::handle metric, nb::handle parameters, nb::handle matrix, nb::handle kernel = nb::none(),
+         nb::handle hyperparameters = nb::none());
+
+  /// Sets what args have of it. The metric's matrix, of two dimensions, or a row, serves all of a batch.
+  template <class Args>
+  void set(Args& args, Matrices& matrices) const {
+    args.metric = name_;
+    args.parameters = parameters_.data();
+    args.parameters_count = parameters_.count();
+    if constexpr (requires { args.metric_matrix; })
+      args.metric_matrix = matrix_ ? matrices.add(*matrix_, matrix_->dimensions) : nullptr;
+    if constexpr (requires { args.kernel; }) {
+      args.kernel = kernel_;
+      args.hyperparameters = hyperparameters_.data();
+      args.hyperparameters_count = hyperparameters_.count();
+    }
+  }
+
+ private:
+  const char *name_, *kernel_;
+  Parameters parameters_, hyperparameters_;
+  std::optional<Array> matrix_;
+};
+
 /// What is true or false.
 struct Flag {
   bool value = false;

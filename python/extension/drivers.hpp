@@ -5,7 +5,7 @@
 
 namespace rigel::python {
 
-/// Adds kernel_matvec() and the like, the iterations over reductions, and the gradient of kernel matrices.
+/// Defines kernel_matvec() and the like, and the iterations over reductions.
 void define_drivers(nanobind::module_& m);
 
 }  // namespace rigel::python

@@ -1,76 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients, which rigel_semirings.torch registers.
+// Gradients of distances, kernel matrices and products.
 #include "calls.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace rigel::python {
 namespace {
 
 using Handle = nb::handle;
 
-// dX(m,:) = sum_n A(m,n) sign(t) |t|^(p-1), t = X(m,:) - Z(n,:): rigel_cdist_gradient() on transposed matrices, with one output. `ones`
-// are as many as Z has rows.
-nb::object cdist_gradient(Handle a_given, Handle x_given, Handle z_given, Handle ones_given, Handle p, Flag may_cancel) {
-  const Array a = input(a_given, "a", 2), x = input(x_given, "x", 2), z = input(z_given, "z", 2),
-              ones = input(ones_given, "ones", 1);
+// Out(l,o,n,m) of rigel_cdist_gradient(): a is K x M, b N x K, c O x K, d N x M.
+nb::object cdist_gradient(Handle a_given, Handle b_given, Handle c_given, Handle d_given, Handle out, Handle p,
+                          Handle epsilon, Flag may_cancel) {
+  const Array a = input(a_given, "a", 2), b = input(b_given, "b", 2), c = input(c_given, "c", 2), d = input(d_given, "d", 2);
   Batch batch;
   batch.broadcast(a, "a", 2);
-  batch.broadcast(x, "x", 2);
-  batch.broadcast(z, "z", 2);
+  batch.broadcast(b, "b", 2);
+  batch.broadcast(c, "c", 2);
+  batch.broadcast(d, "d", 2);
+  Output result(out, "out", a, batch, {c.rows(), d.rows(), d.columns()}, a.type, false);
+  // The matrix of o = 0; those of other o follow at a stride.
+  Array first = result.array();
+  const int outputs = first.dimensions - 3;
+  const std::int64_t stride = first.strides[static_cast<std::size_t>(outputs)];
+  for (auto* numbers : {&first.shape, &first.strides})
+    std::copy(numbers->begin() + outputs + 1, numbers->begin() + first.dimensions, numbers->begin() + outputs);
+  --first.dimensions;
+  Matrices matrices(batch);
+  const rigel_matrix *of_a = matrices.add(a), *of_b = matrices.add(b), *of_c = matrices.add(c), *of_d = matrices.add(d),
+                     *of_out = matrices.add(first);
   rigel_cdist_gradient_args args = {};
   args.size = sizeof args;
   args.p = number_of<double>(p, "p");
+  args.epsilon = number_of<double>(epsilon, "epsilon");
+  args.output_stride = stride;
   args.may_cancel = may_cancel;
-  Output out(nb::none(), "out", x, batch, {x.rows(), x.columns()}, x.type, false);
-  Matrices matrices(batch);
-  const rigel_matrix *of_a = matrices.add(a, 2, true), *of_z = matrices.add(z, 2, true), *of_ones = matrices.add(ones, 1),
-                     *of_x = matrices.add(x, 2, true), *of_out = matrices.add(out.array(), 2, true);
   perform(
       matrices, args.options,
       [&](auto function, rigel_handle* h, auto... more) {
-        return function(h, &args, of_a, of_z, of_ones, of_x, of_out, more...);
+        return function(h, &args, of_a, of_b, of_c, of_d, of_out, more...);
       },
       rigel_cdist_gradient, rigel_cdist_gradient_workspace_size, rigel_explain_cdist_gradient);
-  return out.finished();
+  return result.finished();
 }
 
-// (dX or None, dZ or None) of kernel_matrix() for the gradient g.
-nb::object kernel_matrix_gradient(Handle g_given, Handle x_given, Handle z_given, Handle kernel, Handle hyperparameters,
-                                  Handle metric, Handle parameters, Flag wants_dx, Flag wants_dz, Flag may_cancel) {
-  const Array g = input(g_given, "g", 2), x = input(x_given, "x", 2), z = input(z_given, "z", 2);
-  const Parameters of_kernel(hyperparameters), of_metric(parameters);
+// (dX or None, dZ or None, {name: gradient}) of G, M x N; of a batch a gradient for each matrix.
+nb::object kernel_matrix_gradient(Handle x_given, Handle z_given, Handle g_given, Handle kernel, Handle hyperparameters,
+                                  Handle metric, Handle parameters, Flag wants_x, Flag wants_z, nb::list names,
+                                  Handle epsilon, Flag may_cancel) {
+  const bool is_self = z_given.is_none();
+  const Array x = input(x_given, "x", 2), z = is_self ? x : input(z_given, "z", 2), g = input(g_given, "g", 2);
+  text_of(kernel, "kernel");
+  const Metric named(metric, parameters, nb::none(), kernel, hyperparameters);
   Batch batch;
-  batch.broadcast(g, "g", 2);
   batch.broadcast(x, "x", 2);
   batch.broadcast(z, "z", 2);
+  batch.broadcast(g, "g", 2);
+  std::optional<Output> dx, dz;
+  if (wants_x) dx.emplace(nb::none(), "dX", x, batch, std::vector<std::int64_t>{x.rows(), x.columns()}, x.type, false);
+  if (wants_z) dz.emplace(nb::none(), "dZ", z, batch, std::vector<std::int64_t>{z.rows(), z.columns()}, z.type, false);
+  Matrices matrices(batch, true);
+  const rigel_matrix *of_x = matrices.add(x), *of_z = is_self ? nullptr : matrices.add(z), *of_g = matrices.add(g),
+                     *of_dx = dx ? matrices.add(dx->array()) : nullptr, *of_dz = dz ? matrices.add(dz->array()) : nullptr;
+  std::vector<std::string> texts;
+  std::vector<Output> outputs;
+  std::vector<const rigel_matrix*> places;
+  for (const Handle name : names) texts.emplace_back(text_of(name, "a hyperparameter's name"));
+  outputs.reserve(texts.size());
+  for (const std::string& text : texts) {
+    outputs.emplace_back(nb::none(), text.c_str(), x, batch, std::vector<std::int64_t>{}, x.type, false);
+    places.push_back(matrices.add(outputs.back().array(), 0));
+  }
   rigel_kernel_matrix_gradient_args args = {};
   args.size = sizeof args;
-  args.kernel = text_of(kernel, "kernel");
-  args.hyperparameters = of_kernel.data();
-  args.hyperparameters_count = of_kernel.count();
-  args.metric = text_of(metric, "metric");
-  args.parameters = of_metric.data();
-  args.parameters_count = of_metric.count();
+  named.set(args, matrices);
+  args.epsilon = number_of<double>(epsilon, "epsilon");
   args.may_cancel = may_cancel;
-  std::optional<Output> dx, dz;
-  if (wants_dx) dx.emplace(nb::none(), "dx", x, batch, std::vector<std::int64_t>{x.rows(), x.columns()}, x.type, false);
-  if (wants_dz) dz.emplace(nb::none(), "dz", x, batch, std::vector<std::int64_t>{z.rows(), z.columns()}, z.type, false);
-  Matrices matrices(batch, true);
-  const rigel_matrix *of_x = matrices.add(x), *of_z = matrices.add(z), *of_g = matrices.add(g),
-                     *of_dx = dx ? matrices.add(dx->array()) : nullptr, *of_dz = dz ? matrices.add(dz->array()) : nullptr;
+  std::vector<rigel_hyperparameter_gradient> gradients(texts.size());
+  args.gradients = gradients.data();
+  args.gradients_count = static_cast<std::int32_t>(gradients.size());
   perform(
       matrices, args.options,
       [&](auto function, rigel_handle* h, auto... more) {
+        for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] = {texts[i].c_str(), *places[i]};
         const rigel_matrix* const none = nullptr;
         return function(h, &args, of_x, of_z, of_g, none, of_dx, of_dz, more...);
       },
-      rigel_kernel_matrix_gradient, rigel_kernel_matrix_gradient_workspace_size, rigel_explain_kernel_matrix_gradient);
-  nb::object of_first = nb::none(), of_second = nb::none();
-  if (dx) of_first = dx->finished();
-  if (dz) of_second = dz->finished();
-  return nb::make_tuple(of_first, of_second);
+      rigel_kernel_matrix_gradient, rigel_kernel_matrix_gradient_workspace_size, nullptr);
+  nb::dict by_name;
+  for (std::size_t i = 0; i < texts.size(); ++i) by_name[texts[i].c_str()] = outputs[i].finished();
+  nb::object of_points_x = nb::none(), of_points_z = nb::none();
+  if (dx) of_points_x = dx->finished();
+  if (dz) of_points_z = dz->finished();
+  return nb::make_tuple(of_points_x, of_points_z, by_name);
 }
 
 // (dA or None, dB or None) of contract() for the gradient dc of its results c, which log_plus needs.

@@ -71,25 +71,13 @@ nb::object contract(Handle a, Handle b, Handle out, Handle semiring, Handle para
   return c.finished();
 }
 
-// A metric's matrix, of two dimensions; one of one dimension is a row. It serves all of a batch.
-struct MetricMatrix {
-  std::optional<Array> array;
-  explicit MetricMatrix(Handle given) {
-    if (given.is_none()) return;
-    array = input(given, "the metric's matrix", 1);
-    if (array->dimensions > 2) refuse(described(*array, "the metric's matrix") + ", expected one or two dimensions");
-  }
-  const rigel_matrix* add_to(Matrices& matrices) const { return array ? matrices.add(*array, array->dimensions) : nullptr; }
-};
-
 // The result of distances: floats of X's, but for 16 bits and integers.
 rigel_type distance_type(const Array& x) { return is_short_float(x.type) ? RIGEL_F32 : RIGEL_F64; }
 
 nb::object cdist(Handle x_given, Handle z_given, Handle out, Handle metric, Handle parameters, Handle metric_matrix,
                  Flag may_cancel, Flag skip_epilogue, Handle epilogue_given, rigel_type type, Handle options) {
   const Array x = input(x_given, "x", 2), z = z_given.is_none() ? x : input(z_given, "z", 2);
-  const Parameters of_metric(parameters);
-  const MetricMatrix matrix(metric_matrix);
+  const Metric of(metric, parameters, metric_matrix);
   Epilogue epilogue(epilogue_given);
   Batch batch;
   batch.broadcast(x, "x", 2);
@@ -97,9 +85,6 @@ nb::object cdist(Handle x_given, Handle z_given, Handle out, Handle metric, Hand
   epilogue.broadcast(batch);
   rigel_cdist_args args = {};
   args.size = sizeof args;
-  args.metric = text_of(metric, "metric");
-  args.parameters = of_metric.data();
-  args.parameters_count = of_metric.count();
   args.skip_epilogue = skip_epilogue;
   args.may_cancel = may_cancel;
   args.options = options_of(options);
@@ -107,7 +92,7 @@ nb::object cdist(Handle x_given, Handle z_given, Handle out, Handle metric, Hand
   Matrices matrices(batch);
   const rigel_matrix *of_x = matrices.add(x), *of_z = matrices.add(z), *of_d = matrices.add(d.array());
   epilogue.add_to(matrices);
-  args.metric_matrix = matrix.add_to(matrices);
+  of.set(args, matrices);
   perform(
       matrices, args.options,
       [&](auto function, rigel_handle* h, auto... more) {
@@ -123,19 +108,13 @@ nb::object kernel_matrix(Handle x_given, Handle z_given, Handle out, Handle kern
                          rigel_type type, Handle options) {
   const bool is_self = z_given.is_none();
   const Array x = input(x_given, "x", 2), z = is_self ? x : input(z_given, "z", 2);
-  const Parameters of_kernel(hyperparameters), of_metric(parameters);
-  const MetricMatrix matrix(metric_matrix);
+  text_of(kernel, "kernel");
+  const Metric of(metric, parameters, metric_matrix, kernel, hyperparameters);
   Batch batch;
   batch.broadcast(x, "x", 2);
   batch.broadcast(z, "z", 2);
   rigel_kernel_matrix_args args = {};
   args.size = sizeof args;
-  args.kernel = text_of(kernel, "kernel");
-  args.hyperparameters = of_kernel.data();
-  args.hyperparameters_count = of_kernel.count();
-  args.metric = text_of(metric, "metric");
-  args.parameters = of_metric.data();
-  args.parameters_count = of_metric.count();
   args.regularisation = number_of<double>(regularisation, "regularisation");
   args.threshold = number_of<double>(threshold, "threshold");
   args.may_cancel = may_cancel;
@@ -143,7 +122,7 @@ nb::object kernel_matrix(Handle x_given, Handle z_given, Handle out, Handle kern
   Output d(out, "out", x, batch, {x.rows(), z.rows()}, type != 0 ? type : distance_type(x), false);
   Matrices matrices(batch);
   const rigel_matrix *of_x = matrices.add(x), *of_z = is_self ? nullptr : matrices.add(z), *of_d = matrices.add(d.array());
-  args.metric_matrix = matrix.add_to(matrices);
+  of.set(args, matrices);
   perform(
       matrices, args.options,
       [&](auto function, rigel_handle* h, auto... more) { return function(h, &args, of_x, of_z, of_d, more...); },
@@ -157,8 +136,8 @@ rigel_reduction reduction_of(Handle given) {
   r.reducer = nb::cast<std::int32_t>(given[0]);
   r.k = number_of<std::int64_t>(given[1], "k");
   r.threshold = number_of<double>(given[2], "threshold");
-  r.or_equal = nb::cast<bool>(given[3]);
-  r.exclude_self = nb::cast<bool>(given[4]);
+  r.or_equal = nb::cast<Flag>(given[3]);
+  r.exclude_self = nb::cast<Flag>(given[4]);
   return r;
 }
 
@@ -228,20 +207,12 @@ struct Points {
          Handle hyperparameters, Handle reduction, Flag may_cancel, Handle epilogue_given, Handle options)
       : x(input(x_given, "x", 2)),
         z(z_given.is_none() ? x : input(z_given, "z", 2)),
-        of_metric(parameters),
-        of_kernel(hyperparameters),
-        matrix(metric_matrix),
+        of(metric, parameters, metric_matrix, kernel, hyperparameters),
         epilogue(epilogue_given) {
     batch.broadcast(x, "x", 2);
     batch.broadcast(z, "z", 2);
     epilogue.broadcast(batch);
     args.size = sizeof args;
-    args.metric = text_of(metric, "metric");
-    args.parameters = of_metric.data();
-    args.parameters_count = of_metric.count();
-    args.kernel = optional_text_of(kernel, "kernel");
-    args.hyperparameters = of_kernel.data();
-    args.hyperparameters_count = of_kernel.count();
     args.may_cancel = may_cancel;
     args.reduction = reduction_of(reduction);
     args.options = options_of(options);
@@ -252,8 +223,7 @@ struct Points {
   }
 
   Array x, z;
-  Parameters of_metric, of_kernel;
-  MetricMatrix matrix;
+  Metric of;
   Epilogue epilogue;
   Batch batch;
   rigel_reduce_distances_args args = {};
@@ -269,7 +239,7 @@ nb::object reduce_distances(Handle x, Handle z, Handle metric, Handle parameters
   const rigel_matrix *of_x = matrices.add(p.x), *of_z = matrices.add(p.z);
   results.add_to(matrices);
   p.epilogue.add_to(matrices);
-  p.args.metric_matrix = p.matrix.add_to(matrices);
+  p.of.set(p.args, matrices);
   perform(
       matrices, p.args.options,
       [&](auto function, rigel_handle* h, auto... more) {
@@ -289,7 +259,7 @@ nb::object radius_neighbors(Handle x, Handle z, Handle metric, Handle parameters
   Matrices counting(p.batch);
   const rigel_matrix *of_x = counting.add(p.x), *of_z = counting.add(p.z),
                      *of_offsets = counting.add(offsets.array(), 1, false, true);
-  p.args.metric_matrix = p.matrix.add_to(counting);
+  p.of.set(p.args, counting);
   perform(
       counting, [&](rigel_handle* h) { return rigel_radius_offsets(h, p.current(), of_x, of_z, of_offsets); },
       [&](rigel_handle* h, char** json) {
@@ -311,7 +281,7 @@ nb::object radius_neighbors(Handle x, Handle z, Handle metric, Handle parameters
   of_z = listing.add(p.z);
   const rigel_matrix *of_indices = listing.add(indices.array(), 1, false, true),
                      *of_distances = distances ? listing.add(distances->array(), 1, false, true) : nullptr;
-  p.args.metric_matrix = p.matrix.add_to(listing);
+  p.of.set(p.args, listing);
   p.args.reduction.offsets = listing.add(offsets.array(), 1, false, true);
   perform(
       listing, [&](rigel_handle* h) { return rigel_radius_neighbors(h, p.current(), of_x, of_z, of_indices, of_distances); },

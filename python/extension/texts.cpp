@@ -25,12 +25,16 @@ class Text {
     return own.get();
   }
 
-  void compile(rigel_type type) {
-    rigel_handle* const handle = thread_handle();
+  // For the device of an array, or for the host.
+  void compile(rigel_type type, nb::handle like) {
+    const std::shared_ptr<StreamHandle> of_stream = like.is_none() ? nullptr : handle_of(input(like, "like", 0));
+    rigel_handle* const handle = of_stream ? of_stream->handle : thread_handle();
     auto* const semiring = const_cast<rigel_semiring*>(of(type));
     const rigel_code code = [&] {
       const nb::gil_scoped_release without_gil;
       const Running running;
+      std::unique_lock<std::mutex> turn;
+      if (of_stream) turn = std::unique_lock(of_stream->turn);
       return rigel_semiring_compile(semiring, handle);
     }();
     if (code != RIGEL_OK) raise_last_error(code, "Semiring.compile");
@@ -87,7 +91,7 @@ void define_texts(nb::module_& m) {
   nb::class_<Text>(m, "Text")
       .def(nb::init<nb::handle, nb::handle, nb::handle, Flag>())
       .def("check", [](Text& text, rigel_type type) { text.of(type); })
-      .def("compile", &Text::compile);
+      .def("compile", &Text::compile, nb::arg(), nb::arg().none());
   m.def("text_statistics", statistics);
 }
 

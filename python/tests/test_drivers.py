@@ -71,6 +71,8 @@ def test_matvec_refusals(rng):
         rs.kernel_matvec(x, v=v)
     with pytest.raises(ValueError, match="V is 5x2, expected 6 rows"):
         rs.kernel_matvec(x, v=v[:5], bandwidth=1.0)
+    with pytest.raises(TypeError, match="kernel is None, expected a str"):
+        rs.kernel_matvec(x, v=v, kernel=None, metric="euclidean")
     with pytest.raises(ValueError, match="1 to 512"):
         rs.kernel_matvec(x, v=np.ones((6, 513)), bandwidth=1.0)
 
@@ -190,11 +192,18 @@ def test_kernel_solve_progress(rng):
     stopped = rs.kernel_solve(x, y, bandwidth=0.3, regularisation=1e-3, rank=0, progress=lambda i, r: i < 3)
     assert stopped.iterations == 3 and not stopped.converged
 
-    def fail(iteration, residual):
-        raise KeyError(iteration)
+    of_numpy = rs.kernel_solve(x, y, bandwidth=0.3, regularisation=1e-3, rank=0, progress=lambda i, r: np.bool_(i < 3))
+    assert of_numpy.iterations == 3
 
-    with pytest.raises(KeyError):
-        rs.kernel_solve(x, y, bandwidth=0.3, regularisation=1e-3, rank=0, progress=fail)
+    def fail(error):
+        def progress(iteration, residual):
+            raise error
+
+        return progress
+
+    for error in (KeyError, KeyboardInterrupt):
+        with pytest.raises(error):
+            rs.kernel_solve(x, y, bandwidth=0.3, regularisation=1e-3, rank=0, progress=fail(error))
 
 
 def test_kernel_solve_refusals(rng):
@@ -241,3 +250,13 @@ def test_kernel_matrix_gradient_of_batches(rng):
     for i in range(3):
         one = rs.kernel_matrix_gradient(x[i], g=g[i], wrt="bandwidth", points=False, bandwidth=0.5)
         np.testing.assert_allclose(found.hyperparameters["bandwidth"][i], one.hyperparameters["bandwidth"], rtol=1e-13)
+
+
+def test_kernel_matrix_gradient_refusals(rng):
+    x, g = rng.random((5, 2)), np.ones((5, 5))
+    with pytest.raises(ValueError, match="'bandwidth' twice"):
+        rs.kernel_matrix_gradient(x, g=g, wrt=["bandwidth"] * 40, bandwidth=0.5)
+    with pytest.raises(TypeError, match="kernel is None, expected a str"):
+        rs.kernel_matrix_gradient(x, g=g, kernel=None)
+    with pytest.raises(ValueError, match="kernel_matrix_gradient has no candidates to explain"):
+        rs.explain(rs.kernel_matrix_gradient, x, g=g, bandwidth=0.5)

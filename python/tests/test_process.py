@@ -245,6 +245,10 @@ def test_jax(rng):
         assert rs.contract(x.astype("bfloat16"), x.T.astype("bfloat16"), "plus_times").dtype == "bfloat16"
         np.testing.assert_array_equal(rs.closure(jax.numpy.full((2, 2), np.inf)), [[0, np.inf], [np.inf, 0]])
         assert isinstance(rs.linear_backward_weight(x, x)[0], jax.Array)
+        assert rs.sinkhorn(x, x + 1, epsilon=1.0).converged
+        centres = np.asarray(x[:2])
+        np.testing.assert_array_equal(rs.kmeans(x, 2, x[:2]).centres, rs.kmeans(np.asarray(x), 2, centres).centres)
+        np.testing.assert_array_equal(x[:2], centres)
         for call in (lambda: rs.cdist(x, out=jax.numpy.zeros((6, 6))), lambda: rs.closure(d, out=d),
                      lambda: rs.linear_backward_weight(x, x, d[:3, :3])):
             with pytest.raises(ValueError, match="(out|dw) is immutable, expected an array that can be written"):

@@ -288,6 +288,12 @@ def test_arguments_of_other_types(rng):
     np.testing.assert_array_equal(rs.contract(a, b, epilogue=epilogue.scale(np.array([2.0]))), 2 * rs.contract(a, b))
     np.testing.assert_array_equal(rs.contract(a, b, epilogue=epilogue.add([1.0, 2.0, 3.0, 4.0, 5.0])), rs.contract(a, b) + np.arange(1, 6))
     assert rs.reduce(a, b, reducer="smallest", k=np.int64(2)).values.shape == (3, 2)
+    assert rs.reduce(np.ones((2, 1)), np.ones((1, 2)), "plus_times", "count_below", threshold=1, or_equal=np.True_).values.tolist() == [2, 2]
+    assert rs.nearest(a, k=1, exclude_self=np.int64(1)).distances.all()
+    with pytest.raises(TypeError, match=r"b is a masked array, whose mask a call does not see, expected b.filled\("):
+        rs.contract(a, np.ma.masked_greater(b, 0.5))
+    with pytest.raises(TypeError, match="out is a masked array"):
+        rs.contract(a, b, out=np.ma.zeros((3, 5)))
     with pytest.raises(TypeError, match="an array of the epilogue is a NoneType"):
         rs.contract(a, b, epilogue=epilogue.scale(None))
     with pytest.raises(ValueError, match="a step of the epilogue has a number and an array"):
@@ -319,6 +325,9 @@ EMPTY = {
     "cdist": (lambda z: rs.cdist(z(0, 2, 3), z(0, 3, 5)), "cdist: Z is 3x5, expected 3 columns to match X 2x3"),
     "nearest": (lambda z: rs.nearest(z(0, 2, 3), z(0, 3, 3), 9999), "smallest's k is 9999, expected 1 to 4096"),
     "kernel_matrix": (lambda z: rs.kernel_matrix(z(0, 2, 3), bandwidth=-1.0), "^kernel_matrix: the kernel's bandwidth is -1"),
+    "kernel_matvec": (lambda z: rs.kernel_matvec(z(0, 2, 3), v=z(5), bandwidth=1.0), "V is 5x1, expected 2 rows"),
+    "softmax_matvec": (lambda z: rs.softmax_matvec(z(0, 2, 3), z(4, 3), z(5, 2)), "V is 5x2, expected 4 rows"),
+    "kernel_matrix_gradient": (lambda z: rs.kernel_matrix_gradient(z(0, 2, 3), g=z(0, 2, 4), bandwidth=1.0), "G is 2x4"),
     "closure": (lambda z: rs.closure(z(0, 2, 3)), "^closure: D is 2x3, expected a square matrix"),
     "cholesky_solve": (lambda z: rs.cholesky_solve(z(0, 2, 3), z(0, 2, 1)), "A is 2x3, expected a square matrix"),
     "cholesky_factor": (lambda z: rs.cholesky_factor(z(0, 2, 3)), "A is 2x3, expected a square matrix"),

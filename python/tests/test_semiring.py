@@ -54,7 +54,8 @@ def test_powers_of_powers_stay_short():
     ("a**b**c", "power(a, power(b, c))"), ("(a - b)**2", "((a - b) * (a - b))"), ("abs(a - b)**p", "power(abs(a - b), p)"),
     ("abs((a - b)**2)**(1 / p)", "power(abs(((a - b) * (a - b))), (1 / p))"), ("fast::sqrt(a)**3", "((fast::sqrt(a)) * (fast::sqrt(a)) * (fast::sqrt(a)))"),
     ("a**fast::exp2(b)", "power(a, fast::exp2(b))"), ("1e-6**0.5", "power(1e-6, 0.5)"), ("0x1p-3 ** a", "power(0x1p-3, a)"),
-    (".5**a", "power(.5, a)"), ("2.**a", "power(2., a)"), ("return (a)**5;", "return pow((a), 5);"), ("a**(4)", "((a * a) * (a * a))"),
+    (".5**a", "power(.5, a)"), ("2.**a", "power(2., a)"), ("return (a)**5;", "return pow((a), 5);"), ("a**(4)", "((a * a) * (a * a))"), ("a**2.0", "(a * a)"),
+    ("a**-1e1", "pow(a, -10)"), ("a**infinity", "power(a, infinity)"),
     ("a * b  // a**b", "a * b  // a**b"), ("abs (a) ** p", "power(abs (a), p)"), ("a*b", "a*b"), ("a ** abs(b) * 2", "power(a, abs(b)) * 2"),
 ])
 def test_powers(text, expected):

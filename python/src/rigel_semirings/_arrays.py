@@ -35,10 +35,16 @@ def is_torch(array):
 
 
 def traits_of(kind):
-    """Of a type of arrays: whether they are on the host alone, immutable, torch's."""
+    """Of a type of arrays: whether they are on the host alone, immutable, torch's, masked."""
     numpy_, jax, torch = (sys.modules.get(name) for name in ("numpy", "jax", "torch"))
     return (not hasattr(kind, "__dlpack_device__") or (numpy_ is not None and kind is numpy_.ndarray),
-            jax is not None and issubclass(kind, jax.Array), torch is not None and issubclass(kind, torch.Tensor))
+            jax is not None and issubclass(kind, jax.Array), torch is not None and issubclass(kind, torch.Tensor),
+            _is_masked(kind))
+
+
+def _is_masked(kind):
+    module = sys.modules.get("numpy.ma")
+    return module is not None and issubclass(kind, module.MaskedArray)
 
 
 def require_mutable(array, name):
@@ -105,7 +111,8 @@ def copy(array):
 def on_host(array):
     """A NumPy array of what any array holds."""
     if is_torch(array):
-        return array.detach().cpu().numpy()
+        array = array.detach().cpu()
+        return (array.float() if array.dtype == sys.modules["torch"].bfloat16 else array).numpy()
     return array.get() if _cupy(array) else numpy().asarray(array)
 
 
@@ -172,6 +179,8 @@ def convert(given, name):
             return given.detach().resolve_neg()
         raise Unsupported(f"{name} is a tensor of {given.dtype}, {given.layout}, on {given.device}, expected a strided one of a type of "
                           "real numbers, on the host or on a CUDA device")
+    if _is_masked(type(given)):
+        raise Unsupported(f"{name} is a masked array, whose mask a call does not see, expected {name}.filled(…)")
     module = numpy()
     if not isinstance(given, module.ndarray):
         if hasattr(given, "__dlpack__"):

@@ -4,7 +4,7 @@
 from typing import NamedTuple
 
 from . import _core
-from ._arrays import F64, as_array, as_floats, empty, is_torch, numpy, type_code
+from ._arrays import as_array, as_floats, is_torch, moved, numpy, on_host
 from ._distances import _METRICS_OF_KERNELS, _last, _metric
 from ._errors import InvalidArgument
 from ._options import options
@@ -167,21 +167,17 @@ def kmeans(x, k, centres=None, *, seed=0, iterations=100, tolerance=1e-4, may_ca
         centres = as_array(centres)
         if tuple(centres.shape) != (k, *x.shape[1:]):
             raise InvalidArgument(f"centres has the shape {tuple(centres.shape)}, expected {(k, *x.shape[1:])}")
-        start = empty(x, tuple(centres.shape), type_code(x.dtype, "x"), False)
-        start[...] = centres
+        start = moved(on_host(centres).astype(str(x.dtype).rsplit(".", 1)[-1]), x)
     elif not 1 <= k <= x.shape[0]:
         raise InvalidArgument(f"k is {k}, expected 1 to {x.shape[0]}, the rows of x")
     return Clusters(*_core.kmeans(x, k, start, start is not None, seed, _positive(iterations, "iterations"),
-                                  tolerance or 5e-324, may_cancel,
-                                  options(kernel, require, precision)))
+                                  tolerance or 5e-324, may_cancel, options(kernel, require, precision)))
 
 
-def _weights(weights, like, name):
+def _weights(weights, like):
     if weights is not None:
         return as_floats(weights)
-    uniform = empty(like, (like.shape[0],), F64, False)
-    uniform[...] = 1
-    return uniform
+    return moved(numpy().ones(like.shape[0]), like)
 
 
 def sinkhorn(x, z, a=None, b=None, metric="sqeuclidean", *, epsilon, tolerance=1e-6, iterations=1000, scaling=0.5, symmetric=True, p=None,
@@ -220,7 +216,7 @@ def sinkhorn(x, z, a=None, b=None, metric="sqeuclidean", *, epsilon, tolerance=1
     (True, 4.283)
     """
     of = _metric(metric, as_array(x), as_array(z), p, w, V, VI, None, None)
-    return Potentials(*_core.sinkhorn(of.x, of.z, _weights(a, of.x, "a"), _weights(b, of.z, "b"), of.name, of.parameters, of.matrix,
+    return Potentials(*_core.sinkhorn(of.x, of.z, _weights(a, of.x), _weights(b, of.z), of.name, of.parameters, of.matrix,
                                       epsilon, _positive(tolerance, "tolerance"), _positive(iterations, "iterations"),
                                       _positive(scaling, "scaling"), not symmetric, may_cancel, options(None, require, precision)))
 
@@ -253,7 +249,7 @@ def sinkhorn_barycentre(x, z, g, v=None, b=None, metric="sqeuclidean", *, epsilo
            [3.]])
     """
     of = _metric(metric, as_array(x), as_array(z), p, w, V, VI, None, None)
-    return _core.sinkhorn_barycentre(of.x, of.z, _weights(b, of.z, "b"), g, of.z if v is None else v, out, of.name, of.parameters, of.matrix,
+    return _core.sinkhorn_barycentre(of.x, of.z, _weights(b, of.z), g, of.z if v is None else v, out, of.name, of.parameters, of.matrix,
                                      epsilon, may_cancel, options(None, require, precision))
 
 
@@ -332,5 +328,5 @@ def kernel_matrix_gradient(x, z=None, g=None, kernel="gaussian", *, metric=None,
     name = _metric_of(kernel, metric)
     of = _metric(name, x, z, p, None, None, None, None, None)
     names = [wrt] if isinstance(wrt, str) else list(wrt)
-    return KernelGradients(*_core.kernel_matrix_gradients(of.x, of.z, g, kernel, hyperparameters or None, of.name, of.parameters, points,
-                                                          points and z is not None, names, epsilon, may_cancel))
+    return KernelGradients(*_core.kernel_matrix_gradient(of.x, of.z, g, kernel, hyperparameters or None, of.name, of.parameters, points,
+                                                         points and z is not None, names, epsilon, may_cancel))

@@ -50,7 +50,8 @@ def explain(function, /, *args, **kwargs):
 
     Raises
     ------
-    InvalidArgument for functions without candidates: closures, the linear layer and log_determinant; and as the function does.
+    InvalidArgument for functions without candidates of their own: closures, the linear layer, log_determinant, kmeans, sinkhorn, kernel_solve and
+    gradients; and as the function does.
 
     Examples
     --------

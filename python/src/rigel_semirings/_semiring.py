@@ -75,9 +75,12 @@ def _after(tokens, at):
 def _power(base, exponent):
     """The text of a power. rigel's power() is of bases that are not negative, and C's pow() takes some ten times as long."""
     try:
-        whole = int(exponent.strip("() \t\n"))
+        whole = float(exponent.strip("() \t\n"))
     except ValueError:
+        whole = math.nan
+    if not whole.is_integer():
         return f"power({base}, {exponent})"
+    whole = int(whole)
     factor = base if re.fullmatch(r"\w+", base) else f"({_bare(base)})"
     products = {1: base, 2: "({0} * {0})", 3: "({0} * {0} * {0})", 4: "(({0} * {0}) * ({0} * {0}))"}
     longest = 64  # powers of powers would multiply the text
@@ -181,7 +184,7 @@ def _logical(template):
 
 def _raised(x, exponent):
     x, p = _number(x), _number(exponent)
-    if isinstance(exponent, Symbol) or float(exponent) != int(exponent):
+    if isinstance(exponent, Symbol) or not float(exponent).is_integer():
         return Symbol("power({0}, {1})", (x, p))
     whole = int(exponent)
     if whole not in (1, 2, 3, 4):
@@ -439,12 +442,12 @@ class Semiring:
     def __reduce__(self):
         return _restored, (self._texts, self._name, self._commutative, self._parameters)
 
-    def compile(self, dtype="float32"):
-        """Compiles it for a type of elements, so that no call has to.
+    def compile(self, dtype="float32", like=None):
+        """Compiles it for a type of elements, and for the device of the array `like` or for the host, so that no call has to.
 
         Raises Unsupported (a TypeError) if librigel_runtime.so, which compiles texts, is missing.
         """
-        self._core.compile(type_code(dtype, "dtype"))
+        self._core.compile(type_code(dtype, "dtype"), like)
 
     @staticmethod
     def statistics():

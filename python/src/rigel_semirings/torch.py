@@ -260,9 +260,9 @@ _cdist = _define("cdist", "(Tensor x, Tensor z, str metric, float? p, bool may_c
 
 
 def _cdist_gradient_run(a, x, z, p, may_cancel):
-    batch = _batch(a, x, z)
-    x = x.expand(*batch, *x.shape[-2:])
-    return _core.cdist_gradient(a, x, z, x.new_ones(1).expand(z.shape[-2]), p, may_cancel)
+    out = _cdist_gradient_fake(a, x, z, p, may_cancel)
+    _core.cdist_gradient(a.mT, z.mT, x.new_ones(1).expand(1, z.shape[-2]), x.mT, out.mT.unsqueeze(-3), p, 0.0, may_cancel)
+    return out
 
 
 def _cdist_gradient_fake(a, x, z, p, may_cancel):
@@ -338,8 +338,8 @@ _kernel_matrix = _define(
 
 def _kernel_matrix_gradient_run(g, x, z, kernel, names, values, metric, p, may_cancel):
     batch = _batch(g, x, z)
-    return _core.kernel_matrix_gradient(g, x.expand(*batch, *x.shape[-2:]), z.expand(*batch, *z.shape[-2:]), kernel, _pairs(names, values),
-                                        metric, None if p is None else {"p": p}, True, True, may_cancel)
+    return _core.kernel_matrix_gradient(x.expand(*batch, *x.shape[-2:]), z.expand(*batch, *z.shape[-2:]), g, kernel, _pairs(names, values),
+                                        metric, None if p is None else {"p": p}, True, True, [], 0.0, may_cancel)[:2]
 
 
 def _kernel_matrix_gradient_fake(g, x, z, kernel, names, values, metric, p, may_cancel):

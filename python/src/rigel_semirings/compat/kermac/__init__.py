@@ -237,12 +237,12 @@ def cdist_grad(a, b, c, d, out=None, p=2.0, eps=1e-8, debug=False):
     whole, places = result(out, a, (batch, c.shape[-2], d.shape[-2], d.shape[-1]))
     if isinstance(p, float):
         a, b, c, d = ((one[0] if one.shape[0] == 1 else one) for one in (a, b, c, d))
-        _core.cdist_gradients(a, b, c, d, places if any(len(one.shape) == 3 for one in (a, b, c, d)) else places[0], p,
-                              0.0 if p in (1.0, 2.0) else eps)
+        _core.cdist_gradient(a, b, c, d, places if any(len(one.shape) == 3 for one in (a, b, c, d)) else places[0], p,
+                             0.0 if p in (1.0, 2.0) else eps, False)
         return whole
     for i in range(batch):
         of = [one[i % one.shape[0]] for one in (a, b, c, d)]
-        _core.cdist_gradients(*of, places[i], float(p[i]), eps)
+        _core.cdist_gradient(*of, places[i], float(p[i]), eps, False)
     return whole
 
 
