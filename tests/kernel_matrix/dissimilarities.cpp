@@ -152,7 +152,8 @@ void check(const M& metric, const Expected& expected) {
     for (int i = 0; i < m; ++i)
       for (int j = 0; j < n; ++j) {
         const Bounded e = expected(&x[i * k], &z[j * k], k);
-        const auto ratio = static_cast<double>(std::fabs(found[i * n + j] - e.value) / e.error);
+        const auto error = std::fabs(found[i * n + j] - e.value);
+        const auto ratio = static_cast<double>(error == 0 ? 0 : error / e.error);
         worst = support::larger(worst, ratio);
       }
     CAPTURE(family);

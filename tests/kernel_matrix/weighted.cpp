@@ -190,7 +190,8 @@ void check(const M& metric, int k, const Values& x, const Values& z, const Expec
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t j = 0; j < n; ++j) {
         const Bounded e = expected(&x[i * k], &z[j * k]);
-        const auto ratio = static_cast<double>(std::fabs(found[i * n + j] - e.value) / e.error);
+        const auto error = std::fabs(found[i * n + j] - e.value);
+        const auto ratio = static_cast<double>(error == 0 ? 0 : error / e.error);
         worst = support::larger(worst, ratio);
       }
     CAPTURE(family);
