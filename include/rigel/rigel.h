@@ -482,6 +482,7 @@ typedef struct rigel_kmeans_args {
   int64_t reserved[4];
 } rigel_kmeans_args;
 
+/* What rigel_kmeans() finds besides centres and labels. */
 typedef struct rigel_kmeans_result {
   size_t size;
   double inertia;     /* the sum of squared distances of points from their centres */
@@ -520,6 +521,7 @@ typedef struct rigel_sinkhorn_args {
   int64_t reserved[4];
 } rigel_sinkhorn_args;
 
+/* What rigel_sinkhorn() finds besides potentials. */
 typedef struct rigel_sinkhorn_result {
   size_t size;
   double error;       /* of the marginals of f's and g's plan: the larger of both sums */
@@ -574,6 +576,7 @@ typedef struct rigel_kernel_solve_args {
   int64_t reserved[4];
 } rigel_kernel_solve_args;
 
+/* What rigel_kernel_solve() says of its steps. */
 typedef struct rigel_kernel_solve_result {
   size_t size;
   double residual; /* the largest |y - (K + lambda I) alpha| / |y| of a right side, of alpha as it is stored */

@@ -4,7 +4,7 @@ A semiring of your own
 ======================
 
 A Python function becomes a semiring: Rigel traces it, compiles it in process, and runs it in the loops of its own semirings. Here the
-distance is Σ |a - b|^p with a p that may change without compiling again; the picture shows which of seven points is nearest.
+distance is the sum of abs(a - b)^p with a p that may change without compiling again; the picture shows which of seven points is nearest.
 """
 
 import matplotlib.pyplot as plt

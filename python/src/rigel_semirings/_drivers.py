@@ -132,7 +132,7 @@ def softmax_matvec(x, z, v, metric="inner_product", *, epilogue=None, out=None, 
 
 def kmeans(x, k, centres=None, *, seed=0, iterations=100, tolerance=1e-4, may_cancel=False, kernel=None, require=(),
            precision="automatic"):
-    """k centres of the rows of x with a small Σ_m |X(m,:) − centres(labels(m),:)|², by k-means++ seeds and Lloyd's updates.
+    """k centres of the rows of x with a small Σ_m ‖X(m,:) − centres(labels(m),:)‖², by k-means++ seeds and Lloyd's updates.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def sinkhorn(x, z, a=None, b=None, metric="sqeuclidean", *, epsilon, tolerance=1
     a, b : M and N weights, 0 or more, which are divided by their sums; by default all equal
     metric, p, w, V, VI : as in `cdist`, a symmetric one
     epsilon : the regularisation ε > 0, in the units of C
-    tolerance : of Σ_m |Σ_n P(m,n) − a(m)|, and of columns
+    tolerance : of Σ_m abs(Σ_n P(m,n) − a(m)), and of columns
     iterations : at most so many updates of both potentials
     scaling : ε begins at the largest cost and is multiplied by this for each update; 1: it is constant
     symmetric : bool
@@ -263,7 +263,7 @@ def kernel_solve(x, y, kernel="gaussian", *, regularisation=0.0, metric=None, p=
     y : array of shape (M, R), R ≤ 512, or (M,), of float32 or float64
     kernel, metric, p, w, V, VI : as in `kernel_matrix`, with hyperparameters by name
     regularisation : λ ≥ 0
-    tolerance : of |y − (K + λI)·α| / |y| for each right side. With α of float32 it does not get much below 2⁻²⁴·|K||α|/|y|.
+    tolerance : of ‖y − (K + λI)·α‖ / ‖y‖ for each right side. With α of float32 it does not get much below 2⁻²⁴·‖K‖·‖α‖/‖y‖.
     iterations : at most so many steps, each a `kernel_matvec` of all right sides
     rank : of the preconditioner, a pivoted partial Cholesky factor: 8·rank·M bytes; 0: none
     progress : function of (iteration, residual), called after each step; it ends the steps by returning False
