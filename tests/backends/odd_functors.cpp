@@ -9,7 +9,8 @@ namespace {
 struct Weighed {
   using element = std::uint8_t;
   using accumulator = float;
-  static constexpr int first = 251, entries = 5;
+  static constexpr int first = 251;
+  [[maybe_unused]] static constexpr int entries = 5;
   Kokkos::View<const float*, Kokkos::AnonymousSpace, Kokkos::MemoryUnmanaged> weight;  // in host memory for expected results
   KOKKOS_FUNCTION static float identity() { return 0; }
   KOKKOS_FUNCTION float multiply(std::uint8_t a, std::uint8_t b) const {

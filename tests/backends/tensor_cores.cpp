@@ -428,7 +428,7 @@ TEST_CASE_TEMPLATE("tensor cores: sums that are not finite, among others", Exec,
       for (int l = 0; l < k; ++l) columns_b.push_back(b[l * n + j]);
     rigel::contract(Exec{}, rigel::plus_times<float>{}, rigel::transposed(support::matrix<float, Exec>(k, m, columns_a)),
                     rigel::transposed(support::matrix<float, Exec>(n, k, columns_b)), rigel::transposed(other),
-                    rigel::epilogue::scale(-1), {.precision = info.precision, .accumulate = true, .kernel = info.name});
+                    rigel::epilogue::scale(-1), {.accumulate = true, .precision = info.precision, .kernel = info.name});
     const Values turned = support::values(other);
     for (int i = 0; i < m; ++i)
       for (int j = 0; j < n; ++j) {
