@@ -7,12 +7,15 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace rigel::backends::simt {
 namespace {
@@ -319,9 +322,14 @@ void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& ex
       if (!failure) failure = std::current_exception();
     }
   };
-  std::vector<std::thread> threads(std::min<std::size_t>(std::max(std::thread::hardware_concurrency(), 1u), 16));
-  for (std::thread& one : threads) one = std::thread(work);
-  for (std::thread& one : threads) one.join();
+  std::vector<std::jthread> others;
+  try {
+    for (unsigned i = 1; i < std::clamp(std::thread::hardware_concurrency(), 1u, 16u); ++i) others.emplace_back(work);
+  } catch (const std::system_error&) {
+    // Those that began do the work, and this one.
+  }
+  work();
+  others.clear();
   if (failure) std::rethrow_exception(failure);
 }
 
