@@ -49,18 +49,18 @@ void set_gradient_distances(KernelMatrixGradient& call, Distances& distances, co
   Contraction& p = distances.problem = problem_of(handle, options, function);
   p.require = Promise::repeatable;
   const std::string_view name = metric.name ? metric.name : "";
-  const auto refuse_metric = [&] {
-    throw Error(Code::unsupported, "metric '" + std::string(name) +
-                                       "' has no gradient here, expected euclidean, manhattan, minkowski or inner_product");
+  const auto no_gradient = [&] {
+    return Error(Code::unsupported, "metric '" + std::string(name) +
+                                        "' has no gradient here, expected euclidean, manhattan, minkowski or inner_product");
   };
   // Those that would ask for a matrix first.
   for (const std::string_view of_matrix : {"mahalanobis", "seuclidean", "weighted_minkowski"})
-    if (name == of_matrix) refuse_metric();
+    if (name == of_matrix) throw no_gradient();
   const Operand pattern{.type = call.x.type, .size = call.x.size, .argument = "D"};
   set_distances(distances, metric, call.x, call.z, pattern);
   set_steps(distances, {});
   const auto& power = distances.metric.power;
-  if (!power) refuse_metric();
+  if (!power) throw no_gradient();
   if (!std::isfinite(*power)) refuse("minkowski's p is " + std::to_string(*power) + ", expected a finite number above 0");
   call.p = *power;
   call.distances = p;
