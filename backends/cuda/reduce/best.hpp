@@ -127,56 +127,158 @@ __device__ __forceinline__ void add_slab(float (&sums)[thread_rows][thread_colum
   }
 }
 
+/// A block's shared memory, and a thread's place in it. Warps are 4 × 2, lanes 4 × 8. A thread's rows are two times four, 16 apart;
+/// its columns four times four, 32 apart. `copies` is a thread's own.
+struct Block {
+  Key *gathered, *lists;
+  float *x, *slabs;
+  int* counts;
+  float *limits, *copies;
+  int thread, lane, warp, row0, column0;
+  std::int32_t m0;
+  __device__ __forceinline__ static Block of(const Call& g, unsigned char* shared) {
+    const Layout at = Layout::of(g.k, g.count);
+    Block b{};
+    b.gathered = reinterpret_cast<Key*>(shared + at.gathered);
+    b.lists = reinterpret_cast<Key*>(shared + at.lists);
+    b.x = reinterpret_cast<float*>(shared + at.x);
+    b.slabs = reinterpret_cast<float*>(shared + at.slabs);
+    b.counts = reinterpret_cast<int*>(shared + at.counts);
+    b.limits = reinterpret_cast<float*>(shared + at.limits);
+    b.copies = reinterpret_cast<float*>(shared + at.copies) + threadIdx.x * copy_pitch;
+    b.thread = static_cast<int>(threadIdx.x);
+    b.lane = b.thread % 32;
+    b.warp = b.thread / 32;
+    b.row0 = b.warp % 4 * 32 + b.lane / 8 * 4;
+    b.column0 = b.warp / 4 * 128 + b.lane % 8 * 4;
+    b.m0 = static_cast<std::int32_t>(blockIdx.x) * rows;
+    return b;
+  }
+  __device__ __forceinline__ int row_of(int i) const { return row0 + i / 4 * 16 + i % 4; }
+  __device__ __forceinline__ int column_of(int j) const { return column0 + j / 4 * 32 + j % 4; }
+};
+
+/// Loads the block's rows of X, with 0 beyond K, and empties their lists. Rows beyond the last one repeat it.
+__device__ __forceinline__ void load_rows(const Call& g, const Block& b, int slabs_of_tile) {
+  for (int i = b.thread; i < rows * slabs_of_tile * depth; i += threads) {
+    const int row = i % rows, k = i / rows;
+    const std::int64_t m = b.m0 + row < g.m ? b.m0 + row : g.m - 1;
+    b.x[k * row_pitch + row] = k < g.k ? g.x[m * g.x_row + k * g.x_number] : 0.f;
+  }
+  for (int i = b.thread; i < rows * g.count; i += threads) b.lists[i] = no_key;
+  if (b.thread < rows) {
+    b.counts[b.thread] = 0;
+    b.limits[b.thread] = score_of(no_key);  // NaN: everything enters
+  }
+}
+
+/// Puts a thread's numbers of its column into a slab.
+__device__ __forceinline__ void store_numbers(float* to, const float (&z)[depth]) {
+#pragma unroll
+  for (int i = 0; i < depth; ++i) to[i * columns] = z[i];
+}
+
+/// Merges the rows for which at least so many keys were gathered, and sets their limits: each warp has its own rows.
+__device__ __forceinline__ void merge_rows(const Call& g, const Block& b, int least) {
+#pragma unroll 1
+  for (int row = b.warp; row < rows; row += threads / 32) {
+    const int count = b.counts[row] < places ? b.counts[row] : places;
+    if (count < least) continue;
+    const Key last = merge(b.lists + row * g.count, g.count, b.gathered + row * places, count, b.lane);
+    if (b.lane == 0) {
+      b.counts[row] = 0;
+      b.limits[row] = score_of(last);
+    }
+    __syncwarp();
+  }
+}
+
+/// Appends those of a thread's copies of a row's sums that `enters` has a bit for to what is gathered, without columns beyond the last one and
+/// a row itself. Returns the bits of those that find no place.
+__device__ __forceinline__ unsigned append(const Call& g, const Block& b, int row, unsigned enters, std::int32_t tile) {
+  unsigned stays = 0;
+#pragma unroll 1
+  for (; enters != 0; enters &= enters - 1) {
+    const int j = __ffs(static_cast<int>(enters)) - 1;
+    const std::int32_t n = tile * columns + b.column_of(j);
+    if (n >= g.n || (g.exclude_self && n == b.m0 + row)) continue;
+    const int place = atomicAdd(b.counts + row, 1);
+    if (place < places)
+      b.gathered[row * places + place] = key_of(b.copies[j], n);
+    else
+      stays |= 1u << j;
+  }
+  return stays;
+}
+
+/// Gathers what enters of a tile's sums, and merges whenever a row has many, until all of it has found a place. All threads call it.
+__device__ __forceinline__ void gather_tile(const Call& g, const Block& b, const float (&sums)[thread_rows][thread_columns],
+                                            std::int32_t tile) {
+  // What enters of a row's sums, all of which `left` has a bit for; bits of what finds no place stay.
+  unsigned left[thread_rows / 2];
+#pragma unroll
+  for (int i = 0; i < thread_rows / 2; ++i) left[i] = ~0u;
+  // Later tiles have larger places, so what equals the limit enters only where a merge in the midst of this tile has set it.
+  bool equal_enters = false;
+  while (true) {
+    unsigned all_left = 0;
+#pragma unroll
+    for (int i = 0; i < thread_rows; ++i) {
+      const int row = b.row_of(i);
+      const float limit = b.limits[row];
+      float least = sums[i][0];
+#pragma unroll
+      for (int j = 1; j < thread_columns; ++j) least = fminf(least, sums[i][j]);
+      const unsigned own = left[i / 2] >> (i % 2 * 16) & 0xffffu;
+      unsigned stays = 0;
+      if (__any_sync(~0u, own != 0 && (!(least >= limit) || (equal_enters && least == limit)))) {
+        // A copy in memory, which has an index; most threads have none or one that enters.
+        unsigned enters = 0;
+#pragma unroll
+        for (int j = 0; j < thread_columns; ++j) {
+          b.copies[j] = sums[i][j];
+          enters |= static_cast<unsigned>(!(sums[i][j] >= limit) || (equal_enters && sums[i][j] == limit)) << j;
+        }
+        enters &= own;
+        stays = append(g, b, row, enters, tile);
+      }
+      left[i / 2] = i % 2 == 0 ? (left[i / 2] & 0xffff0000u) | stays : (left[i / 2] & 0xffffu) | stays << 16;
+      all_left |= stays;
+    }
+    const bool is_full = __syncthreads_or(all_left != 0 || (b.thread < rows && b.counts[b.thread] > most_waiting)) != 0;
+    if (!is_full) break;
+    merge_rows(g, b, least_merged);
+    equal_enters = true;
+    if (__syncthreads_or(all_left != 0) == 0) break;
+  }
+}
+
+/// Stores the lists of the block's rows.
+__device__ __forceinline__ void store_lists(const Call& g, const Block& b) {
+  for (int i = b.thread; i < rows * g.count; i += threads) {
+    const int row = i / g.count;
+    if (b.m0 + row >= g.m) break;
+    const Key key = b.lists[i];
+    detail::Found<float> found{0, detail::no_place};
+    if (key != no_key) {
+      const float score = score_of(key);
+      found = {score, static_cast<std::int64_t>(key & 0xffffffffU)};
+    }
+    g.outputs.store<false>(found, 0, b.m0 + row, i - row * g.count);
+  }
+}
+
 /// One copy for all files that include this.
 template <int = 0>
 __global__ void __launch_bounds__(threads, 1) find_best(const __grid_constant__ Call g) {
   extern __shared__ __attribute__((aligned(16))) unsigned char shared[];
-  const Layout at = Layout::of(g.k, g.count);
-  auto* const gathered = reinterpret_cast<Key*>(shared + at.gathered);
-  auto* const lists = reinterpret_cast<Key*>(shared + at.lists);
-  auto* const x = reinterpret_cast<float*>(shared + at.x);
-  auto* const slabs = reinterpret_cast<float*>(shared + at.slabs);
-  auto* const counts = reinterpret_cast<int*>(shared + at.counts);
-  auto* const limits = reinterpret_cast<float*>(shared + at.limits);
-  auto* const copies = reinterpret_cast<float*>(shared + at.copies) + threadIdx.x * copy_pitch;
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  const std::int32_t m0 = static_cast<std::int32_t>(blockIdx.x) * rows;
+  const Block b = Block::of(g, shared);
   const int slabs_of_tile = (g.k + depth - 1) / depth;
-
-  // Warps are 4 × 2, lanes 4 × 8. A thread's rows are two times four, 16 apart; its columns four times four, 32 apart.
-  const int row0 = warp % 4 * 32 + lane / 8 * 4, column0 = warp / 4 * 128 + lane % 8 * 4;
-  const auto row_of = [&](int i) __attribute__((always_inline)) { return row0 + i / 4 * 16 + i % 4; };
-  const auto column_of = [&](int j) __attribute__((always_inline)) { return column0 + j / 4 * 32 + j % 4; };
-
-  for (int i = thread; i < rows * slabs_of_tile * depth; i += threads) {
-    const int row = i % rows, k = i / rows;
-    const std::int64_t m = m0 + row < g.m ? m0 + row : g.m - 1;
-    x[k * row_pitch + row] = k < g.k ? g.x[m * g.x_row + k * g.x_number] : 0.f;
-  }
-  for (int i = thread; i < rows * g.count; i += threads) lists[i] = no_key;
-  if (thread < rows) {
-    counts[thread] = 0;
-    limits[thread] = score_of(no_key);  // NaN: everything enters
-  }
+  load_rows(g, b, slabs_of_tile);
   float z[depth];
-  load_numbers(g, z, thread, 0);
-#pragma unroll
-  for (int i = 0; i < depth; ++i) slabs[i * columns + thread] = z[i];
+  load_numbers(g, z, b.thread, 0);
+  store_numbers(b.slabs + b.thread, z);
   __syncthreads();
-
-  const auto merge_rows = [&](int least) {
-#pragma unroll 1
-    for (int row = warp; row < rows; row += threads / 32) {
-      const int count = counts[row] < places ? counts[row] : places;
-      if (count < least) continue;
-      const Key last = merge(lists + row * g.count, g.count, gathered + row * places, count, lane);
-      if (lane == 0) {
-        counts[row] = 0;
-        limits[row] = score_of(last);
-      }
-      __syncwarp();
-    }
-  };
 
   const std::int32_t tiles = (g.n + columns - 1) / columns;
   int stage = 0;
@@ -186,76 +288,19 @@ __global__ void __launch_bounds__(threads, 1) find_best(const __grid_constant__ 
 #pragma unroll 1
     for (int slab = 0; slab < slabs_of_tile; ++slab) {
       const bool is_last = slab + 1 == slabs_of_tile;
-      load_numbers(g, z, (is_last ? tile + 1 : tile) * columns + thread, is_last ? 0 : (slab + 1) * depth);
-      add_slab(sums, x + slab * depth * row_pitch + row0, slabs + stage * Layout::slab_size + column0);
-      float* const next = slabs + (1 - stage) * Layout::slab_size + thread;
-#pragma unroll
-      for (int i = 0; i < depth; ++i) next[i * columns] = z[i];
+      load_numbers(g, z, (is_last ? tile + 1 : tile) * columns + b.thread, is_last ? 0 : (slab + 1) * depth);
+      add_slab(sums, b.x + slab * depth * row_pitch + b.row0, b.slabs + stage * Layout::slab_size + b.column0);
+      store_numbers(b.slabs + (1 - stage) * Layout::slab_size + b.thread, z);
       stage = 1 - stage;
       __syncthreads();
     }
-    // What enters of a row's sums, all of which `left` has a bit for; bits of what finds no place stay.
-    unsigned left[thread_rows / 2];
-#pragma unroll
-    for (int i = 0; i < thread_rows / 2; ++i) left[i] = ~0u;
-    // Later tiles have larger places, so what equals the limit enters only where a merge in the midst of this tile has set it.
-    bool equal_enters = false;
-    while (true) {
-      unsigned all_left = 0;
-#pragma unroll
-      for (int i = 0; i < thread_rows; ++i) {
-        const int row = row_of(i);
-        const float limit = limits[row];
-        float least = sums[i][0];
-#pragma unroll
-        for (int j = 1; j < thread_columns; ++j) least = fminf(least, sums[i][j]);
-        unsigned own = left[i / 2] >> (i % 2 * 16) & 0xffffu, stays = 0;
-        if (__any_sync(~0u, own != 0 && (!(least >= limit) || (equal_enters && least == limit)))) {
-          // A copy in memory, which has an index; most threads have none or one that enters.
-          unsigned enters = 0;
-#pragma unroll
-          for (int j = 0; j < thread_columns; ++j) {
-            copies[j] = sums[i][j];
-            enters |= static_cast<unsigned>(!(sums[i][j] >= limit) || (equal_enters && sums[i][j] == limit)) << j;
-          }
-          enters &= own;
-#pragma unroll 1
-          for (; enters != 0; enters &= enters - 1) {
-            const int j = __ffs(static_cast<int>(enters)) - 1;
-            const std::int32_t n = tile * columns + column_of(j);
-            if (n >= g.n || (g.exclude_self && n == m0 + row)) continue;
-            const int place = atomicAdd(counts + row, 1);
-            if (place < places)
-              gathered[row * places + place] = key_of(copies[j], n);
-            else
-              stays |= 1u << j;
-          }
-        }
-        left[i / 2] = i % 2 == 0 ? (left[i / 2] & 0xffff0000u) | stays : (left[i / 2] & 0xffffu) | stays << 16;
-        all_left |= stays;
-      }
-      const bool is_full = __syncthreads_or(all_left != 0 || (thread < rows && counts[thread] > most_waiting)) != 0;
-      if (!is_full) break;
-      merge_rows(least_merged);
-      equal_enters = true;
-      if (__syncthreads_or(all_left != 0) == 0) break;
-    }
+    gather_tile(g, b, sums, tile);
   }
 
   __syncthreads();
-  merge_rows(1);
+  merge_rows(g, b, 1);
   __syncthreads();
-  for (int i = thread; i < rows * g.count; i += threads) {
-    const int row = i / g.count;
-    if (m0 + row >= g.m) break;
-    const Key key = lists[i];
-    detail::Found<float> found{0, detail::no_place};
-    if (key != no_key) {
-      const float score = score_of(key);
-      found = {score, static_cast<std::int64_t>(key & 0xffffffffU)};
-    }
-    g.outputs.store<false>(found, 0, m0 + row, i - row * g.count);
-  }
+  store_lists(g, b);
 }
 
 }  // namespace rigel::backends::best
