@@ -262,12 +262,66 @@ __device__ __forceinline__ void finish_scores(const ExpandedCall& g, float (&sco
     for (int i = 0; i < 4; ++i) scores[j][i] = copies[j * 4 + i];
 }
 
+/// Raises the references of a lane's rows to the largest of a tile's scores, and scales the rows' sums to match. Where a
+/// reference is infinite, scores of +∞ become 0 and all other numbers −∞. A row has four lanes.
+template <int R, int groups>
+__device__ __forceinline__ void raise_references(Row<R> (&rows)[2], float (&scores)[groups][4]) {
+  constexpr float least = -std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::infinity();
+#pragma unroll
+  for (int q = 0; q < 2; ++q) {
+    float largest = rows[q].reference;
+#pragma unroll
+    for (int j = 0; j < groups; ++j) largest = fmaxf(largest, fmaxf(scores[j][2 * q], scores[j][2 * q + 1]));
+    largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+    largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+    if (largest != rows[q].reference) {
+      const auto factor = static_cast<double>(weight_of(rows[q].reference, largest));
+      rows[q].total *= factor;
+#pragma unroll
+      for (int d = 0; d < R; ++d) rows[q].sums[d] *= factor;
+      rows[q].reference = largest;
+    }
+    if (largest == most || largest == least) {  // weights are 1 of what is +∞, 0 of −∞
+#pragma unroll
+      for (int j = 0; j < groups; ++j)
+#pragma unroll
+        for (int i = 2 * q; i < 2 * q + 2; ++i)
+          if (scores[j][i] == scores[j][i]) scores[j][i] = scores[j][i] == most ? 0.f : least;
+    }
+  }
+}
+
+/// Adds a tile's weights, and their products with numbers of V, to a lane's rows. Within the tile these are sums of floats.
+template <bool softmax, int words, int R, int groups>
+__device__ __forceinline__ void add_weights(Row<R> (&rows)[2], const float (&scores)[groups][4], const float* records,
+                                            int lane) {
+  constexpr float least = -std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::infinity();
+  float totals[2] = {}, sums[2][R > 0 ? R : 1] = {};
+  const float from[2] = {softmax && rows[0].reference != most && rows[0].reference != least ? rows[0].reference : 0.f,
+                         softmax && rows[1].reference != most && rows[1].reference != least ? rows[1].reference : 0.f};
+#pragma unroll
+  for (int j = 0; j < groups; ++j)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float* const record = records + (j * 8 + lane % 4 * 2 + i % 2) * words;
+      const float weight = softmax ? weight_of(scores[j][i], from[i / 2]) : math::exp2(scores[j][i]);
+      if (softmax) totals[i / 2] = math::add(totals[i / 2], weight);
+#pragma unroll
+      for (int d = 0; d < R; ++d) sums[i / 2][d] = math::fma(weight, record[2 + d], sums[i / 2][d]);
+    }
+#pragma unroll
+  for (int q = 0; q < 2; ++q) {
+    if (softmax) rows[q].total += static_cast<double>(totals[q]);
+#pragma unroll
+    for (int d = 0; d < R; ++d) rows[q].sums[d] += static_cast<double>(sums[q][d]);
+  }
+}
+
 /// A block has 64 rows, a warp 16 of them. A tile's scores are in registers.
 template <int R, bool softmax>
 __global__ void __launch_bounds__(Expanded::threads, (R > 1 ? 2 : 3)) expand_points(const __grid_constant__ ExpandedCall g) {
   using E = Expanded;
   constexpr int words = E::record_words(R), bytes = E::tile_bytes(R), groups = E::columns / 8;
-  constexpr float least = -std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::infinity();
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
   auto* const copies = reinterpret_cast<float*>(shared + E::stages * bytes) + threadIdx.x * E::copy_pitch;
   const Call& call = g.given;
@@ -305,49 +359,8 @@ __global__ void __launch_bounds__(Expanded::threads, (R > 1 ? 2 : 3)) expand_poi
     finish_scores<softmax, words>(g, scores, own, records, copies, row_of(0),
                                   g.first_column + std::int64_t{tile} * E::columns, lane);
 
-    if constexpr (softmax) {
-#pragma unroll
-      for (int q = 0; q < 2; ++q) {
-        float largest = rows[q].reference;
-#pragma unroll
-        for (int j = 0; j < groups; ++j) largest = fmaxf(largest, fmaxf(scores[j][2 * q], scores[j][2 * q + 1]));
-        largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
-        largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
-        if (largest != rows[q].reference) {
-          const auto factor = static_cast<double>(weight_of(rows[q].reference, largest));
-          rows[q].total *= factor;
-#pragma unroll
-          for (int d = 0; d < R; ++d) rows[q].sums[d] *= factor;
-          rows[q].reference = largest;
-        }
-        if (largest == most || largest == least) {  // weights are 1 of what is +∞, 0 of −∞
-#pragma unroll
-          for (int j = 0; j < groups; ++j)
-#pragma unroll
-            for (int i = 2 * q; i < 2 * q + 2; ++i)
-              if (scores[j][i] == scores[j][i]) scores[j][i] = scores[j][i] == most ? 0.f : least;
-        }
-      }
-    }
-    float totals[2] = {}, sums[2][R > 0 ? R : 1] = {};
-    const float from[2] = {softmax && rows[0].reference != most && rows[0].reference != least ? rows[0].reference : 0.f,
-                           softmax && rows[1].reference != most && rows[1].reference != least ? rows[1].reference : 0.f};
-#pragma unroll
-    for (int j = 0; j < groups; ++j)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float* const record = records + (j * 8 + lane % 4 * 2 + i % 2) * words;
-        const float weight = softmax ? weight_of(scores[j][i], from[i / 2]) : math::exp2(scores[j][i]);
-        if (softmax) totals[i / 2] = math::add(totals[i / 2], weight);
-#pragma unroll
-        for (int d = 0; d < R; ++d) sums[i / 2][d] = math::fma(weight, record[2 + d], sums[i / 2][d]);
-      }
-#pragma unroll
-    for (int q = 0; q < 2; ++q) {
-      if (softmax) rows[q].total += static_cast<double>(totals[q]);
-#pragma unroll
-      for (int d = 0; d < R; ++d) rows[q].sums[d] += static_cast<double>(sums[q][d]);
-    }
+    if constexpr (softmax) raise_references(rows, scores);
+    add_weights<softmax, words>(rows, scores, records, lane);
     __syncthreads();
     stage = 1 - stage;
   }
