@@ -98,12 +98,87 @@ __global__ void __launch_bounds__(256) prepare_wide(const __grid_constant__ Wide
   record[1] = -guard_of(e, norm);
 }
 
+/// Raises rows' largest scores to a tile's, by which `sums` and `total` shrink, and gives in `from` what the tile's weights are relative to.
+template <int groups>
+__device__ __forceinline__ void raise_largest(float (&sums)[groups][4], float (&largest)[2], double (&total)[2],
+                                              float (&scores)[groups][4], float (&from)[2]) {
+  constexpr float least = -std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::infinity();
+#pragma unroll
+  for (int q = 0; q < 2; ++q) {
+    float now = largest[q];
+#pragma unroll
+    for (int j = 0; j < groups; ++j) now = fmaxf(now, fmaxf(scores[j][2 * q], scores[j][2 * q + 1]));
+    now = fmaxf(now, __shfl_xor_sync(~0u, now, 1));
+    now = fmaxf(now, __shfl_xor_sync(~0u, now, 2));
+    if (now != largest[q]) {
+      const float factor = weight_of(largest[q], now);
+      total[q] *= static_cast<double>(factor);
+#pragma unroll
+      for (int j = 0; j < groups; ++j) {
+        sums[j][2 * q] = math::multiply(sums[j][2 * q], factor);
+        sums[j][2 * q + 1] = math::multiply(sums[j][2 * q + 1], factor);
+      }
+      largest[q] = now;
+    }
+    from[q] = now;
+    if (now == most || now == least) {  // weights are 1 of what is +∞, 0 of −∞
+      from[q] = 0;
+#pragma unroll
+      for (int j = 0; j < groups; ++j)
+#pragma unroll
+        for (int i = 2 * q; i < 2 * q + 2; ++i)
+          if (scores[j][i] == scores[j][i]) scores[j][i] = scores[j][i] == most ? 0.f : least;
+    }
+  }
+}
+
+/// totals += weights of a tile's scores, products += weights times V, whose halves are at `base`: small products first.
+template <int groups>
+__device__ __forceinline__ void multiply_weights(float (&products)[groups][4], float (&totals)[2],
+                                                 const float (&scores)[groups][4], const float (&from)[2],
+                                                 std::uint32_t base, int lane) {
+  using E = Expanded;
+#pragma unroll
+  for (int k = 0; k < E::steps; ++k) {
+    unsigned high[4], low[4];
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+#pragma unroll
+      for (int q = 0; q < 2; ++q) {
+        float w[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const float exponent =
+              math::multiply(math::subtract(scores[2 * k + j][2 * q + i], from[q]), static_cast<float>(log2_e));
+          w[i] = math::exp2(math::add(exponent, Wide::raised));
+          totals[q] = math::add(totals[q], w[i]);
+        }
+        split(w[0], w[1], high[2 * j + q], low[2 * j + q]);
+      }
+#pragma unroll
+    for (int d = 0; d < 4; ++d) {
+      const int line = k * 16 + (lane & 7) + (lane >> 3 & 1) * 8, chunk = 2 * d + (lane >> 4 & 1);
+      const std::uint32_t at = base + line * E::line + (chunk ^ (line & 7)) * 16;
+      unsigned v_high[4], v_low[4];
+      arch::load_matrix<true>(v_high, at);
+      arch::load_matrix<true>(v_low, at + E::part);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        float (&to)[4] = products[2 * d + j];
+        arch::Mma<half>::add(to, high, v_low[2 * j], v_low[2 * j + 1]);
+        arch::Mma<half>::add(to, low, v_high[2 * j], v_high[2 * j + 1]);
+        arch::Mma<half>::add(to, high, v_high[2 * j], v_high[2 * j + 1]);
+      }
+    }
+  }
+}
+
 /// A block has 64 rows, a warp 16. `softmax`: scores have a bias.
 template <bool softmax>
 __global__ void __launch_bounds__(Wide::threads, 2) add_wide(const __grid_constant__ WideCall g) {
   using E = Expanded;
   constexpr int groups = E::columns / 8;
-  constexpr float least = -std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::infinity();
+  constexpr float least = -std::numeric_limits<float>::infinity();
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
   auto* const copies = reinterpret_cast<float*>(shared + Wide::stages * Wide::tile_bytes) + threadIdx.x * E::copy_pitch;
   const ExpandedCall& e = g.expanded;
@@ -148,67 +223,9 @@ __global__ void __launch_bounds__(Wide::threads, 2) add_wide(const __grid_consta
                               lane);
 
     float from[2];
-#pragma unroll
-    for (int q = 0; q < 2; ++q) {
-      float now = largest[q];
-#pragma unroll
-      for (int j = 0; j < groups; ++j) now = fmaxf(now, fmaxf(scores[j][2 * q], scores[j][2 * q + 1]));
-      now = fmaxf(now, __shfl_xor_sync(~0u, now, 1));
-      now = fmaxf(now, __shfl_xor_sync(~0u, now, 2));
-      if (now != largest[q]) {
-        const float factor = weight_of(largest[q], now);
-        total[q] *= static_cast<double>(factor);
-#pragma unroll
-        for (int j = 0; j < groups; ++j) {
-          sums[j][2 * q] = math::multiply(sums[j][2 * q], factor);
-          sums[j][2 * q + 1] = math::multiply(sums[j][2 * q + 1], factor);
-        }
-        largest[q] = now;
-      }
-      from[q] = now;
-      if (now == most || now == least) {  // weights are 1 of what is +∞, 0 of −∞
-        from[q] = 0;
-#pragma unroll
-        for (int j = 0; j < groups; ++j)
-#pragma unroll
-          for (int i = 2 * q; i < 2 * q + 2; ++i)
-            if (scores[j][i] == scores[j][i]) scores[j][i] = scores[j][i] == most ? 0.f : least;
-      }
-    }
+    raise_largest(sums, largest, total, scores, from);
     float totals[2] = {}, products[groups][4] = {};
-#pragma unroll
-    for (int k = 0; k < E::steps; ++k) {
-      unsigned high[4], low[4];
-#pragma unroll
-      for (int j = 0; j < 2; ++j)
-#pragma unroll
-        for (int q = 0; q < 2; ++q) {
-          float w[2];
-#pragma unroll
-          for (int i = 0; i < 2; ++i) {
-            const float exponent =
-                math::multiply(math::subtract(scores[2 * k + j][2 * q + i], from[q]), static_cast<float>(log2_e));
-            w[i] = math::exp2(math::add(exponent, Wide::raised));
-            totals[q] = math::add(totals[q], w[i]);
-          }
-          split(w[0], w[1], high[2 * j + q], low[2 * j + q]);
-        }
-#pragma unroll
-      for (int d = 0; d < 4; ++d) {
-        const int line = k * 16 + (lane & 7) + (lane >> 3 & 1) * 8, chunk = 2 * d + (lane >> 4 & 1);
-        const std::uint32_t at = base + Wide::of_weights + line * E::line + (chunk ^ (line & 7)) * 16;
-        unsigned v_high[4], v_low[4];
-        arch::load_matrix<true>(v_high, at);
-        arch::load_matrix<true>(v_low, at + E::part);
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          float (&to)[4] = products[2 * d + j];
-          arch::Mma<half>::add(to, high, v_low[2 * j], v_low[2 * j + 1]);
-          arch::Mma<half>::add(to, low, v_high[2 * j], v_high[2 * j + 1]);
-          arch::Mma<half>::add(to, high, v_high[2 * j], v_high[2 * j + 1]);
-        }
-      }
-    }
+    multiply_weights(products, totals, scores, from, base + Wide::of_weights, lane);
 #pragma unroll
     for (int q = 0; q < 2; ++q) total[q] += static_cast<double>(totals[q]);
 #pragma unroll
