@@ -58,7 +58,7 @@ auto with_reduction(const Exec& exec, const Semiring& semiring, const A& a, cons
   return use(p);
 }
 
-/// What goes behind a semiring from text.
+/// The epilogues that a semiring from text takes.
 template <class E>
 concept TextEpilogueOrProgram = std::is_same_v<E, Epilogue> || std::is_same_v<E, epilogue::Program>;
 

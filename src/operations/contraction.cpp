@@ -271,10 +271,7 @@ Contraction::Transposed::Transposed(const Contraction& p)
   std::swap(problem.a, problem.b);
   std::swap(problem.m, problem.n);
   std::swap(problem.first.row, problem.first.column);
-  for (Operand* o : {&problem.a, &problem.b, &problem.c}) {
-    std::swap(o->rows, o->columns);
-    std::swap(o->row_stride, o->column_stride);
-  }
+  for (Operand* o : {&problem.a, &problem.b, &problem.c}) *o = detail::transpose(*o);
   if (p.program) problem.program = &program;
   problem.of_transpose = true;
 }

@@ -60,6 +60,12 @@ inline Operand transpose(Operand o) {
   std::swap(o.row_stride, o.column_stride);
   return o;
 }
+/// The same, which messages call by another name.
+inline Operand transpose(const Operand& o, const char* argument) {
+  Operand turned = transpose(o);
+  turned.argument = argument;
+  return turned;
+}
 /// Some rows of an operand; without data it stays absent.
 inline Operand rows_of(Operand o, Range rows) {
   if (o.data) o.data = static_cast<std::byte*>(o.data) + rows.first * o.row_stride * static_cast<std::int64_t>(o.size);

@@ -22,13 +22,6 @@ constexpr std::string_view tensor_families = "cuda.hopper|cuda.mma";
 
 constexpr LinearPasses compiled_passes = linear_passes<compiled_spaces>();
 
-Operand transpose(Operand o, const char* argument) {
-  std::swap(o.rows, o.columns);
-  std::swap(o.row_stride, o.column_stride);
-  o.argument = argument;
-  return o;
-}
-
 /// Makes the engine choose among the kernels of a tier.
 void set_tier(Contraction& p, Tier tier) {
   if (tier == Tier::scalar) {

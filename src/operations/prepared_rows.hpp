@@ -14,14 +14,6 @@
 
 namespace rigel::detail {
 
-/// The transpose of Z as the matrix that it was, or the other way round.
-inline Operand transpose(Operand o, const char* argument) {
-  std::swap(o.rows, o.columns);
-  std::swap(o.row_stride, o.column_stride);
-  o.argument = argument;
-  return o;
-}
-
 /// The library's own pass for rows of these types.
 LaunchRows compiled_pass(Scalar element, Scalar row);
 

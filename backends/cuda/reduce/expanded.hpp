@@ -117,8 +117,8 @@ __device__ __forceinline__ double bias_of(const Call& g, std::int64_t n) {
   return g.added + (g.has_bias ? g.bias.at<double>(0, 0, n) * g.bias_factor : 0.);
 }
 
-/// Tiles of columns: halves of z', upper and lower ones, 16 bytes each in an order that spreads them over banks, and records. Of a column: what
-/// its score has beside products, what the guard has of it, its numbers of V. Columns beyond N weigh nothing. Eight threads make a column.
+/// Tiles of columns: halves of z', upper and lower ones, 16 bytes each in an order that spreads them over banks, and records. A record has
+/// what a column adds to its scores' products and to the guard, and its numbers of V. Columns beyond N weigh nothing. Eight threads make a column.
 template <int R, bool softmax>
 __global__ void __launch_bounds__(256) prepare_columns(const __grid_constant__ ExpandedCall g) {
   using E = Expanded;
