@@ -5,11 +5,13 @@
 //     bench_reduce [<leading part of a task's name> [<leading part of a kernel's name>]]
 //
 // Prints lines of JSON: first the machine, then one for each task and kernel, with the median device seconds of up to 11 calls after
-// others, the predicted seconds and pairs per second. Results are compared with those of strips of scores with the reference's bits: how
+// others, the predicted seconds and pairs per second. Tasks are reductions to the best scores, weighted sums, and updates of sinkhorn(). Results are compared with those of strips of scores with the reference's bits: how
 // many values and indices differ, and the largest relative difference of values. Exit status 1 if a kernel that promises these bits has others.
 #include <bench/cuda/device.hpp>
 #include <bench/machine.hpp>
+#include <rigel/kernel_matvec.hpp>
 #include <rigel/neighbors.hpp>
+#include <rigel/sinkhorn.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -118,6 +120,92 @@ bool measure(const Exec& exec, const Task& task, const Metric& metric, const std
   return kept;
 }
 
+/// Sums of rows weighted by a Gaussian kernel, or softmax-weighted means, with `count` right sides. The first rows are compared with those
+/// of doubles: `difference` is the largest one of a value, divided by the largest value.
+void measure_sums(const Exec& exec, const Task& task, bool softmax, const std::string& wanted) {
+  const auto x = bench::uninitialized<float>(task.m, task.k), z = bench::uninitialized<float>(task.n, task.k);
+  const auto v = bench::uninitialized<float>(task.n, task.count), out = bench::uninitialized<float>(task.m, task.count);
+  bench::fill(exec, x, 1, bench::Numbers::normal);
+  bench::fill(exec, z, 2, bench::Numbers::normal);
+  bench::fill(exec, v, 3, bench::Numbers::normal);
+  const double bandwidth = std::sqrt(double(task.k));
+  constexpr rigel::metric::squared_euclidean squares;
+  constexpr rigel::metric::euclidean euclidean;
+  const rigel::kernel::gaussian gaussian{bandwidth};
+  const rigel::epilogue::Program last = rigel::epilogue::scale(float(-0.5 / task.k));
+  const auto call = [&](const auto& a, const auto& b, const auto& weights, const auto& result,
+                        const rigel::ReduceOptions& options) {
+    if (softmax)
+      rigel::softmax_matvec(exec, a, b, weights, squares, result, last, options);
+    else
+      rigel::kernel_matvec(exec, a, b, weights, euclidean, gaussian, result, options);
+  };
+  std::vector<rigel::Candidate<rigel::Reduction>> candidates;
+  const auto list = [&](const rigel::Reduction& p, const rigel::detail::RowPass*) { candidates = rigel::candidates(p); };
+  if (softmax)
+    rigel::detail::with_softmax_matvec(exec, x, z, v, squares, out, last, rigel::ReduceOptions{}, list);
+  else
+    rigel::detail::with_kernel_matvec(exec, x, z, v, euclidean, gaussian, out, rigel::ReduceOptions{}, list);
+
+  const int rows = std::min(task.m, 256);
+  const auto first = bench::uninitialized<double>(rows, task.k), all = bench::uninitialized<double>(task.n, task.k);
+  const auto weights = bench::uninitialized<double>(task.n, task.count),
+             right = bench::uninitialized<double>(rows, task.count);
+  Kokkos::deep_copy(exec, first, Kokkos::subview(x, std::pair(0, rows), Kokkos::ALL));
+  Kokkos::deep_copy(exec, all, z);
+  Kokkos::deep_copy(exec, weights, v);
+  call(first, all, weights, right, {});
+  exec.fence();
+  const auto expected = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), right);
+  for (const auto& candidate : candidates) {
+    const std::string& name = candidate.kernel->info.name;
+    const bool is_large = double(task.m) * task.n * task.k > 1e12;
+    if (!candidate.status || !name.starts_with(wanted) || (is_large && !name.starts_with("cuda"))) continue;
+    Kokkos::deep_copy(out, -7);
+    const double seconds = median(exec, [&] { call(x, z, v, out, {.kernel = name}); });
+    const auto found = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), out);
+    double difference = 0, largest = 0;
+    for (int m = 0; m < rows; ++m) {
+      for (int d = 0; d < task.count; ++d) {
+        difference = std::max(difference, std::abs(found(m, d) - expected(m, d)));
+        largest = std::max(largest, std::abs(expected(m, d)));
+      }
+    }
+    std::printf(
+        "{\"task\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"results\": %d, \"kernel\": \"%s\", \"chosen\": %s, "
+        "\"seconds\": %.4g, \"predicted\": %.3g, \"pairs_per_second\": %.4g, \"workspace\": %zu, \"difference\": "
+        "%.3g}\n",
+        task.name, task.m, task.n, task.k, task.count, name.c_str(), candidate.chosen ? "true" : "false", seconds,
+        candidate.seconds, double(task.m) * task.n * task.k / seconds, candidate.workspace.bytes, difference / largest);
+    std::fflush(stdout);
+  }
+}
+
+/// Host seconds of an update of both potentials by sinkhorn().
+void measure_sinkhorn(const Exec& exec, const Task& task) {
+  const auto x = bench::uninitialized<float>(task.m, task.k), z = bench::uninitialized<float>(task.n, task.k);
+  bench::fill(exec, x, 1, bench::Numbers::normal);
+  bench::fill(exec, z, 2, bench::Numbers::normal);
+  const Kokkos::View<float*, Exec> a("a", task.m), b("b", task.n), f("f", task.m), g("g", task.n);
+  Kokkos::deep_copy(a, 1.f);
+  Kokkos::deep_copy(b, 1.f);
+  const auto seconds = [&](int iterations) {
+    double best = 1e9;
+    for (int i = 0; i < 3; ++i) {
+      exec.fence();
+      const Kokkos::Timer timer;
+      rigel::sinkhorn(exec, x, z, a, b, rigel::metric::squared_euclidean{}, f, g,
+                      {.epsilon = double(task.k) / 10, .tolerance = 0, .iterations = iterations, .scaling = 1});
+      best = std::min(best, timer.seconds());
+    }
+    return best;
+  };
+  const double few = seconds(2), many = seconds(12);
+  std::printf("{\"task\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"kernel\": \"sinkhorn\", \"seconds\": %.4g}\n",
+              task.name, task.m, task.n, task.k, (many - few) / 10);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -138,11 +226,22 @@ int main(int argc, char** argv) {
   run.operator()<float>(Task{"nearest_10_euclidean", Call::nearest, 100000, 100000, 64, 10}, euclidean);
   run.operator()<float>(Task{"nearest_100_manhattan", Call::nearest, 100000, 100000, 64, 100}, manhattan);
   run.operator()<float>(Task{"nearest_100_squares", Call::nearest, 100000, 100000, 64, 100}, squares);
+  run.operator()<float>(Task{"nearest_10_of_million", Call::nearest, 10000, 1000000, 128, 10}, squares);
   run.operator()<float>(Task{"one_query_f32", Call::nearest, 1, 1000000, 128, 10}, euclidean);
   run.operator()<rigel::half>(Task{"one_query_f16", Call::nearest, 1, 1000000, 128, 10}, euclidean);
   run.operator()<float>(Task{"assign_128", Call::assign, 1000000, 1024, 128, 1}, squares);
+  run.operator()<rigel::bfloat16>(Task{"assign_128_bf16", Call::assign, 1000000, 1024, 128, 1}, squares);
   run.operator()<float>(Task{"assign_16", Call::assign, 1000000, 8192, 16, 1}, squares);
   run.operator()<float>(Task{"assign_manhattan", Call::assign, 100000, 1024, 128, 1}, manhattan);
   run.operator()<float>(Task{"logsumexp", Call::logsumexp, 100000, 100000, 64, 1}, squares);
+  const auto sums = [&](const Task& t, bool softmax) {
+    if (std::string(t.name).starts_with(task)) measure_sums(exec, t, softmax, kernel);
+  };
+  sums({"gaussian_3", Call::logsumexp, 1000000, 1000000, 3, 1}, false);
+  sums({"gaussian_64", Call::logsumexp, 100000, 100000, 64, 1}, false);
+  sums({"gaussian_64_of_64", Call::logsumexp, 100000, 100000, 64, 64}, false);
+  sums({"softmax_64_of_64", Call::logsumexp, 100000, 100000, 64, 64}, true);
+  if (const Task t{"sinkhorn", Call::logsumexp, 50000, 50000, 64, 1}; std::string(t.name).starts_with(task))
+    measure_sinkhorn(exec, t);
   return kept ? 0 : 1;
 }
