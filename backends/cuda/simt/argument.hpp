@@ -141,9 +141,8 @@ detail::Arguments<WinningSlab<A>, F> winning_arguments(const detail::Arguments<A
 template <class A, class F, class Shape>
 void launch_winners(const KernelInfo& info, const Contraction& p, const detail::Arguments<WinningSlab<A>, F>& arguments) {
   using W = WinningSlab<A>;
-  const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<W, Shape>(p))};
   with_function<W, F, Shape>(p, [&](const void* function, const auto& parameters) {
-    launch_tiles(info, p, function, raster, Shape::threads, arguments, parameters);
+    launch_tiles(info, p, function, raster_of<W, Shape>(p), Shape::threads, arguments, parameters);
   });
 }
 

@@ -8,7 +8,6 @@
 
 #include <rigel/backends/cuda/arch/bytes.hpp>
 #include <rigel/backends/cuda/simt/contract.hpp>
-#include <rigel/backends/cuda/tensor/operand.hpp>
 #include <rigel/backends/cuda/tile/words.hpp>
 #include <rigel/detail/workspace.hpp>
 
@@ -153,13 +152,10 @@ std::int64_t word_pitch(std::int64_t k) {
 /// What is added to each word: 128 in each signed byte.
 template <class S> inline constexpr unsigned flip_of = std::is_same_v<typename S::element, std::int8_t> ? 0x80808080 : 0;
 
-using tensor::Lines, tensor::lines_of_a, tensor::lines_of_b, tensor::matrices_of;
-
 /// Whether an operand has its words as it is: K-major and aligned, in whole slabs, and nothing to add.
 template <class S, class Shape>
 bool has_words(const Lines& o) {
-  return flip_of<S> == 0 && o.k % (in_word<S> * Shape::depth) == 0 &&
-         way_of<S, Shape>(*o.operand, o.lines, o.line_stride, o.k, o.k_stride) == tile::Way::along_k;
+  return flip_of<S> == 0 && o.k % (in_word<S> * Shape::depth) == 0 && way_of<S, Shape>(o) == tile::Way::along_k;
 }
 
 /// Bytes of the workspace that an operand's words take.
@@ -240,11 +236,11 @@ void words_run(const KernelInfo& info, const Contraction& p, void* workspace) {
     cuda::Launches(p, info.name)(pack_words<Bits, flip_of<S>>, dim3(static_cast<unsigned>(blocks), 2), 256, 0, a, b, p.k,
                                  static_cast<int>(q.k));
   }
-  const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(q)), static_cast<unsigned>(columns_of<Words, Shape>(q))};
   launch_tiles(info, q,
                reinterpret_cast<const void*>(
                    &contract<Words, detail::ProgramFinish, Shape, typename by_words<S>::Steps, Way::along_k, Way::along_k>),
-               raster, Shape::threads, detail::arguments_of<Words, detail::ProgramFinish>(q), NoParameters{});
+               raster_of<Words, Shape>(q), Shape::threads, detail::arguments_of<Words, detail::ProgramFinish>(q),
+               NoParameters{});
 }
 
 template <class S, class Shape>
