@@ -325,7 +325,7 @@ void set_direct_steps(KernelInfo& info) {
 template <class S, class Finish, class Shape>
 Kernel<Contraction> kernel() {
   Kernel<Contraction> k;
-  k.info = tile_info<S, Shape>(Shape::role == tile::Role::wide ? "wide" : "");
+  k.info = tile_info<S, Shape>();
   k.info.shared_memory = shared_memory_of<S, Shape>();
   k.supports = detail::supports_by<supports<S, Finish, Shape>>;
   k.cost = detail::cost_by<cost<S, Shape>>;

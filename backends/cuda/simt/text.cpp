@@ -264,7 +264,7 @@ std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts,
   };
   detail::for_each(Tiles<S>{}, [&]<class Shape>() {
     Kernel<Contraction> k;
-    k.info = tile_info<S, Shape>(Shape::role == tile::Role::wide ? "wide" : "");
+    k.info = tile_info<S, Shape>();
     k.info.shared_memory = shared_memory_of<S, Shape>();
     k.supports = text_supports<supports<S, detail::ProgramFinish, Shape>>;
     k.cost = detail::cost_by<cost<S, Shape>>;
