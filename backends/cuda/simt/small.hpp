@@ -303,10 +303,7 @@ __global__ void __launch_bounds__(SmallTypes<S>::threads, SmallTypes<S>::blocks)
 
   const SmallOutputs block{shape, {left_l, left_m, left_n}, l0, m0, n0};
   Accumulator x[outputs][outputs];
-#pragma unroll
-  for (int i = 0; i < outputs; ++i)
-#pragma unroll
-    for (int j = 0; j < outputs; ++j) x[i][j] = S::identity();
+  for_each_value(x, [](Accumulator& value, int, int) { value = S::identity(); });
   if constexpr (can_accumulate<S>)
     if (g.accumulate) {
       block.for_each([&](const Sweep::Move& move, std::int64_t at_l, std::int64_t at_m, std::int64_t at_n) __attribute__((
