@@ -234,12 +234,13 @@ double tile_seconds(const Contraction& p, const Semiring& s, const Tile& t, cons
 
 // ---- slices of K, winners, words ------------------------------------------------------------------------------------------
 
+namespace {
+
+// What a launch before another hides of it.
 double hidden_seconds(const Product& p) {
   const Card& card = card_of(p.execution);
   return card.launch_seconds + fit::split::hidden / card.clock;
 }
-
-namespace {
 
 // All slices; that of `rest` is a launch of its own.
 double slices_seconds(const Product& p, const Semiring& s, const Tile& t, const TileCall& call, const Slices& slices) {
