@@ -46,7 +46,7 @@ void check_extremes(double term) {
   }
 }
 
-// One product of halves or bfloat16 numbers, and its result in a given precision.
+// One product of halves, and its result in a given precision.
 template <class S, class Exec>
 struct Product {
   int k;
