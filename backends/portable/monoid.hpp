@@ -96,8 +96,7 @@ struct MonoidStripsKernel {
     const auto share = [](std::int64_t all, std::int64_t part) {
       return std::max(static_cast<double>(all) / static_cast<double>(part), 1.);
     };
-    return needs.seconds * share(p.scores.batch, s.matrices) * share(p.scores.m, s.rows) * share(p.scores.n, s.columns) +
-           reducing_seconds(p, s);
+    return needs.seconds * share(p.batch, s.matrices) * share(p.m, s.rows) * share(p.n, s.columns) + reducing_seconds(p, s);
   }
   static void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, const Workspace& workspace) {
     const auto shape = plan.get<detail::StripShape>();

@@ -545,15 +545,15 @@ class Strips {
         on_device ? device_bytes : host_bytes * static_cast<std::size_t>(std::max(p.execution.concurrency, 1));
     const std::size_t budget = std::min(fits, limit_ / 2);
     const std::int64_t most_columns = on_device && !is_weighted(p.reducer) ? device_columns : host_columns;
-    shape_.columns = std::min(whole(std::max<std::int64_t>(p.scores.n, 1)), most_columns);
+    shape_.columns = std::min(whole(std::max<std::int64_t>(p.n, 1)), most_columns);
     while (shape_.columns > vector && row_bytes() > budget) shape_.columns = whole(shape_.columns / 2);
-    const std::int64_t all_rows = std::max<std::int64_t>(p.scores.m, 1);
+    const std::int64_t all_rows = std::max<std::int64_t>(p.m, 1);
     const auto rows_that_fit = static_cast<std::int64_t>(budget / row_bytes());
     shape_.rows = rows_that_fit < all_rows ? aligned_rows(rows_that_fit) : all_rows;
-    if (shape_.rows >= p.scores.m)
+    if (shape_.rows >= p.m)
       shape_.matrices =
           std::clamp<std::int64_t>(static_cast<std::int64_t>(budget / (row_bytes() * static_cast<std::size_t>(shape_.rows))),
-                                   1, std::max<std::int64_t>(p.scores.batch, 1));
+                                   1, std::max<std::int64_t>(p.batch, 1));
     measure();
   }
   const detail::StripShape& shape() const { return shape_; }
@@ -582,9 +582,7 @@ class Strips {
     return std::max<std::int64_t>(rows / multiple * multiple, 1);
   }
 
-  std::size_t row_bytes() const {
-    return static_cast<std::size_t>(shape_.columns) * size_of(problem_.scores.c.type) + state_;
-  }
+  std::size_t row_bytes() const { return static_cast<std::size_t>(shape_.columns) * size_of(problem_.scores.type) + state_; }
   bool shrink() {
     if (shape_.matrices > 1)
       shape_.matrices = (shape_.matrices + 1) / 2;
@@ -600,7 +598,7 @@ class Strips {
   void measure() {
     const auto rows = static_cast<std::size_t>(shape_.matrices * shape_.rows);
     shape_.pitch = shape_.columns;
-    shape_.score_bytes = detail::aligned(rows * static_cast<std::size_t>(shape_.pitch) * size_of(problem_.scores.c.type));
+    shape_.score_bytes = detail::aligned(rows * static_cast<std::size_t>(shape_.pitch) * size_of(problem_.scores.type));
     shape_.state_bytes =
         is_weighted(problem_.reducer) ? detail::WeightedState(problem_, shape_).bytes : detail::aligned(rows * state_);
   }
@@ -614,11 +612,9 @@ class Strips {
 /// Predicted seconds of the reducing launches.
 inline double reducing_seconds(const Reduction& p, const detail::StripShape& s) {
   const auto number = [](std::int64_t i) { return static_cast<double>(i); };
-  const double scores = number(p.scores.batch) * number(p.scores.m) * number(p.scores.n),
-               rows = number(s.matrices) * number(s.rows);
-  const double strips = std::ceil(number(p.scores.batch) / number(s.matrices)) *
-                        std::ceil(number(p.scores.m) / number(s.rows)) *
-                        std::max(std::ceil(number(p.scores.n) / number(s.columns)), 1.);
+  const double scores = number(p.batch) * number(p.m) * number(p.n), rows = number(s.matrices) * number(s.rows);
+  const double strips = std::ceil(number(p.batch) / number(s.matrices)) * std::ceil(number(p.m) / number(s.rows)) *
+                        std::max(std::ceil(number(p.n) / number(s.columns)), 1.);
   const bool exponentials = p.reducer == Reducer::log_sum_exp;
   if (p.execution.space == Space::cuda) {
     // A launch; a row's thread waits for memory at each of its scores; bytes, of which the L2 cache delivers so many.
@@ -626,7 +622,7 @@ inline double reducing_seconds(const Reduction& p, const detail::StripShape& s) 
     const double steps = number(s.columns) / (detail::keeps_many(p) ? 512 : detail::lanes);
     const double waves = std::ceil(rows / (32. * std::max(p.execution.multiprocessors, 1)));
     return strips * std::max(launch, waves * steps * wait * (exponentials ? 2 : 1) / (detail::keeps_many(p) ? 1 : 8)) +
-           scores * number(static_cast<std::int64_t>(size_of(p.scores.c.type))) / bytes_per_second;
+           scores * number(static_cast<std::int64_t>(size_of(p.scores.type))) / bytes_per_second;
   }
   constexpr double launches = 2, exponential = 20, score = 1.2;  // the latter in cycles of a thread
   const Cpu& cpu = cpu_of(p.execution);
@@ -641,7 +637,7 @@ struct StripsKernel {
   /// The problem as this kernel computes it.
   static Reduction form(const Reduction& p) {
     Reduction q = p;
-    if (chains) q.scores.require = q.scores.require | Promise::reference_bits;
+    if (chains) q.require = q.require | Promise::reference_bits;
     return q;
   }
 
@@ -674,8 +670,7 @@ struct StripsKernel {
     const auto share = [](std::int64_t all, std::int64_t part) {
       return std::max(static_cast<double>(all) / static_cast<double>(part), 1.);
     };
-    return needs.seconds * share(p.scores.batch, s.matrices) * share(p.scores.m, s.rows) * share(p.scores.n, s.columns) +
-           reducing_seconds(p, s);
+    return needs.seconds * share(p.batch, s.matrices) * share(p.m, s.rows) * share(p.n, s.columns) + reducing_seconds(p, s);
   }
 
   static WorkspaceSize workspace(const Kernel<Reduction>&, const Reduction&, const Plan& plan) {

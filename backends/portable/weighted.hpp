@@ -229,14 +229,12 @@ struct WeightedStripsKernel {
     if (!needs.status) return std::numeric_limits<double>::infinity();
     const auto number = [](std::int64_t i) { return static_cast<double>(i); };
     const auto share = [&](std::int64_t all, std::int64_t part) { return std::max(number(all) / number(part), 1.); };
-    const double strips_of_call =
-        share(p.scores.batch, s.matrices) * share(p.scores.m, s.rows) * share(p.scores.n, s.columns);
+    const double strips_of_call = share(p.batch, s.matrices) * share(p.m, s.rows) * share(p.n, s.columns);
     // Seconds of a strip's other launches, and of a score that becomes a weight.
     const bool device = p.execution.space == Space::cuda;
     const double launches = device ? 1.5e-5 : 4e-6;
     const double weights = p.reducer != Reducer::softmax_weighted ? 0 : device ? 5e-12 : 3e-9 / p.execution.concurrency;
-    return strips_of_call * (needs.seconds + launches) +
-           weights * number(p.scores.batch) * number(p.scores.m) * number(p.scores.n);
+    return strips_of_call * (needs.seconds + launches) + weights * number(p.batch) * number(p.m) * number(p.n);
   }
 
   static WorkspaceSize workspace(const Kernel<Reduction>&, const Reduction&, const Plan& plan) {
@@ -268,7 +266,7 @@ struct WeightedStripsKernel {
       });
     };
     detail::with_instance(Spaces{}, p.execution, [&]<class Exec>(const Exec& exec) {
-      if (p.scores.c.type == Scalar::f32)
+      if (p.scores.type == Scalar::f32)
         run_on(std::type_identity<float>{}, exec);
       else
         run_on(std::type_identity<double>{}, exec);

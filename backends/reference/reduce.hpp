@@ -125,12 +125,12 @@ inline detail::StripShape reduction_shape(const Reduction& p) {
   constexpr std::size_t most = 8 << 20;
   constexpr std::int64_t vector = 64;  // scores by which rows are aligned
   detail::StripShape s;
-  const std::size_t size = size_of(p.scores.c.type), limit = p.workspace_limit ? p.workspace_limit : most;
-  s.columns = std::max<std::int64_t>(p.scores.n, 1);
+  const std::size_t size = size_of(p.scores.type), limit = p.workspace_limit ? p.workspace_limit : most;
+  s.columns = std::max<std::int64_t>(p.n, 1);
   s.pitch = (s.columns + vector - 1) / vector * vector;
   const std::size_t state = detail::keeps_many(p) ? static_cast<std::size_t>(p.count) * 2 * sizeof(std::int64_t) : 0;
   const auto fit = static_cast<std::int64_t>(limit / (static_cast<std::size_t>(s.pitch) * size + state));
-  s.rows = std::clamp<std::int64_t>(fit, 1, std::max<std::int64_t>(p.scores.m, 1));
+  s.rows = std::clamp<std::int64_t>(fit, 1, std::max<std::int64_t>(p.m, 1));
   s.score_bytes = detail::aligned(static_cast<std::size_t>(s.rows * s.pitch) * size);
   s.state_bytes = detail::aligned(static_cast<std::size_t>(s.rows) * state);
   return s;
@@ -139,14 +139,14 @@ inline detail::StripShape reduction_shape(const Reduction& p) {
 /// The problem with scores of the reference.
 inline Reduction of_reference(const Reduction& p) {
   Reduction q = p;
-  q.scores.kernel = "reference";
+  q.score_kernel = "reference";
   return q;
 }
 
 /// Whether it covers a problem whose reducer it has.
 inline Status reduction_supports(const Reduction& p) {
-  if (!p.scores.kernel.empty() && p.scores.kernel != "reference")
-    return {Decline::name, "takes scores of the reference only, the call names '" + std::string(p.scores.kernel) + "'"};
+  if (!p.score_kernel.empty() && p.score_kernel != "reference")
+    return {Decline::name, "takes scores of the reference only, the call names '" + std::string(p.score_kernel) + "'"};
   const detail::StripShape shape = reduction_shape(p);
   if (p.kernel.empty() && shape.rows == 1 && shape.bytes() > detail::workspace_limit(p))
     return {Decline::extents, "takes whole rows of scores, of which one has " + std::to_string(shape.bytes()) +
@@ -173,10 +173,10 @@ Kernel<Reduction> reduction_kernel() {
     plan.keep(shape);
     // A launch, and each score of a host's thread; on a GPU seconds of one of its threads, whose row is scattered in memory.
     const auto number = [](std::int64_t i) { return static_cast<double>(i); };
-    const double launches = number(p.scores.batch) * std::ceil(number(p.scores.m) / number(shape.rows));
-    const double scores = number(p.scores.batch) * number(p.scores.m) * number(p.scores.n);
+    const double launches = number(p.batch) * std::ceil(number(p.m) / number(shape.rows));
+    const double scores = number(p.batch) * number(p.m) * number(p.n);
     const bool device = p.execution.space == Space::cuda;
-    if (device) return launches * (needs.seconds + 6e-6 + 1e-7 * number(p.scores.n));
+    if (device) return launches * (needs.seconds + 6e-6 + 1e-7 * number(p.n));
     constexpr double score = 10;  // cycles of a host's thread
     const Cpu& cpu = cpu_of(p.execution);
     return launches * (needs.seconds + cpu.launch_seconds) +

@@ -273,9 +273,7 @@ void add_tasks(const Exec& exec) {
       {8192, 8192, 8192, rows},
       {2048, 2048, 256, columns}});
   add_products<pair::l2_squared_u8x4>(setting, "l2_squared/s8", l2_squared<std::int8_t>{}, {{8192, 8192, 8192, columns}});
-  add_products<pair::l2_squared_f32>(setting, "l2_squared/bf16", l2_squared<bfloat16>{}, {
-      {8192, 8192, 8192, columns},
-      {8192, 8192, 8192, columns, true, nullptr, Precision::operands}});
+  add_products<pair::l2_squared_f32>(setting, "l2_squared/bf16", l2_squared<bfloat16>{}, {{8192, 8192, 8192, columns}});
   add_products<pair::or_and_b32>(setting, "or_and/b32", or_and<std::uint32_t>{}, {{8192, 8192, 8192, rows}});
   add_products<pair::l2_squared_f32>(setting, "l2_squared/f32", l2_squared<float>{}, {{30000, 30000, 1024, columns}});
   add_products<pair::lp_f32>(setting, "lp/f32/p=1.3", power(1.3f), {{30000, 30000, 1024, columns}});

@@ -47,12 +47,9 @@ auto with_points(const Exec& exec, const X& x, const Z& z, const M& metric, cons
   return with_cdist(
       exec, x, z, distances, metric, last, of_distances,
       [&](Cdist distances) {
-        Contraction& scores = distances.distances;
         const RowPass* const pass = distances.pass ? &*distances.pass : nullptr;
-        scores.c.argument = "the scores";
-        p.scores = std::move(scores);
+        p.set_contraction(std::move(distances.distances));
         if (check_programs) check_programs(p);
-        p.execution = p.scores.execution;
         set_instantiated<Exec>(p);
         set_monoid<Exec, R, Score>(p);
         return use(std::move(p), pass);

@@ -278,8 +278,8 @@ auto with_reduction(const Exec& exec, const SemiringOrView& semiring, const A& a
       check_types<Exec, SemiringOrView, A, B, C, std::decay_t<decltype(functor)>>();
       Operand of_a = operand_of(a, options.batch, "A"), of_b = operand_of(b, options.batch, "B");
       const Operand scores = score_operand<Score>(output.batches, of_a.rows, of_b.columns);
-      p.scores = contraction_on<Score>(exec, semiring, std::move(of_a), std::move(of_b), scores, functor, {},
-                                       options_of_scores(options), "reduce");
+      p.set_contraction(contraction_on<Score>(exec, semiring, std::move(of_a), std::move(of_b), scores, functor, {},
+                                              options_of_scores(options), "reduce"));
       set_scores<Exec, S>(p, epilogue, functor);
       set_monoid<Exec, R, Score>(p);
       return use(p);

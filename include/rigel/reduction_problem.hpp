@@ -35,8 +35,8 @@ constexpr const char* name(Reducer r) {
 /// Whether scores, or what becomes of them, weight the rows of a matrix V.
 constexpr bool is_weighted(Reducer r) { return r == Reducer::weighted_sum || r == Reducer::softmax_weighted; }
 
-/// One call as plain data: everything that a kernel needs to know.
-struct Reduction : Call {
+/// One call as plain data: everything that a kernel needs to know. The product is that of the scores.
+struct Reduction : Product {
   static constexpr const char* operation = "reduce";
   /// The largest number of results in a row.
   static constexpr std::int64_t most = 4096;
@@ -46,15 +46,14 @@ struct Reduction : Call {
   Reducer reducer = Reducer::minimum;
   std::int64_t count =
       1;  // results in a row: the k of smallest and largest, V's columns of weighted ones, bins of histogram, else 1
-  double threshold = 0;       // of count_below and all_below
-  bool or_equal = false;      // of these: scores that equal the threshold count
-  bool exclude_self = false;  // the scores of n = m are left out
-  /// The contraction that computes the scores. Its C has extents and type (f32, f64, i32, i64 or u64), but no memory: parts of it are
-  /// computed one after the other, by a kernel of contract(); kernels that store no scores take it as the Product that it is. It has this
-  /// call's execution space, promises and precision; its `kernel` names its own kernel.
-  Contraction scores;
-  std::size_t functor_bytes = 0;  // of the functor at scores.epilogue_object, a detail::Placed; 0: the epilogue is a Program
-  std::size_t semiring_bytes = 0;                                        // of a semiring object, of those in a view
+  double threshold = 0;                      // of count_below and all_below
+  bool or_equal = false;                     // of these: scores that equal the threshold count
+  bool exclude_self = false;                 // the scores of n = m are left out
+  Operand scores{.argument = "the scores"};  // m × n: extents and type (f32, f64, i32, i64 or u64), no memory
+  std::string_view score_kernel;             // selects, by name, the kernel that computes parts of them as contract() does
+  std::span<const Kernel<Contraction>> score_kernels;  // such kernels, instantiated in the caller's translation unit
+  std::size_t functor_bytes = 0;   // of the functor at epilogue_object, a detail::Placed; 0: the epilogue is a Program
+  std::size_t semiring_bytes = 0;  // of a semiring object, of those in a view
   Operand values{.argument = "values"}, indices{.argument = "indices"};  // m × count each; of size 0: not wanted
   Operand offsets{.argument = "offsets"};  // all_below: m + 1 of int64; row m's results are from its offset to the next one
   std::size_t workspace_limit = 0;         // bytes that the workspace should not exceed; 0: the kernel's own limit
@@ -64,6 +63,12 @@ struct Reduction : Call {
   const void* monoid = nullptr;                     // a user's functor, which kernels in `instantiated` take
   bool whole_results = false;                       // its results are integers
   Operand edges{.argument = "edges"};               // of histogram: count + 1 of f64, ascending
+
+  /// The contraction that computes the scores, of this call's execution space, promises and precision. Its C has no memory: kernels have
+  /// parts of it computed one after the other.
+  Contraction contraction() const;
+  /// Makes the scores those of a contraction, and its kernel theirs. All else of the call stays, but for the execution space.
+  void set_contraction(Contraction q);
 
   /// What a kernel and a problem must have in common before the kernel is asked anything.
   struct Key {
@@ -92,7 +97,7 @@ struct Reduction : Call {
   /// The part of it that concerns what one Program of the epilogue reads.
   void check_sources(const epilogue::Program& program) const;
   /// Whether there is nothing to compute. N = 0 gives the identity.
-  bool is_empty() const { return scores.batch == 0 || scores.m == 0; }
+  bool is_empty() const { return batch == 0 || m == 0; }
   /// Why a kernel's info rules it out for this problem: it rounds terms more than the call accepts.
   Decline admits(const KernelInfo& info) const;
   std::string why_not(Decline why, const KernelInfo& info) const;

@@ -47,13 +47,12 @@ auto with_reduction(const Exec& exec, const Semiring& semiring, const A& a, cons
   scores.size = size_of(scores.type);
   const epilogue::Program* program = nullptr;
   if constexpr (std::is_same_v<E, epilogue::Program>) program = &epilogue;
-  p.scores = contraction_on(exec, semiring, std::move(of_a), std::move(of_b), scores, program,
-                            own::options_of_scores(options), "reduce");
+  p.set_contraction(contraction_on(exec, semiring, std::move(of_a), std::move(of_b), scores, program,
+                                   own::options_of_scores(options), "reduce"));
   std::optional<EpilogueCall> call;
   if constexpr (std::is_same_v<E, Epilogue>)
-    p.scores.epilogue_object =
-        &call.emplace(epilogue, p.scores.execution.space, semiring.result(), p.scores.c, "reduce").text;
-  p.execution = p.scores.execution;  // objects of a view are found by places in the whole, so semiring_bytes stays 0
+    p.epilogue_object = &call.emplace(epilogue, p.execution.space, semiring.result(), p.scores, "reduce").text;
+  // Objects of a view are found by places in the whole, so semiring_bytes stays 0.
   own::set_instantiated<Exec>(p);
   return use(p);
 }

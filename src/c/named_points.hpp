@@ -43,7 +43,7 @@ struct NamedPoints {
       p.weights = *weights;
       p.count = weights->columns;
     }
-    p.scores = scores.problem;
+    p.set_contraction(scores.problem);
     p.semiring_bytes = scores.metric.semiring.info->size;
     return use(std::move(p), scores.pass());
   }

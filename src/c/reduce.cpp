@@ -41,7 +41,7 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     require_zero(args.reserved_flags, "args.reserved_flags");
     Reduction p;
     set_reduction(p, h, args.options, args.reduction, 0, outputs, function);
-    Contraction& scores = p.scores = problem_of(h, options_of_scores(args.options, args.reduction), function);
+    Contraction scores = problem_of(h, options_of_scores(args.options, args.reduction), function);
     scores.a = operand_of(a, "A");
     scores.b = operand_of(b, "B");
     require_same_type(scores.b, scores.a);
@@ -58,12 +58,8 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     scores.m = scores.a.rows;
     scores.n = scores.b.columns;
     scores.k = scores.a.columns;
-    scores.c = {.type = type,
-                .size = size_of(type),
-                .batches = scores.batch,
-                .rows = scores.m,
-                .columns = scores.n,
-                .argument = "the scores"};
+    scores.c = {.type = type, .size = size_of(type), .batches = scores.batch, .rows = scores.m, .columns = scores.n};
+    p.set_contraction(std::move(scores));
     use(p);
   });
 }

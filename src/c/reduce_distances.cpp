@@ -79,7 +79,7 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     }
     Reduction p;
     set_reduction(p, h, args.options, reduction, chosen, outputs, function);
-    p.scores = call.problem;
+    p.set_contraction(call.problem);
     p.semiring_bytes = call.metric.semiring.info->size;
     const Operand& matrix = call.metric.matrix;
     for (const Operand* written : {&p.values, &p.indices})

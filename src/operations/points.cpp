@@ -16,20 +16,20 @@ namespace rigel::detail {
 namespace {
 
 void check_extents(const Reduction& p) {
-  const Operand &x = p.scores.a, z = transpose(p.scores.b, "Z");
+  const Operand &x = p.a, z = transpose(p.b, "Z");
   require_extent(p, z, "columns", z.columns, x.columns, x);
-  require_batches(p, x, p.scores.c);
-  require_batches(p, z, p.scores.c);
+  require_batches(p, x, p.scores);
+  require_batches(p, z, p.scores);
 }
 
 // A call whose metric has rows prepared: the pass over X and Z, then the reduction of what it wrote.
 class PreparedReduction {
  public:
   PreparedReduction(Reduction p, const RowPass& pass)
-      : given_(std::exchange(p.workspace, {})), inner_(std::move(p)), rows_(inner_.scores, pass) {
-    if (inner_.is_empty() || inner_.scores.n == 0) return;
+      : given_(std::exchange(p.workspace, {})), inner_(std::move(p)), rows_(inner_, pass) {
+    if (inner_.is_empty() || inner_.n == 0) return;
     for (const Operand* written : {&inner_.values, &inner_.indices})
-      if (written->size > 0) rows_.check(inner_.scores, *written);
+      if (written->size > 0) rows_.check(inner_, *written);
   }
 
   void run() {
@@ -40,12 +40,12 @@ class PreparedReduction {
     const CallMemory memory(inner_.function, inner_.execution, given_, all,
                             {&rows_.x(), &rows_.z(), &rows_.factor(), &inner_.values, &inner_.indices, &inner_.offsets,
                              &inner_.weights, &inner_.edges});
-    rows_.place(inner_.scores, memory.address());
+    rows_.place(inner_, memory.address());
     inner_.workspace = {.data = reinterpret_cast<void*>(memory.address() + own), .bytes = all - own};
-    if (inner_.scores.n > 0) rows_.launch(inner_.scores);
+    if (inner_.n > 0) rows_.launch(inner_);
     rigel::run(inner_);
   }
-  std::string explanation() const { return rows_.explanation(inner_.scores) + explain(inner_); }
+  std::string explanation() const { return rows_.explanation(inner_) + explain(inner_); }
   std::vector<Candidate<Reduction>> list() const {
     inner_.check();
     return candidates(inner_);

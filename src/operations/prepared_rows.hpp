@@ -23,7 +23,7 @@ class PreparedRows {
   /// Stands in for memory that is aligned as workspaces are. No operand lies there, so that checks find no overlap with it.
   static constexpr std::uintptr_t nominal_address = (std::uintptr_t{1} << 62) + workspace_alignment;
 
-  PreparedRows(Contraction& p, const RowPass& pass) : pass_(pass) {
+  PreparedRows(Product& p, const RowPass& pass) : pass_(pass) {
     Operand &x = pass_.from[0], &z = pass_.from[1];
     x = std::exchange(p.a, {});
     z = transpose(std::exchange(p.b, {}), "Z");
@@ -42,7 +42,7 @@ class PreparedRows {
   const Operand& factor() const { return pass_.factor; }
 
   /// All that can be wrong with X, Z and the factor themselves, given what the call writes.
-  void check(const Contraction& p, const Operand& written) const {
+  void check(const Product& p, const Operand& written) const {
     for (const Operand& o : pass_.from) {
       if (p.k > 0) require_data(p, o);
       require_disjoint(p, written, o);
@@ -55,8 +55,8 @@ class PreparedRows {
 
   std::size_t bytes() const { return bytes_of(pass_.to[0]) + (is_self_ ? 0 : bytes_of(pass_.to[1])); }
 
-  /// Makes prepared rows that are at `base` the operands of the contraction.
-  void place(Contraction& p, std::uintptr_t base) {
+  /// Makes prepared rows that are at `base` the operands of the product.
+  void place(Product& p, std::uintptr_t base) {
     pass_.to[0].data = reinterpret_cast<void*>(base);
     pass_.to[1].data = reinterpret_cast<void*>(is_self_ ? base : base + bytes_of(pass_.to[0]));
     p.a = pass_.to[0];
@@ -64,12 +64,12 @@ class PreparedRows {
   }
 
   /// Enqueues the pass, once for X and Z that are one.
-  void launch(const Contraction& p) {
+  void launch(const Product& p) {
     if (is_self_) pass_.from[1] = pass_.to[1] = {};
     if (p.k > 0) pass_.launch(p.execution, pass_);
   }
 
-  std::string explanation(const Contraction& p) const {
+  std::string explanation(const Product& p) const {
     return std::string("rows prepared: ") +
            (pass_.widened       ? "widened, "
             : pass_.centred     ? "centred, "

@@ -41,28 +41,28 @@ bool holds_count(Scalar type, std::int64_t number) {
 
 // What an output and all that it must match have in common.
 void check_output(const Reduction& p, const Operand& o) {
-  detail::require_extent(p, o, "rows", o.rows, p.scores.m, p.scores.a);
+  detail::require_extent(p, o, "rows", o.rows, p.m, p.a);
   if (o.columns != p.count)
     refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.count) + " columns" +
                   (is_weighted(p.reducer) ? " to match " + describe_argument(p.weights)
                                           : ", one for each of the " + std::to_string(p.count) + ' ' +
                                                 (p.reducer == Reducer::histogram ? "bins" : name(p.reducer))));
-  if (o.batches != p.scores.batch)
-    refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.scores.batch) + " batches to match " +
-                  describe_argument(p.scores.c));
+  if (o.batches != p.batch)
+    refuse(p, describe_argument(o, " is ") + ", expected " + std::to_string(p.batch) + " batches to match " +
+                  describe_argument(p.scores));
 }
 
 // The results of all rows, one after the other, and where each row's begin.
 void check_lists(const Reduction& p) {
-  if (p.scores.batch != 1)
-    refuse(p, std::string("all_below lists the scores of one matrix, ") + describe_argument(p.scores.c, " have ") +
+  if (p.batch != 1)
+    refuse(p, std::string("all_below lists the scores of one matrix, ") + describe_argument(p.scores, " have ") +
                   ", expected one batch");
   for (const Operand* written : {&p.values, &p.indices})
     if (written->size > 0 && written->batches != 1)
       refuse(p, describe_argument(*written, " is ") + ", expected one batch: all_below lists the scores of one matrix");
-  if (p.offsets.rows != p.scores.m + 1)
-    refuse(p, describe_argument(p.offsets, " is ") + ", expected " + std::to_string(p.scores.m + 1) +
-                  " rows, one more than " + describe_argument(p.scores.a));
+  if (p.offsets.rows != p.m + 1)
+    refuse(p, describe_argument(p.offsets, " is ") + ", expected " + std::to_string(p.m + 1) + " rows, one more than " +
+                  describe_argument(p.a));
   if (p.offsets.type != Scalar::i64)
     refuse(p, describe_argument(p.offsets) + " of " + name(p.offsets.type) + ", expected i64");
   if (p.values.size > 0 && p.indices.size > 0 && p.values.rows != p.indices.rows)
@@ -91,14 +91,14 @@ void check_weights(const Reduction& p) {
   const Operand& v = p.weights;
   if (v.columns < 1 || v.columns > Reduction::most_columns)
     refuse(p, describe_argument(v, " is ") + ", expected 1 to " + std::to_string(Reduction::most_columns) + " columns");
-  detail::require_extent(p, v, "rows", v.rows, p.scores.n, p.scores.c, "the columns of ");
-  detail::require_batches(p, v, p.scores.c);
+  detail::require_extent(p, v, "rows", v.rows, p.n, p.scores, "the columns of ");
+  detail::require_batches(p, v, p.scores);
   if (v.type > Scalar::f64) refuse(p, describe_argument(v) + " of " + name(v.type) + ", expected f16, bf16, f32 or f64");
-  const Scalar type = p.scores.c.type;
+  const Scalar type = p.scores.type;
   if (type != Scalar::f64 && (type != Scalar::f32 || v.type == Scalar::f64))
     refuse(p, std::string("the scores are of ") + name(type) + " and V of " + name(v.type) +
                   ", expected scores of f64, or of f32 if V is no f64");
-  if (p.is_empty() || p.scores.n == 0) return;
+  if (p.is_empty() || p.n == 0) return;
   detail::require_data(p, v);
   for (const Operand* written : {&p.values, &p.indices})
     if (written->size > 0) detail::require_disjoint(p, *written, v);
@@ -106,11 +106,11 @@ void check_weights(const Reduction& p) {
 
 void check_values(const Reduction& p) {
   const bool integers =
-      p.reducer == Reducer::monoid ? p.whole_results : is_integer(p.scores.c.type) && p.reducer != Reducer::log_sum_exp;
+      p.reducer == Reducer::monoid ? p.whole_results : is_integer(p.scores.type) && p.reducer != Reducer::log_sum_exp;
   if (p.reducer == Reducer::count_below || p.reducer == Reducer::histogram) {
-    if (!holds_count(p.values.type, p.scores.n))
+    if (!holds_count(p.values.type, p.n))
       refuse(p, describe_argument(p.values) + " of " + name(p.values.type) +
-                    ", expected numbers that hold counts up to N = " + std::to_string(p.scores.n));
+                    ", expected numbers that hold counts up to N = " + std::to_string(p.n));
   } else if (is_integer(p.values.type) && !integers) {
     refuse(p, describe_argument(p.values) + " of " + name(p.values.type) +
                   ", expected f16, bf16, f32 or f64: the results are floating-point numbers");
@@ -120,16 +120,16 @@ void check_values(const Reduction& p) {
 void check_indices(const Reduction& p) {
   if (p.indices.type != Scalar::i32 && p.indices.type != Scalar::i64)
     refuse(p, describe_argument(p.indices) + " of " + name(p.indices.type) + ", expected i32 or i64");
-  if (!holds_number(p.indices.type, p.scores.n - 1) && p.scores.n > 0)
-    refuse(p, describe_argument(p.indices) + " of i32, expected i64, which holds N - 1 = " + std::to_string(p.scores.n - 1));
+  if (!holds_number(p.indices.type, p.n - 1) && p.n > 0)
+    refuse(p, describe_argument(p.indices) + " of i32, expected i64, which holds N - 1 = " + std::to_string(p.n - 1));
 }
 
 // An output overlaps neither operand, and not itself.
 void require_apart(const Reduction& p, const Operand& written) {
   if (written.rows == 0) return;
   detail::require_data(p, written);
-  for (const Operand* read : {&p.scores.a, &p.scores.b})
-    if (p.scores.n > 0 && p.scores.k > 0) detail::require_disjoint(p, written, *read);
+  for (const Operand* read : {&p.a, &p.b})
+    if (p.n > 0 && p.k > 0) detail::require_disjoint(p, written, *read);
   detail::require_distinct(p, written);
 }
 
@@ -143,9 +143,28 @@ double bytes_of(const Operand& o) {
 
 }  // namespace
 
+Contraction Reduction::contraction() const {
+  Contraction q;
+  static_cast<Product&>(q) = *this;
+  q.kernel = score_kernel;
+  q.workspace = {};
+  q.c = scores;
+  q.instantiated = score_kernels;
+  return q;
+}
+void Reduction::set_contraction(Contraction q) {
+  Call call = *this;
+  call.execution = q.execution;
+  scores = std::move(q.c);
+  scores.argument = "the scores";
+  score_kernel = q.kernel;
+  score_kernels = q.instantiated;
+  static_cast<Product&>(*this) = std::move(q);
+  static_cast<Call&>(*this) = call;
+}
+
 Reduction::Key Reduction::key() const {
-  return {scores.semiring.type, scores.semiring.type ? std::string_view() : scores.semiring.name, scores.element,
-          scores.accumulator};
+  return {semiring.type, semiring.type ? std::string_view() : semiring.name, element, accumulator};
 }
 Reduction::Key Reduction::key_of(const KernelInfo& info) {
   return {info.semiring_type, info.semiring_type ? std::string_view() : std::string_view(info.semiring), info.element,
@@ -154,8 +173,8 @@ Reduction::Key Reduction::key_of(const KernelInfo& info) {
 
 void Reduction::check_sources(const epilogue::Program& steps) const {
   const Reduction& p = *this;
-  scores.check_sources(steps);
-  if (is_empty() || scores.n == 0) return;
+  contraction().check_sources(steps);
+  if (is_empty() || n == 0) return;
   steps.for_each_source([&](const epilogue::Source& source) {
     const Operand read{.data = const_cast<void*>(source.data),
                        .type = source.type,
@@ -176,15 +195,15 @@ void Reduction::check_sources(const epilogue::Program& steps) const {
 
 void Reduction::check() const {
   const Reduction& p = *this;
-  detail::check_product(scores);
+  detail::check_product(contraction());
   if (is_weighted(reducer))
     check_weights(p);
   else if (reducer == Reducer::histogram)
     check_edges(p);
   else if (count < 1 || count > most)
     refuse(p, std::string(name(reducer)) + "'s k is " + std::to_string(count) + ", expected 1 to " + std::to_string(most));
-  if (exclude_self && scores.m != scores.n)
-    refuse(p, "options.exclude_self leaves out n = m of " + describe_argument(scores.c) +
+  if (exclude_self && m != n)
+    refuse(p, "options.exclude_self leaves out n = m of " + describe_argument(scores) +
                   ", expected as many rows as columns, of a set with itself");
   const bool wants_values = values.size > 0, wants_indices = indices.size > 0;
   if (!wants_values && !wants_indices) refuse(p, "no results are wanted, expected values or indices");
@@ -203,8 +222,8 @@ void Reduction::check() const {
   if (wants_indices) require_apart(p, indices);
   if (wants_values && wants_indices) detail::require_disjoint(p, values, indices);
   detail::require_workspace_apart(p, workspace.data, workspace.bytes,
-                                  {&values, &indices, &offsets, &weights, &edges, &scores.a, &scores.b});
-  if (scores.program) check_sources(*scores.program);
+                                  {&values, &indices, &offsets, &weights, &edges, &a, &b});
+  if (program) check_sources(*program);
 }
 
 Decline Reduction::admits(const KernelInfo& info) const {
@@ -220,18 +239,17 @@ std::string Reduction::admission(const KernelInfo& info) const {
 }
 
 double Reduction::memory_bytes() const {
-  return bytes_of(scores.a) + bytes_of(scores.b) + bytes_of(values) + bytes_of(indices) + bytes_of(weights);
+  return bytes_of(a) + bytes_of(b) + bytes_of(values) + bytes_of(indices) + bytes_of(weights);
 }
 
 Reduction Reduction::nominal() const {
   Reduction q = *this;
-  q.scores = scores.nominal();
-  q.execution = q.scores.execution;
+  q.set_contraction(contraction().nominal());
   q.exclude_self = false;  // M is not N
   const auto place = [&](Operand& o, std::uintptr_t address) {
     o.data = reinterpret_cast<void*>(address);
     o.batches = 1;
-    o.rows = reducer == Reducer::all_below ? o.rows : q.scores.m;
+    o.rows = reducer == Reducer::all_below ? o.rows : q.m;
     o.columns = count;
     o.batch_stride = 0;
     o.row_stride = count;
@@ -241,14 +259,14 @@ Reduction Reduction::nominal() const {
   if (indices.size > 0) place(q.indices, 5 << 20);
   if (is_weighted(reducer)) {
     place(q.weights, 6 << 20);
-    q.weights.rows = q.scores.n;
+    q.weights.rows = q.n;
   }
   return q;
 }
 
 std::string Reduction::summary() const {
   const bool keeps_many = reducer == Reducer::smallest || reducer == Reducer::largest;
-  return (keeps_many ? std::to_string(count) + ' ' : "") + rigel::name(reducer) + " of " + scores.summary() +
+  return (keeps_many ? std::to_string(count) + ' ' : "") + rigel::name(reducer) + " of " + contraction().summary() +
          (is_weighted(reducer) ? ", " + std::to_string(count) + " columns of " + rigel::name(weights.type) : "") +
          (reducer == Reducer::histogram ? ", " + std::to_string(count) + " bins" : "") +
          (exclude_self ? ", self excluded" : "");

@@ -263,11 +263,10 @@ class Verifier {
     if (is_weighted(c.reducer)) {
       p.weights = v.operand();
       if (!std::is_floating_point_v<A>) {
-        p.scores.c.type = Scalar::f64;
-        p.scores.c.size = sizeof(double);
+        p.scores.type = Scalar::f64;
+        p.scores.size = sizeof(double);
       }
     }
-    const Contraction& q = p.scores;
     if (!supports(kernel_, p)) return;
     run(kernel_, p);
     exec.fence("rigel::verify");
@@ -277,7 +276,7 @@ class Verifier {
     const auto before_v = values.all();
     const auto before_i = indices.all();
 
-    Contraction whole = q;
+    Contraction whole = p.contraction();
     whole.c = stored.operand();
     const auto v_of = [&](std::int64_t l) {
       return [&v, l](std::int64_t n, std::int64_t d) { return static_cast<double>(v.at(l, n, d)); };
@@ -327,7 +326,7 @@ class Verifier {
     const auto repeats = [&](Reduction again, std::int64_t rows, const char* what) {
       values.all().assign(values.all().size(), untouched);
       values.put();
-      again.scores.m = again.scores.a.rows = again.scores.c.rows = rows;
+      again.m = again.a.rows = again.scores.rows = rows;
       again.values.rows = lists(c.reducer) ? rows * list : rows;
       if (has_indices(c.reducer)) again.indices.rows = again.values.rows;
       if (lists(c.reducer)) again.offsets.rows = rows + 1;
@@ -380,8 +379,7 @@ class Verifier {
     p.count = c.count;
     p.threshold = threshold;
     p.exclude_self = c.self;
-    // What a call may require of the kernel holds if its scores keep it; under batch_invariant the engine might choose another class.
-    if (covers(kernel_.info.promises, Promise::reference_bits)) p.require = Promise::reference_bits;
+    p.require = kernel_.info.promises;  // which hold if the scores keep them
     p.precision = kernel_.info.precision;
     p.workspace_limit = c.limit;
     p.kernel = kernel_.info.name;
@@ -394,25 +392,21 @@ class Verifier {
         o->columns = o->row_stride = 1;
       }
     }
-    Contraction& q = p.scores;
-    q.function = "verify";
-    q.execution = p.execution = detail::execution_of(exec);
-    q.require = kernel_.info.promises;
-    q.precision = Precision::accumulator;  // so that scores are exact
-    q.semiring = {facts_.name, facts_.type};
-    q.element = scalar_of<T>;
-    q.accumulator = scalar_of<A>;
-    q.semiring_object = facts_.sample;
-    q.program = c.exponential ? &exponential_ : &none_;
-    q.epilogue_object = q.program;
-    q.a = a.operand();
-    q.b = b.operand();
-    q.c = {
+    p.execution = detail::execution_of(exec);
+    p.semiring = {facts_.name, facts_.type};
+    p.element = scalar_of<T>;
+    p.accumulator = scalar_of<A>;
+    p.semiring_object = facts_.sample;
+    p.program = c.exponential ? &exponential_ : &none_;
+    p.epilogue_object = p.program;
+    p.a = a.operand();
+    p.b = b.operand();
+    p.scores = {
         .type = scalar_of<A>, .size = sizeof(A), .batches = c.batch, .rows = c.m, .columns = c.n, .argument = "the scores"};
-    q.batch = c.batch;
-    q.m = c.m;
-    q.n = c.n;
-    q.k = c.k;
+    p.batch = c.batch;
+    p.m = c.m;
+    p.n = c.n;
+    p.k = c.k;
     return p;
   }
 
@@ -565,9 +559,9 @@ Verification engine::verify(const Kernel<Reduction>& kernel, unsigned seed) {
     const auto one = [&]<class S>(type_list<S>) {
       const Reduction::Key key = Reduction::key_of(kernel.info);
       Reduction p;
-      p.scores.semiring = {semiring_name<S>(), semiring_type<S>()};
-      p.scores.element = scalar_of<typename S::element>;
-      p.scores.accumulator = scalar_of<typename S::accumulator>;
+      p.semiring = {semiring_name<S>(), semiring_type<S>()};
+      p.element = scalar_of<typename S::element>;
+      p.accumulator = scalar_of<typename S::accumulator>;
       if (key == Reduction::generic_key() || key == p.key()) verify_semiring(semiring_info<S>());
     };
     one(type_list<plus_times<float>>{});

@@ -46,7 +46,7 @@ void check_extremes(double term) {
   }
 }
 
-// One product of halves or bfloat16 numbers, and its result in a given precision.
+// One product of halves, and its result in a given precision.
 template <class S, class Exec>
 struct Product {
   int k;
@@ -165,7 +165,6 @@ TEST_CASE_TEMPLATE("bytes: the largest differences, through every kernel", Exec,
 
 TEST_CASE_TEMPLATE("precision of the operands: within its bound, and asked for", Exec, RIGEL_TEST_SPACES) {
   check_precision<rigel::l1<rigel::half>, Exec>(0x1p-11, 4, "cuda.simt.l1.f16.words.128x64x16");
-  check_precision<rigel::l2_squared<rigel::bfloat16>, Exec>(0x1p-8, 6, "cuda.simt.l2_squared.bf16.words.128x64x16");
 }
 
 // 16376 is a quarter of the largest half, 65504: four such terms are finite.

@@ -29,9 +29,9 @@ Reduction call_of_shape(Shape e, Reducer reducer, std::int64_t count, std::size_
   p.reducer = reducer;
   p.count = count;
   p.workspace_limit = limit;
-  p.scores = selection::problem(call, e.m);
-  p.scores.program = &none;
-  p.scores.epilogue_object = &none;
+  p.set_contraction(selection::problem(call, e.m));
+  p.program = &none;
+  p.epilogue_object = &none;
   p.values = selection::operand(rigel::Scalar::f32, selection::Layout::right, std::int64_t{5} << 40, e.batch, e.m, count);
   return p;
 }

@@ -22,7 +22,7 @@ Kernel writes_42(const char* name) {
   };
   k.cost = [](const Kernel&, const rigel::Reduction&, rigel::Plan&) { return 1e6; };
   k.run = [](const Kernel&, const rigel::Reduction& p, const rigel::Plan&, const rigel::Workspace&) {
-    for (std::int64_t m = 0; m < p.scores.m; ++m) static_cast<float*>(p.values.data)[m * p.values.row_stride] = 42;
+    for (std::int64_t m = 0; m < p.m; ++m) static_cast<float*>(p.values.data)[m * p.values.row_stride] = 42;
   };
   return k;
 }

@@ -191,11 +191,11 @@ TEST_CASE("reduce: teams join a user's monoid in the order of one thread") {
 
 TEST_CASE("reduce: strips keep the alignment of columns") {
   rigel::Reduction p;
-  p.scores.c.type = rigel::Scalar::f32;
-  p.scores.batch = 1;
-  p.scores.n = 100000;
+  p.scores.type = rigel::Scalar::f32;
+  p.batch = 1;
+  p.n = 100000;
   const auto rows = [&](std::int64_t all, std::size_t limit, bool on_device) {
-    p.scores.m = all;
+    p.m = all;
     p.workspace_limit = limit;
     return portable::Strips(p, on_device, 16).shape().rows;
   };

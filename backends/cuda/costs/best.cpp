@@ -15,9 +15,9 @@ double seconds(const Reduction& p, const Call& call) {
   constexpr double entry = 40, merge = 30;  // instructions of a warp for an entry, and of its share in a merge
   const Card& card = card_of(p.execution);
   const auto number = [](std::int64_t i) { return static_cast<double>(i); };
-  const double sms = std::max(p.execution.multiprocessors, 1), k = number(p.count), n = number(p.scores.n);
-  const double rounds = std::ceil(std::ceil(number(p.scores.m) / call.rows) / sms), tiles = std::ceil(n / call.columns),
-               numbers = std::ceil(number(p.scores.k) / call.depth) * call.depth;
+  const double sms = std::max(p.execution.multiprocessors, 1), k = number(p.count), n = number(p.n);
+  const double rounds = std::ceil(std::ceil(number(p.m) / call.rows) / sms), tiles = std::ceil(n / call.columns),
+               numbers = std::ceil(number(p.k) / call.depth) * call.depth;
   const double scores = number(call.rows) * call.columns;
   const double of_tile = scores * numbers * 2 / (share * card.float_lanes) + scores * 2 / card.integer_lanes + tile_cycles;
   const double entries = call.rows * k * (1 + std::log(std::max(n / k, 1.)));

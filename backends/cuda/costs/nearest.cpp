@@ -19,7 +19,7 @@ double nearest_seconds(const Reduction& p, const NearestCall& call) {
   constexpr double examined = 1.2, again = 0.01, again_share = 0.4;
   const Card& card = card_of(p.execution);
   const auto number = [](std::int64_t i) { return static_cast<double>(i); };
-  const double m = number(p.scores.m), n = number(p.scores.n), k = number(p.scores.k), size = number(p.scores.a.size),
+  const double m = number(p.m), n = number(p.n), k = number(p.k), size = number(p.a.size),
                sms = std::max(p.execution.multiprocessors, 1);
   const bool many = call.results > 0;
   const double sweeps = many ? 2 : 1, of_group = many ? 1 : 4,

@@ -28,7 +28,7 @@ std::pair<Cut, double> choose(const Reduction& p, const Call& call) {
       std::clamp(std::floor(card.registers / (32. * warps * call.registers)), 1., card.threads / (32. * warps));
   const double of_score = std::max(call.instructions / share / schedulers, call.special * 32 / card.special_lanes);
   const double tile_cycles = of_score * call.rows_of_block * call.tile_columns / 32;
-  const auto tiles = static_cast<std::int32_t>((p.scores.n + call.tile_columns - 1) / call.tile_columns);
+  const auto tiles = static_cast<std::int32_t>((p.n + call.tile_columns - 1) / call.tile_columns);
   const std::size_t slice_bytes =
       static_cast<std::size_t>(call.units) * static_cast<std::size_t>(call.rows_of_block) * call.state_bytes;
   // Slices that depend on M would give a row other bits in another call.
@@ -70,11 +70,11 @@ double expanded_seconds(const Reduction& p, const ExpandedCall& call) {
                of_scores =
                    std::max(scores * call.instructions / (32 * share * card.instructions), scores / card.special_lanes);
   const double tile_cycles = std::max(of_products, of_scores) + (1 - overlapped) * std::min(of_products, of_scores);
-  const double blocks = std::ceil(static_cast<double>(p.scores.m) / call.rows) * call.slices;
+  const double blocks = std::ceil(static_cast<double>(p.m) / call.rows) * call.slices;
   const detail::Waves waves(blocks, multiprocessors, call.resident);
   const double at_full_speed = waves.at_full_speed(
       [&](double tiles) { return std::min(alone + (1 - alone) * (tiles - 1) / (call.resident - 1), 1.); });
-  const double prepared = 3. * static_cast<double>(p.scores.n) * call.numbers * 4 / card.memory_bytes_per_second;
+  const double prepared = 3. * static_cast<double>(p.n) * call.numbers * 4 / card.memory_bytes_per_second;
   return card.launch_seconds + (1 + 2. * call.parts) * card.next_launch_seconds + prepared +
          call.parts * at_full_speed * (call.slice_tiles * tile_cycles + block_cycles) / card.clock;
 }

@@ -65,7 +65,7 @@ std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s
   const Card& card = card_of(p.execution);
   const auto multiprocessors = static_cast<double>(std::max(p.execution.multiprocessors, 1));
   const double resident = std::clamp(std::floor(card.shared_memory / (call.shared_bytes + 1024.)), 1., 8.);
-  const auto tiles = static_cast<int>((p.scores.n + call.columns - 1) / call.columns);
+  const auto tiles = static_cast<int>((p.n + call.columns - 1) / call.columns);
   const std::size_t slice_bytes = call.state_bytes * static_cast<std::size_t>(call.state_rows);  // of a unit
   Cut cut;
   cut.units = call.units;
@@ -80,8 +80,8 @@ std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s
   cut.unit_bytes = cut.slices > 1 || call.always_has_state ? slice_bytes * static_cast<std::size_t>(cut.slices) : 0;
   cut.launch_units =
       units_of_launch(p, call.units, cut.unit_bytes, cut.slices == 1 ? 1 : std::max(cut.slices, call.join_blocks));
-  const double columns = number(call.units) * number(p.scores.n), steps = columns * number(p.scores.k),
-               bytes = steps * s.element, b_bytes = bytes / std::max(call.units, 1u);
+  const double columns = number(call.units) * number(p.n), steps = columns * number(p.k), bytes = steps * s.element,
+               b_bytes = bytes / std::max(call.units, 1u);
   const double lanes = s.of_doubles ? card.double_lanes : card.float_lanes;
   const double reading = b_bytes < card.l2_bytes ? b_bytes / (few_memory * card.memory_bytes_per_second) +
                                                        bytes / (few_l2 * card.l2_bytes_per_second)
@@ -110,7 +110,7 @@ std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s
   simt::costs::TileCall many = call.scores;
   many.tiles = static_cast<std::int64_t>(multiprocessors * t.blocks) * 64;
   const double tile_cycles =
-      (simt::costs::score_seconds(p.scores, s, t, many) - card.launch_seconds) * card.clock / (64. * t.blocks) +
+      (simt::costs::score_seconds(p, s, t, many) - card.launch_seconds) * card.clock / (64. * t.blocks) +
       outlet_cycles(p, card, t, s.of_doubles);
   const bool has_one_order = p.reducer == Reducer::sum || p.reducer == Reducer::log_sum_exp;
 

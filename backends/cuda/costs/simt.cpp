@@ -97,10 +97,7 @@ fit::tiles::Times times_of(const Semiring& s, const Tile& t, bool in_vectors) {
   namespace f = fit::tiles;
   const bool is_small = t.role == Role::small || t.role == Role::words;
   if (s.computes_floats) {
-    const f::FloatTimes& times = t.role == Role::wide    ? f::wide
-                                 : t.role == Role::small ? f::small
-                                 : s.widens              ? f::widened
-                                                         : f::large;
+    const f::FloatTimes& times = t.role == Role::small ? f::small : s.widens ? f::widened : f::large;
     return in_vectors ? times.in_vectors : times.singles;
   }
   if (s.is_packed) return is_small ? f::packed_small : f::packed_large;
@@ -120,7 +117,6 @@ fit::tiles::Times times_of(const Semiring& s, const Tile& t, bool in_vectors) {
 double busy(const Semiring& s, const Tile& t, double tiles, bool after_others) {
   if (s.computes_floats) {
     const fit::tiles::Pace& pace = pace_of(s);
-    if (tiles == 1 && t.role == Role::wide) return fit::tiles::alone_wide;
     if (tiles == 1 && t.role == Role::small) return fit::tiles::alone_small;
     if (tiles == 1) return after_others ? pace.alone_after_others : pace.alone;
     if (tiles == 2 && t.role == Role::small && after_others) return pace.two_after_others;
@@ -238,12 +234,13 @@ double tile_seconds(const Contraction& p, const Semiring& s, const Tile& t, cons
 
 // ---- slices of K, winners, words ------------------------------------------------------------------------------------------
 
+namespace {
+
+// What a launch before another hides of it.
 double hidden_seconds(const Product& p) {
   const Card& card = card_of(p.execution);
   return card.launch_seconds + fit::split::hidden / card.clock;
 }
-
-namespace {
 
 // All slices; that of `rest` is a launch of its own.
 double slices_seconds(const Product& p, const Semiring& s, const Tile& t, const TileCall& call, const Slices& slices) {

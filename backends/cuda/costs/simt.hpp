@@ -104,8 +104,6 @@ struct Slices {
 /// Predicted seconds of all slices in small tiles, `call` being the whole problem, and of joining them. The slice of `rest` is a launch of
 /// its own. Most of a launch's overhead overlaps the previous launch.
 double split_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call, const Slices& slices);
-/// What a launch before another hides of it.
-double hidden_seconds(const Product& p);
 
 /// Of kernels that find winners (argument.hpp): one for all tiles, and one for slices of K.
 double winners_seconds(const Contraction& p, const Semiring& s, const Tile& t, const TileCall& call);

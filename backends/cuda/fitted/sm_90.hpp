@@ -27,8 +27,7 @@ struct Times {
 struct FloatTimes {
   Times singles, in_vectors;
 };
-inline constexpr FloatTimes wide = {{2574, 1782, 3564, 0.1584}, {1782, 5940, 1980, 0.1386}},
-                            small = {{2376, 2970, 4752, 0.2376}, {3762, 5940, 1980, 0.1386}},
+inline constexpr FloatTimes small = {{2376, 2970, 4752, 0.2376}, {3762, 5940, 1980, 0.1386}},
                             large = {{2574, 1188, 5346, 0.2178}, {9504, 5940, 5940, 0.1386}},
                             widened = {{2574, 4356, 7920, 0.0594}, {9504, 5940, 5940, 0.1386}};
 /// Others: with small tiles, and with large ones; `prologue` includes the first fill. Those of powers write an output in so many cycles a
@@ -57,8 +56,8 @@ struct Pace {
 };
 inline constexpr Pace pace_of_products = {.step = 0.58, .alone = 0.85}, pace_of_minima = {1.03, 0.55, 0.7, 0.2, 0.88},
                       pace_of_two_minima = {1.55, 0.76, 1, 0.2}, pace_of_winners = {.step = 1.35}, pace_of_others = {};
-/// The share with one small or wide tile of these.
-inline constexpr double alone_small = 0.43, alone_wide = 0.73;
+/// The share with one small tile of these.
+inline constexpr double alone_small = 0.43;
 
 /// Speed relative to the lightest semirings on as many registers, by the type of sums: double, 64-bit integers, 32-bit integers (16-bit
 /// ones in pairs too), floats of 16-bit elements. Doubles have half the lanes. Minima of 64-bit integers are several instructions;

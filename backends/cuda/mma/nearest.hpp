@@ -12,14 +12,13 @@ namespace rigel::backends::mma::nearest {
 
 /// Parts of a row's columns that have some, from whose least bounds the limit of the k smallest follows.
 inline std::int64_t parts_of(const Reduction& p) {
-  return with_steps(p.scores.k, [&](auto steps) {
-    return Layout<decltype(steps)::value>::filled_parts(p.scores.n) - (p.exclude_self ? 1 : 0);
-  });
+  return with_steps(
+      p.k, [&](auto steps) { return Layout<decltype(steps)::value>::filled_parts(p.n) - (p.exclude_self ? 1 : 0); });
 }
 
 /// The shared memory of a block of the search.
 inline int shared_bytes_of(const Reduction& p) {
-  return with_steps(p.scores.k, [&](auto steps) {
+  return with_steps(p.k, [&](auto steps) {
     constexpr int of_least = Shape<decltype(steps)::value>::bytes, of_many = ManyShape<decltype(steps)::value>::bytes;
     return p.reducer == Reducer::smallest ? of_many : of_least;
   });
@@ -27,22 +26,20 @@ inline int shared_bytes_of(const Reduction& p) {
 
 template <class Element>
 Status supports(const Kernel<Reduction>&, const Reduction& p) {
-  const Product& s = p.scores;
   if (p.reducer != Reducer::minimum && p.reducer != Reducer::smallest) return {Decline::other, "finds the smallest only"};
   if (p.reducer == Reducer::smallest && p.count > most_results)
     return {Decline::extents, "finds the " + std::to_string(most_results) + " smallest at most"};
-  const bool root = s.program && s.program->size() == 1 && s.program->begins_with_root();
-  if (!s.program || !(s.program->empty() || root))
-    return {Decline::epilogue, "takes scores as they are, or their square roots"};
-  if (!s.kernel.empty()) return {Decline::name, "computes its scores itself, and the call names a kernel for them"};
-  if (s.batch != 1) return {Decline::batches, "takes single matrices"};
-  if (s.k < 1 || s.k > largest_numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(largest_numbers)};
-  if (s.n < 1 || s.n > (std::int64_t{1} << 31) - 1) return {Decline::extents, "takes N from 1 to 2^31 - 1"};
-  if (p.reducer == Reducer::smallest && s.n > listed_columns && parts_of(p) < p.count * 5 / 4)
+  if (const Status status = detail::computes_scores(p); !status) return status;
+  const bool root = p.program->size() == 1 && p.program->begins_with_root();
+  if (!(p.program->empty() || root)) return {Decline::epilogue, "takes scores as they are, or their square roots"};
+  if (p.batch != 1) return {Decline::batches, "takes single matrices"};
+  if (p.k < 1 || p.k > largest_numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(largest_numbers)};
+  if (p.n < 1 || p.n > (std::int64_t{1} << 31) - 1) return {Decline::extents, "takes N from 1 to 2^31 - 1"};
+  if (p.reducer == Reducer::smallest && p.n > listed_columns && parts_of(p) < p.count * 5 / 4)
     return {Decline::extents, "N is too small for its sample of bounds"};
   if (const int bytes = shared_bytes_of(p); bytes > p.execution.shared_memory)
     return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
-  const std::size_t limit = detail::workspace_limit(p), bytes = Memory::of(s.m, s.n, s.k, limit).bytes;
+  const std::size_t limit = detail::workspace_limit(p), bytes = Memory::of(p.m, p.n, p.k, limit).bytes;
   if (bytes > limit)
     return {Decline::extents, "B as halves and a part of the rows take " + std::to_string(bytes) + " bytes, more than the " +
                                   std::to_string(limit) + " of the workspace's limit"};
@@ -53,16 +50,14 @@ inline int results_of(const Reduction& p) { return p.reducer == Reducer::smalles
 
 template <class Element>
 double cost(const Kernel<Reduction>&, const Reduction& p, Plan&) {
-  return with_steps(p.scores.k, [&](auto steps) {
+  return with_steps(p.k, [&](auto steps) {
     using G = Shape<decltype(steps)::value>;
     return costs::nearest_seconds(
         p, {.numbers = G::numbers, .group = G::group, .rows = G::rows, .blocks = G::blocks, .results = results_of(p)});
   });
 }
 
-inline Memory memory_of(const Reduction& p) {
-  return Memory::of(p.scores.m, p.scores.n, p.scores.k, detail::workspace_limit(p));
-}
+inline Memory memory_of(const Reduction& p) { return Memory::of(p.m, p.n, p.k, detail::workspace_limit(p)); }
 inline WorkspaceSize workspace(const Kernel<Reduction>&, const Reduction& p, const Plan&) {
   return {.bytes = memory_of(p).bytes};
 }
@@ -76,13 +71,12 @@ Points<Element> points(const Operand& o, std::int64_t rows, std::int64_t row_str
 
 template <class Element>
 void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const Workspace& workspace) {
-  const Product& s = p.scores;
   Search<Element> g{};
-  g.x = points<Element>(s.a, s.m, s.a.row_stride, s.a.column_stride, s.k);
-  g.z = points<Element>(s.b, s.n, s.b.column_stride, s.b.row_stride, s.k);
+  g.x = points<Element>(p.a, p.m, p.a.row_stride, p.a.column_stride, p.k);
+  g.z = points<Element>(p.b, p.n, p.b.column_stride, p.b.row_stride, p.k);
   g.outputs = detail::ReducedOutputs::of(p);
   g.count = results_of(p);
-  g.root = !s.program->empty();
+  g.root = !p.program->empty();
   g.exclude_self = p.exclude_self;
   enqueue(g, memory_of(p), workspace.data, p.execution.multiprocessors, cuda::Launches(p, kernel.info.name));
 }

@@ -13,20 +13,18 @@
 namespace rigel::backends::best {
 namespace {
 
-int bytes_of(const Reduction& p) { return Layout::of(static_cast<int>(p.scores.k), static_cast<int>(p.count)).bytes; }
+int bytes_of(const Reduction& p) { return Layout::of(static_cast<int>(p.k), static_cast<int>(p.count)).bytes; }
 
 Status supports(const Kernel<Reduction>&, const Reduction& p) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - columns;
-  const Contraction& q = p.scores;
   if (p.reducer != Reducer::smallest) return {Decline::other, std::string("has no ") + name(p.reducer)};
   if (p.count > most_results) return {Decline::extents, "finds the " + std::to_string(most_results) + " smallest at most"};
-  if (!q.program || !q.program->empty()) return {Decline::epilogue, "takes scores as they are"};
-  if (!q.kernel.empty())
-    return {Decline::name, "computes its scores itself, the call names '" + std::string(q.kernel) + "' for them"};
-  if (q.c.type != Scalar::f32) return {Decline::result, "computes scores of f32"};
-  if (q.batch != 1) return {Decline::batches, "takes single matrices"};
-  if (q.k < 1 || q.k > most_numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(most_numbers)};
-  if (q.n < 1 || q.n > most || q.m > most)
+  if (const Status status = detail::computes_scores(p); !status) return status;
+  if (!p.program->empty()) return {Decline::epilogue, "takes scores as they are"};
+  if (p.scores.type != Scalar::f32) return {Decline::result, "computes scores of f32"};
+  if (p.batch != 1) return {Decline::batches, "takes single matrices"};
+  if (p.k < 1 || p.k > most_numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(most_numbers)};
+  if (p.n < 1 || p.n > most || p.m > most)
     return {Decline::extents, "takes up to 2^31 - 257 rows, and as many columns, but at least one"};
   if (const int bytes = bytes_of(p); bytes > p.execution.shared_memory)
     return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
@@ -38,19 +36,18 @@ double cost(const Kernel<Reduction>&, const Reduction& p, Plan&) {
 }
 
 void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const Workspace&) {
-  const Contraction& q = p.scores;
   Call g{};
-  g.x = static_cast<const float*>(q.a.data);
-  g.z = static_cast<const float*>(q.b.data);
-  g.x_row = q.a.row_stride;
-  g.x_number = q.a.column_stride;
-  g.z_row = q.b.column_stride;
-  g.z_number = q.b.row_stride;
-  g.m = static_cast<std::int32_t>(q.m);
-  g.n = static_cast<std::int32_t>(q.n);
-  g.k = static_cast<std::int32_t>(q.k);
+  g.x = static_cast<const float*>(p.a.data);
+  g.z = static_cast<const float*>(p.b.data);
+  g.x_row = p.a.row_stride;
+  g.x_number = p.a.column_stride;
+  g.z_row = p.b.column_stride;
+  g.z_number = p.b.row_stride;
+  g.m = static_cast<std::int32_t>(p.m);
+  g.n = static_cast<std::int32_t>(p.n);
+  g.k = static_cast<std::int32_t>(p.k);
   g.count = static_cast<std::int32_t>(p.count);
-  g.in_fours = q.k % depth == 0 && g.z_number == 1 && g.z_row % 4 == 0 && reinterpret_cast<std::uintptr_t>(g.z) % 16 == 0;
+  g.in_fours = p.k % depth == 0 && g.z_number == 1 && g.z_row % 4 == 0 && reinterpret_cast<std::uintptr_t>(g.z) % 16 == 0;
   g.exclude_self = p.exclude_self;
   g.outputs = detail::ReducedOutputs::of(p);
   const cuda::Launches launches(p, kernel.info.name);
@@ -59,7 +56,7 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const
   const int most_bytes = Layout::of(most_numbers, most_results).bytes;
   facts.find(function, std::min(most_bytes, p.execution.shared_memory), launches);
   void* list[] = {&g};
-  launches(function, static_cast<unsigned>((q.m + rows - 1) / rows), threads, bytes_of(p), list);
+  launches(function, static_cast<unsigned>((p.m + rows - 1) / rows), threads, bytes_of(p), list);
 }
 
 }  // namespace

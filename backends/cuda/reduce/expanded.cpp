@@ -23,13 +23,13 @@ int rights_of_kernel(const Reduction& p) {
   return rights <= 1 ? rights : E::most_rights;
 }
 
-std::int64_t units_of(const Reduction& p) { return (p.scores.m + rows_of_block - 1) / rows_of_block; }
+std::int64_t units_of(const Reduction& p) { return (p.m + rows_of_block - 1) / rows_of_block; }
 
 /// The cut with so many slices of a part. The parts depend on N and on the limit alone.
 template <bool softmax>
 ExpandedCut cut_of(const Reduction& p, std::int32_t slices) {
   const std::size_t tile = static_cast<std::size_t>(E::tile_bytes(rights_of_kernel(p))), limit = detail::workspace_limit(p);
-  const auto all = static_cast<std::int32_t>((p.scores.n + E::columns - 1) / E::columns);
+  const auto all = static_cast<std::int32_t>((p.n + E::columns - 1) / E::columns);
   ExpandedCut cut;
   const auto most = static_cast<std::int64_t>(std::max<std::size_t>(limit / 2 / tile, 1));
   cut.parts = static_cast<std::int32_t>((all + most - 1) / most);
@@ -46,14 +46,13 @@ ExpandedCut cut_of(const Reduction& p, std::int32_t slices) {
 
 template <bool softmax>
 Status expanded_supports(const Kernel<Reduction>& kernel, const Reduction& p) {
-  const Contraction& q = p.scores;
-  if (q.k <= most_dimensions || q.k > E::numbers)
+  if (p.k <= most_dimensions || p.k > E::numbers)
     return {Decline::extents, "takes K from " + std::to_string(most_dimensions + 1) + " to " + std::to_string(E::numbers)};
   Reduction few = p;  // all else is as in few dimensions
-  few.scores.k = most_dimensions;
+  few.k = most_dimensions;
   if (const Status status = points::supports<softmax>(kernel, few); !status) return status;
-  if (q.batch != 1) return {Decline::batches, "takes single matrices"};
-  if (q.n < 1) return {Decline::extents, "takes one column at least"};
+  if (p.batch != 1) return {Decline::batches, "takes single matrices"};
+  if (p.n < 1) return {Decline::extents, "takes one column at least"};
   if (form_of(p)->of != Of::square) return {Decline::epilogue, "takes squared distances"};
   if (const std::size_t bytes = cut_of<softmax>(p, 1).bytes, limit = detail::workspace_limit(p); bytes > limit)
     return {Decline::memory, "columns as halves and sums of rows take " + std::to_string(bytes) + " bytes, more than the " +
@@ -103,7 +102,7 @@ void expanded_run(const Kernel<Reduction>& kernel, const Reduction& p, const Pla
     launches(function, static_cast<unsigned>(blocks), block, bytes, list);
   };
   launch(reinterpret_cast<const void*>(&find_middle<0>), 1, E::numbers, 0, g, centre);
-  const auto all = static_cast<std::int32_t>((p.scores.n + E::columns - 1) / E::columns);
+  const auto all = static_cast<std::int32_t>((p.n + E::columns - 1) / E::columns);
   const auto with_rights = [&]<int R>() {
     const auto function = reinterpret_cast<const void*>(&expand_points<R, softmax>);
     static cuda::LaunchFacts facts;
@@ -116,7 +115,7 @@ void expanded_run(const Kernel<Reduction>& kernel, const Reduction& p, const Pla
       g.first_slice = part * cut.slices;
       const std::int64_t prepared = std::int64_t{g.tiles_in_memory} * E::columns * 8;
       launch(reinterpret_cast<const void*>(&prepare_columns<R, softmax>), (prepared + 255) / 256, 256, 0, g);
-      launch(function, (p.scores.m + E::rows - 1) / E::rows * cut.slices, E::threads, E::shared_bytes(R), g);
+      launch(function, (p.m + E::rows - 1) / E::rows * cut.slices, E::threads, E::shared_bytes(R), g);
     }
   };
   const int rights = rights_of_kernel(p);

@@ -87,7 +87,7 @@ inline std::optional<Form> form_of_scores(const epilogue::Program& steps, int ne
 }
 
 inline std::optional<Form> form_of(const Reduction& p) {
-  const epilogue::Program& steps = *p.scores.program;
+  const epilogue::Program& steps = *p.program;
   Form form;
   if (steps.begins_with_root()) form.of = Of::root;
   const int next = form.of == Of::root ? 1 : 0;
@@ -112,7 +112,7 @@ void with_instance(const Reduction& p, Of of, const Use& use) {
     if (rights == 1) return with_of.template operator()<D, 1>();
     with_of.template operator()<D, most_rights>();
   };
-  const std::int64_t k = p.scores.k;
+  const std::int64_t k = p.k;
   if (k == 1) return with_rights.template operator()<1>();
   if (k == 2) return with_rights.template operator()<2>();
   if (k == 3) return with_rights.template operator()<3>();
@@ -122,25 +122,22 @@ void with_instance(const Reduction& p, Of of, const Use& use) {
   with_rights.template operator()<most_dimensions>();
 }
 
-inline std::int64_t row_blocks_of(const Reduction& p) { return (p.scores.m + rows_of_block - 1) / rows_of_block; }
+inline std::int64_t row_blocks_of(const Reduction& p) { return (p.m + rows_of_block - 1) / rows_of_block; }
 
 template <bool softmax>
 Status supports(const Kernel<Reduction>&, const Reduction& p) {
-  const Contraction& q = p.scores;
   if (softmax ? p.reducer != Reducer::softmax_weighted && p.reducer != Reducer::log_sum_exp
               : p.reducer != Reducer::weighted_sum)
     return {Decline::other, std::string("has no ") + name(p.reducer)};
   if (p.exclude_self) return {Decline::other, "leaves out no scores"};
-  if (!q.kernel.empty())
-    return {Decline::name, "computes its scores itself, the call names '" + std::string(q.kernel) + "' for them"};
-  if (q.c.type != Scalar::f32) return {Decline::result, "computes scores of f32"};
-  if (q.k < 1 || q.k > most_dimensions) return {Decline::extents, "takes K from 1 to " + std::to_string(most_dimensions)};
+  if (const Status status = detail::computes_scores(p); !status) return status;
+  if (p.scores.type != Scalar::f32) return {Decline::result, "computes scores of f32"};
+  if (p.k < 1 || p.k > most_dimensions) return {Decline::extents, "takes K from 1 to " + std::to_string(most_dimensions)};
   if (rights_of(p) > most_rights)
     return {Decline::extents, "takes at most " + std::to_string(most_rights) + " columns of V"};
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (q.n > most || q.batch > most || row_blocks_of(p) > most / std::max<std::int64_t>(q.batch, 1))
+  if (p.n > most || p.batch > most || row_blocks_of(p) > most / std::max<std::int64_t>(p.batch, 1))
     return {Decline::extents, "there are more than 2^31 - 1 columns or blocks of rows"};
-  if (const Status status = detail::finish_supports<detail::ProgramFinish>(q); !status) return status;
   if (!form_of(p))
     return {Decline::epilogue,
             softmax ? "takes distances or their squares with scale() and add() by moderate numbers and one add_row()"
@@ -168,7 +165,7 @@ double cost(const Kernel<Reduction>&, const Reduction& p, Plan& plan) {
   double seconds = 0;
   with_instance<softmax>(p, form_of(p)->of, [&]<int D, int R, Of of>() {
     costs::Call call = facts<D, R, softmax, of>();
-    call.units = p.scores.batch * row_blocks_of(p);
+    call.units = p.batch * row_blocks_of(p);
     call.state_bytes = sizeof(double) * static_cast<std::size_t>(state_numbers(softmax, rights_of(p)));
     const auto [cut, predicted] = costs::choose(p, call);
     plan.keep(cut);
@@ -183,11 +180,10 @@ inline Coordinates coordinates_of(const Operand& o, std::int64_t point, std::int
 
 /// A call but for how its columns are cut.
 inline Call call_of(const Reduction& p, const Form& form) {
-  const Contraction& q = p.scores;
   Call g{};
-  g.x = coordinates_of(q.a, q.a.row_stride, q.a.column_stride);
-  g.z = coordinates_of(q.b, q.b.column_stride, q.b.row_stride);
-  g.dimensions = static_cast<std::int32_t>(q.k);
+  g.x = coordinates_of(p.a, p.a.row_stride, p.a.column_stride);
+  g.z = coordinates_of(p.b, p.b.column_stride, p.b.row_stride);
+  g.dimensions = static_cast<std::int32_t>(p.k);
   g.factor = static_cast<float>(form.factor);
   const bool may_scale = form.of == Of::square && form.factor < 0 && p.reducer == Reducer::weighted_sum &&
                          !covers(p.require, Promise::batch_invariant);  // other rows of the block decide
@@ -202,10 +198,10 @@ inline Call call_of(const Reduction& p, const Form& form) {
   g.rights = rights_of(p);
   if (g.rights > 0) g.v = detail::WeightReader::of(p.weights);
   g.outputs = detail::ReducedOutputs::of(p);
-  g.m = q.m;
-  g.n = q.n;
+  g.m = p.m;
+  g.n = p.n;
   g.row_blocks = static_cast<std::uint32_t>(row_blocks_of(p));
-  g.units = static_cast<std::uint32_t>(q.batch) * g.row_blocks;
+  g.units = static_cast<std::uint32_t>(p.batch) * g.row_blocks;
   return g;
 }
 

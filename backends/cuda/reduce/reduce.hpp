@@ -73,30 +73,27 @@ constexpr int shared_bytes(Reducer reducer) {
 template <class S>
 int shared_bytes_of(const Reduction& p) {
   int bytes = 0;
-  with_steps<S>(p.scores, [&]<class Step, tile::Way a, tile::Way b>() { bytes = shared_bytes<S, Step, a, b>(p.reducer); });
+  with_steps<S>(p, [&]<class Step, tile::Way a, tile::Way b>() { bytes = shared_bytes<S, Step, a, b>(p.reducer); });
   return bytes;
 }
 
 /// Units of a call, and tiles of a row.
 template <class S>
 std::int64_t units_of(const Reduction& p) {
-  return p.scores.batch * simt::rows_of<ShapeOf<S>>(p.scores);
+  return p.batch * simt::rows_of<ShapeOf<S>>(p);
 }
 
 /// What all kernels of S ask of a call.
 template <class S>
 Status takes(const Reduction& p) {
-  const Contraction& q = p.scores;
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - ShapeOf<S>::n;
-  if (!q.kernel.empty())
-    return {Decline::name, "computes its scores itself, the call names '" + std::string(q.kernel) + "' for them"};
+  if (const Status status = detail::computes_scores(p); !status) return status;
   if (!has_outlet(p.reducer)) return {Decline::other, std::string("has no ") + name(p.reducer)};
   if (detail::keeps_many(p) && p.count > most_best)
     return {Decline::extents, "keeps at most " + std::to_string(most_best) + " results of a row"};
-  if (const Status status = detail::finish_supports<detail::ProgramFinish>(q); !status) return status;
-  if (const Status status = simt::elements_are_aligned<S>(q); !status) return status;
-  if (q.semiring_in_view) return {Decline::batches, "takes one semiring object"};
-  if (q.m > most || q.n > most || q.k > most || units_of<S>(p) > most)
+  if (const Status status = simt::elements_are_aligned<S>(p); !status) return status;
+  if (p.semiring_in_view) return {Decline::batches, "takes one semiring object"};
+  if (p.m > most || p.n > most || p.k > most || units_of<S>(p) > most)
     return {Decline::extents, "a matrix of scores has more than 2^31 - 1 rows, columns or tiles of rows"};
   return {};
 }
@@ -118,8 +115,8 @@ double cost(const Kernel<Reduction>&, const Reduction& p, Plan& plan) {
   using Shape = ShapeOf<S>;
   costs::Call call;
   call.units = static_cast<std::uint32_t>(units_of<S>(p));
-  call.column_tiles = static_cast<int>(simt::columns_of<S, Shape>(p.scores));
-  call.scores = simt::tile_call<S, Shape>(p.scores);
+  call.column_tiles = static_cast<int>(simt::columns_of<S, Shape>(p));
+  call.scores = simt::tile_call<S, Shape>(p);
   call.join_blocks = Shape::m / rows_of_join(detail::keeps_many(p));
   call.shared_bytes = shared_bytes_of<S>(p);
   call.state_bytes = OutletsOf<S>::state_bytes(p.reducer, p.count);
@@ -155,7 +152,7 @@ void launch_units(const Kernel<Reduction>& kernel, const Reduction& p, const Cut
 /// The arguments of a call's kernels, and of its launches.
 template <class S>
 detail::Arguments<S, detail::ProgramFinish> arguments_of(const Reduction& p) {
-  Contraction q = p.scores;
+  Contraction q = p.contraction();
   for (Operand* o : {&q.a, &q.b})
     if (o->batches == 1) o->batch_stride = 0;
   return detail::arguments_of<S, detail::ProgramFinish>(q);
@@ -169,8 +166,8 @@ Launch<T> launch_of(const Reduction& p, const Cut& cut, int rows_of_unit, const 
           .count = static_cast<std::int32_t>(p.count),
           .slices = cut.slices,
           .slice_tiles = cut.slice_tiles,
-          .rows = p.scores.m,
-          .row_tiles = static_cast<std::uint32_t>((p.scores.m + rows_of_unit - 1) / rows_of_unit),
+          .rows = p.m,
+          .row_tiles = static_cast<std::uint32_t>((p.m + rows_of_unit - 1) / rows_of_unit),
           .first = 0,
           .units = 0,
           .states = static_cast<std::byte*>(workspace.data)};
@@ -184,7 +181,7 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, 
   auto arguments = arguments_of<S>(p);
   const Launch<T> launch = launch_of<T>(p, cut, Shape::m, workspace);
   const cuda::Launches launches(p, kernel.info.name);
-  with_steps<S>(p.scores, [&]<class Step, tile::Way a, tile::Way b>() {
+  with_steps<S>(p, [&]<class Step, tile::Way a, tile::Way b>() {
     static_assert(std::is_same_v<typename Step::Parameters, simt::NoParameters>);
     const auto function = reinterpret_cast<const void*>(&reduce_tiles<S, Shape, Step, a, b>);
     static cuda::LaunchFacts facts;
@@ -204,7 +201,7 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, 
 /// visit.operator()<Few>() with the blocks of a call.
 template <class S, class Visit>
 void with_few(const Reduction& p, const Visit& visit) {
-  if (p.scores.m == 1)
+  if (p.m == 1)
     visit.template operator()<Few<S, 1>>();
   else
     visit.template operator()<Few<S, 8>>();
@@ -212,29 +209,28 @@ void with_few(const Reduction& p, const Visit& visit) {
 
 template <class Shape>
 std::int64_t few_units_of(const Reduction& p) {
-  return p.scores.batch * ((p.scores.m + Shape::rows - 1) / Shape::rows);
+  return p.batch * ((p.m + Shape::rows - 1) / Shape::rows);
 }
 
 template <class S>
 Status few_supports(const Kernel<Reduction>&, const Reduction& p) {
   constexpr std::int64_t most_rows = 64;
-  const Product& q = p.scores;
   if (const Status status = takes<S>(p); !status) return status;
   if (p.reducer == Reducer::sum || p.reducer == Reducer::log_sum_exp)
     return {Decline::other, "has no sums, whose order is the reference's"};
-  if (q.m > most_rows) return {Decline::extents, "serves at most " + std::to_string(most_rows) + " rows"};
+  if (p.m > most_rows) return {Decline::extents, "serves at most " + std::to_string(most_rows) + " rows"};
   constexpr std::int64_t width = 16 / sizeof(typename S::element);
-  const bool aligned = reinterpret_cast<std::uintptr_t>(q.b.data) % 16 == 0 && q.b.column_stride % width == 0 &&
-                       q.b.batch_stride % width == 0;
-  if (q.k < width || q.k % width != 0 || q.b.row_stride != 1 || !aligned)
+  const bool aligned = reinterpret_cast<std::uintptr_t>(p.b.data) % 16 == 0 && p.b.column_stride % width == 0 &&
+                       p.b.batch_stride % width == 0;
+  if (p.k < width || p.k % width != 0 || p.b.row_stride != 1 || !aligned)
     return {Decline::layout, "takes a B whose columns are contiguous along K, whole vectors of 16 bytes"};
   Status status;
   with_few<S>(p, [&]<class Shape>() {
     status = few_units_of<Shape>(p) > std::numeric_limits<std::int32_t>::max()
                  ? Status{Decline::extents, "there are more than 2^31 - 1 parts of rows"}
-             : Shape::row_bytes(q.k) > Shape::most_row_bytes
+             : Shape::row_bytes(p.k) > Shape::most_row_bytes
                  ? Status{Decline::extents, "K is too large for the rows in shared memory"}
-                 : fits(p, Shape::shared_bytes(p.reducer, q.k));
+                 : fits(p, Shape::shared_bytes(p.reducer, p.k));
   });
   return status;
 }
@@ -249,7 +245,7 @@ double few_cost(const Kernel<Reduction>&, const Reduction& p, Plan& plan) {
     call.state_rows = Shape::states;
     call.units = static_cast<std::uint32_t>(few_units_of<Shape>(p));
     call.join_blocks = Shape::states / rows_of_join(detail::keeps_many(p));
-    call.shared_bytes = Shape::shared_bytes(p.reducer, p.scores.k);
+    call.shared_bytes = Shape::shared_bytes(p.reducer, p.k);
     call.state_bytes = OutletsOf<S>::state_bytes(p.reducer, p.count);
     call.always_has_state = detail::keeps_many(p);
     const auto [cut, predicted] = costs::choose(p, simt::semiring_facts<S>, call);
@@ -269,11 +265,11 @@ void few_run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& pl
     const auto function = reinterpret_cast<const void*>(&reduce_few<S, Shape::rows>);
     static cuda::LaunchFacts facts;
     facts.find(function, std::min(Shape::most_shared_bytes, most_dynamic_bytes(p)), launches);
-    launch_units(
-        kernel, p, cut, launch_of<T>(p, cut, Shape::rows, workspace), Shape::states, [&](Launch<T>& units, unsigned blocks) {
-          void* list[] = {&arguments, &units};
-          enqueue_kernel(kernel, p, function, blocks, Shape::threads, Shape::shared_bytes(p.reducer, p.scores.k), list);
-        });
+    launch_units(kernel, p, cut, launch_of<T>(p, cut, Shape::rows, workspace), Shape::states,
+                 [&](Launch<T>& units, unsigned blocks) {
+                   void* list[] = {&arguments, &units};
+                   enqueue_kernel(kernel, p, function, blocks, Shape::threads, Shape::shared_bytes(p.reducer, p.k), list);
+                 });
   });
 }
 

@@ -22,11 +22,11 @@ WideCut cut_of(const Reduction& p) {
   constexpr std::int64_t most_tiles = 512;  // whose products are added in float
   const std::size_t limit = detail::workspace_limit(p);
   WideCut cut;
-  cut.all_tiles = static_cast<std::int32_t>((p.scores.n + E::columns - 1) / E::columns);
+  cut.all_tiles = static_cast<std::int32_t>((p.n + E::columns - 1) / E::columns);
   const auto fit = static_cast<std::int64_t>(limit / 2 / Wide::tile_bytes);
   cut.tiles = static_cast<std::int32_t>(std::clamp<std::int64_t>(std::min<std::int64_t>(fit, cut.all_tiles), 1, most_tiles));
   const auto most_rows = static_cast<std::int64_t>(limit / 2 / sizeof(WideRow)) / Wide::rows * Wide::rows;
-  cut.rows = std::min(p.scores.m, std::max<std::int64_t>(most_rows, Wide::rows));
+  cut.rows = std::min(p.m, std::max<std::int64_t>(most_rows, Wide::rows));
   cut.centre = detail::aligned(Wide::most_rights * sizeof(unsigned));
   cut.columns = cut.centre + detail::aligned(E::numbers * sizeof(float));
   cut.states = cut.columns + detail::aligned(static_cast<std::size_t>(cut.tiles) * Wide::tile_bytes);
@@ -36,18 +36,17 @@ WideCut cut_of(const Reduction& p) {
 
 template <bool softmax>
 Status wide_supports(const Kernel<Reduction>& kernel, const Reduction& p) {
-  const Contraction& q = p.scores;
   if (is_weighted(p.reducer) && (rights_of(p) <= most_rights || rights_of(p) > Wide::most_rights))
     return {Decline::extents,
             "takes " + std::to_string(most_rights + 1) + " to " + std::to_string(Wide::most_rights) + " columns of V"};
   if (!is_weighted(p.reducer)) return {Decline::other, std::string("has no ") + name(p.reducer)};
-  if (q.k < 1 || q.k > E::numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(E::numbers)};
+  if (p.k < 1 || p.k > E::numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(E::numbers)};
   Reduction few = p;  // all else is as in few dimensions and columns of V
-  few.scores.k = 1;
+  few.k = 1;
   few.count = 1;
   if (const Status status = points::supports<softmax>(kernel, few); !status) return status;
-  if (q.batch != 1) return {Decline::batches, "takes single matrices"};
-  if (q.n < 1) return {Decline::extents, "takes one column at least"};
+  if (p.batch != 1) return {Decline::batches, "takes single matrices"};
+  if (p.n < 1) return {Decline::extents, "takes one column at least"};
   if (form_of(p)->of != Of::square) return {Decline::epilogue, "takes squared distances"};
   if (Wide::shared_bytes > p.execution.shared_memory)
     return {Decline::memory, "needs " + std::to_string(Wide::shared_bytes) + " bytes of shared memory"};
@@ -91,10 +90,10 @@ void wide_run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& p
   facts.find(function, Wide::shared_bytes, launches);
   launches.check(cudaMemsetAsync(g.largest, 0, Wide::most_rights * sizeof(unsigned), launches.stream()),
                  "cudaMemsetAsync before the launch");
-  launch(reinterpret_cast<const void*>(&find_largest<0>), std::clamp<std::int64_t>(p.scores.n / 64, 1, 256), 256, 0, g);
+  launch(reinterpret_cast<const void*>(&find_largest<0>), std::clamp<std::int64_t>(p.n / 64, 1, 256), 256, 0, g);
   launch(reinterpret_cast<const void*>(&find_middle<0>), 1, E::numbers, 0, g.expanded, centre);
-  for (g.first_row = 0; g.first_row < p.scores.m; g.first_row += cut.rows) {
-    g.row_count = std::min(cut.rows, p.scores.m - g.first_row);
+  for (g.first_row = 0; g.first_row < p.m; g.first_row += cut.rows) {
+    g.row_count = std::min(cut.rows, p.m - g.first_row);
     for (std::int32_t first = 0; first < cut.all_tiles; first += cut.tiles) {
       g.expanded.first_column = std::int64_t{first} * E::columns;
       g.expanded.tiles_in_memory = std::min(cut.tiles, cut.all_tiles - first);

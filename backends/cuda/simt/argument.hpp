@@ -138,20 +138,24 @@ detail::Arguments<WinningSlab<A>, F> winning_arguments(const detail::Arguments<A
   return {g, g.c, g.c_strides, {g.one_semiring}, reinterpret_cast<const W*>(g.semirings), finish, false, g.shares_semiring};
 }
 
+/// Those of a call that stores the winners themselves.
+template <class A, class Finish>
+auto winner_arguments(const Contraction& p) {
+  const auto g = detail::arguments_of<A, Finish>(p);
+  return winning_arguments(g, WinnerFinish<A, Finish>{{g.finish}, g.a, g.b, g.k});
+}
+
 template <class A, class F, class Shape>
 void launch_winners(const KernelInfo& info, const Contraction& p, const detail::Arguments<WinningSlab<A>, F>& arguments) {
   using W = WinningSlab<A>;
-  const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<W, Shape>(p))};
   with_function<W, F, Shape>(p, [&](const void* function, const auto& parameters) {
-    launch_tiles(info, p, function, raster, Shape::threads, arguments, parameters);
+    launch_tiles(info, p, function, raster_of<W, Shape>(p), Shape::threads, arguments, parameters);
   });
 }
 
 template <class A, class Finish, class Shape>
 void winners_run(const KernelInfo& info, const Contraction& p, void*) {
-  using F = WinnerFinish<A, Finish>;
-  const auto g = detail::arguments_of<A, Finish>(p);
-  launch_winners<A, F, Shape>(info, p, winning_arguments(g, F{{g.finish}, g.a, g.b, g.k}));
+  launch_winners<A, WinnerFinish<A, Finish>, Shape>(info, p, winner_arguments<A, Finish>(p));
 }
 
 template <class A, class Shape>
@@ -244,10 +248,8 @@ struct SplitWinners {
       const auto g = detail::arguments_of<A, Finish>(batch);
       launch_winners<A, F, Shape>(kernel.info, batch, winning_arguments(g, F{{g.finish}, batch.k}));
     });
-    using F = WinnerFinish<A, Finish>;
-    const auto g = detail::arguments_of<A, Finish>(p);
-    launch_join(kernel.info, p, join_winners<A, Finish>, 8, 256, winning_arguments(g, F{{g.finish}, g.a, g.b, g.k}), winners,
-                slices.count(), static_cast<std::int32_t>(slices.length / Shape::depth));
+    launch_join(kernel.info, p, join_winners<A, Finish>, 8, 256, winner_arguments<A, Finish>(p), winners, slices.count(),
+                static_cast<std::int32_t>(slices.length / Shape::depth));
   }
 
   static Kernel<Contraction> kernel() {

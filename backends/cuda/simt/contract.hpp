@@ -3,9 +3,10 @@
 // The cuda.simt kernels of one semiring: their facts and their launch.
 #pragma once
 
+#include <rigel/backends/cuda/costs/simt.hpp>
 #include <rigel/backends/cuda/runtime.hpp>
-#include <rigel/backends/cuda/simt/facts.hpp>
 #include <rigel/backends/cuda/simt/kernel.hpp>
+#include <rigel/backends/cuda/tensor/operand.hpp>
 #include <rigel/detail/kernel.hpp>
 
 #include <algorithm>
@@ -15,6 +16,71 @@
 #include <vector>
 
 namespace rigel::backends::simt {
+
+// ---- what predicted times need to know of semirings, their tiles and problems in these (costs/simt.hpp) --------------------
+
+template <class A>
+constexpr costs::Sums sums_of() {
+  if constexpr (std::is_same_v<A, double>)
+    return costs::Sums::f64;
+  else if constexpr (std::is_integral_v<A>)
+    return sizeof(A) == 8 ? costs::Sums::i64 : costs::Sums::i32;
+  else
+    return costs::Sums::other;
+}
+
+template <class S>
+constexpr costs::Semiring facts_of() {
+  using Element = typename S::element;
+  using Accumulator = typename S::accumulator;
+  costs::Semiring s;
+  s.work = tuning<S>.work;
+  s.sums = sums_of<Accumulator>();
+  s.element = static_cast<int>(sizeof(Element));
+  s.operand = static_cast<int>(sizeof(operand_t<S>));
+  s.accumulator = static_cast<int>(sizeof(Accumulator));
+  s.of_integers = std::is_integral_v<operand_t<S>>;
+  s.of_doubles = std::is_same_v<operand_t<S>, double>;
+  s.is_of_zoo = in_zoo<S>;
+  s.computes_floats = computes_floats<S>;
+  s.is_light_float = is_light_float<S>;
+  s.widens = widens<S>;
+  s.is_packed = is_packed<S>;
+  s.is_of_float = std::is_same_v<Element, float>;
+  s.has_short_sums = ShortFloat<Accumulator>;
+  s.is_of_structs = is_of_structs<S>;
+  s.is_of_user_structs = is_of_user_structs<S>;
+  s.sums_powers = sums_powers<S>;
+  s.has_special_powers = has_special_powers<S>;
+  s.sums_exponentials = sums_exponentials<S>;
+  s.is_transcendental = is_transcendental<S>;
+  s.has_square_roots = has_square_roots<S>;
+  s.bit_counts = bit_counts_of<S>;
+  s.instructions_of_metric = instructions_of_metric<S>;
+  s.result = scalar_of<result_t<S>>;
+  return s;
+}
+
+template <class S>
+inline constexpr costs::Semiring semiring_facts = facts_of<S>();
+
+template <class S, class Shape>
+constexpr costs::Tile tile_of() {
+  costs::Tile t;
+  t.role = Shape::role;
+  t.m = Shape::m;
+  t.n = Shape::n;
+  t.blocks = Shape::blocks;
+  t.threads = Shape::threads;
+  t.outputs = Shape::outputs_m * Shape::outputs_n;
+  t.takes_vectors = takes_vectors<S, Shape>;
+  return t;
+}
+
+template <class S, class Shape>
+inline constexpr costs::Tile tile_facts = tile_of<S, Shape>();
+
+// ---- problems in tiles -----------------------------------------------------------------------------------------------------
 
 /// Tiles of C in one batch.
 template <class Shape>
@@ -27,7 +93,13 @@ std::int64_t columns_of(const Product& p) {
   return (p.n + n - 1) / n;
 }
 
+template <class S, class Shape>
+tile::Raster raster_of(const Product& p) {
+  return {0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
+}
+
 using cuda::max_grid;
+using tensor::Lines, tensor::lines_of_a, tensor::lines_of_b, tensor::matrices_of;
 
 /// Whether asynchronous copies of single elements can move the operands. Elements of 4 and 8 bytes must be aligned to their
 /// size, which a struct of smaller members need not be.
@@ -49,17 +121,17 @@ Status supports(const Contraction& p) {
   return detail::finish_supports<Finish>(p);
 }
 
-/// How an operand comes to shared memory. Its rows (A) or columns (B) are `line_stride` apart, its elements along K
-/// `k_stride`.
+/// How an operand comes to shared memory.
 template <class S, class Shape>
-tile::Way way_of(const Operand& o, std::int64_t lines, std::int64_t line_stride, std::int64_t k, std::int64_t k_stride) {
+tile::Way way_of(const Lines& o) {
   constexpr std::int64_t width = 16 / sizeof(typename S::element);  // of a vector, in elements
   const auto aligned = [&](std::int64_t stride) {
-    return reinterpret_cast<std::uintptr_t>(o.data) % 16 == 0 && stride % width == 0 && o.batch_stride % width == 0;
+    return reinterpret_cast<std::uintptr_t>(o.operand->data) % 16 == 0 && stride % width == 0 &&
+           o.operand->batch_stride % width == 0;
   };
-  if (k % Shape::depth != 0 || k > std::numeric_limits<std::int32_t>::max()) return tile::Way::single;
-  if (k_stride == 1 && aligned(line_stride)) return tile::Way::along_k;
-  if (line_stride == 1 && aligned(k_stride) && lines % width == 0) return tile::Way::along_lines;
+  if (o.k % Shape::depth != 0 || o.k > std::numeric_limits<std::int32_t>::max()) return tile::Way::single;
+  if (o.k_stride == 1 && aligned(o.line_stride)) return tile::Way::along_k;
+  if (o.line_stride == 1 && aligned(o.k_stride) && o.lines % width == 0) return tile::Way::along_lines;
   return tile::Way::single;
 }
 
@@ -83,16 +155,42 @@ bool can_be_shifted(const Product& p) {
 
 struct Ways {
   tile::Way a = tile::Way::single, b = tile::Way::single;
+  bool operator==(const Ways&) const = default;
 };
+/// Whether a tile has a kernel that brings operands so.
+template <class S, class Shape>
+constexpr bool has_ways(Ways w) {
+  using enum tile::Way;
+  constexpr bool takes_either = is_packed<S> || widens<S>;
+  if (w.a == single || w.b == single || !takes_vectors<S, Shape>) return w == Ways{};
+  if (takes_either || w.a == either) return takes_either && w == Ways{either, either};
+  if (w.a == shifted_k) return w.b == shifted_way_of_b<S, Shape>;
+  return takes_lines<S, Shape> || w.a != along_lines || w.b != along_lines;
+}
+/// use.operator()<a, b>() with the ways of each of a tile's kernels.
+template <class S, class Shape, class Use>
+constexpr void for_each_ways(const Use& use) {
+  using enum tile::Way;
+  constexpr Ways all[] = {
+      {single, single},           {along_k, along_k},     {along_k, along_lines},     {along_lines, along_k},
+      {along_lines, along_lines}, {shifted_k, shifted_k}, {shifted_k, shifted_lines}, {either, either}};
+  const auto use_one = [&]<Ways w>() {
+    if constexpr (has_ways<S, Shape>(w)) use.template operator()<w.a, w.b>();
+  };
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (use_one.template operator()<all[i]>(), ...);
+  }(std::make_index_sequence<std::size(all)>());
+}
 /// How a kernel brings a problem's operands: in vectors if both allow it and there is a kernel for them.
 template <class S, class Shape>
 Ways ways_for(const Product& p) {
   if constexpr (takes_vectors<S, Shape>) {
-    const Ways ways{way_of<S, Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride),
-                    way_of<S, Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride)};
-    const bool along_lines = ways.a == tile::Way::along_lines && ways.b == tile::Way::along_lines;
-    if (along_lines && !takes_lines<S, Shape>) return {};
-    if (ways.a != tile::Way::single && ways.b != tile::Way::single) return ways;
+    const Ways ways{way_of<S, Shape>(lines_of_a(p)), way_of<S, Shape>(lines_of_b(p))};
+    if (ways.a != tile::Way::single && ways.b != tile::Way::single) {
+      constexpr Ways either{tile::Way::either, tile::Way::either};
+      if (has_ways<S, Shape>(either)) return either;
+      return has_ways<S, Shape>(ways) ? ways : Ways{};
+    }
     if (constexpr tile::Way b = shifted_way_of_b<S, Shape>; b != tile::Way::single && can_be_shifted<S, Shape, b>(p))
       return {tile::Way::shifted_k, b};
   }
@@ -115,8 +213,7 @@ void with_function(const Product& p, const Visit& visit) {
   };
   if constexpr (Shape::role == tile::Role::whole_powers) {
     const auto use_step = [&]<class Step>() {
-      if (way_of<S, Shape>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride) == Way::along_k &&
-          way_of<S, Shape>(p.b, p.n, p.b.column_stride, p.k, p.b.row_stride) == Way::along_k)
+      if (way_of<S, Shape>(lines_of_a(p)) == Way::along_k && way_of<S, Shape>(lines_of_b(p)) == Way::along_k)
         use.template operator()<Step, Way::along_k, Way::along_k>({});
       else
         use.template operator()<Step>({});
@@ -146,24 +243,10 @@ void with_function(const Product& p, const Visit& visit) {
   } else if constexpr (sums_exponentials<S>) {
     use.template operator()<LogSums<S>>({});
   } else {
-    if constexpr (takes_vectors<S, Shape>) {
-      const Ways ways = ways_for<S, Shape>(p);
-      if constexpr (is_packed<S> || widens<S>) {
-        if (ways.a != Way::single) return use.template operator()<Steps<OnPairs<S>>, Way::either, Way::either>({});
-      } else {
-        if constexpr (constexpr Way b = shifted_way_of_b<S, Shape>; b != Way::single)
-          if (ways.a == Way::shifted_k) return use.template operator()<Steps<S>, Way::shifted_k, b>({});
-        if (ways.a == Way::along_k && ways.b == Way::along_k)
-          return use.template operator()<Steps<S>, Way::along_k, Way::along_k>({});
-        if (ways.a == Way::along_k && ways.b == Way::along_lines)
-          return use.template operator()<Steps<S>, Way::along_k, Way::along_lines>({});
-        if (ways.a == Way::along_lines && ways.b == Way::along_k)
-          return use.template operator()<Steps<S>, Way::along_lines, Way::along_k>({});
-        if constexpr (takes_lines<S, Shape>)
-          if (ways.a == Way::along_lines) return use.template operator()<Steps<S>, Way::along_lines, Way::along_lines>({});
-      }
-    }
-    use.template operator()<StepsFor<OnPairs<S>>>({});
+    const Ways ways = ways_for<S, Shape>(p);
+    for_each_ways<S, Shape>([&]<Way a, Way b>() {
+      if (ways == Ways{a, b}) use.template operator()<StepsFor<OnPairs<S>>, a, b>({});
+    });
   }
 }
 
@@ -235,29 +318,19 @@ inline void shift_by_rows(detail::ProgramFinish& finish) {
 
 template <class S, class Finish, class Shape>
 void run(const KernelInfo& info, const Contraction& p, void*) {
-  const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
   auto arguments = detail::arguments_of<S, Finish>(p);
   if constexpr (applies_layers<S, Finish>) shift_by_rows(arguments.finish);
   with_function<S, Finish, Shape>(p, [&](const void* function, const auto& parameters) {
-    launch_tiles(info, p, function, raster, Shape::threads, arguments, parameters);
+    launch_tiles(info, p, function, raster_of<S, Shape>(p), Shape::threads, arguments, parameters);
   });
 }
 
 /// The shared memory of a block, in bytes, for those operands that take most.
 template <class S, class Shape>
 constexpr int shared_memory_of() {
-  using tile::Way;
-  const auto bytes = []<Way a, Way b>() { return TileSum<S, Shape, Steps<OnPairs<S>>, a, b>::bytes; };
-  int most = bytes.template operator()<Way::single, Way::single>();
-  if constexpr (takes_vectors<S, Shape>) {
-    if constexpr (is_packed<S> || widens<S>) {
-      most = std::max(most, bytes.template operator()<Way::either, Way::either>());
-    } else {
-      most = std::max(most, bytes.template operator()<Way::along_k, Way::along_k>());
-      if constexpr (constexpr Way b = shifted_way_of_b<S, Shape>; b != Way::single)
-        most = std::max(most, bytes.template operator()<Way::shifted_k, b>());
-    }
-  }
+  int most = 0;
+  for_each_ways<S, Shape>(
+      [&]<tile::Way a, tile::Way b>() { most = std::max(most, TileSum<S, Shape, Steps<OnPairs<S>>, a, b>::bytes); });
   if constexpr (sums_powers<S> || SumsPowersOfMetric<S>) most += static_cast<int>(sizeof(typename PowersByTable<S>::Table));
   if constexpr (sums_exponentials<S> && sizeof(operand_t<S>) == 8)
     most += static_cast<int>(sizeof(typename LogSums<S>::Table));
@@ -317,7 +390,7 @@ void set_direct_steps(KernelInfo& info) {
 template <class S, class Finish, class Shape>
 Kernel<Contraction> kernel() {
   Kernel<Contraction> k;
-  k.info = tile_info<S, Shape>(Shape::role == tile::Role::wide ? "wide" : "");
+  k.info = tile_info<S, Shape>();
   k.info.shared_memory = shared_memory_of<S, Shape>();
   k.supports = detail::supports_by<supports<S, Finish, Shape>>;
   k.cost = detail::cost_by<cost<S, Shape>>;

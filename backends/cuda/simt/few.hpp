@@ -170,9 +170,9 @@ void few_run(const KernelInfo& info, const Contraction& p) {
   using Element = typename S::element;
   const FewShape shape = few_shape(p);
   const bool swapped = p.n == 1;
-  const Operand &a = p.a, &b = p.b;
+  const Lines a = swapped ? lines_of_b(p) : lines_of_a(p), b = swapped ? lines_of_a(p) : lines_of_b(p);
   const auto int32 = [](std::int64_t stride) { return static_cast<int>(stride); };
-  const auto outputs = static_cast<unsigned>(p.m * p.n), n = static_cast<unsigned>(swapped ? p.m : p.n);
+  const auto outputs = static_cast<unsigned>(p.m * p.n), n = static_cast<unsigned>(b.lines);
   const int low = shape.k_first ? shape.parts : shape.outputs, part_bit = shape.k_first ? 0 : shape.outputs;
   const int joined = std::clamp(5 - part_bit, 0, shape.parts);  // bits of a part's number within a warp
   const int sums_bits = shape.k_first ? 0 : shape.outputs;
@@ -187,12 +187,12 @@ void few_run(const KernelInfo& info, const Contraction& p) {
       .over_n = n == 1 ? 0 : static_cast<unsigned>(((std::uint64_t{1} << 32) + n - 1) / n),
       .k = int32(p.k),
       .parts = 1 << shape.parts,
-      .a = static_cast<const Element*>(swapped ? b.data : a.data),
-      .b = static_cast<const Element*>(swapped ? a.data : b.data),
-      .a_row = int32(swapped ? b.column_stride : a.row_stride),
-      .b_column = int32(swapped ? a.row_stride : b.column_stride),
-      .a_column = int32(swapped ? b.row_stride : a.column_stride),
-      .b_row = int32(swapped ? a.column_stride : b.row_stride),
+      .a = static_cast<const Element*>(a.operand->data),
+      .b = static_cast<const Element*>(b.operand->data),
+      .a_row = int32(a.line_stride),
+      .b_column = int32(b.line_stride),
+      .a_column = int32(a.k_stride),
+      .b_row = int32(b.k_stride),
       .semiring = *static_cast<const S*>(p.semiring_object),
       .first_lane = 1u << part_bit,
       .end_lane = 1u << (part_bit + joined),

@@ -49,10 +49,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   const Step step(w, parameters, table, thread, Shape::threads);
 
   Accumulator x[Shape::outputs_m][Shape::outputs_n];
-#pragma unroll
-  for (int i = 0; i < Shape::outputs_m; ++i)
-#pragma unroll
-    for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = W::identity();
+  for_each_value(x, [](Accumulator& value, int, int) { value = W::identity(); });
   if constexpr (can_accumulate<S> && !Out::joins_late)
     if (g.accumulate)
       [&]() __attribute__((always_inline)) {
@@ -68,11 +65,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
             Exchange::copy(x, exchange, tile::Place<Shape>(own), own, along_n, [&](int m, int n) {
               return c + std::min(m, last_m) * g.c_strides.row + std::min(n, last_n) * g.c_strides.column;
             });
-#pragma unroll
-            for (int i = 0; i < Shape::outputs_m; ++i)
-#pragma unroll
-              for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = rigel::lift(s, x[i][j]);
-            return;
+            return for_each_value(x, [&](Accumulator& value, int, int) { value = rigel::lift(s, value); });
           }
         Exchange::fill(x, exchange, place, thread, along_n, [&](int m, int n) {
           const auto value = [&](int column) {

@@ -151,28 +151,38 @@ inline tile::Raster raster_of(const Product& p, Narrow shape) {
 template <class S>
 inline constexpr int slab_values = NarrowSlab<operand_t<S>>::values;
 
+/// Its facts and its predicted time, whatever becomes of outputs.
+template <class S>
+KernelInfo narrow_info() {
+  KernelInfo info = tile_info<S, SmallTile<S>>();
+  detail::set_variant(info, "narrow");
+  info.tile = {1 << Narrow::threads / 2, 1 << Narrow::threads / 2, 128};  // for 4-byte operands, if C is as large
+  info.stages = 2;
+  info.threads = 1 << Narrow::threads;  // if C is as large
+  info.shared_memory = 2 * NarrowSlab<operand_t<S>>::bytes;
+  set_direct_steps<S>(info);
+  return info;
+}
+template <class S>
+double narrow_cost(const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
+  const Narrow shape = narrow_for(p, slab_values<S>);
+  plan.keep(shape);
+  const tile::Raster raster = raster_of(p, shape);
+  return costs::narrow_seconds(p, semiring_facts<S>,
+                               {static_cast<double>(p.batch) * raster.rows * raster.columns, 1 << shape.outputs(),
+                                (1 << shape.m) + (1 << shape.n), 1 << shape.depth});
+}
+
 template <class S, class Finish>
 Kernel<Contraction> narrow_kernel() {
-  Kernel<Contraction> k = kernel<S, Finish, SmallTile<S>>();
-  detail::set_variant(k.info, "narrow");
-  k.info.tile = {1 << Narrow::threads / 2, 1 << Narrow::threads / 2, 128};  // for 4-byte operands, if C is as large
-  k.info.stages = 2;
-  k.info.threads = 1 << Narrow::threads;  // if C is as large
-  k.info.shared_memory = 2 * NarrowSlab<operand_t<S>>::bytes;
-  set_direct_steps<S>(k.info);
+  Kernel<Contraction> k;
+  k.info = narrow_info<S>();
   k.supports = [](const Kernel<Contraction>&, const Contraction& p) {
     if (const Status status = elements_are_aligned<S>(p); !status) return status;
     const Status status = narrow_fits(p, slab_values<S>);
     return status ? detail::finish_supports<Finish>(p) : status;
   };
-  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
-    const Narrow shape = narrow_for(p, slab_values<S>);
-    plan.keep(shape);
-    const tile::Raster raster = raster_of(p, shape);
-    return costs::narrow_seconds(p, semiring_facts<S>,
-                                 {static_cast<double>(p.batch) * raster.rows * raster.columns, 1 << shape.outputs(),
-                                  (1 << shape.m) + (1 << shape.n), 1 << shape.depth});
-  };
+  k.cost = narrow_cost<S>;
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace&) {
     const auto shape = plan.get<Narrow>();
     launch_tiles(kernel.info, p, reinterpret_cast<const void*>(&contract_narrow<S, Finish>), raster_of(p, shape),

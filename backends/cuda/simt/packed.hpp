@@ -8,6 +8,15 @@
 
 namespace rigel::backends::simt {
 
+/// use(value, i, j) for all values of an array in registers.
+template <class T, int M, int N, class Use>
+__device__ __forceinline__ void for_each_value(T (&values)[M][N], const Use& use) {
+#pragma unroll
+  for (int i = 0; i < M; ++i)
+#pragma unroll
+    for (int j = 0; j < N; ++j) use(values[i][j], i, j);
+}
+
 /// Two 16-bit numbers in a register, as a Clang vector: for these the compiler has the paired instructions.
 template <class T>
 struct pair {};

@@ -142,8 +142,7 @@ class PowersByTable {
         d[i] = math::subtract(a[first + i], b[first + i]);
         // The entry's offset in bytes, computed by a shift and a mask alone.
         const auto place = __float_as_uint(d[i]) >> 19 & 511 << 3;
-        const void* const at = reinterpret_cast<const char*>(table_.entry) + place;
-        const Entry c = *static_cast<const Entry*>(__builtin_assume_aligned(at, sizeof(Entry)));
+        const Entry c = entry_at(table_.entry, place);
         scale[i] = c.x;
         m[i] = math::abs(d[i]) * c.y;
         power[i] = g_.coefficient[terms - 1];
@@ -259,23 +258,17 @@ class PowersByTable<S> {
     // Offsets of entries in bytes, each computed by a shift and a mask alone.
     const unsigned by_exponent = high >> 17 & 2047 << 3, by_mantissa = high >> 13 & 31 << 2;
     const double m = __hiloint2double((high & 0xfffff) | 0x3ff00000, __double2loint(d));
-    const double r = math::fma(m, __hiloint2double(at(table_.inverse, by_mantissa), 0), -1.);
+    const double r = math::fma(m, __hiloint2double(entry_at(table_.inverse, by_mantissa), 0), -1.);
     double power = g_.coefficient[terms - 1];
 #pragma unroll
     for (int i = terms - 2; i >= 0; --i) power = math::fma(power, r, g_.coefficient[i]);
     power = math::fma(power, r, 1.);
-    power *=
-        at(table_.of_exponent, by_exponent) * __hiloint2double(at(table_.high, by_mantissa), at(table_.low, by_mantissa));
+    power *= entry_at(table_.of_exponent, by_exponent) *
+             __hiloint2double(entry_at(table_.high, by_mantissa), entry_at(table_.low, by_mantissa));
     return math::fma(power, math::abs(d), x);
   }
 
  private:
-  template <class T>
-  __device__ __forceinline__ static T at(const T* entries, unsigned place) {
-    const void* const entry = reinterpret_cast<const char*>(entries) + place;
-    return *static_cast<const T*>(__builtin_assume_aligned(entry, sizeof(T)));
-  }
-
   // 2^(q·e) for the exponent field i. Subnormal numbers count as less than the least normal one.
   __device__ static double of_exponent(int i, double q) {
     if (i == 2047) return std::numeric_limits<double>::infinity();

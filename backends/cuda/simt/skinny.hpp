@@ -228,8 +228,8 @@ void run_skinny(const KernelInfo& info, const Contraction& problem, const Skinny
   const SkinnyWay way = skinny_way<Shape>(p);
   const int rows = Shape::groups * count;
   SkinnyTiles tiles;
-  tiles.in_column = static_cast<unsigned>((p.m + rows - 1) / rows);
-  tiles.in_matrix = tiles.in_column * static_cast<unsigned>((p.n + Shape::columns - 1) / Shape::columns);
+  tiles.in_column = static_cast<unsigned>((p.a.lines + rows - 1) / rows);
+  tiles.in_matrix = tiles.in_column * static_cast<unsigned>((p.b.lines + Shape::columns - 1) / Shape::columns);
   tiles.all = p.batch * tiles.in_matrix;
   tiles.count = count;
   tiles.swapped = p.swapped;
@@ -238,7 +238,8 @@ void run_skinny(const KernelInfo& info, const Contraction& problem, const Skinny
   const auto last = [](std::int64_t extent, std::int64_t stride) {
     return (extent - 1) * std::max<std::int64_t>(stride, 0);
   };
-  tiles.end_of_b = arguments.b.data + last(p.batch, p.b->batch_stride) + last(p.k, p.b_k) + last(p.n, p.b_column) + 1;
+  tiles.end_of_b = arguments.b.data + last(p.batch, p.b.operand->batch_stride) + last(p.b.k, p.b.k_stride) +
+                   last(p.b.lines, p.b.line_stride) + 1;
   const auto function = way.k_major ? reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, true>)
                                     : reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, false>);
   static cuda::LaunchFacts facts[2];

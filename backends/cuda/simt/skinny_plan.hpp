@@ -145,37 +145,30 @@ constexpr auto high_skinny_shape() {
     return NoSkinnyShape{};
 }
 
-/// A problem as the kernel sees it: `m` rows of A against `n` columns of B, strides in elements. Swapped: the rows are C's columns.
+/// A problem as the kernel sees it: rows of A against columns of B. Swapped: the rows are C's columns.
 struct SkinnyProblem {
   bool swapped;
-  std::int64_t batch, m, n, k;
-  const Operand *a, *b;
-  std::int64_t a_row, a_k, b_k, b_column;
+  std::int64_t batch;
+  Lines a, b;
 
   explicit SkinnyProblem(const Product& p)
       : swapped(p.n < p.m),
         batch(p.batch),
-        m(swapped ? p.n : p.m),
-        n(swapped ? p.m : p.n),
-        k(p.k),
-        a(swapped ? &p.b : &p.a),
-        b(swapped ? &p.a : &p.b),
-        a_row(swapped ? p.b.column_stride : p.a.row_stride),
-        a_k(swapped ? p.b.row_stride : p.a.column_stride),
-        b_k(swapped ? p.a.column_stride : p.b.row_stride),
-        b_column(swapped ? p.a.row_stride : p.b.column_stride) {}
+        a(swapped ? lines_of_b(p) : lines_of_a(p)),
+        b(swapped ? lines_of_a(p) : lines_of_b(p)) {}
 };
 
 /// Whether so many elements of an operand, an extent or a stride, take a multiple of `bytes`.
 inline bool is_whole(const Operand& o, int bytes, std::int64_t elements) {
   return elements * static_cast<std::int64_t>(o.size) % bytes == 0;
 }
-/// Whether an operand consists of lines of whole vectors of `bytes`: of `length` neighbours, `lines` of them, `line_stride` apart.
-inline bool in_whole_vectors(const Operand& o, int bytes, std::int64_t length, std::int64_t stride, std::int64_t lines,
-                             std::int64_t line_stride) {
-  return stride == 1 && is_whole(o, bytes, length) && (lines <= 1 || is_whole(o, bytes, line_stride)) &&
-         is_whole(o, bytes, o.batch_stride) &&
-         reinterpret_cast<std::uintptr_t>(o.data) % static_cast<std::uintptr_t>(bytes) == 0;
+/// Whether an operand consists of whole vectors of `bytes`, along K or across.
+inline bool in_whole_vectors(const Lines& o, int bytes, bool along_k) {
+  const auto whole = [&](std::int64_t elements) { return is_whole(*o.operand, bytes, elements); };
+  return (along_k ? o.k_stride == 1 && whole(o.k) && (o.lines <= 1 || whole(o.line_stride))
+                  : o.line_stride == 1 && whole(o.lines) && (o.k <= 1 || whole(o.k_stride))) &&
+         whole(o.operand->batch_stride) &&
+         reinterpret_cast<std::uintptr_t>(o.operand->data) % static_cast<std::uintptr_t>(bytes) == 0;
 }
 
 /// How a block brings A and B: B along K or along N, in vectors of 16 bytes that may have to be shifted; A in vectors or element by
@@ -185,11 +178,10 @@ struct SkinnyWay {
 };
 template <class Shape>
 SkinnyWay skinny_way(const SkinnyProblem& p) {
-  const bool along_k = in_whole_vectors(*p.b, Shape::copied, p.k, p.b_k, p.n, p.b_column),
-             along_n = in_whole_vectors(*p.b, Shape::copied, p.n, p.b_column, p.k, p.b_k);
-  return {.k_major = along_k || (!along_n && p.b_k == 1 && (p.b_column != 1 || p.k >= p.n)),
+  const bool along_k = in_whole_vectors(p.b, Shape::copied, true), along_n = in_whole_vectors(p.b, Shape::copied, false);
+  return {.k_major = along_k || (!along_n && p.b.k_stride == 1 && (p.b.line_stride != 1 || p.b.k >= p.b.lines)),
           .shifts = !along_k && !along_n,
-          .gathers = !in_whole_vectors(*p.a, Shape::copied, p.k, p.a_k, p.m, p.a_row)};
+          .gathers = !in_whole_vectors(p.a, Shape::copied, true)};
 }
 
 /// use.operator()<Shape, index>() with each tile that may be the fastest for so many rows. Wide and low ones of floats also take many rows
@@ -200,18 +192,18 @@ void for_each_skinny_shape(const SkinnyProblem& p, const Use& use) {
   using Low = decltype(low_skinny_shape<S>());
   using High = decltype(high_skinny_shape<S>());
   if constexpr (Wide::m > 0)
-    if (is_light_float<S> ? p.m > 4 : p.m <= Wide::m) use.template operator()<Wide, 0>();
+    if (is_light_float<S> ? p.a.lines > 4 : p.a.lines <= Wide::m) use.template operator()<Wide, 0>();
   if constexpr (High::m > 0)
-    if (p.m > Low::m) use.template operator()<High, 2>();
-  if (High::m < 0 || p.m <= Low::m || is_light_float<S>) use.template operator()<Low, 1>();
+    if (p.a.lines > Low::m) use.template operator()<High, 2>();
+  if (High::m < 0 || p.a.lines <= Low::m || is_light_float<S>) use.template operator()<Low, 1>();
 }
 
 /// Whether a tile can have the problem, whose operands come that way.
 template <class S, class Shape>
 Status skinny_fits(const SkinnyProblem& p, const SkinnyWay& way, const Contraction& problem) {
   const int bytes = Shape::template shared<typename S::accumulator>(Shape::rows, way.k_major);
-  if (p.m > std::max(2 * Shape::m, 64)) return {Decline::extents, "C has more than a few rows"};
-  if (way.shifts && p.batch > 1 && !is_whole(*p.b, Shape::copied, p.b->batch_stride))
+  if (p.a.lines > std::max(2 * Shape::m, 64)) return {Decline::extents, "C has more than a few rows"};
+  if (way.shifts && p.batch > 1 && !is_whole(*p.b.operand, Shape::copied, p.b.operand->batch_stride))
     return {Decline::layout,
             "matrices of the larger operand do not begin multiples of " + std::to_string(Shape::copied) + " bytes apart"};
   if (bytes > problem.execution.shared_memory)
@@ -221,9 +213,9 @@ Status skinny_fits(const SkinnyProblem& p, const SkinnyWay& way, const Contracti
 template <class S, class Finish>
 Status skinny_supports(const Contraction& problem) {
   const SkinnyProblem p(problem);
-  if (p.b_k != 1 && p.b_column != 1)
+  if (p.b.k_stride != 1 && p.b.line_stride != 1)
     return {Decline::layout, "the larger operand has no neighbours in memory, neither along K nor along C"};
-  if (p.n > max_grid) return {Decline::extents, "C has more than 2^31 - 1 columns"};  // hence fewer blocks
+  if (p.b.lines > max_grid) return {Decline::extents, "C has more than 2^31 - 1 columns"};  // hence fewer blocks
   Status status{};
   bool fits = false;
   for_each_skinny_shape<S>(p, [&]<class Shape, int>() {
@@ -234,7 +226,7 @@ Status skinny_supports(const Contraction& problem) {
   return fits ? detail::finish_supports<Finish>(problem) : status;
 }
 
-/// A tile whose threads have `count` rows, and a problem, as predicted times see them.
+/// A tile whose threads have `count` rows, as predicted times see it.
 template <class S, class Shape>
 costs::SkinnyTile skinny_tile(int count, bool k_major) {
   return {.size = Shape::size,
@@ -252,9 +244,6 @@ costs::SkinnyTile skinny_tile(int count, bool k_major) {
           .count = count,
           .resident = Shape::template resident<typename S::accumulator>(count, k_major)};
 }
-inline costs::SkinnyCall skinny_call(const SkinnyProblem& p, const SkinnyWay& way) {
-  return {p.batch, p.m, p.n, p.k, static_cast<double>(p.b->size), way.shifts, way.gathers};
-}
 
 /// The tile, how many rows a thread has, and the time.
 struct SkinnyChoice {
@@ -268,9 +257,11 @@ SkinnyChoice skinny_choice(const Contraction& problem) {
   for_each_skinny_shape<S>(p, [&]<class Shape, int index>() {
     const SkinnyWay way = skinny_way<Shape>(p);
     if (!skinny_fits<S, Shape>(p, way, problem)) return;
+    const costs::SkinnyCall call{p.batch,    p.a.lines,  p.b.lines, p.a.k, static_cast<double>(p.b.operand->size),
+                                 way.shifts, way.gathers};
     for (const int count : Shape::counts) {
       const double seconds =
-          costs::skinny_seconds(problem, semiring_facts<S>, skinny_tile<S, Shape>(count, way.k_major), skinny_call(p, way));
+          costs::skinny_seconds(problem, semiring_facts<S>, skinny_tile<S, Shape>(count, way.k_major), call);
       if (seconds < best.seconds) best = {index, count, seconds};
     }
   });

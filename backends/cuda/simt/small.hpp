@@ -303,10 +303,7 @@ __global__ void __launch_bounds__(SmallTypes<S>::threads, SmallTypes<S>::blocks)
 
   const SmallOutputs block{shape, {left_l, left_m, left_n}, l0, m0, n0};
   Accumulator x[outputs][outputs];
-#pragma unroll
-  for (int i = 0; i < outputs; ++i)
-#pragma unroll
-    for (int j = 0; j < outputs; ++j) x[i][j] = S::identity();
+  for_each_value(x, [](Accumulator& value, int, int) { value = S::identity(); });
   if constexpr (can_accumulate<S>)
     if (g.accumulate) {
       block.for_each([&](const Sweep::Move& move, std::int64_t at_l, std::int64_t at_m, std::int64_t at_n) __attribute__((
@@ -425,19 +422,25 @@ void small_run(const Kernel<Contraction>& kernel, const Contraction& p, const Pl
   });
 }
 
+/// Its facts, whatever becomes of outputs.
+template <class S>
+KernelInfo small_info() {
+  constexpr int most = 16 * SmallTypes<S>::outputs;
+  KernelInfo info = tile_info<S, SmallTile<S>>();
+  detail::set_variant(info, "small");
+  info.tile = {most, most, 64};  // the largest part if C is square, and K at once in 4 bytes
+  info.stages = 1;
+  info.threads = 256;  // for the largest part
+  info.shared_memory = static_cast<int>(small_most_bytes);
+  if constexpr (tiles_differ<S>) set_own_bits(info);
+  if constexpr (sums_exponentials<S>) info.accuracy = {10, 6};  // in double as the semiring defines it
+  return info;
+}
+
 template <class S, class Finish>
 Kernel<Contraction> small_kernel() {
-  using Types = SmallTypes<S>;
-  constexpr int most = 16 * Types::outputs;
   Kernel<Contraction> k;
-  k.info = tile_info<S, SmallTile<S>>();
-  detail::set_variant(k.info, "small");
-  k.info.tile = {most, most, 64};  // the largest part if C is square, and K at once in 4 bytes
-  k.info.stages = 1;
-  k.info.threads = 256;  // for the largest part
-  k.info.shared_memory = static_cast<int>(small_most_bytes);
-  if constexpr (tiles_differ<S>) set_own_bits(k.info);
-  if constexpr (sums_exponentials<S>) k.info.accuracy = {10, 6};  // in double as the semiring defines it
+  k.info = small_info<S>();
   k.supports = detail::supports_by<small_supports<S, Finish>>;
   k.cost = small_cost<S, Finish>;
   k.run = small_run<S, Finish>;

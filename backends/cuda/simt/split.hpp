@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // For few outputs and long K, or about as many tiles as the card holds: K is cut into slices, which the kernels of
-// contract.hpp compute as a batch. A second launch joins the slices' accumulators in ascending order. Each slice is one
-// chain, so the result is the same in every run; but sums that round do not have the reference's bits. So these kernels are
-// registered separately.
+// contract.hpp compute as a batch, or `small` if tiles would be mostly empty. A second launch joins the slices' accumulators in
+// a fixed order. So the result is the same in every run; but sums that round do not have the reference's bits. So these kernels
+// are registered separately.
 #pragma once
 
 #include <rigel/backends/cuda/simt/narrow.hpp>
@@ -63,103 +63,33 @@ Slices slices_of(const Contraction& p) {
   return best;
 }
 
-/// The last rows or columns of C, if only few reach into a last row or column of tiles. narrow_split_k computes them faster
-/// than tiles that are mostly empty.
-struct Rest {
-  std::int64_t lines = 0;
-  bool are_rows = false;
-};
-
-inline Contraction lines_of(const Contraction& p, bool rows, detail::Range lines) {
-  return detail::part_of(p, {0, p.batch}, rows ? lines : detail::Range{0, p.m}, rows ? detail::Range{0, p.n} : lines);
-}
-
-/// visit(the problem without its rest). Usually there is no rest; the problem and its labels are then not copied.
-template <class Visit>
-auto with_tiles(const Contraction& p, Rest rest, const Visit& visit) {
-  return rest.lines == 0 ? visit(p) : visit(lines_of(p, rest.are_rows, {0, (rest.are_rows ? p.m : p.n) - rest.lines}));
-}
-inline Contraction alone(const Contraction& p, Rest rest) {
-  return lines_of(p, rest.are_rows, {(rest.are_rows ? p.m : p.n) - rest.lines, rest.lines});
-}
-
-/// The predicted time of the tiles and of the rest, back to back.
-template <class S>
-double seconds_with(const Contraction& p, Rest rest, bool free) {
-  const double seconds =
-      with_tiles(p, rest, [&](const Contraction& tiles) { return slices_seconds<S>(tiles, slices_of<S>(tiles), free); });
-  if constexpr (narrows<S>)
-    if (rest.lines > 0)
-      return seconds + costs::split_k_choice(alone(p, rest), semiring_facts<S>, split_k_threads<S>()).second -
-             costs::hidden_seconds(p);
-  return seconds;
-}
-
-/// The rest of least predicted time, for any layout of the operands, since the workspace depends on it. There is one only if
-/// ⊕ is exact, so that bits do not change.
-template <class S>
-Rest rest_of(const Contraction& p) {
-  using Shape = SmallTile<S>;
-  constexpr std::int64_t most = 4;
-  Rest best;
-  if constexpr (is_exact<S> && narrows<S>) {
-    double least = -1;  // computed if there is a choice
-    for (const bool rows : {false, true}) {
-      const std::int64_t lines = rows ? p.m : p.n;
-      const Rest rest{lines % (rows ? Shape::m : outputs_of<S> * Shape::n), rows};
-      if (rest.lines == 0 || rest.lines > most || rest.lines == lines || p.k > max_grid) continue;
-      if (least < 0) least = seconds_with<S>(p, best, true);
-      if (const double seconds = seconds_with<S>(p, rest, true); seconds < least) least = seconds, best = rest;
-    }
-  }
-  return best;
-}
-
 template <class S>
 Status split_supports(const Contraction& p) {
   const Status status = slices_fit(p);
   return status ? supports<S, detail::ProgramFinish, SmallTile<S>>(p) : status;
 }
 
-/// What split_cost() finds out about a problem.
-struct SplitPlan {
-  Rest rest;
-  Slices slices;  // of the tiles
-};
-
 template <class S>
 double split_cost(const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
-  const Rest rest = rest_of<S>(p);
-  plan.keep(SplitPlan{rest, with_tiles(p, rest, slices_of<S>)});
-  return seconds_with<S>(p, rest, false);
+  const Slices slices = slices_of<S>(p);
+  plan.keep(slices);
+  return slices_seconds<S>(p, slices, false);
 }
 
 template <class S>
 WorkspaceSize split_workspace(const Kernel<Contraction>&, const Contraction& p, const Plan& plan) {
-  const auto found = plan.get<SplitPlan>();
-  return with_tiles(p, found.rest, [&](const Contraction& tiles) {
-    return workspace_of_slices<typename S::accumulator>(tiles, found.slices.count());
-  });
-}
-
-template <class S>
-void run_slices(const KernelInfo& info, const Contraction& p, const Slices& slices, void* workspace) {
-  auto* const first = static_cast<typename S::accumulator*>(workspace);
-  for_each_slice(p, slices, first,
-                 [&](const Contraction& batch) { run<S, detail::ProgramFinish, SmallTile<S>>(info, batch, nullptr); });
-  launch_join(info, p, join_parts<S>, 256, 256, detail::arguments_of<S, detail::ProgramFinish>(p), first, slices.count());
+  return workspace_of_slices<typename S::accumulator>(p, plan.get<Slices>().count());
 }
 
 template <class S>
 void split_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace& workspace) {
-  const auto found = plan.get<SplitPlan>();
-  if constexpr (is_exact<S> && narrows<S>)
-    if (found.rest.lines > 0) {
-      const Contraction rest = alone(p, found.rest);
-      split_k_run<S, detail::ProgramFinish>(kernel.info, rest, split_k_plan<S, detail::ProgramFinish>(rest).first);
-    }
-  with_tiles(p, found.rest,
-             [&](const Contraction& tiles) { run_slices<S>(kernel.info, tiles, found.slices, workspace.data); });
+  const auto slices = plan.get<Slices>();
+  auto* const first = static_cast<typename S::accumulator*>(workspace.data);
+  for_each_slice(p, slices, first, [&](const Contraction& batch) {
+    run<S, detail::ProgramFinish, SmallTile<S>>(kernel.info, batch, nullptr);
+  });
+  launch_join(kernel.info, p, join_parts<S>, 256, 256, detail::arguments_of<S, detail::ProgramFinish>(p), first,
+              slices.count());
 }
 
 template <class S>
@@ -172,6 +102,108 @@ Kernel<Contraction> split_kernel() {
   k.cost = split_cost<S>;
   k.workspace = split_workspace<S>;
   k.run = split_run<S>;
+  return k;
+}
+
+// ---- small_split_k ---------------------------------------------------------------------------------------------------------
+//
+// The same for any type and layout, by batches of small matrices. The join takes the last k, which make no slice, itself.
+
+/// Whether a semiring has this kernel: C may hold an accumulator as it is.
+template <class S>
+inline constexpr bool splits_into_small =
+    has_small<S> && in_zoo<S> && Number<typename S::accumulator> && std::is_same_v<result_t<S>, typename S::accumulator>;
+
+/// A block joins `outputs` neighbours; `groups` threads of each take neighbouring slices, and every groups-th of the last k.
+struct Join {
+  static constexpr int outputs = 16, groups = 64, threads = outputs * groups;
+};
+
+/// epilogue( C ⊕ slice 0 ⊕ … ⊕ the products from k = `whole` on ). Slices are row-major M × N matrices.
+template <class S>
+__global__ void __launch_bounds__(Join::threads, 1)
+    join_slices(const __grid_constant__ detail::Arguments<S, detail::ProgramFinish> g,
+                const typename S::accumulator* __restrict__ slices, int count, std::int64_t whole) {
+  using Accumulator = typename S::accumulator;
+  using Operand = operand_t<S>;
+  __shared__ Accumulator sums[Join::groups][Join::outputs];
+  const int output = static_cast<int>(threadIdx.x) % Join::outputs, group = static_cast<int>(threadIdx.x) / Join::outputs;
+  const std::int64_t size = g.m * g.n, at = std::int64_t{blockIdx.x} * Join::outputs + output, m = at / g.n, n = at % g.n;
+  const int each = (count + Join::groups - 1) / Join::groups, first = group * each, last = std::min(first + each, count);
+  const S s = g.semiring(0);
+  Accumulator x = S::identity();
+  if (at < size) {
+    if (first < last) x = slices[first * size + at];
+#pragma unroll 4
+    for (int slice = first + 1; slice < last; ++slice) x = s.add(x, slices[slice * size + at]);
+    if (whole + group < g.k) {
+      const auto product = [&](Accumulator before, std::int64_t k) {
+        return step(s, before, static_cast<Operand>(g.a.at(0, m, k)), static_cast<Operand>(g.b.at(0, k, n)), k);
+      };
+      Accumulator rest = S::identity();
+#pragma unroll 1
+      for (std::int64_t k = whole + group; k < g.k; k += Join::groups) rest = product(rest, k);
+      x = first < last ? s.add(x, rest) : rest;
+    }
+  }
+  sums[group][output] = x;
+  __syncthreads();
+  if (group > 0 || at >= size) return;
+  const int joined = std::max(std::min((count + each - 1) / std::max(each, 1), Join::groups),
+                              static_cast<int>(std::min<std::int64_t>(g.k - whole, Join::groups)));
+#pragma unroll 4
+  for (int other = 1; other < joined; ++other) x = s.add(x, sums[other][output]);
+  g.store(s, added_to_c(g, s, x, 0, m, n), 0, m, n);
+}
+
+/// Slices of whole multiples of 64 k, about a thousand of them at most: the cut, and with it the bits, depend on K alone.
+inline Slices small_slices_of(std::int64_t k) { return slices_of_slabs(k, 64, 1024); }
+
+template <class S>
+Status small_split_k_supports(const Contraction& p) {
+  if (const Status status = slices_fit(p, 1 << 14); !status) return status;
+  const Slices slices = small_slices_of(p.k);
+  if (slices.whole < 2) return {Decline::extents, "K is too short for several slices"};
+  if (const Status status = detail::counts_exactly<S>(p); !status) return status;
+  const Status status = small_supports<S, detail::ProgramFinish>(
+      as_batch<typename S::accumulator>(p, 0, slices.length, slices.whole, p.c.data));
+  return status ? detail::finish_supports<detail::ProgramFinish>(p) : status;
+}
+
+template <class S>
+double small_split_k_cost(const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
+  const Slices slices = small_slices_of(p.k);
+  const Contraction batch = as_batch<typename S::accumulator>(p, 0, slices.length, slices.whole, p.c.data);
+  return small_cost<S, detail::ProgramFinish>(kernel, batch, plan) +
+         costs::small_join_seconds(p, static_cast<double>((p.m * p.n + Join::outputs - 1) / Join::outputs),
+                                   static_cast<double>(p.m * p.n * slices.whole) * sizeof(typename S::accumulator),
+                                   slices.rest > 0);
+}
+
+template <class S>
+void small_split_k_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan,
+                       const Workspace& workspace) {
+  if (p.m == 0 || p.n == 0) return;
+  const Slices slices = small_slices_of(p.k);
+  auto* const memory = static_cast<typename S::accumulator*>(workspace.data);
+  small_run<S, detail::ProgramFinish>(kernel, as_batch<typename S::accumulator>(p, 0, slices.length, slices.whole, memory),
+                                      plan, {});
+  launch_join(kernel.info, p, join_slices<S>, Join::outputs, Join::threads,
+              detail::arguments_of<S, detail::ProgramFinish>(p), memory, static_cast<int>(slices.whole),
+              slices.length * slices.whole);
+}
+
+template <class S>
+Kernel<Contraction> small_split_k_kernel() {
+  Kernel<Contraction> k = small_kernel<S, detail::ProgramFinish>();
+  set_slices<S>(k.info, "small_split_k");
+  k.info.accumulates = k.info.accumulates && detail::exact_counts<S> == 0;
+  k.supports = detail::supports_by<small_split_k_supports<S>>;
+  k.cost = small_split_k_cost<S>;
+  k.workspace = [](const Kernel<Contraction>&, const Contraction& p, const Plan&) {
+    return workspace_of_slices<typename S::accumulator>(p, small_slices_of(p.k).whole);
+  };
+  k.run = small_split_k_run<S>;
   return k;
 }
 

@@ -63,14 +63,11 @@ __device__ __forceinline__ bool rounded_roots(float (&x)[M][N]) {
   constexpr std::uint32_t least = 0x0d000000,
                           normal = 0x7f800000 - least;  // bits of 2^-101; how many there are from there up to infinity
   bool are_normal = true;
-#pragma unroll
-  for (int i = 0; i < M; ++i)
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      are_normal &= __builtin_bit_cast(std::uint32_t, x[i][j]) - least < normal;
-      const float r = __nvvm_rsqrt_approx_ftz_f(x[i][j]), y = x[i][j] * r;
-      x[i][j] = math::fma(math::fma(-y, y, x[i][j]), 0.5f * r, y);
-    }
+  for_each_value(x, [&](float& value, int, int) {
+    are_normal &= __builtin_bit_cast(std::uint32_t, value) - least < normal;
+    const float r = __nvvm_rsqrt_approx_ftz_f(value), y = value * r;
+    value = math::fma(math::fma(-y, y, value), 0.5f * r, y);
+  });
   return are_normal;
 }
 

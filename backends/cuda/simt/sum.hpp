@@ -146,7 +146,7 @@ class TileSum {
       special = copies.synchronize(0, g.k);
     else
       __syncthreads();
-    if constexpr (tests) begin(x);
+    if constexpr (tests) for_each_value(x, [](Accumulator& value, int, int) { value = Step::begin(value); });
     if constexpr (unrolled) reads.read(0, 0, fragment_a[0], fragment_b[0]);
     int current = 0, free = ahead;
     constexpr bool counts = counts_down<S, Shape, WayA, WayB>;
@@ -189,7 +189,7 @@ class TileSum {
       free = current;
       current = next(current);
     }
-    if constexpr (tests) end(x);
+    if constexpr (tests) for_each_value(x, [](Accumulator& value, int, int) { value = Step::end(value); });
   }
 
  private:
@@ -324,19 +324,6 @@ class TileSum {
         step_all(step, x, fragment_a[0], fragment_b[0], k0 + k);
       }
     }
-  }
-
-  __device__ __forceinline__ static void begin(Registers& x) {
-#pragma unroll
-    for (auto& row : x)
-#pragma unroll
-      for (auto& value : row) value = Step::begin(value);
-  }
-  __device__ __forceinline__ static void end(Registers& x) {
-#pragma unroll
-    for (auto& row : x)
-#pragma unroll
-      for (auto& value : row) value = Step::end(value);
   }
 };
 

@@ -207,37 +207,22 @@ Status text_narrow_fits(const Contraction& p) {
   return narrow_fits(p, slab_values<S>);
 }
 
-// As narrow_kernel() says, which would instantiate the kernel itself.
+// Without the CUDA kernel that narrow_kernel() instantiates.
 template <class S>
 Kernel<Contraction> text_narrow_kernel() {
   Kernel<Contraction> k;
-  k.info = tile_info<S, SmallTile<S>>("narrow");
-  k.info.tile = {1 << Narrow::threads / 2, 1 << Narrow::threads / 2, 128};
-  k.info.stages = 2;
-  k.info.threads = 1 << Narrow::threads;
-  k.info.shared_memory = 2 * NarrowSlab<operand_t<S>>::bytes;
+  k.info = narrow_info<S>();
   k.supports = text_supports<text_narrow_fits<S>>;
-  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
-    const Narrow shape = narrow_for(p, slab_values<S>);
-    plan.keep(shape);
-    const tile::Raster raster = raster_of(p, shape);
-    return costs::narrow_seconds(p, semiring_facts<S>,
-                                 {static_cast<double>(p.batch) * raster.rows * raster.columns, 1 << shape.outputs(),
-                                  (1 << shape.m) + (1 << shape.n), 1 << shape.depth});
-  };
+  k.cost = narrow_cost<S>;
   k.run = text_narrow_run<S>;
   return k;
 }
 
-// As small_kernel() says.
+// The same of small_kernel().
 template <class S>
 Kernel<Contraction> text_small_kernel() {
   Kernel<Contraction> k;
-  k.info = tile_info<S, SmallTile<S>>("small");
-  k.info.tile = {16 * SmallTypes<S>::outputs, 16 * SmallTypes<S>::outputs, 64};
-  k.info.stages = 1;
-  k.info.threads = 256;
-  k.info.shared_memory = static_cast<int>(small_most_bytes);
+  k.info = small_info<S>();
   k.supports = text_supports<small_supports<S, detail::ProgramFinish>>;
   k.cost = small_cost<S, detail::ProgramFinish>;
   k.run = text_small_run<S>;
@@ -264,7 +249,7 @@ std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts,
   };
   detail::for_each(Tiles<S>{}, [&]<class Shape>() {
     Kernel<Contraction> k;
-    k.info = tile_info<S, Shape>(Shape::role == tile::Role::wide ? "wide" : "");
+    k.info = tile_info<S, Shape>();
     k.info.shared_memory = shared_memory_of<S, Shape>();
     k.supports = text_supports<supports<S, detail::ProgramFinish, Shape>>;
     k.cost = detail::cost_by<cost<S, Shape>>;

@@ -192,11 +192,8 @@ class TileStore {
   }
 
   __device__ __forceinline__ void store_rounded(const Registers& x, Short* c, std::int64_t stride) const {
-    const auto result = [&](const Accumulator& value, Short) { return detail::convert<Short>(rigel::result(s_, value)); };
-    if (along_n_)
-      copy_out<true, Sum::chunk, Shape>(x, c, stride, place_, false, result);
-    else
-      copy_out<false, Sum::chunk, Shape>(x, c, stride, place_, false, result);
+    copy_tile(x, c, stride, false,
+              [&](const Accumulator& value, Short) { return detail::convert<Short>(rigel::result(s_, value)); });
   }
 
   __device__ __forceinline__ void store_vectors(Registers& x, Value* c, std::int64_t stride,
@@ -213,24 +210,25 @@ class TileStore {
       }
     } else {
       if constexpr (has_root_vectors)
-        if (roots) {
-#pragma unroll
-          for (int i = 0; i < Shape::outputs_m; ++i)
-#pragma unroll
-            for (int j = 0; j < Shape::outputs_n; ++j) x[i][j] = rounded_root(x[i][j]);
-        }
+        if (roots) for_each_value(x, [](Accumulator& value, int, int) { value = rounded_root(value); });
       const bool reads = joins_late && g_.accumulate;
-      const auto result = [&](const Accumulator& value, Value before) {
+      copy_tile(x, c, stride, reads, [&](const Accumulator& value, Value before) {
         if constexpr (joins_late)
           return rigel::result(s_, reads ? s_.add(rigel::lift(s_, before), value) : value);
         else
           return rigel::result(s_, value);
-      };
-      if (along_n_)
-        copy_out<true, Sum::chunk, Shape>(x, c, stride, place_, reads, result);
-      else
-        copy_out<false, Sum::chunk, Shape>(x, c, stride, place_, reads, result);
+      });
     }
+  }
+
+  // copy_out() along the lines of C.
+  template <class To, class Result>
+  __device__ __forceinline__ void copy_tile(const Registers& x, To* c, std::int64_t stride, bool reads,
+                                            const Result& result) const {
+    if (along_n_)
+      copy_out<true, Sum::chunk, Shape>(x, c, stride, place_, reads, result);
+    else
+      copy_out<false, Sum::chunk, Shape>(x, c, stride, place_, reads, result);
   }
 
   // The rows of C that the tile covers.
@@ -271,28 +269,17 @@ class TileStore {
     };
     if constexpr (!reads && (output == Output::copy || (output == Output::root && has_square_roots<S>))) {
       Value values[View::rows][View::columns];
-#pragma unroll
-      for (int r = 0; r < View::rows; ++r)
-#pragma unroll
-        for (int q = 0; q < View::columns; ++q) values[r][q] = rigel::result(s_, view(r, q));
+      for_each_value(values, [&](Value& value, int r, int q) { value = rigel::result(s_, view(r, q)); });
       bool done = true;
       if constexpr (output == Output::root) {
         if (!to.whole())  // values beyond C must not cause the slow path
-#pragma unroll
-          for (int r = 0; r < View::rows; ++r)
-#pragma unroll
-            for (int q = 0; q < View::columns; ++q)
-              if (!exists(r, q)) values[r][q] = 1;
+          for_each_value(values, [&](Value& value, int r, int q) { value = exists(r, q) ? value : 1; });
         done = rounded_roots(values);
       }
-      if (done) [[likely]] {
-#pragma unroll
-        for (int r = 0; r < View::rows; ++r)
-#pragma unroll
-          for (int q = 0; q < View::columns; ++q)
-            if (exists(r, q)) at(r, q) = values[r][q];
-        return;
-      }
+      if (done) [[likely]]
+        return for_each_value(values, [&](Value value, int r, int q) {
+          if (exists(r, q)) at(r, q) = value;
+        });
     }
     // Long code, not unrolled.
 #pragma unroll 1

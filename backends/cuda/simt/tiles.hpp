@@ -127,28 +127,24 @@ using WholePowersTile = tile::Shape<8, 16, 16, 8, 8, 2, true, tile::Role::whole_
 template <class S> using LargeTile = decltype(large_tile<S>());
 template <class S> using SmallTile = decltype(small_tile<S>());
 
-/// The small tile of light semirings of floats with twice the threads. Its operands cost more. But the two warps of the small tile
-/// leave schedulers idle if a multiprocessor gets an odd number of tiles, most of all if it gets one.
-using WideTile = tile::Shape<8, 16, 8, 4, 8, 4, true, tile::Role::wide>;
-template <class S> inline constexpr bool has_wide_tile = is_light_float<S> && !tuning<S>.singles_only;
-
 /// Whether accumulators are structs; and those of a user's functor, whose tiles have no shape of their own.
 template <class S>
 inline constexpr bool is_of_structs = std::is_class_v<typename S::accumulator> && !ShortFloat<typename S::accumulator>;
 template <class S>
 inline constexpr bool is_of_user_structs = is_of_structs<S> && !in_zoo<S> && !requires { typename S::LargeTile; };
 
-/// The tiles of a semiring, the large one first; each has kernels of its own.
+/// The tiles of a semiring, the large one first; each has kernels of its own. Sums of exponentials in double are faster in small tiles,
+/// whatever the extents.
 template <class S>
-using Tiles = std::conditional_t<has_wide_tile<S>, type_list<LargeTile<S>, SmallTile<S>, WideTile>,
-                                 type_list<LargeTile<S>, SmallTile<S>>>;
+using Tiles =
+    std::conditional_t<std::is_same_v<S, log_plus<double>>, type_list<SmallTile<S>>, type_list<LargeTile<S>, SmallTile<S>>>;
 
 /// Whether kernels whose operands come element by element unroll whole slabs: if that does not spill.
 template <class S>
 inline constexpr bool unrolls_singles =
     !tuning<S>.singles_spill && (is_packed<S> || is_light_float<S> || (widens<S> && tuning<S>.unrolls_widened));
 
-/// Whether a tile also has kernels that bring operands in vectors: the large one, and the smaller ones that compute floats.
+/// Whether a tile also has kernels that bring operands in vectors: the large one, and the small one that computes floats.
 template <class S, class Shape>
 inline constexpr bool takes_vectors =
     Shape::role == tile::Role::large ? ((in_vectors<S> || widens<S>) && !tuning<S>.singles_only) || is_packed<S>
@@ -160,9 +156,8 @@ inline constexpr bool takes_lines = Shape::role == tile::Role::large || widens<S
 
 /// How a kernel in vectors brings B if A is K-major, and an operand is unaligned or K no multiple of a slab; `single`: not at all.
 template <class S, class Shape>
-inline constexpr tile::Way shifted_way_of_b = Shape::role == tile::Role::wide    ? tile::Way::single
-                                              : Shape::role == tile::Role::small ? tuning<S>.shifted_b_of_small
-                                                                                 : tuning<S>.shifted_b;
+inline constexpr tile::Way shifted_way_of_b =
+    Shape::role == tile::Role::small ? tuning<S>.shifted_b_of_small : tuning<S>.shifted_b;
 
 /// Whether the unrolled slabs of a kernel in shifted vectors also start copies of incomplete vectors. If that spills, slabs that start
 /// them are not unrolled.

@@ -47,7 +47,7 @@ struct Tuning {
   bool singles_only = false;
   /// Whether slabs that come element by element spill if they are unrolled; and whether they do not although they are converted.
   bool singles_spill = false, unrolls_widened = false;
-  /// Whether the smaller tiles of floats, too, have a kernel for operands that both lie along M and N.
+  /// Whether the small tile of floats, too, has a kernel for operands that both lie along M and N.
   bool small_lines = false;
   /// How B comes in shifted vectors, in the large tile and in the small one. It takes kernels of its own, so only the commonest
   /// semirings of floats have it. In the large tile, minima and maxima with N-major B spill.

@@ -8,7 +8,6 @@
 
 #include <rigel/backends/cuda/arch/bytes.hpp>
 #include <rigel/backends/cuda/simt/contract.hpp>
-#include <rigel/backends/cuda/tensor/operand.hpp>
 #include <rigel/backends/cuda/tile/words.hpp>
 #include <rigel/detail/workspace.hpp>
 
@@ -36,20 +35,16 @@ class ByteSums : public PlainSteps {
   }
 };
 
-/// Σ |a − b| of halves or Σ (a − b)² of bfloat16 in pairs: four words are summed in their own type, then in float. With u
-/// the operands' unit roundoff and γn = n u / (1 − n u), the relative error of such a partial sum is at most γ4 (a
-/// difference, three additions) or γ6 (a difference counts twice, its square, three additions). The other two combinations
-/// would not keep such a bound, or not win: squares of halves underflow, and an addition of bfloat16 does not take absolute
-/// values.
-template <class Element>
+/// Σ |a − b| of halves in pairs: four words are summed in halves, then in float. The relative error of such a partial sum, of a
+/// difference and three additions, is at most 4u / (1 − 4u), u = 2^-11. Σ (a − b)² has none: squares of halves underflow, and those of
+/// bfloat16 are faster on tensor cores. Nor has Σ |a − b| of bfloat16, whose addition does not take absolute values.
 class PairSums : public PlainSteps {
  public:
   using Semiring = l1<float>;
   using Accumulator = float;
   using Operand = float;  // its bits are a pair
   static constexpr int chunk = 4;
-  static constexpr bool squares = std::is_same_v<Element, bfloat16>;
-  static constexpr double roundings = squares ? 6 * 0x1p-8 : 4 * 0x1p-11;
+  static constexpr double roundings = 4 * 0x1p-11;
   static constexpr double constant = roundings / (1 - roundings) * 0x1p24 + 2;  // in units of 2^-24, float's own too
   static constexpr double work = 1.4;
 
@@ -57,15 +52,12 @@ class PairSums : public PlainSteps {
 
   template <int count>
   __device__ __forceinline__ float operator()(float x, const float (&a)[count], const float (&b)[count]) const {
-    using Pair = pair_t<Element>;
+    using Pair = pair_t<half>;
     Pair sum;
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       const Pair d = __builtin_bit_cast(Pair, a[i]) - __builtin_bit_cast(Pair, b[i]);
-      if constexpr (squares)
-        sum = i == 0 ? d * d : __builtin_elementwise_fma(d, d, sum);
-      else
-        sum = i == 0 ? __builtin_elementwise_abs(d) : sum + __builtin_elementwise_abs(d);
+      sum = i == 0 ? __builtin_elementwise_abs(d) : sum + __builtin_elementwise_abs(d);
     }
     return math::add(x, math::add(static_cast<float>(sum[0]), static_cast<float>(sum[1])));
   }
@@ -73,25 +65,16 @@ class PairSums : public PlainSteps {
 
 /// The steps that sum a semiring by words; `void` if it has none.
 template <class S>
-struct by_words {
-  using Steps = void;
-};
-template <class Byte>
-  requires(sizeof(Byte) == 1)
-struct by_words<l1<Byte>> {
-  using Steps = ByteSums<false>;
-};
-template <class Byte>
-  requires(sizeof(Byte) == 1)
-struct by_words<l2_squared<Byte>> {
-  using Steps = ByteSums<true>;
-};
-template <> struct by_words<l1<half>> {
-  using Steps = PairSums<half>;
-};
-template <> struct by_words<l2_squared<bfloat16>> {
-  using Steps = PairSums<bfloat16>;
-};
+constexpr auto word_steps() {
+  constexpr bool of_bytes = sizeof(typename S::element) == 1;
+  if constexpr (of_bytes && std::is_same_v<S, l1<typename S::element>>)
+    return std::type_identity<ByteSums<false>>{};
+  else if constexpr (of_bytes && std::is_same_v<S, l2_squared<typename S::element>>)
+    return std::type_identity<ByteSums<true>>{};
+  else
+    return std::type_identity<std::conditional_t<std::is_same_v<S, l1<half>>, PairSums, void>>{};
+}
+template <class S> using WordSteps = typename decltype(word_steps<S>())::type;
 
 /// The small tile of ByteSums, and the one of PairSums, in outputs and words.
 using SmallWordsTile = tile::Shape<8, 8, 8, 8, 8, 6, true, tile::Role::words>;
@@ -138,7 +121,7 @@ __global__ void __launch_bounds__(256)
 }
 
 /// The semiring on words that the tiles are told to compute.
-template <class S> using WordSemiring = typename by_words<S>::Steps::Semiring;
+template <class S> using WordSemiring = typename WordSteps<S>::Semiring;
 
 /// Elements in a word.
 template <class S> inline constexpr int in_word = 4 / static_cast<int>(sizeof(typename S::element));
@@ -153,13 +136,10 @@ std::int64_t word_pitch(std::int64_t k) {
 /// What is added to each word: 128 in each signed byte.
 template <class S> inline constexpr unsigned flip_of = std::is_same_v<typename S::element, std::int8_t> ? 0x80808080 : 0;
 
-using tensor::Lines, tensor::lines_of_a, tensor::lines_of_b, tensor::matrices_of;
-
 /// Whether an operand has its words as it is: K-major and aligned, in whole slabs, and nothing to add.
 template <class S, class Shape>
 bool has_words(const Lines& o) {
-  return flip_of<S> == 0 && o.k % (in_word<S> * Shape::depth) == 0 &&
-         way_of<S, Shape>(*o.operand, o.lines, o.line_stride, o.k, o.k_stride) == tile::Way::along_k;
+  return flip_of<S> == 0 && o.k % (in_word<S> * Shape::depth) == 0 && way_of<S, Shape>(o) == tile::Way::along_k;
 }
 
 /// Bytes of the workspace that an operand's words take.
@@ -221,7 +201,7 @@ double words_cost(const Contraction& p) {
   };
   const Contraction q = on_words<S, Shape>(p, nullptr);
   return costs::words_seconds(p, q, semiring_facts<Words>, tile_facts<Words, Shape>, tile_call<Words, Shape>(q),
-                              by_words<S>::Steps::work, packing(lines_of_a(p)), packing(lines_of_b(p)));
+                              WordSteps<S>::work, packing(lines_of_a(p)), packing(lines_of_b(p)));
 }
 
 template <class S, class Shape>
@@ -240,11 +220,11 @@ void words_run(const KernelInfo& info, const Contraction& p, void* workspace) {
     cuda::Launches(p, info.name)(pack_words<Bits, flip_of<S>>, dim3(static_cast<unsigned>(blocks), 2), 256, 0, a, b, p.k,
                                  static_cast<int>(q.k));
   }
-  const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(q)), static_cast<unsigned>(columns_of<Words, Shape>(q))};
   launch_tiles(info, q,
                reinterpret_cast<const void*>(
-                   &contract<Words, detail::ProgramFinish, Shape, typename by_words<S>::Steps, Way::along_k, Way::along_k>),
-               raster, Shape::threads, detail::arguments_of<Words, detail::ProgramFinish>(q), NoParameters{});
+                   &contract<Words, detail::ProgramFinish, Shape, WordSteps<S>, Way::along_k, Way::along_k>),
+               raster_of<Words, Shape>(q), Shape::threads, detail::arguments_of<Words, detail::ProgramFinish>(q),
+               NoParameters{});
 }
 
 template <class S, class Shape>
@@ -252,8 +232,7 @@ Kernel<Contraction> words_kernel() {
   Kernel<Contraction> k;
   k.info = tile_info<S, Shape>("words", in_word<S>);
   k.info.stages = 3;
-  k.info.shared_memory =
-      TileSum<WordSemiring<S>, Shape, typename by_words<S>::Steps, tile::Way::along_k, tile::Way::along_k>::bytes;
+  k.info.shared_memory = TileSum<WordSemiring<S>, Shape, WordSteps<S>, tile::Way::along_k, tile::Way::along_k>::bytes;
   k.supports = detail::supports_by<words_supports<S, Shape>>;
   k.cost = detail::cost_by<words_cost<S, Shape>>;
   k.workspace = detail::workspace_by<words_workspace<S, Shape>>;
@@ -264,7 +243,7 @@ Kernel<Contraction> words_kernel() {
 /// Adds the kernels on words of a semiring that has them.
 template <class S>
 void add_words_kernels(std::vector<Kernel<Contraction>>& list) {
-  using Steps = typename by_words<S>::Steps;
+  using Steps = WordSteps<S>;
   if constexpr (std::is_same_v<Steps, void>) {
     return;
   } else if constexpr (sizeof(typename S::element) == 1) {

@@ -258,6 +258,14 @@ struct ReducedOutputs {
 
 // ---- parts -----------------------------------------------------------------------------------------------------------
 
+/// What kernels that compute scores themselves ask of every call.
+inline Status computes_scores(const Reduction& p) {
+  if (!p.score_kernel.empty())
+    return {Decline::name, "computes its scores itself, the call names '" + std::string(p.score_kernel) + "' for them"};
+  if (!p.program) return {Decline::epilogue, "the epilogue is a functor; this kernel takes those of the closed set"};
+  return {};
+}
+
 /// Bytes that a call's workspace should not exceed.
 inline std::size_t workspace_limit(const Reduction& p) {
   return p.workspace_limit ? p.workspace_limit : std::size_t{64} << 20;
@@ -278,7 +286,7 @@ class ScorePart {
  public:
   ScorePart(const Reduction& p, Range matrices, Range rows, Range columns, const StripShape& shape,
             const Workspace& workspace)
-      : problem_(part_of(p.scores, matrices, rows, columns)) {
+      : problem_(part_of(p.contraction(), matrices, rows, columns)) {
     Contraction& q = problem_;
     auto* const memory = static_cast<std::byte*>(workspace.data);
     for (Operand* o : {&q.a, &q.b})
@@ -288,7 +296,6 @@ class ScorePart {
     q.c.batch_stride = matrices.count == 1 ? 0 : rows.count * shape.pitch;
     q.c.row_stride = shape.pitch;
     q.c.column_stride = 1;
-    q.c.argument = "the scores";
     if (q.semiring_in_view)
       q.semiring_object = static_cast<const std::byte*>(q.semiring_object) +
                           matrices.first * q.semiring_stride * static_cast<std::int64_t>(p.semiring_bytes);
@@ -297,7 +304,7 @@ class ScorePart {
     if (memory) q.workspace = {.data = memory + own, .bytes = shape.kernel_bytes};
     if (p.functor_bytes == 0) return;
     functor_.reset(new (std::align_val_t(functor_alignment)) std::byte[p.functor_bytes]);
-    std::memcpy(functor_.get(), p.scores.epilogue_object, p.functor_bytes);
+    std::memcpy(functor_.get(), p.epilogue_object, p.functor_bytes);
     const std::int64_t first[] = {matrices.first, rows.first, columns.first};
     std::memcpy(functor_.get(), first, sizeof first);
     q.epilogue_object = functor_.get();
@@ -324,8 +331,8 @@ inline Contraction products_of(const Reduction& p, Operand scores, Operand v, Op
   Contraction q;
   q.function = p.function;
   q.execution = p.execution;
-  q.require = p.scores.require;
-  q.precision = p.scores.precision;
+  q.require = p.require;
+  q.precision = p.precision;
   q.workspace = workspace;
   q.semiring = {semiring_name<plus_times<float>>()};
   q.element = q.accumulator = scores.type;
@@ -354,7 +361,7 @@ struct WeightedState {
 
   WeightedState(const Reduction& p, const StripShape& s) {
     const std::int64_t of_rows = s.matrices * s.rows;
-    const std::size_t size = size_of(p.scores.c.type);
+    const std::size_t size = size_of(p.scores.type);
     WorkspaceLayout layout;
     rows = layout.add(of_rows, sizeof(Row));
     sums = layout.add(of_rows * p.count, sizeof(double));
@@ -362,12 +369,12 @@ struct WeightedState {
     v = layout.add(converts(p) ? matrices_of_v(p, s.matrices) * s.columns * p.count : 0, size);
     bytes = layout.bytes();
   }
-  static bool converts(const Reduction& p) { return p.weights.type != p.scores.c.type; }
+  static bool converts(const Reduction& p) { return p.weights.type != p.scores.type; }
   static std::int64_t matrices_of_v(const Reduction& p, std::int64_t matrices) {
     return p.weights.batches == 1 ? 1 : matrices;
   }
   static std::size_t bytes_of_row(const Reduction& p) {
-    return sizeof(Row) + static_cast<std::size_t>(p.count) * (sizeof(double) + size_of(p.scores.c.type));
+    return sizeof(Row) + static_cast<std::size_t>(p.count) * (sizeof(double) + size_of(p.scores.type));
   }
 };
 
@@ -401,7 +408,7 @@ inline Operand rows_of_v(const Reduction& p, Range matrices, Range columns) {
 inline Contraction products_of_strip(const Reduction& p, Range matrices, Range rows, Range columns, const StripShape& shape,
                                      void* memory) {
   const WeightedState state(p, shape);
-  const Scalar type = p.scores.c.type;
+  const Scalar type = p.scores.type;
   auto* const base = static_cast<std::byte*>(memory);
   std::byte* const of_state = base + shape.score_bytes;
   Operand v = rows_of_v(p, matrices, columns);
@@ -425,12 +432,12 @@ inline std::array<Range, 3> unlike_parts(std::int64_t extent, std::int64_t size)
 /// What the contraction's kernels say of the strips of a shape, and `with_products` of products_of_strip(): the seconds of a full one, and the
 /// bytes that any of them takes. Nothing has memory yet.
 inline PartNeeds needs_of_strips(const Reduction& p, const StripShape& shape, bool with_products = false) {
-  if (p.scores.batch == 0 || p.scores.m == 0 || p.scores.n == 0) return {};
+  if (p.batch == 0 || p.m == 0 || p.n == 0) return {};
   void* const address = reinterpret_cast<void*>(workspace_alignment);  // aligned as workspaces are
   PartNeeds needs;
-  for (const Range matrices : unlike_parts(p.scores.batch, shape.matrices))
-    for (const Range rows : unlike_parts(p.scores.m, shape.rows))
-      for (const Range columns : unlike_parts(p.scores.n, shape.columns)) {
+  for (const Range matrices : unlike_parts(p.batch, shape.matrices))
+    for (const Range rows : unlike_parts(p.m, shape.rows))
+      for (const Range columns : unlike_parts(p.n, shape.columns)) {
         if (matrices.count == 0 || rows.count == 0 || columns.count == 0) continue;
         const bool is_full = matrices.first == 0 && rows.first == 0 && columns.first == 0;
         const auto add = [&](const PartNeeds& part) {
@@ -456,7 +463,7 @@ struct Strip {
 /// scores are at the beginning of the workspace. Rows without columns get one empty strip.
 template <class Reduce>
 void for_each_strip(const Reduction& p, const StripShape& shape, const Workspace& workspace, const Reduce& reduce) {
-  const std::int64_t batch = p.scores.batch, all_rows = p.scores.m, all_columns = p.scores.n;
+  const std::int64_t batch = p.batch, all_rows = p.m, all_columns = p.n;
   for (std::int64_t l = 0; l < batch; l += shape.matrices)
     for (std::int64_t m = 0; m < all_rows; m += shape.rows) {
       const std::int64_t matrices = std::min(shape.matrices, batch - l), rows = std::min(shape.rows, all_rows - m);
@@ -506,7 +513,7 @@ RIGEL_FUNCTION double softmax_factor(double former, double maximum) {
 /// Calls visit.operator()<T>() with the type of the scores.
 template <class Visit>
 void with_scores(const Reduction& p, const Visit& visit) {
-  switch (p.scores.c.type) {
+  switch (p.scores.type) {
     case Scalar::f32: return visit.template operator()<float>();
     case Scalar::f64: return visit.template operator()<double>();
     case Scalar::i32: return visit.template operator()<std::int32_t>();

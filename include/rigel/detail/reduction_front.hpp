@@ -147,9 +147,8 @@ void set_instantiated([[maybe_unused]] Reduction& p) {
   if constexpr (space_of<Exec> == Space::other) {
     p.instantiated = instantiated_reductions<Exec>();
     if (!is_weighted(p.reducer)) return;
-    p.products = p.scores.c.type == Scalar::f32
-                     ? instantiated_kernels<Exec, plus_times<float>, epilogue::Program, float>()
-                     : instantiated_kernels<Exec, plus_times<double>, epilogue::Program, double>();
+    p.products = p.scores.type == Scalar::f32 ? instantiated_kernels<Exec, plus_times<float>, epilogue::Program, float>()
+                                              : instantiated_kernels<Exec, plus_times<double>, epilogue::Program, double>();
   }
 }
 
@@ -177,7 +176,6 @@ void set_monoid([[maybe_unused]] Reduction& p) {
 /// What follows from the scores' contraction, of which `functor` is the epilogue as kernels take it.
 template <class Exec, class S, class E, class F>
 void set_scores(Reduction& p, const E& epilogue, const F&) {
-  p.execution = p.scores.execution;
   p.semiring_bytes = sizeof(S);
   if constexpr (!std::is_same_v<F, epilogue::Program>) {
     p.functor_bytes = sizeof(F);
