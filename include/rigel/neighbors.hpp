@@ -192,7 +192,7 @@ void radius_offsets(const Exec& exec, const X& x, const Z& z, const M& metric, d
   const auto counts = Kokkos::subview(offsets, Kokkos::pair<std::size_t, std::size_t>(1, offsets.extent(0)));
   detail::with_points(exec, x, z, metric, reducer::count_below{radius, true}, counts, no_output, epilogue::Program{},
                       options, "radius_offsets",
-                      [](Reduction p, const detail::RowPass* pass) { detail::run_points(std::move(p), pass); });
+                      [](Reduction p, const detail::RowPass* pass) { detail::run_offsets(std::move(p), pass); });
   using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
   Kokkos::parallel_scan(
       "rigel::reduce_distances/radius_offsets", detail::by_argument(Policy(exec, 0, extent)),

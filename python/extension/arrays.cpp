@@ -4,6 +4,8 @@
 #include "calls.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <vector>
 
 namespace rigel::python {
 namespace {
@@ -241,6 +243,36 @@ void require_import(Array& a, nb::handle object, const char* name) {
   if (!import(a, object, name)) raise(RIGEL_INTERNAL, std::string(name) + " cannot be imported by DLPack");
 }
 
+// Whether two elements of an array are at one place. Strides of which each is beyond what the smaller ones reach are of distinct elements; of
+// others all offsets are looked at.
+bool overlaps_itself(const Array& a) {
+  struct Axis {
+    std::int64_t stride, extent;
+  };
+  std::vector<Axis> axes;
+  std::int64_t count = 1, reach = 0;
+  bool is_nested = true;
+  for (Size i = 0; i < static_cast<Size>(a.dimensions); ++i) {
+    count *= a.shape[i];
+    if (a.shape[i] > 1) axes.push_back({std::abs(a.strides[i]), a.shape[i]});
+  }
+  if (count == 0) return false;
+  std::sort(axes.begin(), axes.end(), [](const Axis& x, const Axis& y) { return x.stride < y.stride; });
+  for (const Axis& axis : axes) {
+    is_nested = is_nested && axis.stride > reach;
+    reach += axis.stride * (axis.extent - 1);
+  }
+  if (is_nested) return false;
+  if (count > reach + 1) return true;
+  std::vector<std::int64_t> offsets = {0};
+  offsets.reserve(static_cast<Size>(count));
+  for (const Axis& axis : axes)
+    for (Size i = 0, before = offsets.size(); i < before * static_cast<Size>(axis.extent - 1); ++i)
+      offsets.push_back(offsets[i] + axis.stride);
+  std::sort(offsets.begin(), offsets.end());
+  return std::adjacent_find(offsets.begin(), offsets.end()) != offsets.end();
+}
+
 std::string dimensions_expected(int least) {
   return least == 2 ? "at least 2: (..., rows, columns)" : "at least " + std::to_string(least);
 }
@@ -347,6 +379,9 @@ Output::Output(nb::handle object, const char* name, const Array& like, const Bat
   const bool may_take_several =
       std::count_if(batch.shape.begin(), leading, [](std::int64_t extent) { return extent > 1; }) > 1;
   if (has_negative_strides(array_) || may_take_several) {
+    if (overlaps_itself(array_))
+      refuse(std::string(name) + " overlaps itself (strides " + text_of(array_.strides.data(), array_.dimensions) +
+             " of shape " + text_of(array_.shape.data(), array_.dimensions) + "), expected distinct elements");
     is_copy_ = true;
     Array copy;
     require_import(copy, package().copy(array_.object), name);

@@ -18,7 +18,7 @@ def sums(a, b, p):
     return (np.abs(a[..., :, None, :] - b[..., None, :, :])**p).sum(-1)
 
 
-@pytest.mark.parametrize("module", ["kermac", "kermac.linalg", "mm_kermac", "mm_kermac.hyper_semiring", "mm_kermac.hyper_semiring_gradient"])
+@pytest.mark.parametrize("module", ["kermac", "kermac.linalg", "mm_kermac"])
 def test_examples_of_docstrings(module):
     assert doctest.testmod(importlib.import_module(f"rigel_semirings.compat.{module}")).failed == 0
 
@@ -69,6 +69,54 @@ def test_run_kernel(rng):
     np.testing.assert_allclose(kermac.run_kernel(kermac.kernel_descriptor_mma, x, z)[0], x @ z.T, rtol=1e-13)
 
 
+@pytest.mark.parametrize("operator", list(kermac.InnerOperator))
+def test_run_kernel_of_all_powers(rng, compiles, operator):
+    powers, p = kermac.PowerType, 1.5
+    x, z = rng.random((6, 4)) + 1, rng.random((5, 4)) + 2  # so that z − x, x·z and their roots are numbers
+    formulas = {powers.NOOP: lambda v: v, powers.ABS: np.abs, powers.SQUARE: np.square, powers.SQRT: np.sqrt,
+                powers.POW: lambda v: np.abs(v)**p}
+    terms = z - x[:, None] if operator is kermac.InnerOperator.DIFF else z * x[:, None]
+    for inner, outer in itertools.product(powers, powers):
+        sums = formulas[inner](terms).sum(-1)
+        arguments = {name: p for name, power in (("inner_p", inner), ("outer_p", outer)) if power is powers.POW}
+        found = kermac.run_kernel(kermac.KernelDescriptor(operator, inner, outer, kermac.KernelType.NONE), x, z, **arguments)
+        np.testing.assert_allclose(found[0], formulas[outer](sums), rtol=1e-12)
+        laplace = kermac.KernelDescriptor(operator, inner, outer, kermac.KernelType.LAPLACE)
+        found = kermac.run_kernel(laplace, x, z, bandwidth=30.0, **arguments)
+        np.testing.assert_allclose(found[0], np.exp(-formulas[outer](sums) / 30), rtol=1e-12)
+
+
+def test_run_kernel_of_sums_below_zero(rng, compiles):
+    x, z = rng.random((6, 4)), rng.random((5, 4)) + 1
+    signed = kermac.KernelDescriptor(kermac.InnerOperator.DIFF, kermac.PowerType.NOOP, kermac.PowerType.ABS, kermac.KernelType.NONE)
+    np.testing.assert_allclose(kermac.run_kernel(signed, z, x)[0], np.abs((x - z[:, None]).sum(-1)), rtol=1e-12)
+    masked = kermac.KernelDescriptor(kermac.InnerOperator.DIFF, kermac.PowerType.NOOP, kermac.PowerType.NOOP, kermac.KernelType.LAPLACE)
+    np.testing.assert_array_equal(kermac.run_kernel(masked, z, x, bandwidth=1.0)[0], 1)  # what is below epsilon counts as 0
+    products = kermac.KernelDescriptor(kermac.InnerOperator.DOT, kermac.PowerType.ABS, kermac.PowerType.NOOP, kermac.KernelType.NONE)
+    np.testing.assert_allclose(kermac.run_kernel(products, -x, z)[0], np.abs(x[:, None] * z).sum(-1), rtol=1e-12)
+    kermac.pre_compile_descriptors("cpu", [signed, products, kermac.kernel_descriptor_l1_norm])
+
+
+def test_out_may_have_more_batches(rng):
+    x, z = rng.random((6, 4)), rng.random((1, 5, 4))
+    out = np.empty((3, 6, 5))
+    assert kermac.cdist(x, z, out=out) is out
+    np.testing.assert_array_equal(out, np.repeat(kermac.cdist(x, z), 3, 0))
+    np.testing.assert_array_equal(hs.Gemm()(x=x, z=z, out=out), np.repeat(hs.Gemm()(x=x, z=z), 3, 0))
+    cut = hs.NormLp(epsilon=0.5)
+    expected = np.repeat(cut(x=x, z=z, p_inner=1.5, p_outer=0.5), 3, 0)
+    np.testing.assert_allclose(cut(x=x, z=z, p_inner=1.5, p_outer=0.5, out=out), expected, rtol=1e-14)
+    out = np.empty((2, 3, 5, 4))
+    a, b, c, d = rng.random((6, 4)), rng.random((5, 6)), rng.random((3, 6)), rng.random((5, 4))
+    np.testing.assert_array_equal(kermac.cdist_grad(a, b, c, d, out=out), np.repeat(kermac.cdist_grad(a, b, c, d), 2, 0))
+
+
+def test_timer():
+    timer = kermac.CudaTimer()
+    timer.start()
+    assert 0 <= timer.stop() < 60_000
+
+
 def test_kermac_refusals(rng):
     x = rng.random((4, 3))
     for arguments, text in (({"p": 1.0}, "p or inner_p is given, expected None"), ({}, "bandwidth is None"),
@@ -80,9 +128,6 @@ def test_kermac_refusals(rng):
         kermac.run_kernel(kermac.kernel_descriptor_p_norm, x, x)
     with pytest.raises(ValueError, match="kernel_type is NONE"):
         kermac.run_kernel(kermac.kernel_descriptor_l1_norm, x, x, bandwidth=1.0)
-    with pytest.raises(TypeError, match="sums DOT to the power ABS"):
-        kermac.run_kernel(kermac.KernelDescriptor(kermac.InnerOperator.DOT, kermac.PowerType.ABS, kermac.PowerType.NOOP, kermac.KernelType.NONE),
-                          x, x)
     with pytest.raises(ValueError, match="b has 2 batches, expected 1 or 3"):
         kermac.cdist(np.zeros((3, 2, 2)), np.zeros((2, 2, 2)))
 
@@ -183,6 +228,26 @@ def test_program_of_kermac(torch):
     torch.testing.assert_close(solution.mT, torch.linalg.solve(kernel, torch.ones(2, 20, 1)), rtol=1e-3, atol=1e-4)
 
 
+def test_programs_of_kermac_s_examples(torch, compiles):
+    device = torch.device("cpu")
+    M, N, K = 20, 30, 8
+    a, b, out = torch.randn(M, K, device=device), torch.randn(N, K, device=device), torch.zeros(M, N, device=device)
+    gaussian = kermac.KernelDescriptor(inner_operator=kermac.InnerOperator.DIFF, inner_power=kermac.PowerType.POW,
+                                       outer_power=kermac.PowerType.POW, kernel_type=kermac.KernelType.GAUSSIAN)
+    kermac.pre_compile_descriptors(device=device, descriptors=[kermac.kernel_descriptor_p_norm, gaussian], try_to_align=False, debug=False)
+    kermac.run_kernel(kermac.kernel_descriptor_laplace_l2, a, b, out=out, bandwidth=10.0, epsilon=1e-5)
+    torch.testing.assert_close(out, torch.exp(-torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist") / 10))
+    kermac.run_kernel(gaussian, a, b, out=out, inner_p=1.3, outer_p=1.0 / 1.3, bandwidth=10.0)
+    torch.testing.assert_close(out, torch.exp(-torch.cdist(a, b, p=1.3) / 200))
+    p = torch.tensor([0.5, 0.6, 0.7, 2.0])
+    regularization = torch.tensor([1e-3, 1e-2, 1e-1, 1.0])
+    laplace = kermac.KernelDescriptor(kermac.InnerOperator.DIFF, kermac.PowerType.POW, kermac.PowerType.POW, kermac.KernelType.LAPLACE)
+    found = kermac.run_kernel(laplace, a, a, p=p, bandwidth=torch.tensor(10.0), regularization=regularization)
+    sums = (a[:, None] - a).abs()
+    expected = [torch.exp(-(sums**q).sum(-1)**(1 / q) / 10) + r * torch.eye(M) for q, r in zip(p, regularization)]
+    torch.testing.assert_close(found, torch.stack(expected), rtol=1e-4, atol=1e-5)
+
+
 def test_program_of_sgemm_bi(torch):
     from rigel_semirings.compat import sgemm_bi
 
@@ -212,3 +277,50 @@ def test_program_of_sgemm_bi(torch):
         sgemm_bi.deterministic_linear(x.detach(), weight.bfloat16())
     with pytest.raises(rs.InvalidArgument, match=r"expected \(…, K\) and \(K, N\)"):
         sgemm_bi.deterministic_linear(x.detach(), weight.T)
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
+def test_engine_of_sgemm_bi(torch, name):
+    from rigel_semirings.compat import sgemm_bi
+
+    m, k, n = 5, 7, 3
+    dtype = getattr(torch, name)
+    x, w, bias, dy = torch.randn(m, k).to(dtype), torch.randn(k, n).to(dtype), torch.randn(n), torch.randn(m, n).to(dtype)
+    engine = sgemm_bi.Engine("cpu")
+    engine.presize_upcast_scratch(m * k, k * n, m * n)
+    y = torch.empty(m, n, dtype=dtype)
+    engine.forward((y.data_ptr(), x.data_ptr(), w.data_ptr(), bias.data_ptr()), (m, k, n), name, 0, True)
+    assert torch.equal(y, sgemm_bi.deterministic_linear(x, w, bias))
+    # As in the README: addresses and dimensions one by one.
+    engine.forward(y.data_ptr(), x.data_ptr(), w.data_ptr(), None, m, k, n, name, 0, True)
+    assert torch.equal(y, sgemm_bi.deterministic_linear(x, w))
+    dw = torch.full((k, n), 2.0)
+    engine.backward_dw((dw.data_ptr(), dy.data_ptr(), x.data_ptr()), (m, k, n), name, 0)
+    torch.testing.assert_close(dw.double(), 2 + x.double().T @ dy.double(), rtol=1e-5, atol=1e-5)
+    dx = torch.empty(m, k, dtype=dtype)
+    engine.backward_dx((dx.data_ptr(), dy.data_ptr(), w.data_ptr()), (m, k, n), name, 0, tensor_cores=False)
+    torch.testing.assert_close(dx, (dy.double() @ w.double().T).to(dtype))
+    engine.synchronize()
+    before = y.clone()
+    engine.forward((y.data_ptr(), x.data_ptr(), w.data_ptr(), None), (0, k, n), name, 0)
+    assert torch.equal(y, before)
+
+
+def test_refusals_of_the_engine(torch):
+    from rigel_semirings.compat import sgemm_bi
+
+    assert doctest.testmod(sgemm_bi).failed == 0
+    with pytest.raises(ValueError, match="device is 99, expected 'cpu' or a CUDA device, of which torch has"):
+        sgemm_bi.Engine(99)
+    engine = sgemm_bi.Engine("cpu")
+    y = torch.zeros(2, 2)
+    address = y.data_ptr()
+    for arguments, text in ((((address, address), (2, 2, 2), "float32", 0), "ptrs has 2 addresses, expected 4: out, a, b, bias"),
+                            (((address, 0, address, None), (2, 2, 2), "float32", 0), "the address of a is 0"),
+                            (((address, address + 1, address, None), (2, 2, 2), "float32", 0), "the address of a is"),
+                            (((address, address, address, None), (2, -2, 2), "float32", 0), r"dims is \(2, -2, 2\)"),
+                            (((address, address, address, None), (2, 2, 2), "float64", 0), "dtype is 'float64', expected one of float32"),
+                            (((address, address, address, None), (2, 2, 2)), "there are 2 arguments")):
+        with pytest.raises(ValueError, match=text):
+            engine.forward(*arguments)
+    assert not y.any()

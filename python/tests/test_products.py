@@ -219,6 +219,24 @@ def test_out_of_several_batches_may_overlap(rng):
     np.testing.assert_allclose(memory[1:, :2], expected, rtol=1e-14)
 
 
+def test_out_that_overlaps_itself_is_refused(rng):
+    a, b = rng.random((2, 2, 3, 3)), rng.random((3, 3))
+    memory = np.zeros(200)
+    for strides, text in (((8, 8, 24, 8), r"out overlaps itself \(strides \(1, 1, 3, 1\) of shape \(2, 2, 3, 3\)\)"),
+                          ((400, 0, 24, 8), "out overlaps itself"), ((400, 40, 24, 8), "out overlaps itself"),
+                          ((400, 200, -16, 32), "out overlaps itself")):
+        out = np.lib.stride_tricks.as_strided(memory[60:], (2, 2, 3, 3), strides)
+        with pytest.raises(ValueError, match=text):
+            rs.contract(a, b, "plus_times", out=out)
+        assert not memory.any()
+    # Rows among each other's elements, at 0, 2 and at 3, 5.
+    for strides in ((800, 400, 24, 16), (800, 400, -24, 16)):
+        memory = np.zeros(400)
+        out = np.lib.stride_tricks.as_strided(memory[200:], (2, 2, 2, 2), strides)
+        rs.contract(a[:, :, :2], b[:, :2], "plus_times", out=out)
+        np.testing.assert_allclose(out, a[:, :, :2] @ b[:, :2], rtol=1e-14)
+
+
 def test_out_of_bool(rng):
     with pytest.raises(ValueError, match="out holds bool, expected numbers"):
         rs.contract(np.array([[2]], "u1"), np.array([[3]], "u1"), "plus_times", out=np.empty((1, 1), bool))

@@ -3,7 +3,6 @@
 
 import copy
 import math
-import os
 import pickle
 import threading
 
@@ -13,26 +12,6 @@ import pytest
 import rigel_semirings as rs
 from rigel_semirings import Semiring, epilogue, semiring
 from rigel_semirings._semiring import without_powers
-
-
-@pytest.fixture(scope="module")
-def compiles(tmp_path_factory):
-    """A folder for kernels; tests are skipped where none can be compiled."""
-    before = {name: os.environ.get(name) for name in ("RIGEL_CACHE", "RIGEL_CACHE_DIR")}
-    os.environ["RIGEL_CACHE_DIR"] = str(tmp_path_factory.mktemp("texts"))
-    os.environ.pop("RIGEL_CACHE", None)
-    try:
-        Semiring("a * b").compile()
-        yield
-    except rs.Unsupported as reason:
-        if os.environ.get("RIGEL_TEST_RUNTIME"):
-            raise
-        pytest.skip(str(reason))
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
 
 
 def scores(a, b, multiply, add):

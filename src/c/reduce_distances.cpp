@@ -191,7 +191,7 @@ rigel_code rigel_radius_offsets(rigel_handle* handle, const rigel_reduce_distanc
   if (code != RIGEL_OK) return code;
   return with_problem(function, handle, args, x, z, {&of.counts, nullptr, "offsets"}, counts,
                       [&](const rigel_handle& h, Reduction p, const RowPass* pass) {
-                        run(h, std::move(p), pass);
+                        rigel::detail::run_offsets(std::move(p), pass);
                         scan(h, of.all);
                       });
 }

@@ -68,6 +68,17 @@ void run_points(Reduction p, const RowPass* pass) {
     run(p);
 }
 
+void run_offsets(Reduction p, const RowPass* pass) {
+  check_extents(p);
+  Operand first = p.values;
+  first.argument = "offsets";
+  first.data = static_cast<char*>(p.values.data) - p.values.row_stride * static_cast<std::int64_t>(p.values.size);
+  first.rows = 1;
+  require_disjoint(p, first, p.scores.a);
+  require_disjoint(p, first, transpose(p.scores.b, "Z"));
+  run_points(std::move(p), pass);
+}
+
 std::string explain_points(Reduction p, const RowPass* pass) {
   check_extents(p);
   return pass ? PreparedReduction(std::move(p), *pass).explanation() : explain(p);

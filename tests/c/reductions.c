@@ -371,6 +371,8 @@ static void refusals(rigel_handle* handle) {
   FAILS(rigel_radius_offsets(handle, &of, &a, &a, &few), RIGEL_INVALID_ARGUMENT, "offsets is 2x1", "expected 3x1", NULL);
   FAILS(rigel_radius_offsets(handle, &of, &a, &a, NULL), RIGEL_INVALID_ARGUMENT, "rigel_radius_offsets: offsets is NULL",
         NULL, NULL);
+  const rigel_matrix late = RIGEL_ROW_MAJOR(data + 2, RIGEL_I64, 3, 1); /* its first number alone is in a */
+  FAILS(rigel_radius_offsets(handle, &of, &a, &a, &late), RIGEL_INVALID_ARGUMENT, "offsets 1x1 overlaps X 2x2", NULL, NULL);
   FAILS(rigel_radius_neighbors(handle, &of, &a, &a, &i, NULL), RIGEL_INVALID_ARGUMENT, "offsets is NULL", NULL, NULL);
   of.epilogue.steps_count = 1;
   of.epilogue.steps[0].kind = RIGEL_RELU;

@@ -221,4 +221,26 @@ TEST_CASE("nearest: errors and workspace") {
         }).lacks({"nearest: smallest's k is 9999"}) == "");
 }
 
+TEST_CASE_TEMPLATE("radius_offsets: the first offset overlaps neither X nor Z", Exec, RIGEL_TEST_SPACES) {
+  const Exec exec;
+  const auto memory = vector<std::int64_t, Exec>(5);  // X in the first two, offsets from the second one on
+  Kokkos::deep_copy(memory, 7);
+  using Points = Kokkos::View<float**, Kokkos::LayoutRight, typename Exec::memory_space, Kokkos::MemoryUnmanaged>;
+  const Points x(reinterpret_cast<float*>(memory.data()), 2, 2);
+  const auto z = support::matrix<float, Exec>(3, 2);
+  const auto offsets = Kokkos::subview(memory, Kokkos::pair<int, int>(1, 4));
+  for (const bool is_x : {true, false}) {
+    const auto e = support::caught([&] {
+      if (is_x)
+        rigel::radius_offsets(exec, x, z, metric::euclidean{}, 1, offsets);
+      else
+        rigel::radius_offsets(exec, z, x, metric::cosine{}, 1, Kokkos::subview(memory, Kokkos::pair<int, int>(1, 5)));
+    });
+    CHECK(e.code == rigel::Code::invalid_argument);
+    CHECK(e.lacks({"radius_offsets: offsets 'vector' 1x1 overlaps", is_x ? " X " : " Z ",
+                   "2x2, expected distinct elements"}) == "");
+  }
+  CHECK(support::values(memory) == Values{7, 7, 7, 7, 7});
+}
+
 }  // namespace

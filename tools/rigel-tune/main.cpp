@@ -4,7 +4,6 @@
 #include "check.hpp"
 #include "host.hpp"
 #ifdef KOKKOS_ENABLE_CUDA
-#include <rigel/backends/cuda/card.hpp>
 #include "gpu.hpp"
 #endif
 
@@ -115,7 +114,7 @@ bool tune_host(const Options& o) {
 #ifdef KOKKOS_ENABLE_CUDA
 bool tune_gpu(const Options& o) {
   const bench::Exec exec;
-  const rigel::Card& card = rigel::backends::cuda::card_of_device(exec.cuda_device());
+  const rigel::Card& card = rigel::detail::card_of_device(exec.cuda_device());
   const std::string name = exec.cuda_device_prop().name, row(card.name);
   std::printf("%s, sm_%d, %d multiprocessors; the table's row: %s\n", name.c_str(), card.compute_capability,
               card.multiprocessors, row.empty() ? "its architecture's, scaled by what the driver says" : row.c_str());

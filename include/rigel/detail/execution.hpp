@@ -10,8 +10,8 @@
 #include <Kokkos_Core.hpp>
 
 #ifdef KOKKOS_ENABLE_CUDA
-namespace rigel::backends::cuda {
-const Card& card_of_device(int device);
+namespace rigel::detail {
+const Card& card_of_device(int device);  // found once, with its profile; it lives until the program ends
 }
 #endif
 
@@ -86,7 +86,7 @@ Execution execution_of(const Exec& exec) {
   if constexpr (std::is_same_v<Exec, Kokkos::Cuda>) {
     // Not exec.cuda_device_prop(): Kokkos keeps the properties of one device only.
     e.device = exec.cuda_device();
-    e.card = &backends::cuda::card_of_device(e.device);
+    e.card = &card_of_device(e.device);
     e.compute_capability = e.card->compute_capability;
     e.multiprocessors = e.card->multiprocessors;
     e.shared_memory = e.card->shared_memory_of_block();

@@ -14,6 +14,9 @@ namespace rigel::detail {
 
 /// `p`: the reduction whose scores are the contraction of X and transposed Z. `pass`: as in cdist.hpp.
 void run_points(Reduction p, const RowPass* pass);
+
+/// The same of radius_offsets(), whose counts are all offsets but the first, which overlaps neither X nor Z.
+void run_offsets(Reduction p, const RowPass* pass);
 std::string explain_points(Reduction p, const RowPass* pass);
 std::size_t points_bytes(Reduction p, const RowPass* pass);
 std::vector<Candidate<Reduction>> points_candidates(Reduction p, const RowPass* pass);

@@ -58,6 +58,13 @@ def _cupy(array):
     return cupy if cupy is not None and isinstance(array, cupy.ndarray) else None
 
 
+def namespace(array):
+    """The functions of an array's library by NumPy's names."""
+    if is_torch(array):
+        return sys.modules["torch"]
+    return _cupy(array) or (array.__array_namespace__() if hasattr(array, "__array_namespace__") else numpy())
+
+
 def empty(like, shape, code, is_bool):
     """A new array of the library of `like`, on its device."""
     if is_torch(like):

@@ -251,7 +251,7 @@ for _method, _name in {"neg": "negative", "pos": "positive", "abs": "absolute", 
     setattr(Symbol, f"__{_method}__", _operator(_name, False))
 
 
-def _text_of(root, names):
+def text_of(root, names):
     """The text that computes a symbol. What is used more than once, and what would be nested deeply, has a variable."""
     order, uses, visited, stack = [], {}, set(), [(root, False)]
     while stack:
@@ -310,7 +310,7 @@ def _traced(function, member, parameters):
         if one.default is not one.empty:
             parameters.setdefault(one.name, one.default)
         named[one.name] = Symbol(one.name)
-    return _text_of(_number(function(*values, **named)), {*parameters, *named})
+    return text_of(_number(function(*values, **named)), {*parameters, *named})
 
 
 # ---- the class ---------------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the modules share: batches of matrices, and numbers for each of a batch."""
 
-from .._arrays import as_array, empty, type_code
+from .._arrays import as_array, empty, namespace, type_code
 from .._errors import InvalidArgument
 
 
@@ -38,6 +38,16 @@ def batch_of(values):
                 raise InvalidArgument(f"{name} has {own} batches, expected 1 or {batch}")
             batch = own
     return batch
+
+
+def spread(array, batch, others=1):
+    """The same matrix for each of a batch, where the array, and the `others`, are fewer."""
+    return array if max(array.shape[0], others) == batch else namespace(array).broadcast_to(array, (batch, *array.shape[1:]))
+
+
+def batch_of_out(out, dimensions):
+    """What `out` says of the batch: nothing if it has none in front of its `dimensions`."""
+    return out if out is not None and len(out.shape) == dimensions + 1 else None
 
 
 def result(out, like, shape):

@@ -14,13 +14,15 @@ array([[[7.]]])
 from enum import Enum, auto
 
 from ... import _core, epilogue
-from ..._errors import InvalidArgument, Unsupported
+from ..._errors import InvalidArgument
 from ..._products import contract
-from .._arrays import batch_of, matrices, numbers, of_matrices, result
+from ..._semiring import Semiring
+from .._arrays import batch_of, batch_of_out, matrices, numbers, of_matrices, result, spread
+from .._timer import CudaTimer
 
-__all__ = ["FillMode", "InnerOperator", "KernelDescriptor", "KernelType", "PowerType", "Symmetry", "cdist", "cdist_grad",
+__all__ = ["CudaTimer", "FillMode", "InnerOperator", "KernelDescriptor", "KernelType", "PowerType", "Symmetry", "cdist", "cdist_grad",
            "kernel_descriptor_l1_norm", "kernel_descriptor_l2_norm", "kernel_descriptor_laplace_l1", "kernel_descriptor_laplace_l2",
-           "kernel_descriptor_mma", "kernel_descriptor_p_norm", "linalg", "run_kernel"]
+           "kernel_descriptor_mma", "kernel_descriptor_p_norm", "linalg", "pre_compile_descriptors", "run_kernel"]
 
 
 class FillMode(Enum):
@@ -55,8 +57,8 @@ class Symmetry(Enum):
 class KernelDescriptor:
     """What `run_kernel` computes: kernel_type( outer_power( Σ_k inner_power( inner_operator(b(n,k), a(m,k)) ) ) ).
 
-    Sums are those of differences to the power ABS, SQUARE or POW, and of products, DOT with NOOP. The outer power of products is NOOP, SQUARE
-    or POW.
+    The inner power POW is |v|^p. Sums of differences to the power ABS, SQUARE and POW, and of products, are Rigel's own; Rigel compiles the
+    others, in a moment, when they are first called.
     """
 
     def __init__(self, inner_operator, inner_power, outer_power, kernel_type):
@@ -79,6 +81,25 @@ kernel_descriptor_mma = _descriptor(PowerType.NOOP, PowerType.NOOP, KernelType.N
 
 _SEMIRINGS = {(InnerOperator.DIFF, PowerType.ABS): "l1", (InnerOperator.DIFF, PowerType.SQUARE): "l2_squared",
               (InnerOperator.DIFF, PowerType.POW): "lp", (InnerOperator.DOT, PowerType.NOOP): "plus_times"}
+_INNER = {InnerOperator.DIFF: "(b - a)", InnerOperator.DOT: "(a * b)"}
+_POWERS = {PowerType.NOOP: "{0}", PowerType.ABS: "abs({0})", PowerType.SQUARE: "{0} * {0}", PowerType.SQRT: "sqrt({0})",
+           PowerType.POW: "power(abs({0}), p)"}
+_compiled = {}
+
+
+def _semiring_of(descriptor):
+    """The semiring of the sums, and whether its texts apply the outer power, too: of sums that may be negative, which steps do not take."""
+    inner, power, outer = descriptor._inner_operator, descriptor._inner_power, descriptor._outer_power
+    is_signed = power is PowerType.NOOP
+    is_outer = is_signed and outer in (PowerType.ABS, PowerType.SQRT)
+    name = _SEMIRINGS.get((inner, power))
+    if name is not None and not is_outer:
+        return name, is_signed, False
+    key = (inner, power, outer if is_outer else None)
+    if key not in _compiled:
+        _compiled[key] = Semiring(multiply=_POWERS[power].format(_INNER[inner]), result=_POWERS[outer].format("x") if is_outer else "",
+                                  name="kermac", commutative=inner is InnerOperator.DOT, **({"p": 1.0} if power is PowerType.POW else {}))
+    return _compiled[key], is_signed and not is_outer, is_outer
 
 
 def _require_given(descriptor, p, inner_p, outer_p, bandwidth, epsilon, regularization):
@@ -98,15 +119,10 @@ def _require_given(descriptor, p, inner_p, outer_p, bandwidth, epsilon, regulari
         raise InvalidArgument(f"bandwidth is None, expected a number: the descriptor's kernel_type is {descriptor._kernel_type.name}")
 
 
-def _outer_steps(descriptor, outer_p):
-    power = descriptor._outer_power
-    if power in (PowerType.NOOP, PowerType.ABS):  # sums of differences are not negative
-        steps = epilogue.Program()
-    else:
-        steps = epilogue.power({PowerType.SQUARE: 2.0, PowerType.SQRT: 0.5}.get(power, None if outer_p is None else of_matrices(outer_p)))
-    if descriptor._inner_operator is InnerOperator.DOT and power in (PowerType.ABS, PowerType.SQRT):
-        raise Unsupported(f"the descriptor's outer_power is {power.name} of products, expected NOOP, SQUARE or POW")
-    return steps
+def _outer_steps(power, outer_p):
+    if power in (PowerType.NOOP, PowerType.ABS):  # sums are not negative
+        return epilogue.Program()
+    return epilogue.power({PowerType.SQUARE: 2.0, PowerType.SQRT: 0.5}.get(power, None if outer_p is None else of_matrices(outer_p)))
 
 
 def run_kernel(kernel_descriptor, a, b, out=None, p=None, inner_p=None, outer_p=None, bandwidth=None, epsilon=None, regularization=None,
@@ -131,7 +147,7 @@ def run_kernel(kernel_descriptor, a, b, out=None, p=None, inner_p=None, outer_p=
 
     Raises
     ------
-    InvalidArgument (a ValueError) if shapes do not fit, or arguments and descriptor do not; Unsupported (a TypeError) for other sums.
+    InvalidArgument (a ValueError) if shapes do not fit, or arguments and descriptor do not.
 
     Examples
     --------
@@ -143,27 +159,24 @@ def run_kernel(kernel_descriptor, a, b, out=None, p=None, inner_p=None, outer_p=
             [0.368, 1.   ]]])
     """
     _require_given(kernel_descriptor, p, inner_p, outer_p, bandwidth, epsilon, regularization)
-    semiring = _SEMIRINGS.get((kernel_descriptor._inner_operator, kernel_descriptor._inner_power))
-    if semiring is None:
-        raise Unsupported(f"the descriptor sums {kernel_descriptor._inner_operator.name} to the power {kernel_descriptor._inner_power.name}, "
-                          "expected DIFF to the power ABS, SQUARE or POW, or DOT to the power NOOP")
+    semiring, may_be_negative, has_outer_power = _semiring_of(kernel_descriptor)
     given = {"p": p, "inner_p": inner_p, "outer_p": outer_p, "bandwidth": bandwidth, "regularization": regularization}
     given = {name: None if value is None else numbers(value, name) for name, value in given.items()}
     a, b = matrices(a, "a"), matrices(b, "b")
-    batch = batch_of({**given, "a": a, "b": b, "out": out if out is not None and len(out.shape) == 3 else None})
+    batch = batch_of({**given, "a": a, "b": b, "out": batch_of_out(out, 2)})
     inner = given["p"] if p is not None else given["inner_p"]
     outer = 1 / given["p"] if p is not None else given["outer_p"]
-    steps = _outer_steps(kernel_descriptor, outer)
+    steps = epilogue.Program() if has_outer_power else _outer_steps(kernel_descriptor._outer_power, outer)
     if kernel_descriptor._kernel_type is not KernelType.NONE:
         least = 1e-5 if epsilon is None else float(epsilon)
-        if kernel_descriptor._inner_operator is InnerOperator.DOT:
+        if may_be_negative:
             steps = steps | epilogue.relu()
         of_kernel = epilogue.laplace if kernel_descriptor._kernel_type is KernelType.LAPLACE else epilogue.gaussian
         steps = steps | epilogue.threshold(least) | of_kernel(of_matrices(given["bandwidth"]))
         if given["regularization"] is not None:
             steps = steps | epilogue.add_diagonal(of_matrices(given["regularization"]), regularization_offset_y - regularization_offset_x)
     whole, places = result(out, a, (batch, a.shape[-2], b.shape[-2]))
-    transposed = b.swapaxes(-1, -2)
+    a, transposed = spread(a, batch, b.shape[0]), b.swapaxes(-1, -2)
     if isinstance(inner, float) or inner is None:
         contract(a, transposed, semiring, epilogue=steps, out=places, parameters=None if inner is None else {"p": inner})
         return whole
@@ -233,9 +246,10 @@ def cdist_grad(a, b, c, d, out=None, p=2.0, eps=1e-8, debug=False):
     """
     a, b, c, d = matrices(a, "a"), matrices(b, "b"), matrices(c, "c"), matrices(d, "d")
     p = numbers(p, "p")
-    batch = batch_of({"p": p, "a": a, "b": b, "c": c, "d": d})
+    batch = batch_of({"p": p, "a": a, "b": b, "c": c, "d": d, "out": batch_of_out(out, 3)})
     whole, places = result(out, a, (batch, c.shape[-2], d.shape[-2], d.shape[-1]))
     if isinstance(p, float):
+        a = spread(a, batch, max(one.shape[0] for one in (b, c, d)))
         a, b, c, d = ((one[0] if one.shape[0] == 1 else one) for one in (a, b, c, d))
         _core.cdist_gradient(a, b, c, d, places if any(len(one.shape) == 3 for one in (a, b, c, d)) else places[0], p,
                              0.0 if p in (1.0, 2.0) else eps, False)
@@ -244,6 +258,25 @@ def cdist_grad(a, b, c, d, out=None, p=2.0, eps=1e-8, debug=False):
         of = [one[i % one.shape[0]] for one in (a, b, c, d)]
         _core.cdist_gradient(*of, places[i], float(p[i]), eps, False)
     return whole
+
+
+def pre_compile_descriptors(device, descriptors, try_to_align=False, debug=False):
+    """Compiles what `run_kernel` would compile at the first call with these descriptors, for float32 arrays of a torch device, or of "cpu".
+
+    Examples
+    --------
+    >>> from rigel_semirings.compat import kermac
+    >>> kermac.pre_compile_descriptors("cpu", [kermac.kernel_descriptor_l1_norm, kermac.kernel_descriptor_mma])
+    """
+    semirings = [_semiring_of(descriptor)[0] for descriptor in descriptors]
+    like = None
+    if str(device) != "cpu":
+        import torch
+
+        like = torch.empty(0, device=device)
+    for semiring in semirings:
+        if isinstance(semiring, Semiring):
+            semiring.compile("float32", like)
 
 
 from . import linalg  # noqa: E402  it takes FillMode from here

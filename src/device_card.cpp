@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <rigel/backends/cuda/card.hpp>
-#include <rigel/backends/cuda/runtime.hpp>
+//
+// The Card of a GPU of this process, from what the CUDA driver says of it and from its profile. card.cpp has the table of cards.
+#include <rigel/detail/execution.hpp>
+#include <rigel/error.hpp>
 #include <rigel/profile.hpp>
 
+#ifdef KOKKOS_ENABLE_CUDA
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <string>
 
-namespace rigel::backends::cuda {
+namespace rigel::detail {
 namespace {
+
+void check(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) throw Error(Code::device, std::string(what) + ": " + cudaGetErrorString(status));
+}
 
 DeviceFacts facts_of(int device, const cudaDeviceProp& properties) {
   const auto attribute = [&](cudaDeviceAttr which) {
@@ -51,4 +59,5 @@ const Card& card_of_device(int device) {
   return *found[at].load(std::memory_order_relaxed);
 }
 
-}  // namespace rigel::backends::cuda
+}  // namespace rigel::detail
+#endif
