@@ -6,72 +6,9 @@
 #pragma once
 
 #include <rigel/backends/host/lanes.hpp>
-#include <rigel/backends/host/level.hpp>
-#include <rigel/backends/host/nearest_bound.hpp>
-#include <rigel/detail/reduction.hpp>
+#include <rigel/backends/host/nearest_search.hpp>
 
 namespace rigel::backends::host::nearest {
-
-/// The shapes of a compiled loop: a block of scores.
-struct Geometry {
-  int rows, columns;
-};
-
-/// What a row knows of its search.
-struct Row {
-  double square;        // |x'|²
-  std::int64_t looked;  // columns that were computed by subtraction
-  int waiting;          // columns that are listed
-  bool plain;           // searched by subtraction alone
-};
-
-/// A call as the loops see it. Rows are cut into groups, of which each keeps its state while parts of the columns pass, and groups into
-/// blocks, which are the items of workers.
-struct Search {
-  const void *x, *z;
-  detail::Strided<char> of_x, of_z;  // strides: row is a point's, column that of its numbers
-  std::int64_t m, n;
-  int k, count;  // numbers of a row, results of a row
-  bool minimum, root, exclude_self;
-  detail::ReducedOutputs outputs;
-
-  const double* centre;
-  double scale;
-  // The present part of the columns: panels of Geometry::columns of them, each with what scores begin with, and then z' for each k.
-  float* panels;
-  std::int64_t first_column, columns;
-  std::int32_t* special;  // those that the filter does not take
-  std::int64_t specials;
-  bool is_first, is_last;
-  // The present group of rows.
-  std::int64_t first_row, rows;
-  int block_rows;
-  // States of its rows: scores up to `limits` are listed, at most `capacity` of them, and `best` are heaps of the exact results.
-  int capacity;
-  float* limits;
-  Row* states;
-  float* scores;
-  std::int32_t* places;
-  void* best;
-
-  RIGEL_MEMBER std::int64_t panel_floats(int width) const { return std::int64_t{k + 1} * width; }
-};
-
-struct Loop {
-  /// Packs a panel of the present part.
-  void (*pack)(const Search& g, std::int64_t panel);
-  /// Searches the present part for a block of the group, with scratch_bytes() of memory.
-  void (*search)(const Search& g, std::int64_t block, void* scratch);
-  Geometry geometry;
-};
-/// Rows that are searched by subtraction at a time.
-inline constexpr int most_plain = 64;
-
-/// Scratch bytes of a worker for so many rows of a block.
-inline std::size_t scratch_bytes(std::int64_t block_rows, std::int64_t k) {
-  constexpr std::int64_t lines = most_plain + 32;  // those of rows and columns that are searched by subtraction
-  return static_cast<std::size_t>((block_rows + lines) * k) * sizeof(double);
-}
 
 /// The product: a block of scores for `rows` rows, interleaved in `a`, and a panel.
 template <class Level>
@@ -132,14 +69,11 @@ RIGEL_FUNCTION std::uint64_t bits_of(Mask mask) {
     for (int i = 0; i < lanes; ++i) bits |= static_cast<std::uint64_t>(mask[i] != 0) << i;
     return bits;
   } else {
-    using Integer = std::conditional_t<lanes == 8, std::uint8_t, std::conditional_t<lanes == 16, std::uint16_t, std::uint32_t>>;
+    using Integer =
+        std::conditional_t<lanes == 8, std::uint8_t, std::conditional_t<lanes == 16, std::uint16_t, std::uint32_t>>;
     return __builtin_bit_cast(Integer, __builtin_convertvector(mask, Bits));
   }
 }
-
-/// The number that chains are computed in.
-template <class Element>
-using chain_t = std::conditional_t<std::is_same_v<Element, double>, double, float>;
 
 template <class Element>
 RIGEL_FUNCTION chain_t<Element> number(Element x) {
@@ -436,6 +370,13 @@ struct Worker {
     }
   }
 
+  /// Whether the filter is of use to one of the rows that the product takes at a time.
+  RIGEL_MEMBER bool is_filtered(std::int64_t first) const {
+    bool filtered = false;
+    for (int i = 0; i < P::rows; ++i) filtered |= g.limits[first + i] > nothing;
+    return filtered;
+  }
+
   // ---- a block ---------------------------------------------------------------------------------------------------
 
   /// Sorts a row's best and stores them.
@@ -496,7 +437,7 @@ struct Worker {
     for (std::int64_t column = 0; column < g.columns; column += P::columns) {
       const float* const panel = g.panels + column / P::columns * floats;
       for (int i = 0; i < padded; i += P::rows)
-        if (P::run(g.k, packed + std::ptrdiff_t{i} * g.k, panel, g.limits + first + i, scores))
+        if (w.is_filtered(first + i) && P::run(g.k, packed + std::ptrdiff_t{i} * g.k, panel, g.limits + first + i, scores))
           w.list(first + i, g.first_column + column, scores, buffer);
     }
     w.end(first, count, scratch);
@@ -504,11 +445,7 @@ struct Worker {
 };
 
 template <class Level, class Element>
-inline constexpr Loop loop = {&Worker<Level, Element>::pack, &Worker<Level, Element>::search,
-                              {Product<Level>::rows, Product<Level>::columns}};
-
-/// The loop of an element's type at a level, which nearest.cpp.in defines.
-template <class Level, class Element>
-const Loop& compiled_loop();
+inline constexpr Loop loop = {
+    &Worker<Level, Element>::pack, &Worker<Level, Element>::search, {Product<Level>::rows, Product<Level>::columns}};
 
 }  // namespace rigel::backends::host::nearest
