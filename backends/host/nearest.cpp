@@ -97,7 +97,7 @@ Status supports(const Reduction& p, const Geometry& geometry) {
 double seconds_of(const Reduction& p, const Cut& cut, int vector_bytes) {
   // Cycles of a thread: for a score beyond its products, for a number that is packed, for a row and each of its results beyond the
   // products of its exact distances.
-  constexpr double of_score = 0.2, of_packed = 4, of_row = 1000, of_result = 150, of_chain = 1.5, least_results = 4;
+  constexpr double of_score = 0.2, of_packed = 4, of_row = 1600, of_result = 150, of_chain = 1.5, least_results = 4;
   const Cpu& cpu = cpu_of(p.execution);
   const double m = of(p.scores.m), n = of(p.scores.n), k = of(p.scores.k), count = of(p.count);
   const double groups = std::ceil(m / of(cut.group)), parts = std::ceil(n / of(cut.part));

@@ -295,7 +295,7 @@ struct Worker {
           drop(r);
           if (row.waiting <= g.capacity / 4 * 3) continue;
           settle(r, buffer);
-          if (row.looked <= 4 * g.capacity + g.n / 16) continue;
+          if (row.looked <= 4 * g.capacity + g.n / 64) continue;
           row.plain = true;
           g.limits[r] = nothing;
         }

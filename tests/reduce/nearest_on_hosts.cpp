@@ -113,8 +113,8 @@ struct Case {
 
   void check() const {
     constexpr int exponent = std::is_same_v<T, double> ? 1020 : std::is_same_v<T, rigel::half> ? 14 : 124;
-    Values of_x = points_of(kind, m, k, static_cast<std::uint64_t>(m + 7 * k), true, exponent);
-    Values of_z = exclude_self ? of_x : points_of(kind, n, k, static_cast<std::uint64_t>(n + k), false, exponent);
+    Values of_x = points_of(kind, m, k, static_cast<std::uint64_t>(m) + 7, true, exponent);
+    Values of_z = exclude_self ? of_x : points_of(kind, n, k, static_cast<std::uint64_t>(n), false, exponent);
     const auto x = support::matrix<T, Exec>(m, k, of_x), z = support::matrix<T, Exec>(n, k, of_z);
     const std::string kernel = "host.l2_squared." + std::string(rigel::name(rigel::scalar_of<T>)) + ".nearest";
     const Out found = results(x, z, {.kernel = kernel, .workspace_limit = limit}),
