@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Registers the host family: every semiring of the zoo and every gradient at every level, and BLAS.
+// Registers the host family: every semiring of the zoo, every gradient and nearest points at every level, and BLAS.
 #include <rigel/backends/host/blas.hpp>
 #include <rigel/backends/host/contract.hpp>
 #include <rigel/backends/host/gradient.hpp>
+#include <rigel/backends/host/nearest.hpp>
 #include <rigel/backends/host/register.hpp>
 #include <rigel/detail/integer_differences.hpp>
 
@@ -118,6 +119,22 @@ void add_gradients(Registry<Gradient>& registry, type_list<Level...>) {
   (add_level(type_list<Level>{}), ...);
 }
 
+template <class... Level>
+void add_nearest(Registry<Reduction>& registry, type_list<Level...>) {
+  const auto add_one = [&]<class L, class Element>(type_list<L, Element>) {
+    Kernel<Reduction> kernel = nearest::kernel_of<L, Element>(detail::bits_of(detail::compiled_host_spaces{}));
+    kernel.supports = [](const Kernel<Reduction>&, const Reduction& p) -> Status {
+      if (!runs<L>()) return {Decline::processor, std::string("this processor lacks ") + L::needs};
+      return nearest::supports(p, nearest::compiled_loop<L, Element>().geometry);
+    };
+    registry.add(kernel);
+  };
+  (add_one(type_list<Level, float>{}), ...);
+  (add_one(type_list<Level, double>{}), ...);
+  (add_one(type_list<Level, half>{}), ...);
+  (add_one(type_list<Level, bfloat16>{}), ...);
+}
+
 }  // namespace host
 
 void register_host(Registry<Contraction>& registry) {
@@ -127,5 +144,8 @@ void register_host(Registry<Contraction>& registry) {
 
 void register_host(Registry<Gradient>& registry);
 void register_host(Registry<Gradient>& registry) { host::add_gradients(registry, host::Levels{}); }
+
+void register_host(Registry<Reduction>& registry);
+void register_host(Registry<Reduction>& registry) { host::add_nearest(registry, host::Levels{}); }
 
 }  // namespace rigel::backends
