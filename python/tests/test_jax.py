@@ -283,7 +283,7 @@ def test_refusals_of_jax(rng):
     x = rng.random((4, 3)).astype("float32")
     with pytest.raises(TypeError, match="results are float64, which JAX has with jax.config.update"):
         rj.cdist(np.ones((2, 3), "int32"))
-    with pytest.raises(TypeError, match="length is .*, expected a number that is known when the call is traced"):
+    with pytest.raises(TypeError, match="expected a number that is known when the call is traced"):
         jax.grad(lambda length: rj.kernel_matvec(x, v=x, kernel="laplace", length=length).sum())(1.0)
     with pytest.raises(TypeError, match="cdist of 'cosine' has no gradient, expected one of euclidean"):
         jax.grad(lambda x: rj.cdist(x, metric="cosine").sum())(x)
