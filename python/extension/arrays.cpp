@@ -24,20 +24,6 @@ std::string text_of(const nb::dlpack::dtype& type) {
   return kind + std::to_string(type.bits) + (type.lanes == 1 ? "" : " x " + std::to_string(type.lanes));
 }
 
-std::int64_t size_of(rigel_type type) {
-  switch (type) {
-    case RIGEL_I8:
-    case RIGEL_U8: return 1;
-    case RIGEL_F16:
-    case RIGEL_BF16:
-    case RIGEL_I16: return 2;
-    case RIGEL_F32:
-    case RIGEL_I32:
-    case RIGEL_U32: return 4;
-    default: return 8;
-  }
-}
-
 void set_type(Array& a, const nb::dlpack::dtype& type, const char* name) {
   using Code = nb::dlpack::dtype_code;
   const auto is = [&](Code code, int bits) {
@@ -278,6 +264,20 @@ std::string dimensions_expected(int least) {
 }
 
 }  // namespace
+
+std::int64_t size_of(rigel_type type) {
+  switch (type) {
+    case RIGEL_I8:
+    case RIGEL_U8: return 1;
+    case RIGEL_F16:
+    case RIGEL_BF16:
+    case RIGEL_I16: return 2;
+    case RIGEL_F32:
+    case RIGEL_I32:
+    case RIGEL_U32: return 4;
+    default: return 8;
+  }
+}
 
 Package& package() {
   static Package& all = *new Package;  // never destroyed: Python may be gone before

@@ -36,6 +36,9 @@ struct Package {
 };
 Package& package();
 
+/// Bytes of an element.
+std::int64_t size_of(rigel_type type);
+
 /// Raises the exception class of a code.
 [[noreturn]] void raise(rigel_code code, const std::string& message);
 [[noreturn]] inline void refuse(const std::string& message) { raise(RIGEL_INVALID_ARGUMENT, message); }

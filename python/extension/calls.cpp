@@ -149,17 +149,29 @@ nb::list Explaining::end() {
 Running::Running() { ++running; }
 Running::~Running() { --running; }
 
-rigel_handle* thread_handle() {
+rigel_code find_thread_handle(rigel_handle*& handle, std::string& message) {
   static const int registered = pthread_atfork(nullptr, nullptr, [] {
     is_broken = is_broken || running != 0;
     running = 0;
   });
-  if (is_broken)
-    raise(RIGEL_UNSUPPORTED,
-          "this process was forked while another thread was in a call of Rigel, expected a fork between calls");
-  if (of_thread.handle || registered != 0) return of_thread.handle;
-  if (const rigel_code code = rigel_create(-1, nullptr, &of_thread.handle); code != RIGEL_OK) raise_last_error(code);
-  return of_thread.handle;
+  if (is_broken) {
+    message = "this process was forked while another thread was in a call of Rigel, expected a fork between calls";
+    return RIGEL_UNSUPPORTED;
+  }
+  if (!of_thread.handle && registered == 0)
+    if (const rigel_code code = rigel_create(-1, nullptr, &of_thread.handle); code != RIGEL_OK) {
+      message = without_prefix(rigel_last_error());
+      return code;
+    }
+  handle = of_thread.handle;
+  return RIGEL_OK;
+}
+
+rigel_handle* thread_handle() {
+  rigel_handle* handle = nullptr;
+  std::string message;
+  if (const rigel_code code = find_thread_handle(handle, message); code != RIGEL_OK) raise(code, message);
+  return handle;
 }
 
 std::shared_ptr<StreamHandle> handle_of(const Array& array) {
@@ -231,9 +243,7 @@ Array Queue::workspace(std::size_t bytes, rigel_options& options) const {
   return array;
 }
 
-void raise_last_error(rigel_code code, const char* function) {
-  std::string message = rigel_last_error();
-  if (function) raise(code, function + (": " + std::string(without_function(message))));
+std::string without_prefix(std::string message) {
   constexpr std::string_view prefix = "rigel_", suffix = "_workspace_size";
   if (message.starts_with(prefix)) message.erase(0, prefix.size());
   if (const std::size_t at = message.find(suffix); at < message.find(':')) {
@@ -241,7 +251,12 @@ void raise_last_error(rigel_code code, const char* function) {
     message.erase(0, at + suffix.size() + 2);
     if (!message.starts_with(called)) message.insert(0, called);
   }
-  raise(code, message);
+  return message;
+}
+
+void raise_last_error(rigel_code code, const char* function) {
+  const std::string message = rigel_last_error();
+  raise(code, function ? function + (": " + std::string(without_function(message))) : without_prefix(message));
 }
 
 }  // namespace rigel::python

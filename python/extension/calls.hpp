@@ -110,6 +110,8 @@ class Explaining {
 
 /// The handle of the calling thread, on the host. Raises if there is none, and in a child of a process that forked during a call.
 rigel_handle* thread_handle();
+/// The same without the GIL: RIGEL_OK, or another code and a message.
+rigel_code find_thread_handle(rigel_handle*& handle, std::string& message);
 
 /// The handle of a GPU's stream. It and the stream serve one thread at a time, and so whichever thread has its turn.
 struct StreamHandle {
@@ -129,6 +131,9 @@ class Running {
   Running();
   ~Running();
 };
+
+/// A message of librigel_c with the name that Python knows the function by.
+std::string without_prefix(std::string message);
 
 /// Raises for the last error, which `function` names in place of the one of rigel.h that has failed.
 [[noreturn]] void raise_last_error(rigel_code code, const char* function = nullptr);

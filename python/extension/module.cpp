@@ -3,6 +3,7 @@
 // rigel_semirings._core: one function for each of librigel_c's, on arrays. The package has the arguments that people type, and defaults.
 #include "calls.hpp"
 #include "drivers.hpp"
+#include "jax.hpp"
 #include "texts.hpp"
 
 #include <algorithm>
@@ -578,4 +579,5 @@ NB_MODULE(_core, m) {
   define(m, "linear_backward_weight", linear_backward_weight);
   define(m, "linear_backward_input", linear_backward_input);
   define_gradients(m);
+  define_jax(m);
 }

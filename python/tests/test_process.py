@@ -22,8 +22,9 @@ import rigel_semirings as rs
 @pytest.mark.parametrize("module", ["rigel_semirings"] + [f"rigel_semirings.{m.name}" for m in pkgutil.iter_modules(rs.__path__)
                                                           if (pathlib.Path(rs.__path__[0]) / f"{m.name}.py").exists()])
 def test_examples_of_docstrings(module):
-    if module.endswith(".torch"):
-        pytest.importorskip("torch", reason="torch is not installed")
+    for library, name in (("torch", "torch"), ("jax", "JAX")):
+        if module.endswith("." + library):
+            pytest.importorskip(library, reason=f"{name} is not installed")
     assert doctest.testmod(importlib.import_module(module)).failed == 0
 
 

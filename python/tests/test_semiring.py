@@ -141,10 +141,26 @@ def test_all_texts(compiles, rng):
     (lambda a, b: a - -math.inf, "a - (-infinity)"), (lambda a, b: 1e-06 + a, "1e-06 + a"), (lambda a, b: np.square(a), "a * a"),
     (lambda a, b: np.copysign(a, b) + np.isnan(a), "copysign(a, b) + (isnan(a) ? 1 : 0)"), (lambda a, b: 3, "3"),
     (lambda a, b: np.logical_and(a, b), "((a != 0) && (b != 0)) ? 1 : 0"), (lambda a, b: a << 2 ^ b >> 1, "(a << 2) ^ (b >> 1)"),
-    (lambda x, y: x * y, "a * b"),
+    (lambda x, y: x * y, "a * b"), (lambda a, b, k: a * b * (k + 1), "(a * b) * (k + 1)"), (lambda a, b, *, k: np.where(k > 2, a, b), "(k > 2) ? a : b"),
 ])
 def test_traced(function, text):
     assert Semiring(function).multiply == text
+
+
+def test_functions_of_the_index(compiles, rng):
+    a, b = rng.random((4, 6)), rng.random((6, 3))
+
+    @rs.semiring(commutative=True)
+    def weighted(a, b, k, rate=0.5):
+        return a * b * (1 + rate * k)
+
+    assert weighted.parameters == {"rate": 0.5}
+    np.testing.assert_allclose(rs.contract(a, b, weighted), (a * (1 + 0.5 * np.arange(6))) @ b, rtol=1e-14)
+    step = Semiring(multiply=lambda a, b, k: a * b * k, step=lambda x, a, b, k: x + a * b * k)
+    assert step.step == "x + ((a * b) * k)"
+    np.testing.assert_allclose(rs.contract(a, b, step), (a * np.arange(6)) @ b, rtol=1e-14)
+    with pytest.raises(ValueError, match="add takes 'k' after"):
+        Semiring(multiply="a", add=lambda x, y, k: x + y)
 
 
 def test_shared_values_have_variables():

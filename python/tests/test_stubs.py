@@ -17,10 +17,11 @@ def defaults_of(function):
     return {p.name: (p.kind.name, None if p.default is p.empty else repr(p.default)) for p in inspect.signature(function).parameters.values()}
 
 
-@pytest.mark.parametrize("module, file", [(rs, "__init__.pyi"), (rs.epilogue, "epilogue.pyi"), ("rigel_semirings.torch", "torch.pyi")])
+@pytest.mark.parametrize("module, file", [(rs, "__init__.pyi"), (rs.epilogue, "epilogue.pyi"), ("rigel_semirings.torch", "torch.pyi"),
+                                          ("rigel_semirings.jax", "jax.pyi")])
 def test_stubs(module, file):
     if isinstance(module, str):
-        pytest.importorskip("torch", reason="torch is not installed")
+        pytest.importorskip(module.rpartition(".")[2])
         module = importlib.import_module(module)
     body = ast.parse((FOLDER / file).read_text(encoding="utf-8")).body
     declared = {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}

@@ -11,7 +11,8 @@ rt = pytest.importorskip("rigel_semirings.torch")
 has_gpu = torch.cuda.is_available() and any("cuda" in kernel["spaces"] for kernel in rs.kernels("cuda"))
 METRICS = ["euclidean", "squared_euclidean", "manhattan", "minkowski", "inner_product"]
 KERNELS = {"gaussian": {"bandwidth": 1.0}, "laplace": {"length": 1.0}, "matern52": {"length": 1.0},
-           "rational_quadratic": {"length": 1.0, "alpha": 2.0}, "polynomial": {"degree": 3.0}}
+           "matern32": {"length": 1.0}, "rational_quadratic": {"length": 1.0, "alpha": 2.0}, "polynomial": {"degree": 3.0},
+           "sigmoid": {"scale": 0.5, "offset": 0.2}}
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not has_gpu, reason="torch or librigel_c finds no GPU"))])
@@ -43,8 +44,9 @@ def test_gradients_of_cdist(rand, metric):
     x, z = rand(2, 4, 3), rand(5, 3)
     assert torch.autograd.gradcheck(lambda x, z: rt.cdist(x, z, metric, p=p), (x, z))
     assert torch.autograd.gradcheck(lambda x: rt.cdist(x, x.flip(0), metric, p=p), (x[0].detach().requires_grad_(),))
-    if metric in ("euclidean", "squared_euclidean", "inner_product"):
-        assert torch.autograd.gradgradcheck(lambda x, z: rt.cdist(x, z, metric, p=p), (x, z))
+    assert torch.autograd.gradgradcheck(lambda x, z: rt.cdist(x, z, metric, p=p), (x, z))
+    if metric == "minkowski":
+        assert torch.autograd.gradgradcheck(lambda x, z: rt.cdist(x, z, metric, p=1.5), (x, z))
 
 
 def test_gradients_of_points_that_coincide(rand):
@@ -68,9 +70,50 @@ def test_gradients_of_low_precision(rand):
 def test_gradients_of_kernel_matrices(rand, kernel):
     x, z = rand(2, 4, 3), rand(5, 3)
     assert torch.autograd.gradcheck(lambda x, z: rt.kernel_matrix(x, z, kernel, **KERNELS[kernel]), (x, z))
-    with pytest.raises(TypeError, match="kernel matrices have no second derivative here"):
-        g, = torch.autograd.grad(rt.kernel_matrix(x, z, kernel, **KERNELS[kernel]).sum(), x, create_graph=True)
-        g.sum().backward()
+    assert torch.autograd.gradgradcheck(lambda x, z: rt.kernel_matrix(x, z, kernel, **KERNELS[kernel]), (x, z))
+
+
+@pytest.mark.parametrize("kernel", [one for one in KERNELS if one not in ("polynomial", "sigmoid")])
+@pytest.mark.parametrize("metric, p", [("manhattan", None), ("minkowski", 3.0), ("minkowski", 1.5)])
+def test_second_derivatives_of_kernels_over_other_metrics(rand, kernel, metric, p):
+    x, z = rand(2, 4, 3), rand(5, 3)
+    assert torch.autograd.gradgradcheck(lambda x, z: rt.kernel_matrix(x, z, kernel, metric=metric, p=p, **KERNELS[kernel]), (x, z))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "matern32", "matern52", "rational_quadratic"])
+def test_second_derivatives_where_points_coincide(rand, kernel):
+    """These kernels are smooth enough there."""
+    x = rand(4, 3)
+    assert torch.autograd.gradgradcheck(lambda x, z: rt.kernel_matrix(x, z, kernel, **KERNELS[kernel]), (x, x.detach().clone().requires_grad_()))
+    assert torch.autograd.gradgradcheck(lambda x: rt.kernel_matrix(x, kernel=kernel, **KERNELS[kernel]), (x,))
+
+
+def test_second_derivatives_in_blocks(rand, monkeypatch):
+    """Of p other than 2 some rows are done at a time."""
+    x, z, weights = rand(2, 7, 3), rand(5, 3), rand(2, 7, 5, grad=False)
+
+    def second():
+        gradients = torch.autograd.grad((weights * rt.cdist(x, z, "minkowski", p=3)).sum(), (x, z), create_graph=True)
+        return torch.autograd.grad(sum((g**2).sum() for g in gradients), (x, z))
+
+    whole = second()
+    monkeypatch.setattr(rt, "_ELEMENTS", 2 * 5 * 3)
+    for one, other in zip(second(), whole, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-13, atol=1e-13)
+    no_rows = rand(0, 3)
+    assert torch.autograd.grad(torch.autograd.grad(rt.cdist(no_rows, z, "minkowski", p=3).sum(), z, create_graph=True)[0].sum(), z)[0].eq(0).all()
+
+
+def test_third_derivatives(rand):
+    """Of a gaussian, against those of the formula."""
+    x, z = rand(4, 3), rand(5, 3, grad=False)
+    results = []
+    for function in (lambda x: rt.kernel_matrix(x, z, bandwidth=0.7), lambda x: torch.exp(-((x[:, None] - z)**2).sum(-1) / (2 * 0.7**2))):
+        value = function(x).sum()
+        for power in (2, 3, 1):
+            value = (torch.autograd.grad(value, x, create_graph=True)[0]**power).sum()
+        results.append(value)
+    torch.testing.assert_close(*results, rtol=1e-9, atol=1e-9)
 
 
 def test_gradients_of_contract(rand):
@@ -105,6 +148,8 @@ def test_refusals_are_the_package_s(rand):
         rt.cdist(x, metric="cosine").sum().backward()
     with pytest.raises(ValueError, match="'nonsense' is no metric"):
         rt.cdist(x, metric="nonsense")
+    with pytest.raises(TypeError, match="kernel_matrix_gradient: metric 'cosine' has no gradient here"):
+        rt.kernel_matrix(x, kernel="cosine").sum().backward()
 
 
 # ---- the linear layer ----
@@ -188,8 +233,11 @@ def calls(rand):
         yield rt._cdist, (x, z, metric, None, *options)
     yield rt._cdist_gradient, (rand(2, 4, 5), x, z, 2.0, False)
     for kernel, hyperparameters in KERNELS.items():
-        metric = "inner_product" if kernel == "polynomial" else "euclidean"
+        metric = "inner_product" if kernel in ("polynomial", "sigmoid") else "euclidean"
         yield rt._kernel_matrix, (x, z, kernel, *rt._flat(hyperparameters), metric, None, False, "automatic")
+        yield rt._kernel_matrix_gradient, (rand(2, 4, 5), x, z, kernel, *rt._flat(hyperparameters), metric, None, False)
+    yield rt._kernel_matrix_gradient, (rand(2, 4, 5), x, z, "laplace", ["length"], [1.0], "minkowski", 3.0, False)
+    yield rt._cdist_gradient, (rand(2, 4, 5), x, z, 3.0, False)
     yield rt._linear, (single, weight, bias, "scalar", "automatic")
     yield rt._linear, (single, weight, None, "scalar", "automatic")
     yield rt._linear_activated, (single, weight, bias, "gelu", "scalar", "automatic")
@@ -248,6 +296,10 @@ def test_vmap(rand):
             torch.testing.assert_close(first, second)
     torch.testing.assert_close(torch.autograd.functional.jacobian(lambda w: rt.linear(rows[0], w), weights[0], vectorize=True),
                                torch.autograd.functional.jacobian(lambda w: rt.linear(rows[0], w), weights[0]))
+    points = rand(4, 3)
+    torch.testing.assert_close(*(torch.autograd.functional.hessian(
+        lambda x: rt.kernel_matrix(x, z[0, 0], "laplace", metric="minkowski", p=3.0, length=1.0).sum(), points, vectorize=vectorize)
+        for vectorize in (True, False)))
     # Gradients of many outputs at once are a vmap of the backward functions.
     x = rand(4, 3)
     for function in (lambda x: rt.cdist(x, z[0, 0]), lambda x: rt.kernel_matrix(x, z[0, 0], bandwidth=1.0),

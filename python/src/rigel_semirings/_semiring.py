@@ -14,8 +14,9 @@ from . import _core
 from ._arrays import type_code
 from ._errors import InvalidArgument, Unsupported
 
-# The texts of a semiring, and what each is over.
+# The texts of a semiring, what each is over, and those that may read k, the summation index.
 _MEMBERS = {"multiply": ("a", "b"), "add": ("x", "y"), "identity": (), "step": ("x", "a", "b"), "result": ("x",)}
+_INDEXED = ("multiply", "step")
 
 
 # ---- powers in texts ---------------------------------------------------------------------------------------------------------------
@@ -292,7 +293,8 @@ def _bare(text):
 
 
 def _traced(function, member, parameters):
-    """The text of a function. Arguments after those of the member are hyperparameters, whose defaults go into `parameters`."""
+    """The text of a function. Arguments after those of the member are `k`, without a default, and hyperparameters, whose defaults go into
+    `parameters`."""
     over = _MEMBERS[member]
     try:
         arguments = list(inspect.signature(function).parameters.values())
@@ -305,6 +307,9 @@ def _traced(function, member, parameters):
     values = [Symbol(name) for name in over]
     named = {}
     for one in arguments[len(over):]:
+        if one.name == "k" and member in _INDEXED and one.default is one.empty and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
+            named["k"] = Symbol("k")
+            continue
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY) or (one.default is one.empty and one.name not in parameters):
             raise InvalidArgument(f"Semiring: {member} takes '{one}' after {wanted}, expected a hyperparameter with a value")
         if one.default is not one.empty:
@@ -342,7 +347,8 @@ class Semiring:
         Hyperparameters, at most 16, that all texts but identity may read. They are attributes: ``s.p = 3`` compiles nothing.
 
     A function is called once, with symbols in place of numbers: it may use operators, comparisons, functions of NumPy (`np.exp`,
-    `np.minimum`, `np.where` and the like) and what else works on them, but no ``if`` on them. Its arguments after `a` and `b` are
+    `np.minimum`, `np.where` and the like) and what else works on them, but no ``if`` on them. An argument `k` of
+    ⊗ without a default is the summation index, an integer that ``/`` truncates unless the other number is none. Its arguments after `a` and `b` are
     hyperparameters, with their values as defaults. A comparison among numbers is 1 or 0.
 
     Texts are checked for float32, or for int32 if they are none of float32, and for other types of elements when they meet them: float16,
@@ -467,11 +473,11 @@ def _value(name, value):
 
 
 def semiring(function=None, /, *, add="x + y", identity="", step="", result="", name=None, commutative=False):
-    """A `Semiring` from a function, as a decorator: the function is ⊗, and its arguments after `a` and `b` are hyperparameters.
+    """A `Semiring` from a function, as a decorator: the function is ⊗, and its arguments after `a` and `b` are hyperparameters, but for `k`.
 
     Parameters
     ----------
-    function : function of a, b and hyperparameters with defaults
+    function : function of a, b, if it takes it, k, the summation index, and hyperparameters with defaults
     add, identity, step, result, name, commutative : as of `Semiring`
 
     Returns

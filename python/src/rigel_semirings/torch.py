@@ -275,14 +275,57 @@ def _cdist_gradient_setup(ctx, inputs, output):
 
 
 def _cdist_gradient_backward(ctx, grad):
-    """Of Y(m,:) = Σ_n A(m,n)·(X(m,:) − Z(n,:)), which is linear in each argument."""
-    if ctx.p != 2:
-        raise Unsupported(f"distances with p = {ctx.p} have no second derivative here, expected euclidean or squared_euclidean")
+    """Of Y(m,:) = Σ_n A(m,n)·s(X(m,:) − Z(n,:)), s(t) = sign(t)·|t|^(p−1)."""
     a, x, z = ctx.saved_tensors
-    da = (grad * x).sum(-1, keepdim=True) - grad @ z.mT if ctx.needs_input_grad[0] else None
-    dx = grad * a.sum(-1, keepdim=True) if ctx.needs_input_grad[1] else None
-    dz = -(a.mT @ grad) if ctx.needs_input_grad[2] else None
+    needs_a, needs_x, needs_z = ctx.needs_input_grad[:3]
+    da = _slopes(x, z, grad, None, ctx.p) if needs_a else None
+    dx, dz = _curvatures(a, x, z, grad, None, ctx.p) if needs_x or needs_z else (None, None)
     return (*(None if one is None else _summed(one, of.shape) for one, of in ((da, a), (dx, x), (dz, z))), None, None)
+
+
+# Second derivatives by x and z of sums of A(m,n)·s(X(m,:) − Z(n,:)): how they change along W, of rows of x, and V, of rows of z or None. They
+# consist of torch's own operations, which have derivatives again.
+
+_ELEMENTS = 1 << 24  # of a block of differences, points of x × points of z × coordinates
+
+
+def _differences(x, z, w, v):
+    """(X(m,k) − Z(n,k), W(m,k) − V(n,k)) for some rows m at a time, of shape (…, rows, N, K)."""
+    rows = max(1, _ELEMENTS // max(1, z.shape[-2] * z.shape[-1]))
+    for first in range(0, x.shape[-2], rows):
+        part = slice(first, first + rows)
+        along = w[..., part, None, :]
+        yield part, x[..., part, None, :] - z[..., None, :, :], along if v is None else along - v[..., None, :, :]
+
+
+def _powers(t, p):
+    """|t|^p where t is not 0, else 0."""
+    apart = t != 0
+    return torch.where(apart, torch.where(apart, t, 1).abs()**p, 0)
+
+
+def _slopes(x, z, w, v, p):
+    """Q(m,n) = Σ_k s(X(m,k) − Z(n,k))·(W(m,k) − V(n,k))."""
+    if p == 2:
+        q = (w * x).sum(-1, keepdim=True) - w @ z.mT
+        return q if v is None else q - x @ v.mT + (v * z).sum(-1).unsqueeze(-2)
+    blocks = [(t.sign() * _powers(t, p - 1) * along).sum(-1) for _, t, along in _differences(x, z, w, v)]
+    return torch.cat(blocks, -2) if blocks else w.new_zeros((*_batch(w, x, z), 0, z.shape[-2]))
+
+
+def _curvatures(a, x, z, w, v, p):
+    """Σ_n A(m,n)·s'(X(m,:) − Z(n,:))·(W(m,:) − V(n,:)) of each m, and minus the same sum over m of each n."""
+    if p == 2:
+        by_x, by_z = w * a.sum(-1, keepdim=True), a.mT @ w
+        return (by_x, -by_z) if v is None else (by_x - a @ v, v * a.sum(-2).unsqueeze(-1) - by_z)
+    if p == 1:
+        return torch.zeros_like(w), torch.zeros_like(z)
+    by_x, by_z = [], 0
+    for part, t, along in _differences(x, z, w, v):
+        one = a[..., part, :, None] * ((p - 1) * _powers(t, p - 2) * along)
+        by_x.append(one.sum(-2))
+        by_z = by_z - one.sum(-3)
+    return (torch.cat(by_x, -2), by_z) if by_x else (torch.zeros_like(w), torch.zeros_like(z))
 
 
 _cdist_gradient = _define("cdist_gradient", "(Tensor a, Tensor x, Tensor z, float p, bool may_cancel) -> Tensor", _cdist_gradient_run,
@@ -294,8 +337,8 @@ def cdist(x, z=None, metric="euclidean", *, p=None, may_cancel=False, kernel=Non
     """D(…,m,n) = metric(X(…,m,:), Z(…,n,:)), as `rigel_semirings.cdist`; an operator of torch.
 
     Metrics without arrays of their own are operators: all but seuclidean, mahalanobis and weighted minkowski. It has gradients of euclidean,
-    squared_euclidean, manhattan, minkowski and inner_product; those of euclidean, squared_euclidean and inner_product have gradients, too.
-    Points that coincide have the subgradient 0. With `may_cancel` those of euclidean distances in float32 may be matrix products.
+    squared_euclidean, manhattan, minkowski and inner_product, of any order. Points that coincide have the subgradient 0. Second derivatives of
+    manhattan and minkowski go through blocks of 2²⁴ differences of coordinates, in torch. With `may_cancel` those of euclidean distances in float32 may be matrix products.
 
     >>> import torch, rigel_semirings.torch as rt
     >>> rt.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]), "cityblock")
@@ -347,21 +390,104 @@ def _kernel_matrix_gradient_fake(g, x, z, kernel, names, values, metric, p, may_
     return x.new_empty((*batch, *x.shape[-2:])), z.new_empty((*batch, *z.shape[-2:]))
 
 
-def _no_second_derivative(ctx, *grads):
-    raise Unsupported("kernel matrices have no second derivative here, expected rigel_semirings.torch.cdist and torch's own functions of it")
+def _kernel_matrix_gradient_setup(ctx, inputs, output):
+    g, x, z, *ctx.others = inputs
+    ctx.save_for_backward(g, x, z)
+
+
+def _kernel_matrix_gradient_backward(ctx, w, v):
+    """Of dX(m,:) = Σ_n G(m,n)·∂k/∂x and dZ(n,:) = Σ_m G(m,n)·∂k/∂z, along W and V."""
+    g, x, z = ctx.saved_tensors
+    kernel, names, values, metric, p, may_cancel = ctx.others
+    parameters = dict(zip(names, values, strict=True))
+    if metric == "inner_product":
+        products = x @ z.mT
+        first, second = _PROFILES_OF_PRODUCTS[kernel](products, **parameters)
+        q, weights = w @ z.mT + x @ v.mT, g * first
+        curved = g * second * q
+        by_g, by_x, by_z = first * q, curved @ z + weights @ v, curved.mT @ x + weights.mT @ w
+    else:
+        p = _POWERS.get(metric, 2.0 if p is None else p)
+        d = _cdist(x, z, metric, p if metric == "minkowski" else None, may_cancel, None, [], "automatic")
+        # ∂k/∂x = k'(d)·d^(1−p)·s(x − z), in terms of k'(d)/d and its derivative divided by d.
+        first, second = _PROFILES[kernel](d, **parameters)
+        slope = first * _powers(d, 2 - p) if p != 2 else first
+        change = second if p == 2 else second * _powers(d, 4 - 2 * p) + (2 - p) * first * _powers(d, 2 - 2 * p)
+        q = _slopes(x, z, w, v, p)
+        curved = g * change * q
+        by_x, by_z = _curvatures(g * slope, x, z, w, v, p)
+        by_g, by_x = slope * q, by_x + _cdist_gradient(curved, x, z, p, may_cancel)
+        by_z = by_z + _cdist_gradient(curved.mT, z, x, p, may_cancel)
+    return (*(_summed(one, of.shape) for one, of in ((by_g, g), (by_x, x), (by_z, z))), *[None] * 6)
+
+
+def _over(d, value):
+    """value / d where points are apart, else 0."""
+    apart = d != 0
+    return torch.where(apart, value / torch.where(apart, d, 1), 0)
+
+
+def _laplace(d, length):
+    k = torch.exp(-d / length)
+    first = -_over(d, k) / length
+    return first, -_over(d, first / length + _over(d, first))
+
+
+def _matern32(d, length):
+    rate = math.sqrt(3) / length
+    k = rate**2 * torch.exp(-rate * d)
+    return -k, rate * _over(d, k)
+
+
+def _matern52(d, length):
+    rate = math.sqrt(5) / length
+    k = rate**2 / 3 * torch.exp(-rate * d)
+    return -k * (1 + rate * d), rate**2 * k
+
+
+def _gaussian(d, bandwidth):
+    k = torch.exp(-d * d / (2 * bandwidth**2)) / bandwidth**2
+    return -k, k / bandwidth**2
+
+
+def _rational_quadratic(d, length, alpha):
+    base = 1 + d * d / (2 * alpha * length**2)
+    return -base**(-alpha - 1) / length**2, (alpha + 1) / (alpha * length**4) * base**(-alpha - 2)
+
+
+# Of kernels of distances k'(d)/d and its derivative divided by d. Where points coincide it is the limit, or 0 if there is none, or if what it is
+# multiplied by is 0 there.
+_PROFILES = {"gaussian": _gaussian, "laplace": _laplace, "matern12": _laplace, "matern32": _matern32, "matern52": _matern52,
+             "rational_quadratic": _rational_quadratic}
+
+
+def _polynomial(product, degree, scale=1.0, offset=1.0):
+    base = scale * product + offset
+    second = degree * (degree - 1) * scale**2
+    return degree * scale * base**(degree - 1), second * base**(degree - 2) if second else torch.zeros_like(base)
+
+
+def _sigmoid(product, scale, offset=0.0):
+    k = torch.tanh(scale * product + offset)
+    first = scale * (1 - k * k)
+    return first, -2 * scale * k * first
+
+
+# Of kernels of products the first and second derivative.
+_PROFILES_OF_PRODUCTS = {"polynomial": _polynomial, "sigmoid": _sigmoid}
 
 
 _kernel_matrix_gradient = _define(
     "kernel_matrix_gradient", "(Tensor g, Tensor x, Tensor z, str kernel, str[] names, float[] values, str metric, float? p, "
-    "bool may_cancel) -> (Tensor, Tensor)", _kernel_matrix_gradient_run, _kernel_matrix_gradient_fake, lambda ctx, inputs, output: None,
-    _no_second_derivative, lambda *args, **kwargs: _batched(_kernel_matrix_gradient, 2, 2, 2)(*args, **kwargs))
+    "bool may_cancel) -> (Tensor, Tensor)", _kernel_matrix_gradient_run, _kernel_matrix_gradient_fake, _kernel_matrix_gradient_setup,
+    _kernel_matrix_gradient_backward, lambda *args, **kwargs: _batched(_kernel_matrix_gradient, 2, 2, 2)(*args, **kwargs))
 
 
 def kernel_matrix(x, z=None, kernel="gaussian", *, metric=None, p=None, may_cancel=False, precision="automatic", **hyperparameters):
     """D(…,m,n) = k(X(…,m,:), Z(…,n,:)), as `rigel_semirings.kernel_matrix`; an operator of torch.
 
-    It has gradients by x and z, of all kernels but cosine, over euclidean, manhattan and minkowski, and inner_product of polynomial and sigmoid.
-    Hyperparameters are numbers. A length that is learned scales the points instead: ``kernel_matrix(x / length, kernel="laplace", length=1)``.
+    It has gradients by x and z, of any order, of all kernels but cosine, over euclidean, manhattan and minkowski, and inner_product of
+    polynomial and sigmoid. Where points coincide, derivatives that do not exist, as of laplace, are 0. Hyperparameters are numbers. A length that is learned scales the points instead: ``kernel_matrix(x / length, kernel="laplace", length=1)``.
 
     >>> import torch, rigel_semirings.torch as rt
     >>> rt.kernel_matrix(torch.tensor([[0.0], [2.0]]), kernel="laplace", length=2.0)[0, 1]
