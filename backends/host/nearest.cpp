@@ -22,7 +22,7 @@ struct Layout {
   std::size_t centre, limits, states, scores, places, best, panels, special, scratch, of_worker, bytes;
 
   Layout(const Reduction& p, const Geometry& geometry, const Cut& cut) {
-    const std::int64_t rows = up(cut.group, geometry.rows), k = p.scores.k;
+    const std::int64_t rows = up(cut.group, geometry.rows), k = p.k;
     detail::WorkspaceLayout layout;
     centre = layout.add(k, sizeof(double));
     limits = layout.add(rows, sizeof(float));
@@ -45,8 +45,8 @@ std::size_t bytes_of(const Reduction& p, const Geometry& geometry, const Cut& cu
 Cut cut_of(const Reduction& p, const Geometry& geometry) {
   // Packed rows of a block stay in a second-level cache, and each thread gets several blocks.
   constexpr std::int64_t block_bytes = 96 << 10, most_rows = 384, blocks_of_thread = 4, least_listed = 32;
-  const std::int64_t m = p.scores.m, n = p.scores.n, threads = std::max(1, p.execution.concurrency);
-  const std::int64_t fit = block_bytes / (p.scores.k * static_cast<std::int64_t>(sizeof(float)));
+  const std::int64_t m = p.m, n = p.n, threads = std::max(1, p.execution.concurrency);
+  const std::int64_t fit = block_bytes / (p.k * static_cast<std::int64_t>(sizeof(float)));
   const std::int64_t share = up((m + threads * blocks_of_thread - 1) / (threads * blocks_of_thread), geometry.rows);
   const std::int64_t rows =
       std::max<std::int64_t>(geometry.rows, std::min({fit, most_rows, share}) / geometry.rows * geometry.rows);
@@ -76,13 +76,13 @@ WorkspaceSize workspace_of(const Reduction& p, const Geometry& geometry, const C
 }
 
 Status supports(const Reduction& p, const Geometry& geometry) {
-  const Product& s = p.scores;
+  const Product& s = p;
   if (p.reducer != Reducer::minimum && p.reducer != Reducer::smallest) return {Decline::other, "finds the smallest only"};
   if (p.count > most_results) return {Decline::extents, "finds the " + std::to_string(most_results) + " smallest at most"};
   const bool root = s.program && s.program->size() == 1 && s.program->begins_with_root();
   if (!s.program || !(s.program->empty() || root))
     return {Decline::epilogue, "takes scores as they are, or their square roots"};
-  if (p.scores.c.type != s.accumulator) return {Decline::result, "takes scores of the accumulator's type"};
+  if (p.scores.type != s.accumulator) return {Decline::result, "takes scores of the accumulator's type"};
   if (!s.kernel.empty()) return {Decline::name, "computes its scores itself, and the call names a kernel for them"};
   if (s.batch != 1) return {Decline::batches, "takes single matrices"};
   if (s.k < 1 || s.k > most_numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(most_numbers)};
@@ -99,7 +99,7 @@ double seconds_of(const Reduction& p, const Cut& cut, int vector_bytes) {
   // products of its exact distances.
   constexpr double of_score = 0.2, of_packed = 4, of_row = 1600, of_result = 150, of_chain = 1.5, least_results = 4;
   const Cpu& cpu = cpu_of(p.execution);
-  const double m = of(p.scores.m), n = of(p.scores.n), k = of(p.scores.k), count = of(p.count);
+  const double m = of(p.m), n = of(p.n), k = of(p.k), count = of(p.count);
   const double groups = std::ceil(m / of(cut.group)), parts = std::ceil(n / of(cut.part));
   const double scores = m * n * (k / cpu.products(vector_bytes) + of_score);
   const double packing = of_packed * k * (n * groups + m * parts);
@@ -151,7 +151,7 @@ double place_centre(const Search& g, double* centre) {
 
 template <class Element>
 void run(const Reduction& p, const std::string& label, const Loop& loop, const Cut& cut, void* workspace) {
-  const Product& s = p.scores;
+  const Product& s = p;
   const Layout at(p, loop.geometry, cut);
   auto* const memory = static_cast<std::byte*>(workspace);
   auto* const centre = reinterpret_cast<double*>(memory + at.centre);
