@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Semirings and epilogues from text, compiled in process when a call first needs them: contract() on host execution spaces, and on CUDA with
-// semirings whose accumulators are numbers.
+// Semirings and epilogues from text, compiled in process when a call first needs them: contract() on host execution spaces and on CUDA.
 // docs/runtime.md describes the language and the limits.
 #pragma once
 
@@ -19,6 +18,7 @@
 namespace rigel::runtime {
 
 class Semiring;
+class Epilogue;
 namespace detail {
 struct EpilogueCall;
 /// Puts a semiring into a problem whose operands are set. Throws Error(invalid_argument) if their types are not those of the semiring.
@@ -28,11 +28,14 @@ Verification verify(const Semiring& semiring, unsigned seed);
 template <class View>
 rigel::detail::TextView text_view(const View& view) {
   static_assert(View::rank() <= 1, "a hyperparameter is a number, or a view of rank 0 or 1");
-  static_assert(Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename View::memory_space>::accessible,
-                "a view that is a hyperparameter is in memory that the host can read");
   std::int64_t stride = 0;
   if constexpr (View::rank() == 1) stride = static_cast<std::int64_t>(view.stride(0));
-  return {0, view.data(), static_cast<std::int64_t>(view.size()), stride, std::make_shared<const View>(view)};
+  return {0,
+          view.data(),
+          static_cast<std::int64_t>(view.size()),
+          stride,
+          epilogue::detail::spaces_with<typename View::memory_space>(),
+          std::make_shared<const View>(view)};
 }
 }  // namespace detail
 
@@ -118,14 +121,18 @@ class Semiring {
   Scalar accumulator() const;  // other: one of several fields
   Scalar result() const;       // the type of what C receives
 
-  /// Compiles it for an execution space, so that no call has to: of a GPU, all kernels that calls may need, which takes seconds.
-  /// Throws Error(unsupported) if the space is neither one of the host nor CUDA, if GPUs have no kernels for such a text, or if
+  /// Compiles it for an execution space, so that no call has to: of a GPU, all kernels that calls without an epilogue from text may need,
+  /// or those with this one, which takes seconds. Throws Error(unsupported) if the space is neither one of the host nor CUDA, or if
   /// librigel_runtime.so is missing.
   template <class Exec>
   void compile(const Exec& exec = {}) const {
     compile(rigel::detail::execution_of(exec));
   }
-  void compile(const Execution& execution) const;
+  template <class Exec>
+  void compile(const Exec& exec, const Epilogue& epilogue) const {
+    compile(rigel::detail::execution_of(exec), &epilogue);
+  }
+  void compile(const Execution& execution, const Epilogue* epilogue = nullptr) const;
 
   struct Program;  // what all copies share
 
@@ -177,6 +184,7 @@ class Epilogue {
   /// The type of numbers without a suffix and of hyperparameters.
   Scalar number() const;
 
+  /// Compiles it for an execution space of the host. (A GPU's kernels are compiled with it: Semiring::compile().)
   template <class Exec>
   void compile() const {
     static_cast<void>(function(rigel::detail::space_of<Exec>));
@@ -184,8 +192,9 @@ class Epilogue {
 
   struct Program;  // what all copies share
 
-  /// The compiled function for a space, compiled if it is not yet.
+  /// The compiled function for a space of the host, compiled if it is not yet; and what a GPU's kernels are compiled with.
   rigel::detail::TextEpilogue::Function function(Space space) const;
+  const rigel::detail::TextSource& source() const;
 
  private:
   friend struct detail::EpilogueCall;

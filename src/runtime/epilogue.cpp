@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// rigel::runtime::Epilogue: a checked text, and from it a function of rows of results, which no loops are compiled with.
+// rigel::runtime::Epilogue: a checked text, and from it a function of rows of results, which no loops are compiled with, or, for GPUs, a source
+// that kernels are compiled with.
 #include "code.hpp"
+#include "digest.hpp"
 #include "parameters.hpp"
 #include "text.hpp"
 
@@ -37,6 +39,8 @@ struct Epilogue::Program {
   std::mutex mutex;
   std::atomic<bool> is_compiled = false;
   rigel::detail::TextCode code;
+  std::once_flag has_source;
+  rigel::detail::TextSource source;  // for GPUs
 
   Owner owner() const { return {epilogue_owner, texts.name, texts.hyperparameters, number}; }
 };
@@ -58,7 +62,7 @@ Epilogue::Epilogue(const EpilogueTexts& texts) {
   if (!is_name(texts.name))
     refuse(epilogue_owner, "the name '" + texts.name + "' is none, expected at most 64 letters, digits and '_'");
   check_hyperparameters(epilogue_owner, texts.hyperparameters, {"x", "m", "n", "batch"});
-  program->parsed = parse(texts, program->number, program->made);
+  program->parsed = parse(texts, program->number, program->made, program->result);
   program_ = std::move(program);
   for (const Hyperparameter& one : texts.hyperparameters) set(one.name, one.value);
 }
@@ -79,9 +83,14 @@ Scalar Epilogue::result() const { return program_->result; }
 Scalar Epilogue::number() const { return program_->number; }
 
 rigel::detail::TextEpilogue::Function Epilogue::function(Space space) const {
+  if (space == Space::cuda)
+    throw Error(Code::unsupported, std::string(epilogue_owner) + " '" + name() +
+                                       "': on GPUs it is compiled with a semiring's kernels, expected "
+                                       "Semiring::compile(exec, epilogue)");
   if ((bit(space) & host_spaces) == 0)
     throw Error(Code::unsupported, std::string(epilogue_owner) + " '" + name() +
-                                       "': epilogues from text run on the host, not on space " + rigel::name(space));
+                                       "': epilogues from text run on the host and on CUDA, not on space " +
+                                       rigel::name(space));
   Program& own = *program_;
   if (!own.is_compiled) {
     const std::lock_guard lock(own.mutex);
@@ -100,6 +109,15 @@ rigel::detail::TextEpilogue::Function Epilogue::function(Space space) const {
   return reinterpret_cast<rigel::detail::TextEpilogue::Function>(own.code.functions[0]);
 }
 
+const rigel::detail::TextSource& Epilogue::source() const {
+  std::call_once(program_->has_source, [this] {
+    rigel::detail::TextSource& source = program_->source;
+    source.text = source_of(program_->parsed, program_->number, 0);
+    source.digest = digest_of(source.text);
+  });
+  return program_->source;
+}
+
 detail::EpilogueCall::EpilogueCall(const Epilogue& epilogue, Space space, Scalar argument, const Operand& c,
                                    const char* function) {
   const Epilogue::Program& own = *epilogue.program_;
@@ -111,10 +129,16 @@ detail::EpilogueCall::EpilogueCall(const Epilogue& epilogue, Space space, Scalar
     throw Error(Code::invalid_argument, begin + "makes elements of type " + rigel::name(own.result) + ", expected " +
                                             rigel::name(c.type) + ", that of " + c.argument +
                                             (c.label.empty() ? "" : " ('" + c.label + "')"));
-  require_batches(own.owner(), epilogue.values_, c.batches);
-  text.function = epilogue.function(space);
+  require_views(own.owner(), epilogue.values_, space, c.batches);
   text.argument = own.texts.argument;
   text.result = own.made;
+  if (space == Space::cuda) {
+    text.source = &epilogue.source();
+    text.values = &epilogue.values_;
+    text.number = own.number;
+    return;
+  }
+  text.function = epilogue.function(space);
   const std::size_t bytes = rigel::detail::most_text_parameters * size_of(own.number);
   parameters = epilogue.values_.read(bytes, 0, c.batches);
   text.parameters = parameters.data();

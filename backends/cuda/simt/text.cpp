@@ -9,13 +9,46 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <vector>
+
+namespace rigel::detail {
+namespace {
+
+// Without what a kernel's facts say: text_arguments() adds that.
+template <bool may_copy>
+backends::simt::TextFinish<may_copy> text_finish_of(const Product& p, Scalar type) {
+  backends::simt::TextFinish<may_copy> finish = {};
+  if (p.program) {
+    finish.program = finish_of<ProgramFinish>(p, type);
+  } else {
+    finish.program = {epilogue::Program{}, type, false, true, false, epilogue::Layer{}};
+    finish.first_batch = p.first.batch;
+    finish.first_row = p.first.row;
+    finish.first_column = p.first.column;
+  }
+  return finish;
+}
+
+}  // namespace
+
+template <>
+backends::simt::TextFinish<false> finish_of(const Product& p, Scalar type) {
+  return text_finish_of<false>(p, type);
+}
+template <>
+backends::simt::TextFinish<true> finish_of(const Product& p, Scalar type) {
+  return text_finish_of<true>(p, type);
+}
+
+}  // namespace rigel::detail
 
 namespace rigel::backends::simt {
 namespace {
@@ -105,6 +138,11 @@ std::optional<detail::TextCode> load(const std::string& image) {
   return detail::TextCode{{kernel, nullptr}, nullptr};
 }
 
+// The epilogue from text, or null if it is of the closed set.
+const detail::TextEpilogue* epilogue_of(const Product& p) {
+  return p.program ? nullptr : static_cast<const detail::TextEpilogue*>(p.epilogue_object);
+}
+
 // What a kernel keeps: the semiring's facts, and of each of its CUDA kernels the code on each device that has used it. All kernels of a
 // semiring share it.
 struct TextState {
@@ -112,13 +150,15 @@ struct TextState {
   detail::TextCompiler compile;
   std::uint64_t layout;
   std::mutex mutex;
-  std::map<std::pair<int, int>, detail::TextCode> codes;  // by the kernel's number and the device
+  // By the kernel's number, the device, and the epilogue's digest: zeros if there is none.
+  std::map<std::tuple<int, int, std::array<std::uint8_t, 32>>, detail::TextCode> codes;
 
-  // The function of a kernel, compiled if it is not yet.
-  const void* function(int number, const Execution& execution) {
+  // The function of a kernel with an epilogue from text or none, compiled if it is not yet.
+  const void* function(int number, const Execution& execution, const detail::TextSource* epilogue) {
+    const std::tuple key(number, execution.device, epilogue ? epilogue->digest : std::array<std::uint8_t, 32>{});
     {
       const std::lock_guard lock(mutex);
-      if (const auto found = codes.find({number, execution.device}); found != codes.end()) return found->second.functions[0];
+      if (const auto found = codes.find(key); found != codes.end()) return found->second.functions[0];
     }
     require_no_capture(execution);
     const Relaxed relaxed;
@@ -129,9 +169,14 @@ struct TextState {
         execution.compute_capability >= 90 ? "sm_90" : "sm_80",
         "compute capability " + std::to_string(execution.compute_capability) + ", driver " + std::to_string(version), &link,
         &load};
-    detail::TextCode code = compile(static_cast<std::size_t>(number), layout, gpu);
+    detail::TextCode code = compile(static_cast<std::size_t>(number), layout, gpu, epilogue);
     const std::lock_guard lock(mutex);
-    return codes.emplace(std::pair(number, execution.device), std::move(code)).first->second.functions[0];
+    return codes.emplace(key, std::move(code)).first->second.functions[0];
+  }
+  // That of a problem's kernel.
+  const void* function(int number, const Contraction& p) {
+    const detail::TextEpilogue* const epilogue = epilogue_of(p);
+    return function(number, p.execution, epilogue ? epilogue->source : nullptr);
   }
   void require_no_capture(const Execution& execution) const {
     cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
@@ -147,64 +192,185 @@ TextState& state_of(const Kernel<Contraction>& kernel) {
   return *static_cast<TextState*>(const_cast<void*>(kernel.state.get()));
 }
 
+// ---- hyperparameters that are views ----------------------------------------------------------------------------------
+
+// Where hyperparameters of `Word` bits are: numbers, or memory that the GPU reads.
+template <class Word>
+struct Scattered {
+  Word numbers[most_text_parameters];
+  const Word* memory[most_text_parameters];  // null: a number
+  std::int64_t stride[most_text_parameters], first;
+};
+
+// Writes those of `matrices` matrices to memory, one after the other.
+template <class Word>
+__global__ void gather_numbers(const __grid_constant__ Scattered<Word> from, Word* to, std::int64_t matrices) {
+  const std::int64_t l = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (l >= matrices) return;
+#pragma unroll
+  for (int i = 0; i < most_text_parameters; ++i)
+    to[l * most_text_parameters + i] = from.memory[i] ? from.memory[i][(from.first + l) * from.stride[i]] : from.numbers[i];
+}
+
+template <class Word>
+void gather(const detail::TextValues& values, void* to, std::int64_t first, std::int64_t matrices,
+            const cuda::Launches& launches) {
+  Scattered<Word> from = {};
+  from.first = first;
+  std::memcpy(from.numbers, values.numbers.data(), sizeof from.numbers);
+  for (const detail::TextView& view : values.views) {
+    from.memory[view.index] = static_cast<const Word*>(view.data);
+    from.stride[view.index] = view.count > 1 ? view.stride : 0;
+  }
+  constexpr int threads = 128;
+  launches(&gather_numbers<Word>, dim3(static_cast<unsigned>((matrices + threads - 1) / threads)), threads, 0, from,
+           static_cast<Word*>(to), matrices);
+}
+
+// The bytes that the hyperparameters of a problem's matrices take in the workspace: none if all are numbers. Each has `size`.
+std::size_t gathered_bytes(const detail::TextValues& values, std::size_t size, std::int64_t matrices) {
+  return values.views.empty() ? 0 : static_cast<std::size_t>(values.differ() ? matrices : 1) * most_text_parameters * size;
+}
+const detail::TextValues& values_of(const Product& p) { return *static_cast<const detail::TextValues*>(p.semiring_object); }
+std::size_t semiring_bytes(const detail::TextFacts& facts, const Contraction& p) {
+  return (gathered_bytes(values_of(p), size_of(facts.info->operand), p.batch) + 15) / 16 * 16;
+}
+std::size_t epilogue_bytes(const Contraction& p) {
+  const detail::TextEpilogue* const epilogue = epilogue_of(p);
+  return epilogue ? gathered_bytes(*epilogue->values, size_of(epilogue->number), p.batch) : 0;
+}
+
+// Writes the hyperparameters to `to`, by a kernel of the stream, so that a replayed graph reads what views hold then. Returns where they are,
+// or null if all are numbers.
+void* gather(const detail::TextValues& values, Scalar type, void* to, const Contraction& p, const cuda::Launches& launches) {
+  if (values.views.empty()) return nullptr;
+  const std::int64_t matrices = values.differ() ? p.batch : 1;
+  if (size_of(type) == 4)
+    gather<std::uint32_t>(values, to, p.first.batch, matrices, launches);
+  else
+    gather<std::uint64_t>(values, to, p.first.batch, matrices, launches);
+  return to;
+}
+
+// ---- arguments -------------------------------------------------------------------------------------------------------
+
+template <class S, class Finish>
+detail::Arguments<S, Finish> arguments_for(const Contraction& p) {
+  if constexpr (std::is_same_v<Finish, CopyFinish<S>>) {
+    const auto g = detail::arguments_of<S, detail::ProgramFinish>(p);
+    return {g, g.c, g.c_strides, g.one_semiring, g.semirings, {p.c.type}, g.accumulate, g.shares_semiring};
+  } else {
+    return detail::arguments_of<S, Finish>(p);
+  }
+}
+
+// The arguments of a problem's kernel, which read the hyperparameters in the workspace if some are views.
+template <class S, class Finish>
+detail::Arguments<S, Finish> text_arguments(const Kernel<Contraction>& kernel, const Contraction& p,
+                                            const Workspace& workspace) {
+  const cuda::Launches launches(p, kernel.info.name);
+  const detail::TextFacts& facts = state_of(kernel).facts;
+  auto g = arguments_for<S, Finish>(p);
+  const detail::TextValues& values = values_of(p);
+  g.semirings = static_cast<const S*>(gather(values, facts.info->operand, workspace.data, p, launches));
+  g.shares_semiring = !values.differ();
+  if constexpr (!std::is_same_v<Finish, detail::ProgramFinish>) {
+    Scalar type;
+    const bool copies = copies_results<S>(p, facts.info->result, type);
+    g.finish.type = type;
+    if constexpr (!std::is_same_v<Finish, CopyFinish<S>>) {
+      g.finish.copies = copies;
+      if (const detail::TextEpilogue* const epilogue = epilogue_of(p)) {
+        const std::size_t size = size_of(epilogue->number);
+        std::memcpy(g.finish.numbers, epilogue->values->numbers.data(), most_text_parameters * size);
+        g.finish.memory = static_cast<const std::uint64_t*>(
+            gather(*epilogue->values, epilogue->number, static_cast<std::byte*>(workspace.data) + semiring_bytes(facts, p),
+                   p, launches));
+        if (epilogue->values->differ()) g.finish.stride = static_cast<std::int64_t>(most_text_parameters * size / 8);
+      }
+    }
+  }
+  return g;
+}
+
+// Calls visit.operator()<Finish>() with that of a problem's kernels which are not in tiles.
+template <class S, class Visit>
+auto with_finish(const Contraction& p, const Visit& visit) {
+  if constexpr (has_fields<S>)
+    return visit.template operator()<TextFinish<true>>();
+  else
+    return p.program ? visit.template operator()<detail::ProgramFinish>() : visit.template operator()<TextFinish<false>>();
+}
+
 template <class S, class Shape>
-void text_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
+void text_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace& workspace) {
   const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
   const Ways ways = text_ways<S, Shape>(p);
-  const bool copies = CopyFinish<S>::supports(p);
+  Scalar type;
+  const bool copies = copies_results<S>(p, state_of(kernel).facts.info->result, type);
   const auto try_one = [&]<class Tile>() {
     if constexpr (requires { typename Tile::Shape; })
       if constexpr (std::is_same_v<typename Tile::Shape, Shape>) {
-        constexpr bool is_copy = std::is_same_v<typename Tile::Finish, CopyFinish<S>>;
-        if (is_copy != copies || Tile::ways.a != ways.a || Tile::ways.b != ways.b) return;
+        using Finish = typename Tile::Finish;
+        constexpr bool copying = std::is_same_v<Finish, CopyFinish<S>>,
+                       of_programs = std::is_same_v<Finish, detail::ProgramFinish>;
+        if (copying != copies || Tile::ways.a != ways.a || Tile::ways.b != ways.b) return;
+        if (!has_fields<S> && !copying && of_programs != (p.program != nullptr)) return;
         const cuda::CurrentDevice current(p.execution.device);
-        const void* const function = state_of(kernel).function(text_kernel_index<S, Tile>, p.execution);
-        if constexpr (is_copy)
-          launch_tiles(kernel.info, p, function, raster, Shape::threads, copy_arguments<S>(p), NoParameters{});
-        else
-          launch_tiles(kernel.info, p, function, raster, Shape::threads, detail::arguments_of<S, detail::ProgramFinish>(p),
-                       NoParameters{});
+        const void* const function = state_of(kernel).function(text_kernel_index<S, Tile>, p);
+        launch_tiles(kernel.info, p, function, raster, Shape::threads, text_arguments<S, Finish>(kernel, p, workspace),
+                     NoParameters{});
       }
   };
   detail::for_each(TextKernels<S>{}, try_one);
 }
 
 template <class S>
-void text_small_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& kept, const Workspace&) {
-  using Finish = detail::ProgramFinish;
+void text_small_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& kept, const Workspace& workspace) {
   constexpr SmallFacts facts = small_facts<S>();
   const auto plan = kept.get<SmallPlan>();
-  SmallShape shape = small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p));
-  detail::Arguments<S, Finish> arguments = detail::arguments_of<S, Finish>(p);
-  const auto bytes = static_cast<std::size_t>(boxes_of(p, plan, facts).bytes);
-  const cuda::Launches launches(p, kernel.info.name);
-  const void* const function = state_of(kernel).function(text_kernel_index<S, TextSmall>, p.execution);
-  void* list[] = {&arguments, &shape};
-  cuda::for_each_launch(plan.groups(p), max_grid / shape.parts, [&](std::int64_t first, std::int64_t count) {
-    shape.first_group = static_cast<unsigned>(first);
-    launches(function, dim3(static_cast<unsigned>(count * shape.parts)), plan.threads, bytes, list);
+  with_finish<S>(p, [&]<class Finish>() {
+    SmallShape shape = small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p));
+    const auto bytes = static_cast<std::size_t>(boxes_of(p, plan, facts).bytes);
+    const cuda::Launches launches(p, kernel.info.name);
+    const void* const function = state_of(kernel).function(text_kernel_index<S, TextSmall<Finish>>, p);
+    detail::Arguments<S, Finish> arguments = text_arguments<S, Finish>(kernel, p, workspace);
+    void* list[] = {&arguments, &shape};
+    cuda::for_each_launch(plan.groups(p), max_grid / shape.parts, [&](std::int64_t first, std::int64_t count) {
+      shape.first_group = static_cast<unsigned>(first);
+      launches(function, dim3(static_cast<unsigned>(count * shape.parts)), plan.threads, bytes, list);
+    });
   });
 }
 
 template <class S>
-void text_narrow_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace&) {
+void text_narrow_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace& workspace) {
   const auto shape = plan.get<Narrow>();
-  const cuda::CurrentDevice current(p.execution.device);
-  launch_tiles(kernel.info, p, state_of(kernel).function(text_kernel_index<S, TextNarrow>, p.execution), raster_of(p, shape),
-               1 << shape.outputs(), detail::arguments_of<S, detail::ProgramFinish>(p), shape);
+  with_finish<S>(p, [&]<class Finish>() {
+    const cuda::CurrentDevice current(p.execution.device);
+    const void* const function = state_of(kernel).function(text_kernel_index<S, TextNarrow<Finish>>, p);
+    launch_tiles(kernel.info, p, function, raster_of(p, shape), 1 << shape.outputs(),
+                 text_arguments<S, Finish>(kernel, p, workspace), shape);
+  });
 }
 
 // Whether a kernel covers a problem, if its tile does.
 template <Status (*fits)(const Contraction&)>
 Status text_supports(const Kernel<Contraction>& kernel, const Contraction& p) {
-  const detail::TextFacts& facts = state_of(kernel).facts;
-  if (const Status status = detail::text_gpu_supports(facts.form, p); !status) return status;
-  const Status status = detail::text_finish_supports(p, facts.info->result);
+  const Status status = detail::text_finish_supports(p, state_of(kernel).facts.info->result);
   return status ? fits(p) : status;
 }
 template <class S>
 Status text_narrow_fits(const Contraction& p) {
   return narrow_fits(p, slab_values<S>);
+}
+template <class S>
+Status text_small_fits(const Contraction& p) {
+  return small_supports<S, TextFinish<false>>(p);
+}
+template <class S>
+double text_small_cost(const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
+  return with_finish<S>(p, [&]<class Finish>() { return small_cost<S, Finish>(kernel, p, plan); });
 }
 
 // As narrow_kernel() says, which would instantiate the kernel itself.
@@ -238,8 +404,8 @@ Kernel<Contraction> text_small_kernel() {
   k.info.stages = 1;
   k.info.threads = 256;
   k.info.shared_memory = static_cast<int>(small_most_bytes);
-  k.supports = text_supports<small_supports<S, detail::ProgramFinish>>;
-  k.cost = small_cost<S, detail::ProgramFinish>;
+  k.supports = text_supports<text_small_fits<S>>;
+  k.cost = text_small_cost<S>;
   k.run = text_small_run<S>;
   return k;
 }
@@ -259,6 +425,10 @@ std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts,
     k.info.accuracy = detail::chain_accuracy<S>();
     k.info.promises = Promise::repeatable | Promise::batch_invariant;
     if (!facts.calls_functions) k.info.promises = k.info.promises | Promise::reference_bits;
+    k.info.accumulates = can_accumulate<S>;
+    k.workspace = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&) -> WorkspaceSize {
+      return {.bytes = semiring_bytes(state_of(kernel).facts, p) + epilogue_bytes(p)};
+    };
     k.state = state;
     list.push_back(std::move(k));
   };
@@ -266,7 +436,7 @@ std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts,
     Kernel<Contraction> k;
     k.info = tile_info<S, Shape>(Shape::role == tile::Role::wide ? "wide" : "");
     k.info.shared_memory = shared_memory_of<S, Shape>();
-    k.supports = text_supports<supports<S, detail::ProgramFinish, Shape>>;
+    k.supports = text_supports<supports<S, TextFinish<false>, Shape>>;
     k.cost = detail::cost_by<cost<S, Shape>>;
     k.run = text_run<S, Shape>;
     const Tile& tile = k.info.tile;
@@ -277,14 +447,25 @@ std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts,
   return list;
 }
 
-// Visits the semiring from text of an element type.
+// Visits the semiring from text whose element type, number of fields and functions are those of `facts`.
 template <class Visit>
-auto with_text(Scalar element, bool calls, const Visit& visit) {
-  const auto with = [&]<class E>() {
-    return calls ? visit.template operator()<TextSemiring<E, accumulator_for<E>, true>>()
-                 : visit.template operator()<TextSemiring<E, accumulator_for<E>, false>>();
+auto with_text(const detail::TextFacts& facts, const Visit& visit) {
+  const auto with_fields = [&]<class E, int fields>() {
+    using A = accumulator_for<E>;
+    using Calling = TextSemiring<E, A, fields, true>;
+    if constexpr (text_place<Calling>(TextSemirings<E>{}) >= 0)
+      if (facts.has_long_operations) return visit.template operator()<Calling>();
+    return visit.template operator()<TextSemiring<E, A, fields, false>>();
   };
-  switch (element) {
+  const auto with = [&]<class E>() {
+    switch (facts.form) {
+      case detail::TextForm::two_fields: return with_fields.template operator()<E, 2>();
+      case detail::TextForm::three_fields: return with_fields.template operator()<E, 3>();
+      case detail::TextForm::four_fields: return with_fields.template operator()<E, 4>();
+      default: return with_fields.template operator()<E, 1>();
+    }
+  };
+  switch (facts.info->element) {
     case Scalar::f64: return with.template operator()<double>();
     case Scalar::f16: return with.template operator()<half>();
     case Scalar::bf16: return with.template operator()<bfloat16>();
@@ -294,28 +475,36 @@ auto with_text(Scalar element, bool calls, const Visit& visit) {
   }
 }
 
+// The numbers of the kernels that calls may need: with an epilogue from text those that store its results.
+template <class S>
+std::vector<int> numbers_of(bool has_epilogue) {
+  std::vector<int> numbers;
+  const auto add = [&]<class Of>() {
+    using Finish = typename Of::Finish;
+    constexpr bool stores = !std::is_same_v<Finish, CopyFinish<S>> && !std::is_same_v<Finish, detail::ProgramFinish>;
+    if (has_epilogue ? stores : text_place<Of>(PlainTextKernels<S>{}) >= 0) numbers.push_back(text_kernel_index<S, Of>);
+  };
+  detail::for_each(TextKernels<S>{}, add);
+  return numbers;
+}
+
 }  // namespace
 
 std::vector<Kernel<Contraction>> text_kernels(const detail::TextFacts& facts, const detail::TextCompiler& compile) {
-  return with_text(facts.info->element, facts.has_long_operations,
-                   [&]<class S>() { return text_kernels_of<S>(facts, compile); });
+  return with_text(facts, [&]<class S>() { return text_kernels_of<S>(facts, compile); });
 }
 
-void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& execution) {
+void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& execution,
+                          const detail::TextSource* epilogue) {
   TextState& state = state_of(kernel);
-  if (const Status status = detail::text_gpu_supports(state.facts.form); !status)
-    throw Error(Code::unsupported, "runtime::Semiring '" + std::string(state.facts.info->name) + "': " + status.reason);
-  std::vector<int> numbers;
-  with_text(state.facts.info->element, state.facts.has_long_operations, [&]<class S>() {
-    detail::for_each(TextKernels<S>{}, [&]<class Of>() { numbers.push_back(text_kernel_index<S, Of>); });
-  });
+  const std::vector<int> numbers = with_text(state.facts, [&]<class S>() { return numbers_of<S>(epilogue != nullptr); });
   // Each takes a thread half a second.
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::exception_ptr failure;
   const auto work = [&] {
     try {
-      for (std::size_t i = next++; i < numbers.size(); i = next++) state.function(numbers[i], execution);
+      for (std::size_t i = next++; i < numbers.size(); i = next++) state.function(numbers[i], execution, epilogue);
     } catch (...) {
       next = numbers.size();
       const std::lock_guard lock(mutex);

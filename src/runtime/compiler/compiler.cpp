@@ -127,10 +127,11 @@ class Findings : public llvm::DiagnosticHandler {
   std::string& text_;
 };
 
-std::unique_ptr<llvm::Module> front_end(const RigelSource& source, llvm::LLVMContext& context, std::string& messages) {
-  const std::string cpu = processor_of(source.level);
+std::unique_ptr<llvm::Module> front_end(llvm::StringRef source, llvm::StringRef level, llvm::LLVMContext& context,
+                                        std::string& messages) {
+  const std::string cpu = processor_of(level);
   llvm::SmallVector<const char*> arguments = {"-triple",
-                                              is_gpu(source.level) ? target_of_gpus : target,
+                                              is_gpu(level) ? target_of_gpus : target,
                                               "-target-cpu",
                                               cpu.c_str(),
                                               "-O2",
@@ -146,13 +147,13 @@ std::unique_ptr<llvm::Module> front_end(const RigelSource& source, llvm::LLVMCon
                                               "-fbracket-depth",
                                               "512",
                                               "-emit-llvm-only"};
-  if (!is_gpu(source.level)) arguments.append({"-mrelocation-model", "pic", "-pic-level", "2"});
+  if (!is_gpu(level)) arguments.append({"-mrelocation-model", "pic", "-pic-level", "2"});
   arguments.push_back("text.cpp");
   auto invocation = std::make_shared<clang::CompilerInvocation>();
   clang::DiagnosticOptions options;
   Messages consumer(messages);
   auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
-  files->addFile("text.cpp", 0, llvm::MemoryBuffer::getMemBuffer({source.text, source.size}, "text.cpp"));
+  files->addFile("text.cpp", 0, llvm::MemoryBuffer::getMemBuffer(source, "text.cpp"));
   auto diagnostics = clang::CompilerInstance::createDiagnostics(*files, options, &consumer, false);
   if (!clang::CompilerInvocation::CreateFromArgs(*invocation, arguments, *diagnostics)) return nullptr;
   invocation->getDiagnosticOpts().ShowCarets = false;  // Clang would print how many errors there were
@@ -266,8 +267,14 @@ int compile_here(const RigelSource* source, RigelBytes* object, RigelBytes* mess
                 1);
   if (!for_gpu && !bitcode_of(source->element, source->level))
     return give(std::string("text.cpp:0:no loops of ") + source->element + " at level " + source->level, messages, 1);
-  std::unique_ptr<llvm::Module> own = front_end(*source, context, text);
+  std::unique_ptr<llvm::Module> own = front_end({source->text, source->size}, source->level, context, text);
   if (!own) return give(text, messages, 1);
+  if (source->store) {
+    std::unique_ptr<llvm::Module> store = front_end({source->store, source->store_size}, source->level, context, text);
+    if (!store) return give(text, messages, 1);
+    if (llvm::Linker::linkModules(*own, std::move(store)))
+      return give(text + "text.cpp:0:the texts do not link", messages, 1);
+  }
   std::unique_ptr<llvm::TargetMachine> machine = machine_for(source->level, text);
   if (!machine) return give("text.cpp:0:" + text, messages, 1);
   Linked linked = for_gpu ? with_kernel(std::move(own), *source) : with_loops(std::move(own), *source);

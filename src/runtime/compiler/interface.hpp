@@ -10,7 +10,7 @@
 extern "C" {
 
 /// The version of this interface.
-inline constexpr unsigned rigel_runtime_interface = 2;
+inline constexpr unsigned rigel_runtime_interface = 3;
 
 /// Bytes that the compiler allocated; release() frees them.
 struct RigelBytes {
@@ -29,6 +29,9 @@ struct RigelSource {
   // Of a GPU, in place of roots: which kernel of the bitcode's table becomes `rigel_text_kernel`, and the table's layout; 0: any.
   std::size_t kernel;
   std::uint64_t layout;
+  // Of a GPU: a second source, which defines what stores results; or null.
+  const char* store;
+  std::size_t store_size;
 };
 
 struct RigelRuntime {
