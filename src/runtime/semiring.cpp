@@ -203,7 +203,7 @@ void detail::set_semiring(Contraction& p, const Semiring& semiring) {
     throw Error(Code::invalid_argument, std::string(p.function) + ": accumulate is not defined for semiring '" +
                                             semiring.name() +
                                             "', whose accumulator has several fields that no value of C can be lifted into");
-  require_batches(semiring.program_->owner(), semiring.values_, p.batch);
+  require_views(semiring.program_->owner(), semiring.values_, p.execution.space, p.batch);
   p.semiring = semiring.id();
   p.element = semiring.element();
   p.accumulator = semiring.accumulator();

@@ -313,6 +313,10 @@ std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes) {
   const std::string from = vector(parsed.argument), to = vector(parsed.result);
   std::string s = prelude(parsed, number, lanes);
   s += function(to + " epilogue(" + from + " x, LV m, LV n, long batch, const A* parameters)", parsed.body);
+  if (lanes == 0)
+    return s + "extern \"C\" __attribute__((always_inline)) " + to + " rigel_text_epilogue(" + from +
+           " x, long m, long n, long batch, const A* parameters) noexcept {\n  return epilogue(x, m, n, batch, "
+           "parameters);\n}\n";
   s += std::string("typedef ") + word(parsed.argument) + " From;\ntypedef " + word(parsed.result) +
        " To;\nstruct Place { long m, n, m_step, n_step, batch; };\n";
   s += "FN void row(const From* from, int first, int count, To* to, const Place& at, const A* parameters) {\n  " + from +

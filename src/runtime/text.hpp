@@ -69,7 +69,7 @@ ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result);
 
 /// The C++ source of a semiring for vectors of `lanes` accumulators; of 0 lanes, for numbers on a GPU.
 std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes);
-/// That of an epilogue: a function that takes rows.
+/// That of an epilogue: a function that takes rows, on a GPU numbers.
 std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes);
 
 /// An Error about a place in a text: the text's name, line and column, the message, and the line with a caret under the place.

@@ -84,6 +84,7 @@ struct TextView {
   std::size_t index = 0;  // of the hyperparameter
   const void* data = nullptr;
   std::int64_t count = 0, stride = 0;
+  Spaces spaces = 0;  // that can read it
   std::shared_ptr<const void> owner;
 };
 
@@ -121,13 +122,15 @@ struct TextPlace {
   std::int64_t m, n, m_step, n_step, batch;
 };
 
-/// An epilogue from text, as kernels call it: `function` makes `count` numbers of type `result` of as many of type `argument`.
+/// An epilogue from text, as kernels call it: `function` makes `count` numbers of type `result` of as many of type `argument`. On GPUs, kernels
+/// are compiled with it, and read `values`.
 struct TextEpilogue {
   using Function = void (*)(const void* from, int count, void* to, const TextPlace& place, const void* parameters);
   Function function = nullptr;
   Scalar argument = Scalar::f32, result = Scalar::f32;
   const std::byte* parameters = nullptr;
   std::int64_t stride = 0;  // bytes from matrix to matrix
+  const TextValues* values = nullptr;
 };
 
 /// How a GPU takes kernels.
@@ -136,9 +139,14 @@ struct TextGpu {
   std::string platform;  // all that an image depends on in addition to the PTX
   std::string (*link)(const std::string& ptx);
   std::optional<TextCode> (*load)(const std::string& image);  // nothing if it is no image for this GPU
+  std::string family = {};  // which bitcode of an element type: "" of cuda.simt, "mma_", "hopper_"
 };
 
 /// Compiles kernel number `kernel` of those in the bitcode, whose table has this layout.
 using TextCompiler = std::function<TextCode(std::size_t kernel, std::uint64_t layout, const TextGpu& gpu)>;
+
+/// The same of the kernels for products of an element type on tensor cores, with an epilogue from text.
+using TextTileCompiler =
+    std::function<TextCode(Scalar element, std::size_t kernel, std::uint64_t layout, const TextGpu& gpu)>;
 
 }  // namespace rigel::detail
