@@ -203,11 +203,12 @@ rigel::detail::TextCode code_of(const Work& work, const rigel::detail::TextLoops
 rigel::detail::TextCode code_of(const Work& work, std::size_t kernel, std::uint64_t layout,
                                 const rigel::detail::TextGpu& gpu) {
   return code_of(
-      work, gpu.level, gpu.platform + '\0' + std::to_string(kernel),
+      work, gpu.level, gpu.platform + '\0' + gpu.family + std::to_string(kernel),
       [&](const RigelRuntime& runtime) {
+        const std::string element = gpu.family + rigel::name(work.element);
         return gpu.link(compiled(runtime, work,
-                                 {work.source.data(), work.source.size(), rigel::name(work.element), gpu.level, nullptr, 0,
-                                  kernel, layout, work.store.empty() ? nullptr : work.store.data(), work.store.size()}));
+                                 {work.source.data(), work.source.size(), element.c_str(), gpu.level, nullptr, 0, kernel,
+                                  layout, work.store.empty() ? nullptr : work.store.data(), work.store.size()}));
       },
       [&](const RigelRuntime&, const std::string& image, std::string& messages) {
         std::optional<rigel::detail::TextCode> loaded = gpu.load(image);

@@ -325,6 +325,14 @@ std::string store_of(const ParsedEpilogue& parsed) {
   return s + store_head(parsed.argument) + "  ((" + element + "*)c)[offset] = " + value + ";\n}\n}\n";
 }
 
+// The function that kernels of tensor cores call, which store its results themselves.
+std::string number_of(const ParsedEpilogue& parsed) {
+  return std::string("extern \"C\" __attribute__((always_inline)) ") + word(parsed.result) + " rigel_text_epilogue(" +
+         word(parsed.argument) +
+         " x, long m, long n, long batch, const A* parameters) noexcept {\n  return epilogue(x, m, n, batch, "
+         "parameters);\n}\n";
+}
+
 }  // namespace
 
 std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
@@ -370,7 +378,7 @@ std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes) {
   const std::string from = vector(parsed.argument), to = vector(parsed.result);
   std::string s = prelude(parsed, number, lanes);
   s += function(to + " epilogue(" + from + " x, LV m, LV n, long batch, const A* parameters)", parsed.body);
-  if (lanes == 0) return s + store_of(parsed);
+  if (lanes == 0) return s + store_of(parsed) + number_of(parsed);
   s += std::string("typedef ") + word(parsed.argument) + " From;\ntypedef " + word(parsed.result) +
        " To;\nstruct Place { long m, n, m_step, n_step, batch; };\n";
   s += "FN void row(const From* from, int first, int count, To* to, const Place& at, const A* parameters) {\n  " + from +

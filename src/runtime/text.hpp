@@ -70,7 +70,7 @@ ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result, S
 
 /// The C++ source of a semiring for vectors of `lanes` accumulators; of 0 lanes, for numbers on a GPU.
 std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes);
-/// That of an epilogue: a function that takes rows; on a GPU one that stores a number.
+/// That of an epilogue: a function that takes rows; on a GPU one that stores a number, and one that gives it.
 std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes);
 /// What stores results of this type on a GPU where there is no epilogue from text.
 std::string store_of_results(Type result);

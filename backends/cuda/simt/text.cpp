@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cuda.simt kernels of semirings from text: which one a problem gets, its code from PTX by the driver's linker, and its launch.
+// The cuda.simt kernels of semirings from text: which one a problem gets, its code, and its launch.
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/simt/text.hpp>
+#include <rigel/backends/cuda/text_code.hpp>
 #include <rigel/detail/text.hpp>
 
-#include <cuda.h>
-
-#include <algorithm>
-#include <atomic>
+#include <array>
 #include <cstring>
-#include <exception>
 #include <map>
 #include <mutex>
-#include <optional>
-#include <system_error>
-#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -53,90 +47,7 @@ backends::simt::TextFinish<true> finish_of(const Product& p, Scalar type) {
 namespace rigel::backends::simt {
 namespace {
 
-// A function of the driver, which is not linked.
-struct DriverFunction {
-  void* function = nullptr;
-
-  DriverFunction(const char* name, [[maybe_unused]] unsigned version) {
-    cudaDriverEntryPointQueryResult found;
-#if CUDART_VERSION >= 12050
-    const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
-#else
-    const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
-#endif
-    cuda::check(status, std::string("cudaGetDriverEntryPoint: ") + name);
-    if (found != cudaDriverEntryPointSuccess || !function)
-      throw Error(Code::unsupported, std::string("semirings from text: the CUDA driver has no ") + name);
-  }
-  template <class Function>
-  operator Function*() const {
-    return reinterpret_cast<Function*>(function);
-  }
-};
-// Each with the version of CUDA that introduced it.
-struct Driver {
-  decltype(&cuLinkCreate) link_create = DriverFunction("cuLinkCreate", 6050);
-  decltype(&cuLinkAddData) link_add = DriverFunction("cuLinkAddData", 6050);
-  decltype(&cuLinkComplete) link_complete = DriverFunction("cuLinkComplete", 5050);
-  decltype(&cuLinkDestroy) link_destroy = DriverFunction("cuLinkDestroy", 5050);
-  decltype(&cuLibraryLoadData) load = DriverFunction("cuLibraryLoadData", 12000);
-  decltype(&cuLibraryGetKernel) kernel = DriverFunction("cuLibraryGetKernel", 12000);
-};
-const Driver& driver() {
-  static const Driver one;
-  return one;
-}
-
-// Lets this thread load code while streams are captured, as it does nothing to them.
-class Relaxed {
- public:
-  Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  Relaxed(const Relaxed&) = delete;
-  Relaxed& operator=(const Relaxed&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
-
-// PTX → machine code for the current device.
-std::string link(const std::string& ptx) {
-  char log[4096] = {};
-  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
-  struct Linker {
-    CUlinkState state = nullptr;
-    ~Linker() {
-      if (state) driver().link_destroy(state);
-    }
-  } linker;
-  void* image = nullptr;
-  std::size_t size = 0;
-  CUresult status = driver().link_create(2, options, values, &linker.state);
-  if (status == CUDA_SUCCESS)
-    status = driver().link_add(linker.state, CU_JIT_INPUT_PTX, const_cast<char*>(ptx.c_str()), ptx.size() + 1, "text", 0,
-                               nullptr, nullptr);
-  if (status == CUDA_SUCCESS) status = driver().link_complete(linker.state, &image, &size);
-  if (status != CUDA_SUCCESS)
-    throw Error(Code::device, "semirings from text: the CUDA driver cannot compile a kernel, CUresult " +
-                                  std::to_string(static_cast<int>(status)) + ": " + log);
-  return {static_cast<const char*>(image), size};
-}
-
-// The kernel of an image, for all contexts; nothing if the driver refuses it. It stays loaded: streams and graphs may run it later.
-std::optional<detail::TextCode> load(const std::string& image) {
-  CUlibrary library = nullptr;
-  CUkernel kernel = nullptr;
-  if (driver().load(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0) != CUDA_SUCCESS ||
-      driver().kernel(&kernel, library, "rigel_text_kernel") != CUDA_SUCCESS)
-    return std::nullopt;
-  cudaFuncAttributes attributes;  // asking for them loads it into this context, which a captured launch could not
-  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)) != cudaSuccess) {
-    cudaGetLastError();
-    return std::nullopt;
-  }
-  return detail::TextCode{{kernel, nullptr}, nullptr};
-}
+using cuda::Relaxed, cuda::link, cuda::load;
 
 // The epilogue from text, or null if it is of the closed set.
 const detail::TextEpilogue* epilogue_of(const Product& p) {
@@ -498,28 +409,7 @@ void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& ex
                           const detail::TextSource* epilogue) {
   TextState& state = state_of(kernel);
   const std::vector<int> numbers = with_text(state.facts, [&]<class S>() { return numbers_of<S>(epilogue != nullptr); });
-  // Each takes a thread half a second.
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    try {
-      for (std::size_t i = next++; i < numbers.size(); i = next++) state.function(numbers[i], execution, epilogue);
-    } catch (...) {
-      next = numbers.size();
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  std::vector<std::jthread> others;
-  try {
-    for (unsigned i = 1; i < std::clamp(std::thread::hardware_concurrency(), 1u, 16u); ++i) others.emplace_back(work);
-  } catch (const std::system_error&) {
-    // Those that began do the work, and this one.
-  }
-  work();
-  others.clear();
-  if (failure) std::rethrow_exception(failure);
+  cuda::in_parallel(numbers.size(), [&](std::size_t i) { state.function(numbers[i], execution, epilogue); });
 }
 
 }  // namespace rigel::backends::simt

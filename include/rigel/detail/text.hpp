@@ -133,10 +133,15 @@ struct TextGpu {
   std::string platform;  // all that an image depends on in addition to the PTX
   std::string (*link)(const std::string& ptx);
   std::optional<TextCode> (*load)(const std::string& image);  // nothing if it is no image for this GPU
+  std::string family = {};  // which bitcode of an element type: "" of cuda.simt, "mma_", "hopper_"
 };
 
 /// Compiles kernel number `kernel` of those in the bitcode, whose table has this layout, with an epilogue from text or none (null).
 using TextCompiler =
     std::function<TextCode(std::size_t kernel, std::uint64_t layout, const TextGpu& gpu, const TextSource* epilogue)>;
+
+/// The same of the kernels for products of an element type on tensor cores, with an epilogue from text.
+using TextTileCompiler =
+    std::function<TextCode(Scalar element, std::size_t kernel, std::uint64_t layout, const TextGpu& gpu)>;
 
 }  // namespace rigel::detail

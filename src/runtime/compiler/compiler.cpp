@@ -75,8 +75,9 @@ void initialise() {
 
 constexpr const char* target = "x86_64-pc-linux-gnu";
 constexpr const char* target_of_gpus = "nvptx64-nvidia-cuda";
-// The version of PTX, that of CUDA 11.8, which is the first to know sm_90: drivers since then take it.
-constexpr const char* features_of_gpus = "+ptx78";
+// The version of PTX, that of CUDA 11.8, which is the first to know sm_90, and of 12.0, the first to know sm_90a: drivers since then take
+// it.
+const char* features_of(llvm::StringRef level) { return level == "sm_90a" ? "+ptx80" : "+ptx78"; }
 
 bool is_gpu(llvm::StringRef level) { return level.starts_with("sm_"); }
 
@@ -172,7 +173,7 @@ std::unique_ptr<llvm::TargetMachine> machine_for(llvm::StringRef level, std::str
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, messages);
   if (!found) return nullptr;
   return std::unique_ptr<llvm::TargetMachine>(
-      found->createTargetMachine(triple, processor_of(level), is_gpu(level) ? features_of_gpus : "", llvm::TargetOptions(),
+      found->createTargetMachine(triple, processor_of(level), is_gpu(level) ? features_of(level) : "", llvm::TargetOptions(),
                                  llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
 }
 
