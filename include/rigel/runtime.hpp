@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Semirings and epilogues from text, compiled in process when a call first needs them: contract() on host execution spaces, and on CUDA with
-// semirings whose accumulators are numbers.
+// Semirings and epilogues from text, compiled in process when a call first needs them: contract() on host execution spaces and on CUDA.
 // docs/runtime.md describes the language and the limits.
 #pragma once
 
@@ -19,8 +18,11 @@
 namespace rigel::runtime {
 
 class Semiring;
+class Epilogue;
 namespace detail {
 struct EpilogueCall;
+/// Gives a problem of plus_times on a GPU the kernels for an epilogue from text.
+void set_products(Contraction& p, const Epilogue& epilogue);
 /// Puts a semiring into a problem whose operands are set. Throws Error(invalid_argument) if their types are not those of the semiring.
 void set_semiring(Contraction& p, const Semiring& semiring);
 Verification verify(const Semiring& semiring, unsigned seed);
@@ -28,11 +30,14 @@ Verification verify(const Semiring& semiring, unsigned seed);
 template <class View>
 rigel::detail::TextView text_view(const View& view) {
   static_assert(View::rank() <= 1, "a hyperparameter is a number, or a view of rank 0 or 1");
-  static_assert(Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename View::memory_space>::accessible,
-                "a view that is a hyperparameter is in memory that the host can read");
   std::int64_t stride = 0;
   if constexpr (View::rank() == 1) stride = static_cast<std::int64_t>(view.stride(0));
-  return {0, view.data(), static_cast<std::int64_t>(view.size()), stride, std::make_shared<const View>(view)};
+  return {0,
+          view.data(),
+          static_cast<std::int64_t>(view.size()),
+          stride,
+          epilogue::detail::spaces_with<typename View::memory_space>(),
+          std::make_shared<const View>(view)};
 }
 }  // namespace detail
 
@@ -118,14 +123,18 @@ class Semiring {
   Scalar accumulator() const;  // other: one of several fields
   Scalar result() const;       // the type of what C receives
 
-  /// Compiles it for an execution space, so that no call has to: of a GPU, all kernels that calls may need, which takes seconds.
-  /// Throws Error(unsupported) if the space is neither one of the host nor CUDA, if GPUs have no kernels for such a text, or if
+  /// Compiles it for an execution space, so that no call has to: of a GPU, all kernels that calls without an epilogue from text may need,
+  /// or those with this one, which takes seconds. Throws Error(unsupported) if the space is neither one of the host nor CUDA, or if
   /// librigel_runtime.so is missing.
   template <class Exec>
   void compile(const Exec& exec = {}) const {
     compile(rigel::detail::execution_of(exec));
   }
-  void compile(const Execution& execution) const;
+  template <class Exec>
+  void compile(const Exec& exec, const Epilogue& epilogue) const {
+    compile(rigel::detail::execution_of(exec), &epilogue);
+  }
+  void compile(const Execution& execution, const Epilogue* epilogue = nullptr) const;
 
   struct Program;  // what all copies share
 
@@ -177,18 +186,30 @@ class Epilogue {
   /// The type of numbers without a suffix and of hyperparameters.
   Scalar number() const;
 
+  /// Compiles it for an execution space of the host. (A GPU's kernels are compiled with it: Semiring::compile(), and compile() below.)
   template <class Exec>
   void compile() const {
     static_cast<void>(function(rigel::detail::space_of<Exec>));
   }
 
+  /// Compiles what a GPU needs for products of `element`, so that no call of contract() with plus_times has to: the kernels of tensor cores, or
+  /// those of cuda.simt if there are none for elements of C.
+  template <class Exec>
+  void compile(const Exec& exec, Scalar element) const {
+    compile_products(rigel::detail::execution_of(exec), element);
+  }
+
   struct Program;  // what all copies share
 
-  /// The compiled function for a space, compiled if it is not yet.
+  /// The compiled function for a space of the host, compiled if it is not yet; and what a GPU's kernels are compiled with.
   rigel::detail::TextEpilogue::Function function(Space space) const;
+  const rigel::detail::TextSource& source() const;
+  /// The kernels of GPUs for plus_times of an element type, each compiled when a call first runs it.
+  std::span<const Kernel<Contraction>> products(Scalar element) const;
 
  private:
   friend struct detail::EpilogueCall;
+  void compile_products(const Execution& execution, Scalar element) const;
   void set_view(std::string_view name, Scalar type, rigel::detail::TextView view);
   std::shared_ptr<Program> program_;
   rigel::detail::TextValues values_;
@@ -228,10 +249,10 @@ struct Names {
   const char *function = "contract", *a = "A", *b = "B", *c = "C";
 };
 
-/// The problem of a call with a semiring from text, on operands. It points to all arguments, which outlive it. Without an `epilogue`, the
-/// caller sets one from text.
-template <class Exec>
-Contraction contraction_on(const Exec& exec, const Semiring& semiring, Operand a, Operand b, Operand c,
+/// The problem of a call with a semiring from text, or with another one and an epilogue from text, on operands. It points to all arguments,
+/// which outlive it. Without an `epilogue`, the caller sets one from text.
+template <class Exec, class S>
+Contraction contraction_on(const Exec& exec, const S& semiring, Operand a, Operand b, Operand c,
                            const epilogue::Program* epilogue, const ContractOptions& options, const char* function) {
   Contraction p;
   p.function = function;
@@ -251,7 +272,10 @@ Contraction contraction_on(const Exec& exec, const Semiring& semiring, Operand a
   p.may_cancel = options.may_cancel;
   p.program = epilogue;
   p.epilogue_object = epilogue;
-  set_semiring(p, semiring);
+  if constexpr (std::is_same_v<S, Semiring>)
+    set_semiring(p, semiring);
+  else
+    rigel::detail::set_semiring<Exec>(p, semiring);
   return p;
 }
 
@@ -265,8 +289,8 @@ Operand read_operand(const View& view, Batch batch, const char* name) {
 }
 
 /// The same on views.
-template <class Exec, class A, class B, class C>
-Contraction contraction_of(const Exec& exec, const Semiring& semiring, const A& a, const B& b, const C& c,
+template <class Exec, class S, class A, class B, class C>
+Contraction contraction_of(const Exec& exec, const S& semiring, const A& a, const B& b, const C& c,
                            const epilogue::Program* epilogue, const ContractOptions& options, const Names& names = {}) {
   using CView = rigel::detail::view_t<C>;
   static_assert(!std::is_const_v<typename CView::value_type>, "contract: C is written, its elements cannot be const");
@@ -295,13 +319,48 @@ auto with_functor(const Exec&, const C& c, const Epilogue& epilogue, Batch batch
   using Result = result_t<typename own::semiring_argument<S>::type>;
   using V = std::conditional_t<ShortFloat<Result>, float, Result>;
   static_assert((bit(own::space_of<Exec>) & host_spaces) != 0,
-                "contract: an epilogue from text runs on host execution spaces");
+                "contract: an epilogue from text runs on host execution spaces and on CUDA");
   static_assert(own::scalar_of_written<Value> != Scalar::other && std::is_arithmetic_v<V>,
                 "contract: an epilogue from text makes numbers of numbers");
   Operand operand = own::operand_of(c, batch, "C");
   operand.type = own::scalar_of_written<Value>;
   const EpilogueCall call(epilogue, own::space_of<Exec>, scalar_of<V>, operand, "contract");
   return use(EpilogueFunctor<V, made_of_t<V, Value>>{call.text});
+}
+
+/// The products that have kernels with epilogues from text on GPUs.
+template <class S>
+inline constexpr bool is_product = false;
+template <class E>
+inline constexpr bool is_product<plus_times<E>> =
+    ShortFloat<E> || std::is_floating_point_v<E> || std::is_same_v<E, std::int32_t> || std::is_same_v<E, std::int64_t>;
+
+/// Hands the problem of such a call on a GPU to `use`.
+template <class Exec, class SemiringOrView, class A, class B, class C, class Use>
+auto with_gpu_problem(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
+                      const Epilogue& epilogue, const ContractOptions& options, const Use& use) {
+  namespace own = rigel::detail;
+  using Value = typename own::view_t<C>::non_const_value_type;
+  using S = typename own::semiring_argument<SemiringOrView>::type;
+  using V = std::conditional_t<ShortFloat<result_t<S>>, float, result_t<S>>;
+  static_assert(in_zoo<S> && own::scalar_of_written<Value> != Scalar::other && std::is_arithmetic_v<V>,
+                "contract: on GPUs an epilogue from text makes numbers of those of a semiring from text or of Rigel's own");
+  own::check_types<Exec, SemiringOrView, A, B, C, EpilogueFunctor<V, made_of_t<V, Value>>>();
+  Contraction p = contraction_of(exec, semiring, a, b, c, nullptr, options);
+  const EpilogueCall call(epilogue, p.execution.space, scalar_of<V>, p.c, "contract");
+  p.epilogue_object = &call.text;
+  if constexpr (is_product<S>) set_products(p, epilogue);
+  return use(p);
+}
+
+/// Hands a call with a semiring that is known when the program is compiled to `on_host` as a functor, or to `on_gpu` as a problem.
+template <class Exec, class SemiringOrView, class A, class B, class C, class OnHost, class OnGpu>
+auto with_epilogue(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
+                   const Epilogue& epilogue, const ContractOptions& options, const OnHost& on_host, const OnGpu& on_gpu) {
+  if constexpr (rigel::detail::space_of<Exec> == Space::cuda)
+    return with_gpu_problem(exec, semiring, a, b, c, epilogue, options, on_gpu);
+  else
+    return with_functor<Exec, SemiringOrView>(exec, c, epilogue, options.batch, on_host);
 }
 
 }  // namespace detail
@@ -354,22 +413,34 @@ std::size_t workspace_size(const Exec& exec, const runtime::Semiring& semiring, 
                                        [](const Contraction& p) { return workspace_size(p).bytes; });
 }
 
-/// The same with a semiring that is known when the program is compiled: kernels are instantiated where the call stands, and call the
-/// epilogue for each output.
+/// The same with a semiring that is known when the program is compiled. On hosts kernels are instantiated where the call stands, and call the
+/// epilogue for each output. On GPUs products (plus_times) have kernels that are compiled with the text.
 template <class Exec, class SemiringOrView, class A, class B, class C>
   requires(!std::is_same_v<SemiringOrView, runtime::Semiring>)
 void contract(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
               const runtime::Epilogue& epilogue, const ContractOptions& options = {}) {
-  runtime::detail::with_functor<Exec, SemiringOrView>(
-      exec, c, epilogue, options.batch, [&](const auto& functor) { contract(exec, semiring, a, b, c, functor, options); });
+  runtime::detail::with_epilogue(
+      exec, semiring, a, b, c, epilogue, options,
+      [&](const auto& functor) { contract(exec, semiring, a, b, c, functor, options); },
+      [](const Contraction& p) { run(p); });
 }
 template <class Exec, class SemiringOrView, class A, class B, class C>
   requires(!std::is_same_v<SemiringOrView, runtime::Semiring>)
 std::string explain(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
                     const runtime::Epilogue& epilogue, const ContractOptions& options = {}) {
-  return runtime::detail::with_functor<Exec, SemiringOrView>(exec, c, epilogue, options.batch, [&](const auto& functor) {
-    return explain(exec, semiring, a, b, c, functor, options);
-  });
+  return runtime::detail::with_epilogue(
+      exec, semiring, a, b, c, epilogue, options,
+      [&](const auto& functor) { return explain(exec, semiring, a, b, c, functor, options); },
+      [](const Contraction& p) { return explain(p); });
+}
+template <class Exec, class SemiringOrView, class A, class B, class C>
+  requires(!std::is_same_v<SemiringOrView, runtime::Semiring>)
+std::size_t workspace_size(const Exec& exec, const SemiringOrView& semiring, const A& a, const B& b, const C& c,
+                           const runtime::Epilogue& epilogue, const ContractOptions& options = {}) {
+  return runtime::detail::with_epilogue(
+      exec, semiring, a, b, c, epilogue, options,
+      [&](const auto& functor) { return workspace_size(exec, semiring, a, b, c, functor, options); },
+      [](const Contraction& p) { return workspace_size(p).bytes; });
 }
 
 /// Holds the kernel of a semiring from text to its promises, on the problems of verify() of registered kernels. Its results must have the bits

@@ -43,7 +43,7 @@ auto with_distances(const Exec& exec, const X& x, const Z& z, const D& d, const 
 namespace rigel {
 
 /// cdist() with a metric from text, and explain_cdist() and cdist_workspace_size() of such a call. `x` is M × K, `z` is N × K, `d` is M × N,
-/// with a batch index in addition or not; epilogues from text run on hosts only. Throws as contract() with a semiring from text does.
+/// with a batch index in addition or not. Throws as contract() with a semiring from text does.
 template <class Exec, class X, class Z, class D>
 void cdist(const Exec& exec, const X& x, const Z& z, const D& d, const runtime::Metric& metric,
            const CdistOptions& options = {}) {

@@ -65,8 +65,8 @@ concept TextEpilogueOrProgram = std::is_same_v<E, Epilogue> || std::is_same_v<E,
 
 namespace rigel {
 
-/// reduce() with scores of a semiring from text. `epilogue` is one of the closed set or, on hosts, one from text, which then makes scores of
-/// f32, f64, i32 or i64. Any reducer but reducer::of(monoid). Throws as reduce() and as contract() with a semiring from text do.
+/// reduce() with scores of a semiring from text. `epilogue` is one of the closed set or one from text, which then makes scores of f32, f64, i32
+/// or i64. Any reducer but reducer::of(monoid). Throws as reduce() and as contract() with a semiring from text do.
 template <class Exec, class A, class B, class R, class V, class I, runtime::detail::TextEpilogueOrProgram E>
 void reduce(const Exec& exec, const runtime::Semiring& semiring, const A& a, const B& b, const R& reducer, const V& values,
             const I& indices, const E& epilogue, const ReduceOptions& options = {}) {

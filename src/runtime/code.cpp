@@ -24,7 +24,7 @@ namespace rigel::runtime {
 namespace {
 
 // What is in a digest in addition to the source. It changes with the form of sources and of cached files.
-constexpr const char* schema = "rigel text 1";
+constexpr const char* schema = "rigel text 2";
 
 struct Counters {
   std::atomic<std::uint64_t> compiled = 0, from_disk = 0, from_memory = 0;
@@ -137,8 +137,8 @@ rigel::detail::TextCode code_of(const Work& work, const std::string& level, cons
   const std::string begin = std::string(work.owner) + " '" + work.name + "': ";
   const RigelRuntime& runtime = library_for(begin);
   std::string key = schema;
-  for (const std::string& part :
-       {level, std::string(runtime.build), std::string(rigel::name(work.element)), target, normalised(work.source)})
+  for (const std::string& part : {level, std::string(runtime.build), std::string(rigel::name(work.element)), target,
+                                  normalised(work.source), normalised(work.store)})
     key += '\0' + part;
   const Digest digest = digest_of(key);
   Slot* slot = nullptr;
@@ -193,7 +193,7 @@ rigel::detail::TextCode code_of(const Work& work, const rigel::detail::TextLoops
         const auto roots = names_of(loops);
         return compiled(runtime, work,
                         {work.source.data(), work.source.size(), rigel::name(work.element), loops.level, roots.data(),
-                         roots.size(), 0, 0});
+                         roots.size(), 0, 0, nullptr, 0});
       },
       [&](const RigelRuntime& runtime, const std::string& object, std::string& messages) {
         return load(runtime, object, loops, messages);
@@ -203,11 +203,12 @@ rigel::detail::TextCode code_of(const Work& work, const rigel::detail::TextLoops
 rigel::detail::TextCode code_of(const Work& work, std::size_t kernel, std::uint64_t layout,
                                 const rigel::detail::TextGpu& gpu) {
   return code_of(
-      work, gpu.level, gpu.platform + '\0' + std::to_string(kernel),
+      work, gpu.level, gpu.platform + '\0' + gpu.family + std::to_string(kernel),
       [&](const RigelRuntime& runtime) {
-        return gpu.link(compiled(
-            runtime, work,
-            {work.source.data(), work.source.size(), rigel::name(work.element), gpu.level, nullptr, 0, kernel, layout}));
+        const std::string element = gpu.family + rigel::name(work.element);
+        return gpu.link(compiled(runtime, work,
+                                 {work.source.data(), work.source.size(), element.c_str(), gpu.level, nullptr, 0, kernel,
+                                  layout, work.store.empty() ? nullptr : work.store.data(), work.store.size()}));
       },
       [&](const RigelRuntime&, const std::string& image, std::string& messages) {
         std::optional<rigel::detail::TextCode> loaded = gpu.load(image);

@@ -17,6 +17,7 @@ struct Work {
   std::string source;                                             // source_of() for the loops or kernels
   Scalar element;                                                 // of these
   std::vector<std::pair<const char*, const std::string*>> texts;  // by the names that their #line directives have
+  std::string store = {};  // of a GPU: a source that defines what stores results, if there is one
 };
 
 /// The code of a source, linked with loops. Throws Error(unsupported) if librigel_runtime.so is missing.

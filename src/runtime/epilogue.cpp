@@ -1,12 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// rigel::runtime::Epilogue: a checked text, and from it a function of rows of results, which no loops are compiled with.
+// rigel::runtime::Epilogue: a checked text, and from it a function of rows of results, which no loops are compiled with, or, for GPUs, a source
+// that kernels are compiled with; those of products belong to it.
 #include "code.hpp"
+#include "digest.hpp"
 #include "parameters.hpp"
 #include "text.hpp"
 
+#include <rigel/config.hpp>
+
 #include <atomic>
+#include <map>
 #include <mutex>
+
+#if RIGEL_BACKEND_CUDA_SIMT
+namespace rigel::backends {
+namespace mma {
+std::vector<Kernel<Contraction>> text_kernels(Scalar element, const std::string& epilogue,
+                                              const detail::TextTileCompiler& compile);
+int compile_text_kernels(const Kernel<Contraction>& kernel, Scalar c, const Execution& execution);
+}  // namespace mma
+namespace hopper {
+std::vector<Kernel<Contraction>> text_kernels(Scalar element, const std::string& epilogue,
+                                              const detail::TextTileCompiler& compile);
+int compile_text_kernels(const Kernel<Contraction>& kernel, Scalar c, const Execution& execution);
+}  // namespace hopper
+}  // namespace rigel::backends
+#endif
 
 namespace rigel::runtime {
 namespace {
@@ -37,6 +57,10 @@ struct Epilogue::Program {
   std::mutex mutex;
   std::atomic<bool> is_compiled = false;
   rigel::detail::TextCode code;
+  std::once_flag has_source;
+  rigel::detail::TextSource source;  // for GPUs
+  std::mutex products_mutex;
+  std::map<Scalar, std::vector<Kernel<Contraction>>> products;  // of GPUs, by the element type
 
   Owner owner() const { return {epilogue_owner, texts.name, texts.hyperparameters, number}; }
 };
@@ -58,7 +82,7 @@ Epilogue::Epilogue(const EpilogueTexts& texts) {
   if (!is_name(texts.name))
     refuse(epilogue_owner, "the name '" + texts.name + "' is none, expected at most 64 letters, digits and '_'");
   check_hyperparameters(epilogue_owner, texts.hyperparameters, {"x", "m", "n", "batch"});
-  program->parsed = parse(texts, program->number, program->made);
+  program->parsed = parse(texts, program->number, program->made, program->result);
   program_ = std::move(program);
   for (const Hyperparameter& one : texts.hyperparameters) set(one.name, one.value);
 }
@@ -79,9 +103,14 @@ Scalar Epilogue::result() const { return program_->result; }
 Scalar Epilogue::number() const { return program_->number; }
 
 rigel::detail::TextEpilogue::Function Epilogue::function(Space space) const {
+  if (space == Space::cuda)
+    throw Error(Code::unsupported, std::string(epilogue_owner) + " '" + name() +
+                                       "': on GPUs it is compiled with a semiring's kernels, expected "
+                                       "Semiring::compile(exec, epilogue)");
   if ((bit(space) & host_spaces) == 0)
     throw Error(Code::unsupported, std::string(epilogue_owner) + " '" + name() +
-                                       "': epilogues from text run on the host, not on space " + rigel::name(space));
+                                       "': epilogues from text run on the host and on CUDA, not on space " +
+                                       rigel::name(space));
   Program& own = *program_;
   if (!own.is_compiled) {
     const std::lock_guard lock(own.mutex);
@@ -100,6 +129,97 @@ rigel::detail::TextEpilogue::Function Epilogue::function(Space space) const {
   return reinterpret_cast<rigel::detail::TextEpilogue::Function>(own.code.functions[0]);
 }
 
+const rigel::detail::TextSource& Epilogue::source() const {
+  std::call_once(program_->has_source, [this] {
+    rigel::detail::TextSource& source = program_->source;
+    source.text = source_of(program_->parsed, program_->number, 0);
+    source.digest = digest_of(source.text);
+  });
+  return program_->source;
+}
+
+#if RIGEL_BACKEND_CUDA_SIMT
+namespace {
+
+// The product as a text, whose kernels of cuda.simt take what those of tensor cores do not.
+const Semiring& product_of(Scalar element) {
+  static std::mutex mutex;
+  static auto* const all = new std::map<Scalar, Semiring>;  // never destroyed: calls may come from static destructors
+  const std::lock_guard lock(mutex);
+  if (const auto found = all->find(element); found != all->end()) return found->second;
+  const Semiring product({.name = "product",
+                          .element = element,
+                          .multiply = "a * b",
+                          .add = "x + y",
+                          .step = "fma(a, b, x)",
+                          .commutative = true});
+  return all->emplace(element, product).first->second;
+}
+
+}  // namespace
+#endif
+
+std::span<const Kernel<Contraction>> Epilogue::products([[maybe_unused]] Scalar element) const {
+#if RIGEL_BACKEND_CUDA_SIMT
+  Program* const own = program_.get();  // which outlives its kernels
+  const std::lock_guard lock(own->products_mutex);
+  std::vector<Kernel<Contraction>>& list = own->products[element];
+  if (!list.empty()) return list;
+  const auto compile = [own](Scalar of, std::size_t kernel, std::uint64_t layout, const rigel::detail::TextGpu& gpu) {
+    return code_of(
+        {epilogue_owner, own->texts.name, source_of(own->parsed, own->number, 0), of, {{"body", &own->texts.body}}}, kernel,
+        layout, gpu);
+  };
+  const auto add = [&](std::vector<Kernel<Contraction>> kernels) {
+    for (Kernel<Contraction>& kernel : kernels) list.push_back(std::move(kernel));
+  };
+  if (own->texts.argument == Scalar::f32 && own->number == Scalar::f32) {  // what tensor cores sum in
+    const std::string what = std::string(epilogue_owner) + " '" + name() + "'";
+    add(backends::hopper::text_kernels(element, what, compile));
+    add(backends::mma::text_kernels(element, what, compile));
+  }
+  const std::span<const Kernel<Contraction>> others = product_of(element).kernels(Space::cuda);
+  add({others.begin(), others.end()});
+  for (Kernel<Contraction>& kernel : list) {
+    kernel.info.semiring = "plus_times";
+    kernel.info.semiring_type = nullptr;
+  }
+  return list;
+#else
+  return {};
+#endif
+}
+
+void Epilogue::compile_products([[maybe_unused]] const Execution& execution, [[maybe_unused]] Scalar element) const {
+#if RIGEL_BACKEND_CUDA_SIMT
+  if (execution.space == Space::cuda) {
+    std::string_view before;
+    int count = 0;
+    for (const Kernel<Contraction>& kernel : products(element)) {
+      const KernelInfo& info = kernel.info;
+      const bool runs = execution.compute_capability >= info.min_compute_capability &&
+                        (info.max_compute_capability == 0 || execution.compute_capability <= info.max_compute_capability);
+      if (!runs || info.family == before) continue;
+      before = info.family;
+      if (info.family == "cuda.hopper") count += backends::hopper::compile_text_kernels(kernel, program_->result, execution);
+      if (info.family == "cuda.mma") count += backends::mma::compile_text_kernels(kernel, program_->result, execution);
+    }
+    if (count == 0) product_of(element).compile(execution, this);
+    return;
+  }
+#endif
+  throw Error(Code::unsupported, std::string(epilogue_owner) + " '" + name() +
+                                     "': it has kernels for products on CUDA, not on space " + rigel::name(execution.space));
+}
+
+void detail::set_products(Contraction& p, const Epilogue& epilogue) {
+  static const rigel::detail::TextValues none;  // the product has no hyperparameters
+  p.semiring_object = &none;
+  p.semiring_in_view = false;
+  p.semiring_stride = 0;
+  p.instantiated = epilogue.products(p.element);
+}
+
 detail::EpilogueCall::EpilogueCall(const Epilogue& epilogue, Space space, Scalar argument, const Operand& c,
                                    const char* function) {
   const Epilogue::Program& own = *epilogue.program_;
@@ -111,10 +231,16 @@ detail::EpilogueCall::EpilogueCall(const Epilogue& epilogue, Space space, Scalar
     throw Error(Code::invalid_argument, begin + "makes elements of type " + rigel::name(own.result) + ", expected " +
                                             rigel::name(c.type) + ", that of " + c.argument +
                                             (c.label.empty() ? "" : " ('" + c.label + "')"));
-  require_batches(own.owner(), epilogue.values_, c.batches);
-  text.function = epilogue.function(space);
+  require_views(own.owner(), epilogue.values_, space, c.batches);
   text.argument = own.texts.argument;
   text.result = own.made;
+  if (space == Space::cuda) {
+    text.source = &epilogue.source();
+    text.values = &epilogue.values_;
+    text.number = own.number;
+    return;
+  }
+  text.function = epilogue.function(space);
   const std::size_t bytes = rigel::detail::most_text_parameters * size_of(own.number);
   parameters = epilogue.values_.read(bytes, 0, c.batches);
   text.parameters = parameters.data();

@@ -96,6 +96,9 @@ double number_of(const Owner& owner, const rigel::detail::TextValues& values, st
       if (view.count > 1)
         refuse(owner.owner, "hyperparameter '" + std::string(name) + "' of '" + owner.name + "' is a view of " +
                                 std::to_string(view.count) + " numbers, expected one to get");
+      if ((view.spaces & host_spaces) == 0)
+        refuse(owner.owner, "hyperparameter '" + std::string(name) + "' of '" + owner.name +
+                                "' is in memory that the host cannot read, expected memory that it can read to get it");
       from = static_cast<const std::byte*>(view.data);
     }
   switch (owner.type) {
@@ -119,12 +122,17 @@ void set_view(const Owner& owner, rigel::detail::TextValues& values, std::string
   values.views.push_back(std::move(view));
 }
 
-void require_batches(const Owner& owner, const rigel::detail::TextValues& values, std::int64_t batches) {
-  for (const rigel::detail::TextView& view : values.views)
+void require_views(const Owner& owner, const rigel::detail::TextValues& values, Space space, std::int64_t batches) {
+  for (const rigel::detail::TextView& view : values.views) {
+    const std::string what =
+        "the view that is hyperparameter '" + owner.list[view.index].name + "' of '" + owner.name + "' ";
+    if ((view.spaces & bit(space)) == 0)
+      refuse(owner.owner, what + "is in memory that space " + rigel::name(space) +
+                              " cannot read, expected memory that the call's execution space can access");
     if (view.count != 1 && view.count != batches)
-      refuse(owner.owner, "the view that is hyperparameter '" + owner.list[view.index].name + "' of '" + owner.name +
-                              "' has " + std::to_string(view.count) + " elements, expected " + std::to_string(batches) +
+      refuse(owner.owner, what + "has " + std::to_string(view.count) + " elements, expected " + std::to_string(batches) +
                               ", one for each matrix of C, or one for all");
+  }
 }
 
 }  // namespace rigel::runtime

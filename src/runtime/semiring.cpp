@@ -17,7 +17,7 @@
 #if RIGEL_BACKEND_CUDA_SIMT
 namespace rigel::backends::simt {
 std::vector<Kernel<Contraction>> text_kernels(const detail::TextFacts& facts, const detail::TextCompiler& compile);
-void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& execution);
+void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& execution, const detail::TextSource* epilogue);
 }  // namespace rigel::backends::simt
 #endif
 
@@ -159,8 +159,14 @@ std::span<const Kernel<Contraction>> Semiring::kernels(Space space) const {
     std::call_once(program_->has_gpu_kernels, [&] {
       const Program* const program = program_.get();  // which outlives its kernels
       program_->gpu_kernels = backends::simt::text_kernels(
-          program->facts(), [program](std::size_t kernel, std::uint64_t layout, const rigel::detail::TextGpu& gpu) {
-            return code_of(program->work(0), kernel, layout, gpu);
+          program->facts(), [program](std::size_t kernel, std::uint64_t layout, const rigel::detail::TextGpu& gpu,
+                                      const rigel::detail::TextSource* epilogue) {
+            Work work = program->work(0);
+            if (epilogue)
+              work.store = epilogue->text;
+            else if (!program->parsed.fields.empty())
+              work.source += store_of_results(program->parsed.result_type);
+            return code_of(work, kernel, layout, gpu);
           });
     });
     return program_->gpu_kernels;
@@ -174,11 +180,15 @@ std::span<const Kernel<Contraction>> Semiring::kernels(Space space) const {
   return program_->kernels;
 }
 
-void Semiring::compile(const Execution& execution) const {
+void Semiring::compile(const Execution& execution, const Epilogue* epilogue) const {
   [[maybe_unused]] const std::span<const Kernel<Contraction>> all = kernels(execution.space);
 #if RIGEL_BACKEND_CUDA_SIMT
-  if (execution.space == Space::cuda) backends::simt::compile_text_kernels(all.front(), execution);
+  if (execution.space == Space::cuda) {
+    backends::simt::compile_text_kernels(all.front(), execution, epilogue ? &epilogue->source() : nullptr);
+    return;
+  }
 #endif
+  if (epilogue) static_cast<void>(epilogue->function(execution.space));
 }
 
 namespace {
@@ -203,7 +213,7 @@ void detail::set_semiring(Contraction& p, const Semiring& semiring) {
     throw Error(Code::invalid_argument, std::string(p.function) + ": accumulate is not defined for semiring '" +
                                             semiring.name() +
                                             "', whose accumulator has several fields that no value of C can be lifted into");
-  require_batches(semiring.program_->owner(), semiring.values_, p.batch);
+  require_views(semiring.program_->owner(), semiring.values_, p.execution.space, p.batch);
   p.semiring = semiring.id();
   p.element = semiring.element();
   p.accumulator = semiring.accumulator();

@@ -194,20 +194,26 @@ std::string accumulator_of(const std::vector<TypedField>& fields) {
          "}; }\nFN X got(Fields from) { return X{" + got + "}; }\nFN Fields put(X x) { return Fields{{" + put + "}}; }\n";
 }
 
-// The functions of a text that reads k or whose accumulator has several fields.
-std::string source_of_fields(const Parsed& parsed, const std::string& begin) {
-  std::string s = begin + accumulator_of(parsed.fields);
-  const std::string row = vector(parsed.result_type);
+// ⊗, ⊕, the step, the identity and the result of a text, on accumulators X.
+std::string operations_of(const Parsed& parsed) {
+  std::string s = accumulator_of(parsed.fields);
   s += function("X multiply(AV a, AV b, long k, const A* parameters)", parsed.multiply);
   s += function("X add(X x, X y, const A* parameters)", parsed.add);
   s += function("X identity()", parsed.identity);
   s += function(
       "X step(X x, AV a, AV b, long k, const A* parameters)",
       parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, k, parameters), parameters);\n"} : parsed.step);
-  s += function(row + " result(X x, const A* parameters)",
-                parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
-  const std::string count = std::to_string(parsed.fields.empty() ? 1 : parsed.fields.size());
-  s += std::string("extern \"C\" {\n") + support;
+  return s + function(std::string(vector(parsed.result_type)) + " result(X x, const A* parameters)",
+                      parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
+}
+
+// The number of fields, in names of functions.
+std::string count_of(const Parsed& parsed) { return std::to_string(parsed.fields.empty() ? 1 : parsed.fields.size()); }
+
+// The functions of a text that reads k or whose accumulator has several fields.
+std::string source_of_fields(const Parsed& parsed, const std::string& begin) {
+  const std::string count = count_of(parsed);
+  std::string s = begin + operations_of(parsed) + "extern \"C\" {\n" + support;
   s += R"(__attribute__((always_inline)) void rigel_text_first(A* fields) noexcept {
   const Fields all = put(identity());
   for (int i = 0; i < F; ++i) fields[i] = all.field[i][0];
@@ -218,6 +224,23 @@ std::string source_of_fields(const Parsed& parsed, const std::string& begin) {
        "parameters));\n}\n";
   return s + "__attribute__((always_inline, regcall)) AV rigel_text_result_of_" + count +
          "(Fields x, const A* parameters) noexcept {\n  return __builtin_bit_cast(AV, result(got(x), parameters));\n}\n}\n";
+}
+
+// The functions of a text for GPUs. Numbers pass as they are, several fields in a struct.
+std::string source_on_gpu(const Parsed& parsed, const std::string& begin) {
+  const std::string count = count_of(parsed);
+  const bool is_number = parsed.fields.empty();
+  const auto passed = [&](const std::string& x) { return is_number ? x : "put(" + x + ")"; };
+  const std::string type = is_number ? "A" : "Fields", x = is_number ? "x" : "got(x)";
+  const std::string inlined = "__attribute__((always_inline)) ";
+  std::string s = begin + operations_of(parsed) + "extern \"C\" {\n";
+  s += inlined + type + " rigel_text_identity_" + count + "() noexcept { return " + passed("identity()") + "; }\n";
+  s += inlined + type + " rigel_text_step_" + count + "(" + type +
+       " x, A a, A b, long k, const A* parameters) noexcept {\n" + "  return " +
+       passed("step(" + x + ", a, b, k, parameters)") + ";\n}\n";
+  s += inlined + "A rigel_text_result_" + count + "(" + type + " x, const A* parameters) noexcept {\n" +
+       "  return __builtin_bit_cast(A, result(" + x + ", parameters));\n}\n";
+  return s + "}\n";
 }
 
 }  // namespace
@@ -276,6 +299,40 @@ __attribute__((always_inline)) void rigel_text_short_step_block(AV* x, const AV*
   return s + (has_short ? "  *x = brief::step(*x, *a, *b, parameters);\n}\n}\n" : "}\n}\n");
 }
 
+const char* type_name(Type type) {
+  return type == Type::f64 ? "f64" : type == Type::i32 ? "i32" : type == Type::i64 ? "i64" : "f32";
+}
+
+// The head of the function by which kernels of GPUs store what an epilogue makes of a result, of which they know the bits.
+std::string store_head(Type result) {
+  const bool wide = result == Type::f64 || result == Type::i64;
+  return std::string("__attribute__((always_inline)) void rigel_text_store(unsigned ") + (wide ? "long" : "int") +
+         " result, void* c, long offset, long m, long n, long batch, const void* parameters, const void* program) noexcept "
+         "{\n";
+}
+
+// The same of an epilogue from text.
+std::string store_of(const ParsedEpilogue& parsed) {
+  const std::string made =
+      std::string("epilogue(__builtin_bit_cast(") + word(parsed.argument) + ", result), m, n, batch, (const A*)parameters)";
+  std::string s = "extern \"C\" {\n", value = made, element = word(parsed.result);
+  if (parsed.element == Scalar::f16 || parsed.element == Scalar::bf16) {
+    const std::string round = std::string("rigel_text_") + rigel::name(parsed.element) + "_of_" + type_name(parsed.result);
+    s += "unsigned short " + round + "(" + word(parsed.result) + ") noexcept;\n";
+    value = round + "(" + made + ")";
+    element = "unsigned short";
+  }
+  return s + store_head(parsed.argument) + "  ((" + element + "*)c)[offset] = " + value + ";\n}\n}\n";
+}
+
+// The function that kernels of tensor cores call, which store its results themselves.
+std::string number_of(const ParsedEpilogue& parsed) {
+  return std::string("extern \"C\" __attribute__((always_inline)) ") + word(parsed.result) + " rigel_text_epilogue(" +
+         word(parsed.argument) +
+         " x, long m, long n, long batch, const A* parameters) noexcept {\n  return epilogue(x, m, n, batch, "
+         "parameters);\n}\n";
+}
+
 }  // namespace
 
 std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
@@ -283,6 +340,7 @@ std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
   if (parsed.form == rigel::detail::TextForm::grouped && !on_gpu)
     return source_of_groups(parsed, prelude(parsed, accumulator, lanes, "_block"));
   std::string s = prelude(parsed, accumulator, lanes);
+  if (on_gpu) return source_on_gpu(parsed, s);
   if (parsed.reads_k || !parsed.fields.empty()) return source_of_fields(parsed, s);
   s += steps(parsed);
   s += function("AV identity()", parsed.identity);
@@ -293,7 +351,7 @@ std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
   return step(x, a, b, parameters);
 }
 )";
-  if (parsed.form == rigel::detail::TextForm::ordered && !on_gpu)
+  if (parsed.form == rigel::detail::TextForm::ordered)
     s += std::string(R"(__attribute__((always_inline)) AV rigel_text_multiply_row(AV a, AV b, const A* parameters) noexcept {
   return multiply(a, b, parameters);
 }
@@ -309,10 +367,18 @@ __attribute__((always_inline)) AV rigel_text_add_if_ordered(AV x, AV y) noexcept
   return s;
 }
 
+std::string store_of_results(Type result) {
+  const std::string type = type_name(result), own = word(result);
+  return "extern \"C\" {\nvoid rigel_text_store_" + type + "(" + own +
+         ", void*, long, long, long, long, const void*) noexcept;\n" + store_head(result) + "  rigel_text_store_" + type +
+         "(__builtin_bit_cast(" + own + ", result), c, offset, m, n, batch, program);\n}\n}\n";
+}
+
 std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes) {
   const std::string from = vector(parsed.argument), to = vector(parsed.result);
   std::string s = prelude(parsed, number, lanes);
   s += function(to + " epilogue(" + from + " x, LV m, LV n, long batch, const A* parameters)", parsed.body);
+  if (lanes == 0) return s + store_of(parsed) + number_of(parsed);
   s += std::string("typedef ") + word(parsed.argument) + " From;\ntypedef " + word(parsed.result) +
        " To;\nstruct Place { long m, n, m_step, n_step, batch; };\n";
   s += "FN void row(const From* from, int first, int count, To* to, const Place& at, const A* parameters) {\n  " + from +

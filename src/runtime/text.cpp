@@ -324,8 +324,9 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
   return parsed;
 }
 
-ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result) {
+ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result, Scalar element) {
   ParsedEpilogue parsed;
+  parsed.element = element;
   parsed.argument = type_of(texts.argument);
   parsed.result = type_of(result);
   const Subject subject{"runtime::Epilogue", type_of(number), {}};

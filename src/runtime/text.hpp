@@ -57,6 +57,7 @@ struct Parsed : Counts {
 struct ParsedEpilogue : Counts {
   Body body;
   Type argument = Type::f32, result = Type::f32;
+  Scalar element = Scalar::f32;  // of C
 };
 
 /// Whether a name has a meaning in texts, of itself or as one of `more`, so that no hyperparameter can have it.
@@ -64,13 +65,15 @@ bool is_reserved_name(std::string_view name, std::initializer_list<std::string_v
 
 /// Reads and checks texts. Throws Error(invalid_argument) as Semiring's constructor does.
 Parsed parse(const Texts& texts, Scalar accumulator);
-/// The same of an epilogue, whose numbers and hyperparameters have type `number`, and which returns `result`.
-ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result);
+/// The same of an epilogue, whose numbers and hyperparameters have type `number`, and which returns `result` for elements of type `element`.
+ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result, Scalar element);
 
 /// The C++ source of a semiring for vectors of `lanes` accumulators; of 0 lanes, for numbers on a GPU.
 std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes);
-/// That of an epilogue: a function that takes rows.
+/// That of an epilogue: a function that takes rows; on a GPU one that stores a number, and one that gives it.
 std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes);
+/// What stores results of this type on a GPU where there is no epilogue from text.
+std::string store_of_results(Type result);
 
 /// An Error about a place in a text: the text's name, line and column, the message, and the line with a caret under the place.
 /// Lines and columns count from 1.

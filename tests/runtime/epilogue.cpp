@@ -30,7 +30,8 @@ void refuses(const EpilogueTexts& texts, const char* says) {
 
 }  // namespace
 
-TEST_CASE("text epilogue: a formula of x, places and hyperparameters, on a text and on a compiled semiring") {
+TEST_CASE_TEMPLATE("text epilogue: a formula of x, places and hyperparameters, on a text and on a compiled semiring", Exec,
+                   RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   Epilogue e({.body = "x * scale + 100 * m + 10000 * n - batch", .hyperparameters = {{"scale", 0.5}}});
   const Semiring text = product_of(Scalar::f32);
@@ -43,8 +44,8 @@ TEST_CASE("text epilogue: a formula of x, places and hyperparameters, on a text 
       const Matrix<float> b("b", k, n);
       texts::fill(a, 1);
       texts::fill(b, 2);
-      rigel::contract(Host{}, text, a, b, sums);
-      rigel::contract(Host{}, text, a, b, c, e);
+      texts::contract<Exec>(text, a, b, sums);
+      texts::contract<Exec>(text, a, b, c, e);
       rigel::contract(Host{}, rigel::plus_times<float>{}, a, b, d, e, {.require = rigel::Promise::reference_bits});
       int wrong = 0, wrong_compiled = 0;
       for (int l = 0; l < batches; ++l)
@@ -62,7 +63,8 @@ TEST_CASE("text epilogue: a formula of x, places and hyperparameters, on a text 
   }
 }
 
-TEST_CASE("text epilogue: places of a column-major C, a strided one, and a transposed product") {
+TEST_CASE_TEMPLATE("text epilogue: places of a column-major C, a strided one, and a transposed product", Exec,
+                   RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   const Epilogue e({.body = "x + 1000 * m + n"});
   for (const bool commutative : {true, false}) {
@@ -70,12 +72,12 @@ TEST_CASE("text epilogue: places of a column-major C, a strided one, and a trans
     const Matrix<float> a("a", 40, 30), b("b", 30, 50), sums("sums", 40, 50);
     texts::fill(a, 3);
     texts::fill(b, 4);
-    rigel::contract(Host{}, text, a, b, sums);
+    texts::contract<Exec>(text, a, b, sums);
     const Matrix<float, Kokkos::LayoutLeft> c("c", 40, 50);
-    rigel::contract(Host{}, text, a, b, c, e);
+    texts::contract<Exec>(text, a, b, c, e);
     const Matrix<float> large("large", 80, 150);
     const auto strided = Kokkos::subview(large, std::pair(3, 43), std::pair(7, 57));
-    rigel::contract(Host{}, text, a, b, strided, e);
+    texts::contract<Exec>(text, a, b, strided, e);
     int wrong = 0;
     for (int i = 0; i < 40; ++i)
       for (int j = 0; j < 50; ++j) {
@@ -89,18 +91,18 @@ TEST_CASE("text epilogue: places of a column-major C, a strided one, and a trans
   }
 }
 
-TEST_CASE("text epilogue: accumulate adds before it") {
+TEST_CASE_TEMPLATE("text epilogue: accumulate adds before it", Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   const Epilogue e({.body = "2 * x"});
   const Matrix<float> a("a", 3, 4), b("b", 4, 5), c("c", 3, 5);
   Kokkos::deep_copy(a, 1.f);
   Kokkos::deep_copy(b, 1.f);
   Kokkos::deep_copy(c, 10.f);
-  rigel::contract(Host{}, product_of(Scalar::f32), a, b, c, e, {.accumulate = true});
+  texts::contract<Exec>(product_of(Scalar::f32), a, b, c, e, rigel::ContractOptions{.accumulate = true});
   CHECK(c(2, 4) == 28);
 }
 
-TEST_CASE("text epilogue: elements of C of other types") {
+TEST_CASE_TEMPLATE("text epilogue: elements of C of other types", Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   const auto check = [&]<class T, class U>(T, U, const EpilogueTexts& texts, const auto& expected) {
     CAPTURE(texts.body);
@@ -110,8 +112,8 @@ TEST_CASE("text epilogue: elements of C of other types") {
     texts::fill(a, 5);
     texts::fill(b, 6);
     const Epilogue e(texts);
-    rigel::contract(Host{}, product_of(rigel::scalar_of<T>), a, b, sums);
-    rigel::contract(Host{}, product_of(rigel::scalar_of<T>), a, b, c, e);
+    texts::contract<Exec>(product_of(rigel::scalar_of<T>), a, b, sums);
+    texts::contract<Exec>(product_of(rigel::scalar_of<T>), a, b, c, e);
     rigel::contract(Host{}, rigel::plus_times<T>{}, a, b, d, e, {.require = rigel::Promise::reference_bits});
     int wrong = 0;
     for (int i = 0; i < 9; ++i)
@@ -139,7 +141,7 @@ TEST_CASE("text epilogue: elements of C of other types") {
         [](double x) { return rigel::half(rigel::detail::rounded_to_odd(x + 0.00048828125000001)); });
 }
 
-TEST_CASE("text epilogue: elements of 16 bits in A and B, and functions of x") {
+TEST_CASE_TEMPLATE("text epilogue: elements of 16 bits in A and B, and functions of x", Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   const Epilogue e({.body = "1 / (1 + exp(-x))"});
   const Matrix<rigel::half> a("a", 20, 10), b("b", 10, 30);
@@ -147,8 +149,8 @@ TEST_CASE("text epilogue: elements of 16 bits in A and B, and functions of x") {
   texts::fill(a, 7);
   texts::fill(b, 8);
   const Semiring text = product_of(Scalar::f16);
-  rigel::contract(Host{}, text, a, b, sums);
-  rigel::contract(Host{}, text, a, b, c, e);
+  texts::contract<Exec>(text, a, b, sums);
+  texts::contract<Exec>(text, a, b, c, e);
   double worst = 0;  // in units of the bound: an exponential of 2 units, a sum, a quotient
   for (int i = 0; i < 20; ++i)
     for (int j = 0; j < 30; ++j) {
@@ -158,7 +160,7 @@ TEST_CASE("text epilogue: elements of 16 bits in A and B, and functions of x") {
   CHECK(worst <= 1);
 }
 
-TEST_CASE("text epilogue: NaN and infinities reach it") {
+TEST_CASE_TEMPLATE("text epilogue: NaN and infinities reach it", Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const Epilogue e({.body = "isnan(x) ? -1 : isinf(x) ? -2 : x"});
@@ -166,7 +168,7 @@ TEST_CASE("text epilogue: NaN and infinities reach it") {
   a(0, 0) = 1;
   const float values[] = {nan, inf, -inf, 0, 7};
   for (int j = 0; j < 5; ++j) b(0, j) = values[j];
-  rigel::contract(Host{}, product_of(Scalar::f32), a, b, c, e);
+  texts::contract<Exec>(product_of(Scalar::f32), a, b, c, e);
   CHECK(c(0, 0) == -1);
   CHECK(c(0, 1) == -2);
   CHECK(c(0, 2) == -2);
@@ -174,33 +176,35 @@ TEST_CASE("text epilogue: NaN and infinities reach it") {
   CHECK(c(0, 4) == 7);
 }
 
-TEST_CASE("text epilogue: equal texts compile once, new values compile nothing, and explain() takes it") {
+TEST_CASE_TEMPLATE("text epilogue: equal texts compile once, new values compile nothing, and explain() takes it", Exec,
+                   RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   Epilogue e({.body = "x * 3.0625 + p", .hyperparameters = {{"p", 1}}});
   const Matrix<float> a("a", 2, 2), c("c", 2, 2);
   const Semiring text = product_of(Scalar::f32);
-  rigel::contract(Host{}, text, a, a, c, e);
+  texts::contract<Exec>(text, a, a, c, e);
   const auto before = rigel::runtime::statistics();
   for (int i = 0; i < 100; ++i) {
     e.set("p", i);
-    rigel::contract(Host{}, text, a, a, c, e);
+    texts::contract<Exec>(text, a, a, c, e);
     REQUIRE(c(1, 1) == static_cast<float>(i));
   }
   const Epilogue other({.name = "other", .body = "x*3.0625+q // the same", .hyperparameters = {{"q", 2}}});
-  rigel::contract(Host{}, text, a, a, c, other);
+  texts::contract<Exec>(text, a, a, c, other);
   CHECK(c(0, 0) == 2);
   const auto after = rigel::runtime::statistics();
   CHECK(after.compiled == before.compiled);
   CHECK(after.from_disk == before.from_disk);
   CHECK(after.from_memory == before.from_memory + 1);
-  CHECK(rigel::explain(Host{}, text, a, a, c, e).find("* host.text.f32.") != std::string::npos);
+  const char* const chosen = support::on_host<Exec> ? "* host.text.f32." : "* cuda.simt.text.f32.";
+  CHECK(rigel::explain(Exec{}, text, a, a, c, e).find(chosen) != std::string::npos);
   CHECK(rigel::explain(Host{}, rigel::min_plus<float>{}, a, a, c, e).find("min_plus") != std::string::npos);
-  static_cast<void>(rigel::workspace_size(Host{}, text, a, a, c, e));
+  static_cast<void>(rigel::workspace_size(Exec{}, text, a, a, c, e));
   CHECK(e.get("p") == 99);
   CHECK(e.hyperparameters() == std::vector<std::string>{"p"});
 }
 
-TEST_CASE("text epilogue: types of the call that do not suit it are named") {
+TEST_CASE_TEMPLATE("text epilogue: types of the call that do not suit it are named", Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   const Matrix<float> a("a", 2, 2), c("c", 2, 2);
   const Matrix<double> d("d", 2, 2), g("g", 2, 2);
@@ -212,12 +216,12 @@ TEST_CASE("text epilogue: types of the call that do not suit it are named") {
     CHECK(caught.message.find(second) != std::string::npos);
   };
   const Epilogue single({.body = "x"}), wide({.argument = Scalar::f64, .body = "x"});
-  says([&] { rigel::contract(Host{}, product_of(Scalar::f32), a, a, d, single); }, "f32", "f64");
-  says([&] { rigel::contract(Host{}, product_of(Scalar::f32), a, a, c, wide); }, "f64", "f32");
+  says([&] { texts::contract<Exec>(product_of(Scalar::f32), a, a, d, single); }, "f32", "f64");
+  says([&] { texts::contract<Exec>(product_of(Scalar::f32), a, a, c, wide); }, "f64", "f32");
   says([&] { rigel::contract(Host{}, rigel::plus_times<double>{}, d, d, g, single); }, "f32", "f64");
   // Without an epilogue that makes integers, floating-point results have no place in integers.
   const Matrix<std::int32_t> whole("whole", 2, 2);
-  const support::Caught caught = support::caught([&] { rigel::contract(Host{}, product_of(Scalar::f32), a, a, whole); });
+  const support::Caught caught = support::caught([&] { texts::contract<Exec>(product_of(Scalar::f32), a, a, whole); });
   CHECK(caught.code == rigel::Code::unsupported);
   CHECK(caught.lacks({"C ('whole') holds i32", "expected f16, bf16, f32 or f64"}) == "");
 }

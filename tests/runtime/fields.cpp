@@ -8,7 +8,7 @@
 #include <vector>
 
 using rigel::Scalar, rigel::runtime::Semiring, rigel::runtime::Texts;
-using texts::Batch, texts::Host, texts::Matrix;
+using texts::Batch, texts::Matrix;
 
 namespace {
 
@@ -33,9 +33,10 @@ Texts winner() {
           .commutative = true};
 }
 
-// Runs a text on all shapes, in two layouts of C. `chain(a, b, K)` gives the result of the products of K pairs.
+// Runs a text on all shapes, in two layouts of C, on each space, if `by_all` by each of its kernels. `chain(a, b)` gives the result
+// of the products of pairs.
 template <class T, class U, class Chain>
-void agrees(const Texts& text, const Chain& chain) {
+void agrees(const Texts& text, const Chain& chain, bool by_all = false) {
   CAPTURE(text.name);
   CAPTURE(rigel::name(text.element));
   const Semiring semiring(text);
@@ -47,11 +48,7 @@ void agrees(const Texts& text, const Chain& chain) {
     const Batch<T> a("a", batches, m, k), b("b", batches, k, n);
     texts::fill(a, 1);
     texts::fill(b, 2);
-    const Batch<U> c("c", batches, m, n);
-    const Batch<U, Kokkos::LayoutLeft> left("left", batches, m, n);
-    rigel::contract(Host{}, semiring, a, b, c);
-    rigel::contract(Host{}, semiring, a, b, left);
-    int wrong = 0;
+    const Batch<U> expected("expected", batches, m, n);
     std::vector<T> u(static_cast<std::size_t>(k)), v(static_cast<std::size_t>(k));
     for (int l = 0; l < batches; ++l)
       for (int i = 0; i < m; ++i)
@@ -60,11 +57,29 @@ void agrees(const Texts& text, const Chain& chain) {
             u[static_cast<std::size_t>(q)] = a(l, i, q);
             v[static_cast<std::size_t>(q)] = b(l, q, j);
           }
-          const U expected = chain(u, v);
-          wrong += c(l, i, j) != expected;
-          wrong += left(l, i, j) != expected;
+          expected(l, i, j) = chain(u, v);
         }
-    CHECK(wrong == 0);
+    texts::for_each_space([&]<class Exec>() {
+      std::vector<std::string> kernels = {""};
+      if (by_all)
+        for (const auto& kernel : semiring.kernels(rigel::detail::space_of<Exec>)) kernels.push_back(kernel.info.name);
+      for (const std::string& kernel : kernels) {
+        CAPTURE(kernel);
+        const rigel::ContractOptions by{.kernel = kernel};
+        const Batch<U> c("c", batches, m, n);
+        const Batch<U, Kokkos::LayoutLeft> left("left", batches, m, n);
+        texts::contract<Exec>(semiring, a, b, c, by);
+        texts::contract<Exec>(semiring, a, b, left, by);
+        int wrong = 0;
+        for (int l = 0; l < batches; ++l)
+          for (int i = 0; i < m; ++i)
+            for (int j = 0; j < n; ++j) {
+              wrong += c(l, i, j) != expected(l, i, j);
+              wrong += left(l, i, j) != expected(l, i, j);
+            }
+        CHECK(wrong == 0);
+      }
+    });
   }
 }
 
@@ -102,7 +117,7 @@ TEST_CASE_TEMPLATE("text fields: the argument of a minimum, for each element typ
     }
     return index;
   };
-  agrees<T, Index>(winner<T>(), chain);
+  agrees<T, Index>(winner<T>(), chain, std::is_floating_point_v<T>);
   Texts other = winner<T>();  // the same by names, assignments and branches
   other.multiply = "{.index = k, .value = a + b}";
   other.add = "auto z = x; if (y.value < x.value) { z.value = y.value; z.index = y.index; } return z;";
@@ -178,10 +193,11 @@ TEST_CASE("text fields: three and four of them") {
           if (d > high) high = d, at_high = static_cast<std::int64_t>(k);
         }
         return at_low * 1000 + at_high;
-      });
+      },
+      true);
 }
 
-TEST_CASE("text fields: a logarithm of a sum of exponentials by maximum and sum") {
+TEST_CASE_TEMPLATE("text fields: a logarithm of a sum of exponentials by maximum and sum", Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   const Semiring text({.accumulator = {{"most", Scalar::f32}, {"sum", Scalar::f32}},
                        .multiply = "{a + b, 1}",
@@ -193,7 +209,7 @@ TEST_CASE("text fields: a logarithm of a sum of exponentials by maximum and sum"
   const Matrix<float> a("a", 30, 50), b("b", 50, 40), c("c", 30, 40);
   texts::fill(a, 3);
   texts::fill(b, 4);
-  rigel::contract(Host{}, text, a, b, c);
+  texts::contract<Exec>(text, a, b, c);
   double worst = 0;  // in units of the bound: K sums, each of two exponentials, products and a sum; and a logarithm
   for (int i = 0; i < 30; ++i)
     for (int j = 0; j < 40; ++j) {
@@ -205,17 +221,18 @@ TEST_CASE("text fields: a logarithm of a sum of exponentials by maximum and sum"
   CHECK(worst <= 1);
 }
 
-TEST_CASE("text fields: NaN goes where the text sends it") {
+TEST_CASE_TEMPLATE("text fields: NaN goes where the text sends it", Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   const Semiring text(winner<float>());
   const Matrix<float> a("a", 1, 4), b("b", 4, 1);
   const Matrix<std::int32_t> c("c", 1, 1);
   a(0, 0) = 3, a(0, 1) = std::numeric_limits<float>::quiet_NaN(), a(0, 2) = 1, a(0, 3) = 2;
-  rigel::contract(Host{}, text, a, b, c);
+  texts::contract<Exec>(text, a, b, c);
   CHECK(c(0, 0) == 2);  // a comparison with NaN is false
 }
 
-TEST_CASE("text fields: integers as results in C of other types, an epilogue, broadcasting, and no accumulate") {
+TEST_CASE_TEMPLATE("text fields: integers as results in C of other types, an epilogue, broadcasting, and no accumulate",
+                   Exec, RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   const Semiring text(winner<float>());
   const Batch<float> a("a", 3, 10, 20);
@@ -225,10 +242,10 @@ TEST_CASE("text fields: integers as results in C of other types, an epilogue, br
   const Batch<std::int32_t> c("c", 3, 10, 30), doubled("doubled", 3, 10, 30);
   const Batch<double> wide("wide", 3, 10, 30);
   const Batch<std::uint8_t> bytes("bytes", 3, 10, 30);
-  rigel::contract(Host{}, text, a, b, c);
-  rigel::contract(Host{}, text, a, b, wide);
-  rigel::contract(Host{}, text, a, b, bytes);
-  rigel::contract(Host{}, text, a, b, doubled, rigel::runtime::Epilogue({.argument = Scalar::i32, .body = "2 * x + batch"}));
+  texts::contract<Exec>(text, a, b, c);
+  texts::contract<Exec>(text, a, b, wide);
+  texts::contract<Exec>(text, a, b, bytes);
+  texts::contract<Exec>(text, a, b, doubled, rigel::runtime::Epilogue({.argument = Scalar::i32, .body = "2 * x + batch"}));
   int wrong = 0;
   for (int l = 0; l < 3; ++l)
     for (int i = 0; i < 10; ++i)
@@ -238,14 +255,15 @@ TEST_CASE("text fields: integers as results in C of other types, an epilogue, br
         wrong += doubled(l, i, j) != 2 * c(l, i, j) + l;
       }
   CHECK(wrong == 0);
-  const support::Caught caught = support::caught([&] { rigel::contract(Host{}, text, a, b, c, {.accumulate = true}); });
+  const support::Caught caught =
+      support::caught([&] { texts::contract<Exec>(text, a, b, c, rigel::ContractOptions{.accumulate = true}); });
   CHECK(caught.code == rigel::Code::invalid_argument);
   CHECK(caught.lacks({"accumulate is not defined", "'winner'", "several fields"}) == "");
   // Floating-point results do not fit into integers.
   Texts value = winner<float>();
   value.result = "x.value";
   value.result_type = Scalar::other;
-  CHECK(support::caught([&] { rigel::contract(Host{}, Semiring(value), a, b, c); }).lacks({"'c'", "i32", "f32"}) == "");
+  CHECK(support::caught([&] { texts::contract<Exec>(Semiring(value), a, b, c); }).lacks({"'c'", "i32", "f32"}) == "");
 }
 
 TEST_CASE_TEMPLATE("text: multiply may read k", T, float, double, std::int32_t, std::int64_t) {
@@ -266,12 +284,15 @@ TEST_CASE_TEMPLATE("text: multiply may read k", T, float, double, std::int32_t, 
   const Matrix<T> a("a", 9, 8), b("b", 8, 20), c("c", 9, 20), twice("twice", 9, 20);
   texts::fill(a, 7);
   texts::fill(b, 8);
-  rigel::contract(Host{}, Semiring(text), a, b, c);
-  rigel::contract(Host{}, Semiring(text), a, b, twice);
-  rigel::contract(Host{}, Semiring(text), a, b, twice, {.accumulate = true});
-  int wrong = 0;
-  for (std::size_t i = 0; i < c.size(); ++i) wrong += twice.data()[i] != 2 * c.data()[i];  // exact: small multiples of 1/16
-  CHECK(wrong == 0);
+  texts::for_each_space([&]<class Exec>() {
+    texts::contract<Exec>(Semiring(text), a, b, c);
+    texts::contract<Exec>(Semiring(text), a, b, twice);
+    texts::contract<Exec>(Semiring(text), a, b, twice, rigel::ContractOptions{.accumulate = true});
+    int wrong = 0;
+    for (std::size_t i = 0; i < c.size(); ++i)
+      wrong += twice.data()[i] != 2 * c.data()[i];  // exact: small multiples of 1/16
+    CHECK(wrong == 0);
+  });
 }
 
 TEST_CASE("text fields: texts that are refused, with their places") {

@@ -14,16 +14,32 @@ using rigel::Scalar, rigel::runtime::Semiring, rigel::runtime::Texts;
 
 namespace {
 
-// What the compiler makes of a text for one of its kernels.
+// Numbers of kernels in the bitcode's table: the first tile for texts that call functions, for epilogues from text, and for two fields.
+constexpr std::size_t calling_f32 = 43, calling_f64 = 10, with_epilogue_f32 = 28;
+constexpr std::size_t two_fields(Scalar element) {
+  switch (element) {
+    case Scalar::f32: return 53;
+    case Scalar::i32: return 32;
+    case Scalar::f64:
+    case Scalar::i64: return 20;
+    default: return 26;
+  }
+}
+
+// What the compiler makes of a text for one of its kernels, with what stores results: an epilogue or nothing.
 struct Ptx {
   bool failed;
   std::string text, messages;
 };
-Ptx ptx_of(const Texts& texts, Scalar accumulator, const char* level, std::size_t kernel, std::uint64_t layout = 0) {
+Ptx ptx_of(const Texts& texts, Scalar accumulator, const char* level, std::size_t kernel, std::uint64_t layout = 0,
+           const std::string& store = "") {
   std::string reason;
   const RigelRuntime& runtime = *rigel::runtime::library(reason);
   const std::string source = rigel::runtime::source_of(rigel::runtime::parse(texts, accumulator), accumulator, 0);
-  const RigelSource request{source.data(), source.size(), rigel::name(texts.element), level, nullptr, 0, kernel, layout};
+  const RigelSource request{source.data(), source.size(), rigel::name(texts.element),
+                            level,         nullptr,       0,
+                            kernel,        layout,        store.empty() ? nullptr : store.data(),
+                            store.size()};
   RigelBytes bytes = {}, said = {};
   const bool failed = runtime.compile(&request, &bytes, &said) != 0;
   Ptx result{failed, {bytes.data ? bytes.data : "", bytes.size}, {said.data ? said.data : "", said.size}};
@@ -33,6 +49,11 @@ Ptx ptx_of(const Texts& texts, Scalar accumulator, const char* level, std::size_
 }
 
 bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
 
 // Whether this librigel_runtime.so has kernels for GPUs; else the test is skipped.
 bool compiles_for_gpus() {
@@ -72,11 +93,6 @@ TEST_CASE("text: a kernel in PTX for each element type and architecture") {
 
 TEST_CASE("text: PTX rounds where the text does, and fuses nothing") {
   if (!compiles_for_gpus()) return;
-  const auto count = [](const std::string& text, const std::string& part) {
-    int found = 0;
-    for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
-    return found;
-  };
   const Ptx apart = ptx_of({.multiply = "a * b", .add = "x + y"}, Scalar::f32, "sm_90", 0);
   CHECK(count(apart.text, "fma.rn.f32") == 0);
   CHECK(count(apart.text, "mul.rn.f32") >= 128);  // a thread has 128 outputs
@@ -99,7 +115,7 @@ TEST_CASE("text: functions on GPUs come with the kernel") {
   for (const Scalar type : {Scalar::f32, Scalar::f64}) {
     Texts own = text;
     own.element = type;
-    const Ptx ptx = ptx_of(own, type, "sm_80", type == Scalar::f32 ? 28 : 6);  // the first tile for such texts
+    const Ptx ptx = ptx_of(own, type, "sm_80", type == Scalar::f32 ? calling_f32 : calling_f64);
     CHECK_MESSAGE(!ptx.failed, ptx.messages);
     CHECK(!has(ptx.text, ".extern .func"));
     CHECK(!has(ptx.text, "__nvvm_reflect"));
@@ -116,21 +132,53 @@ TEST_CASE("text: a kernel that the bitcode does not have, or of another layout, 
   }
 }
 
-TEST_CASE("text: what GPUs have no kernels for") {
-  const auto reason = [](const Texts& texts) {
-    return rigel::detail::text_gpu_supports(rigel::runtime::parse(texts, Scalar::f32).form).reason;
-  };
-  CHECK(reason({.multiply = "abs(a - b)", .add = "x + y"}) == "");
-  CHECK(reason({.multiply = "abs(a - b)", .add = "max(x, y)"}) == "");
-  CHECK(reason({.multiply = "exp(a - b)", .add = "x + y"}) == "");
-  CHECK(reason({.multiply = "exp(a - b)", .add = "x + y", .result = "log(x)"}) == "");
-  CHECK(has(reason({.multiply = "k < 4 ? a * b : 0", .add = "x + y"}), "the text reads k"));
-  CHECK(has(reason({.accumulator = {{"u", Scalar::f32}, {"v", Scalar::f32}},
-                    .multiply = "{a, b}",
-                    .add = "x",
-                    .identity = "{0, 0}",
-                    .result = "x.u"}),
-            "the accumulator has several fields"));
+TEST_CASE("text: accumulators of fields, k and results of other types in PTX") {
+  if (!compiles_for_gpus()) return;
+  for (const Scalar element : {Scalar::f32, Scalar::f64, Scalar::i32, Scalar::i64, Scalar::f16, Scalar::bf16}) {
+    CAPTURE(rigel::name(element));
+    const bool wide = element == Scalar::f64 || element == Scalar::i64;
+    const Scalar number = element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element,
+                 index = wide ? Scalar::i64 : Scalar::i32;
+    const Texts text{.element = element,
+                     .accumulator = {{"value", number}, {"index", index}},
+                     .multiply = "{a + b, k}",
+                     .add = "y.value < x.value ? y : x",
+                     .identity = "{infinity, -1}",
+                     .result = "x.index",
+                     .result_type = index};
+    const std::string store = rigel::runtime::store_of_results(wide ? rigel::runtime::Type::i64 : rigel::runtime::Type::i32);
+    for (std::size_t kernel = two_fields(element); kernel < two_fields(element) + 6; ++kernel) {
+      const Ptx ptx = ptx_of(text, number, "sm_80", kernel, 0, store);
+      CHECK_MESSAGE(!ptx.failed, ptx.messages);
+      CHECK(!has(ptx.text, ".extern .func"));
+      CHECK(!has(ptx.text, ".local"));  // accumulators are in registers
+    }
+  }
+}
+
+TEST_CASE("text: an epilogue in PTX, for elements of each type") {
+  if (!compiles_for_gpus()) return;
+  using rigel::runtime::Epilogue;
+  const Texts sum{.multiply = "abs(a - b)", .add = "x + y"};
+  for (const auto& [element, stored] : {std::pair{Scalar::f32, "st.global.b32"},
+                                        {Scalar::f64, "st.global.b64"},
+                                        {Scalar::i32, "st.global.b32"},
+                                        {Scalar::i64, "st.global.b64"},
+                                        {Scalar::f16, "st.global.b16"},
+                                        {Scalar::bf16, "st.global.b16"}}) {
+    CAPTURE(rigel::name(element));
+    const bool whole = element == Scalar::i32 || element == Scalar::i64;
+    const Epilogue e(
+        {.result = element, .body = whole ? "batch + int(x * p + m)" : "x * p + m * n", .hyperparameters = {{"p", 2}}});
+    const Ptx ptx = ptx_of(sum, Scalar::f32, "sm_80", with_epilogue_f32, 0, e.source().text);
+    CHECK_MESSAGE(!ptx.failed, ptx.messages);
+    CHECK(!has(ptx.text, ".extern .func"));
+    CHECK(has(ptx.text, stored));
+    CHECK(count(ptx.text, "fma.rn.f32") == 0);
+  }
+  // One that is missing, and one that does not compile.
+  CHECK(has(ptx_of(sum, Scalar::f32, "sm_80", with_epilogue_f32).text, ".extern .func rigel_text_store"));
+  CHECK(has(ptx_of(sum, Scalar::f32, "sm_80", with_epilogue_f32, 0, "nothing").messages, "text.cpp:1:"));
 }
 
 #ifdef KOKKOS_ENABLE_CUDA
@@ -164,34 +212,82 @@ TEST_CASE("text: nothing is compiled while a stream is captured") {
   cudaStreamDestroy(stream);
 }
 
-TEST_CASE("text: calls of what GPUs have no kernels for are refused, and say why") {
+TEST_CASE("text: a replayed graph sees what views hold then, in memory of a GPU, of semirings and of epilogues") {
   if (!compiles_for_gpus()) return;
+  using Device = Kokkos::View<float*, Kokkos::CudaSpace>;
+  const Device p("p", 2), q("q", 1);
+  Semiring text({.multiply = "a * b * p", .add = "x + y", .hyperparameters = {{"p", 1}}});
+  rigel::runtime::Epilogue e({.body = "x + 100 * batch + q", .hyperparameters = {{"q", 0}}});
+  text.set("p", p);
+  e.set("q", q);
+  CHECK(has(support::caught([&] { static_cast<void>(e.get("q")); }).message, "is in memory that the host cannot read"));
+  const texts::Batch<float> a("a", 2, 70, 9), b("b", 2, 9, 33), c("c", 2, 70, 33);
+  Kokkos::deep_copy(a, 1.f);
+  Kokkos::deep_copy(b, 1.f);
+  cudaStream_t stream;
+  REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
+  {
+    const Kokkos::Cuda exec(stream);
+    const std::size_t bytes = rigel::workspace_size(exec, text, a, b, c, e);
+    CHECK(bytes >= 3 * 16 * sizeof(float));
+    const Kokkos::View<std::byte*, Kokkos::CudaSpace> workspace("workspace", bytes);
+    const rigel::ContractOptions options{.workspace = {.data = workspace.data(), .bytes = bytes}};
+    rigel::contract(exec, text, a, b, c, e, options);  // compiles
+    exec.fence();
+    const auto before = rigel::runtime::statistics();
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t ready = nullptr;
+    REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    rigel::contract(exec, text, a, b, c, e, options);
+    REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+    REQUIRE(cudaGraphInstantiate(&ready, graph, 0) == cudaSuccess);
+    for (const float value : {3.f, -5.f}) {
+      const auto at_p = Kokkos::create_mirror_view(p), at_q = Kokkos::create_mirror_view(q);
+      at_p(0) = value, at_p(1) = 2 * value, at_q(0) = value - 1;
+      Kokkos::deep_copy(p, at_p);
+      Kokkos::deep_copy(q, at_q);
+      REQUIRE(cudaGraphLaunch(ready, stream) == cudaSuccess);
+      exec.fence();
+      int wrong = 0;
+      for (int l = 0; l < 2; ++l)
+        for (int i = 0; i < 70; ++i)
+          for (int j = 0; j < 33; ++j) wrong += c(l, i, j) != 9 * (l + 1) * value + static_cast<float>(100 * l) + value - 1;
+      CHECK(wrong == 0);
+    }
+    CHECK(rigel::runtime::statistics().compiled == before.compiled);
+    cudaGraphExecDestroy(ready);
+    cudaGraphDestroy(graph);
+  }
+  cudaStreamDestroy(stream);
+}
+
+TEST_CASE("text: with an epilogue, compile() leaves nothing to a captured call; memory of the host is refused") {
+  if (!compiles_for_gpus()) return;
+  Semiring text({.name = "mine",
+                 .accumulator = {{"u", Scalar::f32}, {"v", Scalar::f32}},
+                 .multiply = "{a, b * p}",
+                 .add = "{x.u + y.u, x.v + y.v}",
+                 .identity = "{0, 0}",
+                 .result = "x.u + x.v",
+                 .hyperparameters = {{"p", 1}}});
+  const rigel::runtime::Epilogue e({.name = "own", .body = "x * 1.375 + m"});
   const texts::Matrix<float> a("a", 8, 8), c("c", 8, 8);
+  Kokkos::deep_copy(a, 1.f);
   const Kokkos::Cuda exec;
-  const auto refuses = [&](const auto& call, std::initializer_list<const char*> says) {
-    const support::Caught caught = support::caught(call);
-    CHECK(caught.code == rigel::Code::unsupported);
-    CHECK(caught.lacks(says) == "");
-  };
-  const Semiring indexed({.name = "mine", .multiply = "a * b * k", .add = "x + y"});
-  refuses([&] { rigel::contract(exec, indexed, a, a, c); }, {"the text reads k"});
-  refuses([&] { indexed.compile(exec); }, {"'mine'", "the text reads k"});
-  const Semiring fields({.name = "mine",
-                         .accumulator = {{"u", Scalar::f32}, {"v", Scalar::f32}},
-                         .multiply = "{a, b}",
-                         .add = "x",
-                         .identity = "{0, 0}",
-                         .result = "x.u"});
-  refuses([&] { rigel::contract(exec, fields, a, a, c); }, {"the accumulator has several fields"});
-  refuses([&] { fields.compile(exec); }, {"'mine'", "the accumulator has several fields"});
-  Semiring read({.multiply = "a * b * p", .add = "x + y", .hyperparameters = {{"p", 1}}});
-  read.set("p", Kokkos::View<float, Kokkos::HostSpace>("p"));
-  refuses([&] { rigel::contract(exec, read, a, a, c); }, {"a hyperparameter is a view"});
-  read.set("p", 2);
-  CHECK(support::caught([&] { rigel::contract(exec, read, a, a, c); }).code == rigel::Code::ok);
-  const rigel::runtime::Epilogue epilogue({.name = "last", .body = "x + 1"});
-  refuses([&] { rigel::contract(exec, read, a, a, c, epilogue); }, {"'last'", "run on the host, not on space cuda"});
+  text.compile(exec, e);
+  const auto before = rigel::runtime::statistics();
+  rigel::contract(exec, text, a, a, c, e);
   exec.fence();
+  CHECK(c(3, 2) == 16 * 1.375f + 3);
+  const auto after = rigel::runtime::statistics();
+  CHECK(after.compiled + after.from_disk + after.from_memory == before.compiled + before.from_disk + before.from_memory);
+  const support::Caught alone = support::caught([&] { e.compile<Kokkos::Cuda>(); });
+  CHECK(alone.code == rigel::Code::unsupported);
+  CHECK(alone.lacks({"'own'", "expected Semiring::compile(exec, epilogue)"}) == "");
+  text.set("p", Kokkos::View<float, Kokkos::HostSpace>("p"));
+  const support::Caught refused = support::caught([&] { rigel::contract(exec, text, a, a, c); });
+  CHECK(refused.code == rigel::Code::invalid_argument);
+  CHECK(refused.lacks({"hyperparameter 'p' of 'mine' is in memory that space cuda cannot read"}) == "");
 }
 #endif
 

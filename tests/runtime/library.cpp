@@ -133,7 +133,7 @@ TEST_CASE("text: the compiler prints nothing, and gives back what it says") {
   const RigelRuntime& runtime = *get();
   const std::string text = "int f() { return one; }\nint g() { return two; }\n";
   const char* const root = "f";
-  const RigelSource source{text.data(), text.size(), "f32", "v3", &root, 1, 0, 0};
+  const RigelSource source{text.data(), text.size(), "f32", "v3", &root, 1, 0, 0, nullptr, 0};
   RigelBytes object = {}, messages = {};
   std::FILE* const printed = std::tmpfile();
   REQUIRE(printed != nullptr);

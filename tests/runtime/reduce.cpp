@@ -13,7 +13,7 @@ using texts::Batch, texts::Host, texts::Matrix;
 namespace {
 
 template <class T>
-using Vector = Kokkos::View<T*, Kokkos::LayoutRight, Host::memory_space>;
+using Vector = Kokkos::View<T*, Kokkos::LayoutRight, texts::Memory>;
 
 Semiring l1_of(Scalar element) {
   return Semiring({.element = element, .multiply = "abs(a - b)", .add = "x + y", .commutative = true});
@@ -96,12 +96,13 @@ TEST_CASE_TEMPLATE("text scores: on each space, with an epilogue of the closed s
   CHECK(wrong == 0);
 }
 
-TEST_CASE("text scores: an epilogue from text sees places in the whole, batches their own hyperparameters") {
+TEST_CASE_TEMPLATE("text scores: an epilogue from text sees places in the whole, batches their own hyperparameters", Exec,
+                   RIGEL_TEST_SPACES) {
   if (!texts::can_compile()) return;
   // Strips of at most 64 KiB.
   Semiring text({.element = Scalar::f64, .multiply = "abs(a - b) * p", .add = "x + y", .hyperparameters = {{"p", 1}}});
   Epilogue e({.argument = Scalar::f64, .body = "m == n ? infinity : x + 1000 * batch + q", .hyperparameters = {{"q", 0}}});
-  const Kokkos::View<double*, Host::memory_space> p("p", 2), q("q", 2);
+  const Vector<double> p("p", 2), q("q", 2);
   p(0) = 1, p(1) = 3, q(0) = 0.5, q(1) = -0.5;
   text.set("p", p);
   e.set("q", q);
@@ -112,7 +113,9 @@ TEST_CASE("text scores: an epilogue from text sees places in the whole, batches 
       for (int k = 0; k < 3; ++k) b(l, k, i) = a(l, i, k);
   const Matrix<double> least("least", 2, 200);
   const Matrix<std::int64_t> at("at", 2, 200);
-  rigel::reduce(Host{}, text, a, b, rigel::reducer::minimum{}, least, at, e, {.workspace_limit = 1 << 16});
+  const Exec exec;
+  rigel::reduce(exec, text, a, b, rigel::reducer::minimum{}, least, at, e, {.workspace_limit = 1 << 16});
+  exec.fence();
   int wrong = 0;
   for (int l = 0; l < 2; ++l)
     for (int i = 0; i < 200; ++i) {

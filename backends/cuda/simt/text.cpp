@@ -1,108 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cuda.simt kernels of semirings from text: which one a problem gets, its code from PTX by the driver's linker, and its launch.
+// The cuda.simt kernels of semirings from text: which one a problem gets, its code, and its launch.
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/simt/text.hpp>
+#include <rigel/backends/cuda/text_code.hpp>
 #include <rigel/detail/text.hpp>
 
-#include <cuda.h>
-
-#include <algorithm>
-#include <atomic>
-#include <exception>
+#include <array>
+#include <cstring>
 #include <map>
 #include <mutex>
-#include <optional>
-#include <system_error>
-#include <thread>
+#include <tuple>
 #include <vector>
+
+namespace rigel::detail {
+namespace {
+
+// Without what a kernel's facts say: text_arguments() adds that.
+template <bool may_copy>
+backends::simt::TextFinish<may_copy> text_finish_of(const Product& p, Scalar type) {
+  backends::simt::TextFinish<may_copy> finish = {};
+  if (p.program) {
+    finish.program = finish_of<ProgramFinish>(p, type);
+  } else {
+    finish.program = {epilogue::Program{}, type, false, true, false, epilogue::Layer{}};
+    finish.first_batch = p.first.batch;
+    finish.first_row = p.first.row;
+    finish.first_column = p.first.column;
+  }
+  return finish;
+}
+
+}  // namespace
+
+template <>
+backends::simt::TextFinish<false> finish_of(const Product& p, Scalar type) {
+  return text_finish_of<false>(p, type);
+}
+template <>
+backends::simt::TextFinish<true> finish_of(const Product& p, Scalar type) {
+  return text_finish_of<true>(p, type);
+}
+
+}  // namespace rigel::detail
 
 namespace rigel::backends::simt {
 namespace {
 
-// A function of the driver, which is not linked.
-struct DriverFunction {
-  void* function = nullptr;
+using cuda::Relaxed, cuda::link, cuda::load;
 
-  DriverFunction(const char* name, [[maybe_unused]] unsigned version) {
-    cudaDriverEntryPointQueryResult found;
-#if CUDART_VERSION >= 12050
-    const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
-#else
-    const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
-#endif
-    cuda::check(status, std::string("cudaGetDriverEntryPoint: ") + name);
-    if (found != cudaDriverEntryPointSuccess || !function)
-      throw Error(Code::unsupported, std::string("semirings from text: the CUDA driver has no ") + name);
-  }
-  template <class Function>
-  operator Function*() const {
-    return reinterpret_cast<Function*>(function);
-  }
-};
-// Each with the version of CUDA that introduced it.
-struct Driver {
-  decltype(&cuLinkCreate) link_create = DriverFunction("cuLinkCreate", 6050);
-  decltype(&cuLinkAddData) link_add = DriverFunction("cuLinkAddData", 6050);
-  decltype(&cuLinkComplete) link_complete = DriverFunction("cuLinkComplete", 5050);
-  decltype(&cuLinkDestroy) link_destroy = DriverFunction("cuLinkDestroy", 5050);
-  decltype(&cuLibraryLoadData) load = DriverFunction("cuLibraryLoadData", 12000);
-  decltype(&cuLibraryGetKernel) kernel = DriverFunction("cuLibraryGetKernel", 12000);
-};
-const Driver& driver() {
-  static const Driver one;
-  return one;
-}
-
-// Lets this thread load code while streams are captured, as it does nothing to them.
-class Relaxed {
- public:
-  Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  Relaxed(const Relaxed&) = delete;
-  Relaxed& operator=(const Relaxed&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
-
-// PTX → machine code for the current device.
-std::string link(const std::string& ptx) {
-  char log[4096] = {};
-  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
-  struct Linker {
-    CUlinkState state = nullptr;
-    ~Linker() {
-      if (state) driver().link_destroy(state);
-    }
-  } linker;
-  void* image = nullptr;
-  std::size_t size = 0;
-  CUresult status = driver().link_create(2, options, values, &linker.state);
-  if (status == CUDA_SUCCESS)
-    status = driver().link_add(linker.state, CU_JIT_INPUT_PTX, const_cast<char*>(ptx.c_str()), ptx.size() + 1, "text", 0,
-                               nullptr, nullptr);
-  if (status == CUDA_SUCCESS) status = driver().link_complete(linker.state, &image, &size);
-  if (status != CUDA_SUCCESS)
-    throw Error(Code::device, "semirings from text: the CUDA driver cannot compile a kernel, CUresult " +
-                                  std::to_string(static_cast<int>(status)) + ": " + log);
-  return {static_cast<const char*>(image), size};
-}
-
-// The kernel of an image, for all contexts; nothing if the driver refuses it. It stays loaded: streams and graphs may run it later.
-std::optional<detail::TextCode> load(const std::string& image) {
-  CUlibrary library = nullptr;
-  CUkernel kernel = nullptr;
-  if (driver().load(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0) != CUDA_SUCCESS ||
-      driver().kernel(&kernel, library, "rigel_text_kernel") != CUDA_SUCCESS)
-    return std::nullopt;
-  cudaFuncAttributes attributes;  // asking for them loads it into this context, which a captured launch could not
-  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)) != cudaSuccess) {
-    cudaGetLastError();
-    return std::nullopt;
-  }
-  return detail::TextCode{{kernel, nullptr}, nullptr};
+// The epilogue from text, or null if it is of the closed set.
+const detail::TextEpilogue* epilogue_of(const Product& p) {
+  return p.program ? nullptr : static_cast<const detail::TextEpilogue*>(p.epilogue_object);
 }
 
 // What a kernel keeps: the semiring's facts, and of each of its CUDA kernels the code on each device that has used it. All kernels of a
@@ -112,13 +61,15 @@ struct TextState {
   detail::TextCompiler compile;
   std::uint64_t layout;
   std::mutex mutex;
-  std::map<std::pair<int, int>, detail::TextCode> codes;  // by the kernel's number and the device
+  // By the kernel's number, the device, and the epilogue's digest: zeros if there is none.
+  std::map<std::tuple<int, int, std::array<std::uint8_t, 32>>, detail::TextCode> codes;
 
-  // The function of a kernel, compiled if it is not yet.
-  const void* function(int number, const Execution& execution) {
+  // The function of a kernel with an epilogue from text or none, compiled if it is not yet.
+  const void* function(int number, const Execution& execution, const detail::TextSource* epilogue) {
+    const std::tuple key(number, execution.device, epilogue ? epilogue->digest : std::array<std::uint8_t, 32>{});
     {
       const std::lock_guard lock(mutex);
-      if (const auto found = codes.find({number, execution.device}); found != codes.end()) return found->second.functions[0];
+      if (const auto found = codes.find(key); found != codes.end()) return found->second.functions[0];
     }
     require_no_capture(execution);
     const Relaxed relaxed;
@@ -129,9 +80,14 @@ struct TextState {
         execution.compute_capability >= 90 ? "sm_90" : "sm_80",
         "compute capability " + std::to_string(execution.compute_capability) + ", driver " + std::to_string(version), &link,
         &load};
-    detail::TextCode code = compile(static_cast<std::size_t>(number), layout, gpu);
+    detail::TextCode code = compile(static_cast<std::size_t>(number), layout, gpu, epilogue);
     const std::lock_guard lock(mutex);
-    return codes.emplace(std::pair(number, execution.device), std::move(code)).first->second.functions[0];
+    return codes.emplace(key, std::move(code)).first->second.functions[0];
+  }
+  // That of a problem's kernel.
+  const void* function(int number, const Contraction& p) {
+    const detail::TextEpilogue* const epilogue = epilogue_of(p);
+    return function(number, p.execution, epilogue ? epilogue->source : nullptr);
   }
   void require_no_capture(const Execution& execution) const {
     cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
@@ -147,64 +103,185 @@ TextState& state_of(const Kernel<Contraction>& kernel) {
   return *static_cast<TextState*>(const_cast<void*>(kernel.state.get()));
 }
 
+// ---- hyperparameters that are views ----------------------------------------------------------------------------------
+
+// Where hyperparameters of `Word` bits are: numbers, or memory that the GPU reads.
+template <class Word>
+struct Scattered {
+  Word numbers[most_text_parameters];
+  const Word* memory[most_text_parameters];  // null: a number
+  std::int64_t stride[most_text_parameters], first;
+};
+
+// Writes those of `matrices` matrices to memory, one after the other.
+template <class Word>
+__global__ void gather_numbers(const __grid_constant__ Scattered<Word> from, Word* to, std::int64_t matrices) {
+  const std::int64_t l = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (l >= matrices) return;
+#pragma unroll
+  for (int i = 0; i < most_text_parameters; ++i)
+    to[l * most_text_parameters + i] = from.memory[i] ? from.memory[i][(from.first + l) * from.stride[i]] : from.numbers[i];
+}
+
+template <class Word>
+void gather(const detail::TextValues& values, void* to, std::int64_t first, std::int64_t matrices,
+            const cuda::Launches& launches) {
+  Scattered<Word> from = {};
+  from.first = first;
+  std::memcpy(from.numbers, values.numbers.data(), sizeof from.numbers);
+  for (const detail::TextView& view : values.views) {
+    from.memory[view.index] = static_cast<const Word*>(view.data);
+    from.stride[view.index] = view.count > 1 ? view.stride : 0;
+  }
+  constexpr int threads = 128;
+  launches(&gather_numbers<Word>, dim3(static_cast<unsigned>((matrices + threads - 1) / threads)), threads, 0, from,
+           static_cast<Word*>(to), matrices);
+}
+
+// The bytes that the hyperparameters of a problem's matrices take in the workspace: none if all are numbers. Each has `size`.
+std::size_t gathered_bytes(const detail::TextValues& values, std::size_t size, std::int64_t matrices) {
+  return values.views.empty() ? 0 : static_cast<std::size_t>(values.differ() ? matrices : 1) * most_text_parameters * size;
+}
+const detail::TextValues& values_of(const Product& p) { return *static_cast<const detail::TextValues*>(p.semiring_object); }
+std::size_t semiring_bytes(const detail::TextFacts& facts, const Contraction& p) {
+  return (gathered_bytes(values_of(p), size_of(facts.info->operand), p.batch) + 15) / 16 * 16;
+}
+std::size_t epilogue_bytes(const Contraction& p) {
+  const detail::TextEpilogue* const epilogue = epilogue_of(p);
+  return epilogue ? gathered_bytes(*epilogue->values, size_of(epilogue->number), p.batch) : 0;
+}
+
+// Writes the hyperparameters to `to`, by a kernel of the stream, so that a replayed graph reads what views hold then. Returns where they are,
+// or null if all are numbers.
+void* gather(const detail::TextValues& values, Scalar type, void* to, const Contraction& p, const cuda::Launches& launches) {
+  if (values.views.empty()) return nullptr;
+  const std::int64_t matrices = values.differ() ? p.batch : 1;
+  if (size_of(type) == 4)
+    gather<std::uint32_t>(values, to, p.first.batch, matrices, launches);
+  else
+    gather<std::uint64_t>(values, to, p.first.batch, matrices, launches);
+  return to;
+}
+
+// ---- arguments -------------------------------------------------------------------------------------------------------
+
+template <class S, class Finish>
+detail::Arguments<S, Finish> arguments_for(const Contraction& p) {
+  if constexpr (std::is_same_v<Finish, CopyFinish<S>>) {
+    const auto g = detail::arguments_of<S, detail::ProgramFinish>(p);
+    return {g, g.c, g.c_strides, g.one_semiring, g.semirings, {p.c.type}, g.accumulate, g.shares_semiring};
+  } else {
+    return detail::arguments_of<S, Finish>(p);
+  }
+}
+
+// The arguments of a problem's kernel, which read the hyperparameters in the workspace if some are views.
+template <class S, class Finish>
+detail::Arguments<S, Finish> text_arguments(const Kernel<Contraction>& kernel, const Contraction& p,
+                                            const Workspace& workspace) {
+  const cuda::Launches launches(p, kernel.info.name);
+  const detail::TextFacts& facts = state_of(kernel).facts;
+  auto g = arguments_for<S, Finish>(p);
+  const detail::TextValues& values = values_of(p);
+  g.semirings = static_cast<const S*>(gather(values, facts.info->operand, workspace.data, p, launches));
+  g.shares_semiring = !values.differ();
+  if constexpr (!std::is_same_v<Finish, detail::ProgramFinish>) {
+    Scalar type;
+    const bool copies = copies_results<S>(p, facts.info->result, type);
+    g.finish.type = type;
+    if constexpr (!std::is_same_v<Finish, CopyFinish<S>>) {
+      g.finish.copies = copies;
+      if (const detail::TextEpilogue* const epilogue = epilogue_of(p)) {
+        const std::size_t size = size_of(epilogue->number);
+        std::memcpy(g.finish.numbers, epilogue->values->numbers.data(), most_text_parameters * size);
+        g.finish.memory = static_cast<const std::uint64_t*>(
+            gather(*epilogue->values, epilogue->number, static_cast<std::byte*>(workspace.data) + semiring_bytes(facts, p),
+                   p, launches));
+        if (epilogue->values->differ()) g.finish.stride = static_cast<std::int64_t>(most_text_parameters * size / 8);
+      }
+    }
+  }
+  return g;
+}
+
+// Calls visit.operator()<Finish>() with that of a problem's kernels which are not in tiles.
+template <class S, class Visit>
+auto with_finish(const Contraction& p, const Visit& visit) {
+  if constexpr (has_fields<S>)
+    return visit.template operator()<TextFinish<true>>();
+  else
+    return p.program ? visit.template operator()<detail::ProgramFinish>() : visit.template operator()<TextFinish<false>>();
+}
+
 template <class S, class Shape>
-void text_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace&) {
+void text_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace& workspace) {
   const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
   const Ways ways = text_ways<S, Shape>(p);
-  const bool copies = CopyFinish<S>::supports(p);
+  Scalar type;
+  const bool copies = copies_results<S>(p, state_of(kernel).facts.info->result, type);
   const auto try_one = [&]<class Tile>() {
     if constexpr (requires { typename Tile::Shape; })
       if constexpr (std::is_same_v<typename Tile::Shape, Shape>) {
-        constexpr bool is_copy = std::is_same_v<typename Tile::Finish, CopyFinish<S>>;
-        if (is_copy != copies || Tile::ways.a != ways.a || Tile::ways.b != ways.b) return;
+        using Finish = typename Tile::Finish;
+        constexpr bool copying = std::is_same_v<Finish, CopyFinish<S>>,
+                       of_programs = std::is_same_v<Finish, detail::ProgramFinish>;
+        if (copying != copies || Tile::ways.a != ways.a || Tile::ways.b != ways.b) return;
+        if (!has_fields<S> && !copying && of_programs != (p.program != nullptr)) return;
         const cuda::CurrentDevice current(p.execution.device);
-        const void* const function = state_of(kernel).function(text_kernel_index<S, Tile>, p.execution);
-        if constexpr (is_copy)
-          launch_tiles(kernel.info, p, function, raster, Shape::threads, copy_arguments<S>(p), NoParameters{});
-        else
-          launch_tiles(kernel.info, p, function, raster, Shape::threads, detail::arguments_of<S, detail::ProgramFinish>(p),
-                       NoParameters{});
+        const void* const function = state_of(kernel).function(text_kernel_index<S, Tile>, p);
+        launch_tiles(kernel.info, p, function, raster, Shape::threads, text_arguments<S, Finish>(kernel, p, workspace),
+                     NoParameters{});
       }
   };
   detail::for_each(TextKernels<S>{}, try_one);
 }
 
 template <class S>
-void text_small_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& kept, const Workspace&) {
-  using Finish = detail::ProgramFinish;
+void text_small_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& kept, const Workspace& workspace) {
   constexpr SmallFacts facts = small_facts<S>();
   const auto plan = kept.get<SmallPlan>();
-  SmallShape shape = small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p));
-  detail::Arguments<S, Finish> arguments = detail::arguments_of<S, Finish>(p);
-  const auto bytes = static_cast<std::size_t>(boxes_of(p, plan, facts).bytes);
-  const cuda::Launches launches(p, kernel.info.name);
-  const void* const function = state_of(kernel).function(text_kernel_index<S, TextSmall>, p.execution);
-  void* list[] = {&arguments, &shape};
-  cuda::for_each_launch(plan.groups(p), max_grid / shape.parts, [&](std::int64_t first, std::int64_t count) {
-    shape.first_group = static_cast<unsigned>(first);
-    launches(function, dim3(static_cast<unsigned>(count * shape.parts)), plan.threads, bytes, list);
+  with_finish<S>(p, [&]<class Finish>() {
+    SmallShape shape = small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p));
+    const auto bytes = static_cast<std::size_t>(boxes_of(p, plan, facts).bytes);
+    const cuda::Launches launches(p, kernel.info.name);
+    const void* const function = state_of(kernel).function(text_kernel_index<S, TextSmall<Finish>>, p);
+    detail::Arguments<S, Finish> arguments = text_arguments<S, Finish>(kernel, p, workspace);
+    void* list[] = {&arguments, &shape};
+    cuda::for_each_launch(plan.groups(p), max_grid / shape.parts, [&](std::int64_t first, std::int64_t count) {
+      shape.first_group = static_cast<unsigned>(first);
+      launches(function, dim3(static_cast<unsigned>(count * shape.parts)), plan.threads, bytes, list);
+    });
   });
 }
 
 template <class S>
-void text_narrow_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace&) {
+void text_narrow_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace& workspace) {
   const auto shape = plan.get<Narrow>();
-  const cuda::CurrentDevice current(p.execution.device);
-  launch_tiles(kernel.info, p, state_of(kernel).function(text_kernel_index<S, TextNarrow>, p.execution), raster_of(p, shape),
-               1 << shape.outputs(), detail::arguments_of<S, detail::ProgramFinish>(p), shape);
+  with_finish<S>(p, [&]<class Finish>() {
+    const cuda::CurrentDevice current(p.execution.device);
+    const void* const function = state_of(kernel).function(text_kernel_index<S, TextNarrow<Finish>>, p);
+    launch_tiles(kernel.info, p, function, raster_of(p, shape), 1 << shape.outputs(),
+                 text_arguments<S, Finish>(kernel, p, workspace), shape);
+  });
 }
 
 // Whether a kernel covers a problem, if its tile does.
 template <Status (*fits)(const Contraction&)>
 Status text_supports(const Kernel<Contraction>& kernel, const Contraction& p) {
-  const detail::TextFacts& facts = state_of(kernel).facts;
-  if (const Status status = detail::text_gpu_supports(facts.form, p); !status) return status;
-  const Status status = detail::text_finish_supports(p, facts.info->result);
+  const Status status = detail::text_finish_supports(p, state_of(kernel).facts.info->result);
   return status ? fits(p) : status;
 }
 template <class S>
 Status text_narrow_fits(const Contraction& p) {
   return narrow_fits(p, slab_values<S>);
+}
+template <class S>
+Status text_small_fits(const Contraction& p) {
+  return small_supports<S, TextFinish<false>>(p);
+}
+template <class S>
+double text_small_cost(const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
+  return with_finish<S>(p, [&]<class Finish>() { return small_cost<S, Finish>(kernel, p, plan); });
 }
 
 // Without the CUDA kernel that narrow_kernel() instantiates.
@@ -223,8 +300,8 @@ template <class S>
 Kernel<Contraction> text_small_kernel() {
   Kernel<Contraction> k;
   k.info = small_info<S>();
-  k.supports = text_supports<small_supports<S, detail::ProgramFinish>>;
-  k.cost = small_cost<S, detail::ProgramFinish>;
+  k.supports = text_supports<text_small_fits<S>>;
+  k.cost = text_small_cost<S>;
   k.run = text_small_run<S>;
   return k;
 }
@@ -244,6 +321,10 @@ std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts,
     k.info.accuracy = detail::chain_accuracy<S>();
     k.info.promises = Promise::repeatable | Promise::batch_invariant;
     if (!facts.calls_functions) k.info.promises = k.info.promises | Promise::reference_bits;
+    k.info.accumulates = can_accumulate<S>;
+    k.workspace = [](const Kernel<Contraction>& kernel, const Contraction& p, const Plan&) -> WorkspaceSize {
+      return {.bytes = semiring_bytes(state_of(kernel).facts, p) + epilogue_bytes(p)};
+    };
     k.state = state;
     list.push_back(std::move(k));
   };
@@ -251,7 +332,7 @@ std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts,
     Kernel<Contraction> k;
     k.info = tile_info<S, Shape>();
     k.info.shared_memory = shared_memory_of<S, Shape>();
-    k.supports = text_supports<supports<S, detail::ProgramFinish, Shape>>;
+    k.supports = text_supports<supports<S, TextFinish<false>, Shape>>;
     k.cost = detail::cost_by<cost<S, Shape>>;
     k.run = text_run<S, Shape>;
     const Tile& tile = k.info.tile;
@@ -262,14 +343,25 @@ std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts,
   return list;
 }
 
-// Visits the semiring from text of an element type.
+// Visits the semiring from text whose element type, number of fields and functions are those of `facts`.
 template <class Visit>
-auto with_text(Scalar element, bool calls, const Visit& visit) {
-  const auto with = [&]<class E>() {
-    return calls ? visit.template operator()<TextSemiring<E, accumulator_for<E>, true>>()
-                 : visit.template operator()<TextSemiring<E, accumulator_for<E>, false>>();
+auto with_text(const detail::TextFacts& facts, const Visit& visit) {
+  const auto with_fields = [&]<class E, int fields>() {
+    using A = accumulator_for<E>;
+    using Calling = TextSemiring<E, A, fields, true>;
+    if constexpr (text_place<Calling>(TextSemirings<E>{}) >= 0)
+      if (facts.has_long_operations) return visit.template operator()<Calling>();
+    return visit.template operator()<TextSemiring<E, A, fields, false>>();
   };
-  switch (element) {
+  const auto with = [&]<class E>() {
+    switch (facts.form) {
+      case detail::TextForm::two_fields: return with_fields.template operator()<E, 2>();
+      case detail::TextForm::three_fields: return with_fields.template operator()<E, 3>();
+      case detail::TextForm::four_fields: return with_fields.template operator()<E, 4>();
+      default: return with_fields.template operator()<E, 1>();
+    }
+  };
+  switch (facts.info->element) {
     case Scalar::f64: return with.template operator()<double>();
     case Scalar::f16: return with.template operator()<half>();
     case Scalar::bf16: return with.template operator()<bfloat16>();
@@ -279,43 +371,30 @@ auto with_text(Scalar element, bool calls, const Visit& visit) {
   }
 }
 
+// The numbers of the kernels that calls may need: with an epilogue from text those that store its results.
+template <class S>
+std::vector<int> numbers_of(bool has_epilogue) {
+  std::vector<int> numbers;
+  const auto add = [&]<class Of>() {
+    using Finish = typename Of::Finish;
+    constexpr bool stores = !std::is_same_v<Finish, CopyFinish<S>> && !std::is_same_v<Finish, detail::ProgramFinish>;
+    if (has_epilogue ? stores : text_place<Of>(PlainTextKernels<S>{}) >= 0) numbers.push_back(text_kernel_index<S, Of>);
+  };
+  detail::for_each(TextKernels<S>{}, add);
+  return numbers;
+}
+
 }  // namespace
 
 std::vector<Kernel<Contraction>> text_kernels(const detail::TextFacts& facts, const detail::TextCompiler& compile) {
-  return with_text(facts.info->element, facts.has_long_operations,
-                   [&]<class S>() { return text_kernels_of<S>(facts, compile); });
+  return with_text(facts, [&]<class S>() { return text_kernels_of<S>(facts, compile); });
 }
 
-void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& execution) {
+void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& execution,
+                          const detail::TextSource* epilogue) {
   TextState& state = state_of(kernel);
-  if (const Status status = detail::text_gpu_supports(state.facts.form); !status)
-    throw Error(Code::unsupported, "runtime::Semiring '" + std::string(state.facts.info->name) + "': " + status.reason);
-  std::vector<int> numbers;
-  with_text(state.facts.info->element, state.facts.has_long_operations, [&]<class S>() {
-    detail::for_each(TextKernels<S>{}, [&]<class Of>() { numbers.push_back(text_kernel_index<S, Of>); });
-  });
-  // Each takes a thread half a second.
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    try {
-      for (std::size_t i = next++; i < numbers.size(); i = next++) state.function(numbers[i], execution);
-    } catch (...) {
-      next = numbers.size();
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  std::vector<std::jthread> others;
-  try {
-    for (unsigned i = 1; i < std::clamp(std::thread::hardware_concurrency(), 1u, 16u); ++i) others.emplace_back(work);
-  } catch (const std::system_error&) {
-    // Those that began do the work, and this one.
-  }
-  work();
-  others.clear();
-  if (failure) std::rethrow_exception(failure);
+  const std::vector<int> numbers = with_text(state.facts, [&]<class S>() { return numbers_of<S>(epilogue != nullptr); });
+  cuda::in_parallel(numbers.size(), [&](std::size_t i) { state.function(numbers[i], execution, epilogue); });
 }
 
 }  // namespace rigel::backends::simt

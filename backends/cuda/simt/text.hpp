@@ -14,21 +14,78 @@ namespace rigel::backends::simt {
 
 using detail::most_text_parameters;
 
-/// A semiring from text with these types. Only the bitcode defines its functions, by calls of what the text says; elsewhere they are
-/// never called. `calls`: it calls exponentials or other functions of dozens of instructions.
-template <class Element, class Accumulator, bool calls>
-struct TextSemiring : scalar_semiring<Element, Accumulator> {
+/// Fields of an accumulator: numbers of the operand's size. Of what type they are only the text knows.
+template <class T, int count>
+struct TextFields {
+  T field[count];
+};
+template <class T, int count>
+struct text_accumulator {
+  using type = TextFields<T, count>;
+};
+template <class T>
+struct text_accumulator<T, 1> {
+  using type = T;
+};
+
+/// The factors of a product, which is computed as it is added. (As a Semiring has it, it is an accumulator.)
+template <class T>
+struct TextProduct {
+  T a, b;
+  std::int64_t k;
+  template <class Accumulator>
+  RIGEL_MEMBER operator Accumulator() const;
+};
+
+/// A semiring from text on operands of type `Operand`, whose accumulators have so many fields; 1: they are numbers. Only the bitcode
+/// defines its functions, by calls of what the text says; elsewhere they are never called. `calls`: it calls exponentials or other
+/// functions of dozens of instructions. Results are operands, or have as many bits.
+template <class Element, class Operand, int fields, bool calls>
+struct TextSemiring {
   using self = TextSemiring;
+  using element = Element;
+  using operand = Operand;
+  using accumulator = typename text_accumulator<Operand, fields>::type;
   static constexpr const char* name = "text";
   static constexpr bool transcendental = calls;
-  Accumulator parameters[most_text_parameters];
+  Operand parameters[most_text_parameters];
 
-  RIGEL_MEMBER static Accumulator identity();
-  RIGEL_MEMBER Accumulator multiply(Accumulator a, Accumulator b) const;
-  RIGEL_MEMBER Accumulator add(Accumulator x, Accumulator y) const;
-  RIGEL_MEMBER Accumulator step(Accumulator x, Accumulator a, Accumulator b) const;
-  RIGEL_MEMBER Accumulator result(Accumulator x) const;
+  RIGEL_MEMBER static accumulator identity();
+  RIGEL_MEMBER TextProduct<Operand> multiply(Operand a, Operand b, std::int64_t k) const { return {a, b, k}; }
+  RIGEL_MEMBER accumulator add(accumulator x, const TextProduct<Operand>& product) const;
+  RIGEL_MEMBER accumulator add(accumulator x, accumulator y) const;
+  RIGEL_MEMBER Operand result(accumulator x) const;
 };
+template <class S>
+inline constexpr bool has_fields = !Number<typename S::accumulator>;
+
+template <class... X, class... Y>
+constexpr type_list<X..., Y...> operator+(type_list<X...>, type_list<Y...>) {
+  return {};
+}
+
+template <class E, class A, int fields>
+constexpr auto text_semirings_with() {
+  constexpr type_list<TextSemiring<E, A, fields, false>> plain{};
+  // Tiles of larger accumulators are those of texts that call functions.
+  if constexpr (fields * sizeof(A) <= 8)
+    return plain + type_list<TextSemiring<E, A, fields, true>>{};
+  else
+    return plain;
+}
+template <class E, class A = accumulator_for<E>>
+constexpr auto text_semirings_of() {
+  static_assert(detail::most_text_fields == 4);
+  return text_semirings_with<E, A, 1>() + text_semirings_with<E, A, 2>() + text_semirings_with<E, A, 3>() +
+         text_semirings_with<E, A, 4>();
+}
+/// The semirings from text of an element type, in the order of the bitcode's table.
+template <class E>
+using TextSemirings = decltype(text_semirings_of<E>());
+
+/// The bits of a result.
+template <class T>
+using TextWord = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
 /// Stores results as they are, or rounded to 16-bit elements: most calls have no epilogue, and the code of one takes as long to compile
 /// as the rest of a kernel.
@@ -37,11 +94,6 @@ struct CopyFinish {
   static constexpr bool takes_transpose = true;
   static constexpr bool is_layer = false;
   Scalar type;  // of C
-
-  static bool supports(const Contraction& p) {
-    return p.program && p.program->empty() &&
-           (p.c.type == scalar_of<result_t<S>> || (shortens<S> && p.c.type == scalar_of<typename S::element>));
-  }
 
   template <class T>
   RIGEL_MEMBER bool is_copy() const {
@@ -72,12 +124,71 @@ struct CopyFinish {
   }
 };
 
-/// The arguments of a problem whose results are copied.
+/// Whether C receives results of this type as they are, or rounded to 16-bit elements. `type` becomes how kernels then see C's: they take
+/// results for operands, and copy their bits.
 template <class S>
-detail::Arguments<S, CopyFinish<S>> copy_arguments(const Contraction& p) {
-  const auto g = detail::arguments_of<S, detail::ProgramFinish>(p);
-  return {g, g.c, g.c_strides, g.one_semiring, g.semirings, {p.c.type}, g.accumulate, g.shares_semiring};
+bool copies_results(const Contraction& p, Scalar result, Scalar& type) {
+  type = p.c.type == result ? scalar_of<result_t<S>> : p.c.type;
+  return p.program && p.program->empty() &&
+         (p.c.type == result || (shortens<S> && result == Scalar::f32 && p.c.type == scalar_of<typename S::element>));
 }
+
+/// Stores what an epilogue from text makes of results, or an epilogue of the closed set of results that are no operands: what is linked
+/// with the kernel says which. `may_copy`: the kernel also stores results as they are.
+template <bool may_copy>
+struct TextFinish {
+  static constexpr bool takes_transpose = true;
+  static constexpr bool is_layer = false;
+  detail::ProgramFinish program;
+  Scalar type;  // of C, as copies_results() has it
+  bool copies;
+  std::int64_t first_batch, first_row, first_column;  // where C's first output lies in what the epilogue sees
+  std::uint64_t numbers[most_text_parameters];        // the epilogue's hyperparameters,
+  const std::uint64_t* memory;                        // or where they are, if some are views,
+  std::int64_t stride;                                // and from matrix to matrix
+
+  template <class T>
+  RIGEL_MEMBER bool is_copy() const {
+    return may_copy && copies && type == scalar_of<T>;
+  }
+  template <class T>
+  RIGEL_MEMBER bool runs_short() const {
+    return false;
+  }
+  template <int groups, int width, class Outputs>
+  RIGEL_MEMBER void run_on(float (&)[groups][width], const Outputs&, int = 0) const {}
+  RIGEL_MEMBER bool begins_with_root() const { return false; }
+  template <class T>
+  RIGEL_MEMBER double power() const {
+    return 0;
+  }
+  template <class S>
+  RIGEL_MEMBER void store(const S& s, typename S::accumulator x, void* c, std::int64_t offset, std::int64_t m,
+                          std::int64_t n, std::int64_t l) const {
+    const auto value = rigel::result(s, x);
+    using Value = std::remove_const_t<decltype(value)>;
+    if constexpr (may_copy) {
+      if (is_copy<Value>()) {
+        static_cast<Value*>(c)[offset] = value;
+        return;
+      }
+      if constexpr (shortens<S>)
+        if (is_copy<typename S::element>()) {
+          static_cast<typename S::element*>(c)[offset] = detail::convert<typename S::element>(value);
+          return;
+        }
+    }
+    put(__builtin_bit_cast(TextWord<Value>, value), c, offset, m, n, l);
+  }
+  template <class S>
+  RIGEL_MEMBER typename S::accumulator load(const S& s, const void* c, std::int64_t offset) const {
+    return program.load(s, c, offset);
+  }
+
+ private:
+  template <class Word>
+  RIGEL_MEMBER void put(Word result, void* c, std::int64_t offset, std::int64_t m, std::int64_t n, std::int64_t l) const;
+};
 
 /// A kernel in tiles, the one for small matrices, and the one for few outputs.
 template <class Of, class Ends, tile::Way way_of_a, tile::Way way_of_b>
@@ -86,13 +197,14 @@ struct TextTile {
   using Finish = Ends;
   static constexpr Ways ways{way_of_a, way_of_b};
 };
-struct TextSmall {};
-struct TextNarrow {};
-
-template <class... X, class... Y>
-constexpr type_list<X..., Y...> operator+(type_list<X...>, type_list<Y...>) {
-  return {};
-}
+template <class Ends>
+struct TextSmall {
+  using Finish = Ends;
+};
+template <class Ends>
+struct TextNarrow {
+  using Finish = Ends;
+};
 
 /// The kernels of a tile: those among which with_function() chooses.
 template <class S, class Shape, class Finish>
@@ -122,44 +234,67 @@ Ways text_ways(const Contraction& p) {
   return ways;
 }
 
-template <class S, class... Shape>
+template <class S, class Finish, class... Shape>
 constexpr auto text_kernels_of(type_list<Shape...>) {
-  return ((text_tiles_of<S, Shape, CopyFinish<S>>() + text_tiles_of<S, Shape, detail::ProgramFinish>()) + ... +
-          type_list<TextSmall, TextNarrow>{});
+  return (text_tiles_of<S, Shape, Finish>() + ... + type_list<>{});
+}
+/// The kernels of S for calls without an epilogue from text.
+template <class S>
+constexpr auto plain_text_kernels_of() {
+  using Finish = std::conditional_t<has_fields<S>, TextFinish<true>, detail::ProgramFinish>;
+  using OfTiles = std::conditional_t<has_fields<S>, TextFinish<false>, detail::ProgramFinish>;
+  return text_kernels_of<S, CopyFinish<S>>(Tiles<S>{}) + text_kernels_of<S, OfTiles>(Tiles<S>{}) +
+         type_list<TextSmall<Finish>, TextNarrow<Finish>>{};
 }
 /// All kernels of S, in the order of the bitcode's table.
 template <class S>
-using TextKernels = decltype(text_kernels_of<S>(Tiles<S>{}));
+constexpr auto all_text_kernels_of() {
+  using Finish = TextFinish<false>;
+  if constexpr (has_fields<S>)
+    return plain_text_kernels_of<S>();
+  else
+    return plain_text_kernels_of<S>() + text_kernels_of<S, Finish>(Tiles<S>{}) +
+           type_list<TextSmall<Finish>, TextNarrow<Finish>>{};
+}
+template <class S>
+using PlainTextKernels = decltype(plain_text_kernels_of<S>());
+template <class S>
+using TextKernels = decltype(all_text_kernels_of<S>());
 
-/// Where a kernel stands in the table, in which those for texts that call no functions come first.
-template <class S, class Kernel, class... All>
+/// Where a type stands in a list.
+template <class T, class... All>
 constexpr int text_place(type_list<All...>) {
   int place = 0, found = -1;
-  ((std::is_same_v<All, Kernel> ? void(found = place) : void(), ++place), ...);
+  ((std::is_same_v<All, T> ? void(found = place) : void(), ++place), ...);
   return found;
 }
 template <class... All>
 constexpr int count_of(type_list<All...>) {
   return sizeof...(All);
 }
-template <class E, class A, bool calls>
-constexpr int first_text_kernel(const TextSemiring<E, A, calls>*) {
-  return calls ? count_of(TextKernels<TextSemiring<E, A, false>>{}) : 0;
+/// How many kernels the table has for the semirings of a list that stand before number `end`.
+template <class... S>
+constexpr int text_kernels_before(int end, type_list<S...>) {
+  int place = 0, count = 0;
+  ((count += place++ < end ? count_of(TextKernels<S>{}) : 0), ...);
+  return count;
 }
+/// Where a kernel stands in the table.
 template <class S, class Kernel>
 inline constexpr int text_kernel_index =
-    first_text_kernel(static_cast<const S*>(nullptr)) + text_place<S, Kernel>(TextKernels<S>{});
+    text_kernels_before(text_place<S>(TextSemirings<typename S::element>{}), TextSemirings<typename S::element>{}) +
+    text_place<Kernel>(TextKernels<S>{});
 
 /// Tells whether the library and the bitcode of an element type agree on what passes between them.
-template <class E, class Plain = TextSemiring<E, accumulator_for<E>, false>,
-          class Calling = TextSemiring<E, accumulator_for<E>, true>>
+template <class E, class S = TextSemiring<E, accumulator_for<E>, 1, false>>
 inline constexpr std::uint64_t text_layout =
-    std::uint64_t{sizeof(detail::Arguments<Plain, detail::ProgramFinish>)} << 32 | std::uint64_t{sizeof(SmallShape)} << 16 |
-    (count_of(TextKernels<Plain>{}) + count_of(TextKernels<Calling>{}));
+    std::uint64_t{sizeof(detail::Arguments<S, detail::ProgramFinish>)} << 48 |
+    std::uint64_t{sizeof(detail::Arguments<S, TextFinish<false>>)} << 32 | std::uint64_t{sizeof(SmallShape)} << 16 |
+    text_kernels_before(count_of(TextSemirings<E>{}), TextSemirings<E>{});
 
 /// The kernels of a semiring from text. Each compiles its CUDA kernels when a call first needs them.
 std::vector<Kernel<Contraction>> text_kernels(const detail::TextFacts& facts, const detail::TextCompiler& compile);
-/// Compiles all CUDA kernels of which `kernel` is one, for a device.
-void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& execution);
+/// Compiles all CUDA kernels of which `kernel` is one, for a device: those for calls with an epilogue from text, or those for all others (null).
+void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& execution, const detail::TextSource* epilogue);
 
 }  // namespace rigel::backends::simt

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The functions that semirings from text may call on a GPU, as bitcode for NVPTX: those of compiled semirings.
+// The functions that texts may call on a GPU, as bitcode for NVPTX: those of compiled semirings, and of compiled stores.
+#include <rigel/detail/arguments.hpp>
 #include <rigel/elementary.hpp>
 
 // On both types.
@@ -33,3 +34,37 @@ __device__ float rigel_text_power_f32(float x, float p) noexcept {
 __device__ double rigel_text_power_f64(double x, double p) noexcept;
 __device__ double rigel_text_power_f64(double x, double p) noexcept { return rigel::math::power(x, p); }
 }
+
+namespace {
+
+// A semiring whose results are accumulators of type T.
+template <class T>
+struct Results {
+  using accumulator = T;
+};
+
+}  // namespace
+
+// Stores what a detail::ProgramFinish makes of a result.
+#define RIGEL_STORE(type, T)                                                                                   \
+  extern "C" __device__ void rigel_text_store_##type(T x, void* c, long offset, long m, long n, long batch,    \
+                                                     const void* program) noexcept;                            \
+  extern "C" __device__ void rigel_text_store_##type(T x, void* c, long offset, long m, long n, long batch,    \
+                                                     const void* program) noexcept {                           \
+    static_cast<const rigel::detail::ProgramFinish*>(program)->store(Results<T>{}, x, c, offset, m, n, batch); \
+  }
+RIGEL_STORE(f32, float)
+RIGEL_STORE(f64, double)
+RIGEL_STORE(i32, int)
+RIGEL_STORE(i64, long)
+
+// The bits of 16-bit elements.
+#define RIGEL_ROUND(element, Element, type, T)                                          \
+  extern "C" __device__ unsigned short rigel_text_##element##_of_##type(T x) noexcept;  \
+  extern "C" __device__ unsigned short rigel_text_##element##_of_##type(T x) noexcept { \
+    return __builtin_bit_cast(unsigned short, rigel::detail::convert<Element>(x));      \
+  }
+RIGEL_ROUND(f16, rigel::half, f32, float)
+RIGEL_ROUND(f16, rigel::half, f64, double)
+RIGEL_ROUND(bf16, rigel::bfloat16, f32, float)
+RIGEL_ROUND(bf16, rigel::bfloat16, f64, double)

@@ -84,6 +84,7 @@ struct TextView {
   std::size_t index = 0;  // of the hyperparameter
   const void* data = nullptr;
   std::int64_t count = 0, stride = 0;
+  Spaces spaces = 0;  // that can read it
   std::shared_ptr<const void> owner;
 };
 
@@ -102,32 +103,28 @@ struct TextValues {
   std::vector<std::byte> read(std::size_t bytes, std::int64_t first, std::int64_t batches) const;
 };
 
-/// Whether GPUs have kernels for texts of a form.
-inline Status text_gpu_supports(TextForm form) {
-  if (form == TextForm::indexed) return {Decline::other, "the text reads k, which kernels of GPUs do not pass to texts"};
-  if (form > TextForm::indexed) return {Decline::other, "the accumulator has several fields; that of GPUs is one number"};
-  return {};
-}
-/// The same with the epilogue and the hyperparameters of a problem.
-inline Status text_gpu_supports(TextForm form, const Contraction& p) {
-  if (!p.program) return {Decline::epilogue, "GPUs have no epilogues from text, only those of the closed set"};
-  if (!static_cast<const TextValues*>(p.semiring_object)->views.empty())
-    return {Decline::other, "a hyperparameter is a view, which kernels of GPUs do not read; expected numbers"};
-  return text_gpu_supports(form);
-}
-
 /// Where a row of results is in C: result j is that of (m + j·m_step, n + j·n_step) of a matrix.
 struct TextPlace {
   std::int64_t m, n, m_step, n_step, batch;
 };
 
-/// An epilogue from text, as kernels call it: `function` makes `count` numbers of type `result` of as many of type `argument`.
+/// The C++ that a text became, and its digest.
+struct TextSource {
+  std::string text;
+  std::array<std::uint8_t, 32> digest;
+};
+
+/// An epilogue from text, as kernels call it. On hosts `function` makes `count` numbers of type `result` of as many of type `argument`; a
+/// GPU's kernels are compiled with `source`.
 struct TextEpilogue {
   using Function = void (*)(const void* from, int count, void* to, const TextPlace& place, const void* parameters);
   Function function = nullptr;
   Scalar argument = Scalar::f32, result = Scalar::f32;
   const std::byte* parameters = nullptr;
   std::int64_t stride = 0;  // bytes from matrix to matrix
+  const TextSource* source = nullptr;
+  const TextValues* values = nullptr;  // numbers of type `number`
+  Scalar number = Scalar::f32;
 };
 
 /// How a GPU takes kernels.
@@ -136,9 +133,15 @@ struct TextGpu {
   std::string platform;  // all that an image depends on in addition to the PTX
   std::string (*link)(const std::string& ptx);
   std::optional<TextCode> (*load)(const std::string& image);  // nothing if it is no image for this GPU
+  std::string family = {};  // which bitcode of an element type: "" of cuda.simt, "mma_", "hopper_"
 };
 
-/// Compiles kernel number `kernel` of those in the bitcode, whose table has this layout.
-using TextCompiler = std::function<TextCode(std::size_t kernel, std::uint64_t layout, const TextGpu& gpu)>;
+/// Compiles kernel number `kernel` of those in the bitcode, whose table has this layout, with an epilogue from text or none (null).
+using TextCompiler =
+    std::function<TextCode(std::size_t kernel, std::uint64_t layout, const TextGpu& gpu, const TextSource* epilogue)>;
+
+/// The same of the kernels for products of an element type on tensor cores, with an epilogue from text.
+using TextTileCompiler =
+    std::function<TextCode(Scalar element, std::size_t kernel, std::uint64_t layout, const TextGpu& gpu)>;
 
 }  // namespace rigel::detail

@@ -35,12 +35,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include <pthread.h>
 #include <signal.h>
+#include <zstd.h>
 
 extern "C" {
 void LLVMInitializeX86TargetInfo();
@@ -73,8 +75,9 @@ void initialise() {
 
 constexpr const char* target = "x86_64-pc-linux-gnu";
 constexpr const char* target_of_gpus = "nvptx64-nvidia-cuda";
-// The version of PTX, that of CUDA 11.8, which is the first to know sm_90: drivers since then take it.
-constexpr const char* features_of_gpus = "+ptx78";
+// The version of PTX, that of CUDA 11.8, which is the first to know sm_90, and of 12.0, the first to know sm_90a: drivers since then take
+// it.
+const char* features_of(llvm::StringRef level) { return level == "sm_90a" ? "+ptx80" : "+ptx78"; }
 
 bool is_gpu(llvm::StringRef level) { return level.starts_with("sm_"); }
 
@@ -127,10 +130,11 @@ class Findings : public llvm::DiagnosticHandler {
   std::string& text_;
 };
 
-std::unique_ptr<llvm::Module> front_end(const RigelSource& source, llvm::LLVMContext& context, std::string& messages) {
-  const std::string cpu = processor_of(source.level);
+std::unique_ptr<llvm::Module> front_end(llvm::StringRef source, llvm::StringRef level, llvm::LLVMContext& context,
+                                        std::string& messages) {
+  const std::string cpu = processor_of(level);
   llvm::SmallVector<const char*> arguments = {"-triple",
-                                              is_gpu(source.level) ? target_of_gpus : target,
+                                              is_gpu(level) ? target_of_gpus : target,
                                               "-target-cpu",
                                               cpu.c_str(),
                                               "-O2",
@@ -146,13 +150,13 @@ std::unique_ptr<llvm::Module> front_end(const RigelSource& source, llvm::LLVMCon
                                               "-fbracket-depth",
                                               "512",
                                               "-emit-llvm-only"};
-  if (!is_gpu(source.level)) arguments.append({"-mrelocation-model", "pic", "-pic-level", "2"});
+  if (!is_gpu(level)) arguments.append({"-mrelocation-model", "pic", "-pic-level", "2"});
   arguments.push_back("text.cpp");
   auto invocation = std::make_shared<clang::CompilerInvocation>();
   clang::DiagnosticOptions options;
   Messages consumer(messages);
   auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
-  files->addFile("text.cpp", 0, llvm::MemoryBuffer::getMemBuffer({source.text, source.size}, "text.cpp"));
+  files->addFile("text.cpp", 0, llvm::MemoryBuffer::getMemBuffer(source, "text.cpp"));
   auto diagnostics = clang::CompilerInstance::createDiagnostics(*files, options, &consumer, false);
   if (!clang::CompilerInvocation::CreateFromArgs(*invocation, arguments, *diagnostics)) return nullptr;
   invocation->getDiagnosticOpts().ShowCarets = false;  // Clang would print how many errors there were
@@ -169,7 +173,7 @@ std::unique_ptr<llvm::TargetMachine> machine_for(llvm::StringRef level, std::str
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, messages);
   if (!found) return nullptr;
   return std::unique_ptr<llvm::TargetMachine>(
-      found->createTargetMachine(triple, processor_of(level), is_gpu(level) ? features_of_gpus : "", llvm::TargetOptions(),
+      found->createTargetMachine(triple, processor_of(level), is_gpu(level) ? features_of(level) : "", llvm::TargetOptions(),
                                  llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
 }
 
@@ -199,8 +203,33 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const llvm::St
   passes.run(module, modules);
 }
 
+// What an archive of one file holds: its data after a header of 512 bytes, whose number at 124 is its size. Nothing if it is none.
+std::string unpacked(const Bitcode& bitcode) {
+  constexpr std::size_t header = 512, size_at = 124, size_digits = 11;
+  std::string bytes, chunk(ZSTD_DStreamOutSize(), '\0');
+  const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(), &ZSTD_freeDStream);
+  ZSTD_inBuffer in{bitcode.begin, static_cast<std::size_t>(bitcode.end - bitcode.begin), 0};
+  for (std::size_t left = 1; left != 0;) {
+    ZSTD_outBuffer out{chunk.data(), chunk.size(), 0};
+    const std::size_t before = in.pos;
+    left = ZSTD_decompressStream(stream.get(), &out, &in);
+    if (ZSTD_isError(left) || (in.pos == before && out.pos == 0)) return {};
+    bytes.append(chunk, 0, out.pos);
+  }
+  std::size_t size = 0;
+  if (bytes.size() < header || llvm::StringRef(bytes).substr(size_at, size_digits).getAsInteger(8, size) ||
+      size > bytes.size() - header)
+    return {};
+  return bytes.substr(header, size);
+}
+// Bitcode, which stays in memory once it is unpacked: there are a dozen.
 llvm::MemoryBufferRef buffer_of(const Bitcode& bitcode) {
-  return {{bitcode.begin, static_cast<std::size_t>(bitcode.end - bitcode.begin)}, bitcode.element};
+  static std::mutex mutex;
+  static auto* const all = new std::map<const char*, std::string>;  // by where the archive is
+  const std::lock_guard lock(mutex);
+  std::string& bytes = (*all)[bitcode.begin];
+  if (bytes.empty()) bytes = unpacked(bitcode);
+  return {bytes, bitcode.element};
 }
 const Bitcode* bitcode_of(llvm::StringRef element, llvm::StringRef level) {
   for (const Bitcode& one : bitcodes())
@@ -266,8 +295,14 @@ int compile_here(const RigelSource* source, RigelBytes* object, RigelBytes* mess
                 1);
   if (!for_gpu && !bitcode_of(source->element, source->level))
     return give(std::string("text.cpp:0:no loops of ") + source->element + " at level " + source->level, messages, 1);
-  std::unique_ptr<llvm::Module> own = front_end(*source, context, text);
+  std::unique_ptr<llvm::Module> own = front_end({source->text, source->size}, source->level, context, text);
   if (!own) return give(text, messages, 1);
+  if (source->store) {
+    std::unique_ptr<llvm::Module> store = front_end({source->store, source->store_size}, source->level, context, text);
+    if (!store) return give(text, messages, 1);
+    if (llvm::Linker::linkModules(*own, std::move(store)))
+      return give(text + "text.cpp:0:the texts do not link", messages, 1);
+  }
   std::unique_ptr<llvm::TargetMachine> machine = machine_for(source->level, text);
   if (!machine) return give("text.cpp:0:" + text, messages, 1);
   Linked linked = for_gpu ? with_kernel(std::move(own), *source) : with_loops(std::move(own), *source);

@@ -10,7 +10,7 @@
 extern "C" {
 
 /// The version of this interface.
-inline constexpr unsigned rigel_runtime_interface = 2;
+inline constexpr unsigned rigel_runtime_interface = 3;
 
 /// Bytes that the compiler allocated; release() frees them.
 struct RigelBytes {
@@ -22,13 +22,16 @@ struct RigelBytes {
 struct RigelSource {
   const char* text;
   std::size_t size;
-  const char* element;  // "f32"
-  const char* level;    // "v3"; of a GPU the least architecture, "sm_80"
+  const char* element;  // "f32"; of a GPU's tensor cores "mma_bf16", "hopper_bf16"
+  const char* level;    // "v3"; of a GPU the least architecture, "sm_80", "sm_90" or "sm_90a"
   const char* const* roots;
   std::size_t root_count;
   // Of a GPU, in place of roots: which kernel of the bitcode's table becomes `rigel_text_kernel`, and the table's layout; 0: any.
   std::size_t kernel;
   std::uint64_t layout;
+  // Of a GPU: a second source, which defines what stores results; or null.
+  const char* store;
+  std::size_t store_size;
 };
 
 struct RigelRuntime {

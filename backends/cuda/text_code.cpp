@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The driver's functions, and when texts are compiled.
+#include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/backends/cuda/text_code.hpp>
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace rigel::backends::cuda {
+namespace {
+
+// A function of the driver, which is not linked.
+struct DriverFunction {
+  void* function = nullptr;
+
+  DriverFunction(const char* name, [[maybe_unused]] unsigned version) {
+    cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+    const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
+#else
+    const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
+#endif
+    cuda::check(status, std::string("cudaGetDriverEntryPoint: ") + name);
+    if (found != cudaDriverEntryPointSuccess || !function)
+      throw Error(Code::unsupported, std::string("semirings from text: the CUDA driver has no ") + name);
+  }
+  template <class Function>
+  operator Function*() const {
+    return reinterpret_cast<Function*>(function);
+  }
+};
+// Each with the version of CUDA that introduced it.
+struct Driver {
+  decltype(&cuLinkCreate) link_create = DriverFunction("cuLinkCreate", 6050);
+  decltype(&cuLinkAddData) link_add = DriverFunction("cuLinkAddData", 6050);
+  decltype(&cuLinkComplete) link_complete = DriverFunction("cuLinkComplete", 5050);
+  decltype(&cuLinkDestroy) link_destroy = DriverFunction("cuLinkDestroy", 5050);
+  decltype(&cuLibraryLoadData) load = DriverFunction("cuLibraryLoadData", 12000);
+  decltype(&cuLibraryGetKernel) kernel = DriverFunction("cuLibraryGetKernel", 12000);
+};
+const Driver& driver() {
+  static const Driver one;
+  return one;
+}
+
+}  // namespace
+
+std::string link(const std::string& ptx) {
+  char log[4096] = {};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  struct Linker {
+    CUlinkState state = nullptr;
+    ~Linker() {
+      if (state) driver().link_destroy(state);
+    }
+  } linker;
+  void* image = nullptr;
+  std::size_t size = 0;
+  CUresult status = driver().link_create(2, options, values, &linker.state);
+  if (status == CUDA_SUCCESS)
+    status = driver().link_add(linker.state, CU_JIT_INPUT_PTX, const_cast<char*>(ptx.c_str()), ptx.size() + 1, "text", 0,
+                               nullptr, nullptr);
+  if (status == CUDA_SUCCESS) status = driver().link_complete(linker.state, &image, &size);
+  if (status != CUDA_SUCCESS)
+    throw Error(Code::device, "semirings from text: the CUDA driver cannot compile a kernel, CUresult " +
+                                  std::to_string(static_cast<int>(status)) + ": " + log);
+  return {static_cast<const char*>(image), size};
+}
+
+std::optional<detail::TextCode> load(const std::string& image) {
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  if (driver().load(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0) != CUDA_SUCCESS ||
+      driver().kernel(&kernel, library, "rigel_text_kernel") != CUDA_SUCCESS)
+    return std::nullopt;
+  cudaFuncAttributes attributes;  // asking for them loads it into this context, which a captured launch could not
+  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)) != cudaSuccess) {
+    cudaGetLastError();
+    return std::nullopt;
+  }
+  return detail::TextCode{{kernel, nullptr}, nullptr};
+}
+
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto run = [&] {
+    try {
+      for (std::size_t i = next++; i < count; i = next++) work(i);
+    } catch (...) {
+      next = count;
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  std::vector<std::jthread> others;
+  try {
+    for (unsigned i = 1; i < std::clamp(std::thread::hardware_concurrency(), 1u, 16u); ++i) others.emplace_back(run);
+  } catch (const std::system_error&) {
+    // Those that began do the work, and this one.
+  }
+  run();
+  others.clear();
+  if (failure) std::rethrow_exception(failure);
+}
+
+const void* TextFunctions::operator()(int number, const Execution& execution, int bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = codes_.find({number, execution.device}); found != codes_.end()) return found->second.functions[0];
+  }
+  require_no_capture(execution);
+  const Relaxed relaxed;
+  check(cudaSetDevice(execution.device), "cudaSetDevice");  // which makes its context current
+  int version = 0;
+  check(cudaDriverGetVersion(&version), "cudaDriverGetVersion");
+  const detail::TextGpu gpu{
+      !level_.empty()                      ? level_.c_str()
+      : execution.compute_capability >= 90 ? "sm_90"
+                                           : "sm_80",
+      "compute capability " + std::to_string(execution.compute_capability) + ", driver " + std::to_string(version), &link,
+      &load, family_};
+  detail::TextCode code = compile_(element_, static_cast<std::size_t>(number), layout_, gpu);
+  check(cudaFuncSetAttribute(code.functions[0], cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+        what_ + ": cudaFuncSetAttribute");
+  const std::lock_guard lock(mutex_);
+  return codes_.emplace(std::pair(number, execution.device), std::move(code)).first->second.functions[0];
+}
+
+int TextFunctions::compile(std::span<const Need> needs, const Execution& execution) {
+  in_parallel(needs.size(), [&](std::size_t i) { (*this)(needs[i].number, execution, needs[i].bytes); });
+  return static_cast<int>(needs.size());
+}
+
+void TextFunctions::require_no_capture(const Execution& execution) const {
+  cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(static_cast<cudaStream_t>(execution.stream), &captured), "contract: cudaStreamIsCapturing");
+  if (captured != cudaStreamCaptureStatusNone)
+    throw Error(Code::unsupported, what_ +
+                                       ": its kernel is not compiled yet, and nothing is compiled while a stream is "
+                                       "captured; expected such a call before, or compile()");
+}
+
+}  // namespace rigel::backends::cuda
