@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <vector>
 
 namespace rigel::python {
@@ -221,8 +222,11 @@ nb::object resolved(nb::handle object, const char* name) {
   return is_usable ? nb::borrow(object) : package().convert(object, name);
 }
 
+// CuPy exports the bytes of a negative stride as a number without a sign, over the size of an element: more than memory has.
 bool has_negative_strides(const Array& a) {
-  return std::any_of(a.strides.begin(), a.strides.begin() + a.dimensions, [](std::int64_t stride) { return stride < 0; });
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 8;
+  return std::any_of(a.strides.begin(), a.strides.begin() + a.dimensions,
+                     [](std::int64_t stride) { return stride < 0 || stride > most; });
 }
 
 void require_import(Array& a, nb::handle object, const char* name) {

@@ -7,8 +7,8 @@ import numpy as np
 
 CUDA, ROCM = 2, 10
 
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+pointer = ctypes.pythonapi.PyCapsule_GetPointer
+pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
 class Fake:
@@ -29,7 +29,7 @@ class Fake:
         self.exports.append(asked)
         capsule = self.array.__dlpack__()
         # The tensor begins with its data, and the device follows.
-        device = ctypes.cast(_pointer(capsule, b"dltensor") + ctypes.sizeof(ctypes.c_void_p), ctypes.POINTER(ctypes.c_int32))
+        device = ctypes.cast(pointer(capsule, b"dltensor") + ctypes.sizeof(ctypes.c_void_p), ctypes.POINTER(ctypes.c_int32))
         device[0], device[1] = self.on
         return capsule
 

@@ -8,7 +8,7 @@ import types
 
 import numpy as np
 import pytest
-from arrays_on_fake_gpus import Fake, FakeOfNamespace, Namespace, OldFake
+from arrays_on_fake_gpus import Fake, FakeOfNamespace, Namespace, OldFake, pointer
 
 import rigel_semirings as rs
 from rigel_semirings import _arrays
@@ -31,6 +31,16 @@ class FakeCupy(types.ModuleType):
     class ndarray(Fake):  # noqa: N801
         device = property(lambda self: FakeCupy.Device(self.on[1]))
         get = property(lambda self: lambda: self.array)
+
+        def __dlpack__(self, **asked):
+            """Strides are bytes without a sign over the size of elements, as in CuPy."""
+            capsule = super().__dlpack__(**asked)
+            size = self.array.itemsize
+            strides = ctypes.cast(ctypes.cast(pointer(capsule, b"dltensor") + 32, ctypes.POINTER(ctypes.c_void_p))[0],
+                                  ctypes.POINTER(ctypes.c_int64))
+            for i, stride in enumerate(self.array.strides):
+                strides[i] = stride % 2**64 // size
+            return capsule
 
         def __setitem__(self, at, value):
             self.array[at] = value.array
