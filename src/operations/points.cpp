@@ -74,8 +74,8 @@ void run_offsets(Reduction p, const RowPass* pass) {
   first.argument = "offsets";
   first.data = static_cast<char*>(p.values.data) - p.values.row_stride * static_cast<std::int64_t>(p.values.size);
   first.rows = 1;
-  require_disjoint(p, first, p.scores.a);
-  require_disjoint(p, first, transpose(p.scores.b, "Z"));
+  require_disjoint(p, first, p.a);
+  require_disjoint(p, first, transpose(p.b, "Z"));
   run_points(std::move(p), pass);
 }
 
