@@ -15,10 +15,10 @@ using rigel::Scalar, rigel::runtime::Semiring, rigel::runtime::Texts;
 namespace {
 
 // Numbers of kernels in the bitcode's table: the first tile for texts that call functions, for epilogues from text, and for two fields.
-constexpr std::size_t calling_f32 = 43, calling_f64 = 10, with_epilogue_f32 = 28;
+constexpr std::size_t calling_f32 = 31, calling_f64 = 10, with_epilogue_f32 = 20;
 constexpr std::size_t two_fields(Scalar element) {
   switch (element) {
-    case Scalar::f32: return 53;
+    case Scalar::f32: return 41;
     case Scalar::i32: return 32;
     case Scalar::f64:
     case Scalar::i64: return 20;
