@@ -230,8 +230,11 @@ TEST_CASE("text: a replayed graph sees what views hold then, in memory of a GPU,
     const Kokkos::Cuda exec(stream);
     const std::size_t bytes = rigel::workspace_size(exec, text, a, b, c, e);
     CHECK(bytes >= 3 * 16 * sizeof(float));
-    const Kokkos::View<std::byte*, Kokkos::CudaSpace> workspace("workspace", bytes);
-    const rigel::ContractOptions options{.workspace = {.data = workspace.data(), .bytes = bytes}};
+    constexpr std::size_t alignment = 256;  // a view's memory has less
+    const Kokkos::View<std::byte*, Kokkos::CudaSpace> memory("workspace", bytes + alignment);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    const rigel::ContractOptions options{
+        .workspace = {.data = memory.data() + (alignment - address % alignment) % alignment, .bytes = bytes}};
     rigel::contract(exec, text, a, b, c, e, options);  // compiles
     exec.fence();
     const auto before = rigel::runtime::statistics();

@@ -174,9 +174,10 @@ TEST_CASE("text epilogue: PTX of the tiles of tensor cores") {
 TEST_CASE("text epilogue: products on a GPU take tensor cores, and what these do not take is named") {
   if (!texts::can_compile()) return;
   const Kokkos::Cuda exec;
-  const Matrix<rigel::bfloat16> a("a", 1024, 1024), b("b", 1024, 1024);
-  const Matrix<float> c("c", 1024, 1024);
-  const Matrix<rigel::half> other("other", 1024, 1024);
+  constexpr int large = 4096;  // wgmma pays
+  const Matrix<rigel::bfloat16> a("a", large, large), b("b", large, large);
+  const Matrix<float> c("c", large, large);
+  const Matrix<rigel::half> other("other", large, large);
   const Epilogue e({.body = "max(x, 0)"}), of_half({.result = rigel::Scalar::f16, .body = "max(x, 0)"});
   const rigel::plus_times<rigel::bfloat16> product;
   const std::string text = rigel::explain(exec, product, a, b, c, e);
