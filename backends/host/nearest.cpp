@@ -83,7 +83,7 @@ Status supports(const Reduction& p, const Geometry& geometry) {
   if (!s.program || !(s.program->empty() || root))
     return {Decline::epilogue, "takes scores as they are, or their square roots"};
   if (p.scores.type != s.accumulator) return {Decline::result, "takes scores of the accumulator's type"};
-  if (!s.kernel.empty()) return {Decline::name, "computes its scores itself, and the call names a kernel for them"};
+  if (!p.score_kernel.empty()) return {Decline::name, "computes its scores itself, and the call names a kernel for them"};
   if (s.batch != 1) return {Decline::batches, "takes single matrices"};
   if (s.k < 1 || s.k > most_numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(most_numbers)};
   if (s.n < 1 || s.n > (std::int64_t{1} << 31) - 1) return {Decline::extents, "takes N from 1 to 2^31 - 1"};
