@@ -3,15 +3,13 @@
 // The driver's functions, and when texts are compiled.
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/text_code.hpp>
+#include <rigel/detail/shared_work.hpp>
 
 #include <cuda.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <system_error>
+#include <optional>
 #include <thread>
-#include <vector>
 
 namespace rigel::backends::cuda {
 namespace {
@@ -50,8 +48,19 @@ const Driver& driver() {
   return one;
 }
 
-}  // namespace
+// Lets this thread load code while streams are captured, as it does nothing to them.
+class Relaxed {
+ public:
+  Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
 
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+// PTX → machine code for the current device.
 std::string link(const std::string& ptx) {
   char log[4096] = {};
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -75,6 +84,7 @@ std::string link(const std::string& ptx) {
   return {static_cast<const char*>(image), size};
 }
 
+// The kernel of an image, for all contexts; nothing if the driver refuses it. It stays loaded: streams and graphs may run it later.
 std::optional<detail::TextCode> load(const std::string& image) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
@@ -89,35 +99,16 @@ std::optional<detail::TextCode> load(const std::string& image) {
   return detail::TextCode{{kernel, nullptr}, nullptr};
 }
 
-void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto run = [&] {
-    try {
-      for (std::size_t i = next++; i < count; i = next++) work(i);
-    } catch (...) {
-      next = count;
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  std::vector<std::jthread> others;
-  try {
-    for (unsigned i = 1; i < std::clamp(std::thread::hardware_concurrency(), 1u, 16u); ++i) others.emplace_back(run);
-  } catch (const std::system_error&) {
-    // Those that began do the work, and this one.
-  }
-  run();
-  others.clear();
-  if (failure) std::rethrow_exception(failure);
+}  // namespace
+
+const void* TextCodes::find(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = codes_.find(key);
+  return found == codes_.end() ? nullptr : found->second.functions[0];
 }
 
-const void* TextFunctions::operator()(int number, const Execution& execution, int bytes) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = codes_.find({number, execution.device}); found != codes_.end()) return found->second.functions[0];
-  }
+const void* TextCodes::add(const Key& key, const Execution& execution,
+                           const std::function<detail::TextCode(const detail::TextGpu&)>& compile) {
   require_no_capture(execution);
   const Relaxed relaxed;
   check(cudaSetDevice(execution.device), "cudaSetDevice");  // which makes its context current
@@ -129,25 +120,37 @@ const void* TextFunctions::operator()(int number, const Execution& execution, in
                                            : "sm_80",
       "compute capability " + std::to_string(execution.compute_capability) + ", driver " + std::to_string(version), &link,
       &load, family_};
-  detail::TextCode code = compile_(element_, static_cast<std::size_t>(number), layout_, gpu);
-  check(cudaFuncSetAttribute(code.functions[0], cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-        what_ + ": cudaFuncSetAttribute");
+  detail::TextCode code = compile(gpu);
   const std::lock_guard lock(mutex_);
-  return codes_.emplace(std::pair(number, execution.device), std::move(code)).first->second.functions[0];
+  return codes_.emplace(key, std::move(code)).first->second.functions[0];
 }
 
-int TextFunctions::compile(std::span<const Need> needs, const Execution& execution) {
-  in_parallel(needs.size(), [&](std::size_t i) { (*this)(needs[i].number, execution, needs[i].bytes); });
-  return static_cast<int>(needs.size());
-}
-
-void TextFunctions::require_no_capture(const Execution& execution) const {
+void TextCodes::require_no_capture(const Execution& execution) const {
   cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(static_cast<cudaStream_t>(execution.stream), &captured), "contract: cudaStreamIsCapturing");
   if (captured != cudaStreamCaptureStatusNone)
     throw Error(Code::unsupported, what_ +
                                        ": its kernel is not compiled yet, and nothing is compiled while a stream is "
                                        "captured; expected such a call before, or compile()");
+}
+
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
+  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
+  detail::share_work(count, static_cast<int>(threads), work);
+}
+
+const void* TextFunctions::operator()(int number, const Execution& execution, int bytes) {
+  return codes_.function(number, {}, execution, [&](const detail::TextGpu& gpu) {
+    detail::TextCode code = compile_(element_, static_cast<std::size_t>(number), layout_, gpu);
+    check(cudaFuncSetAttribute(code.functions[0], cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+          codes_.what() + ": cudaFuncSetAttribute");
+    return code;
+  });
+}
+
+int TextFunctions::compile(std::span<const Need> needs, const Execution& execution) {
+  in_parallel(needs.size(), [&](std::size_t i) { (*this)(needs[i].number, execution, needs[i].bytes); });
+  return static_cast<int>(needs.size());
 }
 
 }  // namespace rigel::backends::cuda

@@ -7,53 +7,66 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace rigel::backends::cuda {
 
-/// Lets this thread load code while streams are captured, as it does nothing to them.
-class Relaxed {
+/// The code of a text's kernels on each device that has used it.
+class TextCodes {
  public:
-  Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  Relaxed(const Relaxed&) = delete;
-  Relaxed& operator=(const Relaxed&) = delete;
+  using Digest = std::array<std::uint8_t, 32>;
+
+  /// `what`: the text's owner in messages. `family`: as in detail::TextGpu. `level`: the architecture for which PTX is made; empty: sm_90 or
+  /// sm_80, whatever the device has.
+  explicit TextCodes(std::string what, std::string family = {}, std::string level = {})
+      : what_(std::move(what)), family_(std::move(family)), level_(std::move(level)) {}
+
+  /// The function of a kernel, with the epilogue of a digest (zeros: none); code = compile(gpu) has it if there is none yet. Throws
+  /// Error(unsupported) if that would have to be while the stream is captured.
+  template <class Compile>
+  const void* function(int number, const Digest& epilogue, const Execution& execution, const Compile& compile) {
+    const Key key(number, execution.device, epilogue);
+    const void* const known = find(key);
+    return known ? known : add(key, execution, compile);
+  }
+
+  const std::string& what() const { return what_; }
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  using Key = std::tuple<int, int, Digest>;  // the kernel's number, the device, the epilogue
+  const void* find(const Key& key);
+  const void* add(const Key& key, const Execution& execution,
+                  const std::function<detail::TextCode(const detail::TextGpu&)>& compile);
+  void require_no_capture(const Execution& execution) const;
+
+  std::string what_, family_, level_;
+  std::mutex mutex_;
+  std::map<Key, detail::TextCode> codes_;
 };
 
-/// PTX → machine code for the current device.
-std::string link(const std::string& ptx);
-/// The kernel of an image, for all contexts; nothing if the driver refuses it. It stays loaded: streams and graphs may run it later.
-std::optional<detail::TextCode> load(const std::string& image);
-
-/// work(i) for i from 0 to `count`, on several threads: a kernel takes a thread half a second.
+/// work(i) for i from 0 to `count`, on at most 16 threads, since a kernel takes a thread half a second.
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work);
 
 /// What an epilogue from text became in the kernels of a family, on each device that has used it.
 class TextFunctions {
  public:
-  /// `what`: the text's owner in messages. `family`: as in detail::TextGpu. `level`: the architecture for which PTX is made; empty: sm_90 or
-  /// sm_80, whatever the device has.
+  /// `what`, `family` and `level`: as TextCodes has them.
   TextFunctions(std::string what, detail::TextTileCompiler compile, Scalar element, std::uint64_t layout, std::string family,
                 std::string level = {})
-      : what_(std::move(what)),
-        compile_(std::move(compile)),
+      : compile_(std::move(compile)),
         element_(element),
         layout_(layout),
-        family_(std::move(family)),
-        level_(std::move(level)) {}
+        codes_(std::move(what), std::move(family), std::move(level)) {}
 
-  /// The function of a kernel, which may take `bytes` of shared memory; compiled if it is not yet. Throws Error(unsupported) if that would
-  /// have to be while the stream is captured.
+  /// The function of a kernel, which may take `bytes` of shared memory; compiled if it is not yet. Throws as TextCodes does.
   const void* operator()(int number, const Execution& execution, int bytes);
 
   /// A kernel's number, and the shared memory that it may take.
@@ -64,15 +77,10 @@ class TextFunctions {
   int compile(std::span<const Need> needs, const Execution& execution);
 
  private:
-  void require_no_capture(const Execution& execution) const;
-
-  std::string what_;
   detail::TextTileCompiler compile_;
   Scalar element_;
   std::uint64_t layout_;
-  std::string family_, level_;
-  std::mutex mutex_;
-  std::map<std::pair<int, int>, detail::TextCode> codes_;  // by the kernel's number and the device
+  TextCodes codes_;
 };
 
 /// Those of a kernel whose state they are.

@@ -6,11 +6,7 @@
 #include <rigel/backends/cuda/text_code.hpp>
 #include <rigel/detail/text.hpp>
 
-#include <array>
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <tuple>
 #include <vector>
 
 namespace rigel::detail {
@@ -47,56 +43,31 @@ backends::simt::TextFinish<true> finish_of(const Product& p, Scalar type) {
 namespace rigel::backends::simt {
 namespace {
 
-using cuda::Relaxed, cuda::link, cuda::load;
-
 // The epilogue from text, or null if it is of the closed set.
 const detail::TextEpilogue* epilogue_of(const Product& p) {
   return p.program ? nullptr : static_cast<const detail::TextEpilogue*>(p.epilogue_object);
 }
 
-// What a kernel keeps: the semiring's facts, and of each of its CUDA kernels the code on each device that has used it. All kernels of a
-// semiring share it.
+// What a kernel keeps: the semiring's facts and the code of its CUDA kernels. All kernels of a semiring share it.
 struct TextState {
+  TextState(const detail::TextFacts& of, const detail::TextCompiler& by, std::uint64_t of_arguments)
+      : facts(of), compile(by), layout(of_arguments), codes("runtime::Semiring '" + std::string(of.info->name) + "'") {}
+
   detail::TextFacts facts;
   detail::TextCompiler compile;
   std::uint64_t layout;
-  std::mutex mutex;
-  // By the kernel's number, the device, and the epilogue's digest: zeros if there is none.
-  std::map<std::tuple<int, int, std::array<std::uint8_t, 32>>, detail::TextCode> codes;
+  cuda::TextCodes codes;
 
   // The function of a kernel with an epilogue from text or none, compiled if it is not yet.
   const void* function(int number, const Execution& execution, const detail::TextSource* epilogue) {
-    const std::tuple key(number, execution.device, epilogue ? epilogue->digest : std::array<std::uint8_t, 32>{});
-    {
-      const std::lock_guard lock(mutex);
-      if (const auto found = codes.find(key); found != codes.end()) return found->second.functions[0];
-    }
-    require_no_capture(execution);
-    const Relaxed relaxed;
-    cuda::check(cudaSetDevice(execution.device), "cudaSetDevice");  // which makes its context current
-    int version = 0;
-    cuda::check(cudaDriverGetVersion(&version), "cudaDriverGetVersion");
-    const detail::TextGpu gpu{
-        execution.compute_capability >= 90 ? "sm_90" : "sm_80",
-        "compute capability " + std::to_string(execution.compute_capability) + ", driver " + std::to_string(version), &link,
-        &load};
-    detail::TextCode code = compile(static_cast<std::size_t>(number), layout, gpu, epilogue);
-    const std::lock_guard lock(mutex);
-    return codes.emplace(key, std::move(code)).first->second.functions[0];
+    return codes.function(
+        number, epilogue ? epilogue->digest : cuda::TextCodes::Digest{}, execution,
+        [&](const detail::TextGpu& gpu) { return compile(static_cast<std::size_t>(number), layout, gpu, epilogue); });
   }
   // That of a problem's kernel.
   const void* function(int number, const Contraction& p) {
     const detail::TextEpilogue* const epilogue = epilogue_of(p);
     return function(number, p.execution, epilogue ? epilogue->source : nullptr);
-  }
-  void require_no_capture(const Execution& execution) const {
-    cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
-    cuda::check(cudaStreamIsCapturing(static_cast<cudaStream_t>(execution.stream), &captured),
-                "contract: cudaStreamIsCapturing");
-    if (captured != cudaStreamCaptureStatusNone)
-      throw Error(Code::unsupported, "runtime::Semiring '" + std::string(facts.info->name) +
-                                         "': its kernel is not compiled yet, and nothing is compiled while a stream is "
-                                         "captured; expected such a call before, or compile()");
   }
 };
 TextState& state_of(const Kernel<Contraction>& kernel) {
@@ -169,7 +140,7 @@ template <class S, class Finish>
 detail::Arguments<S, Finish> arguments_for(const Contraction& p) {
   if constexpr (std::is_same_v<Finish, CopyFinish<S>>) {
     const auto g = detail::arguments_of<S, detail::ProgramFinish>(p);
-    return {g, g.c, g.c_strides, g.one_semiring, g.semirings, {p.c.type}, g.accumulate, g.shares_semiring};
+    return {g, g.c, g.c_strides, g.one_semiring, g.semirings, {{}, p.c.type}, g.accumulate, g.shares_semiring};
   } else {
     return detail::arguments_of<S, Finish>(p);
   }
@@ -308,10 +279,7 @@ Kernel<Contraction> text_small_kernel() {
 
 template <class S>
 std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts, const detail::TextCompiler& compile) {
-  auto state = std::make_shared<TextState>();
-  state->facts = facts;
-  state->compile = compile;
-  state->layout = text_layout<typename S::element>;
+  const auto state = std::make_shared<TextState>(facts, compile, text_layout<typename S::element>);
   std::vector<Kernel<Contraction>> list;
   const auto add = [&](Kernel<Contraction> k, std::string_view tile) {
     k.info.semiring = facts.info->name;
