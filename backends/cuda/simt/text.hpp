@@ -8,11 +8,12 @@
 #include <rigel/backends/cuda/simt/contract.hpp>
 #include <rigel/backends/cuda/simt/narrow.hpp>
 #include <rigel/backends/cuda/simt/small.hpp>
+#include <rigel/backends/cuda/text_lists.hpp>
 #include <rigel/detail/text.hpp>
 
 namespace rigel::backends::simt {
 
-using detail::most_text_parameters;
+using cuda::operator+, cuda::text_place, detail::most_text_parameters;
 
 /// Fields of an accumulator: numbers of the operand's size. Of what type they are only the text knows.
 template <class T, int count>
@@ -59,11 +60,6 @@ struct TextSemiring {
 template <class S>
 inline constexpr bool has_fields = !Number<typename S::accumulator>;
 
-template <class... X, class... Y>
-constexpr type_list<X..., Y...> operator+(type_list<X...>, type_list<Y...>) {
-  return {};
-}
-
 template <class E, class A, int fields>
 constexpr auto text_semirings_with() {
   constexpr type_list<TextSemiring<E, A, fields, false>> plain{};
@@ -87,18 +83,10 @@ using TextSemirings = decltype(text_semirings_of<E>());
 template <class T>
 using TextWord = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
-/// Stores results as they are, or rounded to 16-bit elements: most calls have no epilogue, and the code of one takes as long to compile
-/// as the rest of a kernel.
-template <class S>
-struct CopyFinish {
+/// What those that store results have in common: no step of an epilogue is known before.
+struct TextStore {
   static constexpr bool takes_transpose = true;
   static constexpr bool is_layer = false;
-  Scalar type;  // of C
-
-  template <class T>
-  RIGEL_MEMBER bool is_copy() const {
-    return shortens<S> ? type == scalar_of<T> : std::is_same_v<T, result_t<S>>;
-  }
   template <class T>
   RIGEL_MEMBER bool runs_short() const {
     return false;
@@ -109,6 +97,18 @@ struct CopyFinish {
   template <class T>
   RIGEL_MEMBER double power() const {
     return 0;
+  }
+};
+
+/// Stores results as they are, or rounded to 16-bit elements: most calls have no epilogue, and the code of one takes as long to compile
+/// as the rest of a kernel.
+template <class S>
+struct CopyFinish : TextStore {
+  Scalar type;  // of C
+
+  template <class T>
+  RIGEL_MEMBER bool is_copy() const {
+    return shortens<S> ? type == scalar_of<T> : std::is_same_v<T, result_t<S>>;
   }
   RIGEL_MEMBER void store(const S& s, typename S::accumulator x, void* c, std::int64_t offset, std::int64_t, std::int64_t,
                           std::int64_t) const {
@@ -136,9 +136,7 @@ bool copies_results(const Contraction& p, Scalar result, Scalar& type) {
 /// Stores what an epilogue from text makes of results, or an epilogue of the closed set of results that are no operands: what is linked
 /// with the kernel says which. `may_copy`: the kernel also stores results as they are.
 template <bool may_copy>
-struct TextFinish {
-  static constexpr bool takes_transpose = true;
-  static constexpr bool is_layer = false;
+struct TextFinish : TextStore {
   detail::ProgramFinish program;
   Scalar type;  // of C, as copies_results() has it
   bool copies;
@@ -150,17 +148,6 @@ struct TextFinish {
   template <class T>
   RIGEL_MEMBER bool is_copy() const {
     return may_copy && copies && type == scalar_of<T>;
-  }
-  template <class T>
-  RIGEL_MEMBER bool runs_short() const {
-    return false;
-  }
-  template <int groups, int width, class Outputs>
-  RIGEL_MEMBER void run_on(float (&)[groups][width], const Outputs&, int = 0) const {}
-  RIGEL_MEMBER bool begins_with_root() const { return false; }
-  template <class T>
-  RIGEL_MEMBER double power() const {
-    return 0;
   }
   template <class S>
   RIGEL_MEMBER void store(const S& s, typename S::accumulator x, void* c, std::int64_t offset, std::int64_t m,
@@ -261,13 +248,6 @@ using PlainTextKernels = decltype(plain_text_kernels_of<S>());
 template <class S>
 using TextKernels = decltype(all_text_kernels_of<S>());
 
-/// Where a type stands in a list.
-template <class T, class... All>
-constexpr int text_place(type_list<All...>) {
-  int place = 0, found = -1;
-  ((std::is_same_v<All, T> ? void(found = place) : void(), ++place), ...);
-  return found;
-}
 template <class... All>
 constexpr int count_of(type_list<All...>) {
   return sizeof...(All);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/text_code.hpp>
+#include <rigel/backends/cuda/text_lists.hpp>
 #include <rigel/backends/cuda/tile/direction.hpp>
 #include <rigel/detail/kernel.hpp>
 #include <rigel/detail/text.hpp>
@@ -15,6 +16,8 @@
 #include <vector>
 
 namespace rigel::backends::tensor {
+
+using cuda::operator+, cuda::text_place;
 
 /// An epilogue from text with the values of its hyperparameters. Only the bitcode defines the function that it calls.
 struct TextFunctor {
@@ -38,10 +41,6 @@ struct TextKernel {
   static constexpr tile::Direction of_a = direction_a, of_b = direction_b;
 };
 
-template <class... X, class... Y>
-constexpr type_list<X..., Y...> operator+(type_list<X...>, type_list<Y...>) {
-  return {};
-}
 /// The kernels of a tile for a C of `Value`: `lines`, whether it takes M- and N-major operands as they are.
 template <class Tile, class Value, bool lines>
 constexpr auto text_kernels_of() {
@@ -62,13 +61,6 @@ constexpr auto text_kernels_of_tile() {
     return text_kernels_of<Tile, float, lines>();
 }
 
-/// Where a kernel stands in a list, which is the order of the bitcode's table.
-template <class Kernel, class... All>
-constexpr int text_place(type_list<All...>) {
-  int place = 0, found = -1;
-  ((std::is_same_v<All, Kernel> ? void(found = place) : void(), ++place), ...);
-  return found;
-}
 /// Numbers and shared memory of the kernels of a list for a C of type `c`.
 template <class... All>
 std::vector<cuda::TextFunctions::Need> text_needs(type_list<All...> list, Scalar c) {
