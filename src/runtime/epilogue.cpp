@@ -48,6 +48,16 @@ bool is_number(Scalar type) {
   return type == Scalar::f32 || type == Scalar::f64 || type == Scalar::i32 || type == Scalar::i64;
 }
 
+// The kernels for products with an epilogue from text: those of tensor cores by families, and then those of cuda.simt.
+struct Products {
+  struct Family {
+    std::size_t first;  // of its kernels
+    int (*compile)(const Kernel<Contraction>& kernel, Scalar c, const Execution& execution);
+  };
+  std::vector<Kernel<Contraction>> kernels;
+  std::vector<Family> families;
+};
+
 }  // namespace
 
 struct Epilogue::Program {
@@ -60,8 +70,19 @@ struct Epilogue::Program {
   std::once_flag has_source;
   rigel::detail::TextSource source;  // for GPUs
   std::mutex products_mutex;
-  std::map<Scalar, std::vector<Kernel<Contraction>>> products;  // of GPUs, by the element type
+  std::map<Scalar, Products> products;  // of GPUs, by the element type
 
+  std::span<const Products::Family> families_of(Scalar element) {
+    const std::lock_guard lock(products_mutex);
+    return products[element].families;
+  }
+  const rigel::detail::TextSource& gpu_source() {
+    std::call_once(has_source, [this] {
+      source.text = source_of(parsed, number, 0);
+      source.digest = digest_of(source.text);
+    });
+    return source;
+  }
   Owner owner() const { return {epilogue_owner, texts.name, texts.hyperparameters, number}; }
 };
 
@@ -129,14 +150,7 @@ rigel::detail::TextEpilogue::Function Epilogue::function(Space space) const {
   return reinterpret_cast<rigel::detail::TextEpilogue::Function>(own.code.functions[0]);
 }
 
-const rigel::detail::TextSource& Epilogue::source() const {
-  std::call_once(program_->has_source, [this] {
-    rigel::detail::TextSource& source = program_->source;
-    source.text = source_of(program_->parsed, program_->number, 0);
-    source.digest = digest_of(source.text);
-  });
-  return program_->source;
-}
+const rigel::detail::TextSource& Epilogue::source() const { return program_->gpu_source(); }
 
 #if RIGEL_BACKEND_CUDA_SIMT
 namespace {
@@ -163,20 +177,24 @@ std::span<const Kernel<Contraction>> Epilogue::products([[maybe_unused]] Scalar 
 #if RIGEL_BACKEND_CUDA_SIMT
   Program* const own = program_.get();  // which outlives its kernels
   const std::lock_guard lock(own->products_mutex);
-  std::vector<Kernel<Contraction>>& list = own->products[element];
+  Products& all = own->products[element];
+  std::vector<Kernel<Contraction>>& list = all.kernels;
   if (!list.empty()) return list;
   const auto compile = [own](Scalar of, std::size_t kernel, std::uint64_t layout, const rigel::detail::TextGpu& gpu) {
-    return code_of(
-        {epilogue_owner, own->texts.name, source_of(own->parsed, own->number, 0), of, {{"body", &own->texts.body}}}, kernel,
-        layout, gpu);
+    return code_of({epilogue_owner, own->texts.name, own->gpu_source().text, of, {{"body", &own->texts.body}}}, kernel,
+                   layout, gpu);
   };
   const auto add = [&](std::vector<Kernel<Contraction>> kernels) {
     for (Kernel<Contraction>& kernel : kernels) list.push_back(std::move(kernel));
   };
   if (own->texts.argument == Scalar::f32 && own->number == Scalar::f32) {  // what tensor cores sum in
     const std::string what = std::string(epilogue_owner) + " '" + name() + "'";
-    add(backends::hopper::text_kernels(element, what, compile));
-    add(backends::mma::text_kernels(element, what, compile));
+    const auto add_family = [&](std::vector<Kernel<Contraction>> kernels, auto* compile_kernels) {
+      if (!kernels.empty()) all.families.push_back({list.size(), compile_kernels});
+      add(std::move(kernels));
+    };
+    add_family(backends::hopper::text_kernels(element, what, compile), &backends::hopper::compile_text_kernels);
+    add_family(backends::mma::text_kernels(element, what, compile), &backends::mma::compile_text_kernels);
   }
   const std::span<const Kernel<Contraction>> others = product_of(element).kernels(Space::cuda);
   add({others.begin(), others.end()});
@@ -193,16 +211,13 @@ std::span<const Kernel<Contraction>> Epilogue::products([[maybe_unused]] Scalar 
 void Epilogue::compile_products([[maybe_unused]] const Execution& execution, [[maybe_unused]] Scalar element) const {
 #if RIGEL_BACKEND_CUDA_SIMT
   if (execution.space == Space::cuda) {
-    std::string_view before;
+    const std::span<const Kernel<Contraction>> kernels = products(element);  // which fills the families
     int count = 0;
-    for (const Kernel<Contraction>& kernel : products(element)) {
-      const KernelInfo& info = kernel.info;
-      const bool runs = execution.compute_capability >= info.min_compute_capability &&
-                        (info.max_compute_capability == 0 || execution.compute_capability <= info.max_compute_capability);
-      if (!runs || info.family == before) continue;
-      before = info.family;
-      if (info.family == "cuda.hopper") count += backends::hopper::compile_text_kernels(kernel, program_->result, execution);
-      if (info.family == "cuda.mma") count += backends::mma::compile_text_kernels(kernel, program_->result, execution);
+    for (const Products::Family& family : program_->families_of(element)) {
+      const KernelInfo& info = kernels[family.first].info;  // all of a family run on the same GPUs
+      if (execution.compute_capability >= info.min_compute_capability &&
+          (info.max_compute_capability == 0 || execution.compute_capability <= info.max_compute_capability))
+        count += family.compile(kernels[family.first], program_->result, execution);
     }
     if (count == 0) product_of(element).compile(execution, this);
     return;
