@@ -252,9 +252,9 @@ for _method, _name in {"neg": "negative", "pos": "positive", "abs": "absolute", 
     setattr(Symbol, f"__{_method}__", _operator(_name, False))
 
 
-def text_of(root, names):
-    """The text that computes a symbol. What is used more than once, and what would be nested deeply, has a variable."""
-    order, uses, visited, stack = [], {}, set(), [(root, False)]
+def operands_first(root, operands_of):
+    """The root and all that its operands are made of, each once, after its operands."""
+    order, visited, stack = [], set(), [(root, False)]
     while stack:
         node, is_done = stack.pop()
         if is_done:
@@ -262,9 +262,16 @@ def text_of(root, names):
         elif node not in visited:
             visited.add(node)
             stack.append((node, True))
-            for place, one in enumerate(node._inputs):
-                uses[one] = uses.get(one, 0) + node._template.count(f"{{{place}}}")
-                stack.append((one, False))
+            stack.extend((one, False) for one in operands_of(node))
+    return order
+
+
+def text_of(root, names):
+    """The text that computes a symbol. What is used more than once, and what would be nested deeply, has a variable."""
+    order, uses = operands_first(root, lambda node: node._inputs), {}
+    for node in order:
+        for place, one in enumerate(node._inputs):
+            uses[one] = uses.get(one, 0) + node._template.count(f"{{{place}}}")
     deepest, texts, depths, statements = 8, {}, {}, []  # 48 constructs may be inside each other, of which a pair of parentheses is three
     free = (name for name in (f"t{i}" for i in range(1, len(order) + len(names) + 2)) if name not in names)
     for node in order:

@@ -5,7 +5,7 @@ import math
 
 from ..._arrays import is_torch, namespace, numpy
 from ..._errors import InvalidArgument, Unsupported
-from ..._semiring import Symbol, text_of
+from ..._semiring import Symbol, operands_first, text_of
 from .stack_ptx_types import Instruction, PtxInstruction, SpecialRegister, Stack, refuse_special
 
 _STORED = 16  # places of store()
@@ -115,16 +115,7 @@ def result_of(name, function, arguments, limit):
 
 def _ordered(root):
     """The expression and all in it, operands first."""
-    order, seen, stack = [], set(), [(root, False)]
-    while stack:
-        one, is_done = stack.pop()
-        if is_done:
-            order.append(one)
-        elif one not in seen:
-            seen.add(one)
-            stack.append((one, True))
-            stack.extend((each, False) for each in one.inputs)
-    return order
+    return operands_first(root, lambda one: one.inputs)
 
 
 def _symbols(root, names):
