@@ -60,10 +60,7 @@ void agrees(const Texts& text, const Chain& chain, bool by_all = false) {
           expected(l, i, j) = chain(u, v);
         }
     texts::for_each_space([&]<class Exec>() {
-      std::vector<std::string> kernels = {""};
-      if (by_all)
-        for (const auto& kernel : semiring.kernels(rigel::detail::space_of<Exec>)) kernels.push_back(kernel.info.name);
-      for (const std::string& kernel : kernels) {
+      for (const std::string& kernel : texts::kernels_of<Exec>(semiring, by_all)) {
         CAPTURE(kernel);
         const rigel::ContractOptions by{.kernel = kernel};
         const Batch<U> c("c", batches, m, n);

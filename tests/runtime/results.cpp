@@ -51,10 +51,7 @@ void agrees(const Texts& text, const S& compiled, std::initializer_list<std::arr
     Kokkos::deep_copy(at, a);
     Kokkos::deep_copy(bt, b);
     texts::for_each_space([&]<class Exec>() {
-      std::vector<std::string> kernels = {""};
-      if (by_all)
-        for (const auto& kernel : semiring.kernels(rigel::detail::space_of<Exec>)) kernels.push_back(kernel.info.name);
-      for (const std::string& kernel : kernels) {
+      for (const std::string& kernel : texts::kernels_of<Exec>(semiring, by_all)) {
         CAPTURE(kernel);
         texts::contract<Exec>(semiring, a, b, c, rigel::ContractOptions{.kernel = kernel});
         CHECK(texts::different(c, once) == 0);

@@ -11,6 +11,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <vector>
+
 namespace texts {
 
 using Host = Kokkos::DefaultHostExecutionSpace;
@@ -48,6 +51,15 @@ inline bool can_compile() {
   const bool can = rigel::runtime::is_available(&reason);
   if (!can) support::skip("texts are not compiled: " + reason);
   return can;
+}
+
+/// The names by which a call can ask for kernels of a semiring on a space: that of the choice, which is empty, and with `all` each one's own.
+template <class Exec>
+std::vector<std::string> kernels_of(const rigel::runtime::Semiring& semiring, bool all) {
+  std::vector<std::string> names = {""};
+  if (all)
+    for (const auto& kernel : semiring.kernels(rigel::detail::space_of<Exec>)) names.push_back(kernel.info.name);
+  return names;
 }
 
 /// Numbers between -8 and 8, exact in every type; whole ones for integers.
