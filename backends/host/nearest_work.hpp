@@ -7,6 +7,7 @@
 
 #include <rigel/backends/host/lanes.hpp>
 #include <rigel/backends/host/nearest_search.hpp>
+#include <rigel/detail/heap.hpp>
 
 namespace rigel::backends::host::nearest {
 
@@ -154,24 +155,11 @@ struct Worker {
 
   // ---- exact distances -------------------------------------------------------------------------------------------
 
-  /// Puts an element into the place of the heap's root, and elements that are later in the order above others.
-  RIGEL_MEMBER static void replace_root(Found* heap, int size, Found by) {
-    int at = 0;
-    while (true) {
-      int child = 2 * at + 1;
-      if (child >= size) break;
-      if (child + 1 < size && detail::precedes<false>(heap[child], heap[child + 1])) ++child;
-      if (!detail::precedes<false>(by, heap[child])) break;
-      heap[at] = heap[child];
-      at = child;
-    }
-    heap[at] = by;
-  }
   RIGEL_MEMBER void insert(Found* best, Found found) const {
     if (g.minimum)
       *best = detail::extremum<false>(*best, found);
     else if (detail::precedes<false>(found, *best))
-      replace_root(best, g.count, found);
+      detail::replace_root<false>(best, g.count, found);
   }
   template <class V>
   RIGEL_MEMBER V finished(V chain) const {
@@ -382,11 +370,7 @@ struct Worker {
   /// Sorts a row's best and stores them.
   RIGEL_MEMBER void store_row(std::int64_t r) const {
     Found* const best = heap(r);
-    for (int end = g.count - 1; end > 0; --end) {
-      const Found last = best[0];
-      replace_root(best, end, best[end]);
-      best[end] = last;
-    }
+    detail::sort_heap<false>(best, g.count);
     for (int i = 0; i < g.count; ++i) g.outputs.template store<false>(best[i], 0, g.first_row + r, i);
   }
 

@@ -13,6 +13,7 @@
 #include <rigel/backends/portable/launch.hpp>
 #include <rigel/cpu.hpp>
 #include <rigel/detail/call.hpp>
+#include <rigel/detail/heap.hpp>
 #include <rigel/detail/reduction.hpp>
 
 #include <cmath>
@@ -147,20 +148,6 @@ struct HostRow : Reduced<T, reducer> {
       *state = best;
   }
 
-  /// Puts an element into the place of the heap's root, and elements that are later in the order above others.
-  RIGEL_FUNCTION static void replace_root(Found* heap, std::int64_t size, Found by) {
-    std::int64_t at = 0;
-    while (true) {
-      std::int64_t child = 2 * at + 1;
-      if (child >= size) break;
-      if (child + 1 < size && detail::precedes<largest>(heap[child], heap[child + 1])) ++child;
-      if (!detail::precedes<largest>(by, heap[child])) break;
-      heap[at] = heap[child];
-      at = child;
-    }
-    heap[at] = by;
-  }
-
   template <class Parts>
   RIGEL_FUNCTION void find_many(std::int64_t r, const T* scores, const Parts& in_parts) const {
     Found* const heap = this->template state_of<Found>(r);
@@ -171,15 +158,12 @@ struct HostRow : Reduced<T, reducer> {
       for_each_change(
           scores, begin, end, [&] { return [last = heap[0]](T score) { return Base::enters(score, last); }; },
           [&](std::int64_t n) {
-            if (Base::enters(scores[n], heap[0])) replace_root(heap, size, {scores[n], this->strip.n + n});
+            if (Base::enters(scores[n], heap[0]))
+              detail::replace_root<largest>(heap, size, Found{scores[n], this->strip.n + n});
           });
     });
     if (!this->strip.is_last) return;
-    for (std::int64_t end = size - 1; end > 0; --end) {
-      const Found last = heap[0];
-      replace_root(heap, end, heap[end]);
-      heap[end] = last;
-    }
+    detail::sort_heap<largest>(heap, size);
     for (std::int64_t i = 0; i < size; ++i) this->outputs.template store<largest>(heap[i], this->matrix(r), this->row(r), i);
   }
 
