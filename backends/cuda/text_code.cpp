@@ -84,6 +84,8 @@ std::string link(const std::string& ptx) {
   return {static_cast<const char*>(image), size};
 }
 
+std::string as_it_is(const std::string& ptx) { return ptx; }
+
 // The kernel of an image, for all contexts; nothing if the driver refuses it. It stays loaded: streams and graphs may run it later.
 std::optional<detail::TextCode> load(const std::string& image) {
   CUlibrary library = nullptr;
@@ -114,12 +116,12 @@ const void* TextCodes::add(const Key& key, const Execution& execution,
   check(cudaSetDevice(execution.device), "cudaSetDevice");  // which makes its context current
   int version = 0;
   check(cudaDriverGetVersion(&version), "cudaDriverGetVersion");
-  const detail::TextGpu gpu{
-      !level_.empty()                      ? level_.c_str()
-      : execution.compute_capability >= 90 ? "sm_90"
-                                           : "sm_80",
-      "compute capability " + std::to_string(execution.compute_capability) + ", driver " + std::to_string(version), &link,
-      &load, family_};
+  const detail::TextGpu gpu{!level_.empty()                      ? level_.c_str()
+                            : execution.compute_capability >= 90 ? "sm_90"
+                                                                 : "sm_80",
+                            "compute capability " + std::to_string(execution.compute_capability) + ", driver " +
+                                std::to_string(version) + (image_ == TextImage::loaded ? ", PTX" : ""),
+                            image_ == TextImage::loaded ? &as_it_is : &link, &load, family_};
   detail::TextCode code = compile(gpu);
   const std::lock_guard lock(mutex_);
   return codes_.emplace(key, std::move(code)).first->second.functions[0];

@@ -15,14 +15,24 @@ using rigel::Scalar, rigel::runtime::Semiring, rigel::runtime::Texts;
 namespace {
 
 // Numbers of kernels in the bitcode's table: the first tile for texts that call functions, for epilogues from text, and for two fields.
-constexpr std::size_t calling_f32 = 31, calling_f64 = 10, with_epilogue_f32 = 20;
+constexpr std::size_t calling_f32 = 43, calling_f64 = 14, with_epilogue_f32 = 26;
 constexpr std::size_t two_fields(Scalar element) {
   switch (element) {
-    case Scalar::f32: return 41;
-    case Scalar::i32: return 32;
+    case Scalar::f32: return 53;
+    case Scalar::i32: return 36;
     case Scalar::f64:
-    case Scalar::i64: return 20;
-    default: return 26;
+    case Scalar::i64: return 24;
+    default: return 34;
+  }
+}
+// The first kernel for a few rows, and how many there are without an epilogue from text.
+constexpr std::pair<std::size_t, std::size_t> few_rows(Scalar element) {
+  switch (element) {
+    case Scalar::f32: return {20, 6};
+    case Scalar::i32: return {14, 2};
+    case Scalar::f64:
+    case Scalar::i64: return {6, 2};
+    default: return {10, 4};
   }
 }
 
@@ -154,6 +164,41 @@ TEST_CASE("text: accumulators of fields, k and results of other types in PTX") {
       CHECK(!has(ptx.text, ".local"));  // accumulators are in registers
     }
   }
+}
+
+TEST_CASE("text: a few rows against a large matrix in PTX") {
+  if (!compiles_for_gpus()) return;
+  for (const Scalar element : {Scalar::f32, Scalar::f64, Scalar::i32, Scalar::i64, Scalar::f16, Scalar::bf16}) {
+    CAPTURE(rigel::name(element));
+    const Scalar number = element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element;
+    const Texts text{.element = element, .multiply = "abs(a - b) + k", .add = "x + y"};
+    const auto [first, many] = few_rows(element);
+    for (std::size_t kernel = first; kernel < first + many; ++kernel) {
+      const Ptx ptx = ptx_of(text, number, "sm_80", kernel);
+      CHECK_MESSAGE(!ptx.failed, ptx.messages);
+      CHECK(has(ptx.text, "cp.async.cg.shared.global"));  // a ring in dynamic shared memory
+      CHECK(has(ptx.text, ".extern .shared"));
+      CHECK(!has(ptx.text, ".extern .func"));
+    }
+  }
+}
+
+TEST_CASE("text: which sums may be cut along K") {
+  using enum rigel::detail::TextJoin;
+  const auto join_of = [](const Texts& texts) { return rigel::runtime::parse(texts, Scalar::f32).join; };
+  CHECK(join_of({.multiply = "a * b", .add = "x + y"}) == sum);
+  CHECK(join_of({.multiply = "a * b", .add = "y + x", .identity = "0", .step = "fma(a, b, x)"}) == sum);
+  CHECK(join_of({.multiply = "a + b", .add = "min(x, y)"}) == minimum);
+  CHECK(join_of({.multiply = "a + b", .add = "max( y, x )", .identity = "-infinity"}) == maximum);
+  CHECK(join_of({.multiply = "a + b", .add = "max(x, y)", .identity = "0"}) == none);
+  CHECK(join_of({.multiply = "a + k", .add = "x + y"}) == none);
+  CHECK(join_of({.multiply = "a * b", .add = "x + y", .result = "x + 1"}) == none);
+  CHECK(join_of({.multiply = "a * b", .add = "x + y + 0", .identity = "0"}) == none);
+  CHECK(join_of({.accumulator = {{"u", Scalar::f32}, {"v", Scalar::f32}},
+                 .multiply = "{a, b}",
+                 .add = "{x.u + y.u, x.v + y.v}",
+                 .identity = "{0, 0}",
+                 .result = "x.u"}) == none);
 }
 
 TEST_CASE("text: an epilogue in PTX, for elements of each type") {
@@ -300,4 +345,29 @@ TEST_CASE_TEMPLATE("text: explain() names the kernels of a space", Exec, RIGEL_T
   const texts::Matrix<float> a("a", 64, 64), c("c", 64, 64);
   const std::string text = rigel::explain(Exec{}, s, a, a, c);
   CHECK(has(text, support::on_host<Exec> ? "* host.mine.f32." : "* cuda.simt.mine.f32."));
+}
+
+TEST_CASE_TEMPLATE("text: kernels for a few rows and for slices of K say what they do not take", Exec, RIGEL_TEST_SPACES) {
+  if (!texts::can_compile() || support::on_host<Exec>) return;
+  const Semiring plain({.multiply = "a - b", .add = "x + y"}), minimum({.multiply = "a + b", .add = "min(x, y)"}),
+      with_result({.multiply = "a * b", .add = "x + y", .result = "x / 2"});
+  const texts::Matrix<float> a("a", 300, 64), b("b", 64, 4), c("c", 300, 4);
+  const std::string skinny = texts::kernel_of<Exec>(plain, "skinny"), split = texts::kernel_of<Exec>(plain, "split_k");
+  const auto refused =
+      support::caught([&] { texts::contract<Exec>(plain, a, b, c, rigel::ContractOptions{.kernel = skinny}); });
+  CHECK(refused.code == rigel::Code::unsupported);
+  CHECK(refused.lacks({"C has more rows than columns", "commutative"}) == "");
+  const rigel::runtime::Epilogue e({.body = "x"});
+  const auto without =
+      support::caught([&] { texts::contract<Exec>(plain, a, b, c, e, rigel::ContractOptions{.kernel = split}); });
+  CHECK(without.lacks({"the epilogue is from text"}) == "");
+  CHECK(texts::kernel_of<Exec>(with_result, "split_k").empty());
+  // Minima have the bits of one chain, sums of floats do not.
+  const auto promises = [](const Semiring& s) {
+    for (const auto& kernel : s.kernels(rigel::detail::space_of<Exec>))
+      if (kernel.info.variant == "split_k") return kernel.info.promises;
+    return rigel::Promise::none;
+  };
+  CHECK(covers(promises(minimum), rigel::Promise::reference_bits));
+  CHECK(!covers(promises(plain), rigel::Promise::reference_bits));
 }
