@@ -223,7 +223,7 @@ static void fields(rigel_handle* handle) {
   epilogue_args.argument = 0;
   epilogue_args.result = 0;
   OK(rigel_epilogue_create(&epilogue_args, &place));
-  OK(rigel_epilogue_compile(place, handle, NULL, RIGEL_F32));
+  if (tests_host()) OK(rigel_epilogue_compile(place, handle, NULL, RIGEL_F32)); /* seconds on a GPU: a call compiles the one that it runs */
   FAILS(rigel_epilogue_compile(place, handle, nearest, RIGEL_F32), RIGEL_INVALID_ARGUMENT, "element is 3, expected 0 with a semiring", NULL, NULL);
   call.from_text = NULL;
   call.semiring = "plus_times";
