@@ -581,7 +581,7 @@ class Epilogue(_WithParameters):
     >>> leaky
     Epilogue(body='x > 0 ? x : slope * x', slope=0.5)
     >>> rs.Epilogue(lambda x, n, w=2.0: np.where(x > n, x, w * x)).body
-    'x > n ? x : (w * x)'
+    '(x > n) ? x : (w * x)'
     """
 
     __slots__ = ()
