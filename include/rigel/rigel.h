@@ -246,6 +246,7 @@ rigel_code rigel_semiring_compile(rigel_semiring* semiring, rigel_handle* handle
 /* An epilogue that is text: what C receives of each result x of a sum. */
 typedef struct rigel_epilogue rigel_epilogue;
 
+/* What an epilogue from text is. */
 typedef struct rigel_epilogue_args {
   size_t size;
   const char* name;    /* in messages: letters, digits and '_'; NULL: "text" */

@@ -96,6 +96,11 @@ struct Matrices {
 // A·B: {1 + 3, 2 + 3; 4 + 6, 5 + 6}.
 const Values product = {4, 5, 10, 11};
 
+// An epilogue that these kernels do not take.
+struct Same {
+  KOKKOS_FUNCTION float operator()(float value, std::int64_t, std::int64_t, std::int64_t) const { return value; }
+};
+
 support::Caught refused(const Provider& provider, const rigel::ContractOptions& options = {}) {
   const Registered registered("hostile", provider);
   const Matrices x;
@@ -150,9 +155,7 @@ TEST_CASE("providers: what a call names, and what none has") {
   const auto unknown = caught([&] { run("named.tiles.64"); });
   CHECK(unknown.code == Code::not_found);
   CHECK(unknown.lacks({"no kernel is named 'named.tiles.64'", "named.tiles"}) == "");
-  const auto declined = caught([&] {
-    rigel::contract(Exec{}, s, x.a, x.b, x.c, [](float value, auto...) { return value; }, {.kernel = "named.tiles.16"});
-  });
+  const auto declined = caught([&] { rigel::contract(Exec{}, s, x.a, x.b, x.c, Same{}, {.kernel = "named.tiles.16"}); });
   CHECK(declined.code == Code::unsupported);
   CHECK(declined.decline == Decline::other);
   CHECK(declined.lacks({"named.tiles.16: C is no f32, or the epilogue a functor"}) == "");
@@ -374,7 +377,7 @@ TEST_CASE("candidates(problem, predicate): what it selects, in the order of thei
     CHECK(values(x.c) == product);
   }
   // Kernels that do not cover the problem come last, with their reasons.
-  const auto accumulated = rigel::problem_of(Exec{}, s, x.a, x.b, x.c, [](float value, auto...) { return value; });
+  const auto accumulated = rigel::problem_of(Exec{}, s, x.a, x.b, x.c, Same{});
   const auto some = rigel::candidates(accumulated, [](const KernelInfo& info) {
     return info.family == "found" ? info.tile.m == 16 : info.family.starts_with("reference");
   });
