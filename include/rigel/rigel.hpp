@@ -24,6 +24,7 @@
 #include <rigel/linear.hpp>
 #include <rigel/matvec_gradient.hpp>
 #include <rigel/neighbors.hpp>
+#include <rigel/outside_kernels.hpp>
 #include <rigel/pinned.hpp>
 #include <rigel/presize.hpp>
 #include <rigel/reduce.hpp>

@@ -297,7 +297,7 @@ double predicted_seconds(const Kernel<Reduction>& kernel, const Reduction& p) {
   return engine::predicted_seconds(kernel, p);
 }
 const Kernel<Reduction>& select(const Reduction& p) { return *engine::choose(engine::Forms(p)).kernel; }
-std::vector<Candidate<Reduction>> candidates(const Reduction& p) { return engine::candidates(p); }
+std::vector<Candidate<Reduction>> candidates(const Reduction& p) { return engine::candidates(engine::Forms(p)); }
 std::string explain(const Reduction& p) { return engine::explain(p); }
 void run(const Reduction& p) { engine::run(p); }
 void run(const Kernel<Reduction>& kernel, const Reduction& p) { engine::run(kernel, p); }
