@@ -26,6 +26,7 @@
 #include <rigel/neighbors.hpp>
 #include <rigel/pinned.hpp>
 #include <rigel/presize.hpp>
+#include <rigel/ranges.hpp>
 #include <rigel/reduce.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/runtime.hpp>
