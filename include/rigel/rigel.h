@@ -408,6 +408,22 @@ typedef struct rigel_reduction {
   size_t workspace_limit;      /* bytes that the workspace should not exceed; 0: 64 MiB, of a host less */
 } rigel_reduction;
 
+/* Which pairs (m, n) of M x N scores a reduction takes, as intervals of rows and for each the intervals of columns that they meet. KeOps calls
+ * the arrays ranges_i, slices_i and redranges_j. The result of all other pairs is that of no scores. */
+typedef struct rigel_ranges rigel_ranges;
+
+/* Checks ranges and copies them to memory of the handle's device; calls of that device take them, of any stream. The arrays, on the host, are
+ * read before this returns.
+ * rows            rows_count x 2: number r has rows rows[2r] to before rows[2r + 1]. They do not overlap
+ * slices          rows_count numbers, ascending: number r meets the column intervals slices[r - 1] (0 of the first) to before slices[r]
+ * columns         columns_count x 2, as rows; those of one row interval do not overlap. The last of slices is columns_count
+ * Intervals may be in any order and empty. ranges receives the object, or NULL if the call fails. Not while the stream is captured. */
+rigel_code rigel_ranges_create(rigel_handle* handle, int64_t m, int64_t n, const int64_t* rows, int64_t rows_count, const int64_t* slices,
+                               const int64_t* columns, int64_t columns_count, rigel_ranges** ranges);
+
+/* Destroys it; nothing if it is NULL. The work of all calls that use it is complete, and no graph of them is replayed any more. */
+void rigel_ranges_destroy(rigel_ranges* ranges);
+
 /* Arguments of rigel_reduce() other than operands. */
 typedef struct rigel_reduce_args {
   size_t size;
@@ -420,7 +436,8 @@ typedef struct rigel_reduce_args {
   rigel_reduction reduction;
   rigel_program epilogue; /* sources have the scores' extents, M x N, in place of C's, and overlap no output */
   rigel_options options;
-  int64_t reserved[4];
+  const rigel_ranges* ranges; /* which pairs, of each matrix of a batch; NULL: all */
+  int64_t reserved[3];
 } rigel_reduce_args;
 
 /* Of each row of scores s(l,m,n) = epilogue( (+)_k A(l,m,k) (x) B(l,k,n) ), which are never stored as a whole, what args->reduction says.
@@ -449,7 +466,8 @@ typedef struct rigel_reduce_distances_args {
   rigel_program epilogue; /* after the metric's, or the kernel's; as in rigel_reduce_args */
   rigel_options options;
   const rigel_matrix* metric_matrix; /* as in rigel_cdist_args */
-  int64_t reserved[3];
+  const rigel_ranges* ranges; /* as in rigel_reduce_args */
+  int64_t reserved[2];
 } rigel_reduce_distances_args;
 
 /* rigel_reduce() of s(l,m,n) = epilogue( metric(X(l,m,:), Z(l,n,:)) ), or of kernels of them. x: M x K and z: N x K, of one type; values

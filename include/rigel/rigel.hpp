@@ -27,6 +27,7 @@
 #include <rigel/outside_kernels.hpp>
 #include <rigel/pinned.hpp>
 #include <rigel/presize.hpp>
+#include <rigel/ranges.hpp>
 #include <rigel/reduce.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/runtime.hpp>

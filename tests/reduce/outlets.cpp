@@ -187,13 +187,15 @@ template <class T, Reducer reducer>
 Found expected(const Scores<T>& scores, int count, bool exclude_self) {
   Found found(scores.rows, count);
   const rigel::Reduction p = found.problem(reducer, count);
-  const rigel::backends::reference::ReduceRow<T, reducer> row{.outputs = rigel::detail::ReducedOutputs::of(p),
-                                                              .below = rigel::detail::Below<T>::of(p),
-                                                              .bins = {},
-                                                              .count = count,
-                                                              .exclude_self = exclude_self};
+  const rigel::backends::reference::ReduceRow<T, reducer> row{
+      .outputs = rigel::detail::ReducedOutputs::of(p),
+      .below = rigel::detail::Below<T>::of(p),
+      .bins = {},
+      .count = count,
+      .columns = {
+          .parts = nullptr, .part_count = 0, .columns = scores.columns, .intervals = nullptr, .exclude_self = exclude_self}};
   std::vector<rigel::detail::Found<T>> list(static_cast<std::size_t>(count));
-  for (std::int64_t m = 0; m < scores.rows; ++m) row(scores.row(m), scores.columns, 0, m, list.data());
+  for (std::int64_t m = 0; m < scores.rows; ++m) row(scores.row(m), 0, m, list.data());
   return found;
 }
 
