@@ -405,11 +405,11 @@ TEST_CASE("outlets: the k best") {
 
 TEST_CASE("outlets: the k best of rows that all threads share") {
   for (const Data data : {Data::special, Data::zeros, Data::falling, Data::rising, Data::equal, Data::not_numbers,
-                          Data::of_one_thread, Data::of_one_slice})
-    for (const int count : {1, 10, 63, 64, 65, 128}) {
-      check<float, Reducer::smallest, Flat>(2, 3000, count, data, true);
-      check<double, Reducer::largest, Flat>(1, 1900, count, data, false);
-    }
+                          Data::of_one_thread, Data::of_one_slice}) {
+    check<float, Reducer::smallest, Flat>(2, 1100, 10, data, true);
+    check<double, Reducer::largest, Flat>(1, 1100, 64, data, false);
+  }
+  for (const int count : {1, 65, 128}) check<float, Reducer::largest, Flat>(1, 1100, count, Data::rising, false);
 }
 
 }  // namespace
