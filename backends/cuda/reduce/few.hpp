@@ -5,6 +5,7 @@
 // there. After some columns a thread gives its scores to an outlet, which knows it as one of all that share a row.
 #pragma once
 
+#include <rigel/backends/cuda/arch/copy_ahead.hpp>
 #include <rigel/backends/cuda/reduce/kernel.hpp>
 
 namespace rigel::backends::reduce {
@@ -76,10 +77,11 @@ __device__ __forceinline__ void load_rows(const Arguments& g, typename Shape::Op
   }
 }
 
-/// Starts the copies of a slab of a tile. A thread copies one vector of every sixteenth column.
+/// Starts the copies of a slab of a tile. A thread copies one vector of every sixteenth column. `ahead`: what lies next to it in memory will
+/// be read, too.
 template <class Shape, class Arguments>
 __device__ __forceinline__ void copy_slab(const Arguments& g, unsigned char* stage, unsigned l, int tile, int slab,
-                                          int vectors) {
+                                          int vectors, bool ahead) {
   using Element = typename Shape::Element;
   constexpr int threads = Shape::threads;
   const int thread = static_cast<int>(threadIdx.x), vector = thread % Shape::vectors;
@@ -90,7 +92,12 @@ __device__ __forceinline__ void copy_slab(const Arguments& g, unsigned char* sta
 #pragma unroll
   for (int i = 0; i < Shape::vectors; ++i) {
     const int column = thread / Shape::vectors + i * (threads / Shape::vectors);
-    arch::copy_async<16>(stage + vector * 16 + column * Shape::pitch, from + std::min(column, last) * g.b.column);
+    void* const to = stage + vector * 16 + column * Shape::pitch;
+    const Element* const address = from + std::min(column, last) * g.b.column;
+    if (ahead)
+      arch::copy_async_ahead(to, address);
+    else
+      arch::copy_async<16>(to, address);
   }
 }
 
@@ -164,10 +171,13 @@ __global__ void __launch_bounds__(Shape::threads, 2)
 
   const auto with_outlet = [&](const auto& use) __attribute__((always_inline)) { Shape::visit(launch, of_outlet, use); };
 
+  // At least half of each piece of bytes_ahead belongs to columns.
+  const bool ahead =
+      g.b.column <= 2 * g.k || g.k * static_cast<int>(sizeof(typename Shape::Element)) >= 2 * arch::bytes_ahead;
   int next_tile = first_tile, next_slab = 0, next_stage = 0;
   const auto start = [&] {
     if (next_tile < end_tile) {
-      copy_slab<Shape>(g, shared + next_stage * Shape::slab_bytes, l, next_tile, next_slab, vectors);
+      copy_slab<Shape>(g, shared + next_stage * Shape::slab_bytes, l, next_tile, next_slab, vectors, ahead);
       if (++next_slab == slabs) next_slab = 0, ++next_tile;
       next_stage = next_stage + 1 == stages ? 0 : next_stage + 1;
     }

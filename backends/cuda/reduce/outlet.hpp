@@ -346,25 +346,29 @@ RIGEL_FUNCTION Entry<Key> merge(const Block& block, Entry<Key>* list, int count,
   const int lane = block.thread() % 32;
   const One own = lane < waiting_count ? waiting[lane] : One::none();
   One listed[entries_of_lane];
-  int places[entries_of_lane], own_place = 0;
+  int places[entries_of_lane];
 #pragma unroll
   for (int j = 0; j < entries_of_lane; ++j) {
     const int at = lane + 32 * j;
     listed[j] = at < count ? list[at] : One::none();
     places[j] = at;
   }
+  int own_place = 0, end = count;  // by bisection, the entries of the list that precede its own one
 #pragma unroll 1
+  while (own_place < end) {
+    const int middle = (own_place + end) / 2;
+    if (list[middle].precedes(own))
+      own_place = middle + 1;
+    else
+      end = middle;
+  }
+#pragma unroll 2
   for (int i = 0; i < waiting_count; ++i) {
     const One next = waiting[i];
-    int before = std::popcount(block.ballot(own.precedes(next)));
+    own_place += next.precedes(own);
 #pragma unroll
     for (int j = 0; j < entries_of_lane; ++j)
-      if (32 * j < count) {
-        const bool follows = next.precedes(listed[j]);
-        places[j] += follows;
-        before += std::popcount(block.ballot(lane + 32 * j < count && !follows));
-      }
-    if (lane == i) own_place = before;
+      if (32 * j < count) places[j] += next.precedes(listed[j]);
   }
   block.sync_warp();  // all have read
 #pragma unroll
@@ -541,41 +545,44 @@ struct BestOfBlock : Best<T, rows_of_tile, threads> {
   template <class Block>
   RIGEL_MEMBER static void join(const Block& block, const Launch<T>& launch, std::int64_t state, std::int64_t apart,
                                 std::int64_t l, std::int64_t m, void* shared) {
-    constexpr int at_a_time = 128 / static_cast<int>(sizeof(One));
+    constexpr int at_a_time = 64 / static_cast<int>(sizeof(One));
     const int thread = block.thread(), most = launch.count, slices = launch.slices;
     const One* const states = reinterpret_cast<const One*>(launch.states) + state * most;
     const std::int64_t lists_apart = apart * most;
     const BestOfBlock outlet(launch.reducer == Reducer::largest, shared, most);
     outlet.begin(block);
-    // The first of a thread's lists.
+    // A thread has every threads-th list. The first of all their entries:
     One first = One::none();
-#pragma unroll 4
-    for (int s = thread; s < slices; s += threads)
-      if (const One head = states[s * lists_apart]; head.precedes(first)) first = head;
+#pragma unroll 1
+    for (int s = thread; s < slices; s += at_a_time * threads) {
+      One heads[at_a_time];
+#pragma unroll
+      for (int i = 0; i < at_a_time; ++i) heads[i] = states[(s + i * threads < slices ? s + i * threads : s) * lists_apart];
+#pragma unroll
+      for (int i = 0; i < at_a_time; ++i)
+        if (heads[i].precedes(first)) first = heads[i];
+    }
     lower<threads>(outlet.last[0], block, first, outlet.firsts, most);
 
-    // Thread t has the entries t, t + threads, … of all lists, one after the other.
-    const int all = slices * most, whole_lists = threads / most, more_places = threads - whole_lists * most;
-    int list = thread / most, place = thread - list * most;
-#pragma unroll 1
-    for (int done = 0; done < all; done += at_a_time * threads) {
-      const int left = all - done - thread, number = list * most + place;
+    // It takes some entries of one of its lists at a time, as long as they precede the bound.
+    int s = thread, place = 0;
+    do {
+      const One bound = outlet.last[0];
+      if (place == 0)
+        while (s < slices && !states[s * lists_apart].precedes(bound)) s += threads;
+      const One* const entries = states + (s < slices ? s * lists_apart + place : 0);
+      const int left = s < slices ? most - place : 0;
       One next[at_a_time];
 #pragma unroll
-      for (int i = 0; i < at_a_time; ++i) {
-        next[i] = states[i * threads < left ? list * lists_apart + place : 0];
-        list += whole_lists, place += more_places;
-        if (place >= most) ++list, place -= most;
-      }
-      const One bound = outlet.last[0];
+      for (int i = 0; i < at_a_time; ++i) next[i] = entries[i < left ? i : 0];
       std::uint32_t pending = 0;
 #pragma unroll
-      for (int i = 0; i < at_a_time; ++i) pending |= std::uint32_t{i * threads < left && next[i].precedes(bound)} << i;
-      outlet.take(block, 0, pending, [&](int i) {
-        const int of = (number + i * threads) / most;
-        return states[of * lists_apart + (number + i * threads - of * most)];
-      });
-    }
+      for (int i = 0; i < at_a_time; ++i) pending |= std::uint32_t{i < left && next[i].precedes(bound)} << i;
+      outlet.take(block, 0, pending, [&](int i) { return entries[i]; });
+      const bool goes_on = left > at_a_time && pending >> (at_a_time - 1) != 0;
+      place = goes_on ? place + at_a_time : 0;
+      s = goes_on ? s : s + threads;
+    } while (block.count(s < slices) > 0);
     outlet.merge_all(block);
     for (int i = thread; i < most; i += threads) outlet.store(launch, outlet.lists[i], l, m, i);
   }
