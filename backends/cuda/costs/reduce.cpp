@@ -55,7 +55,7 @@ std::uint32_t units_of_launch(const Reduction& p, std::uint32_t units, std::size
 
 // Of few rows: of the bandwidths of memory and of the L2 cache, and of the instructions that a multiprocessor issues, what blocks reach.
 // Instructions of a step, and of a read of operands from shared memory.
-constexpr double few_memory = 0.9, few_l2 = 0.6, few_issued = 0.6, few_step = 2, few_read = 1;
+constexpr double few_memory = 0.8, few_l2 = 0.6, few_issued = 0.6, few_step = 2, few_read = 1;
 // Cycles of a block's begin and end, with some merges.
 constexpr double few_cycles = 12000;
 
