@@ -78,6 +78,12 @@ __device__ __forceinline__ void load_rows(const Arguments& g, typename Shape::Op
   }
 }
 
+/// Whether at least half of what a copy brings to the L2 cache belongs to columns.
+template <class Element>
+__device__ __forceinline__ bool copies_ahead(const detail::ProductArguments<Element>& g) {
+  return g.b.column <= 2 * g.k || g.k * static_cast<int>(sizeof(Element)) >= 2 * arch::bytes_ahead;
+}
+
 /// Starts the copies of a slab of a tile. A thread copies one vector of every sixteenth column. `ahead`: what lies next to it in memory will
 /// be read, too.
 template <class Shape, class Arguments>
@@ -172,9 +178,7 @@ __global__ void __launch_bounds__(Shape::threads, 2)
 
   const auto with_outlet = [&](const auto& use) __attribute__((always_inline)) { Shape::visit(launch, of_outlet, use); };
 
-  // At least half of each piece of bytes_ahead belongs to columns.
-  const bool ahead =
-      g.b.column <= 2 * g.k || g.k * static_cast<int>(sizeof(typename Shape::Element)) >= 2 * arch::bytes_ahead;
+  const bool ahead = copies_ahead(g);
   int next_tile = first_tile, next_slab = 0, next_stage = 0;
   const auto start = [&] {
     if (next_tile < end_tile) {

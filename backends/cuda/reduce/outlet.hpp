@@ -545,24 +545,31 @@ struct BestOfBlock : Best<T, rows_of_tile, threads> {
   template <class Block>
   RIGEL_MEMBER static void join(const Block& block, const Launch<T>& launch, std::int64_t state, std::int64_t apart,
                                 std::int64_t l, std::int64_t m, void* shared) {
-    constexpr int at_a_time = 64 / static_cast<int>(sizeof(One));
+    constexpr int at_a_time = 64 / static_cast<int>(sizeof(One)), lists_at_a_time = at_a_time / 2;
     const int thread = block.thread(), most = launch.count, slices = launch.slices;
     const One* const states = reinterpret_cast<const One*>(launch.states) + state * most;
     const std::int64_t lists_apart = apart * most;
     const BestOfBlock outlet(launch.reducer == Reducer::largest, shared, most);
     outlet.begin(block);
-    // A thread has every threads-th list. The first of all their entries:
-    One first = One::none();
+    // A thread has every threads-th list. Bounds are the k-th of their threads' first entries, and the least last one.
+    One first = One::none(), last = One::none();
 #pragma unroll 1
-    for (int s = thread; s < slices; s += at_a_time * threads) {
-      One heads[at_a_time];
+    for (int s = thread; s < slices; s += lists_at_a_time * threads) {
+      One firsts[lists_at_a_time], lasts[lists_at_a_time];
 #pragma unroll
-      for (int i = 0; i < at_a_time; ++i) heads[i] = states[(s + i * threads < slices ? s + i * threads : s) * lists_apart];
+      for (int i = 0; i < lists_at_a_time; ++i) {
+        const One* const list = states + (s + i * threads < slices ? s + i * threads : s) * lists_apart;
+        firsts[i] = list[0];
+        lasts[i] = list[most - 1];
+      }
 #pragma unroll
-      for (int i = 0; i < at_a_time; ++i)
-        if (heads[i].precedes(first)) first = heads[i];
+      for (int i = 0; i < lists_at_a_time; ++i) {
+        if (firsts[i].precedes(first)) first = firsts[i];
+        if (lasts[i].precedes(last)) last = lasts[i];
+      }
     }
     lower<threads>(outlet.last[0], block, first, outlet.firsts, most);
+    lower<threads>(outlet.last[0], block, last, outlet.firsts, 1);
 
     // It takes some entries of one of its lists at a time, as long as they precede the bound.
     int s = thread, place = 0;
