@@ -129,15 +129,21 @@ const void* TextCodes::add(const Key& key, const Execution& execution,
                                 std::to_string(version) + (image_ == TextImage::loaded ? ", PTX" : ""),
                             image_ == TextImage::loaded ? &as_it_is : &link, &load, family_};
   detail::TextCode code = compile(gpu);
-  check(load_here(code.functions[0]),
-        what_ + ": cudaFuncGetAttributes");  // code from memory may be loaded into another device's context alone
+  // Code from memory may be loaded into another device's context alone.
+  check(load_here(code.functions[0]), what_ + ": cudaFuncGetAttributes");
   const std::lock_guard lock(mutex_);
   return codes_.emplace(key, std::move(code)).first->second.functions[0];
 }
 
 void TextCodes::require_no_capture(const Execution& execution) const {
   cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(static_cast<cudaStream_t>(execution.stream), &captured), "contract: cudaStreamIsCapturing");
+  const cudaError_t status = cudaStreamIsCapturing(static_cast<cudaStream_t>(execution.stream), &captured);
+  // The legacy stream, while another one is captured, to which this does nothing.
+  if (status == cudaErrorStreamCaptureImplicit) {
+    cudaGetLastError();
+    return;
+  }
+  check(status, "contract: cudaStreamIsCapturing");
   if (captured != cudaStreamCaptureStatusNone)
     throw Error(Code::unsupported, what_ +
                                        ": its kernel is not compiled yet, and nothing is compiled while a stream is "
