@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -29,8 +28,8 @@ void share_work(std::size_t count, int threads, const std::function<void(std::si
     try {
       others.emplace_back(take);
       return true;
-    } catch (const std::system_error&) {
-      return false;  // those that began do it, and this one
+    } catch (const std::exception&) {  // no thread, or no memory for one
+      return false;                    // those that began do it, and this one
     }
   };
   while (others.size() + 1 < most && start()) continue;

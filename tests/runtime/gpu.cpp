@@ -257,6 +257,46 @@ TEST_CASE("text: nothing is compiled while a stream is captured") {
   cudaStreamDestroy(stream);
 }
 
+TEST_CASE("text: a call whose last slice of K lacks its kernel enqueues nothing while a stream is captured") {
+  if (!compiles_for_gpus()) return;
+  const Semiring fresh({.name = "sliced", .multiply = "abs(a - b) * 1.6875", .add = "x + y"});
+  // All slices of the first K are whole slabs. One of the second is not: its elements come one by one, by another kernel.
+  const texts::Matrix<float> a("a", 64, 4096), longer("longer", 64, 4100), c("c", 64, 64);
+  texts::fill(a, 1);
+  texts::fill(longer, 2);
+  const auto transposed = [](const texts::Matrix<float>& of) {
+    return Kokkos::View<float**, Kokkos::LayoutLeft, texts::Matrix<float>::memory_space>(of.data(), of.extent(1),
+                                                                                         of.extent(0));
+  };
+  const auto from = transposed(a), longer_from = transposed(longer);
+  cudaStream_t stream;
+  REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
+  {
+    const Kokkos::Cuda exec(stream);
+    const std::string kernel = texts::kernel_of<Kokkos::Cuda>(fresh, "split_k");
+    rigel::ContractOptions by{.kernel = kernel};
+    rigel::contract(exec, fresh, a, from, c, by);
+    exec.fence();
+    const std::size_t bytes = rigel::workspace_size(exec, fresh, longer, longer_from, c, {}, by);
+    constexpr std::size_t alignment = 256;  // a view's memory has less
+    const Kokkos::View<std::byte*, Kokkos::CudaSpace> memory("workspace", bytes + alignment);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    by.workspace = {.data = memory.data() + (alignment - address % alignment) % alignment, .bytes = bytes};
+    exec.fence();
+    cudaGraph_t graph = nullptr;
+    REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    const auto refused = support::caught([&] { rigel::contract(exec, fresh, longer, longer_from, c, by); });
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+    CHECK(refused.code == rigel::Code::unsupported);
+    CHECK(has(refused.message, "'sliced'"));
+    std::size_t nodes = 1;
+    CHECK(cudaGraphGetNodes(graph, nullptr, &nodes) == cudaSuccess);
+    CHECK(nodes == 0);
+    cudaGraphDestroy(graph);
+  }
+  cudaStreamDestroy(stream);
+}
+
 TEST_CASE("text: a replayed graph sees what views hold then, in memory of a GPU, of semirings and of epilogues") {
   if (!compiles_for_gpus()) return;
   using Device = Kokkos::View<float*, Kokkos::CudaSpace>;

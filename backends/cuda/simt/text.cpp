@@ -130,9 +130,12 @@ const detail::TextValues& values_of(const Product& p) { return *static_cast<cons
 std::size_t semiring_bytes(const detail::TextFacts& facts, const Contraction& p) {
   return (gathered_bytes(values_of(p), size_of(facts.info->operand), p.batch) + 15) / 16 * 16;
 }
+// A kernel may read 8 bytes for each number of the last matrix, whatever its type.
 std::size_t epilogue_bytes(const Contraction& p) {
   const detail::TextEpilogue* const epilogue = epilogue_of(p);
-  return epilogue ? gathered_bytes(*epilogue->values, size_of(epilogue->number), p.batch) : 0;
+  if (!epilogue || epilogue->values->views.empty()) return 0;
+  const std::size_t size = size_of(epilogue->number);
+  return gathered_bytes(*epilogue->values, size, p.batch) + most_text_parameters * (8 - size);
 }
 
 // Writes the hyperparameters to `to`, by a kernel of the stream, so that a replayed graph reads what views hold then. Returns where they are,
@@ -197,9 +200,9 @@ auto with_finish(const Contraction& p, const Visit& visit) {
     return p.program ? visit.template operator()<detail::ProgramFinish>() : visit.template operator()<TextFinish<false>>();
 }
 
-template <class S, class Shape>
-void text_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace& workspace) {
-  const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
+// Calls use.operator()<Finish>(function) with the CUDA kernel of a tile that a problem gets, compiled if it is not yet.
+template <class S, class Shape, class Use>
+void with_text_tile(const Kernel<Contraction>& kernel, const Contraction& p, const Use& use) {
   const Ways ways = text_ways<S, Shape>(p);
   Scalar type;
   const bool copies = copies_results<S>(p, state_of(kernel).facts.info->result, type);
@@ -212,12 +215,19 @@ void text_run(const Kernel<Contraction>& kernel, const Contraction& p, const Pla
         if (copying != copies || Tile::ways.a != ways.a || Tile::ways.b != ways.b) return;
         if (!has_fields<S> && !copying && of_programs != (p.program != nullptr)) return;
         const cuda::CurrentDevice current(p.execution.device);
-        const void* const function = state_of(kernel).function(text_need<S, Tile>, p);
-        launch_tiles(kernel.info, p, function, raster, Shape::threads, text_arguments<S, Finish>(kernel, p, workspace),
-                     NoParameters{});
+        use.template operator()<Finish>(state_of(kernel).function(text_need<S, Tile>, p));
       }
   };
   detail::for_each(TextKernels<S>{}, try_one);
+}
+
+template <class S, class Shape>
+void text_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace& workspace) {
+  const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
+  with_text_tile<S, Shape>(kernel, p, [&]<class Finish>(const void* function) {
+    launch_tiles(kernel.info, p, function, raster, Shape::threads, text_arguments<S, Finish>(kernel, p, workspace),
+                 NoParameters{});
+  });
 }
 
 template <class S>
@@ -361,6 +371,10 @@ void text_split_run(const Kernel<Contraction>& kernel, const Contraction& p, con
   const auto slices = plan.get<Slices>();
   const detail::TextFacts& facts = state_of(kernel).facts;
   auto* const first = reinterpret_cast<E*>(static_cast<std::byte*>(workspace.data) + semiring_bytes(facts, p));
+  // The last slice may need another kernel, as its K is no multiple of a slab: both are there before anything is enqueued.
+  for_each_slice(p, slices, first, [&](const Contraction& batch) {
+    with_text_tile<S, SmallTile<S>>(kernel, batch, []<class Finish>(const void*) {});
+  });
   for_each_slice(p, slices, first,
                  [&](const Contraction& batch) { text_run<S, SmallTile<S>>(kernel, batch, plan, workspace); });
   if (facts.join == detail::TextJoin::minimum)
