@@ -203,14 +203,16 @@ class Forward {
   std::size_t sum_bytes_ = 0;
 };
 
-/// dW += Xᵀ dY and db += ones · dY: two contractions; one for each batch of those that dW or db sums, unless their rows are rows of one
-/// matrix.
+/// dW += Xᵀ dY and db += ones · dY, or without the +: two contractions; one for each batch of those that dW or db sums, unless their rows
+/// are rows of one matrix.
 class Weight {
  public:
   explicit Weight(const LinearWeight& call) : call_(call), passes_(call.passes ? *call.passes : compiled_passes) {
     Contraction& p = call_.product;
     given_ = std::exchange(p.workspace, {});
     check_extents();
+    require_sums(p.c);
+    if (call_.bias) require_sums(*call_.bias);
     x_ = p.a;
     dy_ = p.b;
     set_tier(p, call_.tier);
@@ -272,6 +274,14 @@ class Weight {
     if (call_.bias) require_bias(p, *call_.bias, dy, dy);
   }
 
+  /// What sums are added to holds sums.
+  void require_sums(const Operand& o) const {
+    const Contraction& p = call_.product;
+    if (o.type != Scalar::f32 && p.accumulate)
+      refuse(p, describe_argument(o, " is ") + " of " + name(o.type) +
+                    ", expected f32, which sums are added to, or options.overwrite");
+  }
+
   /// Appends the contractions of `p`, whose C has `batches`: one if these are those of B, or if rows of all batches are rows of one
   /// matrix; else one for each batch, in order.
   void add_products(const Contraction& p, std::int64_t batches) {
@@ -283,15 +293,21 @@ class Weight {
     Contraction joined = p;
     joined.batch = 1;
     joined.k = p.k * p.b.batches;
-    if (join(joined.a, p.b.batches, false) && join(joined.b, p.b.batches, true)) return products_.push_back(joined);
+    const bool joins_a = join(joined.a, p.b.batches, false), joins_b = join(joined.b, p.b.batches, true);
+    if ((joins_a && joins_b) || joined.k == 0) return products_.push_back(joined);
     if (call_.tier == Tier::tensor)
       throw Error(Code::unsupported, std::string(p.function) + ": " + describe_argument(x_) + " or " +
                                          describe_argument(dy_) +
                                          " has batches that do not follow each other at the distance of rows, and " +
                                          describe_argument(p.c) + " sums them: Tier::tensor sums rows of one matrix only");
+    if (p.c.type != Scalar::f32)
+      throw Error(Code::unsupported,
+                  std::string(p.function) + ": " + describe_argument(p.c, " is ") + " of " + name(p.c.type) +
+                      ", expected f32 for sums of batches that do not follow each other at the distance of rows");
     for (std::int64_t l = 0; l < p.b.batches; ++l) {
       Contraction one = p;
       one.batch = 1;
+      one.accumulate = p.accumulate || l > 0;
       for (Operand* o : {&one.a, &one.b}) {
         o->data = static_cast<std::byte*>(o->data) + l * o->batch_stride * static_cast<std::int64_t>(o->size);
         o->batches = 1;

@@ -5,6 +5,7 @@
 #include "layer.hpp"
 
 #include <tests/support/skip.hpp>
+#include <tests/support/compare.hpp>
 #include <tests/support/spaces.hpp>
 
 #include <type_traits>
@@ -34,6 +35,25 @@ struct Case {
   std::size_t batches, m, n, k;
   Stored x, w, y;
 };
+
+/// Without the sum of what dW and db hold and theirs, the gradients are the sums that are added to zero, rounded once to T.
+template <class T, class X, class DY, class Exec>
+void check_overwritten(const Case& c, const X& x, const DY& dy, const Exec& exec) {
+  const int k = static_cast<int>(c.k), n = static_cast<int>(c.n);
+  const auto sums = support::matrix<float, Exec>(k, n), sums_of_bias = support::matrix<float, Exec>(1, n);
+  rigel::linear_backward_weight(exec, x, dy, sums, sums_of_bias, rigel::LinearOptions{.tier = rigel::Tier::tensor});
+  const auto dw = support::matrix<T, Exec>(k, n, Values(c.k * c.n, NAN)),
+             db = support::matrix<T, Exec>(1, n, Values(c.n, NAN));
+  const rigel::LinearOptions options{.tier = rigel::Tier::tensor, .overwrite = true};
+  rigel::linear_backward_weight(exec, x, dy, dw, db, options);
+  const auto check = [](const auto& rounded, const auto& exact) {
+    Values expected = support::values(exact);
+    for (double& v : expected) v = layer::rounded<T>(static_cast<float>(v));
+    CHECK(support::same(support::values(rounded), expected));
+  };
+  check(dw, sums);
+  check(db, sums_of_bias);
+}
 
 template <class T, class Exec>
 void check(const Case& c, std::uint64_t seed) {
@@ -104,6 +124,7 @@ void check(const Case& c, std::uint64_t seed) {
       [&](auto, auto, auto j) { return bias[j]; },
       [&](std::size_t at, float, double exact, double magnitude) { within(of_db[at], exact, bias[at], magnitude); });
   CHECK(wrong == 0);
+  check_overwritten<T>(c, of_x.view(), of_dy.view(), exec);
 }
 
 constexpr Stored rows = Stored::by_rows, columns = Stored::by_columns, gaps = Stored::with_gaps;
