@@ -13,6 +13,7 @@ tensor([[0.0000, 0.0000],
         [0.6000, 0.8000]])
 """
 
+import functools
 import math
 
 import torch
@@ -41,19 +42,24 @@ def _define(name, schema, run, fake, setup=None, backward=None, own=()):
     torch.library.register_vmap(f"rigel::{name}", _batched(operator, *own), lib=_library)
     tensors = len(own)
 
+    def run_detached(args):  # DLPack refuses tensors that require a gradient, and an exception takes longer than a small call
+        return run(*(tensor.detach() if tensor is not None and tensor.requires_grad else tensor for tensor in args[:tensors]), *args[tensors:])
+
     def forward(ctx, *args):
-        output = run(*args)
+        output = run_detached(args)
         setup(ctx, args, output)
         return output
 
-    recorded = type(f"{name}_recorded", (torch.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)}).apply
+    function = type(f"{name}_recorded", (torch.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    recorded = super(torch.autograd.Function, function).apply  # without what it does for transforms
 
     def call(*args):
         first = args[:tensors]
         if torch.compiler.is_compiling() or not _are_plain(first):
             return operator(*args)
-        if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in first):
-            return recorded(*args)
+        for tensor in first:
+            if tensor is not None and tensor.requires_grad:
+                return recorded(*args) if torch.is_grad_enabled() else run_detached(args)
         return run(*args)
 
     return call
@@ -131,9 +137,11 @@ def _flat(parameters):
     return list(parameters), [float(value) for value in parameters.values()]
 
 
-def _summed(gradient, shape):
-    """The gradient by an argument that was broadcast."""
-    return gradient if gradient.shape == shape else gradient.sum_to_size(shape)
+def _summed(gradient, shape, dtype=None):
+    """The gradient by an argument that was broadcast, of its type."""
+    if gradient.shape != shape:
+        gradient = gradient.sum_to_size(shape)
+    return gradient if dtype is None or gradient.dtype == dtype else gradient.to(dtype)
 
 
 def _batched(operator, *own):
@@ -556,6 +564,12 @@ def kernel_matrix(x, z=None, kernel="gaussian", *, metric=None, p=None, may_canc
 _NONE = _activation(None)
 
 
+@functools.cache
+def _tier(tier, precision):
+    """What the extension takes of a layer's options."""
+    return chosen(tier, _TIERS, "tier"), options(None, (), precision)
+
+
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)  # of the layer's numbers
 
 
@@ -564,7 +578,8 @@ def _bias(bias):
 
 
 def _linear_run(x, weight, bias, tier, precision):
-    return _core.linear_forward(x, weight, _bias(bias), None, False, chosen(tier, _TIERS, "tier"), _NONE, options(None, (), precision))[0]
+    code, given = _tier(tier, precision)
+    return _core.linear_forward(x, weight, _bias(bias), None, False, code, _NONE, given)[0]
 
 
 def _linear_fake(x, weight, bias, tier, precision):
@@ -590,8 +605,8 @@ def _linear_gradients(ctx, x, weight, grad):
         is_single = x.dim() == 2 and grad.dim() == 2
         of_bias = None if not needs_bias else dtype if is_single and dtype in _TYPES else torch.float32
         dw, db = _linear_backward_weight(x, grad, weight.dtype if is_single else torch.float32, of_bias, ctx.tier, ctx.precision)
-        dw = _summed(dw, weight.shape).to(weight.dtype) if needs_weight else None
-        db = _summed(db, shape).to(dtype) if needs_bias else None
+        dw = _summed(dw, weight.shape, weight.dtype) if needs_weight else None
+        db = _summed(db, shape, dtype) if needs_bias else None
     return dx, dw, db
 
 
@@ -605,8 +620,8 @@ _linear = _define("linear", "(Tensor x, Tensor weight, Tensor? bias, str tier, s
 
 
 def _linear_activated_run(x, weight, bias, activation, tier, precision):
-    return _core.linear_forward(x, weight, _bias(bias), None, True, chosen(tier, _TIERS, "tier"), _activation(activation),
-                                options(None, (), precision))
+    code, given = _tier(tier, precision)
+    return _core.linear_forward(x, weight, _bias(bias), None, True, code, _activation(activation), given)
 
 
 def _linear_activated_fake(x, weight, bias, activation, tier, precision):
@@ -643,7 +658,8 @@ _linear_activated = _define("linear_activated", "(Tensor x, Tensor weight, Tenso
 
 
 def _linear_backward_input_run(dy, weight, tier, precision):
-    return _core.linear_backward_input(dy, weight, None, None, chosen(tier, _TIERS, "tier"), _NONE, options(None, (), precision))
+    code, given = _tier(tier, precision)
+    return _core.linear_backward_input(dy, weight, None, None, code, _NONE, given)
 
 
 def _linear_backward_input_fake(dy, weight, tier, precision):
@@ -674,7 +690,7 @@ _linear_backward_input = _define("linear_backward_input", "(Tensor dy, Tensor we
 
 def _linear_backward_weight_run(x, dy, dtype, of_bias, tier, precision):
     dw, db = _linear_backward_weight_fake(x, dy, dtype, of_bias, tier, precision)
-    _core.linear_backward_weight(x, dy, dw, None if of_bias is None else db, True, chosen(tier, _TIERS, "tier"), options(None, (), precision))
+    _core.linear_backward_weight(x, dy, dw, None if of_bias is None else db, True, *_tier(tier, precision))
     return dw, db
 
 
