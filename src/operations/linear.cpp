@@ -95,6 +95,13 @@ std::string explain_bytes(const Linear& call, std::size_t bytes) {
          " bytes of workspace\n";
 }
 
+/// Runs a call that is one contraction, to which all workspace goes. So its kernel is chosen once.
+void run_alone(Contraction& p, const Workspace& given, const std::optional<Operand>& read = {}) {
+  if (given.data && read) require_workspace_apart(p, given.data, given.bytes, {&*read});
+  p.workspace = given;
+  rigel::run(p);
+}
+
 /// Y = epilogue(X W + bias): one contraction; or one into sums of f32, then a pass that applies the epilogue.
 class Forward {
  public:
@@ -116,13 +123,13 @@ class Forward {
   Forward(const Forward&) = delete;
 
   void run() {
-    const Contraction& p = call_.product;
+    Contraction& p = call_.product;
     if (p.is_empty()) return;
     const Kokkos::Profiling::ScopedRegion region("rigel::linear_forward");
+    if (!has_pass()) return run_alone(p, given_, call_.bias);
     const CallMemory memory(p.function, p.execution, given_, bytes(),
                             {&p.a, &p.b, &p.c, pointer_to(call_.bias), pointer_to(call_.preactivation)});
     place(memory.address());
-    if (!has_pass()) return rigel::run(p);
     rigel::run(sums_);
     ElementwisePass pass{.from = sums_.c, .to = p.c};
     if (call_.preactivation && call_.preactivation->data != sums_.c.data) pass.kept = *call_.preactivation;
@@ -230,10 +237,11 @@ class Weight {
   Weight(const Weight&) = delete;
 
   void run() {
-    const std::size_t needed = bytes();  // before anything is enqueued: throws if a product has no kernel
     if (is_empty()) return;
     const Contraction& p = call_.product;
     const Kokkos::Profiling::ScopedRegion region("rigel::linear_backward_weight");
+    if (products_.size() == 1 && !call_.bias) return run_alone(products_.front(), given_);
+    const std::size_t needed = bytes();  // before anything is enqueued: throws if a product has no kernel
     const CallMemory memory(p.function, p.execution, given_, needed, {&x_, &dy_, &p.c, pointer_to(call_.bias)});
     place(memory.address());
     if (ones_.columns > 0) {
@@ -390,12 +398,12 @@ class Input {
   void run() {
     Contraction& p = call_.product;
     if (p.is_empty()) return;
-    const std::size_t needed = bytes();
     const Kokkos::Profiling::ScopedRegion region("rigel::linear_backward_input");
+    if (!has_pass()) return run_alone(p, given_);
+    const std::size_t needed = bytes();
     const CallMemory memory(p.function, p.execution, given_, needed, {&p.a, &p.b, &p.c, pointer_to(call_.preactivation)});
     place(memory.address());
-    if (const auto& z = call_.preactivation; z && has_pass())
-      passes_.derivative(p.execution, {.from = *z, .to = factors_, .functor = &call_.activation});
+    passes_.derivative(p.execution, {.from = *call_.preactivation, .to = factors_, .functor = &call_.activation});
     rigel::run(p);
   }
   std::size_t bytes() {

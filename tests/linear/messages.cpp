@@ -61,6 +61,13 @@ TEST_CASE("linear_forward: memory that overlaps") {
                 [&] { rigel::linear_forward(Exec{}, x(), w(), bias, upper); });
   check_refused(Code::invalid_argument, {"linear_forward: the view of bias, step 1", "overlaps Z 'both'"},
                 [&] { rigel::linear_forward(Exec{}, x(), w(), bias, y(), upper); });
+  const rigel::Workspace workspace{.data = both.data(), .bytes = 40 * sizeof(float)};
+  check_refused(Code::invalid_argument, {"linear_forward: the workspace", "overlaps bias"},
+                [&] { rigel::linear_forward(Exec{}, x(), w(), bias, y(), {.workspace = workspace}); });
+  check_refused(Code::invalid_argument, {"linear_backward_weight: the workspace", "overlaps transposed X 'both' 5x4"},
+                [&] { rigel::linear_backward_weight(Exec{}, upper, y(), w(5), rigel::no_bias, {.workspace = workspace}); });
+  check_refused(Code::invalid_argument, {"linear_backward_input: the workspace", "overlaps dY 'both' 4x5"},
+                [&] { rigel::linear_backward_input(Exec{}, upper, w(), x(), {.workspace = workspace}); });
 }
 
 TEST_CASE("linear_backward: extents and memory") {
