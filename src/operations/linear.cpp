@@ -403,7 +403,8 @@ class Input {
     const std::size_t needed = bytes();
     const CallMemory memory(p.function, p.execution, given_, needed, {&p.a, &p.b, &p.c, pointer_to(call_.preactivation)});
     place(memory.address());
-    passes_.derivative(p.execution, {.from = *call_.preactivation, .to = factors_, .functor = &call_.activation});
+    if (const auto& z = call_.preactivation)
+      passes_.derivative(p.execution, {.from = *z, .to = factors_, .functor = &call_.activation});
     rigel::run(p);
   }
   std::size_t bytes() {

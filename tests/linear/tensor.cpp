@@ -4,8 +4,8 @@
 // unaligned and transposed operands, batches that one dW sums.
 #include "layer.hpp"
 
-#include <tests/support/skip.hpp>
 #include <tests/support/compare.hpp>
+#include <tests/support/skip.hpp>
 #include <tests/support/spaces.hpp>
 
 #include <type_traits>
