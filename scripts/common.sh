@@ -155,3 +155,33 @@ configure() {
     "if it is Kokkos that does not fit, unset Kokkos_ROOT; if build/$name is stale, delete it and run this again" \
     cmake "${options[@]}" "$@"
 }
+
+# Sets python, the interpreter RIGEL_PYTHON, and environment: a virtual environment with what files of requirements ask for, one for each interpreter
+# and set of files.
+python_environment() {
+  local requirements=("$@") key has_parts sudo=()
+  python=${RIGEL_PYTHON:-python3}
+  command -v "$python" > /dev/null || die "there is no $python" "install it, or set RIGEL_PYTHON to another interpreter"
+  # Headers, and what makes virtual environments: Debian has them in packages of their own.
+  has_parts='import ensurepip, os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))'
+  if ! "$python" -c "$has_parts" 2> /dev/null; then
+    command -v apt-get > /dev/null || die "$python has no headers or no ensurepip" "install them, or set RIGEL_PYTHON to another interpreter"
+    if ((EUID != 0)); then sudo=(sudo); fi
+    step "update the list of Debian packages" apt-update "check the network and /etc/apt/sources.list" \
+      "${sudo[@]}" apt-get update
+    step "install python3-dev and python3-venv" python-apt "the log shows what failed" \
+      "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3-dev python3-venv
+    "$python" -c "$has_parts" 2> /dev/null || die "$python still has no headers or no ensurepip: those of python3-dev are for another interpreter" \
+      "set RIGEL_PYTHON to Debian's python3, or install them for $python"
+  fi
+  key=$(cat "${requirements[@]}" <("$python" -c 'import sys; print(sys.version, sys.prefix)') | sha256sum)
+  environment=$deps/python-${key:0:12}
+  if [[ ! -e $environment/complete ]]; then
+    rm -rf "$environment"
+    step "make a virtual environment in $environment" python-environment "Debian has it in python3-venv; check the network" \
+      "$python" -m venv "$environment"
+    step "install what ${requirements[*]##*/} ask for" python-packages "check the network: pip has to reach PyPI" \
+      "$environment/bin/pip" install --disable-pip-version-check "${requirements[@]/#/--requirement=}"
+    touch "$environment/complete"
+  fi
+}

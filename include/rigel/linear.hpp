@@ -3,7 +3,7 @@
 // A linear layer and its gradients, as drivers over contract() whose bits are part of the contract (docs/numerics.md):
 //
 //     linear_forward           Y = epilogue(X W + bias)
-//     linear_backward_weight   dW += Xᵀ dY,  db(n) += Σ_m dY(m,n)
+//     linear_backward_weight   dW += Xᵀ dY,  db(n) += Σ_m dY(m,n), or = in place of +=
 //     linear_backward_input    dX = (dY Wᵀ) ⊙ act'(Z)
 //
 // X is M × K, W is K × N and Y is M × N. A matrix N × K, as nn.Linear of PyTorch stores its weights, is passed as transposed(W).
@@ -26,6 +26,7 @@ struct LinearOptions {
       Precision::automatic;      // Tier::tensor: the least precise terms that the call accepts, as in contract()
   std::string_view kernel = {};  // a kernel's name or its leading part
   Workspace workspace = {};      // linear_…_workspace_size() bytes; else from Rigel's pool
+  bool overwrite = false;        // backward_weight only: dW and db become the sums, whatever they hold
 };
 
 /// Stands for an operand that a call does not have: for a bias, or for its gradient.
@@ -58,13 +59,14 @@ std::optional<Operand> bias_operand(const View& v, const char* argument) {
   } else {
     static_assert(Kokkos::is_view_v<View> && (View::rank() == 1 || View::rank() == 2),
                   "linear: a bias is a view of rank 1, of rank 2 with a leading batch index, or no_bias");
-    static_assert(std::is_same_v<typename View::non_const_value_type, float>, "linear: a bias and its gradient hold f32");
+    using Value = typename View::non_const_value_type;
+    static_assert(scalar_of_value<Value>() <= Scalar::f32, "linear: a bias and its gradient hold f32, f16 or bf16");
     static_assert(Kokkos::SpaceAccessibility<Exec, typename View::memory_space>::accessible,
                   "linear: the execution space cannot access the bias");
     constexpr int i = View::rank() - 1;
-    Operand o{.data = const_cast<float*>(v.data()),
-              .type = Scalar::f32,
-              .size = sizeof(float),
+    Operand o{.data = const_cast<Value*>(v.data()),
+              .type = scalar_of_value<Value>(),
+              .size = sizeof(Value),
               .rows = 1,
               .columns = static_cast<std::int64_t>(v.extent(i)),
               .column_stride = static_cast<std::int64_t>(v.stride(i)),
@@ -100,13 +102,13 @@ ContractOptions contract_options(const LinearOptions<E>& options) {
   return {.batch = options.batch, .precision = options.precision, .kernel = options.kernel, .workspace = options.workspace};
 }
 
-// What an execution space needs that the library is not compiled for.
-template <class Exec, class S>
+// What an execution space needs that the library is not compiled for; kernels for a C of `Value`.
+template <class Exec, class S, class Value>
 void set_instantiated(Linear& call) {
   if constexpr (space_of<Exec> == Space::other) {
     static constexpr LinearPasses passes = linear_passes<type_list<Exec>>();
     call.passes = &passes;
-    call.instantiated = instantiated_kernels<Exec, S, epilogue::Program, float>();
+    call.instantiated = instantiated_kernels<Exec, S, epilogue::Program, Value>();
   }
 }
 
@@ -127,7 +129,7 @@ auto with_forward(const Exec& exec, const X& x, const W& w, const B& bias, const
   call.tier = options.tier;
   call.bias = bias_operand<Exec>(bias, "bias");
   call.preactivation = preactivation_operand<Exec, true>(z, options.batch);
-  set_instantiated<Exec, S>(call);
+  set_instantiated<Exec, S, float>(call);
   const auto with_functor = [&](auto& functor) {
     call.product =
         contraction_on<Value>(exec, semiring, operand_of(x, options.batch, "X"), operand_of(w, options.batch, "W"),
@@ -162,18 +164,21 @@ auto with_weight(const Exec& exec, const X& x, const DY& dy, const DW& dw, const
                  const Use& use) {
   using Element = typename decltype(linear_element<Exec, X, DY, DW>())::type;
   using S = plus_times<Element>;
-  static_assert(std::is_same_v<typename view_t<DW>::value_type, float>, "linear_backward_weight: dW holds f32");
+  using Value = typename view_t<DW>::non_const_value_type;
   static_assert(std::is_same_v<E, Activation>, "linear_backward_weight: there is no epilogue");
   const S semiring;
   const epilogue::Program none;
   LinearWeight call;
   call.tier = options.tier;
   call.bias = bias_operand<Exec>(db, "db");
-  set_instantiated<Exec, S>(call);
+  if constexpr (std::is_same_v<DB, Absent>)
+    set_instantiated<Exec, S, Value>(call);
+  else
+    set_instantiated<Exec, S, typename DB::non_const_value_type>(call);
   ContractOptions contraction = contract_options(options);
-  contraction.accumulate = true;
+  contraction.accumulate = !options.overwrite;
   call.product =
-      contraction_on<float>(exec, semiring, operand_of(x, options.batch, "X"), operand_of(dy, options.batch, "dY"),
+      contraction_on<Value>(exec, semiring, operand_of(x, options.batch, "X"), operand_of(dy, options.batch, "dY"),
                             operand_of(dw, options.batch, "dW"), none, {}, contraction, "linear_backward_weight");
   return use(call);
 }
@@ -190,7 +195,7 @@ auto with_input(const Exec& exec, const DY& dy, const W& w, const DX& dx, const 
   call.tier = options.tier;
   call.activation = activation;
   call.preactivation = preactivation_operand<Exec, false>(z, options.batch);
-  set_instantiated<Exec, S>(call);
+  set_instantiated<Exec, S, float>(call);
   call.product = contraction_on<typename view_t<DX>::non_const_value_type>(
       exec, semiring, operand_of(dy, options.batch, "dY"), operand_of(w, options.batch, "W"),
       operand_of(dx, options.batch, "dX"), none, {}, contract_options(options), "linear_backward_input");
@@ -208,8 +213,8 @@ inline constexpr auto bytes_of_it = [](const auto& call) { return linear_bytes(c
 /// exec     any execution space instance that can access every view
 /// x, w, y  views of rank 2, or 3 with a batch index, of any layout, or transposed() ones: x is M × K, w is K × N, y is M × N. A batch
 ///          extent of 1, or rank 2, broadcasts x or w. x and w hold one type, f32, f16 or bf16; y any of these.
-/// bias     N numbers of f32, a view of rank 1, of rank 2 (L × N) with a row for each batch; or no_bias
-/// The sum and the bias are f32; the bias is added once, after the sum. The epilogue sees their sum; its result is rounded once to
+/// bias     N numbers of f32, f16 or bf16, a view of rank 1, of rank 2 (L × N) with a row for each batch; or no_bias
+/// The sum is f32; the bias is added once, after the sum, in f32. The epilogue sees their sum; its result is rounded once to
 /// y's type. options.epilogue is an Activation, steps of the closed set, or a functor of yours.
 ///
 /// Tier::scalar: one chain of fused multiply-adds per output, k ascending. With an Activation, every host and every GPU gives the same
@@ -241,6 +246,8 @@ void linear_forward(const Exec& exec, const X& x, const W& w, const B& bias, con
 /// x, dy   as X and Y in linear_forward(): M × K and M × N, of one type, f32, f16 or bf16
 /// dw      K × N of f32: the master accumulator
 /// db      N numbers of f32, or L × N; or no_bias
+/// With options.overwrite, dw and db become the sums, = in place of +=, and what they held is not read. Then each may hold f32, f16 or
+/// bf16, to which its sums are rounded once.
 /// If dw (or db) has one matrix (or row) and dy has L, the sum runs over all L·M rows, in ascending l, then m.
 ///
 /// Tier::scalar: each chain starts with what dw or db holds and takes m in ascending order. So a batch that is cut into consecutive
@@ -248,7 +255,8 @@ void linear_forward(const Exec& exec, const X& x, const W& w, const B& bias, con
 /// Tier::tensor: the sum over m comes first and is then added to dw, so such cuts change bits. L batches that one dw sums must follow
 /// each other at equal distances (batch stride = M · row stride, as in a contiguous tensor), else Error(unsupported).
 /// db is the product of a row of ones and dY by the same tier; the ones take M elements of the workspace.
-/// M = 0 leaves dw and db as they are. Throws as linear_forward() does.
+/// M = 0 leaves dw and db as they are, or overwrites them with zeros. L batches that do not follow each other so are added one after the
+/// other, which takes a dw and db of f32. Throws as linear_forward() does.
 template <class Exec, class X, class DY, class DW, class DB, class E = Activation>
 void linear_backward_weight(const Exec& exec, const X& x, const DY& dy, const DW& dw, const DB& db,
                             const LinearOptions<E>& options = {}) {

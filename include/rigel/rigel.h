@@ -817,7 +817,8 @@ typedef struct rigel_linear_args {
   int32_t activation;     /* of forward; of backward_input that of the layer before; else RIGEL_ACTIVATION_NONE */
   rigel_program epilogue; /* forward only, and without an activation */
   rigel_options options;  /* require is 0: the tier makes the promises. Precisions that round terms are for RIGEL_TIER_TENSOR only */
-  int64_t reserved[4];
+  int64_t overwrite;      /* backward_weight: 1 if dW and db become the sums, whatever they hold; 0: these are added. Else 0 */
+  int64_t reserved[3];
 } rigel_linear_args;
 
 /* Matrices below hold f16, bf16 or f32 numbers, the two factors of a product one type. Sums are f32; results are rounded once to the
@@ -827,7 +828,7 @@ typedef struct rigel_linear_args {
 
 /* Y(l,m,n) = epilogue( sum_k X(l,m,k) W(l,k,n) + bias(l,n) ), where the epilogue is args->epilogue or args->activation.
  * x, w, y   M x K, K x N and M x N; y overlaps no input
- * bias      1 x N of f32, added once after the sum; one row for each batch, or for all. NULL: none
+ * bias      1 x N, added once after the sum; one row for each batch, or for all. NULL: none
  * z         M x N, written: the values before the epilogue, which backward needs. It overlaps no other matrix. NULL: not kept */
 rigel_code rigel_linear_forward(rigel_handle* handle, const rigel_linear_args* args, const rigel_matrix* x, const rigel_matrix* w,
                                 const rigel_matrix* bias, const rigel_matrix* y, const rigel_matrix* z);
@@ -835,13 +836,14 @@ rigel_code rigel_linear_forward_workspace_size(rigel_handle* handle, const rigel
                                                const rigel_matrix* w, const rigel_matrix* bias, const rigel_matrix* y,
                                                const rigel_matrix* z, size_t* bytes);
 
-/* dW(l,k,n) += sum_m X(l,m,k) dY(l,m,n) and db(l,n) += sum_m dY(l,m,n).
+/* dW(l,k,n) += sum_m X(l,m,k) dY(l,m,n) and db(l,n) += sum_m dY(l,m,n), or with args->overwrite = in place of +=.
  * x, dy   M x K and M x N
- * dw      K x N of f32
- * db      1 x N of f32. NULL: none
+ * dw      K x N
+ * db      1 x N. NULL: none
+ * dw and db are f32; with args->overwrite each may also be f16 or bf16, to which its sums are rounded once.
  * If dw or db has one batch and dy has several, it sums them all, in order. By RIGEL_TIER_SCALAR a batch that is cut into
  * micro-batches, one call each in order, gives the bits of one call. By RIGEL_TIER_TENSOR such cuts change bits, and batches that dw
- * sums follow each other at the distance of rows. */
+ * sums follow each other at the distance of rows. So they do if dw or db is not f32. */
 rigel_code rigel_linear_backward_weight(rigel_handle* handle, const rigel_linear_args* args, const rigel_matrix* x,
                                         const rigel_matrix* dy, const rigel_matrix* dw, const rigel_matrix* db);
 rigel_code rigel_linear_backward_weight_workspace_size(rigel_handle* handle, const rigel_linear_args* args, const rigel_matrix* x,

@@ -479,14 +479,15 @@ nb::object linear_forward(Handle x_given, Handle w_given, Handle bias_given, Han
   return nb::make_tuple(y.finished(), before);
 }
 
-// Adds to dw, N x K, and db, N, of each matrix of the batch.
-void linear_backward_weight(Handle x_given, Handle dy_given, Handle dw_given, Handle db_given, std::int32_t tier,
-                            Handle options) {
+// Adds to dw, N x K, and db, N, of each matrix of the batch, or overwrites them.
+void linear_backward_weight(Handle x_given, Handle dy_given, Handle dw_given, Handle db_given, Flag overwrite,
+                            std::int32_t tier, Handle options) {
   const Array x = input(x_given, "x", 2), dy = input(dy_given, "dy", 2);
   Batch batch;
   batch.broadcast(x, "x", 2);
   batch.broadcast(dy, "dy", 2);
   rigel_linear_args args = linear_args(tier, RIGEL_ACTIVATION_NONE, options);
+  args.overwrite = overwrite;
   Output dw(dw_given, "dw", dy, batch, {dy.columns(), x.columns()}, RIGEL_F32, false, true);
   std::optional<Output> db;
   if (!db_given.is_none())

@@ -129,7 +129,7 @@ def test_gradients_of_contract(rand):
     low = a.detach().bfloat16().requires_grad_()
     rt.contract(low, b.detach().bfloat16(), "min_plus").sum().backward()
     assert low.grad.sum() == 4 * 5 * 2
-    torch.library.opcheck(rt._contract_gradients, (*(one.detach() for one in (rand(2, 4, 5), a, b, rand(2, 4, 5))), "log_plus", [], []))
+    torch.library.opcheck(torch.ops.rigel.contract_backward.default, (*(one.detach() for one in (rand(2, 4, 5), a, b, rand(2, 4, 5))), "log_plus", [], []))
     missing = [s for s in ("min_plus", "max_plus", "max_min", "log_plus", "l1") if s not in rt.GRADIENTS]
     for semiring in missing:
         with pytest.raises(TypeError, match=f"contract over '{semiring}' has no gradient, expected one of plus_times"):
@@ -197,6 +197,15 @@ def test_linear_of_16_bits_and_second_derivatives(rand):
     torch.testing.assert_close(y, (x.float() @ weight.float().T + bias.float()).bfloat16())
     gradients = torch.autograd.grad(y.sum(), (x, weight, bias))
     assert [g.dtype for g in gradients] == 3 * [torch.bfloat16]
+    # dW and db are sums that are rounded once; over a batch of weights and biases, too.
+    ones = torch.ones(4, 3)
+    exact = ones.T @ x.detach().cpu().float(), ones.sum(0)
+    assert torch.equal(gradients[1].cpu(), exact[0].bfloat16())
+    assert torch.equal(gradients[2].cpu(), exact[1].bfloat16())
+    rows = rand(2, 5, 4, 8, dtype=torch.bfloat16)
+    same = torch.autograd.grad(rt.linear(rows, weight, bias).sum(), (weight, bias))
+    torch.testing.assert_close(same[0], rows.float().sum((0, 1, 2)).expand(3, 8).bfloat16())
+    assert same[1].tolist() == 3 * [40]
     # Of float32 arguments, whose differences have few digits: against torch's own second derivative.
     x, weight = rand(4, 8, dtype=torch.float32), rand(3, 8, dtype=torch.float32)
     seconds = []
@@ -227,27 +236,68 @@ def calls(rand):
     x, z = rand(2, 4, 3), rand(5, 3)
     single, weight, bias = rand(4, 3, dtype=torch.float32), rand(2, 3, dtype=torch.float32), rand(2, dtype=torch.float32)
     options = (False, None, [], "automatic")
-    yield rt._contract, (x, z.mT, "plus_times", [], [], None, *options)
-    yield rt._contract, (x.detach(), z.detach().mT, "lp", ["p"], [3.0], torch.float32, *options)
+    yield torch.ops.rigel.contract.default, (x, z.mT, "plus_times", [], [], None, *options)
+    yield torch.ops.rigel.contract.default, (x.detach(), z.detach().mT, "lp", ["p"], [3.0], torch.float32, *options)
     for metric in METRICS:
-        yield rt._cdist, (x, z, metric, None, *options)
-    yield rt._cdist_gradient, (rand(2, 4, 5), x, z, 2.0, False)
+        yield torch.ops.rigel.cdist.default, (x, z, metric, None, *options)
+    yield torch.ops.rigel.cdist_gradient.default, (rand(2, 4, 5), x, z, 2.0, False)
     for kernel, hyperparameters in KERNELS.items():
         metric = "inner_product" if kernel in ("polynomial", "sigmoid") else "euclidean"
-        yield rt._kernel_matrix, (x, z, kernel, *rt._flat(hyperparameters), metric, None, False, "automatic")
-        yield rt._kernel_matrix_gradient, (rand(2, 4, 5), x, z, kernel, *rt._flat(hyperparameters), metric, None, False)
-    yield rt._kernel_matrix_gradient, (rand(2, 4, 5), x, z, "laplace", ["length"], [1.0], "minkowski", 3.0, False)
-    yield rt._cdist_gradient, (rand(2, 4, 5), x, z, 3.0, False)
-    yield rt._linear, (single, weight, bias, "scalar", "automatic")
-    yield rt._linear, (single, weight, None, "scalar", "automatic")
-    yield rt._linear_activated, (single, weight, bias, "gelu", "scalar", "automatic")
-    yield rt._linear_backward_input, (rand(4, 2, dtype=torch.float32), weight, "scalar", "automatic")
-    yield rt._linear_backward_weight, (single, rand(4, 2, dtype=torch.float32), "scalar", "automatic")
+        yield torch.ops.rigel.kernel_matrix.default, (x, z, kernel, *rt._flat(hyperparameters), metric, None, False, "automatic")
+        yield torch.ops.rigel.kernel_matrix_gradient.default, (rand(2, 4, 5), x, z, kernel, *rt._flat(hyperparameters), metric, None, False)
+    yield torch.ops.rigel.kernel_matrix_gradient.default, (rand(2, 4, 5), x, z, "laplace", ["length"], [1.0], "minkowski", 3.0, False)
+    yield torch.ops.rigel.cdist_gradient.default, (rand(2, 4, 5), x, z, 3.0, False)
+    yield torch.ops.rigel.linear.default, (single, weight, bias, "scalar", "automatic")
+    yield torch.ops.rigel.linear.default, (single, weight, None, "scalar", "automatic")
+    yield torch.ops.rigel.linear_activated.default, (single, weight, bias, "gelu", "scalar", "automatic")
+    yield torch.ops.rigel.linear_backward_input.default, (rand(4, 2, dtype=torch.float32), weight, "scalar", "automatic")
+    yield torch.ops.rigel.linear_backward_weight.default, (single, rand(4, 2, dtype=torch.float32), torch.float32, torch.float32, "scalar", "automatic")
+    short = single.detach().bfloat16(), rand(4, 2, grad=False).bfloat16()
+    yield torch.ops.rigel.linear_backward_weight.default, (*short, torch.bfloat16, torch.bfloat16, "scalar", "automatic")
+    yield torch.ops.rigel.linear_backward_weight.default, (*short, torch.bfloat16, None, "scalar", "automatic")
 
 
 def test_opcheck(rand):
     for operator, arguments in calls(rand):
         torch.library.opcheck(operator, arguments)
+
+
+def test_what_watches_operators_sees_them(rand):
+    """A call that nothing watches skips torch's dispatcher."""
+    class Names(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    class Functions(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    class Own(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    x, weight = rand(4, 3, dtype=torch.float32), rand(2, 3, dtype=torch.float32)
+    for mode in (Names, Functions):
+        for call, name in ((lambda: rt.cdist(x, x), "rigel.cdist"), (lambda: rt.contract(x.detach(), x.detach().mT), "rigel.contract"),
+                           (lambda: rt.linear(x, weight), "rigel.linear")):
+            seen = []
+            with mode():
+                call()
+            assert any(name in one for one in seen), seen
+    seen = []
+    assert type(rt.cdist(x.detach().as_subclass(Own), x.detach())) is Own and any("cdist" in one for one in seen)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiled:
+        rt.cdist(x, x)
+    assert "rigel::cdist" in [event.key for event in profiled.key_averages()]
+    assert rt.cdist(x.to("meta"), x.to("meta")).shape == (4, 4)
+    with torch.no_grad():
+        assert not rt.cdist(x, x).requires_grad
+    with torch.inference_mode():
+        assert rt.cdist(x, x).is_inference()
 
 
 def test_compile(rand):

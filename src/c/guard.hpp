@@ -61,7 +61,7 @@ void require_zero(Integer reserved, const std::string& name) {
   if (reserved != 0) refuse(name + " is " + std::to_string(reserved) + ", expected 0");
 }
 /// A flag, 0 or 1.
-inline bool flag(std::int32_t value, const char* name) {
+inline bool flag(std::int64_t value, const char* name) {
   if (value != 0 && value != 1) refuse(std::string(name) + " is " + std::to_string(value) + ", expected 0 or 1");
   return value == 1;
 }

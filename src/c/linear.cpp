@@ -24,15 +24,10 @@ Operand numbers_of(const rigel_matrix* matrix, const char* argument) {
   return o;
 }
 
-void require_f32(const Operand& o) {
-  if (o.type != Scalar::f32) refuse(std::string(o.argument) + ".type is " + name(o.type) + ", expected f32");
-}
-
-// A bias or its gradient, which may be absent: one row of f32 for each batch, or for all.
+// A bias or its gradient, which may be absent: one row for each batch, or for all.
 std::optional<Operand> bias_of(const rigel_matrix* matrix, const char* argument) {
   if (!matrix) return {};
-  Operand o = operand_of(matrix, argument);
-  require_f32(o);
+  Operand o = numbers_of(matrix, argument);
   if (o.rows != 1) refuse(detail::describe_argument(o, " is ") + ", expected one row");
   return o;
 }
@@ -103,6 +98,7 @@ rigel_code with_forward(const char* function, rigel_handle* handle, const rigel_
                         const rigel_matrix* w, const rigel_matrix* bias, const rigel_matrix* y, const rigel_matrix* z,
                         const Use& use) {
   const auto complete = [&](const rigel_linear_args& args, LinearForward& call) {
+    require_zero(args.overwrite, "args.overwrite");
     call.activation = activation_of(args.activation);
     call.steps = program_of(args.epilogue, call.product.execution.space);
     if (call.activation != Activation::none && !call.steps.empty())
@@ -120,8 +116,7 @@ rigel_code with_weight(const char* function, rigel_handle* handle, const rigel_l
   const auto complete = [&](const rigel_linear_args& args, LinearWeight& call) {
     require_zero(args.activation, "args.activation");
     require_no_epilogue(args);
-    require_f32(call.product.c);
-    call.product.accumulate = true;
+    call.product.accumulate = !flag(args.overwrite, "args.overwrite");
     call.bias = bias_of(db, "db");
   };
   return with_problem<LinearWeight>(function, handle, given, {x, dy, dw, "X", "dY", "dW"}, complete, use);
@@ -131,6 +126,7 @@ template <class Use>
 rigel_code with_input(const char* function, rigel_handle* handle, const rigel_linear_args* given, const rigel_matrix* dy,
                       const rigel_matrix* w, const rigel_matrix* dx, const rigel_matrix* z, const Use& use) {
   const auto complete = [&](const rigel_linear_args& args, LinearInput& call) {
+    require_zero(args.overwrite, "args.overwrite");
     call.activation = activation_of(args.activation);
     require_no_epilogue(args);
     if (call.activation != Activation::none && !z)

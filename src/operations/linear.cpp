@@ -95,6 +95,13 @@ std::string explain_bytes(const Linear& call, std::size_t bytes) {
          " bytes of workspace\n";
 }
 
+/// Runs a call that is one contraction, to which all workspace goes. So its kernel is chosen once.
+void run_alone(Contraction& p, const Workspace& given, const std::optional<Operand>& read = {}) {
+  if (given.data && read) require_workspace_apart(p, given.data, given.bytes, {&*read});
+  p.workspace = given;
+  rigel::run(p);
+}
+
 /// Y = epilogue(X W + bias): one contraction; or one into sums of f32, then a pass that applies the epilogue.
 class Forward {
  public:
@@ -116,13 +123,13 @@ class Forward {
   Forward(const Forward&) = delete;
 
   void run() {
-    const Contraction& p = call_.product;
+    Contraction& p = call_.product;
     if (p.is_empty()) return;
     const Kokkos::Profiling::ScopedRegion region("rigel::linear_forward");
+    if (!has_pass()) return run_alone(p, given_, call_.bias);
     const CallMemory memory(p.function, p.execution, given_, bytes(),
                             {&p.a, &p.b, &p.c, pointer_to(call_.bias), pointer_to(call_.preactivation)});
     place(memory.address());
-    if (!has_pass()) return rigel::run(p);
     rigel::run(sums_);
     ElementwisePass pass{.from = sums_.c, .to = p.c};
     if (call_.preactivation && call_.preactivation->data != sums_.c.data) pass.kept = *call_.preactivation;
@@ -203,14 +210,16 @@ class Forward {
   std::size_t sum_bytes_ = 0;
 };
 
-/// dW += Xᵀ dY and db += ones · dY: two contractions; one for each batch of those that dW or db sums, unless their rows are rows of one
-/// matrix.
+/// dW += Xᵀ dY and db += ones · dY, or without the +: two contractions; one for each batch of those that dW or db sums, unless their rows
+/// are rows of one matrix.
 class Weight {
  public:
   explicit Weight(const LinearWeight& call) : call_(call), passes_(call.passes ? *call.passes : compiled_passes) {
     Contraction& p = call_.product;
     given_ = std::exchange(p.workspace, {});
     check_extents();
+    require_sums(p.c);
+    if (call_.bias) require_sums(*call_.bias);
     x_ = p.a;
     dy_ = p.b;
     set_tier(p, call_.tier);
@@ -228,10 +237,11 @@ class Weight {
   Weight(const Weight&) = delete;
 
   void run() {
-    const std::size_t needed = bytes();  // before anything is enqueued: throws if a product has no kernel
     if (is_empty()) return;
     const Contraction& p = call_.product;
     const Kokkos::Profiling::ScopedRegion region("rigel::linear_backward_weight");
+    if (products_.size() == 1 && !call_.bias) return run_alone(products_.front(), given_);
+    const std::size_t needed = bytes();  // before anything is enqueued: throws if a product has no kernel
     const CallMemory memory(p.function, p.execution, given_, needed, {&x_, &dy_, &p.c, pointer_to(call_.bias)});
     place(memory.address());
     if (ones_.columns > 0) {
@@ -272,6 +282,14 @@ class Weight {
     if (call_.bias) require_bias(p, *call_.bias, dy, dy);
   }
 
+  /// What sums are added to holds sums.
+  void require_sums(const Operand& o) const {
+    const Contraction& p = call_.product;
+    if (o.type != Scalar::f32 && p.accumulate)
+      refuse(p, describe_argument(o, " is ") + " of " + name(o.type) +
+                    ", expected f32, which sums are added to, or options.overwrite");
+  }
+
   /// Appends the contractions of `p`, whose C has `batches`: one if these are those of B, or if rows of all batches are rows of one
   /// matrix; else one for each batch, in order.
   void add_products(const Contraction& p, std::int64_t batches) {
@@ -283,15 +301,21 @@ class Weight {
     Contraction joined = p;
     joined.batch = 1;
     joined.k = p.k * p.b.batches;
-    if (join(joined.a, p.b.batches, false) && join(joined.b, p.b.batches, true)) return products_.push_back(joined);
+    const bool joins_a = join(joined.a, p.b.batches, false), joins_b = join(joined.b, p.b.batches, true);
+    if ((joins_a && joins_b) || joined.k == 0) return products_.push_back(joined);
     if (call_.tier == Tier::tensor)
       throw Error(Code::unsupported, std::string(p.function) + ": " + describe_argument(x_) + " or " +
                                          describe_argument(dy_) +
                                          " has batches that do not follow each other at the distance of rows, and " +
                                          describe_argument(p.c) + " sums them: Tier::tensor sums rows of one matrix only");
+    if (p.c.type != Scalar::f32)
+      throw Error(Code::unsupported,
+                  std::string(p.function) + ": " + describe_argument(p.c, " is ") + " of " + name(p.c.type) +
+                      ", expected f32 for sums of batches that do not follow each other at the distance of rows");
     for (std::int64_t l = 0; l < p.b.batches; ++l) {
       Contraction one = p;
       one.batch = 1;
+      one.accumulate = p.accumulate || l > 0;
       for (Operand* o : {&one.a, &one.b}) {
         o->data = static_cast<std::byte*>(o->data) + l * o->batch_stride * static_cast<std::int64_t>(o->size);
         o->batches = 1;
@@ -374,11 +398,12 @@ class Input {
   void run() {
     Contraction& p = call_.product;
     if (p.is_empty()) return;
-    const std::size_t needed = bytes();
     const Kokkos::Profiling::ScopedRegion region("rigel::linear_backward_input");
+    if (!has_pass()) return run_alone(p, given_);
+    const std::size_t needed = bytes();
     const CallMemory memory(p.function, p.execution, given_, needed, {&p.a, &p.b, &p.c, pointer_to(call_.preactivation)});
     place(memory.address());
-    if (const auto& z = call_.preactivation; z && has_pass())
+    if (const auto& z = call_.preactivation)
       passes_.derivative(p.execution, {.from = *z, .to = factors_, .functor = &call_.activation});
     rigel::run(p);
   }

@@ -104,7 +104,8 @@ module rigel
     integer(c_int32_t) :: tier = rigel_tier_scalar, activation = 0
     type(rigel_program) :: epilogue
     type(rigel_options) :: options
-    integer(c_int64_t) :: reserved(4) = 0
+    integer(c_int64_t) :: overwrite = 0
+    integer(c_int64_t) :: reserved(3) = 0
   end type
 
   type, bind(c) :: rigel_closure_args

@@ -286,7 +286,7 @@ static void linear_extents(void) {
   b.type = RIGEL_BF16;
   REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "W is 4x4 of bf16, expected f32 as X", NULL, NULL);
   c.type = RIGEL_BF16;
-  REFUSED(BACKWARD_WEIGHT, RIGEL_INVALID_ARGUMENT, "dW.type is bf16, expected f32", NULL, NULL);
+  REFUSED(BACKWARD_WEIGHT, RIGEL_INVALID_ARGUMENT, "dW is 4x4 of bf16, expected f32, which sums are added to", NULL, NULL);
   c.data = data + 1;
   REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "rigel_linear_forward: Y", "overlaps", NULL);
   REFUSED(rigel_linear_forward(handle, &linear, &a, &b, NULL, &c, &c), RIGEL_INVALID_ARGUMENT, "Z 4x4", "overlaps", "Y 4x4");
@@ -297,12 +297,18 @@ static void linear_extents(void) {
   bias.rows = 2;
   REFUSED(rigel_linear_forward(handle, &linear, &a, &b, &bias, &c, NULL), RIGEL_INVALID_ARGUMENT, "bias is 2x3, expected one row",
           NULL, NULL);
-  bias.type = RIGEL_F16;
-  REFUSED(rigel_linear_forward(handle, &linear, &a, &b, &bias, &c, NULL), RIGEL_INVALID_ARGUMENT, "bias.type is f16, expected f32",
-          NULL, NULL);
+  bias.type = RIGEL_F64;
+  REFUSED(rigel_linear_forward(handle, &linear, &a, &b, &bias, &c, NULL), RIGEL_INVALID_ARGUMENT,
+          "bias.type is f64, expected f16, bf16 or f32", NULL, NULL);
 }
 
 static void linear_options(void) {
+  linear.overwrite = 2;
+  REFUSED(BACKWARD_WEIGHT, RIGEL_INVALID_ARGUMENT, "args.overwrite is 2, expected 0 or 1", NULL, NULL);
+  linear.overwrite = 1;
+  REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "args.overwrite is 1, expected 0", NULL, NULL);
+  linear.overwrite = 1;
+  REFUSED(BACKWARD_INPUT, RIGEL_INVALID_ARGUMENT, "args.overwrite is 1, expected 0", NULL, NULL);
   linear.tier = 2;
   REFUSED(FORWARD, RIGEL_INVALID_ARGUMENT, "args.tier is 2, expected 0 (RIGEL_TIER_SCALAR) or 1 (RIGEL_TIER_TENSOR)", NULL, NULL);
   linear.activation = 5;

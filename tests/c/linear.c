@@ -229,7 +229,7 @@ static void second_parameters(rigel_handle* handle) {
 
 /* One dW and one db for both batches: in one call, and in a call for each. */
 static void backward_weight(rigel_handle* handle, rigel_type type) {
-  const rigel_linear_args args = linear_args(RIGEL_TIER_SCALAR);
+  rigel_linear_args args = linear_args(RIGEL_TIER_SCALAR);
   const rigel_matrix dw = filled(RIGEL_F32, 1, k, n, from_minus_one_to_one),
                      db = filled(RIGEL_F32, 1, 1, n, from_minus_one_to_one);
   const rigel_matrix parts = matrix(RIGEL_F32, 1, k, n), part = matrix(RIGEL_F32, 1, 1, n);
@@ -256,6 +256,15 @@ static void backward_weight(rigel_handle* handle, rigel_type type) {
   CHECK(differences(&db, bias_gradient_of, &bias) == 0);
   CHECK(differences(&parts, weight_of, &weight) == 0);
   CHECK(differences(&part, bias_gradient_of, &bias) == 0);
+
+  /* In place of what they hold. */
+  args.overwrite = 1;
+  memset(weight.start.data, 0, (size_t)dw.batch_stride * sizeof(float));
+  memset(bias.start.data, 0, (size_t)db.batch_stride * sizeof(float));
+  OK(rigel_linear_backward_weight(handle, &args, &weight.x, &weight.dy, &dw, &db));
+  OK(rigel_synchronize(handle));
+  CHECK(differences(&dw, weight_of, &weight) == 0);
+  CHECK(differences(&db, bias_gradient_of, &bias) == 0);
 }
 
 static void backward_input(rigel_handle* handle, rigel_type type) {

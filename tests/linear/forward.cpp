@@ -120,6 +120,15 @@ TEST_CASE_TEMPLATE("linear_forward: worked out by hand", T, float, rigel::half, 
   rigel::linear_forward(Exec{}, x, w, bias, y, z, {.epilogue = Activation::relu});
   CHECK(support::values(z) == Values{5.5, -8, -1, 11.5, -6, -3});
   CHECK(support::values(y) == Values{5.5, 0, 0, 11.5, 0, 0});
+  // A bias of the layer's type.
+  const Kokkos::View<T*, typename Exec::memory_space> same("same", 3);
+  support::fill(same, {0.5, -10, 0});
+  support::fill(y, {});
+  rigel::linear_forward(Exec{}, x, w, same, y, z, {.epilogue = Activation::relu});
+  CHECK(support::values(y) == Values{5.5, 0, 0, 11.5, 0, 0});
+  support::fill(y, {});
+  rigel::linear_forward(Exec{}, x, w, same, y);
+  CHECK(support::values(y) == Values{5.5, -8, -1, 11.5, -6, -3});
   // W as nn.Linear stores it.
   const auto stored = support::matrix<T, Exec>(3, 2, {1, 2, 0, 1, -1, 0});
   rigel::linear_forward(Exec{}, x, rigel::transposed(stored), rigel::no_bias, y);

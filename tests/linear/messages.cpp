@@ -61,6 +61,13 @@ TEST_CASE("linear_forward: memory that overlaps") {
                 [&] { rigel::linear_forward(Exec{}, x(), w(), bias, upper); });
   check_refused(Code::invalid_argument, {"linear_forward: the view of bias, step 1", "overlaps Z 'both'"},
                 [&] { rigel::linear_forward(Exec{}, x(), w(), bias, y(), upper); });
+  const rigel::Workspace workspace{.data = both.data(), .bytes = 40 * sizeof(float)};
+  check_refused(Code::invalid_argument, {"linear_forward: the workspace", "overlaps bias"},
+                [&] { rigel::linear_forward(Exec{}, x(), w(), bias, y(), {.workspace = workspace}); });
+  check_refused(Code::invalid_argument, {"linear_backward_weight: the workspace", "overlaps transposed X 'both' 5x4"},
+                [&] { rigel::linear_backward_weight(Exec{}, upper, y(), w(5), rigel::no_bias, {.workspace = workspace}); });
+  check_refused(Code::invalid_argument, {"linear_backward_input: the workspace", "overlaps dY 'both' 4x5"},
+                [&] { rigel::linear_backward_input(Exec{}, upper, w(), x(), {.workspace = workspace}); });
 }
 
 TEST_CASE("linear_backward: extents and memory") {
@@ -75,6 +82,15 @@ TEST_CASE("linear_backward: extents and memory") {
                 [&] { rigel::linear_backward_weight(Exec{}, x(), y(), dw, Bias("db", 3)); });
   check_refused(Code::invalid_argument, {"linear_backward_weight: db", "overlaps dW 'dw' 3x5"},
                 [&] { rigel::linear_backward_weight(Exec{}, x(), y(), dw, Bias(dw.data(), 5)); });
+  const auto half = matrix<rigel::half, Exec>(3, 5, {}, "dw");
+  check_refused(
+      Code::invalid_argument,
+      {"linear_backward_weight: dW 'dw' is 3x5 of f16, expected f32, which sums are added to, or options.overwrite"},
+      [&] { rigel::linear_backward_weight(Exec{}, x(), y(), half, rigel::no_bias); });
+  const Kokkos::View<rigel::half*, Exec::memory_space> bias("db", 5);
+  check_refused(Code::invalid_argument,
+                {"linear_backward_weight: db 'db' is 1x5 of f16, expected f32, which sums are added to"},
+                [&] { rigel::linear_backward_weight(Exec{}, x(), y(), dw, bias); });
   check_refused(Code::invalid_argument, {"linear_backward_input: W 'w' is 3x4, expected 5 columns to match dY 'y' 4x5"},
                 [&] { rigel::linear_backward_input(Exec{}, y(), w(3, 4), x()); });
   check_refused(Code::invalid_argument,

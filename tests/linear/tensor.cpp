@@ -35,6 +35,30 @@ struct Case {
   Stored x, w, y;
 };
 
+/// Gradients in place of what dW and db hold, of T: sums that are rounded once.
+template <class T, class X, class DY, class Exec>
+void check_overwritten(const Case& c, const X& of_x, const DY& of_dy, const Exec& exec, const Values& x, const Values& dy) {
+  const std::size_t rows = c.batches * c.m;
+  const auto dw = support::matrix<T, Exec>(static_cast<int>(c.k), static_cast<int>(c.n), Values(c.k * c.n, NAN));
+  const auto db = support::matrix<T, Exec>(1, static_cast<int>(c.n), Values(c.n, NAN));
+  const rigel::LinearOptions options{.tier = rigel::Tier::tensor, .overwrite = true};
+  rigel::linear_backward_weight(exec, of_x, of_dy, dw, db, options);
+  const Values of_weight = support::values(dw), of_bias = support::values(db);
+  int wrong = 0;
+  const auto within = [&](double value, double exact, double magnitude) {
+    const double off = units_of_sum<T>(rows) * u * magnitude;
+    wrong += !(std::fabs(value - exact) <= off + (u + unit<T>)*(std::fabs(exact) + off) * 1.01 + tiny<T>);
+  };
+  const auto zero = [](auto, auto, auto) { return 0.; };
+  layer::Product{1, c.k, c.n, rows}.chains(
+      [&](auto, auto i, auto m) { return x[m * c.k + i]; }, [&](auto, auto m, auto j) { return dy[m * c.n + j]; }, zero,
+      [&](std::size_t at, float, double exact, double magnitude) { within(of_weight[at], exact, magnitude); });
+  layer::Product{1, 1, c.n, rows}.chains(
+      [](auto, auto, auto) { return 1.; }, [&](auto, auto m, auto j) { return dy[m * c.n + j]; }, zero,
+      [&](std::size_t at, float, double exact, double magnitude) { within(of_bias[at], exact, magnitude); });
+  CHECK(wrong == 0);
+}
+
 template <class T, class Exec>
 void check(const Case& c, std::uint64_t seed) {
   const Exec exec;
@@ -104,6 +128,7 @@ void check(const Case& c, std::uint64_t seed) {
       [&](auto, auto, auto j) { return bias[j]; },
       [&](std::size_t at, float, double exact, double magnitude) { within(of_db[at], exact, bias[at], magnitude); });
   CHECK(wrong == 0);
+  check_overwritten<T>(c, of_x.view(), of_dy.view(), exec, x, dy);
 }
 
 constexpr Stored rows = Stored::by_rows, columns = Stored::by_columns, gaps = Stored::with_gaps;

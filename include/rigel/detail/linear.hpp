@@ -46,7 +46,7 @@ struct Linear {
 /// Y = epilogue(X W + bias): `product` is X W into Y. The epilogue is an activation, steps of the closed set or a functor; product
 /// has the functor, after the bias, unless there is a preactivation to keep.
 struct LinearForward : Linear {
-  std::optional<Operand> bias;           // 1 × N of f32
+  std::optional<Operand> bias;           // 1 × N
   std::optional<Operand> preactivation;  // X W + bias, kept
   Activation activation = Activation::none;
   epilogue::Program steps = {};
@@ -54,7 +54,8 @@ struct LinearForward : Linear {
   LaunchElementwise pass = nullptr;  // for the functor
 };
 
-/// dW += Xᵀ dY and db(n) += Σ_m dY(m,n): `product` is transposed X times dY into dW, its A still X.
+/// dW += Xᵀ dY and db(n) += Σ_m dY(m,n), or = if `product` does not accumulate: it is transposed X times dY into dW, its A still X.
+/// `instantiated` are kernels for a C of the bias's type.
 struct LinearWeight : Linear {
   std::optional<Operand> bias;
 };

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A linear layer whose bits are part of the contract."""
 
+from functools import partial
+
 from . import _core
-from ._arrays import F32, as_array, require_mutable, zeros
+from ._arrays import F32, as_array, empty, require_mutable, zeros
 from ._errors import InvalidArgument
 from ._options import chosen, options
 
@@ -57,7 +59,7 @@ def linear_backward_weight(x, dy, dw=None, db=None, *, bias=True, tier="scalar",
     Parameters
     ----------
     x, dy : arrays of shapes (M, K) and (M, N)
-    dw, db : arrays of float32 of shapes (N, K) and (N,) that sums are added to; None: new ones, of zeros
+    dw, db : arrays of float32 of shapes (N, K) and (N,) that sums are added to; None: new ones
     bias : whether db is computed, too
 
     Returns
@@ -81,11 +83,13 @@ def linear_backward_weight(x, dy, dw=None, db=None, *, bias=True, tier="scalar",
 
     require_mutable(dw, "dw")
     require_mutable(db, "db")
+    overwrite = dw is None and db is None
+    new = partial(empty, is_bool=False) if overwrite else zeros
     if dw is None:
-        dw = zeros(x, (dy.shape[1], x.shape[1]), F32)
+        dw = new(x, (dy.shape[1], x.shape[1]), F32)
     if db is None and bias:
-        db = zeros(x, (dy.shape[1],), F32)
-    _core.linear_backward_weight(x, dy, dw, db, chosen(tier, _TIERS, "tier"), options(None, (), precision))
+        db = new(x, (dy.shape[1],), F32)
+    _core.linear_backward_weight(x, dy, dw, db, overwrite, chosen(tier, _TIERS, "tier"), options(None, (), precision))
     return dw, db
 
 

@@ -13,6 +13,7 @@ tensor([[0.0000, 0.0000],
         [0.6000, 0.8000]])
 """
 
+import functools
 import math
 
 import torch
@@ -29,17 +30,74 @@ __all__ = ["Linear", "cdist", "contract", "kernel_matrix", "linear"]
 _library = torch.library.Library("rigel", "FRAGMENT")
 
 
-def _define(name, schema, run, fake, setup=None, backward=None, vmap=None):
-    """An operator, with its function for tensors, one for shapes, its gradient and its batching rule."""
+def _define(name, schema, run, fake, setup=None, backward=None, own=()):
+    """An operator, with its function for tensors, one for shapes, its gradient and, if its first arguments are matrices and rows, its batching
+    rule (`_batched`). Returns the function that calls it."""
     _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
     for key in ("CPU", "CUDA"):
         _library.impl(name, run, key)
     torch.library.register_fake(f"rigel::{name}", fake, lib=_library)
-    if backward is not None:
-        torch.library.register_autograd(f"rigel::{name}", backward, setup_context=setup, lib=_library)
-    if vmap is not None:
-        torch.library.register_vmap(f"rigel::{name}", vmap, lib=_library)
-    return getattr(torch.ops.rigel, name).default
+    torch.library.register_autograd(f"rigel::{name}", backward, setup_context=setup, lib=_library)
+    operator = getattr(torch.ops.rigel, name).default
+    torch.library.register_vmap(f"rigel::{name}", _batched(operator, *own), lib=_library)
+    tensors = len(own)
+
+    def run_detached(args):  # DLPack refuses tensors that require a gradient, and an exception takes longer than a small call
+        return run(*(tensor.detach() if tensor is not None and tensor.requires_grad else tensor for tensor in args[:tensors]), *args[tensors:])
+
+    def forward(ctx, *args):
+        output = run_detached(args)
+        setup(ctx, args, output)
+        return output
+
+    function = type(f"{name}_recorded", (torch.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    recorded = super(torch.autograd.Function, function).apply  # without what it does for transforms
+
+    def call(*args):
+        first = args[:tensors]
+        if torch.compiler.is_compiling() or not _are_plain(first):
+            return operator(*args)
+        for tensor in first:
+            if tensor is not None and tensor.requires_grad:
+                return recorded(*args) if torch.is_grad_enabled() else run_detached(args)
+        return run(*args)
+
+    return call
+
+
+# What the dispatcher knows of tensors that are nothing but memory of a device.
+_plain_keys, _learned = set(), set()
+
+
+def _learn_plain_keys(device):
+    _learned.add(device)
+    for mode in (False, True):
+        with torch.inference_mode(mode):
+            _plain_keys.add(torch._C._dispatch_keys(torch.empty(0, device=device)).raw_repr())
+
+
+_learn_plain_keys("cpu")
+_mode_count, _has_function_mode, _transform = (torch._C._len_torch_dispatch_stack, torch._C._is_torch_function_mode_enabled,
+                                               torch._C._functorch.peek_interpreter_stack)
+_tracing, _is_profiled, _keys_of = torch._C._get_tracing_state, torch._C._autograd._profiler_enabled, torch._C._dispatch_keys
+_kinds = (torch.Tensor, torch.nn.Parameter)
+
+
+def _are_plain(tensors):
+    """Whether a call on these tensors, or None, needs nothing of torch's dispatcher, which takes longer than a small call: no mode, transform,
+    trace or profiler has to see it."""
+    if _mode_count() or _has_function_mode() or _transform() is not None or _tracing() is not None or _is_profiled():
+        return False
+    for tensor in tensors:
+        if tensor is None:
+            continue
+        if type(tensor) not in _kinds:
+            return False
+        if tensor.is_cuda and "cuda" not in _learned:
+            _learn_plain_keys("cuda")
+        if _keys_of(tensor).raw_repr() not in _plain_keys:
+            return False
+    return True
 
 
 def _torch_type(code):
@@ -54,6 +112,8 @@ def _code(dtype):
 
 
 def _batch(*matrices, row=None):
+    if all(matrix.dim() == 2 for matrix in matrices) and (row is None or row.dim() == 1):
+        return ()
     rows = [] if row is None else [row.shape[:-1]]
     return torch.broadcast_shapes(*(matrix.shape[:-2] for matrix in matrices), *rows)
 
@@ -77,9 +137,11 @@ def _flat(parameters):
     return list(parameters), [float(value) for value in parameters.values()]
 
 
-def _summed(gradient, shape):
-    """The gradient by an argument that was broadcast."""
-    return gradient if gradient.shape == shape else gradient.sum_to_size(shape)
+def _summed(gradient, shape, dtype=None):
+    """The gradient by an argument that was broadcast, of its type."""
+    if gradient.shape != shape:
+        gradient = gradient.sum_to_size(shape)
+    return gradient if dtype is None or gradient.dtype == dtype else gradient.to(dtype)
 
 
 def _batched(operator, *own):
@@ -143,7 +205,7 @@ def _no_second_gradient(ctx, *grads):
 _contract_gradients = _define(
     "contract_backward", "(Tensor grad, Tensor a, Tensor b, Tensor? c, str semiring, str[] names, float[] values) -> (Tensor, Tensor)",
     _contract_backward_run, _contract_backward_fake, lambda ctx, inputs, output: None, _no_second_gradient,
-    lambda *args, **kwargs: _batched(_contract_gradients, 2, 2, 2, 2)(*args, **kwargs))
+    own=(2, 2, 2, 2))
 
 
 def _by_the_extension(semiring):
@@ -184,7 +246,7 @@ def _contract_backward(ctx, grad):
 _contract = _define(
     "contract", "(Tensor a, Tensor b, str semiring, str[] names, float[] values, ScalarType? dtype, bool may_cancel, str? kernel, "
     "str[] require, str precision) -> Tensor", _contract_run, _contract_fake, _contract_setup, _contract_backward,
-    lambda *args, **kwargs: _batched(_contract, 2, 2)(*args, **kwargs))
+    own=(2, 2))
 
 
 def _required(require):
@@ -256,7 +318,7 @@ def _cdist_backward(ctx, grad):
 
 
 _cdist = _define("cdist", "(Tensor x, Tensor z, str metric, float? p, bool may_cancel, str? kernel, str[] require, str precision) -> Tensor",
-                 _cdist_run, _cdist_fake, _cdist_setup, _cdist_backward, lambda *args, **kwargs: _batched(_cdist, 2, 2)(*args, **kwargs))
+                 _cdist_run, _cdist_fake, _cdist_setup, _cdist_backward, own=(2, 2))
 
 
 def _cdist_gradient_run(a, x, z, p, may_cancel):
@@ -330,7 +392,7 @@ def _curvatures(a, x, z, w, v, p):
 
 _cdist_gradient = _define("cdist_gradient", "(Tensor a, Tensor x, Tensor z, float p, bool may_cancel) -> Tensor", _cdist_gradient_run,
                           _cdist_gradient_fake, _cdist_gradient_setup, _cdist_gradient_backward,
-                          lambda *args, **kwargs: _batched(_cdist_gradient, 2, 2, 2)(*args, **kwargs))
+                          own=(2, 2, 2))
 
 
 def cdist(x, z=None, metric="euclidean", *, p=None, may_cancel=False, kernel=None, require=(), precision="automatic"):
@@ -376,7 +438,7 @@ def _kernel_matrix_backward(ctx, grad):
 _kernel_matrix = _define(
     "kernel_matrix", "(Tensor x, Tensor z, str kernel, str[] names, float[] values, str metric, float? p, bool may_cancel, str precision) "
     "-> Tensor", _kernel_matrix_run, _kernel_matrix_fake, _kernel_matrix_setup, _kernel_matrix_backward,
-    lambda *args, **kwargs: _batched(_kernel_matrix, 2, 2)(*args, **kwargs))
+    own=(2, 2))
 
 
 def _kernel_matrix_gradient_run(g, x, z, kernel, names, values, metric, p, may_cancel):
@@ -480,7 +542,7 @@ _PROFILES_OF_PRODUCTS = {"polynomial": _polynomial, "sigmoid": _sigmoid}
 _kernel_matrix_gradient = _define(
     "kernel_matrix_gradient", "(Tensor g, Tensor x, Tensor z, str kernel, str[] names, float[] values, str metric, float? p, "
     "bool may_cancel) -> (Tensor, Tensor)", _kernel_matrix_gradient_run, _kernel_matrix_gradient_fake, _kernel_matrix_gradient_setup,
-    _kernel_matrix_gradient_backward, lambda *args, **kwargs: _batched(_kernel_matrix_gradient, 2, 2, 2)(*args, **kwargs))
+    _kernel_matrix_gradient_backward, own=(2, 2, 2))
 
 
 def kernel_matrix(x, z=None, kernel="gaussian", *, metric=None, p=None, may_cancel=False, precision="automatic", **hyperparameters):
@@ -502,12 +564,22 @@ def kernel_matrix(x, z=None, kernel="gaussian", *, metric=None, p=None, may_canc
 _NONE = _activation(None)
 
 
+@functools.cache
+def _tier(tier, precision):
+    """What the extension takes of a layer's options."""
+    return chosen(tier, _TIERS, "tier"), options(None, (), precision)
+
+
+_TYPES = (torch.float32, torch.bfloat16, torch.float16)  # of the layer's numbers
+
+
 def _bias(bias):
-    return None if bias is None else bias.to(torch.float32)
+    return bias if bias is None or bias.dtype in _TYPES else bias.to(torch.float32)
 
 
 def _linear_run(x, weight, bias, tier, precision):
-    return _core.linear_forward(x, weight, _bias(bias), None, False, chosen(tier, _TIERS, "tier"), _NONE, options(None, (), precision))[0]
+    code, given = _tier(tier, precision)
+    return _core.linear_forward(x, weight, _bias(bias), None, False, code, _NONE, given)[0]
 
 
 def _linear_fake(x, weight, bias, tier, precision):
@@ -529,9 +601,12 @@ def _linear_gradients(ctx, x, weight, grad):
         shape, dtype = ctx.bias
         if weight.dim() == 2 and (shape is None or len(shape) == 1) and x.dim() > 2:  # one layer for the rows of all batches
             x, grad = x.reshape(-1, x.shape[-1]), grad.reshape(-1, grad.shape[-1])
-        dw, db = _linear_backward_weight(x, grad, ctx.tier, ctx.precision)
-        dw = _summed(dw, weight.shape).to(weight.dtype) if needs_weight else None
-        db = _summed(db, shape).to(dtype) if needs_bias else None
+        # What is summed over a batch is rounded after that.
+        is_single = x.dim() == 2 and grad.dim() == 2
+        of_bias = None if not needs_bias else dtype if is_single and dtype in _TYPES else torch.float32
+        dw, db = _linear_backward_weight(x, grad, weight.dtype if is_single else torch.float32, of_bias, ctx.tier, ctx.precision)
+        dw = _summed(dw, weight.shape, weight.dtype) if needs_weight else None
+        db = _summed(db, shape, dtype) if needs_bias else None
     return dx, dw, db
 
 
@@ -541,12 +616,12 @@ def _linear_backward(ctx, grad):
 
 
 _linear = _define("linear", "(Tensor x, Tensor weight, Tensor? bias, str tier, str precision) -> Tensor", _linear_run, _linear_fake,
-                  _linear_setup, _linear_backward, lambda *args, **kwargs: _batched(_linear, 2, 2, 1)(*args, **kwargs))
+                  _linear_setup, _linear_backward, own=(2, 2, 1))
 
 
 def _linear_activated_run(x, weight, bias, activation, tier, precision):
-    return _core.linear_forward(x, weight, _bias(bias), None, True, chosen(tier, _TIERS, "tier"), _activation(activation),
-                                options(None, (), precision))
+    code, given = _tier(tier, precision)
+    return _core.linear_forward(x, weight, _bias(bias), None, True, code, _activation(activation), given)
 
 
 def _linear_activated_fake(x, weight, bias, activation, tier, precision):
@@ -557,6 +632,7 @@ def _linear_activated_fake(x, weight, bias, activation, tier, precision):
 def _linear_activated_setup(ctx, inputs, output):
     x, weight, bias, ctx.activation, ctx.tier, ctx.precision = inputs
     ctx.save_for_backward(x, weight, output[1])
+    ctx.set_materialize_grads(False)
     ctx.bias = (None, None) if bias is None else (bias.shape, bias.dtype)
 
 
@@ -578,11 +654,12 @@ def _linear_activated_backward(ctx, grad, grad_of_z):
 
 _linear_activated = _define("linear_activated", "(Tensor x, Tensor weight, Tensor? bias, str activation, str tier, str precision) -> "
                             "(Tensor, Tensor)", _linear_activated_run, _linear_activated_fake, _linear_activated_setup,
-                            _linear_activated_backward, lambda *args, **kwargs: _batched(_linear_activated, 2, 2, 1)(*args, **kwargs))
+                            _linear_activated_backward, own=(2, 2, 1))
 
 
 def _linear_backward_input_run(dy, weight, tier, precision):
-    return _core.linear_backward_input(dy, weight, None, None, chosen(tier, _TIERS, "tier"), _NONE, options(None, (), precision))
+    code, given = _tier(tier, precision)
+    return _core.linear_backward_input(dy, weight, None, None, code, _NONE, given)
 
 
 def _linear_backward_input_fake(dy, weight, tier, precision):
@@ -600,32 +677,33 @@ def _linear_backward_input_backward(ctx, grad):
     by_dy = _linear(grad.contiguous(), weight, None, ctx.tier, ctx.precision) if ctx.needs_input_grad[0] else None
     by_weight = None
     if ctx.needs_input_grad[1]:
-        by_weight = _summed(_linear_backward_weight(grad, dy, ctx.tier, ctx.precision)[0], weight.shape).to(weight.dtype)
+        own = weight.dtype if grad.dim() == 2 and dy.dim() == 2 else torch.float32
+        by_weight = _summed(_linear_backward_weight(grad, dy, own, None, ctx.tier, ctx.precision)[0], weight.shape).to(weight.dtype)
     return None if by_dy is None else _summed(by_dy, dy.shape), by_weight, None, None
 
 
 _linear_backward_input = _define("linear_backward_input", "(Tensor dy, Tensor weight, str tier, str precision) -> Tensor",
                                  _linear_backward_input_run, _linear_backward_input_fake, _linear_backward_input_setup,
                                  _linear_backward_input_backward,
-                                 lambda *args, **kwargs: _batched(_linear_backward_input, 2, 2)(*args, **kwargs))
+                                 own=(2, 2))
 
 
-def _linear_backward_weight_run(x, dy, tier, precision):
-    batch = _batch(x, dy)
-    dw = dy.new_zeros((*batch, dy.shape[-1], x.shape[-1]), dtype=torch.float32)
-    db = dy.new_zeros((*batch, dy.shape[-1]), dtype=torch.float32)
-    _core.linear_backward_weight(x, dy, dw, db, chosen(tier, _TIERS, "tier"), options(None, (), precision))
+def _linear_backward_weight_run(x, dy, dtype, of_bias, tier, precision):
+    dw, db = _linear_backward_weight_fake(x, dy, dtype, of_bias, tier, precision)
+    _core.linear_backward_weight(x, dy, dw, None if of_bias is None else db, True, *_tier(tier, precision))
     return dw, db
 
 
-def _linear_backward_weight_fake(x, dy, tier, precision):
+def _linear_backward_weight_fake(x, dy, dtype, of_bias, tier, precision):
+    """dW and db of these types; without a type of db it is empty."""
     batch = _batch(x, dy)
-    return (dy.new_empty((*batch, dy.shape[-1], x.shape[-1]), dtype=torch.float32),
-            dy.new_empty((*batch, dy.shape[-1]), dtype=torch.float32))
+    return (dy.new_empty((*batch, dy.shape[-1], x.shape[-1]), dtype=dtype),
+            dy.new_empty((0,)) if of_bias is None else dy.new_empty((*batch, dy.shape[-1]), dtype=of_bias))
 
 
 def _linear_backward_weight_setup(ctx, inputs, output):
-    x, dy, ctx.tier, ctx.precision = inputs
+    x, dy, _, of_bias, ctx.tier, ctx.precision = inputs
+    ctx.has_bias = of_bias is not None
     ctx.save_for_backward(x, dy)
 
 
@@ -633,14 +711,15 @@ def _linear_backward_weight_backward(ctx, grad, grad_of_bias):
     """Of dYᵀ·X and the sums of dY's columns."""
     x, dy = ctx.saved_tensors
     by_x = _linear_backward_input(dy, grad.to(dy.dtype), ctx.tier, ctx.precision) if ctx.needs_input_grad[0] else None
-    by_dy = _linear(x, grad.to(x.dtype), grad_of_bias, ctx.tier, ctx.precision) if ctx.needs_input_grad[1] else None
-    return None if by_x is None else _summed(by_x, x.shape), None if by_dy is None else _summed(by_dy, dy.shape), None, None
+    by_dy = None
+    if ctx.needs_input_grad[1]:
+        by_dy = _linear(x, grad.to(x.dtype), grad_of_bias if ctx.has_bias else None, ctx.tier, ctx.precision)
+    return None if by_x is None else _summed(by_x, x.shape), None if by_dy is None else _summed(by_dy, dy.shape), *[None] * 4
 
 
-_linear_backward_weight = _define("linear_backward_weight", "(Tensor x, Tensor dy, str tier, str precision) -> (Tensor, Tensor)",
-                                  _linear_backward_weight_run, _linear_backward_weight_fake, _linear_backward_weight_setup,
-                                  _linear_backward_weight_backward,
-                                  lambda *args, **kwargs: _batched(_linear_backward_weight, 2, 2)(*args, **kwargs))
+_linear_backward_weight = _define(
+    "linear_backward_weight", "(Tensor x, Tensor dy, ScalarType dtype, ScalarType? of_bias, str tier, str precision) -> (Tensor, Tensor)",
+    _linear_backward_weight_run, _linear_backward_weight_fake, _linear_backward_weight_setup, _linear_backward_weight_backward, own=(2, 2))
 
 
 def linear(x, weight, bias=None, *, activation=None, tier="scalar", precision="automatic"):
