@@ -92,8 +92,7 @@ void enqueue(Search<Element> g, const Memory& at, void* workspace, int multiproc
         launch(reinterpret_cast<const void*>(&search_many_listed<Element>),
                count_of(g.row_count, ManyAgainShape::rows, 4 * sms), ManyAgainShape::threads, 0, g);
       } else {
-        launch(reinterpret_cast<const void*>(&search_listed<Element>), 2 * sms, AgainShape::threads, 0, g);
-        launch(reinterpret_cast<const void*>(&store_listed<Element>), count_of(g.row_count, 256, sms), 256, 0, g);
+        enqueue_listed(g, multiprocessors, launches);
       }
     }
   });

@@ -75,9 +75,9 @@ struct Nearest {
 };
 
 /// Finds a row's nearest column, or finds that it takes a search by subtraction: examine(lane, group, nearest) computes the distances of a
-/// group's columns. `c` is the row's.
-template <class Certainty, class Examine>
-RIGEL_FUNCTION bool find_nearest(const RowLeast& row, const Certainty& c, Nearest& nearest, const Examine& examine) {
+/// group's columns. `row` is as a RowLeast, `c` the row's.
+template <class Row, class Certainty, class Examine>
+RIGEL_FUNCTION bool find_nearest(const Row& row, const Certainty& c, Nearest& nearest, const Examine& examine) {
   int best = 0;
   for (int q = 1; q < 4; ++q)
     if (row.first[q] < row.first[best]) best = q;
