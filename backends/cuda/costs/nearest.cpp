@@ -36,13 +36,13 @@ double nearest_seconds(const Reduction& p, const NearestCall& call) {
          (m + 3 * n) * k * size / card.memory_bytes_per_second + search + examine + listed;
 }
 
-// The launches; X read once, or for each block of rows all of Z from the L2 cache, or what blocks do; of a block of rows whichever takes longest, since they
-// overlap: products, comparisons (two minima for a bound, four operations for a group), or the distance of each row by subtraction in three
-// warps, whose chains wait for memory; and the rows that are searched again.
+// The launches; X read once, or for each block of rows all of Z from the L2 cache, or what blocks do; of a block of rows whichever takes
+// longest, since they overlap: products, comparisons (two minima for a bound, four operations for a group), or the distance of each row by
+// subtraction in three warps, which copy 32 rows and then add; and the rows that are searched again.
 double least_by_warpgroups_seconds(const Reduction& p, const WarpgroupCall& call) {
   constexpr double launches_after_first = 4;
-  constexpr double share = 0.75, of_comparisons = 0.6;  // of the rates
-  constexpr double clocks_of_chain = 6, clocks_of_rows = 2000, warps = 3, again = 0.001, again_share = 0.4;
+  constexpr double share = 0.57, of_comparisons = 0.45;  // of the rates
+  constexpr double clocks_of_chain = 14, clocks_of_rows = 2500, warps = 3, again = 0.0004, again_share = 0.4;
   const Card& card = card_of(p.execution);
   const auto number = [](std::int64_t i) { return static_cast<double>(i); };
   const double m = number(p.m), n = number(p.n), k = number(p.k), size = number(p.a.size),

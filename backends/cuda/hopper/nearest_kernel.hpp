@@ -8,6 +8,7 @@
 
 #include <rigel/backends/cuda/arch/barrier.hpp>
 #include <rigel/backends/cuda/arch/bulk_copy.hpp>
+#include <rigel/backends/cuda/arch/copy_async.hpp>
 #include <rigel/backends/cuda/arch/shared_memory.hpp>
 #include <rigel/backends/cuda/arch/tensor_copy.hpp>
 #include <rigel/backends/cuda/arch/wgmma.hpp>
@@ -35,7 +36,7 @@ struct Shape : Layout {
   /// A thread has 168 registers at launch, which change hands by warpgroup.
   static constexpr int multiplying_registers = 208, other_registers = 88;
   static_assert(groups_of_warps * multiplying_registers + other_registers <= (groups_of_warps + 1) * 168);
-  static constexpr int slabs = (Steps + 3) / 4, stages = 3;
+  static constexpr int slabs = (Steps + 3) / 4, stages = 3, states = 1;  // of tiles, and of what is found of rows
   using A = tile::SwizzledSlab<Element, tile::Direction::along_k, quarter_rows>;
   using B = tile::SwizzledSlab<Element, tile::Direction::along_k, Layout::columns>;
 };
@@ -54,14 +55,23 @@ struct RowState {
   float second;
 };
 
+/// 32 rows of X, and of each a row of Z: the numbers of a warp's distances, with gaps so that lanes read other banks.
+template <int bytes>
+struct Candidates {
+  static constexpr int pitch = bytes + 16;
+  alignas(16) unsigned char x[32][pitch], z[32][pitch];
+};
+
 /// What a block has in shared memory; slabs are at multiples of 1 KB.
 template <class G>
 struct Storage {
   unsigned char a[G::quarters][G::slabs][G::A::bytes];
   unsigned char b[G::stages][G::slabs][G::B::bytes];
   float norms[G::stages][G::columns];
-  RowStates<G::rows> states[2];
-  std::uint64_t full[G::stages], empty[G::stages], rows_full[G::quarters], rows_empty[G::quarters], found[2], examined[2];
+  RowStates<G::rows> states[G::states];
+  Candidates<2 * G::numbers> candidates[G::examiners];
+  std::uint64_t full[G::stages], empty[G::stages], rows_full[G::quarters], rows_empty[G::quarters], found[G::states],
+      examined[G::states];
 };
 
 /// What the launches of a call share.
@@ -274,8 +284,10 @@ __device__ __forceinline__ void multiply(const Block<G>& block, Storage<G>& shar
     ++tile;
     if (last) {
       end_odd();
-      buffer_parity ^= buffer;
-      buffer ^= 1;
+      if (++buffer == G::states) {
+        buffer = 0;
+        buffer_parity ^= 1;
+      }
       parity ^= 1;
       tile = 0;
       row_block += gridDim.x;
@@ -292,42 +304,78 @@ __device__ __forceinline__ void multiply(const Block<G>& block, Storage<G>& shar
   end_odd();
 }
 
-/// The squared distance of row m and column n in the chain of the reference, and |x|².
+/// A squared distance in the chain of the reference, and |x|².
+struct Chain {
+  float distance = 0, squares[2] = {};
+
+  __device__ __forceinline__ void add(float x, float z, int which) {
+    distance = l2_squared<float>::step(distance, x, z);
+    squares[which] = __fmaf_rn(x, x, squares[which]);
+  }
+  __device__ __forceinline__ float square() const { return squares[0] + squares[1]; }
+};
+
 template <class Element>
-__device__ __forceinline__ float distance_of(const Search<Element>& g, std::int64_t m, std::int64_t n, float& square) {
-  using S = l2_squared<float>;
-  constexpr int together = 8, loads = 4;
-  struct alignas(16) Eight {
-    Element value[together];
-  };
-  const Element *const x = g.x.data + m * g.x.row_stride, *const z = g.z.data + n * g.z.row_stride;
-  float sum = 0, squares[2] = {};
-  int k = 0;
-#pragma unroll 1
-  for (; k + loads * together <= g.x.k; k += loads * together) {
-    Eight a[loads], b[loads];
+struct alignas(16) Eight {
+  static constexpr int count = 8;
+  Element value[count];
+
+  __device__ __forceinline__ static Eight of(const void* from) { return *static_cast<const Eight*>(from); }
+  __device__ __forceinline__ static void add(Chain& chain, const Eight& x, const Eight& z) {
 #pragma unroll
-    for (int i = 0; i < loads; ++i) {
-      a[i] = *reinterpret_cast<const Eight*>(x + k + i * together);
-      b[i] = *reinterpret_cast<const Eight*>(z + k + i * together);
+    for (int j = 0; j < count; ++j) chain.add(static_cast<float>(x.value[j]), static_cast<float>(z.value[j]), j % 2);
+  }
+};
+
+/// The numbers from k on, one by one.
+template <class Element>
+__device__ __forceinline__ void add_last(Chain& chain, const Element* x, const Element* z, int k, int count) {
+#pragma unroll 1
+  for (; k < count; ++k) chain.add(static_cast<float>(x[k]), static_cast<float>(z[k]), 0);
+}
+
+/// The distance of each lane's row m of X and n of Z. The warp copies their numbers together: a lane's own would be in as many lines as
+/// there are lanes.
+template <class Element, class C>
+__device__ __forceinline__ Chain distances_of_warp(const Search<Element>& g, C& candidates, std::int64_t m, std::int64_t n,
+                                                   int lane) {
+  constexpr int in_eights = Eight<Element>::count, of_row = (C::pitch - 16) / static_cast<int>(sizeof(Eight<Element>));
+  constexpr int rows = 32 / of_row;  // that the warp copies at a time
+  const int eights = g.x.k / in_eights, piece = lane % of_row;
+  __syncwarp();
+#pragma unroll 4
+  for (int i = 0; i < 32; i += rows) {
+    const int row = i + lane / of_row;
+    const std::int64_t of_x = __shfl_sync(~0u, m, row), of_z = __shfl_sync(~0u, n, row);
+    if (piece < eights) {
+      arch::copy_async<16>(candidates.x[row] + 16 * piece, g.x.data + of_x * g.x.row_stride + piece * in_eights);
+      arch::copy_async<16>(candidates.z[row] + 16 * piece, g.z.data + of_z * g.z.row_stride + piece * in_eights);
     }
-#pragma unroll
-    for (int i = 0; i < loads; ++i)
-#pragma unroll
-      for (int j = 0; j < together; ++j) {
-        const float v = static_cast<float>(a[i].value[j]);
-        sum = S::step(sum, v, static_cast<float>(b[i].value[j]));
-        squares[j % 2] = __fmaf_rn(v, v, squares[j % 2]);
-      }
   }
-#pragma unroll 1
-  for (; k < g.x.k; ++k) {
-    const float v = static_cast<float>(x[k]);
-    sum = S::step(sum, v, static_cast<float>(z[k]));
-    squares[0] = __fmaf_rn(v, v, squares[0]);
-  }
-  square = squares[0] + squares[1];
-  return sum;
+  arch::commit_copies();
+  arch::wait_for_copies<0>();
+  __syncwarp();
+  Chain chain;
+#pragma unroll 2
+  for (int i = 0; i < eights; ++i)
+    Eight<Element>::add(chain, Eight<Element>::of(candidates.x[lane] + 16 * i),
+                        Eight<Element>::of(candidates.z[lane] + 16 * i));
+  add_last(chain, g.x.data + m * g.x.row_stride, g.z.data + n * g.z.row_stride, eights * in_eights, g.x.k);
+  return chain;
+}
+/// The distance of one lane's row m of X, whose numbers have been copied, and n of Z.
+template <class Element, class C>
+__device__ __forceinline__ Chain distance_of_lane(const Search<Element>& g, const C& candidates, std::int64_t m,
+                                                  std::int64_t n, int lane) {
+  constexpr int in_eights = Eight<Element>::count;
+  const Element* const z = g.z.data + n * g.z.row_stride;
+  const int eights = g.x.k / in_eights;
+  Chain chain;
+#pragma unroll 8
+  for (int i = 0; i < eights; ++i)
+    Eight<Element>::add(chain, Eight<Element>::of(candidates.x[lane] + 16 * i), Eight<Element>::of(z + i * in_eights));
+  add_last(chain, g.x.data + m * g.x.row_stride, z, eights * in_eights, g.x.k);
+  return chain;
 }
 
 template <class Element>
@@ -339,8 +387,7 @@ __device__ __forceinline__ void list(const Search<Element>& g, unsigned row) {
 
 /// The rows that warps have been through: exact distances, results.
 template <class G, class Element>
-__device__ __forceinline__ void examine(const Block<G>& block, const Storage<G>& shared,
-                                        const Arguments<Element>& arguments) {
+__device__ __forceinline__ void examine(const Block<G>& block, Storage<G>& shared, const Arguments<Element>& arguments) {
   const Search<Element>& g = arguments.search;
   const int lane = static_cast<int>(threadIdx.x) % 32,
             examiner = static_cast<int>(threadIdx.x) / 32 - 4 * G::groups_of_warps - 1;
@@ -354,27 +401,36 @@ __device__ __forceinline__ void examine(const Block<G>& block, const Storage<G>&
     for (int part = examiner; part < G::rows / 32; part += G::examiners) {
       const int of_block = part * 32 + lane;
       const unsigned r = row_block * G::rows + of_block;
-      if (r >= g.row_count) continue;
-      const std::int64_t m = g.first_row + r;
+      const std::int64_t m = g.first_row + min(r, g.row_count - 1);
       const float4 second = *reinterpret_cast<const float4*>(states.second[of_block]);
       const RowState row{states.first[of_block], states.column[of_block],
                          fminf(fminf(second.x, second.y), fminf(second.z, second.w))};
-      Certainty certainty{0, g.x.k, G::numbers};
+      const int best = mma::nearest::best_lane_of(row);
+      const std::int64_t n = row.group[best];
+      const bool exists = n < g.z.rows;
+      const Chain chain = distances_of_warp(g, shared.candidates[examiner], m, exists ? n : 0, lane);
+      if (r >= g.row_count) continue;
+      const Certainty certainty{chain.square(), g.x.k, G::numbers};
       Nearest nearest{0, 0, detail::no_place};
-      const bool certain = mma::nearest::find_nearest(row, certainty, nearest, [&](int, std::uint32_t n, Nearest& best) {
-        if (n >= g.z.rows) return;
-        const float distance = distance_of(g, m, n, certainty.square);
-        best.take(distance, g.score(distance), n);
-      });
-      if (certain && certainty.square <= largest_square)
+      if (exists) nearest.take(chain.distance, g.score(chain.distance), n);
+      const bool certain =
+          certainty.square <= largest_square &&
+          mma::nearest::excludes_others(row, certainty, best, nearest, [&](int, std::uint32_t other, Nearest& least) {
+            if (other >= g.z.rows) return;
+            const Chain of_other = distance_of_lane(g, shared.candidates[examiner], m, other, lane);
+            least.take(of_other.distance, g.score(of_other.distance), other);
+          });
+      if (certain)
         g.outputs.template store<false>(detail::Found<float>{nearest.score, nearest.n}, 0, m);
       else
         list(g, r);
     }
     __syncwarp();
     if (lane == 0) arch::arrive(block.examined(buffer));
-    if (buffer == 1) parity ^= 1;
-    buffer ^= 1;
+    if (++buffer == G::states) {
+      buffer = 0;
+      parity ^= 1;
+    }
   }
 }
 
@@ -404,7 +460,7 @@ __global__ void __launch_bounds__(Shape<Element, Steps>::threads, 1)
         arch::initialize_barrier(block.rows_full(i), 1);
         arch::initialize_barrier(block.rows_empty(i), 4);
       }
-      for (unsigned i = 0; i < 2; ++i) {
+      for (unsigned i = 0; i < G::states; ++i) {
         arch::initialize_barrier(block.found(i), 4 * G::groups_of_warps);
         arch::initialize_barrier(block.examined(i), G::examiners);
       }
