@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the CUDA backend offers for reduce().
+#include <rigel/backends/cuda/hopper/register_reduce.hpp>
 #include <rigel/backends/cuda/mma/register_reduce.hpp>
 #include <rigel/backends/cuda/reduce/register.hpp>
 #include <rigel/semirings.hpp>
@@ -13,6 +14,9 @@ void register_cuda(Registry<Reduction>& registry) {
   mma::add_nearest_floats(registry);
   mma::add_nearest_halves(registry);
   mma::add_nearest_bfloat16s(registry);
+#ifdef RIGEL_CUDA_HOPPER
+  hopper::add_nearest(registry);
+#endif
   points::add_weighted_sums(registry);
   points::add_softmax(registry);
   points::add_doubles(registry);

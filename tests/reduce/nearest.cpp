@@ -7,6 +7,7 @@
 
 #include <tests/reduce/call.hpp>
 #include <tests/support/random.hpp>
+#include <tests/support/skip.hpp>
 
 #include <algorithm>
 #include <array>
@@ -263,30 +264,88 @@ TEST_CASE_TEMPLATE("assign and nearest: several strips of columns and pieces of 
   }
 }
 
+/// The families with a kernel of minima of T's; "" on hosts.
 template <class T, class Exec>
-void check_short(int m, int n, int k) {
+std::vector<std::string> families_of_minima(const Exec& exec) {
+  if constexpr (support::on_host<Exec>) return {""};
+  std::vector<std::string> list;
+  const rigel::Execution e = rigel::detail::execution_of(exec);
+  for (const auto& info : rigel::kernels({.operation = "reduce",
+                                          .semiring = "l2_squared",
+                                          .element = rigel::scalar_of<T>,
+                                          .spaces = rigel::bit(e.space),
+                                          .compute_capability = e.compute_capability}))
+    if (info.variant == "nearest") list.push_back(info.family);
+  return list;
+}
+
+template <class T, class Exec>
+void check_short(Kind kind, int m, int n, int k, bool root, std::size_t limit = 0) {
   const Exec exec;
-  Values of_rows = points_of(Kind::ordinary, m, k, 3, false), of_columns = points_of(Kind::ordinary, n, k, 4, false);
-  for (Values* points : {&of_rows, &of_columns})
-    for (double& x : *points) x = static_cast<double>(static_cast<float>(T(static_cast<float>(x))));
-  const auto x = support::matrix<T, Exec>(m, k, of_rows), z = support::matrix<T, Exec>(n, k, of_columns);
-  const auto indices = vector<std::int64_t, Exec>(m);
-  const auto distances = vector<float, Exec>(m);
-  const Results expected = expected_of(of_rows, of_columns, m, n, k, true, false, 0);
-  rigel::ReduceOptions options{.require = rigel::Promise::reference_bits};
-  if constexpr (!support::on_host<Exec>) options.kernel = "cuda.mma";
-  rigel::assign(exec, x, z, metric::euclidean{}, indices, distances, options);
-  exec.fence();
-  CAPTURE(k);
-  CHECK(differences(support::values(indices), expected.indices) == 0);
-  CHECK(differences(support::values(distances), expected.values) == 0);
+  const int pitch = (k + 7) / 8 * 8;  // rows begin at multiples of 16 bytes; NaN after the last number
+  const auto short_points = [&](int rows, std::uint64_t seed, bool special) {
+    Values v = points_of(kind, rows, k, seed, special);
+    for (double& x : v) x = static_cast<double>(static_cast<float>(T(static_cast<float>(x))));
+    return v;
+  };
+  const auto view_of = [&](const Values& v, int rows) {
+    Values wide(static_cast<std::size_t>(rows) * static_cast<std::size_t>(pitch), not_a_number);
+    for (int row = 0; row < rows; ++row) std::copy_n(&v[at(row, k, 0)], k, &wide[at(row, pitch, 0)]);
+    return Kokkos::subview(support::matrix<T, Exec>(rows, pitch, wide), Kokkos::ALL, std::pair(0, k));
+  };
+  const Values of_rows = short_points(m, 3, true), of_columns = short_points(n, 4, k == 20);
+  const auto x = view_of(of_rows, m), z = view_of(of_columns, n);
+  const Results expected = expected_of(of_rows, of_columns, m, n, k, root, false, 0);
+  for (const std::string& family : families_of_minima<T>(exec)) {
+    const auto indices = vector<std::int64_t, Exec>(m);
+    const auto distances = vector<float, Exec>(m);
+    const rigel::ReduceOptions options{
+        .require = rigel::Promise::reference_bits, .kernel = family, .workspace_limit = limit};
+    if (root)
+      rigel::assign(exec, x, z, metric::euclidean{}, indices, distances, options);
+    else
+      rigel::assign(exec, x, z, metric::squared_euclidean{}, indices, distances, options);
+    exec.fence();
+    CAPTURE(family);
+    CAPTURE(static_cast<int>(kind));
+    CAPTURE(m);
+    CAPTURE(n);
+    CAPTURE(k);
+    CHECK(differences(support::values(indices), expected.indices) == 0);
+    CHECK(differences(support::values(distances), expected.values) == 0);
+  }
 }
 
 TEST_CASE_TEMPLATE("assign: points of 16 bits", Exec, RIGEL_TEST_SPACES) {
-  for (const int k : {7, 20, 128}) {
-    check_short<rigel::half, Exec>(140, 300, k);
-    check_short<rigel::bfloat16, Exec>(140, 300, k);
-  }
+  constexpr int of_host = support::on_host<Exec> ? 4 : 1;
+  for (int kind = 0; kind < static_cast<int>(Kind::last); ++kind)
+    for (const auto [m, n, k] : {std::array{140, 300, 7}, std::array{1, 1, 1}, std::array{513, 700, 20},
+                                 std::array{300, 2500, 64}, std::array{257, 1100, 65}, std::array{700, 129, 128}}) {
+      check_short<rigel::half, Exec>(static_cast<Kind>(kind), m, (n - 1) / of_host + 1, k, kind % 2 == 0);
+      check_short<rigel::bfloat16, Exec>(static_cast<Kind>(kind), m, (n - 1) / of_host + 1, k, kind % 2 == 1);
+    }
+  if constexpr (!support::on_host<Exec>)
+    check_short<rigel::bfloat16, Exec>(Kind::ordinary, 200000, 40, 16, false, std::size_t{1} << 20);  // in pieces of rows
+}
+
+TEST_CASE_TEMPLATE("assign: what cuda.hopper declines goes to another kernel, and explain() says why", Exec,
+                   RIGEL_TEST_SPACES) {
+  const Exec exec;
+  const auto families = families_of_minima<rigel::bfloat16>(exec);
+  if (std::ranges::find(families, "cuda.hopper") == families.end())
+    return support::skip("cuda.hopper: another GPU, a host, or a library without sm_90a");
+  const auto declined = [&](int k, const rigel::ReduceOptions& options) {
+    const auto x = support::matrix<rigel::bfloat16, Exec>(40, k), z = support::matrix<rigel::bfloat16, Exec>(40, k);
+    const auto indices = vector<int, Exec>(40);
+    rigel::assign(exec, x, z, metric::squared_euclidean{}, indices, rigel::no_output, options);
+    rigel::ReduceOptions named = options;
+    named.kernel = "cuda.hopper";
+    return support::caught(
+        [&] { rigel::assign(exec, x, z, metric::squared_euclidean{}, indices, rigel::no_output, named); });
+  };
+  CHECK(declined(20, {}).lacks({"begin at multiples of 16 bytes"}) == "");
+  CHECK(declined(136, {}).lacks({"takes K from 1 to 128"}) == "");
+  CHECK(declined(64, {.exclude_self = true}).lacks({"does not leave out the scores of n = m"}) == "");
 }
 
 TEST_CASE_TEMPLATE("assign: strided points", Exec, RIGEL_TEST_SPACES) {

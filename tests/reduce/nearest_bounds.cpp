@@ -5,8 +5,8 @@
 #include <rigel/backends/cuda/mma/nearest_layout.hpp>
 #include <rigel/backends/cuda/mma/nearest_memory.hpp>
 #include <rigel/backends/cuda/mma/nearest_state.hpp>
-#include <rigel/semirings.hpp>
 
+#include <tests/reduce/truncating.hpp>
 #include <tests/support/random.hpp>
 
 #include <doctest/doctest.h>
@@ -21,28 +21,7 @@
 namespace {
 
 namespace nearest = rigel::backends::mma::nearest;
-
-float chain(const float* x, const float* z, int k) {
-  float sum = 0;
-  for (int i = 0; i < k; ++i) sum = rigel::l2_squared<float>::step(sum, x[i], z[i]);
-  return sum;
-}
-
-// A sum of products as a tensor core forms it: each is cut at 2^-23 of the largest of them and of the sum so far, and so is the sum.
-float truncating_sum(float sum, const float* a, const float* b, int count) {
-  double terms[17] = {sum}, largest = std::abs(sum);
-  for (int i = 0; i < count; ++i) {
-    terms[i + 1] = static_cast<double>(a[i]) * b[i];
-    largest = std::max(largest, std::abs(terms[i + 1]));
-  }
-  if (largest == 0) return 0;
-  const auto cut = [](double v, int exponent) {
-    return std::ldexp(std::trunc(std::ldexp(v, 23 - exponent)), exponent - 23);
-  };
-  double all = 0;
-  for (int i = 0; i <= count; ++i) all += cut(terms[i], std::ilogb(largest));
-  return static_cast<float>(all == 0 ? 0 : cut(all, std::ilogb(all)));
-}
+using namespace reduced;
 
 float as_half(float v) { return static_cast<float>(rigel::half(v)); }
 

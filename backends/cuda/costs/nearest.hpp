@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Predicted times of nearest points on tensor cores (cuda.mma), from what a kernel is, as data.
+// Predicted times of nearest points on tensor cores (cuda.mma, cuda.hopper), from what a kernel is, as data.
 #pragma once
 
 #include <rigel/reduction_problem.hpp>
@@ -22,5 +22,11 @@ struct NearestManyCall : NearestCall {
   double pieces = 1, strips = 1;
 };
 double nearest_many_seconds(const Reduction& p, const NearestManyCall& call);
+/// cuda.hopper's minimum: numbers along K as tensor cores multiply them, bounds of a group, rows of a block, of which a multiprocessor holds
+/// one, and columns of a tile.
+struct WarpgroupCall {
+  int numbers = 0, group = 1, rows = 0, columns = 1;
+};
+double least_by_warpgroups_seconds(const Reduction& p, const WarpgroupCall& call);
 
 }  // namespace rigel::backends::mma::costs

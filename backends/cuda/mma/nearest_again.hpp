@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rigel/backends/cuda/mma/nearest_kernel.hpp>
+#include <rigel/backends/cuda/mma/nearest_listed.hpp>
 
 namespace rigel::backends::mma::nearest {
 
@@ -118,6 +119,13 @@ __global__ void __launch_bounds__(256) store_listed(const __grid_constant__ Sear
   const unsigned count = g.found->listed;
   for (unsigned at = blockIdx.x * blockDim.x + threadIdx.x; at < count; at += gridDim.x * blockDim.x)
     g.outputs.template store<false>(found_of(g.keys[at]), 0, g.first_row + g.list[at]);
+}
+
+template <class Element>
+void enqueue_listed(const Search<Element>& g, int multiprocessors, const cuda::Launches& launches) {
+  const auto sms = static_cast<unsigned>(std::max(multiprocessors, 1));
+  launches(&search_listed<Element>, 2 * sms, AgainShape::threads, 0, g);
+  launches(&store_listed<Element>, std::min((g.row_count + 255) / 256, sms), 256, 0, g);
 }
 
 }  // namespace rigel::backends::mma::nearest

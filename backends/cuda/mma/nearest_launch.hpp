@@ -77,12 +77,8 @@ class SearchLaunches {
     prepare<Steps>({0, g.z.rows, static_cast<unsigned>(G::tiles(g.z.rows) * G::chunks), 0});
     for_each_rows([&] {
       launch(function, count_of(g.row_count, G::rows, cuda::max_grid), G::threads, G::bytes, g);
-      search_least_listed();
+      enqueue_listed(g, static_cast<int>(sms_), launches_);
     });
-  }
-  void search_least_listed() const {
-    launch(&search_listed<Element>, 2 * sms_, AgainShape::threads, 0, g);
-    launch(&store_listed<Element>, count_of(g.row_count, 256, sms_), 256, 0, g);
   }
 
   /// Some rows. The second sweep takes the strips in descending order, so that the last one need not be prepared again, and the next rows
@@ -112,7 +108,7 @@ class SearchLaunches {
     for (unsigned strip = strips.count(); strip-- > 0;) sweep(strip, lists, G::list_bytes, G::list_blocks);
     sort();
     if (at_.of_minimum)
-      search_least_listed();
+      enqueue_listed(g, static_cast<int>(sms_), launches_);
     else
       launch(&search_many_listed<Element>, count_of(g.row_count, ManyAgainShape::rows, 4 * sms_), ManyAgainShape::threads, 0,
              g);

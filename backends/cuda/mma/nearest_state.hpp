@@ -74,14 +74,18 @@ struct Nearest {
   }
 };
 
-/// Finds a row's nearest column, or finds that it takes a search by subtraction: examine(lane, group, nearest) computes the distances of a
-/// group's columns. `c` is the row's.
-template <class Certainty, class Examine>
-RIGEL_FUNCTION bool find_nearest(const RowLeast& row, const Certainty& c, Nearest& nearest, const Examine& examine) {
+/// The lane of a row that has its least bound.
+template <class Row>
+RIGEL_FUNCTION int best_lane_of(const Row& row) {
   int best = 0;
   for (int q = 1; q < 4; ++q)
     if (row.first[q] < row.first[best]) best = q;
-  examine(best, row.group[best], nearest);
+  return best;
+}
+/// Whether a row's nearest column is known, after that of the best lane is: examine(lane, group, nearest) computes the distances of a group's
+/// columns. `row` is as a RowLeast, `c` the row's.
+template <class Row, class Certainty, class Examine>
+RIGEL_FUNCTION bool excludes_others(const Row& row, const Certainty& c, int best, Nearest& nearest, const Examine& examine) {
   if (nearest.n < 0) return false;
 #pragma unroll 1
   for (int i = 1; i < 4; ++i) {
@@ -89,6 +93,13 @@ RIGEL_FUNCTION bool find_nearest(const RowLeast& row, const Certainty& c, Neares
     if (!c.excludes(row.first[q], nearest.distance)) examine(q, row.group[q], nearest);
   }
   return c.excludes(row.second, nearest.distance);
+}
+/// Finds a row's nearest column, or finds that it takes a search by subtraction.
+template <class Row, class Certainty, class Examine>
+RIGEL_FUNCTION bool find_nearest(const Row& row, const Certainty& c, Nearest& nearest, const Examine& examine) {
+  const int best = best_lane_of(row);
+  examine(best, row.group[best], nearest);
+  return excludes_others(row, c, best, nearest, examine);
 }
 
 }  // namespace rigel::backends::mma::nearest
